@@ -1,0 +1,84 @@
+//! Fuzzy matching of names: the one place that knows the matcher.
+
+use fuzzy_matcher::FuzzyMatcher;
+use fuzzy_matcher::skim::SkimMatcherV2;
+
+/// A pattern that is matched against many names. Lower case matches both cases.
+pub struct Fuzzy {
+    matcher: SkimMatcherV2,
+    words: Vec<String>,
+}
+
+impl Fuzzy {
+    /// A matcher for a pattern; blanks separate words that must all match.
+    #[must_use]
+    pub fn new(pattern: &str) -> Self {
+        Self { matcher: SkimMatcherV2::default().smart_case(), words: pattern.split_whitespace().map(str::to_owned).collect() }
+    }
+
+    /// How well a name matches (higher is better), and the matched characters' positions; `None` when it does not.
+    #[must_use]
+    pub fn positions(&self, name: &str) -> Option<(i64, Vec<usize>)> {
+        let mut score = 0;
+        let mut at = Vec::new();
+        for word in &self.words {
+            // A literal occurrence is what a person sees first; letters strewn over a 300-byte name are noise.
+            let (s, positions) = self.matcher.fuzzy_indices(name, word)?;
+            score += s;
+            at.extend(positions);
+        }
+        at.sort_unstable();
+        at.dedup();
+        Some((score, at))
+    }
+
+    /// Whether a name matches.
+    #[must_use]
+    pub fn matches(&self, name: &str) -> bool {
+        self.words.iter().all(|w| self.matcher.fuzzy_match(name, w).is_some())
+    }
+}
+
+/// The candidate nearest to a misspelt word, by edit distance; `None` when nothing is near.
+#[must_use]
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = word.chars().count().div_ceil(2).max(2);
+    candidates.into_iter().map(|c| (distance(word, c), c)).filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, c)| c)
+}
+
+/// Levenshtein distance.
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, ca) in a.chars().enumerate() {
+        let mut diagonal = i;
+        row[0] = i + 1;
+        for (j, cb) in b.iter().enumerate() {
+            let change = diagonal + usize::from(ca != *cb);
+            diagonal = row[j + 1];
+            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_match_in_any_order_and_say_where() {
+        let fuzzy = Fuzzy::new("norm lay");
+        assert!(fuzzy.matches("vectorized_layer_norm_kernel"));
+        let (_, at) = fuzzy.positions("layer_norm").unwrap();
+        assert_eq!(at, [0, 1, 2, 6, 7, 8, 9]);
+        assert!(Fuzzy::new("").matches("anything"));
+        assert!(!Fuzzy::new("xyz").matches("gemm"));
+    }
+
+    #[test]
+    fn the_nearest_word_is_offered_only_when_near() {
+        assert_eq!(nearest("tehme", ["theme", "keys", "sort"]), Some("theme"));
+        assert_eq!(nearest("zzzzzz", ["theme", "keys"]), None);
+    }
+}

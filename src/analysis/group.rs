@@ -1,0 +1,454 @@
+//! Groups launches in eight ways and ranks the groups.
+
+use super::{Family, Paths, Stats};
+use crate::model::{KernelId, Place, Profile};
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+/// What launches are grouped by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum GroupBy {
+    /// Function name: overloads, instantiations and namespaces together.
+    Name,
+    /// Demangled name.
+    Demangled,
+    /// Mangled name.
+    Mangled,
+    /// Grid, block, shared memory and registers.
+    Config,
+    /// Stream of a context of a device of a process.
+    Stream,
+    /// GPU.
+    Device,
+    /// Process.
+    Process,
+    /// Path of NVTX ranges around the launching call.
+    Nvtx,
+}
+
+impl GroupBy {
+    /// All groupings.
+    pub const ALL: [Self; 8] = [Self::Name, Self::Demangled, Self::Mangled, Self::Config, Self::Stream, Self::Device, Self::Process, Self::Nvtx];
+
+    /// The word for it, as on the command line.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Name => "name",
+            Self::Demangled => "demangled",
+            Self::Mangled => "mangled",
+            Self::Config => "config",
+            Self::Stream => "stream",
+            Self::Device => "device",
+            Self::Process => "process",
+            Self::Nvtx => "nvtx",
+        }
+    }
+
+    /// What a group is, for the head of its column.
+    #[must_use]
+    pub fn noun(self) -> &'static str {
+        match self {
+            Self::Name | Self::Demangled | Self::Mangled => "kernel",
+            Self::Config => "configuration",
+            Self::Nvtx => "NVTX range",
+            other => other.word(),
+        }
+    }
+
+    /// Whether each group is one kernel (or its overloads).
+    #[must_use]
+    pub fn is_kernel(self) -> bool {
+        matches!(self, Self::Name | Self::Demangled | Self::Mangled)
+    }
+}
+
+/// What groups are ranked by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SortBy {
+    /// Summed duration.
+    Total,
+    /// Launches.
+    Count,
+    /// Mean duration.
+    Avg,
+    /// Median duration.
+    Median,
+    /// 99th percentile.
+    P99,
+    /// Shortest launch.
+    Min,
+    /// Longest launch.
+    Max,
+    /// Standard deviation over mean.
+    Spread,
+    /// Name.
+    Name,
+}
+
+impl SortBy {
+    /// All orders.
+    pub const ALL: [Self; 9] = [Self::Total, Self::Count, Self::Avg, Self::Median, Self::P99, Self::Min, Self::Max, Self::Spread, Self::Name];
+
+    /// The word for it, as on the command line.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Total => "total",
+            Self::Count => "count",
+            Self::Avg => "avg",
+            Self::Median => "median",
+            Self::P99 => "p99",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Spread => "spread",
+            Self::Name => "name",
+        }
+    }
+}
+
+/// One group.
+#[derive(Clone, Debug)]
+pub struct GroupRow {
+    /// What the group is called.
+    pub name: String,
+    /// The kernel of the group, or of several the one that took the most time; `None` when groups are not kernels.
+    pub kernel: Option<KernelId>,
+    /// Distinct kernels in the group.
+    pub kernels: u32,
+    /// Its durations.
+    pub stats: Stats,
+    /// Its share of the time of all launches, in percent.
+    pub share_percent: f64,
+    /// What its name suggests.
+    pub family: Family,
+}
+
+/// Which column of the launches decides their group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Key {
+    Kernel,
+    Config,
+    Place,
+    Path,
+}
+
+/// All launches in groups.
+#[derive(Clone, Debug)]
+pub struct Grouping {
+    /// What they are grouped by.
+    pub by: GroupBy,
+    /// The groups, longest total first.
+    pub rows: Vec<GroupRow>,
+    /// Summed duration of all launches in ns.
+    pub total_ns: i64,
+    /// Launches.
+    pub launches: u64,
+    /// Why there are no groups although there are launches.
+    pub unavailable: Option<&'static str>,
+    key: Key,
+    /// Value of the key column → index into `rows`; the last entry is for launches without a value.
+    row_of: Vec<u32>,
+}
+
+/// Names of the groups and for each value of the key column its group.
+struct Groups {
+    names: Vec<String>,
+    of: Vec<u32>,
+}
+
+impl Groups {
+    fn by_name(values: impl Iterator<Item = String>, without: Option<&str>) -> Self {
+        let mut ids: HashMap<String, u32> = HashMap::new();
+        let mut names = Vec::new();
+        let of = values
+            .chain(without.map(str::to_owned))
+            .map(|name| {
+                *ids.entry(name).or_insert_with_key(|name| {
+                    names.push(name.clone());
+                    u32::try_from(names.len() - 1).unwrap_or(u32::MAX)
+                })
+            })
+            .collect();
+        Self { names, of }
+    }
+}
+
+fn stream_name(profile: &Profile, p: &Place) -> String {
+    let number = |n: Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
+    let mut out = format!("stream {} · context {} · {}", number(p.stream), number(p.context), device_name(profile, p));
+    if let Some(pid) = p.pid {
+        out.push_str(&format!(" · pid {pid}"));
+    }
+    out
+}
+
+fn device_name(profile: &Profile, p: &Place) -> String {
+    match (profile.device_of(p), p.ordinal) {
+        (Some(d), _) => format!("GPU {} {}", d.id, d.short_name()),
+        (None, Some(ordinal)) => format!("device {ordinal}"),
+        (None, None) => "unknown device".to_owned(),
+    }
+}
+
+fn process_name(profile: &Profile, p: &Place) -> String {
+    let Some(pid) = p.pid else { return "unknown process".to_owned() };
+    match profile.processes.iter().find(|x| x.pid == pid).and_then(|x| x.name.as_deref()) {
+        Some(name) => format!("pid {pid} · {}", name.rsplit('/').next().unwrap_or(name)),
+        None => format!("pid {pid}"),
+    }
+}
+
+impl Grouping {
+    /// Groups all launches. `paths` is needed for [`GroupBy::Nvtx`] only.
+    #[must_use]
+    pub fn of(profile: &Profile, by: GroupBy, paths: Option<&Paths>) -> Self {
+        let (kernel, config, place) = profile.launches.keys();
+        let no_paths: &[u32] = &[];
+        let (key, column) = match by {
+            GroupBy::Name | GroupBy::Demangled | GroupBy::Mangled => (Key::Kernel, kernel),
+            GroupBy::Config => (Key::Config, config),
+            GroupBy::Stream | GroupBy::Device | GroupBy::Process => (Key::Place, place),
+            GroupBy::Nvtx => (Key::Path, paths.map_or(no_paths, |p| &p.of_launch)),
+        };
+        let groups = match by {
+            GroupBy::Name => Groups::by_name(profile.kernels.iter().map(|k| k.function().to_owned()), None),
+            GroupBy::Demangled => Groups::by_name(profile.kernels.iter().map(|k| k.demangled().to_owned()), None),
+            GroupBy::Mangled => Groups::by_name(profile.kernels.iter().map(|k| k.mangled().to_owned()), None),
+            GroupBy::Config => Groups::by_name(profile.configs.iter().map(crate::model::LaunchConfig::label), None),
+            GroupBy::Stream => Groups::by_name(profile.places.iter().map(|p| stream_name(profile, p)), None),
+            GroupBy::Device => Groups::by_name(profile.places.iter().map(|p| device_name(profile, p)), None),
+            GroupBy::Process => Groups::by_name(profile.places.iter().map(|p| process_name(profile, p)), None),
+            GroupBy::Nvtx => {
+                let nodes = paths.map_or(0, |p| p.nodes.len());
+                let label = |i: usize| paths.map_or_else(String::new, |p| p.label(profile, u32::try_from(i).unwrap_or(u32::MAX)));
+                Groups::by_name((0..nodes).map(label), Some("(no range)"))
+            }
+        };
+        let mut out = Self { by, rows: Vec::new(), total_ns: 0, launches: 0, unavailable: None, key, row_of: Vec::new() };
+        if !profile.totals.is_empty() {
+            out.from_totals(profile);
+            return out;
+        }
+        if column.is_empty() && !profile.launches.is_empty() {
+            out.unavailable = Some(match by {
+                GroupBy::Nvtx => "the report holds no NVTX ranges",
+                _ if !profile.complete => "not read yet",
+                _ => "the report does not say it",
+            });
+            return out;
+        }
+        out.fill(profile, column, &groups);
+        out
+    }
+
+    fn fill(&mut self, profile: &Profile, column: &[u32], groups: &Groups) {
+        let last = groups.of.len().saturating_sub(1);
+        let group = |value: u32| groups.of.get((value as usize).min(last)).map_or(0, |&g| g as usize);
+        let mut counts = vec![0_usize; groups.names.len()];
+        for &value in column {
+            if let Some(count) = counts.get_mut(group(value)) {
+                *count += 1;
+            }
+        }
+        let mut ends: Vec<usize> = counts
+            .iter()
+            .scan(0, |at, &n| {
+                let start = *at;
+                *at += n;
+                Some(start)
+            })
+            .collect();
+        let mut values = vec![0_i64; column.len()];
+        let mut kernel_ns = vec![0_i64; if self.by.is_kernel() { profile.kernels.len() } else { 0 }];
+        let mut kernel_launches = vec![0_u32; kernel_ns.len()];
+        for (row, &value) in column.iter().enumerate() {
+            let duration = profile.launches.duration(row);
+            let end = &mut ends[group(value)];
+            values[*end] = duration;
+            *end += 1;
+            if let Some(sum) = kernel_ns.get_mut(value as usize) {
+                *sum = sum.saturating_add(duration);
+                kernel_launches[value as usize] += 1;
+            }
+        }
+        let stats = all_stats(&mut values, &counts);
+        self.launches = column.len() as u64;
+        self.total_ns = stats.iter().flatten().map(|s| s.total).fold(0, i64::saturating_add);
+        let mut longest: Vec<(Option<u32>, u32)> = vec![(None, 0); groups.names.len()];
+        for (kernel, &ns) in kernel_ns.iter().enumerate() {
+            if kernel_launches[kernel] == 0 {
+                continue;
+            }
+            let slot = &mut longest[groups.of[kernel] as usize];
+            slot.1 += 1;
+            if slot.0.is_none_or(|k| kernel_ns[k as usize] < ns) {
+                slot.0 = u32::try_from(kernel).ok();
+            }
+        }
+        let mut rows: Vec<(usize, GroupRow)> = stats
+            .into_iter()
+            .enumerate()
+            .filter_map(|(g, stats)| {
+                let (kernel, kernels) = longest[g];
+                Some((g, self.row(profile, groups.names[g].clone(), kernel.map(KernelId), kernels, stats?)))
+            })
+            .collect();
+        rows.sort_by(|(_, a), (_, b)| b.stats.total.cmp(&a.stats.total).then_with(|| a.name.cmp(&b.name)));
+        let mut row_of_group = vec![u32::MAX; groups.names.len()];
+        for (row, (g, _)) in rows.iter().enumerate() {
+            row_of_group[*g] = u32::try_from(row).unwrap_or(u32::MAX);
+        }
+        self.row_of = groups.of.iter().map(|&g| row_of_group[g as usize]).collect();
+        self.rows = rows.into_iter().map(|(_, row)| row).collect();
+    }
+
+    fn row(&self, profile: &Profile, name: String, kernel: Option<KernelId>, kernels: u32, stats: Stats) -> GroupRow {
+        let family = match kernel.and_then(|k| profile.kernels.get(k.0 as usize)) {
+            Some(k) => Family::guess(k.function(), k.demangled()),
+            None => Family::Other,
+        };
+        let share_percent = if self.total_ns > 0 { stats.total as f64 / self.total_ns as f64 * 100.0 } else { 0.0 };
+        GroupRow { name, kernel, kernels, stats, share_percent, family }
+    }
+
+    /// Rows from sums, for a report that has no launches. Only names can group them.
+    fn from_totals(&mut self, profile: &Profile) {
+        if self.by != GroupBy::Demangled && self.by != GroupBy::Name {
+            self.unavailable = Some("the report has only sums per kernel");
+            return;
+        }
+        self.total_ns = profile.totals.iter().map(|t| t.total.0).fold(0, i64::saturating_add);
+        self.launches = profile.totals.iter().map(|t| t.count).fold(0, u64::saturating_add);
+        let mut merged: Vec<(String, KernelId, u32, Stats)> = Vec::new();
+        let mut at: HashMap<String, usize> = HashMap::new();
+        for t in &profile.totals {
+            let Some(kernel) = profile.kernels.get(t.kernel.0 as usize) else { continue };
+            let name = if self.by == GroupBy::Name { kernel.function() } else { kernel.demangled() }.to_owned();
+            let stats = Stats {
+                count: t.count,
+                total: t.total.0,
+                min: t.min.0,
+                max: t.max.0,
+                avg: t.total.0 as f64 / t.count as f64,
+                median: t.median_ns,
+                stddev: t.stddev_ns,
+                p99: None,
+                histogram: None,
+            };
+            match at.get(&name) {
+                // The median and deviation of a union cannot be had from those of its parts.
+                Some(&i) => {
+                    let (_, kernel, kernels, s) = &mut merged[i];
+                    if stats.total > s.total {
+                        *kernel = t.kernel;
+                    }
+                    *kernels += 1;
+                    *s = Stats {
+                        count: s.count + stats.count,
+                        total: s.total.saturating_add(stats.total),
+                        min: s.min.min(stats.min),
+                        max: s.max.max(stats.max),
+                        avg: (s.total as f64 + stats.total as f64) / (s.count + stats.count) as f64,
+                        median: None,
+                        stddev: None,
+                        p99: None,
+                        histogram: None,
+                    };
+                }
+                None => {
+                    at.insert(name.clone(), merged.len());
+                    merged.push((name, t.kernel, 1, stats));
+                }
+            }
+        }
+        self.rows = merged.into_iter().map(|(name, kernel, kernels, stats)| self.row(profile, name, Some(kernel), kernels, stats)).collect();
+        self.rows.sort_by(|a, b| b.stats.total.cmp(&a.stats.total).then_with(|| a.name.cmp(&b.name)));
+    }
+
+    /// Row of the group that a launch belongs to.
+    #[must_use]
+    pub fn row_of(&self, profile: &Profile, paths: Option<&Paths>, launch: usize) -> Option<usize> {
+        let (kernel, config, place) = profile.launches.keys();
+        let column = match self.key {
+            Key::Kernel => kernel,
+            Key::Config => config,
+            Key::Place => place,
+            Key::Path => &paths?.of_launch,
+        };
+        let value = *column.get(launch)? as usize;
+        self.row_of.get(value.min(self.row_of.len().checked_sub(1)?)).map(|&r| r as usize)
+    }
+
+    /// Launches of a row, in launch order.
+    #[must_use]
+    pub fn members(&self, profile: &Profile, paths: Option<&Paths>, row: usize) -> Vec<u32> {
+        let n = u32::try_from(profile.launches.len()).unwrap_or(u32::MAX);
+        (0..n).filter(|&launch| self.row_of(profile, paths, launch as usize) == Some(row)).collect()
+    }
+}
+
+/// Orders rows; equal ones by name.
+#[must_use]
+pub fn sorted(rows: &[GroupRow], which: &[u32], by: SortBy, ascending: bool) -> Vec<u32> {
+    let mut out = which.to_vec();
+    let number = |row: &GroupRow| -> f64 {
+        let s = &row.stats;
+        match by {
+            SortBy::Total => s.total as f64,
+            SortBy::Count => s.count as f64,
+            SortBy::Avg => s.avg,
+            SortBy::Median => s.median.unwrap_or(-1.0),
+            SortBy::P99 => s.p99.map_or(-1.0, |p| p as f64),
+            SortBy::Min => s.min as f64,
+            SortBy::Max => s.max as f64,
+            SortBy::Spread => s.spread_percent().unwrap_or(-1.0),
+            SortBy::Name => 0.0,
+        }
+    };
+    out.sort_by(|&a, &b| {
+        let (a, b) = (&rows[a as usize], &rows[b as usize]);
+        let names = a.name.cmp(&b.name);
+        if by == SortBy::Name {
+            return if ascending { names } else { names.reverse() };
+        }
+        let order = number(a).total_cmp(&number(b));
+        if ascending { order } else { order.reverse() }.then(names)
+    });
+    out
+}
+
+/// Statistics of each group's values, which lie one group after the other.
+fn all_stats(values: &mut [i64], counts: &[usize]) -> Vec<Option<Stats>> {
+    let mut slices = Vec::with_capacity(counts.len());
+    let mut rest = values;
+    for (g, &n) in counts.iter().enumerate() {
+        let (head, tail) = rest.split_at_mut(n);
+        slices.push((g, head));
+        rest = tail;
+    }
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // The longest groups first, so that the last thread to finish is not left with the longest.
+    slices.sort_by_key(|(_, s)| s.len());
+    let out = Mutex::new(vec![None; counts.len()]);
+    let small = slices.iter().map(|(_, s)| s.len()).sum::<usize>() < 100_000;
+    let queue = Mutex::new(slices);
+    let work = || {
+        while let Some((g, slice)) = queue.lock().ok().and_then(|mut q| q.pop()) {
+            let stats = Stats::of(slice);
+            if let Ok(mut out) = out.lock() {
+                out[g] = stats;
+            }
+        }
+    };
+    if small || threads == 1 {
+        work();
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        });
+    }
+    out.into_inner().unwrap_or_default()
+}

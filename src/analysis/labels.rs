@@ -1,0 +1,304 @@
+//! Short names that stay distinct: two rows of a table never look the same.
+//!
+//! A kernel goes by its function name. Where several kernels of the table share it, what tells them apart is added: the template arguments
+//! that differ, then the parameters, then the namespace. What is still too long for its column loses its middle, but not the part that differs.
+
+use std::collections::HashMap;
+use unicode_segmentation::UnicodeSegmentation;
+use unicode_width::UnicodeWidthStr;
+
+/// A demangled name taken apart at its outermost brackets.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Parts<'a> {
+    scope: &'a str,
+    template: Vec<&'a str>,
+    parameters: &'a str,
+}
+
+fn parts<'a>(demangled: &'a str, function: &str) -> Parts<'a> {
+    // The function name is looked for where it ends a scope or a return type and begins arguments or parameters.
+    let at = demangled.match_indices(function).map(|(i, _)| i).find(|&i| {
+        let before = demangled[..i].chars().next_back();
+        let after = demangled[i + function.len()..].chars().next();
+        depth(&demangled[..i]) == 0 && matches!(before, None | Some(':' | ' ')) && matches!(after, None | Some('<' | '('))
+    });
+    let Some(at) = at.filter(|_| !function.is_empty()) else { return Parts::default() };
+    let scope = demangled[..at].trim_start_matches("void ").trim_end_matches("::");
+    let rest = &demangled[at + function.len()..];
+    let (template, parameters) = match rest.strip_prefix('<') {
+        Some(inner) => {
+            let end = close(inner);
+            (split(&inner[..end]), inner.get(end + 1..).unwrap_or(""))
+        }
+        None => (Vec::new(), rest),
+    };
+    Parts { scope, template, parameters }
+}
+
+fn step(depth: i32, c: char) -> i32 {
+    match c {
+        '<' | '(' | '[' | '{' => depth + 1,
+        '>' | ')' | ']' | '}' => depth - 1,
+        _ => depth,
+    }
+}
+
+fn depth(text: &str) -> i32 {
+    text.chars().fold(0, step)
+}
+
+/// Where the bracket that was opened before `text` closes.
+fn close(text: &str) -> usize {
+    let mut depth = 0;
+    for (i, c) in text.char_indices() {
+        if depth == 0 && c == '>' {
+            return i;
+        }
+        depth = step(depth, c);
+    }
+    text.len()
+}
+
+/// Splits at commas outside brackets.
+fn split(text: &str) -> Vec<&str> {
+    let (mut out, mut start, mut depth) = (Vec::new(), 0, 0);
+    for (i, c) in text.char_indices() {
+        if c == ',' && depth == 0 {
+            out.push(text[start..i].trim());
+            start = i + 1;
+        }
+        depth = step(depth, c);
+    }
+    out.push(text[start..].trim());
+    out
+}
+
+/// Which parts a label shows.
+#[derive(Clone, Copy)]
+struct Shown {
+    template: bool,
+    parameters: bool,
+    scope: bool,
+}
+
+/// Labels for kernels given as (function name, demangled name, name that tells them apart if all else is equal).
+#[must_use]
+pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
+    let mut by_function: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (i, (function, ..)) in rows.iter().enumerate() {
+        by_function.entry(function).or_default().push(i);
+    }
+    let mut out: Vec<String> = rows.iter().map(|(function, ..)| (*function).to_owned()).collect();
+    for (function, group) in by_function {
+        if group.len() == 1 {
+            continue;
+        }
+        let taken: Vec<Parts<'_>> = group.iter().map(|&i| parts(rows[i].1, function)).collect();
+        let steps = [(true, false, false), (false, true, false), (true, true, false), (false, false, true), (true, false, true), (true, true, true)];
+        for (template, parameters, scope) in steps {
+            let labels: Vec<String> = taken.iter().map(|p| label(function, p, &taken, Shown { template, parameters, scope })).collect();
+            let done = all_distinct(&labels);
+            for (&i, label) in group.iter().zip(labels) {
+                out[i] = label;
+            }
+            if done {
+                break;
+            }
+        }
+    }
+    tell_apart(&mut out, |i| rows[i].2);
+    out
+}
+
+fn label(function: &str, own: &Parts<'_>, all: &[Parts<'_>], shown: Shown) -> String {
+    let mut out = String::new();
+    if shown.scope && all.iter().any(|p| p.scope != own.scope) && !own.scope.is_empty() {
+        out.push_str(own.scope);
+        out.push_str("::");
+    }
+    out.push_str(function);
+    if shown.template && all.iter().any(|p| p.template != own.template) {
+        out.push('<');
+        let same_length = all.iter().all(|p| p.template.len() == own.template.len());
+        let mut elided = false;
+        for (i, argument) in own.template.iter().enumerate() {
+            let differs = !same_length || all.iter().any(|p| p.template.get(i) != Some(argument));
+            if !differs && elided {
+                continue;
+            }
+            if !out.ends_with('<') {
+                out.push_str(", ");
+            }
+            out.push_str(if differs { argument } else { "…" });
+            elided = !differs;
+        }
+        out.push('>');
+    }
+    if shown.parameters && all.iter().any(|p| p.parameters != own.parameters) {
+        out.push_str(own.parameters);
+    }
+    out
+}
+
+fn all_distinct(labels: &[String]) -> bool {
+    let mut seen = std::collections::HashSet::new();
+    labels.iter().all(|l| seen.insert(l))
+}
+
+/// Replaces equal labels by the longer names behind them, and numbers those that are equal even then.
+fn tell_apart<'a>(labels: &mut [String], name: impl Fn(usize) -> &'a str) {
+    for longer in [true, false] {
+        let mut count: HashMap<&str, u32> = HashMap::new();
+        for label in labels.iter() {
+            *count.entry(label).or_default() += 1;
+        }
+        let twins: Vec<usize> = labels.iter().enumerate().filter(|(_, l)| count[l.as_str()] > 1).map(|(i, _)| i).collect();
+        for (n, i) in twins.into_iter().enumerate() {
+            labels[i] = if longer { name(i).to_owned() } else { format!("{} #{}", labels[i], n + 1) };
+        }
+    }
+}
+
+/// Display width in columns.
+#[must_use]
+pub fn width(text: &str) -> usize {
+    UnicodeWidthStr::width(text)
+}
+
+/// The first `columns` columns of a text.
+fn head(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    for (i, g) in text.grapheme_indices(true) {
+        used += width(g);
+        if used > columns {
+            return &text[..i];
+        }
+    }
+    text
+}
+
+/// The last `columns` columns of a text.
+fn tail(text: &str, columns: usize) -> &str {
+    let mut used = 0;
+    for (i, g) in text.grapheme_indices(true).rev() {
+        used += width(g);
+        if used > columns {
+            return &text[i + g.len()..];
+        }
+    }
+    text
+}
+
+/// A text cut at its end, with `…` where something is missing.
+#[must_use]
+pub fn cut_end(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    match columns {
+        0 => String::new(),
+        n => format!("{}…", head(text, n - 1)),
+    }
+}
+
+/// A text without its middle, with `…` where it was; the beginning keeps the larger part.
+#[must_use]
+pub fn cut_middle(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    if columns < 5 {
+        return cut_end(text, columns);
+    }
+    let end = (columns - 1) * 2 / 5;
+    format!("{}…{}", head(text, columns - 1 - end), tail(text, end))
+}
+
+/// Fits labels into a column. Labels that were distinct stay so, as far as the column allows: where cutting the middle makes two alike,
+/// the cut moves so that the place where they differ stays visible; where even that fails they are numbered.
+#[must_use]
+pub fn fit(labels: &[String], columns: usize) -> Vec<String> {
+    let mut out: Vec<String> = labels.iter().map(|l| cut_middle(l, columns)).collect();
+    let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
+    for (i, text) in out.iter().enumerate() {
+        by_text.entry(text.clone()).or_default().push(i);
+    }
+    for twins in by_text.into_values().filter(|t| t.len() > 1) {
+        let common = twins[1..].iter().fold(usize::MAX, |n, &i| n.min(common_prefix(&labels[twins[0]], &labels[i])));
+        let mut seen = HashMap::new();
+        for &i in &twins {
+            let window = around(&labels[i], common, columns);
+            *seen.entry(window.clone()).or_insert(0) += 1;
+            out[i] = window;
+        }
+        if seen.values().any(|&n| n > 1) {
+            for (n, &i) in twins.iter().enumerate() {
+                let mark = format!("#{}", n + 1);
+                out[i] = format!("{}{mark}", cut_end(&labels[i], columns.saturating_sub(mark.len())));
+            }
+        }
+    }
+    out
+}
+
+fn common_prefix(a: &str, b: &str) -> usize {
+    a.graphemes(true).zip(b.graphemes(true)).take_while(|(x, y)| x == y).map(|(x, _)| x.len()).sum()
+}
+
+/// The beginning of a text, and the part from byte `at` on.
+fn around(text: &str, at: usize, columns: usize) -> String {
+    if columns < 8 || width(text) <= columns {
+        return cut_end(text, columns);
+    }
+    let start = head(text, columns / 3);
+    // A few characters before the difference make it readable.
+    let from = text[..at.min(text.len())].grapheme_indices(true).rev().nth(2).map_or(0, |(i, _)| i).max(start.len());
+    let rest = &text[from..];
+    let room = columns - width(start) - 1;
+    if width(rest) <= room {
+        return format!("{start}…{}", tail(text, room));
+    }
+    format!("{start}…{}", cut_end(rest, room))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_added() {
+        let rows = [
+            ("copy", "void at::copy<float, (int)4, x>(T1 *)", "_Z1"),
+            ("copy", "void at::copy<float, (int)8, x>(T1 *)", "_Z2"),
+            ("foo", "foo(int *)", "_Z3"),
+            ("foo", "foo(float *)", "_Z4"),
+            ("scale", "void ops::scale<int>(int)", "_Z5"),
+            ("scale", "void ops::detail::scale<int>(int)", "_Z6"),
+            ("alone", "void n::alone<a, b>(c)", "_Z7"),
+        ];
+        assert_eq!(kernels(&rows), ["copy<…, (int)4, …>", "copy<…, (int)8, …>", "foo(int *)", "foo(float *)", "ops::scale", "ops::detail::scale", "alone"]);
+    }
+
+    #[test]
+    fn equal_names_are_told_apart_by_symbol_and_then_by_number() {
+        assert_eq!(kernels(&[("k", "k(int)", "_Z1"), ("k", "k(int)", "_Z2")]), ["_Z1", "_Z2"]);
+        assert_eq!(kernels(&[("k", "k", "k"), ("k", "k", "k")]), ["k #1", "k #2"]);
+    }
+
+    #[test]
+    fn fitting_keeps_labels_distinct() {
+        let long: Vec<String> = (0..30).map(|i| format!("a_very_long_kernel_name_with_common_head_{i:02}_and_a_common_tail_that_is_long_too")).collect();
+        for columns in [8, 12, 20, 33, 60, 200] {
+            let fitted = fit(&long, columns);
+            assert!(all_distinct(&fitted), "{columns}: {fitted:?}");
+            assert!(fitted.iter().all(|f| width(f) <= columns), "{columns}");
+        }
+    }
+
+    #[test]
+    fn wide_and_combining_characters_are_cut_whole() {
+        assert_eq!(cut_end("カーネル", 5), "カー…");
+        assert_eq!(width(&cut_middle("e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}", 6)), 6);
+        assert_eq!(cut_end("abc", 0), "");
+    }
+}

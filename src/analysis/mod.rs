@@ -1,0 +1,20 @@
+//! Pure functions of a [`Profile`](crate::model::Profile): rows, sums, guesses and the sentence that says what to look at next.
+
+pub mod family;
+pub mod fuzzy;
+pub mod group;
+pub mod labels;
+pub mod next;
+pub mod nvtx;
+pub mod occupancy;
+pub mod overview;
+pub mod select;
+pub mod series;
+pub mod stats;
+
+pub use family::Family;
+pub use group::{GroupBy, GroupRow, Grouping, SortBy};
+pub use nvtx::Paths;
+pub use occupancy::{Limiter, Occupancy};
+pub use overview::Overview;
+pub use stats::Stats;

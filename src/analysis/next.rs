@@ -1,0 +1,46 @@
+//! One sentence that says what to look at now, from the data.
+
+use super::labels::cut_middle;
+use super::{Grouping, Overview};
+use crate::model::{Nanos, NoteKind, Profile, Severity, units};
+
+/// Idle share from which on the host, not a kernel, is the first thing to look at (the "idle-bound" threshold of common triage practice).
+const IDLE_PERCENT: f64 = 30.0;
+/// Mean duration below which launching costs as much as running: a launch takes the host 3–8 µs.
+const SHORT_NS: f64 = 5_000.0;
+
+/// The sentence. `kernels` must be grouped by a kernel name.
+#[must_use]
+pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> String {
+    if let Some(note) = profile.notes.iter().find(|n| n.kind == NoteKind::Empty) {
+        return match &note.fix {
+            Some(fix) => format!("{} {}", note.text, fix),
+            None => note.text.clone(),
+        };
+    }
+    let Some(top) = kernels.rows.first() else {
+        return "no kernels in this report".to_owned();
+    };
+    if let Some(lost) = profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= Severity::Warning)
+        && profile.capture.gate.is_none()
+    {
+        return format!("{} Read the notes (n) before trusting counts.", lost.text);
+    }
+    let name = cut_middle(&top.name, 48);
+    let idle = overview.busy_percent.map(|b| (100.0 - b).max(0.0)).filter(|_| overview.devices_used > 0);
+    if let Some(idle) = idle.filter(|&i| i >= IDLE_PERCENT)
+        && overview.gaps > 0
+    {
+        let short = top.stats.avg < SHORT_NS && top.stats.count > 1000;
+        let why = if short {
+            format!("{name} runs {} times for {} each: launching costs as much as running, so batch, fuse or use CUDA graphs", units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)), Nanos::human(top.stats.avg))
+        } else {
+            "look at what the host does between launches before tuning a kernel".to_owned()
+        };
+        return format!("no kernel runs for {idle:.0}% of the span ({} gaps over 10 µs, {} in all): {why}", units::grouped(i64::try_from(overview.gaps).unwrap_or(i64::MAX)), Nanos(overview.gap_ns));
+    }
+    if let Some(spread) = top.stats.spread_percent().filter(|&s| s > 50.0 && top.stats.count >= 10) {
+        return format!("{:.0}% of kernel time is {name}, and its launches vary (spread {spread:.0}%): ⏎ shows which are slow", top.share_percent);
+    }
+    format!("{:.0}% of kernel time is {name} ({} × {}): ⏎ shows its launches", top.share_percent, units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)), Nanos::human(top.stats.avg))
+}

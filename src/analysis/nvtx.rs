@@ -1,0 +1,236 @@
+//! Which NVTX ranges enclose a launch: the ranges that are open on the launching thread when the launch API is called.
+//!
+//! Push/pop ranges nest, so a launch has a path from the outermost to the innermost. A launch outside all of them belongs to the latest
+//! start/end range that is open in its process.
+
+use crate::model::{Profile, RangeKind};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Stands for a launch outside every range.
+pub const NO_PATH: u32 = u32::MAX;
+
+/// The paths of all launches.
+#[derive(Clone, Debug, Default)]
+pub struct Paths {
+    /// Each path: its parent path (or [`NO_PATH`]) and the index of its last name in [`Ranges::names`](crate::model::Ranges::names).
+    pub nodes: Vec<(u32, u32)>,
+    /// Path of each launch; empty when the report has no ranges.
+    pub of_launch: Arc<Vec<u32>>,
+}
+
+/// An open range while the sweep goes over a thread's time.
+struct Open {
+    end: i64,
+    name: u32,
+    path: Option<u32>,
+}
+
+#[derive(Default)]
+struct Interner {
+    ids: FxHashMap<(u32, u32), u32>,
+    nodes: Vec<(u32, u32)>,
+}
+
+impl Interner {
+    fn id(&mut self, parent: u32, name: u32) -> u32 {
+        let next = u32::try_from(self.nodes.len()).unwrap_or(NO_PATH);
+        let id = *self.ids.entry((parent, name)).or_insert(next);
+        if id == next {
+            self.nodes.push((parent, name));
+        }
+        id
+    }
+}
+
+impl Paths {
+    /// Attributes every launch. O(n log n) in ranges and launches.
+    #[must_use]
+    pub fn of(profile: &Profile) -> Self {
+        if profile.ranges.ranges.is_empty() {
+            return Self::default();
+        }
+        let mut of_launch = vec![NO_PATH; profile.launches.len()];
+        let mut interner = Interner::default();
+        let by_thread = launches_by(profile, |pid, thread| thread.map(|t| (pid, t)));
+        sweep_threads(profile, &by_thread, &mut interner, &mut of_launch);
+        if profile.ranges.ranges.iter().any(|r| r.kind == RangeKind::StartEnd) {
+            let by_process = launches_by(profile, |pid, _| Some(pid));
+            sweep_processes(profile, &by_process, &mut interner, &mut of_launch);
+        }
+        Self { nodes: interner.nodes, of_launch: Arc::new(of_launch) }
+    }
+
+    /// Path of a launch.
+    #[must_use]
+    pub fn path(&self, row: usize) -> Option<u32> {
+        self.of_launch.get(row).copied().filter(|&p| p != NO_PATH)
+    }
+
+    /// Names along a path, outermost first.
+    #[must_use]
+    pub fn names(&self, profile: &Profile, path: u32) -> Vec<String> {
+        let mut out = Vec::new();
+        let mut at = path;
+        while let Some(&(parent, name)) = self.nodes.get(at as usize) {
+            out.push(profile.ranges.label(name));
+            at = parent;
+        }
+        out.reverse();
+        out
+    }
+
+    /// A path on one line.
+    #[must_use]
+    pub fn label(&self, profile: &Profile, path: u32) -> String {
+        self.names(profile, path).join(" › ")
+    }
+}
+
+/// Launches with a known call, grouped by a key of (process, thread) and sorted by the call's start.
+fn launches_by<K: Eq + std::hash::Hash>(profile: &Profile, key: impl Fn(u32, Option<u32>) -> Option<K>) -> FxHashMap<K, Vec<(i64, u32)>> {
+    let mut out: FxHashMap<K, Vec<(i64, u32)>> = FxHashMap::default();
+    for row in 0..profile.launches.len() {
+        let Some(place) = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)) else { continue };
+        let (Some((call, _)), Some(key)) = (profile.launches.call(row), key(place.pid.unwrap_or_default(), place.thread)) else { continue };
+        out.entry(key).or_default().push((call, u32::try_from(row).unwrap_or(u32::MAX)));
+    }
+    for rows in out.values_mut() {
+        if !rows.is_sorted() {
+            rows.sort_unstable();
+        }
+    }
+    out
+}
+
+fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<(i64, u32)>>, interner: &mut Interner, of_launch: &mut [u32]) {
+    let ranges = &profile.ranges;
+    let mut by_thread: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
+    for (i, range) in ranges.ranges.iter().enumerate() {
+        if range.kind == RangeKind::PushPop
+            && let (Some(list), Ok(i)) = (by_thread.get_mut(range.thread as usize), u32::try_from(i))
+        {
+            list.push(i);
+        }
+    }
+    for (thread, mut list) in by_thread.into_iter().enumerate() {
+        let Some(launches) = ranges.threads.get(thread).and_then(|t| launches.get(t)) else { continue };
+        // Outer before inner when two start together.
+        let key = |&i: &u32| {
+            let r = ranges.ranges[i as usize];
+            (r.start, std::cmp::Reverse(r.end))
+        };
+        if !list.is_sorted_by_key(key) {
+            list.sort_by_key(key);
+        }
+        let mut stack: Vec<Open> = Vec::new();
+        let mut next = list.iter().map(|&i| ranges.ranges[i as usize]).peekable();
+        for &(call, row) in launches {
+            while let Some(range) = next.next_if(|r| r.start <= call) {
+                // Ranges that ended before this one began are gone; one that ends inside it was not popped in order and goes too.
+                while stack.last().is_some_and(|o| o.end <= range.start) {
+                    stack.pop();
+                }
+                stack.push(Open { end: range.end, name: range.name, path: None });
+            }
+            while stack.last().is_some_and(|o| o.end < call) {
+                stack.pop();
+            }
+            // A range below the top that has ended was popped out of order: it does not enclose this launch.
+            if stack.iter().any(|o| o.end < call) {
+                stack.retain(|o| o.end >= call);
+                stack.iter_mut().for_each(|o| o.path = None);
+            }
+            let mut path = NO_PATH;
+            let known = stack.iter().rposition(|o| o.path.is_some());
+            if let Some(at) = known {
+                path = stack[at].path.unwrap_or(NO_PATH);
+            }
+            for open in stack.iter_mut().skip(known.map_or(0, |k| k + 1)) {
+                path = interner.id(path, open.name);
+                open.path = Some(path);
+            }
+            of_launch[row as usize] = path;
+        }
+    }
+}
+
+fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<(i64, u32)>>, interner: &mut Interner, of_launch: &mut [u32]) {
+    let ranges = &profile.ranges;
+    let mut by_process: FxHashMap<u32, Vec<(i64, i64, u32)>> = FxHashMap::default();
+    for range in ranges.ranges.iter().filter(|r| r.kind == RangeKind::StartEnd) {
+        if let Some(&(pid, _)) = ranges.threads.get(range.thread as usize) {
+            by_process.entry(pid).or_default().push((range.start, range.end, range.name));
+        }
+    }
+    for (pid, mut list) in by_process {
+        let Some(launches) = launches.get(&pid) else { continue };
+        list.sort_unstable();
+        let mut open: Vec<(i64, u32)> = Vec::new();
+        let mut next = list.into_iter().peekable();
+        for &(call, row) in launches {
+            while let Some((_, end, name)) = next.next_if(|r| r.0 <= call) {
+                open.push((end, name));
+            }
+            open.retain(|&(end, _)| end >= call);
+            if of_launch[row as usize] == NO_PATH
+                && let Some(&(_, name)) = open.last()
+            {
+                of_launch[row as usize] = interner.id(NO_PATH, name);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::launches::TimesBuilder;
+    use crate::model::{LaunchColumns, Launches, Place, Range, Ranges, Source};
+
+    /// Launches whose calls start at the given times on thread 7 of process 1.
+    fn profile(calls: &[i64], ranges: &[(i64, i64, &str, RangeKind)]) -> Profile {
+        let mut p = Profile::new(Source::default());
+        let mut columns = LaunchColumns::default();
+        let (mut since, mut cost) = (TimesBuilder::default(), TimesBuilder::default());
+        for &c in calls {
+            columns.start.push(c + 1000);
+            columns.duration.push(Some(1));
+            columns.kernel.push(0);
+            since.push(Some(1000));
+            cost.push(Some(1));
+        }
+        p.launches = Launches::new(columns);
+        p.launches.set_details(Vec::new(), vec![0; calls.len()], Vec::new(), Vec::new());
+        p.launches.set_calls(since, cost);
+        p.places.push(Place { pid: Some(1), thread: Some(7), ..Place::default() });
+        p.ranges = Ranges { names: ranges.iter().map(|r| (None, r.2.into())).collect(), threads: vec![(1, 7)], ranges: Vec::new() };
+        p.ranges.ranges = ranges.iter().zip(0..).map(|(&(start, end, _, kind), name)| Range { start, end, name, thread: 0, kind }).collect();
+        p
+    }
+
+    fn labels(p: &Profile) -> Vec<String> {
+        let paths = Paths::of(p);
+        (0..p.launches.len()).map(|r| paths.path(r).map_or_else(String::new, |x| paths.label(p, x))).collect()
+    }
+
+    use RangeKind::{PushPop, StartEnd};
+
+    #[test]
+    fn nested_ranges_give_a_path_and_ended_ones_do_not() {
+        let p = profile(&[5, 15, 25, 35, 95], &[(10, 90, "a", PushPop), (20, 30, "b", PushPop)]);
+        assert_eq!(labels(&p), ["", "a", "a › b", "a", ""]);
+    }
+
+    #[test]
+    fn ranges_out_of_order_still_open_and_overlapping() {
+        let p = profile(&[12, 28, 50], &[(25, 60, "late", PushPop), (10, 30, "early", PushPop), (40, i64::MAX, "open", PushPop)]);
+        assert_eq!(labels(&p), ["early", "early › late", "late › open"]);
+    }
+
+    #[test]
+    fn start_end_ranges_count_only_where_no_push_pop_does() {
+        let p = profile(&[15, 25], &[(0, 100, "process", StartEnd), (20, 30, "thread", PushPop)]);
+        assert_eq!(labels(&p), ["process", "thread"]);
+    }
+}

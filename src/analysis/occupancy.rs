@@ -1,0 +1,178 @@
+//! Theoretical occupancy of a launch and what limits it.
+//!
+//! Source: NVIDIA's occupancy rules as in the CUDA toolkit's `cuda_occupancy.h` (`cudaOccMaxActiveBlocksPerMultiprocessor`): registers are
+//! allocated per warp in units of 256 within each of an SM's sub-partitions; shared memory per block in units of 128 bytes from compute
+//! capability 8.0 on (256 before), plus 1 KiB that the system reserves per block from 8.0 on. Device limits come from the report.
+//! Clusters are not modelled: they can only lower the result.
+
+use crate::model::{Device, LaunchConfig};
+
+/// What keeps more blocks from being resident on an SM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Limiter {
+    /// The SM's number of warps.
+    Warps,
+    /// Registers.
+    Registers,
+    /// Shared memory.
+    SharedMemory,
+    /// The SM's number of blocks.
+    Blocks,
+}
+
+impl Limiter {
+    /// The words for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Warps => "warps",
+            Self::Registers => "registers",
+            Self::SharedMemory => "shared memory",
+            Self::Blocks => "blocks",
+        }
+    }
+}
+
+/// Theoretical occupancy of one configuration on one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Occupancy {
+    /// Blocks that fit on an SM at once.
+    pub blocks_per_sm: u32,
+    /// Warps that are then resident.
+    pub warps_per_sm: u32,
+    /// Resident warps over the most that an SM can hold, in percent.
+    pub percent: f64,
+    /// Every resource that allows no more than `blocks_per_sm`.
+    pub limiters: Vec<Limiter>,
+    /// Blocks per SM that each resource allows; `None` for a resource that the launch does not use.
+    pub limits: Vec<(Limiter, Option<u32>)>,
+    /// Grid size over the blocks that all SMs hold at once.
+    pub waves: Option<f64>,
+}
+
+const REGISTER_UNIT: u32 = 256;
+
+fn sub_partitions((major, minor): (u32, u32)) -> u32 {
+    if (major, minor) == (6, 0) { 2 } else { 4 }
+}
+
+impl Occupancy {
+    /// Occupancy, or `None` when the report lacks the configuration or the device's limits, or when the block cannot run at all.
+    #[must_use]
+    pub fn of(config: &LaunchConfig, device: &Device) -> Option<Self> {
+        let warp = device.warp_size.unwrap_or(32);
+        let threads = u32::try_from(config.threads()?).ok().filter(|&t| t > 0)?;
+        let cc = device.compute_capability?;
+        let warps_per_block = threads.div_ceil(warp);
+        let max_warps = device.max_warps_per_sm?;
+        let mut limits = vec![(Limiter::Warps, Some(max_warps / warps_per_block))];
+        limits.push((Limiter::Registers, by_registers(config, device, cc, warps_per_block)?));
+        limits.push((Limiter::SharedMemory, by_shared(config, device, cc)?));
+        limits.push((Limiter::Blocks, Some(device.max_blocks_per_sm?)));
+        let blocks_per_sm = limits.iter().filter_map(|l| l.1).min()?;
+        if blocks_per_sm == 0 {
+            return None;
+        }
+        let warps_per_sm = blocks_per_sm * warps_per_block;
+        let resident = device.sm_count.map(|sms| f64::from(sms) * f64::from(blocks_per_sm));
+        Some(Self {
+            blocks_per_sm,
+            warps_per_sm,
+            percent: f64::from(warps_per_sm) / f64::from(max_warps) * 100.0,
+            limiters: limits.iter().filter(|l| l.1 == Some(blocks_per_sm)).map(|l| l.0).collect(),
+            limits,
+            waves: config.blocks().zip(resident).map(|(blocks, resident)| blocks as f64 / resident),
+        })
+    }
+
+    /// The limiters in words: `registers`, `warps, blocks`; nothing to say at full occupancy.
+    #[must_use]
+    pub fn limited_by(&self) -> Option<String> {
+        (self.percent < 99.95).then(|| self.limiters.iter().map(|l| l.word()).collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The outer `None`: not known. The inner: no limit.
+#[allow(clippy::option_option, reason = "two kinds of absence: unknown, and unlimited")]
+fn by_registers(config: &LaunchConfig, device: &Device, cc: (u32, u32), warps_per_block: u32) -> Option<Option<u32>> {
+    let registers = config.registers?;
+    if registers == 0 {
+        return Some(None);
+    }
+    let per_sm = device.registers_per_sm?;
+    let parts = sub_partitions(cc);
+    let per_warp = (registers * device.warp_size.unwrap_or(32)).next_multiple_of(REGISTER_UNIT);
+    // The hardware checks a block as if it took registers in all partitions at once.
+    let assumed = u64::from(per_warp) * u64::from(warps_per_block.next_multiple_of(parts));
+    if assumed > u64::from(device.registers_per_block.unwrap_or(per_sm)) {
+        return Some(Some(0));
+    }
+    let warps = per_sm / parts / per_warp * parts;
+    Some(Some(warps / warps_per_block))
+}
+
+#[allow(clippy::option_option, reason = "two kinds of absence: unknown, and unlimited")]
+fn by_shared(config: &LaunchConfig, device: &Device, cc: (u32, u32)) -> Option<Option<u32>> {
+    let (unit, reserved) = if cc.0 >= 8 { (128, 1024) } else { (256, 0) };
+    let per_block = (config.shared()?.0.saturating_add(reserved)).next_multiple_of(unit);
+    if per_block == 0 {
+        return Some(None);
+    }
+    // The carve-out that the driver chose for this launch, else the most that the SM has.
+    let per_sm = config.shared_carveout.or(device.shared_per_sm)?.0;
+    Some(Some(u32::try_from(per_sm / per_block).unwrap_or(u32::MAX)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Bytes;
+
+    fn h200() -> Device {
+        Device {
+            compute_capability: Some((9, 0)),
+            sm_count: Some(132),
+            warp_size: Some(32),
+            max_warps_per_sm: Some(64),
+            max_blocks_per_sm: Some(32),
+            registers_per_sm: Some(65_536),
+            registers_per_block: Some(65_536),
+            shared_per_sm: Some(Bytes(233_472)),
+            ..Device::default()
+        }
+    }
+
+    fn config(grid: u32, threads: u32, registers: u32, shared: u64) -> LaunchConfig {
+        LaunchConfig {
+            grid: Some([grid, 1, 1]),
+            block: Some([threads, 1, 1]),
+            registers: Some(registers),
+            static_shared: Some(Bytes(shared)),
+            dynamic_shared: Some(Bytes(0)),
+            ..LaunchConfig::default()
+        }
+    }
+
+    /// Values that ncu printed for the H200 captures (`launch__occupancy_limit_*`).
+    #[test]
+    fn limits_as_ncu_prints_them() {
+        for (config, blocks, percent, limiters) in [
+            (config(2112, 256, 16, 0), 8, 100.0, vec![Limiter::Warps]),
+            (config(264, 64, 16, 163_840), 1, 3.125, vec![Limiter::SharedMemory]),
+            (config(1, 32, 16, 0), 32, 50.0, vec![Limiter::Blocks]),
+            (config(128, 384, 168, 0), 1, 18.75, vec![Limiter::Registers]),
+        ] {
+            let o = Occupancy::of(&config, &h200()).unwrap();
+            assert_eq!((o.blocks_per_sm, o.percent, o.limiters.clone()), (blocks, percent, limiters), "{config:?}");
+        }
+        let waves = Occupancy::of(&config(2112, 256, 16, 0), &h200()).unwrap().waves.unwrap();
+        assert!((waves - 2.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn unknown_stays_unknown() {
+        assert_eq!(Occupancy::of(&LaunchConfig::default(), &h200()), None);
+        assert_eq!(Occupancy::of(&config(1, 32, 16, 0), &Device::default()), None);
+        assert_eq!(Occupancy::of(&config(1, 1024, 255, 0), &h200()), None, "a block that cannot run has no occupancy");
+    }
+}

@@ -1,0 +1,59 @@
+//! Picks kernels by the words that a person typed.
+
+use super::fuzzy::Fuzzy;
+use crate::model::{KernelId, Profile};
+use std::collections::BTreeSet;
+
+/// What a selector picked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Selected {
+    /// These kernels: one, or those that share a function name.
+    Kernels(BTreeSet<KernelId>),
+    /// More than one name matches; these.
+    Ambiguous(Vec<String>),
+    /// Nothing matches.
+    Nothing,
+}
+
+/// Kernels by an exact function or demangled name, else by a fuzzy match that only one name satisfies.
+#[must_use]
+pub fn kernels(profile: &Profile, selector: &str) -> Selected {
+    let ids = |is: &dyn Fn(&crate::model::Kernel) -> bool| -> BTreeSet<KernelId> {
+        profile.kernels.iter().zip(0..).filter(|(k, _)| is(k)).map(|(_, i)| KernelId(i)).collect()
+    };
+    for exact in [ids(&|k| k.function() == selector), ids(&|k| k.demangled() == selector), ids(&|k| k.mangled() == selector)] {
+        if !exact.is_empty() {
+            return Selected::Kernels(exact);
+        }
+    }
+    let fuzzy = Fuzzy::new(selector);
+    for name in [crate::model::Kernel::function as fn(&crate::model::Kernel) -> &str, crate::model::Kernel::demangled] {
+        let names: BTreeSet<&str> = profile.kernels.iter().map(name).filter(|n| fuzzy.matches(n)).collect();
+        match names.len() {
+            0 => {}
+            1 => return Selected::Kernels(ids(&|k| names.contains(name(k)))),
+            _ => return Selected::Ambiguous(names.into_iter().map(str::to_owned).collect()),
+        }
+    }
+    Selected::Nothing
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Kernel, Source};
+
+    #[test]
+    fn exact_before_fuzzy_and_fuzzy_must_be_unique() {
+        let mut p = Profile::new(Source::default());
+        for (f, d) in [("foo", "foo(int *)"), ("foo", "foo(float *)"), ("foobar", "foobar(int)"), ("scale", "void a::scale<x>(y)")] {
+            p.kernels.push(Kernel { function: Some(f.into()), demangled: Some(d.into()), mangled: None });
+        }
+        let ids = |v: &[u32]| Selected::Kernels(v.iter().map(|&i| KernelId(i)).collect());
+        assert_eq!(kernels(&p, "foo"), ids(&[0, 1]));
+        assert_eq!(kernels(&p, "foo(float *)"), ids(&[1]));
+        assert_eq!(kernels(&p, "scl"), ids(&[3]));
+        assert_eq!(kernels(&p, "fo"), Selected::Ambiguous(vec!["foo".into(), "foobar".into()]));
+        assert_eq!(kernels(&p, "zzz"), Selected::Nothing);
+    }
+}

@@ -1,0 +1,100 @@
+//! The command line's grammar.
+
+use crate::analysis::{GroupBy, SortBy};
+use crate::report::Format;
+use clap::builder::PossibleValue;
+use clap::{Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Explore GPU profiles in the terminal.
+#[derive(Debug, Parser)]
+#[command(name = "warpscope", version, about, max_term_width = 100)]
+pub struct Args {
+    /// What to do; without a command the reports are opened in the explorer.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Reports to open: .nsys-rep, .qdrep, .sqlite, `nsys stats` CSV; also .gz and .zst of these.
+    pub files: Vec<PathBuf>,
+}
+
+/// Commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Rank kernels, or other groups of launches, by time.
+    Top(Top),
+    /// List kernel launches in launch order.
+    Launches(Launches),
+}
+
+/// `warpscope top`.
+#[derive(Debug, clap::Args)]
+pub struct Top {
+    /// Report.
+    pub file: PathBuf,
+    /// What launches are grouped by.
+    #[arg(long, default_value = "name")]
+    pub by: GroupBy,
+    /// What groups are ranked by.
+    #[arg(long, default_value = "total")]
+    pub sort: SortBy,
+    /// List at most N groups.
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Only groups whose name contains TEXT (in any case).
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long)]
+    pub format: Option<Format>,
+}
+
+/// `warpscope launches`.
+#[derive(Debug, clap::Args)]
+pub struct Launches {
+    /// Report.
+    pub file: PathBuf,
+    /// Only launches of this kernel: an exact function or demangled name, else a fuzzy match that must be unique.
+    #[arg(long, value_name = "SEL")]
+    pub kernel: Option<String>,
+    /// List at most N launches.
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long)]
+    pub format: Option<Format>,
+}
+
+impl ValueEnum for GroupBy {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.word()))
+    }
+}
+
+impl ValueEnum for SortBy {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.word()))
+    }
+}
+
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Table, Self::Csv, Self::Json, Self::Md]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(match self {
+            Self::Table => "table",
+            Self::Csv => "csv",
+            Self::Json => "json",
+            Self::Md => "md",
+        }))
+    }
+}

@@ -1,0 +1,68 @@
+//! The command line: what was asked for, and the commands that print.
+
+pub mod args;
+pub mod print;
+
+use args::{Args, Command};
+use clap::Parser;
+use std::process::ExitCode;
+
+/// The work failed although the call was right.
+pub const FAILED: u8 = 1;
+/// The call or the file was wrong.
+pub const WRONG: u8 = 2;
+
+/// An error for the user: one sentence and an exit code.
+#[derive(Debug)]
+pub struct Failure {
+    /// The sentence.
+    pub text: String,
+    /// The exit code.
+    pub code: u8,
+}
+
+impl Failure {
+    /// The call was wrong.
+    #[must_use]
+    pub fn wrong(text: impl Into<String>) -> Self {
+        Self { text: text.into(), code: WRONG }
+    }
+}
+
+impl From<crate::import::ImportError> for Failure {
+    fn from(e: crate::import::ImportError) -> Self {
+        use crate::import::ImportError;
+        let code = match &e {
+            ImportError::Tool { .. } | ImportError::Cancelled { .. } => FAILED,
+            _ => WRONG,
+        };
+        Self { text: e.to_string(), code }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(e: std::io::Error) -> Self {
+        Self { text: e.to_string(), code: FAILED }
+    }
+}
+
+/// Runs the program.
+#[must_use]
+pub fn main() -> ExitCode {
+    let args = Args::parse();
+    match run(args) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            print::error(&failure.text);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn run(args: Args) -> Result<(), Failure> {
+    match args.command {
+        Some(Command::Top(top)) => print::top(&top),
+        Some(Command::Launches(launches)) => print::launches(&launches),
+        None => Err(Failure::wrong("TUI")),
+    }
+}

@@ -1,0 +1,92 @@
+//! The commands that print to stdout.
+
+use super::Failure;
+use super::args::{Launches, Top};
+use crate::analysis::select::{self, Selected};
+use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group};
+use crate::import::{self, Job, Names, Wants};
+use crate::model::text::clean;
+use crate::report::{self, Format};
+use std::io::{BufWriter, IsTerminal, Write};
+
+/// Prints one sentence to stderr, safe for a terminal.
+#[expect(clippy::print_stderr, reason = "the one place where the program speaks to stderr")]
+pub fn error(text: &str) {
+    eprintln!("warpscope: {}", clean(text));
+}
+
+/// What a grouping needs to be read.
+fn wants(by: GroupBy) -> Wants {
+    match by {
+        GroupBy::Demangled => Wants { names: Names::Demangled, ..Wants::TABLE },
+        GroupBy::Name | GroupBy::Mangled => Wants::TABLE,
+        GroupBy::Config | GroupBy::Stream | GroupBy::Device | GroupBy::Process => Wants { details: true, ..Wants::TABLE },
+        GroupBy::Nvtx => Wants { details: true, calls: true, ranges: true, ..Wants::TABLE },
+    }
+}
+
+fn format_or_default(format: Option<Format>) -> Format {
+    format.unwrap_or(if std::io::stdout().is_terminal() { Format::Table } else { Format::Csv })
+}
+
+/// Columns of the terminal, when stdout is one.
+fn terminal_width() -> Option<usize> {
+    std::io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten().map(|(w, _)| usize::from(w)).filter(|&w| w > 0)
+}
+
+/// Writes to stdout through a buffer; a reader that went away is no error.
+fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
+    let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    let result = write(&mut out).and_then(|()| out.flush());
+    // What is left in the buffer cannot be written either.
+    let (_, _) = out.into_parts();
+    Ok(report::tolerate_broken_pipe(result)?)
+}
+
+fn warn_when_empty(profile: &crate::model::Profile) {
+    for note in profile.notes.iter().filter(|n| n.kind == crate::model::NoteKind::Empty || n.kind == crate::model::NoteKind::Graphs) {
+        error(&format!("{}: {} {}", profile.file_name(), note.text, note.fix.as_deref().unwrap_or_default()));
+    }
+}
+
+/// `warpscope top`.
+pub fn top(args: &Top) -> Result<(), Failure> {
+    let profile = import::open(&args.file, &Job::new(wants(args.by), &|_| {}))?;
+    let paths = (args.by == GroupBy::Nvtx).then(|| Paths::of(&profile));
+    let grouping = Grouping::of(&profile, args.by, paths.as_ref());
+    if let Some(why) = grouping.unavailable {
+        return Err(Failure::wrong(format!("{}: cannot group by {}: {why}", args.file.display(), args.by.word())));
+    }
+    let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
+    let rows: Vec<u32> = (0..).zip(&grouping.rows).filter(|(_, r)| r.name.to_lowercase().contains(&needle)).map(|(i, _)| i).collect();
+    let mut rows = group::sorted(&grouping.rows, &rows, args.sort, args.sort == SortBy::Name);
+    rows.truncate(args.limit.unwrap_or(usize::MAX));
+    warn_when_empty(&profile);
+    to_stdout(|out| match format_or_default(args.format) {
+        Format::Json => report::json(out, &report::top::json(&profile, &grouping, &rows)),
+        format => report::top::table(&profile, &grouping, &rows).print(out, format, terminal_width()),
+    })
+}
+
+/// `warpscope launches`.
+pub fn launches(args: &Launches) -> Result<(), Failure> {
+    let profile = import::open(&args.file, &Job::new(Wants { memops: false, ..Wants::ALL }, &|_| {}))?;
+    if !profile.totals.is_empty() {
+        return Err(Failure::wrong(format!("{}: it holds sums per kernel, not launches; open the report or its SQLite export", args.file.display())));
+    }
+    let kernels = match args.kernel.as_deref().map(|s| (s, select::kernels(&profile, s))) {
+        None => None,
+        Some((_, Selected::Kernels(kernels))) => Some(kernels),
+        Some((s, Selected::Nothing)) => return Err(Failure::wrong(format!("{}: no kernel matches {s:?}; `warpscope top` lists them", args.file.display()))),
+        Some((s, Selected::Ambiguous(names))) => {
+            return Err(Failure::wrong(format!("{}: {s:?} matches {} kernels, name one: {}", args.file.display(), names.len(), names.join(", "))));
+        }
+    };
+    let paths = Paths::of(&profile);
+    let rows = report::launches::rows(&profile, &paths, kernels.as_ref()).take(args.limit.unwrap_or(usize::MAX));
+    warn_when_empty(&profile);
+    to_stdout(|out| match format_or_default(args.format) {
+        Format::Json => report::launches::json(out, &profile, rows),
+        format => report::launches::table(rows).print(out, format, terminal_width()),
+    })
+}

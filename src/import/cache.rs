@@ -1,0 +1,97 @@
+//! Files that were made from a report: unpacked or exported copies, in the user's cache and never beside the report.
+//!
+//! An entry is keyed by the report's path, size and modification time, and appears under its name only when it is whole.
+
+use super::{Cancel, ImportError, Job};
+use etcetera::BaseStrategy;
+use std::cell::Cell;
+use std::fs::{File, Metadata};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{Error, ErrorKind, Read, Write};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// `$XDG_CACHE_HOME/warpscope`, or where there is no home, a folder of this user below the temporary directory.
+#[must_use]
+pub fn folder() -> PathBuf {
+    match etcetera::choose_base_strategy() {
+        Ok(base) => base.cache_dir().join("warpscope"),
+        Err(_) => std::env::temp_dir().join(format!("warpscope-{}", nix::unistd::getuid())),
+    }
+}
+
+fn key(path: &Path, meta: &Metadata, what: &str) -> String {
+    let mut hasher = DefaultHasher::new();
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()).hash(&mut hasher);
+    meta.len().hash(&mut hasher);
+    meta.modified().ok().hash(&mut hasher);
+    what.hash(&mut hasher);
+    let stem: String = path
+        .file_name()
+        .map(|n| n.to_string_lossy().chars().filter(|c| c.is_ascii_alphanumeric() || "-_.".contains(*c)).take(48).collect())
+        .unwrap_or_default();
+    format!("{stem}-{:016x}.{what}", hasher.finish())
+}
+
+/// The cached file made from `path` by `make`, made now if it is not there. `make` writes to a path that does not exist yet.
+pub fn entry(path: &Path, meta: &Metadata, what: &str, make: impl FnOnce(&Path) -> Result<(), ImportError>) -> Result<PathBuf, ImportError> {
+    let folder = folder();
+    let target = folder.join(key(path, meta, what));
+    if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
+        return Ok(target);
+    }
+    std::fs::create_dir_all(&folder).map_err(|e| ImportError::io(&folder, e))?;
+    let scratch = tempfile::Builder::new().prefix(".making-").tempdir_in(&folder).map_err(|e| ImportError::io(&folder, e))?;
+    let made = scratch.path().join("file.sqlite");
+    make(&made)?;
+    std::fs::rename(&made, &target).map_err(|e| ImportError::io(&target, e))?;
+    Ok(target)
+}
+
+/// Copies everything to a new file, until cancelled.
+pub fn copy(reader: &mut dyn Read, to: &Path, cancel: &Cancel) -> std::io::Result<()> {
+    let mut out = File::create_new(to)?;
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        if cancel.is_cancelled() {
+            return Err(Error::new(ErrorKind::Interrupted, "cancelled"));
+        }
+        match reader.read(&mut buffer) {
+            Ok(0) => return out.flush(),
+            Ok(n) => out.write_all(&buffer[..n])?,
+            Err(e) if e.kind() == ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+}
+
+/// A reader that reports how much of a packed file has been read.
+pub struct Counted<'a> {
+    inner: File,
+    done: Rc<Cell<u64>>,
+    total: u64,
+    job: &'a Job<'a>,
+}
+
+impl<'a> Counted<'a> {
+    /// Counts the bytes of `inner` out of `total`.
+    #[must_use]
+    pub fn new(inner: File, total: u64, job: &'a Job<'a>) -> Self {
+        Self { inner, done: Rc::default(), total, job }
+    }
+
+    /// The count, which goes on growing.
+    #[must_use]
+    pub fn done(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.done)
+    }
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.done.set(self.done.get() + n as u64);
+        self.job.progress("unpacking", self.done.get(), self.total);
+        Ok(n)
+    }
+}

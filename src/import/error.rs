@@ -1,0 +1,90 @@
+//! Why a file could not be opened: one sentence each, with the file, the place and the next step.
+
+use std::path::{Path, PathBuf};
+
+/// Why a file could not be opened.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ImportError {
+    /// The operating system refused.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// File.
+        path: PathBuf,
+        /// Reason.
+        source: std::io::Error,
+    },
+    /// The file is not something that can be read, and why is known.
+    #[error("{}: {what}; {next}", path.display())]
+    Refused {
+        /// File.
+        path: PathBuf,
+        /// What it is.
+        what: String,
+        /// What to do.
+        next: String,
+    },
+    /// Nothing knows these bytes.
+    #[error("{}: not a profile that warpscope knows (tried {tried}); it starts with {head}", path.display())]
+    Unknown {
+        /// File.
+        path: PathBuf,
+        /// Formats that were tried.
+        tried: String,
+        /// First bytes.
+        head: String,
+    },
+    /// The file is damaged.
+    #[error("{}: damaged in {place} ({reason}); {next}", path.display())]
+    Damaged {
+        /// File.
+        path: PathBuf,
+        /// Table or part.
+        place: String,
+        /// What the reader said.
+        reason: String,
+        /// What to do.
+        next: String,
+    },
+    /// A tool that is needed to read the file failed.
+    #[error("{}: {what}; {next}", path.display())]
+    Tool {
+        /// File.
+        path: PathBuf,
+        /// What failed.
+        what: String,
+        /// What to do.
+        next: String,
+    },
+    /// The user stopped it.
+    #[error("{}: cancelled", path.display())]
+    Cancelled {
+        /// File.
+        path: PathBuf,
+    },
+}
+
+impl ImportError {
+    /// An operating-system error on a file.
+    #[must_use]
+    pub fn io(path: &Path, source: std::io::Error) -> Self {
+        Self::Io { path: path.to_owned(), source }
+    }
+
+    /// A file that is known not to be readable.
+    #[must_use]
+    pub fn refused(path: &Path, what: impl Into<String>, next: impl Into<String>) -> Self {
+        Self::Refused { path: path.to_owned(), what: what.into(), next: next.into() }
+    }
+
+    /// Damage found while reading a part of a file.
+    #[must_use]
+    pub fn damaged(path: &Path, place: &str, reason: impl ToString) -> Self {
+        Self::Damaged {
+            path: path.to_owned(),
+            place: place.to_owned(),
+            reason: reason.to_string(),
+            next: "copy it again from where it was recorded, or export it again with `nsys export --type sqlite`".to_owned(),
+        }
+    }
+}

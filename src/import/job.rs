@@ -1,0 +1,109 @@
+//! What a reader is asked for, how it reports progress, and how it is stopped.
+
+use crate::model::Profile;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A flag that stops a running job; clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct Cancel(Arc<AtomicBool>);
+
+impl Cancel {
+    /// Asks the job to stop.
+    pub fn cancel(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it was asked to stop.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Which kernel names to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Names {
+    /// All three forms: what tells kernels apart.
+    All,
+    /// Only the demangled form, when that is all a table needs.
+    Demangled,
+}
+
+/// The parts of a report that are wanted. Reading less is faster; what was not read is absent from the profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wants {
+    /// Kernel names.
+    pub names: Names,
+    /// Launch configurations, streams, devices and graph nodes.
+    pub details: bool,
+    /// Host API calls, and with them the launch order. Needs `details`.
+    pub calls: bool,
+    /// Copies and sets.
+    pub memops: bool,
+    /// NVTX ranges.
+    pub ranges: bool,
+}
+
+impl Wants {
+    /// Everything.
+    pub const ALL: Self = Self { names: Names::All, details: true, calls: true, memops: true, ranges: true };
+    /// Only what the table of kernels needs.
+    pub const TABLE: Self = Self { names: Names::All, details: false, calls: false, memops: false, ranges: false };
+}
+
+/// Rows of the kernel table so far, while the file is still being read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Preview {
+    /// Function name, launches, summed duration in ns; longest first.
+    pub rows: Vec<(String, u64, i64)>,
+}
+
+/// What a running job says.
+#[derive(Clone, Debug)]
+pub enum Progress {
+    /// A stage with how much of it is done, in units of its own.
+    Stage {
+        /// What is being read.
+        name: &'static str,
+        /// How much is done.
+        done: u64,
+        /// Out of how much; 0 when that is not known.
+        total: u64,
+    },
+    /// The table so far.
+    Preview(Preview),
+    /// A profile that can be shown while the rest is read.
+    Snapshot(Arc<Profile>),
+}
+
+/// What the reader gets beside the file.
+pub struct Job<'a> {
+    /// What to read.
+    pub wants: Wants,
+    /// Stops it.
+    pub cancel: Cancel,
+    /// Hears about progress; called from several threads.
+    pub hear: &'a (dyn Fn(Progress) + Sync),
+    /// Whether previews and snapshots are of use to the caller.
+    pub staged: bool,
+    /// Threads that may be used.
+    pub threads: usize,
+    /// The user's own choice of `nsys`.
+    pub nsys: Option<PathBuf>,
+}
+
+impl<'a> Job<'a> {
+    /// A job that reads `wants` in one go on all processors.
+    #[must_use]
+    pub fn new(wants: Wants, hear: &'a (dyn Fn(Progress) + Sync)) -> Self {
+        let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
+        Self { wants, cancel: Cancel::default(), hear, staged: false, threads, nsys: None }
+    }
+
+    /// Reports how far a stage is.
+    pub fn progress(&self, name: &'static str, done: u64, total: u64) {
+        (self.hear)(Progress::Stage { name, done, total });
+    }
+}

@@ -1,0 +1,105 @@
+//! Files that are recognised but not read, so that the answer is a sentence about this file and not a shrug.
+
+use super::{IMPORTERS, ImportError, Input};
+
+/// How a kind of file is recognised, what it is, and what to do with it.
+struct Known {
+    is: fn(&[u8]) -> bool,
+    what: &'static str,
+    next: &'static str,
+}
+
+fn text_has(head: &[u8], needles: &[&str]) -> bool {
+    let text = String::from_utf8_lossy(head);
+    needles.iter().all(|n| text.contains(n))
+}
+
+fn json_like(head: &[u8]) -> bool {
+    matches!(head.trim_ascii_start().first(), Some(b'{' | b'['))
+}
+
+const READS: &str = "this version reads Nsight Systems reports (.nsys-rep, .sqlite and `nsys stats` CSV)";
+
+static KNOWN: &[Known] = &[
+    Known {
+        is: |h| h.starts_with(b"version https://git-lfs"),
+        what: "a Git LFS pointer, not the report itself",
+        next: "fetch the file with `git lfs pull`",
+    },
+    Known {
+        is: |h| h.starts_with(b"U3w[END]NVIDIA Nsight Systems Stream"),
+        what: "an unfinished Nsight Systems stream (.qdstrm)",
+        next: "import it with the QdstrmImporter of the nsys that recorded it, then open the .nsys-rep",
+    },
+    Known { is: |h| h.starts_with(b"NVR\0") || h == b"NVR", what: "an Nsight Compute report (.ncu-rep)", next: READS },
+    Known {
+        is: |h| text_has(h, &["==ERROR==", "ERR_NVGPUCTRPERM"]),
+        what: "an Nsight Compute log without results: the user may not read the GPU's counters (ERR_NVGPUCTRPERM)",
+        next: "run ncu as root, or set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module",
+    },
+    Known {
+        is: |h| text_has(h, &["\"ID\",\"Process ID\""]) || text_has(h, &["==PROF=="]) || text_has(h, &["\"Kernel Name\"", "\"Metric Name\""]),
+        what: "Nsight Compute text output",
+        next: READS,
+    },
+    Known {
+        is: |h| json_like(h) && (text_has(h, &["traceEvents"]) || text_has(h, &["schemaVersion"]) || text_has(h, &["\"ph\""])),
+        what: "a PyTorch or Chrome trace (JSON)",
+        next: READS,
+    },
+    Known {
+        is: |h| text_has(h, &["\"rocprofiler-sdk"]) || text_has(h, &["Kernel_Name"]) || text_has(h, &["KernelName", "gpu-id"]) || text_has(h, &["Agent_Id"]),
+        what: "an AMD rocprof report",
+        next: READS,
+    },
+    Known { is: |h| h.starts_with(&[0x80, 2]) || h.starts_with(&[0x80, 4]), what: "a Python pickle, such as a PyTorch memory snapshot", next: READS },
+    Known { is: |h| h.starts_with(b"%PDF"), what: "a PDF document", next: READS },
+    Known { is: |h| h.starts_with(b"#!"), what: "a script", next: READS },
+    Known { is: json_like, what: "JSON that is no profile warpscope knows", next: READS },
+];
+
+/// The one sentence for a file that no importer reads.
+#[must_use]
+pub fn refusal(input: &Input) -> ImportError {
+    match KNOWN.iter().find(|k| (k.is)(&input.head)) {
+        Some(known) => ImportError::refused(&input.path, known.what, known.next),
+        None => ImportError::Unknown {
+            path: input.path.clone(),
+            tried: IMPORTERS.iter().map(|i| i.name()).collect::<Vec<_>>().join(", "),
+            head: head_for_people(&input.head),
+        },
+    }
+}
+
+/// The first bytes as text when they are text, else in hexadecimal.
+fn head_for_people(head: &[u8]) -> String {
+    let first = &head[..head.len().min(16)];
+    match std::str::from_utf8(first) {
+        Ok(text) if text.chars().all(|c| !c.is_control()) => format!("{text:?}"),
+        _ => first.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentence(bytes: &'static [u8]) -> String {
+        refusal(&Input::built_in("x", bytes)).to_string()
+    }
+
+    #[test]
+    fn each_known_kind_gets_its_own_sentence() {
+        assert!(sentence(b"version https://git-lfs.github.com/spec/v1\n").contains("git lfs pull"));
+        assert!(sentence(b"NVR\0\x0c").contains("Nsight Compute report"));
+        assert!(sentence(b"U3w[END]NVIDIA Nsight Systems Stream").contains("QdstrmImporter"));
+        assert!(sentence(b"{\"schemaVersion\": 1, \"traceEvents\": []}").contains("PyTorch"));
+        assert!(sentence(b"==ERROR== ERR_NVGPUCTRPERM - ...").contains("NVreg_RestrictProfilingToAdminUsers"));
+    }
+
+    #[test]
+    fn unknown_bytes_are_shown_safely() {
+        assert!(sentence(b"\x1b[31mhello").ends_with("1b 5b 33 31 6d 68 65 6c 6c 6f"));
+        assert!(sentence(b"hello").ends_with("\"hello\""));
+    }
+}

@@ -1,0 +1,50 @@
+//! Turns files into a [`Profile`]. A file is known by its bytes, never by its name.
+//!
+//! Adding a format is one file with an [`Importer`] and one row in [`IMPORTERS`].
+
+pub mod cache;
+pub mod error;
+pub mod input;
+pub mod job;
+pub mod known;
+pub mod nsys;
+
+pub mod stats_csv;
+
+pub use error::ImportError;
+pub use input::Input;
+pub use job::{Cancel, Job, Names, Preview, Progress, Wants};
+
+use crate::model::Profile;
+use std::path::Path;
+
+/// Reads one kind of file.
+pub trait Importer: Sync {
+    /// What it reads, for people.
+    fn name(&self) -> &'static str;
+    /// Whether these bytes are of its kind.
+    fn knows(&self, input: &Input) -> bool;
+    /// Reads the file.
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError>;
+}
+
+/// Every format that can be opened, in the order in which they are asked.
+pub static IMPORTERS: &[&dyn Importer] = &[&nsys::NsysSqlite, &stats_csv::NsysStatsCsv];
+
+/// Opens a file of any known format.
+pub fn open(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> {
+    let input = Input::open(path, job)?;
+    read(&input, job)
+}
+
+/// Reads an input that was opened before, or that is built into the program.
+pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+    for importer in IMPORTERS {
+        if importer.knows(input) {
+            let profile = importer.read(input, job)?;
+            input.check_unchanged()?;
+            return Ok(profile);
+        }
+    }
+    Err(known::refusal(input))
+}

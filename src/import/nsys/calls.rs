@@ -1,0 +1,279 @@
+//! Host API calls: which call launched which kernel, and from that the order in which a re-run will count the launches.
+//!
+//! A call and its launches share process and correlation id; correlation ids alone repeat over processes. Nodes of a graph share the call
+//! that launched the graph and are ordered by their device start.
+
+use super::db::Db;
+use super::kernels::NO_CORRELATION;
+use super::scan::{self, NULL};
+use super::strings::Strings;
+use crate::import::{ImportError, Job};
+use crate::model::launches::TimesBuilder;
+use crate::model::{ApiCalls, ApiTotal, LaunchOrder, Launches, Nanos, api};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// The table of runtime and driver calls; both are in it.
+pub const RUNTIME: &str = "CUPTI_ACTIVITY_KIND_RUNTIME";
+/// Serialized ids are hardware (8 bits), VM (8), process (24), thread (24).
+const THREAD_BITS: u32 = 24;
+const MASK: i64 = 0xff_ffff;
+
+/// Process id in a serialized id.
+#[must_use]
+pub fn pid_of(global: i64) -> Option<u32> {
+    (global != NULL).then(|| u32::try_from((global >> THREAD_BITS) & MASK).unwrap_or_default())
+}
+
+/// Thread id in a serialized id.
+#[must_use]
+pub fn tid_of(global: i64) -> Option<u32> {
+    (global != NULL).then(|| u32::try_from(global & MASK).unwrap_or_default())
+}
+
+/// The correlation ids of one process that launched something, numbered densely.
+enum Correlations {
+    /// One bit an id, and how many bits are set before each word.
+    Bits { bits: Vec<u64>, before: Vec<u32> },
+    /// For ids that are few and far between.
+    Sparse(FxHashMap<u32, u32>),
+}
+
+impl Correlations {
+    fn new(ids: impl Iterator<Item = u32> + Clone, first: u32) -> (Self, u32) {
+        let (max, count) = ids.clone().fold((0_u32, 0_usize), |(m, n), id| (m.max(id), n + 1));
+        if max as usize / 64 > count.saturating_mul(16).saturating_add(1 << 20) {
+            let mut map = FxHashMap::default();
+            let mut next = first;
+            for id in ids {
+                map.entry(id).or_insert_with(|| {
+                    next += 1;
+                    next - 1
+                });
+            }
+            return (Self::Sparse(map), next);
+        }
+        let mut bits = vec![0_u64; max as usize / 64 + 1];
+        for id in ids {
+            bits[id as usize / 64] |= 1 << (id % 64);
+        }
+        let mut next = first;
+        let before = bits
+            .iter()
+            .map(|word| {
+                let at = next;
+                next += word.count_ones();
+                at
+            })
+            .collect();
+        (Self::Bits { bits, before }, next)
+    }
+
+    fn number(&self, id: u32) -> Option<usize> {
+        match self {
+            Self::Bits { bits, before } => {
+                let (word, bit) = (id as usize / 64, id % 64);
+                let set = *bits.get(word)?;
+                (set >> bit & 1 == 1).then(|| (before[word] + (set & ((1 << bit) - 1)).count_ones()) as usize)
+            }
+            Self::Sparse(map) => map.get(&id).map(|&n| n as usize),
+        }
+    }
+}
+
+/// What is known about the call behind each number.
+struct Found {
+    start: Vec<AtomicI64>,
+    end: Vec<AtomicI64>,
+    thread: Vec<AtomicU32>,
+}
+
+const UNSEEN: i64 = i64::MAX;
+
+#[derive(Default)]
+struct Reader {
+    totals: FxHashMap<i64, (u64, i64)>,
+    matters: FxHashMap<i64, bool>,
+    kept: Vec<(usize, [i64; 4])>,
+}
+
+/// What the calls tell about the launches, in file order.
+pub struct Joined {
+    /// Device start minus call start.
+    pub since_call: TimesBuilder,
+    /// Duration of the call.
+    pub cost: TimesBuilder,
+    /// Launching thread of each launch, or `u32::MAX`.
+    pub thread: Vec<u32>,
+    /// Launches without a call.
+    pub missing: u64,
+}
+
+/// Reads the calls and joins them to the launches. `place_pid` gives each place's serialized process id.
+pub fn read(
+    db: &Db,
+    job: &Job<'_>,
+    strings: &mut Strings<'_>,
+    launches: &Launches,
+    correlation: &[u32],
+    place_pid: &[i64],
+) -> Result<(Option<Joined>, ApiCalls), ImportError> {
+    if !db.has(RUNTIME) {
+        return Ok((None, ApiCalls::default()));
+    }
+    let by_process = db.has_column(RUNTIME, "globalTid") && db.has_column(super::kernels::KERNEL, "globalPid");
+    let process = |global: i64| if by_process && global != NULL { global >> THREAD_BITS } else { 0 };
+    let (_, _, places) = launches.keys();
+    let place_process: Vec<i64> = place_pid.iter().map(|&g| process(g)).collect();
+    let mut processes: Vec<i64> = place_process.clone();
+    processes.sort_unstable();
+    processes.dedup();
+    let of_place = |row: usize| places.get(row).and_then(|&p| place_process.get(p as usize)).copied().unwrap_or(0);
+    let mut numbers: FxHashMap<i64, Correlations> = FxHashMap::default();
+    let mut total = 0;
+    for &p in &processes {
+        let ids = correlation.iter().enumerate().filter(|&(row, &id)| id != NO_CORRELATION && (processes.len() == 1 || of_place(row) == p)).map(|(_, &id)| id);
+        let (correlations, next) = Correlations::new(ids, total);
+        total = next;
+        numbers.insert(p, correlations);
+    }
+    let found = Found {
+        start: (0..total).map(|_| AtomicI64::new(UNSEEN)).collect(),
+        end: (0..total).map(|_| AtomicI64::new(i64::MIN)).collect(),
+        thread: (0..total).map(|_| AtomicU32::new(u32::MAX)).collect(),
+    };
+    let shared = Mutex::new(strings);
+    let layout = scan::layout(db, RUNTIME)?;
+    let readers = scan::integers(
+        db,
+        RUNTIME,
+        ["start", "end", "globalTid", "correlationId", "nameId"],
+        ("API calls", layout),
+        job,
+        Reader::default,
+        |reader, chunk, rows| {
+            for &[start, end, thread, id, name] in rows {
+                let total = reader.totals.entry(name).or_default();
+                total.0 += 1;
+                total.1 += end.saturating_sub(start).max(0);
+                let number = u32::try_from(id).ok().and_then(|id| numbers.get(&process(thread))?.number(id));
+                if let Some(n) = number {
+                    found.start[n].fetch_min(start, Ordering::Relaxed);
+                    found.end[n].fetch_max(end, Ordering::Relaxed);
+                    found.thread[n].fetch_min(tid_of(thread).unwrap_or(u32::MAX), Ordering::Relaxed);
+                    continue;
+                }
+                let matters = *reader.matters.entry(name).or_insert_with(|| {
+                    let name = shared.lock().unwrap_or_else(PoisonError::into_inner).get(name);
+                    name.is_none_or(|n| ApiCalls::matters(&n))
+                });
+                if matters {
+                    reader.kept.push((chunk, [start, end, thread, name]));
+                }
+            }
+            Ok(())
+        },
+    )?;
+    let strings = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let calls = totals(readers, strings);
+    let mut joined = Joined {
+        since_call: TimesBuilder::with_capacity(launches.len()),
+        cost: TimesBuilder::with_capacity(launches.len()),
+        thread: Vec::with_capacity(launches.len()),
+        missing: 0,
+    };
+    for row in 0..launches.len() {
+        let id = correlation.get(row).copied().unwrap_or(NO_CORRELATION);
+        let call = numbers.get(&of_place(row)).filter(|_| id != NO_CORRELATION).and_then(|n| n.number(id));
+        match call.map(|n| (found.start[n].load(Ordering::Relaxed), n)) {
+            Some((start, n)) if start != UNSEEN => {
+                joined.since_call.push(Some(launches.start(row).saturating_sub(start)));
+                joined.cost.push(Some(found.end[n].load(Ordering::Relaxed).saturating_sub(start).max(0)));
+                joined.thread.push(found.thread[n].load(Ordering::Relaxed));
+            }
+            _ => {
+                joined.since_call.push(None);
+                joined.cost.push(None);
+                joined.thread.push(u32::MAX);
+                joined.missing += 1;
+            }
+        }
+    }
+    Ok((Some(joined), calls))
+}
+
+/// Merges the threads' tables; kept calls come out in file order.
+fn totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> ApiCalls {
+    let mut by_name: BTreeMap<String, (u64, i64, Vec<i64>)> = BTreeMap::new();
+    let mut kept = Vec::new();
+    for reader in readers {
+        for (id, (count, total)) in reader.totals {
+            let name = strings.get(id).map_or_else(|| "(unnamed call)".to_owned(), |n| api::plain_name(&n).to_owned());
+            let row = by_name.entry(name).or_default();
+            row.0 += count;
+            row.1 += total;
+            row.2.push(id);
+        }
+        kept.extend(reader.kept);
+    }
+    kept.sort_by_key(|&(chunk, [start, ..])| (chunk, start));
+    let mut rows: Vec<_> = by_name.into_iter().collect();
+    rows.sort_by_key(|(_, (_, total, _))| std::cmp::Reverse(*total));
+    let mut index: FxHashMap<i64, u32> = FxHashMap::default();
+    let mut calls = ApiCalls::default();
+    for (at, (name, (count, total, ids))) in rows.into_iter().enumerate() {
+        index.extend(ids.into_iter().map(|id| (id, u32::try_from(at).unwrap_or(u32::MAX))));
+        calls.totals.push(ApiTotal { name: name.into(), count, total: Nanos(total) });
+    }
+    for (_, [start, end, thread, name]) in kept {
+        calls.start.push(start);
+        calls.duration.push(end.saturating_sub(start).max(0));
+        calls.name.push(index.get(&name).copied().unwrap_or(u32::MAX));
+        calls.thread.push((pid_of(thread).unwrap_or_default(), tid_of(thread).unwrap_or_default()));
+    }
+    calls
+}
+
+/// Puts the launches into host launch order and says what that order rests on.
+#[must_use]
+pub fn order(launches: Launches, joined: Option<u64>) -> (Launches, LaunchOrder) {
+    let order = match joined {
+        None => LaunchOrder::Device,
+        Some(missing) if missing == launches.len() as u64 => LaunchOrder::Device,
+        Some(0) => LaunchOrder::Host,
+        Some(missing) => LaunchOrder::Partly(missing),
+    };
+    if launches.sorted_by_call() {
+        return (launches, order);
+    }
+    let mut rows: Vec<u32> = (0..u32::try_from(launches.len()).unwrap_or(u32::MAX)).collect();
+    rows.sort_unstable_by_key(|&row| (launches.order_key(row as usize), row));
+    (launches.permuted(&rows), order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dense_and_sparse_ids_are_numbered_alike() {
+        for ids in [vec![5_u32, 70, 71, 5], vec![3, 4_000_000_000, 9]] {
+            let (correlations, next) = Correlations::new(ids.iter().copied(), 10);
+            let mut numbers: Vec<_> = ids.iter().map(|&id| correlations.number(id)).collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            assert_eq!(numbers, [Some(10), Some(11), Some(12)]);
+            assert_eq!(next, 13);
+            assert_eq!(correlations.number(6), None);
+        }
+    }
+
+    #[test]
+    fn ids_hold_process_and_thread() {
+        let global = (1 << 56) | (897 << 24) | 901;
+        assert_eq!((pid_of(global), tid_of(global)), (Some(897), Some(901)));
+        assert_eq!(pid_of(NULL), None);
+    }
+}

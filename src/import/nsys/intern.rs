@@ -1,0 +1,119 @@
+//! Numbers distinct values while several threads read, with a result that does not depend on which thread came first.
+
+use rustc_hash::FxHashMap;
+use std::hash::Hash;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Distinct values, the position at which each was first seen, and a number for each.
+#[derive(Debug)]
+pub struct Interner<K> {
+    inner: Mutex<Inner<K>>,
+}
+
+#[derive(Debug)]
+struct Inner<K> {
+    ids: FxHashMap<K, u32>,
+    keys: Vec<(K, u64)>,
+}
+
+/// A thread's view of an [`Interner`]: answers from its own table, and asks the shared one only for values that are new to it.
+#[derive(Debug)]
+pub struct Local<'a, K> {
+    shared: &'a Interner<K>,
+    ids: FxHashMap<K, u32>,
+    last: Option<(K, u32)>,
+}
+
+impl<K: Copy + Eq + Hash> Default for Interner<K> {
+    fn default() -> Self {
+        Self { inner: Mutex::new(Inner { ids: FxHashMap::default(), keys: Vec::new() }) }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Interner<K> {
+    fn lock(&self) -> MutexGuard<'_, Inner<K>> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A view for one thread. Threads must see their positions in rising order.
+    pub fn local(&self) -> Local<'_, K> {
+        Local { shared: self, ids: FxHashMap::default(), last: None }
+    }
+
+    /// The values seen so far, by number.
+    #[must_use]
+    pub fn snapshot(&self, from: usize) -> Vec<K> {
+        self.lock().keys.iter().skip(from).map(|(k, _)| *k).collect()
+    }
+
+    /// The values in the order in which they were first seen, and for each number given out its place in that order.
+    #[must_use]
+    pub fn finish(&self) -> (Vec<K>, Vec<u32>) {
+        let inner = self.lock();
+        let mut order: Vec<u32> = (0..u32::try_from(inner.keys.len()).unwrap_or(u32::MAX)).collect();
+        order.sort_by_key(|&id| inner.keys[id as usize].1);
+        let mut place = vec![0; order.len()];
+        for (at, &id) in order.iter().enumerate() {
+            place[id as usize] = u32::try_from(at).unwrap_or(u32::MAX);
+        }
+        (order.iter().map(|&id| inner.keys[id as usize].0).collect(), place)
+    }
+}
+
+impl<K: Copy + Eq + Hash> Local<'_, K> {
+    /// The number of a value seen at a position.
+    pub fn id(&mut self, key: K, position: u64) -> u32 {
+        if let Some((last, id)) = self.last
+            && last == key
+        {
+            return id;
+        }
+        let id = match self.ids.get(&key) {
+            Some(&id) => id,
+            None => self.ask(key, position),
+        };
+        self.last = Some((key, id));
+        id
+    }
+
+    fn ask(&mut self, key: K, position: u64) -> u32 {
+        let mut inner = self.shared.lock();
+        let next = u32::try_from(inner.keys.len()).unwrap_or(u32::MAX);
+        let id = *inner.ids.entry(key).or_insert(next);
+        if id == next {
+            inner.keys.push((key, position));
+        } else if let Some(entry) = inner.keys.get_mut(id as usize) {
+            entry.1 = entry.1.min(position);
+        }
+        self.ids.insert(key, id);
+        id
+    }
+}
+
+/// Rewrites a column of numbers by [`Interner::finish`]'s table, unless the table changes nothing.
+pub fn renumber(column: &mut [u32], place: &[u32]) {
+    if place.iter().enumerate().all(|(i, &p)| i == p as usize) {
+        return;
+    }
+    for id in column {
+        if let Some(&p) = place.get(*id as usize) {
+            *id = p;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_follow_first_sight_whichever_thread_asks_first() {
+        let interner = Interner::default();
+        let (mut late, mut early) = (interner.local(), interner.local());
+        let mut column = vec![late.id("b", 10), late.id("c", 11), early.id("a", 0), early.id("b", 1)];
+        let (keys, place) = interner.finish();
+        assert_eq!(keys, ["a", "b", "c"]);
+        renumber(&mut column, &place);
+        assert_eq!(column, [1, 2, 0, 1]);
+    }
+}

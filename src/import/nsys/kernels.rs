@@ -1,0 +1,361 @@
+//! The kernel table, in two passes: names and times for the first table, then everything else about each launch.
+
+use super::db::Db;
+use super::intern::{Interner, renumber};
+use super::scan::{self, CHUNK, Layout, NULL};
+use super::strings::Strings;
+use crate::import::{ImportError, Job, Names, Preview, Progress};
+use crate::model::launches::{NO_NODE, TimesBuilder};
+use crate::model::{Bytes, Kernel, LaunchColumns, LaunchConfig, Launches};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The table of kernel launches.
+pub const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
+/// How often the table is shown while it grows.
+const PREVIEW_EVERY: Duration = Duration::from_millis(60);
+/// Stands in the correlation column for a launch without a (32-bit) correlation id.
+pub const NO_CORRELATION: u32 = u32::MAX;
+
+/// What the first pass gives.
+pub struct FirstPass {
+    /// Launches with start, duration and kernel, in file order.
+    pub launches: Launches,
+    /// Kernels, in the order of their first launch.
+    pub kernels: Vec<Kernel>,
+    /// Launches whose end lies before their start.
+    pub backwards: u64,
+    /// How the table was cut, for the second pass.
+    pub layout: Layout,
+}
+
+type NameIds = [i64; 3];
+
+/// Where one chunk's rows go.
+struct Slot<'a> {
+    start: &'a mut [i64],
+    duration: &'a mut [u32],
+    kernel: &'a mut [u32],
+    filled: usize,
+}
+
+/// One thread's state in the first pass.
+struct Reader<'a> {
+    names: super::intern::Local<'a, NameIds>,
+    wide: Vec<(usize, usize, i64)>,
+    backwards: u64,
+    totals: Vec<(u64, i64)>,
+}
+
+/// Reads start, duration and kernel of every launch.
+pub fn first_pass(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<FirstPass, ImportError> {
+    if job.wants.names == Names::Demangled && db.has_column(KERNEL, "demangledName") {
+        let pass = read_names(db, job, strings, ["start", "end", "demangledName"], |row: &[i64; 3]| [row[2], NULL, NULL])?;
+        // A launch without this name goes by another one, which then has to be read.
+        if pass.kernels.iter().all(|k| k.demangled.is_some()) {
+            return Ok(pass);
+        }
+    }
+    read_names(db, job, strings, ["start", "end", "demangledName", "shortName", "mangledName"], |row: &[i64; 5]| [row[2], row[3], row[4]])
+}
+
+fn read_names<const N: usize>(
+    db: &Db,
+    job: &Job<'_>,
+    strings: &mut Strings<'_>,
+    columns: [&str; N],
+    name_ids: fn(&[i64; N]) -> NameIds,
+) -> Result<FirstPass, ImportError> {
+    for needed in ["start", "end"] {
+        if !db.has_column(KERNEL, needed) {
+            return Err(ImportError::damaged(db.path(), KERNEL, format!("no column `{needed}`")));
+        }
+    }
+    let layout = scan::layout(db, KERNEL)?;
+    if u32::try_from(layout.rows).is_err() {
+        return Err(ImportError::refused(db.path(), "more than 4 billion kernel launches", "export a part of it with `nsys export --times`"));
+    }
+    let (mut start, mut duration, mut kernel) = (vec![0_i64; layout.rows], vec![0_u32; layout.rows], vec![0_u32; layout.rows]);
+    let slots: Vec<Mutex<Slot<'_>>> = start
+        .chunks_mut(CHUNK)
+        .zip(duration.chunks_mut(CHUNK))
+        .zip(kernel.chunks_mut(CHUNK))
+        .map(|((start, duration), kernel)| Mutex::new(Slot { start, duration, kernel, filled: 0 }))
+        .collect();
+    let names = Interner::<NameIds>::default();
+    let preview = job.staged.then(|| Mutex::new(Totals::new(strings)));
+    let readers = scan::integers(
+        db,
+        KERNEL,
+        columns,
+        ("kernels", layout),
+        job,
+        || Reader { names: names.local(), wide: Vec::new(), backwards: 0, totals: Vec::new() },
+        |reader, chunk, rows| {
+            let Some(slot) = slots.get(chunk) else { return Ok(()) };
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let slot = &mut *slot;
+            for (i, (row, ((start, duration), kernel))) in
+                rows.iter().zip(slot.start.iter_mut().zip(slot.duration.iter_mut()).zip(slot.kernel.iter_mut())).enumerate()
+            {
+                let (from, to) = (row[0], row[1]);
+                let mut length = to.saturating_sub(from);
+                if length < 0 || from == NULL {
+                    reader.backwards += 1;
+                    length = 0;
+                }
+                *start = if from == NULL { 0 } else { from };
+                let (short, long) = TimesBuilder::squeeze(Some(length));
+                *duration = short;
+                if let Some(long) = long {
+                    reader.wide.push((chunk, i, long));
+                }
+                *kernel = reader.names.id(name_ids(row), (chunk * CHUNK + i) as u64);
+                if preview.is_some() {
+                    let id = *kernel as usize;
+                    if reader.totals.len() <= id {
+                        reader.totals.resize(id + 1, (0, 0));
+                    }
+                    reader.totals[id].0 += 1;
+                    reader.totals[id].1 += length;
+                }
+            }
+            slot.filled = rows.len();
+            if let Some(preview) = &preview
+                && let Ok(mut totals) = preview.try_lock()
+            {
+                totals.add(&mut reader.totals, &names, job);
+            }
+            Ok(())
+        },
+    )?;
+    drop(preview);
+    let filled: Vec<usize> = slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner).filled).collect();
+    let bases = bases(&filled);
+    compact(&mut start, &filled);
+    compact(&mut duration, &filled);
+    compact(&mut kernel, &filled);
+    let wide: BTreeMap<u32, i64> = readers
+        .iter()
+        .flat_map(|r| &r.wide)
+        .filter_map(|&(chunk, i, value)| Some((u32::try_from(bases.get(chunk)? + i).ok()?, value)))
+        .collect();
+    let (keys, place) = names.finish();
+    let (kernels, merged) = resolve(&keys, strings);
+    let place: Vec<u32> = place.iter().map(|&p| merged.get(p as usize).copied().unwrap_or(p)).collect();
+    renumber(&mut kernel, &place);
+    Ok(FirstPass {
+        launches: Launches::new(LaunchColumns { start, duration: TimesBuilder::from_parts(duration, wide), kernel }),
+        kernels,
+        backwards: readers.iter().map(|r| r.backwards).sum(),
+        layout,
+    })
+}
+
+/// Names for ids. Ids that stand for the same three names are one kernel: `nsys stats` groups by the text as well.
+fn resolve(keys: &[NameIds], strings: &mut Strings<'_>) -> (Vec<Kernel>, Vec<u32>) {
+    let mut kernels: Vec<Kernel> = Vec::new();
+    let mut ids: HashMap<Kernel, u32> = HashMap::new();
+    let merged = keys
+        .iter()
+        .map(|&[demangled, function, mangled]| {
+            let kernel = Kernel { function: strings.get(function), demangled: strings.get(demangled), mangled: strings.get(mangled) };
+            *ids.entry(kernel.clone()).or_insert_with(|| {
+                kernels.push(kernel);
+                u32::try_from(kernels.len() - 1).unwrap_or(u32::MAX)
+            })
+        })
+        .collect();
+    (kernels, merged)
+}
+
+/// Sums for the table that is shown while reading.
+struct Totals<'s, 'd> {
+    strings: &'s mut Strings<'d>,
+    names: Vec<String>,
+    sums: Vec<(u64, i64)>,
+    shown: Instant,
+}
+
+impl<'s, 'd> Totals<'s, 'd> {
+    fn new(strings: &'s mut Strings<'d>) -> Self {
+        Self { strings, names: Vec::new(), sums: Vec::new(), shown: Instant::now() }
+    }
+
+    /// Adds a thread's sums, which start again from zero, and shows the table when it is time.
+    fn add(&mut self, sums: &mut [(u64, i64)], names: &Interner<NameIds>, job: &Job<'_>) {
+        if self.sums.len() < sums.len() {
+            self.sums.resize(sums.len(), (0, 0));
+        }
+        for (total, sum) in self.sums.iter_mut().zip(sums.iter_mut()) {
+            total.0 += sum.0;
+            total.1 += sum.1;
+            *sum = (0, 0);
+        }
+        if self.shown.elapsed() < PREVIEW_EVERY {
+            return;
+        }
+        self.shown = Instant::now();
+        for [demangled, function, mangled] in names.snapshot(self.names.len()) {
+            let kernel = Kernel { function: self.strings.get(function), demangled: self.strings.get(demangled), mangled: self.strings.get(mangled) };
+            self.names.push(kernel.function().to_owned());
+        }
+        let mut by_name: BTreeMap<&str, (u64, i64)> = BTreeMap::new();
+        for (name, &(count, total)) in self.names.iter().zip(&self.sums) {
+            let row = by_name.entry(name).or_default();
+            row.0 += count;
+            row.1 += total;
+        }
+        let mut rows: Vec<_> = by_name.into_iter().map(|(n, (c, t))| (n.to_owned(), c, t)).collect();
+        rows.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
+        (job.hear)(Progress::Preview(Preview { rows }));
+    }
+}
+
+/// What the second pass gives: a column each, in file order.
+pub struct SecondPass {
+    /// Index into `configs`.
+    pub config: Vec<u32>,
+    /// Distinct configurations.
+    pub configs: Vec<LaunchConfig>,
+    /// Index into `places`.
+    pub place: Vec<u32>,
+    /// Distinct (globalPid, deviceId, contextId, streamId).
+    pub places: Vec<[i64; 4]>,
+    /// Index into `nodes`, or `NO_NODE`; empty when no launch came from a graph.
+    pub node: Vec<u32>,
+    /// Distinct graph nodes.
+    pub nodes: Vec<u64>,
+    /// Correlation id, or `NO_CORRELATION`.
+    pub correlation: Vec<u32>,
+}
+
+const DETAILS: [&str; 21] = [
+    "globalPid",
+    "deviceId",
+    "contextId",
+    "streamId",
+    "correlationId",
+    "graphNodeId",
+    "gridX",
+    "gridY",
+    "gridZ",
+    "blockX",
+    "blockY",
+    "blockZ",
+    "registersPerThread",
+    "staticSharedMemory",
+    "dynamicSharedMemory",
+    "sharedMemoryExecuted",
+    "localMemoryPerThread",
+    "launchType",
+    "clusterX",
+    "clusterY",
+    "clusterZ",
+];
+type ConfigKey = [i64; 15];
+
+struct DetailSlot<'a> {
+    config: &'a mut [u32],
+    place: &'a mut [u32],
+    node: &'a mut [u32],
+    correlation: &'a mut [u32],
+    filled: usize,
+}
+
+/// Reads configuration, place, graph node and correlation of every launch.
+pub fn second_pass(db: &Db, job: &Job<'_>, layout: Layout) -> Result<SecondPass, ImportError> {
+    let empty = || vec![0_u32; layout.rows];
+    let (mut config, mut place, mut node, mut correlation) = (empty(), empty(), empty(), empty());
+    let slots: Vec<Mutex<DetailSlot<'_>>> = config
+        .chunks_mut(CHUNK)
+        .zip(place.chunks_mut(CHUNK))
+        .zip(node.chunks_mut(CHUNK).zip(correlation.chunks_mut(CHUNK)))
+        .map(|((config, place), (node, correlation))| Mutex::new(DetailSlot { config, place, node, correlation, filled: 0 }))
+        .collect();
+    let (configs, places, nodes) = (Interner::<ConfigKey>::default(), Interner::<[i64; 4]>::default(), Interner::<i64>::default());
+    scan::integers(
+        db,
+        KERNEL,
+        DETAILS,
+        ("launch configurations", layout),
+        job,
+        || (configs.local(), places.local(), nodes.local()),
+        |(configs, places, nodes), chunk, rows| {
+            let Some(slot) = slots.get(chunk) else { return Ok(()) };
+            let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+            let slot = &mut *slot;
+            let out = slot.config.iter_mut().zip(slot.place.iter_mut()).zip(slot.node.iter_mut().zip(slot.correlation.iter_mut()));
+            for (i, (row, ((config, place), (node, correlation)))) in rows.iter().zip(out).enumerate() {
+                let position = (chunk * CHUNK + i) as u64;
+                *config = configs.id(std::array::from_fn(|k| row[6 + k]), position);
+                *place = places.id([row[0], row[1], row[2], row[3]], position);
+                *node = if row[5] == NULL { NO_NODE } else { nodes.id(row[5], position) };
+                *correlation = u32::try_from(row[4]).unwrap_or(NO_CORRELATION);
+            }
+            slot.filled = rows.len();
+            Ok(())
+        },
+    )?;
+    let filled: Vec<usize> = slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner).filled).collect();
+    for column in [&mut config, &mut place, &mut node, &mut correlation] {
+        compact(column, &filled);
+    }
+    let (config_keys, order) = configs.finish();
+    renumber(&mut config, &order);
+    let (places, order) = places.finish();
+    renumber(&mut place, &order);
+    let (node_ids, order) = nodes.finish();
+    if node_ids.is_empty() {
+        node = Vec::new();
+    } else {
+        // NO_NODE lies beyond the table and stays as it is.
+        renumber(&mut node, &order);
+    }
+    let nodes = node_ids.iter().map(|&n| n.cast_unsigned()).collect();
+    Ok(SecondPass { config, configs: config_keys.iter().map(config_of).collect(), place, places, node, nodes, correlation })
+}
+
+fn config_of(key: &ConfigKey) -> LaunchConfig {
+    let number = |i: usize| u32::try_from(key[i]).ok();
+    let bytes = |i: usize| u64::try_from(key[i]).ok().map(Bytes);
+    let dims = |i: usize| Some([number(i)?, number(i + 1)?, number(i + 2)?]);
+    LaunchConfig {
+        grid: dims(0),
+        block: dims(3),
+        registers: number(6),
+        static_shared: bytes(7),
+        dynamic_shared: bytes(8),
+        shared_carveout: bytes(9).filter(|b| b.0 > 0),
+        local_per_thread: bytes(10),
+        // launchType: 2 and 3 are cooperative launches, on one and on several devices.
+        cooperative: matches!(key[11], 2 | 3),
+        cluster: dims(12).filter(|c| c.iter().all(|&n| n > 0)),
+    }
+}
+
+/// Row at which each chunk begins once the gaps are closed.
+fn bases(filled: &[usize]) -> Vec<usize> {
+    filled
+        .iter()
+        .scan(0, |at, &n| {
+            let base = *at;
+            *at += n;
+            Some(base)
+        })
+        .collect()
+}
+
+/// Closes the gaps that deleted rows leave at the end of chunks.
+fn compact<T: Copy>(column: &mut Vec<T>, filled: &[usize]) {
+    let mut to = 0;
+    for (chunk, &n) in filled.iter().enumerate() {
+        let from = chunk * CHUNK;
+        if from != to {
+            column.copy_within(from..from + n, to);
+        }
+        to += n;
+    }
+    column.truncate(to);
+}

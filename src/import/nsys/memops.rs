@@ -1,0 +1,95 @@
+//! Copies, sets, and graphs that were traced as a whole.
+
+use super::db::Db;
+use super::places::Places;
+use super::scan::{self, NULL};
+use crate::import::{ImportError, Job};
+use crate::model::{Bytes, CopyKind, GraphLaunch, MemOp, MemOpKind, MemoryKind, Nanos};
+
+/// The table of copies.
+pub const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
+/// The table of sets.
+pub const MEMSET: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
+/// The table of whole graphs.
+pub const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
+
+/// CUPTI's copy kinds.
+fn copy_kind(kind: i64) -> CopyKind {
+    match kind {
+        1 => CopyKind::HostToDevice,
+        2 => CopyKind::DeviceToHost,
+        3..=7 => CopyKind::Array,
+        8 => CopyKind::DeviceToDevice,
+        9 => CopyKind::HostToHost,
+        10 => CopyKind::PeerToPeer,
+        11..=13 => CopyKind::Unified,
+        _ => CopyKind::Other,
+    }
+}
+
+/// nsys' memory kinds (ENUM_CUDA_MEM_KIND).
+fn memory_kind(kind: i64) -> Option<MemoryKind> {
+    match kind {
+        0 => Some(MemoryKind::Pageable),
+        1 => Some(MemoryKind::Pinned),
+        2 | 5 => Some(MemoryKind::Device),
+        3 => Some(MemoryKind::Array),
+        4 | 6 => Some(MemoryKind::Managed),
+        _ => None,
+    }
+}
+
+type Row = (usize, [i64; 10]);
+
+fn gather(db: &Db, job: &Job<'_>, table: &str, columns: [&str; 10], stage: &'static str) -> Result<Vec<[i64; 10]>, ImportError> {
+    if !db.has(table) {
+        return Ok(Vec::new());
+    }
+    let layout = scan::layout(db, table)?;
+    let parts = scan::integers(db, table, columns, (stage, layout), job, Vec::<Row>::new, |out, chunk, rows| {
+        out.extend(rows.iter().map(|&row| (chunk, row)));
+        Ok(())
+    })?;
+    let mut rows: Vec<Row> = parts.into_iter().flatten().collect();
+    rows.sort_by_key(|&(chunk, _)| chunk);
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}
+
+fn span(row: &[i64; 10]) -> (Nanos, Nanos) {
+    let start = if row[0] == NULL { 0 } else { row[0] };
+    let end = if row[1] == NULL { start } else { row[1] };
+    (Nanos(start), Nanos(end.saturating_sub(start).max(0)))
+}
+
+/// Reads copies and sets, by start.
+pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<MemOp>, ImportError> {
+    let mut ops = Vec::new();
+    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "bytes", "copyKind", "srcKind", "dstKind"];
+    for row in gather(db, job, MEMCPY, columns, "copies")? {
+        let (start, duration) = span(&row);
+        let kind = MemOpKind::Copy { kind: copy_kind(row[7]), from: memory_kind(row[8]), to: memory_kind(row[9]) };
+        ops.push(MemOp { start, duration, kind, bytes: u64::try_from(row[6]).ok().map(Bytes), place: places.id([row[2], row[3], row[4], row[5]], None) });
+    }
+    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "bytes", "", "", ""];
+    for row in gather(db, job, MEMSET, columns, "sets")? {
+        let (start, duration) = span(&row);
+        ops.push(MemOp { start, duration, kind: MemOpKind::Set, bytes: u64::try_from(row[6]).ok().map(Bytes), place: places.id([row[2], row[3], row[4], row[5]], None) });
+    }
+    ops.sort_by_key(|op| op.start);
+    Ok(ops)
+}
+
+/// Reads graphs that were traced as a whole, by start.
+pub fn graphs(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<GraphLaunch>, ImportError> {
+    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "graphId", "", "", ""];
+    let mut out: Vec<GraphLaunch> = gather(db, job, GRAPH, columns, "graphs")?
+        .iter()
+        .map(|row| {
+            let (start, duration) = span(row);
+            let place = places.id([row[2], row[3], row[4], row[5]], None).0;
+            GraphLaunch { start, duration, graph: row[6].cast_unsigned(), place }
+        })
+        .collect();
+    out.sort_by_key(|g| g.start);
+    Ok(out)
+}

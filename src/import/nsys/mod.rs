@@ -1,0 +1,157 @@
+//! Nsight Systems' SQLite export, every schema from 2.9 (2022) on. Stages: names and times, then the details of each launch,
+//! host calls and with them the launch order, copies, ranges.
+
+mod calls;
+mod db;
+mod intern;
+mod kernels;
+mod memops;
+mod notes;
+mod places;
+mod ranges;
+mod scan;
+mod strings;
+mod target;
+
+use super::{ImportError, Importer, Input, Job, Progress};
+use crate::model::{Launches, Note, NoteKind, Profile, Severity, Source};
+use db::Db;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// The importer.
+pub struct NsysSqlite;
+
+impl Importer for NsysSqlite {
+    fn name(&self) -> &'static str {
+        "Nsight Systems SQLite export"
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        input.head.starts_with(b"SQLite format 3\0")
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let db = Db::open(input)?;
+        if !MARKS.iter().any(|t| db.has(t)) {
+            let what = if db.table_count() == 0 { "an SQLite database without tables" } else { "an SQLite database, but no Nsight Systems export" };
+            return Err(ImportError::refused(&input.path, what, "export a report with `nsys export --type sqlite REPORT.nsys-rep`"));
+        }
+        read(&db, job)
+    }
+}
+
+/// Tables that only an Nsight Systems export has; real ones hold at least one of them.
+const MARKS: [&str; 6] = ["META_DATA_EXPORT", "EXPORT_META_DATA", "StringIds", "TARGET_INFO_GPU", kernels::KERNEL, calls::RUNTIME];
+
+fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
+    let target = target::Target::read(db)?;
+    let diagnostics = notes::Diagnostics::read(db)?;
+    let mut strings = strings::Strings::open(db)?;
+    let mut profile = Profile::new(Source { tool: "nsys".to_owned(), version: target.exporter.clone(), schema: target.schema.clone(), file: db.path().to_owned() });
+    profile.devices.clone_from(&target.devices);
+    profile.capture = target.capture.clone();
+    // A delay is an option; the other gates show only in what nsys wrote down.
+    profile.capture.gate = profile.capture.gate.take().or_else(|| diagnostics.gate());
+
+    let mut layout = None;
+    if db.has(kernels::KERNEL) {
+        let pass = kernels::first_pass(db, job, &mut strings)?;
+        profile.launches = pass.launches;
+        profile.kernels = pass.kernels;
+        if pass.backwards > 0 {
+            let text = format!("{} launches have no start, or end before they start; they count as lasting 0 ns.", pass.backwards);
+            profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+        }
+        layout = Some(pass.layout);
+    }
+    if job.staged && job.wants.details {
+        let mut early = profile.clone();
+        early.complete = false;
+        (job.hear)(Progress::Snapshot(Arc::new(early)));
+    }
+    let mut places = places::Places::new(&target);
+    let mut thread_ids = None;
+    if let Some(layout) = layout.filter(|_| job.wants.details) {
+        thread_ids = Some(details(db, job, &mut strings, &mut profile, &mut places, layout)?);
+    } else if job.wants.calls {
+        profile.api = secondary(&mut profile.notes, calls::read(db, job, &mut strings, &Launches::default(), &[], &[]).map(|(_, api)| api))?;
+    }
+    if let Some(joined) = thread_ids.flatten() {
+        let (launches, order) = calls::order(std::mem::take(&mut profile.launches), joined);
+        profile.launches = launches;
+        profile.order = order;
+    }
+    if job.wants.memops {
+        let read = memops::read(db, job, &mut places);
+        profile.memops = secondary(&mut profile.notes, read)?;
+    }
+    let graphs = memops::graphs(db, job, &mut places);
+    profile.graphs = secondary(&mut profile.notes, graphs)?;
+    if job.wants.ranges {
+        let read = ranges::read(db, job, &mut strings);
+        profile.ranges = secondary(&mut profile.notes, read)?;
+    }
+    profile.places = places.places;
+    let pids: BTreeSet<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
+    profile.processes = pids.into_iter().map(|pid| target.process(pid)).collect();
+    notes::complete(&mut profile, db, &target, diagnostics);
+    Ok(profile)
+}
+
+/// Reads configurations, places and, if wanted, the launching calls. Gives the number of launches without a call when calls were read
+/// (the inner `None` when the report has none at all).
+fn details(
+    db: &Db,
+    job: &Job<'_>,
+    strings: &mut strings::Strings<'_>,
+    profile: &mut Profile,
+    places: &mut places::Places<'_>,
+    layout: scan::Layout,
+) -> Result<Option<Option<u64>>, ImportError> {
+    let pass = kernels::second_pass(db, job, layout)?;
+    profile.configs = pass.configs;
+    let place_pid: Vec<i64> = pass.places.iter().map(|p| p[0]).collect();
+    profile.launches.set_details(pass.config, pass.place, pass.node, pass.nodes);
+    let mut missing = None;
+    let mut threads = Vec::new();
+    if job.wants.calls {
+        let (joined, api) = calls::read(db, job, strings, &profile.launches, &pass.correlation, &place_pid)?;
+        profile.api = api;
+        if let Some(joined) = joined {
+            profile.launches.set_calls(joined.since_call, joined.cost);
+            threads = joined.thread;
+            missing = Some(joined.missing);
+        }
+    }
+    let renumbered = {
+        let (_, _, column) = profile.launches.keys();
+        let mut last = None;
+        let of_row = |(row, &place): (usize, &u32)| {
+            let thread = threads.get(row).copied().filter(|&t| t != u32::MAX);
+            // Consecutive launches nearly always share their place.
+            if let Some((key, id)) = last
+                && key == (place, thread)
+            {
+                return id;
+            }
+            let id = pass.places.get(place as usize).map_or(0, |&key| places.id(key, thread).0);
+            last = Some(((place, thread), id));
+            id
+        };
+        column.iter().enumerate().map(of_row).collect()
+    };
+    profile.launches.set_places(renumbered);
+    Ok(job.wants.calls.then_some(missing))
+}
+
+/// Damage in a table that the ranking does not rest on becomes a note; the rest of the report is still worth reading.
+fn secondary<T: Default>(notes: &mut Vec<Note>, read: Result<T, ImportError>) -> Result<T, ImportError> {
+    match read {
+        Err(ImportError::Damaged { place, reason, .. }) => {
+            notes.push(Note::new(Severity::Error, NoteKind::Damaged, format!("{place} could not be read ({reason}); what it holds is missing here.")));
+            Ok(T::default())
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,174 @@
+//! Remarks on a report: nsys' own warnings, and why it holds fewer kernels than its reader expects.
+
+use super::calls::RUNTIME;
+use super::db::Db;
+use super::target::Target;
+use crate::import::ImportError;
+use crate::model::{Gate, GraphMode, LaunchOrder, Note, NoteKind, Profile, Severity, units};
+
+/// nsys' remarks on the capture: only what is a warning or an error becomes a note, the rest tells about gates.
+#[derive(Debug, Default)]
+pub struct Diagnostics {
+    /// Warnings and errors, equal ones counted.
+    pub notes: Vec<Note>,
+    /// All texts, for clues.
+    texts: Vec<String>,
+}
+
+impl Diagnostics {
+    /// Reads `DIAGNOSTIC_EVENT`.
+    pub fn read(db: &Db) -> Result<Self, ImportError> {
+        let mut out = Self::default();
+        let mut counted: Vec<(Severity, String, u64)> = Vec::new();
+        for row in db.rows("DIAGNOSTIC_EVENT", &["severity", "text"])? {
+            let [severity, Some(text)] = &row[..] else { continue };
+            let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            out.texts.push(text.clone());
+            // nsys' ENUM_DIAGNOSTIC_SEVERITY_LEVEL: 1 info, 2 warning, 3 error, 4 verbose.
+            let severity = match severity.as_deref() {
+                Some("2") => Severity::Warning,
+                Some("3") => Severity::Error,
+                _ => continue,
+            };
+            match counted.iter_mut().find(|(s, t, _)| *s == severity && *t == text) {
+                Some((.., n)) => *n += 1,
+                None => counted.push((severity, text, 1)),
+            }
+        }
+        for (severity, text, n) in counted {
+            let lost = ["Not all", "dropped", "lost", "buffer"].iter().any(|w| text.contains(w));
+            let times = if n > 1 { format!(" (×{n})") } else { String::new() };
+            let note = Note::new(severity, if lost { NoteKind::Lost } else { NoteKind::Tool }, format!("nsys: {text}{times}"));
+            out.notes.push(if lost { note.with_fix("counts from this report are lower bounds; record a shorter span, or fewer event types") } else { note });
+        }
+        Ok(out)
+    }
+
+    fn says(&self, words: &str) -> bool {
+        self.texts.iter().any(|t| t.contains(words))
+    }
+
+    /// What opened the capture, when nsys wrote it down.
+    #[must_use]
+    pub fn gate(&self) -> Option<Gate> {
+        if self.says("cudaProfilerStart API") || self.says("cuProfilerStart") {
+            return Some(Gate::ProfilerApi);
+        }
+        if let Some(text) = self.texts.iter().find(|t| t.starts_with("Profiling started due to") && t.contains("NVTX")) {
+            return Some(Gate::Nvtx(text.clone()));
+        }
+        self.says("Profiling started due to").then_some(Gate::Manual)
+    }
+}
+
+/// Adds what can be said about the report as a whole, most important first.
+pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Diagnostics) {
+    let mut notes = Vec::new();
+    if profile.launches.is_empty() {
+        notes.push(why_empty(profile, db, target, &diagnostics));
+    } else if !profile.graphs.is_empty() {
+        notes.push(whole_graphs(profile, Severity::Warning));
+    }
+    match &profile.capture.gate {
+        Some(Gate::ProfilerApi) => notes.push(
+            Note::new(Severity::Info, NoteKind::Gate, "The capture was opened by cudaProfilerStart: earlier launches are not in the report.")
+                .with_fix("launch numbers hold for a re-run with `ncu --profile-from-start off`"),
+        ),
+        Some(Gate::Nvtx(text)) => notes.push(Note::new(Severity::Info, NoteKind::Gate, format!("The capture was opened by an NVTX range ({text})."))),
+        Some(Gate::Delay(delay)) => {
+            notes.push(Note::new(Severity::Info, NoteKind::Gate, format!("The capture began {delay} after the start of the program: launches before that are not in the report.")));
+        }
+        Some(Gate::Manual) => notes.push(Note::new(Severity::Info, NoteKind::Gate, "The capture was opened by hand: earlier launches are not in the report.")),
+        None => {}
+    }
+    match profile.order {
+        LaunchOrder::Partly(missing) => notes.push(Note::new(
+            Severity::Info,
+            NoteKind::Order,
+            format!("{} launches have no API call in the report; they are ordered by their start on the device.", units::grouped(i64::try_from(missing).unwrap_or(i64::MAX))),
+        )),
+        LaunchOrder::Device if !profile.launches.is_empty() => {
+            notes.push(Note::new(Severity::Info, NoteKind::Order, "The report holds no API calls for its launches; they are ordered by their start on the device."));
+        }
+        _ => {}
+    }
+    notes.append(&mut profile.notes);
+    notes.extend(diagnostics.notes);
+    // Stable: within a severity the order above stays.
+    notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
+    profile.notes = notes;
+}
+
+fn whole_graphs(profile: &Profile, severity: Severity) -> Note {
+    let n = profile.graphs.len();
+    Note::new(
+        severity,
+        NoteKind::Graphs,
+        format!("{n} CUDA graph launch{} traced whole: the kernels inside are not in the report.", if n == 1 { " was" } else { "es were" }),
+    )
+    .with_fix("record again with `nsys profile --cuda-graph-trace=node …`")
+}
+
+/// The likeliest reason why there are no kernels, with the one thing to change.
+fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnostics) -> Note {
+    let note = |text: String, fix: &str| Note::new(Severity::Error, NoteKind::Empty, text).with_fix(fix);
+    if target.exporter.is_none() && db.table_count() <= 4 && db.has("StringIds") {
+        return note(
+            format!("The export is hollow ({} tables): an older nsys could not read the newer report and left this behind.", db.table_count()),
+            "export the .nsys-rep again with the nsys version that recorded it, or a newer one",
+        );
+    }
+    if !profile.graphs.is_empty() {
+        return whole_graphs(profile, Severity::Error);
+    }
+    let cuda_off = target.option("COLLECT_CUDA_TRACE") == Some("false") || (!target.event_types.is_empty() && !target.event_types.iter().any(|t| t == "Cuda"));
+    if cuda_off {
+        return note("CUDA was not traced in this capture.".to_owned(), "record again with `nsys profile --trace=cuda,nvtx …`");
+    }
+    if diagnostics.says("dropped") {
+        return note("No kernels: nsys dropped events.".to_owned(), "record a shorter span with `--duration` or a capture range");
+    }
+    let launched = profile.api.totals.iter().filter(|t| is_launch(&t.name)).map(|t| t.count).sum::<u64>();
+    if launched > 0 && target.capture.graphs == Some(GraphMode::Graph) && profile.api.totals.iter().any(|t| t.name.contains("GraphLaunch")) {
+        return note(
+            "CUDA graphs were launched and traced whole: the kernels inside are not in the report.".to_owned(),
+            "record again with `nsys profile --cuda-graph-trace=node …`",
+        );
+    }
+    if launched > 0 {
+        return note(
+            format!("The program launched {launched} kernels, but nsys got no GPU records: its CUPTI is older than the driver's CUDA, or the platform (WSL2, some containers) hides them."),
+            "record with an nsys that is at least as new as the driver (`nvidia-smi` shows its CUDA version), and let the program exit normally",
+        );
+    }
+    let gated = target.options.get("START_TRIGGER").is_some_and(|t| t != "Immediate") || matches!(profile.capture.gate, Some(Gate::Manual));
+    if gated && !diagnostics.says("Profiling started due to") {
+        return note(
+            "The capture range never opened: nothing met its start condition.".to_owned(),
+            "check `--capture-range`: cudaProfilerStart must be called, or the NVTX range be pushed with a registered string (else NSYS_NVTX_PROFILER_REGISTER_ONLY=0)",
+        );
+    }
+    if db.has(RUNTIME) {
+        return note(
+            "The program called CUDA but launched no kernel while it was recorded.".to_owned(),
+            "record a longer part of it, or the part that computes",
+        );
+    }
+    let forked = target.options.get("TRACE_AFTER_FORK_BEFORE_EXEC").map(String::as_str) == Some("false");
+    if diagnostics.says("CUDA profiling might have not been started correctly") || diagnostics.says("No CUDA events collected") {
+        let text = "nsys was in the program but saw no CUDA in it: it used none, or a child that was forked without exec did.";
+        return note(text.to_owned(), if forked { "record again with `nsys profile --trace-fork-before-exec=true …`" } else { "check that the program uses the GPU" });
+    }
+    note(
+        "Nothing ran on a GPU in this capture.".to_owned(),
+        if forked {
+            "if it should have: `--trace-fork-before-exec=true` follows children that fork without exec (Python multiprocessing)"
+        } else {
+            "check that the command in the capture is the one that computes"
+        },
+    )
+}
+
+fn is_launch(name: &str) -> bool {
+    ["cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch"].iter().any(|p| name.starts_with(p))
+}

@@ -1,0 +1,164 @@
+//! NVTX ranges with their domains. Reports hold millions, so texts are interned while reading.
+
+use super::calls::{pid_of, tid_of};
+use super::db::Db;
+use super::scan::{self, NULL};
+use super::strings::Strings;
+use crate::import::{ImportError, Job};
+use crate::model::{Range, RangeKind, Ranges};
+use rusqlite::types::ValueRef;
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The table of NVTX events.
+pub const NVTX: &str = "NVTX_EVENTS";
+
+/// A name before its domain and text are known: process, domain id, and the text or its id.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Text {
+    Inline(Box<str>),
+    Id(i64),
+}
+
+#[derive(Default)]
+struct Reader {
+    inline: FxHashMap<(u32, i64), FxHashMap<Box<str>, u32>>,
+    by_id: FxHashMap<(u32, i64, i64), u32>,
+    names: Vec<(u32, i64, Text)>,
+    threads: FxHashMap<(u32, u32), u32>,
+    thread_list: Vec<(u32, u32)>,
+    ranges: Vec<(usize, Range)>,
+    domains: Vec<(u32, i64, Text)>,
+}
+
+/// Event types, from nsys' ENUM_NSYS_EVENT_TYPE.
+const PUSH_POP: i64 = 59;
+const START_END: i64 = 60;
+/// Text ranges imported from elsewhere; they nest like push/pop.
+const IMPORTED: [i64; 2] = [70, 71];
+const DOMAIN: i64 = 75;
+
+/// Reads all ranges. Marks, categories and thread names are not ranges.
+pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges, ImportError> {
+    if !db.has(NVTX) {
+        return Ok(Ranges::default());
+    }
+    let layout = scan::layout(db, NVTX)?;
+    let columns = ["start", "end", "eventType", "globalTid", "domainId", "textId", "text"];
+    let readers = scan::rows(db, NVTX, &columns, ("NVTX ranges", layout), job, Reader::default, |reader, chunk, row| {
+        let integer = |i| row.get_ref(i).map(|v| v.as_i64().unwrap_or(NULL));
+        let kind = match integer(2)? {
+            PUSH_POP => Some(RangeKind::PushPop),
+            START_END => Some(RangeKind::StartEnd),
+            t if IMPORTED.contains(&t) => Some(RangeKind::PushPop),
+            DOMAIN => None,
+            _ => return Ok(()),
+        };
+        let (thread, domain, id) = (integer(3)?, integer(4)?, integer(5)?);
+        let pid = pid_of(thread).unwrap_or_default();
+        let domain = if domain == NULL { 0 } else { domain };
+        let inline = match row.get_ref(6)? {
+            ValueRef::Text(text) => Some(String::from_utf8_lossy(text)),
+            _ => None,
+        };
+        let Some(kind) = kind else {
+            let text = inline.map_or(Text::Id(id), |t| Text::Inline(t.into()));
+            reader.domains.push((pid, domain, text));
+            return Ok(());
+        };
+        let start = integer(0)?;
+        if start == NULL {
+            return Ok(());
+        }
+        let end = integer(1)?;
+        let name = reader.name(pid, domain, id, inline.as_deref());
+        let thread = reader.thread(pid, tid_of(thread).unwrap_or_default());
+        reader.ranges.push((chunk, Range { start, end: if end == NULL { i64::MAX } else { end }, name, thread, kind }));
+        Ok(())
+    })?;
+    Ok(merge(readers, strings))
+}
+
+impl Reader {
+    fn name(&mut self, pid: u32, domain: i64, id: i64, inline: Option<&str>) -> u32 {
+        let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        let (found, text) = match inline {
+            Some(text) => {
+                let texts = self.inline.entry((pid, domain)).or_default();
+                if let Some(&found) = texts.get(text) {
+                    return found;
+                }
+                texts.insert(text.into(), next);
+                (next, Text::Inline(text.into()))
+            }
+            None => (*self.by_id.entry((pid, domain, id)).or_insert(next), Text::Id(id)),
+        };
+        if found == next {
+            self.names.push((pid, domain, text));
+        }
+        found
+    }
+
+    fn thread(&mut self, pid: u32, tid: u32) -> u32 {
+        let next = u32::try_from(self.thread_list.len()).unwrap_or(u32::MAX);
+        let id = *self.threads.entry((pid, tid)).or_insert(next);
+        if id == next {
+            self.thread_list.push((pid, tid));
+        }
+        id
+    }
+}
+
+/// Joins the threads' tables; ranges come out in file order.
+fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
+    let mut text = |t: &Text| match t {
+        Text::Inline(t) => Arc::from(&**t),
+        Text::Id(id) => strings.get(*id).unwrap_or_else(|| Arc::from("(unnamed range)")),
+    };
+    let mut domains: FxHashMap<(u32, i64), Arc<str>> = FxHashMap::default();
+    for (pid, domain, name) in readers.iter().flat_map(|r| &r.domains) {
+        if *domain != 0 {
+            domains.insert((*pid, *domain), text(name));
+        }
+    }
+    let mut out = Ranges { ranges: Vec::with_capacity(readers.iter().map(|r| r.ranges.len()).sum()), ..Ranges::default() };
+    let mut names: FxHashMap<(Option<Arc<str>>, Arc<str>), u32> = FxHashMap::default();
+    let mut threads: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    let mut parts = Vec::new();
+    for reader in readers {
+        let mut intern = |(pid, domain, t): &(u32, i64, Text)| {
+            let unnamed = || Arc::from(format!("domain {domain}"));
+            let domain = (*domain != 0).then(|| domains.get(&(*pid, *domain)).cloned().unwrap_or_else(unnamed));
+            let key = (domain, text(t));
+            *names.entry(key.clone()).or_insert_with(|| {
+                out.names.push(key);
+                u32::try_from(out.names.len() - 1).unwrap_or(u32::MAX)
+            })
+        };
+        let name_ids: Vec<u32> = reader.names.iter().map(&mut intern).collect();
+        let thread_ids: Vec<u32> = reader
+            .thread_list
+            .iter()
+            .map(|&t| {
+                *threads.entry(t).or_insert_with(|| {
+                    out.threads.push(t);
+                    u32::try_from(out.threads.len() - 1).unwrap_or(u32::MAX)
+                })
+            })
+            .collect();
+        parts.push((reader.ranges, name_ids, thread_ids));
+    }
+    // Each thread's chunks rise, so the parts are merged by chunk without sorting single ranges.
+    let mut at = vec![0; parts.len()];
+    while let Some((part, chunk)) = parts.iter().enumerate().filter_map(|(p, (ranges, ..))| Some((p, ranges.get(at[p])?.0))).min_by_key(|&(_, chunk)| chunk) {
+        let (ranges, names, threads) = &parts[part];
+        while let Some((c, range)) = ranges.get(at[part])
+            && *c == chunk
+        {
+            let renamed = |ids: &[u32], id: u32| ids.get(id as usize).copied().unwrap_or(id);
+            out.ranges.push(Range { name: renamed(names, range.name), thread: renamed(threads, range.thread), ..*range });
+            at[part] += 1;
+        }
+    }
+    out
+}

@@ -1,0 +1,212 @@
+//! Walks a whole table on all processors.
+//!
+//! The table is cut into chunks of consecutive rowids that the threads take in turn. Integer columns are gathered by an aggregate
+//! function instead of row by row: SQLite then calls us from inside its loop, which measured 25% faster than stepping the statement
+//! (three columns of 10 million rows on two cores: 0.46 s against 0.62 s).
+
+use super::db::Db;
+use crate::import::{ImportError, Job};
+use rusqlite::functions::{Aggregate, Context, FunctionFlags};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Rows in a chunk: small enough that a chunk of wide rows stays in cache and that cancelling is felt at once.
+pub const CHUNK: usize = 1 << 15;
+/// Stands for NULL, and for anything that is no integer, in a gathered row.
+pub const NULL: i64 = i64::MIN;
+
+/// How a table is cut into chunks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Lowest rowid, when chunks are ranges of rowids; `None` when they are found by counting.
+    base: Option<i64>,
+    /// Upper bound of the number of rows.
+    pub rows: usize,
+}
+
+impl Layout {
+    /// Number of chunks.
+    #[must_use]
+    pub fn chunks(self) -> usize {
+        self.rows.div_ceil(CHUNK)
+    }
+}
+
+/// Finds out how a table is best cut.
+pub fn layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
+    let connection = db.take()?;
+    let bounds = connection.query_row(&format!("SELECT min(rowid), max(rowid) FROM \"{table}\""), [], |r| {
+        Ok((r.get::<_, Option<i64>>(0)?, r.get::<_, Option<i64>>(1)?))
+    });
+    // A row takes at least four bytes, so a wider range of rowids than that has gaps.
+    let dense = match bounds {
+        Ok((Some(low), Some(high))) => u64::try_from(i128::from(high) - i128::from(low) + 1).ok().filter(|&n| n <= db.size() / 4).map(|n| (low, n)),
+        Ok(_) => Some((0, 0)),
+        Err(_) => None,
+    };
+    let layout = match dense {
+        Some((low, n)) => Ok(Layout { base: Some(low), rows: usize::try_from(n).unwrap_or(usize::MAX) }),
+        None => connection
+            .query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |r| r.get::<_, i64>(0))
+            .map(|n| Layout { base: None, rows: usize::try_from(n).unwrap_or(0) })
+            .map_err(|e| db.damaged(table, &e)),
+    };
+    db.give(connection);
+    layout
+}
+
+impl Layout {
+    fn condition(self) -> &'static str {
+        if self.base.is_some() { "WHERE rowid BETWEEN ?1 AND ?2" } else { "LIMIT ?2 OFFSET ?1" }
+    }
+
+    fn bounds(self, chunk: usize) -> [i64; 2] {
+        let at = i64::try_from(chunk.saturating_mul(CHUNK)).unwrap_or(i64::MAX);
+        let size = i64::try_from(CHUNK).unwrap_or(i64::MAX);
+        match self.base {
+            Some(base) => [base.saturating_add(at), base.saturating_add(at).saturating_add(size - 1)],
+            None => [at, size],
+        }
+    }
+}
+
+type Buffer = Arc<Mutex<Vec<i64>>>;
+
+/// The aggregate function: appends its integer arguments to a buffer.
+struct Gather(Buffer);
+
+impl Aggregate<Vec<i64>, i64> for Gather {
+    fn init(&self, _: &mut Context<'_>) -> rusqlite::Result<Vec<i64>> {
+        Ok(std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn step(&self, context: &mut Context<'_>, rows: &mut Vec<i64>) -> rusqlite::Result<()> {
+        for i in 0..context.len() {
+            rows.push(match context.get_raw(i) {
+                ValueRef::Integer(v) => v,
+                _ => NULL,
+            });
+        }
+        Ok(())
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, rows: Option<Vec<i64>>) -> rusqlite::Result<i64> {
+        if let Some(rows) = rows {
+            *self.0.lock().unwrap_or_else(PoisonError::into_inner) = rows;
+        }
+        Ok(0)
+    }
+}
+
+/// What the threads of one walk share.
+struct Walk<'a> {
+    db: &'a Db,
+    table: &'a str,
+    stage: &'static str,
+    layout: Layout,
+    job: &'a Job<'a>,
+    next: AtomicUsize,
+    done: AtomicU64,
+}
+
+impl Walk<'_> {
+    /// Runs `work` in every thread, each with a connection of its own; the first error wins.
+    fn run<S: Send>(&self, work: impl Fn(&Connection) -> Result<S, ImportError> + Sync) -> Result<Vec<S>, ImportError> {
+        let threads = self.job.threads.clamp(1, self.layout.chunks().max(1));
+        let worker = || {
+            let connection = self.db.take()?;
+            let out = work(&connection);
+            self.db.give(connection);
+            if out.is_err() {
+                // The others need not finish a walk that has failed.
+                self.next.store(usize::MAX / 2, Ordering::Relaxed);
+            }
+            out
+        };
+        if threads == 1 {
+            return Ok(vec![worker()?]);
+        }
+        let outcomes = std::thread::scope(|scope| {
+            let handles: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
+            handles.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
+        });
+        outcomes.into_iter().map(|o| o.unwrap_or_else(|_| Err(ImportError::damaged(self.db.path(), self.table, "the reader failed")))).collect()
+    }
+
+    /// The next chunk to read, or `None` when there is none; fails when cancelled.
+    fn claim(&self) -> Result<Option<usize>, ImportError> {
+        if self.job.cancel.is_cancelled() {
+            return Err(ImportError::Cancelled { path: self.db.path().to_owned() });
+        }
+        let chunk = self.next.fetch_add(1, Ordering::Relaxed);
+        Ok((chunk < self.layout.chunks()).then_some(chunk))
+    }
+
+    fn finished(&self) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        self.job.progress(self.stage, done, self.layout.chunks() as u64);
+    }
+}
+
+/// Walks `table` and gives each thread's state, built by `init` and fed by `each` with (state, chunk number, rows).
+/// A row holds the integers of `columns`, [`NULL`] for what the table lacks or what is no integer.
+pub fn integers<const N: usize, S: Send>(
+    db: &Db,
+    table: &str,
+    columns: [&str; N],
+    (stage, layout): (&'static str, Layout),
+    job: &Job<'_>,
+    init: impl Fn() -> S + Sync,
+    each: impl Fn(&mut S, usize, &[[i64; N]]) -> Result<(), ImportError> + Sync,
+) -> Result<Vec<S>, ImportError> {
+    let walk = Walk { db, table, stage, layout, job, next: AtomicUsize::new(0), done: AtomicU64::new(0) };
+    let sql = format!("SELECT warpscope_gather({}) FROM \"{table}\" {}", db.columns(table, &columns), layout.condition());
+    // With LIMIT the rows have to be picked before they are gathered.
+    let sql = if layout.base.is_some() { sql } else { format!("SELECT warpscope_gather({}) FROM (SELECT * FROM \"{table}\" {})", db.columns(table, &columns), layout.condition()) };
+    walk.run(|connection| {
+        let buffer = Buffer::default();
+        let fail = |e: rusqlite::Error| db.damaged(table, &e);
+        connection.create_aggregate_function("warpscope_gather", -1, FunctionFlags::SQLITE_DIRECTONLY, Gather(Arc::clone(&buffer))).map_err(fail)?;
+        let mut statement = connection.prepare(&sql).map_err(fail)?;
+        let mut state = init();
+        while let Some(chunk) = walk.claim()? {
+            buffer.lock().unwrap_or_else(PoisonError::into_inner).clear();
+            statement.query_row(layout.bounds(chunk), |_| Ok(())).map_err(fail)?;
+            let flat = buffer.lock().unwrap_or_else(PoisonError::into_inner);
+            let (rows, _) = flat.as_chunks::<N>();
+            each(&mut state, chunk, &rows[..rows.len().min(CHUNK)])?;
+            drop(flat);
+            walk.finished();
+        }
+        Ok(state)
+    })
+}
+
+/// As [`integers`], for columns that hold text: `each` gets one row at a time.
+pub fn rows<S: Send>(
+    db: &Db,
+    table: &str,
+    columns: &[&str],
+    (stage, layout): (&'static str, Layout),
+    job: &Job<'_>,
+    init: impl Fn() -> S + Sync,
+    each: impl Fn(&mut S, usize, &Row<'_>) -> rusqlite::Result<()> + Sync,
+) -> Result<Vec<S>, ImportError> {
+    let walk = Walk { db, table, stage, layout, job, next: AtomicUsize::new(0), done: AtomicU64::new(0) };
+    let sql = format!("SELECT {} FROM \"{table}\" {}", db.columns(table, columns), layout.condition());
+    walk.run(|connection| {
+        let fail = |e: rusqlite::Error| db.damaged(table, &e);
+        let mut statement = connection.prepare(&sql).map_err(fail)?;
+        let mut state = init();
+        while let Some(chunk) = walk.claim()? {
+            let mut rows = statement.query(layout.bounds(chunk)).map_err(fail)?;
+            while let Some(row) = rows.next().map_err(fail)? {
+                each(&mut state, chunk, row).map_err(fail)?;
+            }
+            walk.finished();
+        }
+        Ok(state)
+    })
+}

@@ -1,0 +1,344 @@
+//! `nsys stats` CSV: `cuda_gpu_trace` (one row a launch) and `cuda_gpu_kern_sum` (one row a kernel).
+//!
+//! Columns are found by their header text: order and units moved between versions.
+
+use super::input::Bytes as Where;
+use super::{ImportError, Importer, Input, Job};
+use crate::model::{
+    Bytes, CopyKind, Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, Nanos, Note, NoteKind, Place, PlaceId, Profile, Severity, Source, kernel,
+};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::sync::Arc;
+
+/// The importer.
+pub struct NsysStatsCsv;
+
+/// Which of the two reports it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Trace,
+    Summary,
+}
+
+/// The line that holds the column names, and what it says the file is. Other lines may stand before it (`Processing […]`).
+fn header(text: &str) -> Option<(usize, Kind)> {
+    text.lines().take(20).enumerate().find_map(|(at, line)| {
+        if line.contains("GrdX") && line.contains("Duration") {
+            Some((at, Kind::Trace))
+        } else if line.starts_with("Time (%)") && line.contains("Instances") && line.contains("StdDev") && !line.contains("GridXYZ") {
+            Some((at, Kind::Summary))
+        } else {
+            None
+        }
+    })
+}
+
+impl Importer for NsysStatsCsv {
+    fn name(&self) -> &'static str {
+        "nsys stats CSV"
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        header(&String::from_utf8_lossy(&input.head)).is_some()
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let reader: Box<dyn Read> = match &input.bytes {
+            Where::File(path) => Box::new(File::open(path).map_err(|e| ImportError::io(path, e))?),
+            Where::BuiltIn(bytes) => Box::new(*bytes),
+        };
+        let mut reader = BufReader::with_capacity(1 << 18, reader);
+        let Some((skip, kind)) = header(&String::from_utf8_lossy(&input.head)) else {
+            return Err(ImportError::damaged(&input.path, "its header", "no header line"));
+        };
+        for _ in 0..skip {
+            let mut line = Vec::new();
+            reader.read_until(b'\n', &mut line).map_err(|e| ImportError::io(&input.path, e))?;
+        }
+        let mut table = Table::new(reader, input, skip, job)?;
+        let mut profile = Profile::new(Source { tool: "nsys stats".to_owned(), version: None, schema: None, file: input.path.clone() });
+        match kind {
+            Kind::Trace => read_trace(&mut table, &mut profile)?,
+            Kind::Summary => read_summary(&mut table, &mut profile)?,
+        }
+        if table.bad > 0 {
+            let text = format!("{} rows could not be read (the first is line {}); they are missing here.", table.bad, table.first_bad);
+            profile.notes.insert(0, Note::new(Severity::Error, NoteKind::Damaged, text));
+        }
+        Ok(profile)
+    }
+}
+
+/// A CSV with columns by header text, and its unusable rows counted.
+struct Table<'a> {
+    csv: csv::Reader<Box<dyn Read>>,
+    headers: Vec<String>,
+    input: &'a Input,
+    job: &'a Job<'a>,
+    skipped: usize,
+    rows: u64,
+    bad: u64,
+    first_bad: u64,
+}
+
+impl<'a> Table<'a> {
+    fn new(reader: BufReader<Box<dyn Read>>, input: &'a Input, skipped: usize, job: &'a Job<'a>) -> Result<Self, ImportError> {
+        let boxed: Box<dyn Read> = Box::new(reader);
+        let mut csv = csv::ReaderBuilder::new().flexible(true).from_reader(boxed);
+        let headers = csv.byte_headers().map_err(|e| ImportError::damaged(&input.path, "its header", e))?;
+        let headers = headers.iter().map(|h| String::from_utf8_lossy(h).trim().to_owned()).collect();
+        Ok(Self { csv, headers, input, job, skipped, rows: 0, bad: 0, first_bad: 0 })
+    }
+
+    /// Index of the column whose header, without its unit, is `name`; and the unit.
+    fn column(&self, name: &str) -> Option<(usize, String)> {
+        self.headers.iter().enumerate().find_map(|(i, h)| {
+            let (word, unit) = h.split_once(" (").unwrap_or((h, ""));
+            (word == name).then(|| (i, unit.trim_end_matches(')').to_owned()))
+        })
+    }
+
+    fn needed(&self, name: &str) -> Result<(usize, String), ImportError> {
+        self.column(name).ok_or_else(|| ImportError::damaged(&self.input.path, "its header", format!("no column `{name}`")))
+    }
+
+    /// The next row, or `None` at the end.
+    fn next(&mut self) -> Result<Option<csv::ByteRecord>, ImportError> {
+        if self.rows.is_multiple_of(4096) {
+            if self.job.cancel.is_cancelled() {
+                return Err(ImportError::Cancelled { path: self.input.path.clone() });
+            }
+            self.job.progress("rows", self.csv.position().byte(), self.input.size);
+        }
+        self.rows += 1;
+        let mut record = csv::ByteRecord::new();
+        match self.csv.read_byte_record(&mut record) {
+            Ok(true) => Ok(Some(record)),
+            Ok(false) => Ok(None),
+            Err(e) => Err(ImportError::damaged(&self.input.path, &format!("row {}", self.rows), e)),
+        }
+    }
+
+    fn reject(&mut self) {
+        if self.bad == 0 {
+            self.first_bad = self.csv.position().line() + self.skipped as u64;
+        }
+        self.bad += 1;
+    }
+}
+
+/// Nanoseconds in one of the units that `nsys stats --timeunit` prints.
+fn unit_ns(unit: &str) -> Option<f64> {
+    match unit {
+        "ns" | "nsec" | "" => Some(1.0),
+        "us" | "usec" | "µs" | "μs" => Some(1e3),
+        "ms" | "msec" => Some(1e6),
+        "s" | "sec" => Some(1e9),
+        _ => None,
+    }
+}
+
+fn text(record: &csv::ByteRecord, at: usize) -> Option<String> {
+    let field = record.get(at)?;
+    if field.is_empty() { None } else { Some(String::from_utf8_lossy(field).into_owned()) }
+}
+
+fn number(record: &csv::ByteRecord, at: usize) -> Option<f64> {
+    text(record, at)?.trim().replace(',', "").parse().ok()
+}
+
+fn integer(record: &csv::ByteRecord, at: usize) -> Option<u32> {
+    text(record, at)?.trim().parse().ok()
+}
+
+/// A time in ns. Integers stay exact.
+fn time(record: &csv::ByteRecord, (at, scale): (usize, f64)) -> Option<i64> {
+    let text = text(record, at)?;
+    if (scale - 1.0).abs() < f64::EPSILON
+        && let Ok(exact) = text.trim().parse()
+    {
+        return Some(exact);
+    }
+    let value = number(record, at)? * scale;
+    value.is_finite().then_some(value.round() as i64)
+}
+
+/// Interns kernels by their one name.
+#[derive(Default)]
+struct Kernels {
+    ids: HashMap<String, u32>,
+    kernels: Vec<Kernel>,
+}
+
+impl Kernels {
+    fn id(&mut self, name: String) -> u32 {
+        if let Some(&id) = self.ids.get(&name) {
+            return id;
+        }
+        let id = u32::try_from(self.kernels.len()).unwrap_or(u32::MAX);
+        let demangled: Arc<str> = Arc::from(name.as_str());
+        self.kernels.push(Kernel { function: Some(Arc::from(kernel::function_of(&name))), demangled: Some(demangled), mangled: None });
+        self.ids.insert(name, id);
+        id
+    }
+}
+
+const MEGA: f64 = 1e6;
+
+fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), ImportError> {
+    let scaled = |(at, unit): (usize, String)| unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")));
+    let (start_at, duration_at) = (scaled(table.needed("Start")?)?, scaled(table.needed("Duration")?)?);
+    let name_at = table.needed("Name")?.0;
+    let at = |name: &str| table.column(name).map_or(usize::MAX, |c| c.0);
+    let dims = |names: [&str; 3]| names.map(at);
+    let (grid_at, block_at) = (dims(["GrdX", "GrdY", "GrdZ"]), dims(["BlkX", "BlkY", "BlkZ"]));
+    let (registers_at, static_at, dynamic_at, bytes_at) = (at("Reg/Trd"), at("StcSMem"), at("DymSMem"), at("Bytes"));
+    let (device_at, context_at, stream_at) = (at("Device"), at("Ctx"), at("Strm"));
+    let mut kernels = Kernels::default();
+    let (mut configs, mut places, mut devices) = (HashMap::new(), HashMap::new(), HashMap::new());
+    let (mut config, mut place) = (Vec::new(), Vec::new());
+    let mut columns = LaunchColumns::default();
+    while let Some(row) = table.next()? {
+        let (Some(start), Some(duration), Some(name)) = (time(&row, start_at), time(&row, duration_at), text(&row, name_at)) else {
+            table.reject();
+            continue;
+        };
+        let device_name = text(&row, device_at);
+        let next = u32::try_from(devices.len()).unwrap_or(u32::MAX);
+        let device = device_name.map(|d| {
+            *devices.entry(d.clone()).or_insert_with(|| {
+                profile.devices.push(device_of(&d, next));
+                next
+            })
+        });
+        let key = Place { device, context: integer(&row, context_at), stream: integer(&row, stream_at), ..Place::default() };
+        let next = u32::try_from(places.len()).unwrap_or(u32::MAX);
+        let here = *places.entry(key.clone()).or_insert_with(|| {
+            profile.places.push(key);
+            next
+        });
+        let megabytes = |at: usize| number(&row, at).map(|mb| Bytes((mb * MEGA).max(0.0).round() as u64));
+        if let Some(what) = name.strip_prefix("[CUDA mem") {
+            profile.memops.push(MemOp { start: Nanos(start), duration: Nanos(duration), kind: memop_kind(what), bytes: megabytes(bytes_at), place: PlaceId(here) });
+            continue;
+        }
+        let of = |names: [usize; 3]| Some([integer(&row, names[0])?, integer(&row, names[1])?, integer(&row, names[2])?]);
+        let key = LaunchConfig {
+            grid: of(grid_at),
+            block: of(block_at),
+            registers: integer(&row, registers_at),
+            static_shared: megabytes(static_at),
+            dynamic_shared: megabytes(dynamic_at),
+            ..LaunchConfig::default()
+        };
+        let next = u32::try_from(configs.len()).unwrap_or(u32::MAX);
+        config.push(*configs.entry(key.clone()).or_insert_with(|| {
+            profile.configs.push(key);
+            next
+        }));
+        place.push(here);
+        columns.start.push(start);
+        columns.duration.push(Some(duration.max(0)));
+        columns.kernel.push(kernels.id(name));
+    }
+    profile.kernels = kernels.kernels;
+    profile.launches = Launches::new(columns);
+    profile.launches.set_details(config, place, Vec::new(), Vec::new());
+    if !profile.launches.sorted_by_call() {
+        let mut rows: Vec<u32> = (0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX)).collect();
+        rows.sort_by_key(|&r| profile.launches.start(r as usize));
+        profile.launches = profile.launches.permuted(&rows);
+    }
+    profile.order = LaunchOrder::Device;
+    profile.notes.push(
+        Note::new(
+            Severity::Warning,
+            NoteKind::Guess,
+            "A cuda_gpu_trace CSV has no host calls, processes, NVTX ranges or mangled names: launches are in device order, and shared memory is rounded to 1 kB.",
+        )
+        .with_fix("for exact launch numbers open the .nsys-rep or its SQLite export"),
+    );
+    if profile.launches.is_empty() {
+        profile.notes.push(Note::new(Severity::Error, NoteKind::Empty, "The CSV lists no kernels."));
+    }
+    Ok(())
+}
+
+/// `NVIDIA H200 (0)` is a name and an ordinal.
+fn device_of(text: &str, next: u32) -> Device {
+    let (name, id) = match text.rsplit_once(" (") {
+        Some((name, id)) => (name, id.trim_end_matches(')').parse().unwrap_or(next)),
+        None => (text, next),
+    };
+    Device { id, name: Some(name.to_owned()), ..Device::default() }
+}
+
+fn memop_kind(what: &str) -> MemOpKind {
+    if what.starts_with("set") {
+        return MemOpKind::Set;
+    }
+    let has = |words: [&str; 2]| words.iter().any(|w| what.contains(w));
+    let kind = if what.contains("nified") {
+        CopyKind::Unified
+    } else if has(["HtoD", "Host-to-Device"]) {
+        CopyKind::HostToDevice
+    } else if has(["DtoH", "Device-to-Host"]) {
+        CopyKind::DeviceToHost
+    } else if has(["DtoD", "Device-to-Device"]) {
+        CopyKind::DeviceToDevice
+    } else if has(["PtoP", "Peer-to-Peer"]) {
+        CopyKind::PeerToPeer
+    } else if has(["HtoH", "Host-to-Host"]) {
+        CopyKind::HostToHost
+    } else {
+        CopyKind::Other
+    };
+    MemOpKind::Copy { kind, from: None, to: None }
+}
+
+/// A summary has no launches: its rows become the profile's totals, and what needs launches stays absent.
+fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), ImportError> {
+    let scaled = |(at, unit): (usize, String)| unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")));
+    let total_at = scaled(table.needed("Total Time")?)?;
+    let (min_at, max_at) = (scaled(table.needed("Min")?)?, scaled(table.needed("Max")?)?);
+    let (count_at, name_at) = (table.needed("Instances")?.0, table.needed("Name")?.0);
+    let optional = |name: &str| table.column(name).and_then(|(at, unit)| Some((at, unit_ns(&unit)?)));
+    let (median_at, stddev_at) = (optional("Med"), optional("StdDev"));
+    let mut kernels = Kernels::default();
+    while let Some(row) = table.next()? {
+        let count = number(&row, count_at).filter(|n| n.fract() == 0.0 && (1.0..1e18).contains(n)).map(|n| n as u64);
+        let (Some(count), Some(total), Some(min), Some(max), Some(name)) = (count, time(&row, total_at), time(&row, min_at), time(&row, max_at), text(&row, name_at)) else {
+            table.reject();
+            continue;
+        };
+        let float = |at: Option<(usize, f64)>| at.and_then(|(at, scale)| Some(number(&row, at)? * scale));
+        profile.totals.push(KernelTotal { kernel: KernelId(kernels.id(name)), count, total: Nanos(total), min: Nanos(min), max: Nanos(max), median_ns: float(median_at), stddev_ns: float(stddev_at) });
+    }
+    profile.kernels = kernels.kernels;
+    profile.notes.push(
+        Note::new(
+            Severity::Warning,
+            NoteKind::Guess,
+            "A cuda_gpu_kern_sum CSV has sums per kernel and nothing else: no single launches, percentiles, configurations, streams, copies or ranges.",
+        )
+        .with_fix("open the .nsys-rep or its SQLite export to see launches"),
+    );
+    if profile.totals.is_empty() {
+        profile.notes.push(Note::new(Severity::Error, NoteKind::Empty, "The CSV lists no kernels."));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_come_from_the_header() {
+        assert_eq!(unit_ns("ms"), Some(1e6));
+        assert_eq!(unit_ns("fortnights"), None);
+        assert_eq!(header("Processing [x]\n\nStart (ns),Duration (ns),CorrId,GrdX,Name\n"), Some((2, Kind::Trace)));
+    }
+}

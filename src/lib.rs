@@ -1,0 +1,10 @@
+//! warpscope: a terminal explorer for GPU profiles.
+//!
+//! Layers point one way: `model` knows nothing of the others; `import` makes a profile of a file; `analysis` computes from a profile;
+//! `report` prints and `app` + `ui` show what `analysis` computed; `cli` ties them together.
+
+pub mod analysis;
+pub mod cli;
+pub mod import;
+pub mod model;
+pub mod report;

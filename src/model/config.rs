@@ -1,0 +1,100 @@
+//! How a kernel was launched: grid, block, shared memory and registers.
+
+use super::Bytes;
+
+/// Index into [`Profile::configs`](super::Profile::configs).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConfigId(pub u32);
+
+/// One launch configuration. Grids are in blocks, blocks in threads, as in CUDA.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaunchConfig {
+    /// Blocks in x, y, z.
+    pub grid: Option<[u32; 3]>,
+    /// Threads per block in x, y, z.
+    pub block: Option<[u32; 3]>,
+    /// Registers per thread.
+    pub registers: Option<u32>,
+    /// Shared memory that the kernel declares, per block.
+    pub static_shared: Option<Bytes>,
+    /// Shared memory that the launch asks for, per block.
+    pub dynamic_shared: Option<Bytes>,
+    /// Shared memory that the driver set aside on an SM for this launch (the carve-out).
+    pub shared_carveout: Option<Bytes>,
+    /// Local memory per thread: spills and arrays that did not fit in registers.
+    pub local_per_thread: Option<Bytes>,
+    /// Blocks per cluster in x, y, z (compute capability 9.0 and later).
+    pub cluster: Option<[u32; 3]>,
+    /// A cooperative launch: all blocks must be resident at once.
+    pub cooperative: bool,
+}
+
+/// `132×8×1`, without trailing ones: `132×8`, `132`.
+#[must_use]
+pub fn dim3(dims: [u32; 3]) -> String {
+    match dims {
+        [x, 1, 1] => x.to_string(),
+        [x, y, 1] => format!("{x}×{y}"),
+        [x, y, z] => format!("{x}×{y}×{z}"),
+    }
+}
+
+impl LaunchConfig {
+    /// Static plus dynamic shared memory per block; `None` when neither is known.
+    #[must_use]
+    pub fn shared(&self) -> Option<Bytes> {
+        match (self.static_shared, self.dynamic_shared) {
+            (None, None) => None,
+            (a, b) => Some(Bytes(a.unwrap_or_default().0.saturating_add(b.unwrap_or_default().0))),
+        }
+    }
+
+    /// Number of blocks in the grid.
+    #[must_use]
+    pub fn blocks(&self) -> Option<u64> {
+        self.grid.map(product)
+    }
+
+    /// Number of threads in a block.
+    #[must_use]
+    pub fn threads(&self) -> Option<u64> {
+        self.block.map(product)
+    }
+
+    /// One line that tells this configuration from others: grid × block, shared memory, registers.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), dim3);
+        let mut out = format!("({}) × ({})", dims(self.grid), dims(self.block));
+        if let Some(shared) = self.shared() {
+            out.push_str(&format!(" · {shared} shared"));
+        }
+        if let Some(registers) = self.registers {
+            out.push_str(&format!(" · {registers} regs"));
+        }
+        out
+    }
+}
+
+fn product(dims: [u32; 3]) -> u64 {
+    dims.iter().fold(1_u64, |a, &b| a.saturating_mul(u64::from(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn labels_drop_trailing_ones_and_unknown_parts() {
+        let config = LaunchConfig {
+            grid: Some([264, 1, 1]),
+            block: Some([32, 8, 1]),
+            registers: Some(40),
+            dynamic_shared: Some(Bytes(163_840)),
+            ..LaunchConfig::default()
+        };
+        assert_eq!(config.label(), "(264) × (32×8) · 160 KiB shared · 40 regs");
+        assert_eq!(LaunchConfig::default().label(), "(?) × (?)");
+        assert_eq!(LaunchConfig::default().shared(), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! A GPU and its limits.
+
+use super::Bytes;
+
+/// One GPU as the report describes it. Limits that the report does not give are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Device {
+    /// Ordinal that the tool gives the GPU on this machine.
+    pub id: u32,
+    /// Marketing name, e.g. `NVIDIA H200`.
+    pub name: Option<String>,
+    /// Chip, e.g. `GH100`.
+    pub chip: Option<String>,
+    /// PCI address.
+    pub bus: Option<String>,
+    /// Compute capability, major and minor.
+    pub compute_capability: Option<(u32, u32)>,
+    /// Streaming multiprocessors.
+    pub sm_count: Option<u32>,
+    /// Highest SM clock in Hz.
+    pub clock_hz: Option<u64>,
+    /// Peak memory bandwidth in bytes per second.
+    pub memory_bandwidth: Option<u64>,
+    /// Device memory.
+    pub memory: Option<Bytes>,
+    /// L2 cache.
+    pub l2: Option<Bytes>,
+    /// Threads in a warp.
+    pub warp_size: Option<u32>,
+    /// Resident warps an SM can hold.
+    pub max_warps_per_sm: Option<u32>,
+    /// Resident blocks an SM can hold.
+    pub max_blocks_per_sm: Option<u32>,
+    /// 32-bit registers of an SM.
+    pub registers_per_sm: Option<u32>,
+    /// 32-bit registers a block may use.
+    pub registers_per_block: Option<u32>,
+    /// Shared memory of an SM.
+    pub shared_per_sm: Option<Bytes>,
+    /// Shared memory a block may use after opting in.
+    pub shared_per_block: Option<Bytes>,
+    /// Threads a block may have.
+    pub max_threads_per_block: Option<u32>,
+}
+
+impl Device {
+    /// The name without the vendor: `H200`; else the ordinal.
+    #[must_use]
+    pub fn short_name(&self) -> String {
+        match &self.name {
+            Some(name) => name.trim_start_matches("NVIDIA ").trim_start_matches("GeForce ").to_owned(),
+            None => format!("GPU {}", self.id),
+        }
+    }
+}

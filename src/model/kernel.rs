@@ -1,0 +1,165 @@
+//! A kernel and its three names.
+
+use std::sync::Arc;
+
+/// Index into [`Profile::kernels`](super::Profile::kernels).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KernelId(pub u32);
+
+/// The three forms in which a profiler knows a kernel's name; `ncu --kernel-name-base` uses the same words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum NameForm {
+    /// The last identifier only: no namespaces, template arguments or parameters.
+    Function,
+    /// The full C++ signature in nvcc's spelling.
+    Demangled,
+    /// The linker symbol.
+    Mangled,
+}
+
+impl NameForm {
+    /// The word for it, as in `ncu --kernel-name-base`.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Function => "function",
+            Self::Demangled => "demangled",
+            Self::Mangled => "mangled",
+        }
+    }
+
+    /// The form after this one, in a circle.
+    #[must_use]
+    pub fn next(self) -> Self {
+        match self {
+            Self::Function => Self::Demangled,
+            Self::Demangled => Self::Mangled,
+            Self::Mangled => Self::Function,
+        }
+    }
+}
+
+/// One kernel: the names that the report gave it. Any of them may be missing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Kernel {
+    /// Last identifier (`nsys` `shortName`, `ncu` base *function*).
+    pub function: Option<Arc<str>>,
+    /// Full signature (`nsys` `demangledName`, `ncu` base *demangled*, unsimplified).
+    pub demangled: Option<Arc<str>>,
+    /// Linker symbol.
+    pub mangled: Option<Arc<str>>,
+}
+
+/// What is shown for a kernel without any name.
+pub const UNNAMED: &str = "(unnamed kernel)";
+
+impl Kernel {
+    /// The function name, or the best that is there instead of it.
+    #[must_use]
+    pub fn function(&self) -> &str {
+        match (&self.function, &self.demangled, &self.mangled) {
+            (Some(name), ..) => name,
+            (None, Some(demangled), _) => function_of(demangled),
+            (None, None, Some(mangled)) => mangled,
+            (None, None, None) => UNNAMED,
+        }
+    }
+
+    /// The demangled name, or the best that is there instead of it. This is also what `nsys stats` groups by.
+    #[must_use]
+    pub fn demangled(&self) -> &str {
+        self.demangled.as_deref().or(self.function.as_deref()).or(self.mangled.as_deref()).unwrap_or(UNNAMED)
+    }
+
+    /// The mangled name, or the best that is there instead of it.
+    #[must_use]
+    pub fn mangled(&self) -> &str {
+        self.mangled.as_deref().unwrap_or_else(|| self.demangled())
+    }
+
+    /// The name in one form, or the best that is there instead of it.
+    #[must_use]
+    pub fn name(&self, form: NameForm) -> &str {
+        match form {
+            NameForm::Function => self.function(),
+            NameForm::Demangled => self.demangled(),
+            NameForm::Mangled => self.mangled(),
+        }
+    }
+}
+
+/// The last identifier of a demangled C++ name: what nsys calls `shortName`.
+///
+/// Cuts the parameters (the first `(` outside brackets), then trailing template arguments, then everything up to the
+/// last `::` or blank outside brackets. Anonymous namespaces are bracketed words in both spellings
+/// (`<unnamed>`, `(anonymous namespace)`) and go with the rest of the namespaces.
+#[must_use]
+pub fn function_of(demangled: &str) -> &str {
+    const ANONYMOUS: &str = "(anonymous namespace)";
+    let bytes = demangled.as_bytes();
+    let mut depth = 0_i32;
+    let mut start = 0;
+    let mut template = None;
+    let mut end = bytes.len();
+    let mut i = 0;
+    while i < bytes.len() {
+        match bytes[i] {
+            b'(' if demangled[i..].starts_with(ANONYMOUS) => i += ANONYMOUS.len() - 1,
+            b'(' if depth == 0 && i > start => {
+                end = i;
+                break;
+            }
+            b'<' if depth == 0 => {
+                template = Some(i);
+                depth = 1;
+            }
+            b'(' | b'<' | b'[' | b'{' => depth += 1,
+            b')' | b'>' | b']' | b'}' => depth = (depth - 1).max(0),
+            b':' if depth == 0 && bytes.get(i + 1) == Some(&b':') => {
+                start = i + 2;
+                template = None;
+                i += 1;
+            }
+            b' ' if depth == 0 => {
+                start = i + 1;
+                template = None;
+            }
+            _ => {}
+        }
+        i += 1;
+    }
+    let end = template.filter(|&t| t > start).unwrap_or(end).min(end);
+    let name = demangled.get(start..end).unwrap_or(demangled).trim();
+    if name.is_empty() { demangled } else { name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn function_of_cuts_everything_but_the_last_identifier() {
+        for (demangled, function) in [
+            ("c_plain", "c_plain"),
+            ("foo(int *)", "foo"),
+            ("void a::b::tk<float, (int)3>(T1 *)", "tk"),
+            ("<unnamed>::anonk(int *)", "anonk"),
+            ("void apply<names()::[lambda(int) (instance 2)]>(T1, int *)", "apply"),
+            ("void vk<int (*)(float, char)>(T1 *, unsigned long long)", "vk"),
+            ("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float, true>(int, float)", "vectorized_layer_norm_kernel"),
+            ("void at::native::<unnamed>::CatArrayBatchedCopy<T1, 3>(x)", "CatArrayBatchedCopy"),
+            ("a::b<c>::k(int)", "k"),
+            ("", ""),
+            ("(", "("),
+        ] {
+            assert_eq!(function_of(demangled), function, "{demangled}");
+        }
+    }
+
+    #[test]
+    fn a_missing_name_falls_back_and_says_so_at_the_end() {
+        let kernel = Kernel { demangled: Some("void n::k<3>(int)".into()), ..Kernel::default() };
+        assert_eq!((kernel.function(), kernel.mangled()), ("k", "void n::k<3>(int)"));
+        assert_eq!(Kernel::default().function(), UNNAMED);
+    }
+}

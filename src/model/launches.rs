@@ -1,0 +1,320 @@
+//! Kernel launches as columns: a report may hold tens of millions, so each costs at most 40 bytes.
+//!
+//! Columns sit behind `Arc`, so that a later stage of reading can add columns without copying the ones already shown.
+
+use super::{ConfigId, KernelId, PlaceId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A launch: its position in launch order, from 0, over the whole profile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LaunchId(pub u32);
+
+/// Stands in a 32-bit column for a value that does not fit; the value itself is in a side table.
+const WIDE: u32 = u32::MAX;
+/// Stands in the call column for a launch whose API call is not in the report.
+const NO_CALL: u32 = u32::MAX - 1;
+
+/// A column of non-negative times. Nearly all fit in 32 bits (4.29 s); the few that do not are kept beside.
+#[derive(Clone, Debug, Default)]
+struct ShortTimes {
+    short: Arc<Vec<u32>>,
+    wide: Arc<BTreeMap<u32, i64>>,
+}
+
+impl ShortTimes {
+    fn get(&self, row: usize) -> Option<i64> {
+        match *self.short.get(row)? {
+            NO_CALL => None,
+            WIDE => self.wide.get(&u32::try_from(row).ok()?).copied(),
+            short => Some(i64::from(short)),
+        }
+    }
+
+    fn permuted(&self, order: &[u32]) -> Self {
+        let short = permute(&self.short, order);
+        if self.wide.is_empty() {
+            return Self { short: Arc::new(short), wide: Arc::default() };
+        }
+        let wide = order.iter().enumerate().filter_map(|(new, old)| Some((u32::try_from(new).ok()?, *self.wide.get(old)?)));
+        Self { wide: Arc::new(wide.collect()), short: Arc::new(short) }
+    }
+}
+
+/// Builds one short-time column row by row.
+#[derive(Debug, Default)]
+pub struct TimesBuilder {
+    short: Vec<u32>,
+    wide: BTreeMap<u32, i64>,
+}
+
+impl TimesBuilder {
+    /// A builder with room for `rows`.
+    #[must_use]
+    pub fn with_capacity(rows: usize) -> Self {
+        Self { short: Vec::with_capacity(rows), wide: BTreeMap::new() }
+    }
+
+    /// A builder over values that were already squeezed, with the ones that were too wide beside them.
+    #[must_use]
+    pub fn from_parts(short: Vec<u32>, wide: BTreeMap<u32, i64>) -> Self {
+        Self { short, wide }
+    }
+
+    /// The 32-bit stand-in for a value, and the value itself when it does not fit.
+    #[must_use]
+    pub fn squeeze(value: Option<i64>) -> (u32, Option<i64>) {
+        match value {
+            None => (NO_CALL, None),
+            Some(v) => match u32::try_from(v) {
+                Ok(short) if short < NO_CALL => (short, None),
+                _ => (WIDE, Some(v)),
+            },
+        }
+    }
+
+    /// Adds a row.
+    pub fn push(&mut self, value: Option<i64>) {
+        let (short, wide) = Self::squeeze(value);
+        if let (Some(wide), Ok(row)) = (wide, u32::try_from(self.short.len())) {
+            self.wide.insert(row, wide);
+        }
+        self.short.push(short);
+    }
+
+    fn build(self) -> ShortTimes {
+        ShortTimes { short: Arc::new(self.short), wide: Arc::new(self.wide) }
+    }
+}
+
+/// Columns that an importer hands over. All non-empty columns have one entry per launch.
+#[derive(Debug, Default)]
+pub struct LaunchColumns {
+    /// Device start, ns.
+    pub start: Vec<i64>,
+    /// Device duration, ns.
+    pub duration: TimesBuilder,
+    /// Kernel.
+    pub kernel: Vec<u32>,
+}
+
+/// All launches of a profile. 40 bytes a launch when every column is there: start 8, and 4 each for duration, kernel,
+/// configuration, place, time since the call, cost of the call, graph node and correlation-free order.
+#[derive(Clone, Debug, Default)]
+pub struct Launches {
+    start: Arc<Vec<i64>>,
+    duration: ShortTimes,
+    kernel: Arc<Vec<u32>>,
+    config: Arc<Vec<u32>>,
+    place: Arc<Vec<u32>>,
+    since_call: ShortTimes,
+    call_cost: ShortTimes,
+    graph_node: Arc<Vec<u32>>,
+    graph_nodes: Arc<Vec<u64>>,
+}
+
+/// Stands in the graph-node column for a launch outside any graph.
+pub const NO_NODE: u32 = u32::MAX;
+
+impl Launches {
+    /// Launches with the columns that the first table needs.
+    #[must_use]
+    pub fn new(columns: LaunchColumns) -> Self {
+        Self {
+            start: Arc::new(columns.start),
+            duration: columns.duration.build(),
+            kernel: Arc::new(columns.kernel),
+            ..Self::default()
+        }
+    }
+
+    /// Adds configurations and places (and graph nodes: index into `nodes`, or [`NO_NODE`]).
+    pub fn set_details(&mut self, config: Vec<u32>, place: Vec<u32>, graph_node: Vec<u32>, nodes: Vec<u64>) {
+        self.config = Arc::new(config);
+        self.place = Arc::new(place);
+        self.graph_node = Arc::new(graph_node);
+        self.graph_nodes = Arc::new(nodes);
+    }
+
+    /// Replaces the places, once the launching threads are known.
+    pub fn set_places(&mut self, place: Vec<u32>) {
+        self.place = Arc::new(place);
+    }
+
+    /// Adds the launching calls: device start minus call start, and the call's own duration.
+    pub fn set_calls(&mut self, since_call: TimesBuilder, cost: TimesBuilder) {
+        self.since_call = since_call.build();
+        self.call_cost = cost.build();
+    }
+
+    /// Number of launches.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    /// True without launches.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+
+    /// Device start on the session's clock, ns.
+    #[must_use]
+    pub fn start(&self, row: usize) -> i64 {
+        self.start.get(row).copied().unwrap_or_default()
+    }
+
+    /// Device duration, ns.
+    #[must_use]
+    pub fn duration(&self, row: usize) -> i64 {
+        self.duration.get(row).unwrap_or_default()
+    }
+
+    /// Device end on the session's clock, ns.
+    #[must_use]
+    pub fn end(&self, row: usize) -> i64 {
+        self.start(row).saturating_add(self.duration(row))
+    }
+
+    /// Kernel.
+    #[must_use]
+    pub fn kernel(&self, row: usize) -> KernelId {
+        KernelId(self.kernel.get(row).copied().unwrap_or_default())
+    }
+
+    /// Launch configuration, when it has been read.
+    #[must_use]
+    pub fn config(&self, row: usize) -> Option<ConfigId> {
+        self.config.get(row).copied().map(ConfigId)
+    }
+
+    /// Where it ran, when that has been read.
+    #[must_use]
+    pub fn place(&self, row: usize) -> Option<PlaceId> {
+        self.place.get(row).copied().map(PlaceId)
+    }
+
+    /// Start of the launching API call, ns, and its duration.
+    #[must_use]
+    pub fn call(&self, row: usize) -> Option<(i64, i64)> {
+        let since = self.since_call.get(row)?;
+        Some((self.start(row).saturating_sub(since), self.call_cost.get(row).unwrap_or_default()))
+    }
+
+    /// Node of a CUDA graph that this launch executed.
+    #[must_use]
+    pub fn graph_node(&self, row: usize) -> Option<u64> {
+        let node = *self.graph_node.get(row)?;
+        if node == NO_NODE { None } else { self.graph_nodes.get(node as usize).copied() }
+    }
+
+    /// The columns that grouping walks: kernel, configuration and place. The last two are empty until they were read.
+    #[must_use]
+    pub fn keys(&self) -> (&[u32], &[u32], &[u32]) {
+        (&self.kernel, &self.config, &self.place)
+    }
+
+    /// True when launch order differs from the current order, judged by `key`.
+    #[must_use]
+    pub fn sorted_by_call(&self) -> bool {
+        let mut last = (i64::MIN, i64::MIN);
+        (0..self.len()).all(|row| {
+            let key = self.order_key(row);
+            let ok = key >= last;
+            last = key;
+            ok
+        })
+    }
+
+    /// Sort key of launch order: (start of the launching call, else device start; device start).
+    #[must_use]
+    pub fn order_key(&self, row: usize) -> (i64, i64) {
+        let start = self.start(row);
+        (self.call(row).map_or(start, |(call, _)| call), start)
+    }
+
+    /// The same launches with row `order[i]` at place `i`.
+    #[must_use]
+    pub fn permuted(&self, order: &[u32]) -> Self {
+        Self {
+            start: Arc::new(permute(&self.start, order)),
+            duration: self.duration.permuted(order),
+            kernel: Arc::new(permute(&self.kernel, order)),
+            config: Arc::new(permute(&self.config, order)),
+            place: Arc::new(permute(&self.place, order)),
+            since_call: self.since_call.permuted(order),
+            call_cost: self.call_cost.permuted(order),
+            graph_node: Arc::new(permute(&self.graph_node, order)),
+            graph_nodes: Arc::clone(&self.graph_nodes),
+        }
+    }
+
+    /// Bytes that the columns take for each launch.
+    #[must_use]
+    pub fn bytes_per_launch(&self) -> usize {
+        let narrow = [
+            self.duration.short.len(),
+            self.kernel.len(),
+            self.config.len(),
+            self.place.len(),
+            self.since_call.short.len(),
+            self.call_cost.short.len(),
+            self.graph_node.len(),
+        ];
+        8 + 4 * narrow.iter().filter(|&&n| n > 0).count()
+    }
+}
+
+fn permute<T: Copy>(column: &[T], order: &[u32]) -> Vec<T> {
+    if column.is_empty() {
+        return Vec::new();
+    }
+    order.iter().filter_map(|&row| column.get(row as usize).copied()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn three() -> Launches {
+        let mut duration = TimesBuilder::default();
+        for d in [Some(10), Some(5_000_000_000), Some(30)] {
+            duration.push(d);
+        }
+        let mut launches = Launches::new(LaunchColumns { start: vec![100, 200, 300], duration, kernel: vec![0, 1, 0] });
+        let (mut since, mut cost) = (TimesBuilder::default(), TimesBuilder::default());
+        for s in [Some(20), None, Some(6_000_000_000)] {
+            since.push(s);
+            cost.push(s.map(|_| 4));
+        }
+        launches.set_calls(since, cost);
+        launches
+    }
+
+    #[test]
+    fn values_beyond_32_bits_and_absent_calls_survive() {
+        let launches = three();
+        assert_eq!((0..3).map(|r| launches.duration(r)).collect::<Vec<_>>(), [10, 5_000_000_000, 30]);
+        assert_eq!(launches.call(0), Some((80, 4)));
+        assert_eq!(launches.call(1), None);
+        assert_eq!(launches.call(2), Some((300 - 6_000_000_000, 4)));
+        assert!(!launches.sorted_by_call());
+    }
+
+    #[test]
+    fn a_permutation_takes_the_wide_values_along() {
+        let sorted = three().permuted(&[2, 0, 1]);
+        assert!(sorted.sorted_by_call());
+        assert_eq!(sorted.duration(2), 5_000_000_000);
+        assert_eq!(sorted.call(0), Some((300 - 6_000_000_000, 4)));
+    }
+
+    #[test]
+    fn a_launch_with_every_column_costs_at_most_40_bytes() {
+        let mut launches = three();
+        launches.set_details(vec![0; 3], vec![0; 3], vec![0; 3], vec![7]);
+        assert!(launches.bytes_per_launch() <= 40, "{}", launches.bytes_per_launch());
+        assert_eq!(launches.graph_node(1), Some(7));
+    }
+}

@@ -1,0 +1,171 @@
+//! A whole report.
+
+use super::{ApiCalls, Device, Kernel, KernelId, LaunchConfig, Launches, MemOp, Nanos, Note, Place, Process, Ranges};
+use std::path::PathBuf;
+
+/// Which tool made a report, and which file it was read from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    /// Tool, e.g. `nsys`.
+    pub tool: String,
+    /// The tool's version, when the report says it.
+    pub version: Option<String>,
+    /// Version of the file's schema, when it has one.
+    pub schema: Option<String>,
+    /// The file as the user named it.
+    pub file: PathBuf,
+}
+
+/// What the order of [`LaunchId`](super::LaunchId)s means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LaunchOrder {
+    /// By the start of the launching API call, then by device start: what a re-run counts.
+    Host,
+    /// As `Host`, but this many launches have no API call and are placed by their device start.
+    Partly(u64),
+    /// No API calls in the report: by device start alone.
+    Device,
+    /// Not established: only the part of the report that a table needs was read.
+    Unread,
+}
+
+/// How CUDA graphs were traced.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GraphMode {
+    /// One record per graph launch; the kernels inside are not listed.
+    Graph,
+    /// One record per node.
+    Node,
+}
+
+/// A condition that opened and closed the capture; launches outside it are not in the report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// `cudaProfilerStart` / `cudaProfilerStop`.
+    ProfilerApi,
+    /// An NVTX range, as it was given.
+    Nvtx(String),
+    /// A delay from the start of the program.
+    Delay(Nanos),
+    /// A hot key or an interactive `nsys start`.
+    Manual,
+}
+
+/// How the report was made, as far as it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Capture {
+    /// The program and its arguments.
+    pub argv: Vec<String>,
+    /// Working directory of the program.
+    pub directory: Option<String>,
+    /// Granularity of CUDA graphs.
+    pub graphs: Option<GraphMode>,
+    /// What opened the capture, if not the start of the program.
+    pub gate: Option<Gate>,
+}
+
+/// One launch of a CUDA graph that was traced as a whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GraphLaunch {
+    /// Start on the device.
+    pub start: Nanos,
+    /// Duration on the device.
+    pub duration: Nanos,
+    /// The graph's id.
+    pub graph: u64,
+    /// Index into [`Profile::places`].
+    pub place: u32,
+}
+
+/// Sums over all launches of a kernel, from a report that has no single launches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KernelTotal {
+    /// Kernel.
+    pub kernel: KernelId,
+    /// Launches.
+    pub count: u64,
+    /// Summed duration.
+    pub total: Nanos,
+    /// Shortest launch.
+    pub min: Nanos,
+    /// Longest launch.
+    pub max: Nanos,
+    /// Median duration, ns.
+    pub median_ns: Option<f64>,
+    /// Sample standard deviation, ns.
+    pub stddev_ns: Option<f64>,
+}
+
+/// A report, read and immutable.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// Where it came from.
+    pub source: Source,
+    /// How it was made.
+    pub capture: Capture,
+    /// GPUs.
+    pub devices: Vec<Device>,
+    /// Processes that used a GPU.
+    pub processes: Vec<Process>,
+    /// Kernels, in the order of their first launch in the file.
+    pub kernels: Vec<Kernel>,
+    /// Distinct launch configurations.
+    pub configs: Vec<LaunchConfig>,
+    /// Distinct combinations of process, thread, device, context and stream.
+    pub places: Vec<Place>,
+    /// Kernel launches, in launch order.
+    pub launches: Launches,
+    /// Sums per kernel, when the report has no launches but only these.
+    pub totals: Vec<KernelTotal>,
+    /// What the order of the launches means.
+    pub order: LaunchOrder,
+    /// Copies and sets, by start.
+    pub memops: Vec<MemOp>,
+    /// Host calls that launched nothing.
+    pub api: ApiCalls,
+    /// NVTX ranges.
+    pub ranges: Ranges,
+    /// CUDA graphs that were traced as a whole.
+    pub graphs: Vec<GraphLaunch>,
+    /// What the reader should know.
+    pub notes: Vec<Note>,
+    /// False while only the stages for the first table have been read.
+    pub complete: bool,
+}
+
+impl Profile {
+    /// An empty profile of a file.
+    #[must_use]
+    pub fn new(source: Source) -> Self {
+        Self {
+            source,
+            capture: Capture::default(),
+            devices: Vec::new(),
+            processes: Vec::new(),
+            kernels: Vec::new(),
+            configs: Vec::new(),
+            places: Vec::new(),
+            launches: Launches::default(),
+            totals: Vec::new(),
+            order: LaunchOrder::Unread,
+            memops: Vec::new(),
+            api: ApiCalls::default(),
+            ranges: Ranges::default(),
+            graphs: Vec::new(),
+            notes: Vec::new(),
+            complete: true,
+        }
+    }
+
+    /// The file's name without its folders.
+    #[must_use]
+    pub fn file_name(&self) -> String {
+        self.source.file.file_name().map_or_else(|| self.source.file.display().to_string(), |n| n.to_string_lossy().into_owned())
+    }
+
+    /// The device that a place ran on.
+    #[must_use]
+    pub fn device_of(&self, place: &Place) -> Option<&Device> {
+        self.devices.get(place.device? as usize)
+    }
+}

@@ -1,0 +1,142 @@
+//! Times and sizes with their unit in the type, and the one way in which they are printed for people.
+
+use std::fmt;
+
+/// A time or duration in nanoseconds. Times may be negative: they count from the start of the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub i64);
+
+/// A size in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+/// Three significant digits: `1.23`, `12.3`, `123`, and thousands separated beyond that.
+fn three_digits(value: f64) -> String {
+    let magnitude = value.abs();
+    if magnitude >= 999.5 {
+        grouped(value.round() as i64)
+    } else if magnitude >= 99.95 {
+        format!("{value:.0}")
+    } else if magnitude >= 9.995 {
+        format!("{value:.1}")
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// An integer with `,` between groups of three digits.
+#[must_use]
+pub fn grouped(value: i64) -> String {
+    let digits = value.unsigned_abs().to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3 + 1);
+    if value < 0 {
+        out.push('-');
+    }
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+impl Nanos {
+    /// The magnitude in seconds.
+    #[must_use]
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// A duration given as a (possibly fractional) number of nanoseconds, for people.
+    #[must_use]
+    pub fn human(ns: f64) -> String {
+        let magnitude = ns.abs();
+        let (value, unit) = if magnitude < 999.5 {
+            if magnitude.fract() == 0.0 {
+                return format!("{ns:.0} ns");
+            }
+            (ns, "ns")
+        } else if magnitude < 999_500.0 {
+            (ns / 1e3, "µs")
+        } else if magnitude < 999_500_000.0 {
+            (ns / 1e6, "ms")
+        } else {
+            (ns / 1e9, "s")
+        };
+        format!("{} {unit}", three_digits(value))
+    }
+}
+
+impl fmt::Display for Nanos {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&Self::human(self.0 as f64))
+    }
+}
+
+impl fmt::Display for Bytes {
+    /// Binary multiples (`KiB`), the way shared memory and L2 are specified.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
+        let mut value = self.0 as f64;
+        let mut unit = 0;
+        while value >= 1023.5 && unit + 1 < UNITS.len() {
+            value /= 1024.0;
+            unit += 1;
+        }
+        if unit == 0 || (value.fract() == 0.0 && value < 1000.0) {
+            f.pad(&format!("{value:.0} {}", UNITS[unit]))
+        } else {
+            f.pad(&format!("{} {}", three_digits(value), UNITS[unit]))
+        }
+    }
+}
+
+/// A share of a whole for people: one decimal, and `<0.1%` rather than a `0.0%` that is not zero.
+#[must_use]
+pub fn human_percent(percent: f64) -> String {
+    if percent > 0.0 && percent < 0.05 {
+        "<0.1%".to_owned()
+    } else {
+        format!("{percent:.1}%")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_keep_three_digits_and_change_unit_before_they_grow_a_fourth() {
+        for (ns, want) in [
+            (0.0, "0 ns"),
+            (999.0, "999 ns"),
+            (999.6, "1.00 µs"),
+            (1_234.0, "1.23 µs"),
+            (12_345.0, "12.3 µs"),
+            (999_400.0, "999 µs"),
+            (999_600.0, "1.00 ms"),
+            (18_432_000.0, "18.4 ms"),
+            (1_234_000_000_000.0, "1,234 s"),
+            (-15_700.0, "-15.7 µs"),
+        ] {
+            assert_eq!(Nanos::human(ns), want, "{ns}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_binary() {
+        assert_eq!(Bytes(0).to_string(), "0 B");
+        assert_eq!(Bytes(49_152).to_string(), "48 KiB");
+        assert_eq!(Bytes(62_914_560).to_string(), "60 MiB");
+        assert_eq!(Bytes(150_109_880_320).to_string(), "140 GiB");
+    }
+
+    #[test]
+    fn grouped_numbers_and_small_shares() {
+        assert_eq!(grouped(-1_234_567), "-1,234,567");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(human_percent(0.01), "<0.1%");
+        assert_eq!(human_percent(0.0), "0.0%");
+    }
+}

@@ -1,0 +1,152 @@
+//! `launches`: kernel launches in launch order.
+
+use super::table::{Cell, Column, Table};
+use super::top::{NoteJson, SourceJson};
+use crate::analysis::Paths;
+use crate::model::{Bytes, KernelId, LaunchOrder, Nanos, Profile, config};
+use serde::Serialize;
+use std::collections::{BTreeSet, HashMap};
+use std::io::{self, Write};
+
+/// One launch with everything that the report says about it.
+#[derive(Serialize)]
+pub struct LaunchJson<'a> {
+    launch: u32,
+    kernel: &'a str,
+    demangled: &'a str,
+    /// From 0, among launches with this function name in this process.
+    nth: u64,
+    start_ns: i64,
+    duration_ns: i64,
+    device: Option<u32>,
+    context: Option<u32>,
+    stream: Option<u32>,
+    pid: Option<u32>,
+    tid: Option<u32>,
+    grid: Option<[u32; 3]>,
+    block: Option<[u32; 3]>,
+    registers: Option<u32>,
+    static_shared_bytes: Option<u64>,
+    dynamic_shared_bytes: Option<u64>,
+    graph_node: Option<u64>,
+    nvtx: Vec<String>,
+}
+
+/// Launches of some kernels, or of all, one after the other.
+pub fn rows<'a>(profile: &'a Profile, paths: &'a Paths, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = LaunchJson<'a>> {
+    let mut counts: HashMap<(Option<u32>, &'a str), u64> = HashMap::new();
+    (0..profile.launches.len()).filter_map(move |row| {
+        let launches = &profile.launches;
+        let id = launches.kernel(row);
+        let kernel = profile.kernels.get(id.0 as usize)?;
+        let place = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).cloned().unwrap_or_default();
+        // Counted over all launches, listed or not: `nth` does not depend on the selection.
+        let count = counts.entry((place.pid, kernel.function())).or_default();
+        let nth = *count;
+        *count += 1;
+        if kernels.is_some_and(|k| !k.contains(&id)) {
+            return None;
+        }
+        let launch_config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
+        let bytes = |b: Option<Bytes>| b.map(|b| b.0);
+        Some(LaunchJson {
+            launch: u32::try_from(row).unwrap_or(u32::MAX),
+            kernel: kernel.function(),
+            demangled: kernel.demangled(),
+            nth,
+            start_ns: launches.start(row),
+            duration_ns: launches.duration(row),
+            device: profile.device_of(&place).map(|d| d.id).or(place.ordinal),
+            context: place.context,
+            stream: place.stream,
+            pid: place.pid,
+            tid: place.thread,
+            grid: launch_config.and_then(|c| c.grid),
+            block: launch_config.and_then(|c| c.block),
+            registers: launch_config.and_then(|c| c.registers),
+            static_shared_bytes: launch_config.and_then(|c| bytes(c.static_shared)),
+            dynamic_shared_bytes: launch_config.and_then(|c| bytes(c.dynamic_shared)),
+            graph_node: launches.graph_node(row),
+            nvtx: paths.path(row).map_or_else(Vec::new, |p| paths.names(profile, p)),
+        })
+    })
+}
+
+/// Words for what the launch numbers rest on.
+fn order_word(order: LaunchOrder) -> &'static str {
+    match order {
+        LaunchOrder::Host => "host",
+        LaunchOrder::Partly(_) => "host, partly device",
+        LaunchOrder::Device => "device",
+        LaunchOrder::Unread => "unknown",
+    }
+}
+
+/// Writes the report as JSON, launch by launch: there may be millions.
+pub fn json<'a>(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = LaunchJson<'a>>) -> io::Result<()> {
+    let source = serde_json::to_string(&SourceJson::of(profile)).map_err(io::Error::from)?;
+    let notes: Vec<NoteJson<'_>> = profile.notes.iter().map(Into::into).collect();
+    let notes = serde_json::to_string(&notes).map_err(io::Error::from)?;
+    write!(out, "{{\"source\":{source},\"order\":\"{}\",\"launches\":{},\"rows\":[", order_word(profile.order), profile.launches.len())?;
+    for (i, row) in rows.enumerate() {
+        if i > 0 {
+            out.write_all(b",\n")?;
+        }
+        serde_json::to_writer(&mut *out, &row).map_err(io::Error::from)?;
+    }
+    writeln!(out, "],\"notes\":{notes}}}")
+}
+
+const COLUMNS: &[(&str, &str, bool, bool)] = &[
+    ("launch", "launch", true, false),
+    ("kernel", "kernel", false, false),
+    ("nth", "nth", true, false),
+    ("start_ns", "start", true, false),
+    ("duration_ns", "duration", true, false),
+    ("grid", "grid", true, false),
+    ("block", "block", true, false),
+    ("registers", "regs", true, false),
+    ("static_shared_bytes", "static", true, false),
+    ("dynamic_shared_bytes", "dynamic", true, false),
+    ("device", "gpu", true, false),
+    ("context", "ctx", true, true),
+    ("stream", "stream", true, false),
+    ("pid", "pid", true, false),
+    ("tid", "tid", true, true),
+    ("graph_node", "graph node", true, true),
+    ("nvtx", "nvtx", false, false),
+    ("demangled", "demangled", false, true),
+];
+
+/// The report as a table.
+#[must_use]
+pub fn table<'a>(rows: impl Iterator<Item = LaunchJson<'a>>) -> Table {
+    let columns = COLUMNS.iter().map(|&(field, title, right, machine_only)| Column { field, title, right, machine_only }).collect();
+    let number = |n: Option<u64>| n.map_or_else(Cell::default, |n| Cell::text(n.to_string()));
+    let small = |n: Option<u32>| number(n.map(u64::from));
+    let dims = |d: Option<[u32; 3]>| d.map_or_else(Cell::default, |d| Cell::both(format!("{}x{}x{}", d[0], d[1], d[2]), config::dim3(d)));
+    let bytes = |b: Option<u64>| b.map_or_else(Cell::default, |b| Cell::both(b, Bytes(b).to_string()));
+    let cells = |l: LaunchJson<'_>| {
+        vec![
+            Cell::text(l.launch.to_string()),
+            Cell::text(l.kernel),
+            Cell::text(l.nth.to_string()),
+            Cell::both(l.start_ns, format!("{:.6} s", l.start_ns as f64 / 1e9)),
+            Cell::both(l.duration_ns, Nanos(l.duration_ns).to_string()),
+            dims(l.grid),
+            dims(l.block),
+            small(l.registers),
+            bytes(l.static_shared_bytes),
+            bytes(l.dynamic_shared_bytes),
+            small(l.device),
+            small(l.context),
+            small(l.stream),
+            small(l.pid),
+            small(l.tid),
+            number(l.graph_node),
+            Cell::text(l.nvtx.join(" › ")),
+            Cell::text(l.demangled),
+        ]
+    };
+    Table { columns, rows: rows.map(cells).collect() }
+}

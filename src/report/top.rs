@@ -1,0 +1,180 @@
+//! `top`: groups of launches, ranked.
+
+use super::table::{Cell, Column, Table};
+use crate::analysis::{GroupBy, GroupRow, Grouping};
+use crate::model::{Device, Nanos, Note, Profile, units};
+use serde::Serialize;
+
+/// Which file and tool the numbers are from.
+#[derive(Serialize)]
+pub struct SourceJson<'a> {
+    tool: &'a str,
+    tool_version: Option<&'a str>,
+    file: String,
+}
+
+impl<'a> SourceJson<'a> {
+    /// Of a profile.
+    #[must_use]
+    pub fn of(profile: &'a Profile) -> Self {
+        Self { tool: &profile.source.tool, tool_version: profile.source.version.as_deref(), file: profile.source.file.display().to_string() }
+    }
+}
+
+#[derive(Serialize)]
+struct DeviceJson<'a> {
+    id: u32,
+    name: Option<&'a str>,
+    chip: Option<&'a str>,
+    compute_capability: Option<String>,
+    sm_count: Option<u32>,
+    clock_hz: Option<u64>,
+    memory_bandwidth_bytes_per_second: Option<u64>,
+    memory_bytes: Option<u64>,
+    l2_bytes: Option<u64>,
+}
+
+impl<'a> From<&'a Device> for DeviceJson<'a> {
+    fn from(d: &'a Device) -> Self {
+        Self {
+            id: d.id,
+            name: d.name.as_deref(),
+            chip: d.chip.as_deref(),
+            compute_capability: d.compute_capability.map(|(major, minor)| format!("{major}.{minor}")),
+            sm_count: d.sm_count,
+            clock_hz: d.clock_hz,
+            memory_bandwidth_bytes_per_second: d.memory_bandwidth,
+            memory_bytes: d.memory.map(|b| b.0),
+            l2_bytes: d.l2.map(|b| b.0),
+        }
+    }
+}
+
+/// A remark, as scripts get it.
+#[derive(Serialize)]
+pub struct NoteJson<'a> {
+    severity: &'static str,
+    kind: &'static str,
+    text: &'a str,
+    fix: Option<&'a str>,
+}
+
+impl<'a> From<&'a Note> for NoteJson<'a> {
+    fn from(n: &'a Note) -> Self {
+        Self { severity: n.severity.word(), kind: n.kind.word(), text: &n.text, fix: n.fix.as_deref() }
+    }
+}
+
+#[derive(Serialize)]
+struct RowJson<'a> {
+    name: &'a str,
+    demangled: Option<&'a str>,
+    kernels: Option<u32>,
+    count: u64,
+    total_ns: i64,
+    share_percent: f64,
+    avg_ns: f64,
+    median_ns: Option<f64>,
+    min_ns: i64,
+    max_ns: i64,
+    stddev_ns: Option<f64>,
+    p99_ns: Option<i64>,
+}
+
+/// The whole report.
+#[derive(Serialize)]
+pub struct TopJson<'a> {
+    source: SourceJson<'a>,
+    device: Vec<DeviceJson<'a>>,
+    by: &'static str,
+    total_kernel_ns: i64,
+    launches: u64,
+    rows: Vec<RowJson<'a>>,
+    notes: Vec<NoteJson<'a>>,
+}
+
+/// The demangled name behind a row; of several kernels the one that took the most time.
+fn demangled<'a>(profile: &'a Profile, row: &GroupRow) -> Option<&'a str> {
+    row.kernel.and_then(|k| profile.kernels.get(k.0 as usize)).map(crate::model::Kernel::demangled)
+}
+
+/// The report as JSON. `rows` are indices into the grouping's rows, in the order in which they are listed.
+#[must_use]
+pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32]) -> TopJson<'a> {
+    let row = |&i: &u32| {
+        let row = &grouping.rows[i as usize];
+        RowJson {
+            name: &row.name,
+            demangled: demangled(profile, row),
+            kernels: row.kernel.is_some().then_some(row.kernels),
+            count: row.stats.count,
+            total_ns: row.stats.total,
+            share_percent: row.share_percent,
+            avg_ns: row.stats.avg,
+            median_ns: row.stats.median,
+            min_ns: row.stats.min,
+            max_ns: row.stats.max,
+            stddev_ns: row.stats.stddev,
+            p99_ns: row.stats.p99,
+        }
+    };
+    TopJson {
+        source: SourceJson::of(profile),
+        device: profile.devices.iter().map(Into::into).collect(),
+        by: grouping.by.word(),
+        total_kernel_ns: grouping.total_ns,
+        launches: grouping.launches,
+        rows: rows.iter().map(row).collect(),
+        notes: profile.notes.iter().map(Into::into).collect(),
+    }
+}
+
+const fn column(field: &'static str, title: &'static str, right: bool) -> Column {
+    Column { field, title, right, machine_only: false }
+}
+
+/// The report as a table.
+#[must_use]
+pub fn table(profile: &Profile, grouping: &Grouping, rows: &[u32]) -> Table {
+    let mut columns = vec![
+        column("rank", "#", true),
+        column("name", grouping.by.noun(), false),
+        column("share_percent", "share", true),
+        column("total_ns", "total", true),
+        column("count", "count", true),
+        column("avg_ns", "avg", true),
+        column("median_ns", "p50", true),
+        column("p99_ns", "p99", true),
+        column("min_ns", "min", true),
+        column("max_ns", "max", true),
+        column("stddev_ns", "stddev", true),
+    ];
+    let with_demangled = grouping.by == GroupBy::Name || grouping.by == GroupBy::Mangled;
+    if with_demangled {
+        columns.push(Column { machine_only: true, ..column("demangled", "demangled", false) });
+    }
+    let float = |v: Option<f64>| v.map_or_else(Cell::default, |v| Cell::both(v, Nanos::human(v)));
+    let rows = rows.iter().enumerate().map(|(rank, &i)| {
+        let row = &grouping.rows[i as usize];
+        let s = &row.stats;
+        let ns = |v: i64| Cell::both(v, Nanos(v).to_string());
+        let mut cells = vec![
+            Cell::text((rank + 1).to_string()),
+            Cell::text(row.name.clone()),
+            Cell::both(row.share_percent, units::human_percent(row.share_percent)),
+            ns(s.total),
+            Cell::both(s.count, units::grouped(i64::try_from(s.count).unwrap_or(i64::MAX))),
+            float(Some(s.avg)),
+            float(s.median),
+            s.p99.map_or_else(Cell::default, ns),
+            ns(s.min),
+            ns(s.max),
+            float(s.stddev),
+        ];
+        if with_demangled {
+            cells.push(Cell::text(demangled(profile, row).unwrap_or_default()));
+        }
+        cells
+    });
+    Table { rows: rows.collect(), columns }
+}
