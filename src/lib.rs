@@ -4,7 +4,11 @@
 //! `report` prints and `app` + `ui` show what `analysis` computed; `cli` ties them together.
 
 pub mod analysis;
+pub mod app;
 pub mod cli;
+pub mod config;
 pub mod import;
+pub mod launch;
 pub mod model;
 pub mod report;
+pub mod ui;

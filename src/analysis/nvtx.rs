@@ -88,22 +88,27 @@ impl Paths {
 }
 
 /// Launches with a known call, grouped by a key of (process, thread) and sorted by the call's start.
-fn launches_by<K: Eq + std::hash::Hash>(profile: &Profile, key: impl Fn(u32, Option<u32>) -> Option<K>) -> FxHashMap<K, Vec<(i64, u32)>> {
-    let mut out: FxHashMap<K, Vec<(i64, u32)>> = FxHashMap::default();
+fn launches_by<K: Eq + std::hash::Hash>(profile: &Profile, key: impl Fn(u32, Option<u32>) -> Option<K>) -> FxHashMap<K, Vec<u32>> {
+    let mut out: FxHashMap<K, Vec<u32>> = FxHashMap::default();
     for row in 0..profile.launches.len() {
         let Some(place) = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)) else { continue };
-        let (Some((call, _)), Some(key)) = (profile.launches.call(row), key(place.pid.unwrap_or_default(), place.thread)) else { continue };
-        out.entry(key).or_default().push((call, u32::try_from(row).unwrap_or(u32::MAX)));
+        let (Some(_), Some(key)) = (profile.launches.call(row), key(place.pid.unwrap_or_default(), place.thread)) else { continue };
+        out.entry(key).or_default().push(u32::try_from(row).unwrap_or(u32::MAX));
     }
     for rows in out.values_mut() {
-        if !rows.is_sorted() {
-            rows.sort_unstable();
+        // Launch order is call order already, unless calls of other launches are missing.
+        if !rows.is_sorted_by_key(|&r| call_of(profile, r)) {
+            rows.sort_unstable_by_key(|&r| (call_of(profile, r), r));
         }
     }
     out
 }
 
-fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<(i64, u32)>>, interner: &mut Interner, of_launch: &mut [u32]) {
+fn call_of(profile: &Profile, row: u32) -> i64 {
+    profile.launches.call(row as usize).map_or(i64::MAX, |(call, _)| call)
+}
+
+fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, interner: &mut Interner, of_launch: &mut [u32]) {
     let ranges = &profile.ranges;
     let mut by_thread: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
     for (i, range) in ranges.ranges.iter().enumerate() {
@@ -125,7 +130,8 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<(i64, u
         }
         let mut stack: Vec<Open> = Vec::new();
         let mut next = list.iter().map(|&i| ranges.ranges[i as usize]).peekable();
-        for &(call, row) in launches {
+        for &row in launches {
+            let call = call_of(profile, row);
             while let Some(range) = next.next_if(|r| r.start <= call) {
                 // Ranges that ended before this one began are gone; one that ends inside it was not popped in order and goes too.
                 while stack.last().is_some_and(|o| o.end <= range.start) {
@@ -155,7 +161,7 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<(i64, u
     }
 }
 
-fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<(i64, u32)>>, interner: &mut Interner, of_launch: &mut [u32]) {
+fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<u32>>, interner: &mut Interner, of_launch: &mut [u32]) {
     let ranges = &profile.ranges;
     let mut by_process: FxHashMap<u32, Vec<(i64, i64, u32)>> = FxHashMap::default();
     for range in ranges.ranges.iter().filter(|r| r.kind == RangeKind::StartEnd) {
@@ -168,7 +174,8 @@ fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<(i64, u32)>>
         list.sort_unstable();
         let mut open: Vec<(i64, u32)> = Vec::new();
         let mut next = list.into_iter().peekable();
-        for &(call, row) in launches {
+        for &row in launches {
+            let call = call_of(profile, row);
             while let Some((_, end, name)) = next.next_if(|r| r.0 <= call) {
                 open.push((end, name));
             }

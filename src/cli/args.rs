@@ -1,6 +1,7 @@
 //! The command line's grammar.
 
 use crate::analysis::{GroupBy, SortBy};
+use crate::config::ColorMode;
 use crate::report::Format;
 use clap::builder::PossibleValue;
 use clap::{Parser, Subcommand, ValueEnum};
@@ -8,13 +9,28 @@ use std::path::PathBuf;
 
 /// Explore GPU profiles in the terminal.
 #[derive(Debug, Parser)]
-#[command(name = "warpscope", version, about, max_term_width = 100)]
+#[command(name = "warpscope", version, about, max_term_width = 100, subcommand_negates_reqs = true, args_conflicts_with_subcommands = false)]
 pub struct Args {
     /// What to do; without a command the reports are opened in the explorer.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Reports to open: .nsys-rep, .qdrep, .sqlite, `nsys stats` CSV; also .gz and .zst of these.
     pub files: Vec<PathBuf>,
+    /// Theme [default: dark, sixteen or mono, by the terminal's colours]; `warpscope themes` lists them.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub theme: Option<String>,
+    /// Colours [default: by NO_COLOR, COLORTERM and TERM].
+    #[arg(long, global = true)]
+    pub color: Option<ColorMode>,
+    /// Draw with ASCII characters only [default: unless the locale is UTF-8].
+    #[arg(long, global = true)]
+    pub ascii: bool,
+    /// Configuration file [default: $XDG_CONFIG_HOME/warpscope/config.toml].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The nsys that exports .nsys-rep files [default: the newest that is found].
+    #[arg(long, global = true, value_name = "PATH")]
+    pub nsys: Option<PathBuf>,
 }
 
 /// Commands.
@@ -24,6 +40,10 @@ pub enum Command {
     Top(Top),
     /// List kernel launches in launch order.
     Launches(Launches),
+    /// Open the explorer on a capture that is built in: a small transformer on an H200.
+    Demo,
+    /// List the themes.
+    Themes,
 }
 
 /// `warpscope top`.
@@ -96,5 +116,15 @@ impl ValueEnum for Format {
             Self::Json => "json",
             Self::Md => "md",
         }))
+    }
+}
+
+impl ValueEnum for ColorMode {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::None, Self::Sixteen, Self::Indexed, Self::True]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Self::ALL.iter().find(|(_, m)| m == self).map(|(w, _)| PossibleValue::new(*w))
     }
 }

@@ -1,8 +1,10 @@
 //! The command line: what was asked for, and the commands that print.
 
 pub mod args;
+pub mod explore;
 pub mod print;
 
+use crate::config::Config;
 use args::{Args, Command};
 use clap::Parser;
 use std::process::ExitCode;
@@ -60,9 +62,14 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: Args) -> Result<(), Failure> {
-    match args.command {
-        Some(Command::Top(top)) => print::top(&top),
-        Some(Command::Launches(launches)) => print::launches(&launches),
-        None => Err(Failure::wrong("TUI")),
+    let config = Config::load(args.config.as_deref()).map_err(Failure::wrong)?;
+    let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
+    match &args.command {
+        Some(Command::Top(top)) => print::top(top, nsys),
+        Some(Command::Launches(launches)) => print::launches(launches, nsys),
+        Some(Command::Themes) => explore::themes(),
+        Some(Command::Demo) => explore::built_in(&args, &config),
+        None if args.files.is_empty() => Err(Failure::wrong("name a report (.nsys-rep, .sqlite, `nsys stats` CSV), or try `warpscope demo`; `warpscope --help` shows more")),
+        None => explore::files(&args, &config),
     }
 }

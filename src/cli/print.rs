@@ -8,6 +8,7 @@ use crate::import::{self, Job, Names, Wants};
 use crate::model::text::clean;
 use crate::report::{self, Format};
 use std::io::{BufWriter, IsTerminal, Write};
+use std::path::PathBuf;
 
 /// Prints one sentence to stderr, safe for a terminal.
 #[expect(clippy::print_stderr, reason = "the one place where the program speaks to stderr")]
@@ -43,6 +44,11 @@ fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Resul
     Ok(report::tolerate_broken_pipe(result)?)
 }
 
+/// Prints lines.
+pub fn lines(lines: &[String]) -> Result<(), Failure> {
+    to_stdout(|out| lines.iter().try_for_each(|l| writeln!(out, "{l}")))
+}
+
 fn warn_when_empty(profile: &crate::model::Profile) {
     for note in profile.notes.iter().filter(|n| n.kind == crate::model::NoteKind::Empty || n.kind == crate::model::NoteKind::Graphs) {
         error(&format!("{}: {} {}", profile.file_name(), note.text, note.fix.as_deref().unwrap_or_default()));
@@ -50,8 +56,8 @@ fn warn_when_empty(profile: &crate::model::Profile) {
 }
 
 /// `warpscope top`.
-pub fn top(args: &Top) -> Result<(), Failure> {
-    let profile = import::open(&args.file, &Job::new(wants(args.by), &|_| {}))?;
+pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let profile = import::open(&args.file, &Job { nsys, ..Job::new(wants(args.by), &|_| {}) })?;
     let paths = (args.by == GroupBy::Nvtx).then(|| Paths::of(&profile));
     let grouping = Grouping::of(&profile, args.by, paths.as_ref());
     if let Some(why) = grouping.unavailable {
@@ -69,8 +75,8 @@ pub fn top(args: &Top) -> Result<(), Failure> {
 }
 
 /// `warpscope launches`.
-pub fn launches(args: &Launches) -> Result<(), Failure> {
-    let profile = import::open(&args.file, &Job::new(Wants { memops: false, ..Wants::ALL }, &|_| {}))?;
+pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let profile = import::open(&args.file, &Job { nsys, ..Job::new(Wants { memops: false, ..Wants::ALL }, &|_| {}) })?;
     if !profile.totals.is_empty() {
         return Err(Failure::wrong(format!("{}: it holds sums per kernel, not launches; open the report or its SQLite export", args.file.display())));
     }

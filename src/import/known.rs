@@ -31,6 +31,11 @@ static KNOWN: &[Known] = &[
         what: "an unfinished Nsight Systems stream (.qdstrm)",
         next: "import it with the QdstrmImporter of the nsys that recorded it, then open the .nsys-rep",
     },
+    Known {
+        is: |h| ["Time (%),Total Time", "API Start (ns)", "NVTX Range,", "Total (MB),Count", "PID,TID,DevId,Count", "Start (ns),End (ns),Duration"].iter().any(|w| text_has(h, &[w])),
+        what: "an `nsys stats` CSV of a report without kernel times",
+        next: "of these, cuda_gpu_trace and cuda_gpu_kern_sum can be opened; better, open the .nsys-rep or its SQLite export",
+    },
     Known { is: |h| h.starts_with(b"NVR\0") || h == b"NVR", what: "an Nsight Compute report (.ncu-rep)", next: READS },
     Known {
         is: |h| text_has(h, &["==ERROR==", "ERR_NVGPUCTRPERM"]),

@@ -8,6 +8,7 @@ pub mod input;
 pub mod job;
 pub mod known;
 pub mod nsys;
+pub mod nsys_report;
 
 pub mod stats_csv;
 
@@ -29,7 +30,7 @@ pub trait Importer: Sync {
 }
 
 /// Every format that can be opened, in the order in which they are asked.
-pub static IMPORTERS: &[&dyn Importer] = &[&nsys::NsysSqlite, &stats_csv::NsysStatsCsv];
+pub static IMPORTERS: &[&dyn Importer] = &[&nsys::NsysSqlite, &nsys_report::NsysReport, &stats_csv::NsysStatsCsv];
 
 /// Opens a file of any known format.
 pub fn open(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> {

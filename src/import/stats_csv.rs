@@ -27,7 +27,7 @@ fn header(text: &str) -> Option<(usize, Kind)> {
     text.lines().take(20).enumerate().find_map(|(at, line)| {
         if line.contains("GrdX") && line.contains("Duration") {
             Some((at, Kind::Trace))
-        } else if line.starts_with("Time (%)") && line.contains("Instances") && line.contains("StdDev") && !line.contains("GridXYZ") {
+        } else if line.starts_with("Time (%)") && line.contains("Instances") && line.trim_end().ends_with(",Name") && !line.contains("GridXYZ") {
             Some((at, Kind::Summary))
         } else {
             None

@@ -150,3 +150,11 @@ pub fn table<'a>(rows: impl Iterator<Item = LaunchJson<'a>>) -> Table {
     };
     Table { columns, rows: rows.map(cells).collect() }
 }
+
+impl LaunchJson<'_> {
+    /// The launch's number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.launch
+    }
+}

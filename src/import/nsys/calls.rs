@@ -83,10 +83,10 @@ impl Correlations {
     }
 }
 
-/// What is known about the call behind each number.
+/// What is known about the call behind each number. Sixteen bytes a call: this table stands beside the launches at the peak.
 struct Found {
     start: Vec<AtomicI64>,
-    end: Vec<AtomicI64>,
+    cost: Vec<AtomicU32>,
     thread: Vec<AtomicU32>,
 }
 
@@ -97,6 +97,7 @@ struct Reader {
     totals: FxHashMap<i64, (u64, i64)>,
     matters: FxHashMap<i64, bool>,
     kept: Vec<(usize, [i64; 4])>,
+    blocked: Vec<(usize, i64)>,
 }
 
 /// What the calls tell about the launches, in file order.
@@ -105,43 +106,51 @@ pub struct Joined {
     pub since_call: TimesBuilder,
     /// Duration of the call.
     pub cost: TimesBuilder,
-    /// Launching thread of each launch, or `u32::MAX`.
-    pub thread: Vec<u32>,
     /// Launches without a call.
     pub missing: u64,
 }
 
-/// Reads the calls and joins them to the launches. `place_pid` gives each place's serialized process id.
-pub fn read(
-    db: &Db,
-    job: &Job<'_>,
-    strings: &mut Strings<'_>,
-    launches: &Launches,
-    correlation: &[u32],
-    place_pid: &[i64],
-) -> Result<(Option<Joined>, ApiCalls), ImportError> {
+/// Launches that are to be joined to their calls.
+pub struct Unjoined<'a> {
+    /// The launches, without places.
+    pub launches: &'a Launches,
+    /// Correlation id of each.
+    pub correlation: Vec<u32>,
+    /// Place of each; replaced by what `with_thread` says.
+    pub place: &'a mut [u32],
+    /// Serialized process id of each place.
+    pub place_pid: Vec<i64>,
+    /// The place that a place becomes with its launching thread.
+    pub with_thread: &'a mut dyn FnMut(u32, Option<u32>) -> u32,
+}
+
+/// Reads the calls and joins them to the launches.
+pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoined<'_>) -> Result<(Option<Joined>, ApiCalls), ImportError> {
+    let Unjoined { launches, correlation, place: places, place_pid, with_thread } = unjoined;
     if !db.has(RUNTIME) {
+        for place in places.iter_mut() {
+            *place = with_thread(*place, None);
+        }
         return Ok((None, ApiCalls::default()));
     }
     let by_process = db.has_column(RUNTIME, "globalTid") && db.has_column(super::kernels::KERNEL, "globalPid");
     let process = |global: i64| if by_process && global != NULL { global >> THREAD_BITS } else { 0 };
-    let (_, _, places) = launches.keys();
     let place_process: Vec<i64> = place_pid.iter().map(|&g| process(g)).collect();
     let mut processes: Vec<i64> = place_process.clone();
     processes.sort_unstable();
     processes.dedup();
-    let of_place = |row: usize| places.get(row).and_then(|&p| place_process.get(p as usize)).copied().unwrap_or(0);
+    let process_at = |place: Option<&u32>| place.and_then(|&p| place_process.get(p as usize)).copied().unwrap_or(0);
     let mut numbers: FxHashMap<i64, Correlations> = FxHashMap::default();
     let mut total = 0;
     for &p in &processes {
-        let ids = correlation.iter().enumerate().filter(|&(row, &id)| id != NO_CORRELATION && (processes.len() == 1 || of_place(row) == p)).map(|(_, &id)| id);
+        let ids = correlation.iter().enumerate().filter(|&(row, &id)| id != NO_CORRELATION && (processes.len() == 1 || process_at(places.get(row)) == p)).map(|(_, &id)| id);
         let (correlations, next) = Correlations::new(ids, total);
         total = next;
         numbers.insert(p, correlations);
     }
     let found = Found {
         start: (0..total).map(|_| AtomicI64::new(UNSEEN)).collect(),
-        end: (0..total).map(|_| AtomicI64::new(i64::MIN)).collect(),
+        cost: (0..total).map(|_| AtomicU32::new(0)).collect(),
         thread: (0..total).map(|_| AtomicU32::new(u32::MAX)).collect(),
     };
     let shared = Mutex::new(strings);
@@ -161,7 +170,15 @@ pub fn read(
                 let number = u32::try_from(id).ok().and_then(|id| numbers.get(&process(thread))?.number(id));
                 if let Some(n) = number {
                     found.start[n].fetch_min(start, Ordering::Relaxed);
-                    found.end[n].fetch_max(end, Ordering::Relaxed);
+                    let cost = end.saturating_sub(start).max(0);
+                    match u32::try_from(cost) {
+                        Ok(cost) => found.cost[n].fetch_max(cost, Ordering::Relaxed),
+                        // A call that blocked for more than four seconds: rare enough for a list.
+                        Err(_) => {
+                            reader.blocked.push((n, cost));
+                            0
+                        }
+                    };
                     found.thread[n].fetch_min(tid_of(thread).unwrap_or(u32::MAX), Ordering::Relaxed);
                     continue;
                 }
@@ -177,29 +194,31 @@ pub fn read(
         },
     )?;
     let strings = shared.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut blocked: FxHashMap<usize, i64> = FxHashMap::default();
+    for &(n, cost) in readers.iter().flat_map(|r| &r.blocked) {
+        let longest = blocked.entry(n).or_default();
+        *longest = cost.max(*longest);
+    }
     let calls = totals(readers, strings);
-    let mut joined = Joined {
-        since_call: TimesBuilder::with_capacity(launches.len()),
-        cost: TimesBuilder::with_capacity(launches.len()),
-        thread: Vec::with_capacity(launches.len()),
-        missing: 0,
-    };
-    for row in 0..launches.len() {
+    let mut joined = Joined { since_call: TimesBuilder::with_capacity(launches.len()), cost: TimesBuilder::with_capacity(launches.len()), missing: 0 };
+    for (row, place) in places.iter_mut().enumerate() {
         let id = correlation.get(row).copied().unwrap_or(NO_CORRELATION);
-        let call = numbers.get(&of_place(row)).filter(|_| id != NO_CORRELATION).and_then(|n| n.number(id));
+        let call = numbers.get(&process_at(Some(place))).filter(|_| id != NO_CORRELATION).and_then(|n| n.number(id));
+        let mut thread = None;
         match call.map(|n| (found.start[n].load(Ordering::Relaxed), n)) {
             Some((start, n)) if start != UNSEEN => {
+                let cost = blocked.get(&n).copied().unwrap_or_else(|| i64::from(found.cost[n].load(Ordering::Relaxed)));
                 joined.since_call.push(Some(launches.start(row).saturating_sub(start)));
-                joined.cost.push(Some(found.end[n].load(Ordering::Relaxed).saturating_sub(start).max(0)));
-                joined.thread.push(found.thread[n].load(Ordering::Relaxed));
+                joined.cost.push(Some(cost));
+                thread = Some(found.thread[n].load(Ordering::Relaxed)).filter(|&t| t != u32::MAX);
             }
             _ => {
                 joined.since_call.push(None);
                 joined.cost.push(None);
-                joined.thread.push(u32::MAX);
                 joined.missing += 1;
             }
         }
+        *place = with_thread(*place, thread);
     }
     Ok((Some(joined), calls))
 }

@@ -75,7 +75,9 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     if let Some(layout) = layout.filter(|_| job.wants.details) {
         thread_ids = Some(details(db, job, &mut strings, &mut profile, &mut places, layout)?);
     } else if job.wants.calls {
-        profile.api = secondary(&mut profile.notes, calls::read(db, job, &mut strings, &Launches::default(), &[], &[]).map(|(_, api)| api))?;
+        let none = calls::Unjoined { launches: &Launches::default(), correlation: Vec::new(), place: &mut [], place_pid: Vec::new(), with_thread: &mut |p, _| p };
+        let read = calls::read(db, job, &mut strings, none).map(|(_, api)| api);
+        profile.api = secondary(&mut profile.notes, read)?;
     }
     if let Some(joined) = thread_ids.flatten() {
         let (launches, order) = calls::order(std::mem::take(&mut profile.launches), joined);
@@ -112,37 +114,36 @@ fn details(
     let pass = kernels::second_pass(db, job, layout)?;
     profile.configs = pass.configs;
     let place_pid: Vec<i64> = pass.places.iter().map(|p| p[0]).collect();
-    profile.launches.set_details(pass.config, pass.place, pass.node, pass.nodes);
-    let mut missing = None;
-    let mut threads = Vec::new();
-    if job.wants.calls {
-        let (joined, api) = calls::read(db, job, strings, &profile.launches, &pass.correlation, &place_pid)?;
-        profile.api = api;
-        if let Some(joined) = joined {
-            profile.launches.set_calls(joined.since_call, joined.cost);
-            threads = joined.thread;
-            missing = Some(joined.missing);
+    let mut column = pass.place;
+    let mut last = None;
+    let mut with_thread = |place: u32, thread: Option<u32>| {
+        // Consecutive launches nearly always share their place.
+        if let Some((key, id)) = last
+            && key == (place, thread)
+        {
+            return id;
         }
-    }
-    let renumbered = {
-        let (_, _, column) = profile.launches.keys();
-        let mut last = None;
-        let of_row = |(row, &place): (usize, &u32)| {
-            let thread = threads.get(row).copied().filter(|&t| t != u32::MAX);
-            // Consecutive launches nearly always share their place.
-            if let Some((key, id)) = last
-                && key == (place, thread)
-            {
-                return id;
-            }
-            let id = pass.places.get(place as usize).map_or(0, |&key| places.id(key, thread).0);
-            last = Some(((place, thread), id));
-            id
-        };
-        column.iter().enumerate().map(of_row).collect()
+        let id = pass.places.get(place as usize).map_or(0, |&key| places.id(key, thread).0);
+        last = Some(((place, thread), id));
+        id
     };
-    profile.launches.set_places(renumbered);
-    Ok(job.wants.calls.then_some(missing))
+    if !job.wants.calls {
+        for place in &mut column {
+            *place = with_thread(*place, None);
+        }
+        profile.launches.set_details(pass.config, column, pass.node, pass.nodes);
+        return Ok(None);
+    }
+    profile.launches.set_details(pass.config, Vec::new(), pass.node, pass.nodes);
+    let unjoined = calls::Unjoined { launches: &profile.launches, correlation: pass.correlation, place: &mut column, place_pid, with_thread: &mut with_thread };
+    let (joined, api) = calls::read(db, job, strings, unjoined)?;
+    profile.api = api;
+    profile.launches.set_places(column);
+    let missing = joined.as_ref().map(|j| j.missing);
+    if let Some(joined) = joined {
+        profile.launches.set_calls(joined.since_call, joined.cost);
+    }
+    Ok(Some(missing))
 }
 
 /// Damage in a table that the ranking does not rest on becomes a note; the rest of the report is still worth reading.

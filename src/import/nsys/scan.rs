@@ -37,7 +37,8 @@ impl Layout {
 /// Finds out how a table is best cut.
 pub fn layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
     let connection = db.take()?;
-    let bounds = connection.query_row(&format!("SELECT min(rowid), max(rowid) FROM \"{table}\""), [], |r| {
+    // Two queries: asked for both at once, SQLite would walk the whole table.
+    let bounds = connection.query_row(&format!("SELECT (SELECT min(rowid) FROM \"{table}\"), (SELECT max(rowid) FROM \"{table}\")"), [], |r| {
         Ok((r.get::<_, Option<i64>>(0)?, r.get::<_, Option<i64>>(1)?))
     });
     // A row takes at least four bytes, so a wider range of rowids than that has gaps.

@@ -1,0 +1,250 @@
+//! Everything that a key can do: the footer, the help, the palette, the configuration file and the README's table are made from [`ACTIONS`].
+
+use crate::analysis::fuzzy::nearest;
+use crate::config::keys::Key;
+use std::collections::{BTreeMap, HashMap};
+
+/// What an action does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ActionId {
+    /// Selection up one row.
+    Up,
+    /// Selection down one row.
+    Down,
+    /// Selection up one page.
+    PageUp,
+    /// Selection down one page.
+    PageDown,
+    /// First row.
+    First,
+    /// Last row.
+    Last,
+    /// Into the selected row.
+    Open,
+    /// Out of where you are.
+    Back,
+    /// Choose the slowest, median, first or nth launch.
+    Jump,
+    /// Filter as you type.
+    Filter,
+    /// Choose a stream, device, process or range.
+    Facet,
+    /// Choose the grouping.
+    Group,
+    /// Choose the order.
+    Sort,
+    /// Turn the order round.
+    Reverse,
+    /// Function, demangled or mangled names.
+    Form,
+    /// The selected row's full name.
+    FullName,
+    /// Show or hide the details.
+    Details,
+    /// Mark the row.
+    Mark,
+    /// Remove all marks.
+    Unmark,
+    /// Choose what to copy.
+    Copy,
+    /// The report's notes.
+    Notes,
+    /// The next report of the session.
+    NextReport,
+    /// The previous report of the session.
+    PreviousReport,
+    /// Choose a theme.
+    Theme,
+    /// All actions, by typing.
+    Palette,
+    /// The keys.
+    Help,
+    /// Draw everything again.
+    Redraw,
+    /// Hand the terminal back to the shell.
+    Suspend,
+    /// End.
+    Quit,
+}
+
+/// Where an action works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Where {
+    /// On every screen.
+    Everywhere,
+    /// In the table of kernels.
+    Kernels,
+    /// In the table of launches.
+    Launches,
+}
+
+/// One action.
+#[derive(Debug)]
+pub struct Action {
+    /// What it does.
+    pub id: ActionId,
+    /// Its name in the configuration file and the palette.
+    pub name: &'static str,
+    /// Its keys unless the configuration says otherwise.
+    pub keys: &'static [&'static str],
+    /// Where it works.
+    pub on: Where,
+    /// One sentence without a full stop.
+    pub help: &'static str,
+    /// Word in the footer; the smaller the number, the longer it stays when the terminal gets narrow.
+    pub footer: Option<(u8, &'static str)>,
+}
+
+const fn action(id: ActionId, name: &'static str, keys: &'static [&'static str], on: Where, help: &'static str, footer: Option<(u8, &'static str)>) -> Action {
+    Action { id, name, keys, on, help, footer }
+}
+
+use Where::{Everywhere, Kernels, Launches};
+
+/// All actions, in the order of the help.
+pub static ACTIONS: &[Action] = &[
+    action(ActionId::Up, "up", &["up", "k"], Everywhere, "selection up", None),
+    action(ActionId::Down, "down", &["down", "j"], Everywhere, "selection down", None),
+    action(ActionId::PageUp, "page-up", &["pgup", "ctrl-u", "ctrl-b"], Everywhere, "a page up", None),
+    action(ActionId::PageDown, "page-down", &["pgdn", "ctrl-d", "ctrl-f"], Everywhere, "a page down", None),
+    action(ActionId::First, "first", &["home"], Everywhere, "first row", None),
+    action(ActionId::Last, "last", &["end", "G"], Everywhere, "last row", None),
+    action(ActionId::Open, "open", &["enter", "right", "l"], Everywhere, "into the selected row: a kernel's launches", Some((1, "open"))),
+    action(ActionId::Back, "back", &["esc", "left", "h"], Everywhere, "back: out of a screen, or clear the filter", Some((2, "back"))),
+    action(ActionId::Filter, "filter", &["/"], Kernels, "filter by name as you type", Some((3, "filter"))),
+    action(ActionId::Group, "group", &["g"], Kernels, "group launches by name, configuration, stream, NVTX range …", Some((4, "group"))),
+    action(ActionId::Jump, "jump", &["J"], Launches, "go to the slowest, median, first or nth launch", Some((3, "jump"))),
+    action(ActionId::Facet, "only", &["f"], Launches, "only launches of one stream, device, process or NVTX range", Some((4, "only"))),
+    action(ActionId::Sort, "sort", &["s"], Everywhere, "choose the order", Some((5, "sort"))),
+    action(ActionId::Reverse, "reverse", &["S"], Everywhere, "turn the order round", None),
+    action(ActionId::Form, "names", &["d"], Everywhere, "names: function, demangled, mangled", Some((8, "names"))),
+    action(ActionId::FullName, "full-name", &["N"], Everywhere, "the full name in all forms", None),
+    action(ActionId::Details, "details", &["i"], Everywhere, "show or hide the details", Some((9, "details"))),
+    action(ActionId::Mark, "mark", &["m", "space"], Kernels, "mark or unmark the row", Some((10, "mark"))),
+    action(ActionId::Unmark, "unmark-all", &["M"], Kernels, "remove all marks", None),
+    action(ActionId::Copy, "copy", &["y"], Everywhere, "copy a name, the row or the table", Some((7, "copy"))),
+    action(ActionId::Notes, "notes", &["n"], Everywhere, "what to know about this report", Some((6, "notes"))),
+    action(ActionId::NextReport, "next-report", &["]"], Everywhere, "next report of the session", None),
+    action(ActionId::PreviousReport, "previous-report", &["["], Everywhere, "previous report of the session", None),
+    action(ActionId::Theme, "theme", &["t"], Everywhere, "choose a theme", Some((12, "theme"))),
+    action(ActionId::Palette, "palette", &[":"], Everywhere, "find any action by typing", Some((11, "actions"))),
+    action(ActionId::Help, "help", &["?", "f1"], Everywhere, "the keys", Some((0, "help"))),
+    action(ActionId::Redraw, "redraw", &["ctrl-l"], Everywhere, "draw the screen again", None),
+    action(ActionId::Suspend, "suspend", &["ctrl-z"], Everywhere, "back to the shell; `fg` returns", None),
+    action(ActionId::Quit, "quit", &["q", "ctrl-c"], Everywhere, "quit", Some((0, "quit"))),
+];
+
+/// An action's row.
+#[must_use]
+pub fn of(id: ActionId) -> Option<&'static Action> {
+    ACTIONS.iter().find(|a| a.id == id)
+}
+
+/// Which keys do what.
+#[derive(Clone, Debug)]
+pub struct Keymap {
+    keys: BTreeMap<ActionId, Vec<Key>>,
+    actions: HashMap<Key, Vec<ActionId>>,
+}
+
+impl Default for Keymap {
+    fn default() -> Self {
+        // The table's own keys are all readable: a test holds that.
+        Self::with(&BTreeMap::new()).unwrap_or_else(|_| Self { keys: BTreeMap::new(), actions: HashMap::new() })
+    }
+}
+
+impl Keymap {
+    /// The default keys, with the user's in place of those of the actions that he names. Two actions may share a key only where never
+    /// both work.
+    pub fn with(user: &BTreeMap<String, Vec<String>>) -> Result<Self, String> {
+        for name in user.keys() {
+            if !ACTIONS.iter().any(|a| a.name == name) {
+                let near = nearest(name, ACTIONS.iter().map(|a| a.name));
+                return Err(match near {
+                    Some(near) => format!("[keys]: no action `{name}`; did you mean `{near}`?"),
+                    None => format!("[keys]: no action `{name}`; `warpscope` shows them with `?`"),
+                });
+            }
+        }
+        let mut map = Self { keys: BTreeMap::new(), actions: HashMap::new() };
+        for action in ACTIONS {
+            let names: Vec<&str> = user.get(action.name).map_or_else(|| action.keys.to_vec(), |k| k.iter().map(String::as_str).collect());
+            for name in names {
+                let key = Key::parse(name).ok_or_else(|| format!("[keys] {}: no key `{name}`; write `q`, `ctrl-c`, `f1`, `enter`, `pgdn` …", action.name))?;
+                let taken = map.actions.entry(key).or_default();
+                let rival = taken.iter().filter_map(|&id| of(id)).find(|other| other.on == action.on || other.on == Everywhere || action.on == Everywhere);
+                if let Some(rival) = rival {
+                    // A default gives way to a key that the user chose.
+                    let (mine, theirs) = (user.contains_key(action.name), user.contains_key(rival.name));
+                    if mine == theirs {
+                        return Err(format!("[keys]: `{name}` is the key of both `{}` and `{}`", rival.name, action.name));
+                    }
+                    if theirs {
+                        continue;
+                    }
+                    let rival = rival.id;
+                    taken.retain(|&id| id != rival);
+                    if let Some(keys) = map.keys.get_mut(&rival) {
+                        keys.retain(|&k| k != key);
+                    }
+                }
+                taken.push(action.id);
+                map.keys.entry(action.id).or_default().push(key);
+            }
+        }
+        Ok(map)
+    }
+
+    /// What a key does on a screen.
+    #[must_use]
+    pub fn action(&self, key: Key, on: Where) -> Option<ActionId> {
+        self.actions.get(&key)?.iter().copied().find(|&id| of(id).is_some_and(|a| a.on == on || a.on == Everywhere))
+    }
+
+    /// Keys of an action.
+    #[must_use]
+    pub fn keys(&self, id: ActionId) -> &[Key] {
+        self.keys.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// The first key of an action, as it is shown; empty when it has none.
+    #[must_use]
+    pub fn label(&self, id: ActionId) -> String {
+        self.keys(id).first().map(Key::label).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn user(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
+        pairs.iter().map(|(a, k)| ((*a).to_owned(), vec![(*k).to_owned()])).collect()
+    }
+
+    #[test]
+    fn the_default_keys_are_readable_and_without_conflict() {
+        let map = Keymap::with(&BTreeMap::new()).unwrap();
+        for action in ACTIONS {
+            assert_eq!(map.keys(action.id).len(), action.keys.len(), "{}", action.name);
+        }
+        assert_eq!(map.action(Key::parse("J").unwrap(), Launches), Some(ActionId::Jump));
+        assert_eq!(map.action(Key::parse("J").unwrap(), Kernels), None);
+    }
+
+    #[test]
+    fn the_user_s_key_takes_the_place_of_a_default() {
+        let map = Keymap::with(&user(&[("quit", "s")])).unwrap();
+        assert_eq!(map.action(Key::parse("s").unwrap(), Kernels), Some(ActionId::Quit));
+        assert_eq!(map.action(Key::parse("q").unwrap(), Kernels), None);
+        assert!(map.keys(ActionId::Sort).is_empty());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert_eq!(Keymap::with(&user(&[("qiut", "x")])).unwrap_err(), "[keys]: no action `qiut`; did you mean `quit`?");
+        assert!(Keymap::with(&user(&[("quit", "hyper-x")])).unwrap_err().contains("no key `hyper-x`"));
+        assert!(Keymap::with(&user(&[("quit", "x"), ("help", "x")])).unwrap_err().contains("both"));
+    }
+}

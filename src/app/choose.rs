@@ -1,0 +1,279 @@
+//! The lists to choose from, and what choosing does.
+
+use super::actions::{ACTIONS, ActionId, Where};
+use super::launches::{JumpTo, LaunchSort};
+use super::pick::{Choice, CopyWhat, Facet, Item, Pick};
+use super::work::Counted;
+use super::{App, Effect, Overlay, Screen, Status};
+use crate::analysis::{GroupBy, SortBy};
+use crate::model::text::clean;
+use crate::model::{NameForm, units};
+use crate::report;
+use tui_input::Input;
+
+fn item(label: impl Into<String>, hint: impl Into<String>, letter: impl Into<Option<char>>, choice: Choice) -> Item {
+    Item { label: label.into(), hint: hint.into(), letter: letter.into(), choice }
+}
+
+/// All actions that work on this screen.
+#[must_use]
+pub fn palette(app: &App) -> Pick {
+    let here = if app.screen() == Screen::Kernels { Where::Kernels } else { Where::Launches };
+    let items = ACTIONS.iter().filter(|a| (a.on == here || a.on == Where::Everywhere) && a.id != ActionId::Palette).map(|a| {
+        let keys = app.settings.keymap.keys(a.id).iter().map(crate::config::keys::Key::label).collect::<Vec<_>>().join(" ");
+        let hint = if keys.is_empty() { a.help.to_owned() } else { format!("{} · {keys}", a.help) };
+        item(a.name, hint, None, Choice::Action(a.id))
+    });
+    Pick::by_typing("actions", items.collect())
+}
+
+/// The eight groupings.
+#[must_use]
+pub fn groupings(current: GroupBy) -> Pick {
+    let rows = [
+        (GroupBy::Name, 'n', "function name: overloads and instantiations together"),
+        (GroupBy::Demangled, 'd', "full C++ name, as nsys stats does"),
+        (GroupBy::Mangled, 'm', "linker symbol"),
+        (GroupBy::Config, 'c', "grid, block, shared memory and registers"),
+        (GroupBy::Stream, 's', "stream of a context"),
+        (GroupBy::Device, 'g', "GPU"),
+        (GroupBy::Process, 'p', "process"),
+        (GroupBy::Nvtx, 'r', "path of NVTX ranges around the launch"),
+    ];
+    Pick::by_letter("group by", rows.map(|(by, letter, hint)| item(by.word(), hint, letter, Choice::Group(by))).into(), Some(&Choice::Group(current)))
+}
+
+/// Orders of groups.
+#[must_use]
+pub fn orders(current: SortBy) -> Pick {
+    let rows = [
+        (SortBy::Total, 't', "summed duration"),
+        (SortBy::Count, 'c', "number of launches"),
+        (SortBy::Avg, 'a', "mean duration"),
+        (SortBy::Median, 'm', "median duration (p50)"),
+        (SortBy::P99, '9', "99th percentile"),
+        (SortBy::Min, 'i', "shortest launch"),
+        (SortBy::Max, 'x', "longest launch"),
+        (SortBy::Spread, 's', "standard deviation over mean"),
+        (SortBy::Name, 'n', "name"),
+    ];
+    Pick::by_letter("sort by", rows.map(|(by, letter, hint)| item(by.word(), hint, letter, Choice::Sort(by))).into(), Some(&Choice::Sort(current)))
+}
+
+/// Orders of launches.
+#[must_use]
+pub fn launch_orders(current: LaunchSort) -> Pick {
+    let rows = [
+        (LaunchSort::Launch, 'l', "launch order on the host: what a re-run counts"),
+        (LaunchSort::Start, 's', "start on the device"),
+        (LaunchSort::Duration, 'd', "duration"),
+        (LaunchSort::Grid, 'g', "blocks in the grid"),
+        (LaunchSort::Stream, 't', "stream"),
+    ];
+    Pick::by_letter("sort by", rows.map(|(by, letter, hint)| item(by.word(), hint, letter, Choice::LaunchSort(by))).into(), Some(&Choice::LaunchSort(current)))
+}
+
+/// Themes, shown as the selection moves.
+#[must_use]
+pub fn themes(app: &App) -> Pick {
+    let current = Choice::Theme(app.settings.theme.clone());
+    let items = app.settings.themes.iter().map(|t| item(t, "", None, Choice::Theme(t.clone()))).collect();
+    let mut pick = Pick::by_letter("theme", items, Some(&current));
+    pick.before = Some(current);
+    pick
+}
+
+/// What to copy.
+#[must_use]
+pub fn copies() -> Pick {
+    let rows = [
+        (CopyWhat::Name(NameForm::Function), 'f', "function name", "what ncu --kernel-name takes"),
+        (CopyWhat::Name(NameForm::Demangled), 'd', "demangled name", ""),
+        (CopyWhat::Name(NameForm::Mangled), 'm', "mangled name", ""),
+        (CopyWhat::Row, 'r', "row", "the selected row as CSV, with a header"),
+        (CopyWhat::Table, 't', "table", "all listed rows as CSV"),
+    ];
+    Pick::by_letter("copy", rows.map(|(what, letter, label, hint)| item(label, hint, letter, Choice::Copy(what))).into(), None)
+}
+
+/// Where to go in the launches.
+#[must_use]
+pub fn jumps() -> Pick {
+    let rows = [
+        (Choice::Jump(JumpTo::Slowest), 's', "slowest", "longest duration"),
+        (Choice::Jump(JumpTo::Median), 'm', "median", "nearest to the median duration"),
+        (Choice::Jump(JumpTo::Fastest), 'q', "quickest", "shortest duration"),
+        (Choice::Jump(JumpTo::First), 'f', "first", "first in launch order"),
+        (Choice::AskNth, 'n', "nth …", "by its number among launches of its function"),
+    ];
+    Pick::by_letter("jump to", rows.map(|(choice, letter, label, hint)| item(label, hint, letter, choice)).into(), None)
+}
+
+/// Which facet to pick a value of.
+#[must_use]
+pub fn facets(app: &App) -> Option<Pick> {
+    let screen = app.report()?.launches.as_ref()?;
+    let choices = &screen.list.as_ref()?.choices;
+    let says = |set: bool, n: usize| if set { format!("{n} values, one picked") } else { format!("{n} value{}", if n == 1 { "" } else { "s" }) };
+    let f = &screen.facets;
+    let rows = [
+        (Facet::Stream, 's', "stream", says(f.stream.is_some(), choices.streams.len())),
+        (Facet::Device, 'd', "device", says(f.device.is_some(), choices.devices.len())),
+        (Facet::Process, 'p', "process", says(f.pid.is_some(), choices.pids.len())),
+        (Facet::Path, 'r', "NVTX range", says(f.path.is_some(), choices.paths.len())),
+    ];
+    Some(Pick::by_letter("only launches of one", rows.map(|(facet, letter, label, hint)| item(label, hint, letter, Choice::Facet(facet))).into(), None))
+}
+
+/// Values of a facet.
+#[must_use]
+pub fn facet_values(app: &App, facet: Facet) -> Option<Pick> {
+    let report = app.report()?;
+    let profile = report.profile.as_ref()?;
+    let choices = &report.launches.as_ref()?.list.as_ref()?.choices;
+    let (title, values): (_, &Counted<Option<u32>>) = match facet {
+        Facet::Stream => ("stream", &choices.streams),
+        Facet::Device => ("device", &choices.devices),
+        Facet::Process => ("process", &choices.pids),
+        Facet::Path => ("NVTX range", &choices.paths),
+    };
+    let name = |value: Option<u32>| match (facet, value) {
+        (Facet::Path, None) => "(no range)".to_owned(),
+        (_, None) => "(unknown)".to_owned(),
+        (Facet::Stream, Some(v)) => format!("stream {v}"),
+        (Facet::Device, Some(v)) => profile.devices.get(v as usize).map_or_else(|| format!("device {v}"), |d| format!("GPU {} {}", d.id, d.short_name())),
+        (Facet::Process, Some(v)) => format!("pid {v}"),
+        (Facet::Path, Some(v)) => report.paths.as_ref().map_or_else(String::new, |p| p.label(profile, v)),
+    };
+    let launches = |n: u64| format!("{} launches", units::grouped(i64::try_from(n).unwrap_or(i64::MAX)));
+    let mut items = vec![item("all", "", None, Choice::FacetValue(facet, None))];
+    items.extend(values.iter().map(|&(v, n)| item(clean(&name(v)), launches(n), None, Choice::FacetValue(facet, Some(v)))));
+    Some(Pick::by_typing(title, items))
+}
+
+/// Does what was chosen.
+pub fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
+    app.overlay = None;
+    let index = app.active;
+    match choice {
+        Choice::Action(id) => return super::update::act(app, id),
+        Choice::Theme(name) => app.settings.theme = name,
+        Choice::Copy(what) => return copy(app, what),
+        Choice::AskNth => app.overlay = Some(Overlay::Number(Input::default())),
+        Choice::Facet(facet) => app.overlay = facet_values(app, facet).map(Overlay::Pick),
+        Choice::Group(by) => return app.reports.get_mut(index).map(|r| r.group(index, by)).unwrap_or_default(),
+        Choice::Sort(by) => {
+            if let Some(report) = app.reports.get_mut(index) {
+                if report.kernels.sort != by {
+                    report.kernels.sort_by(by);
+                }
+                return report.want_detail(index);
+            }
+        }
+        Choice::LaunchSort(by) => return sort_launches(app, by, false),
+        Choice::Jump(to) => jump(app, to),
+        Choice::FacetValue(facet, value) => {
+            if let Some(report) = app.reports.get_mut(index)
+                && let Some(screen) = &mut report.launches
+            {
+                match facet {
+                    Facet::Stream => screen.facets.stream = value,
+                    Facet::Device => screen.facets.device = value,
+                    Facet::Process => screen.facets.pid = value,
+                    Facet::Path => screen.facets.path = value,
+                }
+                return report.want_launches(index);
+            }
+        }
+    }
+    Vec::new()
+}
+
+/// Goes to a launch, and says so when there is none.
+pub fn jump(app: &mut App, to: JumpTo) {
+    let index = app.active;
+    if let Some(report) = app.reports.get_mut(index)
+        && let (Some(screen), Some(profile)) = (&mut report.launches, report.profile.clone())
+        && !screen.jump(&profile, to)
+    {
+        let text = match to {
+            JumpTo::Nth(n) => format!("no launch number {n} is listed here"),
+            _ => "no launches are listed".to_owned(),
+        };
+        app.status = Some(Status { text, error: true });
+    }
+}
+
+/// Orders launches; the same order again, or `turn`, turns it round.
+pub fn sort_launches(app: &mut App, by: LaunchSort, turn: bool) -> Vec<Effect> {
+    let index = app.active;
+    let Some(report) = app.reports.get_mut(index) else { return Vec::new() };
+    let Some(screen) = &mut report.launches else { return Vec::new() };
+    if turn {
+        screen.ascending = !screen.ascending;
+    } else if screen.sort != by {
+        screen.sort = by;
+        screen.ascending = by.ascends();
+    }
+    report.want_launches(index)
+}
+
+/// Copies something of the selected row or the whole table.
+fn copy(app: &mut App, what: CopyWhat) -> Vec<Effect> {
+    match copied(app, what) {
+        Some((text, said)) => vec![Effect::Copy(text, said)],
+        None => {
+            app.status = Some(Status { text: "nothing is selected".to_owned(), error: true });
+            Vec::new()
+        }
+    }
+}
+
+fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
+    let report = app.report()?;
+    let profile = report.profile.as_ref()?;
+    let kernels = &report.kernels;
+    if let CopyWhat::Name(form) = what {
+        let kernel = match &report.launches {
+            Some(screen) => Some(profile.launches.kernel(screen.launch()? as usize)),
+            None => kernels.grouping.as_ref()?.rows.get(kernels.row()?)?.kernel,
+        };
+        let name = match kernel.and_then(|k| profile.kernels.get(k.0 as usize)) {
+            Some(kernel) => kernel.name(form).to_owned(),
+            None => kernels.grouping.as_ref()?.rows.get(kernels.row()?)?.name.clone(),
+        };
+        return Some((name, format!("{} name", form.word())));
+    }
+    let mut out = Vec::new();
+    let rows = match &report.launches {
+        Some(screen) => {
+            let list = screen.list.as_ref()?;
+            let paths = report.paths.as_deref().cloned().unwrap_or_default();
+            let picked: Vec<u32> = match what {
+                CopyWhat::Row => vec![screen.launch()?],
+                _ => list.rows.iter().take(MOST_COPIED).map(|r| r.0).collect(),
+            };
+            let wanted: std::collections::HashSet<u32> = picked.iter().copied().collect();
+            let mut all: Vec<_> = report::launches::rows(profile, &paths, None).filter(|l| wanted.contains(&l.id())).collect();
+            let at: std::collections::HashMap<u32, usize> = picked.iter().enumerate().map(|(i, &l)| (l, i)).collect();
+            all.sort_by_key(|l| at.get(&l.id()).copied());
+            report::launches::table(all.into_iter()).print(&mut out, report::Format::Csv, None).ok()?;
+            picked.len()
+        }
+        None => {
+            let grouping = kernels.grouping.as_ref()?;
+            let picked: Vec<u32> = match what {
+                CopyWhat::Row => vec![u32::try_from(kernels.row()?).ok()?],
+                _ if !kernels.marked.is_empty() => kernels.shown.iter().copied().filter(|&r| kernels.marked.contains(&grouping.rows[r as usize].name)).collect(),
+                _ => kernels.shown.iter().copied().take(MOST_COPIED).collect(),
+            };
+            report::top::table(profile, grouping, &picked).print(&mut out, report::Format::Csv, None).ok()?;
+            picked.len()
+        }
+    };
+    let said = if what == CopyWhat::Row { "row".to_owned() } else { format!("{rows} rows") };
+    Some((String::from_utf8(out).ok()?, said))
+}
+
+/// Rows of a table that are copied at most: a terminal's clipboard is no place for more.
+const MOST_COPIED: usize = 10_000;

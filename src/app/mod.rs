@@ -1,0 +1,214 @@
+//! The explorer's state and how it changes: `update(&mut App, Msg) -> Vec<Effect>`, without any I/O.
+
+pub mod actions;
+pub mod choose;
+pub mod kernels;
+pub mod launches;
+pub mod pick;
+pub mod report;
+pub mod update;
+pub mod work;
+
+pub use actions::{ACTIONS, ActionId, Keymap, Where};
+pub use kernels::KernelsScreen;
+pub use launches::LaunchesScreen;
+pub use pick::Pick;
+pub use report::{Report, Stage};
+pub use update::update;
+pub use work::{Done, Work};
+
+use crate::analysis::{GroupBy, SortBy};
+use crate::import::Progress;
+use crate::model::Profile;
+use crossterm::event::KeyEvent;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tui_input::Input;
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Msg {
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// Text was pasted.
+    Paste(String),
+    /// The mouse did something to something on the screen.
+    Mouse(Mouse),
+    /// The terminal's size in columns and rows.
+    Resize(u16, u16),
+    /// A report is being read.
+    Progress(usize, Progress),
+    /// A report was read.
+    Loaded(usize, Result<Arc<Profile>, String>),
+    /// An analysis is done.
+    Done {
+        /// Report.
+        report: usize,
+        /// The state of the report that it is about.
+        generation: u64,
+        /// What came out.
+        done: Done,
+    },
+    /// Something was copied: what to tell.
+    Copied(Result<String, String>),
+    /// The program was asked to end from outside.
+    Terminate,
+}
+
+/// What the mouse did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mouse {
+    /// Pressed on a row of the table: its index in the list.
+    Row(usize),
+    /// Pressed on a column's head: its index on this screen.
+    Head(usize),
+    /// Pressed on an item of the list on top.
+    Item(usize),
+    /// Pressed elsewhere.
+    Elsewhere,
+    /// Turned the wheel, down is positive.
+    Wheel(isize),
+}
+
+/// What is to be done outside.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Read a report.
+    Load(usize),
+    /// Stop reading it.
+    Cancel(usize),
+    /// Analyse.
+    Work(Box<Work>),
+    /// Copy a text; the second says what it is.
+    Copy(String, String),
+    /// Draw everything again.
+    Redraw,
+    /// Hand the terminal back to the shell for a while.
+    Suspend,
+    /// End.
+    Quit,
+}
+
+/// What lies over the screen.
+#[derive(Clone, Debug)]
+pub enum Overlay {
+    /// The keys; scrolled by so many lines.
+    Help(usize),
+    /// The report's notes; scrolled by so many lines.
+    Notes(usize),
+    /// The selected row's names; scrolled by so many lines.
+    Names(usize),
+    /// The details, where the terminal has no room for them beside the table; scrolled by so many lines.
+    Details(usize),
+    /// A list to choose from.
+    Pick(Pick),
+    /// A number to type.
+    Number(Input),
+}
+
+/// Which screen is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screen {
+    /// Groups of launches.
+    Kernels,
+    /// Launches of a group.
+    Launches,
+}
+
+/// What the user set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Name of the theme.
+    pub theme: String,
+    /// Names of all themes.
+    pub themes: Vec<String>,
+    /// Keys.
+    pub keymap: Keymap,
+    /// Grouping that a report opens with.
+    pub group: GroupBy,
+    /// Order that a report opens with.
+    pub sort: SortBy,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { theme: "dark".to_owned(), themes: vec!["dark".to_owned()], keymap: Keymap::default(), group: GroupBy::Name, sort: SortBy::Total }
+    }
+}
+
+/// A line for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// What is said.
+    pub text: String,
+    /// Whether something went wrong.
+    pub error: bool,
+}
+
+/// Everything.
+#[derive(Clone, Debug)]
+pub struct App {
+    /// The session's reports.
+    pub reports: Vec<Report>,
+    /// Index of the one that is shown.
+    pub active: usize,
+    /// What lies over the screen.
+    pub overlay: Option<Overlay>,
+    /// Settings.
+    pub settings: Settings,
+    /// The last thing to tell.
+    pub status: Option<Status>,
+    /// Columns and rows of the terminal.
+    pub size: (u16, u16),
+    /// Whether the details are wanted.
+    pub details: bool,
+}
+
+/// Size below which one line asks for a larger terminal.
+pub const SMALLEST: (u16, u16) = (60, 16);
+
+impl App {
+    /// A session over reports that are not read yet; the effects read them.
+    #[must_use]
+    pub fn new(files: Vec<PathBuf>, settings: Settings, size: (u16, u16)) -> (Self, Vec<Effect>) {
+        let reports: Vec<Report> = files.into_iter().map(|f| Report::new(f, &settings)).collect();
+        let effects = (0..reports.len()).map(Effect::Load).collect();
+        (Self { reports, active: 0, overlay: None, settings, status: None, size, details: true }, effects)
+    }
+
+    /// The report that is shown.
+    #[must_use]
+    pub fn report(&self) -> Option<&Report> {
+        self.reports.get(self.active)
+    }
+
+    /// The screen that is on.
+    #[must_use]
+    pub fn screen(&self) -> Screen {
+        match self.report() {
+            Some(r) if r.launches.is_some() => Screen::Launches,
+            _ => Screen::Kernels,
+        }
+    }
+
+    /// Where the details go at this size.
+    #[must_use]
+    pub fn details_room(&self) -> DetailsRoom {
+        match self.size {
+            (w, h) if w >= 150 && h >= 24 => DetailsRoom::Right,
+            (w, h) if w >= 80 && h >= 34 => DetailsRoom::Below,
+            _ => DetailsRoom::Over,
+        }
+    }
+}
+
+/// Where the details go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DetailsRoom {
+    /// Right of the table.
+    Right,
+    /// Below the table.
+    Below,
+    /// Over the table, on request.
+    Over,
+}

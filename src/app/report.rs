@@ -1,0 +1,223 @@
+//! One report of the session: how far it is read, what was computed from it, and its screens.
+
+use super::work::{Ask, Detail, Done, Work};
+use super::{Effect, KernelsScreen, LaunchesScreen, Settings};
+use crate::analysis::{GroupBy, Overview, Paths};
+use crate::import::{Preview, Progress};
+use crate::model::Profile;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// How far a report is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Being read: what, how much, out of how much.
+    Reading(&'static str, u64, u64),
+    /// Read.
+    Ready,
+    /// Could not be read, and why.
+    Failed(String),
+}
+
+/// One report.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The file.
+    pub file: PathBuf,
+    /// How far it is.
+    pub stage: Stage,
+    /// The profile: at first with the columns of the first table, later whole.
+    pub profile: Option<Arc<Profile>>,
+    /// Counts the profiles, so that results about an older one can be told apart.
+    pub generation: u64,
+    /// The table while the first profile is being read.
+    pub preview: Option<Preview>,
+    /// Header figures.
+    pub overview: Option<Arc<Overview>>,
+    /// What to look at next.
+    pub next: Option<String>,
+    /// NVTX paths.
+    pub paths: Option<Arc<Paths>>,
+    /// Details of a group, with the grouping and row that they are about.
+    pub detail: Option<(GroupBy, usize, Arc<Detail>)>,
+    /// The grouping and row for which details were asked last.
+    asked: Option<(GroupBy, usize)>,
+    /// The kernels screen.
+    pub kernels: KernelsScreen,
+    /// The launches screen, when it is on.
+    pub launches: Option<LaunchesScreen>,
+}
+
+impl Report {
+    /// A report that is not read yet.
+    #[must_use]
+    pub fn new(file: PathBuf, settings: &Settings) -> Self {
+        Self {
+            file,
+            stage: Stage::Reading("opening", 0, 0),
+            profile: None,
+            generation: 0,
+            preview: None,
+            overview: None,
+            next: None,
+            paths: None,
+            detail: None,
+            asked: None,
+            kernels: KernelsScreen::new(settings.group, settings.sort),
+            launches: None,
+        }
+    }
+
+    /// Whether it is still being read.
+    #[must_use]
+    pub fn reading(&self) -> bool {
+        matches!(self.stage, Stage::Reading(..))
+    }
+
+    fn ask(&self, report: usize, ask: Ask) -> Vec<Effect> {
+        let Some(profile) = self.profile.clone() else { return Vec::new() };
+        vec![Effect::Work(Box::new(Work { report, generation: self.generation, profile, paths: self.paths.clone(), ask }))]
+    }
+
+    /// Takes what the reader says.
+    pub fn progress(&mut self, index: usize, progress: Progress) -> Vec<Effect> {
+        if !self.reading() {
+            return Vec::new();
+        }
+        match progress {
+            Progress::Stage { name, done, total } => {
+                self.stage = Stage::Reading(name, done, total);
+                Vec::new()
+            }
+            Progress::Preview(preview) => {
+                self.preview = Some(preview);
+                Vec::new()
+            }
+            Progress::Snapshot(profile) => {
+                self.take_profile(profile);
+                // The other groupings need what is still being read.
+                let by = if self.kernels.by.is_kernel() { self.kernels.by } else { GroupBy::Name };
+                self.ask(index, Ask::Group(by))
+            }
+        }
+    }
+
+    fn take_profile(&mut self, profile: Arc<Profile>) {
+        self.profile = Some(profile);
+        self.generation += 1;
+        self.detail = None;
+        self.asked = None;
+    }
+
+    /// Takes the whole profile, or why there is none.
+    pub fn loaded(&mut self, index: usize, outcome: Result<Arc<Profile>, String>) -> Vec<Effect> {
+        match outcome {
+            Ok(profile) => {
+                let ranges = !profile.ranges.ranges.is_empty();
+                self.take_profile(profile);
+                self.stage = Stage::Ready;
+                self.preview = None;
+                let mut effects = Vec::new();
+                if self.kernels.by == GroupBy::Nvtx && ranges {
+                    effects.extend(self.ask(index, Ask::Paths));
+                } else {
+                    effects.extend(self.ask(index, Ask::Group(self.kernels.by)));
+                }
+                effects.extend(self.ask(index, Ask::Overview));
+                if ranges && self.kernels.by != GroupBy::Nvtx {
+                    effects.extend(self.ask(index, Ask::Paths));
+                }
+                effects
+            }
+            Err(text) => {
+                // What was read before the failure or the cancellation stays on the screen.
+                self.stage = Stage::Failed(text);
+                self.preview = None;
+                Vec::new()
+            }
+        }
+    }
+
+    /// Takes the result of an analysis.
+    pub fn done(&mut self, index: usize, generation: u64, done: Done) -> Vec<Effect> {
+        if generation != self.generation {
+            return Vec::new();
+        }
+        let Some(profile) = self.profile.clone() else { return Vec::new() };
+        match done {
+            Done::Overview(overview, next) => {
+                self.overview = Some(overview);
+                self.next = Some(next);
+                Vec::new()
+            }
+            Done::Paths(paths) => {
+                self.paths = Some(paths);
+                // Details that were made without ranges are made again with them.
+                self.detail = None;
+                self.asked = None;
+                let mut effects = self.want_detail(index);
+                if self.kernels.by == GroupBy::Nvtx {
+                    effects.extend(self.ask(index, Ask::Group(GroupBy::Nvtx)));
+                }
+                if self.launches.is_some() {
+                    effects.extend(self.want_launches(index));
+                }
+                effects
+            }
+            Done::Group(grouping) => {
+                if grouping.by == self.kernels.by || self.kernels.grouping.is_none() {
+                    self.kernels.take(&profile, grouping);
+                    self.detail = None;
+                    self.asked = None;
+                }
+                self.want_detail(index)
+            }
+            Done::Detail(by, row, detail) => {
+                if self.asked == Some((by, row)) {
+                    self.detail = Some((by, row, detail));
+                }
+                Vec::new()
+            }
+            Done::Launches(list) => {
+                if let Some(screen) = &mut self.launches {
+                    screen.take(list);
+                }
+                Vec::new()
+            }
+        }
+    }
+
+    /// Asks for the details of the selected group, unless they are there or on their way.
+    pub fn want_detail(&mut self, index: usize) -> Vec<Effect> {
+        let (Some(grouping), Some(row)) = (self.kernels.grouping.clone(), self.kernels.row()) else { return Vec::new() };
+        let key = (grouping.by, row);
+        if self.asked == Some(key) {
+            return Vec::new();
+        }
+        self.asked = Some(key);
+        self.ask(index, Ask::Detail { grouping, row })
+    }
+
+    /// Asks for the launches that the launches screen is about.
+    #[must_use]
+    pub fn want_launches(&self, index: usize) -> Vec<Effect> {
+        let Some(s) = &self.launches else { return Vec::new() };
+        self.ask(index, Ask::Launches { grouping: s.grouping.clone(), row: s.row, facets: s.facets.clone(), sort: s.sort, ascending: s.ascending })
+    }
+
+    /// Groups in another way.
+    pub fn group(&mut self, index: usize, by: GroupBy) -> Vec<Effect> {
+        self.kernels.by = by;
+        self.kernels.marked.clear();
+        if by == GroupBy::Nvtx && self.paths.is_none() && self.profile.as_ref().is_some_and(|p| !p.ranges.ranges.is_empty()) {
+            return self.ask(index, Ask::Paths);
+        }
+        self.ask(index, Ask::Group(by))
+    }
+
+    /// Whether the screen shows groups of another kind than the one that was asked for last.
+    #[must_use]
+    pub fn grouping_pending(&self) -> bool {
+        self.kernels.grouping.as_ref().is_some_and(|g| g.by != self.kernels.by)
+    }
+}

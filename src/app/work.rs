@@ -1,0 +1,252 @@
+//! Analyses that take longer than a frame on a large report: what is asked, what comes back, and the pure function between.
+
+use super::launches::{Facets, LaunchSort};
+use crate::analysis::{GroupBy, Grouping, Occupancy, Overview, Paths, Stats, next, series};
+use crate::model::{LaunchId, Profile};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Columns of the duration-over-time plot; the screen joins neighbours to fit.
+pub const PLOT_COLUMNS: usize = 480;
+/// Bins of the duration histogram; the screen joins neighbours to fit.
+pub const PLOT_BINS: usize = 120;
+
+/// A piece of analysis.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// Header figures and the next step.
+    Overview,
+    /// NVTX paths of all launches.
+    Paths,
+    /// Groups.
+    Group(GroupBy),
+    /// Details of one group.
+    Detail {
+        /// Its grouping.
+        grouping: Arc<Grouping>,
+        /// Its row.
+        row: usize,
+    },
+    /// Launches of one group, picked and ordered.
+    Launches {
+        /// The group's grouping.
+        grouping: Arc<Grouping>,
+        /// The group's row.
+        row: usize,
+        /// Which of its launches.
+        facets: Facets,
+        /// Their order.
+        sort: LaunchSort,
+        /// Turned round.
+        ascending: bool,
+    },
+}
+
+/// A piece of analysis with what it works on.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// Index of the report in the session.
+    pub report: usize,
+    /// Which state of the report this is about; results for an older one are dropped.
+    pub generation: u64,
+    /// The profile.
+    pub profile: Arc<Profile>,
+    /// NVTX paths, once they are known.
+    pub paths: Option<Arc<Paths>>,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub enum Done {
+    /// Header figures and the next step.
+    Overview(Arc<Overview>, String),
+    /// NVTX paths.
+    Paths(Arc<Paths>),
+    /// Groups.
+    Group(Arc<Grouping>),
+    /// Details of a group.
+    Detail(GroupBy, usize, Arc<Detail>),
+    /// Launches.
+    Launches(Arc<LaunchList>),
+}
+
+/// A value with how often it occurs among a group's launches.
+pub type Counted<T> = Vec<(T, u64)>;
+
+/// What the detail pane shows of a group.
+#[derive(Clone, Debug, Default)]
+pub struct Detail {
+    /// Configurations, most frequent first: index, launches, occupancy on the device where most of them ran.
+    pub configs: Vec<(u32, u64, Option<Occupancy>)>,
+    /// Streams, most frequent first, as (stream, context).
+    pub streams: Counted<(Option<u32>, Option<u32>)>,
+    /// Devices by index.
+    pub devices: Counted<Option<u32>>,
+    /// Process ids.
+    pub pids: Counted<Option<u32>>,
+    /// NVTX paths; `None` is outside every range. Empty when paths are not known.
+    pub paths: Counted<Option<u32>>,
+    /// First launch.
+    pub first: Option<LaunchId>,
+    /// Slowest launch.
+    pub slowest: Option<LaunchId>,
+    /// Launches that came from a CUDA graph.
+    pub from_graphs: u64,
+}
+
+/// Launches of a group as the launches screen shows them.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchList {
+    /// (launch, how many launches of the same function in the same process came before).
+    pub rows: Vec<(u32, u32)>,
+    /// Statistics of their durations.
+    pub stats: Option<Stats>,
+    /// Histogram of durations in bins of equal ratio, with least and greatest.
+    pub histogram: (Vec<u64>, i64, i64),
+    /// Least and greatest duration in each slice of time.
+    pub over_time: Vec<Option<(i64, i64)>>,
+    /// Start of the first and of the last launch.
+    pub time: Option<(i64, i64)>,
+    /// Values that can be picked, from all launches of the group.
+    pub choices: Choices,
+}
+
+/// Values that launches of a group have, most frequent first.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// Streams.
+    pub streams: Counted<Option<u32>>,
+    /// Devices by index.
+    pub devices: Counted<Option<u32>>,
+    /// Process ids.
+    pub pids: Counted<Option<u32>>,
+    /// NVTX paths.
+    pub paths: Counted<Option<u32>>,
+}
+
+/// Does a piece of analysis.
+#[must_use]
+pub fn perform(work: &Work) -> Done {
+    let profile = &*work.profile;
+    let paths = work.paths.as_deref();
+    match &work.ask {
+        Ask::Overview => {
+            let overview = Overview::of(profile);
+            let sentence = next::sentence(profile, &overview, &Grouping::of(profile, GroupBy::Name, None));
+            Done::Overview(Arc::new(overview), sentence)
+        }
+        Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
+        Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),
+        Ask::Detail { grouping, row } => Done::Detail(grouping.by, *row, Arc::new(detail(profile, paths, grouping, *row))),
+        Ask::Launches { grouping, row, facets, sort, ascending } => Done::Launches(Arc::new(list(profile, paths, grouping, *row, facets, (*sort, *ascending)))),
+    }
+}
+
+fn counted<T: Ord>(counts: BTreeMap<T, u64>) -> Counted<T> {
+    let mut out: Vec<(T, u64)> = counts.into_iter().collect();
+    out.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    out
+}
+
+fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize) -> Detail {
+    let launches = &profile.launches;
+    let mut configs: HashMap<u32, u64> = HashMap::new();
+    let mut places: HashMap<u32, u64> = HashMap::new();
+    let mut path_counts: BTreeMap<Option<u32>, u64> = BTreeMap::new();
+    let mut out = Detail::default();
+    let mut slowest = (i64::MIN, None);
+    let with_paths = paths.is_some_and(|p| !p.of_launch.is_empty());
+    for launch in 0..launches.len() {
+        if grouping.row_of(profile, paths, launch) != Some(row) {
+            continue;
+        }
+        let id = LaunchId(u32::try_from(launch).unwrap_or(u32::MAX));
+        out.first = out.first.or(Some(id));
+        if launches.duration(launch) > slowest.0 {
+            slowest = (launches.duration(launch), Some(id));
+        }
+        if let Some(c) = launches.config(launch) {
+            *configs.entry(c.0).or_default() += 1;
+        }
+        if let Some(p) = launches.place(launch) {
+            *places.entry(p.0).or_default() += 1;
+        }
+        if with_paths {
+            *path_counts.entry(paths.and_then(|p| p.path(launch))).or_default() += 1;
+        }
+        out.from_graphs += u64::from(launches.graph_node(launch).is_some());
+    }
+    out.slowest = slowest.1;
+    let (mut streams, mut devices, mut pids) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    for (place, n) in places {
+        if let Some(p) = profile.places.get(place as usize) {
+            *streams.entry((p.stream, p.context)).or_default() += n;
+            *devices.entry(p.device).or_default() += n;
+            *pids.entry(p.pid).or_default() += n;
+        }
+    }
+    (out.streams, out.devices, out.pids, out.paths) = (counted(streams), counted(devices), counted(pids), counted(path_counts));
+    let device = out.devices.first().and_then(|d| profile.devices.get(d.0? as usize));
+    let configs: BTreeMap<u32, u64> = configs.into_iter().collect();
+    out.configs = counted(configs)
+        .into_iter()
+        .map(|(c, n)| (c, n, device.zip(profile.configs.get(c as usize)).and_then(|(d, c)| Occupancy::of(c, d))))
+        .collect();
+    out
+}
+
+fn list(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, facets: &Facets, (sort, ascending): (LaunchSort, bool)) -> LaunchList {
+    let launches = &profile.launches;
+    let functions = function_ids(profile);
+    let mut nth: HashMap<(Option<u32>, u32), u32> = HashMap::new();
+    let (mut streams, mut devices, mut pids, mut path_counts) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut rows: Vec<(u32, u32)> = Vec::new();
+    let nothing = crate::model::Place::default();
+    for launch in 0..launches.len() {
+        let place = launches.place(launch).and_then(|p| profile.places.get(p.0 as usize)).unwrap_or(&nothing);
+        let count = nth.entry((place.pid, functions[launches.kernel(launch).0 as usize])).or_default();
+        let before = *count;
+        *count += 1;
+        if grouping.row_of(profile, paths, launch) != Some(row) {
+            continue;
+        }
+        let path = paths.and_then(|p| p.path(launch));
+        *streams.entry(place.stream).or_default() += 1;
+        *devices.entry(place.device).or_default() += 1;
+        *pids.entry(place.pid).or_default() += 1;
+        *path_counts.entry(path).or_default() += 1;
+        if facets.pass(place, path) {
+            rows.push((u32::try_from(launch).unwrap_or(u32::MAX), before));
+        }
+    }
+    let durations = rows.iter().map(|&(r, _)| launches.duration(r as usize));
+    let stats = Stats::of(&mut durations.clone().collect::<Vec<_>>());
+    let points = rows.iter().map(|&(r, _)| (launches.start(r as usize), launches.duration(r as usize)));
+    let time = points.clone().fold(None, |t: Option<(i64, i64)>, (s, _)| Some(t.map_or((s, s), |(a, b)| (a.min(s), b.max(s)))));
+    let mut out = LaunchList {
+        stats,
+        histogram: series::log_bins(durations, PLOT_BINS),
+        over_time: series::envelope(points, PLOT_COLUMNS),
+        time,
+        choices: Choices { streams: counted(streams), devices: counted(devices), pids: counted(pids), paths: counted(path_counts) },
+        rows: Vec::new(),
+    };
+    sort.order(profile, &mut rows, ascending);
+    out.rows = rows;
+    out
+}
+
+/// A number for each kernel that kernels of the same function name share.
+fn function_ids(profile: &Profile) -> Vec<u32> {
+    let mut ids: HashMap<&str, u32> = HashMap::new();
+    profile
+        .kernels
+        .iter()
+        .map(|k| {
+            let next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+            *ids.entry(k.function()).or_insert(next)
+        })
+        .collect()
+}

@@ -1,0 +1,349 @@
+//! The explorer: takes the terminal, runs the loop, and does what the state asks for: reads files and analyses on threads of their own.
+
+use super::args::Args;
+use super::{Failure, print};
+use crate::app::{App, Effect, Mouse, Msg, Settings, Work, update, work};
+use crate::config::{self, ColorMode, Config};
+use crate::import::{self, Cancel, Input, Job, Progress, Wants};
+use crate::ui::terminal::{Screen, restore_on_panic};
+use crate::ui::{Theme, View, clipboard, theme};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use std::io::IsTerminal;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// Reports of progress closer together than this are not worth a frame.
+const PROGRESS_EVERY: Duration = Duration::from_millis(40);
+/// How long a cancelled reader may take to stop its child before the program ends without it.
+const LAST_WAIT: Duration = Duration::from_secs(6);
+
+/// What one report of the session is read from.
+#[derive(Clone)]
+enum From {
+    File(PathBuf),
+    BuiltIn(&'static str, &'static [u8]),
+}
+
+/// What wakes the loop.
+enum Wake {
+    Terminal(Event),
+    Message(Msg),
+    Stop,
+    Continue,
+    /// The terminal is gone.
+    Gone,
+}
+
+/// The capture that `warpscope demo` shows: unpacked once, for as long as the program runs.
+fn demo() -> Result<&'static [u8], Failure> {
+    const PACKED: &[u8] = include_bytes!("../../fixtures/demo/llm.sqlite.zst");
+    let bytes = zstd::stream::decode_all(PACKED).map_err(|e| Failure { text: format!("the built-in capture: {e}"), code: super::FAILED })?;
+    Ok(Box::leak(bytes.into_boxed_slice()))
+}
+
+/// `warpscope FILE…`.
+pub fn files(args: &Args, config: &Config) -> Result<(), Failure> {
+    explore(args.files.iter().cloned().map(From::File).collect(), args, config)
+}
+
+/// `warpscope demo`.
+pub fn built_in(args: &Args, config: &Config) -> Result<(), Failure> {
+    explore(vec![From::BuiltIn("llm.sqlite (demo)", demo()?)], args, config)
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|v| v.to_string_lossy().into_owned())
+}
+
+/// Settings from command line, file and environment, in this order.
+fn settings(args: &Args, config: &Config, library: &theme::Library, mode: ColorMode) -> Result<Settings, Failure> {
+    let by_mode = match mode {
+        ColorMode::None => "mono",
+        ColorMode::Sixteen => "sixteen",
+        _ => "dark",
+    };
+    let theme = args.theme.as_deref().or(config.theme.as_deref()).unwrap_or(by_mode);
+    library.theme(theme, mode).map_err(Failure::wrong)?;
+    let defaults = Settings::default();
+    Ok(Settings {
+        theme: theme.to_owned(),
+        themes: library.names(),
+        keymap: crate::app::Keymap::with(&config.keys).map_err(Failure::wrong)?,
+        group: config.group.unwrap_or(defaults.group),
+        sort: config.sort.unwrap_or(defaults.sort),
+    })
+}
+
+fn explore(sources: Vec<From>, args: &Args, config: &Config) -> Result<(), Failure> {
+    if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
+        return Err(Failure::wrong("the explorer needs a terminal; for scripts there are `warpscope top` and `warpscope launches`"));
+    }
+    let library = theme::Library::load(config::folder().as_deref());
+    let mode = args.color.or(config.color).unwrap_or_else(|| ColorMode::detect(variable));
+    let settings = settings(args, config, &library, mode)?;
+    let ascii = if args.ascii { true } else { config.ascii.unwrap_or_else(|| !config::utf8_locale(variable)) };
+    let size = crossterm::terminal::size()?;
+    let names = sources.iter().map(|s| match s {
+        From::File(path) => path.clone(),
+        From::BuiltIn(name, _) => PathBuf::from(name),
+    });
+    let (app, effects) = App::new(names.collect(), settings, size);
+    let (send, wakes) = unbounded();
+    listen(&send)?;
+    restore_on_panic();
+    let screen = Screen::take(size)?;
+    let mut explorer = Explorer {
+        cancels: sources.iter().map(|_| Cancel::default()).collect(),
+        readers: Vec::new(),
+        worker: worker(send.clone()),
+        theme: library.theme(&app.settings.theme, mode).map_err(Failure::wrong)?,
+        themed: app.settings.theme.clone(),
+        view: View::new(ascii),
+        nsys: args.nsys.clone().or_else(|| config.nsys.clone()),
+        app,
+        screen,
+        sources,
+        send,
+        library,
+        mode,
+    };
+    explorer.run(&wakes, effects)
+}
+
+/// Starts listening to the terminal and to signals.
+fn listen(send: &Sender<Wake>) -> Result<(), Failure> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGTSTP, SIGCONT])?;
+    let to = send.clone();
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            let wake = match signal {
+                SIGTSTP => Wake::Stop,
+                SIGCONT => Wake::Continue,
+                _ => Wake::Message(Msg::Terminate),
+            };
+            if to.send(wake).is_err() {
+                break;
+            }
+        }
+    });
+    let to = send.clone();
+    std::thread::spawn(move || {
+        loop {
+            let wake = crossterm::event::read().map_or(Wake::Gone, Wake::Terminal);
+            let gone = matches!(wake, Wake::Gone);
+            if to.send(wake).is_err() || gone {
+                break;
+            }
+        }
+    });
+    Ok(())
+}
+
+/// A thread that analyses, one piece after the other. A newer question of the same kind about the same report replaces one that waits.
+fn worker(send: Sender<Wake>) -> Sender<Box<Work>> {
+    let (ask, asked) = unbounded::<Box<Work>>();
+    std::thread::spawn(move || {
+        let mut waiting: Vec<Box<Work>> = Vec::new();
+        while let Ok(first) = if waiting.is_empty() { asked.recv().map(Some) } else { Ok(None) } {
+            waiting.extend(first);
+            waiting.extend(asked.try_iter());
+            let kind = |w: &Work| (w.report, std::mem::discriminant(&w.ask));
+            let newest: Vec<_> = (0..waiting.len()).filter(|&i| !waiting[i + 1..].iter().any(|later| kind(later) == kind(&waiting[i]))).collect();
+            let mut at = 0;
+            waiting.retain(|_| {
+                at += 1;
+                newest.contains(&(at - 1))
+            });
+            let work = waiting.remove(0);
+            let done = work::perform(&work);
+            if send.send(Wake::Message(Msg::Done { report: work.report, generation: work.generation, done })).is_err() {
+                break;
+            }
+        }
+    });
+    ask
+}
+
+struct Explorer {
+    app: App,
+    screen: Screen,
+    view: View,
+    sources: Vec<From>,
+    cancels: Vec<Cancel>,
+    readers: Vec<std::thread::JoinHandle<()>>,
+    worker: Sender<Box<Work>>,
+    send: Sender<Wake>,
+    library: theme::Library,
+    mode: ColorMode,
+    theme: Theme,
+    themed: String,
+    nsys: Option<PathBuf>,
+}
+
+impl Explorer {
+    fn run(&mut self, wakes: &Receiver<Wake>, effects: Vec<Effect>) -> Result<(), Failure> {
+        self.screen.draw(&self.app, &mut self.view, &self.theme)?;
+        let mut quit = self.perform(effects)?;
+        while !quit {
+            let Ok(first) = wakes.recv() else { break };
+            // Everything that waits is taken in before one frame is drawn.
+            let mut dirty = false;
+            for wake in std::iter::once(first).chain(wakes.try_iter()) {
+                match wake {
+                    Wake::Message(msg) => {
+                        dirty = true;
+                        quit |= self.update(msg)?;
+                    }
+                    Wake::Terminal(event) => {
+                        if let Some(msg) = self.message(&event) {
+                            dirty = true;
+                            quit |= self.update(msg)?;
+                        }
+                    }
+                    Wake::Stop => self.suspend()?,
+                    Wake::Continue => dirty = true,
+                    Wake::Gone => quit = true,
+                }
+                if quit {
+                    break;
+                }
+            }
+            if dirty && !quit {
+                self.retheme();
+                self.screen.draw(&self.app, &mut self.view, &self.theme)?;
+            }
+        }
+        self.finish();
+        Ok(())
+    }
+
+    /// Waits for readers that run a child, so that none is left behind.
+    fn finish(&mut self) {
+        for cancel in &self.cancels {
+            cancel.cancel();
+        }
+        let until = Instant::now() + LAST_WAIT;
+        while self.readers.iter().any(|r| !r.is_finished()) && Instant::now() < until {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+
+    fn update(&mut self, msg: Msg) -> Result<bool, Failure> {
+        let effects = update(&mut self.app, msg);
+        self.perform(effects)
+    }
+
+    fn message(&self, event: &Event) -> Option<Msg> {
+        match event {
+            Event::Key(key) if key.kind != KeyEventKind::Release => Some(Msg::Key(*key)),
+            Event::Paste(text) => Some(Msg::Paste(text.clone())),
+            Event::Resize(w, h) => Some(Msg::Resize(*w, *h)),
+            Event::Mouse(mouse) => match mouse.kind {
+                MouseEventKind::Down(MouseButton::Left) => Some(Msg::Mouse(self.view.hit(mouse.column, mouse.row))),
+                MouseEventKind::ScrollDown => Some(Msg::Mouse(Mouse::Wheel(3))),
+                MouseEventKind::ScrollUp => Some(Msg::Mouse(Mouse::Wheel(-3))),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// Does what the state asks for; true to end.
+    fn perform(&mut self, effects: Vec<Effect>) -> Result<bool, Failure> {
+        for effect in effects {
+            match effect {
+                Effect::Load(i) => self.load(i),
+                Effect::Cancel(i) => {
+                    if let Some(cancel) = self.cancels.get(i) {
+                        cancel.cancel();
+                    }
+                }
+                Effect::Work(work) => {
+                    // The worker lives as long as this sender.
+                    let _ = self.worker.send(work);
+                }
+                Effect::Copy(text, what) => {
+                    let said = self.copy(&text, &what);
+                    update(&mut self.app, Msg::Copied(said));
+                }
+                Effect::Redraw => self.screen.reset(self.app.size)?,
+                Effect::Suspend => self.suspend()?,
+                Effect::Quit => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    fn load(&mut self, index: usize) {
+        let (Some(source), Some(cancel)) = (self.sources.get(index).cloned(), self.cancels.get(index).cloned()) else { return };
+        let (send, nsys) = (self.send.clone(), self.nsys.clone());
+        self.readers.push(std::thread::spawn(move || {
+            let begun = Instant::now();
+            let last = AtomicU64::new(0);
+            let tell = |progress: Progress| {
+                if matches!(progress, Progress::Stage { .. }) {
+                    let now = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+                    let before = last.load(Ordering::Relaxed);
+                    let soon = now.saturating_sub(before) < u64::try_from(PROGRESS_EVERY.as_millis()).unwrap_or(0);
+                    if soon || last.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+                        return;
+                    }
+                }
+                // Nobody listens any more once the program ends.
+                let _ = send.send(Wake::Message(Msg::Progress(index, progress)));
+            };
+            let job = Job { cancel, staged: true, nsys, ..Job::new(Wants::ALL, &tell) };
+            let outcome = match &source {
+                From::File(path) => import::open(path, &job),
+                From::BuiltIn(name, bytes) => import::read(&Input::built_in(name, bytes), &job),
+            };
+            let outcome = outcome.map(Arc::new).map_err(|e| e.to_string());
+            let _ = send.send(Wake::Message(Msg::Loaded(index, outcome)));
+        }));
+    }
+
+    fn copy(&mut self, text: &str, what: &str) -> Result<String, String> {
+        let term = variable("TERM").unwrap_or_default();
+        match clipboard::plan(text, &term, clipboard::between(variable)) {
+            clipboard::Plan::Send(bytes) => match self.screen.write(&bytes) {
+                Ok(()) => Ok(format!("copied the {what} ({} bytes)", text.len())),
+                Err(e) => Err(format!("could not copy: {e}")),
+            },
+            clipboard::Plan::Save(why) => match clipboard::save(text, &import::cache::folder()) {
+                Ok(path) => Ok(format!("{why}: saved the {what} to {}", path.display())),
+                Err(e) => Err(format!("{why}, and saving failed: {e}")),
+            },
+        }
+    }
+
+    fn suspend(&mut self) -> Result<(), Failure> {
+        self.screen.suspend()?;
+        let size = crossterm::terminal::size()?;
+        self.app.size = size;
+        self.screen.reset(size)?;
+        self.screen.draw(&self.app, &mut self.view, &self.theme)?;
+        Ok(())
+    }
+
+    /// Makes the theme that the state names, and draws everything in it.
+    fn retheme(&mut self) {
+        if self.themed == self.app.settings.theme {
+            return;
+        }
+        self.themed.clone_from(&self.app.settings.theme);
+        match self.library.theme(&self.themed, self.mode) {
+            Ok(theme) => self.theme = theme,
+            Err(text) => self.app.status = Some(crate::app::Status { text, error: true }),
+        }
+    }
+}
+
+/// `warpscope themes`.
+pub fn themes() -> Result<(), Failure> {
+    let names = theme::Library::load(config::folder().as_deref()).names();
+    print::lines(&names)
+}

@@ -1,0 +1,106 @@
+//! Keys as people write them: `q`, `ctrl-c`, `shift-tab`, `f1`, `enter`.
+
+use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+/// A key with its modifiers. Shift is part of a letter, not a modifier of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Key {
+    code: KeyCode,
+    ctrl: bool,
+    alt: bool,
+}
+
+const NAMES: [(&str, KeyCode); 15] = [
+    ("enter", KeyCode::Enter),
+    ("esc", KeyCode::Esc),
+    ("tab", KeyCode::Tab),
+    ("shift-tab", KeyCode::BackTab),
+    ("backspace", KeyCode::Backspace),
+    ("delete", KeyCode::Delete),
+    ("up", KeyCode::Up),
+    ("down", KeyCode::Down),
+    ("left", KeyCode::Left),
+    ("right", KeyCode::Right),
+    ("pgup", KeyCode::PageUp),
+    ("pgdn", KeyCode::PageDown),
+    ("home", KeyCode::Home),
+    ("end", KeyCode::End),
+    ("space", KeyCode::Char(' ')),
+];
+
+impl Key {
+    /// Reads a key's name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (mut rest, mut ctrl, mut alt) = (text, false, false);
+        loop {
+            if let Some(r) = rest.strip_prefix("ctrl-").filter(|r| !r.is_empty()) {
+                (rest, ctrl) = (r, true);
+            } else if let Some(r) = rest.strip_prefix("alt-").filter(|r| !r.is_empty()) {
+                (rest, alt) = (r, true);
+            } else {
+                break;
+            }
+        }
+        let mut chars = rest.chars();
+        let code = match (chars.next(), chars.next()) {
+            (Some(c), None) => KeyCode::Char(c),
+            _ => match NAMES.iter().find(|(name, _)| *name == rest) {
+                Some((_, code)) => *code,
+                None => KeyCode::F(rest.strip_prefix('f')?.parse().ok().filter(|n| (1..=12).contains(n))?),
+            },
+        };
+        Some(Self { code, ctrl, alt })
+    }
+
+    /// The key of an event.
+    #[must_use]
+    pub fn of(event: &KeyEvent) -> Self {
+        let shifted_tab = event.code == KeyCode::Tab && event.modifiers.contains(KeyModifiers::SHIFT);
+        Self {
+            code: if shifted_tab { KeyCode::BackTab } else { event.code },
+            ctrl: event.modifiers.contains(KeyModifiers::CONTROL),
+            alt: event.modifiers.contains(KeyModifiers::ALT),
+        }
+    }
+
+    /// The key's name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let base = match (NAMES.iter().find(|(_, code)| *code == self.code), self.code) {
+            (Some((name, _)), _) => (*name).to_owned(),
+            (None, KeyCode::Char(c)) => c.to_string(),
+            (None, KeyCode::F(n)) => format!("f{n}"),
+            (None, other) => format!("{other:?}").to_lowercase(),
+        };
+        format!("{}{}{base}", if self.ctrl { "ctrl-" } else { "" }, if self.alt { "alt-" } else { "" })
+    }
+
+    /// The key as it is shown: arrows as arrows.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.code {
+            KeyCode::Up => "↑".to_owned(),
+            KeyCode::Down => "↓".to_owned(),
+            KeyCode::Left => "←".to_owned(),
+            KeyCode::Right => "→".to_owned(),
+            KeyCode::Enter if !self.ctrl && !self.alt => "⏎".to_owned(),
+            _ => self.name(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for name in ["q", "Q", "?", "-", "ctrl-c", "alt-x", "shift-tab", "f5", "enter", "space", "pgdn", "ctrl-alt-d"] {
+            assert_eq!(Key::parse(name).unwrap().name(), name);
+        }
+        for bad in ["", "f13", "hyper-x", "ctrl-", "qq"] {
+            assert_eq!(Key::parse(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,186 @@
+//! The user's configuration file: `$XDG_CONFIG_HOME/warpscope/config.toml`. The command line goes before it, defaults after it.
+
+pub mod keys;
+
+use crate::analysis::fuzzy::nearest;
+use crate::analysis::{GroupBy, SortBy};
+use etcetera::BaseStrategy;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// What the file may say. Everything is optional.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Config {
+    /// Name of a theme.
+    pub theme: Option<String>,
+    /// Grouping that a report opens with.
+    pub group: Option<GroupBy>,
+    /// Order that a report opens with.
+    pub sort: Option<SortBy>,
+    /// Colours.
+    pub color: Option<ColorMode>,
+    /// Draw with ASCII characters only.
+    pub ascii: Option<bool>,
+    /// The `nsys` that exports reports.
+    pub nsys: Option<PathBuf>,
+    /// Keys by action name.
+    pub keys: BTreeMap<String, Vec<String>>,
+}
+
+/// How many colours are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ColorMode {
+    /// None: bold, reverse and underline only.
+    None,
+    /// The terminal's own 16.
+    Sixteen,
+    /// The 256-colour palette.
+    Indexed,
+    /// 24 bits.
+    True,
+}
+
+impl ColorMode {
+    /// All, with the words for them.
+    pub const ALL: [(&'static str, Self); 4] = [("none", Self::None), ("16", Self::Sixteen), ("256", Self::Indexed), ("truecolor", Self::True)];
+
+    /// By its word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(w, _)| *w == word).map(|(_, m)| *m)
+    }
+
+    /// What the environment says: `NO_COLOR`, `COLORTERM`, `TERM`.
+    #[must_use]
+    pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|v| !v.is_empty());
+        let term = set("TERM").unwrap_or_default();
+        if set("NO_COLOR").is_some() || term.is_empty() || term == "dumb" || term.ends_with("-m") || term.starts_with("vt1") {
+            return Self::None;
+        }
+        match set("COLORTERM").as_deref() {
+            Some("truecolor" | "24bit") => Self::True,
+            _ if term.contains("direct") => Self::True,
+            _ if term.contains("256color") || term.contains("kitty") || term.contains("alacritty") || term.contains("ghostty") => Self::Indexed,
+            _ => Self::Sixteen,
+        }
+    }
+}
+
+/// Whether the locale draws more than ASCII.
+#[must_use]
+pub fn utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let set = |name: &str| variable(name).filter(|v| !v.is_empty());
+    let locale = set("LC_ALL").or_else(|| set("LC_CTYPE")).or_else(|| set("LANG")).unwrap_or_default().to_ascii_lowercase();
+    locale.contains("utf-8") || locale.contains("utf8")
+}
+
+const KEYS: [&str; 7] = ["theme", "group", "sort", "color", "ascii", "nsys", "keys"];
+
+/// Folder of the configuration.
+#[must_use]
+pub fn folder() -> Option<PathBuf> {
+    etcetera::choose_base_strategy().ok().map(|b| b.config_dir().join("warpscope"))
+}
+
+impl Config {
+    /// Reads a file; a missing one is an empty configuration, unless the user named it.
+    pub fn load(named: Option<&Path>) -> Result<Self, String> {
+        let Some(path) = named.map(Path::to_owned).or_else(|| folder().map(|f| f.join("config.toml"))) else { return Ok(Self::default()) };
+        match std::fs::read_to_string(&path) {
+            Ok(text) => Self::parse(&text).map_err(|e| format!("{}: {e}", path.display())),
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(Self::default()),
+            Err(e) => Err(format!("{}: {e}", path.display())),
+        }
+    }
+
+    /// Reads the text of a file. Errors are one sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| e.to_string().trim().replace('\n', " "))?;
+        let mut config = Self::default();
+        for (key, value) in table {
+            config.set(&key, value)?;
+        }
+        Ok(config)
+    }
+
+    fn set(&mut self, key: &str, value: toml::Value) -> Result<(), String> {
+        match key {
+            "theme" => self.theme = Some(string(key, value)?),
+            "nsys" => self.nsys = Some(string(key, value)?.into()),
+            "ascii" => self.ascii = Some(value.as_bool().ok_or_else(|| format!("`ascii` is true or false, not {value}"))?),
+            "group" => self.group = Some(one_of(key, &string(key, value)?, GroupBy::ALL.map(|g| (g.word(), g)))?),
+            "sort" => self.sort = Some(one_of(key, &string(key, value)?, SortBy::ALL.map(|s| (s.word(), s)))?),
+            "color" => self.color = Some(one_of(key, &string(key, value)?, ColorMode::ALL)?),
+            "keys" => {
+                let toml::Value::Table(keys) = value else { return Err("`keys` is a table: [keys]".to_owned()) };
+                for (action, value) in keys {
+                    let list = match value {
+                        toml::Value::Array(list) => list.into_iter().map(|v| string(&action, v)).collect::<Result<_, _>>()?,
+                        one => vec![string(&action, one)?],
+                    };
+                    self.keys.insert(action, list);
+                }
+            }
+            unknown => return Err(unknown_word("key", unknown, KEYS)),
+        }
+        Ok(())
+    }
+}
+
+fn string(key: &str, value: toml::Value) -> Result<String, String> {
+    match value {
+        toml::Value::String(text) => Ok(text),
+        other => Err(format!("`{key}` is a text in quotes, not {other}")),
+    }
+}
+
+fn one_of<T: Copy, const N: usize>(key: &str, word: &str, all: [(&'static str, T); N]) -> Result<T, String> {
+    match all.iter().find(|(w, _)| *w == word) {
+        Some((_, value)) => Ok(*value),
+        None => Err(unknown_word(key, word, all.map(|(w, _)| w))),
+    }
+}
+
+/// A sentence that refuses a word and offers the nearest one that is known.
+#[must_use]
+pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) -> String {
+    match nearest(word, known) {
+        Some(near) => format!("no {what} `{word}`; did you mean `{near}`?"),
+        None => format!("no {what} `{word}`; there are {}", known.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_file_and_an_empty_one() {
+        let text = "theme = \"light\"\ngroup = \"demangled\"\nsort = \"max\"\ncolor = \"256\"\nascii = true\nnsys = \"/x/nsys\"\n[keys]\nquit = [\"q\", \"ctrl-q\"]\nhelp = \"h\"\n";
+        let c = Config::parse(text).unwrap();
+        assert_eq!((c.theme.as_deref(), c.group, c.sort, c.color, c.ascii), (Some("light"), Some(GroupBy::Demangled), Some(SortBy::Max), Some(ColorMode::Indexed), Some(true)));
+        assert_eq!(c.keys["quit"], ["q", "ctrl-q"]);
+        assert_eq!(Config::parse("").unwrap(), Config::default());
+    }
+
+    #[test]
+    fn unknown_words_are_refused_with_the_nearest_known_one() {
+        assert_eq!(Config::parse("thme = 'x'").unwrap_err(), "no key `thme`; did you mean `theme`?");
+        assert_eq!(Config::parse("sort = 'totl'").unwrap_err(), "no sort `totl`; did you mean `total`?");
+        assert!(Config::parse("ascii = 'yes'").unwrap_err().contains("true or false"));
+        assert!(Config::parse("= =").is_err());
+    }
+
+    #[test]
+    fn colours_and_letters_follow_the_environment() {
+        let env = |pairs: &'static [(&'static str, &'static str)]| move |name: &str| pairs.iter().find(|p| p.0 == name).map(|p| p.1.to_owned());
+        assert_eq!(ColorMode::detect(env(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")])), ColorMode::True);
+        assert_eq!(ColorMode::detect(env(&[("TERM", "screen-256color")])), ColorMode::Indexed);
+        assert_eq!(ColorMode::detect(env(&[("TERM", "linux")])), ColorMode::Sixteen);
+        assert_eq!(ColorMode::detect(env(&[("TERM", "xterm"), ("NO_COLOR", "1")])), ColorMode::None);
+        assert_eq!(ColorMode::detect(env(&[])), ColorMode::None);
+        assert!(utf8_locale(env(&[("LANG", "en_US.UTF-8")])));
+        assert!(!utf8_locale(env(&[("LC_ALL", "C"), ("LANG", "en_US.UTF-8")])));
+    }
+}

@@ -1,0 +1,173 @@
+//! Nsight Systems' own reports (`.nsys-rep`, `.qdrep`). Their layout is not public, so the user's `nsys` exports them, once, into the cache.
+
+use super::{ImportError, Importer, Input, Job, cache, input::Bytes, nsys};
+use crate::launch::{self, Tool, Version, find};
+use crate::model::Profile;
+use std::cell::Cell;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The importer.
+pub struct NsysReport;
+
+const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report ";
+
+impl Importer for NsysReport {
+    fn name(&self) -> &'static str {
+        "Nsight Systems report"
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        input.head.starts_with(MAGIC)
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let Bytes::File(report) = &input.bytes else {
+            return Err(ImportError::refused(&input.path, "a report inside the program", "open a file"));
+        };
+        let meta = std::fs::metadata(report).map_err(|e| ImportError::io(report, e))?;
+        let export = cache::entry(report, &meta, "sqlite", |out| export(input, report, out, job))?;
+        let recorded = Version::find(&String::from_utf8_lossy(&input.head));
+        let mut profile = nsys::NsysSqlite.read(&input.exported(&export)?, job)?;
+        // The export names the exporter's version; the report itself knows who recorded it.
+        if let Some(recorded) = recorded {
+            profile.source.version = Some(recorded.to_string());
+        }
+        Ok(profile)
+    }
+}
+
+/// The tool that will export: the first that is as new as the report, else an explanation.
+fn choose(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool, ImportError> {
+    let candidates = find::nsys(job.nsys.as_deref());
+    let wanted = recorded.map_or_else(|| "any version from its year on".to_owned(), |v| format!("{v} or newer"));
+    let mut found: Vec<Tool> = Vec::new();
+    for candidate in candidates {
+        let tool = find::with_version(&candidate);
+        match (&tool.version, recorded) {
+            (Some(have), Some(need)) if !have.reads(need) => found.push(tool),
+            (Some(_), _) => return Ok(tool),
+            (None, _) => {}
+        }
+    }
+    let elsewhere = "or export it where it was recorded with `nsys export --type sqlite` and open the .sqlite";
+    let tool_error = |what: String, next: String| ImportError::Tool { path: path.to_owned(), what, next };
+    found.sort_by(|a, b| b.version.cmp(&a.version));
+    Err(match (found.first(), &job.nsys) {
+        (Some(Tool { version: Some(have), path: tool }), _) => tool_error(
+            format!("recorded by nsys {}, but the newest nsys here is {have} ({})", recorded.map_or_else(String::new, ToString::to_string), tool.display()),
+            format!("install nsys {wanted}, {elsewhere}"),
+        ),
+        (_, Some(chosen)) => tool_error(format!("the configured nsys ({}) does not run", chosen.display()), format!("correct `nsys` in the configuration, {elsewhere}")),
+        _ => tool_error(
+            "reading an .nsys-rep needs the nsys command, and none was found (looked on PATH, in /opt/nvidia and in /usr/local/cuda*)".to_owned(),
+            format!("install nsys {wanted}, {elsewhere}"),
+        ),
+    })
+}
+
+fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(), ImportError> {
+    let path = &input.path;
+    let recorded = Version::find(&String::from_utf8_lossy(&input.head));
+    let tool = choose(path, recorded.as_ref(), job)?;
+    let mut command = Command::new(&tool.path);
+    command.args(["export", "--type", "sqlite", "--force-overwrite", "true", "-o"]).arg(out).arg(report_argument(report));
+    let stage = "exporting with nsys";
+    job.progress(stage, 0, 0);
+    let ended = launch::run(
+        &mut command,
+        |line| {
+            if let Some(percent) = percent(line) {
+                job.progress(stage, percent, 100);
+            }
+        },
+        || job.cancel.is_cancelled(),
+    )
+    .map_err(|e| ImportError::io(&tool.path, e))?;
+    if ended.cancelled {
+        return Err(ImportError::Cancelled { path: path.clone() });
+    }
+    let made = std::fs::metadata(out).is_ok_and(|m| m.len() > 0);
+    if ended.status.success() && made {
+        return Ok(());
+    }
+    let version = tool.version.as_ref().map_or_else(String::new, |v| format!(" {v}"));
+    let (what, next) = explain(&ended.log, &version, ended.status.code());
+    Err(ImportError::Tool { path: path.clone(), what, next })
+}
+
+/// nsys takes a file that begins with a dash for an option.
+fn report_argument(report: &Path) -> PathBuf {
+    if report.is_absolute() { report.to_owned() } else { Path::new(".").join(report) }
+}
+
+/// The last percentage in a line of nsys' progress bar.
+fn percent(line: &str) -> Option<u64> {
+    let before = line.rsplit_once('%')?.0;
+    let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
+    before[before.len() - digits..].parse().ok().filter(|&p| p <= 100)
+}
+
+/// What went wrong, from what nsys printed, and what to do.
+fn explain(log: &[String], version: &str, code: Option<i32>) -> (String, String) {
+    let line_with = |words: &[&str]| log.iter().find(|l| words.iter().any(|w| l.contains(w)));
+    let missing = Cell::new(None);
+    for line in log {
+        if line.contains("cannot open shared object") || line.contains("error while loading shared libraries") {
+            missing.set(line.split([' ', ':', '\'', '"']).find(|w| w.starts_with("lib") && w.contains(".so")).map(str::to_owned));
+        }
+    }
+    if let Some(library) = missing.take() {
+        let package = match library.split('.').next() {
+            Some("libdw") => " (Debian and Ubuntu: libdw1)",
+            Some("libelf") => " (Debian and Ubuntu: libelf1)",
+            _ => "",
+        };
+        return (format!("the importer of nsys{version} lacks {library}"), format!("install it{package}, or add its folder to LD_LIBRARY_PATH"));
+    }
+    if let Some(line) = line_with(&["newer than your current version", "required fields", "newer version"]) {
+        return (format!("nsys{version} cannot read it: {}", shorten(line)), "install the nsys that recorded it or a newer one, or export it there with `nsys export --type sqlite`".to_owned());
+    }
+    if let Some(line) = line_with(&["magic number mismatch", "truncated", "end of file", "Wire format", "corrupt"]) {
+        return (format!("nsys{version} finds it damaged: {}", shorten(line)), "copy it again: it may be cut short".to_owned());
+    }
+    if let Some(line) = line_with(&["No space left"]) {
+        return (format!("nsys{version} ran out of disk: {}", shorten(line)), "free space where the cache is, or set XDG_CACHE_HOME to a larger disk".to_owned());
+    }
+    let last = log.iter().rev().find(|l| !l.trim().is_empty()).map_or_else(|| "it printed nothing".to_owned(), |l| shorten(l));
+    let code = code.map_or_else(|| "was killed".to_owned(), |c| format!("failed with code {c}"));
+    (format!("nsys{version} {code} exporting it: {last}"), "try `nsys export --type sqlite` by hand".to_owned())
+}
+
+fn shorten(line: &str) -> String {
+    let line = line.trim();
+    match line.char_indices().nth(200) {
+        Some((i, _)) => format!("{}…", &line[..i]),
+        None => line.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn explained(line: &str) -> String {
+        let (what, next) = explain(&[line.to_owned()], " 2023.4.4", Some(1));
+        format!("{what}; {next}")
+    }
+
+    #[test]
+    fn what_nsys_prints_becomes_a_sentence_with_a_next_step() {
+        assert!(explained("Importer: error while loading shared libraries: libdw.so.1: cannot open shared object file").contains("lacks libdw.so.1; install it (Debian and Ubuntu: libdw1)"));
+        assert!(explained("Report was created in Nsight Systems version (2025.2.1.130), newer than your current version (2023.4.4.54).").contains("2025.2.1.130"));
+        assert!(explained("Exportation error: Section Table Reference magic number mismatch.").contains("damaged"));
+        assert!(explained("boom").contains("failed with code 1 exporting it: boom"));
+    }
+
+    #[test]
+    fn progress_bars_give_their_percentage() {
+        assert_eq!(percent("Processing [====    ] 45%"), Some(45));
+        assert_eq!(percent("Exporting 1234 events: [=100%]"), Some(100));
+        assert_eq!(percent("no progress"), None);
+    }
+}

@@ -1,0 +1,147 @@
+//! Runs a child to its end: argv without a shell, a process group of its own, both outputs read so that it cannot block, a bounded log,
+//! and INT, then TERM, then KILL when it is cancelled.
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use std::collections::VecDeque;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// Lines of output that are kept.
+const LOG_LINES: usize = 200;
+/// A line longer than this is cut.
+const LINE_BYTES: usize = 4096;
+/// How long a child may take to obey each signal.
+const PATIENCE: [(Signal, Duration); 3] =
+    [(Signal::SIGINT, Duration::from_secs(3)), (Signal::SIGTERM, Duration::from_secs(2)), (Signal::SIGKILL, Duration::from_secs(2))];
+/// How often a running child is looked at.
+const TICK: Duration = Duration::from_millis(50);
+
+/// How a child ended.
+#[derive(Clone, Debug)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// The last lines of both outputs, in the order in which they came.
+    pub log: Vec<String>,
+    /// Whether it was ended because the caller asked for it.
+    pub cancelled: bool,
+}
+
+/// Runs a command to its end. `line` hears each line (carriage returns end lines too: progress bars use them); `cancelled` is asked often.
+pub fn run(command: &mut Command, mut line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
+    let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
+    let (send, lines) = mpsc::sync_channel(256);
+    let outputs: [Option<Box<dyn Read + Send>>; 2] =
+        [child.stdout.take().map(|o| Box::new(o) as Box<dyn Read + Send>), child.stderr.take().map(|o| Box::new(o) as Box<dyn Read + Send>)];
+    for output in outputs.into_iter().flatten() {
+        let send = send.clone();
+        std::thread::spawn(move || read_lines(output, &send));
+    }
+    drop(send);
+    let mut log = VecDeque::new();
+    let mut keep = |text: String| {
+        line(&text);
+        if log.len() == LOG_LINES {
+            log.pop_front();
+        }
+        log.push_back(text);
+    };
+    let mut signals = PATIENCE.into_iter();
+    let mut stopping: Option<Instant> = None;
+    let status = loop {
+        match lines.recv_timeout(TICK) {
+            Ok(text) => keep(text),
+            // Closed outputs do not mean that the child has ended.
+            Err(RecvTimeoutError::Disconnected) => std::thread::park_timeout(TICK),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if (stopping.is_some() || cancelled())
+            && stopping.is_none_or(|until| Instant::now() >= until)
+            && let Some((signal, patience)) = signals.next()
+        {
+            // The group, so that children of the child go too; it may have ended just now, and then there is nothing to do.
+            let _ = killpg(group, signal);
+            stopping = Some(Instant::now() + patience);
+        }
+    };
+    // What the child wrote before it ended may still be on its way; a grandchild that keeps the pipe open is not waited for.
+    let until = Instant::now() + Duration::from_millis(500);
+    while let Ok(text) = lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+        keep(text);
+    }
+    if stopping.is_some() {
+        let _ = killpg(group, Signal::SIGKILL);
+    }
+    Ok(Ended { status, log: log.into(), cancelled: stopping.is_some() })
+}
+
+fn read_lines(mut output: impl Read, send: &mpsc::SyncSender<String>) {
+    let mut buffer = [0; 8192];
+    let mut line = Vec::new();
+    loop {
+        let n = match output.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(e) if e.kind() == std::io::ErrorKind::Interrupted => continue,
+            Err(_) => break,
+        };
+        for &byte in &buffer[..n] {
+            if byte == b'\n' || byte == b'\r' {
+                if !line.is_empty() && send.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                    return;
+                }
+                line.clear();
+            } else if line.len() < LINE_BYTES {
+                line.push(byte);
+            }
+        }
+    }
+    if !line.is_empty() {
+        let _ = send.send(String::from_utf8_lossy(&line).into_owned());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    fn sh(script: &str) -> Command {
+        let mut c = Command::new("sh");
+        c.args(["-c", script]);
+        c
+    }
+
+    #[test]
+    fn both_outputs_arrive_and_the_status() {
+        let ended = run(&mut sh("echo out; printf '10%%\\r20%%\\r' >&2; exit 7"), |_| {}, || false).unwrap();
+        let mut log = ended.log.clone();
+        log.sort();
+        assert_eq!(log, ["10%", "20%", "out"]);
+        assert_eq!((ended.status.code(), ended.cancelled), (Some(7), false));
+    }
+
+    #[test]
+    fn a_flood_neither_blocks_nor_grows() {
+        let ended = run(&mut sh("yes | head -n 200000 >&2; echo end"), |_| {}, || false).unwrap();
+        assert!(ended.log.len() <= LOG_LINES);
+        assert!(ended.status.success());
+    }
+
+    #[test]
+    fn a_cancelled_child_that_ignores_int_is_ended_with_its_children() {
+        let started = Cell::new(false);
+        let begun = Instant::now();
+        let ended = run(&mut sh("trap '' INT; echo ready; sleep 600 & wait"), |l| started.set(started.get() || l == "ready"), || started.get()).unwrap();
+        assert!(ended.cancelled && !ended.status.success());
+        assert!(begun.elapsed() < Duration::from_secs(60));
+    }
+}

@@ -1,0 +1,58 @@
+//! Finds the profilers' tools: on PATH, and where NVIDIA's installers put them.
+
+use super::Version;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A tool that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tool {
+    /// Executable.
+    pub path: PathBuf,
+    /// What it says its version is.
+    pub version: Option<Version>,
+}
+
+/// Folders with one folder for each installed version, and where the executable is in that.
+const INSTALLS: [(&str, &str, &[&str]); 6] = [
+    ("/opt/nvidia", "nsight-systems", &["bin/nsys", "target-linux-x64/nsys", "target-linux-sbsa-armv8/nsys"]),
+    ("/opt/nvidia/nsight-systems", "", &["bin/nsys", "target-linux-x64/nsys", "target-linux-sbsa-armv8/nsys"]),
+    ("/opt/nvidia/nsight-systems-cli", "", &["bin/nsys", "target-linux-x64/nsys", "target-linux-sbsa-armv8/nsys"]),
+    ("/usr/local", "cuda", &["bin/nsys"]),
+    // Nsight Compute carries an nsys of its own.
+    ("/opt/nvidia/nsight-compute", "", &["host/target-linux-x64/nsys", "host/target-linux-sbsa-armv8/nsys"]),
+    ("/usr/local", "cuda", &["nsight-compute/host/target-linux-x64/nsys"]),
+];
+
+/// Every `nsys` on this machine, the user's own choice first. Versions are not read yet.
+#[must_use]
+pub fn nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
+    if let Some(chosen) = chosen {
+        return vec![chosen.to_owned()];
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut found: Vec<PathBuf> = std::env::split_paths(&path).filter(|p| p.is_absolute()).map(|p| p.join("nsys")).filter(|p| p.is_file()).collect();
+    for (base, prefix, inside) in INSTALLS {
+        let mut versions: Vec<PathBuf> = std::fs::read_dir(base)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .filter(|e| e.file_name().to_string_lossy().starts_with(prefix))
+            .map(|e| e.path())
+            .collect();
+        // Folders are named by version, so the newest is last.
+        versions.sort();
+        found.extend(versions.iter().rev().flat_map(|v| inside.iter().map(|i| v.join(i))).filter(|p| p.is_file()));
+    }
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|p| seen.insert(std::fs::canonicalize(p).unwrap_or_else(|_| p.clone())));
+    found
+}
+
+/// Asks a tool for its version.
+#[must_use]
+pub fn with_version(path: &Path) -> Tool {
+    let output = Command::new(path).arg("--version").stdin(Stdio::null()).output();
+    let version = output.ok().and_then(|o| Version::find(&String::from_utf8_lossy(&o.stdout)));
+    Tool { path: path.to_owned(), version }
+}

@@ -1,0 +1,44 @@
+//! Versions of NVIDIA's tools, as they print them and as reports carry them.
+
+use std::fmt;
+
+/// Up to four numbers: `2025.3.2.474`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Version(Vec<u32>);
+
+impl Version {
+    /// The first version in a text: a year and at least two more numbers, separated by `.` (or by `@`, as in report headers).
+    #[must_use]
+    pub fn find(text: &str) -> Option<Self> {
+        text.split(|c: char| !(c.is_ascii_digit() || c == '.' || c == '@')).find_map(|word| {
+            let numbers: Vec<u32> = word.split(['.', '@']).filter(|p| !p.is_empty()).map_while(|p| p.parse().ok()).take(4).collect();
+            (numbers.len() >= 3 && (2018..2100).contains(&numbers[0])).then_some(Self(numbers))
+        })
+    }
+
+    /// Whether a tool of this version reads a report of another: same or newer release. The third number and later are builds of one release.
+    #[must_use]
+    pub fn reads(&self, report: &Self) -> bool {
+        self.0[..2] >= report.0[..2]
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.iter().take(3).map(u32::to_string).collect::<Vec<_>>().join("."))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_as_tools_and_reports_spell_them() {
+        let tool = Version::find("NVIDIA Nsight Systems version 2023.4.4.54-234433681190v0").unwrap();
+        let report = Version::find("NVIDIA Tegra Profiler Report 2025@3@2@474-253236v0.").unwrap();
+        assert_eq!((tool.to_string(), report.to_string()), ("2023.4.4".into(), "2025.3.2".into()));
+        assert!(report.reads(&tool) && !tool.reads(&report) && tool.reads(&tool));
+        assert_eq!(Version::find("NVIDIA Tegra Profiler Report 1."), None);
+    }
+}

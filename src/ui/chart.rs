@@ -1,0 +1,84 @@
+//! Charts in text: columns of eighths, and points in braille.
+
+/// A histogram of `columns` × `rows` characters, top row first. Values are joined to fit the width.
+#[must_use]
+pub fn columns(values: &[u64], columns: usize, rows: usize) -> Vec<String> {
+    const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let joined = join(values, columns);
+    let most = joined.iter().copied().max().unwrap_or(0);
+    (0..rows)
+        .map(|row| {
+            let below = (rows - 1 - row) * 8;
+            joined
+                .iter()
+                .map(|&n| {
+                    if n == 0 || most == 0 {
+                        return ' ';
+                    }
+                    let height = ((n as f64 / most as f64 * (rows * 8) as f64).round() as usize).max(1);
+                    LEVELS[height.saturating_sub(below).min(8)]
+                })
+                .collect()
+        })
+        .collect()
+}
+
+/// Sums of neighbours, so that there are at most `n`.
+fn join(values: &[u64], n: usize) -> Vec<u64> {
+    if n == 0 || values.is_empty() {
+        return Vec::new();
+    }
+    let n = n.min(values.len());
+    let mut out = vec![0; n];
+    for (i, v) in values.iter().enumerate() {
+        out[i * n / values.len()] += v;
+    }
+    out
+}
+
+/// Vertical extents in braille, top row first: each slice of `extents` becomes a dot column from its least to its greatest value on a
+/// logarithmic scale between `low` and `high`.
+#[must_use]
+pub fn extents(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low, high): (i64, i64)) -> Vec<String> {
+    // Dots of a braille character, by column and by row from the top.
+    const DOTS: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+    let mut cells = vec![0_u32; columns * rows];
+    let dots = rows * 4;
+    let (bottom, top) = ((low.max(1) as f64).ln(), (high.max(1) as f64).ln());
+    let height = |v: i64| {
+        let share = if top > bottom { ((v.max(1) as f64).ln() - bottom) / (top - bottom) } else { 0.5 };
+        (share.clamp(0.0, 1.0) * (dots - 1) as f64).round() as usize
+    };
+    let wide = columns * 2;
+    if wide > 0 && dots > 0 {
+        for (i, extent) in extents.iter().enumerate() {
+            let Some((least, greatest)) = *extent else { continue };
+            // Fewer slices than dots leave gaps, more are drawn over each other.
+            let x = (i * wide / extents.len()).min(wide - 1);
+            for y in height(least)..=height(greatest) {
+                let from_top = dots - 1 - y;
+                cells[from_top / 4 * columns + x / 2] |= DOTS[x % 2][from_top % 4];
+            }
+        }
+    }
+    cells.chunks(columns.max(1)).map(|row| row.iter().map(|&c| char::from_u32(0x2800 + c).filter(|_| c > 0).unwrap_or(' ')).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_stands_on_its_base() {
+        assert_eq!(columns(&[0, 1, 8, 16], 4, 2), ["   █", " ▁██"]);
+        assert_eq!(columns(&[1, 1, 1, 1], 2, 1), ["██"]);
+        assert_eq!(columns(&[], 4, 1), [""]);
+    }
+
+    #[test]
+    fn extents_reach_from_least_to_greatest() {
+        let drawn = extents(&[Some((1, 1)), Some((1, 1000)), None, Some((1000, 1000))], 2, 1, (1, 1000));
+        assert_eq!(drawn, ["⣸⠈"]);
+        assert_eq!(extents(&[Some((5, 5))], 1, 1, (5, 5)).len(), 1);
+    }
+}

@@ -1,0 +1,276 @@
+//! What is known about the selected group: its full name, how it was launched, what limits it, and where it ran.
+
+use super::text::wrap;
+use super::{Role, Theme};
+use crate::analysis::{Family, Occupancy};
+use crate::app::work::{Counted, Detail};
+use crate::app::{App, Report, Screen};
+use crate::model::text::clean;
+use crate::model::{Kernel, KernelId, Nanos, Profile, units};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Block, Borders};
+
+/// Configurations and ranges that are listed before the rest is only counted.
+const LISTED: usize = 6;
+
+/// Draws the pane right of the table, or below it in two columns.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, below: bool, app: &App, theme: &Theme) {
+    let Some(report) = app.report() else { return };
+    let block = Block::new().borders(if below { Borders::TOP } else { Borders::LEFT }).border_style(theme.style(Role::Border));
+    let inner = block.inner(area);
+    frame.render_widget(block, area);
+    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let columns = usize::from(inner.width);
+    if !below {
+        let lines = lines(app, report, columns, theme);
+        frame.render_widget(ratatui::text::Text::from(lines), inner);
+        return;
+    }
+    let half = columns / 2 - 1;
+    let lines = lines(app, report, half, theme);
+    let height = usize::from(inner.height);
+    for (i, line) in lines.into_iter().take(height * 2).enumerate() {
+        let x = if i < height { inner.x } else { inner.x + inner.width / 2 + 1 };
+        let y = inner.y + u16::try_from(i % height).unwrap_or(0);
+        frame.render_widget(line, Rect { x, y, width: u16::try_from(half).unwrap_or(inner.width), height: 1 });
+    }
+}
+
+/// The kernel that the details are about.
+fn kernel(report: &Report) -> Option<KernelId> {
+    match &report.launches {
+        Some(screen) => Some(report.profile.as_ref()?.launches.kernel(screen.launch()? as usize)),
+        None => report.kernels.grouping.as_ref()?.rows.get(report.kernels.row()?)?.kernel,
+    }
+}
+
+/// The three names, one under the other.
+#[must_use]
+pub fn names(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    let found = kernel(report).and_then(|k| report.profile.as_ref()?.kernels.get(k.0 as usize).cloned());
+    let Some(Kernel { function, demangled, mangled }) = found else {
+        let name = report.kernels.grouping.as_ref().and_then(|g| g.rows.get(report.kernels.row()?)).map(|r| r.name.clone()).unwrap_or_default();
+        return wrap(&clean(&name), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
+    };
+    for (word, name) in [("function", function), ("demangled", demangled), ("mangled", mangled)] {
+        out.push(Line::styled(word, theme.style(Role::Head)));
+        match name {
+            Some(name) => out.extend(wrap(&clean(&name), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text)))),
+            None => out.push(Line::styled("not in the report", theme.style(Role::Faint))),
+        }
+        out.push(Line::default());
+    }
+    out.push(Line::styled("y copies one of them", theme.style(Role::Dim)));
+    out
+}
+
+/// The lines of the details.
+#[must_use]
+pub fn lines(app: &App, report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(profile) = report.profile.as_deref() else { return Vec::new() };
+    let mut out = Lines { out: Vec::new(), columns, theme };
+    let kernels = &report.kernels;
+    let Some((grouping, row)) = kernels.grouping.as_ref().zip(kernels.row()) else { return Vec::new() };
+    let Some(group) = grouping.rows.get(row) else { return Vec::new() };
+    let name = kernel(report).and_then(|k| profile.kernels.get(k.0 as usize)).map_or(group.name.as_str(), Kernel::demangled);
+    out.wrapped(&clean(name), Role::Title, 5);
+    if group.kernel.is_some() {
+        let guess = if group.family == Family::Other { "no guess from the name".to_owned() } else { format!("{}, by its name", group.family.word()) };
+        out.pair("family", &guess, theme.family(group.family));
+        if group.kernels > 1 {
+            out.say(&format!("{} kernels share this function name; this is the longest", group.kernels), Role::Dim);
+        }
+    }
+    if app.screen() == Screen::Launches
+        && let Some(launch) = report.launches.as_ref().and_then(|s| s.launch())
+    {
+        one_launch(&mut out, report, profile, launch as usize);
+        return out.out;
+    }
+    match report.detail.as_ref().filter(|(by, r, _)| *by == grouping.by && *r == row) {
+        Some((_, _, detail)) => group_lines(&mut out, report, profile, detail, group.stats.count),
+        None if profile.launches.is_empty() => {}
+        None => out.say("…", Role::Faint),
+    }
+    out.out
+}
+
+/// Collects lines of a given width.
+struct Lines<'a> {
+    out: Vec<Line<'static>>,
+    columns: usize,
+    theme: &'a Theme,
+}
+
+/// Width of the words on the left.
+const WORD: usize = 10;
+
+impl Lines<'_> {
+    fn wrapped(&mut self, text: &str, role: Role, most: usize) {
+        let mut lines = wrap(text, self.columns);
+        if lines.len() > most {
+            lines.truncate(most);
+            if let Some(last) = lines.last_mut() {
+                *last = crate::analysis::labels::cut_end(&format!("{last} …"), self.columns);
+            }
+        }
+        self.out.extend(lines.into_iter().map(|l| Line::styled(l, self.theme.style(role))));
+    }
+
+    fn say(&mut self, text: &str, role: Role) {
+        self.wrapped(text, role, 3);
+    }
+
+    fn head(&mut self, text: &str) {
+        self.out.push(Line::default());
+        self.out.push(Line::styled(text.to_owned(), self.theme.style(Role::Head)));
+    }
+
+    fn pair(&mut self, word: &str, value: &str, style: ratatui::style::Style) {
+        let room = self.columns.saturating_sub(WORD).max(8);
+        for (i, line) in wrap(value, room).into_iter().enumerate() {
+            let word = if i == 0 { word } else { "" };
+            self.out.push(Line::from(vec![Span::styled(super::text::left(word, WORD), self.theme.style(Role::Dim)), Span::styled(line, style)]));
+        }
+    }
+
+    fn plain(&mut self, word: &str, value: &str) {
+        self.pair(word, value, self.theme.style(Role::Text));
+    }
+
+    /// A value with how many launches have it.
+    fn counted(&mut self, value: &str, n: u64) {
+        let n = units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
+        let room = self.columns.saturating_sub(n.len() + 2);
+        let text = super::text::left(&crate::analysis::labels::cut_middle(value, room), room);
+        self.out.push(Line::from(vec![Span::styled(text, self.theme.style(Role::Text)), Span::styled(format!("  {n}"), self.theme.style(Role::Dim))]));
+    }
+
+    fn rest(&mut self, n: usize) {
+        if n > LISTED {
+            self.out.push(Line::styled(format!("and {} more", n - LISTED), self.theme.style(Role::Faint)));
+        }
+    }
+}
+
+fn occupancy_lines(out: &mut Lines<'_>, occupancy: &Occupancy) {
+    let style = if occupancy.percent < 30.0 { Role::Warn } else { Role::Text };
+    let style = out.theme.style(style);
+    let limit = occupancy.limited_by().map_or_else(String::new, |l| format!(", limited by {l}"));
+    out.pair("occupancy", &format!("{:.0}% theoretical{limit}", occupancy.percent), style);
+    out.plain("", &format!("{} blocks, {} warps per SM", occupancy.blocks_per_sm, occupancy.warps_per_sm));
+    if let Some(waves) = occupancy.waves {
+        let tail = if waves < 1.0 { " (the grid does not fill the GPU)" } else { "" };
+        let style = out.theme.style(if waves < 1.0 { Role::Warn } else { Role::Text });
+        out.pair("waves", &format!("{waves:.2}{tail}"), style);
+    }
+}
+
+fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: &Detail, count: u64) {
+    let (dim_n, launches) = (LISTED, &profile.launches);
+    if let Some((_, _, Some(occupancy))) = detail.configs.first() {
+        if detail.configs.len() > 1 {
+            out.say("most frequent configuration:", Role::Dim);
+        }
+        occupancy_lines(out, occupancy);
+    }
+    if !detail.configs.is_empty() {
+        let n = detail.configs.len();
+        out.head(&if n == 1 { "configuration".to_owned() } else { format!("{n} configurations") });
+        for (config, launches, occupancy) in detail.configs.iter().take(dim_n) {
+            let label = profile.configs.get(*config as usize).map(crate::model::LaunchConfig::label).unwrap_or_default();
+            let occupancy = occupancy.as_ref().filter(|_| n > 1).map_or_else(String::new, |o| format!(" · {:.0}% occ", o.percent));
+            out.counted(&format!("{label}{occupancy}"), *launches);
+        }
+        out.rest(n);
+    }
+    let list = |values: &Counted<Option<u32>>, name: &dyn Fn(u32) -> String| -> String {
+        let mut names: Vec<String> = values.iter().take(dim_n).map(|(v, _)| v.map_or_else(|| "unknown".to_owned(), name)).collect();
+        if values.len() > dim_n {
+            names.push(format!("and {} more", values.len() - dim_n));
+        }
+        names.join(", ")
+    };
+    if !detail.streams.is_empty() || !detail.devices.is_empty() {
+        out.head("where");
+    }
+    if !detail.streams.is_empty() {
+        let streams: Counted<Option<u32>> = detail.streams.iter().map(|((s, _), n)| (*s, *n)).collect();
+        out.plain("streams", &list(&streams, &|s| s.to_string()));
+    }
+    if !detail.devices.is_empty() {
+        out.plain("devices", &list(&detail.devices, &|d| profile.devices.get(d as usize).map_or_else(|| d.to_string(), |d| format!("{} {}", d.id, clean(&d.short_name())))));
+    }
+    if detail.pids.len() > 1 {
+        out.plain("processes", &list(&detail.pids, &|p| p.to_string()));
+    }
+    if detail.from_graphs > 0 {
+        out.plain("graphs", &format!("{} of {} launches are nodes of CUDA graphs", units::grouped(i64::try_from(detail.from_graphs).unwrap_or(i64::MAX)), units::grouped(i64::try_from(count).unwrap_or(i64::MAX))));
+    }
+    let at = |row: usize| format!("launch {} at {:.6} s", units::grouped(i64::try_from(row).unwrap_or(i64::MAX)), launches.start(row) as f64 / 1e9);
+    if let Some(first) = detail.first {
+        out.plain("first", &at(first.0 as usize));
+    }
+    if let Some(slowest) = detail.slowest {
+        out.plain("slowest", &format!("{}, {}", Nanos(launches.duration(slowest.0 as usize)), at(slowest.0 as usize)));
+    }
+    if let (Some(paths), false) = (&report.paths, detail.paths.is_empty()) {
+        out.head("NVTX ranges");
+        for (path, n) in detail.paths.iter().take(dim_n) {
+            let name = path.map_or_else(|| "(no range)".to_owned(), |p| paths.label(profile, p));
+            out.counted(&clean(&name), *n);
+        }
+        out.rest(detail.paths.len());
+    }
+}
+
+fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usize) {
+    let launches = &profile.launches;
+    out.head(&format!("launch {}", units::grouped(i64::try_from(row).unwrap_or(i64::MAX))));
+    out.plain("start", &format!("{:.9} s", launches.start(row) as f64 / 1e9));
+    out.plain("duration", &format!("{} ({} ns)", Nanos(launches.duration(row)), units::grouped(launches.duration(row))));
+    match launches.call(row) {
+        Some((call, cost)) => {
+            let queued = launches.start(row).saturating_sub(call.saturating_add(cost)).max(0);
+            out.plain("call", &format!("{} on the host, then {} queued", Nanos(cost), Nanos(queued)));
+        }
+        None => out.plain("call", "not in the report"),
+    }
+    let config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
+    let place = launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
+    if let Some(config) = config {
+        let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), crate::model::config::dim3);
+        out.plain("grid", &format!("{} blocks of {} threads", dims(config.grid), dims(config.block)));
+        if let Some(cluster) = config.cluster.filter(|c| *c != [1, 1, 1]) {
+            out.plain("cluster", &format!("{} blocks", dims(Some(cluster))));
+        }
+        if let Some(registers) = config.registers {
+            out.plain("registers", &format!("{registers} per thread"));
+        }
+        if let Some(shared) = config.shared() {
+            let split = |b: Option<crate::model::Bytes>| b.map_or_else(|| "?".to_owned(), |b| b.to_string());
+            out.plain("shared", &format!("{shared} per block ({} static, {} dynamic)", split(config.static_shared), split(config.dynamic_shared)));
+        }
+        if let Some(local) = config.local_per_thread.filter(|b| b.0 > 0) {
+            out.plain("local", &format!("{local} per thread"));
+        }
+        if let Some(occupancy) = place.and_then(|p| profile.device_of(p)).and_then(|d| Occupancy::of(config, d)) {
+            occupancy_lines(out, &occupancy);
+        }
+    }
+    if let Some(place) = place {
+        let number = |n: Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
+        let device = profile.device_of(place).map_or_else(|| number(place.ordinal), |d| format!("{} {}", d.id, clean(&d.short_name())));
+        out.plain("where", &format!("stream {}, context {}, GPU {device}", number(place.stream), number(place.context)));
+        out.plain("process", &format!("pid {}, thread {}", number(place.pid), number(place.thread)));
+    }
+    if let Some(node) = launches.graph_node(row) {
+        out.plain("graph", &format!("node {node}"));
+    }
+    if let (Some(paths), Some(path)) = (&report.paths, report.paths.as_ref().and_then(|p| p.path(row))) {
+        out.plain("NVTX", &clean(&paths.label(profile, path)));
+    }
+}

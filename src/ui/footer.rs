@@ -1,0 +1,54 @@
+//! The last line: a message, or the keys that matter here.
+
+use super::text::{fit_parts, part};
+use super::{Role, Theme};
+use crate::analysis::labels::cut_end;
+use crate::app::{ACTIONS, ActionId, App, Overlay, Screen, Where};
+use crate::model::text::clean;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+/// Draws the footer.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let columns = usize::from(area.width.saturating_sub(2));
+    let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let line = match &app.status {
+        Some(status) => {
+            let role = if status.error { Role::Bad } else { Role::Good };
+            Line::styled(cut_end(&clean(&status.text), columns), theme.style(role))
+        }
+        None => keys(app, theme, columns),
+    };
+    frame.render_widget(line, area);
+}
+
+fn keys(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
+    let pair = |rank: u8, key: String, word: &str| part(rank, vec![Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Dim))]);
+    let fixed = |pairs: &[(&str, &str)]| pairs.iter().zip(0..).map(|((k, w), i)| pair(i, (*k).to_owned(), w)).collect();
+    let parts = match &app.overlay {
+        Some(Overlay::Pick(pick)) if pick.typed.is_some() => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("type", "to narrow")]),
+        Some(Overlay::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose at once")]),
+        Some(Overlay::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
+        Some(_) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
+        None if app.report().is_some_and(|r| r.kernels.typing && r.launches.is_none()) => fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")]),
+        None => {
+            let here = if app.screen() == Screen::Kernels { Where::Kernels } else { Where::Launches };
+            let mut parts: Vec<_> = ACTIONS
+                .iter()
+                .filter(|a| a.on == here || a.on == Where::Everywhere)
+                .filter(|a| !(a.id == ActionId::Open && here == Where::Launches) && !(a.id == ActionId::Back && here == Where::Kernels))
+                .filter_map(|a| {
+                    let (rank, word) = a.footer?;
+                    let key = app.settings.keymap.label(a.id);
+                    (!key.is_empty()).then(|| pair(rank, key, word))
+                })
+                .collect();
+            if app.reports.len() > 1 {
+                parts.insert(0, pair(2, format!("{}{}", app.settings.keymap.label(ActionId::PreviousReport), app.settings.keymap.label(ActionId::NextReport)), "report"));
+            }
+            parts
+        }
+    };
+    fit_parts(parts, &Span::raw("  "), columns)
+}

@@ -1,0 +1,121 @@
+//! The two lines at the top: which report, and its figures at large.
+
+use super::text::{bar, fit_parts, part};
+use super::{Role, Theme};
+use crate::app::{App, Report, Stage};
+use crate::model::text::clean;
+use crate::model::{Device, Nanos, NoteKind, Profile, Severity, units};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+/// Draws the header.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let Some(report) = app.report() else { return };
+    let columns = usize::from(area.width.saturating_sub(2));
+    let at = |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };
+    frame.render_widget(first(app, report, theme, columns), at(0));
+    frame.render_widget(second(report, theme, columns), at(1));
+}
+
+fn count(n: u64) -> String {
+    units::grouped(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// `1× H200`, `2× A100, 1× L4`: devices that ran something, or all when none did.
+fn devices(profile: &Profile) -> String {
+    let used: Vec<&Device> = profile.devices.iter().zip(0..).filter(|(_, i)| profile.places.iter().any(|p| p.device == Some(*i))).map(|(d, _)| d).collect();
+    let shown = if used.is_empty() { profile.devices.iter().collect() } else { used };
+    let mut names: Vec<(String, u32)> = Vec::new();
+    for device in shown {
+        let name = device.short_name();
+        match names.iter_mut().find(|(n, _)| *n == name) {
+            Some((_, n)) => *n += 1,
+            None => names.push((name, 1)),
+        }
+    }
+    names.iter().map(|(name, n)| format!("{n}× {}", clean(name))).collect::<Vec<_>>().join(", ")
+}
+
+fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
+    let text = theme.style(Role::Text);
+    let name = report.file.file_name().map_or_else(|| report.file.display().to_string(), |n| n.to_string_lossy().into_owned());
+    let mut parts = vec![part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]), part(0, vec![Span::styled(clean(&name).into_owned(), theme.style(Role::Title))])];
+    if app.reports.len() > 1 {
+        parts.push(part(1, vec![Span::styled(format!("{} of {}", app.active + 1, app.reports.len()), theme.style(Role::Warn))]));
+    }
+    if let Some(profile) = &report.profile {
+        let source = &profile.source;
+        let tool = source.version.as_ref().map_or_else(|| source.tool.clone(), |v| format!("{} {}", source.tool, short_version(v)));
+        parts.push(part(4, vec![Span::styled(clean(&tool).into_owned(), theme.style(Role::Dim))]));
+        parts.push(part(2, vec![Span::styled(devices(profile), text)]));
+        let launches = report.kernels.grouping.as_ref().map_or(profile.launches.len() as u64, |g| g.launches);
+        parts.push(part(3, vec![Span::styled(format!("{} launches", count(launches)), text)]));
+        if let Some(length) = report.overview.as_ref().and_then(|o| o.length()) {
+            parts.push(part(5, vec![Span::styled(format!("{} span", Nanos(length)), theme.style(Role::Dim))]));
+        }
+    }
+    fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns)
+}
+
+/// Three numbers of a version are enough.
+fn short_version(version: &str) -> String {
+    version.split('.').take(3).collect::<Vec<_>>().join(".")
+}
+
+fn second(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
+    let text = theme.style(Role::Text);
+    let dim = theme.style(Role::Dim);
+    let mut parts = Vec::new();
+    if let Stage::Reading(name, done, total) = report.stage {
+        let mut spans = vec![Span::styled(format!("reading {name} "), theme.style(Role::Warn))];
+        if let Some(share) = (total > 0).then(|| done as f64 / total as f64) {
+            spans.extend(bar(share, 16, theme.style(Role::Warn), theme));
+            spans.push(Span::styled(format!(" {:.0}%", share * 100.0), text));
+        }
+        spans.push(Span::styled("  esc stops", dim));
+        parts.push(part(0, spans));
+    }
+    if let Stage::Failed(_) = report.stage
+        && report.profile.is_some()
+    {
+        parts.push(part(0, vec![Span::styled("reading stopped: this is part of the report", theme.style(Role::Bad))]));
+    }
+    if let Some(overview) = &report.overview {
+        if let Some(busy) = overview.busy_percent {
+            let mut spans = vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::human_percent(busy)), theme.style(Role::Title))];
+            spans.extend(bar(busy / 100.0, 10, theme.style(Role::Good), theme));
+            parts.push(part(0, spans));
+        }
+        if let Some(grouping) = report.kernels.grouping.as_ref().filter(|g| g.by.is_kernel()) {
+            parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(count(grouping.rows.len() as u64), text)]));
+            if grouping.rows.len() > 3 {
+                let top: f64 = grouping.rows.iter().take(3).map(|r| r.share_percent).sum();
+                parts.push(part(1, vec![Span::styled("top 3 ", dim), Span::styled(units::human_percent(top), text)]));
+            }
+        }
+        if let Some(copies) = overview.copy_percent.filter(|&c| c > 0.0) {
+            parts.push(part(4, vec![Span::styled("copies ", dim), Span::styled(units::human_percent(copies), text)]));
+        }
+        if overview.span.is_some() {
+            parts.push(part(2, vec![Span::styled("idle gaps >10 µs ", dim), Span::styled(count(overview.gaps), text)]));
+        }
+    }
+    if let Some(profile) = &report.profile {
+        let matters: Vec<Severity> = profile.notes.iter().map(|n| n.severity).collect();
+        let worst = matters.iter().max().copied();
+        if let Some(worst) = worst {
+            let role = match worst {
+                Severity::Error => Role::Bad,
+                Severity::Warning => Role::Warn,
+                Severity::Info => Role::Dim,
+            };
+            let n = matters.len();
+            parts.push(part(1, vec![Span::styled(format!("{n} note{} (n)", if n == 1 { "" } else { "s" }), theme.style(role))]));
+        }
+        if profile.notes.iter().any(|n| n.kind == NoteKind::Graphs) {
+            parts.push(part(2, vec![Span::styled("graphs hidden", theme.style(Role::Warn))]));
+        }
+    }
+    fit_parts(parts, &Span::raw("   "), columns)
+}

@@ -1,0 +1,292 @@
+//! The table of kernels, or of other groups of launches.
+
+use super::text::{bar, fit_parts, left, lit, part, right, sparkline};
+use super::view::{View, scroll};
+use super::{Role, Theme};
+use crate::analysis::fuzzy::Fuzzy;
+use crate::analysis::stats::BINS;
+use crate::analysis::{Family, GroupRow, SortBy, labels};
+use crate::app::update::HEADS;
+use crate::app::{App, KernelsScreen, Mouse, Report};
+use crate::import::Preview;
+use crate::model::{Nanos, units};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+/// One column: title, order that its head chooses, width, and how soon it goes when room is short (the smallest number stays longest).
+struct Column {
+    title: &'static str,
+    sort: Option<SortBy>,
+    width: usize,
+    rank: u8,
+    cell: fn(&GroupRow) -> String,
+}
+
+fn human(v: Option<f64>) -> String {
+    v.map(Nanos::human).unwrap_or_default()
+}
+
+/// Columns right of the name and the share, in their order on the screen.
+const COLUMNS: [Column; 8] = [
+    Column { title: "total", sort: Some(SortBy::Total), width: 8, rank: 0, cell: |r| Nanos(r.stats.total).to_string() },
+    Column { title: "count", sort: Some(SortBy::Count), width: 9, rank: 1, cell: |r| units::grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX)) },
+    Column { title: "avg", sort: Some(SortBy::Avg), width: 8, rank: 2, cell: |r| Nanos::human(r.stats.avg) },
+    Column { title: "p50", sort: Some(SortBy::Median), width: 8, rank: 5, cell: |r| human(r.stats.median) },
+    Column { title: "p99", sort: Some(SortBy::P99), width: 8, rank: 3, cell: |r| human(r.stats.p99.map(|p| p as f64)) },
+    Column { title: "min", sort: Some(SortBy::Min), width: 8, rank: 7, cell: |r| Nanos(r.stats.min).to_string() },
+    Column { title: "max", sort: Some(SortBy::Max), width: 8, rank: 6, cell: |r| Nanos(r.stats.max).to_string() },
+    Column { title: "spread", sort: Some(SortBy::Spread), width: 6, rank: 8, cell: |r| r.stats.spread_percent().map(|s| format!("{s:.0}%")).unwrap_or_default() },
+];
+/// Rank of the histogram among the columns.
+const HISTOGRAM_RANK: u8 = 4;
+const HISTOGRAM_WIDTH: usize = BINS;
+/// Width of the number and the mark.
+const NUMBER: usize = 5;
+/// Bar and percentage.
+const SHARE_TEXT: usize = 6;
+const GAP: usize = 1;
+
+/// Which columns there is room for, and how wide name and bar are.
+struct Layout {
+    name: usize,
+    bar: usize,
+    shown: Vec<usize>,
+    histogram: bool,
+}
+
+fn layout(width: usize) -> Layout {
+    // The name gets what it needs to be read before the less important columns come in.
+    let name_least = if width < 100 { 26 } else { 34 };
+    let bar = if width < 100 { 5 } else { 9 };
+    let mut left = width.saturating_sub(NUMBER + GAP + name_least + GAP + bar + 1 + SHARE_TEXT);
+    let mut ranks: Vec<(u8, usize, usize)> = COLUMNS.iter().enumerate().map(|(i, c)| (c.rank, i, c.width + GAP)).collect();
+    ranks.push((HISTOGRAM_RANK, COLUMNS.len(), HISTOGRAM_WIDTH + GAP));
+    ranks.sort_unstable();
+    let mut shown = Vec::new();
+    for (_, i, width) in ranks {
+        if left < width {
+            // What is less important must not slip in where something more important found no room.
+            break;
+        }
+        left -= width;
+        shown.push(i);
+    }
+    let histogram = shown.contains(&COLUMNS.len());
+    shown.retain(|&i| i < COLUMNS.len());
+    shown.sort_unstable();
+    Layout { name: name_least + left, bar, shown, histogram }
+}
+
+/// Draws the bar above the table and the table.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
+    let Some(report) = app.report() else { return };
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
+    frame.render_widget(controls(report, theme, inner.width.into()), line(0));
+    let layout = layout(inner.width.into());
+    let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    heads(frame, line(1), report, &layout, view, theme);
+    match (&report.kernels.grouping, &report.preview) {
+        (Some(_), _) => table(frame, rows, report, &layout, view, theme),
+        (None, Some(preview)) => growing(frame, rows, preview, &layout, theme),
+        (None, None) => {
+            let text = if report.reading() { "reading …" } else { "nothing to show" };
+            frame.render_widget(Line::styled(text, theme.style(Role::Dim)), Rect { height: rows.height.min(1), ..rows });
+        }
+    }
+}
+
+/// Filter, grouping, order, number of rows.
+fn controls(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
+    let kernels = &report.kernels;
+    let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
+    let mut parts = Vec::new();
+    let pattern = kernels.filter.value();
+    if kernels.typing || !pattern.is_empty() {
+        let mut spans = vec![Span::styled("filter ", dim), Span::styled(pattern.to_owned(), theme.style(Role::Match))];
+        if kernels.typing {
+            spans.push(Span::styled("▏", theme.style(Role::Key)));
+        }
+        parts.push(part(0, spans));
+    }
+    let mut group = vec![Span::styled("group ", dim), Span::styled(kernels.by.word(), text)];
+    if report.grouping_pending() {
+        group.push(Span::styled(" …", theme.style(Role::Warn)));
+    }
+    parts.push(part(0, group));
+    let arrow = if kernels.ascending { "▲" } else { "▼" };
+    parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", kernels.sort.word()), text)]));
+    if let Some(grouping) = &kernels.grouping {
+        let n = |n: usize| units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
+        let of = if kernels.shown.len() == grouping.rows.len() { n(kernels.shown.len()) } else { format!("{} of {}", n(kernels.shown.len()), n(grouping.rows.len())) };
+        parts.push(part(2, vec![Span::styled(format!("{of} row{}", if grouping.rows.len() == 1 { "" } else { "s" }), dim)]));
+        if !kernels.marked.is_empty() {
+            let marked = grouping.rows.iter().filter(|r| kernels.marked.contains(&r.name));
+            let (count, share) = marked.fold((0, 0.0), |(n, s), r| (n + 1, s + r.share_percent));
+            parts.push(part(1, vec![Span::styled(format!("● {count} marked, {}", units::human_percent(share)), theme.style(Role::Mark))]));
+        }
+        if let Some(why) = grouping.unavailable {
+            parts.push(part(0, vec![Span::styled(format!("cannot group by {}: {why}", grouping.by.word()), theme.style(Role::Warn))]));
+        }
+    }
+    fit_parts(parts, &Span::raw("   "), columns)
+}
+
+fn heads(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, view: &mut View, theme: &Theme) {
+    let kernels = &report.kernels;
+    let noun = kernels.grouping.as_ref().map_or(kernels.by, |g| g.by).noun();
+    let mut spans = Vec::new();
+    let mut x = area.x;
+    let mut head = |text: String, sort: Option<SortBy>, spans: &mut Vec<Span<'static>>| {
+        let width = u16::try_from(labels::width(&text)).unwrap_or(0);
+        if let Some(index) = sort.and_then(|s| HEADS.iter().position(|h| *h == s)) {
+            view.hits.push((Rect { x, width, ..area }, Mouse::Head(index)));
+        }
+        x = x.saturating_add(width);
+        let sorted = sort == Some(kernels.sort);
+        // Only the word is underlined, not the blanks that place it.
+        let word = text.trim_start();
+        spans.push(Span::raw(text[..text.len() - word.len()].to_owned()));
+        let tail = word.len() - word.trim_end().len();
+        spans.push(Span::styled(word.trim_end().to_owned(), theme.style(if sorted { Role::Sorted } else { Role::Head })));
+        spans.push(Span::raw(" ".repeat(tail)));
+    };
+    head(format!("{} ", right("#", NUMBER - 1)), None, &mut spans);
+    head(" ".repeat(GAP), None, &mut spans);
+    head(left(noun, layout.name), Some(SortBy::Name), &mut spans);
+    head(" ".repeat(GAP), None, &mut spans);
+    head(right("share", layout.bar + 1 + SHARE_TEXT), Some(SortBy::Total), &mut spans);
+    for &i in &layout.shown {
+        head(right(COLUMNS[i].title, COLUMNS[i].width + GAP), COLUMNS[i].sort, &mut spans);
+    }
+    if layout.histogram {
+        head(format!(" {}", left("durations", HISTOGRAM_WIDTH)), None, &mut spans);
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
+fn table(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, view: &mut View, theme: &Theme) {
+    let kernels = &report.kernels;
+    let Some(grouping) = &kernels.grouping else { return };
+    if kernels.shown.is_empty() {
+        empty(frame, area, report, theme);
+        return;
+    }
+    let height = usize::from(area.height);
+    view.kernels_top = scroll(view.kernels_top, kernels.selected, kernels.shown.len(), height);
+    let top = view.kernels_top;
+    let longest = grouping.rows.iter().map(|r| r.share_percent).fold(0.0, f64::max);
+    let fuzzy = (!kernels.filter.value().trim().is_empty()).then(|| Fuzzy::new(kernels.filter.value()));
+    let visible: Vec<(usize, u32)> = kernels.shown.iter().copied().enumerate().skip(top).take(height).collect();
+    for (line, (at, row)) in (0..).zip(visible) {
+        let rect = Rect { y: area.y + line, height: 1, ..area };
+        view.hits.push((rect, Mouse::Row(at)));
+        let name = view.fit(&kernels.labels, layout.name).get(row as usize).cloned().unwrap_or_default();
+        let spans = row_spans(&grouping.rows[row as usize], &Shown { name: &name, at, longest, kernels, fuzzy: fuzzy.as_ref() }, layout, theme);
+        frame.render_widget(Line::from(spans), rect);
+        if at == kernels.selected {
+            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+        }
+    }
+}
+
+/// How a row is shown.
+struct Shown<'a> {
+    name: &'a str,
+    at: usize,
+    longest: f64,
+    kernels: &'a KernelsScreen,
+    fuzzy: Option<&'a Fuzzy>,
+}
+
+fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) -> Vec<Span<'static>> {
+    let color = if row.kernel.is_some() { theme.family(row.family) } else { theme.family(Family::Gemm) };
+    let text = theme.style(Role::Text);
+    let marked = shown.kernels.marked.contains(&row.name);
+    let mut spans = vec![
+        Span::styled(right(&(shown.at + 1).to_string(), NUMBER - 1), theme.style(Role::Faint)),
+        Span::styled(if marked { "●" } else { " " }, theme.style(Role::Mark)),
+        Span::raw(" ".repeat(GAP)),
+    ];
+    let at = shown.fuzzy.and_then(|f| f.positions(shown.name)).map(|p| p.1).unwrap_or_default();
+    let name_style = if row.kernel.is_some() { color } else { text };
+    spans.extend(lit(&left(shown.name, layout.name), &at, name_style, theme.style(Role::Match)));
+    spans.push(Span::raw(" ".repeat(GAP)));
+    let share = if shown.longest > 0.0 { row.share_percent / shown.longest } else { 0.0 };
+    spans.extend(bar(share, layout.bar, color, theme));
+    spans.push(Span::styled(right(&units::human_percent(row.share_percent), SHARE_TEXT + 1), theme.style(Role::Title)));
+    for &i in &layout.shown {
+        let column = &COLUMNS[i];
+        let style: Style = if column.sort == Some(shown.kernels.sort) { theme.style(Role::Title) } else { text };
+        spans.push(Span::styled(right(&(column.cell)(row), column.width + GAP), style));
+    }
+    if layout.histogram {
+        let drawn = row.stats.histogram.map(|h| sparkline(&h)).unwrap_or_default();
+        spans.push(Span::styled(format!(" {drawn}"), color));
+    }
+    spans
+}
+
+/// What is said instead of rows.
+fn empty(frame: &mut Frame<'_>, area: Rect, report: &Report, theme: &Theme) {
+    use crate::model::NoteKind;
+    let columns = usize::from(area.width).clamp(20, 96);
+    let note = report.profile.as_ref().and_then(|p| p.notes.iter().find(|n| n.kind == NoteKind::Empty));
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    if !report.kernels.filter.value().is_empty() {
+        lines.push(Line::styled(format!("No name matches “{}”.", crate::model::text::clean(report.kernels.filter.value())), theme.style(Role::Warn)));
+        lines.push(Line::styled("esc clears the filter", theme.style(Role::Dim)));
+    } else if let Some(note) = note {
+        lines.push(Line::styled("No kernels in this report.", theme.style(Role::Bad)));
+        lines.push(Line::default());
+        lines.extend(super::text::wrap(&crate::model::text::clean(&note.text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+        if let Some(fix) = &note.fix {
+            lines.push(Line::default());
+            lines.extend(super::text::wrap(&crate::model::text::clean(fix), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))));
+        }
+    } else if report.reading() {
+        lines.push(Line::styled("reading …", theme.style(Role::Dim)));
+    }
+    let top = area.height.saturating_sub(u16::try_from(lines.len()).unwrap_or(0)) / 3;
+    frame.render_widget(ratatui::text::Text::from(lines), Rect { x: area.x + 2, y: area.y + top, width: area.width.saturating_sub(2), height: area.height.saturating_sub(top) });
+}
+
+/// The table while it is being read: names, totals and counts so far.
+fn growing(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layout: &Layout, theme: &Theme) {
+    let total: i64 = preview.rows.iter().map(|r| r.2).fold(0, i64::saturating_add);
+    let longest = preview.rows.first().map_or(1, |r| r.2).max(1);
+    for (line, (name, count, ns)) in (0..area.height).zip(&preview.rows) {
+        let color = theme.family(Family::guess(name, name));
+        let name = labels::cut_middle(&crate::model::text::clean(name), layout.name);
+        let mut spans = vec![Span::styled(right(&(line + 1).to_string(), NUMBER - 1), theme.style(Role::Faint)), Span::raw("  "), Span::styled(left(&name, layout.name), color), Span::raw(" ")];
+        spans.extend(bar(*ns as f64 / longest as f64, layout.bar, color, theme));
+        let percent = if total > 0 { *ns as f64 / total as f64 * 100.0 } else { 0.0 };
+        spans.push(Span::styled(right(&units::human_percent(percent), SHARE_TEXT + 1), theme.style(Role::Title)));
+        for &i in layout.shown.iter().filter(|&&i| i < 2) {
+            let text = if i == 0 { Nanos(*ns).to_string() } else { units::grouped(i64::try_from(*count).unwrap_or(i64::MAX)) };
+            spans.push(Span::styled(right(&text, COLUMNS[i].width + GAP), theme.style(Role::Dim)));
+        }
+        frame.render_widget(Line::from(spans), Rect { y: area.y + line, height: 1, ..area });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_come_in_by_importance_and_never_overflow() {
+        let mut before = 0;
+        for width in 58..240 {
+            let l = layout(width);
+            let used = NUMBER + GAP + l.name + GAP + l.bar + 1 + SHARE_TEXT + l.shown.iter().map(|&i| COLUMNS[i].width + GAP).sum::<usize>() + if l.histogram { HISTOGRAM_WIDTH + GAP } else { 0 };
+            assert_eq!(used, width, "{width}");
+            assert!(l.shown.len() >= before || width == 100, "{width}");
+            before = l.shown.len();
+        }
+        assert!(layout(78).shown.contains(&0) && layout(78).shown.contains(&1) && layout(78).shown.contains(&2));
+        assert_eq!(layout(198).shown.len(), COLUMNS.len());
+    }
+}

@@ -1,0 +1,261 @@
+//! The launches of one group: how their durations are distributed and change over time, and each of them.
+
+use super::text::{fit_parts, left, part, right};
+use super::view::{View, scroll};
+use super::{Role, Theme, chart};
+use crate::analysis::{Occupancy, labels};
+use crate::app::launches::LaunchSort;
+use crate::app::work::LaunchList;
+use crate::app::{App, LaunchesScreen, Mouse, Report};
+use crate::model::text::clean;
+use crate::model::{LaunchConfig, LaunchOrder, Nanos, Place, Profile, config, units};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+/// Everything a cell may need of one launch.
+struct One<'a> {
+    profile: &'a Profile,
+    list: &'a LaunchList,
+    report: &'a Report,
+    row: usize,
+    nth: u32,
+    place: Option<&'a Place>,
+    config: Option<&'a LaunchConfig>,
+}
+
+struct Column {
+    title: &'static str,
+    sort: Option<LaunchSort>,
+    width: usize,
+    rank: u8,
+    cell: fn(&One<'_>) -> String,
+}
+
+fn number(n: Option<u32>) -> String {
+    n.map(|n| n.to_string()).unwrap_or_default()
+}
+
+const COLUMNS: [Column; 13] = [
+    Column { title: "launch", sort: Some(LaunchSort::Launch), width: 10, rank: 0, cell: |o| units::grouped(i64::try_from(o.row).unwrap_or(i64::MAX)) },
+    Column { title: "nth", sort: None, width: 9, rank: 1, cell: |o| units::grouped(i64::from(o.nth)) },
+    Column { title: "start", sort: Some(LaunchSort::Start), width: 13, rank: 3, cell: |o| format!("{:.6} s", o.profile.launches.start(o.row) as f64 / 1e9) },
+    Column { title: "duration", sort: Some(LaunchSort::Duration), width: 9, rank: 0, cell: |o| Nanos(o.profile.launches.duration(o.row)).to_string() },
+    Column { title: "vs p50", sort: None, width: 7, rank: 1, cell: versus_median },
+    Column { title: "grid", sort: Some(LaunchSort::Grid), width: 12, rank: 2, cell: |o| o.config.and_then(|c| c.grid).map(config::dim3).unwrap_or_default() },
+    Column { title: "block", sort: None, width: 9, rank: 2, cell: |o| o.config.and_then(|c| c.block).map(config::dim3).unwrap_or_default() },
+    Column { title: "regs", sort: None, width: 5, rank: 6, cell: |o| number(o.config.and_then(|c| c.registers)) },
+    Column { title: "shared", sort: None, width: 9, rank: 6, cell: |o| o.config.and_then(LaunchConfig::shared).map(|b| b.to_string()).unwrap_or_default() },
+    Column { title: "occ", sort: None, width: 5, rank: 7, cell: occupancy },
+    Column { title: "stream", sort: Some(LaunchSort::Stream), width: 6, rank: 4, cell: |o| number(o.place.and_then(|p| p.stream)) },
+    Column { title: "gpu", sort: None, width: 4, rank: 8, cell: |o| number(o.place.and_then(|p| o.profile.device_of(p).map(|d| d.id).or(p.ordinal))) },
+    Column { title: "pid", sort: None, width: 8, rank: 9, cell: |o| number(o.place.and_then(|p| p.pid)) },
+];
+
+fn versus_median(o: &One<'_>) -> String {
+    let Some(median) = o.list.stats.as_ref().and_then(|s| s.median).filter(|&m| m > 0.0) else { return String::new() };
+    let percent = (o.profile.launches.duration(o.row) as f64 / median - 1.0) * 100.0;
+    if percent.abs() < 0.5 { "·".to_owned() } else if percent > 9999.0 { ">100×".to_owned() } else { format!("{percent:+.0}%") }
+}
+
+fn occupancy(o: &One<'_>) -> String {
+    let device = o.place.and_then(|p| o.profile.device_of(p));
+    o.config.zip(device).and_then(|(c, d)| Occupancy::of(c, d)).map(|o| format!("{:.0}%", o.percent)).unwrap_or_default()
+}
+
+/// Width from which the NVTX path gets a column.
+const PATH_LEAST: usize = 14;
+
+/// Draws the screen.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
+    let (Some(report), Some(screen)) = (app.report(), app.report().and_then(|r| r.launches.as_ref())) else { return };
+    let Some(profile) = report.profile.as_deref() else { return };
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let chart_rows = match inner.height {
+        0..=17 => 0,
+        18..=27 => 4,
+        _ => 6,
+    };
+    let [title, figures, charts, head, rows] =
+        Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Length(if chart_rows > 0 { chart_rows + 2 } else { 0 }), Constraint::Length(1), Constraint::Min(1)]).areas(inner);
+    frame.render_widget(heading(report, screen, theme, inner.width.into()), title);
+    let Some(list) = &screen.list else {
+        frame.render_widget(Line::styled("finding the launches …", theme.style(Role::Dim)), figures);
+        return;
+    };
+    frame.render_widget(summary(profile, screen, list, theme, inner.width.into()), figures);
+    if chart_rows > 0 && !list.rows.is_empty() {
+        plots(frame, charts, list, theme);
+    }
+    table(frame, (head, rows), &Shown { report, screen, profile, list }, view, theme);
+}
+
+fn heading(report: &Report, screen: &LaunchesScreen, theme: &Theme, columns: usize) -> Line<'static> {
+    let dim = theme.style(Role::Dim);
+    let label = if screen.by() == report.kernels.by { report.kernels.labels.get(screen.row).cloned() } else { None };
+    let name = clean(label.as_deref().unwrap_or(screen.group_name())).into_owned();
+    let mut tail = Vec::new();
+    let f = &screen.facets;
+    let value = |v: Option<u32>| v.map_or_else(|| "?".to_owned(), |v| v.to_string());
+    let conditions = [
+        f.stream.map(|v| format!("stream {}", value(v))),
+        f.device.map(|v| format!("device {}", value(v))),
+        f.pid.map(|v| format!("pid {}", value(v))),
+        f.path.map(|v| match (v, &report.paths, &report.profile) {
+            (Some(p), Some(paths), Some(profile)) => clean(&paths.label(profile, p)).into_owned(),
+            _ => "no range".to_owned(),
+        }),
+    ];
+    let conditions: Vec<String> = conditions.into_iter().flatten().collect();
+    if !conditions.is_empty() {
+        tail.push(part(0, vec![Span::styled(format!("only {}", conditions.join(", ")), theme.style(Role::Warn)), Span::styled(" (esc clears)", dim)]));
+    }
+    let arrow = if screen.ascending { "▲" } else { "▼" };
+    tail.push(part(1, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.word()), theme.style(Role::Text))]));
+    let tail = fit_parts(tail, &Span::raw("   "), columns * 2 / 3);
+    let room = columns.saturating_sub(tail.width() + 5);
+    let mut spans = vec![Span::styled("‹ ", theme.style(Role::Key)), Span::styled(labels::cut_middle(&name, room), theme.style(Role::Title)), Span::raw("   ")];
+    spans.extend(tail.spans);
+    Line::from(spans)
+}
+
+fn summary(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, theme: &Theme, columns: usize) -> Line<'static> {
+    let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
+    let Some(stats) = &list.stats else {
+        return Line::styled("no launch meets these conditions", theme.style(Role::Warn));
+    };
+    let pair = |rank: u8, word: &str, value: String| part(rank, vec![Span::styled(format!("{word} "), dim), Span::styled(value, text)]);
+    let mut parts = vec![
+        part(0, vec![Span::styled(format!("{} launches", units::grouped(i64::try_from(stats.count).unwrap_or(i64::MAX))), text)]),
+        pair(1, "total", Nanos(stats.total).to_string()),
+        pair(2, "avg", Nanos::human(stats.avg)),
+        pair(3, "p50", stats.median.map(Nanos::human).unwrap_or_default()),
+        pair(4, "p99", stats.p99.map(|p| Nanos(p).to_string()).unwrap_or_default()),
+        pair(5, "min", Nanos(stats.min).to_string()),
+        pair(5, "max", Nanos(stats.max).to_string()),
+    ];
+    if let Some(spread) = stats.spread_percent() {
+        parts.push(pair(6, "spread", format!("{spread:.0}%")));
+    }
+    if !matches!(profile.order, LaunchOrder::Host) && screen.sort == LaunchSort::Launch {
+        parts.push(part(3, vec![Span::styled("order approximate", theme.style(Role::Warn))]));
+    }
+    fit_parts(parts, &Span::raw("  "), columns)
+}
+
+/// Histogram on the left, durations over time on the right; axes below each.
+fn plots(frame: &mut Frame<'_>, area: Rect, list: &LaunchList, theme: &Theme) {
+    let [bars, _, points] = Layout::horizontal([Constraint::Ratio(1, 3), Constraint::Length(3), Constraint::Min(10)]).areas(area);
+    let (bins, least, greatest) = &list.histogram;
+    let rows = usize::from(area.height.saturating_sub(2));
+    let (head, axis) = (theme.style(Role::Head), theme.style(Role::Faint));
+    let put = |frame: &mut Frame<'_>, area: Rect, title: &str, drawn: Vec<String>, style, (low, high): (String, String)| {
+        let line = |row: usize| Rect { y: area.y + u16::try_from(row).unwrap_or(0), height: 1, ..area };
+        frame.render_widget(Line::styled(title.to_owned(), head), line(0));
+        for (i, text) in drawn.into_iter().enumerate() {
+            frame.render_widget(Line::styled(text, style), line(i + 1));
+        }
+        let width = usize::from(area.width);
+        let gap = width.saturating_sub(labels::width(&low) + labels::width(&high));
+        frame.render_widget(Line::styled(format!("{low}{}{high}", " ".repeat(gap)), axis), line(rows + 1));
+    };
+    let drawn = chart::columns(bins, bars.width.into(), rows);
+    put(frame, bars, "durations (log scale)", drawn, theme.style(Role::Good), (Nanos(*least).to_string(), Nanos(*greatest).to_string()));
+    let drawn = chart::extents(&list.over_time, points.width.into(), rows, (*least, *greatest));
+    let time = list.time.map_or_else(Default::default, |(a, b)| (format!("{:.3} s", a as f64 / 1e9), format!("{:.3} s", b as f64 / 1e9)));
+    let title = format!("duration over time ({} to {}, log scale)", Nanos(*least), Nanos(*greatest));
+    put(frame, points, &labels::cut_end(&title, points.width.into()), drawn, theme.style(Role::Next), time);
+}
+
+struct Shown<'a> {
+    report: &'a Report,
+    screen: &'a LaunchesScreen,
+    profile: &'a Profile,
+    list: &'a LaunchList,
+}
+
+fn table(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, view: &mut View, theme: &Theme) {
+    let &Shown { report, screen, profile, list } = shown;
+    let width = usize::from(area.width);
+    let mut ranked: Vec<usize> = (0..COLUMNS.len()).collect();
+    ranked.sort_by_key(|&i| COLUMNS[i].rank);
+    let mut room = width;
+    let mut columns: Vec<usize> = Vec::new();
+    let several = |i: usize| match COLUMNS[i].title {
+        // Columns that say the same for every launch only take room.
+        "gpu" => profile.devices.len() > 1,
+        "pid" => profile.processes.len() > 1,
+        _ => true,
+    };
+    for i in ranked.into_iter().filter(|&i| several(i)) {
+        if COLUMNS[i].width + 1 > room {
+            break;
+        }
+        room -= COLUMNS[i].width + 1;
+        columns.push(i);
+    }
+    columns.sort_unstable();
+    let with_path = room >= PATH_LEAST && report.paths.as_ref().is_some_and(|p| !p.of_launch.is_empty());
+    let mut x = head.x;
+    let mut spans = Vec::new();
+    for &i in &columns {
+        let column = &COLUMNS[i];
+        let w = u16::try_from(column.width + 1).unwrap_or(0);
+        if let Some(at) = column.sort.and_then(|s| LaunchSort::ALL.iter().position(|a| *a == s)) {
+            view.hits.push((Rect { x, width: w, ..head }, Mouse::Head(at)));
+        }
+        x += w;
+        let style = theme.style(if column.sort == Some(screen.sort) { Role::Sorted } else { Role::Head });
+        let text = right(column.title, column.width);
+        let blank = text.len() - text.trim_start().len();
+        spans.extend([Span::raw(" ".repeat(blank)), Span::styled(column.title, style), Span::raw(" ")]);
+    }
+    if with_path {
+        spans.push(Span::styled(" NVTX ranges", theme.style(Role::Head)));
+    }
+    frame.render_widget(Line::from(spans), head);
+    let height = usize::from(area.height);
+    view.launches_top = scroll(view.launches_top, screen.selected, list.rows.len(), height);
+    let top = view.launches_top;
+    for (line, (at, &(row, nth))) in (0..).zip(list.rows.iter().enumerate().skip(top).take(height)) {
+        let rect = Rect { y: area.y + line, height: 1, ..area };
+        view.hits.push((rect, Mouse::Row(at)));
+        let launches = &profile.launches;
+        let row = row as usize;
+        let one = One {
+            profile,
+            list,
+            report,
+            row,
+            nth,
+            place: launches.place(row).and_then(|p| profile.places.get(p.0 as usize)),
+            config: launches.config(row).and_then(|c| profile.configs.get(c.0 as usize)),
+        };
+        frame.render_widget(Line::from(cells(&one, &columns, with_path.then_some(room), theme)), rect);
+        if at == screen.selected {
+            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+        }
+    }
+}
+
+fn cells(one: &One<'_>, columns: &[usize], path: Option<usize>, theme: &Theme) -> Vec<Span<'static>> {
+    let slow = one.list.stats.as_ref().and_then(|s| s.p99).is_some_and(|p| one.profile.launches.duration(one.row) > p);
+    let mut spans: Vec<Span<'static>> = columns
+        .iter()
+        .map(|&i| {
+            let column = &COLUMNS[i];
+            let role = match column.title {
+                "duration" | "vs p50" if slow => Role::Warn,
+                "duration" => Role::Title,
+                "launch" | "start" => Role::Dim,
+                _ => Role::Text,
+            };
+            Span::styled(format!("{} ", right(&(column.cell)(one), column.width)), theme.style(role))
+        })
+        .collect();
+    if let Some(room) = path {
+        let text = one.report.paths.as_ref().and_then(|p| p.path(one.row).map(|x| p.label(one.profile, x))).unwrap_or_default();
+        spans.push(Span::styled(format!(" {}", left(&labels::cut_middle(&clean(&text), room - 1), room - 1)), theme.style(Role::Dim)));
+    }
+    spans
+}

@@ -1,0 +1,164 @@
+//! What lies over the screen: help, notes, names, details, and lists to choose from.
+
+use super::text::{left, lit, wrap};
+use super::view::{View, scroll};
+use super::{Role, Theme, detail};
+use crate::analysis::Family;
+use crate::analysis::fuzzy::Fuzzy;
+use crate::analysis::labels::{cut_end, width};
+use crate::app::{ACTIONS, App, Mouse, Overlay, Pick, Where};
+use crate::config::keys::Key;
+use crate::model::Severity;
+use crate::model::text::clean;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Block, BorderType, Clear};
+
+/// Draws what lies on top, if anything does.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
+    let columns = usize::from(area.width.saturating_sub(8)).min(100);
+    match &app.overlay {
+        None => {}
+        Some(Overlay::Help(at)) => page(frame, area, "keys", help(app, columns, theme), *at, theme),
+        Some(Overlay::Notes(at)) => page(frame, area, "notes on this report", notes(app, columns, theme), *at, theme),
+        Some(Overlay::Names(at)) => page(frame, area, "names", app.report().map(|r| detail::names(r, columns, theme)).unwrap_or_default(), *at, theme),
+        Some(Overlay::Details(at)) => page(frame, area, "details", app.report().map(|r| detail::lines(app, r, columns, theme)).unwrap_or_default(), *at, theme),
+        Some(Overlay::Pick(pick)) => list(frame, area, pick, view, theme),
+        Some(Overlay::Number(input)) => {
+            let line = Line::from(vec![Span::styled("number ", theme.style(Role::Dim)), Span::styled(input.value().to_owned(), theme.style(Role::Title)), Span::styled("▏", theme.style(Role::Key))]);
+            page(frame, area, "jump to the nth launch, from 0", vec![line], 0, theme);
+        }
+    }
+}
+
+/// A frame in the middle of the screen; gives its inside.
+fn popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), title: &str, theme: &Theme) -> Rect {
+    let w = u16::try_from(columns + 4).unwrap_or(u16::MAX).min(area.width);
+    let h = u16::try_from(rows + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
+    let outer = Rect { x: area.x + (area.width - w) / 2, y: area.y + (area.height - h) / 2, width: w, height: h };
+    frame.render_widget(Clear, outer);
+    frame.buffer_mut().set_style(outer, theme.style(Role::Text));
+    let block = Block::bordered()
+        .border_type(BorderType::Rounded)
+        .border_style(theme.style(Role::Border))
+        .title(Line::styled(format!(" {title} "), theme.style(Role::Title)));
+    let inner = block.inner(outer);
+    frame.render_widget(block, outer);
+    Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
+}
+
+/// Lines that may be longer than the screen.
+fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'static>>, at: usize, theme: &Theme) {
+    let columns = lines.iter().map(Line::width).max().unwrap_or(0).max(width(title) + 2).max(24);
+    let inner = popup(frame, area, (columns, lines.len()), title, theme);
+    let height = usize::from(inner.height);
+    let top = at.min(lines.len().saturating_sub(height));
+    let more = lines.len() > height;
+    frame.render_widget(Text::from(lines.iter().skip(top).take(height).cloned().collect::<Vec<_>>()), inner);
+    if more {
+        let text = format!(" {}–{} of {} ", top + 1, (top + height).min(lines.len()), lines.len());
+        let w = u16::try_from(width(&text)).unwrap_or(0);
+        let place = Rect { x: (inner.x + inner.width).saturating_sub(w), y: inner.y + inner.height, width: w, height: 1 };
+        frame.render_widget(Line::styled(text, theme.style(Role::Dim)), place);
+    }
+}
+
+fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    for (place, title) in [(Where::Everywhere, "everywhere"), (Where::Kernels, "kernels"), (Where::Launches, "launches")] {
+        out.push(Line::styled(title, theme.style(Role::Head)));
+        for action in ACTIONS.iter().filter(|a| a.on == place) {
+            let keys = app.settings.keymap.keys(action.id).iter().map(Key::label).collect::<Vec<_>>().join(" ");
+            let text = cut_end(action.help, columns.saturating_sub(22));
+            out.push(Line::from(vec![Span::styled(left(&keys, 20), theme.style(Role::Key)), Span::styled(format!("  {text}"), theme.style(Role::Text))]));
+        }
+        out.push(Line::default());
+    }
+    out.push(Line::styled("colours: what a kernel's name suggests", theme.style(Role::Head)));
+    let mut families = Vec::new();
+    for family in Family::ALL {
+        families.push(Span::styled(format!("█ {}  ", family.word()), theme.family(family)));
+    }
+    let (a, b) = families.split_at(5);
+    out.push(Line::from(a.to_vec()));
+    out.push(Line::from(b.to_vec()));
+    out.push(Line::default());
+    for text in [
+        "spread: standard deviation over mean. durations: histogram from min to max, log scale.",
+        "busy: time in which a kernel ran, over the span, averaged over the GPUs in use. idle gaps: over 10 µs without kernel, copy or set.",
+        "nth: how many launches of this function came before in this process: what ncu's --launch-skip counts.",
+        "The mouse selects, opens, scrolls, and sorts by a press on a column's head.",
+    ] {
+        out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
+    out
+}
+
+fn notes(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(profile) = app.report().and_then(|r| r.profile.as_ref()) else { return vec![Line::raw("nothing is read yet")] };
+    if profile.notes.is_empty() {
+        return vec![Line::styled("nothing to note", theme.style(Role::Good))];
+    }
+    let mut out = Vec::new();
+    for note in &profile.notes {
+        let role = match note.severity {
+            Severity::Error => Role::Bad,
+            Severity::Warning => Role::Warn,
+            Severity::Info => Role::Dim,
+        };
+        for (i, line) in wrap(&clean(&note.text), columns.saturating_sub(10)).into_iter().enumerate() {
+            let word = if i == 0 { note.severity.word() } else { "" };
+            out.push(Line::from(vec![Span::styled(left(word, 10), theme.style(role)), Span::styled(line, theme.style(Role::Text))]));
+        }
+        if let Some(fix) = &note.fix {
+            for line in wrap(&clean(fix), columns.saturating_sub(12)) {
+                out.push(Line::from(vec![Span::raw(" ".repeat(10)), Span::styled(format!("→ {line}"), theme.style(Role::Next))]));
+            }
+        }
+        out.push(Line::default());
+    }
+    out.pop();
+    out
+}
+
+fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: &Theme) {
+    const LETTER: usize = 3;
+    let label = pick.items.iter().map(|i| width(&i.label)).max().unwrap_or(0).min(40);
+    let hint = pick.items.iter().map(|i| width(&i.hint)).max().unwrap_or(0);
+    let letters = pick.items.iter().any(|i| i.letter.is_some());
+    let lead = if letters { LETTER } else { 0 };
+    let room = usize::from(area.width.saturating_sub(8));
+    let columns = (lead + label + 2 + hint).max(width(pick.title) + 4).max(28).min(room);
+    let typed = usize::from(pick.typed.is_some());
+    let inner = popup(frame, area, (columns, pick.items.len().min(24) + typed), pick.title, theme);
+    let mut rows = inner;
+    if let Some(input) = &pick.typed {
+        let line = Line::from(vec![Span::styled("› ", theme.style(Role::Key)), Span::styled(input.value().to_owned(), theme.style(Role::Title)), Span::styled("▏", theme.style(Role::Key))]);
+        frame.render_widget(line, Rect { height: 1, ..inner });
+        rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
+    }
+    let height = usize::from(rows.height);
+    let top = scroll(pick.selected.saturating_sub(height / 2), pick.selected, pick.shown.len(), height);
+    let fuzzy = pick.typed.as_ref().filter(|t| !t.value().trim().is_empty()).map(|t| Fuzzy::new(t.value()));
+    if pick.shown.is_empty() {
+        frame.render_widget(Line::styled("nothing matches", theme.style(Role::Dim)), Rect { height: rows.height.min(1), ..rows });
+    }
+    for (line, (at, &item)) in (0..).zip(pick.shown.iter().enumerate().skip(top).take(height)) {
+        let item = &pick.items[item];
+        let rect = Rect { y: rows.y + line, height: 1, ..rows };
+        view.hits.push((rect, Mouse::Item(at)));
+        let mut spans = Vec::new();
+        if letters {
+            spans.push(Span::styled(left(&item.letter.map(String::from).unwrap_or_default(), LETTER), theme.style(Role::Key)));
+        }
+        let name = left(&item.label, label);
+        let lit_at = fuzzy.as_ref().and_then(|f| f.positions(&name)).map(|p| p.1).unwrap_or_default();
+        spans.extend(lit(&name, &lit_at, theme.style(Role::Text), theme.style(Role::Match)));
+        spans.push(Span::styled(format!("  {}", cut_end(&item.hint, columns.saturating_sub(lead + label + 2))), theme.style(Role::Dim)));
+        frame.render_widget(Line::from(spans), rect);
+        if at == pick.selected {
+            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+        }
+    }
+}

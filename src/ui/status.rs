@@ -1,0 +1,57 @@
+//! The `next:` line, and what is shown instead of a table when a report could not be read.
+
+use super::text::wrap;
+use super::{Role, Theme};
+use crate::app::{App, Stage};
+use crate::model::text::clean;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span, Text};
+
+fn sentence(app: &App) -> Option<&str> {
+    app.report()?.next.as_deref()
+}
+
+/// Lines that the next step needs: one, or two where there is room.
+#[must_use]
+pub fn next_height(app: &App, width: u16) -> u16 {
+    let columns = usize::from(width.saturating_sub(8)).max(20);
+    let lines = sentence(app).map_or(1, |s| wrap(s, columns).len());
+    if app.size.1 >= 22 { u16::try_from(lines.clamp(1, 2)).unwrap_or(1) } else { 1 }
+}
+
+/// Draws the next step.
+pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let Some(text) = sentence(app) else { return };
+    let columns = usize::from(area.width.saturating_sub(8)).max(20);
+    let text = clean(text);
+    let mut lines = wrap(&text, columns);
+    let height = usize::from(area.height.max(1));
+    if lines.len() > height {
+        let rest = lines[height - 1..].join(" ");
+        lines.truncate(height - 1);
+        lines.push(crate::analysis::labels::cut_end(&rest, columns));
+    }
+    let lines = lines.into_iter().enumerate().map(|(i, line)| {
+        let head = if i == 0 { "next: " } else { "      " };
+        Line::from(vec![Span::styled(head, theme.style(Role::Dim)), Span::styled(line, theme.style(Role::Next))])
+    });
+    frame.render_widget(Text::from_iter(lines), Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area });
+}
+
+/// Draws why a report could not be read.
+pub fn failure(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+    let Some(Stage::Failed(why)) = app.report().map(|r| &r.stage) else { return };
+    let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
+    let mut lines = vec![Line::styled("This report could not be opened.", theme.style(Role::Bad)), Line::default()];
+    // The sentence ends with the next step, which deserves a line of its own.
+    let why = clean(why);
+    let (what, next) = why.rsplit_once("; ").unwrap_or((&why, ""));
+    lines.extend(wrap(what, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+    if !next.is_empty() {
+        lines.push(Line::default());
+        lines.extend(wrap(next, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))));
+    }
+    let top = area.height.saturating_sub(u16::try_from(lines.len()).unwrap_or(area.height)) / 3;
+    frame.render_widget(Text::from(lines), Rect { x: area.x + 4, y: area.y + top, width: area.width.saturating_sub(8), height: area.height - top });
+}

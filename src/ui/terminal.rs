@@ -1,0 +1,98 @@
+//! The terminal: taken over, drawn to, and given back as it was, on every way out.
+
+use super::View;
+use super::theme::Theme;
+use crate::app::App;
+use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
+use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen};
+use crossterm::{cursor, execute, queue};
+use ratatui::backend::CrosstermBackend;
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use std::io::{self, BufWriter, Stdout, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A frame is some kilobytes; one write sends it.
+const BUFFER: usize = 64 << 10;
+
+/// Whether the terminal is ours now.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// The screen while the program has it. Dropping it gives the terminal back.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+}
+
+impl Screen {
+    /// Takes the terminal over.
+    pub fn take(size: (u16, u16)) -> io::Result<Self> {
+        take()?;
+        Ok(Self { terminal: terminal(size)? })
+    }
+
+    /// Draws a frame; the terminal shows it at once.
+    pub fn draw(&mut self, app: &App, view: &mut View, theme: &Theme) -> io::Result<()> {
+        queue!(self.terminal.backend_mut(), BeginSynchronizedUpdate)?;
+        self.terminal.draw(|frame| super::draw(frame, app, view, theme))?;
+        queue!(self.terminal.backend_mut(), EndSynchronizedUpdate)?;
+        Write::flush(self.terminal.backend_mut())
+    }
+
+    /// Forgets what is on the screen, so that the next frame draws everything, at a new size.
+    pub fn reset(&mut self, size: (u16, u16)) -> io::Result<()> {
+        // Not Terminal::clear: it asks the terminal for the cursor and waits seconds for one that does not answer.
+        execute!(self.terminal.backend_mut(), Clear(ClearType::All))?;
+        self.terminal = terminal(size)?;
+        Ok(())
+    }
+
+    /// Gives the terminal back, stops until the shell continues the program, and takes the terminal again.
+    pub fn suspend(&mut self) -> io::Result<()> {
+        restore();
+        signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
+        take()
+    }
+
+    /// Writes bytes to the terminal as they are (the clipboard's escape sequence).
+    pub fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let out = self.terminal.backend_mut();
+        out.write_all(bytes)?;
+        Write::flush(out)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        restore();
+    }
+}
+
+/// A terminal with a fixed area: ours is never resized behind our back.
+fn terminal((width, height): (u16, u16)) -> io::Result<Terminal<CrosstermBackend<BufWriter<Stdout>>>> {
+    let backend = CrosstermBackend::new(BufWriter::with_capacity(BUFFER, io::stdout()));
+    Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) })
+}
+
+fn take() -> io::Result<()> {
+    crossterm::terminal::enable_raw_mode()?;
+    TAKEN.store(true, Ordering::SeqCst);
+    execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, cursor::Hide, Clear(ClearType::All))
+}
+
+/// Gives the terminal back if it is ours; safe to call again, and from a panic.
+pub fn restore() {
+    if TAKEN.swap(false, Ordering::SeqCst) {
+        // There is nobody to tell when the terminal is gone.
+        let _ = execute!(io::stdout(), EndSynchronizedUpdate, DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+        let _ = crossterm::terminal::disable_raw_mode();
+    }
+}
+
+/// Makes a panic give the terminal back before it is reported.
+pub fn restore_on_panic() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        restore();
+        report(info);
+    }));
+}

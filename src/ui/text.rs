@@ -1,0 +1,186 @@
+//! Small pieces of text: bars, sparklines, lines whose parts drop out when room is short.
+
+use super::{Role, Theme};
+use crate::analysis::labels::{cut_end, width};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+/// A horizontal bar of `columns` columns, filled to `share` (0 to 1) in eighths; the empty part is drawn faintly.
+#[must_use]
+pub fn bar(share: f64, columns: usize, style: Style, theme: &Theme) -> Vec<Span<'static>> {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = (share.clamp(0.0, 1.0) * columns as f64 * 8.0).round() as usize;
+    // Something that is there shows at least as a hair.
+    let eighths = if share > 0.0 { eighths.max(1) } else { eighths };
+    let (full, part) = (eighths / 8, eighths % 8);
+    let filled = format!("{}{}", "█".repeat(full), EIGHTHS[part]);
+    let rest = columns.saturating_sub(full + usize::from(part > 0));
+    vec![Span::styled(filled, style), Span::styled(" ".repeat(rest), theme.style(Role::BarEmpty))]
+}
+
+/// Counts as bars of eighths, one column each, scaled to the largest; a count that is not zero is never invisible.
+#[must_use]
+pub fn sparkline(counts: &[u32]) -> String {
+    const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let most = counts.iter().copied().max().unwrap_or(0);
+    counts
+        .iter()
+        .map(|&n| if n == 0 || most == 0 { ' ' } else { LEVELS[((f64::from(n) / f64::from(most) * 8.0).ceil() as usize).clamp(1, 8) - 1] })
+        .collect()
+}
+
+/// A part of a line: the higher its rank, the earlier it goes when room is short.
+#[derive(Clone, Debug)]
+pub struct Part {
+    /// Rank; 0 stays.
+    pub rank: u8,
+    /// Its text.
+    pub spans: Vec<Span<'static>>,
+}
+
+/// A part of styled texts.
+#[must_use]
+pub fn part(rank: u8, spans: Vec<Span<'static>>) -> Part {
+    Part { rank, spans }
+}
+
+fn part_width(part: &Part) -> usize {
+    part.spans.iter().map(|s| width(&s.content)).sum()
+}
+
+/// Joins parts with a separator; drops the least important until the line fits.
+#[must_use]
+pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize) -> Line<'static> {
+    let gap = width(&separator.content);
+    parts.retain(|p| part_width(p) > 0);
+    loop {
+        let total: usize = parts.iter().map(part_width).sum::<usize>() + gap * parts.len().saturating_sub(1);
+        if total <= columns {
+            break;
+        }
+        // Of equal rank the last goes first.
+        let worst = parts.iter().enumerate().max_by_key(|(i, p)| (p.rank, *i)).filter(|(_, p)| p.rank > 0).map(|(i, _)| i);
+        match worst {
+            Some(i) => {
+                parts.remove(i);
+            }
+            None => break,
+        }
+    }
+    let mut spans = Vec::new();
+    let mut left = columns;
+    for (i, part) in parts.into_iter().enumerate() {
+        if i > 0 {
+            spans.push(separator.clone());
+            left = left.saturating_sub(gap);
+        }
+        for span in part.spans {
+            let text = cut_end(&span.content, left);
+            left -= width(&text);
+            spans.push(Span::styled(text, span.style));
+        }
+    }
+    Line::from(spans)
+}
+
+/// Text on the right of a field.
+#[must_use]
+pub fn right(text: &str, columns: usize) -> String {
+    let text = cut_end(text, columns);
+    format!("{}{text}", " ".repeat(columns - width(&text)))
+}
+
+/// Text on the left of a field.
+#[must_use]
+pub fn left(text: &str, columns: usize) -> String {
+    let text = cut_end(text, columns);
+    let pad = columns - width(&text);
+    format!("{text}{}", " ".repeat(pad))
+}
+
+/// A text with some of its characters lit; `at` counts characters.
+#[must_use]
+pub fn lit(text: &str, at: &[usize], plain: Style, lit: Style) -> Vec<Span<'static>> {
+    let mut out: Vec<Span<'static>> = Vec::new();
+    let mut run = String::new();
+    let mut run_lit = false;
+    for (i, c) in text.chars().enumerate() {
+        let now = at.binary_search(&i).is_ok();
+        if now != run_lit && !run.is_empty() {
+            out.push(Span::styled(std::mem::take(&mut run), if run_lit { plain.patch(lit) } else { plain }));
+        }
+        run_lit = now;
+        run.push(c);
+    }
+    if !run.is_empty() {
+        out.push(Span::styled(run, if run_lit { plain.patch(lit) } else { plain }));
+    }
+    out
+}
+
+/// Breaks a text into lines: at blanks and after commas, and within a word only when it is longer than a line.
+#[must_use]
+pub fn wrap(text: &str, columns: usize) -> Vec<String> {
+    use unicode_segmentation::UnicodeSegmentation;
+    let columns = columns.max(1);
+    let mut out = vec![String::new()];
+    let mut used = 0;
+    for word in text.split_inclusive([' ', ',']) {
+        let visible = width(word.trim_end());
+        if used > 0 && used + visible > columns {
+            out.push(String::new());
+            used = 0;
+        }
+        for g in word.graphemes(true) {
+            let w = width(g);
+            if used + w > columns {
+                if g == " " {
+                    continue;
+                }
+                out.push(String::new());
+                used = 0;
+            }
+            if let Some(line) = out.last_mut() {
+                line.push_str(g);
+            }
+            used += w;
+        }
+    }
+    out.iter().map(|l| l.trim_end().to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bars_fill_in_eighths_and_never_vanish() {
+        let theme = super::super::theme::Library::load(None).theme("mono", crate::config::ColorMode::None).unwrap();
+        let text = |share| bar(share, 4, Style::default(), &theme).iter().map(|s| s.content.to_string()).collect::<String>();
+        assert_eq!(text(0.5), "██  ");
+        assert_eq!(text(0.001), "▏   ");
+        assert_eq!(text(1.0), "████");
+        assert_eq!(text(0.0), "    ");
+        assert_eq!(sparkline(&[0, 1, 100, 50]), " ▁█▄");
+    }
+
+    #[test]
+    fn parts_drop_by_rank_until_they_fit() {
+        let p = |rank, t: &str| part(rank, vec![Span::raw(t.to_owned())]);
+        let line = |n| fit_parts(vec![p(0, "file"), p(2, "tool"), p(1, "gpu")], &Span::raw(" · "), n).to_string();
+        assert_eq!(line(40), "file · tool · gpu");
+        assert_eq!(line(12), "file · gpu");
+        assert_eq!(line(5), "file");
+        assert_eq!(line(3), "fi…");
+    }
+
+    #[test]
+    fn wrapping_keeps_every_letter() {
+        let text = "void at::native::vectorized<float, (int)4, averyveryverylongargument>(int, T1 *)";
+        for columns in [7, 20, 33, 100] {
+            let lines = wrap(text, columns);
+            assert!(lines.iter().all(|l| width(l) <= columns), "{lines:?}");
+            assert_eq!(lines.concat().replace(' ', ""), text.replace(' ', ""));
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Themes: TOML files that give each role a style, with a palette and a theme they inherit from. Code names roles, never colours.
+
+use crate::analysis::Family;
+use crate::analysis::fuzzy::nearest;
+use crate::config::ColorMode;
+use ratatui::style::{Color, Modifier, Style};
+use std::collections::BTreeMap;
+
+/// What a piece of the screen is, which decides how it looks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// Ordinary text.
+    Text,
+    /// Less important text.
+    Dim,
+    /// Hardly important.
+    Faint,
+    /// Titles.
+    Title,
+    /// The program's name.
+    Brand,
+    /// Lines and frames.
+    Border,
+    /// Column heads.
+    Head,
+    /// The head of the column that orders the table.
+    Sorted,
+    /// The selected row.
+    Selected,
+    /// The empty part of a bar.
+    BarEmpty,
+    /// Letters that match a filter.
+    Match,
+    /// Marks.
+    Mark,
+    /// All is well.
+    Good,
+    /// Take care.
+    Warn,
+    /// Something is wrong.
+    Bad,
+    /// Keys.
+    Key,
+    /// What to look at next.
+    Next,
+    /// Kernel families.
+    Family(Family),
+}
+
+/// Role names in theme files.
+const ROLES: [(&str, Role); 27] = [
+    ("text", Role::Text),
+    ("dim", Role::Dim),
+    ("faint", Role::Faint),
+    ("title", Role::Title),
+    ("brand", Role::Brand),
+    ("border", Role::Border),
+    ("head", Role::Head),
+    ("sorted", Role::Sorted),
+    ("selected", Role::Selected),
+    ("bar_empty", Role::BarEmpty),
+    ("match", Role::Match),
+    ("mark", Role::Mark),
+    ("good", Role::Good),
+    ("warn", Role::Warn),
+    ("bad", Role::Bad),
+    ("key", Role::Key),
+    ("next", Role::Next),
+    ("gemm", Role::Family(Family::Gemm)),
+    ("attention", Role::Family(Family::Attention)),
+    ("convolution", Role::Family(Family::Convolution)),
+    ("norm", Role::Family(Family::Norm)),
+    ("reduce", Role::Family(Family::Reduce)),
+    ("elementwise", Role::Family(Family::Elementwise)),
+    ("copy", Role::Family(Family::Copy)),
+    ("nccl", Role::Family(Family::Nccl)),
+    ("triton", Role::Family(Family::Triton)),
+    ("other", Role::Family(Family::Other)),
+];
+
+/// Themes that come with the program. A new one is a file and a row.
+pub static THEMES: &[(&str, &str)] = &[
+    ("dark", include_str!("../../themes/dark.toml")),
+    ("light", include_str!("../../themes/light.toml")),
+    ("high-contrast", include_str!("../../themes/high-contrast.toml")),
+    ("sixteen", include_str!("../../themes/sixteen.toml")),
+    ("mono", include_str!("../../themes/mono.toml")),
+    ("nord", include_str!("../../themes/nord.toml")),
+    ("gruvbox", include_str!("../../themes/gruvbox.toml")),
+];
+
+/// A theme, ready to use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Theme {
+    styles: BTreeMap<Role, Style>,
+}
+
+/// Theme files by name: the program's own and the user's.
+#[derive(Clone, Debug, Default)]
+pub struct Library {
+    files: Vec<(String, String)>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct File {
+    palette: BTreeMap<String, String>,
+    style: BTreeMap<String, String>,
+}
+
+impl Library {
+    /// The program's themes, and those in the user's folder (which may replace them).
+    #[must_use]
+    pub fn load(folder: Option<&std::path::Path>) -> Self {
+        let mut files: Vec<(String, String)> = THEMES.iter().map(|(n, t)| ((*n).to_owned(), (*t).to_owned())).collect();
+        let entries = folder.and_then(|f| std::fs::read_dir(f.join("themes")).ok());
+        let mut own: Vec<_> = entries.into_iter().flatten().flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
+        own.sort();
+        for path in own {
+            if let (Some(name), Ok(text)) = (path.file_stem().map(|s| s.to_string_lossy().into_owned()), std::fs::read_to_string(&path)) {
+                files.retain(|(n, _)| *n != name);
+                files.push((name, text));
+            }
+        }
+        Self { files }
+    }
+
+    /// Names of all themes.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.files.iter().map(|(n, _)| n.clone()).collect()
+    }
+
+    /// A theme by name, in the colours that the terminal has.
+    pub fn theme(&self, name: &str, mode: ColorMode) -> Result<Theme, String> {
+        let file = self.file(name, 0)?;
+        let mut styles = BTreeMap::new();
+        for (key, role) in ROLES {
+            let text = file.style.get(key).map_or("none", String::as_str);
+            let style = parse_style(text, &file.palette).map_err(|e| format!("theme {name}: {key}: {e}"))?;
+            styles.insert(role, reduce(style, mode));
+        }
+        // Without colours a selection that is only a background would vanish.
+        if let Some(selected) = styles.get_mut(&Role::Selected)
+            && selected.bg.is_none()
+            && selected.fg.is_none()
+        {
+            *selected = selected.add_modifier(Modifier::REVERSED);
+        }
+        Ok(Theme { styles })
+    }
+
+    fn file(&self, name: &str, depth: usize) -> Result<File, String> {
+        let Some((_, text)) = self.files.iter().find(|(n, _)| n == name) else {
+            let near = nearest(name, self.files.iter().map(|(n, _)| n.as_str()));
+            return Err(near.map_or_else(|| format!("no theme `{name}`; there are {}", self.names().join(", ")), |n| format!("no theme `{name}`; did you mean `{n}`?")));
+        };
+        if depth > 8 {
+            return Err(format!("theme {name}: it inherits from itself"));
+        }
+        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| format!("theme {name}: {}", e.to_string().trim().replace('\n', " ")))?;
+        let mut file = match table.get("inherits") {
+            Some(toml::Value::String(parent)) => self.file(parent, depth + 1)?,
+            Some(other) => return Err(format!("theme {name}: inherits {other}, which is no name")),
+            None => File::default(),
+        };
+        for (key, value) in &table {
+            match (key.as_str(), value) {
+                ("name" | "inherits", _) => {}
+                ("palette", toml::Value::Table(t)) => file.palette.extend(strings(name, t)?),
+                ("style", toml::Value::Table(t)) => {
+                    let styles = strings(name, t)?;
+                    if let Some(key) = styles.keys().find(|k| !ROLES.iter().any(|(r, _)| r == k)) {
+                        let near = nearest(key, ROLES.map(|(r, _)| r));
+                        return Err(format!("theme {name}: no role `{key}`{}", near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"))));
+                    }
+                    file.style.extend(styles);
+                }
+                _ => return Err(format!("theme {name}: no key `{key}`; there are name, inherits, [palette] and [style]")),
+            }
+        }
+        Ok(file)
+    }
+}
+
+fn strings(theme: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, String> {
+    table.iter().map(|(k, v)| v.as_str().map(|s| (k.clone(), s.to_owned())).ok_or_else(|| format!("theme {theme}: {k} is no text"))).collect()
+}
+
+const ANSI: [(&str, Color); 16] = [
+    ("black", Color::Black),
+    ("red", Color::Red),
+    ("green", Color::Green),
+    ("yellow", Color::Yellow),
+    ("blue", Color::Blue),
+    ("magenta", Color::Magenta),
+    ("cyan", Color::Cyan),
+    ("white", Color::Gray),
+    ("bright-black", Color::DarkGray),
+    ("bright-red", Color::LightRed),
+    ("bright-green", Color::LightGreen),
+    ("bright-yellow", Color::LightYellow),
+    ("bright-blue", Color::LightBlue),
+    ("bright-magenta", Color::LightMagenta),
+    ("bright-cyan", Color::LightCyan),
+    ("bright-white", Color::White),
+];
+
+/// `COLOUR on COLOUR bold underline`, every part optional; `none` for nothing.
+fn parse_style(text: &str, palette: &BTreeMap<String, String>) -> Result<Style, String> {
+    let mut style = Style::default();
+    let mut background = false;
+    for word in text.split_whitespace() {
+        let modifier = match word {
+            "bold" => Modifier::BOLD,
+            "dim" => Modifier::DIM,
+            "italic" => Modifier::ITALIC,
+            "underline" => Modifier::UNDERLINED,
+            "reverse" => Modifier::REVERSED,
+            "on" => {
+                background = true;
+                continue;
+            }
+            "none" => continue,
+            color => {
+                let color = parse_color(palette.get(color).map_or(color, String::as_str))?;
+                style = if background { style.bg(color) } else { style.fg(color) };
+                background = false;
+                continue;
+            }
+        };
+        style = style.add_modifier(modifier);
+    }
+    Ok(style)
+}
+
+fn parse_color(word: &str) -> Result<Color, String> {
+    if let Some((_, color)) = ANSI.iter().find(|(n, _)| *n == word) {
+        return Ok(*color);
+    }
+    let hex = word.strip_prefix('#').filter(|h| h.len() == 6 && h.is_ascii()).and_then(|h| u32::from_str_radix(h, 16).ok());
+    match (hex, word.parse::<u8>()) {
+        (Some(rgb), _) => {
+            let [_, r, g, b] = rgb.to_be_bytes();
+            Ok(Color::Rgb(r, g, b))
+        }
+        (None, Ok(index)) => Ok(Color::Indexed(index)),
+        (None, Err(_)) => Err(format!("no colour `{word}`: write #rrggbb, 0–255, a palette name or one of black … bright-white")),
+    }
+}
+
+/// A style in the colours that the terminal has.
+fn reduce(style: Style, mode: ColorMode) -> Style {
+    let color = |c: Option<Color>| c.and_then(|c| reduce_color(c, mode));
+    Style { fg: color(style.fg), bg: color(style.bg), ..style }
+}
+
+fn reduce_color(color: Color, mode: ColorMode) -> Option<Color> {
+    match (mode, color) {
+        (ColorMode::None, _) => None,
+        (ColorMode::Indexed, Color::Rgb(r, g, b)) => Some(Color::Indexed(to_256(r, g, b))),
+        (ColorMode::Sixteen, Color::Rgb(r, g, b)) => Some(to_16(r, g, b)),
+        (ColorMode::Sixteen, Color::Indexed(i)) => {
+            let (r, g, b) = from_256(i);
+            Some(to_16(r, g, b))
+        }
+        (_, other) => Some(other),
+    }
+}
+
+fn distance(a: (u8, u8, u8), b: (u8, u8, u8)) -> i32 {
+    let d = |x: u8, y: u8| (i32::from(x) - i32::from(y)).pow(2);
+    d(a.0, b.0) + d(a.1, b.1) + d(a.2, b.2)
+}
+
+const CUBE: [u8; 6] = [0, 95, 135, 175, 215, 255];
+
+/// Nearest of xterm's colour cube and grey ramp.
+fn to_256(r: u8, g: u8, b: u8) -> u8 {
+    (16..=255).min_by_key(|&i| distance(from_256(i), (r, g, b))).unwrap_or(15)
+}
+
+fn from_256(i: u8) -> (u8, u8, u8) {
+    match i {
+        0..=15 => XTERM_16[i as usize],
+        232..=255 => {
+            let v = 8 + (i - 232) * 10;
+            (v, v, v)
+        }
+        _ => {
+            let n = i - 16;
+            (CUBE[(n / 36) as usize], CUBE[(n / 6 % 6) as usize], CUBE[(n % 6) as usize])
+        }
+    }
+}
+
+const XTERM_16: [(u8, u8, u8); 16] = [
+    (0, 0, 0),
+    (205, 0, 0),
+    (0, 205, 0),
+    (205, 205, 0),
+    (0, 0, 238),
+    (205, 0, 205),
+    (0, 205, 205),
+    (229, 229, 229),
+    (127, 127, 127),
+    (255, 0, 0),
+    (0, 255, 0),
+    (255, 255, 0),
+    (92, 92, 255),
+    (255, 0, 255),
+    (0, 255, 255),
+    (255, 255, 255),
+];
+
+fn to_16(r: u8, g: u8, b: u8) -> Color {
+    let at = (0..16).min_by_key(|&i| distance(XTERM_16[i], (r, g, b))).unwrap_or(7);
+    ANSI[at].1
+}
+
+impl Theme {
+    /// How a role looks.
+    #[must_use]
+    pub fn style(&self, role: Role) -> Style {
+        self.styles.get(&role).copied().unwrap_or_default()
+    }
+
+    /// How a kernel family looks.
+    #[must_use]
+    pub fn family(&self, family: Family) -> Style {
+        self.style(Role::Family(family))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_theme_is_whole_in_every_colour_mode() {
+        let library = Library::load(None);
+        assert!(library.names().len() >= 6);
+        for name in library.names() {
+            for (_, mode) in ColorMode::ALL {
+                let theme = library.theme(&name, mode).unwrap_or_else(|e| panic!("{e}"));
+                let selected = theme.style(Role::Selected);
+                assert_ne!(selected, Style::default(), "{name} {mode:?}: the selection would be invisible");
+                if mode == ColorMode::None {
+                    assert!(theme.styles.values().all(|s| s.fg.is_none() && s.bg.is_none()), "{name}");
+                }
+            }
+        }
+        for (name, text) in THEMES {
+            assert!(text.contains(&format!("name = \"{name}\"")), "{name}");
+        }
+    }
+
+    #[test]
+    fn mistakes_in_a_theme_are_named() {
+        let with = |text: &str| Library { files: vec![("x".into(), text.into())] }.theme("x", ColorMode::True).unwrap_err();
+        assert!(with("[style]\ntxet = 'red'").contains("did you mean `text`?"));
+        assert!(with("[style]\ntext = 'blurple'").contains("no colour `blurple`"));
+        assert!(with("inherits = 'x'").contains("inherits from itself"));
+        assert!(Library::load(None).theme("drak", ColorMode::True).unwrap_err().contains("did you mean `dark`?"));
+    }
+
+    #[test]
+    fn colours_come_down_to_what_the_terminal_has() {
+        assert_eq!(reduce_color(Color::Rgb(255, 0, 0), ColorMode::Indexed), Some(Color::Indexed(196)));
+        assert_eq!(reduce_color(Color::Rgb(250, 10, 10), ColorMode::Sixteen), Some(Color::LightRed));
+        assert_eq!(reduce_color(Color::Red, ColorMode::None), None);
+    }
+}

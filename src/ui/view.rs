@@ -1,0 +1,88 @@
+//! What drawing remembers between frames: scroll positions, fitted names, and what lies where for the mouse.
+
+use crate::analysis::labels;
+use crate::app::Mouse;
+use ratatui::layout::{Position, Rect};
+use std::sync::Arc;
+
+/// Names fitted to a width, with what they were made from.
+#[derive(Debug, Default)]
+struct Fitted {
+    of: Option<Arc<Vec<String>>>,
+    width: usize,
+    names: Vec<String>,
+}
+
+/// What drawing remembers.
+#[derive(Debug, Default)]
+pub struct View {
+    /// First row of the kernels table on the screen.
+    pub kernels_top: usize,
+    /// First row of the launches table on the screen.
+    pub launches_top: usize,
+    /// Draw ASCII only.
+    pub ascii: bool,
+    /// Rectangles of the last frame and what a press there means; later ones lie on top.
+    pub hits: Vec<(Rect, Mouse)>,
+    fitted: Fitted,
+}
+
+impl View {
+    /// A view that has drawn nothing yet.
+    #[must_use]
+    pub fn new(ascii: bool) -> Self {
+        Self { ascii, ..Self::default() }
+    }
+
+    /// What lies at a position.
+    #[must_use]
+    pub fn hit(&self, column: u16, row: u16) -> Mouse {
+        let position = Position { x: column, y: row };
+        self.hits.iter().rev().find(|(area, _)| area.contains(position)).map_or(Mouse::Elsewhere, |(_, m)| *m)
+    }
+
+    /// Names fitted to a width; made again only when the names or the width changed.
+    pub fn fit(&mut self, names: &Arc<Vec<String>>, width: usize) -> &[String] {
+        let same = self.fitted.width == width && self.fitted.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, names));
+        if !same {
+            self.fitted = Fitted { of: Some(Arc::clone(names)), width, names: labels::fit(names, width) };
+        }
+        &self.fitted.names
+    }
+}
+
+/// First row to show so that the selected one is visible, moving as little as possible.
+#[must_use]
+pub fn scroll(top: usize, selected: usize, rows: usize, height: usize) -> usize {
+    let most = rows.saturating_sub(height);
+    let top = if selected < top {
+        selected
+    } else if selected >= top + height {
+        selected + 1 - height
+    } else {
+        top
+    };
+    top.min(most)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scrolling_moves_as_little_as_possible() {
+        assert_eq!(scroll(0, 5, 100, 10), 0);
+        assert_eq!(scroll(0, 10, 100, 10), 1);
+        assert_eq!(scroll(50, 20, 100, 10), 20);
+        assert_eq!(scroll(95, 99, 100, 10), 90);
+        assert_eq!(scroll(5, 0, 3, 10), 0);
+    }
+
+    #[test]
+    fn what_lies_on_top_is_hit() {
+        let mut view = View::default();
+        view.hits.push((Rect::new(0, 0, 10, 10), Mouse::Row(1)));
+        view.hits.push((Rect::new(2, 2, 2, 2), Mouse::Item(3)));
+        assert_eq!((view.hit(1, 1), view.hit(2, 3), view.hit(50, 1)), (Mouse::Row(1), Mouse::Item(3), Mouse::Elsewhere));
+    }
+}
