@@ -28,19 +28,89 @@ pub enum Family {
 /// The first row with a word that occurs in the lower-case name wins. Patterns after `domain` triage practice: communication first, since
 /// `ncclDevKernel_AllReduce` would also look like a reduction; attention and norms before GEMM and reduce, whose words they contain.
 const WORDS: &[(Family, &[&str])] = &[
-    (Family::Nccl, &["nccl", "rccl", "nvshmem", "deep_ep", "allreduce", "all_reduce", "allgather", "all_gather", "reducescatter", "reduce_scatter", "alltoall", "all_to_all"]),
+    (
+        Family::Nccl,
+        &[
+            "nccl",
+            "rccl",
+            "nvshmem",
+            "deep_ep",
+            "allreduce",
+            "all_reduce",
+            "allgather",
+            "all_gather",
+            "reducescatter",
+            "reduce_scatter",
+            "alltoall",
+            "all_to_all",
+        ],
+    ),
     (Family::Attention, &["flash", "fmha", "attention", "sdpa", "attn", "paged_kv", "mha_"]),
-    (Family::Norm, &["layer_norm", "layernorm", "rms_norm", "rmsnorm", "batch_norm", "batchnorm", "bn_fw", "bn_bw", "group_norm", "groupnorm"]),
-    (Family::Convolution, &["conv2d", "conv3d", "convolve", "convolution", "winograd", "fprop", "dgrad", "wgrad", "implicit_gemm", "depthwise"]),
-    (Family::Gemm, &["gemm", "gemv", "nvjet", "cutlass", "xmma", "cublas", "cijk_", "_mfma", "splitk", "matmul", "_mma_", "wmma", "dot_kernel"]),
-    (Family::Reduce, &["reduce", "softmax", "scan", "sort", "argmax", "topk", "cumsum", "histogram", "logsumexp", "nll_loss", "cross_entropy"]),
-    (Family::Copy, &["copy", "memcpy", "memset", "catarray", "transpose", "permute", "gather", "scatter", "index", "embedding", "fill", "concat", "slice"]),
-    (Family::Elementwise, &["elementwise", "vectorized", "pointwise", "_poi_", "activation", "gelu", "relu", "silu", "dropout", "add_kernel", "mul_kernel", "rotary", "adam", "foreach", "multi_tensor", "saxpy", "axpy"]),
+    (
+        Family::Norm,
+        &["layer_norm", "layernorm", "rms_norm", "rmsnorm", "batch_norm", "batchnorm", "bn_fw", "bn_bw", "group_norm", "groupnorm"],
+    ),
+    (
+        Family::Convolution,
+        &["conv2d", "conv3d", "convolve", "convolution", "winograd", "fprop", "dgrad", "wgrad", "implicit_gemm", "depthwise"],
+    ),
+    (
+        Family::Gemm,
+        &["gemm", "gemv", "nvjet", "cutlass", "xmma", "cublas", "cijk_", "_mfma", "splitk", "matmul", "_mma_", "wmma", "dot_kernel"],
+    ),
+    (
+        Family::Reduce,
+        &["reduc", "softmax", "scan", "sort", "argmax", "topk", "cumsum", "histogram", "logsumexp", "nll_loss", "cross_entropy"],
+    ),
+    (
+        Family::Copy,
+        &[
+            "copy",
+            "memcpy",
+            "memset",
+            "catarray",
+            "transpose",
+            "permute",
+            "gather",
+            "scatter",
+            "index",
+            "embedding",
+            "fill",
+            "concat",
+            "slice",
+        ],
+    ),
+    (
+        Family::Elementwise,
+        &[
+            "elementwise",
+            "vectorized",
+            "pointwise",
+            "_poi_",
+            "activation",
+            "gelu",
+            "relu",
+            "silu",
+            "dropout",
+            "add_kernel",
+            "mul_kernel",
+            "rotary",
+            "adam",
+            "foreach",
+            "multi_tensor",
+            "saxpy",
+            "axpy",
+        ],
+    ),
     (Family::Triton, &["triton"]),
 ];
 
 /// Names of Triton's inductor kernels tell their kind: `triton_poi_…` pointwise, `triton_red_…` and `triton_per_…` reductions.
-const TRITON: &[(Family, &[&str])] = &[(Family::Reduce, &["triton_red_", "triton_per_"]), (Family::Elementwise, &["triton_poi_"]), (Family::Gemm, &["triton_tem_", "triton_mm"])];
+const TRITON: &[(Family, &[&str])] = &[
+    (Family::Reduce, &["triton_red_", "triton_per_"]),
+    (Family::Elementwise, &["triton_poi_"]),
+    (Family::Gemm, &["triton_tem_", "triton_mm"]),
+];
 
 impl Family {
     /// All families, in the order of the legend.

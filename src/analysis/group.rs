@@ -28,7 +28,8 @@ pub enum GroupBy {
 
 impl GroupBy {
     /// All groupings.
-    pub const ALL: [Self; 8] = [Self::Name, Self::Demangled, Self::Mangled, Self::Config, Self::Stream, Self::Device, Self::Process, Self::Nvtx];
+    pub const ALL: [Self; 8] =
+        [Self::Name, Self::Demangled, Self::Mangled, Self::Config, Self::Stream, Self::Device, Self::Process, Self::Nvtx];
 
     /// The word for it, as on the command line.
     #[must_use]
@@ -88,7 +89,8 @@ pub enum SortBy {
 
 impl SortBy {
     /// All orders.
-    pub const ALL: [Self; 9] = [Self::Total, Self::Count, Self::Avg, Self::Median, Self::P99, Self::Min, Self::Max, Self::Spread, Self::Name];
+    pub const ALL: [Self; 9] =
+        [Self::Total, Self::Count, Self::Avg, Self::Median, Self::P99, Self::Min, Self::Max, Self::Spread, Self::Name];
 
     /// The word for it, as on the command line.
     #[must_use]
@@ -176,11 +178,8 @@ impl Groups {
 
 fn stream_name(profile: &Profile, p: &Place) -> String {
     let number = |n: Option<u32>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
-    let mut out = format!("stream {} · context {} · {}", number(p.stream), number(p.context), device_name(profile, p));
-    if let Some(pid) = p.pid {
-        out.push_str(&format!(" · pid {pid}"));
-    }
-    out
+    let process = p.pid.map_or_else(String::new, |pid| format!(" · pid {pid}"));
+    format!("stream {} · context {} · {}{process}", number(p.stream), number(p.context), device_name(profile, p))
 }
 
 fn device_name(profile: &Profile, p: &Place) -> String {
@@ -192,7 +191,9 @@ fn device_name(profile: &Profile, p: &Place) -> String {
 }
 
 fn process_name(profile: &Profile, p: &Place) -> String {
-    let Some(pid) = p.pid else { return "unknown process".to_owned() };
+    let Some(pid) = p.pid else {
+        return "unknown process".to_owned();
+    };
     match profile.processes.iter().find(|x| x.pid == pid).and_then(|x| x.name.as_deref()) {
         Some(name) => format!("pid {pid} · {}", name.rsplit('/').next().unwrap_or(name)),
         None => format!("pid {pid}"),
@@ -227,7 +228,7 @@ impl Grouping {
         };
         let mut out = Self { by, rows: Vec::new(), total_ns: 0, launches: 0, unavailable: None, key, row_of: Vec::new() };
         if !profile.totals.is_empty() {
-            out.from_totals(profile);
+            out.fill_from_totals(profile);
             return out;
         }
         if column.is_empty() && !profile.launches.is_empty() {
@@ -313,7 +314,7 @@ impl Grouping {
     }
 
     /// Rows from sums, for a report that has no launches. Only names can group them.
-    fn from_totals(&mut self, profile: &Profile) {
+    fn fill_from_totals(&mut self, profile: &Profile) {
         if self.by != GroupBy::Demangled && self.by != GroupBy::Name {
             self.unavailable = Some("the report has only sums per kernel");
             return;
@@ -323,7 +324,9 @@ impl Grouping {
         let mut merged: Vec<(String, KernelId, u32, Stats)> = Vec::new();
         let mut at: HashMap<String, usize> = HashMap::new();
         for t in &profile.totals {
-            let Some(kernel) = profile.kernels.get(t.kernel.0 as usize) else { continue };
+            let Some(kernel) = profile.kernels.get(t.kernel.0 as usize) else {
+                continue;
+            };
             let name = if self.by == GroupBy::Name { kernel.function() } else { kernel.demangled() }.to_owned();
             let stats = Stats {
                 count: t.count,
@@ -362,7 +365,8 @@ impl Grouping {
                 }
             }
         }
-        self.rows = merged.into_iter().map(|(name, kernel, kernels, stats)| self.row(profile, name, Some(kernel), kernels, stats)).collect();
+        self.rows =
+            merged.into_iter().map(|(name, kernel, kernels, stats)| self.row(profile, name, Some(kernel), kernels, stats)).collect();
         self.rows.sort_by(|a, b| b.stats.total.cmp(&a.stats.total).then_with(|| a.name.cmp(&b.name)));
     }
 

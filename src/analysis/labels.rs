@@ -22,7 +22,9 @@ fn parts<'a>(demangled: &'a str, function: &str) -> Parts<'a> {
         let after = demangled[i + function.len()..].chars().next();
         depth(&demangled[..i]) == 0 && matches!(before, None | Some(':' | ' ')) && matches!(after, None | Some('<' | '('))
     });
-    let Some(at) = at.filter(|_| !function.is_empty()) else { return Parts::default() };
+    let Some(at) = at.filter(|_| !function.is_empty()) else {
+        return Parts::default();
+    };
     let scope = demangled[..at].trim_start_matches("void ").trim_end_matches("::");
     let rest = &demangled[at + function.len()..];
     let (template, parameters) = match rest.strip_prefix('<') {
@@ -94,7 +96,14 @@ pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
             continue;
         }
         let taken: Vec<Parts<'_>> = group.iter().map(|&i| parts(rows[i].1, function)).collect();
-        let steps = [(true, false, false), (false, true, false), (true, true, false), (false, false, true), (true, false, true), (true, true, true)];
+        let steps = [
+            (true, false, false),
+            (false, true, false),
+            (true, true, false),
+            (false, false, true),
+            (true, false, true),
+            (true, true, true),
+        ];
         for (template, parameters, scope) in steps {
             let labels: Vec<String> = taken.iter().map(|p| label(function, p, &taken, Shown { template, parameters, scope })).collect();
             let done = all_distinct(&labels);
@@ -276,7 +285,10 @@ mod tests {
             ("scale", "void ops::detail::scale<int>(int)", "_Z6"),
             ("alone", "void n::alone<a, b>(c)", "_Z7"),
         ];
-        assert_eq!(kernels(&rows), ["copy<…, (int)4, …>", "copy<…, (int)8, …>", "foo(int *)", "foo(float *)", "ops::scale", "ops::detail::scale", "alone"]);
+        assert_eq!(
+            kernels(&rows),
+            ["copy<…, (int)4, …>", "copy<…, (int)8, …>", "foo(int *)", "foo(float *)", "ops::scale", "ops::detail::scale", "alone"]
+        );
     }
 
     #[test]
@@ -287,7 +299,8 @@ mod tests {
 
     #[test]
     fn fitting_keeps_labels_distinct() {
-        let long: Vec<String> = (0..30).map(|i| format!("a_very_long_kernel_name_with_common_head_{i:02}_and_a_common_tail_that_is_long_too")).collect();
+        let long: Vec<String> =
+            (0..30).map(|i| format!("a_very_long_kernel_name_with_common_head_{i:02}_and_a_common_tail_that_is_long_too")).collect();
         for columns in [8, 12, 20, 33, 60, 200] {
             let fitted = fit(&long, columns);
             assert!(all_distinct(&fitted), "{columns}: {fitted:?}");

@@ -33,14 +33,30 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
     {
         let short = top.stats.avg < SHORT_NS && top.stats.count > 1000;
         let why = if short {
-            format!("{name} runs {} times for {} each: launching costs as much as running, so batch, fuse or use CUDA graphs", units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)), Nanos::human(top.stats.avg))
+            format!(
+                "{name} runs {} times for {} each: launching costs as much as running, so batch, fuse or use CUDA graphs",
+                units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)),
+                Nanos::human(top.stats.avg)
+            )
         } else {
             "look at what the host does between launches before tuning a kernel".to_owned()
         };
-        return format!("no kernel runs for {idle:.0}% of the span ({} gaps over 10 µs, {} in all): {why}", units::grouped(i64::try_from(overview.gaps).unwrap_or(i64::MAX)), Nanos(overview.gap_ns));
+        return format!(
+            "no kernel runs for {idle:.0}% of the span ({} gaps over 10 µs, {} in all): {why}",
+            units::grouped(i64::try_from(overview.gaps).unwrap_or(i64::MAX)),
+            Nanos(overview.gap_ns)
+        );
     }
     if let Some(spread) = top.stats.spread_percent().filter(|&s| s > 50.0 && top.stats.count >= 10) {
-        return format!("{:.0}% of kernel time is {name}, and its launches vary (spread {spread:.0}%): ⏎ shows which are slow", top.share_percent);
+        return format!(
+            "{:.0}% of kernel time is {name}, and its launches vary (spread {spread:.0}%): ⏎ shows which are slow",
+            top.share_percent
+        );
     }
-    format!("{:.0}% of kernel time is {name} ({} × {}): ⏎ shows its launches", top.share_percent, units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)), Nanos::human(top.stats.avg))
+    format!(
+        "{:.0}% of kernel time is {name} ({} × {}): ⏎ shows its launches",
+        top.share_percent,
+        units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)),
+        Nanos::human(top.stats.avg)
+    )
 }

@@ -91,8 +91,12 @@ impl Paths {
 fn launches_by<K: Eq + std::hash::Hash>(profile: &Profile, key: impl Fn(u32, Option<u32>) -> Option<K>) -> FxHashMap<K, Vec<u32>> {
     let mut out: FxHashMap<K, Vec<u32>> = FxHashMap::default();
     for row in 0..profile.launches.len() {
-        let Some(place) = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)) else { continue };
-        let (Some(_), Some(key)) = (profile.launches.call(row), key(place.pid.unwrap_or_default(), place.thread)) else { continue };
+        let Some(place) = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)) else {
+            continue;
+        };
+        let (Some(_), Some(key)) = (profile.launches.call(row), key(place.pid.unwrap_or_default(), place.thread)) else {
+            continue;
+        };
         out.entry(key).or_default().push(u32::try_from(row).unwrap_or(u32::MAX));
     }
     for rows in out.values_mut() {
@@ -119,7 +123,9 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
         }
     }
     for (thread, mut list) in by_thread.into_iter().enumerate() {
-        let Some(launches) = ranges.threads.get(thread).and_then(|t| launches.get(t)) else { continue };
+        let Some(launches) = ranges.threads.get(thread).and_then(|t| launches.get(t)) else {
+            continue;
+        };
         // Outer before inner when two start together.
         let key = |&i: &u32| {
             let r = ranges.ranges[i as usize];
@@ -145,7 +151,9 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
             // A range below the top that has ended was popped out of order: it does not enclose this launch.
             if stack.iter().any(|o| o.end < call) {
                 stack.retain(|o| o.end >= call);
-                stack.iter_mut().for_each(|o| o.path = None);
+                for open in &mut stack {
+                    open.path = None;
+                }
             }
             let mut path = NO_PATH;
             let known = stack.iter().rposition(|o| o.path.is_some());
@@ -170,7 +178,9 @@ fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<u32>>, inter
         }
     }
     for (pid, mut list) in by_process {
-        let Some(launches) = launches.get(&pid) else { continue };
+        let Some(launches) = launches.get(&pid) else {
+            continue;
+        };
         list.sort_unstable();
         let mut open: Vec<(i64, u32)> = Vec::new();
         let mut next = list.into_iter().peekable();
@@ -212,7 +222,8 @@ mod tests {
         p.launches.set_calls(since, cost);
         p.places.push(Place { pid: Some(1), thread: Some(7), ..Place::default() });
         p.ranges = Ranges { names: ranges.iter().map(|r| (None, r.2.into())).collect(), threads: vec![(1, 7)], ranges: Vec::new() };
-        p.ranges.ranges = ranges.iter().zip(0..).map(|(&(start, end, _, kind), name)| Range { start, end, name, thread: 0, kind }).collect();
+        p.ranges.ranges =
+            ranges.iter().zip(0..).map(|(&(start, end, _, kind), name)| Range { start, end, name, thread: 0, kind }).collect();
         p
     }
 

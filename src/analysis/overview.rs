@@ -69,10 +69,12 @@ impl Overview {
         }
         let row = |i: usize| rows.get(i).map_or(i, |&r| r as usize);
         // Whole graphs count as kernels: that is what runs in them.
-        let mut others: Vec<(i64, i64, u32, bool)> = profile.memops.iter().map(|m| (m.start.0, m.start.0.saturating_add(m.duration.0), m.place.0, false)).collect();
+        let mut others: Vec<(i64, i64, u32, bool)> =
+            profile.memops.iter().map(|m| (m.start.0, m.start.0.saturating_add(m.duration.0), m.place.0, false)).collect();
         others.extend(profile.graphs.iter().map(|g| (g.start.0, g.start.0.saturating_add(g.duration.0), g.place, true)));
         others.sort_unstable();
-        let device_of: Vec<(Option<u32>, Option<u32>)> = profile.places.iter().map(|p| (p.device, if p.device.is_some() { None } else { p.ordinal })).collect();
+        let device_of: Vec<(Option<u32>, Option<u32>)> =
+            profile.places.iter().map(|p| (p.device, if p.device.is_some() { None } else { p.ordinal })).collect();
         let device = |place: Option<u32>| place.and_then(|p| device_of.get(p as usize)).copied().unwrap_or_default();
         let mut covers: BTreeMap<(Option<u32>, Option<u32>), Covers> = BTreeMap::new();
         let (mut first, mut last) = (i64::MAX, i64::MIN);
@@ -99,7 +101,8 @@ impl Overview {
         let span = (first <= last).then_some((first, last));
         let length = span.map_or(0, |(a, b)| b.saturating_sub(a));
         let share = |covered: fn(&Covers) -> i64| {
-            (length > 0 && !covers.is_empty()).then(|| covers.values().map(|c| covered(c) as f64).sum::<f64>() / (length as f64 * covers.len() as f64) * 100.0)
+            (length > 0 && !covers.is_empty())
+                .then(|| covers.values().map(|c| covered(c) as f64).sum::<f64>() / (length as f64 * covers.len() as f64) * 100.0)
         };
         Self {
             span,
@@ -109,7 +112,7 @@ impl Overview {
             gap_ns: covers.values().map(|c| c.all.gap_ns).sum(),
             devices_used: covers.len(),
             copied_bytes: profile.memops.iter().filter(|m| m.kind != MemOpKind::Set).filter_map(|m| m.bytes).map(|b| b.0).sum(),
-            pageable_copies: profile.memops.iter().filter(|m| is_pageable(&m.kind)).count() as u64,
+            pageable_copies: profile.memops.iter().filter(|m| is_pageable(m.kind)).count() as u64,
         }
     }
 
@@ -120,9 +123,9 @@ impl Overview {
     }
 }
 
-fn is_pageable(kind: &MemOpKind) -> bool {
+fn is_pageable(kind: MemOpKind) -> bool {
     use crate::model::MemoryKind::Pageable;
-    matches!(kind, MemOpKind::Copy { from, to, .. } if *from == Some(Pageable) || *to == Some(Pageable))
+    matches!(kind, MemOpKind::Copy { from, to, .. } if from == Some(Pageable) || to == Some(Pageable))
 }
 
 #[cfg(test)]

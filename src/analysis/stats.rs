@@ -56,7 +56,17 @@ impl Stats {
             };
             (f64::midpoint(lower as f64, upper as f64), p99)
         };
-        Some(Self { count: n as u64, total, min, max, avg, median: Some(median), stddev: Some(stddev), p99: Some(p99), histogram: Some(histogram) })
+        Some(Self {
+            count: n as u64,
+            total,
+            min,
+            max,
+            avg,
+            median: Some(median),
+            stddev: Some(stddev),
+            p99: Some(p99),
+            histogram: Some(histogram),
+        })
     }
 
     /// Standard deviation over mean, in percent: how much the durations spread.
@@ -69,6 +79,10 @@ impl Stats {
 /// Bins of equal ratio: durations of one kernel range over decades, and linear bins would put nearly all into the first.
 fn histogram(values: &[i64], min: i64, max: i64) -> [u32; BINS] {
     let mut bins = [0_u32; BINS];
+    if min == max {
+        bins[BINS / 2] = u32::try_from(values.len()).unwrap_or(u32::MAX);
+        return bins;
+    }
     let edges = edges(min, max);
     for &v in values {
         let bin = edges.iter().take_while(|&&e| v >= e).count();
@@ -111,7 +125,7 @@ mod tests {
 
     #[test]
     fn zero_and_equal_durations_do_not_upset_the_bins() {
-        assert_eq!(Stats::of(&mut [0, 0, 0]).unwrap().histogram.unwrap()[BINS - 1], 3);
+        assert_eq!(Stats::of(&mut [0, 0, 0]).unwrap().histogram.unwrap()[BINS / 2], 3);
         assert!(Stats::of(&mut [0, i64::MAX / 2]).is_some());
     }
 }

@@ -95,7 +95,14 @@ pub struct Action {
     pub footer: Option<(u8, &'static str)>,
 }
 
-const fn action(id: ActionId, name: &'static str, keys: &'static [&'static str], on: Where, help: &'static str, footer: Option<(u8, &'static str)>) -> Action {
+const fn action(
+    id: ActionId,
+    name: &'static str,
+    keys: &'static [&'static str],
+    on: Where,
+    help: &'static str,
+    footer: Option<(u8, &'static str)>,
+) -> Action {
     Action { id, name, keys, on, help, footer }
 }
 
@@ -171,9 +178,13 @@ impl Keymap {
         for action in ACTIONS {
             let names: Vec<&str> = user.get(action.name).map_or_else(|| action.keys.to_vec(), |k| k.iter().map(String::as_str).collect());
             for name in names {
-                let key = Key::parse(name).ok_or_else(|| format!("[keys] {}: no key `{name}`; write `q`, `ctrl-c`, `f1`, `enter`, `pgdn` …", action.name))?;
+                let key = Key::parse(name)
+                    .ok_or_else(|| format!("[keys] {}: no key `{name}`; write `q`, `ctrl-c`, `f1`, `enter`, `pgdn` …", action.name))?;
                 let taken = map.actions.entry(key).or_default();
-                let rival = taken.iter().filter_map(|&id| of(id)).find(|other| other.on == action.on || other.on == Everywhere || action.on == Everywhere);
+                let rival = taken
+                    .iter()
+                    .filter_map(|&id| of(id))
+                    .find(|other| other.on == action.on || other.on == Everywhere || action.on == Everywhere);
                 if let Some(rival) = rival {
                     // A default gives way to a key that the user chose.
                     let (mine, theirs) = (user.contains_key(action.name), user.contains_key(rival.name));

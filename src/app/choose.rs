@@ -40,7 +40,11 @@ pub fn groupings(current: GroupBy) -> Pick {
         (GroupBy::Process, 'p', "process"),
         (GroupBy::Nvtx, 'r', "path of NVTX ranges around the launch"),
     ];
-    Pick::by_letter("group by", rows.map(|(by, letter, hint)| item(by.word(), hint, letter, Choice::Group(by))).into(), Some(&Choice::Group(current)))
+    Pick::by_letter(
+        "group by",
+        rows.map(|(by, letter, hint)| item(by.word(), hint, letter, Choice::Group(by))).into(),
+        Some(&Choice::Group(current)),
+    )
 }
 
 /// Orders of groups.
@@ -57,7 +61,11 @@ pub fn orders(current: SortBy) -> Pick {
         (SortBy::Spread, 's', "standard deviation over mean"),
         (SortBy::Name, 'n', "name"),
     ];
-    Pick::by_letter("sort by", rows.map(|(by, letter, hint)| item(by.word(), hint, letter, Choice::Sort(by))).into(), Some(&Choice::Sort(current)))
+    Pick::by_letter(
+        "sort by",
+        rows.map(|(by, letter, hint)| item(by.word(), hint, letter, Choice::Sort(by))).into(),
+        Some(&Choice::Sort(current)),
+    )
 }
 
 /// Orders of launches.
@@ -70,7 +78,11 @@ pub fn launch_orders(current: LaunchSort) -> Pick {
         (LaunchSort::Grid, 'g', "blocks in the grid"),
         (LaunchSort::Stream, 't', "stream"),
     ];
-    Pick::by_letter("sort by", rows.map(|(by, letter, hint)| item(by.word(), hint, letter, Choice::LaunchSort(by))).into(), Some(&Choice::LaunchSort(current)))
+    Pick::by_letter(
+        "sort by",
+        rows.map(|(by, letter, hint)| item(by.word(), hint, letter, Choice::LaunchSort(by))).into(),
+        Some(&Choice::LaunchSort(current)),
+    )
 }
 
 /// Themes, shown as the selection moves.
@@ -114,7 +126,9 @@ pub fn jumps() -> Pick {
 pub fn facets(app: &App) -> Option<Pick> {
     let screen = app.report()?.launches.as_ref()?;
     let choices = &screen.list.as_ref()?.choices;
-    let says = |set: bool, n: usize| if set { format!("{n} values, one picked") } else { format!("{n} value{}", if n == 1 { "" } else { "s" }) };
+    let says = |set: bool, n: usize| {
+        if set { format!("{n} values, one picked") } else { format!("{n} value{}", if n == 1 { "" } else { "s" }) }
+    };
     let f = &screen.facets;
     let rows = [
         (Facet::Stream, 's', "stream", says(f.stream.is_some(), choices.streams.len())),
@@ -122,7 +136,11 @@ pub fn facets(app: &App) -> Option<Pick> {
         (Facet::Process, 'p', "process", says(f.pid.is_some(), choices.pids.len())),
         (Facet::Path, 'r', "NVTX range", says(f.path.is_some(), choices.paths.len())),
     ];
-    Some(Pick::by_letter("only launches of one", rows.map(|(facet, letter, label, hint)| item(label, hint, letter, Choice::Facet(facet))).into(), None))
+    Some(Pick::by_letter(
+        "only launches of one",
+        rows.map(|(facet, letter, label, hint)| item(label, hint, letter, Choice::Facet(facet))).into(),
+        None,
+    ))
 }
 
 /// Values of a facet.
@@ -141,7 +159,9 @@ pub fn facet_values(app: &App, facet: Facet) -> Option<Pick> {
         (Facet::Path, None) => "(no range)".to_owned(),
         (_, None) => "(unknown)".to_owned(),
         (Facet::Stream, Some(v)) => format!("stream {v}"),
-        (Facet::Device, Some(v)) => profile.devices.get(v as usize).map_or_else(|| format!("device {v}"), |d| format!("GPU {} {}", d.id, d.short_name())),
+        (Facet::Device, Some(v)) => {
+            profile.devices.get(v as usize).map_or_else(|| format!("device {v}"), |d| format!("GPU {} {}", d.id, d.short_name()))
+        }
         (Facet::Process, Some(v)) => format!("pid {v}"),
         (Facet::Path, Some(v)) => report.paths.as_ref().map_or_else(String::new, |p| p.label(profile, v)),
     };
@@ -161,7 +181,9 @@ pub fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::Copy(what) => return copy(app, what),
         Choice::AskNth => app.overlay = Some(Overlay::Number(Input::default())),
         Choice::Facet(facet) => app.overlay = facet_values(app, facet).map(Overlay::Pick),
-        Choice::Group(by) => return app.reports.get_mut(index).map(|r| r.group(index, by)).unwrap_or_default(),
+        Choice::Group(by) => {
+            return app.reports.get_mut(index).map(|r| r.group(index, by)).unwrap_or_default();
+        }
         Choice::Sort(by) => {
             if let Some(report) = app.reports.get_mut(index) {
                 if report.kernels.sort != by {
@@ -207,8 +229,12 @@ pub fn jump(app: &mut App, to: JumpTo) {
 /// Orders launches; the same order again, or `turn`, turns it round.
 pub fn sort_launches(app: &mut App, by: LaunchSort, turn: bool) -> Vec<Effect> {
     let index = app.active;
-    let Some(report) = app.reports.get_mut(index) else { return Vec::new() };
-    let Some(screen) = &mut report.launches else { return Vec::new() };
+    let Some(report) = app.reports.get_mut(index) else {
+        return Vec::new();
+    };
+    let Some(screen) = &mut report.launches else {
+        return Vec::new();
+    };
     if turn {
         screen.ascending = !screen.ascending;
     } else if screen.sort != by {
@@ -264,7 +290,9 @@ fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
             let grouping = kernels.grouping.as_ref()?;
             let picked: Vec<u32> = match what {
                 CopyWhat::Row => vec![u32::try_from(kernels.row()?).ok()?],
-                _ if !kernels.marked.is_empty() => kernels.shown.iter().copied().filter(|&r| kernels.marked.contains(&grouping.rows[r as usize].name)).collect(),
+                _ if !kernels.marked.is_empty() => {
+                    kernels.shown.iter().copied().filter(|&r| kernels.marked.contains(&grouping.rows[r as usize].name)).collect()
+                }
                 _ => kernels.shown.iter().copied().take(MOST_COPIED).collect(),
             };
             report::top::table(profile, grouping, &picked).print(&mut out, report::Format::Csv, None).ok()?;

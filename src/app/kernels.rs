@@ -81,7 +81,9 @@ impl KernelsScreen {
 
     /// Makes the labels anew: after new groups, or another form of names.
     pub fn label(&mut self, profile: &Profile) {
-        let Some(grouping) = &self.grouping else { return };
+        let Some(grouping) = &self.grouping else {
+            return;
+        };
         let plain = || grouping.rows.iter().map(|r| crate::model::text::clean(&r.name).into_owned()).collect::<Vec<_>>();
         let kernel = |r: &group::GroupRow| r.kernel.and_then(|k| profile.kernels.get(k.0 as usize));
         let out = if !grouping.by.is_kernel() || grouping.rows.len() > MOST_COMPARED {
@@ -89,7 +91,11 @@ impl KernelsScreen {
         } else {
             match self.form {
                 NameForm::Function if grouping.by != GroupBy::Name => {
-                    let rows: Vec<(&str, &str, &str)> = grouping.rows.iter().map(|r| kernel(r).map_or((r.name.as_str(), "", ""), |k| (k.function(), k.demangled(), k.mangled()))).collect();
+                    let rows: Vec<(&str, &str, &str)> = grouping
+                        .rows
+                        .iter()
+                        .map(|r| kernel(r).map_or((r.name.as_str(), "", ""), |k| (k.function(), k.demangled(), k.mangled())))
+                        .collect();
                     labels::kernels(&rows)
                 }
                 NameForm::Function => plain(),
@@ -98,7 +104,9 @@ impl KernelsScreen {
                     .rows
                     .iter()
                     .map(|r| match kernel(r) {
-                        Some(k) if r.kernels == 1 || form == NameForm::Demangled && grouping.by == GroupBy::Demangled => k.name(form).to_owned(),
+                        Some(k) if r.kernels == 1 || form == NameForm::Demangled && grouping.by == GroupBy::Demangled => {
+                            k.name(form).to_owned()
+                        }
                         Some(_) if r.kernels > 1 => format!("{} ({} kernels)", r.name, r.kernels),
                         _ => r.name.clone(),
                     })
@@ -115,7 +123,9 @@ impl KernelsScreen {
     }
 
     fn arrange_keeping(&mut self, selected: Option<String>) {
-        let Some(grouping) = &self.grouping else { return };
+        let Some(grouping) = &self.grouping else {
+            return;
+        };
         let pattern = self.filter.value();
         let all = (0..u32::try_from(grouping.rows.len()).unwrap_or(u32::MAX)).collect::<Vec<_>>();
         let all_rows = all.len();

@@ -55,7 +55,9 @@ impl LaunchSort {
                     let config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
                     config.and_then(crate::model::LaunchConfig::blocks).map_or(-1, |b| i64::try_from(b).unwrap_or(i64::MAX))
                 }
-                Self::Stream => launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.stream).map_or(-1, i64::from),
+                Self::Stream => {
+                    launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.stream).map_or(-1, i64::from)
+                }
             }
         };
         if self == Self::Launch && ascending {
@@ -167,7 +169,9 @@ impl LaunchesScreen {
 
     /// Selects a launch by what it is; false when there is none.
     pub fn jump(&mut self, profile: &Profile, to: JumpTo) -> bool {
-        let Some(list) = self.list.clone() else { return false };
+        let Some(list) = self.list.clone() else {
+            return false;
+        };
         let duration = |r: u32| profile.launches.duration(r as usize);
         let rows = list.rows.iter().enumerate();
         let found = match to {

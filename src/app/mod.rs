@@ -132,7 +132,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { theme: "dark".to_owned(), themes: vec!["dark".to_owned()], keymap: Keymap::default(), group: GroupBy::Name, sort: SortBy::Total }
+        Self {
+            theme: "dark".to_owned(),
+            themes: vec!["dark".to_owned()],
+            keymap: Keymap::default(),
+            group: GroupBy::Name,
+            sort: SortBy::Total,
+        }
     }
 }
 

@@ -75,7 +75,9 @@ impl Report {
     }
 
     fn ask(&self, report: usize, ask: Ask) -> Vec<Effect> {
-        let Some(profile) = self.profile.clone() else { return Vec::new() };
+        let Some(profile) = self.profile.clone() else {
+            return Vec::new();
+        };
         vec![Effect::Work(Box::new(Work { report, generation: self.generation, profile, paths: self.paths.clone(), ask }))]
     }
 
@@ -143,7 +145,9 @@ impl Report {
         if generation != self.generation {
             return Vec::new();
         }
-        let Some(profile) = self.profile.clone() else { return Vec::new() };
+        let Some(profile) = self.profile.clone() else {
+            return Vec::new();
+        };
         match done {
             Done::Overview(overview, next) => {
                 self.overview = Some(overview);
@@ -189,7 +193,9 @@ impl Report {
 
     /// Asks for the details of the selected group, unless they are there or on their way.
     pub fn want_detail(&mut self, index: usize) -> Vec<Effect> {
-        let (Some(grouping), Some(row)) = (self.kernels.grouping.clone(), self.kernels.row()) else { return Vec::new() };
+        let (Some(grouping), Some(row)) = (self.kernels.grouping.clone(), self.kernels.row()) else {
+            return Vec::new();
+        };
         let key = (grouping.by, row);
         if self.asked == Some(key) {
             return Vec::new();
@@ -201,8 +207,13 @@ impl Report {
     /// Asks for the launches that the launches screen is about.
     #[must_use]
     pub fn want_launches(&self, index: usize) -> Vec<Effect> {
-        let Some(s) = &self.launches else { return Vec::new() };
-        self.ask(index, Ask::Launches { grouping: s.grouping.clone(), row: s.row, facets: s.facets.clone(), sort: s.sort, ascending: s.ascending })
+        let Some(s) = &self.launches else {
+            return Vec::new();
+        };
+        self.ask(
+            index,
+            Ask::Launches { grouping: s.grouping.clone(), row: s.row, facets: s.facets.clone(), sort: s.sort, ascending: s.ascending },
+        )
     }
 
     /// Groups in another way.

@@ -11,7 +11,8 @@ use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tui_input::backend::crossterm::EventHandler;
 
 /// Orders by column of the kernels screen, as its heads are numbered.
-pub const HEADS: [SortBy; 9] = [SortBy::Name, SortBy::Total, SortBy::Count, SortBy::Avg, SortBy::Median, SortBy::P99, SortBy::Min, SortBy::Max, SortBy::Spread];
+pub const HEADS: [SortBy; 9] =
+    [SortBy::Name, SortBy::Total, SortBy::Count, SortBy::Avg, SortBy::Median, SortBy::P99, SortBy::Min, SortBy::Max, SortBy::Spread];
 
 /// Changes the state by one message.
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
@@ -87,7 +88,9 @@ fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
 
 fn filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     let index = app.active;
-    let Some(report) = app.reports.get_mut(index) else { return Vec::new() };
+    let Some(report) = app.reports.get_mut(index) else {
+        return Vec::new();
+    };
     let kernels = &mut report.kernels;
     match event.code {
         KeyCode::Enter => kernels.typing = false,
@@ -114,11 +117,14 @@ fn filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
 fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
     let page = page(app);
     let action = app.settings.keymap.action(key, Where::Kernels);
-    let Some(overlay) = &mut app.overlay else { return Vec::new() };
+    let Some(overlay) = &mut app.overlay else {
+        return Vec::new();
+    };
     match overlay {
         Overlay::Help(at) | Overlay::Notes(at) | Overlay::Names(at) | Overlay::Details(at) => {
             let step = match (event.code, action) {
-                (KeyCode::Esc | KeyCode::Enter, _) | (_, Some(ActionId::Back | ActionId::Quit | ActionId::Help | ActionId::Notes | ActionId::FullName | ActionId::Details)) => {
+                (KeyCode::Esc | KeyCode::Enter, _)
+                | (_, Some(ActionId::Back | ActionId::Quit | ActionId::Help | ActionId::Notes | ActionId::FullName | ActionId::Details)) => {
                     app.overlay = None;
                     return Vec::new();
                 }
@@ -160,7 +166,9 @@ fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
 }
 
 fn pick_key(app: &mut App, event: KeyEvent, page: isize) -> Vec<Effect> {
-    let Some(Overlay::Pick(pick)) = &mut app.overlay else { return Vec::new() };
+    let Some(Overlay::Pick(pick)) = &mut app.overlay else {
+        return Vec::new();
+    };
     match event.code {
         KeyCode::Esc => {
             let before = pick.before.take();
@@ -216,7 +224,9 @@ fn page(app: &App) -> isize {
 
 fn move_by(app: &mut App, by: isize) -> Vec<Effect> {
     let index = app.active;
-    let Some(report) = app.reports.get_mut(index) else { return Vec::new() };
+    let Some(report) = app.reports.get_mut(index) else {
+        return Vec::new();
+    };
     if let Some(screen) = &mut report.launches {
         screen.selected = screen.selected.saturating_add_signed(by).min(screen.len().saturating_sub(1));
         return Vec::new();
@@ -229,7 +239,8 @@ fn move_by(app: &mut App, by: isize) -> Vec<Effect> {
 fn switch(app: &mut App, by: isize) -> Vec<Effect> {
     let n = app.reports.len();
     if n < 2 {
-        app.status = Some(Status { text: "there is one report in this session; name several on the command line".to_owned(), error: false });
+        app.status =
+            Some(Status { text: "there is one report in this session; name several on the command line".to_owned(), error: false });
         return Vec::new();
     }
     app.active = (app.active + n).saturating_add_signed(by) % n;
@@ -278,7 +289,9 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
             if app.screen() == Screen::Launches {
                 return choose::sort_launches(app, LaunchSort::Launch, true);
             }
-            let Some(report) = app.reports.get_mut(index) else { return Vec::new() };
+            let Some(report) = app.reports.get_mut(index) else {
+                return Vec::new();
+            };
             let sort = report.kernels.sort;
             report.kernels.sort_by(sort);
             report.want_detail(index)
@@ -306,7 +319,9 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
             Vec::new()
         }
         ActionId::Mark => {
-            let Some(report) = app.reports.get_mut(index) else { return Vec::new() };
+            let Some(report) = app.reports.get_mut(index) else {
+                return Vec::new();
+            };
             report.kernels.toggle_mark();
             report.want_detail(index)
         }
@@ -343,11 +358,15 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
 
 fn open(app: &mut App) -> Vec<Effect> {
     let index = app.active;
-    let Some(report) = app.reports.get_mut(index) else { return Vec::new() };
+    let Some(report) = app.reports.get_mut(index) else {
+        return Vec::new();
+    };
     if report.launches.is_some() {
         return Vec::new();
     }
-    let (Some(grouping), Some(row), Some(profile)) = (report.kernels.grouping.clone(), report.kernels.row(), report.profile.clone()) else { return Vec::new() };
+    let (Some(grouping), Some(row), Some(profile)) = (report.kernels.grouping.clone(), report.kernels.row(), report.profile.clone()) else {
+        return Vec::new();
+    };
     if profile.launches.is_empty() {
         app.status = Some(Status { text: "this report holds sums per kernel, no single launches".to_owned(), error: true });
         return Vec::new();
@@ -364,7 +383,9 @@ fn open(app: &mut App) -> Vec<Effect> {
 fn back(app: &mut App) -> Vec<Effect> {
     let index = app.active;
     let quit = app.settings.keymap.label(ActionId::Quit);
-    let Some(report) = app.reports.get_mut(index) else { return Vec::new() };
+    let Some(report) = app.reports.get_mut(index) else {
+        return Vec::new();
+    };
     if let Some(screen) = &mut report.launches {
         if screen.facets.any() {
             screen.facets = super::launches::Facets::default();
@@ -402,21 +423,22 @@ fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
             chosen.map(|c| choose::choose(app, c)).unwrap_or_default()
         }
         (Mouse::Wheel(by), None) => move_by(app, by),
-        (Mouse::Wheel(_) | Mouse::Item(_), _) => Vec::new(),
+        (Mouse::Wheel(_) | Mouse::Item(_), _) | (Mouse::Elsewhere, None) => Vec::new(),
         (_, Some(_)) => {
             // A press outside closes what lies on top.
             on_key(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE))
         }
         (Mouse::Row(i), None) => row_pressed(app, i),
         (Mouse::Head(i), None) => head_pressed(app, i),
-        (Mouse::Elsewhere, None) => Vec::new(),
     }
 }
 
 /// The first press selects a row, a press on the selected row opens it.
 fn row_pressed(app: &mut App, row: usize) -> Vec<Effect> {
     let index = app.active;
-    let Some(report) = app.reports.get_mut(index) else { return Vec::new() };
+    let Some(report) = app.reports.get_mut(index) else {
+        return Vec::new();
+    };
     if let Some(screen) = &mut report.launches {
         screen.selected = row.min(screen.len().saturating_sub(1));
         return Vec::new();
@@ -431,11 +453,15 @@ fn row_pressed(app: &mut App, row: usize) -> Vec<Effect> {
 fn head_pressed(app: &mut App, head: usize) -> Vec<Effect> {
     let index = app.active;
     if app.screen() == Screen::Launches {
-        let Some(&by) = LaunchSort::ALL.get(head) else { return Vec::new() };
+        let Some(&by) = LaunchSort::ALL.get(head) else {
+            return Vec::new();
+        };
         let same = app.report().and_then(|r| r.launches.as_ref()).is_some_and(|s| s.sort == by);
         return choose::sort_launches(app, by, same);
     }
-    let (Some(report), Some(&by)) = (app.reports.get_mut(index), HEADS.get(head)) else { return Vec::new() };
+    let (Some(report), Some(&by)) = (app.reports.get_mut(index), HEADS.get(head)) else {
+        return Vec::new();
+    };
     report.kernels.sort_by(by);
     report.want_detail(index)
 }

@@ -140,7 +140,9 @@ pub fn perform(work: &Work) -> Done {
         Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
         Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),
         Ask::Detail { grouping, row } => Done::Detail(grouping.by, *row, Arc::new(detail(profile, paths, grouping, *row))),
-        Ask::Launches { grouping, row, facets, sort, ascending } => Done::Launches(Arc::new(list(profile, paths, grouping, *row, facets, (*sort, *ascending)))),
+        Ask::Launches { grouping, row, facets, sort, ascending } => {
+            Done::Launches(Arc::new(list(profile, paths, grouping, *row, facets, (*sort, *ascending))))
+        }
     }
 }
 
@@ -197,7 +199,14 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
     out
 }
 
-fn list(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, facets: &Facets, (sort, ascending): (LaunchSort, bool)) -> LaunchList {
+fn list(
+    profile: &Profile,
+    paths: Option<&Paths>,
+    grouping: &Grouping,
+    row: usize,
+    facets: &Facets,
+    (sort, ascending): (LaunchSort, bool),
+) -> LaunchList {
     let launches = &profile.launches;
     let functions = function_ids(profile);
     let mut nth: HashMap<(Option<u32>, u32), u32> = HashMap::new();

@@ -9,7 +9,14 @@ use std::path::PathBuf;
 
 /// Explore GPU profiles in the terminal.
 #[derive(Debug, Parser)]
-#[command(name = "warpscope", version, about, max_term_width = 100, subcommand_negates_reqs = true, args_conflicts_with_subcommands = false)]
+#[command(
+    name = "warpscope",
+    version,
+    about,
+    max_term_width = 100,
+    subcommand_negates_reqs = true,
+    args_conflicts_with_subcommands = false
+)]
 pub struct Args {
     /// What to do; without a command the reports are opened in the explorer.
     #[command(subcommand)]
@@ -19,13 +26,13 @@ pub struct Args {
     /// Theme [default: dark, sixteen or mono, by the terminal's colours]; `warpscope themes` lists them.
     #[arg(long, global = true, value_name = "NAME")]
     pub theme: Option<String>,
-    /// Colours [default: by NO_COLOR, COLORTERM and TERM].
+    /// Colours [default: by `NO_COLOR`, COLORTERM and TERM].
     #[arg(long, global = true)]
     pub color: Option<ColorMode>,
     /// Draw with ASCII characters only [default: unless the locale is UTF-8].
     #[arg(long, global = true)]
     pub ascii: bool,
-    /// Configuration file [default: $XDG_CONFIG_HOME/warpscope/config.toml].
+    /// Configuration file [default: $`XDG_CONFIG_HOME/warpscope/config.toml`].
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The nsys that exports .nsys-rep files [default: the newest that is found].

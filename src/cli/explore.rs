@@ -12,12 +12,9 @@ use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 use std::io::IsTerminal;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Reports of progress closer together than this are not worth a frame.
-const PROGRESS_EVERY: Duration = Duration::from_millis(40);
 /// How long a cancelled reader may take to stop its child before the program ends without it.
 const LAST_WAIT: Duration = Duration::from_secs(6);
 
@@ -41,7 +38,8 @@ enum Wake {
 /// The capture that `warpscope demo` shows: unpacked once, for as long as the program runs.
 fn demo() -> Result<&'static [u8], Failure> {
     const PACKED: &[u8] = include_bytes!("../../fixtures/demo/llm.sqlite.zst");
-    let bytes = zstd::stream::decode_all(PACKED).map_err(|e| Failure { text: format!("the built-in capture: {e}"), code: super::FAILED })?;
+    let bytes =
+        zstd::stream::decode_all(PACKED).map_err(|e| Failure { text: format!("the built-in capture: {e}"), code: super::FAILED })?;
     Ok(Box::leak(bytes.into_boxed_slice()))
 }
 
@@ -152,7 +150,8 @@ fn worker(send: Sender<Wake>) -> Sender<Box<Work>> {
             waiting.extend(first);
             waiting.extend(asked.try_iter());
             let kind = |w: &Work| (w.report, std::mem::discriminant(&w.ask));
-            let newest: Vec<_> = (0..waiting.len()).filter(|&i| !waiting[i + 1..].iter().any(|later| kind(later) == kind(&waiting[i]))).collect();
+            let newest: Vec<_> =
+                (0..waiting.len()).filter(|&i| !waiting[i + 1..].iter().any(|later| kind(later) == kind(&waiting[i]))).collect();
             let mut at = 0;
             waiting.retain(|_| {
                 at += 1;
@@ -279,19 +278,21 @@ impl Explorer {
     }
 
     fn load(&mut self, index: usize) {
-        let (Some(source), Some(cancel)) = (self.sources.get(index).cloned(), self.cancels.get(index).cloned()) else { return };
+        let (Some(source), Some(cancel)) = (self.sources.get(index).cloned(), self.cancels.get(index).cloned()) else {
+            return;
+        };
         let (send, nsys) = (self.send.clone(), self.nsys.clone());
         self.readers.push(std::thread::spawn(move || {
-            let begun = Instant::now();
-            let last = AtomicU64::new(0);
+            let last = Mutex::new(("", 0));
             let tell = |progress: Progress| {
-                if matches!(progress, Progress::Stage { .. }) {
-                    let now = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-                    let before = last.load(Ordering::Relaxed);
-                    let soon = now.saturating_sub(before) < u64::try_from(PROGRESS_EVERY.as_millis()).unwrap_or(0);
-                    if soon || last.compare_exchange(before, now, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+                if let Progress::Stage { name, done, total } = progress {
+                    // A step of one percent is the least that a bar can show.
+                    let now = (name, done.saturating_mul(100).checked_div(total).unwrap_or(0));
+                    let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                    if *last == now {
                         return;
                     }
+                    *last = now;
                 }
                 // Nobody listens any more once the program ends.
                 let _ = send.send(Wake::Message(Msg::Progress(index, progress)));

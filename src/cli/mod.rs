@@ -52,7 +52,7 @@ impl From<std::io::Error> for Failure {
 #[must_use]
 pub fn main() -> ExitCode {
     let args = Args::parse();
-    match run(args) {
+    match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             print::error(&failure.text);
@@ -61,15 +61,17 @@ pub fn main() -> ExitCode {
     }
 }
 
-fn run(args: Args) -> Result<(), Failure> {
+fn run(args: &Args) -> Result<(), Failure> {
     let config = Config::load(args.config.as_deref()).map_err(Failure::wrong)?;
     let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
     match &args.command {
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
         Some(Command::Themes) => explore::themes(),
-        Some(Command::Demo) => explore::built_in(&args, &config),
-        None if args.files.is_empty() => Err(Failure::wrong("name a report (.nsys-rep, .sqlite, `nsys stats` CSV), or try `warpscope demo`; `warpscope --help` shows more")),
-        None => explore::files(&args, &config),
+        Some(Command::Demo) => explore::built_in(args, &config),
+        None if args.files.is_empty() => Err(Failure::wrong(
+            "name a report (.nsys-rep, .sqlite, `nsys stats` CSV), or try `warpscope demo`; `warpscope --help` shows more",
+        )),
+        None => explore::files(args, &config),
     }
 }

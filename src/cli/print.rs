@@ -78,14 +78,24 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
 pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = import::open(&args.file, &Job { nsys, ..Job::new(Wants { memops: false, ..Wants::ALL }, &|_| {}) })?;
     if !profile.totals.is_empty() {
-        return Err(Failure::wrong(format!("{}: it holds sums per kernel, not launches; open the report or its SQLite export", args.file.display())));
+        return Err(Failure::wrong(format!(
+            "{}: it holds sums per kernel, not launches; open the report or its SQLite export",
+            args.file.display()
+        )));
     }
     let kernels = match args.kernel.as_deref().map(|s| (s, select::kernels(&profile, s))) {
         None => None,
         Some((_, Selected::Kernels(kernels))) => Some(kernels),
-        Some((s, Selected::Nothing)) => return Err(Failure::wrong(format!("{}: no kernel matches {s:?}; `warpscope top` lists them", args.file.display()))),
+        Some((s, Selected::Nothing)) => {
+            return Err(Failure::wrong(format!("{}: no kernel matches {s:?}; `warpscope top` lists them", args.file.display())));
+        }
         Some((s, Selected::Ambiguous(names))) => {
-            return Err(Failure::wrong(format!("{}: {s:?} matches {} kernels, name one: {}", args.file.display(), names.len(), names.join(", "))));
+            return Err(Failure::wrong(format!(
+                "{}: {s:?} matches {} kernels, name one: {}",
+                args.file.display(),
+                names.len(),
+                names.join(", ")
+            )));
         }
     };
     let paths = Paths::of(&profile);

@@ -42,7 +42,8 @@ pub enum ColorMode {
 
 impl ColorMode {
     /// All, with the words for them.
-    pub const ALL: [(&'static str, Self); 4] = [("none", Self::None), ("16", Self::Sixteen), ("256", Self::Indexed), ("truecolor", Self::True)];
+    pub const ALL: [(&'static str, Self); 4] =
+        [("none", Self::None), ("16", Self::Sixteen), ("256", Self::Indexed), ("truecolor", Self::True)];
 
     /// By its word.
     #[must_use]
@@ -61,7 +62,9 @@ impl ColorMode {
         match set("COLORTERM").as_deref() {
             Some("truecolor" | "24bit") => Self::True,
             _ if term.contains("direct") => Self::True,
-            _ if term.contains("256color") || term.contains("kitty") || term.contains("alacritty") || term.contains("ghostty") => Self::Indexed,
+            _ if term.contains("256color") || term.contains("kitty") || term.contains("alacritty") || term.contains("ghostty") => {
+                Self::Indexed
+            }
             _ => Self::Sixteen,
         }
     }
@@ -86,7 +89,9 @@ pub fn folder() -> Option<PathBuf> {
 impl Config {
     /// Reads a file; a missing one is an empty configuration, unless the user named it.
     pub fn load(named: Option<&Path>) -> Result<Self, String> {
-        let Some(path) = named.map(Path::to_owned).or_else(|| folder().map(|f| f.join("config.toml"))) else { return Ok(Self::default()) };
+        let Some(path) = named.map(Path::to_owned).or_else(|| folder().map(|f| f.join("config.toml"))) else {
+            return Ok(Self::default());
+        };
         match std::fs::read_to_string(&path) {
             Ok(text) => Self::parse(&text).map_err(|e| format!("{}: {e}", path.display())),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(Self::default()),
@@ -113,7 +118,9 @@ impl Config {
             "sort" => self.sort = Some(one_of(key, &string(key, value)?, SortBy::ALL.map(|s| (s.word(), s)))?),
             "color" => self.color = Some(one_of(key, &string(key, value)?, ColorMode::ALL)?),
             "keys" => {
-                let toml::Value::Table(keys) = value else { return Err("`keys` is a table: [keys]".to_owned()) };
+                let toml::Value::Table(keys) = value else {
+                    return Err("`keys` is a table: [keys]".to_owned());
+                };
                 for (action, value) in keys {
                     let list = match value {
                         toml::Value::Array(list) => list.into_iter().map(|v| string(&action, v)).collect::<Result<_, _>>()?,
@@ -159,7 +166,10 @@ mod tests {
     fn a_full_file_and_an_empty_one() {
         let text = "theme = \"light\"\ngroup = \"demangled\"\nsort = \"max\"\ncolor = \"256\"\nascii = true\nnsys = \"/x/nsys\"\n[keys]\nquit = [\"q\", \"ctrl-q\"]\nhelp = \"h\"\n";
         let c = Config::parse(text).unwrap();
-        assert_eq!((c.theme.as_deref(), c.group, c.sort, c.color, c.ascii), (Some("light"), Some(GroupBy::Demangled), Some(SortBy::Max), Some(ColorMode::Indexed), Some(true)));
+        assert_eq!(
+            (c.theme.as_deref(), c.group, c.sort, c.color, c.ascii),
+            (Some("light"), Some(GroupBy::Demangled), Some(SortBy::Max), Some(ColorMode::Indexed), Some(true))
+        );
         assert_eq!(c.keys["quit"], ["q", "ctrl-q"]);
         assert_eq!(Config::parse("").unwrap(), Config::default());
     }
@@ -174,7 +184,8 @@ mod tests {
 
     #[test]
     fn colours_and_letters_follow_the_environment() {
-        let env = |pairs: &'static [(&'static str, &'static str)]| move |name: &str| pairs.iter().find(|p| p.0 == name).map(|p| p.1.to_owned());
+        let env =
+            |pairs: &'static [(&'static str, &'static str)]| move |name: &str| pairs.iter().find(|p| p.0 == name).map(|p| p.1.to_owned());
         assert_eq!(ColorMode::detect(env(&[("TERM", "xterm-256color"), ("COLORTERM", "truecolor")])), ColorMode::True);
         assert_eq!(ColorMode::detect(env(&[("TERM", "screen-256color")])), ColorMode::Indexed);
         assert_eq!(ColorMode::detect(env(&[("TERM", "linux")])), ColorMode::Sixteen);

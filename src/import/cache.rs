@@ -34,14 +34,19 @@ fn key(path: &Path, meta: &Metadata, what: &str) -> String {
 }
 
 /// The cached file made from `path` by `make`, made now if it is not there. `make` writes to a path that does not exist yet.
-pub fn entry(path: &Path, meta: &Metadata, what: &str, make: impl FnOnce(&Path) -> Result<(), ImportError>) -> Result<PathBuf, ImportError> {
-    let folder = folder();
+pub fn entry(
+    folder: &Path,
+    path: &Path,
+    meta: &Metadata,
+    what: &str,
+    make: impl FnOnce(&Path) -> Result<(), ImportError>,
+) -> Result<PathBuf, ImportError> {
     let target = folder.join(key(path, meta, what));
     if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
         return Ok(target);
     }
-    std::fs::create_dir_all(&folder).map_err(|e| ImportError::io(&folder, e))?;
-    let scratch = tempfile::Builder::new().prefix(".making-").tempdir_in(&folder).map_err(|e| ImportError::io(&folder, e))?;
+    std::fs::create_dir_all(folder).map_err(|e| ImportError::io(folder, e))?;
+    let scratch = tempfile::Builder::new().prefix(".making-").tempdir_in(folder).map_err(|e| ImportError::io(folder, e))?;
     let made = scratch.path().join("file.sqlite");
     make(&made)?;
     std::fs::rename(&made, &target).map_err(|e| ImportError::io(&target, e))?;

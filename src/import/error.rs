@@ -79,11 +79,11 @@ impl ImportError {
 
     /// Damage found while reading a part of a file.
     #[must_use]
-    pub fn damaged(path: &Path, place: &str, reason: impl ToString) -> Self {
+    pub fn damaged(path: &Path, place: &str, reason: impl std::fmt::Display) -> Self {
         Self::Damaged {
             path: path.to_owned(),
             place: place.to_owned(),
-            reason: reason.to_string(),
+            reason: format!("{reason}"),
             next: "copy it again from where it was recorded, or export it again with `nsys export --type sqlite`".to_owned(),
         }
     }

@@ -64,7 +64,13 @@ impl Input {
             return Err(ImportError::refused(path, "the file is empty", "is the profiler still running, or did the copy fail?"));
         }
         let Some(packing) = packing(&head) else {
-            return Ok(Self { path: path.to_owned(), head, size: meta.len(), stamp: Some(stamp(&meta)), bytes: Bytes::File(path.to_owned()) });
+            return Ok(Self {
+                path: path.to_owned(),
+                head,
+                size: meta.len(),
+                stamp: Some(stamp(&meta)),
+                bytes: Bytes::File(path.to_owned()),
+            });
         };
         let unpacked = unpack(path, &meta, packing, job)?;
         let head = read_head(&unpacked).map_err(|e| ImportError::io(&unpacked, e))?;
@@ -91,12 +97,18 @@ impl Input {
 
     /// Fails when the file changed while it was read: then it is still being written.
     pub fn check_unchanged(&self) -> Result<(), ImportError> {
-        let (Some(before), Bytes::File(path)) = (&self.stamp, &self.bytes) else { return Ok(()) };
+        let (Some(before), Bytes::File(path)) = (&self.stamp, &self.bytes) else {
+            return Ok(());
+        };
         let now = std::fs::metadata(path).map_err(|e| ImportError::io(path, e))?;
         if stamp(&now) == *before {
             return Ok(());
         }
-        Err(ImportError::refused(&self.path, "the file changed while it was read", "it is still being written: open it again when the profiler has finished"))
+        Err(ImportError::refused(
+            &self.path,
+            "the file changed while it was read",
+            "it is still being written: open it again when the profiler has finished",
+        ))
     }
 }
 
@@ -111,7 +123,7 @@ fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
 }
 
 fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>) -> Result<PathBuf, ImportError> {
-    cache::entry(path, meta, "unpacked", |out| {
+    cache::entry(&job.cache, path, meta, "unpacked", |out| {
         let io = |e: std::io::Error| ImportError::io(path, e);
         let file = File::open(path).map_err(io)?;
         let counted = cache::Counted::new(file, meta.len(), job);

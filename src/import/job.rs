@@ -33,6 +33,7 @@ pub enum Names {
 
 /// The parts of a report that are wanted. Reading less is faster; what was not read is absent from the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "parts of a report are independent of each other")]
 pub struct Wants {
     /// Kernel names.
     pub names: Names,
@@ -92,6 +93,8 @@ pub struct Job<'a> {
     pub threads: usize,
     /// The user's own choice of `nsys`.
     pub nsys: Option<PathBuf>,
+    /// Folder for files made from reports.
+    pub cache: PathBuf,
 }
 
 impl<'a> Job<'a> {
@@ -99,7 +102,7 @@ impl<'a> Job<'a> {
     #[must_use]
     pub fn new(wants: Wants, hear: &'a (dyn Fn(Progress) + Sync)) -> Self {
         let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        Self { wants, cancel: Cancel::default(), hear, staged: false, threads, nsys: None }
+        Self { wants, cancel: Cancel::default(), hear, staged: false, threads, nsys: None, cache: super::cache::folder() }
     }
 
     /// Reports how far a stage is.

@@ -32,7 +32,18 @@ static KNOWN: &[Known] = &[
         next: "import it with the QdstrmImporter of the nsys that recorded it, then open the .nsys-rep",
     },
     Known {
-        is: |h| ["Time (%),Total Time", "API Start (ns)", "NVTX Range,", "Total (MB),Count", "PID,TID,DevId,Count", "Start (ns),End (ns),Duration"].iter().any(|w| text_has(h, &[w])),
+        is: |h| {
+            [
+                "Time (%),Total Time",
+                "API Start (ns)",
+                "NVTX Range,",
+                "Total (MB),Count",
+                "PID,TID,DevId,Count",
+                "Start (ns),End (ns),Duration",
+            ]
+            .iter()
+            .any(|w| text_has(h, &[w]))
+        },
         what: "an `nsys stats` CSV of a report without kernel times",
         next: "of these, cuda_gpu_trace and cuda_gpu_kern_sum can be opened; better, open the .nsys-rep or its SQLite export",
     },
@@ -43,7 +54,9 @@ static KNOWN: &[Known] = &[
         next: "run ncu as root, or set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module",
     },
     Known {
-        is: |h| text_has(h, &["\"ID\",\"Process ID\""]) || text_has(h, &["==PROF=="]) || text_has(h, &["\"Kernel Name\"", "\"Metric Name\""]),
+        is: |h| {
+            text_has(h, &["\"ID\",\"Process ID\""]) || text_has(h, &["==PROF=="]) || text_has(h, &["\"Kernel Name\"", "\"Metric Name\""])
+        },
         what: "Nsight Compute text output",
         next: READS,
     },
@@ -53,11 +66,20 @@ static KNOWN: &[Known] = &[
         next: READS,
     },
     Known {
-        is: |h| text_has(h, &["\"rocprofiler-sdk"]) || text_has(h, &["Kernel_Name"]) || text_has(h, &["KernelName", "gpu-id"]) || text_has(h, &["Agent_Id"]),
+        is: |h| {
+            text_has(h, &["\"rocprofiler-sdk"])
+                || text_has(h, &["Kernel_Name"])
+                || text_has(h, &["KernelName", "gpu-id"])
+                || text_has(h, &["Agent_Id"])
+        },
         what: "an AMD rocprof report",
         next: READS,
     },
-    Known { is: |h| h.starts_with(&[0x80, 2]) || h.starts_with(&[0x80, 4]), what: "a Python pickle, such as a PyTorch memory snapshot", next: READS },
+    Known {
+        is: |h| h.starts_with(&[0x80, 2]) || h.starts_with(&[0x80, 4]),
+        what: "a Python pickle, such as a PyTorch memory snapshot",
+        next: READS,
+    },
     Known { is: |h| h.starts_with(b"%PDF"), what: "a PDF document", next: READS },
     Known { is: |h| h.starts_with(b"#!"), what: "a script", next: READS },
     Known { is: json_like, what: "JSON that is no profile warpscope knows", next: READS },

@@ -26,7 +26,7 @@ impl Importer for NsysReport {
             return Err(ImportError::refused(&input.path, "a report inside the program", "open a file"));
         };
         let meta = std::fs::metadata(report).map_err(|e| ImportError::io(report, e))?;
-        let export = cache::entry(report, &meta, "sqlite", |out| export(input, report, out, job))?;
+        let export = cache::entry(&job.cache, report, &meta, "sqlite", |out| export(input, report, out, job))?;
         let recorded = Version::find(&String::from_utf8_lossy(&input.head));
         let mut profile = nsys::NsysSqlite.read(&input.exported(&export)?, job)?;
         // The export names the exporter's version; the report itself knows who recorded it.
@@ -55,12 +55,20 @@ fn choose(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool
     found.sort_by(|a, b| b.version.cmp(&a.version));
     Err(match (found.first(), &job.nsys) {
         (Some(Tool { version: Some(have), path: tool }), _) => tool_error(
-            format!("recorded by nsys {}, but the newest nsys here is {have} ({})", recorded.map_or_else(String::new, ToString::to_string), tool.display()),
+            format!(
+                "recorded by nsys {}, but the newest nsys here is {have} ({})",
+                recorded.map_or_else(String::new, ToString::to_string),
+                tool.display()
+            ),
             format!("install nsys {wanted}, {elsewhere}"),
         ),
-        (_, Some(chosen)) => tool_error(format!("the configured nsys ({}) does not run", chosen.display()), format!("correct `nsys` in the configuration, {elsewhere}")),
+        (_, Some(chosen)) => tool_error(
+            format!("the configured nsys ({}) does not run", chosen.display()),
+            format!("correct `nsys` in the configuration, {elsewhere}"),
+        ),
         _ => tool_error(
-            "reading an .nsys-rep needs the nsys command, and none was found (looked on PATH, in /opt/nvidia and in /usr/local/cuda*)".to_owned(),
+            "reading an .nsys-rep needs the nsys command, and none was found (looked on PATH, in /opt/nvidia and in /usr/local/cuda*)"
+                .to_owned(),
             format!("install nsys {wanted}, {elsewhere}"),
         ),
     })
@@ -123,16 +131,25 @@ fn explain(log: &[String], version: &str, code: Option<i32>) -> (String, String)
             Some("libelf") => " (Debian and Ubuntu: libelf1)",
             _ => "",
         };
-        return (format!("the importer of nsys{version} lacks {library}"), format!("install it{package}, or add its folder to LD_LIBRARY_PATH"));
+        return (
+            format!("the importer of nsys{version} lacks {library}"),
+            format!("install it{package}, or add its folder to LD_LIBRARY_PATH"),
+        );
     }
     if let Some(line) = line_with(&["newer than your current version", "required fields", "newer version"]) {
-        return (format!("nsys{version} cannot read it: {}", shorten(line)), "install the nsys that recorded it or a newer one, or export it there with `nsys export --type sqlite`".to_owned());
+        return (
+            format!("nsys{version} cannot read it: {}", shorten(line)),
+            "install the nsys that recorded it or a newer one, or export it there with `nsys export --type sqlite`".to_owned(),
+        );
     }
     if let Some(line) = line_with(&["magic number mismatch", "truncated", "end of file", "Wire format", "corrupt"]) {
         return (format!("nsys{version} finds it damaged: {}", shorten(line)), "copy it again: it may be cut short".to_owned());
     }
     if let Some(line) = line_with(&["No space left"]) {
-        return (format!("nsys{version} ran out of disk: {}", shorten(line)), "free space where the cache is, or set XDG_CACHE_HOME to a larger disk".to_owned());
+        return (
+            format!("nsys{version} ran out of disk: {}", shorten(line)),
+            "free space where the cache is, or set XDG_CACHE_HOME to a larger disk".to_owned(),
+        );
     }
     let last = log.iter().rev().find(|l| !l.trim().is_empty()).map_or_else(|| "it printed nothing".to_owned(), |l| shorten(l));
     let code = code.map_or_else(|| "was killed".to_owned(), |c| format!("failed with code {c}"));
@@ -158,8 +175,14 @@ mod tests {
 
     #[test]
     fn what_nsys_prints_becomes_a_sentence_with_a_next_step() {
-        assert!(explained("Importer: error while loading shared libraries: libdw.so.1: cannot open shared object file").contains("lacks libdw.so.1; install it (Debian and Ubuntu: libdw1)"));
-        assert!(explained("Report was created in Nsight Systems version (2025.2.1.130), newer than your current version (2023.4.4.54).").contains("2025.2.1.130"));
+        assert!(
+            explained("Importer: error while loading shared libraries: libdw.so.1: cannot open shared object file")
+                .contains("lacks libdw.so.1; install it (Debian and Ubuntu: libdw1)")
+        );
+        assert!(
+            explained("Report was created in Nsight Systems version (2025.2.1.130), newer than your current version (2023.4.4.54).")
+                .contains("2025.2.1.130")
+        );
         assert!(explained("Exportation error: Section Table Reference magic number mismatch.").contains("damaged"));
         assert!(explained("boom").contains("failed with code 1 exporting it: boom"));
     }

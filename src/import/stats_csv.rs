@@ -5,7 +5,8 @@
 use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
 use crate::model::{
-    Bytes, CopyKind, Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, Nanos, Note, NoteKind, Place, PlaceId, Profile, Severity, Source, kernel,
+    Bytes, CopyKind, Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, Nanos,
+    Note, NoteKind, Place, PlaceId, Profile, Severity, Source, kernel,
 };
 use std::collections::HashMap;
 use std::fs::File;
@@ -27,7 +28,11 @@ fn header(text: &str) -> Option<(usize, Kind)> {
     text.lines().take(20).enumerate().find_map(|(at, line)| {
         if line.contains("GrdX") && line.contains("Duration") {
             Some((at, Kind::Trace))
-        } else if line.starts_with("Time (%)") && line.contains("Instances") && line.trim_end().ends_with(",Name") && !line.contains("GridXYZ") {
+        } else if line.starts_with("Time (%)")
+            && line.contains("Instances")
+            && line.trim_end().ends_with(",Name")
+            && !line.contains("GridXYZ")
+        {
             Some((at, Kind::Summary))
         } else {
             None
@@ -121,9 +126,9 @@ impl<'a> Table<'a> {
         }
     }
 
-    fn reject(&mut self) {
+    fn reject(&mut self, row: &csv::ByteRecord) {
         if self.bad == 0 {
-            self.first_bad = self.csv.position().line() + self.skipped as u64;
+            self.first_bad = row.position().map_or(0, csv::Position::line) + self.skipped as u64;
         }
         self.bad += 1;
     }
@@ -188,7 +193,9 @@ impl Kernels {
 const MEGA: f64 = 1e6;
 
 fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), ImportError> {
-    let scaled = |(at, unit): (usize, String)| unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")));
+    let scaled = |(at, unit): (usize, String)| {
+        unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")))
+    };
     let (start_at, duration_at) = (scaled(table.needed("Start")?)?, scaled(table.needed("Duration")?)?);
     let name_at = table.needed("Name")?.0;
     let at = |name: &str| table.column(name).map_or(usize::MAX, |c| c.0);
@@ -202,7 +209,7 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
     let mut columns = LaunchColumns::default();
     while let Some(row) = table.next()? {
         let (Some(start), Some(duration), Some(name)) = (time(&row, start_at), time(&row, duration_at), text(&row, name_at)) else {
-            table.reject();
+            table.reject(&row);
             continue;
         };
         let device_name = text(&row, device_at);
@@ -221,7 +228,13 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
         });
         let megabytes = |at: usize| number(&row, at).map(|mb| Bytes((mb * MEGA).max(0.0).round() as u64));
         if let Some(what) = name.strip_prefix("[CUDA mem") {
-            profile.memops.push(MemOp { start: Nanos(start), duration: Nanos(duration), kind: memop_kind(what), bytes: megabytes(bytes_at), place: PlaceId(here) });
+            profile.memops.push(MemOp {
+                start: Nanos(start),
+                duration: Nanos(duration),
+                kind: memop_kind(what),
+                bytes: megabytes(bytes_at),
+                place: PlaceId(here),
+            });
             continue;
         }
         let of = |names: [usize; 3]| Some([integer(&row, names[0])?, integer(&row, names[1])?, integer(&row, names[2])?]);
@@ -300,7 +313,9 @@ fn memop_kind(what: &str) -> MemOpKind {
 
 /// A summary has no launches: its rows become the profile's totals, and what needs launches stays absent.
 fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), ImportError> {
-    let scaled = |(at, unit): (usize, String)| unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")));
+    let scaled = |(at, unit): (usize, String)| {
+        unit_ns(&unit).map(|s| (at, s)).ok_or_else(|| ImportError::damaged(&table.input.path, "its header", format!("unit `{unit}`")))
+    };
     let total_at = scaled(table.needed("Total Time")?)?;
     let (min_at, max_at) = (scaled(table.needed("Min")?)?, scaled(table.needed("Max")?)?);
     let (count_at, name_at) = (table.needed("Instances")?.0, table.needed("Name")?.0);
@@ -309,12 +324,22 @@ fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Impo
     let mut kernels = Kernels::default();
     while let Some(row) = table.next()? {
         let count = number(&row, count_at).filter(|n| n.fract() == 0.0 && (1.0..1e18).contains(n)).map(|n| n as u64);
-        let (Some(count), Some(total), Some(min), Some(max), Some(name)) = (count, time(&row, total_at), time(&row, min_at), time(&row, max_at), text(&row, name_at)) else {
-            table.reject();
+        let (Some(count), Some(total), Some(min), Some(max), Some(name)) =
+            (count, time(&row, total_at), time(&row, min_at), time(&row, max_at), text(&row, name_at))
+        else {
+            table.reject(&row);
             continue;
         };
         let float = |at: Option<(usize, f64)>| at.and_then(|(at, scale)| Some(number(&row, at)? * scale));
-        profile.totals.push(KernelTotal { kernel: KernelId(kernels.id(name)), count, total: Nanos(total), min: Nanos(min), max: Nanos(max), median_ns: float(median_at), stddev_ns: float(stddev_at) });
+        profile.totals.push(KernelTotal {
+            kernel: KernelId(kernels.id(name)),
+            count,
+            total: Nanos(total),
+            min: Nanos(min),
+            max: Nanos(max),
+            median_ns: float(median_at),
+            stddev_ns: float(stddev_at),
+        });
     }
     profile.kernels = kernels.kernels;
     profile.notes.push(

@@ -36,8 +36,10 @@ pub fn run(command: &mut Command, mut line: impl FnMut(&str), cancelled: impl Fn
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
     let group = Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX));
     let (send, lines) = mpsc::sync_channel(256);
-    let outputs: [Option<Box<dyn Read + Send>>; 2] =
-        [child.stdout.take().map(|o| Box::new(o) as Box<dyn Read + Send>), child.stderr.take().map(|o| Box::new(o) as Box<dyn Read + Send>)];
+    let outputs: [Option<Box<dyn Read + Send>>; 2] = [
+        child.stdout.take().map(|o| Box::new(o) as Box<dyn Read + Send>),
+        child.stderr.take().map(|o| Box::new(o) as Box<dyn Read + Send>),
+    ];
     for output in outputs.into_iter().flatten() {
         let send = send.clone();
         std::thread::spawn(move || read_lines(output, &send));
@@ -140,7 +142,9 @@ mod tests {
     fn a_cancelled_child_that_ignores_int_is_ended_with_its_children() {
         let started = Cell::new(false);
         let begun = Instant::now();
-        let ended = run(&mut sh("trap '' INT; echo ready; sleep 600 & wait"), |l| started.set(started.get() || l == "ready"), || started.get()).unwrap();
+        let ended =
+            run(&mut sh("trap '' INT; echo ready; sleep 600 & wait"), |l| started.set(started.get() || l == "ready"), || started.get())
+                .unwrap();
         assert!(ended.cancelled && !ended.status.success());
         assert!(begun.elapsed() < Duration::from_secs(60));
     }

@@ -31,7 +31,8 @@ pub fn nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
         return vec![chosen.to_owned()];
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut found: Vec<PathBuf> = std::env::split_paths(&path).filter(|p| p.is_absolute()).map(|p| p.join("nsys")).filter(|p| p.is_file()).collect();
+    let mut found: Vec<PathBuf> =
+        std::env::split_paths(&path).filter(|p| p.is_absolute()).map(|p| p.join("nsys")).filter(|p| p.is_file()).collect();
     for (base, prefix, inside) in INSTALLS {
         let mut versions: Vec<PathBuf> = std::fs::read_dir(base)
             .into_iter()

@@ -65,14 +65,9 @@ impl LaunchConfig {
     #[must_use]
     pub fn label(&self) -> String {
         let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), dim3);
-        let mut out = format!("({}) × ({})", dims(self.grid), dims(self.block));
-        if let Some(shared) = self.shared() {
-            out.push_str(&format!(" · {shared} shared"));
-        }
-        if let Some(registers) = self.registers {
-            out.push_str(&format!(" · {registers} regs"));
-        }
-        out
+        let shared = self.shared().map_or_else(String::new, |s| format!(" · {s} shared"));
+        let registers = self.registers.map_or_else(String::new, |r| format!(" · {r} regs"));
+        format!("({}) × ({}){shared}{registers}", dims(self.grid), dims(self.block))
     }
 }
 

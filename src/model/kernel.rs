@@ -146,7 +146,10 @@ mod tests {
             ("<unnamed>::anonk(int *)", "anonk"),
             ("void apply<names()::[lambda(int) (instance 2)]>(T1, int *)", "apply"),
             ("void vk<int (*)(float, char)>(T1 *, unsigned long long)", "vk"),
-            ("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float, true>(int, float)", "vectorized_layer_norm_kernel"),
+            (
+                "void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float, true>(int, float)",
+                "vectorized_layer_norm_kernel",
+            ),
             ("void at::native::<unnamed>::CatArrayBatchedCopy<T1, 3>(x)", "CatArrayBatchedCopy"),
             ("a::b<c>::k(int)", "k"),
             ("", ""),

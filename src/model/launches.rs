@@ -120,12 +120,7 @@ impl Launches {
     /// Launches with the columns that the first table needs.
     #[must_use]
     pub fn new(columns: LaunchColumns) -> Self {
-        Self {
-            start: Arc::new(columns.start),
-            duration: columns.duration.build(),
-            kernel: Arc::new(columns.kernel),
-            ..Self::default()
-        }
+        Self { start: Arc::new(columns.start), duration: columns.duration.build(), kernel: Arc::new(columns.kernel), ..Self::default() }
     }
 
     /// Adds configurations and places (and graph nodes: index into `nodes`, or [`NO_NODE`]).

@@ -95,11 +95,7 @@ impl fmt::Display for Bytes {
 /// A share of a whole for people: one decimal, and `<0.1%` rather than a `0.0%` that is not zero.
 #[must_use]
 pub fn human_percent(percent: f64) -> String {
-    if percent > 0.0 && percent < 0.05 {
-        "<0.1%".to_owned()
-    } else {
-        format!("{percent:.1}%")
-    }
+    if percent > 0.0 && percent < 0.05 { "<0.1%".to_owned() } else { format!("{percent:.1}%") }
 }
 
 #[cfg(test)]

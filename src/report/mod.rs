@@ -24,7 +24,8 @@ pub enum Format {
 }
 
 /// Name of each report (also the subcommand that prints it) and what it lists.
-pub static REPORTS: &[(&str, &str)] = &[("top", "kernels, or other groups of launches, ranked by time"), ("launches", "kernel launches in launch order")];
+pub static REPORTS: &[(&str, &str)] =
+    &[("top", "kernels, or other groups of launches, ranked by time"), ("launches", "kernel launches in launch order")];
 
 /// Treats a reader that went away as success: `warpscope top … | head` is no error.
 pub fn tolerate_broken_pipe(result: io::Result<()>) -> io::Result<()> {

@@ -25,8 +25,8 @@ impl Cell {
 
     /// A raw value and how people read it.
     #[must_use]
-    pub fn both(raw: impl ToString, human: impl Into<String>) -> Self {
-        Self { raw: raw.to_string(), human: human.into() }
+    pub fn both(raw: impl std::fmt::Display, human: impl Into<String>) -> Self {
+        Self { raw: format!("{raw}"), human: human.into() }
     }
 }
 
@@ -77,7 +77,15 @@ impl Table {
 
     fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
         let shown = self.shown();
-        let escape = |t: &str| clean(t).replace('\\', "\\\\").replace('|', "\\|").replace('<', "\\<").replace('`', "\\`").replace('*', "\\*").replace('_', "\\_");
+        let escape = |t: &str| {
+            clean(t)
+                .replace('\\', "\\\\")
+                .replace('|', "\\|")
+                .replace('<', "\\<")
+                .replace('`', "\\`")
+                .replace('*', "\\*")
+                .replace('_', "\\_")
+        };
         let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
         writeln!(out, "{}", line(shown.iter().map(|&i| self.columns[i].title.to_owned()).collect()))?;
         writeln!(out, "{}", line(shown.iter().map(|&i| if self.columns[i].right { "---:" } else { "---" }.to_owned()).collect()))?;

@@ -17,7 +17,11 @@ impl<'a> SourceJson<'a> {
     /// Of a profile.
     #[must_use]
     pub fn of(profile: &'a Profile) -> Self {
-        Self { tool: &profile.source.tool, tool_version: profile.source.version.as_deref(), file: profile.source.file.display().to_string() }
+        Self {
+            tool: &profile.source.tool,
+            tool_version: profile.source.version.as_deref(),
+            file: profile.source.file.display().to_string(),
+        }
     }
 }
 

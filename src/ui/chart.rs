@@ -52,7 +52,9 @@ pub fn extents(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low
     let wide = columns * 2;
     if wide > 0 && dots > 0 {
         for (i, extent) in extents.iter().enumerate() {
-            let Some((least, greatest)) = *extent else { continue };
+            let Some((least, greatest)) = *extent else {
+                continue;
+            };
             // Fewer slices than dots leave gaps, more are drawn over each other.
             let x = (i * wide / extents.len()).min(wide - 1);
             for y in height(least)..=height(greatest) {
@@ -61,7 +63,10 @@ pub fn extents(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low
             }
         }
     }
-    cells.chunks(columns.max(1)).map(|row| row.iter().map(|&c| char::from_u32(0x2800 + c).filter(|_| c > 0).unwrap_or(' ')).collect()).collect()
+    cells
+        .chunks(columns.max(1))
+        .map(|row| row.iter().map(|&c| char::from_u32(0x2800 + c).filter(|_| c > 0).unwrap_or(' ')).collect())
+        .collect()
 }
 
 #[cfg(test)]

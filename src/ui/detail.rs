@@ -52,7 +52,8 @@ pub fn names(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static
     let mut out = Vec::new();
     let found = kernel(report).and_then(|k| report.profile.as_ref()?.kernels.get(k.0 as usize).cloned());
     let Some(Kernel { function, demangled, mangled }) = found else {
-        let name = report.kernels.grouping.as_ref().and_then(|g| g.rows.get(report.kernels.row()?)).map(|r| r.name.clone()).unwrap_or_default();
+        let name =
+            report.kernels.grouping.as_ref().and_then(|g| g.rows.get(report.kernels.row()?)).map(|r| r.name.clone()).unwrap_or_default();
         return wrap(&clean(&name), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     };
     for (word, name) in [("function", function), ("demangled", demangled), ("mangled", mangled)] {
@@ -70,22 +71,32 @@ pub fn names(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static
 /// The lines of the details.
 #[must_use]
 pub fn lines(app: &App, report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(profile) = report.profile.as_deref() else { return Vec::new() };
+    let Some(profile) = report.profile.as_deref() else {
+        return Vec::new();
+    };
     let mut out = Lines { out: Vec::new(), columns, theme };
     let kernels = &report.kernels;
-    let Some((grouping, row)) = kernels.grouping.as_ref().zip(kernels.row()) else { return Vec::new() };
-    let Some(group) = grouping.rows.get(row) else { return Vec::new() };
+    let Some((grouping, row)) = kernels.grouping.as_ref().zip(kernels.row()) else {
+        return Vec::new();
+    };
+    let Some(group) = grouping.rows.get(row) else {
+        return Vec::new();
+    };
     let name = kernel(report).and_then(|k| profile.kernels.get(k.0 as usize)).map_or(group.name.as_str(), Kernel::demangled);
     out.wrapped(&clean(name), Role::Title, 5);
     if group.kernel.is_some() {
-        let guess = if group.family == Family::Other { "no guess from the name".to_owned() } else { format!("{}, by its name", group.family.word()) };
+        let guess = if group.family == Family::Other {
+            "no guess from the name".to_owned()
+        } else {
+            format!("{}, by its name", group.family.word())
+        };
         out.pair("family", &guess, theme.family(group.family));
         if group.kernels > 1 {
             out.say(&format!("{} kernels share this function name; this is the longest", group.kernels), Role::Dim);
         }
     }
     if app.screen() == Screen::Launches
-        && let Some(launch) = report.launches.as_ref().and_then(|s| s.launch())
+        && let Some(launch) = report.launches.as_ref().and_then(super::super::app::launches::LaunchesScreen::launch)
     {
         one_launch(&mut out, report, profile, launch as usize);
         return out.out;
@@ -133,7 +144,10 @@ impl Lines<'_> {
         let room = self.columns.saturating_sub(WORD).max(8);
         for (i, line) in wrap(value, room).into_iter().enumerate() {
             let word = if i == 0 { word } else { "" };
-            self.out.push(Line::from(vec![Span::styled(super::text::left(word, WORD), self.theme.style(Role::Dim)), Span::styled(line, style)]));
+            self.out.push(Line::from(vec![
+                Span::styled(super::text::left(word, WORD), self.theme.style(Role::Dim)),
+                Span::styled(line, style),
+            ]));
         }
     }
 
@@ -146,7 +160,10 @@ impl Lines<'_> {
         let n = units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
         let room = self.columns.saturating_sub(n.len() + 2);
         let text = super::text::left(&crate::analysis::labels::cut_middle(value, room), room);
-        self.out.push(Line::from(vec![Span::styled(text, self.theme.style(Role::Text)), Span::styled(format!("  {n}"), self.theme.style(Role::Dim))]));
+        self.out.push(Line::from(vec![
+            Span::styled(text, self.theme.style(Role::Text)),
+            Span::styled(format!("  {n}"), self.theme.style(Role::Dim)),
+        ]));
     }
 
     fn rest(&mut self, n: usize) {
@@ -202,15 +219,29 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
         out.plain("streams", &list(&streams, &|s| s.to_string()));
     }
     if !detail.devices.is_empty() {
-        out.plain("devices", &list(&detail.devices, &|d| profile.devices.get(d as usize).map_or_else(|| d.to_string(), |d| format!("{} {}", d.id, clean(&d.short_name())))));
+        out.plain(
+            "devices",
+            &list(&detail.devices, &|d| {
+                profile.devices.get(d as usize).map_or_else(|| d.to_string(), |d| format!("{} {}", d.id, clean(&d.short_name())))
+            }),
+        );
     }
     if detail.pids.len() > 1 {
         out.plain("processes", &list(&detail.pids, &|p| p.to_string()));
     }
     if detail.from_graphs > 0 {
-        out.plain("graphs", &format!("{} of {} launches are nodes of CUDA graphs", units::grouped(i64::try_from(detail.from_graphs).unwrap_or(i64::MAX)), units::grouped(i64::try_from(count).unwrap_or(i64::MAX))));
+        out.plain(
+            "graphs",
+            &format!(
+                "{} of {} launches are nodes of CUDA graphs",
+                units::grouped(i64::try_from(detail.from_graphs).unwrap_or(i64::MAX)),
+                units::grouped(i64::try_from(count).unwrap_or(i64::MAX))
+            ),
+        );
     }
-    let at = |row: usize| format!("launch {} at {:.6} s", units::grouped(i64::try_from(row).unwrap_or(i64::MAX)), launches.start(row) as f64 / 1e9);
+    let at = |row: usize| {
+        format!("launch {} at {:.6} s", units::grouped(i64::try_from(row).unwrap_or(i64::MAX)), launches.start(row) as f64 / 1e9)
+    };
     if let Some(first) = detail.first {
         out.plain("first", &at(first.0 as usize));
     }
@@ -252,7 +283,10 @@ fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usiz
         }
         if let Some(shared) = config.shared() {
             let split = |b: Option<crate::model::Bytes>| b.map_or_else(|| "?".to_owned(), |b| b.to_string());
-            out.plain("shared", &format!("{shared} per block ({} static, {} dynamic)", split(config.static_shared), split(config.dynamic_shared)));
+            out.plain(
+                "shared",
+                &format!("{shared} per block ({} static, {} dynamic)", split(config.static_shared), split(config.dynamic_shared)),
+            );
         }
         if let Some(local) = config.local_per_thread.filter(|b| b.0 > 0) {
             out.plain("local", &format!("{local} per thread"));

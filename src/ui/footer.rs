@@ -24,20 +24,26 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
 }
 
 fn keys(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
-    let pair = |rank: u8, key: String, word: &str| part(rank, vec![Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Dim))]);
+    let pair = |rank: u8, key: String, word: &str| {
+        part(rank, vec![Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Dim))])
+    };
     let fixed = |pairs: &[(&str, &str)]| pairs.iter().zip(0..).map(|((k, w), i)| pair(i, (*k).to_owned(), w)).collect();
     let parts = match &app.overlay {
-        Some(Overlay::Pick(pick)) if pick.typed.is_some() => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("type", "to narrow")]),
+        Some(Overlay::Pick(pick)) if pick.typed.is_some() => {
+            fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("type", "to narrow")])
+        }
         Some(Overlay::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose at once")]),
         Some(Overlay::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
         Some(_) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
-        None if app.report().is_some_and(|r| r.kernels.typing && r.launches.is_none()) => fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")]),
+        None if app.report().is_some_and(|r| r.kernels.typing && r.launches.is_none()) => {
+            fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")])
+        }
         None => {
             let here = if app.screen() == Screen::Kernels { Where::Kernels } else { Where::Launches };
             let mut parts: Vec<_> = ACTIONS
                 .iter()
                 .filter(|a| a.on == here || a.on == Where::Everywhere)
-                .filter(|a| !(a.id == ActionId::Open && here == Where::Launches) && !(a.id == ActionId::Back && here == Where::Kernels))
+                .filter(|a| !(a.id == ActionId::Open && here == Where::Launches || a.id == ActionId::Back && here == Where::Kernels))
                 .filter_map(|a| {
                     let (rank, word) = a.footer?;
                     let key = app.settings.keymap.label(a.id);
@@ -45,7 +51,18 @@ fn keys(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
                 })
                 .collect();
             if app.reports.len() > 1 {
-                parts.insert(0, pair(2, format!("{}{}", app.settings.keymap.label(ActionId::PreviousReport), app.settings.keymap.label(ActionId::NextReport)), "report"));
+                parts.insert(
+                    0,
+                    pair(
+                        2,
+                        format!(
+                            "{}{}",
+                            app.settings.keymap.label(ActionId::PreviousReport),
+                            app.settings.keymap.label(ActionId::NextReport)
+                        ),
+                        "report",
+                    ),
+                );
             }
             parts
         }

@@ -24,7 +24,8 @@ fn count(n: u64) -> String {
 
 /// `1× H200`, `2× A100, 1× L4`: devices that ran something, or all when none did.
 fn devices(profile: &Profile) -> String {
-    let used: Vec<&Device> = profile.devices.iter().zip(0..).filter(|(_, i)| profile.places.iter().any(|p| p.device == Some(*i))).map(|(d, _)| d).collect();
+    let used: Vec<&Device> =
+        profile.devices.iter().zip(0..).filter(|(_, i)| profile.places.iter().any(|p| p.device == Some(*i))).map(|(d, _)| d).collect();
     let shown = if used.is_empty() { profile.devices.iter().collect() } else { used };
     let mut names: Vec<(String, u32)> = Vec::new();
     for device in shown {
@@ -40,7 +41,10 @@ fn devices(profile: &Profile) -> String {
 fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
     let text = theme.style(Role::Text);
     let name = report.file.file_name().map_or_else(|| report.file.display().to_string(), |n| n.to_string_lossy().into_owned());
-    let mut parts = vec![part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]), part(0, vec![Span::styled(clean(&name).into_owned(), theme.style(Role::Title))])];
+    let mut parts = vec![
+        part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
+        part(0, vec![Span::styled(clean(&name).into_owned(), theme.style(Role::Title))]),
+    ];
     if app.reports.len() > 1 {
         parts.push(part(1, vec![Span::styled(format!("{} of {}", app.active + 1, app.reports.len()), theme.style(Role::Warn))]));
     }
@@ -83,7 +87,8 @@ fn second(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
     }
     if let Some(overview) = &report.overview {
         if let Some(busy) = overview.busy_percent {
-            let mut spans = vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::human_percent(busy)), theme.style(Role::Title))];
+            let mut spans =
+                vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::human_percent(busy)), theme.style(Role::Title))];
             spans.extend(bar(busy / 100.0, 10, theme.style(Role::Good), theme));
             parts.push(part(0, spans));
         }

@@ -31,13 +31,25 @@ fn human(v: Option<f64>) -> String {
 /// Columns right of the name and the share, in their order on the screen.
 const COLUMNS: [Column; 8] = [
     Column { title: "total", sort: Some(SortBy::Total), width: 8, rank: 0, cell: |r| Nanos(r.stats.total).to_string() },
-    Column { title: "count", sort: Some(SortBy::Count), width: 9, rank: 1, cell: |r| units::grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX)) },
+    Column {
+        title: "count",
+        sort: Some(SortBy::Count),
+        width: 9,
+        rank: 1,
+        cell: |r| units::grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX)),
+    },
     Column { title: "avg", sort: Some(SortBy::Avg), width: 8, rank: 2, cell: |r| Nanos::human(r.stats.avg) },
     Column { title: "p50", sort: Some(SortBy::Median), width: 8, rank: 5, cell: |r| human(r.stats.median) },
     Column { title: "p99", sort: Some(SortBy::P99), width: 8, rank: 3, cell: |r| human(r.stats.p99.map(|p| p as f64)) },
     Column { title: "min", sort: Some(SortBy::Min), width: 8, rank: 7, cell: |r| Nanos(r.stats.min).to_string() },
     Column { title: "max", sort: Some(SortBy::Max), width: 8, rank: 6, cell: |r| Nanos(r.stats.max).to_string() },
-    Column { title: "spread", sort: Some(SortBy::Spread), width: 6, rank: 8, cell: |r| r.stats.spread_percent().map(|s| format!("{s:.0}%")).unwrap_or_default() },
+    Column {
+        title: "spread",
+        sort: Some(SortBy::Spread),
+        width: 6,
+        rank: 8,
+        cell: |r| r.stats.spread_percent().map(|s| format!("{s:.0}%")).unwrap_or_default(),
+    },
 ];
 /// Rank of the histogram among the columns.
 const HISTOGRAM_RANK: u8 = 4;
@@ -120,7 +132,11 @@ fn controls(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
     parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", kernels.sort.word()), text)]));
     if let Some(grouping) = &kernels.grouping {
         let n = |n: usize| units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
-        let of = if kernels.shown.len() == grouping.rows.len() { n(kernels.shown.len()) } else { format!("{} of {}", n(kernels.shown.len()), n(grouping.rows.len())) };
+        let of = if kernels.shown.len() == grouping.rows.len() {
+            n(kernels.shown.len())
+        } else {
+            format!("{} of {}", n(kernels.shown.len()), n(grouping.rows.len()))
+        };
         parts.push(part(2, vec![Span::styled(format!("{of} row{}", if grouping.rows.len() == 1 { "" } else { "s" }), dim)]));
         if !kernels.marked.is_empty() {
             let marked = grouping.rows.iter().filter(|r| kernels.marked.contains(&r.name));
@@ -169,7 +185,9 @@ fn heads(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, vi
 
 fn table(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, view: &mut View, theme: &Theme) {
     let kernels = &report.kernels;
-    let Some(grouping) = &kernels.grouping else { return };
+    let Some(grouping) = &kernels.grouping else {
+        return;
+    };
     if kernels.shown.is_empty() {
         empty(frame, area, report, theme);
         return;
@@ -184,7 +202,8 @@ fn table(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, vi
         let rect = Rect { y: area.y + line, height: 1, ..area };
         view.hits.push((rect, Mouse::Row(at)));
         let name = view.fit(&kernels.labels, layout.name).get(row as usize).cloned().unwrap_or_default();
-        let spans = row_spans(&grouping.rows[row as usize], &Shown { name: &name, at, longest, kernels, fuzzy: fuzzy.as_ref() }, layout, theme);
+        let spans =
+            row_spans(&grouping.rows[row as usize], &Shown { name: &name, at, longest, kernels, fuzzy: fuzzy.as_ref() }, layout, theme);
         frame.render_widget(Line::from(spans), rect);
         if at == kernels.selected {
             frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
@@ -236,21 +255,33 @@ fn empty(frame: &mut Frame<'_>, area: Rect, report: &Report, theme: &Theme) {
     let note = report.profile.as_ref().and_then(|p| p.notes.iter().find(|n| n.kind == NoteKind::Empty));
     let mut lines: Vec<Line<'_>> = Vec::new();
     if !report.kernels.filter.value().is_empty() {
-        lines.push(Line::styled(format!("No name matches “{}”.", crate::model::text::clean(report.kernels.filter.value())), theme.style(Role::Warn)));
+        lines.push(Line::styled(
+            format!("No name matches “{}”.", crate::model::text::clean(report.kernels.filter.value())),
+            theme.style(Role::Warn),
+        ));
         lines.push(Line::styled("esc clears the filter", theme.style(Role::Dim)));
     } else if let Some(note) = note {
         lines.push(Line::styled("No kernels in this report.", theme.style(Role::Bad)));
         lines.push(Line::default());
-        lines.extend(super::text::wrap(&crate::model::text::clean(&note.text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+        lines.extend(
+            super::text::wrap(&crate::model::text::clean(&note.text), columns)
+                .into_iter()
+                .map(|l| Line::styled(l, theme.style(Role::Text))),
+        );
         if let Some(fix) = &note.fix {
             lines.push(Line::default());
-            lines.extend(super::text::wrap(&crate::model::text::clean(fix), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))));
+            lines.extend(
+                super::text::wrap(&crate::model::text::clean(fix), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))),
+            );
         }
     } else if report.reading() {
         lines.push(Line::styled("reading …", theme.style(Role::Dim)));
     }
     let top = area.height.saturating_sub(u16::try_from(lines.len()).unwrap_or(0)) / 3;
-    frame.render_widget(ratatui::text::Text::from(lines), Rect { x: area.x + 2, y: area.y + top, width: area.width.saturating_sub(2), height: area.height.saturating_sub(top) });
+    frame.render_widget(
+        ratatui::text::Text::from(lines),
+        Rect { x: area.x + 2, y: area.y + top, width: area.width.saturating_sub(2), height: area.height.saturating_sub(top) },
+    );
 }
 
 /// The table while it is being read: names, totals and counts so far.
@@ -260,7 +291,12 @@ fn growing(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layout: &Layout
     for (line, (name, count, ns)) in (0..area.height).zip(&preview.rows) {
         let color = theme.family(Family::guess(name, name));
         let name = labels::cut_middle(&crate::model::text::clean(name), layout.name);
-        let mut spans = vec![Span::styled(right(&(line + 1).to_string(), NUMBER - 1), theme.style(Role::Faint)), Span::raw("  "), Span::styled(left(&name, layout.name), color), Span::raw(" ")];
+        let mut spans = vec![
+            Span::styled(right(&(line + 1).to_string(), NUMBER - 1), theme.style(Role::Faint)),
+            Span::raw("  "),
+            Span::styled(left(&name, layout.name), color),
+            Span::raw(" "),
+        ];
         spans.extend(bar(*ns as f64 / longest as f64, layout.bar, color, theme));
         let percent = if total > 0 { *ns as f64 / total as f64 * 100.0 } else { 0.0 };
         spans.push(Span::styled(right(&units::human_percent(percent), SHARE_TEXT + 1), theme.style(Role::Title)));
@@ -281,7 +317,15 @@ mod tests {
         let mut before = 0;
         for width in 58..240 {
             let l = layout(width);
-            let used = NUMBER + GAP + l.name + GAP + l.bar + 1 + SHARE_TEXT + l.shown.iter().map(|&i| COLUMNS[i].width + GAP).sum::<usize>() + if l.histogram { HISTOGRAM_WIDTH + GAP } else { 0 };
+            let used = NUMBER
+                + GAP
+                + l.name
+                + GAP
+                + l.bar
+                + 1
+                + SHARE_TEXT
+                + l.shown.iter().map(|&i| COLUMNS[i].width + GAP).sum::<usize>()
+                + if l.histogram { HISTOGRAM_WIDTH + GAP } else { 0 };
             assert_eq!(used, width, "{width}");
             assert!(l.shown.len() >= before || width == 100, "{width}");
             before = l.shown.len();

@@ -37,25 +37,75 @@ fn number(n: Option<u32>) -> String {
 }
 
 const COLUMNS: [Column; 13] = [
-    Column { title: "launch", sort: Some(LaunchSort::Launch), width: 10, rank: 0, cell: |o| units::grouped(i64::try_from(o.row).unwrap_or(i64::MAX)) },
+    Column {
+        title: "launch",
+        sort: Some(LaunchSort::Launch),
+        width: 10,
+        rank: 0,
+        cell: |o| units::grouped(i64::try_from(o.row).unwrap_or(i64::MAX)),
+    },
     Column { title: "nth", sort: None, width: 9, rank: 1, cell: |o| units::grouped(i64::from(o.nth)) },
-    Column { title: "start", sort: Some(LaunchSort::Start), width: 13, rank: 3, cell: |o| format!("{:.6} s", o.profile.launches.start(o.row) as f64 / 1e9) },
-    Column { title: "duration", sort: Some(LaunchSort::Duration), width: 9, rank: 0, cell: |o| Nanos(o.profile.launches.duration(o.row)).to_string() },
+    Column {
+        title: "start",
+        sort: Some(LaunchSort::Start),
+        width: 13,
+        rank: 3,
+        cell: |o| format!("{:.6} s", o.profile.launches.start(o.row) as f64 / 1e9),
+    },
+    Column {
+        title: "duration",
+        sort: Some(LaunchSort::Duration),
+        width: 9,
+        rank: 0,
+        cell: |o| Nanos(o.profile.launches.duration(o.row)).to_string(),
+    },
     Column { title: "vs p50", sort: None, width: 7, rank: 1, cell: versus_median },
-    Column { title: "grid", sort: Some(LaunchSort::Grid), width: 12, rank: 2, cell: |o| o.config.and_then(|c| c.grid).map(config::dim3).unwrap_or_default() },
-    Column { title: "block", sort: None, width: 9, rank: 2, cell: |o| o.config.and_then(|c| c.block).map(config::dim3).unwrap_or_default() },
+    Column {
+        title: "grid",
+        sort: Some(LaunchSort::Grid),
+        width: 12,
+        rank: 2,
+        cell: |o| o.config.and_then(|c| c.grid).map(config::dim3).unwrap_or_default(),
+    },
+    Column {
+        title: "block",
+        sort: None,
+        width: 9,
+        rank: 2,
+        cell: |o| o.config.and_then(|c| c.block).map(config::dim3).unwrap_or_default(),
+    },
     Column { title: "regs", sort: None, width: 5, rank: 6, cell: |o| number(o.config.and_then(|c| c.registers)) },
-    Column { title: "shared", sort: None, width: 9, rank: 6, cell: |o| o.config.and_then(LaunchConfig::shared).map(|b| b.to_string()).unwrap_or_default() },
+    Column {
+        title: "shared",
+        sort: None,
+        width: 9,
+        rank: 6,
+        cell: |o| o.config.and_then(LaunchConfig::shared).map(|b| b.to_string()).unwrap_or_default(),
+    },
     Column { title: "occ", sort: None, width: 5, rank: 7, cell: occupancy },
     Column { title: "stream", sort: Some(LaunchSort::Stream), width: 6, rank: 4, cell: |o| number(o.place.and_then(|p| p.stream)) },
-    Column { title: "gpu", sort: None, width: 4, rank: 8, cell: |o| number(o.place.and_then(|p| o.profile.device_of(p).map(|d| d.id).or(p.ordinal))) },
+    Column {
+        title: "gpu",
+        sort: None,
+        width: 4,
+        rank: 8,
+        cell: |o| number(o.place.and_then(|p| o.profile.device_of(p).map(|d| d.id).or(p.ordinal))),
+    },
     Column { title: "pid", sort: None, width: 8, rank: 9, cell: |o| number(o.place.and_then(|p| p.pid)) },
 ];
 
 fn versus_median(o: &One<'_>) -> String {
-    let Some(median) = o.list.stats.as_ref().and_then(|s| s.median).filter(|&m| m > 0.0) else { return String::new() };
+    let Some(median) = o.list.stats.as_ref().and_then(|s| s.median).filter(|&m| m > 0.0) else {
+        return String::new();
+    };
     let percent = (o.profile.launches.duration(o.row) as f64 / median - 1.0) * 100.0;
-    if percent.abs() < 0.5 { "·".to_owned() } else if percent > 9999.0 { ">100×".to_owned() } else { format!("{percent:+.0}%") }
+    if percent.abs() < 0.5 {
+        "·".to_owned()
+    } else if percent > 9999.0 {
+        ">100×".to_owned()
+    } else {
+        format!("{percent:+.0}%")
+    }
 }
 
 fn occupancy(o: &One<'_>) -> String {
@@ -68,16 +118,26 @@ const PATH_LEAST: usize = 14;
 
 /// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
-    let (Some(report), Some(screen)) = (app.report(), app.report().and_then(|r| r.launches.as_ref())) else { return };
-    let Some(profile) = report.profile.as_deref() else { return };
+    let (Some(report), Some(screen)) = (app.report(), app.report().and_then(|r| r.launches.as_ref())) else {
+        return;
+    };
+    let Some(profile) = report.profile.as_deref() else {
+        return;
+    };
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let chart_rows = match inner.height {
         0..=17 => 0,
         18..=27 => 4,
         _ => 6,
     };
-    let [title, figures, charts, head, rows] =
-        Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Length(if chart_rows > 0 { chart_rows + 2 } else { 0 }), Constraint::Length(1), Constraint::Min(1)]).areas(inner);
+    let [title, figures, charts, head, rows] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Length(if chart_rows > 0 { chart_rows + 2 } else { 0 }),
+        Constraint::Length(1),
+        Constraint::Min(1),
+    ])
+    .areas(inner);
     frame.render_widget(heading(report, screen, theme, inner.width.into()), title);
     let Some(list) = &screen.list else {
         frame.render_widget(Line::styled("finding the launches …", theme.style(Role::Dim)), figures);
@@ -108,13 +168,20 @@ fn heading(report: &Report, screen: &LaunchesScreen, theme: &Theme, columns: usi
     ];
     let conditions: Vec<String> = conditions.into_iter().flatten().collect();
     if !conditions.is_empty() {
-        tail.push(part(0, vec![Span::styled(format!("only {}", conditions.join(", ")), theme.style(Role::Warn)), Span::styled(" (esc clears)", dim)]));
+        tail.push(part(
+            0,
+            vec![Span::styled(format!("only {}", conditions.join(", ")), theme.style(Role::Warn)), Span::styled(" (esc clears)", dim)],
+        ));
     }
     let arrow = if screen.ascending { "▲" } else { "▼" };
     tail.push(part(1, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.word()), theme.style(Role::Text))]));
     let tail = fit_parts(tail, &Span::raw("   "), columns * 2 / 3);
     let room = columns.saturating_sub(tail.width() + 5);
-    let mut spans = vec![Span::styled("‹ ", theme.style(Role::Key)), Span::styled(labels::cut_middle(&name, room), theme.style(Role::Title)), Span::raw("   ")];
+    let mut spans = vec![
+        Span::styled("‹ ", theme.style(Role::Key)),
+        Span::styled(labels::cut_middle(&name, room), theme.style(Role::Title)),
+        Span::raw("   "),
+    ];
     spans.extend(tail.spans);
     Line::from(spans)
 }

@@ -30,7 +30,10 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, view: &mut View, theme: &Theme) {
     frame.buffer_mut().set_style(area, theme.style(Role::Text));
     if area.width < SMALLEST.0 || area.height < SMALLEST.1 {
         let text = format!("warpscope needs {}×{}, this is {}×{}", SMALLEST.0, SMALLEST.1, area.width, area.height);
-        frame.render_widget(Line::styled(crate::analysis::labels::cut_end(&text, area.width.into()), theme.style(Role::Warn)), Rect { height: area.height.min(1), ..area });
+        frame.render_widget(
+            Line::styled(crate::analysis::labels::cut_end(&text, area.width.into()), theme.style(Role::Warn)),
+            Rect { height: area.height.min(1), ..area },
+        );
     } else {
         whole(frame, area, app, view, theme);
     }
@@ -49,7 +52,13 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, view: &mut View, theme: &Theme) {
 ///  footer: keys, or a message
 /// ```
 fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
-    let [head, body, next, foot] = Layout::vertical([Constraint::Length(2), Constraint::Min(6), Constraint::Length(status::next_height(app, area.width)), Constraint::Length(1)]).areas(area);
+    let [head, body, next, foot] = Layout::vertical([
+        Constraint::Length(2),
+        Constraint::Min(6),
+        Constraint::Length(status::next_height(app, area.width)),
+        Constraint::Length(1),
+    ])
+    .areas(area);
     header::draw(frame, head, app, theme);
     let failed = app.report().is_some_and(|r| matches!(r.stage, Stage::Failed(_)) && r.profile.is_none());
     if failed {

@@ -20,14 +20,22 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     let columns = usize::from(area.width.saturating_sub(8)).min(100);
     match &app.overlay {
         None => {}
-        Some(Overlay::Help(at)) => page(frame, area, "keys", help(app, columns, theme), *at, theme),
-        Some(Overlay::Notes(at)) => page(frame, area, "notes on this report", notes(app, columns, theme), *at, theme),
-        Some(Overlay::Names(at)) => page(frame, area, "names", app.report().map(|r| detail::names(r, columns, theme)).unwrap_or_default(), *at, theme),
-        Some(Overlay::Details(at)) => page(frame, area, "details", app.report().map(|r| detail::lines(app, r, columns, theme)).unwrap_or_default(), *at, theme),
+        Some(Overlay::Help(at)) => page(frame, area, "keys", &help(app, columns, theme), *at, theme),
+        Some(Overlay::Notes(at)) => page(frame, area, "notes on this report", &notes(app, columns, theme), *at, theme),
+        Some(Overlay::Names(at)) => {
+            page(frame, area, "names", &app.report().map(|r| detail::names(r, columns, theme)).unwrap_or_default(), *at, theme);
+        }
+        Some(Overlay::Details(at)) => {
+            page(frame, area, "details", &app.report().map(|r| detail::lines(app, r, columns, theme)).unwrap_or_default(), *at, theme);
+        }
         Some(Overlay::Pick(pick)) => list(frame, area, pick, view, theme),
         Some(Overlay::Number(input)) => {
-            let line = Line::from(vec![Span::styled("number ", theme.style(Role::Dim)), Span::styled(input.value().to_owned(), theme.style(Role::Title)), Span::styled("▏", theme.style(Role::Key))]);
-            page(frame, area, "jump to the nth launch, from 0", vec![line], 0, theme);
+            let line = Line::from(vec![
+                Span::styled("number ", theme.style(Role::Dim)),
+                Span::styled(input.value().to_owned(), theme.style(Role::Title)),
+                Span::styled("▏", theme.style(Role::Key)),
+            ]);
+            page(frame, area, "jump to the nth launch, from 0", &[line], 0, theme);
         }
     }
 }
@@ -49,7 +57,7 @@ fn popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), tit
 }
 
 /// Lines that may be longer than the screen.
-fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: Vec<Line<'static>>, at: usize, theme: &Theme) {
+fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>], at: usize, theme: &Theme) {
     let columns = lines.iter().map(Line::width).max().unwrap_or(0).max(width(title) + 2).max(24);
     let inner = popup(frame, area, (columns, lines.len()), title, theme);
     let height = usize::from(inner.height);
@@ -71,7 +79,10 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         for action in ACTIONS.iter().filter(|a| a.on == place) {
             let keys = app.settings.keymap.keys(action.id).iter().map(Key::label).collect::<Vec<_>>().join(" ");
             let text = cut_end(action.help, columns.saturating_sub(22));
-            out.push(Line::from(vec![Span::styled(left(&keys, 20), theme.style(Role::Key)), Span::styled(format!("  {text}"), theme.style(Role::Text))]));
+            out.push(Line::from(vec![
+                Span::styled(left(&keys, 20), theme.style(Role::Key)),
+                Span::styled(format!("  {text}"), theme.style(Role::Text)),
+            ]));
         }
         out.push(Line::default());
     }
@@ -96,7 +107,9 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
 }
 
 fn notes(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(profile) = app.report().and_then(|r| r.profile.as_ref()) else { return vec![Line::raw("nothing is read yet")] };
+    let Some(profile) = app.report().and_then(|r| r.profile.as_ref()) else {
+        return vec![Line::raw("nothing is read yet")];
+    };
     if profile.notes.is_empty() {
         return vec![Line::styled("nothing to note", theme.style(Role::Good))];
     }
@@ -134,7 +147,11 @@ fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: 
     let inner = popup(frame, area, (columns, pick.items.len().min(24) + typed), pick.title, theme);
     let mut rows = inner;
     if let Some(input) = &pick.typed {
-        let line = Line::from(vec![Span::styled("› ", theme.style(Role::Key)), Span::styled(input.value().to_owned(), theme.style(Role::Title)), Span::styled("▏", theme.style(Role::Key))]);
+        let line = Line::from(vec![
+            Span::styled("› ", theme.style(Role::Key)),
+            Span::styled(input.value().to_owned(), theme.style(Role::Title)),
+            Span::styled("▏", theme.style(Role::Key)),
+        ]);
         frame.render_widget(line, Rect { height: 1, ..inner });
         rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
     }

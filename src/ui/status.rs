@@ -36,12 +36,14 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         let head = if i == 0 { "next: " } else { "      " };
         Line::from(vec![Span::styled(head, theme.style(Role::Dim)), Span::styled(line, theme.style(Role::Next))])
     });
-    frame.render_widget(Text::from_iter(lines), Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area });
+    frame.render_widget(lines.collect::<Text<'_>>(), Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area });
 }
 
 /// Draws why a report could not be read.
 pub fn failure(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let Some(Stage::Failed(why)) = app.report().map(|r| &r.stage) else { return };
+    let Some(Stage::Failed(why)) = app.report().map(|r| &r.stage) else {
+        return;
+    };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
     let mut lines = vec![Line::styled("This report could not be opened.", theme.style(Role::Bad)), Line::default()];
     // The sentence ends with the next step, which deserves a line of its own.
@@ -53,5 +55,8 @@ pub fn failure(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         lines.extend(wrap(next, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))));
     }
     let top = area.height.saturating_sub(u16::try_from(lines.len()).unwrap_or(area.height)) / 3;
-    frame.render_widget(Text::from(lines), Rect { x: area.x + 4, y: area.y + top, width: area.width.saturating_sub(8), height: area.height - top });
+    frame.render_widget(
+        Text::from(lines),
+        Rect { x: area.x + 4, y: area.y + top, width: area.width.saturating_sub(8), height: area.height - top },
+    );
 }

@@ -83,7 +83,8 @@ fn take() -> io::Result<()> {
 pub fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         // There is nobody to tell when the terminal is gone.
-        let _ = execute!(io::stdout(), EndSynchronizedUpdate, DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+        let _ =
+            execute!(io::stdout(), EndSynchronizedUpdate, DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
         let _ = crossterm::terminal::disable_raw_mode();
     }
 }

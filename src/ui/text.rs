@@ -118,14 +118,31 @@ pub fn lit(text: &str, at: &[usize], plain: Style, lit: Style) -> Vec<Span<'stat
     out
 }
 
-/// Breaks a text into lines: at blanks and after commas, and within a word only when it is longer than a line.
+/// Where a C++ name may be broken: after a blank, a comma, an opening bracket or `::`.
+fn breaks(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let end = rest
+            .char_indices()
+            .find(|&(i, c)| matches!(c, ' ' | ',' | '<' | '(') || (c == ':' && i > 0 && rest[..i].ends_with(':')))
+            .map_or(rest.len(), |(i, c)| i + c.len_utf8());
+        let (word, tail) = rest.split_at(end);
+        rest = tail;
+        Some(word)
+    })
+}
+
+/// Breaks a text into lines: at blanks, commas, brackets and `::`, and within a word only when it is longer than a line.
 #[must_use]
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     use unicode_segmentation::UnicodeSegmentation;
     let columns = columns.max(1);
     let mut out = vec![String::new()];
     let mut used = 0;
-    for word in text.split_inclusive([' ', ',']) {
+    for word in breaks(text) {
         let visible = width(word.trim_end());
         if used > 0 && used + visible > columns {
             out.push(String::new());

@@ -113,7 +113,8 @@ impl Library {
     pub fn load(folder: Option<&std::path::Path>) -> Self {
         let mut files: Vec<(String, String)> = THEMES.iter().map(|(n, t)| ((*n).to_owned(), (*t).to_owned())).collect();
         let entries = folder.and_then(|f| std::fs::read_dir(f.join("themes")).ok());
-        let mut own: Vec<_> = entries.into_iter().flatten().flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
+        let mut own: Vec<_> =
+            entries.into_iter().flatten().flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
         own.sort();
         for path in own {
             if let (Some(name), Ok(text)) = (path.file_stem().map(|s| s.to_string_lossy().into_owned()), std::fs::read_to_string(&path)) {
@@ -152,12 +153,16 @@ impl Library {
     fn file(&self, name: &str, depth: usize) -> Result<File, String> {
         let Some((_, text)) = self.files.iter().find(|(n, _)| n == name) else {
             let near = nearest(name, self.files.iter().map(|(n, _)| n.as_str()));
-            return Err(near.map_or_else(|| format!("no theme `{name}`; there are {}", self.names().join(", ")), |n| format!("no theme `{name}`; did you mean `{n}`?")));
+            return Err(near.map_or_else(
+                || format!("no theme `{name}`; there are {}", self.names().join(", ")),
+                |n| format!("no theme `{name}`; did you mean `{n}`?"),
+            ));
         };
         if depth > 8 {
             return Err(format!("theme {name}: it inherits from itself"));
         }
-        let table: toml::Table = text.parse().map_err(|e: toml::de::Error| format!("theme {name}: {}", e.to_string().trim().replace('\n', " ")))?;
+        let table: toml::Table =
+            text.parse().map_err(|e: toml::de::Error| format!("theme {name}: {}", e.to_string().trim().replace('\n', " ")))?;
         let mut file = match table.get("inherits") {
             Some(toml::Value::String(parent)) => self.file(parent, depth + 1)?,
             Some(other) => return Err(format!("theme {name}: inherits {other}, which is no name")),
@@ -171,11 +176,16 @@ impl Library {
                     let styles = strings(name, t)?;
                     if let Some(key) = styles.keys().find(|k| !ROLES.iter().any(|(r, _)| r == k)) {
                         let near = nearest(key, ROLES.map(|(r, _)| r));
-                        return Err(format!("theme {name}: no role `{key}`{}", near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"))));
+                        return Err(format!(
+                            "theme {name}: no role `{key}`{}",
+                            near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"))
+                        ));
                     }
                     file.style.extend(styles);
                 }
-                _ => return Err(format!("theme {name}: no key `{key}`; there are name, inherits, [palette] and [style]")),
+                _ => {
+                    return Err(format!("theme {name}: no key `{key}`; there are name, inherits, [palette] and [style]"));
+                }
             }
         }
         Ok(file)
@@ -183,7 +193,10 @@ impl Library {
 }
 
 fn strings(theme: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, String> {
-    table.iter().map(|(k, v)| v.as_str().map(|s| (k.clone(), s.to_owned())).ok_or_else(|| format!("theme {theme}: {k} is no text"))).collect()
+    table
+        .iter()
+        .map(|(k, v)| v.as_str().map(|s| (k.clone(), s.to_owned())).ok_or_else(|| format!("theme {theme}: {k} is no text")))
+        .collect()
 }
 
 const ANSI: [(&str, Color); 16] = [

@@ -134,7 +134,9 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
         return Ok((None, ApiCalls::default()));
     }
     let by_process = db.has_column(RUNTIME, "globalTid") && db.has_column(super::kernels::KERNEL, "globalPid");
-    let process = |global: i64| if by_process && global != NULL { global >> THREAD_BITS } else { 0 };
+    let process = |global: i64| {
+        if by_process && global != NULL { global >> THREAD_BITS } else { 0 }
+    };
     let place_process: Vec<i64> = place_pid.iter().map(|&g| process(g)).collect();
     let mut processes: Vec<i64> = place_process.clone();
     processes.sort_unstable();
@@ -143,7 +145,11 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
     let mut numbers: FxHashMap<i64, Correlations> = FxHashMap::default();
     let mut total = 0;
     for &p in &processes {
-        let ids = correlation.iter().enumerate().filter(|&(row, &id)| id != NO_CORRELATION && (processes.len() == 1 || process_at(places.get(row)) == p)).map(|(_, &id)| id);
+        let ids = correlation
+            .iter()
+            .enumerate()
+            .filter(|&(row, &id)| id != NO_CORRELATION && (processes.len() == 1 || process_at(places.get(row)) == p))
+            .map(|(_, &id)| id);
         let (correlations, next) = Correlations::new(ids, total);
         total = next;
         numbers.insert(p, correlations);
@@ -200,7 +206,8 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
         *longest = cost.max(*longest);
     }
     let calls = totals(readers, strings);
-    let mut joined = Joined { since_call: TimesBuilder::with_capacity(launches.len()), cost: TimesBuilder::with_capacity(launches.len()), missing: 0 };
+    let mut joined =
+        Joined { since_call: TimesBuilder::with_capacity(launches.len()), cost: TimesBuilder::with_capacity(launches.len()), missing: 0 };
     for (row, place) in places.iter_mut().enumerate() {
         let id = correlation.get(row).copied().unwrap_or(NO_CORRELATION);
         let call = numbers.get(&process_at(Some(place))).filter(|_| id != NO_CORRELATION).and_then(|n| n.number(id));
@@ -291,7 +298,7 @@ mod tests {
 
     #[test]
     fn ids_hold_process_and_thread() {
-        let global = (1 << 56) | (897 << 24) | 901;
+        let global = (1 << 56) | (897 << 24) | 0x385;
         assert_eq!((pid_of(global), tid_of(global)), (Some(897), Some(901)));
         assert_eq!(pid_of(NULL), None);
     }

@@ -21,7 +21,13 @@ pub struct Db {
 impl Db {
     /// Opens an export and looks up its tables.
     pub fn open(input: &Input) -> Result<Self, ImportError> {
-        let mut db = Self { path: input.path.clone(), bytes: input.bytes.clone(), size: input.size, tables: BTreeMap::new(), pool: Mutex::default() };
+        let mut db = Self {
+            path: input.path.clone(),
+            bytes: input.bytes.clone(),
+            size: input.size,
+            tables: BTreeMap::new(),
+            pool: Mutex::default(),
+        };
         db.check_whole(&input.head)?;
         let connection = db.connect()?;
         db.tables = tables(&connection).map_err(|e| db.damaged("its schema", &e))?;
@@ -112,7 +118,9 @@ impl Db {
 
     /// Fails when the header promises more pages than the file has, or a journal lies beside it.
     fn check_whole(&self, head: &[u8]) -> Result<(), ImportError> {
-        let Bytes::File(file) = &self.bytes else { return Ok(()) };
+        let Bytes::File(file) = &self.bytes else {
+            return Ok(());
+        };
         for suffix in ["-journal", "-wal"] {
             let mut name = file.as_os_str().to_owned();
             name.push(suffix);
@@ -168,15 +176,10 @@ impl Db {
 fn immutable_uri(path: &Path) -> String {
     use std::os::unix::ffi::OsStrExt;
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut uri = String::from("file:");
-    for &b in absolute.as_os_str().as_bytes() {
-        if b.is_ascii_alphanumeric() || b"/._-".contains(&b) {
-            uri.push(b as char);
-        } else {
-            uri.push_str(&format!("%{b:02X}"));
-        }
-    }
-    uri + "?mode=ro&immutable=1"
+    let plain = |b: u8| b.is_ascii_alphanumeric() || b"/._-".contains(&b);
+    let escaped: String =
+        absolute.as_os_str().as_bytes().iter().map(|&b| if plain(b) { char::from(b).to_string() } else { format!("%{b:02X}") }).collect();
+    format!("file:{escaped}?mode=ro&immutable=1")
 }
 
 /// Ordinary tables with their columns. Views and virtual tables are not NVIDIA's, and could run anything.

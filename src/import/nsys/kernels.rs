@@ -74,7 +74,11 @@ fn read_names<const N: usize>(
     }
     let layout = scan::layout(db, KERNEL)?;
     if u32::try_from(layout.rows).is_err() {
-        return Err(ImportError::refused(db.path(), "more than 4 billion kernel launches", "export a part of it with `nsys export --times`"));
+        return Err(ImportError::refused(
+            db.path(),
+            "more than 4 billion kernel launches",
+            "export a part of it with `nsys export --times`",
+        ));
     }
     let (mut start, mut duration, mut kernel) = (vec![0_i64; layout.rows], vec![0_u32; layout.rows], vec![0_u32; layout.rows]);
     let slots: Vec<Mutex<Slot<'_>>> = start
@@ -93,7 +97,9 @@ fn read_names<const N: usize>(
         job,
         || Reader { names: names.local(), wide: Vec::new(), backwards: 0, totals: Vec::new() },
         |reader, chunk, rows| {
-            let Some(slot) = slots.get(chunk) else { return Ok(()) };
+            let Some(slot) = slots.get(chunk) else {
+                return Ok(());
+            };
             let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
             let slot = &mut *slot;
             for (i, (row, ((start, duration), kernel))) in
@@ -198,7 +204,8 @@ impl<'s, 'd> Totals<'s, 'd> {
         }
         self.shown = Instant::now();
         for [demangled, function, mangled] in names.snapshot(self.names.len()) {
-            let kernel = Kernel { function: self.strings.get(function), demangled: self.strings.get(demangled), mangled: self.strings.get(mangled) };
+            let kernel =
+                Kernel { function: self.strings.get(function), demangled: self.strings.get(demangled), mangled: self.strings.get(mangled) };
             self.names.push(kernel.function().to_owned());
         }
         let mut by_name: BTreeMap<&str, (u64, i64)> = BTreeMap::new();
@@ -283,7 +290,9 @@ pub fn second_pass(db: &Db, job: &Job<'_>, layout: Layout) -> Result<SecondPass,
         job,
         || (configs.local(), places.local(), nodes.local()),
         |(configs, places, nodes), chunk, rows| {
-            let Some(slot) = slots.get(chunk) else { return Ok(()) };
+            let Some(slot) = slots.get(chunk) else {
+                return Ok(());
+            };
             let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
             let slot = &mut *slot;
             let out = slot.config.iter_mut().zip(slot.place.iter_mut()).zip(slot.node.iter_mut().zip(slot.correlation.iter_mut()));

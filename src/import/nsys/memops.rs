@@ -27,7 +27,7 @@ fn copy_kind(kind: i64) -> CopyKind {
     }
 }
 
-/// nsys' memory kinds (ENUM_CUDA_MEM_KIND).
+/// nsys' memory kinds (`ENUM_CUDA_MEM_KIND`).
 fn memory_kind(kind: i64) -> Option<MemoryKind> {
     match kind {
         0 => Some(MemoryKind::Pageable),
@@ -68,12 +68,24 @@ pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<MemOp
     for row in gather(db, job, MEMCPY, columns, "copies")? {
         let (start, duration) = span(&row);
         let kind = MemOpKind::Copy { kind: copy_kind(row[7]), from: memory_kind(row[8]), to: memory_kind(row[9]) };
-        ops.push(MemOp { start, duration, kind, bytes: u64::try_from(row[6]).ok().map(Bytes), place: places.id([row[2], row[3], row[4], row[5]], None) });
+        ops.push(MemOp {
+            start,
+            duration,
+            kind,
+            bytes: u64::try_from(row[6]).ok().map(Bytes),
+            place: places.id([row[2], row[3], row[4], row[5]], None),
+        });
     }
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "bytes", "", "", ""];
     for row in gather(db, job, MEMSET, columns, "sets")? {
         let (start, duration) = span(&row);
-        ops.push(MemOp { start, duration, kind: MemOpKind::Set, bytes: u64::try_from(row[6]).ok().map(Bytes), place: places.id([row[2], row[3], row[4], row[5]], None) });
+        ops.push(MemOp {
+            start,
+            duration,
+            kind: MemOpKind::Set,
+            bytes: u64::try_from(row[6]).ok().map(Bytes),
+            place: places.id([row[2], row[3], row[4], row[5]], None),
+        });
     }
     ops.sort_by_key(|op| op.start);
     Ok(ops)

@@ -34,7 +34,11 @@ impl Importer for NsysSqlite {
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let db = Db::open(input)?;
         if !MARKS.iter().any(|t| db.has(t)) {
-            let what = if db.table_count() == 0 { "an SQLite database without tables" } else { "an SQLite database, but no Nsight Systems export" };
+            let what = if db.table_count() == 0 {
+                "an SQLite database without tables"
+            } else {
+                "an SQLite database, but no Nsight Systems export"
+            };
             return Err(ImportError::refused(&input.path, what, "export a report with `nsys export --type sqlite REPORT.nsys-rep`"));
         }
         read(&db, job)
@@ -48,7 +52,12 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     let target = target::Target::read(db)?;
     let diagnostics = notes::Diagnostics::read(db)?;
     let mut strings = strings::Strings::open(db)?;
-    let mut profile = Profile::new(Source { tool: "nsys".to_owned(), version: target.exporter.clone(), schema: target.schema.clone(), file: db.path().to_owned() });
+    let mut profile = Profile::new(Source {
+        tool: "nsys".to_owned(),
+        version: target.exporter.clone(),
+        schema: target.schema.clone(),
+        file: db.path().to_owned(),
+    });
     profile.devices.clone_from(&target.devices);
     profile.capture = target.capture.clone();
     // A delay is an option; the other gates show only in what nsys wrote down.
@@ -71,16 +80,27 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         (job.hear)(Progress::Snapshot(Arc::new(early)));
     }
     let mut places = places::Places::new(&target);
-    let mut thread_ids = None;
+    let mut joined = Joined::NotRead;
     if let Some(layout) = layout.filter(|_| job.wants.details) {
-        thread_ids = Some(details(db, job, &mut strings, &mut profile, &mut places, layout)?);
+        joined = details(db, job, &mut strings, &mut profile, &mut places, layout)?;
     } else if job.wants.calls {
-        let none = calls::Unjoined { launches: &Launches::default(), correlation: Vec::new(), place: &mut [], place_pid: Vec::new(), with_thread: &mut |p, _| p };
+        let none = calls::Unjoined {
+            launches: &Launches::default(),
+            correlation: Vec::new(),
+            place: &mut [],
+            place_pid: Vec::new(),
+            with_thread: &mut |p, _| p,
+        };
         let read = calls::read(db, job, &mut strings, none).map(|(_, api)| api);
         profile.api = secondary(&mut profile.notes, read)?;
     }
-    if let Some(joined) = thread_ids.flatten() {
-        let (launches, order) = calls::order(std::mem::take(&mut profile.launches), joined);
+    let missing = match joined {
+        Joined::NotRead => None,
+        Joined::None => Some(None),
+        Joined::Missing(n) => Some(Some(n)),
+    };
+    if let Some(missing) = missing {
+        let (launches, order) = calls::order(std::mem::take(&mut profile.launches), missing);
         profile.launches = launches;
         profile.order = order;
     }
@@ -94,15 +114,24 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         let read = ranges::read(db, job, &mut strings);
         profile.ranges = secondary(&mut profile.notes, read)?;
     }
-    profile.places = places.places;
+    profile.places = places.list;
     let pids: BTreeSet<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
     profile.processes = pids.into_iter().map(|pid| target.process(pid)).collect();
     notes::complete(&mut profile, db, &target, diagnostics);
     Ok(profile)
 }
 
-/// Reads configurations, places and, if wanted, the launching calls. Gives the number of launches without a call when calls were read
-/// (the inner `None` when the report has none at all).
+/// What is known of the launching calls.
+enum Joined {
+    /// They were not asked for.
+    NotRead,
+    /// The report has none at all.
+    None,
+    /// All launches but this many have one.
+    Missing(u64),
+}
+
+/// Reads configurations, places and, if wanted, the launching calls.
 fn details(
     db: &Db,
     job: &Job<'_>,
@@ -110,7 +139,7 @@ fn details(
     profile: &mut Profile,
     places: &mut places::Places<'_>,
     layout: scan::Layout,
-) -> Result<Option<Option<u64>>, ImportError> {
+) -> Result<Joined, ImportError> {
     let pass = kernels::second_pass(db, job, layout)?;
     profile.configs = pass.configs;
     let place_pid: Vec<i64> = pass.places.iter().map(|p| p[0]).collect();
@@ -132,25 +161,35 @@ fn details(
             *place = with_thread(*place, None);
         }
         profile.launches.set_details(pass.config, column, pass.node, pass.nodes);
-        return Ok(None);
+        return Ok(Joined::NotRead);
     }
     profile.launches.set_details(pass.config, Vec::new(), pass.node, pass.nodes);
-    let unjoined = calls::Unjoined { launches: &profile.launches, correlation: pass.correlation, place: &mut column, place_pid, with_thread: &mut with_thread };
+    let unjoined = calls::Unjoined {
+        launches: &profile.launches,
+        correlation: pass.correlation,
+        place: &mut column,
+        place_pid,
+        with_thread: &mut with_thread,
+    };
     let (joined, api) = calls::read(db, job, strings, unjoined)?;
     profile.api = api;
     profile.launches.set_places(column);
-    let missing = joined.as_ref().map(|j| j.missing);
-    if let Some(joined) = joined {
-        profile.launches.set_calls(joined.since_call, joined.cost);
-    }
-    Ok(Some(missing))
+    let Some(joined) = joined else {
+        return Ok(Joined::None);
+    };
+    profile.launches.set_calls(joined.since_call, joined.cost);
+    Ok(Joined::Missing(joined.missing))
 }
 
 /// Damage in a table that the ranking does not rest on becomes a note; the rest of the report is still worth reading.
 fn secondary<T: Default>(notes: &mut Vec<Note>, read: Result<T, ImportError>) -> Result<T, ImportError> {
     match read {
         Err(ImportError::Damaged { place, reason, .. }) => {
-            notes.push(Note::new(Severity::Error, NoteKind::Damaged, format!("{place} could not be read ({reason}); what it holds is missing here.")));
+            notes.push(Note::new(
+                Severity::Error,
+                NoteKind::Damaged,
+                format!("{place} could not be read ({reason}); what it holds is missing here."),
+            ));
             Ok(T::default())
         }
         other => other,

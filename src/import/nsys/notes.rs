@@ -21,7 +21,9 @@ impl Diagnostics {
         let mut out = Self::default();
         let mut counted: Vec<(Severity, String, u64)> = Vec::new();
         for row in db.rows("DIAGNOSTIC_EVENT", &["severity", "text"])? {
-            let [severity, Some(text)] = &row[..] else { continue };
+            let [severity, Some(text)] = &row[..] else {
+                continue;
+            };
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
             out.texts.push(text.clone());
             // nsys' ENUM_DIAGNOSTIC_SEVERITY_LEVEL: 1 info, 2 warning, 3 error, 4 verbose.
@@ -39,7 +41,11 @@ impl Diagnostics {
             let lost = ["Not all", "dropped", "lost", "buffer"].iter().any(|w| text.contains(w));
             let times = if n > 1 { format!(" (×{n})") } else { String::new() };
             let note = Note::new(severity, if lost { NoteKind::Lost } else { NoteKind::Tool }, format!("nsys: {text}{times}"));
-            out.notes.push(if lost { note.with_fix("counts from this report are lower bounds; record a shorter span, or fewer event types") } else { note });
+            out.notes.push(if lost {
+                note.with_fix("counts from this report are lower bounds; record a shorter span, or fewer event types")
+            } else {
+                note
+            });
         }
         Ok(out)
     }
@@ -71,24 +77,47 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
     }
     match &profile.capture.gate {
         Some(Gate::ProfilerApi) => notes.push(
-            Note::new(Severity::Info, NoteKind::Gate, "The capture was opened by cudaProfilerStart: earlier launches are not in the report.")
-                .with_fix("launch numbers hold for a re-run with `ncu --profile-from-start off`"),
+            Note::new(
+                Severity::Info,
+                NoteKind::Gate,
+                "The capture was opened by cudaProfilerStart: earlier launches are not in the report.",
+            )
+            .with_fix("launch numbers hold for a re-run with `ncu --profile-from-start off`"),
         ),
-        Some(Gate::Nvtx(text)) => notes.push(Note::new(Severity::Info, NoteKind::Gate, format!("The capture was opened by an NVTX range ({text})."))),
-        Some(Gate::Delay(delay)) => {
-            notes.push(Note::new(Severity::Info, NoteKind::Gate, format!("The capture began {delay} after the start of the program: launches before that are not in the report.")));
+        Some(Gate::Nvtx(text)) => {
+            notes.push(Note::new(Severity::Info, NoteKind::Gate, format!("The capture was opened by an NVTX range ({text}).")));
         }
-        Some(Gate::Manual) => notes.push(Note::new(Severity::Info, NoteKind::Gate, "The capture was opened by hand: earlier launches are not in the report.")),
+        Some(Gate::Delay(delay)) => {
+            notes.push(Note::new(
+                Severity::Info,
+                NoteKind::Gate,
+                format!("The capture began {delay} after the start of the program: launches before that are not in the report."),
+            ));
+        }
+        Some(Gate::Manual) => {
+            notes.push(Note::new(
+                Severity::Info,
+                NoteKind::Gate,
+                "The capture was opened by hand: earlier launches are not in the report.",
+            ));
+        }
         None => {}
     }
     match profile.order {
         LaunchOrder::Partly(missing) => notes.push(Note::new(
             Severity::Info,
             NoteKind::Order,
-            format!("{} launches have no API call in the report; they are ordered by their start on the device.", units::grouped(i64::try_from(missing).unwrap_or(i64::MAX))),
+            format!(
+                "{} launches have no API call in the report; they are ordered by their start on the device.",
+                units::grouped(i64::try_from(missing).unwrap_or(i64::MAX))
+            ),
         )),
         LaunchOrder::Device if !profile.launches.is_empty() => {
-            notes.push(Note::new(Severity::Info, NoteKind::Order, "The report holds no API calls for its launches; they are ordered by their start on the device."));
+            notes.push(Note::new(
+                Severity::Info,
+                NoteKind::Order,
+                "The report holds no API calls for its launches; they are ordered by their start on the device.",
+            ));
         }
         _ => {}
     }
@@ -114,14 +143,18 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     let note = |text: String, fix: &str| Note::new(Severity::Error, NoteKind::Empty, text).with_fix(fix);
     if target.exporter.is_none() && db.table_count() <= 4 && db.has("StringIds") {
         return note(
-            format!("The export is hollow ({} tables): an older nsys could not read the newer report and left this behind.", db.table_count()),
+            format!(
+                "The export is hollow ({} tables): an older nsys could not read the newer report and left this behind.",
+                db.table_count()
+            ),
             "export the .nsys-rep again with the nsys version that recorded it, or a newer one",
         );
     }
     if !profile.graphs.is_empty() {
         return whole_graphs(profile, Severity::Error);
     }
-    let cuda_off = target.option("COLLECT_CUDA_TRACE") == Some("false") || (!target.event_types.is_empty() && !target.event_types.iter().any(|t| t == "Cuda"));
+    let cuda_off = target.option("COLLECT_CUDA_TRACE") == Some("false")
+        || (!target.event_types.is_empty() && !target.event_types.iter().any(|t| t == "Cuda"));
     if cuda_off {
         return note("CUDA was not traced in this capture.".to_owned(), "record again with `nsys profile --trace=cuda,nvtx …`");
     }
@@ -129,7 +162,8 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
         return note("No kernels: nsys dropped events.".to_owned(), "record a shorter span with `--duration` or a capture range");
     }
     let launched = profile.api.totals.iter().filter(|t| is_launch(&t.name)).map(|t| t.count).sum::<u64>();
-    if launched > 0 && target.capture.graphs == Some(GraphMode::Graph) && profile.api.totals.iter().any(|t| t.name.contains("GraphLaunch")) {
+    if launched > 0 && target.capture.graphs == Some(GraphMode::Graph) && profile.api.totals.iter().any(|t| t.name.contains("GraphLaunch"))
+    {
         return note(
             "CUDA graphs were launched and traced whole: the kernels inside are not in the report.".to_owned(),
             "record again with `nsys profile --cuda-graph-trace=node …`",
@@ -137,7 +171,9 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     }
     if launched > 0 {
         return note(
-            format!("The program launched {launched} kernels, but nsys got no GPU records: its CUPTI is older than the driver's CUDA, or the platform (WSL2, some containers) hides them."),
+            format!(
+                "The program launched {launched} kernels, but nsys got no GPU records: its CUPTI is older than the driver's CUDA, or the platform (WSL2, some containers) hides them."
+            ),
             "record with an nsys that is at least as new as the driver (`nvidia-smi` shows its CUDA version), and let the program exit normally",
         );
     }
@@ -157,7 +193,14 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     let forked = target.options.get("TRACE_AFTER_FORK_BEFORE_EXEC").map(String::as_str) == Some("false");
     if diagnostics.says("CUDA profiling might have not been started correctly") || diagnostics.says("No CUDA events collected") {
         let text = "nsys was in the program but saw no CUDA in it: it used none, or a child that was forked without exec did.";
-        return note(text.to_owned(), if forked { "record again with `nsys profile --trace-fork-before-exec=true …`" } else { "check that the program uses the GPU" });
+        return note(
+            text.to_owned(),
+            if forked {
+                "record again with `nsys profile --trace-fork-before-exec=true …`"
+            } else {
+                "check that the program uses the GPU"
+            },
+        );
     }
     note(
         "Nothing ran on a GPU in this capture.".to_owned(),

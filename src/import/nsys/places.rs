@@ -14,25 +14,34 @@ pub struct Places<'a> {
     target: &'a Target,
     ids: FxHashMap<(Key, Option<u32>), u32>,
     /// The places.
-    pub places: Vec<Place>,
+    pub list: Vec<Place>,
 }
 
 impl<'a> Places<'a> {
     /// No places yet.
     #[must_use]
     pub fn new(target: &'a Target) -> Self {
-        Self { target, ids: FxHashMap::default(), places: Vec::new() }
+        Self { target, ids: FxHashMap::default(), list: Vec::new() }
     }
 
     /// The number of a place.
     pub fn id(&mut self, key: Key, thread: Option<u32>) -> PlaceId {
-        let next = u32::try_from(self.places.len()).unwrap_or(u32::MAX);
+        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let id = *self.ids.entry((key, thread)).or_insert(next);
         if id == next {
             let [global, ordinal, context, stream] = key;
-            let number = |v: i64| if v == NULL { None } else { u32::try_from(v).ok() };
+            let number = |v: i64| {
+                if v == NULL { None } else { u32::try_from(v).ok() }
+            };
             let (pid, ordinal) = (pid_of(global), number(ordinal));
-            self.places.push(Place { pid, device: self.target.gpu_of(pid, ordinal), ordinal, context: number(context), stream: number(stream), thread });
+            self.list.push(Place {
+                pid,
+                device: self.target.gpu_of(pid, ordinal),
+                ordinal,
+                context: number(context),
+                stream: number(stream),
+                thread,
+            });
         }
         PlaceId(id)
     }

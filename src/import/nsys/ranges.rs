@@ -31,7 +31,7 @@ struct Reader {
     domains: Vec<(u32, i64, Text)>,
 }
 
-/// Event types, from nsys' ENUM_NSYS_EVENT_TYPE.
+/// Event types, from nsys' `ENUM_NSYS_EVENT_TYPE`.
 const PUSH_POP: i64 = 59;
 const START_END: i64 = 60;
 /// Text ranges imported from elsewhere; they nest like push/pop.
@@ -150,7 +150,9 @@ fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
     }
     // Each thread's chunks rise, so the parts are merged by chunk without sorting single ranges.
     let mut at = vec![0; parts.len()];
-    while let Some((part, chunk)) = parts.iter().enumerate().filter_map(|(p, (ranges, ..))| Some((p, ranges.get(at[p])?.0))).min_by_key(|&(_, chunk)| chunk) {
+    while let Some((part, chunk)) =
+        parts.iter().enumerate().filter_map(|(p, (ranges, ..))| Some((p, ranges.get(at[p])?.0))).min_by_key(|&(_, chunk)| chunk)
+    {
         let (ranges, names, threads) = &parts[part];
         while let Some((c, range)) = ranges.get(at[part])
             && *c == chunk

@@ -38,12 +38,15 @@ impl Layout {
 pub fn layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
     let connection = db.take()?;
     // Two queries: asked for both at once, SQLite would walk the whole table.
-    let bounds = connection.query_row(&format!("SELECT (SELECT min(rowid) FROM \"{table}\"), (SELECT max(rowid) FROM \"{table}\")"), [], |r| {
-        Ok((r.get::<_, Option<i64>>(0)?, r.get::<_, Option<i64>>(1)?))
-    });
+    let bounds =
+        connection.query_row(&format!("SELECT (SELECT min(rowid) FROM \"{table}\"), (SELECT max(rowid) FROM \"{table}\")"), [], |r| {
+            Ok((r.get::<_, Option<i64>>(0)?, r.get::<_, Option<i64>>(1)?))
+        });
     // A row takes at least four bytes, so a wider range of rowids than that has gaps.
     let dense = match bounds {
-        Ok((Some(low), Some(high))) => u64::try_from(i128::from(high) - i128::from(low) + 1).ok().filter(|&n| n <= db.size() / 4).map(|n| (low, n)),
+        Ok((Some(low), Some(high))) => {
+            u64::try_from(i128::from(high) - i128::from(low) + 1).ok().filter(|&n| n <= db.size() / 4).map(|n| (low, n))
+        }
         Ok(_) => Some((0, 0)),
         Err(_) => None,
     };
@@ -133,7 +136,10 @@ impl Walk<'_> {
             let handles: Vec<_> = (0..threads).map(|_| scope.spawn(worker)).collect();
             handles.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
         });
-        outcomes.into_iter().map(|o| o.unwrap_or_else(|_| Err(ImportError::damaged(self.db.path(), self.table, "the reader failed")))).collect()
+        outcomes
+            .into_iter()
+            .map(|o| o.unwrap_or_else(|_| Err(ImportError::damaged(self.db.path(), self.table, "the reader failed"))))
+            .collect()
     }
 
     /// The next chunk to read, or `None` when there is none; fails when cancelled.
@@ -165,11 +171,17 @@ pub fn integers<const N: usize, S: Send>(
     let walk = Walk { db, table, stage, layout, job, next: AtomicUsize::new(0), done: AtomicU64::new(0) };
     let sql = format!("SELECT warpscope_gather({}) FROM \"{table}\" {}", db.columns(table, &columns), layout.condition());
     // With LIMIT the rows have to be picked before they are gathered.
-    let sql = if layout.base.is_some() { sql } else { format!("SELECT warpscope_gather({}) FROM (SELECT * FROM \"{table}\" {})", db.columns(table, &columns), layout.condition()) };
+    let sql = if layout.base.is_some() {
+        sql
+    } else {
+        format!("SELECT warpscope_gather({}) FROM (SELECT * FROM \"{table}\" {})", db.columns(table, &columns), layout.condition())
+    };
     walk.run(|connection| {
         let buffer = Buffer::default();
         let fail = |e: rusqlite::Error| db.damaged(table, &e);
-        connection.create_aggregate_function("warpscope_gather", -1, FunctionFlags::SQLITE_DIRECTONLY, Gather(Arc::clone(&buffer))).map_err(fail)?;
+        connection
+            .create_aggregate_function("warpscope_gather", -1, FunctionFlags::SQLITE_DIRECTONLY, Gather(Arc::clone(&buffer)))
+            .map_err(fail)?;
         let mut statement = connection.prepare(&sql).map_err(fail)?;
         let mut state = init();
         while let Some(chunk) = walk.claim()? {

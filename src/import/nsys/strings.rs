@@ -21,7 +21,9 @@ impl<'a> Strings<'a> {
         let mut strings = Self { db, connection: None, keyed: false, known: FxHashMap::default() };
         if db.has_column("StringIds", "id") && db.has_column("StringIds", "value") {
             let connection = db.take()?;
-            let keyed = connection.prepare("SELECT 1 FROM pragma_table_info('StringIds') WHERE name = 'id' AND pk = 1").and_then(|mut s| s.exists([]));
+            let keyed = connection
+                .prepare("SELECT 1 FROM pragma_table_info('StringIds') WHERE name = 'id' AND pk = 1")
+                .and_then(|mut s| s.exists([]));
             strings.keyed = keyed.unwrap_or(false);
             strings.connection = Some(connection);
             if !strings.keyed {

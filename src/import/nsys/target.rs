@@ -129,7 +129,9 @@ impl Target {
         let mut arguments: BTreeMap<usize, String> = BTreeMap::new();
         let mut command = None;
         for row in db.rows("META_DATA_CAPTURE", &["name", "value"])? {
-            let [Some(name), value] = &row[..] else { continue };
+            let [Some(name), value] = &row[..] else {
+                continue;
+            };
             let value = value.clone().unwrap_or_default();
             if let Some(n) = name.strip_prefix("PROCESS_0:ARGUMENT_") {
                 if let Ok(n) = n.parse() {

@@ -1,0 +1,18 @@
+//! All integration tests in one program: it is linked once.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+
+mod suite {
+    mod cli;
+    mod corpus;
+    mod damage;
+    mod docs;
+    mod exporter;
+    mod layers;
+    mod odd;
+    mod order;
+    mod screens;
+    mod stats;
+    pub mod support;
+    mod tty;
+}

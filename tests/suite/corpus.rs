@@ -1,0 +1,73 @@
+//! Every file of a corpus (folder named by `WARPSCOPE_CORPUS`) opens or gives one clear sentence; the table of each SQLite export agrees with SQL.
+
+use super::support::read;
+use rusqlite::Connection;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use warpscope::analysis::{GroupBy, Grouping};
+
+fn files(folder: &Path, out: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            files(&path, out);
+        } else {
+            out.push(path);
+        }
+    }
+}
+
+#[test]
+fn every_file_opens_or_gives_one_sentence() {
+    let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS") else {
+        println!("skipped: WARPSCOPE_CORPUS names no folder");
+        return;
+    };
+    let mut all = Vec::new();
+    for part in ["captures", "samples"] {
+        files(&Path::new(&corpus).join(part), &mut all);
+    }
+    all.sort();
+    assert!(!all.is_empty(), "nothing in {}", Path::new(&corpus).display());
+    let (mut opened, mut refused, mut compared) = (0, 0, 0);
+    for path in &all {
+        match read(path) {
+            Ok(profile) => {
+                opened += 1;
+                if std::fs::read(path).unwrap().starts_with(b"SQLite format 3\0") {
+                    compared += usize::from(agrees_with_sql(path, &profile));
+                }
+            }
+            Err(e) => {
+                refused += 1;
+                let text = e.to_string();
+                assert!(
+                    text.starts_with(&*path.to_string_lossy()) && !text.contains('\n') && text.len() > path.to_string_lossy().len() + 20,
+                    "{text}"
+                );
+            }
+        }
+    }
+    println!("corpus: {} files, {opened} opened, {refused} refused with a sentence, {compared} compared with SQL", all.len());
+    assert!(opened > 0 && compared > 0);
+}
+
+/// Counts and totals per demangled name; false when the export has no kernels.
+fn agrees_with_sql(path: &Path, profile: &warpscope::model::Profile) -> bool {
+    let db = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let sql = "SELECT s.value, count(*), sum(end - start), min(end - start), max(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.demangledName GROUP BY 1";
+    let Ok(mut statement) = db.prepare(sql) else { return false };
+    let theirs: BTreeMap<String, (i64, i64, i64, i64)> =
+        statement.query_map([], |r| Ok((r.get(0)?, (r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)))).unwrap().map(Result::unwrap).collect();
+    let grouping = Grouping::of(profile, GroupBy::Demangled, None);
+    let ours: BTreeMap<String, _> = grouping
+        .rows
+        .iter()
+        .map(|r| (r.name.clone(), (i64::try_from(r.stats.count).unwrap(), r.stats.total, r.stats.min, r.stats.max)))
+        .collect();
+    for (name, figures) in &theirs {
+        assert_eq!(ours.get(name), Some(figures), "{}: {name}", path.display());
+    }
+    !theirs.is_empty()
+}

@@ -1,0 +1,261 @@
+//! Every screen, drawn from real reports without a terminal. Snapshots hold the text; a few styles are checked by hand.
+
+use super::support::{Explorer, edited, packed, root};
+use insta::assert_snapshot;
+use ratatui::style::Modifier;
+use std::path::PathBuf;
+use warpscope::app::{Mouse, Msg};
+use warpscope::config::ColorMode;
+use warpscope::import::{Preview, Progress};
+
+fn llm(size: (u16, u16)) -> Explorer {
+    Explorer::open(&[packed("llm")], size)
+}
+
+#[test]
+fn kernels_at_three_sizes() {
+    assert_snapshot!("kernels_80x24", llm((80, 24)).screen());
+    assert_snapshot!("kernels_120x40", llm((120, 40)).screen());
+    assert_snapshot!("kernels_200x50", llm((200, 50)).screen());
+}
+
+#[test]
+fn launches_at_three_sizes() {
+    for (name, size) in [("launches_80x24", (80, 24)), ("launches_120x40", (120, 40)), ("launches_200x50", (200, 50))] {
+        let mut explorer = llm(size);
+        explorer.press("enter J s");
+        assert_snapshot!(name, explorer.screen());
+    }
+}
+
+#[test]
+fn every_grouping() {
+    for (letter, name) in
+        [("d", "demangled"), ("m", "mangled"), ("c", "config"), ("s", "stream"), ("g", "device"), ("p", "process"), ("r", "nvtx")]
+    {
+        let mut explorer = Explorer::open(&[packed("procs")], (100, 24));
+        explorer.press(&format!("g {letter}"));
+        assert_snapshot!(format!("group_{name}"), explorer.screen());
+    }
+}
+
+#[test]
+fn what_lies_over_the_screen() {
+    for (keys, name) in [
+        ("?", "help"),
+        (":", "palette"),
+        ("n", "notes"),
+        ("N", "names"),
+        ("i", "details"),
+        ("g", "pick_group"),
+        ("s", "pick_sort"),
+        ("t", "pick_theme"),
+        ("y", "pick_copy"),
+    ] {
+        let mut explorer = Explorer::open(&[packed("graph_whole")], (90, 30));
+        explorer.press(keys);
+        assert_snapshot!(format!("over_{name}"), explorer.screen());
+        explorer.press("esc");
+        assert!(explorer.app.overlay.is_none(), "{name} closes");
+    }
+}
+
+#[test]
+fn filtering_lights_the_letters_that_match() {
+    let mut explorer = llm((120, 30));
+    explorer.press("/");
+    explorer.type_text("gath");
+    assert_snapshot!("filter", explorer.screen());
+    let buffer = explorer.buffer("dark", ColorMode::True);
+    let row = (0..30).find(|&y| (0..100).map(|x| buffer[(x, y)].symbol()).collect::<String>().contains("vectorized_gather")).unwrap();
+    let lit: String =
+        (0..100).filter(|&x| buffer[(x, row)].modifier.contains(Modifier::UNDERLINED)).map(|x| buffer[(x, row)].symbol()).collect();
+    assert_eq!(lit, "gath");
+    explorer.press("bs bs bs bs");
+    explorer.type_text("zzzz");
+    assert!(explorer.screen().contains("No name matches"));
+    explorer.press("esc");
+    assert_eq!(explorer.app.reports[0].kernels.shown.len(), 18);
+}
+
+#[test]
+fn no_two_rows_look_the_same() {
+    for report in ["llm", "zoo", "procs", "ddp_rank0", "papi"] {
+        for size in [(80, 24), (120, 40), (200, 50)] {
+            for letter in ["n", "d", "m"] {
+                let mut explorer = Explorer::open(&[packed(report)], size);
+                explorer.press(&format!("g {letter}"));
+                for _ in 0..3 {
+                    explorer.screen();
+                    let labels = explorer.app.reports[0].kernels.labels.clone();
+                    for width in [26, 34, 40, 60] {
+                        let fitted = warpscope::analysis::labels::fit(&labels, width);
+                        let distinct: std::collections::HashSet<_> = fitted.iter().collect();
+                        assert_eq!(distinct.len(), fitted.len(), "{report} {letter} {width}: {fitted:#?}");
+                    }
+                    explorer.press("d");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_notes_of_an_empty_report_are_its_screen() {
+    assert_snapshot!("empty", Explorer::open(&[packed("nogpu")], (80, 24)).screen());
+}
+
+#[test]
+fn a_file_that_cannot_be_opened_is_explained() {
+    let file = PathBuf::from("/no/such/report.sqlite");
+    assert_snapshot!("failure", Explorer::open(&[file], (80, 24)).screen());
+}
+
+#[test]
+fn a_summary_csv_has_a_table_but_no_launches() {
+    let mut explorer = Explorer::open(&[root().join("fixtures/stats/zoo_cuda_gpu_kern_sum.csv")], (100, 24));
+    assert_snapshot!("summary_csv", explorer.screen());
+    explorer.press("enter");
+    assert!(explorer.screen().contains("no single launches"));
+}
+
+#[test]
+fn a_table_that_is_still_growing() {
+    use warpscope::app::{App, Settings, update};
+    let (mut app, _) = App::new(vec![PathBuf::from("big.sqlite")], Settings::default(), (100, 24));
+    let rows = vec![("gemm_kernel".to_owned(), 1_000_000, 5_000_000_000), ("tiny".to_owned(), 4_000_000, 3_000_000_000)];
+    update(&mut app, Msg::Progress(0, Progress::Stage { name: "kernels", done: 31, total: 100 }));
+    update(&mut app, Msg::Progress(0, Progress::Preview(Preview { rows })));
+    let mut explorer = Explorer { app, view: warpscope::ui::View::default(), copied: Vec::new(), quit: false };
+    assert_snapshot!("growing", explorer.screen());
+    explorer.press("esc");
+    assert!(!explorer.quit, "esc stops reading, not the program");
+}
+
+#[test]
+fn a_terminal_that_is_too_small_is_told_in_one_line() {
+    let mut explorer = llm((50, 10));
+    assert_eq!(explorer.screen().trim(), "warpscope needs 60×16, this is 50×10");
+    for size in [(1, 1), (3, 40), (200, 2), (60, 16), (61, 17), (500, 200)] {
+        explorer.send(Msg::Resize(size.0, size.1));
+        explorer.screen();
+    }
+}
+
+#[test]
+fn ascii_and_no_colour() {
+    let mut explorer = llm((80, 24));
+    explorer.view.ascii = true;
+    let text = explorer.screen();
+    assert!(text.is_ascii(), "{text}");
+    assert_snapshot!("ascii_80x24", text);
+    let buffer = explorer.buffer("mono", ColorMode::None);
+    assert!(buffer.content.iter().all(|c| matches!((c.fg, c.bg), (ratatui::style::Color::Reset, ratatui::style::Color::Reset))));
+    assert!(buffer.content.iter().any(|c| c.modifier.contains(Modifier::REVERSED)), "the selection is still seen");
+}
+
+#[test]
+fn facets_jumps_and_sorting_of_launches() {
+    let mut explorer = Explorer::open(&[packed("threads")], (120, 40));
+    explorer.press("enter f s down enter");
+    let screen = explorer.app.reports[0].launches.as_ref().unwrap();
+    assert!(screen.facets.stream.is_some());
+    let profile = explorer.app.reports[0].profile.clone().unwrap();
+    let streams: std::collections::BTreeSet<_> = screen
+        .list
+        .as_ref()
+        .unwrap()
+        .rows
+        .iter()
+        .map(|r| profile.places[profile.launches.place(r.0 as usize).unwrap().0 as usize].stream)
+        .collect();
+    assert_eq!(streams.len(), 1);
+    assert_snapshot!("launches_one_stream", explorer.screen());
+    explorer.press("esc");
+    assert!(!explorer.app.reports[0].launches.as_ref().unwrap().facets.any());
+    explorer.press("s d");
+    let durations: Vec<i64> = explorer.app.reports[0]
+        .launches
+        .as_ref()
+        .unwrap()
+        .list
+        .as_ref()
+        .unwrap()
+        .rows
+        .iter()
+        .map(|r| profile.launches.duration(r.0 as usize))
+        .collect();
+    assert!(durations.is_sorted_by(|a, b| a >= b));
+    explorer.press("J n");
+    explorer.type_text("3");
+    explorer.press("3 enter");
+    explorer.press("J n 9 9 9 9 enter");
+    assert!(explorer.screen().contains("no launch number 9999"));
+}
+
+#[test]
+fn copies_are_what_the_screen_says() {
+    let mut explorer = Explorer::open(&[packed("single")], (120, 40));
+    explorer.press("g d y d y r m m y t");
+    assert_eq!(explorer.copied.len(), 3);
+    let first = explorer.app.reports[0].kernels.grouping.as_ref().unwrap().rows[0].name.clone();
+    assert_eq!(explorer.copied[0], first);
+    assert_eq!(explorer.copied[1].lines().count(), 2);
+    assert_eq!(explorer.copied[2].lines().count(), 3, "the marked rows");
+    explorer.press("enter y t");
+    assert!(explorer.copied[3].starts_with("launch,kernel,nth,start_ns"));
+}
+
+#[test]
+fn the_mouse_selects_opens_sorts_and_scrolls() {
+    let mut explorer = llm((100, 30));
+    explorer.screen();
+    let hit = |explorer: &Explorer, wanted: &dyn Fn(&Mouse) -> bool| explorer.view.hits.iter().find(|(_, m)| wanted(m)).unwrap().0;
+    let row = hit(&explorer, &|m| *m == Mouse::Row(4));
+    let pressed = explorer.view.hit(row.x + 5, row.y);
+    explorer.send(Msg::Mouse(pressed));
+    assert_eq!(explorer.app.reports[0].kernels.selected, 4);
+    let head = hit(&explorer, &|m| *m == Mouse::Head(2));
+    explorer.send(Msg::Mouse(explorer.view.hit(head.x, head.y)));
+    assert_eq!(explorer.app.reports[0].kernels.sort, warpscope::analysis::SortBy::Count);
+    explorer.send(Msg::Mouse(Mouse::Wheel(3)));
+    let selected = explorer.app.reports[0].kernels.selected;
+    explorer.send(Msg::Mouse(Mouse::Row(selected)));
+    assert!(explorer.app.reports[0].launches.is_some());
+}
+
+#[test]
+fn several_reports_are_one_session() {
+    let mut explorer = Explorer::open(&[packed("zoo"), packed("llm")], (100, 24));
+    assert!(explorer.screen().contains("1 of 2"));
+    explorer.press("]");
+    assert!(explorer.screen().contains("llm.sqlite.zst · 2 of 2"));
+    explorer.press("]");
+    assert_eq!(explorer.app.active, 0);
+}
+
+#[test]
+fn hostile_names_keep_the_columns_straight() {
+    let evil = edited(
+        "single",
+        "UPDATE StringIds SET value = 'カーネル' || char(27) || '[2J' || char(8238) || 'e' || char(769) || 'x' WHERE value IN ('c_kernel', 'saxpy')",
+    );
+    let mut explorer = Explorer::open(&[evil], (100, 24));
+    let text = explorer.screen();
+    assert!(!text.chars().any(|c| c.is_control() && c != '\n' || c == '\u{202e}'));
+    assert_snapshot!("hostile_names", text.lines().skip(2).collect::<Vec<_>>().join("\n"));
+}
+
+#[test]
+fn escape_and_quit() {
+    let mut explorer = llm((80, 24));
+    explorer.press("esc");
+    assert!(explorer.screen().contains("q quits"));
+    explorer.press("enter esc");
+    assert!(explorer.app.reports[0].launches.is_none());
+    explorer.press("q");
+    assert!(explorer.quit);
+    let mut explorer = llm((80, 24));
+    explorer.press("/ ctrl-c");
+    assert!(explorer.quit, "ctrl-c quits even while typing");
+}

@@ -1,0 +1,118 @@
+//! The table of kernels against `nsys stats -r cuda_gpu_kern_sum` on the same file (fixtures/stats, made by nsys 2023.4.4).
+
+use super::support::{packed, read, read_as, root, scratch};
+use std::collections::HashMap;
+use warpscope::analysis::{GroupBy, Grouping, Paths};
+use warpscope::import::{Names, Wants};
+
+const REPORTS: [&str; 10] = ["llm", "zoo", "zoo_2023", "single", "threads", "procs", "graph_node", "graph_whole", "papi", "ddp_rank0"];
+
+#[test]
+fn grouped_by_demangled_name_every_figure_is_the_one_nsys_prints() {
+    for name in REPORTS {
+        let profile = read_as(&packed(name), Wants { names: Names::Demangled, ..Wants::TABLE }).unwrap();
+        let grouping = Grouping::of(&profile, GroupBy::Demangled, None);
+        let ours: HashMap<&str, _> = grouping.rows.iter().map(|r| (r.name.as_str(), r)).collect();
+        let mut csv = csv::Reader::from_path(root().join(format!("fixtures/stats/{name}_cuda_gpu_kern_sum.csv"))).unwrap();
+        let mut rows = 0;
+        for record in csv.records() {
+            let record = record.unwrap();
+            let row = ours.get(&record[8]).unwrap_or_else(|| panic!("{name}: no row for {}", &record[8]));
+            let s = &row.stats;
+            let exact = [(1, s.total), (2, i64::try_from(s.count).unwrap()), (5, s.min), (6, s.max)];
+            for (column, value) in exact {
+                assert_eq!(record[column].parse::<i64>().unwrap(), value, "{name}: {} column {column}", &record[8]);
+            }
+            let rounded = [(0, row.share_percent), (3, s.avg), (4, s.median.unwrap()), (7, s.stddev.unwrap())];
+            for (column, value) in rounded {
+                let theirs: f64 = record[column].parse().unwrap();
+                assert!((theirs - value).abs() <= 0.05 + 1e-9, "{name}: {} column {column}: {theirs} and {value}", &record[8]);
+            }
+            rows += 1;
+        }
+        assert_eq!(rows, grouping.rows.len(), "{name}");
+        assert!(rows >= 7, "{name}");
+    }
+}
+
+#[test]
+fn every_grouping_counts_every_launch_once() {
+    for name in REPORTS {
+        let profile = read(&packed(name)).unwrap();
+        let paths = Paths::of(&profile);
+        let total: i64 = (0..profile.launches.len()).map(|r| profile.launches.duration(r)).sum();
+        for by in GroupBy::ALL {
+            let grouping = Grouping::of(&profile, by, Some(&paths));
+            if let Some(why) = grouping.unavailable {
+                assert!(by == GroupBy::Nvtx && profile.ranges.ranges.is_empty(), "{name} by {}: {why}", by.word());
+                continue;
+            }
+            let launches: u64 = grouping.rows.iter().map(|r| r.stats.count).sum();
+            assert_eq!((launches, grouping.total_ns), (profile.launches.len() as u64, total), "{name} by {}", by.word());
+            for (i, row) in grouping.rows.iter().enumerate().take(5) {
+                let members = grouping.members(&profile, Some(&paths), i);
+                assert_eq!(members.len() as u64, row.stats.count, "{name} by {}: {}", by.word(), row.name);
+            }
+        }
+        assert!(profile.launches.bytes_per_launch() <= 40, "{name}");
+    }
+}
+
+#[test]
+fn reading_on_one_thread_or_many_gives_the_same_profile() {
+    let path = packed("llm");
+    let with = |threads| {
+        let profile = warpscope::import::open(
+            &path,
+            &warpscope::import::Job { threads, cache: scratch().join("cache"), ..warpscope::import::Job::new(Wants::ALL, &|_| {}) },
+        )
+        .unwrap();
+        let rows: Vec<_> = (0..profile.launches.len())
+            .map(|r| {
+                (
+                    profile.launches.start(r),
+                    profile.launches.kernel(r),
+                    profile.launches.config(r),
+                    profile.launches.place(r),
+                    profile.launches.call(r),
+                )
+            })
+            .collect();
+        (rows, profile.kernels, profile.configs, profile.places, profile.ranges.names, profile.api.totals)
+    };
+    let one = with(1);
+    for threads in [2, 7] {
+        assert!(with(threads) == one, "{threads} threads");
+    }
+}
+
+#[test]
+fn the_summary_csv_of_a_report_ranks_like_the_report() {
+    let summary = read(&root().join("fixtures/stats/llm_cuda_gpu_kern_sum.csv")).unwrap();
+    let report = read(&packed("llm")).unwrap();
+    let names = |p| {
+        Grouping::of(p, GroupBy::Demangled, None)
+            .rows
+            .iter()
+            .map(|r| (r.name.clone(), r.stats.total, r.stats.count, r.stats.min, r.stats.max))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(&summary), names(&report));
+    assert!(summary.launches.is_empty(), "a summary has no launches, and none are made up");
+    assert!(Grouping::of(&summary, GroupBy::Stream, None).unavailable.is_some());
+    assert!(summary.notes[0].text.contains("sums per kernel"));
+}
+
+#[test]
+fn the_trace_csv_of_a_report_has_its_launches() {
+    let trace = read(&root().join("fixtures/stats/single_cuda_gpu_trace.csv")).unwrap();
+    let report = read(&packed("single")).unwrap();
+    assert_eq!(trace.launches.len(), report.launches.len());
+    let durations = |p: &warpscope::model::Profile| (0..p.launches.len()).map(|r| p.launches.duration(r)).sum::<i64>();
+    assert_eq!(durations(&trace), durations(&report));
+    assert_eq!(trace.devices[0].name.as_deref(), Some("NVIDIA H200"));
+    assert_eq!(trace.memops.len(), 1);
+    assert!(trace.notes.iter().any(|n| n.text.contains("device order")));
+    let ms = read(&root().join("fixtures/stats/zoo_cuda_gpu_trace_ms.csv")).unwrap();
+    assert_eq!(ms.memops[0].duration.0, 28_720_400, "a unit of ms is read as one");
+}

@@ -1,0 +1,156 @@
+//! What the tests share: fixtures, edited copies of them, and an explorer without a terminal.
+
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use rusqlite::Connection;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use tempfile::TempDir;
+use warpscope::app::{App, Effect, Msg, Settings, update, work};
+use warpscope::config::ColorMode;
+use warpscope::import::{self, ImportError, Job, Wants};
+use warpscope::model::Profile;
+use warpscope::ui::theme::Library;
+use warpscope::ui::{View, draw};
+
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A packed fixture's path, as a user would name it.
+pub fn packed(name: &str) -> PathBuf {
+    let folder = if name == "llm" { "demo" } else { "nsys" };
+    root().join("fixtures").join(folder).join(format!("{name}.sqlite.zst"))
+}
+
+/// A folder for this test run; unpacked files and caches go there.
+pub fn scratch() -> &'static Path {
+    static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path()
+}
+
+/// An unpacked fixture of its own for the caller.
+pub fn unpacked(name: &str) -> PathBuf {
+    let file = tempfile::Builder::new().prefix(&format!("{name}-")).suffix(".sqlite").tempfile_in(scratch()).unwrap();
+    let path = file.into_temp_path().keep().unwrap();
+    let bytes = zstd::stream::decode_all(std::fs::File::open(packed(name)).unwrap()).unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+/// A fixture changed by SQL.
+pub fn edited(name: &str, sql: &str) -> PathBuf {
+    let path = unpacked(name);
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(sql).unwrap_or_else(|e| panic!("{e}: {sql}"));
+    path
+}
+
+pub fn read(path: &Path) -> Result<Profile, ImportError> {
+    read_as(path, Wants::ALL)
+}
+
+pub fn read_as(path: &Path, wants: Wants) -> Result<Profile, ImportError> {
+    import::open(path, &Job { cache: scratch().join("cache"), ..Job::new(wants, &|_| {}) })
+}
+
+/// A profile of an edited fixture.
+pub fn edited_profile(name: &str, sql: &str) -> Profile {
+    read(&edited(name, sql)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// The explorer with everything that it asks for done at once, in order.
+pub struct Explorer {
+    pub app: App,
+    pub view: View,
+    pub copied: Vec<String>,
+    pub quit: bool,
+}
+
+impl Explorer {
+    pub fn open(files: &[PathBuf], size: (u16, u16)) -> Self {
+        let settings = Settings { themes: Library::load(None).names(), ..Settings::default() };
+        let (app, effects) = App::new(files.to_vec(), settings, size);
+        let mut explorer = Self { app, view: View::default(), copied: Vec::new(), quit: false };
+        explorer.perform(effects);
+        explorer
+    }
+
+    pub fn send(&mut self, msg: Msg) {
+        let effects = update(&mut self.app, msg);
+        self.perform(effects);
+    }
+
+    fn perform(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Load(i) => {
+                    let outcome = read(&self.app.reports[i].file.clone()).map(Arc::new).map_err(|e| e.to_string());
+                    self.send(Msg::Loaded(i, outcome));
+                }
+                Effect::Work(work) => {
+                    let done = work::perform(&work);
+                    self.send(Msg::Done { report: work.report, generation: work.generation, done });
+                }
+                Effect::Copy(text, what) => {
+                    self.copied.push(text);
+                    self.send(Msg::Copied(Ok(format!("copied the {what}"))));
+                }
+                Effect::Quit => self.quit = true,
+                Effect::Cancel(_) | Effect::Redraw | Effect::Suspend => {}
+            }
+        }
+    }
+
+    /// Presses keys by name, separated by blanks.
+    pub fn press(&mut self, keys: &str) {
+        for key in keys.split(' ') {
+            self.send(Msg::Key(key_event(key)));
+        }
+    }
+
+    pub fn type_text(&mut self, text: &str) {
+        self.send(Msg::Paste(text.to_owned()));
+    }
+
+    /// The screen as text, and the terminal for a look at styles.
+    pub fn screen(&mut self) -> String {
+        let buffer = self.buffer("dark", ColorMode::True);
+        let (w, content) = (usize::from(buffer.area.width), buffer.content);
+        content
+            .chunks(w)
+            .map(|row| row.iter().map(ratatui::buffer::Cell::symbol).collect::<String>().trim_end().to_owned())
+            .collect::<Vec<_>>()
+            .join("\n")
+    }
+
+    pub fn buffer(&mut self, theme: &str, mode: ColorMode) -> ratatui::buffer::Buffer {
+        let theme = Library::load(None).theme(theme, mode).unwrap();
+        let mut terminal = Terminal::new(TestBackend::new(self.app.size.0, self.app.size.1)).unwrap();
+        terminal.draw(|frame| draw(frame, &self.app, &mut self.view, &theme)).unwrap();
+        terminal.backend().buffer().clone()
+    }
+}
+
+/// A key event by the name that the configuration uses.
+pub fn key_event(name: &str) -> crossterm::event::KeyEvent {
+    use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+    let (modifiers, rest) = match name.strip_prefix("ctrl-") {
+        Some(rest) => (KeyModifiers::CONTROL, rest),
+        None => (KeyModifiers::NONE, name),
+    };
+    let code = match rest {
+        "enter" => KeyCode::Enter,
+        "esc" => KeyCode::Esc,
+        "up" => KeyCode::Up,
+        "down" => KeyCode::Down,
+        "pgdn" => KeyCode::PageDown,
+        "pgup" => KeyCode::PageUp,
+        "home" => KeyCode::Home,
+        "end" => KeyCode::End,
+        "space" => KeyCode::Char(' '),
+        "bs" => KeyCode::Backspace,
+        c => KeyCode::Char(c.chars().next().unwrap()),
+    };
+    KeyEvent::new(code, modifiers)
+}

@@ -1,0 +1,300 @@
+//! The real program in a pseudo-terminal: flows, resize, signals, and the terminal as it was afterwards. Tests wait for what they expect.
+
+use super::support::{packed, root, scratch};
+use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
+use std::io::{Read, Write};
+use std::num::NonZeroU16;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn cells(n: u16) -> NonZeroU16 {
+    NonZeroU16::new(n).unwrap()
+}
+
+struct Session {
+    child: Box<dyn Child + Send + Sync>,
+    master: Box<dyn MasterPty + Send>,
+    writer: Box<dyn Write + Send>,
+    output: Receiver<Vec<u8>>,
+    parser: vt100::Parser,
+    raw: Vec<u8>,
+    ended: bool,
+}
+
+impl Session {
+    fn start(args: &[&str], size: (u16, u16), env: &[(&str, &str)]) -> Self {
+        let pty = native_pty_system().openpty(PtySize { cols: size.0, rows: size.1, pixel_width: 0, pixel_height: 0 }).unwrap();
+        let mut command = CommandBuilder::new(assert_cmd::cargo::cargo_bin!("warpscope"));
+        command.args(args);
+        command.cwd(root());
+        command.env_clear();
+        let home = scratch().to_string_lossy().into_owned();
+        for (name, value) in [
+            ("HOME", home.as_str()),
+            ("TERM", "xterm-256color"),
+            ("COLORTERM", "truecolor"),
+            ("LANG", "C.UTF-8"),
+            ("PATH", "/usr/bin:/bin"),
+        ] {
+            command.env(name, value);
+        }
+        for (name, value) in env {
+            command.env(name, value);
+        }
+        let child = pty.slave.spawn_command(command).unwrap();
+        drop(pty.slave);
+        let mut reader = pty.master.try_clone_reader().unwrap();
+        let (send, output) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = [0; 65536];
+            while let Ok(n) = reader.read(&mut buffer) {
+                if n == 0 || send.send(buffer[..n].to_vec()).is_err() {
+                    break;
+                }
+            }
+        });
+        let writer = pty.master.take_writer().unwrap();
+        Self {
+            child,
+            master: pty.master,
+            writer,
+            output,
+            parser: vt100::Parser::new(cells(size.1), cells(size.0), 0),
+            raw: Vec::new(),
+            ended: false,
+        }
+    }
+
+    fn take(&mut self, wait: Duration) -> usize {
+        match self.output.recv_timeout(wait) {
+            Ok(bytes) => {
+                self.parser.process(&bytes);
+                self.raw.extend(&bytes);
+                bytes.len()
+            }
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => {
+                self.ended = true;
+                0
+            }
+            Err(_) => 0,
+        }
+    }
+
+    fn text(&self) -> String {
+        self.parser.screen().contents()
+    }
+
+    fn wait(&mut self, text: &str) {
+        self.wait_until(text, |screen| screen.contains(text));
+    }
+
+    fn wait_until(&mut self, what: &str, ok: impl Fn(&str) -> bool) {
+        let until = Instant::now() + LIMIT;
+        while !ok(&self.text()) {
+            assert!(Instant::now() < until && !self.ended, "waited for {what:?}, got:\n{}", self.text());
+            self.take(Duration::from_millis(100));
+        }
+    }
+
+    fn keys(&mut self, keys: &str) {
+        self.writer.write_all(keys.as_bytes()).unwrap();
+        self.writer.flush().unwrap();
+    }
+
+    /// Waits for the end; gives the exit code.
+    fn end(&mut self) -> u32 {
+        let until = Instant::now() + LIMIT;
+        while !self.ended {
+            assert!(Instant::now() < until, "still running:\n{}", self.text());
+            self.take(Duration::from_millis(100));
+        }
+        self.child.wait().unwrap().exit_code()
+    }
+
+    fn assert_restored(&self) {
+        let raw = String::from_utf8_lossy(&self.raw);
+        let last = |sequence: &str| raw.rfind(sequence).unwrap_or_else(|| panic!("{sequence:?} was never sent"));
+        assert!(last("\x1b[?1049l") > last("\x1b[?1049h"), "the alternate screen is left");
+        assert!(last("\x1b[?25h") > last("\x1b[?25l"), "the cursor is shown");
+        assert!(last("\x1b[?1006l") > last("\x1b[?1006h"), "the mouse is released");
+        assert!(last("\x1b[?2004l") > last("\x1b[?2004h"), "pasting is as before");
+        assert!(!self.parser.screen().alternate_screen());
+    }
+
+    fn signal(&self, signal: nix::sys::signal::Signal) {
+        let pid = i32::try_from(self.child.process_id().unwrap()).unwrap();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
+    }
+}
+
+#[test]
+fn the_demo_from_table_to_launch_and_out() {
+    let mut s = Session::start(&["demo"], (100, 30), &[]);
+    s.wait("CatArrayBatchedCopy");
+    s.wait("next:");
+    s.keys("\r");
+    s.wait("duration over time");
+    s.keys("Js");
+    s.wait("+6%");
+    s.keys("\x1b");
+    s.wait("group name");
+    s.keys("/soft");
+    s.wait("filter soft");
+    s.keys("\x1b");
+    s.wait("18 rows");
+    s.keys("?");
+    s.wait("everywhere");
+    s.keys("\x1b");
+    s.wait_until("the table", |t| !t.contains("everywhere"));
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+    s.assert_restored();
+}
+
+#[test]
+fn resizing_at_any_moment() {
+    let mut s = Session::start(&["demo"], (120, 40), &[]);
+    for (cols, rows) in [(80, 24), (40, 10), (200, 50), (61, 17)] {
+        s.master.resize(PtySize { cols, rows, pixel_width: 0, pixel_height: 0 }).unwrap();
+        s.parser.screen_mut().set_size(cells(rows), cells(cols));
+        let text = if cols < 60 { "warpscope needs 60×16" } else { "GPU busy" };
+        s.wait(text);
+    }
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+}
+
+#[test]
+fn signals_give_the_terminal_back() {
+    use nix::sys::signal::Signal;
+    for signal in [Signal::SIGTERM, Signal::SIGHUP, Signal::SIGINT] {
+        let mut s = Session::start(&["demo"], (80, 24), &[]);
+        s.wait("next:");
+        s.signal(signal);
+        assert_eq!(s.end(), 0, "{signal}");
+        s.assert_restored();
+    }
+}
+
+#[test]
+fn suspending_gives_the_terminal_back_and_takes_it_again() {
+    use nix::sys::signal::Signal;
+    let mut s = Session::start(&["demo"], (80, 24), &[]);
+    s.wait("next:");
+    s.keys("\x1a");
+    let until = Instant::now() + LIMIT;
+    while s.parser.screen().alternate_screen() {
+        assert!(Instant::now() < until);
+        s.take(Duration::from_millis(50));
+    }
+    s.assert_restored();
+    s.signal(Signal::SIGCONT);
+    s.wait_until("the screen again", |t| t.contains("next:"));
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+    s.assert_restored();
+}
+
+#[test]
+fn a_cursor_step_sends_little_and_idling_nothing() {
+    let mut s = Session::start(&["demo"], (120, 40), &[]);
+    s.wait("NVTX ranges");
+    while s.take(Duration::from_millis(300)) > 0 {}
+    // Up and down between two rows whose details are there: only what changes is sent.
+    s.keys("j");
+    s.wait("GEMM, by its name");
+    while s.take(Duration::from_millis(300)) > 0 {}
+    s.keys("i");
+    while s.take(Duration::from_millis(300)) > 0 {}
+    let before = s.raw.len();
+    s.keys("j");
+    while s.take(Duration::from_millis(300)) > 0 {}
+    let sent = s.raw.len() - before;
+    assert!(sent > 0 && sent < 1024, "a cursor step sent {sent} bytes");
+    let before = s.raw.len();
+    s.take(Duration::from_millis(300));
+    assert_eq!(s.raw.len(), before, "an idle screen sends nothing");
+    s.keys("q");
+    s.end();
+}
+
+#[test]
+fn copying_sends_osc_52_and_says_where_it_saved_when_it_cannot() {
+    let mut s = Session::start(&["demo"], (100, 30), &[]);
+    s.wait("next:");
+    s.keys("yf");
+    s.wait("copied the function name");
+    assert!(String::from_utf8_lossy(&s.raw).contains("\x1b]52;c;Q2F0QXJyYXlCYXRjaGVkQ29weQ=="), "CatArrayBatchedCopy in base64");
+    s.keys("q");
+    s.end();
+    let mut s = Session::start(&["demo"], (100, 30), &[("TERM", "linux")]);
+    s.wait("next:");
+    s.keys("yf");
+    s.wait("saved the function name to");
+    assert!(!String::from_utf8_lossy(&s.raw).contains("\x1b]52"));
+    s.keys("q");
+    s.end();
+}
+
+#[test]
+fn no_colour_and_no_utf_8_are_obeyed() {
+    let mut s = Session::start(&["demo"], (80, 24), &[("NO_COLOR", "1"), ("LANG", "C")]);
+    s.wait("next:");
+    let raw = String::from_utf8_lossy(&s.raw).into_owned();
+    assert!(raw.is_ascii(), "only ASCII is sent");
+    assert!(!raw.contains("[38;") && !raw.contains("[48;") && !raw.contains("[3") || !raw.contains("[31m"), "no colours are sent");
+    s.keys("q");
+    s.end();
+}
+
+#[test]
+fn themes_are_previewed_and_taken_back() {
+    let mut s = Session::start(&["demo", "--theme", "dark"], (100, 30), &[]);
+    s.wait("next:");
+    s.keys("t");
+    s.wait("high-contrast");
+    s.keys("jj");
+    let until = Instant::now() + LIMIT;
+    while !String::from_utf8_lossy(&s.raw).contains("48;2;255;255;0m") {
+        assert!(Instant::now() < until, "the theme under the selection is shown");
+        s.take(Duration::from_millis(50));
+    }
+    s.keys("\x1b");
+    s.wait_until("the list closed", |t| !t.contains("high-contrast"));
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+}
+
+#[test]
+fn files_that_cannot_be_opened_are_explained_on_the_screen() {
+    let mut s = Session::start(&["Cargo.toml"], (80, 24), &[]);
+    s.wait("This report could not be opened.");
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+    let mut s = Session::start(&[&packed("nogpu").to_string_lossy()], (80, 24), &[]);
+    s.wait("No kernels in this report.");
+    s.keys("q");
+    s.end();
+}
+
+#[test]
+fn quitting_while_an_export_runs_leaves_no_child() {
+    let folder = tempfile::tempdir_in(scratch()).unwrap();
+    let (tool, mark, report) = (folder.path().join("nsys"), folder.path().join("pid"), folder.path().join("r.nsys-rep"));
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --version ] && echo 'version 2025.3.2.1' && exit 0\ntrap '' INT\necho $$ > {}\necho '[ 7%]' >&2\nsleep 600 & wait\n",
+        mark.display()
+    );
+    std::fs::write(&tool, script).unwrap();
+    std::fs::set_permissions(&tool, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    std::fs::write(&report, b"NVIDIA Tegra Profiler Report 2025@3@2@1-2v0.").unwrap();
+    let mut s = Session::start(&["--nsys", &tool.to_string_lossy(), &report.to_string_lossy()], (100, 30), &[]);
+    s.wait("7%");
+    let pid = std::fs::read_to_string(&mark).unwrap().trim().to_owned();
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+    assert!(!Path::new("/proc").join(&pid).exists(), "the exporter is gone");
+}
