@@ -1,7 +1,7 @@
 //! Groups launches in eight ways and ranks the groups.
 
 use super::{Family, Paths, Stats};
-use crate::model::{KernelId, Place, Profile};
+use crate::model::{KernelId, NoteKind, Place, Profile};
 use std::collections::HashMap;
 use std::sync::Mutex;
 
@@ -221,9 +221,18 @@ impl Grouping {
             GroupBy::Device => Groups::by_name(profile.places.iter().map(|p| device_name(profile, p)), None),
             GroupBy::Process => Groups::by_name(profile.places.iter().map(|p| process_name(profile, p)), None),
             GroupBy::Nvtx => {
-                let nodes = paths.map_or(0, |p| p.nodes.len());
-                let label = |i: usize| paths.map_or_else(String::new, |p| p.label(profile, u32::try_from(i).unwrap_or(u32::MAX)));
-                Groups::by_name((0..nodes).map(label), Some("(no range)"))
+                // A path without launches of its own needs no name.
+                let mut used = vec![false; paths.map_or(0, |p| p.nodes.len())];
+                for &path in column {
+                    if let Some(used) = used.get_mut(path as usize) {
+                        *used = true;
+                    }
+                }
+                let label = |(i, used): (usize, &bool)| match paths {
+                    Some(p) if *used => p.label(profile, u32::try_from(i).unwrap_or(u32::MAX)),
+                    _ => String::new(),
+                };
+                Groups::by_name(used.iter().enumerate().map(label), Some("(no range)"))
             }
         };
         let mut out = Self { by, rows: Vec::new(), total_ns: 0, launches: 0, unavailable: None, key, row_of: Vec::new() };
@@ -233,6 +242,9 @@ impl Grouping {
         }
         if column.is_empty() && !profile.launches.is_empty() {
             out.unavailable = Some(match by {
+                GroupBy::Nvtx if profile.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.text.starts_with("NVTX")) => {
+                    "its NVTX ranges could not be read"
+                }
                 GroupBy::Nvtx => "the report holds no NVTX ranges",
                 _ if !profile.complete => "not read yet",
                 _ => "the report does not say it",

@@ -3,7 +3,7 @@
 //! A kernel goes by its function name. Where several kernels of the table share it, what tells them apart is added: the template arguments
 //! that differ, then the parameters, then the namespace. What is still too long for its column loses its middle, but not the part that differs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -17,10 +17,16 @@ struct Parts<'a> {
 
 fn parts<'a>(demangled: &'a str, function: &str) -> Parts<'a> {
     // The function name is looked for where it ends a scope or a return type and begins arguments or parameters.
+    let (mut nesting, mut read) = (0, 0);
     let at = demangled.match_indices(function).map(|(i, _)| i).find(|&i| {
         let before = demangled[..i].chars().next_back();
         let after = demangled[i + function.len()..].chars().next();
-        depth(&demangled[..i]) == 0 && matches!(before, None | Some(':' | ' ')) && matches!(after, None | Some('<' | '('))
+        if !matches!(before, None | Some(':' | ' ')) || !matches!(after, None | Some('<' | '(')) {
+            return false;
+        }
+        nesting = demangled[read..i].chars().fold(nesting, step);
+        read = i;
+        nesting == 0
     });
     let Some(at) = at.filter(|_| !function.is_empty()) else {
         return Parts::default();
@@ -43,10 +49,6 @@ fn step(depth: i32, c: char) -> i32 {
         '>' | ')' | ']' | '}' => depth - 1,
         _ => depth,
     }
-}
-
-fn depth(text: &str) -> i32 {
-    text.chars().fold(0, step)
 }
 
 /// Where the bracket that was opened before `text` closes.
@@ -83,6 +85,29 @@ struct Shown {
     scope: bool,
 }
 
+/// In what the kernels of one function name differ.
+struct Differences {
+    scope: bool,
+    parameters: bool,
+    template: bool,
+    /// Template arguments that differ, by position; `None` when their number differs: then all are shown.
+    arguments: Option<Vec<bool>>,
+}
+
+impl Differences {
+    fn between(all: &[Parts<'_>]) -> Self {
+        let Some(first) = all.first() else { return Self { scope: false, parameters: false, template: false, arguments: None } };
+        let any = |differs: &dyn Fn(&Parts<'_>) -> bool| all.iter().any(differs);
+        let same_number = !any(&|p| p.template.len() != first.template.len());
+        Self {
+            scope: any(&|p| p.scope != first.scope),
+            parameters: any(&|p| p.parameters != first.parameters),
+            template: any(&|p| p.template != first.template),
+            arguments: same_number.then(|| first.template.iter().enumerate().map(|(i, a)| any(&|p| p.template[i] != *a)).collect()),
+        }
+    }
+}
+
 /// Labels for kernels given as (function name, demangled name, name that tells them apart if all else is equal).
 #[must_use]
 pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
@@ -96,6 +121,7 @@ pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
             continue;
         }
         let taken: Vec<Parts<'_>> = group.iter().map(|&i| parts(rows[i].1, function)).collect();
+        let differences = Differences::between(&taken);
         let steps = [
             (true, false, false),
             (false, true, false),
@@ -105,7 +131,8 @@ pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
             (true, true, true),
         ];
         for (template, parameters, scope) in steps {
-            let labels: Vec<String> = taken.iter().map(|p| label(function, p, &taken, Shown { template, parameters, scope })).collect();
+            let labels: Vec<String> =
+                taken.iter().map(|p| label(function, p, &differences, Shown { template, parameters, scope })).collect();
             let done = all_distinct(&labels);
             for (&i, label) in group.iter().zip(labels) {
                 out[i] = label;
@@ -119,19 +146,18 @@ pub fn kernels(rows: &[(&str, &str, &str)]) -> Vec<String> {
     out
 }
 
-fn label(function: &str, own: &Parts<'_>, all: &[Parts<'_>], shown: Shown) -> String {
+fn label(function: &str, own: &Parts<'_>, differences: &Differences, shown: Shown) -> String {
     let mut out = String::new();
-    if shown.scope && all.iter().any(|p| p.scope != own.scope) && !own.scope.is_empty() {
+    if shown.scope && differences.scope && !own.scope.is_empty() {
         out.push_str(own.scope);
         out.push_str("::");
     }
     out.push_str(function);
-    if shown.template && all.iter().any(|p| p.template != own.template) {
+    if shown.template && differences.template {
         out.push('<');
-        let same_length = all.iter().all(|p| p.template.len() == own.template.len());
         let mut elided = false;
         for (i, argument) in own.template.iter().enumerate() {
-            let differs = !same_length || all.iter().any(|p| p.template.get(i) != Some(argument));
+            let differs = differences.arguments.as_ref().is_none_or(|a| a[i]);
             if !differs && elided {
                 continue;
             }
@@ -143,14 +169,14 @@ fn label(function: &str, own: &Parts<'_>, all: &[Parts<'_>], shown: Shown) -> St
         }
         out.push('>');
     }
-    if shown.parameters && all.iter().any(|p| p.parameters != own.parameters) {
+    if shown.parameters && differences.parameters {
         out.push_str(own.parameters);
     }
     out
 }
 
 fn all_distinct(labels: &[String]) -> bool {
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     labels.iter().all(|l| seen.insert(l))
 }
 
@@ -234,20 +260,42 @@ pub fn fit(labels: &[String], columns: usize) -> Vec<String> {
     }
     for twins in by_text.into_values().filter(|t| t.len() > 1) {
         let common = twins[1..].iter().fold(usize::MAX, |n, &i| n.min(common_prefix(&labels[twins[0]], &labels[i])));
-        let mut seen = HashMap::new();
         for &i in &twins {
-            let window = around(&labels[i], common, columns);
-            *seen.entry(window.clone()).or_insert(0) += 1;
-            out[i] = window;
+            out[i] = around(&labels[i], common, columns);
         }
-        if seen.values().any(|&n| n > 1) {
-            for (n, &i) in twins.iter().enumerate() {
-                let mark = format!("#{}", n + 1);
-                out[i] = format!("{}{mark}", cut_end(&labels[i], columns.saturating_sub(mark.len())));
+    }
+    number_twins(&mut out, labels, columns);
+    out
+}
+
+/// Numbers texts that are still alike, so that each number makes a text that no other row has.
+fn number_twins(out: &mut [String], labels: &[String], columns: usize) {
+    let mut count: HashMap<String, u32> = HashMap::new();
+    for text in out.iter() {
+        *count.entry(text.clone()).or_default() += 1;
+    }
+    let mut taken: HashSet<String> = count.iter().filter(|(_, n)| **n == 1).map(|(t, _)| t.clone()).collect();
+    let mut next = 1_u64;
+    for (i, text) in out.iter_mut().enumerate() {
+        if count.get(text.as_str()).is_none_or(|&n| n == 1) {
+            continue;
+        }
+        loop {
+            let mark = format!("#{next}");
+            let numbered = format!("{}{mark}", cut_end(&labels[i], columns.saturating_sub(mark.len())));
+            next += 1;
+            if width(&numbered) > columns || taken.insert(numbered.clone()) {
+                *text = numbered;
+                break;
             }
         }
     }
-    out
+}
+
+/// Numbers equal labels, whatever their width.
+pub fn make_distinct(labels: &mut [String]) {
+    let all = labels.to_vec();
+    number_twins(labels, &all, usize::MAX);
 }
 
 fn common_prefix(a: &str, b: &str) -> usize {

@@ -7,6 +7,9 @@ use crate::model::{Profile, RangeKind};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
+/// Names of a path that are shown at most.
+pub const DEEPEST: usize = 32;
+
 /// Stands for a launch outside every range.
 pub const NO_PATH: u32 = u32::MAX;
 
@@ -22,6 +25,8 @@ pub struct Paths {
 /// An open range while the sweep goes over a thread's time.
 struct Open {
     end: i64,
+    /// The earliest end of this range and those below it.
+    earliest: i64,
     name: u32,
     path: Option<u32>,
 }
@@ -80,10 +85,24 @@ impl Paths {
         out
     }
 
-    /// A path on one line.
+    /// A path on one line. Of a path deeper than [`DEEPEST`] the outermost and the innermost names are shown, and how many are between.
     #[must_use]
     pub fn label(&self, profile: &Profile, path: u32) -> String {
-        self.names(profile, path).join(" › ")
+        let mut chain = Vec::new();
+        let mut at = path;
+        while let Some(&(parent, name)) = self.nodes.get(at as usize) {
+            chain.push(name);
+            at = parent;
+        }
+        let name = |&n: &u32| profile.ranges.label(n);
+        let names: Vec<String> = if chain.len() <= DEEPEST {
+            chain.iter().rev().map(name).collect()
+        } else {
+            let (inner, outer) = (&chain[..DEEPEST / 2], &chain[chain.len() - DEEPEST / 2..]);
+            let between = format!("… {} more …", chain.len() - DEEPEST / 2 * 2);
+            outer.iter().rev().map(name).chain([between]).chain(inner.iter().rev().map(name)).collect()
+        };
+        names.join(" › ")
     }
 }
 
@@ -143,16 +162,19 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
                 while stack.last().is_some_and(|o| o.end <= range.start) {
                     stack.pop();
                 }
-                stack.push(Open { end: range.end, name: range.name, path: None });
+                let earliest = stack.last().map_or(range.end, |o| o.earliest.min(range.end));
+                stack.push(Open { end: range.end, earliest, name: range.name, path: None });
             }
             while stack.last().is_some_and(|o| o.end < call) {
                 stack.pop();
             }
             // A range below the top that has ended was popped out of order: it does not enclose this launch.
-            if stack.iter().any(|o| o.end < call) {
+            if stack.last().is_some_and(|o| o.earliest < call) {
                 stack.retain(|o| o.end >= call);
+                let mut earliest = i64::MAX;
                 for open in &mut stack {
-                    open.path = None;
+                    earliest = earliest.min(open.end);
+                    (open.earliest, open.path) = (earliest, None);
                 }
             }
             let mut path = NO_PATH;

@@ -34,9 +34,9 @@ impl Stats {
         if n == 0 {
             return None;
         }
-        let (mut total, mut min, mut max) = (0_i64, i64::MAX, i64::MIN);
+        let (mut total, mut min, mut max) = (0_i128, i64::MAX, i64::MIN);
         for &v in values.iter() {
-            total = total.saturating_add(v);
+            total += i128::from(v);
             min = min.min(v);
             max = max.max(v);
         }
@@ -58,7 +58,7 @@ impl Stats {
         };
         Some(Self {
             count: n as u64,
-            total,
+            total: i64::try_from(total).unwrap_or(i64::MAX),
             min,
             max,
             avg,

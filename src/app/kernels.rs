@@ -8,10 +8,13 @@ use std::sync::Arc;
 use tui_input::Input;
 
 /// Rows beyond which labels are not compared with each other: a table of ranges may have a hundred thousand.
-const MOST_COMPARED: usize = 20_000;
+const MOST_COMPARED: usize = 5_000;
 
-/// Rows beyond which the filter looks for the words as they are: matching strewn letters takes 2 µs a name, and a key 16 ms at most.
-const MOST_FUZZY: usize = 5_000;
+/// Letters of all names times letters of the pattern beyond which the filter looks for the words as they are: matching strewn letters
+/// takes about 5 ns for each such pair, and a key must be answered within 16 ms.
+const MOST_FUZZY: usize = 2_000_000;
+/// Letters of a filter that count.
+const LONGEST_FILTER: usize = 100;
 
 /// The kernels screen.
 #[derive(Clone, Debug)]
@@ -113,7 +116,10 @@ impl KernelsScreen {
                     .collect(),
             }
         };
-        self.labels = Arc::new(out.iter().map(|l| crate::model::text::clean(l).into_owned()).collect());
+        let mut out: Vec<String> = out.iter().map(|l| crate::model::text::clean(l).into_owned()).collect();
+        // Names that differ only in what cannot be shown.
+        labels::make_distinct(&mut out);
+        self.labels = Arc::new(out);
     }
 
     /// Filters and orders anew, and keeps the selected group selected if it is still listed.
@@ -126,18 +132,18 @@ impl KernelsScreen {
         let Some(grouping) = &self.grouping else {
             return;
         };
-        let pattern = self.filter.value();
+        let pattern: String = self.filter.value().chars().take(LONGEST_FILTER).collect();
         let all = (0..u32::try_from(grouping.rows.len()).unwrap_or(u32::MAX)).collect::<Vec<_>>();
-        let all_rows = all.len();
+        let fuzzy_cost = self.labels.iter().map(String::len).sum::<usize>().saturating_mul(pattern.len());
         let listed = if pattern.trim().is_empty() {
             all
         } else {
-            let fuzzy = Fuzzy::new(pattern);
+            let fuzzy = Fuzzy::new(&pattern);
             let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
             let passes = |&row: &u32| {
                 let label = self.labels.get(row as usize).map_or("", String::as_str);
                 // The full name counts only where it holds the words as they are: strewn letters are in nearly every long name.
-                (all_rows <= MOST_FUZZY && fuzzy.matches(label)) || {
+                (fuzzy_cost <= MOST_FUZZY && fuzzy.matches(label)) || {
                     let name = grouping.rows[row as usize].name.to_lowercase();
                     words.iter().all(|w| name.contains(w))
                 }

@@ -49,6 +49,8 @@ pub enum Msg {
         /// What came out.
         done: Done,
     },
+    /// Something failed: what to tell.
+    Trouble(String),
     /// Something was copied: what to tell.
     Copied(Result<String, String>),
     /// The program was asked to end from outside.

@@ -9,6 +9,7 @@ use crate::analysis::SortBy;
 use crate::config::keys::Key;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tui_input::backend::crossterm::EventHandler;
+use tui_input::{Input, InputRequest};
 
 /// Orders by column of the kernels screen, as its heads are numbered.
 pub const HEADS: [SortBy; 9] =
@@ -18,13 +19,9 @@ pub const HEADS: [SortBy; 9] =
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     match msg {
         Msg::Key(key) => on_key(app, key),
-        Msg::Paste(text) => {
-            for c in text.chars().filter(|c| !c.is_control()).take(500) {
-                if !takes_text(app) {
-                    break;
-                }
-                on_key(app, KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE));
-            }
+        Msg::Paste(text) => paste(app, &text),
+        Msg::Trouble(text) => {
+            app.status = Some(Status { text, error: true });
             Vec::new()
         }
         Msg::Mouse(mouse) => on_mouse(app, mouse),
@@ -61,6 +58,39 @@ fn takes_text(app: &App) -> bool {
         Some(_) => false,
         None => app.report().is_some_and(|r| r.kernels.typing && r.launches.is_none()),
     }
+}
+
+/// Characters of a pasted text that are taken.
+const MOST_PASTED: usize = 200;
+
+/// Puts a text where letters go, and acts on it once.
+fn paste(app: &mut App, text: &str) -> Vec<Effect> {
+    let typing = takes_text(app);
+    let index = app.active;
+    let insert = |input: &mut Input, ok: fn(char) -> bool| {
+        for c in text.chars().filter(|&c| !c.is_control() && ok(c)).take(MOST_PASTED) {
+            input.handle(InputRequest::InsertChar(c));
+        }
+    };
+    match &mut app.overlay {
+        Some(Overlay::Pick(pick)) => {
+            if let Some(input) = &mut pick.typed {
+                insert(input, |_| true);
+                pick.narrow();
+            }
+        }
+        Some(Overlay::Number(input)) => insert(input, |c| c.is_ascii_digit()),
+        Some(_) => {}
+        None => {
+            if let Some(report) = app.reports.get_mut(index).filter(|_| typing) {
+                insert(&mut report.kernels.filter, |_| true);
+                report.kernels.arrange();
+                report.kernels.selected = 0;
+                return report.want_detail(index);
+            }
+        }
+    }
+    Vec::new()
 }
 
 fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {

@@ -9,8 +9,9 @@ use crate::ui::terminal::{Screen, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use std::io::IsTerminal;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -29,6 +30,8 @@ enum From {
 enum Wake {
     Terminal(Event),
     Message(Msg),
+    /// A signal that ends the program.
+    Signal(i32),
     Stop,
     Continue,
     /// The terminal is gone.
@@ -114,14 +117,14 @@ fn explore(sources: Vec<From>, args: &Args, config: &Config) -> Result<(), Failu
 
 /// Starts listening to the terminal and to signals.
 fn listen(send: &Sender<Wake>) -> Result<(), Failure> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGTSTP, SIGCONT])?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT])?;
     let to = send.clone();
     std::thread::spawn(move || {
         for signal in signals.forever() {
             let wake = match signal {
                 SIGTSTP => Wake::Stop,
                 SIGCONT => Wake::Continue,
-                _ => Wake::Message(Msg::Terminate),
+                other => Wake::Signal(other),
             };
             if to.send(wake).is_err() {
                 break;
@@ -158,8 +161,11 @@ fn worker(send: Sender<Wake>) -> Sender<Box<Work>> {
                 newest.contains(&(at - 1))
             });
             let work = waiting.remove(0);
-            let done = work::perform(&work);
-            if send.send(Wake::Message(Msg::Done { report: work.report, generation: work.generation, done })).is_err() {
+            let msg = match catch_unwind(AssertUnwindSafe(|| work::perform(&work))) {
+                Ok(done) => Msg::Done { report: work.report, generation: work.generation, done },
+                Err(_) => Msg::Trouble("an analysis of this report failed; please report it as a bug".to_owned()),
+            };
+            if send.send(Wake::Message(msg)).is_err() {
                 break;
             }
         }
@@ -187,6 +193,7 @@ impl Explorer {
     fn run(&mut self, wakes: &Receiver<Wake>, effects: Vec<Effect>) -> Result<(), Failure> {
         self.screen.draw(&self.app, &mut self.view, &self.theme)?;
         let mut quit = self.perform(effects)?;
+        let mut ended_by = None;
         while !quit {
             let Ok(first) = wakes.recv() else { break };
             // Everything that waits is taken in before one frame is drawn.
@@ -203,8 +210,12 @@ impl Explorer {
                             quit |= self.update(msg)?;
                         }
                     }
+                    Wake::Signal(signal) => {
+                        ended_by = Some(signal);
+                        quit |= self.update(Msg::Terminate)?;
+                    }
                     Wake::Stop => self.suspend()?,
-                    Wake::Continue => dirty = true,
+                    Wake::Continue => self.resume()?,
                     Wake::Gone => quit = true,
                 }
                 if quit {
@@ -217,7 +228,11 @@ impl Explorer {
             }
         }
         self.finish();
-        Ok(())
+        match ended_by {
+            // As shells report a program that a signal ended; there is nothing to say about it.
+            Some(signal) => Err(Failure { text: String::new(), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) }),
+            None => Ok(()),
+        }
     }
 
     /// Waits for readers that run a child, so that none is left behind.
@@ -298,11 +313,17 @@ impl Explorer {
                 let _ = send.send(Wake::Message(Msg::Progress(index, progress)));
             };
             let job = Job { cancel, staged: true, nsys, ..Job::new(Wants::ALL, &tell) };
-            let outcome = match &source {
+            let read = || match &source {
                 From::File(path) => import::open(path, &job),
                 From::BuiltIn(name, bytes) => import::read(&Input::built_in(name, bytes), &job),
             };
-            let outcome = outcome.map(Arc::new).map_err(|e| e.to_string());
+            let outcome = match catch_unwind(AssertUnwindSafe(read)) {
+                Ok(outcome) => outcome.map(Arc::new).map_err(|e| e.to_string()),
+                Err(_) => {
+                    Err("warpscope failed while reading this report; please report it as a bug, with the file if you can share it"
+                        .to_owned())
+                }
+            };
             let _ = send.send(Wake::Message(Msg::Loaded(index, outcome)));
         }));
     }
@@ -323,6 +344,12 @@ impl Explorer {
 
     fn suspend(&mut self) -> Result<(), Failure> {
         self.screen.suspend()?;
+        self.resume()
+    }
+
+    /// After a stop, whoever caused it: the shell has used the terminal in between.
+    fn resume(&mut self) -> Result<(), Failure> {
+        self.screen.retake()?;
         let size = crossterm::terminal::size()?;
         self.app.size = size;
         self.screen.reset(size)?;

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod explore;
+pub mod interrupt;
 pub mod print;
 
 use crate::config::Config;
@@ -55,7 +56,9 @@ pub fn main() -> ExitCode {
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            print::error(&failure.text);
+            if !failure.text.is_empty() {
+                print::error(&failure.text);
+            }
             ExitCode::from(failure.code)
         }
     }

@@ -1,10 +1,10 @@
 //! The commands that print to stdout.
 
-use super::Failure;
 use super::args::{Launches, Top};
+use super::{Failure, interrupt};
 use crate::analysis::select::{self, Selected};
-use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group};
-use crate::import::{self, Job, Names, Wants};
+use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
+use crate::import::{Names, Wants};
 use crate::model::text::clean;
 use crate::report::{self, Format};
 use std::io::{BufWriter, IsTerminal, Write};
@@ -35,6 +35,9 @@ fn terminal_width() -> Option<usize> {
     std::io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten().map(|(w, _)| usize::from(w)).filter(|&w| w > 0)
 }
 
+/// Kernels that an ambiguous selector names.
+const MOST_NAMED: usize = 8;
+
 /// Writes to stdout through a buffer; a reader that went away is no error.
 fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
@@ -49,25 +52,30 @@ pub fn lines(lines: &[String]) -> Result<(), Failure> {
     to_stdout(|out| lines.iter().try_for_each(|l| writeln!(out, "{l}")))
 }
 
-fn warn_when_empty(profile: &crate::model::Profile) {
-    for note in profile.notes.iter().filter(|n| n.kind == crate::model::NoteKind::Empty || n.kind == crate::model::NoteKind::Graphs) {
-        error(&format!("{}: {} {}", profile.file_name(), note.text, note.fix.as_deref().unwrap_or_default()));
+/// Says on stderr what makes the printed figures incomplete: scripts that read CSV see no notes.
+fn warn(profile: &crate::model::Profile) {
+    use crate::model::{NoteKind, Severity};
+    let matters =
+        |n: &&crate::model::Note| matches!(n.kind, NoteKind::Empty | NoteKind::Graphs | NoteKind::Damaged) || n.severity == Severity::Error;
+    for note in profile.notes.iter().filter(matters) {
+        error(format!("{}: {} {}", profile.file_name(), note.text, note.fix.as_deref().unwrap_or_default()).trim_end());
     }
 }
 
 /// `warpscope top`.
 pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = import::open(&args.file, &Job { nsys, ..Job::new(wants(args.by), &|_| {}) })?;
+    let profile = interrupt::open(&args.file, nsys, wants(args.by))?;
     let paths = (args.by == GroupBy::Nvtx).then(|| Paths::of(&profile));
     let grouping = Grouping::of(&profile, args.by, paths.as_ref());
     if let Some(why) = grouping.unavailable {
+        warn(&profile);
         return Err(Failure::wrong(format!("{}: cannot group by {}: {why}", args.file.display(), args.by.word())));
     }
     let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
     let rows: Vec<u32> = (0..).zip(&grouping.rows).filter(|(_, r)| r.name.to_lowercase().contains(&needle)).map(|(i, _)| i).collect();
     let mut rows = group::sorted(&grouping.rows, &rows, args.sort, args.sort == SortBy::Name);
     rows.truncate(args.limit.unwrap_or(usize::MAX));
-    warn_when_empty(&profile);
+    warn(&profile);
     to_stdout(|out| match format_or_default(args.format) {
         Format::Json => report::json(out, &report::top::json(&profile, &grouping, &rows)),
         format => report::top::table(&profile, &grouping, &rows).print(out, format, terminal_width()),
@@ -76,7 +84,7 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
 
 /// `warpscope launches`.
 pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = import::open(&args.file, &Job { nsys, ..Job::new(Wants { memops: false, ..Wants::ALL }, &|_| {}) })?;
+    let profile = interrupt::open(&args.file, nsys, Wants { memops: false, ..Wants::ALL })?;
     if !profile.totals.is_empty() {
         return Err(Failure::wrong(format!(
             "{}: it holds sums per kernel, not launches; open the report or its SQLite export",
@@ -90,17 +98,15 @@ pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
             return Err(Failure::wrong(format!("{}: no kernel matches {s:?}; `warpscope top` lists them", args.file.display())));
         }
         Some((s, Selected::Ambiguous(names))) => {
-            return Err(Failure::wrong(format!(
-                "{}: {s:?} matches {} kernels, name one: {}",
-                args.file.display(),
-                names.len(),
-                names.join(", ")
-            )));
+            let more = names.len().saturating_sub(MOST_NAMED);
+            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let named = names.iter().take(MOST_NAMED).map(|n| labels::cut_middle(n, 100)).collect::<Vec<_>>().join(", ");
+            return Err(Failure::wrong(format!("{}: {s:?} matches {} kernels, name one: {named}{rest}", args.file.display(), names.len())));
         }
     };
     let paths = Paths::of(&profile);
     let rows = report::launches::rows(&profile, &paths, kernels.as_ref()).take(args.limit.unwrap_or(usize::MAX));
-    warn_when_empty(&profile);
+    warn(&profile);
     to_stdout(|out| match format_or_default(args.format) {
         Format::Json => report::launches::json(out, &profile, rows),
         format => report::launches::table(rows).print(out, format, terminal_width()),

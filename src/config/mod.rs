@@ -78,6 +78,9 @@ pub fn utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
+/// A configuration larger than this is none.
+const MOST_BYTES: u64 = 1 << 20;
+
 const KEYS: [&str; 7] = ["theme", "group", "sort", "color", "ascii", "nsys", "keys"];
 
 /// Folder of the configuration.
@@ -92,6 +95,10 @@ impl Config {
         let Some(path) = named.map(Path::to_owned).or_else(|| folder().map(|f| f.join("config.toml"))) else {
             return Ok(Self::default());
         };
+        let odd = std::fs::metadata(&path).is_ok_and(|m| !m.is_file() || m.len() > MOST_BYTES);
+        if odd {
+            return Err(format!("{}: no configuration file (not a regular file, or larger than {MOST_BYTES} bytes)", path.display()));
+        }
         match std::fs::read_to_string(&path) {
             Ok(text) => Self::parse(&text).map_err(|e| format!("{}: {e}", path.display())),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(Self::default()),

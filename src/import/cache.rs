@@ -45,12 +45,34 @@ pub fn entry(
     if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
         return Ok(target);
     }
-    std::fs::create_dir_all(folder).map_err(|e| ImportError::io(folder, e))?;
-    let scratch = tempfile::Builder::new().prefix(".making-").tempdir_in(folder).map_err(|e| ImportError::io(folder, e))?;
+    let unwritable = |e: std::io::Error| ImportError::Tool {
+        path: path.to_owned(),
+        what: format!("the cache folder {} cannot be written ({e})", folder.display()),
+        next: "set XDG_CACHE_HOME to a folder that you can write and that has room".to_owned(),
+    };
+    std::fs::create_dir_all(folder).map_err(unwritable)?;
+    remove_leftovers(folder);
+    let scratch = tempfile::Builder::new().prefix(MAKING).tempdir_in(folder).map_err(unwritable)?;
     let made = scratch.path().join("file.sqlite");
     make(&made)?;
     std::fs::rename(&made, &target).map_err(|e| ImportError::io(&target, e))?;
     Ok(target)
+}
+
+/// Prefix of folders in which entries are made.
+const MAKING: &str = ".making-";
+/// A folder of this age belongs to a program that was killed.
+const LEFT_BEHIND: std::time::Duration = std::time::Duration::from_hours(24);
+
+/// Removes what a killed program left behind.
+fn remove_leftovers(folder: &Path) {
+    let old = |e: &std::fs::DirEntry| e.metadata().and_then(|m| m.modified()).is_ok_and(|t| t.elapsed().is_ok_and(|age| age > LEFT_BEHIND));
+    for entry in
+        std::fs::read_dir(folder).into_iter().flatten().flatten().filter(|e| e.file_name().to_string_lossy().starts_with(MAKING) && old(e))
+    {
+        // Another program may be faster.
+        let _ = std::fs::remove_dir_all(entry.path());
+    }
 }
 
 /// Copies everything to a new file, until cancelled.

@@ -132,12 +132,24 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>) -> Resu
             Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(counted)),
             Packing::Zstd => Box::new(zstd::stream::read::Decoder::new(counted).map_err(io)?),
         };
-        cache::copy(&mut reader, out, &job.cancel).map_err(|e| {
+        let damaged = |e: std::io::Error| {
             if job.cancel.is_cancelled() {
-                ImportError::Cancelled { path: path.to_owned() }
-            } else {
-                ImportError::damaged(path, &format!("its packing, {} bytes in", done.get()), e)
+                return ImportError::Cancelled { path: path.to_owned() };
             }
-        })
+            ImportError::Damaged {
+                path: path.to_owned(),
+                place: format!("its packing, {} bytes in", done.get()),
+                reason: e.to_string(),
+                next: "copy it again, or pack it again".to_owned(),
+            }
+        };
+        // What is in it decides before the disk is filled with it.
+        let mut head = Vec::with_capacity(HEAD);
+        (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(damaged)?;
+        let probe = Input { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), size: head.len() as u64, head, stamp: None };
+        if !super::IMPORTERS.iter().any(|i| i.knows(&probe)) {
+            return Err(super::known::refusal(&probe));
+        }
+        cache::copy(&mut probe.head.chain(reader), out, &job.cancel).map_err(damaged)
     })
 }

@@ -80,6 +80,12 @@ static KNOWN: &[Known] = &[
         what: "a Python pickle, such as a PyTorch memory snapshot",
         next: READS,
     },
+    Known { is: |h| h.is_empty(), what: "nothing is packed in it", next: "pack the report again" },
+    Known {
+        is: |h| h.starts_with(&[0x1f, 0x8b]) || h.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]),
+        what: "packed more than once",
+        next: "unpack it once",
+    },
     Known { is: |h| h.starts_with(b"%PDF"), what: "a PDF document", next: READS },
     Known { is: |h| h.starts_with(b"#!"), what: "a script", next: READS },
     Known { is: json_like, what: "JSON that is no profile warpscope knows", next: READS },

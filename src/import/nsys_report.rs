@@ -28,7 +28,12 @@ impl Importer for NsysReport {
         let meta = std::fs::metadata(report).map_err(|e| ImportError::io(report, e))?;
         let export = cache::entry(&job.cache, report, &meta, "sqlite", |out| export(input, report, out, job))?;
         let recorded = Version::find(&String::from_utf8_lossy(&input.head));
-        let mut profile = nsys::NsysSqlite.read(&input.exported(&export)?, job)?;
+        let read = nsys::NsysSqlite.read(&input.exported(&export)?, job);
+        if let Err(ImportError::Damaged { .. } | ImportError::Refused { .. }) = &read {
+            // An export that is no good must be made again, not found again.
+            let _ = std::fs::remove_file(&export);
+        }
+        let mut profile = read?;
         // The export names the exporter's version; the report itself knows who recorded it.
         if let Some(recorded) = recorded {
             profile.source.version = Some(recorded.to_string());
@@ -43,7 +48,10 @@ fn choose(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool
     let wanted = recorded.map_or_else(|| "any version from its year on".to_owned(), |v| format!("{v} or newer"));
     let mut found: Vec<Tool> = Vec::new();
     for candidate in candidates {
-        let tool = find::with_version(&candidate);
+        let tool = find::with_version(&candidate, &|| job.cancel.is_cancelled());
+        if job.cancel.is_cancelled() {
+            return Err(ImportError::Cancelled { path: path.to_owned() });
+        }
         match (&tool.version, recorded) {
             (Some(have), Some(need)) if !have.reads(need) => found.push(tool),
             (Some(_), _) => return Ok(tool),

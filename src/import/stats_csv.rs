@@ -26,13 +26,10 @@ enum Kind {
 /// The line that holds the column names, and what it says the file is. Other lines may stand before it (`Processing […]`).
 fn header(text: &str) -> Option<(usize, Kind)> {
     text.lines().take(20).enumerate().find_map(|(at, line)| {
+        let line = line.trim_start_matches('\u{feff}').trim_end().replace('"', "");
         if line.contains("GrdX") && line.contains("Duration") {
             Some((at, Kind::Trace))
-        } else if line.starts_with("Time (%)")
-            && line.contains("Instances")
-            && line.trim_end().ends_with(",Name")
-            && !line.contains("GridXYZ")
-        {
+        } else if line.starts_with("Time (%)") && line.contains("Instances") && line.ends_with(",Name") && !line.contains("GridXYZ") {
             Some((at, Kind::Summary))
         } else {
             None
@@ -150,13 +147,24 @@ fn text(record: &csv::ByteRecord, at: usize) -> Option<String> {
     if field.is_empty() { None } else { Some(String::from_utf8_lossy(field).into_owned()) }
 }
 
+/// A number with `.` as its decimal mark; `,` only between groups of three digits.
 fn number(record: &csv::ByteRecord, at: usize) -> Option<f64> {
-    text(record, at)?.trim().replace(',', "").parse().ok()
+    let text = text(record, at)?;
+    let (whole, _) = text.trim().split_once('.').unwrap_or((text.trim(), ""));
+    let mut groups = whole.split(',');
+    let first_ok = groups.next().is_some_and(|g| !whole.contains(',') || (1..=4).contains(&g.len()));
+    if !first_ok || !groups.all(|g| g.len() == 3) {
+        return None;
+    }
+    text.trim().replace(',', "").parse().ok().filter(|n: &f64| n.is_finite())
 }
 
 fn integer(record: &csv::ByteRecord, at: usize) -> Option<u32> {
     text(record, at)?.trim().parse().ok()
 }
+
+/// Times beyond this (a century) are no times.
+const MOST_NS: f64 = 3.2e18;
 
 /// A time in ns. Integers stay exact.
 fn time(record: &csv::ByteRecord, (at, scale): (usize, f64)) -> Option<i64> {
@@ -164,10 +172,10 @@ fn time(record: &csv::ByteRecord, (at, scale): (usize, f64)) -> Option<i64> {
     if (scale - 1.0).abs() < f64::EPSILON
         && let Ok(exact) = text.trim().parse()
     {
-        return Some(exact);
+        return Some(exact).filter(|v: &i64| (*v as f64).abs() < MOST_NS);
     }
     let value = number(record, at)? * scale;
-    value.is_finite().then_some(value.round() as i64)
+    (value.abs() < MOST_NS).then_some(value.round() as i64)
 }
 
 /// Interns kernels by their one name.
@@ -212,6 +220,10 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
             table.reject(&row);
             continue;
         };
+        if duration < 0 {
+            table.reject(&row);
+            continue;
+        }
         let device_name = text(&row, device_at);
         let next = u32::try_from(devices.len()).unwrap_or(u32::MAX);
         let device = device_name.map(|d| {
@@ -253,7 +265,7 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
         }));
         place.push(here);
         columns.start.push(start);
-        columns.duration.push(Some(duration.max(0)));
+        columns.duration.push(Some(duration));
         columns.kernel.push(kernels.id(name));
     }
     profile.kernels = kernels.kernels;

@@ -2,7 +2,8 @@
 
 use super::Version;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 /// A tool that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +51,18 @@ pub fn nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
-/// Asks a tool for its version.
+/// How long a tool may take to say its version: some start from a slow network disk.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Asks a tool for its version, until it has answered, the caller has had enough or the time is up.
 #[must_use]
-pub fn with_version(path: &Path) -> Tool {
-    let output = Command::new(path).arg("--version").stdin(Stdio::null()).output();
-    let version = output.ok().and_then(|o| Version::find(&String::from_utf8_lossy(&o.stdout)));
-    Tool { path: path.to_owned(), version }
+pub fn with_version(path: &Path, cancelled: &dyn Fn() -> bool) -> Tool {
+    let until = Instant::now() + PATIENCE;
+    let mut version = None;
+    let ended = super::run(
+        Command::new(path).arg("--version"),
+        |line| version = version.take().or_else(|| Version::find(line)),
+        || cancelled() || Instant::now() > until,
+    );
+    Tool { path: path.to_owned(), version: version.filter(|_| ended.is_ok_and(|e| !e.cancelled)) }
 }

@@ -5,14 +5,20 @@ use std::borrow::Cow;
 /// True for characters that a terminal obeys, that reorder text, or that are invisible.
 fn unsafe_to_show(c: char) -> bool {
     c.is_control()
-        || matches!(c, '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{061c}' | '\u{feff}' | '\u{ad}')
-        || ('\u{202a}'..='\u{202e}').contains(&c)
-        || ('\u{2060}'..='\u{206f}').contains(&c)
+        || matches!(
+            c,
+            '\u{a0}' | '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{1680}' | '\u{3000}' | '\u{3164}' | '\u{feff}'
+        )
+        || ('\u{180b}'..='\u{180f}').contains(&c)
+        || ('\u{2000}'..='\u{200f}').contains(&c)
+        || ('\u{2028}'..='\u{202f}').contains(&c)
+        || ('\u{fe00}'..='\u{fe0f}').contains(&c)
+        || ('\u{205f}'..='\u{206f}').contains(&c)
         || ('\u{fff9}'..='\u{fffb}').contains(&c)
         || ('\u{e0000}'..='\u{e007f}').contains(&c)
 }
 
-/// The text with such characters made visible: `^[` for escape and its like, `\u{…}` for the rest; a line break becomes a blank.
+/// The text with such characters made visible: `^[` for escape and its like, `\u{…}` for the rest.
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {
     if !text.chars().any(unsafe_to_show) {
@@ -21,7 +27,6 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         match c {
-            '\n' | '\t' | '\r' => out.push(' '),
             c if (c as u32) < 0x20 => {
                 out.push('^');
                 out.push(char::from_u32(c as u32 + 0x40).unwrap_or('?'));
@@ -41,7 +46,7 @@ mod tests {
     #[test]
     fn nothing_that_a_terminal_obeys_survives() {
         assert_eq!(clean("void k<3>(float *)"), "void k<3>(float *)");
-        assert_eq!(clean("a\x1b[31mb\x07\n\u{9b}2J\u{202e}x\x7f"), "a^[[31mb^G \\u{9b}2J\\u{202e}x^?");
+        assert_eq!(clean("a\x1b[31mb\x07\n\u{9b}2J\u{202e}x\x7f"), "a^[[31mb^G^J\\u{9b}2J\\u{202e}x^?");
         for c in (0..0x20).chain(0x7f..0xa0).filter_map(char::from_u32) {
             assert!(!clean(&c.to_string()).chars().any(char::is_control), "{c:?}");
         }

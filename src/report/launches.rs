@@ -84,44 +84,46 @@ fn order_word(order: LaunchOrder) -> &'static str {
 
 /// Writes the report as JSON, launch by launch: there may be millions.
 pub fn json<'a>(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = LaunchJson<'a>>) -> io::Result<()> {
-    let source = serde_json::to_string(&SourceJson::of(profile)).map_err(io::Error::from)?;
+    let source = super::json_text(&SourceJson::of(profile))?;
     let notes: Vec<NoteJson<'_>> = profile.notes.iter().map(Into::into).collect();
-    let notes = serde_json::to_string(&notes).map_err(io::Error::from)?;
+    let notes = super::json_text(&notes)?;
     write!(out, "{{\"source\":{source},\"order\":\"{}\",\"launches\":{},\"rows\":[", order_word(profile.order), profile.launches.len())?;
     for (i, row) in rows.enumerate() {
         if i > 0 {
             out.write_all(b",\n")?;
         }
-        serde_json::to_writer(&mut *out, &row).map_err(io::Error::from)?;
+        out.write_all(super::json_text(&row)?.as_bytes())?;
     }
     writeln!(out, "],\"notes\":{notes}}}")
 }
 
-const COLUMNS: &[(&str, &str, bool, bool)] = &[
-    ("launch", "launch", true, false),
-    ("kernel", "kernel", false, false),
-    ("nth", "nth", true, false),
-    ("start_ns", "start", true, false),
-    ("duration_ns", "duration", true, false),
-    ("grid", "grid", true, false),
-    ("block", "block", true, false),
-    ("registers", "regs", true, false),
-    ("static_shared_bytes", "static", true, false),
-    ("dynamic_shared_bytes", "dynamic", true, false),
-    ("device", "gpu", true, false),
-    ("context", "ctx", true, true),
-    ("stream", "stream", true, false),
-    ("pid", "pid", true, false),
-    ("tid", "tid", true, true),
-    ("graph_node", "graph node", true, true),
-    ("nvtx", "nvtx", false, false),
-    ("demangled", "demangled", false, true),
+/// Field, title, whether it is a number, whether only machines get it, and how soon it drops out of a narrow terminal.
+const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
+    ("launch", "launch", true, false, 0),
+    ("kernel", "kernel", false, false, 0),
+    ("nth", "nth", true, false, 1),
+    ("start_ns", "start", true, false, 4),
+    ("duration_ns", "duration", true, false, 0),
+    ("grid", "grid", true, false, 2),
+    ("block", "block", true, false, 3),
+    ("registers", "regs", true, false, 6),
+    ("static_shared_bytes", "static", true, false, 7),
+    ("dynamic_shared_bytes", "dynamic", true, false, 7),
+    ("device", "gpu", true, false, 8),
+    ("context", "ctx", true, true, 0),
+    ("stream", "stream", true, false, 5),
+    ("pid", "pid", true, false, 8),
+    ("tid", "tid", true, true, 0),
+    ("graph_node", "graph node", true, true, 0),
+    ("nvtx", "nvtx", false, false, 9),
+    ("demangled", "demangled", false, true, 0),
 ];
 
 /// The report as a table.
 #[must_use]
 pub fn table<'a>(rows: impl Iterator<Item = LaunchJson<'a>>) -> Table {
-    let columns = COLUMNS.iter().map(|&(field, title, right, machine_only)| Column { field, title, right, machine_only }).collect();
+    let columns =
+        COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
     let number = |n: Option<u64>| n.map_or_else(Cell::default, |n| Cell::text(n.to_string()));
     let small = |n: Option<u32>| number(n.map(u64::from));
     let dims = |d: Option<[u32; 3]>| d.map_or_else(Cell::default, |d| Cell::both(format!("{}x{}x{}", d[0], d[1], d[2]), config::dim3(d)));

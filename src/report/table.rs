@@ -3,7 +3,7 @@
 use crate::analysis::labels;
 use crate::model::text::clean;
 use crate::report::Format;
-use std::borrow::Cow;
+use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
 /// One cell.
@@ -41,6 +41,8 @@ pub struct Column {
     pub right: bool,
     /// Left out of tables for people: it repeats another column in a longer form.
     pub machine_only: bool,
+    /// How soon it drops out of a narrow terminal: the highest first, 0 never.
+    pub rank: u8,
 }
 
 /// Columns and rows.
@@ -56,17 +58,19 @@ impl Table {
     /// Prints the table in a format other than JSON. `width` is the terminal's, if there is one: the first text column gives way to it.
     pub fn print(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
         match format {
-            Format::Csv | Format::Json => self.csv(out),
+            Format::Csv | Format::Json => self.csv(out, width.is_some()),
             Format::Md => self.markdown(out),
             Format::Table => self.aligned(out, width),
         }
     }
 
-    fn csv(&self, out: &mut dyn Write) -> io::Result<()> {
+    /// Raw values, except that a terminal must not obey them.
+    fn csv(&self, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
         let mut csv = csv::Writer::from_writer(out);
         csv.write_record(self.columns.iter().map(|c| c.field)).map_err(io_error)?;
         for row in &self.rows {
-            csv.write_record(row.iter().map(|c| c.raw.as_str())).map_err(io_error)?;
+            let shown = |c: &Cell| if terminal { clean(&c.raw).into_owned() } else { c.raw.clone() };
+            csv.write_record(row.iter().map(shown)).map_err(io_error)?;
         }
         csv.flush()
     }
@@ -97,51 +101,62 @@ impl Table {
 
     fn aligned(&self, out: &mut dyn Write, width: Option<usize>) -> io::Result<()> {
         const GAP: usize = 2;
-        let shown = self.shown();
-        let cells: Vec<Vec<Cow<'_, str>>> = self.rows.iter().map(|r| shown.iter().map(|&i| clean(&r[i].human)).collect()).collect();
-        let mut widths: Vec<usize> = shown.iter().map(|&i| labels::width(self.columns[i].title)).collect();
-        for row in &cells {
-            for (w, cell) in widths.iter_mut().zip(row) {
-                *w = (*w).max(labels::width(cell));
+        let mut shown = self.shown();
+        let cell = |row: &[Cell], i: usize| clean(&row[i].human).into_owned();
+        let widest = |i: usize| {
+            self.rows.iter().map(|r| labels::width(&clean(&r[i].human))).max().unwrap_or(0).max(labels::width(self.columns[i].title))
+        };
+        let flexible = shown.iter().copied().find(|&i| !self.columns[i].right);
+        let mut widths: Vec<usize> = (0..self.columns.len()).map(|i| if self.columns[i].machine_only { 0 } else { widest(i) }).collect();
+        let mut texts: HashMap<String, String> = HashMap::new();
+        let limit = width.unwrap_or(usize::MAX);
+        if let Some(at) = flexible {
+            let others = |shown: &[usize]| shown.iter().filter(|&&i| i != at).map(|&i| widths[i] + GAP).sum::<usize>();
+            // Columns drop out by rank until there is room to read a name.
+            while limit.saturating_sub(others(&shown)) < LEAST_NAME.min(widths[at]) {
+                match shown.iter().copied().filter(|&i| self.columns[i].rank > 0).max_by_key(|&i| (self.columns[i].rank, i)) {
+                    Some(worst) => shown.retain(|&i| i != worst),
+                    None => break,
+                }
             }
-        }
-        let flexible = shown.iter().position(|&i| !self.columns[i].right);
-        let mut texts: Option<Vec<String>> = None;
-        if let (Some(limit), Some(at)) = (width, flexible) {
-            let others: usize = widths.iter().sum::<usize>() - widths[at] + GAP * (widths.len() - 1);
-            let room = limit.saturating_sub(others).max(24);
+            let room = limit.saturating_sub(others(&shown)).clamp(LEAST_NAME, MOST_NAME);
             if widths[at] > room {
+                // Rows may rightly have the same name: only different names must not look alike.
+                let names: BTreeSet<String> = self.rows.iter().map(|r| cell(r, at)).collect();
+                let names: Vec<String> = names.into_iter().collect();
+                let fitted = labels::fit(&names, room);
+                texts = names.into_iter().zip(fitted).collect();
                 widths[at] = room;
-                texts = Some(labels::fit(&cells.iter().map(|r| r[at].clone().into_owned()).collect::<Vec<_>>(), room));
             }
         }
         let mut line = String::new();
-        let mut write = |cells: &[&str]| -> io::Result<()> {
+        let mut write = |cells: &[String]| -> io::Result<()> {
             line.clear();
-            for (k, cell) in cells.iter().enumerate() {
-                let pad = " ".repeat(widths[k].saturating_sub(labels::width(cell)));
-                if self.columns[shown[k]].right {
-                    line.push_str(&pad);
-                    line.push_str(cell);
-                } else {
-                    line.push_str(cell);
-                    line.push_str(&pad);
-                }
-                line.push_str("  ");
+            for (&i, cell) in shown.iter().zip(cells) {
+                let pad = " ".repeat(widths[i].saturating_sub(labels::width(cell)));
+                let (before, after) = if self.columns[i].right { (pad.as_str(), "") } else { ("", pad.as_str()) };
+                line.extend([before, cell, after, "  "]);
             }
             writeln!(out, "{}", line.trim_end())
         };
-        write(&shown.iter().map(|&i| self.columns[i].title).collect::<Vec<_>>())?;
-        for (r, row) in cells.iter().enumerate() {
-            let mut row: Vec<&str> = row.iter().map(AsRef::as_ref).collect();
-            if let (Some(texts), Some(at)) = (&texts, flexible) {
-                row[at] = &texts[r];
-            }
-            write(&row)?;
+        write(&shown.iter().map(|&i| self.columns[i].title.to_owned()).collect::<Vec<_>>())?;
+        for row in &self.rows {
+            let cells: Vec<String> = shown
+                .iter()
+                .map(|&i| {
+                    let text = cell(row, i);
+                    if Some(i) == flexible { texts.get(&text).cloned().unwrap_or(text) } else { text }
+                })
+                .collect();
+            write(&cells)?;
         }
         Ok(())
     }
 }
+
+/// Columns that a name gets at least, and at most.
+const LEAST_NAME: usize = 24;
+const MOST_NAME: usize = 200;
 
 fn io_error(e: csv::Error) -> io::Error {
     match e.into_kind() {
@@ -155,7 +170,7 @@ mod tests {
     use super::*;
 
     fn table() -> Table {
-        let column = |field, title, right| Column { field, title, right, machine_only: false };
+        let column = |field, title, right| Column { field, title, right, machine_only: false, rank: 0 };
         Table {
             columns: vec![column("name", "kernel", false), column("total_ns", "total", true)],
             rows: vec![vec![Cell::text("a|b\x1b[2J"), Cell::both(1_500, "1.50 µs")], vec![Cell::text("カ"), Cell::both(7, "7 ns")]],

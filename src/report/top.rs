@@ -133,29 +133,29 @@ pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32]) -> T
     }
 }
 
-const fn column(field: &'static str, title: &'static str, right: bool) -> Column {
-    Column { field, title, right, machine_only: false }
+const fn column(field: &'static str, title: &'static str, right: bool, rank: u8) -> Column {
+    Column { field, title, right, machine_only: false, rank }
 }
 
 /// The report as a table.
 #[must_use]
 pub fn table(profile: &Profile, grouping: &Grouping, rows: &[u32]) -> Table {
     let mut columns = vec![
-        column("rank", "#", true),
-        column("name", grouping.by.noun(), false),
-        column("share_percent", "share", true),
-        column("total_ns", "total", true),
-        column("count", "count", true),
-        column("avg_ns", "avg", true),
-        column("median_ns", "p50", true),
-        column("p99_ns", "p99", true),
-        column("min_ns", "min", true),
-        column("max_ns", "max", true),
-        column("stddev_ns", "stddev", true),
+        column("rank", "#", true, 0),
+        column("name", grouping.by.noun(), false, 0),
+        column("share_percent", "share", true, 0),
+        column("total_ns", "total", true, 0),
+        column("count", "count", true, 1),
+        column("avg_ns", "avg", true, 2),
+        column("median_ns", "p50", true, 5),
+        column("p99_ns", "p99", true, 3),
+        column("min_ns", "min", true, 6),
+        column("max_ns", "max", true, 4),
+        column("stddev_ns", "stddev", true, 7),
     ];
     let with_demangled = grouping.by == GroupBy::Name || grouping.by == GroupBy::Mangled;
     if with_demangled {
-        columns.push(Column { machine_only: true, ..column("demangled", "demangled", false) });
+        columns.push(Column { machine_only: true, ..column("demangled", "demangled", false, 0) });
     }
     let float = |v: Option<f64>| v.map_or_else(Cell::default, |v| Cell::both(v, Nanos::human(v)));
     let rows = rows.iter().enumerate().map(|(rank, &i)| {

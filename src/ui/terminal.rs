@@ -46,10 +46,14 @@ impl Screen {
         Ok(())
     }
 
-    /// Gives the terminal back, stops until the shell continues the program, and takes the terminal again.
+    /// Gives the terminal back and stops until the shell continues the program.
     pub fn suspend(&mut self) -> io::Result<()> {
         restore();
-        signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)?;
+        signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)
+    }
+
+    /// Takes the terminal again after a stop.
+    pub fn retake(&mut self) -> io::Result<()> {
         take()
     }
 
@@ -89,11 +93,17 @@ pub fn restore() {
     }
 }
 
-/// Makes a panic give the terminal back before it is reported.
+/// Makes a panic of the main thread give the terminal back before it is reported. A panic of another thread is caught where the thread
+/// was started and told on the screen; printing it would only spoil the screen.
 pub fn restore_on_panic() {
     let report = std::panic::take_hook();
+    let main = std::thread::current().id();
     std::panic::set_hook(Box::new(move |info| {
-        restore();
-        report(info);
+        if std::thread::current().id() == main {
+            restore();
+        }
+        if !TAKEN.load(Ordering::SeqCst) {
+            report(info);
+        }
     }));
 }

@@ -146,7 +146,7 @@ fn names_with_escape_sequences_reach_no_terminal() {
     for args in [["top", "--format", "table"], ["top", "--format", "md"], ["launches", "--format", "table"]] {
         let text = stdout(&[args[0], &evil.to_string_lossy(), args[1], args[2]]);
         assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{args:?}");
-        assert!(text.contains("k^[]0;owned^G x"), "{args:?}: {text}");
+        assert!(text.contains("k^[]0;owned^G^Jx"), "{args:?}: {text}");
     }
 }
 

@@ -1,1 +1,105 @@
-//! x
+//! README, demo.tape and `--help` say what the program does.
+
+use super::support::{Explorer, packed, root};
+use std::fs;
+use std::path::PathBuf;
+use warpscope::app::{ACTIONS, Where};
+use warpscope::config::keys::Key;
+use warpscope::ui::theme::THEMES;
+
+fn readme() -> String {
+    fs::read_to_string(root().join("README.md")).unwrap()
+}
+
+fn keys_table() -> String {
+    let mut out = String::from("| keys | what they do | where |\n|---|---|---|\n");
+    for action in ACTIONS {
+        let keys: Vec<String> = action.keys.iter().map(|k| format!("`{}`", Key::parse(k).unwrap().label())).collect();
+        let place = match action.on {
+            Where::Everywhere => "",
+            Where::Kernels => "kernels",
+            Where::Launches => "launches",
+        };
+        out += &format!("| {} | {} | {place} |\n", keys.join(" "), action.help);
+    }
+    out
+}
+
+#[test]
+fn the_keys_table_is_the_actions() {
+    let table = keys_table();
+    assert!(readme().contains(&table), "put this into README.md:\n{table}");
+}
+
+#[test]
+fn the_picture_is_the_demo() {
+    let mut explorer = Explorer::open(&[packed("llm")], (110, 24));
+    // The demo's own name for its capture.
+    explorer.app.reports[0].file = PathBuf::from("llm.sqlite (demo)");
+    let screen: String = explorer.screen().lines().map(|l| format!("{}\n", l.trim_end())).collect();
+    assert!(readme().contains(&screen), "put this into README.md:\n{screen}");
+}
+
+#[test]
+fn themes_and_words_are_all_named() {
+    let names = THEMES.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ");
+    assert!(readme().contains(&format!("# {names}")), "{names}");
+    let example = readme().split("```toml\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
+    warpscope::config::Config::parse(&example).unwrap();
+    for (name, _) in warpscope::report::REPORTS {
+        assert!(readme().contains(&format!("warpscope {name} ")), "{name}");
+    }
+}
+
+#[test]
+fn the_tape_plays_on_the_demo() {
+    let tape = fs::read_to_string(root().join("demo.tape")).unwrap();
+    let mut explorer: Option<Explorer> = None;
+    let mut typed = 0;
+    for line in tape.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#')) {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let text = rest.trim_matches('"');
+        match (word, &mut explorer) {
+            ("Output" | "Set" | "Require" | "Hide" | "Show" | "Sleep", _) => {}
+            ("Type", None) if text.contains("warpscope demo") => explorer = Some(Explorer::open(&[packed("llm")], (120, 40))),
+            ("Type", None) => assert_eq!(text, "cargo build --release && clear"),
+            ("Enter" | "Wait", None) => {}
+            // The key that starts the program is the shell's.
+            ("Enter", Some(_)) if typed == 0 => typed = 1,
+            ("Type", Some(e)) => {
+                for c in text.chars() {
+                    e.press(&c.to_string());
+                }
+            }
+            ("Enter" | "Down" | "Escape", Some(e)) => e.press(match word {
+                "Enter" => "enter",
+                "Down" => "down",
+                _ => "esc",
+            }),
+            (wait, Some(e)) if wait.starts_with("Wait") => {
+                let wanted = rest.trim_matches('/');
+                assert!(e.screen().contains(wanted), "{line}: the screen is\n{}", e.screen());
+            }
+            _ => panic!("demo.tape: {line}"),
+        }
+    }
+    assert!(explorer.is_some_and(|e| e.quit), "the tape ends the program");
+}
+
+#[test]
+fn help_names_every_command_and_option() {
+    let help = assert_cmd::Command::cargo_bin("warpscope").unwrap().arg("--help").output().unwrap();
+    let text = String::from_utf8(help.stdout).unwrap();
+    for word in ["top", "launches", "demo", "themes", "--theme", "--color", "--ascii", "--config", "--nsys"] {
+        assert!(text.contains(word), "{word}");
+    }
+    insta::assert_snapshot!("help_text", text);
+    let top = assert_cmd::Command::cargo_bin("warpscope").unwrap().args(["top", "--help"]).output().unwrap();
+    insta::assert_snapshot!("help_text_top", String::from_utf8(top.stdout).unwrap());
+}
+
+#[test]
+fn the_changelog_has_this_version_or_what_comes_next() {
+    let text = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
+    assert!(text.contains("## [Unreleased]") || text.contains(concat!("## [", env!("CARGO_PKG_VERSION"), "]")));
+}

@@ -133,9 +133,9 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
         }
         return Ok((None, ApiCalls::default()));
     }
-    let by_process = db.has_column(RUNTIME, "globalTid") && db.has_column(super::kernels::KERNEL, "globalPid");
+    let with_process = db.has_column(RUNTIME, "globalTid") && db.has_column(super::kernels::KERNEL, "globalPid");
     let process = |global: i64| {
-        if by_process && global != NULL { global >> THREAD_BITS } else { 0 }
+        if with_process && global != NULL { global >> THREAD_BITS } else { 0 }
     };
     let place_process: Vec<i64> = place_pid.iter().map(|&g| process(g)).collect();
     let mut processes: Vec<i64> = place_process.clone();
@@ -144,16 +144,22 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
     let process_at = |place: Option<&u32>| place.and_then(|&p| place_process.get(p as usize)).copied().unwrap_or(0);
     let mut numbers: FxHashMap<i64, Correlations> = FxHashMap::default();
     let mut total = 0;
+    let mut by_process: FxHashMap<i64, Vec<u32>> = FxHashMap::default();
+    if processes.len() > 1 {
+        for (&id, place) in correlation.iter().zip(places.iter()).filter(|(id, _)| **id != NO_CORRELATION) {
+            by_process.entry(process_at(Some(place))).or_default().push(id);
+        }
+    }
     for &p in &processes {
-        let ids = correlation
-            .iter()
-            .enumerate()
-            .filter(|&(row, &id)| id != NO_CORRELATION && (processes.len() == 1 || process_at(places.get(row)) == p))
-            .map(|(_, &id)| id);
-        let (correlations, next) = Correlations::new(ids, total);
+        let (correlations, next) = match by_process.get(&p) {
+            Some(ids) => Correlations::new(ids.iter().copied(), total),
+            None if processes.len() > 1 => continue,
+            None => Correlations::new(correlation.iter().copied().filter(|&id| id != NO_CORRELATION), total),
+        };
         total = next;
         numbers.insert(p, correlations);
     }
+    drop(by_process);
     let found = Found {
         start: (0..total).map(|_| AtomicI64::new(UNSEEN)).collect(),
         cost: (0..total).map(|_| AtomicU32::new(0)).collect(),

@@ -84,6 +84,12 @@ impl Db {
         self.tables.get(table).is_some_and(|columns| columns.contains(column))
     }
 
+    /// Whether a table has a column of this name however it is written: SQL does not tell cases apart.
+    #[must_use]
+    pub fn has_column_in_any_case(&self, table: &str, column: &str) -> bool {
+        self.tables.get(table).is_some_and(|columns| columns.iter().any(|c| c.eq_ignore_ascii_case(column)))
+    }
+
     /// The column quoted for SQL, or `NULL` when the table lacks it.
     #[must_use]
     pub fn column(&self, table: &str, column: &str) -> String {
@@ -186,13 +192,17 @@ fn immutable_uri(path: &Path) -> String {
 fn tables(connection: &Connection) -> rusqlite::Result<BTreeMap<String, BTreeSet<String>>> {
     let mut out = BTreeMap::new();
     let mut names = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")?;
-    let names: Vec<String> = names.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-    for name in names {
+    // A name that is no UTF-8 is not NVIDIA's.
+    let names: Vec<Option<String>> =
+        names.query_map([], |row| Ok(row.get_ref(0)?.as_str().ok().map(str::to_owned)))?.collect::<Result<_, _>>()?;
+    for name in names.into_iter().flatten() {
         if name.contains('"') {
             continue;
         }
         let mut info = connection.prepare(&format!("PRAGMA table_info(\"{name}\")"))?;
-        let columns: BTreeSet<String> = info.query_map([], |row| row.get(1))?.collect::<Result<_, _>>()?;
+        let columns: Vec<Option<String>> =
+            info.query_map([], |row| Ok(row.get_ref(1)?.as_str().ok().map(str::to_owned)))?.collect::<Result<_, _>>()?;
+        let columns: BTreeSet<String> = columns.into_iter().flatten().collect();
         out.insert(name, columns);
     }
     Ok(out)

@@ -127,7 +127,7 @@ fn read_names<const N: usize>(
                     reader.totals[id].1 += length;
                 }
             }
-            slot.filled = rows.len();
+            slot.filled = fits(db, rows.len(), slot.start.len())?;
             if let Some(preview) = &preview
                 && let Ok(mut totals) = preview.try_lock()
             {
@@ -157,6 +157,11 @@ fn read_names<const N: usize>(
         backwards: readers.iter().map(|r| r.backwards).sum(),
         layout,
     })
+}
+
+/// Fails when a chunk gives more rows than its range of rowids allows.
+fn fits(db: &Db, rows: usize, room: usize) -> Result<usize, ImportError> {
+    if rows <= room { Ok(rows) } else { Err(ImportError::damaged(db.path(), KERNEL, "more rows than row numbers")) }
 }
 
 /// Names for ids. Ids that stand for the same three names are one kernel: `nsys stats` groups by the text as well.
@@ -303,7 +308,7 @@ pub fn second_pass(db: &Db, job: &Job<'_>, layout: Layout) -> Result<SecondPass,
                 *node = if row[5] == NULL { NO_NODE } else { nodes.id(row[5], position) };
                 *correlation = u32::try_from(row[4]).unwrap_or(NO_CORRELATION);
             }
-            slot.filled = rows.len();
+            slot.filled = fits(db, rows.len(), slot.config.len())?;
             Ok(())
         },
     )?;

@@ -49,8 +49,9 @@ impl Importer for NsysSqlite {
 const MARKS: [&str; 6] = ["META_DATA_EXPORT", "EXPORT_META_DATA", "StringIds", "TARGET_INFO_GPU", kernels::KERNEL, calls::RUNTIME];
 
 fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
-    let target = target::Target::read(db)?;
-    let diagnostics = notes::Diagnostics::read(db)?;
+    let mut early_notes = Vec::new();
+    let target = target::Target::read(db, &mut early_notes)?;
+    let diagnostics = secondary(&mut early_notes, notes::Diagnostics::read(db))?;
     let mut strings = strings::Strings::open(db)?;
     let mut profile = Profile::new(Source {
         tool: "nsys".to_owned(),
@@ -58,6 +59,7 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         schema: target.schema.clone(),
         file: db.path().to_owned(),
     });
+    profile.notes = early_notes;
     profile.devices.clone_from(&target.devices);
     profile.capture = target.capture.clone();
     // A delay is an option; the other gates show only in what nsys wrote down.
@@ -68,6 +70,12 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         let pass = kernels::first_pass(db, job, &mut strings)?;
         profile.launches = pass.launches;
         profile.kernels = pass.kernels;
+        strings.check()?;
+        let nameless = profile.kernels.iter().filter(|k| **k == crate::model::Kernel::default()).count();
+        if nameless > 0 {
+            let text = "Some kernels have no name in the report; they are listed together as (unnamed kernel).";
+            profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+        }
         if pass.backwards > 0 {
             let text = format!("{} launches have no start, or end before they start; they count as lasting 0 ns.", pass.backwards);
             profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
@@ -171,7 +179,14 @@ fn details(
         place_pid,
         with_thread: &mut with_thread,
     };
-    let (joined, api) = calls::read(db, job, strings, unjoined)?;
+    let read = calls::read(db, job, strings, unjoined);
+    let damaged = read.is_err();
+    let (joined, api) = secondary(&mut profile.notes, read)?;
+    if damaged {
+        for place in &mut column {
+            *place = with_thread(*place, None);
+        }
+    }
     profile.api = api;
     profile.launches.set_places(column);
     let Some(joined) = joined else {

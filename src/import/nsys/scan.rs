@@ -20,8 +20,8 @@ pub const NULL: i64 = i64::MIN;
 /// How a table is cut into chunks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// Lowest rowid, when chunks are ranges of rowids; `None` when they are found by counting.
-    base: Option<i64>,
+    /// Lowest rowid and the column that gives it, when chunks are ranges of rowids; `None` when they are found by counting.
+    base: Option<(i64, &'static str)>,
     /// Upper bound of the number of rows.
     pub rows: usize,
 }
@@ -37,21 +37,23 @@ impl Layout {
 /// Finds out how a table is best cut.
 pub fn layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
     let connection = db.take()?;
-    // Two queries: asked for both at once, SQLite would walk the whole table.
-    let bounds =
-        connection.query_row(&format!("SELECT (SELECT min(rowid) FROM \"{table}\"), (SELECT max(rowid) FROM \"{table}\")"), [], |r| {
-            Ok((r.get::<_, Option<i64>>(0)?, r.get::<_, Option<i64>>(1)?))
-        });
+    // A table may have ordinary columns of these names; then they do not number its rows.
+    let column = ["rowid", "_rowid_", "oid"].into_iter().find(|c| !db.has_column_in_any_case(table, c));
+    let end = |which: &str| -> Option<Option<i64>> {
+        connection.query_row(&format!("SELECT {which}({}) FROM \"{table}\"", column?), [], |r| r.get(0)).ok()
+    };
+    // Two queries: asked for both ends at once, SQLite would walk the whole table.
+    let bounds = end("min").zip(end("max"));
     // A row takes at least four bytes, so a wider range of rowids than that has gaps.
     let dense = match bounds {
-        Ok((Some(low), Some(high))) => {
+        Some((Some(low), Some(high))) => {
             u64::try_from(i128::from(high) - i128::from(low) + 1).ok().filter(|&n| n <= db.size() / 4).map(|n| (low, n))
         }
-        Ok(_) => Some((0, 0)),
-        Err(_) => None,
+        Some(_) => Some((0, 0)),
+        None => None,
     };
-    let layout = match dense {
-        Some((low, n)) => Ok(Layout { base: Some(low), rows: usize::try_from(n).unwrap_or(usize::MAX) }),
+    let layout = match dense.zip(column) {
+        Some(((low, n), column)) => Ok(Layout { base: Some((low, column)), rows: usize::try_from(n).unwrap_or(usize::MAX) }),
         None => connection
             .query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |r| r.get::<_, i64>(0))
             .map(|n| Layout { base: None, rows: usize::try_from(n).unwrap_or(0) })
@@ -62,15 +64,18 @@ pub fn layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
 }
 
 impl Layout {
-    fn condition(self) -> &'static str {
-        if self.base.is_some() { "WHERE rowid BETWEEN ?1 AND ?2" } else { "LIMIT ?2 OFFSET ?1" }
+    fn condition(self) -> String {
+        match self.base {
+            Some((_, column)) => format!("WHERE {column} BETWEEN ?1 AND ?2"),
+            None => "LIMIT ?2 OFFSET ?1".to_owned(),
+        }
     }
 
     fn bounds(self, chunk: usize) -> [i64; 2] {
         let at = i64::try_from(chunk.saturating_mul(CHUNK)).unwrap_or(i64::MAX);
         let size = i64::try_from(CHUNK).unwrap_or(i64::MAX);
         match self.base {
-            Some(base) => [base.saturating_add(at), base.saturating_add(at).saturating_add(size - 1)],
+            Some((base, _)) => [base.saturating_add(at), base.saturating_add(at).saturating_add(size - 1)],
             None => [at, size],
         }
     }
@@ -90,6 +95,9 @@ impl Aggregate<Vec<i64>, i64> for Gather {
         for i in 0..context.len() {
             rows.push(match context.get_raw(i) {
                 ValueRef::Integer(v) => v,
+                // Columns of exports that other programs rewrote.
+                ValueRef::Real(v) if v.is_finite() && v.abs() < 9e18 => v as i64,
+                ValueRef::Text(t) => std::str::from_utf8(t).ok().and_then(|t| t.trim().parse().ok()).unwrap_or(NULL),
                 _ => NULL,
             });
         }

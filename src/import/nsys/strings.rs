@@ -13,12 +13,13 @@ pub struct Strings<'a> {
     /// `StringIds.id` is the table's key in every real export; a hand-made table is read whole instead.
     keyed: bool,
     known: FxHashMap<i64, Option<Arc<str>>>,
+    damage: Option<rusqlite::Error>,
 }
 
 impl<'a> Strings<'a> {
     /// Strings of an export; without the table every lookup is `None`.
     pub fn open(db: &'a Db) -> Result<Self, ImportError> {
-        let mut strings = Self { db, connection: None, keyed: false, known: FxHashMap::default() };
+        let mut strings = Self { db, connection: None, keyed: false, known: FxHashMap::default(), damage: None };
         if db.has_column("StringIds", "id") && db.has_column("StringIds", "value") {
             let connection = db.take()?;
             let keyed = connection
@@ -39,6 +40,11 @@ impl<'a> Strings<'a> {
         Ok(strings)
     }
 
+    /// Fails when a string could not be read: names would be missing without a word.
+    pub fn check(&mut self) -> Result<(), ImportError> {
+        self.damage.take().map_or(Ok(()), |e| Err(self.db.damaged("StringIds", &e)))
+    }
+
     /// The string of an id; `None` when there is none or it is empty.
     pub fn get(&mut self, id: i64) -> Option<Arc<str>> {
         if let Some(known) = self.known.get(&id) {
@@ -47,10 +53,18 @@ impl<'a> Strings<'a> {
         if !self.keyed {
             return None;
         }
-        let found = self.connection.as_ref().and_then(|c| {
-            let mut statement = c.prepare_cached("SELECT value FROM StringIds WHERE id = ?1").ok()?;
-            statement.query_row([id], |r| r.get_ref(0).map(text_of)).optional().ok()??
-        });
+        let lookup = |c: &Connection| -> rusqlite::Result<Option<String>> {
+            let mut statement = c.prepare_cached("SELECT value FROM StringIds WHERE id = ?1")?;
+            Ok(statement.query_row([id], |r| r.get_ref(0).map(text_of)).optional()?.flatten())
+        };
+        let found = match self.connection.as_ref().map(lookup) {
+            Some(Ok(found)) => found,
+            Some(Err(e)) => {
+                self.damage.get_or_insert(e);
+                None
+            }
+            None => None,
+        };
         let found: Option<Arc<str>> = found.filter(|v| !v.is_empty()).map(Arc::from);
         self.known.insert(id, found.clone());
         found

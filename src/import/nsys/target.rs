@@ -3,8 +3,9 @@
 //! Environment variables are in these tables too. They are never read.
 
 use super::db::Db;
+use super::secondary;
 use crate::import::ImportError;
-use crate::model::{Bytes, Capture, Device, Gate, GraphMode, Nanos, Process};
+use crate::model::{Bytes, Capture, Device, Gate, GraphMode, Nanos, Note, Process};
 use std::collections::BTreeMap;
 
 /// Machine and capture.
@@ -52,12 +53,14 @@ const GPU: [&str; 19] = [
 ];
 
 impl Target {
-    /// Reads the small tables.
-    pub fn read(db: &Db) -> Result<Self, ImportError> {
+    /// Reads the small tables. What is damaged among them becomes a note: the ranking does not need it.
+    pub fn read(db: &Db, notes: &mut Vec<Note>) -> Result<Self, ImportError> {
         let mut target = Self::default();
-        target.read_devices(db)?;
-        target.read_meta(db)?;
-        for row in db.rows("PROCESSES", &["pid", "name"])? {
+        let devices = target.read_devices(db);
+        secondary(notes, devices)?;
+        let meta = target.read_meta(db);
+        secondary(notes, meta)?;
+        for row in secondary(notes, db.rows("PROCESSES", &["pid", "name"]))? {
             if let [Some(pid), Some(name)] = &row[..]
                 && let Ok(pid) = pid.parse()
             {

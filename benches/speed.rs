@@ -1,0 +1,53 @@
+//! Reading, grouping and drawing an export of a million launches.
+
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod support;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use std::sync::Arc;
+use warpscope::analysis::{GroupBy, Grouping, Overview, Paths};
+use warpscope::app::{App, Effect, Msg, Settings, update, work};
+use warpscope::config::ColorMode;
+use warpscope::import::{self, Job, Names, Wants};
+use warpscope::ui::theme::Library;
+use warpscope::ui::{View, draw};
+
+/// 957 launches a time.
+const TIMES: u32 = 1045;
+
+fn speed(c: &mut Criterion) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("million.sqlite");
+    support::grow(&path, TIMES, TIMES).unwrap();
+    let read = |wants| import::open(&path, &Job::new(wants, &|_| {})).unwrap();
+    let mut group = c.benchmark_group("million launches");
+    group.sample_size(10);
+    group.bench_function("read names and times", |b| b.iter(|| read(Wants { names: Names::Demangled, ..Wants::TABLE })));
+    group.bench_function("read everything", |b| b.iter(|| read(Wants::ALL)));
+    let profile = Arc::new(read(Wants::ALL));
+    let paths = Paths::of(&profile);
+    group.bench_function("group by demangled name", |b| b.iter(|| Grouping::of(&profile, GroupBy::Demangled, None)));
+    group.bench_function("attribute to NVTX ranges", |b| b.iter(|| Paths::of(&profile)));
+    group.bench_function("group by NVTX range", |b| b.iter(|| Grouping::of(&profile, GroupBy::Nvtx, Some(&paths))));
+    group.bench_function("overview", |b| b.iter(|| Overview::of(&profile)));
+
+    let (mut app, _) = App::new(vec![path.clone()], Settings::default(), (200, 50));
+    let mut effects = update(&mut app, Msg::Loaded(0, Ok(Arc::clone(&profile))));
+    while let Some(effect) = effects.pop() {
+        if let Effect::Work(work) = effect {
+            let done = work::perform(&work);
+            effects.extend(update(&mut app, Msg::Done { report: work.report, generation: work.generation, done }));
+        }
+    }
+    let theme = Library::load(None).theme("dark", ColorMode::True).unwrap();
+    let mut terminal = Terminal::new(TestBackend::new(200, 50)).unwrap();
+    let mut view = View::new(false);
+    group.bench_function("draw a frame", |b| b.iter(|| terminal.draw(|frame| draw(frame, &app, &mut view, &theme)).unwrap().count));
+    group.finish();
+}
+
+criterion_group!(benches, speed);
+criterion_main!(benches);

@@ -1,0 +1,36 @@
+//! Signals while a report is read for printing: the reader is stopped, so that its child ends and nothing half-made is left.
+
+use super::Failure;
+use crate::import::{self, Cancel, Job, Wants};
+use crate::model::Profile;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+
+/// Reads a report; a signal stops the reader and then the program, with the exit code that shells expect. Before and after, signals end
+/// the program as always.
+pub fn open(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<Profile, Failure> {
+    let cancel = Cancel::default();
+    let reading = Arc::new(AtomicBool::new(true));
+    let caught = Arc::new(AtomicI32::new(0));
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let (stop, still, which) = (cancel.clone(), Arc::clone(&reading), Arc::clone(&caught));
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if still.load(Ordering::SeqCst) && which.swap(signal, Ordering::SeqCst) == 0 {
+                stop.cancel();
+            } else {
+                std::process::exit(128 + signal);
+            }
+        }
+    });
+    let outcome = import::open(file, &Job { nsys, cancel, ..Job::new(wants, &|_| {}) });
+    reading.store(false, Ordering::SeqCst);
+    match caught.load(Ordering::SeqCst) {
+        0 => Ok(outcome?),
+        signal => {
+            Err(Failure { text: format!("{}: stopped", file.display()), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) })
+        }
+    }
+}
