@@ -37,7 +37,7 @@ fn speed(c: &mut Criterion) {
     let (mut app, _) = App::new(vec![path.clone()], Settings::default(), (200, 50));
     let mut effects = update(&mut app, Msg::Loaded(0, Ok(Arc::clone(&profile))));
     while let Some(effect) = effects.pop() {
-        if let Effect::Work(work) = effect {
+        if let Effect::Work(work) | Effect::Rest(work) = effect {
             let done = work::perform(&work);
             effects.extend(update(&mut app, Msg::Done { report: work.report, generation: work.generation, done }));
         }

@@ -27,6 +27,9 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
         return format!("{} Read the notes (n) before trusting counts.", lost.text);
     }
     let name = cut_middle(&top.name, 48);
+    if profile.launches.is_empty() {
+        return format!("{:.0}% of kernel time is {name}; open the report itself to see its launches", top.share_percent);
+    }
     let idle = overview.busy_percent.map(|b| (100.0 - b).max(0.0)).filter(|_| overview.devices_used > 0);
     if let Some(idle) = idle.filter(|&i| i >= IDLE_PERCENT)
         && overview.gaps > 0

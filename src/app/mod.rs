@@ -81,6 +81,8 @@ pub enum Effect {
     Cancel(usize),
     /// Analyse.
     Work(Box<Work>),
+    /// Analyse when the cursor has come to rest: a newer one takes its place. A held key then sends little, which a slow line needs.
+    Rest(Box<Work>),
     /// Copy a text; the second says what it is.
     Copy(String, String),
     /// Draw everything again.

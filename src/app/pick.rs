@@ -106,14 +106,16 @@ impl Pick {
             self.shown = (0..self.items.len()).collect();
         } else {
             let fuzzy = Fuzzy::new(pattern);
+            let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
             let mut scored: Vec<(i64, usize)> = self
                 .items
                 .iter()
                 .enumerate()
                 .filter_map(|(i, item)| {
-                    // A match in the name goes before one in the sentence.
-                    let name = fuzzy.positions(&item.label).map(|(s, _)| s.saturating_add(10_000));
-                    name.or_else(|| fuzzy.positions(&item.hint).map(|(s, _)| s)).map(|s| (-s, i))
+                    // In the sentence the words must stand as they are: strewn letters are in every sentence.
+                    let hint = item.hint.to_lowercase();
+                    let in_hint = || words.iter().all(|w| hint.contains(w)).then_some(i64::MIN / 2);
+                    fuzzy.positions(&item.label).map(|(s, _)| s).or_else(in_hint).map(|s| (-s, i))
                 })
                 .collect();
             scored.sort_unstable();

@@ -201,7 +201,11 @@ impl Report {
             return Vec::new();
         }
         self.asked = Some(key);
-        self.ask(index, Ask::Detail { grouping, row })
+        let rest = |effect| match effect {
+            Effect::Work(work) => Effect::Rest(work),
+            other => other,
+        };
+        self.ask(index, Ask::Detail { grouping, row }).into_iter().map(rest).collect()
     }
 
     /// Asks for the launches that the launches screen is about.
@@ -212,7 +216,14 @@ impl Report {
         };
         self.ask(
             index,
-            Ask::Launches { grouping: s.grouping.clone(), row: s.row, facets: s.facets.clone(), sort: s.sort, ascending: s.ascending },
+            Ask::Launches {
+                grouping: s.grouping.clone(),
+                row: s.row,
+                facets: s.facets.clone(),
+                sort: s.sort,
+                ascending: s.ascending,
+                before: s.list.clone(),
+            },
         )
     }
 

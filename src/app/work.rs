@@ -37,8 +37,10 @@ pub enum Ask {
         facets: Facets,
         /// Their order.
         sort: LaunchSort,
-        /// Turned round.
+        /// Smallest first.
         ascending: bool,
+        /// The list that is shown now: when only the order changes, the rest of it is still right.
+        before: Option<Arc<LaunchList>>,
     },
 }
 
@@ -111,6 +113,10 @@ pub struct LaunchList {
     pub time: Option<(i64, i64)>,
     /// Values that can be picked, from all launches of the group.
     pub choices: Choices,
+    /// The conditions that it was made with.
+    pub facets: Facets,
+    /// Whether NVTX paths were known when it was made.
+    pub with_paths: bool,
 }
 
 /// Values that launches of a group have, most frequent first.
@@ -140,8 +146,17 @@ pub fn perform(work: &Work) -> Done {
         Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
         Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),
         Ask::Detail { grouping, row } => Done::Detail(grouping.by, *row, Arc::new(detail(profile, paths, grouping, *row))),
-        Ask::Launches { grouping, row, facets, sort, ascending } => {
-            Done::Launches(Arc::new(list(profile, paths, grouping, *row, facets, (*sort, *ascending))))
+        Ask::Launches { grouping, row, facets, sort, ascending, before } => {
+            let with_paths = paths.is_some();
+            let mut out = match before.as_deref().filter(|b| b.facets == *facets && b.with_paths == with_paths) {
+                Some(before) => before.clone(),
+                None => list(profile, paths, grouping, *row, facets),
+            };
+            if *sort == super::launches::LaunchSort::Launch && *ascending {
+                out.rows.sort_unstable();
+            }
+            sort.order(profile, &mut out.rows, *ascending);
+            Done::Launches(Arc::new(out))
         }
     }
 }
@@ -199,14 +214,7 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
     out
 }
 
-fn list(
-    profile: &Profile,
-    paths: Option<&Paths>,
-    grouping: &Grouping,
-    row: usize,
-    facets: &Facets,
-    (sort, ascending): (LaunchSort, bool),
-) -> LaunchList {
+fn list(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, facets: &Facets) -> LaunchList {
     let launches = &profile.launches;
     let functions = function_ids(profile);
     let mut nth: HashMap<(Option<u32>, u32), u32> = HashMap::new();
@@ -241,8 +249,9 @@ fn list(
         time,
         choices: Choices { streams: counted(streams), devices: counted(devices), pids: counted(pids), paths: counted(path_counts) },
         rows: Vec::new(),
+        facets: facets.clone(),
+        with_paths: paths.is_some(),
     };
-    sort.order(profile, &mut rows, ascending);
     out.rows = rows;
     out
 }

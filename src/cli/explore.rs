@@ -7,7 +7,7 @@ use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, Input, Job, Progress, Wants};
 use crate::ui::terminal::{Screen, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use std::io::IsTerminal;
@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 
 /// How long a cancelled reader may take to stop its child before the program ends without it.
 const LAST_WAIT: Duration = Duration::from_secs(6);
+
+/// How long the cursor must rest before the details of its row are computed and drawn.
+const REST: Duration = Duration::from_millis(160);
 
 /// What one report of the session is read from.
 #[derive(Clone)]
@@ -105,6 +108,7 @@ fn explore(sources: Vec<From>, args: &Args, config: &Config) -> Result<(), Failu
         themed: app.settings.theme.clone(),
         view: View::new(ascii),
         nsys: args.nsys.clone().or_else(|| config.nsys.clone()),
+        resting: None,
         app,
         screen,
         sources,
@@ -187,6 +191,8 @@ struct Explorer {
     theme: Theme,
     themed: String,
     nsys: Option<PathBuf>,
+    /// What to analyse when the cursor has rested until then.
+    resting: Option<(Instant, Box<Work>)>,
 }
 
 impl Explorer {
@@ -195,7 +201,20 @@ impl Explorer {
         let mut quit = self.perform(effects)?;
         let mut ended_by = None;
         while !quit {
-            let Ok(first) = wakes.recv() else { break };
+            let first = match &self.resting {
+                Some((until, _)) => wakes.recv_deadline(*until),
+                None => wakes.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let first = match first {
+                Ok(first) => first,
+                Err(RecvTimeoutError::Timeout) => {
+                    if let Some((_, work)) = self.resting.take() {
+                        self.perform(vec![Effect::Work(work)])?;
+                    }
+                    continue;
+                }
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
             // Everything that waits is taken in before one frame is drawn.
             let mut dirty = false;
             for wake in std::iter::once(first).chain(wakes.try_iter()) {
@@ -280,6 +299,7 @@ impl Explorer {
                     // The worker lives as long as this sender.
                     let _ = self.worker.send(work);
                 }
+                Effect::Rest(work) => self.resting = Some((Instant::now() + REST, work)),
                 Effect::Copy(text, what) => {
                     let said = self.copy(&text, &what);
                     update(&mut self.app, Msg::Copied(said));

@@ -4,7 +4,7 @@ use super::text::wrap;
 use super::{Role, Theme};
 use crate::analysis::{Family, Occupancy};
 use crate::app::work::{Counted, Detail};
-use crate::app::{App, Report, Screen};
+use crate::app::{App, Overlay, Report, Screen};
 use crate::model::text::clean;
 use crate::model::{Kernel, KernelId, Nanos, Profile, units};
 use ratatui::Frame;
@@ -76,13 +76,19 @@ pub fn lines(app: &App, report: &Report, columns: usize, theme: &Theme) -> Vec<L
     };
     let mut out = Lines { out: Vec::new(), columns, theme };
     let kernels = &report.kernels;
-    let Some((grouping, row)) = kernels.grouping.as_ref().zip(kernels.row()) else {
+    let launch = report.launches.as_ref().map(|screen| (&screen.grouping, screen.row));
+    let Some((grouping, selected)) = launch.or_else(|| kernels.grouping.as_ref().zip(kernels.row())) else {
         return Vec::new();
     };
+    // While the cursor moves the pane keeps the row where it last rested, name and all; on top of the table it is about the selected row.
+    let on_top = matches!(app.overlay, Some(Overlay::Details(_)));
+    let rested = report.detail.as_ref().filter(|(by, ..)| *by == grouping.by && launch.is_none() && !on_top).map(|d| d.1);
+    let row = rested.unwrap_or(selected);
     let Some(group) = grouping.rows.get(row) else {
         return Vec::new();
     };
-    let name = kernel(report).and_then(|k| profile.kernels.get(k.0 as usize)).map_or(group.name.as_str(), Kernel::demangled);
+    let of_launch = report.launches.as_ref().and_then(|_| kernel(report));
+    let name = of_launch.or(group.kernel).and_then(|k| profile.kernels.get(k.0 as usize)).map_or(group.name.as_str(), Kernel::demangled);
     out.wrapped(&clean(name), Role::Title, 5);
     if group.kernel.is_some() {
         let guess = if group.family == Family::Other {
@@ -91,7 +97,7 @@ pub fn lines(app: &App, report: &Report, columns: usize, theme: &Theme) -> Vec<L
             format!("{}, by its name", group.family.word())
         };
         out.pair("family", &guess, theme.family(group.family));
-        if group.kernels > 1 {
+        if group.kernels > 1 && launch.is_none() {
             out.say(&format!("{} kernels share this function name; this is the longest", group.kernels), Role::Dim);
         }
     }
@@ -182,7 +188,8 @@ fn occupancy_lines(out: &mut Lines<'_>, occupancy: &Occupancy) {
     if let Some(waves) = occupancy.waves {
         let tail = if waves < 1.0 { " (the grid does not fill the GPU)" } else { "" };
         let style = out.theme.style(if waves < 1.0 { Role::Warn } else { Role::Text });
-        out.pair("waves", &format!("{waves:.2}{tail}"), style);
+        let number = if waves < 0.005 { "<0.01".to_owned() } else { format!("{waves:.2}") };
+        out.pair("waves", &format!("{number}{tail}"), style);
     }
 }
 

@@ -18,6 +18,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     frame.render_widget(second(report, theme, columns), at(1));
 }
 
+/// A bar that stands alone shows how long it could be.
+fn track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
+    if let Some(rest) = bar.last_mut() {
+        rest.content = rest.content.replace(' ', "░").into();
+    }
+    bar
+}
+
 fn count(n: u64) -> String {
     units::grouped(i64::try_from(n).unwrap_or(i64::MAX))
 }
@@ -74,7 +82,7 @@ fn second(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
     if let Stage::Reading(name, done, total) = report.stage {
         let mut spans = vec![Span::styled(format!("reading {name} "), theme.style(Role::Warn))];
         if let Some(share) = (total > 0).then(|| done as f64 / total as f64) {
-            spans.extend(bar(share, 16, theme.style(Role::Warn), theme));
+            spans.extend(track(bar(share, 16, theme.style(Role::Warn), theme)));
             spans.push(Span::styled(format!(" {:.0}%", share * 100.0), text));
         }
         spans.push(Span::styled("  esc stops", dim));
@@ -89,7 +97,7 @@ fn second(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
         if let Some(busy) = overview.busy_percent {
             let mut spans =
                 vec![Span::styled("GPU busy ", dim), Span::styled(format!("{} ", units::human_percent(busy)), theme.style(Role::Title))];
-            spans.extend(bar(busy / 100.0, 10, theme.style(Role::Good), theme));
+            spans.extend(track(bar(busy / 100.0, 10, theme.style(Role::Good), theme)));
             parts.push(part(0, spans));
         }
         if let Some(grouping) = report.kernels.grouping.as_ref().filter(|g| g.by.is_kernel()) {

@@ -88,7 +88,7 @@ impl Explorer {
                     let outcome = read(&self.app.reports[i].file.clone()).map(Arc::new).map_err(|e| e.to_string());
                     self.send(Msg::Loaded(i, outcome));
                 }
-                Effect::Work(work) => {
+                Effect::Work(work) | Effect::Rest(work) => {
                     let done = work::perform(&work);
                     self.send(Msg::Done { report: work.report, generation: work.generation, done });
                 }

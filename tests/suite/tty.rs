@@ -209,19 +209,19 @@ fn a_cursor_step_sends_little_and_idling_nothing() {
     let mut s = Session::start(&["demo"], (120, 40), &[]);
     s.wait("NVTX ranges");
     while s.take(Duration::from_millis(300)) > 0 {}
-    // Up and down between two rows whose details are there: only what changes is sent.
-    s.keys("j");
-    s.wait("GEMM, by its name");
-    while s.take(Duration::from_millis(300)) > 0 {}
-    s.keys("i");
-    while s.take(Duration::from_millis(300)) > 0 {}
     let before = s.raw.len();
     s.keys("j");
-    while s.take(Duration::from_millis(300)) > 0 {}
-    let sent = s.raw.len() - before;
+    let mut sent = 0;
+    // What comes at once is the step; the details follow when the cursor has rested.
+    while sent == 0 {
+        s.take(Duration::from_millis(50));
+        sent = s.raw.len() - before;
+    }
     assert!(sent > 0 && sent < 1024, "a cursor step sent {sent} bytes");
+    s.wait("GEMM, by its name");
+    while s.take(Duration::from_millis(500)) > 0 {}
     let before = s.raw.len();
-    s.take(Duration::from_millis(300));
+    s.take(Duration::from_millis(500));
     assert_eq!(s.raw.len(), before, "an idle screen sends nothing");
     s.keys("q");
     s.end();
