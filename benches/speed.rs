@@ -1,6 +1,6 @@
 //! Reading, grouping and drawing an export of a million launches.
 
-#![allow(missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::pedantic)]
 
 mod support;
 

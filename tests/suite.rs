@@ -1,6 +1,6 @@
 //! All integration tests in one program: it is linked once.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::pedantic, missing_docs)]
 
 mod suite {
     mod cli;

@@ -25,7 +25,7 @@ pub fn open(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<Profile,
             }
         }
     });
-    let outcome = import::open(file, &Job { nsys, cancel, ..Job::new(wants, &|_| {}) });
+    let outcome = import::open(file, &Job { cancel, nsys, ..Job::new(wants, &|_| {}) });
     reading.store(false, Ordering::SeqCst);
     match caught.load(Ordering::SeqCst) {
         0 => Ok(outcome?),
