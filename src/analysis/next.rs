@@ -6,6 +6,8 @@ use crate::model::{Nanos, NoteKind, Profile, Severity, units};
 
 /// Idle share from which on the host, not a kernel, is the first thing to look at (the "idle-bound" threshold of common triage practice).
 const IDLE_PERCENT: f64 = 30.0;
+/// Share of the span from which copies that take longer than kernels are the first thing to look at ("transfer-heavy").
+const COPY_PERCENT: f64 = 15.0;
 /// Mean duration below which launching costs as much as running: a launch takes the host 3–8 µs.
 const SHORT_NS: f64 = 5_000.0;
 
@@ -30,7 +32,7 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
     if profile.launches.is_empty() {
         return format!("{:.0}% of kernel time is {name}; open the report itself to see its launches", top.share_percent);
     }
-    let idle = overview.busy_percent.map(|b| (100.0 - b).max(0.0)).filter(|_| overview.devices_used > 0);
+    let idle = overview.idle_percent;
     if let Some(idle) = idle.filter(|&i| i >= IDLE_PERCENT)
         && overview.gaps > 0
     {
@@ -44,10 +46,19 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
         } else {
             "look at what the host does between launches before tuning a kernel".to_owned()
         };
+        let subject = if overview.devices_used > 1 { "each GPU is on average idle" } else { "the GPU is idle" };
         return format!(
-            "no kernel runs for {idle:.0}% of the span ({} gaps over 10 µs, {} in all): {why}",
+            "{subject} for {idle:.0}% of the span ({} gaps over 10 µs, {} in all): {why}",
             units::grouped(i64::try_from(overview.gaps).unwrap_or(i64::MAX)),
             Nanos(overview.gap_ns)
+        );
+    }
+    let copies = overview.copy_percent.unwrap_or(0.0);
+    if copies > overview.busy_percent.unwrap_or(0.0) && copies >= COPY_PERCENT {
+        let pageable = if overview.pageable_copies > 0 { " (some of pageable memory: pin it)" } else { "" };
+        return format!(
+            "copies take {copies:.0}% of the span, kernels {:.0}%: look at what is copied{pageable}",
+            overview.busy_percent.unwrap_or(0.0)
         );
     }
     if let Some(spread) = top.stats.spread_percent().filter(|&s| s > 50.0 && top.stats.count >= 10) {

@@ -5,6 +5,8 @@
 
 use crate::model::{Profile, RangeKind};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::sync::Arc;
 
 /// Names of a path that are shown at most.
@@ -204,21 +206,31 @@ fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<u32>>, inter
             continue;
         };
         list.sort_unstable();
-        let mut open: Vec<(i64, u32)> = Vec::new();
-        let mut next = list.into_iter().peekable();
+        // Open ranges by start, and their ends in order: a launch drops those that have ended and takes the one that started last.
+        let mut open: BTreeMap<usize, u32> = BTreeMap::new();
+        let mut ends: BinaryHeap<Reverse<(i64, usize)>> = BinaryHeap::new();
+        let mut next = list.into_iter().enumerate().peekable();
         for &row in launches {
             let call = call_of(profile, row);
-            while let Some((_, end, name)) = next.next_if(|r| r.0 <= call) {
-                open.push((end, name));
+            while let Some((at, (_, end, name))) = next.next_if(|(_, r)| r.0 <= call) {
+                open.insert(at, name);
+                ends.push(Reverse((end, at)));
             }
-            open.retain(|&(end, _)| end >= call);
+            while let Some(Reverse((_, at))) = pop_ended(&mut ends, call) {
+                open.remove(&at);
+            }
             if of_launch[row as usize] == NO_PATH
-                && let Some(&(_, name)) = open.last()
+                && let Some((_, &name)) = open.last_key_value()
             {
                 of_launch[row as usize] = interner.id(NO_PATH, name);
             }
         }
     }
+}
+
+/// The range that ended earliest, if that was before `call`.
+fn pop_ended(ends: &mut BinaryHeap<Reverse<(i64, usize)>>, call: i64) -> Option<Reverse<(i64, usize)>> {
+    if ends.peek().is_some_and(|r| r.0.0 < call) { ends.pop() } else { None }
 }
 
 #[cfg(test)]

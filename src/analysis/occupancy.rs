@@ -50,9 +50,11 @@ pub struct Occupancy {
     pub waves: Option<f64>,
 }
 
-const REGISTER_UNIT: u32 = 256;
+const REGISTER_UNIT: u64 = 256;
+/// No GPU gives a thread more registers (the limit has been 255 since compute capability 3.5); more is damage.
+const MOST_REGISTERS: u32 = 1024;
 
-fn sub_partitions((major, minor): (u32, u32)) -> u32 {
+fn sub_partitions((major, minor): (u32, u32)) -> u64 {
     if (major, minor) == (6, 0) { 2 } else { 4 }
 }
 
@@ -73,7 +75,7 @@ impl Occupancy {
         if blocks_per_sm == 0 {
             return None;
         }
-        let warps_per_sm = blocks_per_sm * warps_per_block;
+        let warps_per_sm = blocks_per_sm.saturating_mul(warps_per_block);
         let resident = device.sm_count.map(|sms| f64::from(sms) * f64::from(blocks_per_sm));
         Some(Self {
             blocks_per_sm,
@@ -95,26 +97,26 @@ impl Occupancy {
 /// The outer `None`: not known. The inner: no limit.
 #[allow(clippy::option_option, reason = "two kinds of absence: unknown, and unlimited")]
 fn by_registers(config: &LaunchConfig, device: &Device, cc: (u32, u32), warps_per_block: u32) -> Option<Option<u32>> {
-    let registers = config.registers?;
+    let registers = config.registers.filter(|&r| r <= MOST_REGISTERS)?;
     if registers == 0 {
         return Some(None);
     }
     let per_sm = device.registers_per_sm?;
     let parts = sub_partitions(cc);
-    let per_warp = (registers * device.warp_size.unwrap_or(32)).next_multiple_of(REGISTER_UNIT);
+    let warps_per_block = u64::from(warps_per_block);
+    let per_warp = (u64::from(registers) * u64::from(device.warp_size.unwrap_or(32))).next_multiple_of(REGISTER_UNIT);
     // The hardware checks a block as if it took registers in all partitions at once.
-    let assumed = u64::from(per_warp) * u64::from(warps_per_block.next_multiple_of(parts));
-    if assumed > u64::from(device.registers_per_block.unwrap_or(per_sm)) {
+    if per_warp * warps_per_block.next_multiple_of(parts) > u64::from(device.registers_per_block.unwrap_or(per_sm)) {
         return Some(Some(0));
     }
-    let warps = per_sm / parts / per_warp * parts;
-    Some(Some(warps / warps_per_block))
+    let warps = u64::from(per_sm) / parts / per_warp * parts;
+    Some(u32::try_from(warps / warps_per_block).ok())
 }
 
 #[allow(clippy::option_option, reason = "two kinds of absence: unknown, and unlimited")]
 fn by_shared(config: &LaunchConfig, device: &Device, cc: (u32, u32)) -> Option<Option<u32>> {
     let (unit, reserved) = if cc.0 >= 8 { (128, 1024) } else { (256, 0) };
-    let per_block = (config.shared()?.0.saturating_add(reserved)).next_multiple_of(unit);
+    let per_block = config.shared()?.0.checked_add(reserved)?.checked_next_multiple_of(unit)?;
     if per_block == 0 {
         return Some(None);
     }
@@ -173,6 +175,9 @@ mod tests {
     fn unknown_stays_unknown() {
         assert_eq!(Occupancy::of(&LaunchConfig::default(), &h200()), None);
         assert_eq!(Occupancy::of(&config(1, 32, 16, 0), &Device::default()), None);
+        for registers in [1025, 1 << 27, u32::MAX] {
+            assert_eq!(Occupancy::of(&config(1, 32, registers, u64::MAX), &h200()), None, "damage");
+        }
         assert_eq!(Occupancy::of(&config(1, 1024, 255, 0), &h200()), None, "a block that cannot run has no occupancy");
     }
 }

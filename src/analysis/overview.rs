@@ -15,6 +15,8 @@ pub struct Overview {
     pub busy_percent: Option<f64>,
     /// Share of the span in which a copy or set ran, in the same way.
     pub copy_percent: Option<f64>,
+    /// Share of the span in which nothing ran on a GPU, in the same way.
+    pub idle_percent: Option<f64>,
     /// Times longer than [`GAP_NS`] between two operations of a device in which nothing ran on it.
     pub gaps: u64,
     /// Their summed length.
@@ -108,6 +110,7 @@ impl Overview {
             span,
             busy_percent: share(|c| c.kernels.covered),
             copy_percent: share(|c| c.copies.covered),
+            idle_percent: share(|c| c.all.covered).map(|busy| (100.0 - busy).max(0.0)),
             gaps: covers.values().map(|c| c.all.gaps).sum(),
             gap_ns: covers.values().map(|c| c.all.gap_ns).sum(),
             devices_used: covers.len(),

@@ -5,7 +5,7 @@ use super::launches::{JumpTo, LaunchSort};
 use super::pick::{Choice, CopyWhat, Facet, Item, Pick};
 use super::work::Counted;
 use super::{App, Effect, Overlay, Screen, Status};
-use crate::analysis::{GroupBy, SortBy};
+use crate::analysis::{GroupBy, Paths, SortBy};
 use crate::model::text::clean;
 use crate::model::{NameForm, units};
 use crate::report;
@@ -114,7 +114,7 @@ pub fn jumps() -> Pick {
     let rows = [
         (Choice::Jump(JumpTo::Slowest), 's', "slowest", "longest duration"),
         (Choice::Jump(JumpTo::Median), 'm', "median", "nearest to the median duration"),
-        (Choice::Jump(JumpTo::Fastest), 'q', "quickest", "shortest duration"),
+        (Choice::Jump(JumpTo::Fastest), 'a', "fastest", "shortest duration"),
         (Choice::Jump(JumpTo::First), 'f', "first", "first in launch order"),
         (Choice::AskNth, 'n', "nth …", "by its number among launches of its function"),
     ];
@@ -215,8 +215,8 @@ pub fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
 pub fn jump(app: &mut App, to: JumpTo) {
     let index = app.active;
     if let Some(report) = app.reports.get_mut(index)
-        && let (Some(screen), Some(profile)) = (&mut report.launches, report.profile.clone())
-        && !screen.jump(&profile, to)
+        && let Some(screen) = &mut report.launches
+        && !screen.jump(to)
     {
         let text = match to {
             JumpTo::Nth(n) => format!("no launch number {n} is listed here"),
@@ -226,7 +226,7 @@ pub fn jump(app: &mut App, to: JumpTo) {
     }
 }
 
-/// Orders launches; the same order again, or `turn`, turns it round.
+/// Orders launches; `turn` turns the order round instead.
 pub fn sort_launches(app: &mut App, by: LaunchSort, turn: bool) -> Vec<Effect> {
     let index = app.active;
     let Some(report) = app.reports.get_mut(index) else {
@@ -274,16 +274,14 @@ fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
     let rows = match &report.launches {
         Some(screen) => {
             let list = screen.list.as_ref()?;
-            let paths = report.paths.as_deref().cloned().unwrap_or_default();
-            let picked: Vec<u32> = match what {
-                CopyWhat::Row => vec![screen.launch()?],
-                _ => list.rows.iter().take(MOST_COPIED).map(|r| r.0).collect(),
+            let none = Paths::default();
+            let paths = report.paths.as_deref().unwrap_or(&none);
+            let picked: Vec<(u32, u32)> = match what {
+                CopyWhat::Row => list.rows.get(screen.selected).copied().into_iter().collect(),
+                _ => list.rows.iter().take(MOST_COPIED).copied().collect(),
             };
-            let wanted: std::collections::HashSet<u32> = picked.iter().copied().collect();
-            let mut all: Vec<_> = report::launches::rows(profile, &paths, None).filter(|l| wanted.contains(&l.id())).collect();
-            let at: std::collections::HashMap<u32, usize> = picked.iter().enumerate().map(|(i, &l)| (l, i)).collect();
-            all.sort_by_key(|l| at.get(&l.id()).copied());
-            report::launches::table(all.into_iter()).print(&mut out, report::Format::Csv, None).ok()?;
+            let rows = picked.iter().map(|&(row, nth)| report::launches::one(profile, paths, row as usize, u64::from(nth)));
+            report::launches::print(&mut out, rows, report::Format::Csv, None).ok()?;
             picked.len()
         }
         None => {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tui_input::Input;
 
 /// Rows beyond which labels are not compared with each other: a table of ranges may have a hundred thousand.
-const MOST_COMPARED: usize = 5_000;
+pub const MOST_COMPARED: usize = 5_000;
 
 /// Letters of all names times letters of the pattern beyond which the filter looks for the words as they are: matching strewn letters
 /// takes about 5 ns for each such pair, and a key must be answered within 16 ms.
@@ -41,6 +41,10 @@ pub struct KernelsScreen {
     pub selected: usize,
     /// Names of marked rows.
     pub marked: HashSet<String>,
+    /// How many rows are marked, and their share of the time in percent.
+    pub marked_sum: (usize, f64),
+    /// Names of all groups in lower case, for the filter; made when it is first used.
+    lower: Option<Vec<String>>,
 }
 
 impl KernelsScreen {
@@ -59,6 +63,8 @@ impl KernelsScreen {
             shown: Vec::new(),
             selected: 0,
             marked: HashSet::new(),
+            marked_sum: (0, 0.0),
+            lower: None,
         }
     }
 
@@ -72,6 +78,8 @@ impl KernelsScreen {
     pub fn take(&mut self, profile: &Profile, grouping: Arc<Grouping>) {
         let selected = self.selected_name();
         self.grouping = Some(grouping);
+        self.lower = None;
+        self.sum_marked();
         self.label(profile);
         self.arrange_keeping(selected);
     }
@@ -87,7 +95,7 @@ impl KernelsScreen {
         let Some(grouping) = &self.grouping else {
             return;
         };
-        let plain = || grouping.rows.iter().map(|r| crate::model::text::clean(&r.name).into_owned()).collect::<Vec<_>>();
+        let plain = || grouping.rows.iter().map(|r| r.name.clone()).collect::<Vec<_>>();
         let kernel = |r: &group::GroupRow| r.kernel.and_then(|k| profile.kernels.get(k.0 as usize));
         let out = if !grouping.by.is_kernel() || grouping.rows.len() > MOST_COMPARED {
             plain()
@@ -117,8 +125,10 @@ impl KernelsScreen {
             }
         };
         let mut out: Vec<String> = out.iter().map(|l| crate::model::text::clean(l).into_owned()).collect();
-        // Names that differ only in what cannot be shown.
-        labels::make_distinct(&mut out);
+        if out.len() <= MOST_COMPARED {
+            // Names that differ only in what cannot be shown.
+            labels::make_distinct(&mut out);
+        }
         self.labels = Arc::new(out);
     }
 
@@ -139,12 +149,13 @@ impl KernelsScreen {
             all
         } else {
             let fuzzy = Fuzzy::new(&pattern);
+            let lower = self.lower.get_or_insert_with(|| grouping.rows.iter().map(|r| r.name.to_lowercase()).collect());
             let words: Vec<String> = pattern.split_whitespace().map(str::to_lowercase).collect();
             let passes = |&row: &u32| {
                 let label = self.labels.get(row as usize).map_or("", String::as_str);
                 // The full name counts only where it holds the words as they are: strewn letters are in nearly every long name.
                 (fuzzy_cost <= MOST_FUZZY && fuzzy.matches(label)) || {
-                    let name = grouping.rows[row as usize].name.to_lowercase();
+                    let name = lower.get(row as usize).map_or("", String::as_str);
                     words.iter().all(|w| name.contains(w))
                 }
             };
@@ -172,7 +183,19 @@ impl KernelsScreen {
             if !self.marked.remove(&name) {
                 self.marked.insert(name);
             }
+            self.sum_marked();
             self.selected = (self.selected + 1).min(self.shown.len().saturating_sub(1));
         }
+    }
+
+    /// Removes all marks.
+    pub fn unmark(&mut self) {
+        self.marked.clear();
+        self.sum_marked();
+    }
+
+    fn sum_marked(&mut self) {
+        let rows = self.grouping.iter().flat_map(|g| &g.rows).filter(|r| self.marked.contains(&r.name));
+        self.marked_sum = if self.marked.is_empty() { (0, 0.0) } else { rows.fold((0, 0.0), |(n, s), r| (n + 1, s + r.share_percent)) };
     }
 }

@@ -99,6 +99,19 @@ impl Facets {
     }
 }
 
+/// What a list of launches is: which screen asked for it, and with what.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ListKey {
+    /// Number of the screen: no two have the same.
+    pub serial: u64,
+    /// Conditions.
+    pub facets: Facets,
+    /// Order; `None` before the first list.
+    pub sort: Option<LaunchSort>,
+    /// Smallest first.
+    pub ascending: bool,
+}
+
 /// Where to go in the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JumpTo {
@@ -131,15 +144,27 @@ pub struct LaunchesScreen {
     pub list: Option<Arc<LaunchList>>,
     /// Index of the selected launch in the list.
     pub selected: usize,
-    /// The launch to select when the list arrives.
-    pub want: Option<u32>,
+    /// Number of this screen.
+    serial: u64,
+    /// What `list` was made with.
+    list_key: ListKey,
 }
 
 impl LaunchesScreen {
     /// A screen for one group, in launch order.
     #[must_use]
-    pub fn new(grouping: Arc<Grouping>, row: usize) -> Self {
-        Self { grouping, row, facets: Facets::default(), sort: LaunchSort::Launch, ascending: true, list: None, selected: 0, want: None }
+    pub fn new(grouping: Arc<Grouping>, row: usize, serial: u64) -> Self {
+        Self {
+            grouping,
+            row,
+            facets: Facets::default(),
+            sort: LaunchSort::Launch,
+            ascending: true,
+            list: None,
+            selected: 0,
+            serial,
+            list_key: ListKey::default(),
+        }
     }
 
     /// Number of launches listed.
@@ -160,38 +185,41 @@ impl LaunchesScreen {
         self.list.as_ref()?.rows.get(self.selected).map(|r| r.0)
     }
 
-    /// Takes a new list and keeps the selected launch selected.
-    pub fn take(&mut self, list: Arc<LaunchList>) {
-        let want = self.want.take().or_else(|| self.launch());
+    /// What the list should be.
+    #[must_use]
+    pub fn key(&self) -> ListKey {
+        ListKey { serial: self.serial, facets: self.facets.clone(), sort: Some(self.sort), ascending: self.ascending }
+    }
+
+    /// Whether the list is not yet what it should be.
+    #[must_use]
+    pub fn pending(&self) -> bool {
+        self.list_key != self.key()
+    }
+
+    /// Takes a list if it is the one that was asked for last, and keeps the selected launch selected.
+    pub fn take(&mut self, key: ListKey, list: Arc<LaunchList>) {
+        if key != self.key() {
+            return;
+        }
+        self.list_key = key;
+        let want = self.launch();
         self.selected = want.and_then(|w| list.rows.iter().position(|r| r.0 == w)).unwrap_or(0);
         self.list = Some(list);
     }
 
     /// Selects a launch by what it is; false when there is none.
-    pub fn jump(&mut self, profile: &Profile, to: JumpTo) -> bool {
-        let Some(list) = self.list.clone() else {
-            return false;
+    pub fn jump(&mut self, to: JumpTo) -> bool {
+        let Some(list) = &self.list else { return false };
+        let wanted = match to {
+            JumpTo::Slowest => list.slowest,
+            JumpTo::Fastest => list.fastest,
+            JumpTo::Median => list.median,
+            JumpTo::First => list.first,
+            JumpTo::Nth(n) => list.rows.iter().find(|r| r.1 == n).map(|r| r.0),
         };
-        let duration = |r: u32| profile.launches.duration(r as usize);
-        let rows = list.rows.iter().enumerate();
-        let found = match to {
-            JumpTo::Slowest => rows.max_by_key(|(i, r)| (duration(r.0), std::cmp::Reverse(*i))),
-            JumpTo::Fastest => rows.min_by_key(|(i, r)| (duration(r.0), *i)),
-            JumpTo::First => rows.min_by_key(|(_, r)| r.0),
-            JumpTo::Median => {
-                let median = list.stats.as_ref().and_then(|s| s.median).unwrap_or_default();
-                rows.min_by(|(_, a), (_, b)| {
-                    let off = |r: u32| (duration(r) as f64 - median).abs();
-                    off(a.0).total_cmp(&off(b.0)).then(a.0.cmp(&b.0))
-                })
-            }
-            JumpTo::Nth(n) => {
-                let mut rows = rows;
-                rows.find(|(_, r)| r.1 == n)
-            }
-        };
-        match found {
-            Some((at, _)) => {
+        match wanted.and_then(|w| list.rows.iter().position(|r| r.0 == w)) {
+            Some(at) => {
                 self.selected = at;
                 true
             }

@@ -2,7 +2,7 @@
 
 use super::work::{Ask, Detail, Done, Work};
 use super::{Effect, KernelsScreen, LaunchesScreen, Settings};
-use crate::analysis::{GroupBy, Overview, Paths};
+use crate::analysis::{GroupBy, Grouping, Overview, Paths};
 use crate::import::{Preview, Progress};
 use crate::model::Profile;
 use std::path::PathBuf;
@@ -40,8 +40,10 @@ pub struct Report {
     pub paths: Option<Arc<Paths>>,
     /// Details of a group, with the grouping and row that they are about.
     pub detail: Option<(GroupBy, usize, Arc<Detail>)>,
-    /// The grouping and row for which details were asked last.
-    asked: Option<(GroupBy, usize)>,
+    /// The grouping and row for which details were asked last, and the question's number.
+    asked: Option<(GroupBy, usize, u64)>,
+    /// Numbers questions and screens.
+    serial: u64,
     /// The kernels screen.
     pub kernels: KernelsScreen,
     /// The launches screen, when it is on.
@@ -63,6 +65,7 @@ impl Report {
             paths: None,
             detail: None,
             asked: None,
+            serial: 0,
             kernels: KernelsScreen::new(settings.group, settings.sort),
             launches: None,
         }
@@ -135,7 +138,7 @@ impl Report {
                 // What was read before the failure or the cancellation stays on the screen.
                 self.stage = Stage::Failed(text);
                 self.preview = None;
-                Vec::new()
+                self.ask(index, Ask::Overview)
             }
         }
     }
@@ -159,7 +162,7 @@ impl Report {
                 // Details that were made without ranges are made again with them.
                 self.detail = None;
                 self.asked = None;
-                let mut effects = self.want_detail(index);
+                let mut effects = self.want_detail_now(index);
                 if self.kernels.by == GroupBy::Nvtx {
                     effects.extend(self.ask(index, Ask::Group(GroupBy::Nvtx)));
                 }
@@ -174,38 +177,48 @@ impl Report {
                     self.detail = None;
                     self.asked = None;
                 }
-                self.want_detail(index)
+                self.want_detail_now(index)
             }
-            Done::Detail(by, row, detail) => {
-                if self.asked == Some((by, row)) {
+            Done::Detail(serial, by, row, detail) => {
+                if self.asked.is_some_and(|a| a.2 == serial) {
                     self.detail = Some((by, row, detail));
                 }
                 Vec::new()
             }
-            Done::Launches(list) => {
+            Done::Launches(key, list) => {
                 if let Some(screen) = &mut self.launches {
-                    screen.take(list);
+                    screen.take(key, list);
                 }
                 Vec::new()
             }
         }
     }
 
-    /// Asks for the details of the selected group, unless they are there or on their way.
+    /// Asks for the details of the selected group when the cursor rests, unless they are there or on their way.
     pub fn want_detail(&mut self, index: usize) -> Vec<Effect> {
-        let (Some(grouping), Some(row)) = (self.kernels.grouping.clone(), self.kernels.row()) else {
-            return Vec::new();
-        };
-        let key = (grouping.by, row);
-        if self.asked == Some(key) {
-            return Vec::new();
-        }
-        self.asked = Some(key);
         let rest = |effect| match effect {
             Effect::Work(work) => Effect::Rest(work),
             other => other,
         };
-        self.ask(index, Ask::Detail { grouping, row }).into_iter().map(rest).collect()
+        self.want_detail_now(index).into_iter().map(rest).collect()
+    }
+
+    /// Asks for them at once: the groups are new, not the cursor's place.
+    fn want_detail_now(&mut self, index: usize) -> Vec<Effect> {
+        let (Some(grouping), Some(row)) = (self.kernels.grouping.clone(), self.kernels.row()) else { return Vec::new() };
+        if self.asked.is_some_and(|(by, r, _)| (by, r) == (grouping.by, row)) {
+            return Vec::new();
+        }
+        self.serial += 1;
+        self.asked = Some((grouping.by, row, self.serial));
+        self.ask(index, Ask::Detail { grouping, row, serial: self.serial })
+    }
+
+    /// Opens the launches screen on a group.
+    pub fn open_launches(&mut self, index: usize, grouping: Arc<Grouping>, row: usize) -> Vec<Effect> {
+        self.serial += 1;
+        self.launches = Some(LaunchesScreen::new(grouping, row, self.serial));
+        self.want_launches(index)
     }
 
     /// Asks for the launches that the launches screen is about.
@@ -214,23 +227,13 @@ impl Report {
         let Some(s) = &self.launches else {
             return Vec::new();
         };
-        self.ask(
-            index,
-            Ask::Launches {
-                grouping: s.grouping.clone(),
-                row: s.row,
-                facets: s.facets.clone(),
-                sort: s.sort,
-                ascending: s.ascending,
-                before: s.list.clone(),
-            },
-        )
+        self.ask(index, Ask::Launches { grouping: s.grouping.clone(), row: s.row, key: s.key(), before: s.list.clone() })
     }
 
     /// Groups in another way.
     pub fn group(&mut self, index: usize, by: GroupBy) -> Vec<Effect> {
         self.kernels.by = by;
-        self.kernels.marked.clear();
+        self.kernels.unmark();
         if by == GroupBy::Nvtx && self.paths.is_none() && self.profile.as_ref().is_some_and(|p| !p.ranges.ranges.is_empty()) {
             return self.ask(index, Ask::Paths);
         }

@@ -4,7 +4,7 @@ use super::actions::{ActionId, Where};
 use super::choose;
 use super::launches::{JumpTo, LaunchSort};
 use super::pick::Choice;
-use super::{App, DetailsRoom, Effect, LaunchesScreen, Mouse, Msg, Overlay, Screen, Status};
+use super::{App, DetailsRoom, Effect, Mouse, Msg, Overlay, Screen, Status};
 use crate::analysis::SortBy;
 use crate::config::keys::Key;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
@@ -357,7 +357,7 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
         }
         ActionId::Unmark => {
             if let Some(report) = app.reports.get_mut(index) {
-                report.kernels.marked.clear();
+                report.kernels.unmark();
             }
             Vec::new()
         }
@@ -405,8 +405,7 @@ fn open(app: &mut App) -> Vec<Effect> {
         app.status = Some(Status { text: "the launches are still being read".to_owned(), error: false });
         return Vec::new();
     }
-    report.launches = Some(LaunchesScreen::new(grouping, row));
-    report.want_launches(index)
+    report.open_launches(index, grouping, row)
 }
 
 /// One step out: the launches screen's conditions, the screen, the filter, a running read. Nothing is left to leave: the user is told how to quit.

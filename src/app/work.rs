@@ -1,6 +1,6 @@
 //! Analyses that take longer than a frame on a large report: what is asked, what comes back, and the pure function between.
 
-use super::launches::{Facets, LaunchSort};
+use super::launches::{Facets, LaunchSort, ListKey};
 use crate::analysis::{GroupBy, Grouping, Occupancy, Overview, Paths, Stats, next, series};
 use crate::model::{LaunchId, Profile};
 use std::collections::{BTreeMap, HashMap};
@@ -26,6 +26,8 @@ pub enum Ask {
         grouping: Arc<Grouping>,
         /// Its row.
         row: usize,
+        /// Number of the question: only the answer to the newest is wanted.
+        serial: u64,
     },
     /// Launches of one group, picked and ordered.
     Launches {
@@ -33,12 +35,8 @@ pub enum Ask {
         grouping: Arc<Grouping>,
         /// The group's row.
         row: usize,
-        /// Which of its launches.
-        facets: Facets,
-        /// Their order.
-        sort: LaunchSort,
-        /// Smallest first.
-        ascending: bool,
+        /// Which of its launches, in which order, and for which screen.
+        key: ListKey,
         /// The list that is shown now: when only the order changes, the rest of it is still right.
         before: Option<Arc<LaunchList>>,
     },
@@ -68,10 +66,10 @@ pub enum Done {
     Paths(Arc<Paths>),
     /// Groups.
     Group(Arc<Grouping>),
-    /// Details of a group.
-    Detail(GroupBy, usize, Arc<Detail>),
+    /// Details of a group: the question's number, the grouping, the row.
+    Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches.
-    Launches(Arc<LaunchList>),
+    Launches(ListKey, Arc<LaunchList>),
 }
 
 /// A value with how often it occurs among a group's launches.
@@ -113,6 +111,14 @@ pub struct LaunchList {
     pub time: Option<(i64, i64)>,
     /// Values that can be picked, from all launches of the group.
     pub choices: Choices,
+    /// The launch with the longest duration.
+    pub slowest: Option<u32>,
+    /// The launch with the shortest.
+    pub fastest: Option<u32>,
+    /// The launch nearest to the median.
+    pub median: Option<u32>,
+    /// The first in launch order.
+    pub first: Option<u32>,
     /// The conditions that it was made with.
     pub facets: Facets,
     /// Whether NVTX paths were known when it was made.
@@ -145,18 +151,19 @@ pub fn perform(work: &Work) -> Done {
         }
         Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
         Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),
-        Ask::Detail { grouping, row } => Done::Detail(grouping.by, *row, Arc::new(detail(profile, paths, grouping, *row))),
-        Ask::Launches { grouping, row, facets, sort, ascending, before } => {
+        Ask::Detail { grouping, row, serial } => Done::Detail(*serial, grouping.by, *row, Arc::new(detail(profile, paths, grouping, *row))),
+        Ask::Launches { grouping, row, key, before } => {
             let with_paths = paths.is_some();
-            let mut out = match before.as_deref().filter(|b| b.facets == *facets && b.with_paths == with_paths) {
+            let mut out = match before.as_deref().filter(|b| b.facets == key.facets && b.with_paths == with_paths) {
                 Some(before) => before.clone(),
-                None => list(profile, paths, grouping, *row, facets),
+                None => list(profile, paths, grouping, *row, &key.facets),
             };
-            if *sort == super::launches::LaunchSort::Launch && *ascending {
+            let sort = key.sort.unwrap_or(LaunchSort::Launch);
+            if sort == LaunchSort::Launch && key.ascending {
                 out.rows.sort_unstable();
             }
-            sort.order(profile, &mut out.rows, *ascending);
-            Done::Launches(Arc::new(out))
+            sort.order(profile, &mut out.rows, key.ascending);
+            Done::Launches(key.clone(), Arc::new(out))
         }
     }
 }
@@ -165,6 +172,14 @@ fn counted<T: Ord>(counts: BTreeMap<T, u64>) -> Counted<T> {
     let mut out: Vec<(T, u64)> = counts.into_iter().collect();
     out.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     out
+}
+
+/// Values of a facet that can be picked: the most frequent ones.
+const MOST_CHOICES: usize = 2_000;
+
+fn most<T>(mut values: Counted<T>) -> Counted<T> {
+    values.truncate(MOST_CHOICES);
+    values
 }
 
 fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize) -> Detail {
@@ -247,11 +262,27 @@ fn list(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usiz
         histogram: series::log_bins(durations, PLOT_BINS),
         over_time: series::envelope(points, PLOT_COLUMNS),
         time,
-        choices: Choices { streams: counted(streams), devices: counted(devices), pids: counted(pids), paths: counted(path_counts) },
+        choices: Choices {
+            streams: most(counted(streams)),
+            devices: most(counted(devices)),
+            pids: most(counted(pids)),
+            paths: most(counted(path_counts)),
+        },
         rows: Vec::new(),
+        slowest: None,
+        fastest: None,
+        median: None,
+        first: rows.first().map(|r| r.0),
         facets: facets.clone(),
         with_paths: paths.is_some(),
     };
+    let duration = |r: &(u32, u32)| launches.duration(r.0 as usize);
+    // Of equal ones the first.
+    out.slowest = rows.iter().rev().max_by_key(|r| duration(r)).map(|r| r.0);
+    out.fastest = rows.iter().min_by_key(|r| duration(r)).map(|r| r.0);
+    let middle = out.stats.as_ref().and_then(|s| s.median).unwrap_or_default();
+    let off = |r: &(u32, u32)| (duration(r) as f64 - middle).abs();
+    out.median = rows.iter().min_by(|a, b| off(a).total_cmp(&off(b))).map(|r| r.0);
     out.rows = rows;
     out
 }

@@ -30,12 +30,18 @@ pub struct Args {
     #[arg(long, global = true)]
     pub color: Option<ColorMode>,
     /// Draw with ASCII characters only [default: unless the locale is UTF-8].
-    #[arg(long, global = true)]
-    pub ascii: bool,
+    #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    pub ascii: Option<bool>,
+    /// Grouping that the explorer opens with [default: name].
+    #[arg(long, value_name = "GROUPING")]
+    pub group: Option<GroupBy>,
+    /// Order that the explorer opens with [default: total].
+    #[arg(long)]
+    pub sort: Option<SortBy>,
     /// Configuration file [default: $`XDG_CONFIG_HOME/warpscope/config.toml`].
     #[arg(long, global = true, value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The nsys that exports .nsys-rep files [default: the newest that is found].
+    /// The nsys that exports .nsys-rep files [default: the first that is new enough, on PATH, then where NVIDIA installs it].
     #[arg(long, global = true, value_name = "PATH")]
     pub nsys: Option<PathBuf>,
 }

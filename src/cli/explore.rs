@@ -5,7 +5,7 @@ use super::{Failure, print};
 use crate::app::{App, Effect, Mouse, Msg, Settings, Work, update, work};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, Input, Job, Progress, Wants};
-use crate::ui::terminal::{Screen, restore_on_panic};
+use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
@@ -77,8 +77,8 @@ fn settings(args: &Args, config: &Config, library: &theme::Library, mode: ColorM
         theme: theme.to_owned(),
         themes: library.names(),
         keymap: crate::app::Keymap::with(&config.keys).map_err(Failure::wrong)?,
-        group: config.group.unwrap_or(defaults.group),
-        sort: config.sort.unwrap_or(defaults.sort),
+        group: args.group.or(config.group).unwrap_or(defaults.group),
+        sort: args.sort.or(config.sort).unwrap_or(defaults.sort),
     })
 }
 
@@ -89,7 +89,7 @@ fn explore(sources: Vec<From>, args: &Args, config: &Config) -> Result<(), Failu
     let library = theme::Library::load(config::folder().as_deref());
     let mode = args.color.or(config.color).unwrap_or_else(|| ColorMode::detect(variable));
     let settings = settings(args, config, &library, mode)?;
-    let ascii = if args.ascii { true } else { config.ascii.unwrap_or_else(|| !config::utf8_locale(variable)) };
+    let ascii = args.ascii.or(config.ascii).unwrap_or_else(|| !config::utf8_locale(variable));
     let size = crossterm::terminal::size()?;
     let names = sources.iter().map(|s| match s {
         From::File(path) => path.clone(),
@@ -108,7 +108,7 @@ fn explore(sources: Vec<From>, args: &Args, config: &Config) -> Result<(), Failu
         themed: app.settings.theme.clone(),
         view: View::new(ascii),
         nsys: args.nsys.clone().or_else(|| config.nsys.clone()),
-        resting: None,
+        resting: Vec::new(),
         app,
         screen,
         sources,
@@ -164,7 +164,16 @@ fn worker(send: Sender<Wake>) -> Sender<Box<Work>> {
                 at += 1;
                 newest.contains(&(at - 1))
             });
-            let work = waiting.remove(0);
+            // What the user waits for goes before what fills the header.
+            let urgent = |w: &Work| match w.ask {
+                work::Ask::Launches { .. } => 0,
+                work::Ask::Group(_) => 1,
+                work::Ask::Detail { .. } => 2,
+                work::Ask::Overview => 3,
+                work::Ask::Paths => 4,
+            };
+            let first = (0..waiting.len()).min_by_key(|&i| (urgent(&waiting[i]), i)).unwrap_or(0);
+            let work = waiting.remove(first);
             let msg = match catch_unwind(AssertUnwindSafe(|| work::perform(&work))) {
                 Ok(done) => Msg::Done { report: work.report, generation: work.generation, done },
                 Err(_) => Msg::Trouble("an analysis of this report failed; please report it as a bug".to_owned()),
@@ -191,8 +200,8 @@ struct Explorer {
     theme: Theme,
     themed: String,
     nsys: Option<PathBuf>,
-    /// What to analyse when the cursor has rested until then.
-    resting: Option<(Instant, Box<Work>)>,
+    /// What to analyse for each report when the cursor has rested until then.
+    resting: Vec<(Instant, Box<Work>)>,
 }
 
 impl Explorer {
@@ -201,16 +210,16 @@ impl Explorer {
         let mut quit = self.perform(effects)?;
         let mut ended_by = None;
         while !quit {
-            let first = match &self.resting {
+            let first = match self.resting.first() {
+                // They are pushed in the order in which they fall due.
                 Some((until, _)) => wakes.recv_deadline(*until),
                 None => wakes.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             let first = match first {
                 Ok(first) => first,
                 Err(RecvTimeoutError::Timeout) => {
-                    if let Some((_, work)) = self.resting.take() {
-                        self.perform(vec![Effect::Work(work)])?;
-                    }
+                    let (_, work) = self.resting.remove(0);
+                    self.perform(vec![Effect::Work(work)])?;
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -259,6 +268,8 @@ impl Explorer {
         for cancel in &self.cancels {
             cancel.cancel();
         }
+        // The shell's prompt need not wait for that.
+        restore();
         let until = Instant::now() + LAST_WAIT;
         while self.readers.iter().any(|r| !r.is_finished()) && Instant::now() < until {
             std::thread::park_timeout(Duration::from_millis(5));
@@ -299,7 +310,10 @@ impl Explorer {
                     // The worker lives as long as this sender.
                     let _ = self.worker.send(work);
                 }
-                Effect::Rest(work) => self.resting = Some((Instant::now() + REST, work)),
+                Effect::Rest(work) => {
+                    self.resting.retain(|(_, w)| w.report != work.report);
+                    self.resting.push((Instant::now() + REST, work));
+                }
                 Effect::Copy(text, what) => {
                     let said = self.copy(&text, &what);
                     update(&mut self.app, Msg::Copied(said));

@@ -109,6 +109,6 @@ pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
     warn(&profile);
     to_stdout(|out| match format_or_default(args.format) {
         Format::Json => report::launches::json(out, &profile, rows),
-        format => report::launches::table(rows).print(out, format, terminal_width()),
+        format => report::launches::print(out, rows, format, terminal_width()),
     })
 }

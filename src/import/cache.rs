@@ -8,6 +8,7 @@ use std::cell::Cell;
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Error, ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -50,13 +51,23 @@ pub fn entry(
         what: format!("the cache folder {} cannot be written ({e})", folder.display()),
         next: "set XDG_CACHE_HOME to a folder that you can write and that has room".to_owned(),
     };
-    std::fs::create_dir_all(folder).map_err(unwritable)?;
+    make_private(folder).map_err(unwritable)?;
     remove_leftovers(folder);
     let scratch = tempfile::Builder::new().prefix(MAKING).tempdir_in(folder).map_err(unwritable)?;
     let made = scratch.path().join("file.sqlite");
     make(&made)?;
     std::fs::rename(&made, &target).map_err(|e| ImportError::io(&target, e))?;
     Ok(target)
+}
+
+/// Makes a folder that only its owner can look into: reports hold the environment of every process they saw. Fails when the folder is
+/// somebody else's.
+pub fn make_private(folder: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    if std::fs::metadata(folder)?.uid() != nix::unistd::getuid().as_raw() {
+        return Err(Error::new(ErrorKind::PermissionDenied, "it belongs to another user"));
+    }
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
 }
 
 /// Prefix of folders in which entries are made.

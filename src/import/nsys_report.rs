@@ -47,6 +47,7 @@ fn choose(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool
     let candidates = find::nsys(job.nsys.as_deref());
     let wanted = recorded.map_or_else(|| "any version from its year on".to_owned(), |v| format!("{v} or newer"));
     let mut found: Vec<Tool> = Vec::new();
+    let mut silent: Option<PathBuf> = None;
     for candidate in candidates {
         let tool = find::with_version(&candidate, &|| job.cancel.is_cancelled());
         if job.cancel.is_cancelled() {
@@ -55,7 +56,7 @@ fn choose(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool
         match (&tool.version, recorded) {
             (Some(have), Some(need)) if !have.reads(need) => found.push(tool),
             (Some(_), _) => return Ok(tool),
-            (None, _) => {}
+            (None, _) => silent = silent.or(Some(tool.path)),
         }
     }
     let elsewhere = "or export it where it was recorded with `nsys export --type sqlite` and open the .sqlite";
@@ -73,6 +74,10 @@ fn choose(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool
         (_, Some(chosen)) => tool_error(
             format!("the configured nsys ({}) does not run", chosen.display()),
             format!("correct `nsys` in the configuration, {elsewhere}"),
+        ),
+        _ if silent.is_some() => tool_error(
+            format!("{} is there but does not say its version", silent.unwrap_or_default().display()),
+            format!("run it with `--version` by hand to see why, {elsewhere}"),
         ),
         _ => tool_error(
             "reading an .nsys-rep needs the nsys command, and none was found (looked on PATH, in /opt/nvidia and in /usr/local/cuda*)"

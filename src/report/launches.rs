@@ -1,6 +1,7 @@
 //! `launches`: kernel launches in launch order.
 
-use super::table::{Cell, Column, Table};
+use super::Format;
+use super::table::{self, Cell, Column};
 use super::top::{NoteJson, SourceJson};
 use crate::analysis::Paths;
 use crate::model::{Bytes, KernelId, LaunchOrder, Nanos, Profile, config};
@@ -39,37 +40,46 @@ pub fn rows<'a>(profile: &'a Profile, paths: &'a Paths, kernels: Option<&'a BTre
         let launches = &profile.launches;
         let id = launches.kernel(row);
         let kernel = profile.kernels.get(id.0 as usize)?;
-        let place = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).cloned().unwrap_or_default();
+        let pid = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid);
         // Counted over all launches, listed or not: `nth` does not depend on the selection.
-        let count = counts.entry((place.pid, kernel.function())).or_default();
+        let count = counts.entry((pid, kernel.function())).or_default();
         let nth = *count;
         *count += 1;
         if kernels.is_some_and(|k| !k.contains(&id)) {
             return None;
         }
-        let launch_config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
-        let bytes = |b: Option<Bytes>| b.map(|b| b.0);
-        Some(LaunchJson {
-            launch: u32::try_from(row).unwrap_or(u32::MAX),
-            kernel: kernel.function(),
-            demangled: kernel.demangled(),
-            nth,
-            start_ns: launches.start(row),
-            duration_ns: launches.duration(row),
-            device: profile.device_of(&place).map(|d| d.id).or(place.ordinal),
-            context: place.context,
-            stream: place.stream,
-            pid: place.pid,
-            tid: place.thread,
-            grid: launch_config.and_then(|c| c.grid),
-            block: launch_config.and_then(|c| c.block),
-            registers: launch_config.and_then(|c| c.registers),
-            static_shared_bytes: launch_config.and_then(|c| bytes(c.static_shared)),
-            dynamic_shared_bytes: launch_config.and_then(|c| bytes(c.dynamic_shared)),
-            graph_node: launches.graph_node(row),
-            nvtx: paths.path(row).map_or_else(Vec::new, |p| paths.names(profile, p)),
-        })
+        Some(one(profile, paths, row, nth))
     })
+}
+
+/// One launch, of which `nth` like it came before.
+#[must_use]
+pub fn one<'a>(profile: &'a Profile, paths: &Paths, row: usize, nth: u64) -> LaunchJson<'a> {
+    let launches = &profile.launches;
+    let (function, demangled) = profile.kernels.get(launches.kernel(row).0 as usize).map_or(("", ""), |k| (k.function(), k.demangled()));
+    let place = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).cloned().unwrap_or_default();
+    let launch_config = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
+    let bytes = |b: Option<Bytes>| b.map(|b| b.0);
+    LaunchJson {
+        launch: u32::try_from(row).unwrap_or(u32::MAX),
+        kernel: function,
+        demangled,
+        nth,
+        start_ns: launches.start(row),
+        duration_ns: launches.duration(row),
+        device: profile.device_of(&place).map(|d| d.id).or(place.ordinal),
+        context: place.context,
+        stream: place.stream,
+        pid: place.pid,
+        tid: place.thread,
+        grid: launch_config.and_then(|c| c.grid),
+        block: launch_config.and_then(|c| c.block),
+        registers: launch_config.and_then(|c| c.registers),
+        static_shared_bytes: launch_config.and_then(|c| bytes(c.static_shared)),
+        dynamic_shared_bytes: launch_config.and_then(|c| bytes(c.dynamic_shared)),
+        graph_node: launches.graph_node(row),
+        nvtx: paths.path(row).map_or_else(Vec::new, |p| paths.names(profile, p)),
+    }
 }
 
 /// Words for what the launch numbers rest on.
@@ -119,44 +129,36 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("demangled", "demangled", false, true, 0),
 ];
 
-/// The report as a table.
-#[must_use]
-pub fn table<'a>(rows: impl Iterator<Item = LaunchJson<'a>>) -> Table {
-    let columns =
+/// Prints the report in a format other than JSON, launch by launch: there may be millions.
+pub fn print<'a>(out: &mut dyn Write, rows: impl Iterator<Item = LaunchJson<'a>>, format: Format, width: Option<usize>) -> io::Result<()> {
+    let columns: Vec<Column> =
         COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
+    table::print(&columns, rows.map(|l| cells(&l)), out, format, width)
+}
+
+fn cells(l: &LaunchJson<'_>) -> Vec<Cell> {
     let number = |n: Option<u64>| n.map_or_else(Cell::default, |n| Cell::text(n.to_string()));
     let small = |n: Option<u32>| number(n.map(u64::from));
     let dims = |d: Option<[u32; 3]>| d.map_or_else(Cell::default, |d| Cell::both(format!("{}x{}x{}", d[0], d[1], d[2]), config::dim3(d)));
     let bytes = |b: Option<u64>| b.map_or_else(Cell::default, |b| Cell::both(b, Bytes(b).to_string()));
-    let cells = |l: LaunchJson<'_>| {
-        vec![
-            Cell::text(l.launch.to_string()),
-            Cell::text(l.kernel),
-            Cell::text(l.nth.to_string()),
-            Cell::both(l.start_ns, format!("{:.6} s", l.start_ns as f64 / 1e9)),
-            Cell::both(l.duration_ns, Nanos(l.duration_ns).to_string()),
-            dims(l.grid),
-            dims(l.block),
-            small(l.registers),
-            bytes(l.static_shared_bytes),
-            bytes(l.dynamic_shared_bytes),
-            small(l.device),
-            small(l.context),
-            small(l.stream),
-            small(l.pid),
-            small(l.tid),
-            number(l.graph_node),
-            Cell::text(l.nvtx.join(" › ")),
-            Cell::text(l.demangled),
-        ]
-    };
-    Table { columns, rows: rows.map(cells).collect() }
-}
-
-impl LaunchJson<'_> {
-    /// The launch's number.
-    #[must_use]
-    pub fn id(&self) -> u32 {
-        self.launch
-    }
+    vec![
+        Cell::text(l.launch.to_string()),
+        Cell::text(l.kernel),
+        Cell::text(l.nth.to_string()),
+        Cell::both(l.start_ns, format!("{:.6} s", l.start_ns as f64 / 1e9)),
+        Cell::both(l.duration_ns, Nanos(l.duration_ns).to_string()),
+        dims(l.grid),
+        dims(l.block),
+        small(l.registers),
+        bytes(l.static_shared_bytes),
+        bytes(l.dynamic_shared_bytes),
+        small(l.device),
+        small(l.context),
+        small(l.stream),
+        small(l.pid),
+        small(l.tid),
+        number(l.graph_node),
+        Cell::text(l.nvtx.join(" › ")),
+        Cell::text(l.demangled),
+    ]
 }

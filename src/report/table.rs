@@ -55,103 +55,113 @@ pub struct Table {
 }
 
 impl Table {
-    /// Prints the table in a format other than JSON. `width` is the terminal's, if there is one: the first text column gives way to it.
+    /// Prints the table in a format other than JSON.
     pub fn print(&self, out: &mut dyn Write, format: Format, width: Option<usize>) -> io::Result<()> {
-        match format {
-            Format::Csv | Format::Json => self.csv(out, width.is_some()),
-            Format::Md => self.markdown(out),
-            Format::Table => self.aligned(out, width),
+        print(&self.columns, self.rows.iter().cloned(), out, format, width)
+    }
+}
+
+/// Prints rows as they come, in a format other than JSON: there may be millions. `width` is the terminal's, if there is one: the first text
+/// column gives way to it, and columns drop out.
+pub fn print(
+    columns: &[Column],
+    rows: impl Iterator<Item = Vec<Cell>>,
+    out: &mut dyn Write,
+    format: Format,
+    width: Option<usize>,
+) -> io::Result<()> {
+    match format {
+        Format::Csv | Format::Json => csv(columns, rows, out, width.is_some()),
+        Format::Md => markdown(columns, rows, out),
+        Format::Table => aligned(columns, rows, out, width),
+    }
+}
+
+/// Raw values, except that a terminal must not obey them.
+fn csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
+    let mut csv = csv::Writer::from_writer(out);
+    csv.write_record(columns.iter().map(|c| c.field)).map_err(io_error)?;
+    for row in rows {
+        if terminal {
+            csv.write_record(row.iter().map(|c| clean(&c.raw).into_owned())).map_err(io_error)?;
+        } else {
+            csv.write_record(row.iter().map(|c| c.raw.as_bytes())).map_err(io_error)?;
         }
     }
+    csv.flush()
+}
 
-    /// Raw values, except that a terminal must not obey them.
-    fn csv(&self, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
-        let mut csv = csv::Writer::from_writer(out);
-        csv.write_record(self.columns.iter().map(|c| c.field)).map_err(io_error)?;
-        for row in &self.rows {
-            let shown = |c: &Cell| if terminal { clean(&c.raw).into_owned() } else { c.raw.clone() };
-            csv.write_record(row.iter().map(shown)).map_err(io_error)?;
-        }
-        csv.flush()
+fn for_people(columns: &[Column]) -> Vec<usize> {
+    (0..columns.len()).filter(|&i| !columns[i].machine_only).collect()
+}
+
+fn markdown(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write) -> io::Result<()> {
+    let shown = for_people(columns);
+    let escape = |t: &str| ['\\', '|', '<', '`', '*', '_'].iter().fold(clean(t).into_owned(), |t, c| t.replace(*c, &format!("\\{c}")));
+    let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
+    writeln!(out, "{}", line(shown.iter().map(|&i| columns[i].title.to_owned()).collect()))?;
+    writeln!(out, "{}", line(shown.iter().map(|&i| if columns[i].right { "---:" } else { "---" }.to_owned()).collect()))?;
+    for row in rows {
+        writeln!(out, "{}", line(shown.iter().map(|&i| escape(&row[i].human)).collect()))?;
     }
+    Ok(())
+}
 
-    fn shown(&self) -> Vec<usize> {
-        (0..self.columns.len()).filter(|&i| !self.columns[i].machine_only).collect()
-    }
+/// Rows that decide how wide the columns are; those after them are fitted into what came out.
+const SAMPLE: usize = 5_000;
 
-    fn markdown(&self, out: &mut dyn Write) -> io::Result<()> {
-        let shown = self.shown();
-        let escape = |t: &str| {
-            clean(t)
-                .replace('\\', "\\\\")
-                .replace('|', "\\|")
-                .replace('<', "\\<")
-                .replace('`', "\\`")
-                .replace('*', "\\*")
-                .replace('_', "\\_")
-        };
-        let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
-        writeln!(out, "{}", line(shown.iter().map(|&i| self.columns[i].title.to_owned()).collect()))?;
-        writeln!(out, "{}", line(shown.iter().map(|&i| if self.columns[i].right { "---:" } else { "---" }.to_owned()).collect()))?;
-        for row in &self.rows {
-            writeln!(out, "{}", line(shown.iter().map(|&i| escape(&row[i].human)).collect()))?;
-        }
-        Ok(())
-    }
-
-    fn aligned(&self, out: &mut dyn Write, width: Option<usize>) -> io::Result<()> {
-        const GAP: usize = 2;
-        let mut shown = self.shown();
-        let cell = |row: &[Cell], i: usize| clean(&row[i].human).into_owned();
-        let widest = |i: usize| {
-            self.rows.iter().map(|r| labels::width(&clean(&r[i].human))).max().unwrap_or(0).max(labels::width(self.columns[i].title))
-        };
-        let flexible = shown.iter().copied().find(|&i| !self.columns[i].right);
-        let mut widths: Vec<usize> = (0..self.columns.len()).map(|i| if self.columns[i].machine_only { 0 } else { widest(i) }).collect();
-        let mut texts: HashMap<String, String> = HashMap::new();
-        let limit = width.unwrap_or(usize::MAX);
-        if let Some(at) = flexible {
-            let others = |shown: &[usize]| shown.iter().filter(|&&i| i != at).map(|&i| widths[i] + GAP).sum::<usize>();
-            // Columns drop out by rank until there is room to read a name.
-            while limit.saturating_sub(others(&shown)) < LEAST_NAME.min(widths[at]) {
-                match shown.iter().copied().filter(|&i| self.columns[i].rank > 0).max_by_key(|&i| (self.columns[i].rank, i)) {
-                    Some(worst) => shown.retain(|&i| i != worst),
-                    None => break,
-                }
+fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write, width: Option<usize>) -> io::Result<()> {
+    const GAP: usize = 2;
+    let sample: Vec<Vec<Cell>> = rows.by_ref().take(SAMPLE).collect();
+    let mut shown = for_people(columns);
+    let cell = |row: &[Cell], i: usize| clean(&row[i].human).into_owned();
+    let widest =
+        |i: usize| sample.iter().map(|r| labels::width(&clean(&r[i].human))).max().unwrap_or(0).max(labels::width(columns[i].title));
+    let flexible = shown.iter().copied().find(|&i| !columns[i].right);
+    let mut widths: Vec<usize> = (0..columns.len()).map(|i| if columns[i].machine_only { 0 } else { widest(i) }).collect();
+    let mut texts: HashMap<String, String> = HashMap::new();
+    let limit = width.unwrap_or(usize::MAX);
+    if let Some(at) = flexible {
+        let others = |shown: &[usize]| shown.iter().filter(|&&i| i != at).map(|&i| widths[i] + GAP).sum::<usize>();
+        // Columns drop out by rank until there is room to read a name.
+        while limit.saturating_sub(others(&shown)) < LEAST_NAME.min(widths[at]) {
+            match shown.iter().copied().filter(|&i| columns[i].rank > 0).max_by_key(|&i| (columns[i].rank, i)) {
+                Some(worst) => shown.retain(|&i| i != worst),
+                None => break,
             }
-            let room = limit.saturating_sub(others(&shown)).clamp(LEAST_NAME, MOST_NAME);
-            if widths[at] > room {
-                // Rows may rightly have the same name: only different names must not look alike.
-                let names: BTreeSet<String> = self.rows.iter().map(|r| cell(r, at)).collect();
-                let names: Vec<String> = names.into_iter().collect();
-                let fitted = labels::fit(&names, room);
-                texts = names.into_iter().zip(fitted).collect();
-                widths[at] = room;
-            }
         }
-        let mut line = String::new();
-        let mut write = |cells: &[String]| -> io::Result<()> {
-            line.clear();
-            for (&i, cell) in shown.iter().zip(cells) {
-                let pad = " ".repeat(widths[i].saturating_sub(labels::width(cell)));
-                let (before, after) = if self.columns[i].right { (pad.as_str(), "") } else { ("", pad.as_str()) };
-                line.extend([before, cell, after, "  "]);
-            }
-            writeln!(out, "{}", line.trim_end())
-        };
-        write(&shown.iter().map(|&i| self.columns[i].title.to_owned()).collect::<Vec<_>>())?;
-        for row in &self.rows {
-            let cells: Vec<String> = shown
-                .iter()
-                .map(|&i| {
-                    let text = cell(row, i);
-                    if Some(i) == flexible { texts.get(&text).cloned().unwrap_or(text) } else { text }
-                })
-                .collect();
-            write(&cells)?;
+        let room = limit.saturating_sub(others(&shown)).clamp(LEAST_NAME, MOST_NAME);
+        if widths[at] > room {
+            // Rows may rightly have the same name: only different names must not look alike.
+            let names: BTreeSet<String> = sample.iter().map(|r| cell(r, at)).collect();
+            let names: Vec<String> = names.into_iter().collect();
+            let fitted = labels::fit(&names, room);
+            texts = names.into_iter().zip(fitted).collect();
+            widths[at] = room;
         }
-        Ok(())
     }
+    let mut line = String::new();
+    let mut write = |cells: &[String]| -> io::Result<()> {
+        line.clear();
+        for (&i, cell) in shown.iter().zip(cells) {
+            let pad = " ".repeat(widths[i].saturating_sub(labels::width(cell)));
+            let (before, after) = if columns[i].right { (pad.as_str(), "") } else { ("", pad.as_str()) };
+            line.extend([before, cell, after, "  "]);
+        }
+        writeln!(out, "{}", line.trim_end())
+    };
+    write(&shown.iter().map(|&i| columns[i].title.to_owned()).collect::<Vec<_>>())?;
+    for row in sample.iter().cloned().chain(rows) {
+        let cells: Vec<String> = shown
+            .iter()
+            .map(|&i| {
+                let text = cell(&row, i);
+                if Some(i) == flexible { texts.get(&text).cloned().unwrap_or_else(|| labels::cut_middle(&text, widths[i])) } else { text }
+            })
+            .collect();
+        write(&cells)?;
+    }
+    Ok(())
 }
 
 /// Columns that a name gets at least, and at most.

@@ -110,7 +110,7 @@ pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32]) -> T
         RowJson {
             name: &row.name,
             demangled: demangled(profile, row),
-            kernels: row.kernel.is_some().then_some(row.kernels),
+            kernels: (row.kernel.is_some() && grouping.by == GroupBy::Name).then_some(row.kernels),
             count: row.stats.count,
             total_ns: row.stats.total,
             share_percent: row.share_percent,

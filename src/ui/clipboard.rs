@@ -81,7 +81,7 @@ pub fn plan(text: &str, term: &str, between: Between) -> Plan {
 
 /// Saves a text where the user can find it; gives the path.
 pub fn save(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
-    std::fs::create_dir_all(folder)?;
+    crate::import::cache::make_private(folder)?;
     let path = folder.join("copied.txt");
     std::fs::write(&path, text)?;
     Ok(path)

@@ -139,8 +139,7 @@ fn controls(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
         };
         parts.push(part(2, vec![Span::styled(format!("{of} row{}", if grouping.rows.len() == 1 { "" } else { "s" }), dim)]));
         if !kernels.marked.is_empty() {
-            let marked = grouping.rows.iter().filter(|r| kernels.marked.contains(&r.name));
-            let (count, share) = marked.fold((0, 0.0), |(n, s), r| (n + 1, s + r.share_percent));
+            let (count, share) = kernels.marked_sum;
             parts.push(part(1, vec![Span::styled(format!("● {count} marked, {}", units::human_percent(share)), theme.style(Role::Mark))]));
         }
         if let Some(why) = grouping.unavailable {
@@ -195,13 +194,14 @@ fn table(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, vi
     let height = usize::from(area.height);
     view.kernels_top = scroll(view.kernels_top, kernels.selected, kernels.shown.len(), height);
     let top = view.kernels_top;
-    let longest = grouping.rows.iter().map(|r| r.share_percent).fold(0.0, f64::max);
+    // Rows are ranked by total, whatever the order of the table.
+    let longest = grouping.rows.first().map_or(0.0, |r| r.share_percent);
     let fuzzy = (!kernels.filter.value().trim().is_empty()).then(|| Fuzzy::new(kernels.filter.value()));
     let visible: Vec<(usize, u32)> = kernels.shown.iter().copied().enumerate().skip(top).take(height).collect();
     for (line, (at, row)) in (0..).zip(visible) {
         let rect = Rect { y: area.y + line, height: 1, ..area };
         view.hits.push((rect, Mouse::Row(at)));
-        let name = view.fit(&kernels.labels, layout.name).get(row as usize).cloned().unwrap_or_default();
+        let name = view.fit(&kernels.labels, layout.name, row as usize);
         let spans =
             row_spans(&grouping.rows[row as usize], &Shown { name: &name, at, longest, kernels, fuzzy: fuzzy.as_ref() }, layout, theme);
         frame.render_widget(Line::from(spans), rect);

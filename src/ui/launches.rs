@@ -173,6 +173,9 @@ fn heading(report: &Report, screen: &LaunchesScreen, theme: &Theme, columns: usi
             vec![Span::styled(format!("only {}", conditions.join(", ")), theme.style(Role::Warn)), Span::styled(" (esc clears)", dim)],
         ));
     }
+    if screen.pending() {
+        tail.push(part(0, vec![Span::styled("…", theme.style(Role::Warn))]));
+    }
     let arrow = if screen.ascending { "▲" } else { "▼" };
     tail.push(part(1, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", screen.sort.word()), theme.style(Role::Text))]));
     let tail = fit_parts(tail, &Span::raw("   "), columns * 2 / 3);

@@ -8,12 +8,13 @@ use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::labels::{cut_end, width};
 use crate::app::{ACTIONS, App, Mouse, Overlay, Pick, Where};
 use crate::config::keys::Key;
-use crate::model::Severity;
 use crate::model::text::clean;
+use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, Profile, Severity};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, BorderType, Clear};
+use std::collections::BTreeMap;
 
 /// Draws what lies on top, if anything does.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
@@ -21,7 +22,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     match &app.overlay {
         None => {}
         Some(Overlay::Help(at)) => page(frame, area, "keys", &help(app, columns, theme), *at, theme),
-        Some(Overlay::Notes(at)) => page(frame, area, "notes on this report", &notes(app, columns, theme), *at, theme),
+        Some(Overlay::Notes(at)) => page(frame, area, "about this report", &notes(app, columns, theme), *at, theme),
         Some(Overlay::Names(at)) => {
             page(frame, area, "names", &app.report().map(|r| detail::names(r, columns, theme)).unwrap_or_default(), *at, theme);
         }
@@ -98,7 +99,7 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     for text in [
         "spread: standard deviation over mean. durations: histogram from min to max, log scale.",
         "busy: time in which a kernel ran, over the span, averaged over the GPUs in use. idle gaps: over 10 µs without kernel, copy or set.",
-        "nth: how many launches of this function came before in this process: what ncu's --launch-skip counts.",
+        "nth: how many launches of this function came before in this process: what ncu's --launch-skip counts when one process runs.",
         "The mouse selects, opens, scrolls, and sorts by a press on a column's head.",
     ] {
         out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
@@ -110,9 +111,6 @@ fn notes(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(profile) = app.report().and_then(|r| r.profile.as_ref()) else {
         return vec![Line::raw("nothing is read yet")];
     };
-    if profile.notes.is_empty() {
-        return vec![Line::styled("nothing to note", theme.style(Role::Good))];
-    }
     let mut out = Vec::new();
     for note in &profile.notes {
         let role = match note.severity {
@@ -131,14 +129,69 @@ fn notes(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         }
         out.push(Line::default());
     }
-    out.pop();
+    if profile.notes.is_empty() {
+        out.extend([Line::styled("nothing to note", theme.style(Role::Good)), Line::default()]);
+    }
+    for (word, text) in about(profile) {
+        for (i, line) in wrap(&clean(&text), columns.saturating_sub(10)).into_iter().enumerate() {
+            let word = if i == 0 { word } else { "" };
+            out.push(Line::from(vec![Span::styled(left(word, 10), theme.style(Role::Dim)), Span::styled(line, theme.style(Role::Text))]));
+        }
+    }
     out
 }
 
+/// What was recorded, how and on what.
+fn about(profile: &Profile) -> Vec<(&'static str, String)> {
+    let mut out = vec![("file", profile.source.file.display().to_string())];
+    let source = &profile.source;
+    let schema = source.schema.as_ref().map_or_else(String::new, |s| format!(", schema {s}"));
+    out.push(("tool", format!("{} {}{schema}", source.tool, source.version.as_deref().unwrap_or("of unknown version"))));
+    if !profile.capture.argv.is_empty() {
+        out.push(("command", profile.capture.argv.join(" ")));
+    }
+    if let Some(directory) = &profile.capture.directory {
+        out.push(("in", directory.clone()));
+    }
+    for device in &profile.devices {
+        let giga = |n: u64| n as f64 / 1e9;
+        let parts = [
+            device.name.clone(),
+            device.compute_capability.map(|(a, b)| format!("compute {a}.{b}")),
+            device.sm_count.map(|n| format!("{n} SMs")),
+            device.clock_hz.map(|hz| format!("{:.2} GHz", giga(hz))),
+            device.memory.map(|m| m.to_string()),
+            device.memory_bandwidth.map(|b| format!("{:.0} GB/s", giga(b))),
+            device.l2.map(|l| format!("L2 {l}")),
+        ];
+        out.push(("GPU", format!("{}: {}", device.id, parts.into_iter().flatten().collect::<Vec<_>>().join(", "))));
+    }
+    let mut copies: BTreeMap<String, (u64, u64, i64)> = BTreeMap::new();
+    for op in &profile.memops {
+        let what = match op.kind {
+            MemOpKind::Set => "memset".to_owned(),
+            MemOpKind::Copy { kind, from, to } => {
+                let host = [from, to].into_iter().flatten().find(|m| matches!(m, MemoryKind::Pageable | MemoryKind::Pinned));
+                let memory = host.map_or("", |m| if m == MemoryKind::Pageable { ", pageable" } else { ", pinned" });
+                format!("{}{memory}", kind.word())
+            }
+        };
+        let sum = copies.entry(what).or_default();
+        *sum = (sum.0 + 1, sum.1 + op.bytes.unwrap_or_default().0, sum.2.saturating_add(op.duration.0));
+    }
+    for (what, (count, bytes, ns)) in copies {
+        out.push(("copies", format!("{what}: {count} operations, {} in {}", Bytes(bytes), Nanos(ns))));
+    }
+    out
+}
+
+/// Items of a list that decide how wide it is.
+const MEASURED: usize = 200;
+
 fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: &Theme) {
     const LETTER: usize = 3;
-    let label = pick.items.iter().map(|i| width(&i.label)).max().unwrap_or(0).min(40);
-    let hint = pick.items.iter().map(|i| width(&i.hint)).max().unwrap_or(0);
+    let label = pick.items.iter().take(MEASURED).map(|i| width(&i.label)).max().unwrap_or(0).min(40);
+    let hint = pick.items.iter().take(MEASURED).map(|i| width(&i.hint)).max().unwrap_or(0);
     let letters = pick.items.iter().any(|i| i.letter.is_some());
     let lead = if letters { LETTER } else { 0 };
     let room = usize::from(area.width.saturating_sub(8));

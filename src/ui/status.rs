@@ -9,7 +9,12 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
 
 fn sentence(app: &App) -> Option<&str> {
-    app.report()?.next.as_deref()
+    let report = app.report()?;
+    match &report.stage {
+        // What is on the screen is only a part of the report, and why.
+        Stage::Failed(why) if report.profile.is_some() => Some(why),
+        _ => report.next.as_deref(),
+    }
 }
 
 /// Lines that the next step needs: one, or two where there is room.

@@ -2,6 +2,7 @@
 
 use crate::analysis::labels;
 use crate::app::Mouse;
+use crate::app::kernels::MOST_COMPARED;
 use ratatui::layout::{Position, Rect};
 use std::sync::Arc;
 
@@ -41,13 +42,17 @@ impl View {
         self.hits.iter().rev().find(|(area, _)| area.contains(position)).map_or(Mouse::Elsewhere, |(_, m)| *m)
     }
 
-    /// Names fitted to a width; made again only when the names or the width changed.
-    pub fn fit(&mut self, names: &Arc<Vec<String>>, width: usize) -> &[String] {
+    /// A name fitted to a width so that it differs from the others; all are fitted again only when the names or the width changed. In a table
+    /// of more rows than can be compared within a frame each is fitted by itself.
+    pub fn fit(&mut self, names: &Arc<Vec<String>>, width: usize, row: usize) -> String {
+        if names.len() > MOST_COMPARED {
+            return names.get(row).map_or_else(String::new, |n| labels::cut_middle(n, width));
+        }
         let same = self.fitted.width == width && self.fitted.of.as_ref().is_some_and(|of| Arc::ptr_eq(of, names));
         if !same {
             self.fitted = Fitted { of: Some(Arc::clone(names)), width, names: labels::fit(names, width) };
         }
-        &self.fitted.names
+        self.fitted.names.get(row).cloned().unwrap_or_default()
     }
 }
 

@@ -60,12 +60,14 @@ fn agrees_with_sql(path: &Path, profile: &warpscope::model::Profile) -> bool {
     let Ok(mut statement) = db.prepare(sql) else { return false };
     let theirs: BTreeMap<String, (i64, i64, i64, i64)> =
         statement.query_map([], |r| Ok((r.get(0)?, (r.get(1)?, r.get(2)?, r.get(3)?, r.get(4)?)))).unwrap().map(Result::unwrap).collect();
+    let total: i64 = db.query_row("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL", [], |r| r.get(0)).unwrap();
     let grouping = Grouping::of(profile, GroupBy::Demangled, None);
     let ours: BTreeMap<String, _> = grouping
         .rows
         .iter()
         .map(|r| (r.name.clone(), (i64::try_from(r.stats.count).unwrap(), r.stats.total, r.stats.min, r.stats.max)))
         .collect();
+    assert_eq!(ours.values().map(|f| f.0).sum::<i64>(), total, "{}", path.display());
     for (name, figures) in &theirs {
         assert_eq!(ours.get(name), Some(figures), "{}: {name}", path.display());
     }

@@ -67,7 +67,8 @@ fn flipped_bytes_anywhere_give_a_profile_or_a_sentence() {
             let at = usize::try_from(state % bytes.len() as u64).unwrap();
             damaged[at] ^= (state >> 32) as u8 | 1;
         }
-        match read(&file("flipped.sqlite", &damaged)) {
+        let path = file("flipped.sqlite", &damaged);
+        match read(&path) {
             Ok(profile) => {
                 outcomes[0] += 1;
                 let paths = warpscope::analysis::Paths::of(&profile);
@@ -75,6 +76,13 @@ fn flipped_bytes_anywhere_give_a_profile_or_a_sentence() {
                     let _ = warpscope::analysis::Grouping::of(&profile, by, Some(&paths));
                 }
                 let _ = warpscope::analysis::Overview::of(&profile);
+                if round % 5 == 0 {
+                    let mut explorer = super::support::Explorer::open(&[path.clone()], (200, 50));
+                    for keys in ["g r", "g d", "enter", "i", "f", "esc", "S", "n"] {
+                        explorer.press(keys);
+                        explorer.screen();
+                    }
+                }
             }
             Err(e) => {
                 outcomes[1] += 1;
@@ -83,6 +91,22 @@ fn flipped_bytes_anywhere_give_a_profile_or_a_sentence() {
         }
     }
     assert!(outcomes[0] > 0 && outcomes[1] > 0, "{outcomes:?}");
+}
+
+#[test]
+fn figures_that_no_gpu_has_are_drawn_without_harm() {
+    for sql in [
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET registersPerThread = 134217728, blockX = 4294967295, blockY = 4294967295",
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET staticSharedMemory = 9223372036854775807, dynamicSharedMemory = 9223372036854775807, gridX = 4294967295, gridY = 4294967295, gridZ = 4294967295",
+        "UPDATE TARGET_INFO_GPU SET threadsPerWarp = 1, maxWarpsPerSm = 4294967295, maxBlocksPerSm = 4294967295, smCount = 0, maxRegistersPerSm = 1",
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = 9223372036854775000, end = 9223372036854775807, blockX = 0",
+    ] {
+        let mut explorer = super::support::Explorer::open(&[super::support::edited("single", sql)], (200, 50));
+        for keys in ["enter", "J s", "s d", "esc", "g c", "g s", "i", "n"] {
+            explorer.press(keys);
+            explorer.screen();
+        }
+    }
 }
 
 #[test]

@@ -187,10 +187,50 @@ fn facets_jumps_and_sorting_of_launches() {
         .collect();
     assert!(durations.is_sorted_by(|a, b| a >= b));
     explorer.press("J n");
-    explorer.type_text("3");
-    explorer.press("3 enter");
+    explorer.type_text("2");
+    explorer.press("1 enter");
+    let screen = explorer.app.reports[0].launches.as_ref().unwrap();
+    assert_eq!(screen.list.as_ref().unwrap().rows[screen.selected].1, 21);
     explorer.press("J n 9 9 9 9 enter");
     assert!(explorer.screen().contains("no launch number 9999"));
+}
+
+#[test]
+fn answers_that_come_late_are_not_shown_under_another_heading() {
+    use warpscope::app::{Effect, update, work};
+    let mut explorer = Explorer::open(&[packed("zoo")], (120, 40));
+    let ask = |explorer: &mut Explorer, key: &str| update(&mut explorer.app, Msg::Key(super::support::key_event(key)));
+    let answer = |effects: &[Effect]| -> Vec<Msg> {
+        let work = effects.iter().filter_map(|e| match e {
+            Effect::Work(w) | Effect::Rest(w) => Some(w),
+            _ => None,
+        });
+        work.map(|w| Msg::Done { report: w.report, generation: w.generation, done: work::perform(w) }).collect()
+    };
+    let first = answer(&ask(&mut explorer, "enter"));
+    ask(&mut explorer, "esc");
+    let moved = answer(&ask(&mut explorer, "down"));
+    let second = answer(&ask(&mut explorer, "enter"));
+    for msg in first {
+        explorer.send(msg);
+    }
+    assert!(
+        explorer.app.reports[0].launches.as_ref().unwrap().list.is_none(),
+        "the first kernel's launches belong to a screen that is gone"
+    );
+    let reversed = answer(&ask(&mut explorer, "S"));
+    for msg in second {
+        explorer.send(msg);
+    }
+    assert!(explorer.app.reports[0].launches.as_ref().unwrap().pending(), "an order that is no longer wanted");
+    for msg in reversed.into_iter().chain(moved) {
+        explorer.send(msg);
+    }
+    let screen = explorer.app.reports[0].launches.as_ref().unwrap();
+    let profile = explorer.app.reports[0].profile.as_ref().unwrap();
+    let list = screen.list.as_ref().unwrap();
+    assert!(!screen.pending() && list.rows.is_sorted_by(|a, b| a.0 > b.0));
+    assert!(list.rows.iter().all(|r| profile.kernels[profile.launches.kernel(r.0 as usize).0 as usize].function() == screen.group_name()));
 }
 
 #[test]

@@ -104,12 +104,18 @@ impl Db {
 
     /// All rows of a small table, each as text, integers included; empty when the table is missing.
     pub fn rows(&self, table: &str, columns: &[&str]) -> Result<Vec<Vec<Option<String>>>, ImportError> {
+        self.rows_where(table, columns, "1")
+    }
+
+    /// As [`Db::rows`], only those that meet a condition in SQL.
+    pub fn rows_where(&self, table: &str, columns: &[&str], condition: &str) -> Result<Vec<Vec<Option<String>>>, ImportError> {
         if !self.has(table) {
             return Ok(Vec::new());
         }
         let connection = self.take()?;
         let read = || -> rusqlite::Result<Vec<Vec<Option<String>>>> {
-            let mut statement = connection.prepare(&format!("SELECT {} FROM \"{table}\"", self.columns(table, columns)))?;
+            let mut statement =
+                connection.prepare(&format!("SELECT {} FROM \"{table}\" WHERE {condition}", self.columns(table, columns)))?;
             let mut rows = statement.query([])?;
             let mut out = Vec::new();
             while let Some(row) = rows.next()? {

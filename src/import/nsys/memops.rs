@@ -77,7 +77,7 @@ pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<MemOp
         });
     }
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "bytes", "", "", ""];
-    for row in gather(db, job, MEMSET, columns, "sets")? {
+    for row in gather(db, job, MEMSET, columns, "memsets")? {
         let (start, duration) = span(&row);
         ops.push(MemOp {
             start,

@@ -144,7 +144,7 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     if target.exporter.is_none() && db.table_count() <= 4 && db.has("StringIds") {
         return note(
             format!(
-                "The export is hollow ({} tables): an older nsys could not read the newer report and left this behind.",
+                "The export is incomplete ({} tables): an older nsys could not read the newer report and left this behind.",
                 db.table_count()
             ),
             "export the .nsys-rep again with the nsys version that recorded it, or a newer one",

@@ -131,7 +131,7 @@ impl Target {
         }
         let mut arguments: BTreeMap<usize, String> = BTreeMap::new();
         let mut command = None;
-        for row in db.rows("META_DATA_CAPTURE", &["name", "value"])? {
+        for row in db.rows_where("META_DATA_CAPTURE", &["name", "value"], "name NOT LIKE '%ENVIRONMENT%'")? {
             let [Some(name), value] = &row[..] else {
                 continue;
             };
@@ -146,7 +146,7 @@ impl Target {
                 self.capture.directory = Some(value).filter(|v| !v.is_empty());
             } else if name == "CAPTURE_EVENT_TYPE" {
                 self.event_types.push(value);
-            } else if !name.contains("ENVIRONMENT") {
+            } else {
                 self.options.insert(name.clone(), value);
             }
         }
