@@ -77,7 +77,7 @@ fn flipped_bytes_anywhere_give_a_profile_or_a_sentence() {
                 }
                 let _ = warpscope::analysis::Overview::of(&profile);
                 if round % 5 == 0 {
-                    let mut explorer = super::support::Explorer::open(&[path.clone()], (200, 50));
+                    let mut explorer = super::support::Explorer::open(std::slice::from_ref(&path), (200, 50));
                     for keys in ["g r", "g d", "enter", "i", "f", "esc", "S", "n"] {
                         explorer.press(keys);
                         explorer.screen();
