@@ -43,12 +43,10 @@ pub enum GraphMode {
 pub enum Gate {
     /// `cudaProfilerStart` / `cudaProfilerStop`.
     ProfilerApi,
-    /// An NVTX range, as it was given.
-    Nvtx(String),
     /// A delay from the start of the program.
     Delay(Nanos),
-    /// A hot key or an interactive `nsys start`.
-    Manual,
+    /// The capture began after the program, and the report does not say by what: an NVTX range, a delay, a hot key, `nsys start`.
+    Late,
 }
 
 /// How the report was made, as far as it says.

@@ -27,6 +27,7 @@ fn no_kernel_table_and_no_kernels() {
 
 #[test]
 fn why_a_capture_is_empty() {
+    let no_launch_sql = format!("DELETE FROM {K}; DELETE FROM {R} WHERE nameId IN (SELECT id FROM StringIds WHERE value LIKE '%Launch%')");
     let (text, fix) = empty_note(&read(&packed("nogpu")).unwrap());
     assert!(text.contains("CUDA was not traced") && fix.contains("--trace=cuda"), "{text} {fix}");
 
@@ -41,7 +42,12 @@ fn why_a_capture_is_empty() {
 
     let gated = format!("{cuda_on} UPDATE META_DATA_CAPTURE SET value='CudaProfilerApi' WHERE name='START_TRIGGER'");
     let (text, _) = empty_note(&edited_profile("nogpu", &gated));
-    assert!(text.contains("never opened"), "{text}");
+    assert!(text.contains("did not begin with the program"), "{text}");
+
+    // What nsys 2025.3 leaves of a forked child that ends by _exit.
+    let lost = format!("{no_launch_sql}; INSERT INTO DIAGNOSTIC_EVENT VALUES (0,1,3,2,'Not all CUDA events might have been collected.',0)");
+    let (text, fix) = empty_note(&edited_profile("single", &lost));
+    assert!(text.contains("_exit") && fix.contains("end normally"), "{text} {fix}");
 
     let dropped = format!("{cuda_on} INSERT INTO DIAGNOSTIC_EVENT VALUES (0,1,3,2,'1234 events were dropped.',0)");
     let (text, _) = empty_note(&edited_profile("nogpu", &dropped));
@@ -50,7 +56,8 @@ fn why_a_capture_is_empty() {
     let (text, fix) = empty_note(&edited_profile("graph_whole", &format!("DELETE FROM {K}")));
     assert!(text.contains("traced whole") && fix.contains("--cuda-graph-trace=node"), "{text} {fix}");
 
-    let no_launch = format!("DELETE FROM {K}; DELETE FROM {R} WHERE nameId IN (SELECT id FROM StringIds WHERE value LIKE '%Launch%')");
+    let no_launch = no_launch_sql;
+    let _unused = format!("DELETE FROM {K}; DELETE FROM {R} WHERE nameId IN (SELECT id FROM StringIds WHERE value LIKE '%Launch%')");
     let (text, _) = empty_note(&edited_profile("single", &no_launch));
     assert!(text.contains("launched no kernel"), "{text}");
 
@@ -214,6 +221,8 @@ fn how_the_capture_was_made() {
     assert_eq!(zoo.capture.directory.as_deref(), Some("/tmp/w"));
     assert_eq!((zoo.capture.graphs, zoo.capture.gate.clone()), (Some(GraphMode::Graph), None));
     assert_eq!(read(&packed("papi")).unwrap().capture.gate, Some(Gate::ProfilerApi));
+    let late = edited_profile("zoo", "UPDATE DIAGNOSTIC_EVENT SET timestamp = -5 WHERE text LIKE 'CUDA injection init%'");
+    assert_eq!(late.capture.gate, Some(Gate::Late), "the program ran before the capture");
     let delayed = edited_profile("zoo", "UPDATE META_DATA_CAPTURE SET value = '1500' WHERE name = 'START_DELAY_MS'");
     assert!(matches!(delayed.capture.gate, Some(Gate::Delay(d)) if d.0 == 1_500_000_000));
     assert!(

@@ -14,7 +14,7 @@ mod strings;
 mod target;
 
 use super::{ImportError, Importer, Input, Job, Progress};
-use crate::model::{Launches, Note, NoteKind, Profile, Severity, Source};
+use crate::model::{Gate, Launches, Note, NoteKind, Profile, Severity, Source};
 use db::Db;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -63,7 +63,10 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     profile.devices.clone_from(&target.devices);
     profile.capture = target.capture.clone();
     // A delay is an option; the other gates show only in what nsys wrote down.
-    profile.capture.gate = profile.capture.gate.take().or_else(|| diagnostics.gate());
+    profile.capture.gate = match (profile.capture.gate.take(), diagnostics.gate()) {
+        (Some(Gate::Delay(delay)), _) => Some(Gate::Delay(delay)),
+        (option, written) => written.or(option),
+    };
 
     let mut layout = None;
     if db.has(kernels::KERNEL) {

@@ -13,6 +13,8 @@ pub struct Diagnostics {
     pub notes: Vec<Note>,
     /// All texts, for clues.
     texts: Vec<String>,
+    /// Whether a process was already prepared when the capture began.
+    late: bool,
 }
 
 impl Diagnostics {
@@ -20,11 +22,14 @@ impl Diagnostics {
     pub fn read(db: &Db) -> Result<Self, ImportError> {
         let mut out = Self::default();
         let mut counted: Vec<(Severity, String, u64)> = Vec::new();
-        for row in db.rows("DIAGNOSTIC_EVENT", &["severity", "text"])? {
-            let [severity, Some(text)] = &row[..] else {
+        for row in db.rows("DIAGNOSTIC_EVENT", &["severity", "text", "timestamp"])? {
+            let [severity, Some(text), timestamp] = &row[..] else {
                 continue;
             };
             let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            // Time 0 is when the capture begins. Seen with nsys 2025.3: negative for captures by cudaProfilerStart, NVTX range and delay.
+            let before = timestamp.as_deref().and_then(|t| t.parse::<i64>().ok()).is_some_and(|t| t < 0);
+            out.late |= before && text.contains("CUDA injection initialized");
             out.texts.push(text.clone());
             // nsys' ENUM_DIAGNOSTIC_SEVERITY_LEVEL: 1 info, 2 warning, 3 error, 4 verbose.
             let severity = match severity.as_deref() {
@@ -60,10 +65,7 @@ impl Diagnostics {
         if self.says("cudaProfilerStart API") || self.says("cuProfilerStart") {
             return Some(Gate::ProfilerApi);
         }
-        if let Some(text) = self.texts.iter().find(|t| t.starts_with("Profiling started due to") && t.contains("NVTX")) {
-            return Some(Gate::Nvtx(text.clone()));
-        }
-        self.says("Profiling started due to").then_some(Gate::Manual)
+        (self.late || self.says("Profiling started due to")).then_some(Gate::Late)
     }
 }
 
@@ -84,9 +86,6 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
             )
             .with_fix("launch numbers hold for a re-run with `ncu --profile-from-start off`"),
         ),
-        Some(Gate::Nvtx(text)) => {
-            notes.push(Note::new(Severity::Info, NoteKind::Gate, format!("The capture was opened by an NVTX range ({text}).")));
-        }
         Some(Gate::Delay(delay)) => {
             notes.push(Note::new(
                 Severity::Info,
@@ -94,13 +93,14 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
                 format!("The capture began {delay} after the start of the program: launches before that are not in the report."),
             ));
         }
-        Some(Gate::Manual) => {
-            notes.push(Note::new(
+        Some(Gate::Late) => notes.push(
+            Note::new(
                 Severity::Info,
                 NoteKind::Gate,
-                "The capture was opened by hand: earlier launches are not in the report.",
-            ));
-        }
+                "The capture began after the program had started: earlier launches are not in the report.",
+            )
+            .with_fix("launch numbers count from the beginning of the capture (an NVTX range, a delay, a hot key or `nsys start`)"),
+        ),
         None => {}
     }
     match profile.order {
@@ -177,11 +177,17 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
             "record with an nsys that is at least as new as the driver (`nvidia-smi` shows its CUDA version), and let the program exit normally",
         );
     }
-    let gated = target.options.get("START_TRIGGER").is_some_and(|t| t != "Immediate") || matches!(profile.capture.gate, Some(Gate::Manual));
-    if gated && !diagnostics.says("Profiling started due to") {
+    let late = target.options.get("START_TRIGGER").is_some_and(|t| t != "Immediate") || profile.capture.gate.is_some();
+    if late {
         return note(
-            "The capture range never opened: nothing met its start condition.".to_owned(),
-            "check `--capture-range`: cudaProfilerStart must be called, or the NVTX range be pushed with a registered string (else NSYS_NVTX_PROFILER_REGISTER_ONLY=0)",
+            "The capture did not begin with the program, and no kernel was launched while it was open.".to_owned(),
+            "check what opens it (`--capture-range`, `--delay`): cudaProfilerStart must be called, or the NVTX range be pushed with a registered string (else NSYS_NVTX_PROFILER_REGISTER_ONLY=0)",
+        );
+    }
+    if db.has(RUNTIME) && diagnostics.says("Not all CUDA events") {
+        return note(
+            "The program called CUDA, but what it launched was lost: it was stopped early, or a process ended without its exit handlers (_exit, SIGKILL).".to_owned(),
+            "let every process end normally, forked children too, or call cudaProfilerStop before they end",
         );
     }
     if db.has(RUNTIME) {

@@ -157,7 +157,8 @@ impl Target {
             _ => None,
         };
         let delay = self.options.get("START_DELAY_MS").and_then(|v| v.parse::<i64>().ok()).filter(|&ms| ms > 0);
-        self.capture.gate = delay.map(|ms| Gate::Delay(Nanos(ms.saturating_mul(1_000_000))));
+        let manual = self.options.get("START_TRIGGER").is_some_and(|t| t == "Manual").then_some(Gate::Late);
+        self.capture.gate = delay.map(|ms| Gate::Delay(Nanos(ms.saturating_mul(1_000_000)))).or(manual);
         Ok(())
     }
 
