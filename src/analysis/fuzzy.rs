@@ -22,8 +22,7 @@ impl Fuzzy {
         let mut score = 0;
         let mut at = Vec::new();
         for word in &self.words {
-            // A literal occurrence is what a person sees first; letters strewn over a 300-byte name are noise.
-            let (s, positions) = self.matcher.fuzzy_indices(name, word)?;
+            let (s, positions) = self.matcher.fuzzy_indices(name, word).filter(|(_, p)| is_tight(p))?;
             score += s;
             at.extend(positions);
         }
@@ -35,7 +34,17 @@ impl Fuzzy {
     /// Whether a name matches.
     #[must_use]
     pub fn matches(&self, name: &str) -> bool {
-        self.words.iter().all(|w| self.matcher.fuzzy_match(name, w).is_some())
+        self.words.iter().all(|w| self.matcher.fuzzy_indices(name, w).is_some_and(|(_, p)| is_tight(&p)))
+    }
+}
+
+/// Letters strewn over more than this many times the word's length are chance: the letters of `softmax` are in most C++ names.
+const LOOSEST: usize = 4;
+
+fn is_tight(positions: &[usize]) -> bool {
+    match (positions.first(), positions.last()) {
+        (Some(first), Some(last)) => last - first < positions.len() * LOOSEST,
+        _ => true,
     }
 }
 
@@ -72,6 +81,8 @@ mod tests {
         assert!(fuzzy.matches("vectorized_layer_norm_kernel"));
         let (_, at) = fuzzy.positions("layer_norm").unwrap();
         assert_eq!(at, [0, 1, 2, 6, 7, 8, 9]);
+        assert!(Fuzzy::new("vecnorm").matches("vectorized_layer_norm_kernel"));
+        assert!(!Fuzzy::new("gemm").matches("cudnn_generated_fort_native_sdpa_sm80_flash_fprop_wmma_f16"));
         assert!(Fuzzy::new("").matches("anything"));
         assert!(!Fuzzy::new("xyz").matches("gemm"));
     }

@@ -15,10 +15,7 @@ const SHORT_NS: f64 = 5_000.0;
 #[must_use]
 pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> String {
     if let Some(note) = profile.notes.iter().find(|n| n.kind == NoteKind::Empty) {
-        return match &note.fix {
-            Some(fix) => format!("{} {}", note.text, fix),
-            None => note.text.clone(),
-        };
+        return note.sentence();
     }
     let Some(top) = kernels.rows.first() else {
         return "no kernels in this report".to_owned();

@@ -26,13 +26,22 @@ pub fn kernels(profile: &Profile, selector: &str) -> Selected {
             return Selected::Kernels(exact);
         }
     }
+    // The words as they stand, then the same letters with gaps.
+    let words: Vec<String> = selector.split_whitespace().map(str::to_lowercase).collect();
+    let literal = |name: &str| {
+        let name = name.to_lowercase();
+        words.iter().all(|w| name.contains(w))
+    };
     let fuzzy = Fuzzy::new(selector);
-    for name in [crate::model::Kernel::function as fn(&crate::model::Kernel) -> &str, crate::model::Kernel::demangled] {
-        let names: BTreeSet<&str> = profile.kernels.iter().map(name).filter(|n| fuzzy.matches(n)).collect();
-        match names.len() {
-            0 => {}
-            1 => return Selected::Kernels(ids(&|k| names.contains(name(k)))),
-            _ => return Selected::Ambiguous(names.into_iter().map(str::to_owned).collect()),
+    let matchers: [&dyn Fn(&str) -> bool; 2] = [&literal, &|name| fuzzy.matches(name)];
+    for matches in matchers {
+        for name in [crate::model::Kernel::function as fn(&crate::model::Kernel) -> &str, crate::model::Kernel::demangled] {
+            let names: BTreeSet<&str> = profile.kernels.iter().map(name).filter(|n| matches(n)).collect();
+            match names.len() {
+                0 => {}
+                1 => return Selected::Kernels(ids(&|k| names.contains(name(k)))),
+                _ => return Selected::Ambiguous(names.into_iter().map(str::to_owned).collect()),
+            }
         }
     }
     Selected::Nothing

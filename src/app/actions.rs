@@ -141,7 +141,7 @@ pub static ACTIONS: &[Action] = &[
     action(ActionId::NextReport, "next-report", &["]"], Everywhere, "next report of the session", None),
     action(ActionId::PreviousReport, "previous-report", &["["], Everywhere, "previous report of the session", None),
     action(ActionId::Theme, "theme", &["t"], Everywhere, "choose a theme", Some((12, "theme"))),
-    action(ActionId::Palette, "palette", &[":"], Everywhere, "find any action by typing", Some((11, "actions"))),
+    action(ActionId::Palette, "palette", &[":"], Everywhere, "find an action by typing", Some((11, "actions"))),
     action(ActionId::Help, "help", &["?", "f1"], Everywhere, "the keys", Some((0, "help"))),
     action(ActionId::Redraw, "redraw", &["ctrl-l"], Everywhere, "draw the screen again", None),
     action(ActionId::Suspend, "suspend", &["ctrl-z"], Everywhere, "back to the shell; `fg` returns", None),

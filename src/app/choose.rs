@@ -237,9 +237,11 @@ pub fn sort_launches(app: &mut App, by: LaunchSort, turn: bool) -> Vec<Effect> {
     };
     if turn {
         screen.ascending = !screen.ascending;
+        screen.to_first = true;
     } else if screen.sort != by {
         screen.sort = by;
         screen.ascending = by.ascends();
+        screen.to_first = true;
     }
     report.want_launches(index)
 }

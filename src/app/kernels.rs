@@ -84,8 +84,17 @@ impl KernelsScreen {
         self.arrange_keeping(selected);
     }
 
+    /// Selects a group by name; false when it is not listed.
+    pub fn select(&mut self, name: &str) -> bool {
+        let Some(grouping) = &self.grouping else { return false };
+        let found = self.shown.iter().position(|&r| grouping.rows[r as usize].name == name);
+        self.selected = found.unwrap_or(self.selected);
+        found.is_some()
+    }
+
     /// The name of the selected group.
-    fn selected_name(&self) -> Option<String> {
+    #[must_use]
+    pub fn selected_name(&self) -> Option<String> {
         let row = self.row()?;
         self.grouping.as_ref()?.rows.get(row).map(|r| r.name.clone())
     }

@@ -148,6 +148,8 @@ pub struct LaunchesScreen {
     serial: u64,
     /// What `list` was made with.
     list_key: ListKey,
+    /// Another order was chosen: its first launch is what the user wants to see.
+    pub to_first: bool,
 }
 
 impl LaunchesScreen {
@@ -164,6 +166,7 @@ impl LaunchesScreen {
             selected: 0,
             serial,
             list_key: ListKey::default(),
+            to_first: false,
         }
     }
 
@@ -203,7 +206,7 @@ impl LaunchesScreen {
             return;
         }
         self.list_key = key;
-        let want = self.launch();
+        let want = if std::mem::take(&mut self.to_first) { None } else { self.launch() };
         self.selected = want.and_then(|w| list.rows.iter().position(|r| r.0 == w)).unwrap_or(0);
         self.list = Some(list);
     }

@@ -273,8 +273,12 @@ fn switch(app: &mut App, by: isize) -> Vec<Effect> {
             Some(Status { text: "there is one report in this session; name several on the command line".to_owned(), error: false });
         return Vec::new();
     }
+    let name = app.report().and_then(|r| r.kernels.selected_name());
     app.active = (app.active + n).saturating_add_signed(by) % n;
-    Vec::new()
+    let index = app.active;
+    let (Some(report), Some(name)) = (app.reports.get_mut(index), name) else { return Vec::new() };
+    // The same kernel in the other report: that is what one wants to compare.
+    if report.kernels.select(&name) { report.want_detail(index) } else { Vec::new() }
 }
 
 /// Does an action.

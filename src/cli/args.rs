@@ -1,6 +1,7 @@
 //! The command line's grammar.
 
 use crate::analysis::{GroupBy, SortBy};
+use crate::app::launches::LaunchSort;
 use crate::config::ColorMode;
 use crate::report::Format;
 use clap::builder::PossibleValue;
@@ -26,24 +27,32 @@ pub struct Args {
     /// Theme [default: dark, sixteen or mono, by the terminal's colours]; `warpscope themes` lists them.
     #[arg(long, global = true, value_name = "NAME")]
     pub theme: Option<String>,
-    /// Colours [default: by `NO_COLOR`, COLORTERM and TERM].
+    /// Colours [default: by `NO_COLOR`, `COLORTERM` and `TERM`].
     #[arg(long, global = true)]
     pub color: Option<ColorMode>,
     /// Draw with ASCII characters only [default: unless the locale is UTF-8].
     #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub ascii: Option<bool>,
+    /// How the explorer opens.
+    #[command(flatten)]
+    pub opening: Opening,
+    /// Configuration file [default: `$XDG_CONFIG_HOME/warpscope/config.toml`].
+    #[arg(long, global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// The nsys that exports .nsys-rep files [default: the first that is new enough, on PATH, then where NVIDIA installs it].
+    #[arg(long, global = true, value_name = "PATH")]
+    pub nsys: Option<PathBuf>,
+}
+
+/// How the explorer opens a report.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Opening {
     /// Grouping that the explorer opens with [default: name].
     #[arg(long, value_name = "GROUPING")]
     pub group: Option<GroupBy>,
     /// Order that the explorer opens with [default: total].
     #[arg(long)]
     pub sort: Option<SortBy>,
-    /// Configuration file [default: $`XDG_CONFIG_HOME/warpscope/config.toml`].
-    #[arg(long, global = true, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// The nsys that exports .nsys-rep files [default: the first that is new enough, on PATH, then where NVIDIA installs it].
-    #[arg(long, global = true, value_name = "PATH")]
-    pub nsys: Option<PathBuf>,
 }
 
 /// Commands.
@@ -54,7 +63,7 @@ pub enum Command {
     /// List kernel launches in launch order.
     Launches(Launches),
     /// Open the explorer on a capture that is built in: a small transformer on an H200.
-    Demo,
+    Demo(Opening),
     /// List the themes.
     Themes,
 }
@@ -89,6 +98,9 @@ pub struct Launches {
     /// Only launches of this kernel: an exact function or demangled name, else a fuzzy match that must be unique.
     #[arg(long, value_name = "SEL")]
     pub kernel: Option<String>,
+    /// Order [default: launch order on the host].
+    #[arg(long)]
+    pub sort: Option<LaunchSort>,
     /// List at most N launches.
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
@@ -108,6 +120,16 @@ impl ValueEnum for GroupBy {
 }
 
 impl ValueEnum for SortBy {
+    fn value_variants<'a>() -> &'a [Self] {
+        &Self::ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(PossibleValue::new(self.word()))
+    }
+}
+
+impl ValueEnum for LaunchSort {
     fn value_variants<'a>() -> &'a [Self] {
         &Self::ALL
     }

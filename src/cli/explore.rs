@@ -1,7 +1,8 @@
 //! The explorer: takes the terminal, runs the loop, and does what the state asks for: reads files and analyses on threads of their own.
 
-use super::args::Args;
+use super::args::{Args, Opening};
 use super::{Failure, print};
+use crate::analysis::fuzzy::nearest;
 use crate::app::{App, Effect, Mouse, Msg, Settings, Work, update, work};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, Input, Job, Progress, Wants};
@@ -12,7 +13,7 @@ use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
 use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -51,12 +52,15 @@ fn demo() -> Result<&'static [u8], Failure> {
 
 /// `warpscope FILE…`.
 pub fn files(args: &Args, config: &Config) -> Result<(), Failure> {
-    explore(args.files.iter().cloned().map(From::File).collect(), args, config)
+    if let Some(file) = args.files.iter().find(|f| std::fs::symlink_metadata(f).is_err()) {
+        return Err(no_such_file(file));
+    }
+    explore(args.files.iter().cloned().map(From::File).collect(), args, &args.opening, config)
 }
 
 /// `warpscope demo`.
-pub fn built_in(args: &Args, config: &Config) -> Result<(), Failure> {
-    explore(vec![From::BuiltIn("llm.sqlite (demo)", demo()?)], args, config)
+pub fn built_in(args: &Args, opening: &Opening, config: &Config) -> Result<(), Failure> {
+    explore(vec![From::BuiltIn("llm.sqlite (demo)", demo()?)], args, opening, config)
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -64,7 +68,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Settings from command line, file and environment, in this order.
-fn settings(args: &Args, config: &Config, library: &theme::Library, mode: ColorMode) -> Result<Settings, Failure> {
+fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme::Library, mode: ColorMode) -> Result<Settings, Failure> {
     let by_mode = match mode {
         ColorMode::None => "mono",
         ColorMode::Sixteen => "sixteen",
@@ -77,18 +81,28 @@ fn settings(args: &Args, config: &Config, library: &theme::Library, mode: ColorM
         theme: theme.to_owned(),
         themes: library.names(),
         keymap: crate::app::Keymap::with(&config.keys).map_err(Failure::wrong)?,
-        group: args.group.or(config.group).unwrap_or(defaults.group),
-        sort: args.sort.or(config.sort).unwrap_or(defaults.sort),
+        group: opening.group.or(config.group).unwrap_or(defaults.group),
+        sort: opening.sort.or(config.sort).unwrap_or(defaults.sort),
     })
 }
 
-fn explore(sources: Vec<From>, args: &Args, config: &Config) -> Result<(), Failure> {
+/// A mistyped command looks like a file.
+fn no_such_file(file: &Path) -> Failure {
+    let name = file.to_string_lossy();
+    let commands = crate::report::REPORTS.iter().map(|r| r.0).chain(["demo", "themes"]);
+    match nearest(&name, commands).filter(|_| !name.contains(['/', '.'])) {
+        Some(near) => Failure::wrong(format!("{name}: no such file; did you mean the command `{near}`?")),
+        None => Failure::wrong(format!("{name}: no such file")),
+    }
+}
+
+fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return Err(Failure::wrong("the explorer needs a terminal; for scripts there are `warpscope top` and `warpscope launches`"));
     }
     let library = theme::Library::load(config::folder().as_deref());
     let mode = args.color.or(config.color).unwrap_or_else(|| ColorMode::detect(variable));
-    let settings = settings(args, config, &library, mode)?;
+    let settings = settings(args, opening, config, &library, mode)?;
     let ascii = args.ascii.or(config.ascii).unwrap_or_else(|| !config::utf8_locale(variable));
     let size = crossterm::terminal::size()?;
     let names = sources.iter().map(|s| match s {

@@ -71,7 +71,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
         Some(Command::Themes) => explore::themes(),
-        Some(Command::Demo) => explore::built_in(args, &config),
+        Some(Command::Demo(opening)) => explore::built_in(args, opening, &config),
         None if args.files.is_empty() => Err(Failure::wrong(
             "name a report (.nsys-rep, .sqlite, `nsys stats` CSV), or try `warpscope demo`; `warpscope --help` shows more",
         )),

@@ -4,8 +4,10 @@ use super::args::{Launches, Top};
 use super::{Failure, interrupt};
 use crate::analysis::select::{self, Selected};
 use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
+use crate::app::launches::LaunchSort;
 use crate::import::{Names, Wants};
 use crate::model::text::clean;
+use crate::report::launches::LaunchJson;
 use crate::report::{self, Format};
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
@@ -21,8 +23,8 @@ fn wants(by: GroupBy) -> Wants {
     match by {
         GroupBy::Demangled => Wants { names: Names::Demangled, ..Wants::TABLE },
         GroupBy::Name | GroupBy::Mangled => Wants::TABLE,
-        GroupBy::Config | GroupBy::Stream | GroupBy::Device | GroupBy::Process => Wants { details: true, ..Wants::TABLE },
-        GroupBy::Nvtx => Wants { details: true, calls: true, ranges: true, ..Wants::TABLE },
+        GroupBy::Config | GroupBy::Stream | GroupBy::Device | GroupBy::Process => Wants { starts: true, details: true, ..Wants::TABLE },
+        GroupBy::Nvtx => Wants { starts: true, details: true, calls: true, ranges: true, ..Wants::TABLE },
     }
 }
 
@@ -55,10 +57,11 @@ pub fn lines(lines: &[String]) -> Result<(), Failure> {
 /// Says on stderr what makes the printed figures incomplete: scripts that read CSV see no notes.
 fn warn(profile: &crate::model::Profile) {
     use crate::model::{NoteKind, Severity};
-    let matters =
-        |n: &&crate::model::Note| matches!(n.kind, NoteKind::Empty | NoteKind::Graphs | NoteKind::Damaged) || n.severity == Severity::Error;
+    let matters = |n: &&crate::model::Note| {
+        matches!(n.kind, NoteKind::Empty | NoteKind::Graphs | NoteKind::Damaged | NoteKind::Lost) || n.severity == Severity::Error
+    };
     for note in profile.notes.iter().filter(matters) {
-        error(format!("{}: {} {}", profile.file_name(), note.text, note.fix.as_deref().unwrap_or_default()).trim_end());
+        error(&format!("{}: {}", profile.file_name(), note.sentence()));
     }
 }
 
@@ -105,7 +108,16 @@ pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
         }
     };
     let paths = Paths::of(&profile);
-    let rows = report::launches::rows(&profile, &paths, kernels.as_ref()).take(args.limit.unwrap_or(usize::MAX));
+    let limit = args.limit.unwrap_or(usize::MAX);
+    let rows: Box<dyn Iterator<Item = LaunchJson<'_>>> = match args.sort.filter(|&s| s != LaunchSort::Launch) {
+        None => Box::new(report::launches::rows(&profile, &paths, kernels.as_ref()).take(limit)),
+        Some(sort) => {
+            let mut rows = report::launches::numbered(&profile, kernels.as_ref()).collect::<Vec<_>>();
+            sort.order(&profile, &mut rows, sort.ascends());
+            let one = |(row, nth): (u32, u32)| report::launches::one(&profile, &paths, row as usize, u64::from(nth));
+            Box::new(rows.into_iter().take(limit).map(one))
+        }
+    };
     warn(&profile);
     to_stdout(|out| match format_or_default(args.format) {
         Format::Json => report::launches::json(out, &profile, rows),

@@ -37,6 +37,8 @@ pub enum Names {
 pub struct Wants {
     /// Kernel names.
     pub names: Names,
+    /// When launches started on the device. Needed by everything below.
+    pub starts: bool,
     /// Launch configurations, streams, devices and graph nodes.
     pub details: bool,
     /// Host API calls, and with them the launch order. Needs `details`.
@@ -49,9 +51,9 @@ pub struct Wants {
 
 impl Wants {
     /// Everything.
-    pub const ALL: Self = Self { names: Names::All, details: true, calls: true, memops: true, ranges: true };
+    pub const ALL: Self = Self { names: Names::All, starts: true, details: true, calls: true, memops: true, ranges: true };
     /// Only what the table of kernels needs.
-    pub const TABLE: Self = Self { names: Names::All, details: false, calls: false, memops: false, ranges: false };
+    pub const TABLE: Self = Self { names: Names::All, starts: false, details: false, calls: false, memops: false, ranges: false };
 }
 
 /// Rows of the kernel table so far, while the file is still being read.

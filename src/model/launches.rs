@@ -90,7 +90,7 @@ impl TimesBuilder {
 /// Columns that an importer hands over. All non-empty columns have one entry per launch.
 #[derive(Debug, Default)]
 pub struct LaunchColumns {
-    /// Device start, ns.
+    /// Device start, ns; empty when it was not read.
     pub start: Vec<i64>,
     /// Device duration, ns.
     pub duration: TimesBuilder,
@@ -145,13 +145,13 @@ impl Launches {
     /// Number of launches.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.start.len()
+        self.kernel.len()
     }
 
     /// True without launches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.start.is_empty()
+        self.kernel.is_empty()
     }
 
     /// Device start on the session's clock, ns.

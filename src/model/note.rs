@@ -81,6 +81,15 @@ impl Note {
         Self { severity, kind, text: text.into(), fix: None }
     }
 
+    /// The remark and what to do about it, in one sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match &self.fix {
+            Some(fix) => format!("{}; {fix}", self.text.trim_end_matches('.')),
+            None => self.text.clone(),
+        }
+    }
+
     /// The same note with what to do about it.
     #[must_use]
     pub fn with_fix(mut self, fix: impl Into<String>) -> Self {

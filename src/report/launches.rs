@@ -33,23 +33,25 @@ pub struct LaunchJson<'a> {
     nvtx: Vec<String>,
 }
 
-/// Launches of some kernels, or of all, one after the other.
-pub fn rows<'a>(profile: &'a Profile, paths: &'a Paths, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = LaunchJson<'a>> {
-    let mut counts: HashMap<(Option<u32>, &'a str), u64> = HashMap::new();
-    (0..profile.launches.len()).filter_map(move |row| {
+/// Launches of some kernels, or of all, each with how many of its function came before in its process.
+pub fn numbered<'a>(profile: &'a Profile, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = (u32, u32)> + use<'a> {
+    let mut counts: HashMap<(Option<u32>, &'a str), u32> = HashMap::new();
+    (0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX)).filter_map(move |row| {
         let launches = &profile.launches;
-        let id = launches.kernel(row);
+        let id = launches.kernel(row as usize);
         let kernel = profile.kernels.get(id.0 as usize)?;
-        let pid = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid);
+        let pid = launches.place(row as usize).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid);
         // Counted over all launches, listed or not: `nth` does not depend on the selection.
         let count = counts.entry((pid, kernel.function())).or_default();
         let nth = *count;
         *count += 1;
-        if kernels.is_some_and(|k| !k.contains(&id)) {
-            return None;
-        }
-        Some(one(profile, paths, row, nth))
+        kernels.is_none_or(|k| k.contains(&id)).then_some((row, nth))
     })
+}
+
+/// Launches of some kernels, or of all, in launch order.
+pub fn rows<'a>(profile: &'a Profile, paths: &'a Paths, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = LaunchJson<'a>> {
+    numbered(profile, kernels).map(|(row, nth)| one(profile, paths, row as usize, u64::from(nth)))
 }
 
 /// One launch, of which `nth` like it came before.

@@ -184,7 +184,9 @@ fn occupancy_lines(out: &mut Lines<'_>, occupancy: &Occupancy) {
     let style = out.theme.style(style);
     let limit = occupancy.limited_by().map_or_else(String::new, |l| format!(", limited by {l}"));
     out.pair("occupancy", &format!("{:.0}% theoretical{limit}", occupancy.percent), style);
-    out.plain("", &format!("{} blocks, {} warps per SM", occupancy.blocks_per_sm, occupancy.warps_per_sm));
+    let plural = |n: u32| if n == 1 { "" } else { "s" };
+    let (blocks, warps) = (occupancy.blocks_per_sm, occupancy.warps_per_sm);
+    out.plain("", &format!("{blocks} block{}, {warps} warp{} per SM", plural(blocks), plural(warps)));
     if let Some(waves) = occupancy.waves {
         let tail = if waves < 1.0 { " (the grid does not fill the GPU)" } else { "" };
         let style = out.theme.style(if waves < 1.0 { Role::Warn } else { Role::Text });

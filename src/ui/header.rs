@@ -126,6 +126,9 @@ fn second(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
             let n = matters.len();
             parts.push(part(1, vec![Span::styled(format!("{n} note{} (n)", if n == 1 { "" } else { "s" }), theme.style(role))]));
         }
+        if profile.notes.iter().any(|n| n.kind == NoteKind::Lost) {
+            parts.push(part(2, vec![Span::styled("events may be missing", theme.style(Role::Warn))]));
+        }
         if profile.notes.iter().any(|n| n.kind == NoteKind::Graphs) {
             parts.push(part(2, vec![Span::styled("graphs hidden", theme.style(Role::Warn))]));
         }

@@ -74,7 +74,7 @@ fn layout(width: usize) -> Layout {
     let bar = if width < 100 { 5 } else { 9 };
     let mut left = width.saturating_sub(NUMBER + GAP + name_least + GAP + bar + 1 + SHARE_TEXT);
     let mut ranks: Vec<(u8, usize, usize)> = COLUMNS.iter().enumerate().map(|(i, c)| (c.rank, i, c.width + GAP)).collect();
-    ranks.push((HISTOGRAM_RANK, COLUMNS.len(), HISTOGRAM_WIDTH + GAP));
+    ranks.push((HISTOGRAM_RANK, COLUMNS.len(), HISTOGRAM_WIDTH + 2 * GAP));
     ranks.sort_unstable();
     let mut shown = Vec::new();
     for (_, i, width) in ranks {
@@ -177,7 +177,7 @@ fn heads(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, vi
         head(right(COLUMNS[i].title, COLUMNS[i].width + GAP), COLUMNS[i].sort, &mut spans);
     }
     if layout.histogram {
-        head(format!(" {}", left("durations", HISTOGRAM_WIDTH)), None, &mut spans);
+        head(format!("  {}", left("durations", HISTOGRAM_WIDTH)), None, &mut spans);
     }
     frame.render_widget(Line::from(spans), area);
 }
@@ -243,7 +243,7 @@ fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) 
     }
     if layout.histogram {
         let drawn = row.stats.histogram.map(|h| sparkline(&h)).unwrap_or_default();
-        spans.push(Span::styled(format!(" {drawn}"), color));
+        spans.push(Span::styled(format!("  {drawn}"), color));
     }
     spans
 }
@@ -325,7 +325,7 @@ mod tests {
                 + 1
                 + SHARE_TEXT
                 + l.shown.iter().map(|&i| COLUMNS[i].width + GAP).sum::<usize>()
-                + if l.histogram { HISTOGRAM_WIDTH + GAP } else { 0 };
+                + if l.histogram { HISTOGRAM_WIDTH + 2 * GAP } else { 0 };
             assert_eq!(used, width, "{width}");
             assert!(l.shown.len() >= before || width == 100, "{width}");
             before = l.shown.len();

@@ -3,7 +3,7 @@
 use super::text::{fit_parts, left, part, right};
 use super::view::{View, scroll};
 use super::{Role, Theme, chart};
-use crate::analysis::{Occupancy, labels};
+use crate::analysis::{Family, GroupBy, Occupancy, labels};
 use crate::app::launches::LaunchSort;
 use crate::app::work::LaunchList;
 use crate::app::{App, LaunchesScreen, Mouse, Report};
@@ -113,6 +113,8 @@ fn occupancy(o: &One<'_>) -> String {
     o.config.zip(device).and_then(|(c, d)| Occupancy::of(c, d)).map(|o| format!("{:.0}%", o.percent)).unwrap_or_default()
 }
 
+/// Columns that a kernel's name gets at least where launches of several kernels are listed.
+const KERNEL_LEAST: usize = 24;
 /// Width from which the NVTX path gets a column.
 const PATH_LEAST: usize = 14;
 
@@ -249,12 +251,16 @@ fn table(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, v
     let width = usize::from(area.width);
     let mut ranked: Vec<usize> = (0..COLUMNS.len()).collect();
     ranked.sort_by_key(|&i| COLUMNS[i].rank);
-    let mut room = width;
+    // Launches of several kernels: which one it is comes before what it was launched with, and a common median says nothing.
+    let group = screen.grouping.rows.get(screen.row);
+    let mixed = !screen.by().is_kernel() || group.is_some_and(|g| g.kernels > 1);
+    let mut room = if mixed { width.saturating_sub(KERNEL_LEAST + 1) } else { width };
     let mut columns: Vec<usize> = Vec::new();
     let several = |i: usize| match COLUMNS[i].title {
         // Columns that say the same for every launch only take room.
         "gpu" => profile.devices.len() > 1,
         "pid" => profile.processes.len() > 1,
+        "vs p50" => !mixed,
         _ => true,
     };
     for i in ranked.into_iter().filter(|&i| several(i)) {
@@ -265,7 +271,10 @@ fn table(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, v
         columns.push(i);
     }
     columns.sort_unstable();
-    let with_path = room >= PATH_LEAST && report.paths.as_ref().is_some_and(|p| !p.of_launch.is_empty());
+    // What room is left goes to the kernel's name, and from there to the path.
+    let kernel = mixed.then(|| if room >= PATH_LEAST + 20 { KERNEL_LEAST + 20 } else { KERNEL_LEAST + room });
+    let room = kernel.map_or(room, |k| (room + KERNEL_LEAST).saturating_sub(k));
+    let with_path = room >= PATH_LEAST && screen.by() != GroupBy::Nvtx && report.paths.as_ref().is_some_and(|p| !p.of_launch.is_empty());
     let mut x = head.x;
     let mut spans = Vec::new();
     for &i in &columns {
@@ -279,6 +288,9 @@ fn table(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, v
         let text = right(column.title, column.width);
         let blank = text.len() - text.trim_start().len();
         spans.extend([Span::raw(" ".repeat(blank)), Span::styled(column.title, style), Span::raw(" ")]);
+    }
+    if let Some(width) = kernel {
+        spans.push(Span::styled(left(" kernel", width + 1), theme.style(Role::Head)));
     }
     if with_path {
         spans.push(Span::styled(" NVTX ranges", theme.style(Role::Head)));
@@ -301,14 +313,14 @@ fn table(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, v
             place: launches.place(row).and_then(|p| profile.places.get(p.0 as usize)),
             config: launches.config(row).and_then(|c| profile.configs.get(c.0 as usize)),
         };
-        frame.render_widget(Line::from(cells(&one, &columns, with_path.then_some(room), theme)), rect);
+        frame.render_widget(Line::from(cells(&one, &columns, (kernel, with_path.then_some(room)), theme)), rect);
         if at == screen.selected {
             frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
         }
     }
 }
 
-fn cells(one: &One<'_>, columns: &[usize], path: Option<usize>, theme: &Theme) -> Vec<Span<'static>> {
+fn cells(one: &One<'_>, columns: &[usize], (kernel, path): (Option<usize>, Option<usize>), theme: &Theme) -> Vec<Span<'static>> {
     let slow = one.list.stats.as_ref().and_then(|s| s.p99).is_some_and(|p| one.profile.launches.duration(one.row) > p);
     let mut spans: Vec<Span<'static>> = columns
         .iter()
@@ -323,6 +335,12 @@ fn cells(one: &One<'_>, columns: &[usize], path: Option<usize>, theme: &Theme) -
             Span::styled(format!("{} ", right(&(column.cell)(one), column.width)), theme.style(role))
         })
         .collect();
+    if let Some(width) = kernel {
+        let name = one.profile.kernels.get(one.profile.launches.kernel(one.row).0 as usize);
+        let style = name.map_or(theme.style(Role::Text), |k| theme.family(Family::guess(k.function(), k.demangled())));
+        let text = labels::cut_middle(&clean(name.map_or("", |k| k.function())), width);
+        spans.push(Span::styled(format!(" {}", left(&text, width)), style));
+    }
     if let Some(room) = path {
         let text = one.report.paths.as_ref().and_then(|p| p.path(one.row).map(|x| p.label(one.profile, x))).unwrap_or_default();
         spans.push(Span::styled(format!(" {}", left(&labels::cut_middle(&clean(&text), room - 1), room - 1)), theme.style(Role::Dim)));

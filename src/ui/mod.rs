@@ -67,12 +67,12 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
         let details = app.details && app.report().is_some_and(|r| r.kernels.grouping.is_some());
         let (main, side) = match app.details_room() {
             DetailsRoom::Right if details => {
-                let width = (area.width / 3).clamp(48, 72);
+                let width = (area.width / 3).clamp(46, 58);
                 let [main, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(width)]).areas(body);
                 (main, Some((side, false)))
             }
             DetailsRoom::Below if details => {
-                let [main, side] = Layout::vertical([Constraint::Min(10), Constraint::Length(13.min(body.height / 3))]).areas(body);
+                let [main, side] = Layout::vertical([Constraint::Min(10), Constraint::Length(below_height(app, body.height))]).areas(body);
                 (main, Some((side, true)))
             }
             _ => (body, None),
@@ -88,4 +88,11 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
     status::next(frame, next, app, theme);
     footer::draw(frame, foot, app, theme);
     overlay::draw(frame, area, app, view, theme);
+}
+
+/// Rows of the details below the table: a third, and what the table leaves over, so far as it helps.
+fn below_height(app: &App, body: u16) -> u16 {
+    let rows = app.report().map_or(0, |r| if r.launches.is_some() { usize::MAX } else { r.kernels.shown.len() });
+    let table = u16::try_from(rows.saturating_add(3)).unwrap_or(u16::MAX);
+    body.saturating_sub(table).clamp(13.min(body / 3), 22.min(body / 2))
 }

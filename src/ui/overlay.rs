@@ -46,7 +46,10 @@ fn popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), tit
     let w = u16::try_from(columns + 4).unwrap_or(u16::MAX).min(area.width);
     let h = u16::try_from(rows + 2).unwrap_or(u16::MAX).min(area.height.saturating_sub(2));
     let outer = Rect { x: area.x + (area.width - w) / 2, y: area.y + (area.height - h) / 2, width: w, height: h };
-    frame.render_widget(Clear, outer);
+    // A margin of a few columns would show stray letters of what lies below.
+    let bare = if outer.width + 12 >= area.width { Rect { x: area.x, width: area.width, ..outer } } else { outer };
+    frame.render_widget(Clear, bare);
+    frame.buffer_mut().set_style(bare, theme.style(Role::Text));
     frame.buffer_mut().set_style(outer, theme.style(Role::Text));
     let block = Block::bordered()
         .border_type(BorderType::Rounded)
@@ -180,7 +183,7 @@ fn about(profile: &Profile) -> Vec<(&'static str, String)> {
         *sum = (sum.0 + 1, sum.1 + op.bytes.unwrap_or_default().0, sum.2.saturating_add(op.duration.0));
     }
     for (what, (count, bytes, ns)) in copies {
-        out.push(("copies", format!("{what}: {count} operations, {} in {}", Bytes(bytes), Nanos(ns))));
+        out.push(("copies", format!("{what}: {count} operation{}, {} in {}", if count == 1 { "" } else { "s" }, Bytes(bytes), Nanos(ns))));
     }
     out
 }

@@ -2,26 +2,51 @@
 
 use super::text::wrap;
 use super::{Role, Theme};
-use crate::app::{App, Stage};
+use crate::app::{ActionId, App, LaunchesScreen, Stage};
 use crate::model::text::clean;
+use crate::model::{Nanos, Profile, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
 
-fn sentence(app: &App) -> Option<&str> {
+fn sentence(app: &App) -> Option<String> {
     let report = app.report()?;
-    match &report.stage {
-        // What is on the screen is only a part of the report, and why.
-        Stage::Failed(why) if report.profile.is_some() => Some(why),
-        _ => report.next.as_deref(),
+    // What is on the screen is only a part of the report, and why.
+    if let (Stage::Failed(why), true) = (&report.stage, report.profile.is_some()) {
+        return Some(why.clone());
     }
+    if let Some(screen) = &report.launches {
+        return of_launches(app, report.profile.as_deref()?, screen);
+    }
+    // The table says it already.
+    let empty = report.kernels.grouping.as_ref().is_some_and(|g| g.rows.is_empty());
+    report.next.clone().filter(|_| !empty)
+}
+
+/// On the launches screen: how far the slowest launch is from the median, and the key that goes there.
+fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<String> {
+    let list = screen.list.as_ref()?;
+    let (slowest, stats) = (list.slowest?, list.stats.as_ref()?);
+    let duration = profile.launches.duration(slowest as usize);
+    let key = app.settings.keymap.label(ActionId::Jump);
+    let there = if screen.launch() == Some(slowest) { "selected now".to_owned() } else { format!("{key} s goes there") };
+    let name = units::grouped(i64::from(slowest));
+    let compared = match stats.median {
+        Some(median) if median > 0.0 && screen.by().is_kernel() => {
+            let factor = duration as f64 / median;
+            let by = if factor < 2.0 { format!("{:.0}% over", (factor - 1.0) * 100.0) } else { format!("{factor:.1} times") };
+            format!(", {by} the median")
+        }
+        _ => String::new(),
+    };
+    Some(format!("the slowest is launch {name}: {}{compared} ({there})", Nanos(duration)))
 }
 
 /// Lines that the next step needs: one, or two where there is room.
 #[must_use]
 pub fn next_height(app: &App, width: u16) -> u16 {
     let columns = usize::from(width.saturating_sub(8)).max(20);
-    let lines = sentence(app).map_or(1, |s| wrap(s, columns).len());
+    let lines = sentence(app).map_or(1, |s| wrap(&s, columns).len());
     if app.size.1 >= 22 { u16::try_from(lines.clamp(1, 2)).unwrap_or(1) } else { 1 }
 }
 
@@ -29,7 +54,7 @@ pub fn next_height(app: &App, width: u16) -> u16 {
 pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let Some(text) = sentence(app) else { return };
     let columns = usize::from(area.width.saturating_sub(8)).max(20);
-    let text = clean(text);
+    let text = clean(&text);
     let mut lines = wrap(&text, columns);
     let height = usize::from(area.height.max(1));
     if lines.len() > height {

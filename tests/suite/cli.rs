@@ -109,6 +109,25 @@ fn sort_limit_and_filter() {
 }
 
 #[test]
+fn a_selector_takes_words_before_letters_and_no_strewn_letters_at_all() {
+    let kernel = |selector: &str| {
+        let text = stdout(&["launches", &path("llm"), "--kernel", selector, "--limit", "1"]);
+        csv::Reader::from_reader(text.as_bytes()).records().next().unwrap().unwrap()[1].to_owned()
+    };
+    assert_eq!(kernel("norm"), "vectorized_layer_norm_kernel");
+    assert_eq!(kernel("vecnorm"), "vectorized_layer_norm_kernel");
+    let (code, text) = failure(&["launches", &path("llm"), "--kernel", "softmax"]);
+    assert!(code == 2 && text.contains("no kernel matches"), "{text}");
+}
+
+#[test]
+fn launches_by_duration_begin_with_the_slowest() {
+    let text = stdout(&["launches", &path("llm"), "--kernel", "CatArrayBatchedCopy", "--sort", "duration", "--limit", "2"]);
+    let rows: Vec<_> = csv::Reader::from_reader(text.as_bytes()).records().map(Result::unwrap).collect();
+    assert_eq!((&rows[0][0], &rows[0][2], &rows[0][4]), ("6285", "711", "16736"), "launch, nth, duration");
+}
+
+#[test]
 fn errors_are_one_sentence_on_stderr_with_the_right_code() {
     let (code, text) = failure(&["top", "/no/such/file.sqlite"]);
     assert_eq!((code, text.as_str()), (2, "warpscope: /no/such/file.sqlite: No such file or directory (os error 2)\n"));
@@ -118,6 +137,8 @@ fn errors_are_one_sentence_on_stderr_with_the_right_code() {
     assert!(code == 2 && text.contains("no kernel matches"), "{text}");
     let (code, text) = failure(&["top", &path("single"), "--by", "colour"]);
     assert!(code == 2 && text.contains("possible values"), "{text}");
+    let (code, text) = failure(&["tpo", "run.sqlite"]);
+    assert!(code == 2 && text.contains("did you mean the command `top`?"), "{text}");
     let (code, text) = failure(&[]);
     assert!(code == 2 && text.contains("warpscope demo"), "{text}");
     let (code, text) = failure(&["demo"]);
@@ -135,6 +156,9 @@ fn a_report_without_kernels_is_listed_empty_and_says_why() {
     assert!(output.status.success());
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 1);
     assert!(String::from_utf8_lossy(&output.stderr).contains("--trace=cuda"));
+    let hidden = edited("single", "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL");
+    let output = warpscope().args(["top", &hidden.to_string_lossy()]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("launched 200 kernels, but nsys got no GPU records"));
 }
 
 #[test]

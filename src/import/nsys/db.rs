@@ -9,6 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+/// Stands for the difference of `end` and `start`, which SQLite then computes: one column instead of two.
+pub const DURATION: &str = "end - start";
+
 /// An export that is open, with a pool of connections for the reading threads.
 pub struct Db {
     path: PathBuf,
@@ -93,6 +96,9 @@ impl Db {
     /// The column quoted for SQL, or `NULL` when the table lacks it.
     #[must_use]
     pub fn column(&self, table: &str, column: &str) -> String {
+        if column == DURATION && self.has_column(table, "start") && self.has_column(table, "end") {
+            return "\"end\" - \"start\"".to_owned();
+        }
         if self.has_column(table, column) { format!("\"{column}\"") } else { "NULL".to_owned() }
     }
 

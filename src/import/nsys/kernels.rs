@@ -1,6 +1,6 @@
 //! The kernel table, in two passes: names and times for the first table, then everything else about each launch.
 
-use super::db::Db;
+use super::db::{DURATION, Db};
 use super::intern::{Interner, renumber};
 use super::scan::{self, CHUNK, Layout, NULL};
 use super::strings::Strings;
@@ -51,13 +51,23 @@ struct Reader<'a> {
 /// Reads start, duration and kernel of every launch.
 pub fn first_pass(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<FirstPass, ImportError> {
     if job.wants.names == Names::Demangled && db.has_column(KERNEL, "demangledName") {
-        let pass = read_names(db, job, strings, ["start", "end", "demangledName"], |row: &[i64; 3]| [row[2], NULL, NULL])?;
+        let pass = if job.wants.starts {
+            read_names(db, job, strings, ["start", "end", "demangledName"], |row: &[i64; 3]| [row[2], NULL, NULL])?
+        } else {
+            read_names(db, job, strings, [DURATION, "demangledName"], |row: &[i64; 2]| [row[1], NULL, NULL])?
+        };
         // A launch without this name goes by another one, which then has to be read.
         if pass.kernels.iter().all(|k| k.demangled.is_some()) {
             return Ok(pass);
         }
     }
-    read_names(db, job, strings, ["start", "end", "demangledName", "shortName", "mangledName"], |row: &[i64; 5]| [row[2], row[3], row[4]])
+    if job.wants.starts {
+        read_names(db, job, strings, ["start", "end", "demangledName", "shortName", "mangledName"], |row: &[i64; 5]| {
+            [row[2], row[3], row[4]]
+        })
+    } else {
+        read_names(db, job, strings, [DURATION, "demangledName", "shortName", "mangledName"], |row: &[i64; 4]| [row[1], row[2], row[3]])
+    }
 }
 
 fn read_names<const N: usize>(
@@ -80,9 +90,12 @@ fn read_names<const N: usize>(
             "export a part of it with `nsys export --times`",
         ));
     }
-    let (mut start, mut duration, mut kernel) = (vec![0_i64; layout.rows], vec![0_u32; layout.rows], vec![0_u32; layout.rows]);
+    let with_starts = columns[0] != DURATION;
+    let mut start = vec![0_i64; if with_starts { layout.rows } else { 0 }];
+    let (mut duration, mut kernel) = (vec![0_u32; layout.rows], vec![0_u32; layout.rows]);
     let slots: Vec<Mutex<Slot<'_>>> = start
         .chunks_mut(CHUNK)
+        .chain(std::iter::repeat_with(Default::default))
         .zip(duration.chunks_mut(CHUNK))
         .zip(kernel.chunks_mut(CHUNK))
         .map(|((start, duration), kernel)| Mutex::new(Slot { start, duration, kernel, filled: 0 }))
@@ -102,16 +115,16 @@ fn read_names<const N: usize>(
             };
             let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
             let slot = &mut *slot;
-            for (i, (row, ((start, duration), kernel))) in
-                rows.iter().zip(slot.start.iter_mut().zip(slot.duration.iter_mut()).zip(slot.kernel.iter_mut())).enumerate()
-            {
-                let (from, to) = (row[0], row[1]);
-                let mut length = to.saturating_sub(from);
+            for (i, (row, (duration, kernel))) in rows.iter().zip(slot.duration.iter_mut().zip(slot.kernel.iter_mut())).enumerate() {
+                let from = row[0];
+                let mut length = if with_starts { row[1].saturating_sub(from) } else { from };
                 if length < 0 || from == NULL {
                     reader.backwards += 1;
                     length = 0;
                 }
-                *start = if from == NULL { 0 } else { from };
+                if let Some(start) = slot.start.get_mut(i) {
+                    *start = if from == NULL { 0 } else { from };
+                }
                 let (short, long) = TimesBuilder::squeeze(Some(length));
                 *duration = short;
                 if let Some(long) = long {
@@ -127,7 +140,7 @@ fn read_names<const N: usize>(
                     reader.totals[id].1 += length;
                 }
             }
-            slot.filled = fits(db, rows.len(), slot.start.len())?;
+            slot.filled = fits(db, rows.len(), slot.duration.len())?;
             if let Some(preview) = &preview
                 && let Ok(mut totals) = preview.try_lock()
             {
@@ -139,7 +152,9 @@ fn read_names<const N: usize>(
     drop(preview);
     let filled: Vec<usize> = slots.into_iter().map(|s| s.into_inner().unwrap_or_else(PoisonError::into_inner).filled).collect();
     let bases = bases(&filled);
-    compact(&mut start, &filled);
+    if with_starts {
+        compact(&mut start, &filled);
+    }
     compact(&mut duration, &filled);
     compact(&mut kernel, &filled);
     let wide: BTreeMap<u32, i64> = readers

@@ -94,7 +94,8 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
     let mut joined = Joined::NotRead;
     if let Some(layout) = layout.filter(|_| job.wants.details) {
         joined = details(db, job, &mut strings, &mut profile, &mut places, layout)?;
-    } else if job.wants.calls {
+    } else if job.wants.calls || profile.launches.is_empty() {
+        // Without launches the calls tell why there are none.
         let none = calls::Unjoined {
             launches: &Launches::default(),
             correlation: Vec::new(),
