@@ -26,8 +26,12 @@ struct Session {
 
 impl Session {
     fn start(args: &[&str], size: (u16, u16), env: &[(&str, &str)]) -> Self {
+        Self::start_program(assert_cmd::cargo::cargo_bin!("warpscope").as_ref(), args, size, env)
+    }
+
+    fn start_program(program: &Path, args: &[&str], size: (u16, u16), env: &[(&str, &str)]) -> Self {
         let pty = native_pty_system().openpty(PtySize { cols: size.0, rows: size.1, pixel_width: 0, pixel_height: 0 }).unwrap();
-        let mut command = CommandBuilder::new(assert_cmd::cargo::cargo_bin!("warpscope"));
+        let mut command = CommandBuilder::new(program);
         command.args(args);
         command.cwd(root());
         command.env_clear();
@@ -177,6 +181,18 @@ fn signals_give_the_terminal_back() {
         assert_eq!(s.end(), 128 + signal as u32, "{signal}");
         s.assert_restored();
     }
+}
+
+#[test]
+fn a_panic_gives_the_terminal_back_before_it_is_reported() {
+    // Cargo builds the probe with the tests: target/PROFILE/deps/suite-… and target/PROFILE/examples/panic_probe.
+    let here = std::env::current_exe().unwrap();
+    let probe = here.parent().unwrap().parent().unwrap().join("examples/panic_probe");
+    let mut s = Session::start_program(&probe, &[], (80, 24), &[]);
+    assert_eq!(s.end(), 101);
+    s.assert_restored();
+    let raw = String::from_utf8_lossy(&s.raw).into_owned();
+    assert!(raw.rfind("on purpose").unwrap() > raw.rfind("\x1b[?1049l").unwrap(), "the message is printed to the screen that stays");
 }
 
 #[test]
