@@ -37,7 +37,7 @@ pub enum Names {
 pub struct Wants {
     /// Kernel names.
     pub names: Names,
-    /// When launches started on the device. Needed by everything below.
+    /// When launches started on the device. Details need it too, and get it.
     pub starts: bool,
     /// Launch configurations, streams, devices and graph nodes.
     pub details: bool,

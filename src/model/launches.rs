@@ -98,8 +98,8 @@ pub struct LaunchColumns {
     pub kernel: Vec<u32>,
 }
 
-/// All launches of a profile. 40 bytes a launch when every column is there: start 8, and 4 each for duration, kernel,
-/// configuration, place, time since the call, cost of the call, graph node and correlation-free order.
+/// All launches of a profile. 36 bytes a launch when every column is there: start 8, and 4 each for duration, kernel, configuration, place,
+/// time since the call, cost of the call and graph node.
 #[derive(Clone, Debug, Default)]
 pub struct Launches {
     start: Arc<Vec<i64>>,

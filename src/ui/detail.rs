@@ -287,6 +287,9 @@ fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usiz
         if let Some(cluster) = config.cluster.filter(|c| *c != [1, 1, 1]) {
             out.plain("cluster", &format!("{} blocks", dims(Some(cluster))));
         }
+        if config.cooperative {
+            out.plain("launch", "cooperative: all blocks are resident at once");
+        }
         if let Some(registers) = config.registers {
             out.plain("registers", &format!("{registers} per thread"));
         }

@@ -50,8 +50,9 @@ struct Reader<'a> {
 
 /// Reads start, duration and kernel of every launch.
 pub fn first_pass(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<FirstPass, ImportError> {
+    let starts = job.wants.starts || job.wants.details;
     if job.wants.names == Names::Demangled && db.has_column(KERNEL, "demangledName") {
-        let pass = if job.wants.starts {
+        let pass = if starts {
             read_names(db, job, strings, ["start", "end", "demangledName"], |row: &[i64; 3]| [row[2], NULL, NULL])?
         } else {
             read_names(db, job, strings, [DURATION, "demangledName"], |row: &[i64; 2]| [row[1], NULL, NULL])?
@@ -61,7 +62,7 @@ pub fn first_pass(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<F
             return Ok(pass);
         }
     }
-    if job.wants.starts {
+    if starts {
         read_names(db, job, strings, ["start", "end", "demangledName", "shortName", "mangledName"], |row: &[i64; 5]| {
             [row[2], row[3], row[4]]
         })
