@@ -4,6 +4,7 @@ pub mod actions;
 pub mod choose;
 pub mod kernels;
 pub mod launches;
+pub mod mouse;
 pub mod pick;
 pub mod report;
 pub mod update;

@@ -4,16 +4,11 @@ use super::actions::{ActionId, Where};
 use super::choose;
 use super::launches::{JumpTo, LaunchSort};
 use super::pick::Choice;
-use super::{App, DetailsRoom, Effect, Mouse, Msg, Overlay, Screen, Status};
-use crate::analysis::SortBy;
+use super::{App, DetailsRoom, Effect, Msg, Overlay, Screen, Status};
 use crate::config::keys::Key;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use tui_input::backend::crossterm::EventHandler;
 use tui_input::{Input, InputRequest};
-
-/// Orders by column of the kernels screen, as its heads are numbered.
-pub const HEADS: [SortBy; 9] =
-    [SortBy::Name, SortBy::Total, SortBy::Count, SortBy::Avg, SortBy::Median, SortBy::P99, SortBy::Min, SortBy::Max, SortBy::Spread];
 
 /// Changes the state by one message.
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
@@ -24,7 +19,7 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             app.status = Some(Status { text, error: true });
             Vec::new()
         }
-        Msg::Mouse(mouse) => on_mouse(app, mouse),
+        Msg::Mouse(mouse) => super::mouse::on_mouse(app, mouse),
         Msg::Resize(w, h) => {
             app.size = (w, h);
             vec![Effect::Redraw]
@@ -93,7 +88,7 @@ fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     Vec::new()
 }
 
-fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
+pub(super) fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     if event.kind == KeyEventKind::Release {
         return Vec::new();
     }
@@ -240,7 +235,7 @@ fn pick_key(app: &mut App, event: KeyEvent, page: isize) -> Vec<Effect> {
 }
 
 /// A theme is shown as soon as it is selected; Esc brings back the one before.
-fn preview_theme(app: &mut App) {
+pub(super) fn preview_theme(app: &mut App) {
     if let Some(Overlay::Pick(pick)) = &app.overlay
         && let Some(Choice::Theme(name)) = pick.item().map(|i| i.choice.clone())
     {
@@ -252,7 +247,7 @@ fn page(app: &App) -> isize {
     isize::try_from(app.size.1.saturating_sub(10).max(4)).unwrap_or(10)
 }
 
-fn move_by(app: &mut App, by: isize) -> Vec<Effect> {
+pub(super) fn move_by(app: &mut App, by: isize) -> Vec<Effect> {
     let index = app.active;
     let Some(report) = app.reports.get_mut(index) else {
         return Vec::new();
@@ -333,9 +328,12 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
         ActionId::Form => {
             if let Some(report) = app.reports.get_mut(index) {
                 report.kernels.form = report.kernels.form.next();
-                if let Some(profile) = report.profile.clone() {
+                // Only kernels have names in several forms, and only a filter looks at them.
+                if let Some(profile) = report.profile.clone().filter(|_| report.kernels.by.is_kernel()) {
                     report.kernels.label(&profile);
-                    report.kernels.arrange();
+                    if !report.kernels.filter.value().is_empty() {
+                        report.kernels.arrange();
+                    }
                 }
                 app.status = Some(Status { text: format!("{} names", report.kernels.form.word()), error: false });
             }
@@ -390,7 +388,7 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
     }
 }
 
-fn open(app: &mut App) -> Vec<Effect> {
+pub(super) fn open(app: &mut App) -> Vec<Effect> {
     let index = app.active;
     let Some(report) = app.reports.get_mut(index) else {
         return Vec::new();
@@ -437,64 +435,4 @@ fn back(app: &mut App) -> Vec<Effect> {
     }
     app.status = Some(Status { text: format!("{quit} quits"), error: false });
     Vec::new()
-}
-
-fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
-    match (mouse, &mut app.overlay) {
-        (Mouse::Wheel(by), Some(Overlay::Pick(pick))) => {
-            pick.step(by);
-            preview_theme(app);
-            Vec::new()
-        }
-        (Mouse::Wheel(by), Some(Overlay::Help(at) | Overlay::Notes(at) | Overlay::Names(at) | Overlay::Details(at))) => {
-            *at = at.saturating_add_signed(by);
-            Vec::new()
-        }
-        (Mouse::Item(i), Some(Overlay::Pick(pick))) => {
-            pick.selected = i;
-            let chosen = pick.item().map(|i| i.choice.clone());
-            chosen.map(|c| choose::choose(app, c)).unwrap_or_default()
-        }
-        (Mouse::Wheel(by), None) => move_by(app, by),
-        (Mouse::Wheel(_) | Mouse::Item(_), _) | (Mouse::Elsewhere, None) => Vec::new(),
-        (_, Some(_)) => {
-            // A press outside closes what lies on top.
-            on_key(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE))
-        }
-        (Mouse::Row(i), None) => row_pressed(app, i),
-        (Mouse::Head(i), None) => head_pressed(app, i),
-    }
-}
-
-/// The first press selects a row, a press on the selected row opens it.
-fn row_pressed(app: &mut App, row: usize) -> Vec<Effect> {
-    let index = app.active;
-    let Some(report) = app.reports.get_mut(index) else {
-        return Vec::new();
-    };
-    if let Some(screen) = &mut report.launches {
-        screen.selected = row.min(screen.len().saturating_sub(1));
-        return Vec::new();
-    }
-    if report.kernels.selected == row {
-        return open(app);
-    }
-    report.kernels.selected = row.min(report.kernels.shown.len().saturating_sub(1));
-    report.want_detail(index)
-}
-
-fn head_pressed(app: &mut App, head: usize) -> Vec<Effect> {
-    let index = app.active;
-    if app.screen() == Screen::Launches {
-        let Some(&by) = LaunchSort::ALL.get(head) else {
-            return Vec::new();
-        };
-        let same = app.report().and_then(|r| r.launches.as_ref()).is_some_and(|s| s.sort == by);
-        return choose::sort_launches(app, by, same);
-    }
-    let (Some(report), Some(&by)) = (app.reports.get_mut(index), HEADS.get(head)) else {
-        return Vec::new();
-    };
-    report.kernels.sort_by(by);
-    report.want_detail(index)
 }

@@ -6,7 +6,7 @@ use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::stats::BINS;
 use crate::analysis::{Family, GroupRow, SortBy, labels};
-use crate::app::update::HEADS;
+use crate::app::mouse::HEADS;
 use crate::app::{App, KernelsScreen, Mouse, Report};
 use crate::import::Preview;
 use crate::model::{Nanos, units};
