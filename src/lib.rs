@@ -11,4 +11,5 @@ pub mod import;
 pub mod launch;
 pub mod model;
 pub mod report;
+pub mod rerun;
 pub mod ui;

@@ -9,9 +9,12 @@ mod suite {
     mod docs;
     mod exporter;
     mod layers;
+    mod ncu_model;
     mod odd;
     mod order;
+    mod rerun;
     mod screens;
+    mod shell;
     mod stats;
     pub mod support;
     mod tty;

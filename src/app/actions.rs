@@ -47,6 +47,16 @@ pub enum ActionId {
     Unmark,
     /// Choose what to copy.
     Copy,
+    /// The command that profiles the launch again.
+    Rerun,
+    /// Save the commands as a script.
+    Save,
+    /// Compare a result with what was selected.
+    Verify,
+    /// Take the last change back.
+    Undo,
+    /// The next of several commands.
+    NextCommand,
     /// The report's notes.
     Notes,
     /// The next report of the session.
@@ -76,6 +86,35 @@ pub enum Where {
     Kernels,
     /// In the table of launches.
     Launches,
+    /// In both tables.
+    Tables,
+    /// On the re-run screen.
+    Rerun,
+}
+
+impl Where {
+    /// Whether an action of this place works there (a single screen).
+    #[must_use]
+    pub fn works(self, there: Self) -> bool {
+        self == there || self == Self::Everywhere || (self == Self::Tables && there != Self::Rerun)
+    }
+
+    /// Whether two actions of these places may meet on one screen.
+    fn meets(self, other: Self) -> bool {
+        [Self::Kernels, Self::Launches, Self::Rerun].into_iter().any(|screen| self.works(screen) && other.works(screen))
+    }
+
+    /// The place in words, for tables of keys.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Everywhere => "everywhere",
+            Self::Kernels => "kernels",
+            Self::Launches => "launches",
+            Self::Tables => "kernels, launches",
+            Self::Rerun => "re-run",
+        }
+    }
 }
 
 /// One action.
@@ -106,7 +145,7 @@ const fn action(
     Action { id, name, keys, on, help, footer }
 }
 
-use Where::{Everywhere, Kernels, Launches};
+use Where::{Everywhere, Kernels, Launches, Rerun, Tables};
 
 /// All actions, in the order of the help.
 pub static ACTIONS: &[Action] = &[
@@ -116,20 +155,39 @@ pub static ACTIONS: &[Action] = &[
     action(ActionId::PageDown, "page-down", &["pgdn", "ctrl-d", "ctrl-f"], Everywhere, "a page down", None),
     action(ActionId::First, "first", &["home"], Everywhere, "first row", None),
     action(ActionId::Last, "last", &["end", "G"], Everywhere, "last row", None),
-    action(ActionId::Open, "open", &["enter", "right", "l"], Everywhere, "into the selected row: a kernel's launches", Some((1, "open"))),
+    action(
+        ActionId::Open,
+        "open",
+        &["enter", "right", "l"],
+        Everywhere,
+        "into the selected row: a kernel's launches; on the re-run screen, change it",
+        Some((1, "open")),
+    ),
     action(ActionId::Back, "back", &["esc", "left", "h"], Everywhere, "back: out of a screen, or clear the filter", Some((2, "back"))),
     action(ActionId::Filter, "filter", &["/"], Kernels, "filter by name as you type", Some((3, "filter"))),
     action(ActionId::Group, "group", &["g"], Kernels, "group launches by name, configuration, stream, NVTX range …", Some((4, "group"))),
     action(ActionId::Jump, "jump", &["J"], Launches, "go to the slowest, median, first or nth launch", Some((3, "jump"))),
     action(ActionId::Facet, "only", &["f"], Launches, "only launches of one stream, device, process or NVTX range", Some((4, "only"))),
-    action(ActionId::Sort, "sort", &["s"], Everywhere, "choose the order", Some((5, "sort"))),
-    action(ActionId::Reverse, "reverse", &["S"], Everywhere, "turn the order round", None),
-    action(ActionId::Form, "names", &["d"], Everywhere, "names: function, demangled, mangled", Some((8, "names"))),
-    action(ActionId::FullName, "full-name", &["N"], Everywhere, "the full name in all forms", None),
-    action(ActionId::Details, "details", &["i"], Everywhere, "show or hide the details", Some((9, "details"))),
+    action(ActionId::Sort, "sort", &["s"], Tables, "choose the order", Some((5, "sort"))),
+    action(ActionId::Reverse, "reverse", &["S"], Tables, "turn the order round", None),
+    action(ActionId::Form, "names", &["d"], Tables, "names: function, demangled, mangled", Some((8, "names"))),
+    action(ActionId::FullName, "full-name", &["N"], Tables, "the full name in all forms", None),
+    action(ActionId::Details, "details", &["i"], Tables, "show or hide the details", Some((9, "details"))),
     action(ActionId::Mark, "mark", &["m", "space"], Kernels, "mark or unmark the row", Some((10, "mark"))),
     action(ActionId::Unmark, "unmark-all", &["M"], Kernels, "remove all marks", None),
-    action(ActionId::Copy, "copy", &["y"], Everywhere, "copy a name, the row or the table", Some((7, "copy"))),
+    action(
+        ActionId::Rerun,
+        "rerun",
+        &["r"],
+        Tables,
+        "the command that profiles this launch again (of marked kernels: one each)",
+        Some((3, "re-run")),
+    ),
+    action(ActionId::Copy, "copy", &["y"], Everywhere, "copy a name, the row, the table or the command", Some((2, "copy"))),
+    action(ActionId::Save, "save", &["w"], Rerun, "save the commands as a script", Some((3, "save script"))),
+    action(ActionId::Verify, "verify", &["v"], Rerun, "compare a result with what was selected", Some((4, "verify"))),
+    action(ActionId::Undo, "undo", &["u"], Rerun, "take the last change back", Some((5, "undo"))),
+    action(ActionId::NextCommand, "next-command", &["tab"], Rerun, "the next of several commands", None),
     action(
         ActionId::Notes,
         "notes",
@@ -188,10 +246,7 @@ impl Keymap {
                 let key = Key::parse(name)
                     .ok_or_else(|| format!("[keys] {}: no key `{name}`; write `q`, `ctrl-c`, `f1`, `enter`, `pgdn` …", action.name))?;
                 let taken = map.actions.entry(key).or_default();
-                let rival = taken
-                    .iter()
-                    .filter_map(|&id| of(id))
-                    .find(|other| other.on == action.on || other.on == Everywhere || action.on == Everywhere);
+                let rival = taken.iter().filter_map(|&id| of(id)).find(|other| other.on.meets(action.on));
                 if let Some(rival) = rival {
                     // A default gives way to a key that the user chose.
                     let (mine, theirs) = (user.contains_key(action.name), user.contains_key(rival.name));
@@ -217,7 +272,7 @@ impl Keymap {
     /// What a key does on a screen.
     #[must_use]
     pub fn action(&self, key: Key, on: Where) -> Option<ActionId> {
-        self.actions.get(&key)?.iter().copied().find(|&id| of(id).is_some_and(|a| a.on == on || a.on == Everywhere))
+        self.actions.get(&key)?.iter().copied().find(|&id| of(id).is_some_and(|a| a.on.works(on)))
     }
 
     /// Keys of an action.

@@ -1,14 +1,15 @@
 //! The lists to choose from, and what choosing does.
 
-use super::actions::{ACTIONS, ActionId, Where};
+use super::actions::{ACTIONS, ActionId};
 use super::launches::{JumpTo, LaunchSort};
 use super::pick::{Choice, CopyWhat, Facet, Item, Pick};
 use super::work::Counted;
-use super::{App, Effect, Overlay, Screen, Status};
+use super::{App, Effect, Overlay, RerunScreen, Status};
 use crate::analysis::{GroupBy, Paths, SortBy};
 use crate::model::text::clean;
 use crate::model::{NameForm, units};
 use crate::report;
+use crate::rerun::{script, shell};
 use tui_input::Input;
 
 fn item(label: impl Into<String>, hint: impl Into<String>, letter: impl Into<Option<char>>, choice: Choice) -> Item {
@@ -18,8 +19,8 @@ fn item(label: impl Into<String>, hint: impl Into<String>, letter: impl Into<Opt
 /// All actions that work on this screen.
 #[must_use]
 pub fn palette(app: &App) -> Pick {
-    let here = if app.screen() == Screen::Kernels { Where::Kernels } else { Where::Launches };
-    let items = ACTIONS.iter().filter(|a| (a.on == here || a.on == Where::Everywhere) && a.id != ActionId::Palette).map(|a| {
+    let here = app.here();
+    let items = ACTIONS.iter().filter(|a| a.on.works(here) && a.id != ActionId::Palette).map(|a| {
         let keys = app.settings.keymap.keys(a.id).iter().map(crate::config::keys::Key::label).collect::<Vec<_>>().join(" ");
         let hint = if keys.is_empty() { a.help.to_owned() } else { format!("{} · {keys}", a.help) };
         item(a.name, hint, None, Choice::Action(a.id))
@@ -104,6 +105,19 @@ pub fn copies() -> Pick {
         (CopyWhat::Name(NameForm::Mangled), 'm', "mangled name", ""),
         (CopyWhat::Row, 'r', "row", "the selected row as CSV, with a header"),
         (CopyWhat::Table, 't', "table", "all listed rows as CSV"),
+    ];
+    Pick::by_letter("copy", rows.map(|(what, letter, label, hint)| item(label, hint, letter, Choice::Copy(what))).into(), None)
+}
+
+/// What to copy on the re-run screen.
+#[must_use]
+pub fn command_copies() -> Pick {
+    let rows = [
+        (CopyWhat::Command, 'c', "command", "on one line"),
+        (CopyWhat::CommandLines, 'l', "command over several lines", "joined by backslashes"),
+        (CopyWhat::CommandThere, 'd', "command with its directory", "cd there first"),
+        (CopyWhat::Script, 's', "script", "with what it selects, and warnings"),
+        (CopyWhat::Json, 'j', "JSON", "as `warpscope rerun --format json`"),
     ];
     Pick::by_letter("copy", rows.map(|(what, letter, label, hint)| item(label, hint, letter, Choice::Copy(what))).into(), None)
 }
@@ -194,6 +208,8 @@ pub fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
         }
         Choice::LaunchSort(by) => return sort_launches(app, by, false),
         Choice::Jump(to) => jump(app, to),
+        Choice::Request(request) => return super::rerun::change(app, *request),
+        Choice::Line(what) => app.overlay = Some(Overlay::Line(what, Input::new(super::rerun_fields::line_text(app, what)))),
         Choice::FacetValue(facet, value) => {
             if let Some(report) = app.reports.get_mut(index)
                 && let Some(screen) = &mut report.launches
@@ -261,6 +277,9 @@ fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
     let report = app.report()?;
     let profile = report.profile.as_ref()?;
     let kernels = &report.kernels;
+    if let Some(screen) = &report.rerun {
+        return copied_command(screen, report, what);
+    }
     if let CopyWhat::Name(form) = what {
         let kernel = match &report.launches {
             Some(screen) => Some(profile.launches.kernel(screen.launch()? as usize)),
@@ -301,6 +320,27 @@ fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
     };
     let said = if what == CopyWhat::Row { "row".to_owned() } else { format!("{rows} rows") };
     Some((String::from_utf8(out).ok()?, said))
+}
+
+fn copied_command(screen: &RerunScreen, report: &super::Report, what: CopyWhat) -> Option<(String, String)> {
+    let (plan, rerun) = (screen.plan()?, screen.rerun()?);
+    let wrapper = rerun.wrapper.clone();
+    let said = if wrapper.is_some() { "wrapper script" } else { "command" };
+    let there = |text: String| match &rerun.directory {
+        Some(directory) => format!("cd -- {} && {text}", shell::quote(directory)),
+        None => text,
+    };
+    Some(match what {
+        CopyWhat::CommandLines => (wrapper.unwrap_or_else(|| rerun.shell_lines()), said.to_owned()),
+        CopyWhat::CommandThere => (wrapper.unwrap_or_else(|| there(rerun.shell())), said.to_owned()),
+        CopyWhat::Script => (script::script(plan, &report.file.display().to_string()), "script".to_owned()),
+        CopyWhat::Json => {
+            let mut out = Vec::new();
+            report::rerun::json(&mut out, plan).ok()?;
+            (String::from_utf8(out).ok()?, "JSON".to_owned())
+        }
+        _ => (wrapper.unwrap_or_else(|| rerun.shell()), said.to_owned()),
+    })
 }
 
 /// Rows of a table that are copied at most: a terminal's clipboard is no place for more.

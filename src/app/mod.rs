@@ -6,7 +6,10 @@ pub mod kernels;
 pub mod launches;
 pub mod mouse;
 pub mod pick;
+pub mod planning;
 pub mod report;
+pub mod rerun;
+pub mod rerun_fields;
 pub mod update;
 pub mod work;
 
@@ -15,12 +18,14 @@ pub use kernels::KernelsScreen;
 pub use launches::LaunchesScreen;
 pub use pick::Pick;
 pub use report::{Report, Stage};
+pub use rerun::{LineOf, RerunScreen};
 pub use update::update;
 pub use work::{Done, Work};
 
 use crate::analysis::{GroupBy, SortBy};
 use crate::import::Progress;
 use crate::model::Profile;
+use crate::rerun::{Found, Selects};
 use crossterm::event::KeyEvent;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -52,8 +57,17 @@ pub enum Msg {
     },
     /// Something failed: what to tell.
     Trouble(String),
-    /// Something was copied: what to tell.
+    /// Something was copied or saved: what to tell.
     Copied(Result<String, String>),
+    /// A result was compared with what was selected.
+    Verified {
+        /// Report.
+        report: usize,
+        /// What was selected.
+        selects: Vec<Selects>,
+        /// What is in the result, or why it could not be read.
+        found: Result<Vec<Found>, String>,
+    },
     /// The program was asked to end from outside.
     Terminate,
 }
@@ -86,6 +100,17 @@ pub enum Effect {
     Rest(Box<Work>),
     /// Copy a text; the second says what it is.
     Copy(String, String),
+    /// Save a text as an executable file that is not there yet.
+    Save(PathBuf, String),
+    /// Read a profiler's result, to compare it with what was selected.
+    Verify {
+        /// Report.
+        report: usize,
+        /// The file.
+        path: PathBuf,
+        /// What was selected.
+        selects: Vec<Selects>,
+    },
     /// Draw everything again.
     Redraw,
     /// Hand the terminal back to the shell for a while.
@@ -109,6 +134,8 @@ pub enum Overlay {
     Pick(Pick),
     /// A number to type.
     Number(Input),
+    /// A line to type on the re-run screen.
+    Line(LineOf, Input),
 }
 
 /// Which screen is on.
@@ -118,6 +145,8 @@ pub enum Screen {
     Kernels,
     /// Launches of a group.
     Launches,
+    /// The command that profiles launches again.
+    Rerun,
 }
 
 /// What the user set.
@@ -197,8 +226,19 @@ impl App {
     #[must_use]
     pub fn screen(&self) -> Screen {
         match self.report() {
+            Some(r) if r.rerun.is_some() => Screen::Rerun,
             Some(r) if r.launches.is_some() => Screen::Launches,
             _ => Screen::Kernels,
+        }
+    }
+
+    /// Where actions are looked up now.
+    #[must_use]
+    pub fn here(&self) -> Where {
+        match self.screen() {
+            Screen::Kernels => Where::Kernels,
+            Screen::Launches => Where::Launches,
+            Screen::Rerun => Where::Rerun,
         }
     }
 

@@ -44,6 +44,13 @@ fn row_pressed(app: &mut App, row: usize) -> Vec<Effect> {
     let Some(report) = app.reports.get_mut(index) else {
         return Vec::new();
     };
+    if let Some(screen) = &mut report.rerun {
+        if screen.selected == row {
+            return super::rerun::edit(app);
+        }
+        screen.selected = row.min(screen.len().saturating_sub(1));
+        return Vec::new();
+    }
     if let Some(screen) = &mut report.launches {
         screen.selected = row.min(screen.len().saturating_sub(1));
         return Vec::new();

@@ -2,6 +2,7 @@
 
 use super::actions::ActionId;
 use super::launches::{JumpTo, LaunchSort};
+use super::rerun::{LineOf, Request};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::{GroupBy, SortBy};
 use tui_input::Input;
@@ -28,6 +29,16 @@ pub enum CopyWhat {
     Row,
     /// All listed rows as CSV.
     Table,
+    /// The command on one line.
+    Command,
+    /// The command over several lines.
+    CommandLines,
+    /// The command, after going to the program's directory.
+    CommandThere,
+    /// The script.
+    Script,
+    /// The plan as JSON.
+    Json,
 }
 
 /// What an item stands for.
@@ -53,6 +64,10 @@ pub enum Choice {
     Facet(Facet),
     /// Only launches with this value; `None` for all.
     FacetValue(Facet, Option<Option<u32>>),
+    /// Plan this re-run.
+    Request(Box<Request>),
+    /// Type a line on the re-run screen.
+    Line(LineOf),
 }
 
 /// One item.

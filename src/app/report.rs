@@ -1,7 +1,7 @@
 //! One report of the session: how far it is read, what was computed from it, and its screens.
 
 use super::work::{Ask, Detail, Done, Work};
-use super::{Effect, KernelsScreen, LaunchesScreen, Settings};
+use super::{Effect, KernelsScreen, LaunchesScreen, RerunScreen, Settings};
 use crate::analysis::{GroupBy, Grouping, Overview, Paths};
 use crate::import::{Preview, Progress};
 use crate::model::Profile;
@@ -48,6 +48,8 @@ pub struct Report {
     pub kernels: KernelsScreen,
     /// The launches screen, when it is on.
     pub launches: Option<LaunchesScreen>,
+    /// The re-run screen, when it is on.
+    pub rerun: Option<RerunScreen>,
 }
 
 impl Report {
@@ -68,6 +70,7 @@ impl Report {
             serial: 0,
             kernels: KernelsScreen::new(settings.group, settings.sort),
             launches: None,
+            rerun: None,
         }
     }
 
@@ -191,6 +194,12 @@ impl Report {
                 }
                 Vec::new()
             }
+            Done::Rerun(serial, request, picked, plan) => {
+                if let Some(screen) = &mut self.rerun {
+                    screen.take(serial, *request, picked, plan);
+                }
+                Vec::new()
+            }
         }
     }
 
@@ -212,6 +221,12 @@ impl Report {
         self.serial += 1;
         self.asked = Some((grouping.by, row, self.serial));
         self.ask(index, Ask::Detail { grouping, row, serial: self.serial })
+    }
+
+    /// A number that no screen or question had before.
+    pub(super) fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
     }
 
     /// Opens the launches screen on a group.

@@ -35,6 +35,21 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             app.status = Some(Status { text, error });
             Vec::new()
         }
+        Msg::Verified { report, selects, found } => {
+            let verdict = found.map(|f| crate::rerun::verify(&selects, &f));
+            let (text, good) = match &verdict {
+                Ok(v) => (v.sentence(), matches!(v, crate::rerun::Verdict::Verified(_))),
+                Err(text) => (text.clone(), false),
+            };
+            if let Some(screen) = app.reports.get_mut(report).and_then(|r| r.rerun.as_mut())
+                && verdict.is_ok()
+                && screen.rerun().is_some_and(|r| r.selects == selects)
+            {
+                screen.verdict = Some((text.clone(), good));
+            }
+            app.status = Some(Status { text, error: !good });
+            Vec::new()
+        }
         Msg::Terminate => quit(app),
     }
 }
@@ -49,14 +64,14 @@ fn quit(app: &App) -> Vec<Effect> {
 fn takes_text(app: &App) -> bool {
     match &app.overlay {
         Some(Overlay::Pick(pick)) => pick.typed.is_some(),
-        Some(Overlay::Number(_)) => true,
+        Some(Overlay::Number(_) | Overlay::Line(..)) => true,
         Some(_) => false,
-        None => app.report().is_some_and(|r| r.kernels.typing && r.launches.is_none()),
+        None => app.report().is_some_and(|r| r.kernels.typing && r.launches.is_none() && r.rerun.is_none()),
     }
 }
 
 /// Characters of a pasted text that are taken.
-const MOST_PASTED: usize = 200;
+const MOST_PASTED: usize = 2_000;
 
 /// Puts a text where letters go, and acts on it once.
 fn paste(app: &mut App, text: &str) -> Vec<Effect> {
@@ -75,6 +90,7 @@ fn paste(app: &mut App, text: &str) -> Vec<Effect> {
             }
         }
         Some(Overlay::Number(input)) => insert(input, |c| c.is_ascii_digit()),
+        Some(Overlay::Line(_, input)) => insert(input, |_| true),
         Some(_) => {}
         None => {
             if let Some(report) = app.reports.get_mut(index).filter(|_| typing) {
@@ -104,8 +120,7 @@ pub(super) fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     if takes_text(app) {
         return filter_key(app, event);
     }
-    let here = if app.screen() == Screen::Kernels { Where::Kernels } else { Where::Launches };
-    match app.settings.keymap.action(key, here) {
+    match app.settings.keymap.action(key, app.here()) {
         Some(id) => act(app, id),
         None => Vec::new(),
     }
@@ -186,6 +201,21 @@ fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
             }
             Vec::new()
         }
+        Overlay::Line(what, input) => {
+            let what = *what;
+            match event.code {
+                KeyCode::Esc => app.overlay = None,
+                KeyCode::Enter => {
+                    let text = input.value().to_owned();
+                    app.overlay = None;
+                    return super::rerun::take_line(app, what, &text);
+                }
+                _ => {
+                    input.handle_event(&Event::Key(event));
+                }
+            }
+            Vec::new()
+        }
         Overlay::Pick(_) => pick_key(app, event, page),
     }
 }
@@ -252,6 +282,10 @@ pub(super) fn move_by(app: &mut App, by: isize) -> Vec<Effect> {
     let Some(report) = app.reports.get_mut(index) else {
         return Vec::new();
     };
+    if let Some(screen) = &mut report.rerun {
+        screen.selected = screen.selected.saturating_add_signed(by).min(screen.len().saturating_sub(1));
+        return Vec::new();
+    }
     if let Some(screen) = &mut report.launches {
         screen.selected = screen.selected.saturating_add_signed(by).min(screen.len().saturating_sub(1));
         return Vec::new();
@@ -290,6 +324,7 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
         ActionId::PageDown => move_by(app, page(app)),
         ActionId::First => move_by(app, isize::MIN / 2),
         ActionId::Last => move_by(app, isize::MAX / 2),
+        ActionId::Open if app.screen() == Screen::Rerun => super::rerun::edit(app),
         ActionId::Open => open(app),
         ActionId::Back => back(app),
         ActionId::Jump => pick(app, choose::jumps()),
@@ -363,7 +398,13 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
             }
             Vec::new()
         }
+        ActionId::Copy if app.screen() == Screen::Rerun => pick(app, choose::command_copies()),
         ActionId::Copy => pick(app, choose::copies()),
+        ActionId::Rerun => super::rerun::open(app),
+        ActionId::Save => super::rerun::ask_save(app),
+        ActionId::Verify => super::rerun::ask_verify(app),
+        ActionId::Undo => super::rerun::undo(app),
+        ActionId::NextCommand => super::rerun::next_command(app),
         ActionId::Notes => {
             app.overlay = Some(Overlay::Notes(0));
             Vec::new()
@@ -417,6 +458,9 @@ fn back(app: &mut App) -> Vec<Effect> {
     let Some(report) = app.reports.get_mut(index) else {
         return Vec::new();
     };
+    if report.rerun.take().is_some() {
+        return Vec::new();
+    }
     if let Some(screen) = &mut report.launches {
         if screen.facets.any() {
             screen.facets = super::launches::Facets::default();

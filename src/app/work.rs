@@ -1,8 +1,11 @@
 //! Analyses that take longer than a frame on a large report: what is asked, what comes back, and the pure function between.
 
 use super::launches::{Facets, LaunchSort, ListKey};
+pub use super::planning::Picked;
+use super::rerun::Request;
 use crate::analysis::{GroupBy, Grouping, Occupancy, Overview, Paths, Stats, next, series};
 use crate::model::{LaunchId, Profile};
+use crate::rerun::Plan;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -40,6 +43,17 @@ pub enum Ask {
         /// The list that is shown now: when only the order changes, the rest of it is still right.
         before: Option<Arc<LaunchList>>,
     },
+    /// Commands of the re-run screen.
+    Rerun {
+        /// The groups' grouping.
+        grouping: Arc<Grouping>,
+        /// The groups' rows.
+        rows: Vec<usize>,
+        /// What is wanted.
+        request: Request,
+        /// Number of the screen.
+        serial: u64,
+    },
 }
 
 /// A piece of analysis with what it works on.
@@ -70,6 +84,8 @@ pub enum Done {
     Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches.
     Launches(ListKey, Arc<LaunchList>),
+    /// Commands: the screen's number, what was wanted, what was picked, and what came out.
+    Rerun(u64, Box<Request>, Arc<Picked>, Result<Arc<Plan>, String>),
 }
 
 /// A value with how often it occurs among a group's launches.
@@ -151,6 +167,10 @@ pub fn perform(work: &Work) -> Done {
         }
         Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
         Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),
+        Ask::Rerun { grouping, rows, request, serial } => {
+            let (picked, plan) = super::planning::perform(profile, paths, grouping, rows, request);
+            Done::Rerun(*serial, Box::new(request.clone()), Arc::new(picked), plan)
+        }
         Ask::Detail { grouping, row, serial } => Done::Detail(*serial, grouping.by, *row, Arc::new(detail(profile, paths, grouping, *row))),
         Ask::Launches { grouping, row, key, before } => {
             let with_paths = paths.is_some();

@@ -3,7 +3,9 @@
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::launches::LaunchSort;
 use crate::config::ColorMode;
+use crate::model::NameForm;
 use crate::report::Format;
+use crate::rerun::{CacheControl, ClockControl, Replay};
 use clap::builder::PossibleValue;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -62,6 +64,10 @@ pub enum Command {
     Top(Top),
     /// List kernel launches in launch order.
     Launches(Launches),
+    /// Print the command that profiles chosen launches again with ncu, exactly those.
+    Rerun(Box<Rerun>),
+    /// List ways to record a program, or print the command of one.
+    Recipes(Recipes),
     /// Open the explorer on a capture that is built in: a small transformer on an H200.
     Demo(Opening),
     /// List the themes.
@@ -108,6 +114,150 @@ pub struct Launches {
     #[arg(long)]
     pub format: Option<Format>,
 }
+
+/// `warpscope rerun`.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
+pub struct Rerun {
+    /// Report.
+    pub file: PathBuf,
+    /// The launch, by its number in `warpscope launches`; several with commas.
+    #[arg(long, value_name = "ID", value_delimiter = ',', conflicts_with_all = ["kernel", "top", "graph"], help_heading = "Which launches")]
+    pub launch: Vec<u32>,
+    /// A launch of this kernel: an exact function or demangled name, else a fuzzy match that must be unique. The median one unless said.
+    #[arg(long, value_name = "SEL", conflicts_with_all = ["top", "graph"], help_heading = "Which launches")]
+    pub kernel: Option<String>,
+    /// One launch of each of the N kernels that take the most time.
+    #[arg(long, value_name = "N", conflicts_with = "graph", help_heading = "Which launches")]
+    pub top: Option<usize>,
+    /// The Nth launch of a CUDA graph, from 0, in a report that traced graphs whole.
+    #[arg(long, value_name = "N", help_heading = "Which launches")]
+    pub graph: Option<u32>,
+    /// The Nth launch of the kernel's function in its process, from 0.
+    #[arg(long, value_name = "N", help_heading = "Which launches")]
+    pub nth: Option<u64>,
+    /// The slowest launch, or the K slowest.
+    #[arg(long, value_name = "K", num_args = 0..=1, require_equals = true, default_missing_value = "1", help_heading = "Which launches")]
+    pub slowest: Option<usize>,
+    /// The launch nearest to the median duration; with --slowest both.
+    #[arg(long, help_heading = "Which launches")]
+    pub median: bool,
+    /// Every launch.
+    #[arg(long, conflicts_with_all = ["nth", "slowest", "median"], help_heading = "Which launches")]
+    pub every: bool,
+    /// The whole CUDA graph that the launch belongs to.
+    #[arg(long, help_heading = "Which launches")]
+    pub whole_graph: bool,
+    /// Form of the name that ncu compares [default: function].
+    #[arg(long, value_name = "FORM", help_heading = "Counting")]
+    pub base: Option<NameForm>,
+    /// Only launches inside this NVTX range are chosen and counted.
+    #[arg(long, value_name = "RANGE", help_heading = "Counting")]
+    pub within: Option<String>,
+    /// Of these ranges only number N, from 1.
+    #[arg(long, value_name = "N", requires = "within", help_heading = "Counting")]
+    pub instance: Option<u32>,
+    /// What opened the capture, when the report does not say: start, profiler, profiler:N, nvtx:RANGE, late.
+    #[arg(long, value_name = "WHAT", help_heading = "Counting")]
+    pub opened_by: Option<String>,
+    /// Rank of the process to profile where several launch the kernel at the same time.
+    #[arg(long, value_name = "N", help_heading = "Counting")]
+    pub rank: Option<u32>,
+    /// Set of sections: basic, detailed, full, roofline, pmsampling, nvlink [default: basic].
+    #[arg(long, value_name = "SET", conflicts_with_all = ["section", "question"], help_heading = "Collecting")]
+    pub set: Option<String>,
+    /// A section by its identifier; may be given again.
+    #[arg(long, value_name = "ID", conflicts_with = "question", help_heading = "Collecting")]
+    pub section: Vec<String>,
+    /// The sections that answer a question: bound, memory, stalls, compute, occupancy, source.
+    #[arg(long, value_name = "WORD", help_heading = "Collecting")]
+    pub question: Option<String>,
+    /// Clocks: base locks them, none leaves them alone [default: base].
+    #[arg(long, value_name = "MODE", help_heading = "Collecting")]
+    pub clock_control: Option<ClockControl>,
+    /// Caches: all flushes them before each pass, none does not [default: all].
+    #[arg(long, value_name = "MODE", help_heading = "Collecting")]
+    pub cache_control: Option<CacheControl>,
+    /// Replay: kernel, application, app-range [default: kernel, or app-range for kernels that wait for other GPUs].
+    #[arg(long, value_name = "MODE", help_heading = "Collecting")]
+    pub replay_mode: Option<Replay>,
+    /// Put CUDA sources into the report.
+    #[arg(long, help_heading = "Collecting")]
+    pub import_source: bool,
+    /// End the program after the last result.
+    #[arg(long, help_heading = "Collecting")]
+    pub kill: bool,
+    /// Report to write, without .ncu-rep [default: from kernel and launch; for several commands a directory].
+    #[arg(long, short = 'o', value_name = "PATH", help_heading = "Output")]
+    pub export: Option<String>,
+    /// Overwrite the report if it is there.
+    #[arg(long, short = 'f', help_heading = "Output")]
+    pub force_overwrite: bool,
+    /// Working directory of the program [default: as recorded].
+    #[arg(long, value_name = "DIR", help_heading = "Output")]
+    pub directory: Option<String>,
+    /// Compare results (.ncu-rep or CSV; several in the order of the commands) with what is selected, instead of printing the command.
+    #[arg(long, value_name = "RESULT", num_args = 1.., help_heading = "Output")]
+    pub verify: Vec<PathBuf>,
+    /// Output format [default: text on a terminal, else shell].
+    #[arg(long, help_heading = "Output")]
+    pub format: Option<RerunFormat>,
+    /// The program and its arguments [default: as recorded].
+    #[arg(last = true, value_name = "CMD")]
+    pub program: Vec<String>,
+}
+
+/// `warpscope recipes`.
+#[derive(Debug, clap::Args)]
+pub struct Recipes {
+    /// The recipe; without one they are listed.
+    pub recipe: Option<String>,
+    /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
+    #[arg(long, value_name = "NAME")]
+    pub range: Option<String>,
+    /// Report to write, without its suffix [default: report].
+    #[arg(long, short = 'o', value_name = "PATH")]
+    pub output: Option<String>,
+    /// Output format [default: text on a terminal, else shell].
+    #[arg(long)]
+    pub format: Option<RerunFormat>,
+    /// The program and its arguments.
+    #[arg(last = true, value_name = "CMD")]
+    pub program: Vec<String>,
+}
+
+/// How a command is printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RerunFormat {
+    /// Explained, for people.
+    Text,
+    /// One line for a POSIX shell.
+    Shell,
+    /// A shell script.
+    Script,
+    /// JSON with stable field names.
+    Json,
+}
+
+/// Words of an option whose values are this program's own types.
+macro_rules! words {
+    ($type:ty: $($value:expr => $word:literal),+ $(,)?) => {
+        impl ValueEnum for $type {
+            fn value_variants<'a>() -> &'a [Self] {
+                &[$($value),+]
+            }
+
+            fn to_possible_value(&self) -> Option<PossibleValue> {
+                [$(($value, $word)),+].into_iter().find(|(v, _)| v == self).map(|(_, w)| PossibleValue::new(w))
+            }
+        }
+    };
+}
+
+words!(NameForm: NameForm::Function => "function", NameForm::Demangled => "demangled", NameForm::Mangled => "mangled");
+words!(ClockControl: ClockControl::Base => "base", ClockControl::None => "none");
+words!(CacheControl: CacheControl::All => "all", CacheControl::None => "none");
+words!(Replay: Replay::Kernel => "kernel", Replay::Application => "application", Replay::AppRange => "app-range");
 
 impl ValueEnum for GroupBy {
     fn value_variants<'a>() -> &'a [Self] {

@@ -5,7 +5,8 @@ use super::{Failure, print};
 use crate::analysis::fuzzy::nearest;
 use crate::app::{App, Effect, Mouse, Msg, Settings, Work, update, work};
 use crate::config::{self, ColorMode, Config};
-use crate::import::{self, Cancel, Input, Job, Progress, Wants};
+use crate::import::{self, Cancel, Input, Job, Progress, Wants, ncu_results};
+use crate::rerun::Selects;
 use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
@@ -89,7 +90,7 @@ fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme::Li
 /// A mistyped command looks like a file.
 fn no_such_file(file: &Path) -> Failure {
     let name = file.to_string_lossy();
-    let commands = crate::report::REPORTS.iter().map(|r| r.0).chain(["demo", "themes"]);
+    let commands = crate::report::REPORTS.iter().map(|r| r.0).chain(["demo", "themes", "recipes"]);
     match nearest(&name, commands).filter(|_| !name.contains(['/', '.'])) {
         Some(near) => Failure::wrong(format!("{name}: no such file; did you mean the command `{near}`?")),
         None => Failure::wrong(format!("{name}: no such file")),
@@ -180,7 +181,7 @@ fn worker(send: Sender<Wake>) -> Sender<Box<Work>> {
             });
             // What the user waits for goes before what fills the header.
             let urgent = |w: &Work| match w.ask {
-                work::Ask::Launches { .. } => 0,
+                work::Ask::Launches { .. } | work::Ask::Rerun { .. } => 0,
                 work::Ask::Group(_) => 1,
                 work::Ask::Detail { .. } => 2,
                 work::Ask::Overview => 3,
@@ -332,6 +333,11 @@ impl Explorer {
                     let said = self.copy(&text, &what);
                     update(&mut self.app, Msg::Copied(said));
                 }
+                Effect::Save(path, text) => {
+                    let said = save(&path, &text);
+                    update(&mut self.app, Msg::Copied(said));
+                }
+                Effect::Verify { report, path, selects } => self.verify(report, path, selects),
                 Effect::Redraw => self.screen.reset(self.app.size)?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
@@ -376,6 +382,20 @@ impl Explorer {
         }));
     }
 
+    /// Reads a profiler's result beside the loop: it may be large.
+    fn verify(&self, report: usize, path: PathBuf, selects: Vec<Selects>) {
+        let send = self.send.clone();
+        std::thread::spawn(move || {
+            let read = || ncu_results::read(&path, &Job::new(Wants::ALL, &|_| {}));
+            let found = match catch_unwind(AssertUnwindSafe(read)) {
+                Ok(found) => found.map(|f| f.into_iter().map(super::rerun::found_of).collect()).map_err(|e| e.to_string()),
+                Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
+            };
+            // Nobody listens any more once the program ends.
+            let _ = send.send(Wake::Message(Msg::Verified { report, selects, found }));
+        });
+    }
+
     fn copy(&mut self, text: &str, what: &str) -> Result<String, String> {
         let term = variable("TERM").unwrap_or_default();
         match clipboard::plan(text, &term, clipboard::between(variable)) {
@@ -415,6 +435,20 @@ impl Explorer {
             Ok(theme) => self.theme = theme,
             Err(text) => self.app.status = Some(crate::app::Status { text, error: true }),
         }
+    }
+}
+
+/// Saves an executable script; a file that is there stays as it is.
+fn save(path: &Path, text: &str) -> Result<String, String> {
+    use std::io::Write;
+    use std::os::unix::fs::OpenOptionsExt;
+    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(path);
+    match file.and_then(|mut f| f.write_all(text.as_bytes())) {
+        Ok(()) => Ok(format!("saved {}; run it with sh", path.display())),
+        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
+            Err(format!("{} is there already; save under another name", path.display()))
+        }
+        Err(e) => Err(format!("could not save {}: {e}", path.display())),
     }
 }
 

@@ -4,6 +4,7 @@ pub mod args;
 pub mod explore;
 pub mod interrupt;
 pub mod print;
+pub mod rerun;
 
 use crate::config::Config;
 use args::{Args, Command};
@@ -70,6 +71,8 @@ fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
+        Some(Command::Rerun(args)) => rerun::rerun(args, nsys),
+        Some(Command::Recipes(args)) => rerun::recipes(args),
         Some(Command::Themes) => explore::themes(),
         Some(Command::Demo(opening)) => explore::built_in(args, opening, &config),
         None if args.files.is_empty() => Err(Failure::wrong(

@@ -7,10 +7,12 @@ use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
 use crate::app::launches::LaunchSort;
 use crate::import::{Names, Wants};
 use crate::model::text::clean;
+use crate::model::{KernelId, Profile};
 use crate::report::launches::LaunchJson;
 use crate::report::{self, Format};
+use std::collections::BTreeSet;
 use std::io::{BufWriter, IsTerminal, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Prints one sentence to stderr, safe for a terminal.
 #[expect(clippy::print_stderr, reason = "the one place where the program speaks to stderr")]
@@ -33,7 +35,8 @@ fn format_or_default(format: Option<Format>) -> Format {
 }
 
 /// Columns of the terminal, when stdout is one.
-fn terminal_width() -> Option<usize> {
+#[must_use]
+pub fn terminal_width() -> Option<usize> {
     std::io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten().map(|(w, _)| usize::from(w)).filter(|&w| w > 0)
 }
 
@@ -41,7 +44,7 @@ fn terminal_width() -> Option<usize> {
 const MOST_NAMED: usize = 8;
 
 /// Writes to stdout through a buffer; a reader that went away is no error.
-fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
+pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
     let result = write(&mut out).and_then(|()| out.flush());
     // What is left in the buffer cannot be written either.
@@ -85,6 +88,20 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     })
 }
 
+/// The kernels that a selector picks, or what to say when it picks none or too many.
+pub fn kernels(profile: &Profile, file: &Path, selector: &str) -> Result<BTreeSet<KernelId>, Failure> {
+    match select::kernels(profile, selector) {
+        Selected::Kernels(kernels) => Ok(kernels),
+        Selected::Nothing => Err(Failure::wrong(format!("{}: no kernel matches {selector:?}; `warpscope top` lists them", file.display()))),
+        Selected::Ambiguous(names) => {
+            let more = names.len().saturating_sub(MOST_NAMED);
+            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let named = names.iter().take(MOST_NAMED).map(|n| labels::cut_middle(n, 100)).collect::<Vec<_>>().join(", ");
+            Err(Failure::wrong(format!("{}: {selector:?} matches {} kernels, name one: {named}{rest}", file.display(), names.len())))
+        }
+    }
+}
+
 /// `warpscope launches`.
 pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open(&args.file, nsys, Wants { memops: false, ..Wants::ALL })?;
@@ -94,19 +111,7 @@ pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
             args.file.display()
         )));
     }
-    let kernels = match args.kernel.as_deref().map(|s| (s, select::kernels(&profile, s))) {
-        None => None,
-        Some((_, Selected::Kernels(kernels))) => Some(kernels),
-        Some((s, Selected::Nothing)) => {
-            return Err(Failure::wrong(format!("{}: no kernel matches {s:?}; `warpscope top` lists them", args.file.display())));
-        }
-        Some((s, Selected::Ambiguous(names))) => {
-            let more = names.len().saturating_sub(MOST_NAMED);
-            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-            let named = names.iter().take(MOST_NAMED).map(|n| labels::cut_middle(n, 100)).collect::<Vec<_>>().join(", ");
-            return Err(Failure::wrong(format!("{}: {s:?} matches {} kernels, name one: {named}{rest}", args.file.display(), names.len())));
-        }
-    };
+    let kernels = args.kernel.as_deref().map(|s| kernels(&profile, &args.file, s)).transpose()?;
     let paths = Paths::of(&profile);
     let limit = args.limit.unwrap_or(usize::MAX);
     let rows: Box<dyn Iterator<Item = LaunchJson<'_>>> = match args.sort.filter(|&s| s != LaunchSort::Launch) {

@@ -43,9 +43,11 @@ pub enum GraphMode {
 pub enum Gate {
     /// `cudaProfilerStart` / `cudaProfilerStop`.
     ProfilerApi,
+    /// An NVTX range: the first that was entered.
+    Nvtx,
     /// A delay from the start of the program.
     Delay(Nanos),
-    /// The capture began after the program, and the report does not say by what: an NVTX range, a delay, a hot key, `nsys start`.
+    /// The capture began after the program, and the report does not say by what: a delay, a hot key, `nsys start`.
     Late,
 }
 
@@ -73,6 +75,8 @@ pub struct GraphLaunch {
     pub graph: u64,
     /// Index into [`Profile::places`].
     pub place: u32,
+    /// Start of the call that launched it, ns.
+    pub call: Option<i64>,
 }
 
 /// Sums over all launches of a kernel, from a report that has no single launches.
@@ -123,7 +127,7 @@ pub struct Profile {
     pub api: ApiCalls,
     /// NVTX ranges.
     pub ranges: Ranges,
-    /// CUDA graphs that were traced as a whole.
+    /// CUDA graphs that were traced as a whole, in the order of the calls that launched them.
     pub graphs: Vec<GraphLaunch>,
     /// What the reader should know.
     pub notes: Vec<Note>,

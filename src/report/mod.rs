@@ -3,6 +3,7 @@
 //! A new report is one file that fills a [`Table`] and a JSON value, and one row in [`REPORTS`].
 
 pub mod launches;
+pub mod rerun;
 pub mod table;
 pub mod top;
 
@@ -24,8 +25,11 @@ pub enum Format {
 }
 
 /// Name of each report (also the subcommand that prints it) and what it lists.
-pub static REPORTS: &[(&str, &str)] =
-    &[("top", "kernels, or other groups of launches, ranked by time"), ("launches", "kernel launches in launch order")];
+pub static REPORTS: &[(&str, &str)] = &[
+    ("top", "kernels, or other groups of launches, ranked by time"),
+    ("launches", "kernel launches in launch order"),
+    ("rerun", "the command that profiles chosen launches again"),
+];
 
 /// Treats a reader that went away as success: `warpscope top … | head` is no error.
 pub fn tolerate_broken_pipe(result: io::Result<()>) -> io::Result<()> {

@@ -3,7 +3,7 @@
 use super::text::{fit_parts, part};
 use super::{Role, Theme};
 use crate::analysis::labels::cut_end;
-use crate::app::{ACTIONS, ActionId, App, Overlay, Screen, Where};
+use crate::app::{ACTIONS, ActionId, App, Overlay, Where};
 use crate::model::text::clean;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -33,19 +33,21 @@ fn keys(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
             fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("type", "to narrow")])
         }
         Some(Overlay::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose at once")]),
+        Some(Overlay::Line(..)) => fixed(&[("⏎", "take"), ("esc", "close")]),
         Some(Overlay::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
         Some(_) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
-        None if app.report().is_some_and(|r| r.kernels.typing && r.launches.is_none()) => {
+        None if app.report().is_some_and(|r| r.kernels.typing && r.launches.is_none() && r.rerun.is_none()) => {
             fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")])
         }
         None => {
-            let here = if app.screen() == Screen::Kernels { Where::Kernels } else { Where::Launches };
+            let here = app.here();
             let mut parts: Vec<_> = ACTIONS
                 .iter()
-                .filter(|a| a.on == here || a.on == Where::Everywhere)
+                .filter(|a| a.on.works(here))
                 .filter(|a| !(a.id == ActionId::Open && here == Where::Launches || a.id == ActionId::Back && here == Where::Kernels))
                 .filter_map(|a| {
                     let (rank, word) = a.footer?;
+                    let word = if a.id == ActionId::Open && here == Where::Rerun { "change" } else { word };
                     let key = app.settings.keymap.label(a.id);
                     (!key.is_empty()).then(|| pair(rank, key, word))
                 })

@@ -6,7 +6,7 @@ use super::{Role, Theme, detail};
 use crate::analysis::Family;
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::labels::{cut_end, width};
-use crate::app::{ACTIONS, App, Mouse, Overlay, Pick, Where};
+use crate::app::{ACTIONS, App, LineOf, Mouse, Overlay, Pick, Where};
 use crate::config::keys::Key;
 use crate::model::text::clean;
 use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, Profile, Severity};
@@ -15,6 +15,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, BorderType, Clear};
 use std::collections::BTreeMap;
+use tui_input::Input;
 
 /// Draws what lies on top, if anything does.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
@@ -30,6 +31,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
             page(frame, area, "details", &app.report().map(|r| detail::lines(app, r, columns, theme)).unwrap_or_default(), *at, theme);
         }
         Some(Overlay::Pick(pick)) => list(frame, area, pick, view, theme),
+        Some(Overlay::Line(what, input)) => typed(frame, area, *what, input, theme),
         Some(Overlay::Number(input)) => {
             let line = Line::from(vec![
                 Span::styled("number ", theme.style(Role::Dim)),
@@ -39,6 +41,23 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
             page(frame, area, "jump to the nth launch, from 0", &[line], 0, theme);
         }
     }
+}
+
+/// A line that is being typed; of a long one the part around the cursor.
+fn typed(frame: &mut Frame<'_>, area: Rect, what: LineOf, input: &Input, theme: &Theme) {
+    let room = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
+    let inner = popup(frame, area, (room, 1), what.title(), theme);
+    let columns = usize::from(inner.width).saturating_sub(1);
+    let from = input.visual_scroll(columns);
+    let shown: String = clean(input.value()).chars().skip(from).take(columns).collect();
+    let cursor = input.visual_cursor().saturating_sub(from);
+    let (before, after): (String, String) = (shown.chars().take(cursor).collect(), shown.chars().skip(cursor).collect());
+    let line = Line::from(vec![
+        Span::styled(before, theme.style(Role::Title)),
+        Span::styled("▏", theme.style(Role::Key)),
+        Span::styled(after, theme.style(Role::Title)),
+    ]);
+    frame.render_widget(line, Rect { height: inner.height.min(1), ..inner });
 }
 
 /// A frame in the middle of the screen; gives its inside.
@@ -78,8 +97,8 @@ fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>],
 
 fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    for (place, title) in [(Where::Everywhere, "everywhere"), (Where::Kernels, "kernels"), (Where::Launches, "launches")] {
-        out.push(Line::styled(title, theme.style(Role::Head)));
+    for place in [Where::Everywhere, Where::Tables, Where::Kernels, Where::Launches, Where::Rerun] {
+        out.push(Line::styled(place.word(), theme.style(Role::Head)));
         for action in ACTIONS.iter().filter(|a| a.on == place) {
             let keys = app.settings.keymap.keys(action.id).iter().map(Key::label).collect::<Vec<_>>().join(" ");
             let text = cut_end(action.help, columns.saturating_sub(22));

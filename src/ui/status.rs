@@ -2,9 +2,9 @@
 
 use super::text::wrap;
 use super::{Role, Theme};
-use crate::app::{ActionId, App, LaunchesScreen, Stage};
+use crate::app::{ActionId, App, LaunchesScreen, RerunScreen, Stage};
 use crate::model::text::clean;
-use crate::model::{Nanos, Profile, units};
+use crate::model::{Nanos, Profile, Severity, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
@@ -15,12 +15,38 @@ fn sentence(app: &App) -> Option<String> {
     if let (Stage::Failed(why), true) = (&report.stage, report.profile.is_some()) {
         return Some(why.clone());
     }
+    if let Some(screen) = &report.rerun {
+        return Some(of_rerun(app, screen));
+    }
     if let Some(screen) = &report.launches {
         return of_launches(app, report.profile.as_deref()?, screen);
     }
     // The table says it already.
     let empty = report.kernels.grouping.as_ref().is_some_and(|g| g.rows.is_empty());
     report.next.clone().filter(|_| !empty)
+}
+
+/// On the re-run screen: the gravest warning, a better command, or what to do with this one.
+fn of_rerun(app: &App, screen: &RerunScreen) -> String {
+    let key = |id| app.settings.keymap.label(id);
+    let Some(rerun) = screen.rerun() else {
+        return format!("{} changes a field, {} takes it back", key(ActionId::Open), key(ActionId::Undo));
+    };
+    if let Some((text, good)) = &screen.verdict {
+        return if *good { "the result belongs to this launch".to_owned() } else { format!("the result is not of this launch; {text}") };
+    }
+    if let Some(w) = rerun.warnings.iter().filter(|w| w.severity > Severity::Info).max_by_key(|w| w.severity) {
+        return w.sentence();
+    }
+    if let Some(better) = rerun.alternatives.iter().find(|a| a.better) {
+        return format!("{} ({} on the line `better` takes it)", better.why.trim_end_matches('.'), key(ActionId::Open));
+    }
+    format!(
+        "{} copies the command, {} saves it as a script; after the run {} compares its result with this launch",
+        key(ActionId::Copy),
+        key(ActionId::Save),
+        key(ActionId::Verify)
+    )
 }
 
 /// On the launches screen: how far the slowest launch is from the median, and the key that goes there.

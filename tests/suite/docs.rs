@@ -15,11 +15,7 @@ fn keys_table() -> String {
     let mut out = String::from("| keys | what they do | where |\n|---|---|---|\n");
     for action in ACTIONS {
         let keys: Vec<String> = action.keys.iter().map(|k| format!("`{}`", Key::parse(k).unwrap().label())).collect();
-        let place = match action.on {
-            Where::Everywhere => "",
-            Where::Kernels => "kernels",
-            Where::Launches => "launches",
-        };
+        let place = if action.on == Where::Everywhere { "" } else { action.on.word() };
         out += &format!("| {} | {} | {place} |\n", keys.join(" "), action.help);
     }
     out

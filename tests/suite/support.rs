@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 use warpscope::app::{App, Effect, Msg, Settings, update, work};
+use warpscope::cli::rerun::found_of;
 use warpscope::config::ColorMode;
-use warpscope::import::{self, ImportError, Job, Wants};
+use warpscope::import::{self, ImportError, Job, Wants, ncu_results};
 use warpscope::model::Profile;
 use warpscope::ui::theme::Library;
 use warpscope::ui::{View, draw};
@@ -64,6 +65,7 @@ pub struct Explorer {
     pub app: App,
     pub view: View,
     pub copied: Vec<String>,
+    pub saved: Vec<(PathBuf, String)>,
     pub quit: bool,
 }
 
@@ -71,7 +73,7 @@ impl Explorer {
     pub fn open(files: &[PathBuf], size: (u16, u16)) -> Self {
         let settings = Settings { themes: Library::load(None).names(), ..Settings::default() };
         let (app, effects) = App::new(files.to_vec(), settings, size);
-        let mut explorer = Self { app, view: View::default(), copied: Vec::new(), quit: false };
+        let mut explorer = Self { app, view: View::default(), copied: Vec::new(), saved: Vec::new(), quit: false };
         explorer.perform(effects);
         explorer
     }
@@ -95,6 +97,16 @@ impl Explorer {
                 Effect::Copy(text, what) => {
                     self.copied.push(text);
                     self.send(Msg::Copied(Ok(format!("copied the {what}"))));
+                }
+                Effect::Save(path, text) => {
+                    self.saved.push((path.clone(), text));
+                    self.send(Msg::Copied(Ok(format!("saved {}", path.display()))));
+                }
+                Effect::Verify { report, path, selects } => {
+                    let job = Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
+                    let found = ncu_results::read(&path, &job);
+                    let found = found.map(|f| f.into_iter().map(found_of).collect()).map_err(|e| e.to_string());
+                    self.send(Msg::Verified { report, selects, found });
                 }
                 Effect::Quit => self.quit = true,
                 Effect::Cancel(_) | Effect::Redraw | Effect::Suspend => {}
@@ -150,6 +162,7 @@ pub fn key_event(name: &str) -> crossterm::event::KeyEvent {
         "end" => KeyCode::End,
         "space" => KeyCode::Char(' '),
         "bs" => KeyCode::Backspace,
+        "tab" => KeyCode::Tab,
         c => KeyCode::Char(c.chars().next().unwrap()),
     };
     KeyEvent::new(code, modifiers)

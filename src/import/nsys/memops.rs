@@ -1,10 +1,12 @@
 //! Copies, sets, and graphs that were traced as a whole.
 
+use super::calls::{RUNTIME, pid_of};
 use super::db::Db;
 use super::places::Places;
 use super::scan::{self, NULL};
 use crate::import::{ImportError, Job};
 use crate::model::{Bytes, CopyKind, GraphLaunch, MemOp, MemOpKind, MemoryKind, Nanos};
+use std::collections::HashMap;
 
 /// The table of copies.
 pub const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
@@ -91,17 +93,28 @@ pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<MemOp
     Ok(ops)
 }
 
-/// Reads graphs that were traced as a whole, by start.
+/// Starts of the calls that launched graphs, by process and correlation id.
+fn graph_calls(db: &Db) -> Result<HashMap<(Option<u32>, i64), i64>, ImportError> {
+    let named = "nameId IN (SELECT id FROM StringIds WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%')";
+    let rows = db.rows_where(RUNTIME, &["globalTid", "correlationId", "start"], named)?;
+    let number = |row: &[Option<String>], i: usize| row.get(i).and_then(Option::as_deref).and_then(|t| t.parse::<i64>().ok());
+    Ok(rows.iter().filter_map(|r| Some(((pid_of(number(r, 0)?), number(r, 1)?), number(r, 2)?))).collect())
+}
+
+/// Reads graphs that were traced as a whole, in the order of the calls that launched them.
 pub fn graphs(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<GraphLaunch>, ImportError> {
-    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "graphId", "", "", ""];
-    let mut out: Vec<GraphLaunch> = gather(db, job, GRAPH, columns, "graphs")?
+    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "graphId", "correlationId", "", ""];
+    let rows = gather(db, job, GRAPH, columns, "graphs")?;
+    let calls = if rows.is_empty() || !job.wants.calls { HashMap::new() } else { graph_calls(db)? };
+    let mut out: Vec<GraphLaunch> = rows
         .iter()
         .map(|row| {
             let (start, duration) = span(row);
             let place = places.id([row[2], row[3], row[4], row[5]], None).0;
-            GraphLaunch { start, duration, graph: row[6].cast_unsigned(), place }
+            let call = calls.get(&(pid_of(row[2]), row[7])).copied();
+            GraphLaunch { start, duration, graph: row[6].cast_unsigned(), place, call }
         })
         .collect();
-    out.sort_by_key(|g| g.start);
+    out.sort_by_key(|g| (g.call.unwrap_or(g.start.0), g.start));
     Ok(out)
 }

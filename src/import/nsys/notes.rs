@@ -65,6 +65,9 @@ impl Diagnostics {
         if self.says("cudaProfilerStart API") || self.says("cuProfilerStart") {
             return Some(Gate::ProfilerApi);
         }
+        if self.says("using NVTX trigger") {
+            return Some(Gate::Nvtx);
+        }
         (self.late || self.says("Profiling started due to")).then_some(Gate::Late)
     }
 }
@@ -86,6 +89,10 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
             )
             .with_fix("launch numbers hold for a re-run with `ncu --profile-from-start off`"),
         ),
+        Some(Gate::Nvtx) => notes.push(
+            Note::new(Severity::Info, NoteKind::Gate, "The capture was opened by an NVTX range: earlier launches are not in the report.")
+                .with_fix("launch numbers hold for a re-run with `ncu --nvtx --nvtx-include RANGE`"),
+        ),
         Some(Gate::Delay(delay)) => {
             notes.push(Note::new(
                 Severity::Info,
@@ -99,7 +106,7 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
                 NoteKind::Gate,
                 "The capture began after the program had started: earlier launches are not in the report.",
             )
-            .with_fix("launch numbers count from the beginning of the capture (an NVTX range, a delay, a hot key or `nsys start`)"),
+            .with_fix("launch numbers count from the beginning of the capture (a delay, a hot key or `nsys start`)"),
         ),
         None => {}
     }
@@ -122,10 +129,21 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
         _ => {}
     }
     notes.append(&mut profile.notes);
-    notes.extend(diagnostics.notes);
+    let gated = profile.capture.gate.is_some();
+    notes.extend(
+        diagnostics
+            .notes
+            .into_iter()
+            .map(|n| if gated && ends_early(&n) { Note { severity: Severity::Info, kind: NoteKind::Tool, ..n } } else { n }),
+    );
     // Stable: within a severity the order above stays.
     notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
     profile.notes = notes;
+}
+
+/// nsys says so of every capture that ends before its program does.
+fn ends_early(note: &Note) -> bool {
+    note.text.contains("Not all") && note.text.contains("events might have been collected")
 }
 
 fn whole_graphs(profile: &Profile, severity: Severity) -> Note {

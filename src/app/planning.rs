@@ -1,0 +1,67 @@
+//! Work for the re-run screen: from a choice of launches in groups to commands.
+
+use super::rerun::{Choose, Request};
+use crate::analysis::{Grouping, Paths};
+use crate::model::{LaunchId, Profile};
+use crate::rerun::gate::opened_by;
+use crate::rerun::processes::Scope;
+use crate::rerun::{Enclosing, OpenedBy, Options, Plan, Target, ncu, nvtx, pick, plan};
+use std::sync::Arc;
+
+/// What was picked, and what lies around it.
+#[derive(Clone, Debug, Default)]
+pub struct Picked {
+    /// The launches, in launch order.
+    pub launches: Vec<LaunchId>,
+    /// Ranges around the first, innermost first; only those that ncu can name.
+    pub around: Vec<Enclosing>,
+    /// Whether the first is a node of a CUDA graph.
+    pub node: bool,
+    /// Whether the capture did not begin with the program.
+    pub gated: bool,
+    /// Over which processes the first is counted.
+    pub scope: Option<Scope>,
+}
+
+/// Picks and plans. Groups are read once each: O(launches) for every group.
+pub fn perform(
+    profile: &Profile,
+    paths: Option<&Paths>,
+    grouping: &Grouping,
+    rows: &[usize],
+    request: &Request,
+) -> (Picked, Result<Arc<Plan>, String>) {
+    let mut launches = Vec::new();
+    if let Choose::One(launch) = request.choose {
+        launches.push(launch);
+    } else {
+        for &row in rows {
+            let group: Vec<LaunchId> = grouping.members(profile, paths, row).into_iter().map(LaunchId).collect();
+            match request.choose {
+                Choose::One(_) => {}
+                Choose::Median => launches.extend(pick::median(profile, &group)),
+                Choose::Slowest(n) => launches.extend(pick::slowest(profile, &group, n)),
+                Choose::SlowestAndMedian => {
+                    launches.extend(pick::slowest(profile, &group, 1));
+                    launches.extend(pick::median(profile, &group));
+                }
+                Choose::First => launches.extend(group.first()),
+                Choose::Inside(range) => launches.extend(pick::inside(profile, &group, range, None)),
+            }
+        }
+    }
+    launches.sort_unstable();
+    launches.dedup();
+    let first = launches.first().map(|l| l.0 as usize);
+    let mut around = first.map(|row| nvtx::enclosing(profile, row)).unwrap_or_default();
+    around.retain(|e| nvtx::expression(profile, e.range).is_some());
+    let made = plan(profile, &Target::Launches(launches.clone()), &request.options);
+    let picked = Picked {
+        around,
+        node: first.is_some_and(|row| profile.launches.graph_node(row).is_some()),
+        gated: opened_by(profile, &Options::default()) != OpenedBy::Start,
+        scope: first.and_then(|row| ncu::scope_of(profile, row, &request.options)),
+        launches,
+    };
+    (picked, made.map(Arc::new))
+}

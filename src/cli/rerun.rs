@@ -1,0 +1,282 @@
+//! `warpscope rerun` and `warpscope recipes`.
+
+use super::args::{Recipes, Rerun, RerunFormat};
+use super::{FAILED, Failure, interrupt, print};
+use crate::analysis::fuzzy::nearest;
+use crate::import::{self, Job, Wants, ncu_results};
+use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
+use crate::report;
+use crate::rerun::{
+    self, Base, CacheControl, ClockControl, Collect, Found, OpenedBy, Options, Plan, RangeName, Target, Verdict, Within, collect, nvtx,
+    pick, recipes, script, shell,
+};
+use std::collections::BTreeSet;
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+/// `warpscope rerun`.
+pub fn rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let mut options = options(args)?;
+    let profile = interrupt::open(&args.file, nsys, Wants { memops: false, ..Wants::ALL })?;
+    if let Some(text) = &args.opened_by {
+        options.opened_by = Some(opened_by(&profile, text)?);
+    }
+    if let Some(label) = &args.within {
+        options.within = Within::Range(range(&profile, label, None)?, args.instance);
+    }
+    let target = target(args, &profile, &options)?;
+    // A range that comes as push/pop and as start/end is the kind that the launch lies in.
+    if let (Some(label), Target::Launches(launches)) = (&args.within, &target)
+        && let Some(first) = launches.first()
+    {
+        options.within = Within::Range(range(&profile, label, Some(*first))?, args.instance);
+    }
+    let plan = rerun::plan(&profile, &target, &options).map_err(|e| Failure::wrong(format!("{}: {e}", args.file.display())))?;
+    if !args.verify.is_empty() {
+        return verify(&plan, &args.verify);
+    }
+    let terminal = std::io::stdout().is_terminal();
+    let format = args.format.unwrap_or(if terminal { RerunFormat::Text } else { RerunFormat::Shell });
+    if format == RerunFormat::Shell {
+        // What a script would run without a look at it must not hide its doubts.
+        for command in &plan.commands {
+            for w in &command.warnings {
+                print::error(&format!("{}: {}", w.severity.word(), w.sentence()));
+            }
+        }
+    }
+    let held = |c: char| c.is_control() && c != '\n';
+    if terminal && plan.commands.iter().any(|c| c.argv().iter().any(|w| w.contains(held))) {
+        print::error("a name holds control characters, which are shown as ^X here; `--format shell` into a file has them as they are");
+    }
+    let made_from = profile.source.file.display().to_string();
+    print::to_stdout(|out| match format {
+        RerunFormat::Json => report::rerun::json(out, &plan),
+        RerunFormat::Shell => report::rerun::shell_lines(out, &plan, terminal),
+        RerunFormat::Script => {
+            let text = script::script(&plan, &made_from);
+            if terminal {
+                text.lines().try_for_each(|l| writeln!(out, "{}", crate::model::text::clean(l)))
+            } else {
+                out.write_all(text.as_bytes())
+            }
+        }
+        RerunFormat::Text => report::rerun::explain(out, &plan, print::terminal_width().unwrap_or(100)),
+    })
+}
+
+fn options(args: &Rerun) -> Result<Options, Failure> {
+    let collect = if let Some(word) = &args.question {
+        let Some(q) = collect::question(word) else {
+            let near = nearest(word, collect::QUESTIONS.iter().map(|q| q.word));
+            let words = collect::QUESTIONS.iter().map(|q| q.word).collect::<Vec<_>>().join(", ");
+            return Err(Failure::wrong(near.map_or_else(
+                || format!("no question `{word}`; there are {words}"),
+                |n| format!("no question `{word}`; did you mean `{n}`?"),
+            )));
+        };
+        Collect::Question(q.word)
+    } else if !args.section.is_empty() {
+        Collect::Sections(args.section.clone())
+    } else {
+        Collect::Set(args.set.clone().unwrap_or_else(|| "basic".to_owned()))
+    };
+    for (what, name, known) in named(&collect) {
+        // ncu profiles nothing with a wrong set, and says so only in a warning.
+        if !known.contains(&name.as_str()) && !name.starts_with("regex:") {
+            let near = nearest(&name, known.iter().copied());
+            let hint = near.map_or_else(|| format!("ncu has {}", known.join(", ")), |n| format!("did you mean `{n}`?"));
+            if what == "set" {
+                return Err(Failure::wrong(format!("no {what} `{name}`; {hint}")));
+            }
+            print::error(&format!("warning: `{name}` is no {what} that warpscope knows; {hint}"));
+        }
+    }
+    Ok(Options {
+        base: Base(args.base.unwrap_or(NameForm::Function)),
+        collect,
+        clock: args.clock_control.unwrap_or(ClockControl::Base),
+        cache: args.cache_control.unwrap_or(CacheControl::All),
+        replay: args.replay_mode,
+        import_source: args.import_source,
+        kill: args.kill,
+        overwrite: args.force_overwrite,
+        output: args.export.clone().map(|o| o.strip_suffix(".ncu-rep").map_or(o.clone(), str::to_owned)),
+        program: (!args.program.is_empty()).then(|| args.program.clone()),
+        directory: args.directory.clone(),
+        opened_by: None,
+        within: Within::Everything,
+        whole_graph: args.whole_graph,
+        rank: args.rank,
+    })
+}
+
+fn named(collect: &Collect) -> Vec<(&'static str, String, Vec<&'static str>)> {
+    match collect {
+        Collect::Set(word) => vec![("set", word.clone(), collect::SETS.iter().map(|s| s.word).collect())],
+        Collect::Sections(ids) => ids.iter().map(|id| ("section", id.clone(), collect::SECTIONS.iter().map(|s| s.id).collect())).collect(),
+        Collect::Question(_) => Vec::new(),
+    }
+}
+
+/// A range by its label, of the kind that encloses a launch where there are both.
+fn range(profile: &Profile, label: &str, launch: Option<LaunchId>) -> Result<RangeName, Failure> {
+    let named = nvtx::named(profile, label);
+    let around = launch.map(|l| nvtx::enclosing(profile, l.0 as usize)).unwrap_or_default();
+    if let Some(range) = named.iter().find(|r| around.iter().any(|e| e.range == **r)).or_else(|| named.first()) {
+        return Ok(*range);
+    }
+    let labels: Vec<String> = (0..).zip(&profile.ranges.names).map(|(i, _)| profile.ranges.label(i)).collect();
+    let near = nearest(label, labels.iter().map(String::as_str));
+    let hint = match near {
+        Some(near) => format!("did you mean {near:?}?"),
+        None if labels.is_empty() => "the report holds no ranges".to_owned(),
+        None => "`warpscope top --by nvtx` lists them".to_owned(),
+    };
+    Err(Failure::wrong(format!("no NVTX range {label:?}; {hint}")))
+}
+
+fn opened_by(profile: &Profile, text: &str) -> Result<OpenedBy, Failure> {
+    let (word, rest) = text.split_once(':').map_or((text, None), |(w, r)| (w, Some(r)));
+    Ok(match (word, rest) {
+        ("start", None) => OpenedBy::Start,
+        ("late", None) => OpenedBy::Late,
+        ("profiler", None) => OpenedBy::ProfilerApi(1),
+        ("profiler", Some(n)) => match n.parse() {
+            Ok(n) if n > 0 => OpenedBy::ProfilerApi(n),
+            _ => return Err(Failure::wrong(format!("--opened-by profiler:{n}: write the number of the range, from 1"))),
+        },
+        ("nvtx", Some(label)) => {
+            let found = range(profile, label, None)?;
+            OpenedBy::Range(RangeName {
+                kind: if found.kind == RangeKind::StartEnd { RangeKind::StartEnd } else { RangeKind::PushPop },
+                ..found
+            })
+        }
+        _ => return Err(Failure::wrong(format!("--opened-by {text}: write start, profiler, profiler:N, nvtx:RANGE or late"))),
+    })
+}
+
+/// What is to be profiled.
+fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, Failure> {
+    if let Some(graph) = args.graph {
+        return Ok(Target::Graph(graph));
+    }
+    if !args.launch.is_empty() {
+        return Ok(Target::Launches(args.launch.iter().copied().map(LaunchId).collect()));
+    }
+    let groups: Vec<BTreeSet<KernelId>> = match (&args.kernel, args.top) {
+        (Some(selector), _) => vec![print::kernels(profile, &args.file, selector)?],
+        (None, Some(n)) => pick::top(profile, n),
+        (None, None) => {
+            return Err(Failure::wrong(
+                "say which launch: --launch ID, --kernel NAME (with --nth N, --slowest, --median or --every), --top N or --graph N",
+            ));
+        }
+    };
+    let mut out = Vec::new();
+    for kernels in groups {
+        let mut launches = pick::of_kernels(profile, &kernels);
+        if let Within::Range(range, instance) = options.within {
+            launches = pick::inside(profile, &launches, range, instance);
+        }
+        if launches.is_empty() {
+            let place = args.within.as_ref().map_or_else(String::new, |r| format!(" inside the NVTX range {r:?}"));
+            return Err(Failure::wrong(format!("{}: no launch of this kernel{place}", args.file.display())));
+        }
+        let mut picked = Vec::new();
+        if args.every {
+            picked.clone_from(&launches);
+        }
+        if let Some(n) = args.slowest {
+            picked.extend(pick::slowest(profile, &launches, n));
+        }
+        if let Some(nth) = args.nth {
+            let found = pick::nth(profile, &launches, nth);
+            if found.len() > 1 && args.top.is_none() {
+                let list = found.iter().map(|l| l.0.to_string()).collect::<Vec<_>>().join(", ");
+                return Err(Failure::wrong(format!("{} processes have such a launch; name one with --launch: {list}", found.len())));
+            }
+            if found.is_empty() {
+                let name = args.kernel.as_deref().unwrap_or("one of the kernels");
+                return Err(Failure::wrong(format!("{}: {name} has no launch number {nth}; they are counted from 0", args.file.display())));
+            }
+            picked.extend(found);
+        }
+        // Without another wish: a typical one.
+        if args.median || picked.is_empty() {
+            picked.extend(pick::median(profile, &launches));
+        }
+        out.extend(picked);
+    }
+    out.sort_unstable();
+    out.dedup();
+    Ok(Target::Launches(out))
+}
+
+/// Compares a result with what was selected.
+fn verify(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
+    let mut found = Vec::new();
+    for result in results {
+        found.extend(ncu_results::read(result, &Job::new(Wants::ALL, &|_| {}))?);
+    }
+    let selects: Vec<_> = plan.commands.iter().flat_map(|c| c.selects.iter().cloned()).collect();
+    let verdict = rerun::verify(&selects, &found.into_iter().map(found_of).collect::<Vec<_>>());
+    print::lines(&[crate::model::text::clean(&verdict.sentence()).into_owned()])?;
+    match verdict {
+        Verdict::Verified(_) => Ok(()),
+        Verdict::Differs(_) => Err(Failure { text: String::new(), code: FAILED }),
+    }
+}
+
+/// The first fields of a result, as they are compared.
+#[must_use]
+pub fn found_of(r: import::ncu_results::NcuResult) -> Found {
+    Found { name: r.demangled.unwrap_or(r.name), mangled: r.mangled, grid: r.grid, block: r.block, failed: r.failed }
+}
+
+/// `warpscope recipes`.
+pub fn recipes(args: &Recipes) -> Result<(), Failure> {
+    let Some(id) = &args.recipe else {
+        let width = recipes::RECIPES.iter().map(|r| r.id.len()).max().unwrap_or(0);
+        let lines: Vec<String> = recipes::RECIPES
+            .iter()
+            .flat_map(|r| {
+                [
+                    format!("{:width$}  {}: {}", r.id, r.tool, r.about),
+                    format!("{:width$}    when: {}", "", r.when),
+                    format!("{:width$}    cost: {}", "", r.cost),
+                ]
+            })
+            .collect();
+        return print::lines(&lines);
+    };
+    let Some(recipe) = recipes::recipe(id) else {
+        let near = nearest(id, recipes::RECIPES.iter().map(|r| r.id));
+        return Err(Failure::wrong(near.map_or_else(
+            || format!("no recipe `{id}`; `warpscope recipes` lists them"),
+            |n| format!("no recipe `{id}`; did you mean `{n}`?"),
+        )));
+    };
+    let output = args.output.clone().unwrap_or_else(|| "report".to_owned());
+    let parts = recipe
+        .parts(&args.program, &output, args.range.as_deref())
+        .map_err(|e| Failure::wrong(format!("{e}: --range NAME (or NAME@DOMAIN)")))?;
+    let argv: Vec<String> = parts.iter().flat_map(|p| p.words.clone()).collect();
+    match args.format.unwrap_or(if std::io::stdout().is_terminal() { RerunFormat::Text } else { RerunFormat::Shell }) {
+        RerunFormat::Json => print::to_stdout(|out| {
+            report::json(
+                out,
+                &serde_json::json!({ "recipe": recipe.id, "tool": recipe.tool, "about": recipe.about, "when": recipe.when, "cost": recipe.cost, "argv": argv, "shell": shell::line(&argv) }),
+            )
+        }),
+        RerunFormat::Shell => print::lines(&[shell::line(&argv)]),
+        RerunFormat::Script => {
+            let groups: Vec<Vec<String>> = parts.into_iter().map(|p| p.words).collect();
+            print::lines(&["#!/bin/sh".to_owned(), format!("# {}: {}", recipe.id, recipe.about), format!("exec {}", shell::lines(&groups))])
+        }
+        RerunFormat::Text => {
+            print::to_stdout(|out| report::rerun::explain_parts(out, recipe.about, &parts, print::terminal_width().unwrap_or(100)))
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! `rerun`: the command that profiles a launch again, explained, for a shell, as a script or as JSON.
+
+use crate::analysis::labels::width;
+use crate::model::text::clean;
+use crate::model::{Bytes, Nanos, config, units};
+use crate::rerun::{Alternative, Cost, Part, Plan, Rerun, Selects, Warning, shell};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// One selected launch.
+#[derive(Debug, Serialize)]
+struct SelectsJson<'a> {
+    kernel: &'a str,
+    demangled: Option<&'a str>,
+    launch: Option<u32>,
+    nth: u64,
+    grid: Option<[u32; 3]>,
+    block: Option<[u32; 3]>,
+    duration_ns: i64,
+}
+
+impl<'a> From<&'a Selects> for SelectsJson<'a> {
+    fn from(s: &'a Selects) -> Self {
+        Self {
+            kernel: &s.kernel,
+            demangled: s.demangled.as_deref(),
+            launch: s.launch.map(|l| l.0),
+            nth: s.nth,
+            grid: s.grid,
+            block: s.block,
+            duration_ns: s.duration.0,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct WarningJson<'a> {
+    id: &'a str,
+    severity: &'a str,
+    text: &'a str,
+    fix: Option<&'a str>,
+    inexact: bool,
+}
+
+impl<'a> From<&'a Warning> for WarningJson<'a> {
+    fn from(w: &'a Warning) -> Self {
+        Self { id: w.id, severity: w.severity.word(), text: &w.text, fix: w.fix.as_deref(), inexact: w.inexact }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct AlternativeJson<'a> {
+    why: &'a str,
+    argv: &'a [String],
+    shell: String,
+    better: bool,
+}
+
+impl<'a> From<&'a Alternative> for AlternativeJson<'a> {
+    fn from(a: &'a Alternative) -> Self {
+        Self { why: &a.why, argv: &a.argv, shell: shell::line(&a.argv), better: a.better }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct CostJson {
+    passes: Option<u32>,
+    passes_at_most: bool,
+    seconds: Option<f64>,
+    report_bytes: Option<u64>,
+    program_runs: u32,
+}
+
+impl From<&Cost> for CostJson {
+    fn from(c: &Cost) -> Self {
+        let seconds = c.seconds.map(|s| (s * 1000.0).round() / 1000.0);
+        Self { passes: c.passes, passes_at_most: c.at_most, seconds, report_bytes: c.bytes, program_runs: c.runs }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct PartJson<'a> {
+    words: &'a [String],
+    why: &'a str,
+}
+
+/// One command. `selects` is what a script of one launch looks at; `all` has every launch that the command selects, in the order of the
+/// results.
+#[derive(Debug, Serialize)]
+struct CommandJson<'a> {
+    tool: &'a str,
+    argv: Vec<String>,
+    shell: String,
+    selects: Option<SelectsJson<'a>>,
+    all: Vec<SelectsJson<'a>>,
+    exact: bool,
+    runnable: bool,
+    base: &'a str,
+    directory: Option<&'a str>,
+    output: String,
+    cost: CostJson,
+    parts: Vec<PartJson<'a>>,
+    wrapper: Option<&'a str>,
+    alternatives: Vec<AlternativeJson<'a>>,
+    warnings: Vec<WarningJson<'a>>,
+}
+
+impl<'a> From<&'a Rerun> for CommandJson<'a> {
+    fn from(r: &'a Rerun) -> Self {
+        Self {
+            tool: r.tool,
+            argv: r.argv(),
+            shell: r.shell(),
+            selects: r.selects.first().map(Into::into),
+            all: r.selects.iter().map(Into::into).collect(),
+            exact: r.exact(),
+            runnable: r.runnable(),
+            base: r.base.word(),
+            directory: r.directory.as_deref(),
+            output: format!("{}.ncu-rep", r.output),
+            cost: (&r.cost).into(),
+            parts: r.parts.iter().map(|p| PartJson { words: &p.words, why: &p.why }).collect(),
+            wrapper: r.wrapper.as_deref(),
+            alternatives: r.alternatives.iter().map(Into::into).collect(),
+            warnings: r.warnings.iter().map(Into::into).collect(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct PlanJson<'a> {
+    #[serde(flatten)]
+    first: Option<CommandJson<'a>>,
+    /// The commands after the first, when one cannot select everything.
+    more: Vec<CommandJson<'a>>,
+    /// Directory that the reports of several commands go to; it must be there.
+    folder: Option<&'a str>,
+}
+
+/// Writes a plan as JSON: the first command's fields, and the other commands under `more`.
+pub fn json(out: &mut dyn Write, plan: &Plan) -> io::Result<()> {
+    let mut commands = plan.commands.iter().map(CommandJson::from);
+    super::json(out, &PlanJson { first: commands.next(), more: commands.collect(), folder: plan.folder.as_deref() })
+}
+
+/// Writes the commands for a shell, one a line. Where only a wrapper script is right, that script.
+pub fn shell_lines(out: &mut dyn Write, plan: &Plan, for_terminal: bool) -> io::Result<()> {
+    if let Some(folder) = &plan.folder {
+        // ncu does not make directories.
+        writeln!(out, "mkdir -p -- {}", shell::quote(folder))?;
+    }
+    for command in &plan.commands {
+        let text = command.wrapper.clone().unwrap_or_else(|| command.shell());
+        if for_terminal {
+            for line in text.lines() {
+                writeln!(out, "{}", clean(line))?;
+            }
+        } else {
+            writeln!(out, "{text}")?;
+        }
+    }
+    Ok(())
+}
+
+/// What a launch is, on one line.
+#[must_use]
+pub fn selected(s: &Selects) -> String {
+    let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::dim3);
+    let which = s.launch.map_or_else(|| format!("number {}", s.nth), |l| format!("launch {} (nth {})", grouped(l.0), grouped(s.nth)));
+    let shape =
+        if s.grid.is_some() || s.block.is_some() { format!(" · grid {} × block {}", dims(s.grid), dims(s.block)) } else { String::new() };
+    format!("{which}{shape} · {}", s.duration)
+}
+
+fn grouped(n: impl TryInto<i64>) -> String {
+    units::grouped(n.try_into().unwrap_or(i64::MAX))
+}
+
+/// What a command costs, on one line; `None` when it is not known.
+#[must_use]
+pub fn cost(c: &Cost) -> Option<String> {
+    let (passes, seconds, bytes) = (c.passes?, c.seconds?, c.bytes?);
+    let most = if c.at_most { "at most " } else { "" };
+    let runs = if c.runs > 1 { format!(" · the program runs {} times", c.runs) } else { String::new() };
+    let plural = if passes == 1 { "" } else { "es" };
+    Some(format!(
+        "{most}{passes} pass{plural} · about {} on top of the program{runs} · report {}",
+        Nanos::human(seconds * 1e9),
+        Bytes(bytes)
+    ))
+}
+
+/// Lines of at most `columns`, broken at blanks.
+fn wrapped(out: &mut dyn Write, head: &str, text: &str, columns: usize) -> io::Result<()> {
+    let (mut line, indent) = (head.to_owned(), " ".repeat(width(head)));
+    let mut empty = true;
+    for word in clean(text).split(' ') {
+        if !empty && width(&line) + 1 + width(word) > columns {
+            writeln!(out, "{}", line.trim_end())?;
+            line.clone_from(&indent);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        empty = false;
+    }
+    writeln!(out, "{}", line.trim_end())
+}
+
+/// Writes a command in pieces, and what each does.
+pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[Part], columns: usize) -> io::Result<()> {
+    let columns = columns.clamp(60, 140);
+    if !title.is_empty() {
+        writeln!(out, "{}\n", clean(title))?;
+    }
+    let last = parts.len().saturating_sub(1);
+    for (n, part) in parts.iter().enumerate() {
+        let head = if n == 0 { "  " } else { "      " };
+        writeln!(out, "{head}{}{}", clean(&shell::line(&part.words)), if n == last { "" } else { " \\" })?;
+    }
+    writeln!(out)?;
+    for part in parts {
+        let words = clean(&shell::line(&part.words)).into_owned();
+        let short = crate::analysis::labels::cut_end(&words, 34);
+        wrapped(out, &format!("  {}{}  ", short, " ".repeat(34 - width(&short))), &part.why, columns)?;
+    }
+    Ok(())
+}
+
+/// Writes a plan for people: what is selected, the command in pieces with what each does, cost, warnings, other commands.
+pub fn explain(out: &mut dyn Write, plan: &Plan, columns: usize) -> io::Result<()> {
+    let columns = columns.clamp(60, 140);
+    if let Some(folder) = &plan.folder {
+        writeln!(out, "{} commands; make the directory first: mkdir -p -- {}\n", plan.commands.len(), clean(&shell::quote(folder)))?;
+    }
+    for (i, command) in plan.commands.iter().enumerate() {
+        if i > 0 {
+            writeln!(out)?;
+        }
+        for s in &command.selects {
+            wrapped(out, "selects  ", &format!("{} · {}", clean(&s.kernel), selected(s)), columns)?;
+        }
+        if let Some(directory) = &command.directory {
+            wrapped(out, "in       ", directory, columns)?;
+        }
+        if let Some(text) = cost(&command.cost) {
+            wrapped(out, "costs    ", &text, columns)?;
+        }
+        writeln!(out)?;
+        match &command.wrapper {
+            Some(wrapper) => {
+                for line in wrapper.lines() {
+                    writeln!(out, "    {}", clean(line))?;
+                }
+            }
+            None => explain_parts(out, "", &command.parts, columns)?,
+        }
+        if !command.warnings.is_empty() {
+            writeln!(out)?;
+        }
+        for w in &command.warnings {
+            wrapped(out, &format!("{:<9}", w.severity.word()), &w.sentence(), columns)?;
+        }
+        for a in &command.alternatives {
+            writeln!(out)?;
+            wrapped(out, if a.better { "better   " } else { "or       " }, &a.why, columns)?;
+            writeln!(out, "      {}", clean(&shell::line(&a.argv)))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,72 @@
+//! Other commands for the same launches, and when they are better.
+
+use super::draft::Draft;
+use super::gate;
+use super::options::{OpenedBy, Options, Replay, Within};
+use super::{Alternative, Base, Rerun, nvtx};
+use crate::model::NameForm;
+
+impl Draft<'_> {
+    /// Commands that a user may prefer to `mine`.
+    pub(super) fn alternatives(&self, mine: &Rerun) -> Vec<Alternative> {
+        let mut out = Vec::new();
+        let mut offer = |options: Options, why: &dyn Fn(&Draft<'_>) -> Option<(String, bool)>| {
+            if let Ok(draft) = Draft::new(self.profile, self.rows, &options)
+                && let Some((why, better)) = why(&draft)
+                && let other = draft.rerun()
+                && other.wrapper.is_none()
+                && other.argv() != mine.argv()
+            {
+                out.push(Alternative { why, argv: other.argv(), options: options.clone(), better });
+            }
+        };
+        let o = self.options;
+        let skip = self.ranks.first().copied().unwrap_or(0);
+        if self.as_range {
+            if o.replay.is_none() {
+                let options = Options { replay: Some(Replay::Kernel), ..o.clone() };
+                offer(options, &|_| {
+                    Some(("The kernel alone: only where one GPU runs it without others; else it hangs.".to_owned(), false))
+                });
+            }
+            return out;
+        }
+        if self.base == NameForm::Function && self.count.kernels > 1 && self.kernel.mangled.is_some() && !o.whole_graph {
+            let kernels = self.count.kernels;
+            offer(Options { base: Base(NameForm::Mangled), ..o.clone() }, &|d| {
+                let left = d.ranks.first().copied().unwrap_or(0);
+                let why = format!(
+                    "By its symbol only this kernel counts: {left} before it instead of {skip} (the function name is that of {kernels} kernels), so less can shift the count."
+                );
+                Some((why, left < skip))
+            });
+        }
+        if gate::opened_by(self.profile, o) == OpenedBy::Late {
+            for e in self.around.iter().take(3) {
+                let name = self.profile.ranges.label(e.range.name);
+                offer(Options { opened_by: Some(OpenedBy::Range(e.range)), within: Within::Everything, ..o.clone() }, &|_| {
+                    Some((format!("Exact if the NVTX range {name:?} opened the capture (`nsys profile -c nvtx`)."), false))
+                });
+            }
+            offer(Options { opened_by: Some(OpenedBy::ProfilerApi(1)), within: Within::Everything, ..o.clone() }, &|_| {
+                Some(("Exact if cudaProfilerStart opened the capture.".to_owned(), false))
+            });
+        } else if self.gate.range.is_none()
+            && let Some(e) = self.around.iter().find(|e| nvtx::expression(self.profile, e.range).is_some())
+        {
+            let instance = e.number().filter(|_| self.gate.api.is_none());
+            let name = self.profile.ranges.label(e.range.name);
+            offer(Options { within: Within::Range(e.range, instance), ..o.clone() }, &|d| {
+                let inside = d.ranks.first().copied().unwrap_or(0);
+                let which = instance.map_or_else(String::new, |n| format!(" number {n}"));
+                (inside < skip).then(|| (format!("Inside the NVTX range {name:?}{which}: {inside} launches before it instead of {skip}, so what runs earlier does not matter."), false))
+            });
+        }
+        if !o.whole_graph && self.rows.len() == 1 && self.rows.first().is_some_and(|&r| self.profile.launches.graph_node(r).is_some()) {
+            offer(Options { whole_graph: true, ..o.clone() }, &|_| {
+                Some(("The whole CUDA graph that it belongs to, as one result.".to_owned(), false))
+            });
+        }
+        out
+    }
+}

@@ -1,0 +1,251 @@
+//! What ncu collects and what that costs.
+//!
+//! Passes, seconds and bytes were measured with ncu 2025.3.1 on an H200 with its clocks left alone, on kernels of one microsecond with
+//! little memory (`tests/hardware/costs.sh`): a kernel that runs long, or whose memory must be saved and restored between passes, costs
+//! more. On other GPUs the passes differ.
+
+/// What one result costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// Replay passes.
+    pub passes: u32,
+    /// Seconds for a kernel that takes next to no time.
+    pub seconds: f64,
+    /// Bytes in the report.
+    pub bytes: u64,
+}
+
+/// A set: sections that belong together, by `--set`.
+#[derive(Debug, PartialEq)]
+pub struct Set {
+    /// Its word.
+    pub word: &'static str,
+    /// What it is for.
+    pub about: &'static str,
+    /// What a result costs.
+    pub figure: Figure,
+}
+
+/// A section, by `--section`.
+#[derive(Debug, PartialEq)]
+pub struct Section {
+    /// Its identifier.
+    pub id: &'static str,
+    /// What it holds.
+    pub about: &'static str,
+    /// What a result costs.
+    pub figure: Figure,
+}
+
+/// A question and the sections that answer it.
+#[derive(Debug, PartialEq)]
+pub struct Question {
+    /// Its word on the command line.
+    pub word: &'static str,
+    /// The question.
+    pub asks: &'static str,
+    /// Sections, by [`Section::id`].
+    pub sections: &'static [&'static str],
+    /// Whether the sources belong to the answer.
+    pub source: bool,
+    /// What a result costs: less than the sum of the sections, which share passes.
+    pub figure: Figure,
+}
+
+const fn figure(passes: u32, seconds: f64, bytes: u64) -> Figure {
+    Figure { passes, seconds, bytes }
+}
+
+const fn set(word: &'static str, figure: Figure, about: &'static str) -> Set {
+    Set { word, about, figure }
+}
+
+const fn section(id: &'static str, figure: Figure, about: &'static str) -> Section {
+    Section { id, about, figure }
+}
+
+/// All sets. There is no `source` set: that is [`Question`] `source`.
+pub static SETS: &[Set] = &[
+    set("basic", figure(10, 0.31, 53_000), "speed of light, launch, occupancy"),
+    set("detailed", figure(20, 0.63, 110_000), "basic, and memory, compute, source counters, roofline"),
+    set("full", figure(38, 1.6, 850_000), "everything: also stalls, schedulers, instruction mix, memory tables"),
+    set("roofline", figure(17, 0.39, 620_000), "all rooflines: half, single, double, tensor"),
+    set("pmsampling", figure(9, 1.1, 240_000), "how the kernel behaves over its own run time"),
+    set("nvlink", figure(1, 0.05, 15_000), "NVLink traffic and topology"),
+];
+
+/// The sections that are worth asking for by name.
+pub static SECTIONS: &[Section] = &[
+    section("SpeedOfLight", figure(10, 0.31, 33_000), "throughput of compute and memory, as percent of what is possible"),
+    section("LaunchStats", figure(1, 0.01, 16_000), "grid, block, registers, shared memory, waves"),
+    section("Occupancy", figure(1, 0.06, 29_000), "occupancy and what limits it"),
+    section("WorkloadDistribution", figure(1, 0.07, 16_000), "how evenly SMs and memory slices are used"),
+    section("MemoryWorkloadAnalysis", figure(9, 0.27, 18_000), "throughput and hit rates of L1, L2 and device memory"),
+    section("MemoryWorkloadAnalysis_Chart", figure(14, 0.39, 33_000), "traffic between the memory units"),
+    section("MemoryWorkloadAnalysis_Tables", figure(30, 0.94, 45_000), "sectors per request, bank conflicts, by unit"),
+    section("ComputeWorkloadAnalysis", figure(11, 0.15, 28_000), "how busy each compute pipe is"),
+    section("InstructionStats", figure(3, 0.05, 16_000), "instruction mix"),
+    section("SchedulerStats", figure(1, 0.03, 17_000), "warps that are eligible and issued per cycle"),
+    section("WarpStateStats", figure(9, 0.12, 19_000), "what warps wait for"),
+    section("SourceCounters", figure(5, 0.21, 31_000), "stalls and traffic by source line and instruction"),
+    section("SpeedOfLight_RooflineChart", figure(3, 0.10, 19_000), "single and double precision roofline"),
+    section("PmSampling", figure(4, 0.38, 190_000), "utilisation over the kernel's run time"),
+];
+
+/// Questions that a profile answers.
+pub static QUESTIONS: &[Question] = &[
+    Question {
+        word: "bound",
+        asks: "is it bound by compute, memory or latency?",
+        sections: &["SpeedOfLight", "LaunchStats", "Occupancy"],
+        source: false,
+        figure: figure(10, 0.31, 50_000),
+    },
+    Question {
+        word: "memory",
+        asks: "why is memory slow?",
+        sections: &["SpeedOfLight", "MemoryWorkloadAnalysis", "MemoryWorkloadAnalysis_Chart", "MemoryWorkloadAnalysis_Tables"],
+        source: false,
+        figure: figure(35, 1.13, 86_000),
+    },
+    Question {
+        word: "stalls",
+        asks: "what do its warps wait for?",
+        sections: &["SpeedOfLight", "SchedulerStats", "WarpStateStats"],
+        source: false,
+        figure: figure(17, 0.32, 41_000),
+    },
+    Question {
+        word: "compute",
+        asks: "which pipe is busy?",
+        sections: &["SpeedOfLight", "ComputeWorkloadAnalysis", "InstructionStats"],
+        source: false,
+        figure: figure(13, 0.33, 50_000),
+    },
+    Question {
+        word: "occupancy",
+        asks: "what limits occupancy?",
+        sections: &["LaunchStats", "Occupancy"],
+        source: false,
+        figure: figure(1, 0.06, 35_000),
+    },
+    Question {
+        word: "source",
+        asks: "which source line is it?",
+        sections: &["SchedulerStats", "WarpStateStats", "SourceCounters"],
+        source: true,
+        figure: figure(13, 0.28, 40_000),
+    },
+];
+
+/// What is collected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Collect {
+    /// A set, by its word.
+    Set(String),
+    /// Sections, by identifier or `regex:EXPR`.
+    Sections(Vec<String>),
+    /// What answers a question, by its word.
+    Question(&'static str),
+}
+
+impl Default for Collect {
+    fn default() -> Self {
+        Self::Set("basic".to_owned())
+    }
+}
+
+/// What a re-run costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Replay passes of each result; `None` when a section is not in the tables.
+    pub passes: Option<u32>,
+    /// Whether `passes` is an upper bound: sections share passes.
+    pub at_most: bool,
+    /// Seconds on top of the program's own run, as far as they can be told.
+    pub seconds: Option<f64>,
+    /// Bytes of the report.
+    pub bytes: Option<u64>,
+    /// How often the program runs.
+    pub runs: u32,
+}
+
+impl Collect {
+    /// The words for ncu.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        let sections = |ids: &mut dyn Iterator<Item = String>| ids.flat_map(|s| ["--section".to_owned(), s]).collect();
+        match self {
+            Self::Set(word) => vec!["--set".to_owned(), word.clone()],
+            Self::Sections(ids) => sections(&mut ids.iter().cloned()),
+            Self::Question(word) => sections(&mut question(word).into_iter().flat_map(|q| q.sections).map(|s| (*s).to_owned())),
+        }
+    }
+
+    /// What it is, for a person.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self {
+            Self::Set(word) => format!("set {word}"),
+            Self::Sections(ids) if ids.len() == 1 => format!("section {}", ids[0]),
+            Self::Sections(ids) => format!("{} sections", ids.len()),
+            Self::Question(word) => question(word).map_or_else(|| (*word).to_owned(), |q| q.asks.to_owned()),
+        }
+    }
+
+    /// Whether the sources belong to it.
+    #[must_use]
+    pub fn wants_source(&self) -> bool {
+        matches!(self, Self::Question(word) if question(word).is_some_and(|q| q.source))
+    }
+
+    /// What one result costs, and whether that is an upper bound (sections share passes); `None` for what is not in the tables.
+    #[must_use]
+    pub fn figure(&self) -> Option<(Figure, bool)> {
+        match self {
+            Self::Set(word) => SETS.iter().find(|s| s.word == word).map(|s| (s.figure, false)),
+            Self::Question(word) => question(word).map(|q| (q.figure, false)),
+            Self::Sections(ids) => {
+                let of = |id: &String| SECTIONS.iter().find(|s| s.id == id).map(|s| s.figure);
+                let add =
+                    |a: Figure, b: Figure| Figure { passes: a.passes + b.passes, seconds: a.seconds + b.seconds, bytes: a.bytes + b.bytes };
+                let sum = ids.iter().map(of).try_fold(Figure::default(), |sum, f| Some(add(sum, f?)))?;
+                (!ids.is_empty()).then_some((sum, ids.len() > 1))
+            }
+        }
+    }
+}
+
+/// A question by its word.
+#[must_use]
+pub fn question(word: &str) -> Option<&'static Question> {
+    QUESTIONS.iter().find(|q| q.word == word)
+}
+
+/// Seconds that ncu takes to start.
+pub const START_SECONDS: f64 = 1.0;
+/// Seconds that a launch costs whose name does not match.
+pub const OTHER_SECONDS: f64 = 60e-6;
+/// Seconds that a launch costs whose name matches and which is skipped.
+pub const SKIPPED_SECONDS: f64 = 130e-6;
+
+/// Bytes of a report before its first result: strings and the session.
+pub const BASE_BYTES: u64 = 50_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_question_is_made_of_known_sections_and_costs_at_most_their_sum() {
+        for q in QUESTIONS {
+            let ids: Vec<String> = q.sections.iter().map(|s| (*s).to_owned()).collect();
+            let (sum, at_most) = Collect::Sections(ids).figure().unwrap();
+            assert!(at_most && q.figure.passes > 0 && q.figure.passes <= sum.passes, "{}", q.word);
+            assert!(q.figure.seconds <= sum.seconds && q.figure.bytes <= sum.bytes, "{}", q.word);
+            assert_eq!(Collect::Question(q.word).words().len(), q.sections.len() * 2);
+        }
+        assert_eq!(Collect::Sections(vec!["regex:.*".into()]).figure(), None, "what is not known has no figure");
+        assert_eq!(Collect::default().words(), ["--set", "basic"]);
+    }
+}

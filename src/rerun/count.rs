@@ -1,0 +1,263 @@
+//! How many launches ncu will have counted when the wanted one comes.
+//!
+//! ncu counts, in the order of the launching calls on the host and over all threads and streams, every launch that its gates let through
+//! and whose name matches. Nodes of a CUDA graph count one by one, or each graph as one launch named `graph` where graphs are profiled
+//! whole. The count goes over all processes that it follows.
+
+use super::nvtx::Cover;
+use crate::model::{Kernel, NameForm, Profile};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Which launches ncu looks at.
+#[derive(Debug, Default)]
+pub struct Population {
+    /// Only launches inside this range.
+    pub cover: Option<Cover>,
+    /// Launches whose call is not in the report were made before the capture opened: a gate that opens at the same place in the re-run
+    /// does not let them through either.
+    pub only_called: bool,
+    /// Nodes of graphs do not count: graphs are profiled whole.
+    pub without_nodes: bool,
+}
+
+impl Population {
+    /// Whether ncu would see a launch.
+    #[must_use]
+    pub fn holds(&self, profile: &Profile, row: usize) -> bool {
+        !(self.only_called && profile.launches.call(row).is_none()
+            || self.without_nodes && profile.launches.graph_node(row).is_some()
+            || self.cover.as_ref().is_some_and(|c| !c.holds(profile, row)))
+    }
+}
+
+/// The name of a kernel in one form, as ncu compares it; `None` when the report does not give it.
+#[must_use]
+pub fn name(kernel: &Kernel, base: NameForm) -> Option<&str> {
+    match base {
+        // The function name can be cut out of the demangled one. A mangled one alone does not tell it, unless it is no C++ symbol.
+        NameForm::Function => match (&kernel.function, &kernel.demangled, &kernel.mangled) {
+            (None, None, Some(mangled)) => (!mangled.starts_with("_Z")).then_some(&**mangled),
+            (None, None, None) => None,
+            _ => Some(kernel.function()),
+        },
+        NameForm::Demangled => kernel.demangled.as_deref(),
+        NameForm::Mangled => kernel.mangled.as_deref(),
+    }
+}
+
+/// What is counted: launches of these kernels, or whole graphs.
+#[derive(Debug)]
+pub enum Unit {
+    /// Launches of the kernels that are marked, by kernel id.
+    Kernels(Vec<bool>),
+    /// Launches of graphs, by their nodes: the first node of each stands for it. Kernels that are named `graph` count with them.
+    Graphs(Vec<bool>),
+}
+
+impl Unit {
+    /// Launches whose kernel has this name in this form; all launches without a name.
+    #[must_use]
+    pub fn named(profile: &Profile, base: NameForm, wanted: Option<&str>) -> Self {
+        Self::Kernels(profile.kernels.iter().map(|k| wanted.is_none_or(|w| name(k, base) == Some(w))).collect())
+    }
+
+    /// Whole graphs.
+    #[must_use]
+    pub fn graphs(profile: &Profile) -> Self {
+        Self::Graphs(profile.kernels.iter().map(|k| name(k, NameForm::Function) == Some("graph")).collect())
+    }
+
+    fn is(&self, profile: &Profile, row: usize, last_graph: &mut Option<i64>) -> bool {
+        let marked = |list: &Vec<bool>| list.get(profile.launches.kernel(row).0 as usize).copied().unwrap_or(false);
+        match self {
+            Self::Kernels(list) => marked(list),
+            Self::Graphs(list) => {
+                if profile.launches.graph_node(row).is_none() {
+                    return marked(list);
+                }
+                // Nodes of one graph launch share its call, and lie side by side in launch order.
+                let call = profile.launches.order_key(row).0;
+                last_graph.replace(call) != Some(call)
+            }
+        }
+    }
+}
+
+/// Threads that launch candidates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Threads {
+    /// How many.
+    pub count: usize,
+    /// Whether calls of two of them lie in each other: they do launch at the same time.
+    pub overlap: bool,
+}
+
+/// The count for the wanted launches.
+#[derive(Debug, Default)]
+pub struct Count {
+    /// For each wanted launch (in the order asked for): candidates before it in its own process.
+    pub in_process: Vec<u64>,
+    /// For each wanted launch: candidates before it in all processes.
+    pub in_all: Vec<u64>,
+    /// Candidates by process.
+    pub by_process: BTreeMap<u32, u64>,
+    /// Launches before the last wanted one that are no candidates.
+    pub others: u64,
+    /// Threads that launch candidates up to the last wanted one.
+    pub threads: Threads,
+    /// Candidates up to the last wanted one whose call is not in the report.
+    pub uncalled: u64,
+    /// Launches that the gate leaves out because their call is not in the report.
+    pub dropped: u64,
+    /// Distinct kernels among the candidates.
+    pub kernels: usize,
+    /// Distinct block sizes and shared memory among the candidates before the last wanted one.
+    pub shapes: usize,
+}
+
+/// Counts candidates. `wanted` are rows in launch order; each must be a candidate itself (or a node of the graph that is).
+#[must_use]
+pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[usize]) -> Count {
+    let launches = &profile.launches;
+    let pids: Vec<u32> = profile.places.iter().map(|p| p.pid.unwrap_or_default()).collect();
+    let pid = |row: usize| launches.place(row).and_then(|p| pids.get(p.0 as usize)).copied().unwrap_or_default();
+    let last = wanted.iter().max().copied().unwrap_or(0);
+    let mut out = Count::default();
+    let mut seen: BTreeMap<u32, u64> = BTreeMap::new();
+    let (mut all, mut last_graph) = (0_u64, None);
+    let mut kernels: BTreeSet<u32> = BTreeSet::new();
+    let mut shapes = BTreeSet::new();
+    let mut ends: BTreeMap<(u32, Option<u32>), i64> = BTreeMap::new();
+    let mut next = wanted.iter().copied().peekable();
+    for row in 0..launches.len() {
+        let candidate = unit.is(profile, row, &mut last_graph);
+        let passes = candidate && population.holds(profile, row);
+        let of = if candidate || next.peek() == Some(&row) { pid(row) } else { 0 };
+        if passes {
+            *seen.entry(of).or_default() += 1;
+            all += 1;
+            kernels.insert(launches.kernel(row).0);
+        }
+        while next.next_if_eq(&row).is_some() {
+            // The launch itself, or the graph whose first node came already, is among those counted.
+            out.in_process.push(seen.get(&of).copied().unwrap_or_default().saturating_sub(1));
+            out.in_all.push(all.saturating_sub(1));
+        }
+        if row > last {
+            continue;
+        }
+        if !passes {
+            out.others += 1;
+            out.dropped += u64::from(candidate && population.only_called && launches.call(row).is_none());
+            continue;
+        }
+        if let Some(c) = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize)) {
+            shapes.insert((c.block, c.shared().map(|b| b.0)));
+        }
+        match launches.call(row) {
+            Some((call, cost)) => {
+                let thread = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.thread);
+                out.threads.overlap |= ends.iter().any(|(&(p, t), &end)| p == of && t != thread && end > call);
+                ends.insert((of, thread), call.saturating_add(cost));
+            }
+            None => out.uncalled += 1,
+        }
+    }
+    out.by_process = seen;
+    out.kernels = kernels.len();
+    out.shapes = shapes.len();
+    // Threads of different processes are another matter.
+    let mut threads: BTreeMap<u32, usize> = BTreeMap::new();
+    for (of, _) in ends.keys() {
+        *threads.entry(*of).or_default() += 1;
+    }
+    out.threads.count = threads.into_values().max().unwrap_or(0);
+    out
+}
+
+/// Whether processes used CUDA strictly one after another: while one was at it, no other made a call. A parent that waits for a child lies
+/// around it and counts as one after another, too.
+#[must_use]
+pub fn one_after_another(profile: &Profile, pids: &BTreeSet<u32>) -> bool {
+    let mut busy: BTreeMap<u32, Vec<(i64, i64)>> = pids.iter().map(|&p| (p, Vec::new())).collect();
+    for row in 0..profile.launches.len() {
+        let pid = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default();
+        if let Some(list) = busy.get_mut(&pid) {
+            let start = profile.launches.order_key(row).0;
+            list.push((start, profile.launches.call(row).map_or(start, |(call, cost)| call.saturating_add(cost))));
+        }
+    }
+    let api = &profile.api;
+    for (i, &(pid, _)) in api.thread.iter().enumerate() {
+        if let (Some(list), Some(&start), Some(&duration)) = (busy.get_mut(&pid), api.start.get(i), api.duration.get(i)) {
+            list.push((start, start.saturating_add(duration)));
+        }
+    }
+    for list in busy.values_mut() {
+        list.sort_unstable();
+    }
+    let span = |list: &[(i64, i64)]| Some((list.first()?.0, list.iter().map(|c| c.1).max()?));
+    // A lies around B when none of A's calls begins, or is still going on, while B is at it.
+    let around = |a: &[(i64, i64)], (from, to): (i64, i64)| {
+        let at = a.partition_point(|c| c.0 < from);
+        a[..at].iter().rev().take(64).all(|c| c.1 <= from) && a.get(at).is_none_or(|c| c.0 >= to)
+    };
+    let lists: Vec<&Vec<(i64, i64)>> = busy.values().collect();
+    lists.iter().enumerate().all(|(i, a)| {
+        lists[i + 1..].iter().all(|b| match (span(a), span(b)) {
+            (Some(x), Some(y)) => around(a, y) || around(b, x),
+            _ => true,
+        })
+    })
+}
+
+/// What a call does to the count of calls without a kernel.
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Launch,
+    Begin,
+    End,
+    Other,
+}
+
+/// Launch calls before a time in one process that ran no kernel, although nothing was being recorded into a graph: kernels that the report
+/// lost. Calls between `cudaStreamBeginCapture` and `cudaStreamEndCapture` launch nothing by nature.
+#[must_use]
+pub fn calls_without_kernel(profile: &Profile, pid: u32, before: i64) -> u64 {
+    let api = &profile.api;
+    let kinds: Vec<Kind> = api
+        .totals
+        .iter()
+        .map(|t| match &*t.name {
+            "cudaLaunchKernel"
+            | "cudaLaunchKernelExC"
+            | "cudaLaunchCooperativeKernel"
+            | "cuLaunchKernel"
+            | "cuLaunchKernelEx"
+            | "cuLaunchCooperativeKernel" => Kind::Launch,
+            n if n.ends_with("StreamBeginCapture") || n.ends_with("StreamBeginCaptureToGraph") => Kind::Begin,
+            n if n.ends_with("StreamEndCapture") => Kind::End,
+            _ => Kind::Other,
+        })
+        .collect();
+    if !kinds.contains(&Kind::Launch) {
+        return 0;
+    }
+    let mut calls: Vec<(i64, Kind)> = (0..api.start.len())
+        .filter(|&i| api.thread.get(i).is_some_and(|t| t.0 == pid) && api.start[i] < before)
+        .filter_map(|i| Some((api.start[i], *kinds.get(*api.name.get(i)? as usize)?)))
+        .filter(|c| c.1 != Kind::Other)
+        .collect();
+    calls.sort_by_key(|c| c.0);
+    let mut recording = 0_u32;
+    let mut out = 0;
+    for (_, kind) in calls {
+        match kind {
+            Kind::Begin => recording += 1,
+            Kind::End => recording = recording.saturating_sub(1),
+            Kind::Launch if recording == 0 => out += 1,
+            _ => {}
+        }
+    }
+    out
+}

@@ -1,0 +1,345 @@
+//! What is known before an ncu command is put together, and its pieces.
+
+use super::count::{self, Count, Unit};
+use super::gate::{self, Gate};
+use super::nvtx::{self, Enclosing};
+use super::options::{Options, Replay};
+use super::processes::{self, Scope};
+use super::program::{self, Program};
+use super::warnings::{self, Facts};
+use super::{Cost, Part, PartId, Rerun, Selects, collect, parts, ranges, shell};
+use crate::model::{Kernel, LaunchId, NameForm, Nanos, Profile, units};
+
+/// Process of a launch.
+#[must_use]
+pub fn pid_of(profile: &Profile, row: usize) -> u32 {
+    profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default()
+}
+
+fn kernel_of(profile: &Profile, row: usize) -> Kernel {
+    profile.kernels.get(profile.launches.kernel(row).0 as usize).cloned().unwrap_or_default()
+}
+
+/// A name for the report of these launches.
+#[must_use]
+pub fn stem(profile: &Profile, rows: &[usize]) -> String {
+    let Some(&first) = rows.first() else {
+        return "kernel".to_owned();
+    };
+    let name = shell::file_stem(kernel_of(profile, first).function());
+    match rows.len() {
+        1 => format!("{name}-{first}"),
+        n => format!("{name}-{first}-and-{}-more", n - 1),
+    }
+}
+
+/// Everything that is known before words are put together.
+pub(super) struct Draft<'a> {
+    pub(super) profile: &'a Profile,
+    pub(super) options: &'a Options,
+    pub(super) rows: &'a [usize],
+    pub(super) kernel: Kernel,
+    pub(super) pid: u32,
+    pub(super) base: NameForm,
+    /// The name that is compared; `None` when the report gives the kernel none.
+    pub(super) name: Option<String>,
+    pub(super) gate: Gate,
+    pub(super) around: Vec<Enclosing>,
+    pub(super) count: Count,
+    pub(super) scope: Scope,
+    /// For each wanted launch: how many ncu will have counted before it.
+    pub(super) ranks: Vec<u64>,
+    program: Program,
+    whole_graphs: bool,
+    /// The range around the launch is measured, not the launch.
+    pub(super) as_range: bool,
+}
+
+/// The form that is compared: the one asked for if the report gives it, else the first that it gives.
+fn base_of(kernel: &Kernel, wanted: NameForm) -> (NameForm, Option<String>) {
+    [wanted, NameForm::Function, NameForm::Mangled, NameForm::Demangled]
+        .into_iter()
+        .find_map(|base| count::name(kernel, base).map(|n| (base, Some(n.to_owned()))))
+        .unwrap_or((wanted, None))
+}
+
+impl<'a> Draft<'a> {
+    pub(super) fn new(profile: &'a Profile, rows: &'a [usize], options: &'a Options) -> Result<Self, String> {
+        let first = *rows.first().ok_or("no launch is chosen")?;
+        let kernel = kernel_of(profile, first);
+        let pid = pid_of(profile, first);
+        let (base, name) =
+            if options.whole_graph { (NameForm::Function, Some("graph".to_owned())) } else { base_of(&kernel, options.base.0) };
+        let around = nvtx::enclosing(profile, first);
+        let gate = Gate::resolve(profile, options, &around)?;
+        if options.whole_graph && profile.launches.graph_node(first).is_none() {
+            return Err(format!("launch {first} does not come from a CUDA graph"));
+        }
+        let opened = gate::opened_by(profile, options);
+        let whole_graphs = options.whole_graph || !profile.graphs.is_empty();
+        let mut population = gate.population(profile, opened, pid);
+        population.without_nodes = whole_graphs && !options.whole_graph;
+        for &row in rows {
+            if profile.launches.call(row).is_none() && population.only_called {
+                return Err(format!(
+                    "launch {row} was made before the capture opened (its API call is not in the report), so a run under the same gate does not reach it; choose a later launch"
+                ));
+            }
+            if !population.holds(profile, row) {
+                return Err(format!("launch {row} does not lie where the others are counted"));
+            }
+        }
+        let unit = if options.whole_graph { Unit::graphs(profile) } else { Unit::named(profile, base, name.as_deref()) };
+        let count = count::count(profile, &population, &unit, rows);
+        let scope = processes::scope(profile, &count, pid, options.rank);
+        let ranks = if matches!(scope, Scope::InTurn(_)) { count.in_all.clone() } else { count.in_process.clone() };
+        let as_range = match options.replay {
+            Some(replay) => replay == Replay::AppRange,
+            None => !options.whole_graph && ranges::waits_for_others(profile, &kernel).is_some(),
+        };
+        let program = program::of(profile, options);
+        Ok(Self { profile, options, rows, kernel, pid, base, name, gate, around, count, scope, ranks, program, whole_graphs, as_range })
+    }
+
+    pub(super) fn neighbours(&self) -> bool {
+        self.ranks.windows(2).all(|w| w[1] == w[0] + 1)
+    }
+
+    /// Whether scattered launches can be named by their numbers: `--kernel-id` counts differently in every process, and by name.
+    pub(super) fn by_number(&self) -> bool {
+        self.name.is_some() && !matches!(self.scope, Scope::InTurn(_))
+    }
+
+    fn name_part(&self) -> Part {
+        let mut words = Vec::new();
+        if self.base != NameForm::Function {
+            words.extend(["--kernel-name-base".to_owned(), self.base.word().to_owned()]);
+        }
+        let why = match &self.name {
+            None => "The report gives this kernel no name, so all kernels count.".to_owned(),
+            Some(name) => {
+                words.extend(["--kernel-name".to_owned(), exact(name)]);
+                match (self.base, self.count.kernels) {
+                    _ if self.options.whole_graph => "Every launch of a CUDA graph goes by the name graph.".to_owned(),
+                    (NameForm::Function, n) if n > 1 => {
+                        format!(
+                            "The function name, without namespaces, template arguments and parameters: {n} kernels in this report share it, and all count."
+                        )
+                    }
+                    (NameForm::Function, _) => {
+                        "The function name, without namespaces, template arguments and parameters; the whole name must match.".to_owned()
+                    }
+                    (NameForm::Demangled, _) => "The full name as nvcc spells it; the whole name must match.".to_owned(),
+                    (NameForm::Mangled, _) => "The linker symbol: no other kernel shares it.".to_owned(),
+                }
+            }
+        };
+        Part { id: PartId::Name, words, why }
+    }
+
+    /// `--launch-skip` and `--launch-count`, or `--kernel-id` for launches that do not follow each other.
+    fn selecting(&self) -> Vec<Part> {
+        let (Some(&skip), n) = (self.ranks.first(), self.ranks.len()) else {
+            return Vec::new();
+        };
+        let what = if self.options.whole_graph { "graph launches" } else { "launches of this name" };
+        let place = match (&self.gate, &self.scope) {
+            (Gate { range: Some(_), .. } | Gate { api: Some(_), .. }, _) => " inside what the filters let through",
+            (_, Scope::InTurn(_)) => " over all processes",
+            _ => "",
+        };
+        if self.neighbours() {
+            let skipped = units::grouped(i64::try_from(skip).unwrap_or(i64::MAX));
+            let why = format!(
+                "{skipped} {what} come before{place}, in the order of the calls on the host; then {n} {} profiled.",
+                if n == 1 { "is" } else { "in a row are" }
+            );
+            let words = ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), n.to_string()].to_vec();
+            return vec![self.name_part(), Part { id: PartId::Which, words, why }];
+        }
+        let numbers = self.ranks.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join("|");
+        let mut name = self.name_part();
+        name.words.truncate(name.words.len().saturating_sub(2));
+        let id = format!("::{}:{numbers}", id_name(self.name.as_deref().unwrap_or_default()));
+        let words = ["--kernel-id".to_owned(), id, "--launch-count".to_owned(), n.to_string()].to_vec();
+        let why = format!("Context and stream are left open; then the name, and the numbers of the {n} {what} to profile{place}, from 1.");
+        vec![name, Part { id: PartId::Which, words, why }]
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let o = self.options;
+        let mut parts = vec![parts::tool()];
+        if self.as_range {
+            parts.extend(self.range_parts());
+        } else {
+            parts.extend(self.scope.part());
+            parts.extend(self.gate.part(self.profile));
+            if self.whole_graphs {
+                let why = if o.whole_graph {
+                    "Each launch of a CUDA graph is profiled as one."
+                } else {
+                    "Each launch of a CUDA graph counts as one, under the name graph: the kernels inside count no more than they did in the capture."
+                };
+                parts.push(Part {
+                    id: PartId::Graphs,
+                    words: ["--graph-profiling", "graph"].map(str::to_owned).to_vec(),
+                    why: why.to_owned(),
+                });
+            }
+            parts.extend(self.selecting());
+        }
+        parts.extend(parts::settings(o, self.as_range));
+        let output = self.output();
+        parts.push(parts::output(&output, o.overwrite));
+        if let Scope::AtOnce { rank, .. } = self.scope
+            && !self.as_range
+            && let Some(launched) = processes::launched(&parts, rank, &self.program.argv)
+        {
+            return launched;
+        }
+        parts.push(parts::program(&self.program));
+        parts
+    }
+
+    /// The range around a kernel that cannot be replayed alone.
+    fn range_parts(&self) -> Vec<Part> {
+        let mut parts = vec![Part {
+            id: PartId::Processes,
+            words: ["--target-processes", "all"].map(str::to_owned).to_vec(),
+            why: "All processes run under ncu: what waits for another rank finds it there.".to_owned(),
+        }];
+        let mut gate = self.gate.clone();
+        if gate.range.is_none() && gate.api.is_none() {
+            let usable = self.around.iter().find(|e| nvtx::expression(self.profile, e.range).is_some());
+            gate.range = usable.map(|e| (e.range, e.number().filter(|_| !gate.late)));
+        }
+        match (gate.range, gate.part(self.profile)) {
+            (None, Some(mut part)) if gate.api == Some(1) => {
+                part.words = ["--range-filter", ":1:"].map(str::to_owned).to_vec();
+                part.why =
+                    String::from("The range is what lies between the first cudaProfilerStart and cudaProfilerStop, as in the capture.");
+                parts.push(part);
+            }
+            (_, Some(mut part)) => {
+                part.why = format!("{} They are the range that is measured.", part.why);
+                parts.push(part);
+            }
+            (_, None) => {}
+        }
+        parts
+    }
+
+    fn output(&self) -> String {
+        self.options.output.clone().unwrap_or_else(|| stem(self.profile, self.rows))
+    }
+
+    pub(super) fn selects(&self) -> Vec<Selects> {
+        let unit = Unit::named(self.profile, NameForm::Function, count::name(&self.kernel, NameForm::Function));
+        let plain = self.gate == Gate::default() && self.base == NameForm::Function && !self.whole_graphs && !self.options.whole_graph;
+        let nth = if plain {
+            self.count.in_process.clone()
+        } else {
+            count::count(self.profile, &count::Population::default(), &unit, self.rows).in_process
+        };
+        self.rows.iter().zip(nth).map(|(&row, nth)| selected(self.profile, row, nth)).collect()
+    }
+
+    pub(super) fn warnings(&self) -> Vec<warnings::Warning> {
+        let config = self.rows.first().and_then(|&r| self.profile.launches.config(r)).and_then(|c| self.profile.configs.get(c.0 as usize));
+        let mut all = warnings::all(&Facts {
+            profile: self.profile,
+            options: self.options,
+            rows: self.rows,
+            kernel: &self.kernel,
+            config,
+            pid: self.pid,
+            base: self.base,
+            gate: &self.gate,
+            scope: &self.scope,
+            count: &self.count,
+            around: &self.around,
+            program: &self.program,
+            whole_graphs: self.whole_graphs,
+            as_range: self.as_range,
+        });
+        if self.as_range && self.gate.range.is_none() && self.gate.api.is_none() && self.around.is_empty() {
+            all.push(warnings::no_range());
+        }
+        all
+    }
+
+    pub(super) fn cost(&self) -> Cost {
+        let figure = self.options.collect.figure();
+        let n = self.rows.len().max(1) as f64;
+        let runs = match (self.options.replay, self.as_range, figure) {
+            (Some(Replay::Application), _, Some((f, _))) | (_, true, Some((f, _))) => f.passes.max(1),
+            _ => 1,
+        };
+        let skipped = self.ranks.last().map_or(0, |r| r.saturating_sub(self.ranks.len() as u64 - 1));
+        let counting =
+            collect::START_SECONDS + self.count.others as f64 * collect::OTHER_SECONDS + skipped as f64 * collect::SKIPPED_SECONDS;
+        let kernel: f64 = self.rows.iter().map(|&r| self.profile.launches.duration(r) as f64 / 1e9).sum();
+        Cost {
+            passes: figure.map(|(f, _)| f.passes),
+            at_most: figure.is_some_and(|(_, at_most)| at_most),
+            seconds: figure.map(|(f, _)| counting * f64::from(runs) + f.seconds * n + kernel * f64::from(f.passes)),
+            bytes: figure.map(|(f, _)| collect::BASE_BYTES + f.bytes * self.rows.len().max(1) as u64),
+            runs,
+        }
+    }
+
+    pub(super) fn rerun(&self) -> Rerun {
+        let parts = self.parts();
+        let lone = matches!(self.scope, Scope::AtOnce { .. }) && !self.as_range;
+        let known_launcher = parts.iter().any(|p| p.id == PartId::Processes && p.words.first().is_some_and(|w| w == "sh"));
+        let wrapper = match self.scope {
+            Scope::AtOnce { rank, .. } if lone && !known_launcher => Some(processes::wrapper(&parts, rank)),
+            _ => None,
+        };
+        let selects = if self.as_range { Vec::new() } else { self.selects() };
+        let selects = if self.options.whole_graph { selects.into_iter().map(whole).collect() } else { selects };
+        Rerun {
+            tool: "ncu",
+            parts,
+            directory: self.program.directory.clone(),
+            selects,
+            base: self.base,
+            warnings: self.warnings(),
+            alternatives: Vec::new(),
+            cost: self.cost(),
+            output: self.output(),
+            wrapper,
+        }
+    }
+}
+
+/// An exact name for `--kernel-name`: one that reads as a regular expression is written as one.
+fn exact(name: &str) -> String {
+    if name.starts_with("regex:") { format!("regex:^{}$", shell::regex(name)) } else { name.to_owned() }
+}
+
+/// A name inside `--kernel-id`, which must not hold a colon.
+fn id_name(name: &str) -> String {
+    if name.contains(':') { format!("regex:^{}$", shell::regex(name).replace(':', r"\x3a")) } else { name.to_owned() }
+}
+
+fn whole(mut s: Selects) -> Selects {
+    // The result of a graph has no grid of one kernel, and goes by this name.
+    (s.kernel, s.demangled, s.mangled, s.grid, s.block) = ("graph".to_owned(), None, None, None, None);
+    s
+}
+
+fn selected(profile: &Profile, row: usize, nth: u64) -> Selects {
+    let kernel = kernel_of(profile, row);
+    let config = profile.launches.config(row).and_then(|c| profile.configs.get(c.0 as usize));
+    Selects {
+        kernel: kernel.function().to_owned(),
+        demangled: kernel.demangled.as_deref().map(str::to_owned),
+        mangled: kernel.mangled.as_deref().map(str::to_owned),
+        launch: u32::try_from(row).ok().map(LaunchId),
+        nth,
+        grid: config.and_then(|c| c.grid),
+        block: config.and_then(|c| c.block),
+        duration: Nanos(profile.launches.duration(row)),
+    }
+}

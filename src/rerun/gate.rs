@@ -1,0 +1,142 @@
+//! What must be open for a launch to count: the capture's own gate, an NVTX range that the user chose, or both.
+
+use super::count::Population;
+use super::nvtx::{self, Cover, Enclosing, RangeName};
+use super::options::{OpenedBy, Options, Within};
+use super::{Part, PartId};
+use crate::model::{self, Profile, RangeKind};
+
+/// The gate of a re-run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gate {
+    /// Between `cudaProfilerStart` and `cudaProfilerStop`, this time of it, from 1.
+    pub api: Option<u32>,
+    /// Inside ranges of this name, or only inside this one of them, from 1.
+    pub range: Option<(RangeName, Option<u32>)>,
+    /// The range was not asked for: it stands in for a gate that no option of ncu repeats.
+    pub stand_in: bool,
+    /// Launches before the capture opened are unknown, and nothing in the command keeps them out.
+    pub late: bool,
+}
+
+/// How the capture was opened: as the user says, else as the report says.
+#[must_use]
+pub fn opened_by(profile: &Profile, options: &Options) -> OpenedBy {
+    options.opened_by.unwrap_or(match profile.capture.gate {
+        None => OpenedBy::Start,
+        Some(model::Gate::ProfilerApi) => OpenedBy::ProfilerApi(range_of_file(profile).unwrap_or(1)),
+        // Nothing is recorded before the range that opens the capture, so it is the one that began first.
+        Some(model::Gate::Nvtx) => match profile.ranges.ranges.iter().min_by_key(|r| r.start) {
+            Some(r) => OpenedBy::Range(RangeName { name: r.name, kind: r.kind }),
+            None => OpenedBy::Late,
+        },
+        Some(model::Gate::Delay(_) | model::Gate::Late) => OpenedBy::Late,
+    })
+}
+
+/// With `--capture-range-end=repeat` nsys writes one report for each range, and numbers them: `NAME.1.nsys-rep`, `NAME.2.nsys-rep` … (seen
+/// with nsys 2025.3).
+#[must_use]
+pub fn range_of_file(profile: &Profile) -> Option<u32> {
+    let name = profile.file_name();
+    let stem = name.split_once(".nsys-rep").or_else(|| name.split_once(".sqlite")).or_else(|| name.split_once(".qdrep"))?.0;
+    stem.rsplit_once('.')?.1.parse().ok().filter(|&n| n > 0)
+}
+
+impl Gate {
+    /// The gate for a launch with these ranges around it.
+    pub fn resolve(profile: &Profile, options: &Options, around: &[Enclosing]) -> Result<Self, String> {
+        let mut opened = opened_by(profile, options);
+        // A range that opened the capture does not gate what other threads launch.
+        if let OpenedBy::Range(range) = opened
+            && options.opened_by.is_none()
+            && !around.iter().any(|e| e.range == range)
+        {
+            opened = OpenedBy::Late;
+        }
+        let mut gate = Self { late: opened == OpenedBy::Late, ..Self::default() };
+        if let OpenedBy::ProfilerApi(n) = opened {
+            gate.api = Some(n.max(1));
+        }
+        let inside = |range: RangeName| around.iter().any(|e| e.range == range);
+        let label = |range: RangeName| profile.ranges.label(range.name);
+        match options.within {
+            Within::Range(range, instance) => {
+                if !inside(range) {
+                    return Err(format!("the launch does not lie in the NVTX range {:?}", label(range)));
+                }
+                if instance.is_some() && (gate.late || gate.api.is_some()) {
+                    return Err("the capture did not begin with the program, so the number of a single NVTX range in it is not known; count in all ranges of that name".to_owned());
+                }
+                gate.range = Some((range, instance));
+            }
+            Within::Everything => {
+                if let OpenedBy::Range(range) = opened {
+                    if !inside(range) {
+                        return Err(format!(
+                            "the launch does not lie in the NVTX range {:?} on its own thread, so ncu's filter for it would not let it through",
+                            label(range)
+                        ));
+                    }
+                    gate.range = Some((range, None));
+                } else if gate.late {
+                    // Of the ranges around it the innermost whose name comes once is the safest: a range that comes again and again may have come
+                    // before the capture opened, too.
+                    let usable = |e: &&Enclosing| nvtx::expression(profile, e.range).is_some();
+                    let best = around.iter().filter(usable).find(|e| e.of == 1).or_else(|| around.iter().find(usable));
+                    gate.range = best.map(|e| (e.range, None));
+                    gate.stand_in = best.is_some();
+                }
+            }
+        }
+        if let Some((range, _)) = gate.range
+            && nvtx::expression(profile, range).is_none()
+        {
+            return Err(format!("ncu has no expression for an NVTX range named {:?}", label(range)));
+        }
+        Ok(gate)
+    }
+
+    /// The launches that it lets through.
+    #[must_use]
+    pub fn population(&self, profile: &Profile, opened: OpenedBy, pid: u32) -> Population {
+        let cover = self.range.map(|(range, instance)| {
+            let only = instance.and_then(|n| nvtx::start_of(profile, range, pid, n)).map(|start| (pid, start));
+            Cover::of(profile, range, only)
+        });
+        Population { cover, only_called: opened != OpenedBy::Start, without_nodes: false }
+    }
+
+    /// The words for ncu.
+    #[must_use]
+    pub fn part(&self, profile: &Profile) -> Option<Part> {
+        let mut words: Vec<String> = Vec::new();
+        let mut why = Vec::new();
+        match self.api {
+            Some(1) => {
+                words.extend(["--profile-from-start", "off"].map(str::to_owned));
+                why.push(
+                    "The capture saw only what lies between cudaProfilerStart and cudaProfilerStop; so does ncu, and counts from there."
+                        .to_owned(),
+                );
+            }
+            Some(n) => {
+                words.extend(["--range-filter".to_owned(), format!(":{n}:")]);
+                why.push(format!(
+                    "Only what lies between cudaProfilerStart number {n} and its cudaProfilerStop counts, as in the capture."
+                ));
+            }
+            None => {}
+        }
+        if let Some((range, instance)) = self.range {
+            words.extend(["--nvtx".to_owned(), "--nvtx-include".to_owned(), nvtx::expression(profile, range).unwrap_or_default()]);
+            let kind = if range.kind == RangeKind::PushPop { "that their own thread pushed" } else { "of their process" };
+            why.push(format!("Only launches inside NVTX ranges {:?} {kind} count.", profile.ranges.label(range.name)));
+            if let Some(n) = instance {
+                words.extend(["--range-filter".to_owned(), format!("::{n}")]);
+                why.push(format!("Of these ranges, only number {n}."));
+            }
+        }
+        (!words.is_empty()).then(|| Part { id: PartId::Gate, words, why: why.join(" ") })
+    }
+}

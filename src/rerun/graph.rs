@@ -1,0 +1,89 @@
+//! A CUDA graph of a capture that traced graphs whole: only the graph itself can be chosen.
+
+use super::count::Unit;
+use super::gate::{self, Gate};
+use super::options::{OpenedBy, Options};
+use super::{Cost, Part, PartId, Rerun, Selects, collect, draft, parts, program, warnings};
+use crate::model::{GraphLaunch, NameForm, Profile};
+
+/// The command for one graph of a capture that traced graphs whole.
+pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun, String> {
+    let Some(graph) = profile.graphs.get(index) else {
+        return Err(match profile.graphs.len() {
+            0 => "this report holds no CUDA graphs that were traced whole".to_owned(),
+            n => format!("there is no graph launch {index}: they go from 0 to {}", n - 1),
+        });
+    };
+    let pid = |place: u32| profile.places.get(place as usize).and_then(|p| p.pid).unwrap_or_default();
+    let mine = pid(graph.place);
+    let key = |g: &GraphLaunch| (g.call.unwrap_or(g.start.0), g.start.0);
+    let graphs_before = profile.graphs.iter().filter(|g| pid(g.place) == mine && key(g) < key(graph)).count() as u64;
+    // Kernels that are named graph count with the graphs.
+    let namesakes = Unit::named(profile, NameForm::Function, Some("graph"));
+    let Unit::Kernels(marked) = &namesakes else { return Err(String::new()) };
+    let kernels_before = (0..profile.launches.len())
+        .filter(|&r| {
+            marked.get(profile.launches.kernel(r).0 as usize) == Some(&true)
+                && draft::pid_of(profile, r) == mine
+                && profile.launches.order_key(r) < key(graph)
+        })
+        .count() as u64;
+    let skip = graphs_before + kernels_before;
+    let others = profile.graphs.iter().any(|g| pid(g.place) != mine);
+    let opened = gate::opened_by(profile, options);
+    let gate = Gate {
+        api: if let OpenedBy::ProfilerApi(n) = opened { Some(n.max(1)) } else { None },
+        late: opened == OpenedBy::Late,
+        ..Gate::default()
+    };
+    let program = program::of(profile, options);
+    let mut parts = vec![parts::tool()];
+    parts.extend(gate.part(profile));
+    parts.push(Part {
+        id: PartId::Graphs,
+        words: ["--graph-profiling", "graph"].map(str::to_owned).to_vec(),
+        why: "Each launch of a CUDA graph is profiled as one.".to_owned(),
+    });
+    parts.push(Part {
+        id: PartId::Name,
+        words: ["--kernel-name", "graph"].map(str::to_owned).to_vec(),
+        why: "Every launch of a CUDA graph goes by the name graph.".to_owned(),
+    });
+    parts.push(Part {
+        id: PartId::Which,
+        words: ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), "1".to_owned()].to_vec(),
+        why: format!("{skip} graph launches come before, in the order of the calls on the host; then one is profiled."),
+    });
+    parts.extend(parts::settings(options, false));
+    let output = options.output.clone().unwrap_or_else(|| format!("graph-{index}"));
+    parts.push(parts::output(&output, options.overwrite));
+    parts.push(parts::program(&program));
+    let figure = options.collect.figure();
+    Ok(Rerun {
+        tool: "ncu",
+        parts,
+        directory: program.directory.clone(),
+        selects: vec![Selects {
+            kernel: "graph".to_owned(),
+            demangled: None,
+            mangled: None,
+            launch: None,
+            nth: skip,
+            grid: None,
+            block: None,
+            duration: graph.duration,
+        }],
+        base: NameForm::Function,
+        warnings: warnings::of_graph(others, gate.late, program.from),
+        alternatives: Vec::new(),
+        cost: Cost {
+            passes: figure.map(|(f, _)| f.passes),
+            at_most: figure.is_some_and(|(_, a)| a),
+            seconds: figure.map(|(f, _)| collect::START_SECONDS + f.seconds),
+            bytes: figure.map(|(f, _)| collect::BASE_BYTES + f.bytes),
+            runs: 1,
+        },
+        output,
+        wrapper: None,
+    })
+}

@@ -1,0 +1,113 @@
+//! Whole ncu commands: for launches of one name, or for one launch of each of several kernels.
+
+use super::draft::Draft;
+use super::processes::Scope;
+use super::{Cost, Options, PartId, Rerun, collect, parts, shell};
+use crate::model::Profile;
+
+/// One command for launches of one name.
+pub fn command(profile: &Profile, rows: &[usize], options: &Options, with_alternatives: bool) -> Result<Rerun, String> {
+    let draft = Draft::new(profile, rows, options)?;
+    if !draft.as_range && !draft.neighbours() && !draft.by_number() {
+        return Err("these launches cannot be selected by one command".to_owned());
+    }
+    let mut rerun = draft.rerun();
+    if with_alternatives {
+        rerun.alternatives = draft.alternatives(&rerun);
+    }
+    Ok(rerun)
+}
+
+/// One command for all these launches of one name, if one can select them.
+pub fn several(profile: &Profile, rows: &[usize], options: &Options) -> Result<Option<Rerun>, String> {
+    let draft = Draft::new(profile, rows, options)?;
+    if !(draft.as_range || draft.neighbours() || draft.by_number()) {
+        return Ok(None);
+    }
+    let mut rerun = draft.rerun();
+    rerun.alternatives = draft.alternatives(&rerun);
+    Ok(Some(rerun))
+}
+
+/// Over which processes a launch would be counted.
+#[must_use]
+pub fn scope_of(profile: &Profile, row: usize, options: &Options) -> Option<Scope> {
+    Draft::new(profile, &[row], options).ok().map(|d| d.scope)
+}
+
+/// Splits launches of one name into runs that follow each other in ncu's count.
+pub fn neighbours(profile: &Profile, rows: &[usize], options: &Options) -> Result<Vec<Vec<usize>>, String> {
+    let draft = Draft::new(profile, rows, options)?;
+    let mut out: Vec<Vec<usize>> = Vec::new();
+    let mut last = None;
+    for (&row, &rank) in rows.iter().zip(&draft.ranks) {
+        match out.last_mut() {
+            Some(group) if last.is_some_and(|l| rank == l + 1) => group.push(row),
+            _ => out.push(vec![row]),
+        }
+        last = Some(rank);
+    }
+    Ok(out)
+}
+
+/// One command for one launch of each of several kernels, if all are the nth of their name: `--kernel-id` counts by name.
+pub fn each(profile: &Profile, rows: &[usize], options: &Options) -> Result<Option<Rerun>, String> {
+    let mut drafts = Vec::new();
+    for row in rows {
+        drafts.push(Draft::new(profile, std::slice::from_ref(row), options)?);
+    }
+    let Some(first) = drafts.first() else {
+        return Ok(None);
+    };
+    let mut names: Vec<&str> = drafts.iter().filter_map(|d| d.name.as_deref()).collect();
+    let all_named = names.len() == rows.len();
+    names.sort_unstable();
+    names.dedup();
+    let alike = drafts.iter().all(|d| {
+        d.base == first.base && d.ranks == first.ranks && d.gate == first.gate && d.pid == first.pid && d.scope == Scope::One && !d.as_range
+    });
+    if !alike || !all_named || names.len() != rows.len() {
+        return Ok(None);
+    }
+    let number = first.ranks.first().copied().unwrap_or(0) + 1;
+    let pattern = names.iter().map(|n| shell::regex(n).replace(':', r"\x3a")).collect::<Vec<_>>().join("|");
+    let n = rows.len();
+    let mut rerun = first.rerun();
+    for part in &mut rerun.parts {
+        match part.id {
+            PartId::Name => {
+                part.words.truncate(part.words.len().saturating_sub(2));
+                part.why = format!("{n} kernels, by their {} names.", first.base.word());
+            }
+            PartId::Which => {
+                part.words =
+                    ["--kernel-id".to_owned(), format!("::regex:^({pattern})$:{number}"), "--launch-count".to_owned(), n.to_string()]
+                        .to_vec();
+                part.why = format!(
+                    "Context and stream are left open; then the {n} names, and which launch of each is profiled, from 1: ncu counts each name for itself."
+                );
+            }
+            _ => {}
+        }
+    }
+    let output = options.output.clone().unwrap_or_else(|| format!("{n}-kernels"));
+    if let Some(part) = rerun.parts.iter_mut().find(|p| p.id == PartId::Output) {
+        *part = parts::output(&output, options.overwrite);
+    }
+    rerun.output = output;
+    rerun.selects = drafts.iter().flat_map(Draft::selects).collect();
+    rerun.warnings = drafts.iter().flat_map(Draft::warnings).fold(Vec::new(), |mut all, w| {
+        if !all.contains(&w) {
+            all.push(w);
+        }
+        all
+    });
+    let costs: Vec<Cost> = drafts.iter().map(Draft::cost).collect();
+    let most = |f: fn(&Cost) -> Option<f64>| costs.iter().filter_map(f).fold(0.0, f64::max);
+    rerun.cost.seconds = rerun.cost.seconds.and_then(|_| {
+        let (figure, _) = options.collect.figure()?;
+        Some(most(|c| c.seconds) + figure.seconds * (n - 1) as f64)
+    });
+    rerun.cost.bytes = options.collect.figure().map(|(f, _)| collect::BASE_BYTES + f.bytes * n as u64);
+    Ok(Some(rerun))
+}

@@ -1,0 +1,244 @@
+//! NVTX ranges as ncu's filters see them: which ranges enclose a launch, which launches a range encloses, and the expression for it.
+//!
+//! ncu tests a launch when its API call is made. A push/pop range (`NAME/`) encloses the calls of its own thread, a start/end range (`NAME`)
+//! those of its whole process. The nesting is not used: `NAME/` takes the range wherever it lies in the thread's stack.
+
+use super::shell;
+use crate::model::{Profile, Range, RangeKind};
+use rustc_hash::FxHashMap;
+
+/// A range by its name, as a filter takes it: all ranges of this domain, text and kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RangeName {
+    /// Index into [`Ranges::names`](crate::model::Ranges::names).
+    pub name: u32,
+    /// Push/pop or start/end.
+    pub kind: RangeKind,
+}
+
+/// A range that encloses a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Enclosing {
+    /// Its name and kind.
+    pub range: RangeName,
+    /// How many ranges of this name began before it in its process.
+    pub instance: u32,
+    /// How many ranges of this name the process has in the report.
+    pub of: u32,
+    /// Whether all of them are this one's thread's: then their numbers are the same in every run.
+    pub one_thread: bool,
+    /// Start, ns.
+    pub start: i64,
+    /// End, ns.
+    pub end: i64,
+    /// Index into [`Ranges::threads`](crate::model::Ranges::threads).
+    thread: u32,
+}
+
+/// Escapes what means something in ncu's NVTX expressions: `@ , [ ] / * +` and the backslash itself.
+fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 4);
+    for c in text.chars() {
+        if "@,[]/*+\\".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// The expression that `--nvtx-include` takes for a range; `None` when the name has none (it is empty, or reads as a regular expression
+/// that no escape can take apart).
+#[must_use]
+pub fn expression(profile: &Profile, range: RangeName) -> Option<String> {
+    let (domain, text) = profile.ranges.names.get(range.name as usize)?;
+    let element = |text: &str| {
+        // `regex:` opens a regular expression. An exact name that begins with it can be written as one if nothing in it needs both escapes.
+        if text.starts_with("regex:") {
+            let plain = !text.contains(['@', ',', '[', ']', '/', '*', '+', '\\']);
+            return plain.then(|| format!("regex:^{}$", shell::regex(text)));
+        }
+        (!text.trim().is_empty()).then(|| escape(text))
+    };
+    let text = element(text)?;
+    let domain = match domain {
+        Some(domain) => format!("{}@", element(domain)?),
+        None => String::new(),
+    };
+    Some(format!("{domain}{text}{}", if range.kind == RangeKind::PushPop { "/" } else { "" }))
+}
+
+/// Process, launching thread and start of the API call of a launch.
+fn caller(profile: &Profile, row: usize) -> Option<(u32, Option<u32>, i64)> {
+    let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize))?;
+    let (call, _) = profile.launches.call(row)?;
+    Some((place.pid.unwrap_or_default(), place.thread, call))
+}
+
+/// The ranges around a launch, innermost (latest started) first.
+#[must_use]
+pub fn enclosing(profile: &Profile, row: usize) -> Vec<Enclosing> {
+    let Some((pid, thread, call)) = caller(profile, row) else {
+        return Vec::new();
+    };
+    let mut found: Vec<Enclosing> = Vec::new();
+    for range in &profile.ranges.ranges {
+        let Some(&(p, t)) = profile.ranges.threads.get(range.thread as usize) else {
+            continue;
+        };
+        let mine = p == pid && (range.kind == RangeKind::StartEnd || Some(t) == thread);
+        if mine && range.start <= call && call <= range.end {
+            let range_name = RangeName { name: range.name, kind: range.kind };
+            found.push(Enclosing {
+                range: range_name,
+                instance: 0,
+                of: 0,
+                one_thread: true,
+                start: range.start,
+                end: range.end,
+                thread: range.thread,
+            });
+        }
+    }
+    found.sort_by_key(|e| (std::cmp::Reverse(e.start), e.end));
+    for range in &profile.ranges.ranges {
+        if profile.ranges.threads.get(range.thread as usize).is_none_or(|&(p, _)| p != pid) {
+            continue;
+        }
+        for e in found.iter_mut().filter(|e| e.range == RangeName { name: range.name, kind: range.kind }) {
+            e.of += 1;
+            e.instance += u32::from(range.start < e.start);
+            e.one_thread &= range.thread == e.thread;
+        }
+    }
+    found
+}
+
+impl Enclosing {
+    /// Its number for `--range-filter`, from 1, where that is needed and tells it apart in every run.
+    #[must_use]
+    pub fn number(&self) -> Option<u32> {
+        (self.of > 1 && self.one_thread).then_some(self.instance + 1)
+    }
+}
+
+/// Whose ranges: process and, for push/pop, thread.
+type Owner = (u32, Option<u32>);
+
+/// The time that ranges of one name cover, by process and, for push/pop, thread.
+#[derive(Debug, Default)]
+pub struct Cover {
+    spans: FxHashMap<Owner, Vec<(i64, i64)>>,
+    per_thread: bool,
+}
+
+impl Cover {
+    /// All ranges of a name, or only one of them (its start) in one process.
+    #[must_use]
+    pub fn of(profile: &Profile, range: RangeName, only: Option<(u32, i64)>) -> Self {
+        let per_thread = range.kind == RangeKind::PushPop;
+        let mut spans: FxHashMap<Owner, Vec<(i64, i64)>> = FxHashMap::default();
+        for r in profile.ranges.ranges.iter().filter(|r| r.name == range.name && r.kind == range.kind) {
+            let Some(&(pid, tid)) = profile.ranges.threads.get(r.thread as usize) else {
+                continue;
+            };
+            if only.is_none_or(|o| o == (pid, r.start)) {
+                spans.entry((pid, per_thread.then_some(tid))).or_default().push((r.start, r.end));
+            }
+        }
+        for list in spans.values_mut() {
+            list.sort_unstable();
+            // Overlapping ranges of one name count once.
+            let mut merged: Vec<(i64, i64)> = Vec::with_capacity(list.len());
+            for &(start, end) in list.iter() {
+                match merged.last_mut() {
+                    Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                    _ => merged.push((start, end)),
+                }
+            }
+            *list = merged;
+        }
+        Self { spans, per_thread }
+    }
+
+    /// Whether a launch lies inside.
+    #[must_use]
+    pub fn holds(&self, profile: &Profile, row: usize) -> bool {
+        let Some((pid, thread, call)) = caller(profile, row) else {
+            return false;
+        };
+        let Some(list) = self.spans.get(&(pid, if self.per_thread { thread } else { None })) else {
+            return false;
+        };
+        let at = list.partition_point(|&(start, _)| start <= call);
+        at > 0 && call <= list[at - 1].1
+    }
+}
+
+/// Start of the nth range of a name in a process, from 1.
+#[must_use]
+pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option<i64> {
+    let ranges = &profile.ranges;
+    let mine =
+        |r: &&Range| r.name == range.name && r.kind == range.kind && ranges.threads.get(r.thread as usize).is_some_and(|&(p, _)| p == pid);
+    let mut starts: Vec<i64> = ranges.ranges.iter().filter(mine).map(|r| r.start).collect();
+    starts.sort_unstable();
+    starts.get(n.checked_sub(1)? as usize).copied()
+}
+
+/// Ranges whose label (`domain:text`, or `text` in the default domain) is this; push/pop before start/end.
+#[must_use]
+pub fn named(profile: &Profile, label: &str) -> Vec<RangeName> {
+    let ids: Vec<u32> = (0..).zip(&profile.ranges.names).map(|(i, _)| i).filter(|&i| profile.ranges.label(i) == label).collect();
+    let mut out: Vec<RangeName> = Vec::new();
+    for r in profile.ranges.ranges.iter().filter(|r| ids.contains(&r.name)) {
+        let range = RangeName { name: r.name, kind: r.kind };
+        if !out.contains(&range) {
+            out.push(range);
+        }
+    }
+    out.sort_by_key(|r| r.kind);
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Source;
+    use RangeKind::{PushPop, StartEnd};
+
+    #[test]
+    fn expressions_escape_what_ncu_reads() {
+        let mut p = Profile::new(Source::default());
+        p.ranges.names = vec![
+            (Some("LLM".into()), "LLM@decode_all".into()),
+            (None, "step[3]".into()),
+            (None, "A/x".into()),
+            (None, "S".into()),
+            (None, "A range".into()),
+            (None, "regex:x.y".into()),
+            (None, " ".into()),
+            (None, "regex:a/b".into()),
+        ];
+        let of = |name, kind| expression(&p, RangeName { name, kind });
+        assert_eq!(of(0, PushPop).as_deref(), Some(r"LLM@LLM\@decode_all/"));
+        assert_eq!(of(1, PushPop).as_deref(), Some(r"step\[3\]/"));
+        assert_eq!(of(2, PushPop).as_deref(), Some(r"A\/x/"));
+        assert_eq!(of(3, StartEnd).as_deref(), Some("S"));
+        assert_eq!(of(4, PushPop).as_deref(), Some("A range/"));
+        assert_eq!(of(5, PushPop).as_deref(), Some(r"regex:^regex:x\.y$/"));
+        assert_eq!(of(6, PushPop), None, "a lone / ends the program under ncu");
+        assert_eq!(of(7, PushPop), None);
+    }
+
+    #[test]
+    fn ranges_of_one_name_are_merged() {
+        let mut p = Profile::new(Source::default());
+        p.ranges.names = vec![(None, "A".into())];
+        p.ranges.threads = vec![(1, 7)];
+        let range = |start, end| Range { start, end, name: 0, thread: 0, kind: RangeKind::PushPop };
+        p.ranges.ranges = vec![range(50, 60), range(0, 20), range(5, 10)];
+        let cover = Cover::of(&p, RangeName { name: 0, kind: RangeKind::PushPop }, None);
+        assert_eq!(cover.spans[&(1, Some(7))], [(0, 20), (50, 60)]);
+    }
+}

@@ -1,0 +1,73 @@
+//! Pieces of an ncu command that do not depend on the launch.
+
+use super::options::{CacheControl, ClockControl, Options, Replay};
+use super::program::{self, Program};
+use super::{Part, PartId, shell};
+
+/// The profiler itself.
+#[must_use]
+pub fn tool() -> Part {
+    Part {
+        id: PartId::Tool,
+        words: ["ncu", "--config-file", "off"].map(str::to_owned).to_vec(),
+        why: "NVIDIA's kernel profiler. A configuration file in this or the home directory could change any option; it is left out."
+            .to_owned(),
+    }
+}
+
+/// What is measured, and how.
+#[must_use]
+pub fn settings(o: &Options, as_range: bool) -> Vec<Part> {
+    let part = |id, words: &[&str], why: &str| Part { id, words: words.iter().map(|w| (*w).to_owned()).collect(), why: why.to_owned() };
+    let mut parts = vec![Part { id: PartId::Collect, words: o.collect.words(), why: format!("What is measured: {}.", o.collect.label()) }];
+    if o.clock == ClockControl::None {
+        parts.push(part(
+            PartId::Clocks,
+            &["--clock-control", "none"],
+            "Clocks are left as they are: times are as in production, and vary as there.",
+        ));
+    }
+    if o.cache == CacheControl::None {
+        parts.push(part(PartId::Caches, &["--cache-control", "none"], "Caches keep what the pass before left in them."));
+    }
+    if as_range {
+        let why = "The program runs once for every pass, and all that runs inside the range is measured together.";
+        parts.push(part(PartId::Replay, &["--replay-mode", "app-range"], why));
+    } else if o.replay == Some(Replay::Application) {
+        let why = "The program runs once for every pass, instead of the kernel; no memory is saved and restored.";
+        parts.push(part(PartId::Replay, &["--replay-mode", "application"], why));
+    }
+    if o.import_source || o.collect.wants_source() {
+        let why = "CUDA sources go into the report; the program must be built with -lineinfo.";
+        parts.push(part(PartId::Source, &["--import-source", "yes"], why));
+    }
+    if o.kill {
+        parts.push(part(PartId::End, &["--kill", "yes"], "The program is ended after the last result."));
+    }
+    parts
+}
+
+/// The report.
+#[must_use]
+pub fn output(output: &str, overwrite: bool) -> Part {
+    let mut words = vec!["--export".to_owned(), shell::output_path(output)];
+    let mut why = format!("The report: {output}.ncu-rep.");
+    if overwrite {
+        words.push("--force-overwrite".to_owned());
+        why.push_str(" A file that is there is overwritten.");
+    } else {
+        why.push_str(" ncu refuses to start when it is there already.");
+    }
+    Part { id: PartId::Output, words, why }
+}
+
+/// The program.
+#[must_use]
+pub fn program(program: &Program) -> Part {
+    let why = match program.from {
+        program::From::Report => "The program and its arguments, as the report recorded them.",
+        program::From::User => "The program and its arguments, as you gave them.",
+        program::From::Nowhere => "The report does not say which program ran: put it here.",
+    };
+    Part { id: PartId::Program, words: program.argv.clone(), why: why.to_owned() }
+}

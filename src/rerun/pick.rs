@@ -1,0 +1,88 @@
+//! Picks launches by what they are: the slowest, the median, the nth, all of a kernel in a range, one of each kernel.
+
+use super::nvtx::{self, Cover, RangeName};
+use crate::model::{KernelId, LaunchId, Profile};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Launches of these kernels, in launch order.
+#[must_use]
+pub fn of_kernels(profile: &Profile, kernels: &BTreeSet<KernelId>) -> Vec<LaunchId> {
+    (0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX))
+        .filter(|&row| kernels.contains(&profile.launches.kernel(row as usize)))
+        .map(LaunchId)
+        .collect()
+}
+
+/// The `n` longest, in launch order; of equal ones the earlier.
+#[must_use]
+pub fn slowest(profile: &Profile, launches: &[LaunchId], n: usize) -> Vec<LaunchId> {
+    let mut by_time = launches.to_vec();
+    by_time.sort_by_key(|l| (std::cmp::Reverse(profile.launches.duration(l.0 as usize)), *l));
+    by_time.truncate(n);
+    by_time.sort_unstable();
+    by_time
+}
+
+/// The launch whose duration is nearest to the median; of equal ones the earliest.
+#[must_use]
+pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
+    let mut durations: Vec<i64> = launches.iter().map(|l| profile.launches.duration(l.0 as usize)).collect();
+    let stats = crate::analysis::Stats::of(&mut durations)?;
+    let middle = stats.median.unwrap_or_default();
+    let off = |l: &&LaunchId| (profile.launches.duration(l.0 as usize) as f64 - middle).abs();
+    launches.iter().min_by(|a, b| off(a).total_cmp(&off(b))).copied()
+}
+
+/// The launch that `nth` others of the same function in the same process came before, by process.
+#[must_use]
+pub fn nth(profile: &Profile, launches: &[LaunchId], nth: u64) -> Vec<LaunchId> {
+    let wanted: BTreeSet<u32> = launches.iter().map(|l| l.0).collect();
+    let mut counts: BTreeMap<(u32, &str), u64> = BTreeMap::new();
+    let mut out = Vec::new();
+    for row in 0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX) {
+        let at = row as usize;
+        let Some(kernel) = profile.kernels.get(profile.launches.kernel(at).0 as usize) else {
+            continue;
+        };
+        let pid = profile.launches.place(at).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default();
+        let count = counts.entry((pid, kernel.function())).or_default();
+        if *count == nth && wanted.contains(&row) {
+            out.push(LaunchId(row));
+        }
+        *count += 1;
+    }
+    out
+}
+
+/// Those inside ranges of a name, or inside the nth of them in each process, from 1.
+#[must_use]
+pub fn inside(profile: &Profile, launches: &[LaunchId], range: RangeName, instance: Option<u32>) -> Vec<LaunchId> {
+    let covers: Vec<Cover> = match instance {
+        None => vec![Cover::of(profile, range, None)],
+        Some(n) => {
+            let mut pids: Vec<u32> = profile.ranges.threads.iter().map(|t| t.0).collect();
+            pids.sort_unstable();
+            pids.dedup();
+            let starts = pids.into_iter().filter_map(|pid| Some((pid, nvtx::start_of(profile, range, pid, n)?)));
+            starts.map(|only| Cover::of(profile, range, Some(only))).collect()
+        }
+    };
+    launches.iter().copied().filter(|l| covers.iter().any(|c| c.holds(profile, l.0 as usize))).collect()
+}
+
+/// The kernels with the longest summed time, by function name, longest first: each with its kernels.
+#[must_use]
+pub fn top(profile: &Profile, n: usize) -> Vec<BTreeSet<KernelId>> {
+    let mut totals: BTreeMap<&str, (i64, BTreeSet<KernelId>)> = BTreeMap::new();
+    for row in 0..profile.launches.len() {
+        let id = profile.launches.kernel(row);
+        if let Some(kernel) = profile.kernels.get(id.0 as usize) {
+            let total = totals.entry(kernel.function()).or_default();
+            total.0 = total.0.saturating_add(profile.launches.duration(row));
+            total.1.insert(id);
+        }
+    }
+    let mut totals: Vec<_> = totals.into_iter().collect();
+    totals.sort_by_key(|(name, (total, _))| (std::cmp::Reverse(*total), *name));
+    totals.into_iter().take(n).map(|(_, (_, ids))| ids).collect()
+}

@@ -1,0 +1,279 @@
+//! Several processes in one report. ncu's counters run over all processes that it follows: right when they take turns, a race when they do
+//! not. Then one process must be told apart: by its executable, or by its launcher's rank.
+
+use super::count::{self, Count};
+use super::{Part, PartId, shell};
+use crate::model::Profile;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Over which processes ncu's count goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Only one process launches candidates.
+    One,
+    /// So many launch candidates, strictly one after another.
+    InTurn(usize),
+    /// Several do at the same time, but this one runs an executable of its own.
+    ByName(String),
+    /// Several do at the same time: so many, and the wanted one has this rank, as far as the report tells.
+    AtOnce {
+        /// Processes that launch candidates.
+        processes: usize,
+        /// Rank of the wanted one.
+        rank: u32,
+        /// What the rank rests on.
+        because: &'static str,
+    },
+}
+
+/// The scope for launches of one process.
+#[must_use]
+pub fn scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u32>) -> Scope {
+    let pids: BTreeSet<u32> = count.by_process.keys().copied().collect();
+    if pids.len() < 2 {
+        return Scope::One;
+    }
+    if count::one_after_another(profile, &pids) {
+        return Scope::InTurn(pids.len());
+    }
+    let names: BTreeMap<u32, &str> = profile
+        .processes
+        .iter()
+        .filter_map(|p| Some((p.pid, p.name.as_deref()?.rsplit('/').next()?)))
+        .filter(|(_, name)| !name.is_empty() && !name.contains(','))
+        .collect();
+    if let Some(mine) = names.get(&pid)
+        && profile.processes.len() == names.len()
+        && names.values().filter(|n| *n == mine).count() == 1
+    {
+        return Scope::ByName((*mine).to_owned());
+    }
+    let (rank, because) = match rank {
+        Some(rank) => (rank, "you said so"),
+        None => guess_rank(profile, &pids, pid),
+    };
+    Scope::AtOnce { processes: pids.len(), rank, because }
+}
+
+/// The rank of a process: its GPU where each process has one of its own, else its place among the process ids.
+fn guess_rank(profile: &Profile, pids: &BTreeSet<u32>, pid: u32) -> (u32, &'static str) {
+    let mut devices: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for place in &profile.places {
+        if let (Some(p), Some(device)) = (place.pid, place.device)
+            && pids.contains(&p)
+        {
+            devices.entry(p).or_default().insert(device);
+        }
+    }
+    let own: BTreeSet<u32> = devices.values().filter(|d| d.len() == 1).flatten().copied().collect();
+    if own.len() == pids.len()
+        && let Some(device) = devices.get(&pid).and_then(|d| d.first())
+    {
+        return (*device, "each process has one GPU, and ranks usually go by GPU");
+    }
+    let at = pids.iter().position(|&p| p == pid).unwrap_or(0);
+    (u32::try_from(at).unwrap_or(0), "ranks are usually started in the order of their process ids")
+}
+
+impl Scope {
+    /// The words for ncu.
+    #[must_use]
+    pub fn part(&self) -> Option<Part> {
+        let (words, why) = match self {
+            Self::One => return None,
+            Self::InTurn(n) => (
+                vec!["--target-processes".to_owned(), "all".to_owned()],
+                format!("{n} processes launch kernels of this name, one after another; ncu's count goes over all of them."),
+            ),
+            Self::ByName(name) => (
+                vec![
+                    "--target-processes".to_owned(),
+                    "all".to_owned(),
+                    "--target-processes-filter".to_owned(),
+                    // A comma parts filters, and `regex:` and `exclude:` open others; the name has none of these.
+                    name.clone(),
+                ],
+                format!("Only the process that runs {name:?} is profiled: the others launch kernels of this name at the same time."),
+            ),
+            Self::AtOnce { .. } => (
+                vec!["--target-processes".to_owned(), "application-only".to_owned()],
+                "Only this process is profiled, so that its count is its own.".to_owned(),
+            ),
+        };
+        Some(Part { id: PartId::Processes, words, why })
+    }
+}
+
+/// A launcher, the variable that holds the rank of a process that it started, and its options that take a word of their own.
+struct Launcher {
+    names: &'static [&'static str],
+    variable: &'static str,
+    with_value: &'static [&'static str],
+    flags: &'static [&'static str],
+}
+
+static LAUNCHERS: &[Launcher] = &[
+    Launcher {
+        names: &["torchrun"],
+        variable: "RANK",
+        with_value: &[
+            "--nnodes",
+            "--nproc-per-node",
+            "--nproc_per_node",
+            "--node-rank",
+            "--node_rank",
+            "--master-addr",
+            "--master_addr",
+            "--master-port",
+            "--master_port",
+            "--rdzv-backend",
+            "--rdzv_backend",
+            "--rdzv-endpoint",
+            "--rdzv_endpoint",
+            "--rdzv-id",
+            "--rdzv_id",
+            "--rdzv-conf",
+            "--rdzv_conf",
+            "--max-restarts",
+            "--max_restarts",
+            "--monitor-interval",
+            "--monitor_interval",
+            "--start-method",
+            "--start_method",
+            "--log-dir",
+            "--log_dir",
+            "-r",
+            "--redirects",
+            "-t",
+            "--tee",
+        ],
+        flags: &["--standalone"],
+    },
+    Launcher {
+        names: &["mpirun", "mpiexec"],
+        variable: "OMPI_COMM_WORLD_RANK",
+        with_value: &[
+            "-n",
+            "-np",
+            "--np",
+            "-N",
+            "-c",
+            "-H",
+            "-host",
+            "--host",
+            "-hostfile",
+            "--hostfile",
+            "-machinefile",
+            "--machinefile",
+            "-x",
+            "--map-by",
+            "-map-by",
+            "--bind-to",
+            "-bind-to",
+            "--rank-by",
+            "-wdir",
+            "--wdir",
+        ],
+        flags: &["--allow-run-as-root", "--oversubscribe", "--tag-output", "--display-map", "--report-bindings", "-q"],
+    },
+    Launcher {
+        names: &["srun"],
+        variable: "SLURM_PROCID",
+        with_value: &["-n", "-N", "-c", "-p", "-w", "-t", "-A", "-J", "-G"],
+        flags: &["-u", "-l", "--exclusive", "--unbuffered", "--label"],
+    },
+];
+
+/// The words before the program in a launcher's command, with its rank variable; `None` when the command is no launcher's, or has an
+/// option that may or may not take a word.
+fn launcher(argv: &[String]) -> Option<(&'static Launcher, usize)> {
+    let name = argv.first()?.rsplit('/').next()?;
+    let launcher = LAUNCHERS.iter().find(|l| l.names.contains(&name))?;
+    let mut at = 1;
+    while let Some(word) = argv.get(at) {
+        if !word.starts_with('-') {
+            return Some((launcher, at));
+        }
+        at += if word.contains('=') || launcher.flags.contains(&word.as_str()) {
+            1
+        } else if launcher.with_value.contains(&word.as_str()) {
+            2
+        } else {
+            return None;
+        };
+    }
+    None
+}
+
+/// Variables that hold the rank, in the order in which they are tried.
+const RANKS: &str = "${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-}}}}";
+
+/// A script that a launcher starts in place of the program: the wanted rank runs under the profiler, the others as they are.
+#[must_use]
+pub fn wrapper(ncu: &[Part], rank: u32) -> String {
+    let groups: Vec<Vec<String>> = ncu.iter().filter(|p| p.id != PartId::Program).map(|p| p.words.clone()).collect();
+    let command = shell::lines(&groups).replace("\n    ", "\n        ");
+    format!(
+        "#!/bin/sh\n# Started by the launcher in place of the program: LAUNCHER … ./THIS-SCRIPT PROGRAM ARGUMENTS…\nif [ \"{RANKS}\" = {rank} ]; then\n    exec {command} \\\n        \"$@\"\nfi\nexec \"$@\"\n"
+    )
+}
+
+/// The whole command for a known launcher: its own words, a shell that decides by rank, and the program. `None` when it is not known how to
+/// put something between the launcher and the program.
+#[must_use]
+pub fn launched(ncu: &[Part], rank: u32, program: &[String]) -> Option<Vec<Part>> {
+    let (launcher, at) = launcher(program)?;
+    let command: Vec<String> = ncu.iter().filter(|p| p.id != PartId::Program).flat_map(|p| p.words.iter().cloned()).collect();
+    let text = format!("if [ \"${}\" = {rank} ]; then exec {} \"$@\"; fi; exec \"$@\"", launcher.variable, shell::line(&command));
+    let mut head = program[..at].to_vec();
+    let mut tail = program[at..].to_vec();
+    if launcher.names.contains(&"torchrun") {
+        // torchrun runs Python scripts unless told otherwise.
+        head.push("--no-python".to_owned());
+        tail.insert(0, "python3".to_owned());
+    }
+    Some(vec![
+        Part { id: PartId::Program, words: head, why: "The launcher, as it was.".to_owned() },
+        Part {
+            id: PartId::Processes,
+            words: vec!["sh".to_owned(), "-c".to_owned(), text, "sh".to_owned()],
+            why: format!("Rank {rank} runs under ncu and counts for itself; the other ranks run as they are."),
+        },
+        Part { id: PartId::Program, words: tail, why: "The program that the launcher starts.".to_owned() },
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn launchers_are_taken_apart_only_when_every_option_is_known() {
+        let at = |text: &str| launcher(&words(text)).map(|(l, at)| (l.variable, at));
+        assert_eq!(at("mpirun -np 4 -x A=b ./app 1"), Some(("OMPI_COMM_WORLD_RANK", 5)));
+        assert_eq!(at("/usr/bin/torchrun --nproc_per_node=2 train.py --lr 1"), Some(("RANK", 2)));
+        assert_eq!(at("srun --ntasks=4 ./app"), Some(("SLURM_PROCID", 2)));
+        assert_eq!(at("mpirun --mystery 3 ./app"), None);
+        assert_eq!(at("python3 train.py"), None);
+        assert_eq!(at("mpirun -np 4"), None);
+    }
+
+    #[test]
+    fn one_rank_runs_under_the_profiler() {
+        let ncu = [
+            Part { id: PartId::Tool, words: words("ncu"), why: String::new() },
+            Part { id: PartId::Name, words: vec!["--kernel-name".into(), "a b".into()], why: String::new() },
+            Part { id: PartId::Program, words: words("mpirun -np 2 ./app"), why: String::new() },
+        ];
+        let argv: Vec<String> = launched(&ncu, 1, &words("mpirun -np 2 ./app")).unwrap().into_iter().flat_map(|p| p.words).collect();
+        assert_eq!(argv[..3], words("mpirun -np 2"));
+        assert_eq!(argv[5], "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then exec ncu --kernel-name 'a b' \"$@\"; fi; exec \"$@\"");
+        assert_eq!(argv[6..], words("sh ./app"));
+        let script = wrapper(&ncu, 1);
+        assert!(script.contains("exec ncu \\\n        --kernel-name 'a b' \\\n        \"$@\"\nfi"), "{script}");
+    }
+}

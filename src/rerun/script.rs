@@ -1,0 +1,75 @@
+//! A plan as a shell script: a header that says what it selects, then the commands.
+
+use super::program::PLACEHOLDER;
+use super::{Plan, Rerun, shell};
+use crate::model::config;
+use crate::model::text::clean;
+
+/// A comment line: one line whatever the text holds.
+fn comment(out: &mut String, text: &str) {
+    out.push_str("# ");
+    out.push_str(&clean(text));
+    out.push('\n');
+}
+
+fn about(out: &mut String, command: &Rerun) {
+    for s in &command.selects {
+        let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), config::dim3);
+        let launch = s.launch.map_or_else(|| format!("number {}", s.nth), |l| format!("launch {}", l.0));
+        let what = if s.grid.is_some() { format!(", grid {} block {}", dims(s.grid), dims(s.block)) } else { String::new() };
+        comment(out, &format!("selects {launch}: {}{what}, {} in the report", s.demangled.as_deref().unwrap_or(&s.kernel), s.duration));
+    }
+    for w in &command.warnings {
+        comment(out, &format!("{}: {}", w.severity.word(), w.sentence()));
+    }
+}
+
+/// The script. `made_from` names the report. Run with arguments it takes them as the program where the report does not say which ran.
+#[must_use]
+pub fn script(plan: &Plan, made_from: &str) -> String {
+    if let [Rerun { wrapper: Some(wrapper), .. }] = &plan.commands[..] {
+        let mut out = String::new();
+        let (head, body) = wrapper.split_once('\n').unwrap_or(("#!/bin/sh", wrapper));
+        out.push_str(head);
+        out.push('\n');
+        comment(&mut out, &format!("Made by warpscope from {made_from}."));
+        about(&mut out, &plan.commands[0]);
+        out.push_str(body);
+        return out;
+    }
+    let mut out = "#!/bin/sh\n".to_owned();
+    comment(&mut out, &format!("Made by warpscope from {made_from}: profiles the same launches again."));
+    let needs_program = plan.commands.iter().any(|c| c.wrapper.is_none() && !c.runnable());
+    if needs_program {
+        comment(&mut out, "The report does not say which program ran: give it and its arguments to this script.");
+    }
+    out.push_str("set -eu\n");
+    if needs_program {
+        out.push_str("if [ \"$#\" -eq 0 ]; then\n    echo \"usage: $0 PROGRAM ARGUMENTS...\" >&2\n    exit 2\nfi\n");
+    }
+    let directory = plan.commands.iter().find_map(|c| c.directory.as_deref());
+    if let Some(directory) = directory.filter(|_| !needs_program) {
+        out.extend(["cd -- ", &shell::quote(directory), "\n"]);
+    }
+    if let Some(folder) = &plan.folder {
+        out.extend(["mkdir -p -- ", &shell::quote(folder), "\n"]);
+    }
+    for command in &plan.commands {
+        out.push('\n');
+        about(&mut out, command);
+        if command.wrapper.is_some() {
+            comment(
+                &mut out,
+                "Several processes launch this at the same time: save this launch by itself for a script that the launcher starts.",
+            );
+            continue;
+        }
+        let mut text = command.shell_lines();
+        if !command.runnable() {
+            text = text.replace(&shell::quote(PLACEHOLDER), "\"$@\"");
+        }
+        out.push_str(&text);
+        out.push('\n');
+    }
+    out
+}

@@ -1,0 +1,92 @@
+//! Words for a POSIX shell, and for the places in a profiler's own options where a character means something.
+
+/// Whether a word stands for itself in a POSIX shell.
+fn bare(word: &str) -> bool {
+    !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b))
+}
+
+/// A word quoted for a POSIX shell. Only single quotes are used: within double quotes `$`, `` ` ``, `\` and `!` still mean something.
+#[must_use]
+pub fn quote(word: &str) -> String {
+    if bare(word) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// The words of a command on one line.
+#[must_use]
+pub fn line<S: AsRef<str>>(argv: &[S]) -> String {
+    // A first word with `=` would set a variable instead of naming a program.
+    let word = |(i, w): (usize, &S)| {
+        let w = w.as_ref();
+        if i == 0 && w.contains('=') && bare(w) { format!("'{w}'") } else { quote(w) }
+    };
+    argv.iter().enumerate().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// A command over several lines, one group of words on each, joined by backslashes.
+#[must_use]
+pub fn lines(groups: &[Vec<String>]) -> String {
+    groups.iter().filter(|g| !g.is_empty()).map(|g| line(g)).collect::<Vec<_>>().join(" \\\n    ")
+}
+
+/// A path for an output option of ncu or nsys: both expand `%p`, `%h`, `%q{NAME}` …, and `%%` is a percent sign.
+#[must_use]
+pub fn output_path(path: &str) -> String {
+    path.replace('%', "%%")
+}
+
+/// A text in which a Boost (Perl) regular expression sees only letters. `<`, `>`, `&`, `:`, `,` and blanks mean nothing there and stay.
+#[must_use]
+pub fn regex(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if r"\^$.|?*+()[]{}".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// A name that is fit for a file: letters, digits, `_`, `-` and `.`, at most 48 of them.
+#[must_use]
+pub fn file_stem(name: &str) -> String {
+    let ok = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.') { c } else { '_' };
+    let stem: String = name.trim().chars().map(ok).take(48).collect();
+    let stem = stem.trim_start_matches(['-', '.']);
+    if stem.is_empty() { "kernel".to_owned() } else { stem.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_only_when_they_must_be() {
+        for (word, quoted) in [
+            ("saxpy", "saxpy"),
+            ("--set=basic", "--set=basic"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("print('it')", r"'print('\''it'\'')'"),
+            ("foo(int *)", "'foo(int *)'"),
+            ("$HOME `x` \"y\" !z", "'$HOME `x` \"y\" !z'"),
+            ("a\nb", "'a\nb'"),
+            ("é", "'é'"),
+            ("r_100%%", "r_100%%"),
+        ] {
+            assert_eq!(quote(word), quoted);
+        }
+        assert_eq!(line(&["A=b", "c=d"]), "'A=b' c=d");
+        assert_eq!(lines(&[vec!["ncu".into()], vec![], vec!["-k".into(), "a b".into()]]), "ncu \\\n    -k 'a b'");
+    }
+
+    #[test]
+    fn names_become_regular_expressions_and_file_names() {
+        assert_eq!(regex("void vk<int (*)(float, char)>(T1 *)"), r"void vk<int \(\*\)\(float, char\)>\(T1 \*\)");
+        assert_eq!(output_path("r_100%"), "r_100%%");
+        assert_eq!(file_stem("void a::b<c>(d)"), "void_a__b_c__d_");
+        assert_eq!(file_stem("../../x"), "_.._x");
+        assert_eq!(file_stem("--x"), "x");
+        assert_eq!(file_stem(" "), "kernel");
+    }
+}

@@ -1,0 +1,150 @@
+//! After the run: were the selected launches the ones that were profiled?
+
+use super::Selects;
+use crate::model::{config, kernel};
+
+/// What a profiler's report says about one result.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// The name as the report gives it: function or (possibly simplified) full name.
+    pub name: String,
+    /// Linker symbol, when the report has it.
+    pub mangled: Option<String>,
+    /// Grid.
+    pub grid: Option<[u32; 3]>,
+    /// Block.
+    pub block: Option<[u32; 3]>,
+    /// The profiler could not measure it.
+    pub failed: bool,
+}
+
+/// The outcome.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Every selected launch is there, in order, with its kernel, grid and block.
+    Verified(String),
+    /// Something differs: one sentence each.
+    Differs(Vec<String>),
+}
+
+impl Verdict {
+    /// One line.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match self {
+            Self::Verified(text) => format!("verified: {text}"),
+            Self::Differs(lines) => format!("differs: {}", lines.join("; ")),
+        }
+    }
+}
+
+fn dims(d: Option<[u32; 3]>) -> String {
+    d.map_or_else(|| "?".to_owned(), config::dim3)
+}
+
+/// Compares kernel, grid and block of the selected launches with the results, in order. What one side does not say is not compared, but a
+/// result of which nothing can be compared is no proof.
+#[must_use]
+pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
+    if found.is_empty() {
+        return Verdict::Differs(vec!["the report holds no results: no launch was selected".to_owned()]);
+    }
+    if selects.is_empty() {
+        return Verdict::Differs(vec!["no single launch was selected, so there is nothing to compare".to_owned()]);
+    }
+    let mut out = Vec::new();
+    if found.len() != selects.len() {
+        out.push(format!("{} result{} instead of {}", found.len(), if found.len() == 1 { "" } else { "s" }, selects.len()));
+    }
+    for (i, (want, have)) in selects.iter().zip(found).enumerate() {
+        let at = if selects.len() > 1 { format!("result {i}: ") } else { String::new() };
+        if have.failed {
+            out.push(format!("{at}ncu could not profile {}", want.kernel));
+            continue;
+        }
+        if let Some(text) = name_differs(want, have) {
+            out.push(format!("{at}{text}"));
+        }
+        for (word, want, have) in [("grid", want.grid, have.grid), ("block", want.block, have.block)] {
+            if want.is_some() && have.is_some() && want != have {
+                out.push(format!("{at}{word} {} instead of {}", dims(have), dims(want)));
+            }
+        }
+        if want.kernel != "graph" && (want.grid.is_none() || have.grid.is_none()) {
+            out.push(format!("{at}the grid is not in both reports, so it proves nothing"));
+        }
+    }
+    if !out.is_empty() {
+        return Verdict::Differs(out);
+    }
+    let one = &selects[0];
+    Verdict::Verified(match selects.len() {
+        1 if one.grid.is_none() => format!("{} was profiled, as selected", one.kernel),
+        1 => format!("{} with grid {} and block {}, as selected", one.kernel, dims(one.grid), dims(one.block)),
+        n => format!("all {n} results have the selected kernels, grids and blocks"),
+    })
+}
+
+/// Symbols are compared where both sides have them, else function names: a printed full name may be simplified, and says less.
+fn name_differs(want: &Selects, have: &Found) -> Option<String> {
+    if let (Some(a), Some(b)) = (&want.mangled, &have.mangled)
+        && a != b
+    {
+        let names = (want.demangled.as_deref().unwrap_or(a), if have.name.is_empty() { b } else { &have.name });
+        return Some(format!("kernel {} instead of {}", names.1, names.0));
+    }
+    // A mangled name where a name should be: ncu was told to print it so.
+    if want.mangled.as_deref() == Some(have.name.as_str()) || want.demangled.as_deref() == Some(have.name.as_str()) {
+        return None;
+    }
+    let function = kernel::function_of(&have.name);
+    (function != want.kernel).then(|| format!("kernel {} instead of {}", have.name, want.kernel))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{LaunchId, Nanos};
+
+    fn want() -> Selects {
+        Selects {
+            kernel: "tk".into(),
+            demangled: Some("void a::b::tk<float, (int)3>(T1 *)".into()),
+            mangled: Some("_ZN1a1b2tkIfLi3EEEvPT_".into()),
+            launch: Some(LaunchId(4)),
+            nth: 0,
+            grid: Some([5, 1, 1]),
+            block: Some([32, 1, 1]),
+            duration: Nanos(1),
+        }
+    }
+
+    fn have(name: &str) -> Found {
+        Found { name: name.into(), grid: Some([5, 1, 1]), block: Some([32, 1, 1]), ..Found::default() }
+    }
+
+    #[test]
+    fn the_same_launch_is_verified_however_its_name_is_printed() {
+        for name in ["tk", "void a::tk<float, 3>(T1 *)", "void a::b::tk<float, (int)3>(T1 *)", "_ZN1a1b2tkIfLi3EEEvPT_"] {
+            let verdict = verify(&[want()], &[have(name)]);
+            assert_eq!(verdict.sentence(), "verified: tk with grid 5 and block 32, as selected", "{name}");
+        }
+    }
+
+    #[test]
+    fn every_difference_is_named() {
+        let differs = |found: &[Found]| match verify(&[want()], found) {
+            Verdict::Differs(lines) => lines.join("; "),
+            Verdict::Verified(text) => panic!("{text}"),
+        };
+        assert!(differs(&[]).contains("no results"));
+        assert_eq!(differs(&[have("foo(int *)")]), "kernel foo(int *) instead of tk");
+        assert_eq!(differs(&[Found { grid: Some([6, 1, 1]), ..have("tk") }]), "grid 6 instead of 5");
+        assert_eq!(differs(&[Found { block: Some([64, 2, 1]), ..have("tk") }]), "block 64×2 instead of 32");
+        assert!(differs(&[have("tk"), have("tk")]).contains("2 results instead of 1"));
+        assert!(differs(&[Found { grid: None, ..have("tk") }]).contains("proves nothing"));
+        assert!(differs(&[Found { failed: true, ..have("tk") }]).contains("could not profile"));
+        let other = Found { mangled: Some("_Z3fooPi".into()), ..have("foo(int *)") };
+        assert_eq!(differs(&[other]), "kernel foo(int *) instead of void a::b::tk<float, (int)3>(T1 *)");
+    }
+}

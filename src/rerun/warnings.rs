@@ -1,0 +1,433 @@
+//! What may make a re-run select another launch, or fail. One function and one row in [`CHECKS`] each; silent unless the report gives
+//! cause.
+
+use super::count::{Count, calls_without_kernel};
+use super::gate::{self, Gate};
+use super::nvtx::Enclosing;
+use super::processes::Scope;
+use super::program::{self, Program};
+use super::{Options, Replay, ranges};
+use crate::analysis::Family;
+use crate::model::{Kernel, LaunchConfig, LaunchOrder, NameForm, NoteKind, Profile, Severity};
+
+/// One warning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Stable word that scripts can rely on.
+    pub id: &'static str,
+    /// How much it matters.
+    pub severity: Severity,
+    /// What may go wrong, in plain words.
+    pub text: String,
+    /// What to do about it.
+    pub fix: Option<String>,
+    /// Whether the selection may be another launch than the wanted one.
+    pub inexact: bool,
+}
+
+/// What the checks look at.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// The report.
+    pub profile: &'a Profile,
+    /// What the user chose.
+    pub options: &'a Options,
+    /// Rows of the wanted launches, in launch order.
+    pub rows: &'a [usize],
+    /// Their kernel (of the first).
+    pub kernel: &'a Kernel,
+    /// Configuration of the first.
+    pub config: Option<&'a LaunchConfig>,
+    /// Process of the first.
+    pub pid: u32,
+    /// Form of the name that is compared.
+    pub base: NameForm,
+    /// What must be open.
+    pub gate: &'a Gate,
+    /// Over which processes the count goes.
+    pub scope: &'a Scope,
+    /// The count.
+    pub count: &'a Count,
+    /// Ranges around the first.
+    pub around: &'a [Enclosing],
+    /// The program.
+    pub program: &'a Program,
+    /// Graphs were traced whole, so they are profiled whole.
+    pub whole_graphs: bool,
+    /// The command profiles a range, not single kernels.
+    pub as_range: bool,
+}
+
+type Check = fn(&Facts<'_>) -> Option<Warning>;
+
+/// All checks, most important first.
+pub static CHECKS: &[(&str, Check)] = &[
+    ("hidden-launches", hidden_launches),
+    ("processes", processes),
+    ("numbered-range", numbered_range),
+    ("lost-events", lost_events),
+    ("launches-without-kernel", launches_without_kernel),
+    ("threads", threads),
+    ("device-order", device_order),
+    ("graph-branches", graph_branches),
+    ("waits-for-others", waits_for_others),
+    ("cooperative", cooperative),
+    ("autotuning", autotuning),
+    ("serving", serving),
+    ("whole-graphs", whole_graphs),
+    ("rebuilt-symbol", rebuilt_symbol),
+    ("program-unknown", program_unknown),
+];
+
+/// Runs all checks.
+#[must_use]
+pub fn all(facts: &Facts<'_>) -> Vec<Warning> {
+    CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()
+}
+
+fn warning(id: &'static str, severity: Severity, text: impl Into<String>) -> Warning {
+    Warning { id, severity, text: text.into(), fix: None, inexact: false }
+}
+
+impl Warning {
+    fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+
+    fn inexact(mut self) -> Self {
+        self.inexact = true;
+        self
+    }
+
+    /// The warning and what to do about it, in one sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match &self.fix {
+            Some(fix) => format!("{}; {fix}", self.text.trim_end_matches('.')),
+            None => self.text.clone(),
+        }
+    }
+}
+
+/// The capture opened late, and nothing that ncu knows opens at the same place.
+fn hidden_launches(f: &Facts<'_>) -> Option<Warning> {
+    if !f.gate.late {
+        return None;
+    }
+    let id = "hidden-launches";
+    let Some((range, _)) = f.gate.range else {
+        return Some(
+            warning(
+                id,
+                Severity::Error,
+                "No exact count exists: the capture began after the program, and how many launches came before is not in the report. \
+                 The command counts from the program's start and will select an earlier launch of this kernel.",
+            )
+            .fix("if an NVTX range or cudaProfilerStart opened the capture, say so; else put an NVTX range around the launch and record again")
+            .inexact(),
+        );
+    };
+    let name = f.profile.ranges.label(range.name);
+    let once = f.around.iter().any(|e| e.range == range && e.of == 1);
+    Some(if once {
+        warning(
+            id,
+            Severity::Warning,
+            format!("The capture began after the program: the count holds if the NVTX range {name:?} was not entered before that."),
+        )
+        .fix("check the name of the range in the program, or record again from its start")
+        .inexact()
+    } else {
+        warning(
+            id,
+            Severity::Error,
+            format!(
+                "No exact count exists: the capture began after the program, and the NVTX range {name:?} may have been entered before. \
+                 The command selects the launch at this place in the earlier ranges of that name."
+            ),
+        )
+        .fix("give each step's range a name of its own, or record again from the program's start")
+        .inexact()
+    })
+}
+
+fn processes(f: &Facts<'_>) -> Option<Warning> {
+    let id = "processes";
+    match f.scope {
+        Scope::One | Scope::ByName(_) => None,
+        Scope::InTurn(n) => Some(warning(
+            id,
+            Severity::Warning,
+            format!("One global counter goes over {n} processes: it holds as long as they run one after another, as they did here."),
+        )),
+        Scope::AtOnce { processes, rank, because } => Some(
+            warning(
+                id,
+                Severity::Warning,
+                format!(
+                    "{processes} processes launch this kernel at the same time, so a common count would be a race: only rank {rank} is profiled. That it is rank {rank} is a guess ({because})."
+                ),
+            )
+            .fix("check the rank; --rank sets another"),
+        ),
+    }
+}
+
+/// The number of the profiler range comes from the file's name.
+fn numbered_range(f: &Facts<'_>) -> Option<Warning> {
+    let n = gate::range_of_file(f.profile).filter(|&n| n > 1)?;
+    (f.options.opened_by.is_none() && f.gate.api == Some(n)).then(|| {
+        warning(
+            "numbered-range",
+            Severity::Warning,
+            format!("By its file name the report is number {n} of a capture with --capture-range-end=repeat, so ncu counts from cudaProfilerStart number {n}."),
+        )
+        .fix("if the number means something else, set the range yourself")
+    })
+}
+
+/// nsys said that it lost events. For a capture that was closed before the program ended it always says so.
+fn lost_events(f: &Facts<'_>) -> Option<Warning> {
+    let early = f.profile.capture.gate.is_some();
+    let lost = |n: &&crate::model::Note| {
+        n.kind == NoteKind::Lost && n.severity >= Severity::Warning && !(early && n.text.contains("Not all")) && !n.text.contains("NVTX")
+    };
+    let note = f.profile.notes.iter().find(lost)?;
+    Some(
+        warning(
+            "lost-events",
+            Severity::Warning,
+            format!("The count is a lower bound: events were lost ({}).", note.text.trim_end_matches('.')),
+        )
+        .fix("compare grid and block of the result with what is expected here")
+        .inexact(),
+    )
+}
+
+fn launches_without_kernel(f: &Facts<'_>) -> Option<Warning> {
+    let last = f.rows.last()?;
+    let n = calls_without_kernel(f.profile, f.pid, f.profile.launches.order_key(*last).0);
+    (n > 0).then(|| {
+        warning(
+            "launches-without-kernel",
+            Severity::Warning,
+            format!(
+                "{n} launch call{} before this one ran no kernel that the report knows: the count may be too low by as many.",
+                if n == 1 { "" } else { "s" }
+            ),
+        )
+        .fix("compare grid and block of the result with what is expected here")
+        .inexact()
+    })
+}
+
+fn threads(f: &Facts<'_>) -> Option<Warning> {
+    let threads = f.count.threads;
+    if threads.count < 2 || f.as_range {
+        return None;
+    }
+    let n = threads.count;
+    Some(if threads.overlap {
+        warning(
+            "threads",
+            Severity::Warning,
+            format!("{n} launching threads make calls at the same time: their order, and with it the count, may differ from run to run."),
+        )
+        .fix("count inside an NVTX range that only one thread enters, or compare grid and block after the run")
+        .inexact()
+    } else {
+        warning("threads", Severity::Info, format!("{n} launching threads took turns: the count holds if they do so again."))
+    })
+}
+
+fn device_order(f: &Facts<'_>) -> Option<Warning> {
+    let streams = f
+        .profile
+        .places
+        .iter()
+        .filter(|p| p.pid.unwrap_or_default() == f.pid)
+        .filter_map(|p| p.stream)
+        .collect::<std::collections::BTreeSet<_>>();
+    let all = matches!(f.profile.order, LaunchOrder::Device);
+    if f.count.uncalled == 0 || (all && streams.len() < 2) {
+        return None;
+    }
+    Some(
+        warning(
+            "device-order",
+            Severity::Warning,
+            if all {
+                "The report has no API calls: launches are counted by their start on the device, which may differ from the order on the host where several streams run.".to_owned()
+            } else {
+                format!("{} of the counted launches have no API call in the report; their place in the order is a guess.", f.count.uncalled)
+            },
+        )
+        .fix("compare grid and block of the result with what is expected here")
+        .inexact(),
+    )
+}
+
+/// Nodes of one graph launch with the same name that ran side by side: ncu runs them one after another, in an order of its own.
+fn graph_branches(f: &Facts<'_>) -> Option<Warning> {
+    let launches = &f.profile.launches;
+    let &row = f.rows.first()?;
+    if f.options.whole_graph || f.as_range || launches.graph_node(row).is_none() {
+        return None;
+    }
+    let call = launches.order_key(row).0;
+    let name = super::count::name(f.kernel, f.base);
+    let same = |r: usize| {
+        launches.graph_node(r).is_some()
+            && launches.order_key(r).0 == call
+            && f.profile.kernels.get(launches.kernel(r).0 as usize).is_some_and(|k| super::count::name(k, f.base) == name)
+    };
+    let before = (0..row).rev().take_while(|&r| launches.order_key(r).0 == call);
+    let after = (row + 1..launches.len()).take_while(|&r| launches.order_key(r).0 == call);
+    let beside = |r: usize| launches.start(r) < launches.end(row) && launches.start(row) < launches.end(r);
+    before.chain(after).any(|r| same(r) && beside(r)).then(|| {
+        warning(
+            "graph-branches",
+            Severity::Warning,
+            "The graph has branches that run this kernel side by side; ncu runs them one after another and may take them in another order.",
+        )
+        .fix("compare grid and block after the run, or profile the whole graph")
+        .inexact()
+    })
+}
+
+fn waits_for_others(f: &Facts<'_>) -> Option<Warning> {
+    let why = ranges::waits_for_others(f.profile, f.kernel)?;
+    Some(if f.as_range {
+        warning(
+            "waits-for-others",
+            Severity::Warning,
+            format!("The kernel cannot be replayed by itself: {why}. The command measures the range around it, with all that runs in it."),
+        )
+        .fix("all ranks must run again for every pass: start all of them under this command, and let the program be the same each time")
+    } else {
+        warning("waits-for-others", Severity::Error, format!("The kernel will hang under ncu: {why}."))
+            .fix("choose the replay mode app-range")
+    })
+}
+
+fn cooperative(f: &Facts<'_>) -> Option<Warning> {
+    (!f.as_range && f.options.replay.unwrap_or_default() == Replay::Kernel && ranges::cooperates(f.profile, f.config)).then(|| {
+        warning(
+            "cooperative",
+            Severity::Warning,
+            "The launch is cooperative and several GPUs are at work: if its blocks wait for another GPU, it hangs under ncu.",
+        )
+        .fix("if it hangs, choose the replay mode app-range")
+    })
+}
+
+/// Shapes of one Triton kernel before the wanted launch from which on it looks like a benchmark of configurations.
+const TUNED_SHAPES: usize = 3;
+
+fn autotuning(f: &Facts<'_>) -> Option<Warning> {
+    let triton = Family::guess(f.kernel.function(), f.kernel.demangled()) == Family::Triton || f.kernel.function().starts_with("triton_");
+    (triton && f.count.shapes >= TUNED_SHAPES).then(|| {
+        warning(
+            "autotuning",
+            Severity::Warning,
+            format!(
+                "The kernel ran with {} block shapes before this launch, as Triton does when it looks for the best one: with a warm cache those launches do not come again.",
+                f.count.shapes
+            ),
+        )
+        .fix("run the program once to fill the cache, record it again, and pick the launch there")
+        .inexact()
+    })
+}
+
+/// Programs that answer requests: which launches come when depends on when requests come.
+const SERVERS: [&str; 6] = ["vllm", "sglang", "trtllm-serve", "tritonserver", "text-generation-launcher", "lmdeploy"];
+
+fn serving(f: &Facts<'_>) -> Option<Warning> {
+    let server = f.program.argv.iter().take(4).find_map(|w| {
+        let base = w.rsplit('/').next().unwrap_or(w);
+        SERVERS.iter().find(|s| base.starts_with(**s))
+    })?;
+    Some(
+        warning(
+            "serving",
+            Severity::Warning,
+            format!("{server} batches requests as they come, and under ncu everything takes longer: the batches, and with them the launches, will differ."),
+        )
+        .fix("profile a fixed offline batch, or count inside an NVTX range")
+        .inexact(),
+    )
+}
+
+fn whole_graphs(f: &Facts<'_>) -> Option<Warning> {
+    (f.whole_graphs && !f.options.whole_graph && !f.as_range).then(|| {
+        warning(
+            "whole-graphs",
+            Severity::Info,
+            "CUDA graphs were traced whole: kernels inside them are not in the report, so ncu is told to profile graphs whole and does not count those kernels either.",
+        )
+        .fix("to reach a kernel inside a graph, record with `nsys profile --cuda-graph-trace=node`")
+    })
+}
+
+/// Symbols with internal linkage hold a hash of their source file.
+fn rebuilt_symbol(f: &Facts<'_>) -> Option<Warning> {
+    let symbol = f.kernel.mangled.as_deref().filter(|_| f.base == NameForm::Mangled)?;
+    (symbol.contains("_GLOBAL__N__") || symbol.contains("_INTERNAL_")).then(|| {
+        warning(
+            "rebuilt-symbol",
+            Severity::Info,
+            "The symbol holds a hash that changes when the program is built again: the command fits this build only.",
+        )
+    })
+}
+
+fn program_unknown(f: &Facts<'_>) -> Option<Warning> {
+    (f.program.from == program::From::Nowhere).then(|| {
+        warning("program-unknown", Severity::Warning, "The report does not say which program ran.")
+            .fix("give the program and its arguments")
+    })
+}
+
+/// A range is to be measured, and nothing in the report says which.
+#[must_use]
+pub fn no_range() -> Warning {
+    warning(
+        "no-range",
+        Severity::Error,
+        "No range lies around this launch, and ncu measures ranges here: with the program as it is, nothing is profiled.",
+    )
+    .fix("call cudaProfilerStart and cudaProfilerStop around the step that matters, or put an NVTX range around it and record again")
+}
+
+/// For a graph that was traced whole.
+#[must_use]
+pub fn of_graph(other_processes: bool, late: bool, from: program::From) -> Vec<Warning> {
+    let mut out = Vec::new();
+    if late {
+        out.push(
+            warning(
+                "hidden-launches",
+                Severity::Error,
+                "No exact count exists: the capture began after the program, and how many graph launches came before is not in the report.",
+            )
+            .fix("record again from the program's start")
+            .inexact(),
+        );
+    }
+    if other_processes {
+        out.push(
+            warning("processes", Severity::Warning, "Other processes launch graphs, too, and ncu counts over all of them.")
+                .fix("profile one process by itself")
+                .inexact(),
+        );
+    }
+    if from == program::From::Nowhere {
+        out.push(
+            warning("program-unknown", Severity::Warning, "The report does not say which program ran.")
+                .fix("give the program and its arguments"),
+        );
+    }
+    out
+}

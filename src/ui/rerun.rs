@@ -1,0 +1,286 @@
+//! The re-run screen: what is selected, the command with the piece of the selected field lit, what it does, and the fields.
+
+use super::text::{fit_parts, left, part, wrap};
+use super::view::{View, scroll};
+use super::{Role, Theme};
+use crate::analysis::labels::{cut_end, cut_middle, width};
+use crate::app::{App, Mouse, RerunScreen};
+use crate::model::text::clean;
+use crate::model::{Profile, Severity};
+use crate::report::rerun::{cost, selected};
+use crate::rerun::{PartId, Rerun, shell};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span, Text};
+
+/// Columns from which fields stand beside the command.
+const WIDE: u16 = 118;
+
+/// Draws the screen.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
+    let Some((screen, profile)) = app.report().and_then(|r| Some((r.rerun.as_ref()?, r.profile.as_deref()?))) else {
+        return;
+    };
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let columns = usize::from(inner.width);
+    let head = heading(screen, theme, columns);
+    let [top, body] = Layout::vertical([Constraint::Length(u16::try_from(head.len()).unwrap_or(3)), Constraint::Min(6)]).areas(inner);
+    frame.render_widget(Text::from(head), top);
+    if area.width >= WIDE {
+        let side = (inner.width * 2 / 5).clamp(46, 78);
+        let [main, gap, fields_area] =
+            Layout::horizontal([Constraint::Min(40), Constraint::Length(3), Constraint::Length(side)]).areas(body);
+        let bar = vec![Line::styled(" │ ", theme.style(Role::Border)); usize::from(gap.height)];
+        frame.render_widget(Text::from(bar), gap);
+        let room = usize::from(main.width);
+        let mut lines = vec![Line::default()];
+        lines.extend(command(screen, theme, room));
+        lines.push(Line::default());
+        lines.extend(explained(screen, theme, room));
+        lines.extend(warnings(screen.rerun(), theme, room));
+        lines.extend(results(screen.rerun(), theme, room));
+        frame.render_widget(Text::from(lines), main);
+        fields(
+            frame,
+            Rect { y: fields_area.y + 1, height: fields_area.height.saturating_sub(1), ..fields_area },
+            screen,
+            profile,
+            view,
+            theme,
+        );
+    } else {
+        let lines = command(screen, theme, columns);
+        let why = explained(screen, theme, columns);
+        let rows = screen.len().max(1);
+        let height = usize::from(body.height);
+        // The fields keep at least five rows, what they do at least two; a long command is cut.
+        let why_rows = why.len().clamp(1, 3).min(height.saturating_sub(6).max(1));
+        let command_rows = lines.len().min(height.saturating_sub(why_rows + 1 + rows.min(5)).max(3));
+        let spare = height.saturating_sub(command_rows + 1 + rows + why_rows);
+        let warned = warnings(screen.rerun(), theme, columns);
+        let warned_rows = if warned.len() <= spare { warned.len() } else { 0 };
+        let [a, rule, b, c, d] = Layout::vertical([
+            Constraint::Length(u16::try_from(command_rows).unwrap_or(3)),
+            Constraint::Length(1),
+            Constraint::Length(u16::try_from(rows.min(height.saturating_sub(command_rows + 1 + why_rows))).unwrap_or(5)),
+            Constraint::Length(u16::try_from(why_rows).unwrap_or(2)),
+            Constraint::Length(u16::try_from(warned_rows).unwrap_or(0)),
+        ])
+        .areas(body);
+        frame.render_widget(Text::from(cut(lines, command_rows, theme)), a);
+        frame.render_widget(Line::styled("─".repeat(columns), theme.style(Role::Border)), rule);
+        fields(frame, b, screen, profile, view, theme);
+        frame.render_widget(Text::from(cut(why, why_rows, theme)), c);
+        frame.render_widget(Text::from(warned), d);
+    }
+}
+
+/// The first lines, and a mark where more would follow.
+fn cut(mut lines: Vec<Line<'static>>, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
+    if lines.len() > rows {
+        lines.truncate(rows);
+        if let Some(last) = lines.last_mut() {
+            last.push_span(Span::styled(" …", theme.style(Role::Dim)));
+        }
+    }
+    lines
+}
+
+fn heading(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    let dim = theme.style(Role::Dim);
+    let rerun = screen.rerun();
+    let mut tail = Vec::new();
+    let commands = screen.plan().map_or(0, |p| p.commands.len());
+    if commands > 1 {
+        tail.push(part(
+            0,
+            vec![
+                Span::styled(format!("command {} of {commands}", screen.command + 1), theme.style(Role::Text)),
+                Span::styled(" (tab)", dim),
+            ],
+        ));
+    }
+    let (word, role) = match (&screen.plan, rerun) {
+        _ if screen.pending() => ("…", Role::Warn),
+        (Some(Err(_)), _) => ("no command", Role::Bad),
+        (_, Some(r)) if r.selects.is_empty() => ("a range, not a launch", Role::Warn),
+        (_, Some(r)) if !r.exact() => ("not exact", Role::Warn),
+        (_, Some(_)) => ("exact", Role::Good),
+        _ => ("", Role::Dim),
+    };
+    tail.push(part(0, vec![Span::styled(word, theme.style(role))]));
+    let tail = fit_parts(tail, &Span::raw("   "), columns / 2);
+    let name = rerun
+        .and_then(|r| r.selects.first())
+        .map(|s| clean(&s.kernel).into_owned())
+        .or_else(|| screen.rows.first().and_then(|&r| screen.grouping.rows.get(r)).map(|r| clean(&r.name).into_owned()))
+        .unwrap_or_default();
+    let room = columns.saturating_sub(tail.width() + 16);
+    let mut title = vec![
+        Span::styled("‹ ", theme.style(Role::Key)),
+        Span::styled("re-run  ", dim),
+        Span::styled(cut_middle(&name, room), theme.style(Role::Title)),
+        Span::raw("   "),
+    ];
+    title.extend(tail.spans);
+    let mut out = vec![Line::from(title)];
+    if let Some(rerun) = rerun {
+        if let Some(first) = rerun.selects.first() {
+            let more = rerun.selects.len().saturating_sub(1);
+            let rest = if more > 0 { format!("  and {more} more") } else { String::new() };
+            let text = cut_end(&selected(first), columns.saturating_sub(9 + width(&rest)));
+            out.push(Line::from(vec![
+                Span::styled("selects  ", dim),
+                Span::styled(text, theme.style(Role::Text)),
+                Span::styled(rest, dim),
+            ]));
+        }
+        if let Some(text) = cost(&rerun.cost) {
+            out.push(Line::from(vec![
+                Span::styled("costs    ", dim),
+                Span::styled(cut_end(&text, columns.saturating_sub(9)), theme.style(Role::Text)),
+            ]));
+        }
+    }
+    if let Some((text, good)) = &screen.verdict {
+        let role = if *good { Role::Good } else { Role::Bad };
+        out.push(Line::styled(cut_end(&clean(text), columns), theme.style(role)));
+    }
+    out
+}
+
+/// The command over several lines; the words of the selected field are lit.
+fn command(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    let rerun = match &screen.plan {
+        None => return vec![Line::styled("counting launches …", theme.style(Role::Dim))],
+        Some(Err(why)) => return wrap(&clean(why), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Bad))).collect(),
+        Some(Ok(_)) => match screen.rerun() {
+            Some(rerun) => rerun,
+            None => return Vec::new(),
+        },
+    };
+    if let Some(wrapper) = &rerun.wrapper {
+        let lines = wrapper.lines().flat_map(|l| hard_wrap(&clean(l), columns));
+        return lines.map(|l| Line::styled(l, theme.style(Role::Text))).collect();
+    }
+    let lit: &[PartId] = screen.field().map_or(&[], |f| f.parts);
+    let last = rerun.parts.len().saturating_sub(1);
+    let mut out = Vec::new();
+    for (n, piece) in rerun.parts.iter().enumerate() {
+        let role = if lit.contains(&piece.id) { Role::Match } else { Role::Text };
+        let indent = if n == 0 { 0 } else { 4 };
+        let text = clean(&shell::line(&piece.words)).into_owned();
+        let pieces = hard_wrap(&text, columns.saturating_sub(indent + 2).max(10));
+        let ends = pieces.len().saturating_sub(1);
+        for (i, text) in pieces.into_iter().enumerate() {
+            // A name that is broken for the screen alone goes on without the indent of a new word.
+            let mut spans = vec![Span::raw(" ".repeat(indent)), Span::styled(text, theme.style(role))];
+            if i == ends && n != last {
+                spans.push(Span::styled(" \\", theme.style(Role::Faint)));
+            }
+            out.push(Line::from(spans));
+        }
+    }
+    out
+}
+
+/// Breaks a text at blanks where it can, and keeps leading blanks: it is code.
+fn hard_wrap(text: &str, columns: usize) -> Vec<String> {
+    let lead: String = text.chars().take_while(|c| *c == ' ').collect();
+    if width(text) <= columns {
+        return vec![text.to_owned()];
+    }
+    let mut lines = wrap(text.trim_start(), columns.saturating_sub(lead.len()).max(8));
+    for line in &mut lines {
+        line.insert_str(0, &lead);
+    }
+    lines
+}
+
+/// What the selected field, or alternative, does.
+fn explained(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    if let Some(other) = screen.alternative() {
+        let mut out: Vec<Line<'static>> =
+            wrap(&clean(&other.why), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))).collect();
+        out.extend(wrap(&clean(&shell::line(&other.argv)), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+        return out;
+    }
+    let Some(field) = screen.field() else {
+        return Vec::new();
+    };
+    let why: Vec<&str> =
+        screen.rerun().into_iter().flat_map(|r| &r.parts).filter(|p| field.parts.contains(&p.id)).map(|p| p.why.as_str()).collect();
+    let text = if why.is_empty() { field.about.to_owned() } else { why.join(" ") };
+    wrap(&clean(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))).collect()
+}
+
+fn warnings(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    for w in rerun.into_iter().flat_map(|r| &r.warnings) {
+        out.push(Line::default());
+        let role = match w.severity {
+            Severity::Error => Role::Bad,
+            Severity::Warning => Role::Warn,
+            Severity::Info => Role::Dim,
+        };
+        for (i, line) in wrap(&clean(&w.text), columns.saturating_sub(9)).into_iter().enumerate() {
+            let word = if i == 0 { w.severity.word() } else { "" };
+            out.push(Line::from(vec![Span::styled(left(word, 9), theme.style(role)), Span::styled(line, theme.style(Role::Text))]));
+        }
+        if let Some(fix) = &w.fix {
+            for line in wrap(&clean(fix), columns.saturating_sub(11)) {
+                out.push(Line::from(vec![Span::raw(" ".repeat(9)), Span::styled(format!("→ {line}"), theme.style(Role::Next))]));
+            }
+        }
+    }
+    out
+}
+
+/// The launches that a command selects, when there are several.
+fn results(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    let Some(rerun) = rerun.filter(|r| r.selects.len() > 1) else {
+        return Vec::new();
+    };
+    let mut out = vec![Line::default(), Line::styled("results, in this order", theme.style(Role::Head))];
+    for (i, s) in rerun.selects.iter().enumerate() {
+        let name = cut_middle(&clean(&s.kernel), columns / 3);
+        out.push(Line::from(vec![
+            Span::styled(format!("{i:>4}  "), theme.style(Role::Dim)),
+            Span::styled(cut_end(&format!("{name}  {}", selected(s)), columns.saturating_sub(6)), theme.style(Role::Text)),
+        ]));
+    }
+    out
+}
+
+/// Columns of a field's title.
+const TITLE: usize = 12;
+
+fn fields(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Profile, view: &mut View, theme: &Theme) {
+    let height = usize::from(area.height);
+    let columns = usize::from(area.width);
+    let mut rows: Vec<Line<'static>> = Vec::new();
+    let dim = theme.style(Role::Dim);
+    for field in screen.fields() {
+        let value = (field.value)(screen, profile);
+        rows.push(Line::from(vec![
+            Span::styled(left(field.title, TITLE), dim),
+            Span::styled(cut_end(&value, columns.saturating_sub(TITLE + 1)), theme.style(Role::Text)),
+        ]));
+    }
+    for other in screen.alternatives() {
+        let (word, role) = if other.better { ("better", Role::Good) } else { ("or", Role::Dim) };
+        rows.push(Line::from(vec![
+            Span::styled(left(word, TITLE), theme.style(role)),
+            Span::styled(cut_end(&clean(&other.why), columns.saturating_sub(TITLE + 1)), theme.style(Role::Next)),
+        ]));
+    }
+    let top = scroll((screen.selected + 1).saturating_sub(height), screen.selected, rows.len(), height);
+    for (y, (at, line)) in (0..).zip(rows.into_iter().enumerate().skip(top).take(height)) {
+        let rect = Rect { y: area.y + y, height: 1, ..area };
+        view.hits.push((rect, Mouse::Row(at)));
+        frame.render_widget(line, rect);
+        if at == screen.selected {
+            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+        }
+    }
+}

@@ -1,0 +1,178 @@
+#!/usr/bin/env python3
+"""Runs re-run commands for real, and compares what ncu profiled with what the program says it launched.
+
+Needs an NVIDIA GPU, nvcc, ncu, nsys and the right to read the GPU's counters. By hand, from the repository's root:
+
+    cargo build --release
+    tests/hardware/rerun.py --warpscope target/release/warpscope --count 60
+
+Builds launches.cu (every launch has a grid.x of its own) and probe.cu, captures them with the commands of `warpscope recipes`, draws
+launches over all modes and name forms, runs the argv that `warpscope rerun --format json` prints, and reads the result twice: with
+`ncu --import` and with `warpscope rerun --verify`. Clocks are left as they are unless --lock-clocks is given.
+"""
+import argparse, csv, io, json, os, random, re, shutil, subprocess, sys, tempfile, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ap = argparse.ArgumentParser()
+ap.add_argument("--warpscope", default="target/release/warpscope")
+ap.add_argument("--nsys", default=None)
+ap.add_argument("--count", type=int, default=60)
+ap.add_argument("--seed", type=int, default=1)
+ap.add_argument("--keep", help="folder for the captures and results")
+ap.add_argument("--lock-clocks", action="store_true")
+args = ap.parse_args()
+WARPSCOPE = os.path.abspath(args.warpscope)
+work = os.path.abspath(args.keep) if args.keep else tempfile.mkdtemp(prefix="warpscope-hardware-")
+os.makedirs(work, exist_ok=True)
+os.chdir(work)
+random.seed(args.seed)
+
+
+def find_nsys():
+    import glob
+    if args.nsys:
+        return args.nsys
+    return shutil.which("nsys") or (sorted(glob.glob("/opt/nvidia/nsight-*/*/host/target-linux-x64/nsys") + glob.glob("/opt/nvidia/nsight-systems/*/bin/nsys")) or ["nsys"])[-1]
+
+
+NSYS = find_nsys()
+
+
+def run(argv, **kw):
+    return subprocess.run(argv, capture_output=True, text=True, **kw)
+
+
+def warpscope(*words, check=True):
+    p = run([WARPSCOPE, *words])
+    if check and p.returncode:
+        raise SystemExit(f"warpscope {' '.join(words)}: {p.stderr}")
+    return p
+
+
+for name, extra in (("launches", []), ("probe", ["-DNOAK"])):
+    if not os.path.exists(name):
+        p = run(["nvcc", "-O2", "-std=c++17", "--extended-lambda", "-arch=native", *extra, "-o", name, f"{HERE}/{name}.cu", "-lcuda"])
+        if p.returncode:
+            raise SystemExit(p.stderr)
+
+
+def capture(name, recipe, program, *extra):
+    """A SQLite export made with a recipe, and what the program printed."""
+    argv = json.loads(warpscope("recipes", recipe, "-o", name, "--format", "json", *extra, "--", *program).stdout)["argv"]
+    argv[0] = NSYS
+    p = run(argv + [])
+    if not os.path.exists(f"{name}.nsys-rep"):
+        raise SystemExit(f"no {name}.nsys-rep: {p.stdout}{p.stderr}")
+    e = run([NSYS, "export", "--type", "sqlite", "--lazy=false", "-f", "true", "-o", f"{name}.sqlite", f"{name}.nsys-rep"])
+    if not os.path.exists(f"{name}.sqlite"):
+        raise SystemExit(f"no {name}.sqlite: {e.stdout}{e.stderr}")
+    return f"{name}.sqlite", p.stdout
+
+
+def truth_of(text):
+    """grid.x of every launch in order, graph nodes for each of the four replays."""
+    out, nodes = [], [int(l.split(",")[1]) for l in text.splitlines() if l.startswith("GRAPH,")]
+    done = not nodes
+    for l in text.splitlines():
+        if l.startswith("GRAPH,") and not done:
+            out += nodes * 4
+            done = True
+        elif l.startswith("TRUTH,"):
+            out.append(int(l.split(",")[3]))
+    return out
+
+
+def profiled(report):
+    """(kernel name, grid.x) of each result, read by ncu itself."""
+    p = run(["ncu", "--import", report, "--page", "raw", "--csv", "--print-kernel-base", "function"])
+    rows = list(csv.reader(io.StringIO("".join(l for l in p.stdout.splitlines(True) if l.startswith('"')))))
+    if not rows:
+        return []
+    name, grid = rows[0].index("Kernel Name"), rows[0].index("Grid Size")
+    number = lambda t: int(re.findall(r"\d+", t)[0]) if re.findall(r"\d+", t) else None
+    return [(r[name], number(r[grid])) for r in rows[2:]]
+
+
+CLOCKS = [] if args.lock_clocks else ["--clock-control", "none"]
+table = []
+
+
+def check(label, words, want, tag):
+    """Runs one command; `want` is the list of grid.x that must be profiled (None: any, for graphs)."""
+    out = f"r{len(table)}"
+    words = [*words, *CLOCKS, "--export", out]
+    plan = json.loads(warpscope("rerun", *words, "--format", "json").stdout)
+    commands, found, verdicts = [plan, *plan["more"]], [], []
+    if plan["folder"]:
+        os.makedirs(plan["folder"], exist_ok=True)
+    for command in commands:
+        p = run(command["argv"], cwd=work)
+        if os.path.exists(command["output"]):
+            found += profiled(command["output"])
+    if len(commands) > 1:
+        # The results come command by command.
+        want = [truth[s["launch"]] for c in commands for s in c["all"]]
+    ok = len(found) == len(want) and all(w is None or g == w for (_, g), w in zip(found, want))
+    v = run([WARPSCOPE, "rerun", *words, "--verify", *[c["output"] for c in commands]])
+    verdict = (v.stdout or v.stderr).strip()
+    table.append((ok and v.returncode == 0, tag, label, want, found, verdict, " ".join(plan["argv"])))
+    if not ok or v.returncode:
+        print("FAILED", label, want, found, verdict, plan["shell"], p.stdout[-800:], p.stderr[-400:], sep="\n   ", flush=True)
+
+
+captures = {}
+for mode in ("single", "threads", "graph"):
+    captures[mode] = capture(mode, "exact", ["./launches", mode])
+captures["procs"] = capture("procs", "forks", ["./launches", "procs"])
+captures["graphg"] = capture("graphg", "light", ["./launches", "graph"])
+print("captured", {m: len(truth_of(t)) for m, (_, t) in captures.items()}, flush=True)
+
+# 1. One launch, drawn over modes and name forms.
+modes, bases = ["single", "threads", "procs", "graph", "graphg"], ["function", "mangled", "demangled"]
+for i in range(args.count):
+    mode, base = modes[i % len(modes)], bases[(i // len(modes)) % len(bases)]
+    report, text = captures[mode]
+    truth = truth_of(text)
+    if mode == "graphg":
+        # The kernels inside the graphs are not in this report.
+        nodes = {int(l.split(",")[1]) for l in text.splitlines() if l.startswith("GRAPH,")}
+        truth = [g for g in truth if g not in nodes]
+    at = len(truth) - 1 if i == 4 else random.randrange(len(truth))
+    check(f"{mode} launch {at} by {base}", [report, "--launch", str(at), "--base", base], [truth[at]], mode)
+# 2. Graphs as a whole.
+for n in (0, 2, 3):
+    check(f"graph {n} of a capture of whole graphs", [captures["graphg"][0], "--graph", str(n)], [None], "whole graph")
+check("the graph of a node", [captures["graph"][0], "--launch", "52", "--whole-graph"], [None], "whole graph")
+# 3. Several launches.
+single, truth = captures["single"][0], truth_of(captures["single"][1])
+
+
+def chosen(words):
+    plan = json.loads(warpscope("rerun", single, *words, "--format", "json").stdout)
+    return [truth[s["launch"]] for c in [plan, *plan["more"]] for s in c["all"]]
+
+
+for words in (["--kernel", "saxpy", "--slowest=3"], ["--kernel", "saxpy", "--slowest", "--median"], ["--kernel", "saxpy(float *)", "--base", "demangled", "--slowest=2"],
+              ["--kernel", "void ops::scale<float, (int)4>(T1 *)", "--base", "demangled", "--slowest=3"], ["--top", "3", "--nth", "2"], ["--top", "4", "--nth", "1", "--base", "mangled"],
+              ["--launch", "16,17,18"], ["--kernel", "saxpy", "--within", "inner", "--every"], ["--kernel", "saxpy", "--within", "step2", "--every"],
+              ["--kernel", "saxpy", "--within", "inner", "--instance", "2", "--every"]):
+    check("single " + " ".join(words), [single, *words], chosen(words), "several")
+# 4. Inside ranges, and gated captures.
+for at in (57, 61, 115, 160):
+    kernel = json.loads(warpscope("rerun", single, "--launch", str(at), "--format", "json").stdout)
+    check(f"single launch {at} inside its step", [single, "--launch", str(at), "--within", f"step{at // 50}"], [truth[at]], "range")
+papi, _ = capture("papi", "profiler-api", ["./probe", "prof"])
+for n, want in enumerate([3, 4]):
+    check(f"cudaProfilerStart, foo number {n}", [papi, "--kernel", "foo", "--nth", str(n)], [want], "gate")
+step, _ = capture("step", "nvtx", ["./launches", "single"], "--range", "step1")
+plan = json.loads(warpscope("rerun", step, "--launch", "7", "--opened-by", "nvtx:step1", "--format", "json").stdout)
+check("nsys -c nvtx, launch 7", [step, "--launch", "7", "--opened-by", "nvtx:step1"], [truth[57]], "gate")
+check("nsys -c nvtx, not said", [step, "--launch", "12"], [truth[62]], "gate")
+for mode in ("seq", "names", "graph", "nvtx", "procs", "threads", "cfg"):
+    capture(f"probe_{mode}", "forks" if mode == "procs" else "exact", ["./probe", mode])
+good = sum(r[0] for r in table)
+print("\n| ok | kind | what | expected grid.x | profiled | verdict |\n|---|---|---|---|---|---|")
+for ok, tag, label, want, found, verdict, _ in table:
+    print(f"| {'yes' if ok else 'NO'} | {tag} | {label} | {', '.join('any' if w is None else str(w) for w in want)} | {', '.join(f'{k} {g}' for k, g in found)} | {verdict.split(':')[0]} |")
+print(f"\n{good} of {len(table)}")
+sys.exit(good != len(table))
