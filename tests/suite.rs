@@ -10,9 +10,14 @@ mod suite {
     mod exporter;
     mod layers;
     mod ncu_model;
+    mod ncu_results;
     mod odd;
     mod order;
+    mod probe;
     mod rerun;
+    mod rerun_cli;
+    mod rerun_screen;
+    mod rerun_warnings;
     mod screens;
     mod shell;
     mod stats;

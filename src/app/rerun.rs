@@ -80,6 +80,8 @@ pub struct RerunScreen {
     pub grouping: Arc<Grouping>,
     /// Rows of it.
     pub rows: Vec<usize>,
+    /// Which launches the screen was opened for.
+    pub origin: Choose,
     /// What is wanted now.
     pub request: Request,
     /// What was wanted before, for undo.
@@ -109,6 +111,7 @@ impl RerunScreen {
         Self {
             grouping,
             rows,
+            origin: choose.clone(),
             request: Request { choose, options: Options::default() },
             before: Vec::new(),
             plan: None,

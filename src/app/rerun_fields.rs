@@ -280,7 +280,7 @@ fn launches_word(s: &RerunScreen, p: &Profile) -> String {
         Choose::Median => one("the median"),
         Choose::First => one("the first"),
         Choose::Slowest(1) => one("the slowest"),
-        Choose::Slowest(n) => format!("the {n} slowest{each}{many}"),
+        Choose::Slowest(n) => format!("the {n} slowest{each}"),
         Choose::SlowestAndMedian => format!("the slowest and the median{each}{many}"),
         Choose::Inside(range) => format!("every one in NVTX ranges {}{many}", clean(&p.ranges.label(range.name))),
     }
@@ -295,8 +295,8 @@ fn launches(app: &mut App) -> Vec<Effect> {
                 r.options.within = Within::Everything;
             }
         };
-        if let Choose::One(l) = s.request.choose {
-            c.add(format!("launch {}", l.0), "the one that was selected", 'o', |r| r.options.whole_graph = false);
+        if let Choose::One(l) = s.origin {
+            c.add(format!("launch {}", units::grouped(i64::from(l.0))), "the one that was selected", 'o', to(s.origin.clone()));
         }
         c.add("median", "nearest to the median duration: a typical one", 'm', to(Choose::Median));
         c.add("slowest", "longest duration", 's', to(Choose::Slowest(1)));

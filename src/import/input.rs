@@ -49,8 +49,13 @@ fn packing(head: &[u8]) -> Option<Packing> {
 }
 
 impl Input {
-    /// Looks at a file, and unpacks it into the cache when it is packed.
+    /// Looks at a file, and unpacks it into the cache when it is packed and an importer reads it.
     pub fn open(path: &Path, job: &Job<'_>) -> Result<Self, ImportError> {
+        Self::open_if(path, job, &|input| super::IMPORTERS.iter().any(|i| i.knows(input)))
+    }
+
+    /// The same for what `reads` reads.
+    pub fn open_if(path: &Path, job: &Job<'_>, reads: &dyn Fn(&Self) -> bool) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let meta = std::fs::metadata(path).map_err(io)?;
         if meta.is_dir() {
@@ -72,7 +77,7 @@ impl Input {
                 bytes: Bytes::File(path.to_owned()),
             });
         };
-        let unpacked = unpack(path, &meta, packing, job)?;
+        let unpacked = unpack(path, &meta, packing, job, reads)?;
         let head = read_head(&unpacked).map_err(|e| ImportError::io(&unpacked, e))?;
         let size = std::fs::metadata(&unpacked).map_err(|e| ImportError::io(&unpacked, e))?.len();
         if head.is_empty() {
@@ -122,7 +127,7 @@ fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(head)
 }
 
-fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>) -> Result<PathBuf, ImportError> {
+fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, reads: &dyn Fn(&Input) -> bool) -> Result<PathBuf, ImportError> {
     cache::entry(&job.cache, path, meta, "unpacked", |out| {
         let io = |e: std::io::Error| ImportError::io(path, e);
         let file = File::open(path).map_err(io)?;
@@ -147,7 +152,7 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>) -> Resu
         let mut head = Vec::with_capacity(HEAD);
         (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(damaged)?;
         let probe = Input { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), size: head.len() as u64, head, stamp: None };
-        if !super::IMPORTERS.iter().any(|i| i.knows(&probe)) {
+        if !reads(&probe) {
             return Err(super::known::refusal(&probe));
         }
         cache::copy(&mut probe.head.chain(reader), out, &job.cancel).map_err(damaged)

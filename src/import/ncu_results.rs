@@ -29,18 +29,23 @@ pub const MOST: usize = 10_000;
 
 /// Reads them in order. A report that is cut gives the results before the cut, if there are any.
 pub fn read(path: &Path, job: &Job<'_>) -> Result<Vec<NcuResult>, ImportError> {
-    let input = Input::open(path, job)?;
+    // What is neither a report nor text is not unpacked.
+    let input = Input::open_if(path, job, &|i| is_report(i) || !i.head.contains(&0))?;
     let Bytes::File(file) = &input.bytes else {
         return Ok(Vec::new());
     };
     let open = || File::open(file).map_err(|e| ImportError::io(path, e));
-    if input.head.starts_with(b"NVR\0") {
+    if is_report(&input) {
         return report(path, BufReader::new(open()?), input.size);
     }
     if input.head.contains(&0) {
         return Err(ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints"));
     }
     csv(path, BufReader::new(open()?))
+}
+
+fn is_report(input: &Input) -> bool {
+    input.head.starts_with(b"NVR\0")
 }
 
 /// Header of a block; field numbers as in NVIDIA's `ProfilerReport.proto`.
@@ -102,6 +107,11 @@ impl From<KernelResult> for NcuResult {
     }
 }
 
+fn damaged(path: &Path, place: &str, reason: &str) -> ImportError {
+    let next = "copy it again from where it was recorded, or profile again".to_owned();
+    ImportError::Damaged { path: path.to_owned(), place: place.to_owned(), reason: reason.to_owned(), next }
+}
+
 /// A little-endian length; `None` at the end of the file.
 fn length(reader: &mut impl Read) -> std::io::Result<Option<u64>> {
     let mut bytes = [0; 4];
@@ -119,7 +129,7 @@ fn report(path: &Path, mut reader: impl Read + Seek, size: u64) -> Result<Vec<Nc
     let mut at = 4;
     reader.seek(SeekFrom::Start(at)).map_err(io)?;
     let cut = |out: Vec<NcuResult>, place: &str| {
-        if out.is_empty() { Err(ImportError::damaged(path, place, "it ends in the middle")) } else { Ok(out) }
+        if out.is_empty() { Err(damaged(path, place, "it ends in the middle")) } else { Ok(out) }
     };
     let Some(header) = length(&mut reader).map_err(io)? else {
         return cut(out, "file header");
@@ -138,7 +148,7 @@ fn report(path: &Path, mut reader: impl Read + Seek, size: u64) -> Result<Vec<Nc
         let mut bytes = vec![0; usize::try_from(length_of_header).unwrap_or(usize::MAX)];
         reader.read_exact(&mut bytes).map_err(io)?;
         let Ok(header) = BlockHeader::decode(&*bytes) else {
-            return if out.is_empty() { Err(ImportError::damaged(path, "block header", "it is no block header")) } else { Ok(out) };
+            return if out.is_empty() { Err(damaged(path, "block header", "it is no block header")) } else { Ok(out) };
         };
         let end = at + u64::from(header.payload.unwrap_or_default());
         let n = |n: Option<u32>| u64::from(n.unwrap_or_default());

@@ -215,8 +215,10 @@ pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[Part], columns: 
     if !title.is_empty() {
         writeln!(out, "{}\n", clean(title))?;
     }
-    let last = parts.len().saturating_sub(1);
-    for (n, part) in parts.iter().enumerate() {
+    // A piece may say something and add no word: the name inside --kernel-id.
+    let pieces: Vec<&Part> = parts.iter().filter(|p| !p.words.is_empty()).collect();
+    let last = pieces.len().saturating_sub(1);
+    for (n, part) in pieces.iter().enumerate() {
         let head = if n == 0 { "  " } else { "      " };
         writeln!(out, "{head}{}{}", clean(&shell::line(&part.words)), if n == last { "" } else { " \\" })?;
     }

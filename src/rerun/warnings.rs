@@ -345,9 +345,11 @@ fn autotuning(f: &Facts<'_>) -> Option<Warning> {
 const SERVERS: [&str; 6] = ["vllm", "sglang", "trtllm-serve", "tritonserver", "text-generation-launcher", "lmdeploy"];
 
 fn serving(f: &Facts<'_>) -> Option<Warning> {
-    let server = f.program.argv.iter().take(4).find_map(|w| {
-        let base = w.rsplit('/').next().unwrap_or(w);
-        SERVERS.iter().find(|s| base.starts_with(**s))
+    // The program itself, or what an interpreter runs: `vllm serve`, `python -m sglang.launch_server`.
+    let words = f.program.argv.iter().take(4).filter(|w| !w.starts_with('-'));
+    let server = words.map(|w| w.rsplit('/').next().unwrap_or(w)).find_map(|base| {
+        let module = base.split('.').next().unwrap_or(base);
+        SERVERS.iter().find(|s| **s == base || **s == module)
     })?;
     Some(
         warning(

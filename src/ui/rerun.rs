@@ -8,7 +8,7 @@ use crate::app::{App, Mouse, RerunScreen};
 use crate::model::text::clean;
 use crate::model::{Profile, Severity};
 use crate::report::rerun::{cost, selected};
-use crate::rerun::{PartId, Rerun, shell};
+use crate::rerun::{Part, PartId, Rerun, shell};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
@@ -164,9 +164,10 @@ fn command(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
         return lines.map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     }
     let lit: &[PartId] = screen.field().map_or(&[], |f| f.parts);
-    let last = rerun.parts.len().saturating_sub(1);
+    let pieces: Vec<&Part> = rerun.parts.iter().filter(|p| !p.words.is_empty()).collect();
+    let last = pieces.len().saturating_sub(1);
     let mut out = Vec::new();
-    for (n, piece) in rerun.parts.iter().enumerate() {
+    for (n, piece) in pieces.into_iter().enumerate() {
         let role = if lit.contains(&piece.id) { Role::Match } else { Role::Text };
         let indent = if n == 0 { 0 } else { 4 };
         let text = clean(&shell::line(&piece.words)).into_owned();

@@ -328,3 +328,51 @@ fn quitting_while_an_export_runs_leaves_no_child() {
     assert_eq!(s.end(), 0);
     assert!(!Path::new("/proc").join(&pid).exists(), "the exporter is gone");
 }
+
+#[test]
+fn a_command_is_copied_saved_and_its_result_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("again.sh");
+    let result = root().join("fixtures/ncu/one.ncu-rep.zst");
+    let mut s = Session::start(&["fixtures/nsys/single.sqlite.zst"], (110, 34), &[]);
+    s.wait("saxpy_v2");
+    s.keys("/saxpy_v2\r");
+    s.wait("1 of 5");
+    s.keys("\r");
+    s.wait("vs p50");
+    s.keys("Jf");
+    s.keys("r");
+    s.wait("--launch-skip 0 --launch-count 1");
+    s.wait("exact");
+    s.keys("yc");
+    s.wait("copied the command");
+    let copied = String::from_utf8_lossy(&s.raw).into_owned();
+    assert!(copied.contains("\u{1b}]52;c;bmN1IC0tY29uZmlnLWZpbGUgb2Zm"), "OSC 52 with `ncu --config-file off …` in base 64");
+    // A line is edited as in a shell: ctrl-u empties it.
+    s.keys("w");
+    s.wait("save the script as");
+    s.keys("\u{15}");
+    s.keys(&script.to_string_lossy());
+    s.keys("\r");
+    s.wait("saved ");
+    let text = std::fs::read_to_string(&script).unwrap();
+    assert!(text.starts_with("#!/bin/sh\n") && text.contains("--kernel-name saxpy_v2 \\\n"), "{text}");
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&script).unwrap().permissions());
+    assert_eq!(mode & 0o111, 0o111, "it can be run");
+    // A file that is there is not overwritten.
+    std::fs::write(&script, "mine").unwrap();
+    s.keys("w\u{15}");
+    s.keys(&script.to_string_lossy());
+    s.keys("\r");
+    s.wait("is there already");
+    assert_eq!(std::fs::read_to_string(&script).unwrap(), "mine");
+    s.keys("v\u{15}");
+    s.keys(&result.to_string_lossy());
+    s.keys("\r");
+    s.wait("differs: grid 35 instead of 6");
+    s.keys("\u{1b}");
+    s.wait("vs p50");
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+    s.assert_restored();
+}

@@ -1,0 +1,247 @@
+//! Every warning of a re-run: a report that gives cause for it, and one that does not.
+
+use super::rerun::one;
+use super::support::{edited_profile, packed, read, root, scratch};
+use rusqlite::Connection;
+use warpscope::model::{Profile, Severity};
+use warpscope::rerun::warnings::CHECKS;
+use warpscope::rerun::{Options, Rerun, Warning};
+
+fn ids(rerun: &Rerun) -> Vec<&'static str> {
+    rerun.warnings.iter().map(|w| w.id).collect()
+}
+
+fn plain(profile: &Profile, launch: usize) -> Rerun {
+    one(profile, launch, &Options::default())
+}
+
+fn warned<'a>(rerun: &'a Rerun, id: &str) -> &'a Warning {
+    rerun.warnings.iter().find(|w| w.id == id).unwrap_or_else(|| panic!("no {id} in {:?}", ids(rerun)))
+}
+
+fn calm(rerun: &Rerun, id: &str) {
+    assert!(!ids(rerun).contains(&id), "{:?}", rerun.warnings);
+}
+
+/// A probe capture changed by SQL.
+fn probe(mode: &str, sql: &str) -> Profile {
+    let path = tempfile::Builder::new().suffix(".sqlite").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
+    let packed = root().join(format!("fixtures/probe/{mode}.sqlite.zst"));
+    std::fs::write(&path, zstd::stream::decode_all(std::fs::File::open(packed).unwrap()).unwrap()).unwrap();
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap_or_else(|e| panic!("{e}: {sql}"));
+    read(&path).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Reports without a peculiarity give commands without a warning.
+#[test]
+fn a_plain_report_gives_no_warning() {
+    for fixture in ["single", "llm", "papi", "zoo", "graph_node"] {
+        let profile = read(&packed(fixture)).unwrap();
+        let step = (profile.launches.len() / 25).max(1);
+        for launch in (0..profile.launches.len()).step_by(step) {
+            let rerun = plain(&profile, launch);
+            assert!(rerun.warnings.is_empty() && rerun.exact() && rerun.runnable(), "{fixture} {launch}: {:?}", rerun.warnings);
+        }
+    }
+}
+
+#[test]
+fn every_check_is_in_a_test_here_or_beside() {
+    let mut text = String::new();
+    for file in ["rerun_warnings.rs", "probe.rs", "rerun.rs", "shell.rs"] {
+        text += &std::fs::read_to_string(root().join("tests/suite").join(file)).unwrap();
+    }
+    for (id, _) in CHECKS {
+        assert!(text.contains(&format!("\"{id}\"")), "{id}");
+    }
+}
+
+const DELAYED: &str = "UPDATE META_DATA_CAPTURE SET value = '60000' WHERE name = 'START_DELAY_MS';";
+
+#[test]
+fn hidden_launches() {
+    // Inside a range that comes once: the count is offered there, under a condition.
+    let profile = edited_profile("single", DELAYED);
+    let rerun = plain(&profile, 57);
+    let w = warned(&rerun, "hidden-launches");
+    assert!(w.severity == Severity::Warning && w.inexact && w.text.contains("step1"), "{w:?}");
+    assert!(rerun.shell().contains("--nvtx --nvtx-include step1/ "), "{}", rerun.shell());
+    // What would make it exact is offered.
+    let rerun = plain(&profile, 61);
+    let exact: Vec<_> = rerun.alternatives.iter().filter(|a| a.why.starts_with("Exact if")).collect();
+    assert!(exact.iter().any(|a| a.argv.contains(&"--profile-from-start".to_owned())), "{exact:?}");
+    assert!(exact.iter().any(|a| a.why.contains("inner")), "{exact:?}");
+    // Inside ranges that come again and again, and outside of all: no exact count.
+    let again =
+        edited_profile("single", &format!("{DELAYED} UPDATE NVTX_EVENTS SET text = 'step' WHERE text LIKE 'step%' OR text = 'inner';"));
+    let w = plain(&again, 57);
+    assert!(warned(&w, "hidden-launches").text.contains("No exact count exists") && !w.exact());
+    let bare = edited_profile("single", &format!("{DELAYED} DELETE FROM NVTX_EVENTS;"));
+    let w = plain(&bare, 57);
+    let hidden = warned(&w, "hidden-launches");
+    assert!(hidden.severity == Severity::Error && hidden.fix.as_deref().unwrap().contains("NVTX range"), "{hidden:?}");
+    // Launches made before the capture opened are not reached by a run under the same gate.
+    calm(&plain(&read(&packed("single")).unwrap(), 57), "hidden-launches");
+    let said = Options { opened_by: Some(warpscope::rerun::OpenedBy::Start), ..Options::default() };
+    calm(&one(&bare, 57, &said), "hidden-launches");
+}
+
+#[test]
+fn launches_from_before_the_capture_are_not_reached() {
+    let profile = edited_profile(
+        "papi",
+        "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId = (SELECT correlationId FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE shortName = (SELECT id FROM StringIds WHERE value = 'CatArrayBatchedCopy') ORDER BY start LIMIT 1)",
+    );
+    let row = (0..profile.launches.len()).find(|&r| profile.launches.call(r).is_none()).unwrap();
+    let target = warpscope::rerun::Target::Launches(vec![warpscope::model::LaunchId(u32::try_from(row).unwrap())]);
+    let refused = warpscope::rerun::plan(&profile, &target, &Options::default()).unwrap_err();
+    assert!(refused.contains("before the capture opened"), "{refused}");
+    // It does not count for others of its name.
+    let name = profile.kernels[profile.launches.kernel(row).0 as usize].clone();
+    let before = read(&packed("papi")).unwrap();
+    let third = |p: &Profile| {
+        let is = |r: &usize| p.kernels[p.launches.kernel(*r).0 as usize].function() == name.function();
+        let mut rows: Vec<usize> = (0..p.launches.len()).filter(is).collect();
+        rows.sort_by_key(|&r| p.launches.start(r));
+        plain(p, rows[2]).shell()
+    };
+    assert!(third(&before).contains("--launch-skip 2 "), "{}", third(&before));
+    assert!(third(&profile).contains("--launch-skip 1 "), "{}", third(&profile));
+}
+
+#[test]
+fn lost_events() {
+    let lost = edited_profile(
+        "single",
+        "INSERT INTO DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid) SELECT 1, timestampType, source, 2, '1,024 CUDA events were dropped', globalPid FROM DIAGNOSTIC_EVENT LIMIT 1",
+    );
+    let rerun = plain(&lost, 9);
+    assert!(warned(&rerun, "lost-events").text.contains("lower bound") && !rerun.exact());
+    // nsys says "Not all CUDA events might have been collected" of every capture that ends before its program.
+    calm(&plain(&read(&packed("papi")).unwrap(), 9), "lost-events");
+}
+
+#[test]
+fn launches_without_kernel() {
+    let profile = probe("seq", "DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX = 3");
+    let grid = |row: usize| profile.configs[profile.launches.config(row).unwrap().0 as usize].grid.unwrap()[0];
+    let at = |g: u32| (0..profile.launches.len()).find(|&r| grid(r) == g).unwrap();
+    let rerun = plain(&profile, at(9));
+    assert!(warned(&rerun, "launches-without-kernel").text.starts_with("1 launch call before"), "{:?}", rerun.warnings);
+    assert!(!rerun.exact());
+    calm(&plain(&profile, at(2)), "launches-without-kernel");
+    // Calls that are recorded into a graph run nothing by nature.
+    let graph = probe("graph", "");
+    calm(&plain(&graph, 8), "launches-without-kernel");
+    calm(&plain(&read(&packed("graph_node")).unwrap(), 60), "launches-without-kernel");
+}
+
+#[test]
+fn threads() {
+    // In turn: worth a word, no more.
+    let turns = probe("threads", "");
+    let rerun = plain(&turns, 3);
+    assert!(warned(&rerun, "threads").severity == Severity::Info && rerun.exact());
+    // Calls that lie in each other.
+    let race = probe("threads", "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = end + 10000000000");
+    let rerun = plain(&race, 3);
+    assert!(warned(&rerun, "threads").severity == Severity::Warning && !rerun.exact());
+    // Other threads that launch other kernels do not matter.
+    let ddp = read(&packed("ddp_rank0")).unwrap();
+    let thread = |r: usize| ddp.places[ddp.launches.place(r).unwrap().0 as usize].thread;
+    let function = |r: usize| ddp.kernels[ddp.launches.kernel(r).0 as usize].function().to_owned();
+    let rows = || 0..ddp.launches.len();
+    assert!(rows().any(|r| thread(r) != thread(0)));
+    let lone = rows().rfind(|&r| rows().all(|o| function(o) != function(r) || thread(o) == thread(r))).unwrap();
+    calm(&plain(&ddp, lone), "threads");
+}
+
+#[test]
+fn device_order() {
+    let blind = edited_profile("single", "DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME");
+    let rerun = plain(&blind, 9);
+    assert!(warned(&rerun, "device-order").text.contains("several streams") && !rerun.exact());
+    // On one stream the device's order is the host's.
+    calm(&plain(&probe("seq", "DROP TABLE CUPTI_ACTIVITY_KIND_RUNTIME"), 9), "device-order");
+    let partly = edited_profile(
+        "single",
+        "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE correlationId IN (SELECT correlationId FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX IN (12, 23))",
+    );
+    assert!(warned(&plain(&partly, 50), "device-order").text.starts_with("2 of the counted"));
+}
+
+#[test]
+fn graph_branches() {
+    let beside = probe(
+        "graph",
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = (SELECT start FROM CUPTI_ACTIVITY_KIND_KERNEL k WHERE k.gridX = 10 AND k.correlationId = CUPTI_ACTIVITY_KIND_KERNEL.correlationId) + 1 WHERE gridX = 12",
+    );
+    let rerun = plain(&beside, 1);
+    assert!(warned(&rerun, "graph-branches").inexact);
+    calm(&plain(&probe("graph", ""), 1), "graph-branches");
+    // The whole graph does not care.
+    calm(&one(&beside, 1, &Options { whole_graph: true, ..Options::default() }), "graph-branches");
+}
+
+#[test]
+fn waits_for_others() {
+    let profile = read(&packed("ddp_rank0")).unwrap();
+    let of = |part: &str| {
+        (0..profile.launches.len()).find(|&r| profile.kernels[profile.launches.kernel(r).0 as usize].function().contains(part)).unwrap()
+    };
+    let rerun = plain(&profile, of("ncclDevKernel"));
+    assert!(warned(&rerun, "waits-for-others").text.contains("collective"));
+    assert!(rerun.shell().contains("--replay-mode app-range") && !rerun.shell().contains("--kernel-name"), "{}", rerun.shell());
+    // ncu does not take --profile-from-start there.
+    assert!(!rerun.shell().contains("--profile-from-start") && rerun.shell().contains("--range-filter :1:"), "{}", rerun.shell());
+    assert!(rerun.selects.is_empty());
+    calm(&plain(&profile, of("nvjet")), "waits-for-others");
+    // Made to replay it alone, it says what will happen.
+    let alone = one(&profile, of("ncclDevKernel"), &Options { replay: Some(warpscope::rerun::Replay::Kernel), ..Options::default() });
+    assert!(warned(&alone, "waits-for-others").severity == Severity::Error && alone.shell().contains("--kernel-name ncclDevKernel"));
+    // Without a range there is nothing to measure.
+    let bare = edited_profile(
+        "ddp_rank0",
+        "DELETE FROM NVTX_EVENTS; DELETE FROM DIAGNOSTIC_EVENT; UPDATE META_DATA_CAPTURE SET value = 'Immediate' WHERE name = 'START_TRIGGER'",
+    );
+    let nccl =
+        (0..bare.launches.len()).find(|&r| bare.kernels[bare.launches.kernel(r).0 as usize].function().contains("ncclDevKernel")).unwrap();
+    assert!(warned(&plain(&bare, nccl), "no-range").severity == Severity::Error);
+}
+
+#[test]
+fn cooperative() {
+    let sql = "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET launchType = 2 WHERE gridX = 20;";
+    let two = "INSERT INTO TARGET_INFO_GPU SELECT * FROM TARGET_INFO_GPU; UPDATE TARGET_INFO_GPU SET id = 1, cuDevice = 1 WHERE rowid = 2; UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET deviceId = 1 WHERE gridX > 100; DELETE FROM TARGET_INFO_CUDA_DEVICE;";
+    let several = edited_profile("single", &format!("{sql}{two}"));
+    assert!(warned(&plain(&several, 19), "cooperative").fix.as_deref().unwrap().contains("app-range"));
+    calm(&plain(&several, 18), "cooperative");
+    calm(&plain(&edited_profile("single", sql), 19), "cooperative");
+}
+
+#[test]
+fn autotuning() {
+    let named = "UPDATE StringIds SET value = 'triton_poi_fused_add_0' WHERE value IN ('saxpy', 'saxpy(float *)', 'saxpy(double *)', '_Z5saxpyPf', '_Z5saxpyPd');";
+    let tuned = edited_profile(
+        "single",
+        &format!("{named} UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET blockX = 32 * (1 << (gridX % 4)) WHERE gridX < 60;"),
+    );
+    let rerun = plain(&tuned, 144);
+    assert!(warned(&rerun, "autotuning").text.contains("block shapes") && !rerun.exact());
+    // One shape is no search.
+    calm(&plain(&edited_profile("single", named), 144), "autotuning");
+}
+
+#[test]
+fn serving() {
+    let served = edited_profile(
+        "single",
+        "UPDATE META_DATA_CAPTURE SET value = '/usr/bin/vllm' WHERE name = 'PROCESS_0:COMMAND'; UPDATE META_DATA_CAPTURE SET value = 'serve' WHERE name = 'PROCESS_0:ARGUMENT_0'",
+    );
+    let rerun = plain(&served, 9);
+    assert!(warned(&rerun, "serving").text.starts_with("vllm batches") && !rerun.exact());
+    // A script that only has the word in its arguments is no server.
+    let script =
+        edited_profile("single", "UPDATE META_DATA_CAPTURE SET value = '--out=/tmp/vllm-notes' WHERE name = 'PROCESS_0:ARGUMENT_0'");
+    calm(&plain(&script, 9), "serving");
+}
