@@ -38,7 +38,7 @@ impl Draft<'_> {
                 let why = format!(
                     "By its symbol only this kernel counts: {left} before it instead of {skip} (the function name is that of {kernels} kernels), so less can shift the count."
                 );
-                Some((why, left < skip))
+                (left < skip).then_some((why, true))
             });
         }
         if gate::opened_by(self.profile, o) == OpenedBy::Late {

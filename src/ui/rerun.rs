@@ -68,7 +68,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
         ])
         .areas(body);
         frame.render_widget(Text::from(cut(lines, command_rows, theme)), a);
-        frame.render_widget(Line::styled("─".repeat(columns), theme.style(Role::Border)), rule);
+        let shown = usize::from(b.height);
+        let more = if rows > shown { format!(" {} of {rows} ", screen.selected + 1) } else { String::new() };
+        let line = "─".repeat(columns.saturating_sub(width(&more) + 2));
+        let (border, dim) = (theme.style(Role::Border), theme.style(Role::Dim));
+        let end = if more.is_empty() { "──" } else { "─" };
+        let line = vec![Span::styled(line, border), Span::styled(more, dim), Span::styled(end, border)];
+        frame.render_widget(Line::from(line), rule);
         fields(frame, b, screen, profile, view, theme);
         frame.render_widget(Text::from(cut(why, why_rows, theme)), c);
         frame.render_widget(Text::from(warned), d);

@@ -165,11 +165,20 @@ papi, _ = capture("papi", "profiler-api", ["./probe", "prof"])
 for n, want in enumerate([3, 4]):
     check(f"cudaProfilerStart, foo number {n}", [papi, "--kernel", "foo", "--nth", str(n)], [want], "gate")
 step, _ = capture("step", "nvtx", ["./launches", "single"], "--range", "step1")
-plan = json.loads(warpscope("rerun", step, "--launch", "7", "--opened-by", "nvtx:step1", "--format", "json").stdout)
-check("nsys -c nvtx, launch 7", [step, "--launch", "7", "--opened-by", "nvtx:step1"], [truth[57]], "gate")
-check("nsys -c nvtx, not said", [step, "--launch", "12"], [truth[62]], "gate")
-for mode in ("seq", "names", "graph", "nvtx", "procs", "threads", "cfg"):
-    capture(f"probe_{mode}", "forks" if mode == "procs" else "exact", ["./probe", mode])
+check("nsys -c nvtx, launch 7", [step, "--launch", "7"], [truth[57]], "gate")
+check("nsys -c nvtx, launch 12 in inner", [step, "--launch", "12", "--within", "inner"], [truth[62]], "gate")
+# 5. The probe's cases: the ordinal is grid.x.
+probes = {m: capture(f"probe_{m}", "forks" if m == "procs" else "exact", ["./probe", m])[0] for m in ("seq", "names", "graph", "nvtx", "procs", "threads", "cfg")}
+for mode, launch, extra, want in (
+    ("seq", 8, [], 9), ("seq", 8, ["--base", "mangled"], 9), ("seq", 7, [], 8), ("seq", 10, [], 11),
+    ("names", 5, [], 6), ("names", 5, ["--base", "demangled"], 6), ("names", 9, [], 10), ("names", 9, ["--base", "demangled"], 10), ("names", 6, ["--base", "mangled"], 7),
+    ("names", 11, ["--base", "demangled"], 12), ("names", 13, ["--base", "demangled"], 16), ("names", 14, ["--base", "demangled"], 17),
+    ("graph", 5, [], 10), ("graph", 8, [], 3),
+    ("nvtx", 14, ["--within", "A"], 15), ("nvtx", 14, ["--within", "A", "--instance", "2"], 15), ("nvtx", 11, ["--within", "LLM:LLM@decode_all"], 12),
+    ("nvtx", 9, ["--within", "LLM@decode_all"], 10), ("nvtx", 16, ["--within", "step[3]"], 17), ("nvtx", 8, ["--within", "A/x"], 9), ("nvtx", 15, ["--within", "A range"], 16),
+    ("nvtx", 12, ["--within", "S"], 13), ("nvtx", 6, ["--within", "D:A"], 7), ("nvtx", 7, ["--within", "D:A"], 8),
+    ("procs", 7, [], 202), ("procs", 10, [], 5), ("threads", 3, [], 102), ("threads", 4, ["--base", "mangled"], 3)):
+    check(f"probe {mode} launch {launch} {' '.join(extra)}", [probes[mode], "--launch", str(launch), *extra], [want], "probe")
 good = sum(r[0] for r in table)
 print("\n| ok | kind | what | expected grid.x | profiled | verdict |\n|---|---|---|---|---|---|")
 for ok, tag, label, want, found, verdict, _ in table:
