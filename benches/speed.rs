@@ -12,6 +12,8 @@ use warpscope::analysis::{GroupBy, Grouping, Overview, Paths};
 use warpscope::app::{App, Effect, Msg, Settings, update, work};
 use warpscope::config::ColorMode;
 use warpscope::import::{self, Job, Names, Wants};
+use warpscope::model::LaunchId;
+use warpscope::rerun::{Options, Target, plan};
 use warpscope::ui::theme::Library;
 use warpscope::ui::{View, draw};
 
@@ -33,6 +35,9 @@ fn speed(c: &mut Criterion) {
     group.bench_function("attribute to NVTX ranges", |b| b.iter(|| Paths::of(&profile)));
     group.bench_function("group by NVTX range", |b| b.iter(|| Grouping::of(&profile, GroupBy::Nvtx, Some(&paths))));
     group.bench_function("overview", |b| b.iter(|| Overview::of(&profile)));
+
+    let last = Target::Launches(vec![LaunchId(u32::try_from(profile.launches.len() - 1).unwrap())]);
+    group.bench_function("plan a re-run of the last launch", |b| b.iter(|| plan(&profile, &last, &Options::default()).unwrap()));
 
     let (mut app, _) = App::new(vec![path.clone()], Settings::default(), (200, 50));
     let mut effects = update(&mut app, Msg::Loaded(0, Ok(Arc::clone(&profile))));

@@ -17,7 +17,9 @@ pub struct Picked {
     pub around: Vec<Enclosing>,
     /// Whether the first is a node of a CUDA graph.
     pub node: bool,
-    /// Whether the capture did not begin with the program.
+    /// What opened the capture, as the report or the user says.
+    pub opened: Option<OpenedBy>,
+    /// Whether the capture did not begin with the program, as the report says.
     pub gated: bool,
     /// Over which processes the first is counted.
     pub scope: Option<Scope>,
@@ -59,6 +61,7 @@ pub fn perform(
     let picked = Picked {
         around,
         node: first.is_some_and(|row| profile.launches.graph_node(row).is_some()),
+        opened: Some(opened_by(profile, &request.options)),
         gated: opened_by(profile, &Options::default()) != OpenedBy::Start,
         scope: first.and_then(|row| ncu::scope_of(profile, row, &request.options)),
         launches,

@@ -5,7 +5,6 @@ use super::rerun::{Choose, LineOf, Request, RerunScreen, change};
 use super::{App, Effect, Overlay};
 use crate::model::text::clean;
 use crate::model::{NameForm, Profile, units};
-use crate::rerun::gate::opened_by;
 use crate::rerun::processes::Scope;
 use crate::rerun::{Base, CacheControl, ClockControl, Collect, OpenedBy, Options, PartId, Replay, Within, collect, program, shell};
 use tui_input::Input;
@@ -75,12 +74,12 @@ pub static FIELDS: &[Field] = &[
         parts: &[PartId::Gate],
         about: "What opened the capture: the re-run must begin to count at the same place.",
         applies: |s| s.picked.as_ref().is_some_and(|p| p.gated) || s.request.options.opened_by.is_some(),
-        value: |s, p| match opened_by(p, &s.request.options) {
-            OpenedBy::Start => "the start of the program".to_owned(),
-            OpenedBy::ProfilerApi(1) => "cudaProfilerStart".to_owned(),
-            OpenedBy::ProfilerApi(n) => format!("cudaProfilerStart number {n}"),
-            OpenedBy::Range(r) => format!("NVTX range {}", clean(&p.ranges.label(r.name))),
-            OpenedBy::Late => "unknown: a delay, a hot key, a range?".to_owned(),
+        value: |s, p| match s.picked.as_ref().and_then(|p| p.opened) {
+            Some(OpenedBy::Start) => "the start of the program".to_owned(),
+            Some(OpenedBy::ProfilerApi(1)) => "cudaProfilerStart".to_owned(),
+            Some(OpenedBy::ProfilerApi(n)) => format!("cudaProfilerStart number {n}"),
+            Some(OpenedBy::Range(r)) => format!("NVTX range {}", clean(&p.ranges.label(r.name))),
+            None | Some(OpenedBy::Late) => "unknown: a delay, a hot key, a range?".to_owned(),
         },
         edit: opened,
     },

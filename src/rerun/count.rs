@@ -18,6 +18,11 @@ pub struct Population {
     pub only_called: bool,
     /// Nodes of graphs do not count: graphs are profiled whole.
     pub without_nodes: bool,
+    /// `cudaProfilerStart` (true) and `cudaProfilerStop` (false) with process and time, where they gate: after a stop nothing counts until
+    /// the next start.
+    pub stops: Vec<(u32, i64, bool)>,
+    /// Only what comes before the first stop counts.
+    pub first_window: bool,
 }
 
 impl Population {
@@ -26,7 +31,21 @@ impl Population {
     pub fn holds(&self, profile: &Profile, row: usize) -> bool {
         !(self.only_called && profile.launches.call(row).is_none()
             || self.without_nodes && profile.launches.graph_node(row).is_some()
-            || self.cover.as_ref().is_some_and(|c| !c.holds(profile, row)))
+            || self.cover.as_ref().is_some_and(|c| !c.holds(profile, row))
+            || self.stopped(profile, row))
+    }
+
+    /// Whether a launch comes after a `cudaProfilerStop`, with no start since.
+    #[must_use]
+    pub fn stopped(&self, profile: &Profile, row: usize) -> bool {
+        if self.stops.is_empty() {
+            return false;
+        }
+        let pid = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default();
+        let at = profile.launches.order_key(row).0;
+        let before = &self.stops[..self.stops.partition_point(|c| c.1 <= at)];
+        let mut mine = before.iter().rev().filter(|c| c.0 == pid);
+        if self.first_window { mine.any(|c| !c.2) } else { mine.next().is_some_and(|c| !c.2) }
     }
 }
 

@@ -85,6 +85,11 @@ impl<'a> Draft<'a> {
                     "launch {row} was made before the capture opened (its API call is not in the report), so a run under the same gate does not reach it; choose a later launch"
                 ));
             }
+            if population.stopped(profile, row) {
+                return Err(format!(
+                    "launch {row} comes after cudaProfilerStop, where ncu stops with the gate of this capture; choose an earlier launch, or say that the capture was opened by the start of the program if nothing ran before it"
+                ));
+            }
             if !population.holds(profile, row) {
                 return Err(format!("launch {row} does not lie where the others are counted"));
             }

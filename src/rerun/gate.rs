@@ -17,6 +17,8 @@ pub struct Gate {
     pub stand_in: bool,
     /// Launches before the capture opened are unknown, and nothing in the command keeps them out.
     pub late: bool,
+    /// The program calls `cudaProfilerStop`, and the capture went on regardless: so must ncu, which by default stops there.
+    pub ignore_api: bool,
 }
 
 /// How the capture was opened: as the user says, else as the report says.
@@ -43,6 +45,31 @@ pub fn range_of_file(profile: &Profile) -> Option<u32> {
     stem.rsplit_once('.')?.1.parse().ok().filter(|&n| n > 0)
 }
 
+/// Calls of `cudaProfilerStart` (true) and `cudaProfilerStop` (false), with process and time, by time.
+#[must_use]
+pub fn profiler_calls(profile: &Profile) -> Vec<(u32, i64, bool)> {
+    let api = &profile.api;
+    let kinds: Vec<Option<bool>> = api
+        .totals
+        .iter()
+        .map(|t| match &*t.name {
+            "cudaProfilerStart" | "cuProfilerStart" => Some(true),
+            "cudaProfilerStop" | "cuProfilerStop" => Some(false),
+            _ => None,
+        })
+        .collect();
+    if kinds.iter().all(Option::is_none) {
+        return Vec::new();
+    }
+    let call = |i: usize| {
+        let opens = (*kinds.get(*api.name.get(i)? as usize)?)?;
+        Some((api.thread.get(i)?.0, *api.start.get(i)?, opens))
+    };
+    let mut out: Vec<_> = (0..api.start.len()).filter_map(call).collect();
+    out.sort_by_key(|c| c.1);
+    out
+}
+
 impl Gate {
     /// The gate for a launch with these ranges around it.
     pub fn resolve(profile: &Profile, options: &Options, around: &[Enclosing]) -> Result<Self, String> {
@@ -60,6 +87,7 @@ impl Gate {
         }
         let inside = |range: RangeName| around.iter().any(|e| e.range == range);
         let label = |range: RangeName| profile.ranges.label(range.name);
+        gate.ignore_api = gate.api.is_none() && profiler_calls(profile).iter().any(|c| !c.2);
         match options.within {
             Within::Range(range, instance) => {
                 if !inside(range) {
@@ -104,7 +132,9 @@ impl Gate {
             let only = instance.and_then(|n| nvtx::start_of(profile, range, pid, n)).map(|start| (pid, start));
             Cover::of(profile, range, only)
         });
-        Population { cover, only_called: opened != OpenedBy::Start, without_nodes: false }
+        let calls = if self.api.is_some() { profiler_calls(profile) } else { Vec::new() };
+        let stops: Vec<(u32, i64, bool)> = if calls.iter().any(|c| !c.2) { calls } else { Vec::new() };
+        Population { cover, only_called: opened != OpenedBy::Start, without_nodes: false, stops, first_window: self.api.is_some_and(|n| n > 1) }
     }
 
     /// The words for ncu.
@@ -127,6 +157,10 @@ impl Gate {
                 ));
             }
             None => {}
+        }
+        if self.ignore_api {
+            words.push("--disable-profiler-start-stop".to_owned());
+            why.push("The program calls cudaProfilerStop, where ncu would stop counting; the capture went on, and so does ncu.".to_owned());
         }
         if let Some((range, instance)) = self.range {
             words.extend(["--nvtx".to_owned(), "--nvtx-include".to_owned(), nvtx::expression(profile, range).unwrap_or_default()]);

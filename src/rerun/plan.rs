@@ -78,6 +78,7 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         return Ok(Plan { commands: vec![command], folder: None });
     }
     if groups.len() > 1
+        && groups.len() == rows.len()
         && let Some(command) = ncu::each(profile, &rows, options)?
     {
         return Ok(Plan { commands: vec![command], folder: None });

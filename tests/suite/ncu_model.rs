@@ -48,6 +48,7 @@ struct Parsed {
     nvtx: bool,
     include: Vec<String>,
     application_only: bool,
+    ignore_api: bool,
 }
 
 fn parse(argv: &[String]) -> Result<Parsed, String> {
@@ -62,6 +63,10 @@ fn parse(argv: &[String]) -> Result<Parsed, String> {
             continue;
         }
         if word == "--force-overwrite" {
+            continue;
+        }
+        if word == "--disable-profiler-start-stop" {
+            p.ignore_api = true;
             continue;
         }
         let value = words.next().ok_or("an option without its value")?.clone();
@@ -170,6 +175,7 @@ pub fn select(argv: &[String], events: &[Event]) -> Result<Selected, String> {
         // 1. Profiler state.
         let open = match number(1) {
             Some(n) => e.profiler == Some(n),
+            None if p.ignore_api => true,
             None if p.from_start_off => e.profiler.is_some(),
             None => !e.stopped,
         };

@@ -205,6 +205,63 @@ fn case_8_captures_between_profiler_start_and_stop() {
     }
 }
 
+/// SQL for a call of the profiler API just before the launch of an ordinal (or after it, with `+`).
+fn api_call(name: &str, ordinal: u32, after: &str) -> String {
+    format!(
+        "INSERT OR IGNORE INTO StringIds (id, value) VALUES ({id}, '{name}');
+         INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME (start, end, eventClass, globalTid, correlationId, nameId, returnValue)
+           SELECT r.start {after}, r.start {after} + 1, r.eventClass, r.globalTid, 900000 + {ordinal}, {id}, 0
+           FROM CUPTI_ACTIVITY_KIND_RUNTIME r JOIN CUPTI_ACTIVITY_KIND_KERNEL k USING (correlationId) WHERE k.gridX = {ordinal};",
+        id = if name.contains("Stop") { 900_001 } else { 900_002 }
+    )
+}
+
+fn changed(mode: &str, sql: &str) -> Profile {
+    let path = tempfile::Builder::new().suffix(".sqlite").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
+    std::fs::write(&path, zstd::stream::decode_all(std::fs::File::open(packed(mode)).unwrap()).unwrap()).unwrap();
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap_or_else(|e| panic!("{e}: {sql}"));
+    read(&path).unwrap()
+}
+
+/// A cudaProfilerStop ends what ncu profiles by default, also where the capture took no notice of it.
+#[test]
+fn profiler_stops_inside_a_capture() {
+    // The program of `prof()`, captured from its start: as `seq`, with calls of the profiler API between.
+    let calls = [("cudaProfilerStart", 3, "- 10"), ("cudaProfilerStop", 5, "- 10"), ("cudaProfilerStart", 6, "- 10"), ("cudaProfilerStop", 9, "- 10")];
+    let sql: String = calls.iter().map(|(name, ordinal, after)| api_call(name, *ordinal, after)).collect();
+    let p = changed("seq", &sql);
+    let window = |grid: u32| match grid {
+        3 | 4 => (Some(1), false),
+        6..=8 => (Some(2), false),
+        5 | 9.. => (None, true),
+        _ => (None, false),
+    };
+    let events: Vec<Event> = seq()
+        .into_iter()
+        .map(|e| {
+            let (profiler, stopped) = window(e.grid);
+            Event { profiler, stopped, ..e }
+        })
+        .collect();
+    for e in &events {
+        let rerun = check(&p, &events, e.grid, &Options::default(), "--disable-profiler-start-stop --kernel-name ");
+        assert!(rerun.exact() && rerun.warnings.is_empty());
+    }
+    // With the gate of a capture that cudaProfilerStart opened and nothing closed (--capture-range-end=none).
+    let gated = changed("seq", &format!("{sql} DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX < 3; INSERT INTO DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid) SELECT 1, timestampType, source, 1, 'Profiling was started by the cudaProfilerStart API.', globalPid FROM DIAGNOSTIC_EVENT LIMIT 1"));
+    assert_eq!(gated.capture.gate, Some(warpscope::model::Gate::ProfilerApi));
+    for ordinal in [3, 4, 6, 7, 8] {
+        check(&gated, &events, ordinal, &Options::default(), "--profile-from-start off --kernel-name ");
+    }
+    for ordinal in [5, 9, 12] {
+        let target = warpscope::rerun::Target::Launches(vec![warpscope::model::LaunchId(u32::try_from(launch_of(&gated, ordinal)).unwrap())]);
+        let refused = warpscope::rerun::plan(&gated, &target, &Options::default()).unwrap_err();
+        assert!(refused.contains("after cudaProfilerStop"), "{refused}");
+    }
+    // Without such calls the option is not there.
+    assert!(!one(&profile("seq"), 3, &Options::default()).shell().contains("start-stop"));
+}
+
 #[test]
 fn cases_9_and_10_nvtx_gates_and_names() {
     let (p, events) = (profile("nvtx"), ranges());
