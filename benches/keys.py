@@ -33,7 +33,7 @@ while read(1.0):
     pass
 for keys, name in [(b"j", "down"), (b"j", "down"), (b"\x1b[6~", "page down"), (b"S", "turn order round"), (b"sc", "sort by count"), (b"gd", "group by demangled"), (b"gr", "group by NVTX"),
                    (b"gn", "group by name"), (b"/", "filter"), (b"t", "a letter of it"), (b"\x1b", "clear it"), (b"\x1b[H", "first row"), (b"\r", "launches"), (b"j", "down"), (b"\x1b[F", "last"),
-                   (b"Js", "jump to the slowest"), (b"sd", "sort by duration"), (b"\x1b", "back")]:
+                   (b"Js", "jump to the slowest"), (b"sd", "sort by duration"), (b"r", "re-run"), (b"j", "next field"), (b"\rm", "mangled name"), (b"\x1b", "back"), (b"\x1b", "back")]:
     while read(0.3):
         pass
     at = time.time()

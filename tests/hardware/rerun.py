@@ -10,7 +10,7 @@ Builds launches.cu (every launch has a grid.x of its own) and probe.cu, captures
 launches over all modes and name forms, runs the argv that `warpscope rerun --format json` prints, and reads the result twice: with
 `ncu --import` and with `warpscope rerun --verify`. Clocks are left as they are unless --lock-clocks is given.
 """
-import argparse, csv, io, json, os, random, re, shutil, subprocess, sys, tempfile, time
+import argparse, csv, io, json, os, random, re, shutil, sqlite3, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ap = argparse.ArgumentParser()
@@ -102,6 +102,7 @@ def check(label, words, want, tag):
     out = f"r{len(table)}"
     words = [*words, *CLOCKS, "--export", out]
     plan = json.loads(warpscope("rerun", *words, "--format", "json").stdout)
+    assert args.lock_clocks or all("--clock-control none" in c["shell"] for c in [plan, *plan["more"]]), plan
     commands, found, verdicts = [plan, *plan["more"]], [], []
     if plan["folder"]:
         os.makedirs(plan["folder"], exist_ok=True)
@@ -147,9 +148,22 @@ check("the graph of a node", [captures["graph"][0], "--launch", "52", "--whole-g
 single, truth = captures["single"][0], truth_of(captures["single"][1])
 
 
+def by_sql(column, name, n):
+    """grid.x of the n slowest launches of a kernel, in launch order, by SQL over the export."""
+    db = sqlite3.connect(single)
+    sql = f"SELECT k.gridX FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN StringIds s ON s.id = k.{column} WHERE s.value = ? ORDER BY k.end - k.start DESC, k.gridX LIMIT ?"
+    return sorted(r[0] for r in db.execute(sql, (name, n)))
+
+
 def chosen(words):
+    """What the program chose; for the slowest ones that is checked against SQL."""
     plan = json.loads(warpscope("rerun", single, *words, "--format", "json").stdout)
-    return [truth[s["launch"]] for c in [plan, *plan["more"]] for s in c["all"]]
+    got = [truth[s["launch"]] for c in [plan, *plan["more"]] for s in c["all"]]
+    slowest = [w for w in words if w.startswith("--slowest=")]
+    if slowest:
+        want = by_sql("demangledName" if "demangled" in words else "shortName", words[words.index("--kernel") + 1], int(slowest[0].split("=")[1]))
+        assert sorted(got) == want, (words, got, want)
+    return got
 
 
 for words in (["--kernel", "saxpy", "--slowest=3"], ["--kernel", "saxpy", "--slowest", "--median"], ["--kernel", "saxpy(float *)", "--base", "demangled", "--slowest=2"],
