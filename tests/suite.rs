@@ -16,6 +16,7 @@ mod suite {
     mod probe;
     mod rerun;
     mod rerun_cli;
+    mod rerun_edges;
     mod rerun_screen;
     mod rerun_warnings;
     mod screens;

@@ -65,7 +65,7 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
         );
     }
     format!(
-        "{:.0}% of kernel time is {name} ({} × {}): ⏎ shows its launches, r profiles one again",
+        "{:.0}% of kernel time is {name} ({} × {}): ⏎ shows its launches, r gives the command that profiles one again",
         top.share_percent,
         units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)),
         Nanos::human(top.stats.avg)

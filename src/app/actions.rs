@@ -173,7 +173,7 @@ pub static ACTIONS: &[Action] = &[
     action(ActionId::Form, "names", &["d"], Tables, "names: function, demangled, mangled", Some((8, "names"))),
     action(ActionId::FullName, "full-name", &["N"], Tables, "the full name in all forms", None),
     action(ActionId::Details, "details", &["i"], Tables, "show or hide the details", Some((9, "details"))),
-    action(ActionId::Mark, "mark", &["m", "space"], Kernels, "mark or unmark the row", Some((10, "mark"))),
+    action(ActionId::Mark, "mark", &["m", "space"], Kernels, "mark or unmark the row, and go on to the next", Some((10, "mark"))),
     action(ActionId::Unmark, "unmark-all", &["M"], Kernels, "remove all marks", None),
     action(
         ActionId::Rerun,

@@ -264,6 +264,9 @@ pub fn sort_launches(app: &mut App, by: LaunchSort, turn: bool) -> Vec<Effect> {
 
 /// Copies something of the selected row or the whole table.
 fn copy(app: &mut App, what: CopyWhat) -> Vec<Effect> {
+    if super::rerun::not_ready(app) {
+        return Vec::new();
+    }
     match copied(app, what) {
         Some((text, said)) => vec![Effect::Copy(text, said)],
         None => {

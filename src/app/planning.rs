@@ -21,6 +21,8 @@ pub struct Picked {
     pub opened: Option<OpenedBy>,
     /// Whether the capture did not begin with the program, as the report says.
     pub gated: bool,
+    /// CUDA graphs that were traced whole.
+    pub graphs: usize,
     /// Over which processes the first is counted.
     pub scope: Option<Scope>,
 }
@@ -34,13 +36,17 @@ pub fn perform(
     request: &Request,
 ) -> (Picked, Result<Arc<Plan>, String>) {
     let mut launches = Vec::new();
+    if let Choose::Graph(index) = request.choose {
+        let picked = Picked { gated: profile.capture.gate.is_some(), graphs: profile.graphs.len(), ..Picked::default() };
+        return (picked, plan(profile, &Target::Graph(index), &request.options).map(Arc::new));
+    }
     if let Choose::One(launch) = request.choose {
         launches.push(launch);
     } else {
         for &row in rows {
             let group: Vec<LaunchId> = grouping.members(profile, paths, row).into_iter().map(LaunchId).collect();
             match request.choose {
-                Choose::One(_) => {}
+                Choose::One(_) | Choose::Graph(_) => {}
                 Choose::Median => launches.extend(pick::median(profile, &group)),
                 Choose::Slowest(n) => launches.extend(pick::slowest(profile, &group, n)),
                 Choose::SlowestAndMedian => {
@@ -61,6 +67,7 @@ pub fn perform(
     let picked = Picked {
         around,
         node: first.is_some_and(|row| profile.launches.graph_node(row).is_some()),
+        graphs: profile.graphs.len(),
         opened: Some(opened_by(profile, &request.options)),
         gated: opened_by(profile, &Options::default()) != OpenedBy::Start,
         scope: first.and_then(|row| ncu::scope_of(profile, row, &request.options)),

@@ -27,6 +27,19 @@ pub enum Choose {
     First,
     /// All inside ranges of this name.
     Inside(RangeName),
+    /// A CUDA graph that was traced whole, by its index.
+    Graph(u32),
+}
+
+/// A row of the screen.
+#[derive(Clone, Copy, Debug)]
+pub enum Row {
+    /// A warning, by its index.
+    Warning(usize),
+    /// Another command, by its index.
+    Alternative(usize),
+    /// Something to change.
+    Field(&'static Field),
 }
 
 /// What a plan was made from.
@@ -51,6 +64,8 @@ pub enum LineOf {
     Sections,
     /// Rank of the process.
     Rank,
+    /// Index of a graph.
+    Graph,
     /// Where to save the script.
     Save,
     /// The result to compare.
@@ -67,6 +82,7 @@ impl LineOf {
             Self::Directory => "directory to run it in",
             Self::Sections => "sections, by identifier, parted by blanks",
             Self::Rank => "rank of the process, from 0",
+            Self::Graph => "number of the graph launch, from 0",
             Self::Save => "save the script as",
             Self::Verify => "result to compare: .ncu-rep or CSV",
         }
@@ -94,7 +110,7 @@ pub struct RerunScreen {
     planned: Option<Request>,
     /// Which of several commands is shown.
     pub command: usize,
-    /// Selected row: fields first, then alternatives.
+    /// Selected row.
     pub selected: usize,
     /// What the last comparison said, and whether all was as selected.
     pub verdict: Option<(String, bool)>,
@@ -142,10 +158,18 @@ impl RerunScreen {
         self.planned.as_ref() != Some(&self.request)
     }
 
-    /// Fields that mean something here.
+    /// Rows: what to take care of, a better command, what can be changed, other commands.
     #[must_use]
-    pub fn fields(&self) -> Vec<&'static Field> {
-        FIELDS.iter().filter(|f| (f.applies)(self)).collect()
+    pub fn rows(&self) -> Vec<Row> {
+        let warnings = self.rerun().map_or(0, |r| r.warnings.len());
+        let others = |better: bool| {
+            self.alternatives().iter().enumerate().filter(move |(_, a)| a.better == better).map(|(i, _)| Row::Alternative(i))
+        };
+        let mut rows: Vec<Row> = (0..warnings).map(Row::Warning).collect();
+        rows.extend(others(true));
+        rows.extend(FIELDS.iter().filter(|f| (f.applies)(self)).map(Row::Field));
+        rows.extend(others(false));
+        rows
     }
 
     /// Other commands that are offered.
@@ -154,28 +178,30 @@ impl RerunScreen {
         self.rerun().map_or(&[], |r| &r.alternatives)
     }
 
-    /// The selected field; `None` on an alternative.
+    /// The selected row.
     #[must_use]
-    pub fn field(&self) -> Option<&'static Field> {
-        self.fields().get(self.selected).copied()
-    }
-
-    /// The selected alternative.
-    #[must_use]
-    pub fn alternative(&self) -> Option<&Alternative> {
-        self.alternatives().get(self.selected.checked_sub(self.fields().len())?)
+    pub fn row(&self) -> Option<Row> {
+        self.rows().get(self.selected).copied()
     }
 
     /// Number of rows.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.fields().len() + self.alternatives().len()
+        self.rows().len()
     }
 
     /// True without rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+
+    /// Selects the field of a title, else the first field.
+    fn select(&mut self, title: Option<&str>) {
+        let rows = self.rows();
+        let is = |row: &Row, title: Option<&str>| matches!(row, Row::Field(f) if title.is_none_or(|t| t == f.title));
+        let at = rows.iter().position(|r| title.is_some() && is(r, title)).or_else(|| rows.iter().position(|r| is(r, None)));
+        self.selected = at.unwrap_or(0);
     }
 
     /// Asks for something else.
@@ -201,11 +227,16 @@ impl RerunScreen {
         if serial != self.serial || request != self.request {
             return;
         }
+        // Rows come and go with the command: the field that was selected stays selected.
+        let title = match self.row() {
+            Some(Row::Field(field)) if self.plan.is_some() => Some(field.title),
+            _ => None,
+        };
         self.planned = Some(request);
         self.picked = Some(picked);
         self.plan = Some(plan);
         self.command = self.command.min(self.plan().map_or(0, |p| p.commands.len().saturating_sub(1)));
-        self.selected = self.selected.min(self.len().saturating_sub(1));
+        self.select(title.or(Some("launches")));
     }
 
     fn ask(&self) -> Ask {
@@ -290,14 +321,18 @@ pub fn edit(app: &mut App) -> Vec<Effect> {
     let Some(screen) = app.report().and_then(|r| r.rerun.as_ref()) else {
         return Vec::new();
     };
-    if let Some(other) = screen.alternative() {
-        let request = Request { options: other.options.clone(), ..screen.request.clone() };
-        return change(app, request);
+    match screen.row() {
+        Some(Row::Alternative(i)) => {
+            let Some(other) = screen.alternatives().get(i) else {
+                return Vec::new();
+            };
+            let request = Request { options: other.options.clone(), ..screen.request.clone() };
+            change(app, request)
+        }
+        Some(Row::Field(field)) => (field.edit)(app),
+        Some(Row::Warning(_)) => say(app, "a warning: there is nothing to change on this line", false),
+        None => Vec::new(),
     }
-    let Some(field) = screen.field() else {
-        return Vec::new();
-    };
-    (field.edit)(app)
 }
 
 /// Goes back to what was asked before.
@@ -307,6 +342,7 @@ pub fn undo(app: &mut App) -> Vec<Effect> {
     if !undone {
         return say(app, "nothing to undo", false);
     }
+    app.status = Some(Status { text: "the last change is taken back".to_owned(), error: false });
     app.reports.get(index).map(|r| r.want_plan(index)).unwrap_or_default()
 }
 
@@ -320,13 +356,30 @@ pub fn next_command(app: &mut App) -> Vec<Effect> {
     if n < 2 {
         return say(app, "there is one command", false);
     }
+    let title = match screen.row() {
+        Some(Row::Field(field)) => Some(field.title),
+        _ => None,
+    };
     screen.command = (screen.command + 1) % n;
-    screen.selected = screen.selected.min(screen.len().saturating_sub(1));
+    screen.verdict = None;
+    screen.select(title);
     Vec::new()
+}
+
+/// Whether the command that is shown is not yet the one that was asked for; says so.
+pub fn not_ready(app: &mut App) -> bool {
+    let pending = app.report().and_then(|r| r.rerun.as_ref()).is_some_and(RerunScreen::pending);
+    if pending {
+        say(app, "the command is being made anew; once more, please", true);
+    }
+    pending
 }
 
 /// Asks where to save the script.
 pub fn ask_save(app: &mut App) -> Vec<Effect> {
+    if not_ready(app) {
+        return Vec::new();
+    }
     let Some(screen) = app.report().and_then(|r| r.rerun.as_ref()).filter(|s| s.plan().is_some()) else {
         return say(app, "there is no command to save", true);
     };
@@ -340,6 +393,9 @@ pub fn ask_save(app: &mut App) -> Vec<Effect> {
 
 /// Asks which result to compare.
 pub fn ask_verify(app: &mut App) -> Vec<Effect> {
+    if not_ready(app) {
+        return Vec::new();
+    }
     let Some(screen) = app.report().and_then(|r| r.rerun.as_ref()).filter(|s| s.rerun().is_some_and(|r| !r.selects.is_empty())) else {
         return say(app, "no single launch is selected, so there is nothing to compare", true);
     };
@@ -384,6 +440,10 @@ pub fn take_line(app: &mut App, what: LineOf, text: &str) -> Vec<Effect> {
             (_, Ok(rank)) => o.rank = Some(rank),
             _ => return say(app, "a rank is a number from 0; nothing is changed", true),
         },
+        LineOf::Graph => match text.parse() {
+            Ok(n) => request.choose = Choose::Graph(n),
+            Err(_) => return say(app, "a graph launch is a number from 0; nothing is changed", true),
+        },
         LineOf::Save => return save(app, text),
         LineOf::Verify => {
             let selects = screen.rerun().map(|r| r.selects.clone()).unwrap_or_default();
@@ -395,6 +455,9 @@ pub fn take_line(app: &mut App, what: LineOf, text: &str) -> Vec<Effect> {
 }
 
 fn save(app: &mut App, path: &str) -> Vec<Effect> {
+    if not_ready(app) {
+        return Vec::new();
+    }
     if path.is_empty() {
         return say(app, "no file is named; nothing is saved", true);
     }

@@ -2,7 +2,7 @@
 
 use super::pick::{Choice, Item, Pick};
 use super::rerun::{Choose, LineOf, Request, RerunScreen, change};
-use super::{App, Effect, Overlay};
+use super::{App, Effect, Overlay, Status};
 use crate::model::text::clean;
 use crate::model::{NameForm, Profile, units};
 use crate::rerun::processes::Scope;
@@ -38,6 +38,14 @@ fn always(_: &RerunScreen) -> bool {
 /// All fields, in the order of the screen.
 pub static FIELDS: &[Field] = &[
     Field {
+        title: "profiler",
+        parts: &[PartId::Tool],
+        about: "NVIDIA's kernel profiler.",
+        applies: always,
+        value: |_, _| "ncu".to_owned(),
+        edit: |app| nothing(app, "it is ncu; there is nothing to choose"),
+    },
+    Field {
         title: "launches",
         parts: &[PartId::Which, PartId::Graphs],
         about: "Which launches are profiled.",
@@ -49,7 +57,7 @@ pub static FIELDS: &[Field] = &[
         title: "name",
         parts: &[PartId::Name],
         about: "The form of the name that ncu compares.",
-        applies: |s| !s.request.options.whole_graph,
+        applies: |s| !s.request.options.whole_graph && !as_range(s) && !matches!(s.request.choose, Choose::Graph(_)),
         value: |s, _| {
             let base = s.rerun().map_or(s.request.options.base.0, |r| r.base);
             let better = s.alternatives().iter().any(|a| a.better && a.options.base != s.request.options.base);
@@ -61,8 +69,13 @@ pub static FIELDS: &[Field] = &[
         title: "counted in",
         parts: &[PartId::Gate],
         about: "All launches of the program are counted.",
-        applies: |s| s.picked.as_ref().is_some_and(|p| !p.around.is_empty()) || s.request.options.within != Within::Everything,
+        applies: |s| {
+            // Inside the range that opened the capture nothing else can be asked for.
+            let opening = s.picked.as_ref().is_some_and(|p| matches!(p.opened, Some(OpenedBy::Range(_))));
+            (s.picked.as_ref().is_some_and(|p| !p.around.is_empty()) && !opening) || s.request.options.within != Within::Everything
+        },
         value: |s, p| match s.request.options.within {
+            Within::Everything if s.picked.as_ref().is_some_and(|p| p.gated) => "what the capture saw".to_owned(),
             Within::Everything => "everything".to_owned(),
             Within::Range(range, None) => format!("NVTX ranges {}", clean(&p.ranges.label(range.name))),
             Within::Range(range, Some(n)) => format!("NVTX range {}, number {n}", clean(&p.ranges.label(range.name))),
@@ -82,6 +95,21 @@ pub static FIELDS: &[Field] = &[
             None | Some(OpenedBy::Late) => "unknown: a delay, a hot key, a range?".to_owned(),
         },
         edit: opened,
+    },
+    Field {
+        title: "processes",
+        parts: &[PartId::Processes],
+        about: "Which processes ncu follows.",
+        applies: |s| {
+            s.rerun().is_some_and(|r| r.parts.iter().any(|p| p.id == PartId::Processes))
+                && !s.picked.as_ref().is_some_and(|p| matches!(p.scope, Some(Scope::AtOnce { .. })))
+        },
+        value: |s, _| match s.picked.as_ref().and_then(|p| p.scope.as_ref()) {
+            Some(Scope::InTurn(n)) => format!("{n}, one after another"),
+            Some(Scope::ByName(name)) => format!("only {}", clean(name)),
+            _ => "all".to_owned(),
+        },
+        edit: |app| nothing(app, "this follows from the report; there is nothing to choose"),
     },
     Field {
         title: "rank",
@@ -212,6 +240,16 @@ pub static FIELDS: &[Field] = &[
     },
 ];
 
+fn nothing(app: &mut App, why: &str) -> Vec<Effect> {
+    app.status = Some(Status { text: why.to_owned(), error: false });
+    Vec::new()
+}
+
+/// Whether a range is measured, no launch.
+fn as_range(s: &RerunScreen) -> bool {
+    s.rerun().is_some_and(|r| r.selects.is_empty())
+}
+
 fn here(app: &App) -> Option<(&RerunScreen, &Profile)> {
     let report = app.report()?;
     Some((report.rerun.as_ref()?, report.profile.as_deref()?))
@@ -267,6 +305,9 @@ fn pick(app: &mut App, title: &'static str, fill: impl FnOnce(&mut Choices<'_>, 
 
 fn launches_word(s: &RerunScreen, p: &Profile) -> String {
     let each = if s.rows.len() > 1 { format!(" of each of {} groups", s.rows.len()) } else { String::new() };
+    if as_range(s) {
+        return "the range around it, not the launch".to_owned();
+    }
     let found = s.plan().map_or(0, |p| p.commands.iter().map(|c| c.selects.len()).sum::<usize>());
     let many = if found > 1 { format!(" ({found})") } else { String::new() };
     let graph = if s.request.options.whole_graph { ", with the whole graph around it" } else { "" };
@@ -281,6 +322,7 @@ fn launches_word(s: &RerunScreen, p: &Profile) -> String {
         Choose::Slowest(1) => one("the slowest"),
         Choose::Slowest(n) => format!("the {n} slowest{each}"),
         Choose::SlowestAndMedian => format!("the slowest and the median{each}{many}"),
+        Choose::Graph(n) => format!("graph launch {n}"),
         Choose::Inside(range) => format!("every one in NVTX ranges {}{many}", clean(&p.ranges.label(range.name))),
     }
 }
@@ -311,6 +353,14 @@ fn launches(app: &mut App) -> Vec<Effect> {
                 r.options.whole_graph = false;
                 r.options.within = Within::Range(e.range, None);
             });
+        }
+        if picked.graphs > 0 {
+            c.push(
+                "a CUDA graph …",
+                format!("one of {} that were traced whole, by number", picked.graphs),
+                'G',
+                Choice::Line(LineOf::Graph),
+            );
         }
         if picked.node && picked.launches.len() == 1 {
             c.add("whole CUDA graph", "the graph launch that it belongs to, as one result", 'g', |r| r.options.whole_graph = true);
@@ -366,17 +416,16 @@ fn opened(app: &mut App) -> Vec<Effect> {
 }
 
 fn collecting(app: &mut App) -> Vec<Effect> {
-    pick(app, "what to collect", |c, s, _| {
-        let figure = |f: collect::Figure| format!("{} passes, {:.2} s", f.passes, f.seconds);
+    pick(app, "what to collect", |c, _, _| {
+        let figure = |f: collect::Figure| format!("{} pass{}, {:.2} s", f.passes, if f.passes == 1 { "" } else { "es" }, f.seconds);
         for (set, letter) in collect::SETS.iter().zip(['b', 'd', 'f', 'r', 'p', 'n']) {
-            let hint = format!("{} · {}", figure(set.figure), set.about);
-            c.add(format!("set {}", set.word), hint, letter, |r| r.options.collect = Collect::Set(set.word.to_owned()));
+            let hint = format!("{} a launch: {}", figure(set.figure), set.about);
+            c.add(set.word, hint, letter, |r| r.options.collect = Collect::Set(set.word.to_owned()));
         }
         for (q, letter) in collect::QUESTIONS.iter().zip('1'..) {
-            let hint = format!("{} · {}", figure(q.figure), q.sections.join(", "));
-            c.add(q.asks, hint, letter, |r| r.options.collect = Collect::Question(q.word));
+            let hint = format!("{} a launch: {}", figure(q.figure), q.asks);
+            c.add(q.word, hint, letter, |r| r.options.collect = Collect::Question(q.word));
         }
-        let _ = s;
         c.push("sections …", "by identifier", 's', Choice::Line(LineOf::Sections));
     })
 }

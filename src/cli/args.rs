@@ -27,22 +27,22 @@ pub struct Args {
     /// Reports to open: .nsys-rep, .qdrep, .sqlite, `nsys stats` CSV; also .gz and .zst of these.
     pub files: Vec<PathBuf>,
     /// Theme [default: dark, sixteen or mono, by the terminal's colours]; `warpscope themes` lists them.
-    #[arg(long, global = true, value_name = "NAME")]
+    #[arg(long, global = true, help_heading = "Everywhere", value_name = "NAME")]
     pub theme: Option<String>,
     /// Colours [default: by `NO_COLOR`, `COLORTERM` and `TERM`].
-    #[arg(long, global = true)]
+    #[arg(long, global = true, help_heading = "Everywhere")]
     pub color: Option<ColorMode>,
     /// Draw with ASCII characters only [default: unless the locale is UTF-8].
-    #[arg(long, global = true, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
+    #[arg(long, global = true, help_heading = "Everywhere", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
     pub ascii: Option<bool>,
     /// How the explorer opens.
     #[command(flatten)]
     pub opening: Opening,
     /// Configuration file [default: `$XDG_CONFIG_HOME/warpscope/config.toml`].
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = "Everywhere", value_name = "FILE")]
     pub config: Option<PathBuf>,
     /// The nsys that exports .nsys-rep files [default: the first that is new enough, on PATH, then where NVIDIA installs it].
-    #[arg(long, global = true, value_name = "PATH")]
+    #[arg(long, global = true, help_heading = "Everywhere", value_name = "PATH")]
     pub nsys: Option<PathBuf>,
 }
 
@@ -122,23 +122,23 @@ pub struct Rerun {
     /// Report.
     pub file: PathBuf,
     /// The launch, by its number in `warpscope launches`; several with commas.
-    #[arg(long, value_name = "ID", value_delimiter = ',', conflicts_with_all = ["kernel", "top", "graph"], help_heading = "Which launches")]
+    #[arg(long, value_name = "ID", value_delimiter = ',', conflicts_with_all = ["kernel", "top", "graph", "nth", "slowest", "median", "every"], help_heading = "Which launches")]
     pub launch: Vec<u32>,
     /// A launch of this kernel: an exact function or demangled name, else a fuzzy match that must be unique. The median one unless said.
     #[arg(long, value_name = "SEL", conflicts_with_all = ["top", "graph"], help_heading = "Which launches")]
     pub kernel: Option<String>,
-    /// One launch of each of the N kernels that take the most time.
-    #[arg(long, value_name = "N", conflicts_with = "graph", help_heading = "Which launches")]
-    pub top: Option<usize>,
+    /// One launch of each of the N kernels that take the most time; the commands come in launch order.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "graph", help_heading = "Which launches")]
+    pub top: Option<u16>,
     /// The Nth launch of a CUDA graph, from 0, in a report that traced graphs whole.
-    #[arg(long, value_name = "N", help_heading = "Which launches")]
+    #[arg(long, value_name = "N", conflicts_with_all = ["nth", "slowest", "median", "every", "within", "whole_graph", "base"], help_heading = "Which launches")]
     pub graph: Option<u32>,
     /// The Nth launch of the kernel's function in its process, from 0.
     #[arg(long, value_name = "N", help_heading = "Which launches")]
     pub nth: Option<u64>,
-    /// The slowest launch, or the K slowest.
-    #[arg(long, value_name = "K", num_args = 0..=1, require_equals = true, default_missing_value = "1", help_heading = "Which launches")]
-    pub slowest: Option<usize>,
+    /// The slowest launch, or with =K the K slowest.
+    #[arg(long, value_name = "K", num_args = 0..=1, require_equals = true, default_missing_value = "1", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Which launches")]
+    pub slowest: Option<u16>,
     /// The launch nearest to the median duration; with --slowest both.
     #[arg(long, help_heading = "Which launches")]
     pub median: bool,
@@ -155,7 +155,7 @@ pub struct Rerun {
     #[arg(long, value_name = "RANGE", help_heading = "Counting")]
     pub within: Option<String>,
     /// Of these ranges only number N, from 1.
-    #[arg(long, value_name = "N", requires = "within", help_heading = "Counting")]
+    #[arg(long, value_name = "N", requires = "within", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Counting")]
     pub instance: Option<u32>,
     /// What opened the capture, when the report does not say: start, profiler, profiler:N, nvtx:RANGE, late.
     #[arg(long, value_name = "WHAT", help_heading = "Counting")]
@@ -167,7 +167,7 @@ pub struct Rerun {
     #[arg(long, value_name = "SET", conflicts_with_all = ["section", "question"], help_heading = "Collecting")]
     pub set: Option<String>,
     /// A section by its identifier; may be given again.
-    #[arg(long, value_name = "ID", conflicts_with = "question", help_heading = "Collecting")]
+    #[arg(long, value_name = "ID", conflicts_with = "question", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Collecting")]
     pub section: Vec<String>,
     /// The sections that answer a question: bound, memory, stalls, compute, occupancy, source.
     #[arg(long, value_name = "WORD", help_heading = "Collecting")]
@@ -188,7 +188,7 @@ pub struct Rerun {
     #[arg(long, help_heading = "Collecting")]
     pub kill: bool,
     /// Report to write, without .ncu-rep [default: from kernel and launch; for several commands a directory].
-    #[arg(long, short = 'o', value_name = "PATH", help_heading = "Output")]
+    #[arg(long, short = 'o', value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Output")]
     pub export: Option<String>,
     /// Overwrite the report if it is there.
     #[arg(long, short = 'f', help_heading = "Output")]
@@ -203,7 +203,7 @@ pub struct Rerun {
     #[arg(long, help_heading = "Output")]
     pub format: Option<RerunFormat>,
     /// The program and its arguments [default: as recorded].
-    #[arg(last = true, value_name = "CMD")]
+    #[arg(last = true, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
     pub program: Vec<String>,
 }
 
@@ -212,8 +212,8 @@ pub struct Rerun {
 pub struct Recipes {
     /// The recipe; without one they are listed.
     pub recipe: Option<String>,
-    /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
-    #[arg(long, value_name = "NAME")]
+    /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN; an @ of the name itself is written \\@.
+    #[arg(long, value_name = "NAME", requires = "recipe")]
     pub range: Option<String>,
     /// Report to write, without its suffix [default: report].
     #[arg(long, short = 'o', value_name = "PATH")]

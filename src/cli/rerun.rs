@@ -101,7 +101,7 @@ fn options(args: &Rerun) -> Result<Options, Failure> {
         import_source: args.import_source,
         kill: args.kill,
         overwrite: args.force_overwrite,
-        output: args.export.clone().map(|o| o.strip_suffix(".ncu-rep").map_or(o.clone(), str::to_owned)),
+        output: args.export.clone().map(|o| o.strip_suffix(".ncu-rep").filter(|s| !s.is_empty()).map_or(o.clone(), str::to_owned)),
         program: (!args.program.is_empty()).then(|| args.program.clone()),
         directory: args.directory.clone(),
         opened_by: None,
@@ -131,6 +131,7 @@ fn range(profile: &Profile, label: &str, launch: Option<LaunchId>) -> Result<Ran
     let hint = match near {
         Some(near) => format!("did you mean {near:?}?"),
         None if labels.is_empty() => "the report holds no ranges".to_owned(),
+        None if label.contains(" › ") => "name one range, without those around it".to_owned(),
         None => "`warpscope top --by nvtx` lists them".to_owned(),
     };
     Err(Failure::wrong(format!("no NVTX range {label:?}; {hint}")))
@@ -167,7 +168,7 @@ fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, 
     }
     let groups: Vec<BTreeSet<KernelId>> = match (&args.kernel, args.top) {
         (Some(selector), _) => vec![print::kernels(profile, &args.file, selector)?],
-        (None, Some(n)) => pick::top(profile, n),
+        (None, Some(n)) => pick::top(profile, n.into()),
         (None, None) => {
             return Err(Failure::wrong(
                 "say which launch: --launch ID, --kernel NAME (with --nth N, --slowest, --median or --every), --top N or --graph N",
@@ -189,7 +190,7 @@ fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, 
             picked.clone_from(&launches);
         }
         if let Some(n) = args.slowest {
-            picked.extend(pick::slowest(profile, &launches, n));
+            picked.extend(pick::slowest(profile, &launches, n.into()));
         }
         if let Some(nth) = args.nth {
             let found = pick::nth(profile, &launches, nth);

@@ -27,6 +27,11 @@ pub struct NcuResult {
 /// Results that are read at most: enough to compare a re-run with what was selected.
 pub const MOST: usize = 10_000;
 
+/// Bytes of one result, and of a CSV, that are read at most. Results of real reports have about a megabyte.
+const MOST_BYTES: u64 = 256 << 20;
+/// Bytes of a line before the CSV begins.
+const MOST_LINE: u64 = 1 << 20;
+
 /// Reads them in order. A report that is cut gives the results before the cut, if there are any.
 pub fn read(path: &Path, job: &Job<'_>) -> Result<Vec<NcuResult>, ImportError> {
     // What is neither a report nor text is not unpacked.
@@ -142,7 +147,7 @@ fn report(path: &Path, mut reader: impl Read + Seek, size: u64) -> Result<Vec<Nc
     while let Some(length_of_header) = length(&mut reader).map_err(io)? {
         at += 4 + length_of_header;
         // A length may claim 4 GiB: it is checked against what is there before anything is allocated.
-        if at > size {
+        if at > size || length_of_header > MOST_BYTES {
             return cut(out, "block header");
         }
         let mut bytes = vec![0; usize::try_from(length_of_header).unwrap_or(usize::MAX)];
@@ -164,6 +169,9 @@ fn report(path: &Path, mut reader: impl Read + Seek, size: u64) -> Result<Vec<Nc
             let Some(message) = length(&mut reader).map_err(io)? else { return cut(out, "result") };
             at += 4 + message;
             if at > end.min(size) {
+                return cut(out, "result");
+            }
+            if message > MOST_BYTES {
                 return cut(out, "result");
             }
             let mut bytes = vec![0; usize::try_from(message).unwrap_or(usize::MAX)];
@@ -200,18 +208,18 @@ fn dims(text: &str) -> Option<[u32; 3]> {
 fn csv(path: &Path, mut reader: impl BufRead) -> Result<Vec<NcuResult>, ImportError> {
     let none = || ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints");
     let mut text = Vec::new();
-    let mut errors = Vec::new();
+    let mut error = None;
     let header = loop {
         text.clear();
-        if reader.read_until(b'\n', &mut text).map_err(|e| ImportError::io(path, e))? == 0 {
-            return match errors.first() {
+        if reader.by_ref().take(MOST_LINE).read_until(b'\n', &mut text).map_err(|e| ImportError::io(path, e))? == 0 {
+            return match error {
                 Some(error) => Err(ImportError::refused(path, format!("ncu wrote no results: {error}"), "mend that and run it again")),
                 None => Err(none()),
             };
         }
         let line = String::from_utf8_lossy(&text);
         if line.starts_with("==ERROR==") {
-            errors.push(line.trim_start_matches("==ERROR==").trim().to_owned());
+            error.get_or_insert_with(|| line.trim_start_matches("==ERROR==").trim().to_owned());
         }
         if line.starts_with("\"ID\"") {
             break line.into_owned();
@@ -225,7 +233,7 @@ fn csv(path: &Path, mut reader: impl BufRead) -> Result<Vec<NcuResult>, ImportEr
     let column = |name: &str| titles.iter().position(|t| t == name);
     let Some(kernel) = column("Kernel Name") else { return Err(none()) };
     let (grid, block) = (column("Grid Size"), column("Block Size"));
-    let mut rows = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(reader);
+    let mut rows = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(reader.take(MOST_BYTES));
     let mut out: Vec<NcuResult> = Vec::new();
     let mut last = None;
     for row in rows.byte_records() {

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+/// What is shown for a range whose text is not in the report.
+pub const UNNAMED: &str = "(unnamed range)";
+
 /// How a range was made, which decides whose launches it encloses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RangeKind {

@@ -162,6 +162,20 @@ pub fn shell_lines(out: &mut dyn Write, plan: &Plan, for_terminal: bool) -> io::
     Ok(())
 }
 
+/// Selected launches that are listed at most for people.
+const MOST_SELECTED: usize = 12;
+
+/// Whether a command selects what was wanted, in a few words.
+fn verdict(command: &Rerun) -> &'static str {
+    if command.selects.is_empty() {
+        "a range, not a launch"
+    } else if command.exact() {
+        "exact: nothing in the report speaks against it, if the program does again what it did"
+    } else {
+        "not exact: see the warnings"
+    }
+}
+
 /// What a launch is, on one line.
 #[must_use]
 pub fn selected(s: &Selects) -> String {
@@ -181,13 +195,9 @@ fn grouped(n: impl TryInto<i64>) -> String {
 pub fn cost(c: &Cost) -> Option<String> {
     let (passes, seconds, bytes) = (c.passes?, c.seconds?, c.bytes?);
     let most = if c.at_most { "at most " } else { "" };
-    let runs = if c.runs > 1 { format!(" · the program runs {} times", c.runs) } else { String::new() };
+    let program = if c.runs > 1 { format!("{} runs of the program", c.runs) } else { "the program".to_owned() };
     let plural = if passes == 1 { "" } else { "es" };
-    Some(format!(
-        "{most}{passes} pass{plural} · about {} on top of the program{runs} · report {}",
-        Nanos::human(seconds * 1e9),
-        Bytes(bytes)
-    ))
+    Some(format!("{most}{passes} pass{plural} · about {} on top of {program} · report {}", Nanos::human(seconds * 1e9), Bytes(bytes)))
 }
 
 /// Lines of at most `columns`, broken at blanks.
@@ -220,11 +230,11 @@ pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[Part], columns: 
     let last = pieces.len().saturating_sub(1);
     for (n, part) in pieces.iter().enumerate() {
         let head = if n == 0 { "  " } else { "      " };
-        writeln!(out, "{head}{}{}", clean(&shell::line(&part.words)), if n == last { "" } else { " \\" })?;
+        writeln!(out, "{head}{}{}", clean(&shell::words(&part.words)), if n == last { "" } else { " \\" })?;
     }
     writeln!(out)?;
     for part in parts {
-        let words = clean(&shell::line(&part.words)).into_owned();
+        let words = clean(&shell::words(&part.words)).into_owned();
         let short = crate::analysis::labels::cut_end(&words, 34);
         wrapped(out, &format!("  {}{}  ", short, " ".repeat(34 - width(&short))), &part.why, columns)?;
     }
@@ -235,14 +245,26 @@ pub fn explain_parts(out: &mut dyn Write, title: &str, parts: &[Part], columns: 
 pub fn explain(out: &mut dyn Write, plan: &Plan, columns: usize) -> io::Result<()> {
     let columns = columns.clamp(60, 140);
     if let Some(folder) = &plan.folder {
+        let seconds: Option<f64> = plan.commands.iter().map(|c| c.cost.seconds).sum();
+        if let Some(seconds) = seconds {
+            let runs: u32 = plan.commands.iter().map(|c| c.cost.runs).sum();
+            writeln!(out, "in all about {} on top of {runs} runs of the program", Nanos::human(seconds * 1e9))?;
+        }
         writeln!(out, "{} commands; make the directory first: mkdir -p -- {}\n", plan.commands.len(), clean(&shell::quote(folder)))?;
     }
     for (i, command) in plan.commands.iter().enumerate() {
         if i > 0 {
             writeln!(out)?;
         }
-        for s in &command.selects {
+        if plan.commands.len() > 1 {
+            writeln!(out, "command {} of {}", i + 1, plan.commands.len())?;
+        }
+        wrapped(out, "is       ", verdict(command), columns)?;
+        for s in command.selects.iter().take(MOST_SELECTED) {
             wrapped(out, "selects  ", &format!("{} · {}", clean(&s.kernel), selected(s)), columns)?;
+        }
+        if command.selects.len() > MOST_SELECTED {
+            writeln!(out, "         and {} more (--format json lists all)", command.selects.len() - MOST_SELECTED)?;
         }
         if let Some(directory) = &command.directory {
             wrapped(out, "in       ", directory, columns)?;

@@ -21,7 +21,7 @@ impl Draft<'_> {
             }
         };
         let o = self.options;
-        let skip = self.ranks.first().copied().unwrap_or(0);
+        let skip = self.skips.first().copied().unwrap_or(0);
         if self.as_range {
             if o.replay.is_none() {
                 let options = Options { replay: Some(Replay::Kernel), ..o.clone() };
@@ -34,9 +34,9 @@ impl Draft<'_> {
         if self.base == NameForm::Function && self.count.kernels > 1 && self.kernel.mangled.is_some() && !o.whole_graph {
             let kernels = self.count.kernels;
             offer(Options { base: Base(NameForm::Mangled), ..o.clone() }, &|d| {
-                let left = d.ranks.first().copied().unwrap_or(0);
+                let left = d.skips.first().copied().unwrap_or(0);
                 let why = format!(
-                    "By its symbol only this kernel counts: {left} before it instead of {skip} (the function name is that of {kernels} kernels), so less can shift the count."
+                    "With the mangled name only this kernel counts: {left} before it instead of {skip} ({kernels} kernels share the function name)."
                 );
                 (left < skip).then_some((why, true))
             });
@@ -57,9 +57,9 @@ impl Draft<'_> {
             let instance = e.number().filter(|_| self.gate.api.is_none());
             let name = self.profile.ranges.label(e.range.name);
             offer(Options { within: Within::Range(e.range, instance), ..o.clone() }, &|d| {
-                let inside = d.ranks.first().copied().unwrap_or(0);
+                let inside = d.skips.first().copied().unwrap_or(0);
                 let which = instance.map_or_else(String::new, |n| format!(" number {n}"));
-                (inside < skip).then(|| (format!("Inside the NVTX range {name:?}{which}: {inside} launches before it instead of {skip}, so what runs earlier does not matter."), false))
+                (inside < skip).then(|| (format!("Inside the NVTX range {name:?}{which}: {inside} launches before it instead of {skip}, so what runs outside it does not matter."), false))
             });
         }
         if !o.whole_graph && self.rows.len() == 1 && self.rows.first().is_some_and(|&r| self.profile.launches.graph_node(r).is_some()) {

@@ -67,8 +67,8 @@ const fn section(id: &'static str, figure: Figure, about: &'static str) -> Secti
 /// All sets. There is no `source` set: that is [`Question`] `source`.
 pub static SETS: &[Set] = &[
     set("basic", figure(10, 0.31, 53_000), "speed of light, launch, occupancy"),
-    set("detailed", figure(20, 0.63, 110_000), "basic, and memory, compute, source counters, roofline"),
-    set("full", figure(38, 1.6, 850_000), "everything: also stalls, schedulers, instruction mix, memory tables"),
+    set("detailed", figure(20, 0.63, 110_000), "basic, memory, compute, source"),
+    set("full", figure(38, 1.6, 850_000), "detailed, stalls, instructions"),
     set("roofline", figure(17, 0.39, 620_000), "all rooflines: half, single, double, tensor"),
     set("pmsampling", figure(9, 1.1, 240_000), "how the kernel behaves over its own run time"),
     set("nvlink", figure(1, 0.05, 15_000), "NVLink traffic and topology"),
@@ -190,6 +190,21 @@ impl Collect {
             Self::Sections(ids) if ids.len() == 1 => format!("section {}", ids[0]),
             Self::Sections(ids) => format!("{} sections", ids.len()),
             Self::Question(word) => question(word).map_or_else(|| (*word).to_owned(), |q| q.asks.to_owned()),
+        }
+    }
+
+    /// What it measures, in words that end a sentence.
+    #[must_use]
+    pub fn about(&self) -> String {
+        match self {
+            Self::Set(word) => {
+                SETS.iter().find(|s| s.word == word).map_or_else(|| self.label(), |s| format!("{} ({})", s.about, self.label()))
+            }
+            Self::Question(word) => question(word).map_or_else(|| self.label(), |q| format!("what answers \"{}\"", q.asks)),
+            Self::Sections(ids) => {
+                let about = |id: &String| SECTIONS.iter().find(|s| s.id == id).map_or_else(|| id.clone(), |s| s.about.to_owned());
+                ids.iter().map(about).collect::<Vec<_>>().join("; ")
+            }
         }
     }
 

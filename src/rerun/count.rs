@@ -5,7 +5,7 @@
 //! whole. The count goes over all processes that it follows.
 
 use super::nvtx::Cover;
-use crate::model::{Kernel, NameForm, Profile};
+use crate::model::{GraphMode, Kernel, NameForm, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which launches ncu looks at.
@@ -52,7 +52,7 @@ impl Population {
 /// The name of a kernel in one form, as ncu compares it; `None` when the report does not give it.
 #[must_use]
 pub fn name(kernel: &Kernel, base: NameForm) -> Option<&str> {
-    match base {
+    let given = match base {
         // The function name can be cut out of the demangled one. A mangled one alone does not tell it, unless it is no C++ symbol.
         NameForm::Function => match (&kernel.function, &kernel.demangled, &kernel.mangled) {
             (None, None, Some(mangled)) => (!mangled.starts_with("_Z")).then_some(&**mangled),
@@ -61,7 +61,9 @@ pub fn name(kernel: &Kernel, base: NameForm) -> Option<&str> {
         },
         NameForm::Demangled => kernel.demangled.as_deref(),
         NameForm::Mangled => kernel.mangled.as_deref(),
-    }
+    };
+    // An empty name would match every kernel.
+    given.filter(|n| !n.is_empty())
 }
 
 /// What is counted: launches of these kernels, or whole graphs.
@@ -107,8 +109,35 @@ impl Unit {
 pub struct Threads {
     /// How many.
     pub count: usize,
-    /// Whether calls of two of them lie in each other: they do launch at the same time.
-    pub overlap: bool,
+    /// Whether they launch at the same time: calls of two of them lie in each other, or they alternate after few launches each.
+    pub race: bool,
+}
+
+/// How long threads of a process launch before another one does.
+#[derive(Default)]
+struct Turns {
+    last: u64,
+    launches: u64,
+    count: u64,
+}
+
+impl Turns {
+    /// Launches in a row from which on a thread hands over to another and waits, as PyTorch's forward and backward threads do. Threads that
+    /// run free alternate after one or a few.
+    const LONG: u64 = 8;
+
+    fn add(&mut self, thread: Option<u32>) {
+        self.launches += 1;
+        // 0 is before the first, 1 an unknown thread.
+        let now = thread.map_or(1, |t| u64::from(t) + 2);
+        if std::mem::replace(&mut self.last, now) != now {
+            self.count += 1;
+        }
+    }
+
+    fn short(&self) -> bool {
+        self.launches < self.count.saturating_mul(Self::LONG)
+    }
 }
 
 /// The count for the wanted launches.
@@ -124,13 +153,11 @@ pub struct Count {
     pub others: u64,
     /// Threads that launch candidates up to the last wanted one.
     pub threads: Threads,
-    /// Candidates up to the last wanted one whose call is not in the report.
+    /// Launches of these names, in the processes that count, whose call is not in the report: their place in the order is a guess.
     pub uncalled: u64,
-    /// Launches that the gate leaves out because their call is not in the report.
-    pub dropped: u64,
     /// Distinct kernels among the candidates.
     pub kernels: usize,
-    /// Distinct block sizes and shared memory among the candidates before the last wanted one.
+    /// Distinct block sizes and shared memory among the candidates before the first wanted one.
     pub shapes: usize,
 }
 
@@ -140,7 +167,9 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
     let launches = &profile.launches;
     let pids: Vec<u32> = profile.places.iter().map(|p| p.pid.unwrap_or_default()).collect();
     let pid = |row: usize| launches.place(row).and_then(|p| pids.get(p.0 as usize)).copied().unwrap_or_default();
-    let last = wanted.iter().max().copied().unwrap_or(0);
+    let (first, last) = (wanted.iter().min().copied().unwrap_or(0), wanted.iter().max().copied().unwrap_or(0));
+    let mine = pid(first);
+    let mut turns = Turns::default();
     let mut out = Count::default();
     let mut seen: BTreeMap<u32, u64> = BTreeMap::new();
     let (mut all, mut last_graph) = (0_u64, None);
@@ -157,6 +186,9 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
             all += 1;
             kernels.insert(launches.kernel(row).0);
         }
+        if candidate && launches.call(row).is_none() && !population.only_called {
+            out.uncalled += 1;
+        }
         while next.next_if_eq(&row).is_some() {
             // The launch itself, or the graph whose first node came already, is among those counted.
             out.in_process.push(seen.get(&of).copied().unwrap_or_default().saturating_sub(1));
@@ -165,21 +197,24 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
         if row > last {
             continue;
         }
+        if let Some(place) =
+            launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).filter(|p| p.pid.unwrap_or_default() == mine)
+        {
+            turns.add(place.thread);
+        }
         if !passes {
             out.others += 1;
-            out.dropped += u64::from(candidate && population.only_called && launches.call(row).is_none());
             continue;
         }
-        if let Some(c) = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize)) {
+        if row < first
+            && let Some(c) = launches.config(row).and_then(|c| profile.configs.get(c.0 as usize))
+        {
             shapes.insert((c.block, c.shared().map(|b| b.0)));
         }
-        match launches.call(row) {
-            Some((call, cost)) => {
-                let thread = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.thread);
-                out.threads.overlap |= ends.iter().any(|(&(p, t), &end)| p == of && t != thread && end > call);
-                ends.insert((of, thread), call.saturating_add(cost));
-            }
-            None => out.uncalled += 1,
+        if let Some((call, cost)) = launches.call(row) {
+            let thread = launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.thread);
+            out.threads.race |= ends.iter().any(|(&(p, t), &end)| p == of && t != thread && end > call);
+            ends.insert((of, thread), call.saturating_add(cost));
         }
     }
     out.by_process = seen;
@@ -191,6 +226,7 @@ pub fn count(profile: &Profile, population: &Population, unit: &Unit, wanted: &[
         *threads.entry(*of).or_default() += 1;
     }
     out.threads.count = threads.into_values().max().unwrap_or(0);
+    out.threads.race |= out.threads.count > 1 && turns.short();
     out
 }
 
@@ -239,31 +275,36 @@ enum Kind {
     Other,
 }
 
-/// Launch calls before a time in one process that ran no kernel, although nothing was being recorded into a graph: kernels that the report
+/// Launch calls before a time in some processes that ran no kernel, although nothing was being recorded into a graph: kernels that the report
 /// lost. Calls between `cudaStreamBeginCapture` and `cudaStreamEndCapture` launch nothing by nature.
 #[must_use]
-pub fn calls_without_kernel(profile: &Profile, pid: u32, before: i64) -> u64 {
+pub fn calls_without_kernel(profile: &Profile, pids: &BTreeSet<u32>, before: i64) -> u64 {
     let api = &profile.api;
     let kinds: Vec<Kind> = api
         .totals
         .iter()
-        .map(|t| match &*t.name {
-            "cudaLaunchKernel"
-            | "cudaLaunchKernelExC"
-            | "cudaLaunchCooperativeKernel"
-            | "cuLaunchKernel"
-            | "cuLaunchKernelEx"
-            | "cuLaunchCooperativeKernel" => Kind::Launch,
-            n if n.ends_with("StreamBeginCapture") || n.ends_with("StreamBeginCaptureToGraph") => Kind::Begin,
-            n if n.ends_with("StreamEndCapture") => Kind::End,
-            _ => Kind::Other,
+        .map(|t| {
+            let name = &*t.name;
+            // With suffixes for the default stream of each thread (_ptsz) and for options (ExC, Ex).
+            let launches = ["cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cuLaunchKernel", "cuLaunchCooperativeKernel"];
+            let graphs = profile.graphs.is_empty() && profile.capture.graphs != Some(GraphMode::Graph);
+            let graph = graphs && ["cudaGraphLaunch", "cuGraphLaunch"].iter().any(|p| name.starts_with(p));
+            if graph || name == "cudaLaunch" || launches.iter().any(|p| name.starts_with(p)) {
+                Kind::Launch
+            } else if name.contains("StreamBeginCapture") {
+                Kind::Begin
+            } else if name.contains("StreamEndCapture") {
+                Kind::End
+            } else {
+                Kind::Other
+            }
         })
         .collect();
     if !kinds.contains(&Kind::Launch) {
         return 0;
     }
     let mut calls: Vec<(i64, Kind)> = (0..api.start.len())
-        .filter(|&i| api.thread.get(i).is_some_and(|t| t.0 == pid) && api.start[i] < before)
+        .filter(|&i| api.thread.get(i).is_some_and(|t| pids.contains(&t.0)) && api.start[i] < before)
         .filter_map(|i| Some((api.start[i], *kinds.get(*api.name.get(i)? as usize)?)))
         .filter(|c| c.1 != Kind::Other)
         .collect();

@@ -48,7 +48,7 @@ pub(super) struct Draft<'a> {
     pub(super) count: Count,
     pub(super) scope: Scope,
     /// For each wanted launch: how many ncu will have counted before it.
-    pub(super) ranks: Vec<u64>,
+    pub(super) skips: Vec<u64>,
     program: Program,
     whole_graphs: bool,
     /// The range around the launch is measured, not the launch.
@@ -70,6 +70,10 @@ impl<'a> Draft<'a> {
         let pid = pid_of(profile, first);
         let (base, name) =
             if options.whole_graph { (NameForm::Function, Some("graph".to_owned())) } else { base_of(&kernel, options.base.0) };
+        // Overloads share a function name and have symbols of their own: one command compares one name.
+        if rows.iter().any(|&row| count::name(&kernel_of(profile, row), base).map(str::to_owned) != name && !options.whole_graph) {
+            return Err(format!("these launches do not have one {} name", base.word()));
+        }
         let around = nvtx::enclosing(profile, first);
         let gate = Gate::resolve(profile, options, &around)?;
         if options.whole_graph && profile.launches.graph_node(first).is_none() {
@@ -77,6 +81,9 @@ impl<'a> Draft<'a> {
         }
         let opened = gate::opened_by(profile, options);
         let whole_graphs = options.whole_graph || !profile.graphs.is_empty();
+        if whole_graphs && !options.whole_graph && name.as_deref().is_none_or(|n| n == "graph") {
+            return Err("CUDA graphs were traced whole, and under ncu they go by the name graph: this kernel cannot be told from them; record with `nsys profile --cuda-graph-trace=node`".to_owned());
+        }
         let mut population = gate.population(profile, opened, pid);
         population.without_nodes = whole_graphs && !options.whole_graph;
         for &row in rows {
@@ -97,17 +104,17 @@ impl<'a> Draft<'a> {
         let unit = if options.whole_graph { Unit::graphs(profile) } else { Unit::named(profile, base, name.as_deref()) };
         let count = count::count(profile, &population, &unit, rows);
         let scope = processes::scope(profile, &count, pid, options.rank);
-        let ranks = if matches!(scope, Scope::InTurn(_)) { count.in_all.clone() } else { count.in_process.clone() };
+        let skips = if matches!(scope, Scope::InTurn(_)) { count.in_all.clone() } else { count.in_process.clone() };
         let as_range = match options.replay {
             Some(replay) => replay == Replay::AppRange,
             None => !options.whole_graph && ranges::waits_for_others(profile, &kernel).is_some(),
         };
         let program = program::of(profile, options);
-        Ok(Self { profile, options, rows, kernel, pid, base, name, gate, around, count, scope, ranks, program, whole_graphs, as_range })
+        Ok(Self { profile, options, rows, kernel, pid, base, name, gate, around, count, scope, skips, program, whole_graphs, as_range })
     }
 
     pub(super) fn neighbours(&self) -> bool {
-        self.ranks.windows(2).all(|w| w[1] == w[0] + 1)
+        self.skips.windows(2).all(|w| w[1] == w[0] + 1)
     }
 
     /// Whether scattered launches can be named by their numbers: `--kernel-id` counts differently in every process, and by name.
@@ -144,7 +151,7 @@ impl<'a> Draft<'a> {
 
     /// `--launch-skip` and `--launch-count`, or `--kernel-id` for launches that do not follow each other.
     fn selecting(&self) -> Vec<Part> {
-        let (Some(&skip), n) = (self.ranks.first(), self.ranks.len()) else {
+        let (Some(&skip), n) = (self.skips.first(), self.skips.len()) else {
             return Vec::new();
         };
         let what = if self.options.whole_graph { "graph launches" } else { "launches of this name" };
@@ -162,7 +169,7 @@ impl<'a> Draft<'a> {
             let words = ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), n.to_string()].to_vec();
             return vec![self.name_part(), Part { id: PartId::Which, words, why }];
         }
-        let numbers = self.ranks.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join("|");
+        let numbers = self.skips.iter().map(|r| (r + 1).to_string()).collect::<Vec<_>>().join("|");
         let mut name = self.name_part();
         name.words.truncate(name.words.len().saturating_sub(2));
         let id = format!("::{}:{numbers}", id_name(self.name.as_deref().unwrap_or_default()));
@@ -213,7 +220,8 @@ impl<'a> Draft<'a> {
             words: ["--target-processes", "all"].map(str::to_owned).to_vec(),
             why: "All processes run under ncu: what waits for another rank finds it there.".to_owned(),
         }];
-        let mut gate = self.gate.clone();
+        // cudaProfilerStart and Stop may be the range: they must not be ignored.
+        let mut gate = Gate { ignore_api: false, ..self.gate.clone() };
         if gate.range.is_none() && gate.api.is_none() {
             let usable = self.around.iter().find(|e| nvtx::expression(self.profile, e.range).is_some());
             gate.range = usable.map(|e| (e.range, e.number().filter(|_| !gate.late)));
@@ -235,7 +243,11 @@ impl<'a> Draft<'a> {
     }
 
     fn output(&self) -> String {
-        self.options.output.clone().unwrap_or_else(|| stem(self.profile, self.rows))
+        let own = || match self.skips.first() {
+            Some(rank) if self.options.whole_graph => format!("graph-{rank}"),
+            _ => stem(self.profile, self.rows),
+        };
+        self.options.output.clone().unwrap_or_else(own)
     }
 
     pub(super) fn selects(&self) -> Vec<Selects> {
@@ -250,13 +262,11 @@ impl<'a> Draft<'a> {
     }
 
     pub(super) fn warnings(&self) -> Vec<warnings::Warning> {
-        let config = self.rows.first().and_then(|&r| self.profile.launches.config(r)).and_then(|c| self.profile.configs.get(c.0 as usize));
         let mut all = warnings::all(&Facts {
             profile: self.profile,
             options: self.options,
             rows: self.rows,
             kernel: &self.kernel,
-            config,
             pid: self.pid,
             base: self.base,
             gate: &self.gate,
@@ -267,7 +277,7 @@ impl<'a> Draft<'a> {
             whole_graphs: self.whole_graphs,
             as_range: self.as_range,
         });
-        if self.as_range && self.gate.range.is_none() && self.gate.api.is_none() && self.around.is_empty() {
+        if self.as_range && !self.range_parts().iter().any(|p| p.id == PartId::Gate) {
             all.push(warnings::no_range());
         }
         all
@@ -280,7 +290,7 @@ impl<'a> Draft<'a> {
             (Some(Replay::Application), _, Some((f, _))) | (_, true, Some((f, _))) => f.passes.max(1),
             _ => 1,
         };
-        let skipped = self.ranks.last().map_or(0, |r| r.saturating_sub(self.ranks.len() as u64 - 1));
+        let skipped = self.skips.last().map_or(0, |r| r.saturating_sub(self.skips.len() as u64 - 1));
         let counting =
             collect::START_SECONDS + self.count.others as f64 * collect::OTHER_SECONDS + skipped as f64 * collect::SKIPPED_SECONDS;
         let kernel: f64 = self.rows.iter().map(|&r| self.profile.launches.duration(r) as f64 / 1e9).sum();
@@ -302,7 +312,11 @@ impl<'a> Draft<'a> {
             _ => None,
         };
         let selects = if self.as_range { Vec::new() } else { self.selects() };
-        let selects = if self.options.whole_graph { selects.into_iter().map(whole).collect() } else { selects };
+        let selects = if self.options.whole_graph {
+            self.rows.iter().zip(&self.skips).map(|(&row, &rank)| whole(self.profile, row, rank)).collect()
+        } else {
+            selects
+        };
         Rerun {
             tool: "ncu",
             parts,
@@ -320,7 +334,7 @@ impl<'a> Draft<'a> {
 
 /// An exact name for `--kernel-name`: one that reads as a regular expression is written as one.
 fn exact(name: &str) -> String {
-    if name.starts_with("regex:") { format!("regex:^{}$", shell::regex(name)) } else { name.to_owned() }
+    if name.starts_with("regex:") || name.starts_with('-') { format!("regex:^{}$", shell::regex(name)) } else { name.to_owned() }
 }
 
 /// A name inside `--kernel-id`, which must not hold a colon.
@@ -328,10 +342,25 @@ fn id_name(name: &str) -> String {
     if name.contains(':') { format!("regex:^{}$", shell::regex(name).replace(':', r"\x3a")) } else { name.to_owned() }
 }
 
-fn whole(mut s: Selects) -> Selects {
-    // The result of a graph has no grid of one kernel, and goes by this name.
-    (s.kernel, s.demangled, s.mangled, s.grid, s.block) = ("graph".to_owned(), None, None, None, None);
-    s
+/// The launch of a graph that a node belongs to: from the start of its first node to the end of its last.
+fn whole(profile: &Profile, row: usize, rank: u64) -> Selects {
+    let launches = &profile.launches;
+    let call = launches.order_key(row).0;
+    let mine = |r: &usize| launches.graph_node(*r).is_some() && launches.order_key(*r).0 == call;
+    let first = (0..=row).rev().take_while(mine).last().unwrap_or(row);
+    let nodes = (first..launches.len()).take_while(mine);
+    let (from, to) = nodes.fold((i64::MAX, i64::MIN), |(from, to), r| (from.min(launches.start(r)), to.max(launches.end(r))));
+    Selects {
+        kernel: "graph".to_owned(),
+        demangled: None,
+        mangled: None,
+        launch: u32::try_from(first).ok().map(LaunchId),
+        nth: rank,
+        grid: None,
+        block: None,
+        duration: Nanos(to.saturating_sub(from)),
+        alike: 0,
+    }
 }
 
 fn selected(profile: &Profile, row: usize, nth: u64) -> Selects {
@@ -346,5 +375,21 @@ fn selected(profile: &Profile, row: usize, nth: u64) -> Selects {
         grid: config.and_then(|c| c.grid),
         block: config.and_then(|c| c.block),
         duration: Nanos(profile.launches.duration(row)),
+        alike: alike(profile, row),
     }
+}
+
+/// Other launches of the same function with the same grid and block: what a comparison cannot tell apart.
+fn alike(profile: &Profile, row: usize) -> u64 {
+    let shape = |r: usize| profile.launches.config(r).and_then(|c| profile.configs.get(c.0 as usize)).map(|c| (c.grid, c.block));
+    let wanted = shape(row);
+    let same_config: Vec<bool> = profile.configs.iter().map(|c| Some((c.grid, c.block)) == wanted).collect();
+    let function = profile.kernels.get(profile.launches.kernel(row).0 as usize).map(Kernel::function);
+    let same_kernel: Vec<bool> = profile.kernels.iter().map(|k| Some(k.function()) == function).collect();
+    let (kernels, configs, _) = profile.launches.keys();
+    let same = kernels
+        .iter()
+        .zip(configs)
+        .filter(|(k, c)| same_kernel.get(**k as usize) == Some(&true) && same_config.get(**c as usize) == Some(&true));
+    (same.count() as u64).saturating_sub(1)
 }

@@ -4,7 +4,7 @@ use super::count::Population;
 use super::nvtx::{self, Cover, Enclosing, RangeName};
 use super::options::{OpenedBy, Options, Within};
 use super::{Part, PartId};
-use crate::model::{self, Profile, RangeKind};
+use crate::model::{self, LaunchOrder, Profile, RangeKind};
 
 /// The gate of a re-run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,8 +13,6 @@ pub struct Gate {
     pub api: Option<u32>,
     /// Inside ranges of this name, or only inside this one of them, from 1.
     pub range: Option<(RangeName, Option<u32>)>,
-    /// The range was not asked for: it stands in for a gate that no option of ncu repeats.
-    pub stand_in: bool,
     /// Launches before the capture opened are unknown, and nothing in the command keeps them out.
     pub late: bool,
     /// The program calls `cudaProfilerStop`, and the capture went on regardless: so must ncu, which by default stops there.
@@ -26,7 +24,7 @@ pub struct Gate {
 pub fn opened_by(profile: &Profile, options: &Options) -> OpenedBy {
     options.opened_by.unwrap_or(match profile.capture.gate {
         None => OpenedBy::Start,
-        Some(model::Gate::ProfilerApi) => OpenedBy::ProfilerApi(range_of_file(profile).unwrap_or(1)),
+        Some(model::Gate::ProfilerApi) => OpenedBy::ProfilerApi(1),
         // Nothing is recorded before the range that opens the capture, so it is the one that began first.
         Some(model::Gate::Nvtx) => match profile.ranges.ranges.iter().min_by_key(|r| r.start) {
             Some(r) => OpenedBy::Range(RangeName { name: r.name, kind: r.kind }),
@@ -36,8 +34,8 @@ pub fn opened_by(profile: &Profile, options: &Options) -> OpenedBy {
     })
 }
 
-/// With `--capture-range-end=repeat` nsys writes one report for each range, and numbers them: `NAME.1.nsys-rep`, `NAME.2.nsys-rep` … (seen
-/// with nsys 2025.3).
+/// The number at the end of the file's name. With `--capture-range-end=repeat` nsys writes one report for each range, and numbers them:
+/// `NAME.1.nsys-rep`, `NAME.2.nsys-rep` … (seen with nsys 2025.3). But `NAME.%q{RANK}` gives such names, too.
 #[must_use]
 pub fn range_of_file(profile: &Profile) -> Option<u32> {
     let name = profile.file_name();
@@ -70,6 +68,33 @@ pub fn profiler_calls(profile: &Profile) -> Vec<(u32, i64, bool)> {
     out
 }
 
+/// Whether a range's number is the launch's own, and will be the same in another run.
+fn check_instance(profile: &Profile, around: &[Enclosing], range: RangeName, n: u32, gated: bool) -> Result<(), String> {
+    let name = profile.ranges.label(range.name);
+    if gated {
+        return Err("the capture did not begin with the program, so the number of a single NVTX range in it is not known; count in all ranges of that name".to_owned());
+    }
+    let mine: Vec<&Enclosing> = around.iter().filter(|e| e.range == range).collect();
+    if !mine.iter().any(|e| e.instance + 1 == n) {
+        let numbers = mine.iter().map(|e| (e.instance + 1).to_string()).collect::<Vec<_>>().join(", ");
+        return Err(format!("the launch lies in the NVTX range {name:?} number {numbers}, counted from 1, not in number {n}"));
+    }
+    let threads: std::collections::BTreeSet<(u32, u32)> = profile
+        .ranges
+        .ranges
+        .iter()
+        .filter(|r| r.name == range.name && r.kind == range.kind)
+        .filter_map(|r| profile.ranges.threads.get(r.thread as usize).copied())
+        .collect();
+    if threads.len() > 1 {
+        return Err(format!(
+            "{} threads enter the NVTX range {name:?}, so its numbers may differ from run to run; count in all ranges of that name",
+            threads.len()
+        ));
+    }
+    Ok(())
+}
+
 impl Gate {
     /// The gate for a launch with these ranges around it.
     pub fn resolve(profile: &Profile, options: &Options, around: &[Enclosing]) -> Result<Self, String> {
@@ -93,8 +118,17 @@ impl Gate {
                 if !inside(range) {
                     return Err(format!("the launch does not lie in the NVTX range {:?}", label(range)));
                 }
-                if instance.is_some() && (gate.late || gate.api.is_some()) {
-                    return Err("the capture did not begin with the program, so the number of a single NVTX range in it is not known; count in all ranges of that name".to_owned());
+                if let OpenedBy::Range(opening) = opened
+                    && opening != range
+                {
+                    return Err(format!(
+                        "the capture was opened by the NVTX range {:?}, which the count must begin with; ncu cannot ask for {:?} inside it as well",
+                        label(opening),
+                        label(range)
+                    ));
+                }
+                if let Some(n) = instance {
+                    check_instance(profile, around, range, n, gate.late || gate.api.is_some())?;
                 }
                 gate.range = Some((range, instance));
             }
@@ -113,7 +147,6 @@ impl Gate {
                     let usable = |e: &&Enclosing| nvtx::expression(profile, e.range).is_some();
                     let best = around.iter().filter(usable).find(|e| e.of == 1).or_else(|| around.iter().find(usable));
                     gate.range = best.map(|e| (e.range, None));
-                    gate.stand_in = best.is_some();
                 }
             }
         }
@@ -134,7 +167,13 @@ impl Gate {
         });
         let calls = if self.api.is_some() { profiler_calls(profile) } else { Vec::new() };
         let stops: Vec<(u32, i64, bool)> = if calls.iter().any(|c| !c.2) { calls } else { Vec::new() };
-        Population { cover, only_called: opened != OpenedBy::Start, without_nodes: false, stops, first_window: self.api.is_some_and(|n| n > 1) }
+        Population {
+            cover,
+            only_called: opened != OpenedBy::Start && profile.order != LaunchOrder::Device,
+            without_nodes: false,
+            stops,
+            first_window: self.api.is_some_and(|n| n > 1),
+        }
     }
 
     /// The words for ncu.
@@ -165,10 +204,11 @@ impl Gate {
         if let Some((range, instance)) = self.range {
             words.extend(["--nvtx".to_owned(), "--nvtx-include".to_owned(), nvtx::expression(profile, range).unwrap_or_default()]);
             let kind = if range.kind == RangeKind::PushPop { "that their own thread pushed" } else { "of their process" };
-            why.push(format!("Only launches inside NVTX ranges {:?} {kind} count.", profile.ranges.label(range.name)));
+            let slash = if range.kind == RangeKind::PushPop { " (the / at the end says push/pop)" } else { "" };
+            why.push(format!("Only launches inside NVTX ranges {:?} {kind} count{slash}.", profile.ranges.label(range.name)));
             if let Some(n) = instance {
                 words.extend(["--range-filter".to_owned(), format!("::{n}")]);
-                why.push(format!("Of these ranges, only number {n}."));
+                why.push(format!("Of these ranges only number {n} counts, from 1."));
             }
         }
         (!words.is_empty()).then(|| Part { id: PartId::Gate, words, why: why.join(" ") })

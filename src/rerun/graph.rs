@@ -1,8 +1,7 @@
 //! A CUDA graph of a capture that traced graphs whole: only the graph itself can be chosen.
 
-use super::count::Unit;
 use super::gate::{self, Gate};
-use super::options::{OpenedBy, Options};
+use super::options::{OpenedBy, Options, Replay, Within};
 use super::{Cost, Part, PartId, Rerun, Selects, collect, draft, parts, program, warnings};
 use crate::model::{GraphLaunch, NameForm, Profile};
 
@@ -19,8 +18,7 @@ pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun
     let key = |g: &GraphLaunch| (g.call.unwrap_or(g.start.0), g.start.0);
     let graphs_before = profile.graphs.iter().filter(|g| pid(g.place) == mine && key(g) < key(graph)).count() as u64;
     // Kernels that are named graph count with the graphs.
-    let namesakes = Unit::named(profile, NameForm::Function, Some("graph"));
-    let Unit::Kernels(marked) = &namesakes else { return Err(String::new()) };
+    let marked: Vec<bool> = profile.kernels.iter().map(|k| k.function() == "graph").collect();
     let kernels_before = (0..profile.launches.len())
         .filter(|&r| {
             marked.get(profile.launches.kernel(r).0 as usize) == Some(&true)
@@ -29,9 +27,19 @@ pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun
         })
         .count() as u64;
     let skip = graphs_before + kernels_before;
-    let others = profile.graphs.iter().any(|g| pid(g.place) != mine);
     let opened = gate::opened_by(profile, options);
+    if matches!(opened, OpenedBy::Range(_)) {
+        return Err("an NVTX range opened this capture, and a graph that was traced whole does not say on which thread it was launched; record from the start of the program".to_owned());
+    }
+    if options.within != Within::Everything {
+        return Err(
+            "a graph that was traced whole does not say on which thread it was launched, so it cannot be counted inside an NVTX range"
+                .to_owned(),
+        );
+    }
+    let ignore_api = !matches!(opened, OpenedBy::ProfilerApi(_)) && gate::profiler_calls(profile).iter().any(|c| !c.2);
     let gate = Gate {
+        ignore_api,
         api: if let OpenedBy::ProfilerApi(n) = opened { Some(n.max(1)) } else { None },
         late: opened == OpenedBy::Late,
         ..Gate::default()
@@ -59,6 +67,7 @@ pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun
     parts.push(parts::output(&output, options.overwrite));
     parts.push(parts::program(&program));
     let figure = options.collect.figure();
+    let runs = if options.replay == Some(Replay::Application) { figure.map_or(1, |(f, _)| f.passes.max(1)) } else { 1 };
     Ok(Rerun {
         tool: "ncu",
         parts,
@@ -72,16 +81,17 @@ pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun
             grid: None,
             block: None,
             duration: graph.duration,
+            alike: 0,
         }],
         base: NameForm::Function,
-        warnings: warnings::of_graph(others, gate.late, program.from),
+        warnings: warnings::of_graph(profile, mine, gate.late, program.from),
         alternatives: Vec::new(),
         cost: Cost {
             passes: figure.map(|(f, _)| f.passes),
             at_most: figure.is_some_and(|(_, a)| a),
-            seconds: figure.map(|(f, _)| collect::START_SECONDS + f.seconds),
+            seconds: figure.map(|(f, _)| collect::START_SECONDS * f64::from(runs) + f.seconds),
             bytes: figure.map(|(f, _)| collect::BASE_BYTES + f.bytes),
-            runs: 1,
+            runs,
         },
         output,
         wrapper: None,

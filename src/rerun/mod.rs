@@ -96,6 +96,8 @@ pub struct Selects {
     pub block: Option<[u32; 3]>,
     /// Duration in this report.
     pub duration: Nanos,
+    /// Other launches of this function with the same grid and block, in this report.
+    pub alike: u64,
 }
 
 /// Another command that a user may prefer.
@@ -164,7 +166,14 @@ impl Rerun {
     /// Whether it selects exactly the wanted launches if the program does again what it did, and nothing in the report says otherwise.
     #[must_use]
     pub fn exact(&self) -> bool {
-        !self.warnings.iter().any(|w| w.inexact)
+        // A range is no launch.
+        !self.selects.is_empty() && !self.warnings.iter().any(|w| w.inexact)
+    }
+
+    /// Whether it overwrites a report that is there.
+    #[must_use]
+    pub fn overwrites(&self) -> bool {
+        self.parts.iter().any(|p| p.id == PartId::Output && p.words.iter().any(|w| w == "--force-overwrite"))
     }
 
     /// Whether it can be run as it stands: the program is known.

@@ -19,13 +19,15 @@ pub fn command(profile: &Profile, rows: &[usize], options: &Options, with_altern
 }
 
 /// One command for all these launches of one name, if one can select them.
-pub fn several(profile: &Profile, rows: &[usize], options: &Options) -> Result<Option<Rerun>, String> {
+pub fn several(profile: &Profile, rows: &[usize], options: &Options, with_alternatives: bool) -> Result<Option<Rerun>, String> {
     let draft = Draft::new(profile, rows, options)?;
     if !(draft.as_range || draft.neighbours() || draft.by_number()) {
         return Ok(None);
     }
     let mut rerun = draft.rerun();
-    rerun.alternatives = draft.alternatives(&rerun);
+    if with_alternatives {
+        rerun.alternatives = draft.alternatives(&rerun);
+    }
     Ok(Some(rerun))
 }
 
@@ -40,7 +42,7 @@ pub fn neighbours(profile: &Profile, rows: &[usize], options: &Options) -> Resul
     let draft = Draft::new(profile, rows, options)?;
     let mut out: Vec<Vec<usize>> = Vec::new();
     let mut last = None;
-    for (&row, &rank) in rows.iter().zip(&draft.ranks) {
+    for (&row, &rank) in rows.iter().zip(&draft.skips) {
         match out.last_mut() {
             Some(group) if last.is_some_and(|l| rank == l + 1) => group.push(row),
             _ => out.push(vec![row]),
@@ -64,12 +66,12 @@ pub fn each(profile: &Profile, rows: &[usize], options: &Options) -> Result<Opti
     names.sort_unstable();
     names.dedup();
     let alike = drafts.iter().all(|d| {
-        d.base == first.base && d.ranks == first.ranks && d.gate == first.gate && d.pid == first.pid && d.scope == Scope::One && !d.as_range
+        d.base == first.base && d.skips == first.skips && d.gate == first.gate && d.pid == first.pid && d.scope == Scope::One && !d.as_range
     });
     if !alike || !all_named || names.len() != rows.len() {
         return Ok(None);
     }
-    let number = first.ranks.first().copied().unwrap_or(0) + 1;
+    let number = first.skips.first().copied().unwrap_or(0) + 1;
     let pattern = names.iter().map(|n| shell::regex(n).replace(':', r"\x3a")).collect::<Vec<_>>().join("|");
     let n = rows.len();
     let mut rerun = first.rerun();

@@ -4,6 +4,7 @@
 //! those of its whole process. The nesting is not used: `NAME/` takes the range wherever it lies in the thread's stack.
 
 use super::shell;
+use crate::model::range::UNNAMED;
 use crate::model::{Profile, Range, RangeKind};
 use rustc_hash::FxHashMap;
 
@@ -60,6 +61,12 @@ pub fn expression(profile: &Profile, range: RangeName) -> Option<String> {
         }
         (!text.trim().is_empty()).then(|| escape(text))
     };
+    // Names that the importer made up are no names.
+    let made_up =
+        |domain: &str| domain.strip_prefix("domain ").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit() || b == b'-'));
+    if &**text == UNNAMED || domain.as_deref().is_some_and(|d| made_up(d) || d.starts_with("regex:") || text.starts_with("regex:")) {
+        return None;
+    }
     let text = element(text)?;
     let domain = match domain {
         Some(domain) => format!("{}@", element(domain)?),

@@ -1,9 +1,9 @@
 //! From what is wanted to commands: one where one can select it all, else several with a directory for their reports.
 
 use super::count::name;
-use super::{Options, Rerun, draft, graph, ncu, shell};
+use super::gate::{self, Gate};
+use super::{OpenedBy, Options, Rerun, Within, draft, graph, ncu, nvtx};
 use crate::model::{LaunchId, Profile};
-use std::collections::BTreeMap;
 
 /// What is to be profiled again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,29 +51,20 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         return Err("no launch is chosen".to_owned());
     }
     if rows.len() > MOST_LAUNCHES {
-        return Err(format!("{} launches are chosen; profile at most {MOST_LAUNCHES} at once", rows.len()));
+        return Err(format!(
+            "{} launches are chosen; profile at most {MOST_LAUNCHES} at once: take the slowest few, or those inside an NVTX range",
+            rows.len()
+        ));
     }
-    let one = |rows: &[usize], options: &Options| ncu::command(profile, rows, options, true);
     if options.whole_graph {
-        if rows.len() > 1 {
-            return Err("choose one launch to profile the graph that it belongs to".to_owned());
-        }
-        return Ok(Plan { commands: vec![one(&rows, options)?], folder: None });
+        return match rows.len() {
+            1 => Ok(Plan { commands: vec![ncu::command(profile, &rows, options, true)?], folder: None }),
+            _ => Err("choose one launch to profile the graph that it belongs to".to_owned()),
+        };
     }
-    // Launches that one command can select share their name and their process.
-    let mut groups: BTreeMap<(Option<&str>, u32), Vec<usize>> = BTreeMap::new();
-    let mut order = Vec::new();
-    for &row in &rows {
-        let kernel = profile.kernels.get(profile.launches.kernel(row).0 as usize);
-        let key = (kernel.and_then(|k| name(k, options.base.0)), draft::pid_of(profile, row));
-        let group = groups.entry(key).or_default();
-        if group.is_empty() {
-            order.push(key);
-        }
-        group.push(row);
-    }
-    if groups.len() == 1
-        && let Some(command) = ncu::several(profile, &rows, options)?
+    let groups = groups(profile, &rows, options)?;
+    if let [group] = &groups[..]
+        && let Some(command) = ncu::several(profile, group, options, true)?
     {
         return Ok(Plan { commands: vec![command], folder: None });
     }
@@ -84,14 +75,43 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         return Ok(Plan { commands: vec![command], folder: None });
     }
     let folder = options.output.clone().unwrap_or_else(|| "warpscope-rerun".to_owned());
+    let named = |rows: &[usize]| {
+        let stem = format!("{}/{}", folder.trim_end_matches('/'), draft::stem(profile, rows));
+        Options { output: Some(stem), ..options.clone() }
+    };
     let mut commands = Vec::new();
-    for key in order {
-        let group = groups.remove(&key).unwrap_or_default();
+    for group in groups {
+        if let Some(command) = ncu::several(profile, &group, &named(&group), false)? {
+            commands.push(command);
+            continue;
+        }
         // Neighbours go together, the rest one by one.
         for part in ncu::neighbours(profile, &group, options)? {
-            let stem = format!("{}/{}", folder.trim_end_matches('/'), shell::file_stem(&draft::stem(profile, &part)));
-            commands.push(one(&part, &Options { output: Some(stem), ..options.clone() })?);
+            commands.push(ncu::command(profile, &part, &named(&part), false)?);
         }
     }
     Ok(Plan { commands, folder: Some(folder) })
+}
+
+/// What launches of one command share: name, process, and what must be open.
+type Key<'a> = (Option<&'a str>, u32, Gate);
+
+/// Launches that one command may be able to select: they share their name, their process and what must be open for them.
+fn groups(profile: &Profile, rows: &[usize], options: &Options) -> Result<Vec<Vec<usize>>, String> {
+    let mut out: Vec<(Key<'_>, Vec<usize>)> = Vec::new();
+    for &row in rows {
+        let kernel = profile.kernels.get(profile.launches.kernel(row).0 as usize);
+        // Only where a range may stand in for the capture's gate does it depend on the launch.
+        let around = if rows.len() > 1 && gate::opened_by(profile, options) == OpenedBy::Start && options.within == Within::Everything {
+            Vec::new()
+        } else {
+            nvtx::enclosing(profile, row)
+        };
+        let key = (kernel.and_then(|k| name(k, options.base.0)), draft::pid_of(profile, row), Gate::resolve(profile, options, &around)?);
+        match out.iter_mut().find(|(k, _)| *k == key) {
+            Some((_, group)) => group.push(row),
+            None => out.push((key, vec![row])),
+        }
+    }
+    Ok(out.into_iter().map(|(_, rows)| rows).collect())
 }

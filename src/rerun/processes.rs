@@ -21,8 +21,8 @@ pub enum Scope {
         processes: usize,
         /// Rank of the wanted one.
         rank: u32,
-        /// What the rank rests on.
-        because: &'static str,
+        /// What a guess of the rank rests on; `None` when the user said it.
+        because: Option<&'static str>,
     },
 }
 
@@ -40,7 +40,7 @@ pub fn scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u32>) -> S
         .processes
         .iter()
         .filter_map(|p| Some((p.pid, p.name.as_deref()?.rsplit('/').next()?)))
-        .filter(|(_, name)| !name.is_empty() && !name.contains(','))
+        .filter(|(_, name)| !name.is_empty() && !name.contains([',', ':']))
         .collect();
     if let Some(mine) = names.get(&pid)
         && profile.processes.len() == names.len()
@@ -49,8 +49,11 @@ pub fn scope(profile: &Profile, count: &Count, pid: u32, rank: Option<u32>) -> S
         return Scope::ByName((*mine).to_owned());
     }
     let (rank, because) = match rank {
-        Some(rank) => (rank, "you said so"),
-        None => guess_rank(profile, &pids, pid),
+        Some(rank) => (rank, None),
+        None => {
+            let (rank, because) = guess_rank(profile, &pids, pid);
+            (rank, Some(because))
+        }
     };
     Scope::AtOnce { processes: pids.len(), rank, because }
 }
@@ -90,7 +93,7 @@ impl Scope {
                     "--target-processes".to_owned(),
                     "all".to_owned(),
                     "--target-processes-filter".to_owned(),
-                    // A comma parts filters, and `regex:` and `exclude:` open others; the name has none of these.
+                    // A comma parts filters, and `regex:` and `exclude:` open others: names with these are not taken.
                     name.clone(),
                 ],
                 format!("Only the process that runs {name:?} is profiled: the others launch kernels of this name at the same time."),
@@ -107,6 +110,7 @@ impl Scope {
 /// A launcher, the variable that holds the rank of a process that it started, and its options that take a word of their own.
 struct Launcher {
     names: &'static [&'static str],
+    /// What stands between `${` and `}`.
     variable: &'static str,
     with_value: &'static [&'static str],
     flags: &'static [&'static str],
@@ -115,7 +119,7 @@ struct Launcher {
 static LAUNCHERS: &[Launcher] = &[
     Launcher {
         names: &["torchrun"],
-        variable: "RANK",
+        variable: "RANK:-",
         with_value: &[
             "--nnodes",
             "--nproc-per-node",
@@ -151,7 +155,7 @@ static LAUNCHERS: &[Launcher] = &[
     },
     Launcher {
         names: &["mpirun", "mpiexec"],
-        variable: "OMPI_COMM_WORLD_RANK",
+        variable: "OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}",
         with_value: &[
             "-n",
             "-np",
@@ -178,7 +182,7 @@ static LAUNCHERS: &[Launcher] = &[
     },
     Launcher {
         names: &["srun"],
-        variable: "SLURM_PROCID",
+        variable: "SLURM_PROCID:-",
         with_value: &["-n", "-N", "-c", "-p", "-w", "-t", "-A", "-J", "-G"],
         flags: &["-u", "-l", "--exclusive", "--unbuffered", "--label"],
     },
@@ -214,7 +218,10 @@ pub fn wrapper(ncu: &[Part], rank: u32) -> String {
     let groups: Vec<Vec<String>> = ncu.iter().filter(|p| p.id != PartId::Program).map(|p| p.words.clone()).collect();
     let command = shell::lines(&groups).replace("\n    ", "\n        ");
     format!(
-        "#!/bin/sh\n# Started by the launcher in place of the program: LAUNCHER … ./THIS-SCRIPT PROGRAM ARGUMENTS…\nif [ \"{RANKS}\" = {rank} ]; then\n    exec {command} \\\n        \"$@\"\nfi\nexec \"$@\"\n"
+        "#!/bin/sh\n# Started by the launcher in place of the program: LAUNCHER … ./THIS-SCRIPT PROGRAM ARGUMENTS…\n\
+         rank={RANKS}\n\
+         if [ -z \"$rank\" ]; then\n    echo \"$0: no rank in the environment; a launcher must start this\" >&2\n    exit 2\nfi\n\
+         if [ \"$rank\" = {rank} ]; then\n    exec {command} \\\n        \"$@\"\nfi\nexec \"$@\"\n"
     )
 }
 
@@ -224,7 +231,7 @@ pub fn wrapper(ncu: &[Part], rank: u32) -> String {
 pub fn launched(ncu: &[Part], rank: u32, program: &[String]) -> Option<Vec<Part>> {
     let (launcher, at) = launcher(program)?;
     let command: Vec<String> = ncu.iter().filter(|p| p.id != PartId::Program).flat_map(|p| p.words.iter().cloned()).collect();
-    let text = format!("if [ \"${}\" = {rank} ]; then exec {} \"$@\"; fi; exec \"$@\"", launcher.variable, shell::line(&command));
+    let text = format!("if [ \"${{{}}}\" = {rank} ]; then exec {} \"$@\"; fi; exec \"$@\"", launcher.variable, shell::line(&command));
     let mut head = program[..at].to_vec();
     let mut tail = program[at..].to_vec();
     if launcher.names.contains(&"torchrun") {
@@ -254,9 +261,9 @@ mod tests {
     #[test]
     fn launchers_are_taken_apart_only_when_every_option_is_known() {
         let at = |text: &str| launcher(&words(text)).map(|(l, at)| (l.variable, at));
-        assert_eq!(at("mpirun -np 4 -x A=b ./app 1"), Some(("OMPI_COMM_WORLD_RANK", 5)));
-        assert_eq!(at("/usr/bin/torchrun --nproc_per_node=2 train.py --lr 1"), Some(("RANK", 2)));
-        assert_eq!(at("srun --ntasks=4 ./app"), Some(("SLURM_PROCID", 2)));
+        assert_eq!(at("mpirun -np 4 -x A=b ./app 1"), Some(("OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}", 5)));
+        assert_eq!(at("/usr/bin/torchrun --nproc_per_node=2 train.py --lr 1"), Some(("RANK:-", 2)));
+        assert_eq!(at("srun --ntasks=4 ./app"), Some(("SLURM_PROCID:-", 2)));
         assert_eq!(at("mpirun --mystery 3 ./app"), None);
         assert_eq!(at("python3 train.py"), None);
         assert_eq!(at("mpirun -np 4"), None);
@@ -271,7 +278,10 @@ mod tests {
         ];
         let argv: Vec<String> = launched(&ncu, 1, &words("mpirun -np 2 ./app")).unwrap().into_iter().flat_map(|p| p.words).collect();
         assert_eq!(argv[..3], words("mpirun -np 2"));
-        assert_eq!(argv[5], "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then exec ncu --kernel-name 'a b' \"$@\"; fi; exec \"$@\"");
+        assert_eq!(
+            argv[5],
+            "if [ \"${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}}\" = 1 ]; then exec ncu --kernel-name 'a b' \"$@\"; fi; exec \"$@\""
+        );
         assert_eq!(argv[6..], words("sh ./app"));
         let script = wrapper(&ncu, 1);
         assert!(script.contains("exec ncu \\\n        --kernel-name 'a b' \\\n        \"$@\"\nfi"), "{script}");

@@ -18,6 +18,8 @@ pub struct Recipe {
     pub cost: &'static str,
     /// Whether it needs the name of an NVTX range.
     pub needs_range: bool,
+    /// Variable of the launcher that goes into the report's name.
+    rank: Option<&'static str>,
     /// Words between the profiler and `-o`, in groups with what they do. `{RANGE}` stands for the range.
     groups: &'static [(&'static [&'static str], &'static str)],
 }
@@ -30,11 +32,11 @@ const NODES: Group =
     (&["--cuda-graph-trace=node"], "Kernels inside CUDA graphs are recorded one by one, which a re-run needs to count them.");
 
 const fn nsys(id: &'static str, about: &'static str, when: &'static str, cost: &'static str, groups: &'static [Group]) -> Recipe {
-    Recipe { id, tool: "nsys", about, when, cost, needs_range: false, groups }
+    Recipe { id, tool: "nsys", about, when, cost, needs_range: false, rank: None, groups }
 }
 
 const fn ncu(id: &'static str, about: &'static str, when: &'static str, cost: &'static str, groups: &'static [Group]) -> Recipe {
-    Recipe { id, tool: "ncu", about, when, cost, needs_range: false, groups }
+    Recipe { id, tool: "ncu", about, when, cost, needs_range: false, rank: None, groups }
 }
 
 /// Figures: an H200 with nsys 2025.3 and ncu 2025.3.1, where a number is given.
@@ -85,6 +87,7 @@ pub static RECIPES: &[Recipe] = &[
         when: "a long program with ranges: record the first time that a range is entered",
         cost: "little; nothing is recorded outside the range",
         needs_range: true,
+        rank: None,
         groups: &[
             CUDA,
             NO_CPU,
@@ -115,10 +118,35 @@ pub static RECIPES: &[Recipe] = &[
         ],
     ),
     nsys(
+        "profiler-api-each",
+        "one timeline for each cudaProfilerStart … Stop",
+        "a server or a training loop that opens the range again and again",
+        "little; reports are numbered: NAME.1, NAME.2 …",
+        &[
+            CUDA,
+            NO_CPU,
+            NODES,
+            (
+                &["--capture-range=cudaProfilerApi", "--capture-range-end=repeat"],
+                "One report for each range. A re-run must say which: --opened-by profiler:2.",
+            ),
+        ],
+    ),
+    Recipe {
+        id: "rank",
+        tool: "nsys",
+        about: "timeline of each rank, in a report of its own",
+        when: "mpirun, srun or torchrun start the program: put this between the launcher and the program (torchrun needs --no-python, and python before the script)",
+        cost: "as `exact`, for each rank",
+        needs_range: false,
+        rank: Some("RANK"),
+        groups: &[CUDA, NO_CPU, NODES],
+    },
+    nsys(
         "gpu-metrics",
         "timeline with the GPU's own counters sampled",
         "how busy SMs, memory and links are over time",
-        "reports about six times as large; no ncu, DCGM or other nsys beside it; needs the right to read counters",
+        "reports many times as large (they grow with time and frequency); no ncu, DCGM or other nsys beside it; needs the right to read counters",
         &[
             CUDA,
             NO_CPU,
@@ -136,15 +164,15 @@ pub static RECIPES: &[Recipe] = &[
     nsys(
         "forks",
         "timeline that follows forks",
-        "children that fork without exec: Python's multiprocessing by default",
-        "little; tracing a forked process that shares the parent's CUDA state can break it",
+        "children that fork without exec (Python's multiprocessing with the start method fork); better, let it spawn",
+        "risky: tracing a forked process that shares its parent's CUDA state can break it",
         &[CUDA, NO_CPU, NODES, (&["--trace-fork-before-exec=true"], "Children are traced from the fork on, not only after exec.")],
     ),
     ncu(
         "scan",
         "duration, grid and block of the first 2,000 launches",
         "there is no nsys on this machine",
-        "about 50 ms a launch: 100 s in all; kernels run one at a time",
+        "one pass a launch; kernels run one at a time; the report is for ncu and its GUI, warpscope does not read it yet",
         &[
             (&["--metrics", "gpu__time_duration.sum"], "One metric, in one pass."),
             (&["--launch-count", "2000"], "So many launches; the program runs on afterwards."),
@@ -154,8 +182,8 @@ pub static RECIPES: &[Recipe] = &[
     ncu(
         "scan-light",
         "speed of light of the first 50 launches",
-        "a small program: the hints at once",
-        "about 0.3 s a launch",
+        "a small program, no nsys",
+        "about 0.3 s a launch; the report is for ncu and its GUI, warpscope does not read it yet",
         &[(&["--set", "basic"], "Speed of light, launch, occupancy: ten passes."), (&["--launch-count", "50"], "So many launches.")],
     ),
 ];
@@ -182,11 +210,17 @@ impl Recipe {
             parts.push(Part { id: PartId::Collect, words, why: (*why).to_owned() });
         }
         let (option, suffix) = if self.tool == "nsys" { ("--output", "nsys-rep") } else { ("--export", "ncu-rep") };
-        parts.push(Part {
-            id: PartId::Output,
-            words: vec![option.to_owned(), shell::output_path(output)],
-            why: format!("The report: {output}.{suffix}."),
-        });
+        // The macro is for the profiler, which runs inside the rank: only the name before it is literal.
+        let (name, why) = match self.rank {
+            None => (shell::output_path(output), format!("The report: {output}.{suffix}.")),
+            Some(variable) => (
+                format!("{}.%q{{{variable}}}", shell::output_path(output)),
+                format!(
+                    "One report for each rank: {output}.0.{suffix} … {variable} is torchrun's variable; Open MPI has OMPI_COMM_WORLD_RANK, MPICH PMI_RANK, Slurm SLURM_PROCID."
+                ),
+            ),
+        };
+        parts.push(Part { id: PartId::Output, words: vec![option.to_owned(), name], why });
         let words = if program.is_empty() { vec![PLACEHOLDER.to_owned()] } else { program.to_vec() };
         parts.push(Part { id: PartId::Program, words, why: "The program and its arguments.".to_owned() });
         Ok(parts)
@@ -210,7 +244,7 @@ mod tests {
             assert!(seen.insert(recipe.id), "{} twice", recipe.id);
             let argv = recipe.argv(&program, "out_100%", Some("step")).unwrap();
             assert_eq!(argv[argv.len() - 2..], program, "{}", recipe.id);
-            assert!(argv.contains(&"out_100%%".to_owned()) && !argv.contains(&"--".to_owned()), "{argv:?}");
+            assert!(argv.iter().any(|w| w.starts_with("out_100%%")) && !argv.contains(&"--".to_owned()), "{argv:?}");
             assert!(!argv.iter().any(|w| w.contains("{RANGE}")), "{argv:?}");
             assert_eq!(recipe.argv(&program, "o", None).is_err(), recipe.needs_range);
         }

@@ -1,7 +1,6 @@
 //! A plan as a shell script: a header that says what it selects, then the commands.
 
-use super::program::PLACEHOLDER;
-use super::{Plan, Rerun, shell};
+use super::{PartId, Plan, Rerun, shell};
 use crate::model::config;
 use crate::model::text::clean;
 
@@ -22,6 +21,15 @@ fn about(out: &mut String, command: &Rerun) {
     for w in &command.warnings {
         comment(out, &format!("{}: {}", w.severity.word(), w.sentence()));
     }
+}
+
+/// The command over several lines; the script's own arguments stand in for a program that nobody named.
+fn lines(command: &Rerun) -> String {
+    if command.runnable() {
+        return command.shell_lines();
+    }
+    let groups: Vec<Vec<String>> = command.parts.iter().filter(|p| p.id != PartId::Program).map(|p| p.words.clone()).collect();
+    format!("{} \\\n    \"$@\"", shell::lines(&groups))
 }
 
 /// The script. `made_from` names the report. Run with arguments it takes them as the program where the report does not say which ran.
@@ -58,15 +66,20 @@ pub fn script(plan: &Plan, made_from: &str) -> String {
         out.push('\n');
         about(&mut out, command);
         if command.wrapper.is_some() {
-            comment(
-                &mut out,
-                "Several processes launch this at the same time: save this launch by itself for a script that the launcher starts.",
-            );
+            let text = "Several processes launch this at the same time: save this launch by itself for a script that the launcher starts.";
+            comment(&mut out, text);
+            out.push_str("echo \"$0: a launch of several processes at once needs a script of its own\" >&2\nexit 2\n");
             continue;
         }
-        let mut text = command.shell_lines();
-        if !command.runnable() {
-            text = text.replace(&shell::quote(PLACEHOLDER), "\"$@\"");
+        if let Some((folder, _)) = command.output.rsplit_once('/').filter(|_| plan.folder.is_none()) {
+            out.extend(["mkdir -p -- ", &shell::quote(folder), "\n"]);
+        }
+        let text = lines(command);
+        // A script that was interrupted goes on where it stopped.
+        let report = shell::quote(&format!("{}.ncu-rep", command.output));
+        if plan.commands.len() > 1 && !command.overwrites() {
+            out.extend(["if [ -e ", &report, " ]; then\n    echo ", &report, " is there already\nelse\n", &text, "\nfi\n"]);
+            continue;
         }
         out.push_str(&text);
         out.push('\n');

@@ -22,10 +22,18 @@ pub fn line<S: AsRef<str>>(argv: &[S]) -> String {
     argv.iter().enumerate().map(word).collect::<Vec<_>>().join(" ")
 }
 
+/// Words that are not the beginning of a command, on one line.
+#[must_use]
+pub fn words<S: AsRef<str>>(words: &[S]) -> String {
+    words.iter().map(|w| quote(w.as_ref())).collect::<Vec<_>>().join(" ")
+}
+
 /// A command over several lines, one group of words on each, joined by backslashes.
 #[must_use]
 pub fn lines(groups: &[Vec<String>]) -> String {
-    groups.iter().filter(|g| !g.is_empty()).map(|g| line(g)).collect::<Vec<_>>().join(" \\\n    ")
+    let mut groups = groups.iter().filter(|g| !g.is_empty());
+    let first = groups.next().map(|g| line(g));
+    first.into_iter().chain(groups.map(|g| words(g))).collect::<Vec<_>>().join(" \\\n    ")
 }
 
 /// A path for an output option of ncu or nsys: both expand `%p`, `%h`, `%q{NAME}` …, and `%%` is a percent sign.

@@ -1,7 +1,7 @@
 //! After the run: were the selected launches the ones that were profiled?
 
 use super::Selects;
-use crate::model::{config, kernel};
+use crate::model::{config, kernel, units};
 
 /// What a profiler's report says about one result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,19 +70,41 @@ pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
                 out.push(format!("{at}{word} {} instead of {}", dims(have), dims(want)));
             }
         }
-        if want.kernel != "graph" && (want.grid.is_none() || have.grid.is_none()) {
-            out.push(format!("{at}the grid is not in both reports, so it proves nothing"));
+        let both = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| a.is_some() && b.is_some();
+        if want.kernel != "graph" && !(both(want.grid, have.grid) && both(want.block, have.block)) {
+            out.push(format!("{at}grid and block are not in both reports, so it proves nothing"));
         }
     }
     if !out.is_empty() {
-        return Verdict::Differs(out);
+        return Verdict::Differs(if reordered(selects, found) {
+            vec!["the results are the selected launches, but in another order".to_owned()]
+        } else {
+            out
+        });
     }
     let one = &selects[0];
     Verdict::Verified(match selects.len() {
-        1 if one.grid.is_none() => format!("{} was profiled, as selected", one.kernel),
-        1 => format!("{} with grid {} and block {}, as selected", one.kernel, dims(one.grid), dims(one.block)),
+        1 if one.grid.is_none() => format!("one {} was profiled (a result does not say which)", one.kernel),
+        1 => {
+            let alike = match one.alike {
+                0 => String::new(),
+                n => format!(" ({} other launches look the same)", units::grouped(i64::try_from(n).unwrap_or(i64::MAX))),
+            };
+            format!("{} with grid {} and block {}, as selected{alike}", one.kernel, dims(one.grid), dims(one.block))
+        }
         n => format!("all {n} results have the selected kernels, grids and blocks"),
     })
+}
+
+/// Whether each selected launch has a result of its own, only not at its place.
+fn reordered(selects: &[Selects], found: &[Found]) -> bool {
+    let mut left: Vec<&Found> = found.iter().collect();
+    selects.len() == found.len()
+        && selects.iter().all(|want| {
+            let fits =
+                |have: &&Found| !have.failed && name_differs(want, have).is_none() && want.grid == have.grid && want.block == have.block;
+            left.iter().position(fits).map(|at| left.swap_remove(at)).is_some()
+        })
 }
 
 /// Symbols are compared where both sides have them, else function names: a printed full name may be simplified, and says less.
@@ -97,8 +119,44 @@ fn name_differs(want: &Selects, have: &Found) -> Option<String> {
     if want.mangled.as_deref() == Some(have.name.as_str()) || want.demangled.as_deref() == Some(have.name.as_str()) {
         return None;
     }
-    let function = kernel::function_of(&have.name);
-    (function != want.kernel).then(|| format!("kernel {} instead of {}", have.name, want.kernel))
+    let differ = || Some(format!("kernel {} instead of {}", have.name, want.demangled.as_deref().unwrap_or(&want.kernel)));
+    if kernel::function_of(&have.name) != want.kernel {
+        return differ();
+    }
+    // Overloads: a printed name loses namespaces, but not the kinds of its parameters.
+    match (parameters(&have.name), want.demangled.as_deref().and_then(parameters)) {
+        (Some(a), Some(b)) if a != b => differ(),
+        _ => None,
+    }
+}
+
+/// The parameters of a full name, without namespaces and template arguments; `None` when the name has none.
+fn parameters(name: &str) -> Option<String> {
+    let inside = name.trim_end().strip_suffix(')')?;
+    // Back to the bracket that opens the list.
+    let mut depth = 1_i32;
+    let at = inside.char_indices().rev().find(|&(_, c)| {
+        depth += i32::from(c == ')') - i32::from(c == '(');
+        depth == 0
+    })?;
+    let (mut out, mut word, mut angle) = (String::new(), String::new(), 0_i32);
+    for c in inside[at.0 + 1..].chars() {
+        match c {
+            '<' => angle += 1,
+            '>' => angle -= 1,
+            _ if angle > 0 => {}
+            ':' => word.clear(),
+            c if c.is_alphanumeric() || c == '_' => word.push(c),
+            c => {
+                out.push_str(&std::mem::take(&mut word));
+                if c != ' ' {
+                    out.push(c);
+                }
+            }
+        }
+    }
+    out.push_str(&word);
+    Some(out)
 }
 
 #[cfg(test)]
@@ -116,6 +174,7 @@ mod tests {
             grid: Some([5, 1, 1]),
             block: Some([32, 1, 1]),
             duration: Nanos(1),
+            alike: 0,
         }
     }
 
@@ -132,17 +191,35 @@ mod tests {
     }
 
     #[test]
+    fn parameters_lose_namespaces_and_arguments_of_templates() {
+        assert_eq!(
+            parameters("void a::k<int (*)(float)>(a::b::V<int> *, unsigned long long, const char *)").unwrap(),
+            "V*,unsignedlonglong,constchar*"
+        );
+        assert_eq!(parameters("k(V *, unsigned long long, const char *)").unwrap(), "V*,unsignedlonglong,constchar*");
+        assert_eq!(parameters("c_plain"), None);
+        let mut other = Selects { alike: 3, ..want() };
+        other.grid = Some([7, 1, 1]);
+        let swapped = verify(&[want(), other.clone()], &[Found { grid: other.grid, ..have("tk") }, have("tk")]);
+        assert!(swapped.sentence().contains("in another order"), "{}", swapped.sentence());
+        let looks = verify(&[other.clone()], &[Found { grid: other.grid, ..have("tk") }]);
+        assert!(looks.sentence().ends_with("(3 other launches look the same)"), "{}", looks.sentence());
+    }
+
+    #[test]
     fn every_difference_is_named() {
         let differs = |found: &[Found]| match verify(&[want()], found) {
             Verdict::Differs(lines) => lines.join("; "),
             Verdict::Verified(text) => panic!("{text}"),
         };
         assert!(differs(&[]).contains("no results"));
-        assert_eq!(differs(&[have("foo(int *)")]), "kernel foo(int *) instead of tk");
+        assert_eq!(differs(&[have("foo(int *)")]), "kernel foo(int *) instead of void a::b::tk<float, (int)3>(T1 *)");
+        assert!(differs(&[have("void tk<float, 3>(T1 *, int)")]).starts_with("kernel void tk"), "an overload");
         assert_eq!(differs(&[Found { grid: Some([6, 1, 1]), ..have("tk") }]), "grid 6 instead of 5");
         assert_eq!(differs(&[Found { block: Some([64, 2, 1]), ..have("tk") }]), "block 64×2 instead of 32");
         assert!(differs(&[have("tk"), have("tk")]).contains("2 results instead of 1"));
         assert!(differs(&[Found { grid: None, ..have("tk") }]).contains("proves nothing"));
+        assert!(differs(&[Found { block: None, ..have("tk") }]).contains("proves nothing"));
         assert!(differs(&[Found { failed: true, ..have("tk") }]).contains("could not profile"));
         let other = Found { mangled: Some("_Z3fooPi".into()), ..have("foo(int *)") };
         assert_eq!(differs(&[other]), "kernel foo(int *) instead of void a::b::tk<float, (int)3>(T1 *)");

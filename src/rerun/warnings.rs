@@ -4,11 +4,13 @@
 use super::count::{Count, calls_without_kernel};
 use super::gate::{self, Gate};
 use super::nvtx::Enclosing;
+use super::options::OpenedBy;
 use super::processes::Scope;
 use super::program::{self, Program};
 use super::{Options, Replay, ranges};
 use crate::analysis::Family;
 use crate::model::{Kernel, LaunchConfig, LaunchOrder, NameForm, NoteKind, Profile, Severity};
+use std::collections::BTreeSet;
 
 /// One warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +38,6 @@ pub struct Facts<'a> {
     pub rows: &'a [usize],
     /// Their kernel (of the first).
     pub kernel: &'a Kernel,
-    /// Configuration of the first.
-    pub config: Option<&'a LaunchConfig>,
     /// Process of the first.
     pub pid: u32,
     /// Form of the name that is compared.
@@ -58,6 +58,13 @@ pub struct Facts<'a> {
     pub as_range: bool,
 }
 
+impl Facts<'_> {
+    /// Processes whose launches count.
+    fn counted(&self) -> BTreeSet<u32> {
+        if matches!(self.scope, Scope::InTurn(_)) { self.count.by_process.keys().copied().collect() } else { BTreeSet::from([self.pid]) }
+    }
+}
+
 type Check = fn(&Facts<'_>) -> Option<Warning>;
 
 /// All checks, most important first.
@@ -67,6 +74,7 @@ pub static CHECKS: &[(&str, Check)] = &[
     ("numbered-range", numbered_range),
     ("lost-events", lost_events),
     ("launches-without-kernel", launches_without_kernel),
+    ("names-missing", names_missing),
     ("threads", threads),
     ("device-order", device_order),
     ("graph-branches", graph_branches),
@@ -159,39 +167,49 @@ fn processes(f: &Facts<'_>) -> Option<Warning> {
         Scope::InTurn(n) => Some(warning(
             id,
             Severity::Warning,
-            format!("One global counter goes over {n} processes: it holds as long as they run one after another, as they did here."),
+            format!(
+                "ncu has one global counter, which goes over {n} processes here: it holds as long as they run one after another, as they did in this report."
+            ),
         )),
-        Scope::AtOnce { processes, rank, because } => Some(
-            warning(
-                id,
-                Severity::Warning,
-                format!(
-                    "{processes} processes launch this kernel at the same time, so a common count would be a race: only rank {rank} is profiled. That it is rank {rank} is a guess ({because})."
-                ),
-            )
-            .fix("check the rank; --rank sets another"),
-        ),
+        Scope::AtOnce { processes, rank, because } => {
+            let text = format!(
+                "{processes} processes launch this kernel at the same time, so a common count would be a race: only rank {rank} is profiled."
+            );
+            Some(match because {
+                Some(because) => warning(id, Severity::Warning, format!("{text} Which rank it is, is a guess: {because}."))
+                    .fix("check the rank, and set it if it is another")
+                    .inexact(),
+                None => warning(id, Severity::Info, text),
+            })
+        }
     }
 }
 
-/// The number of the profiler range comes from the file's name.
+/// The file's name ends in a number that may be that of a range.
 fn numbered_range(f: &Facts<'_>) -> Option<Warning> {
-    let n = gate::range_of_file(f.profile).filter(|&n| n > 1)?;
-    (f.options.opened_by.is_none() && f.gate.api == Some(n)).then(|| {
-        warning(
-            "numbered-range",
-            Severity::Warning,
-            format!("By its file name the report is number {n} of a capture with --capture-range-end=repeat, so ncu counts from cudaProfilerStart number {n}."),
-        )
-        .fix("if the number means something else, set the range yourself")
+    let n = gate::range_of_file(f.profile).filter(|&n| n > 1 && f.options.opened_by.is_none())?;
+    let api = f.gate.api.is_some();
+    let range = matches!(gate::opened_by(f.profile, f.options), OpenedBy::Range(_));
+    (api || range).then(|| {
+        let text = format!(
+            "The file's name ends in {n}: if it is number {n} of a capture with --capture-range-end=repeat, the range that opened it was not the first, and the count begins too early."
+        );
+        let fix = if api {
+            format!("say which it is: --opened-by profiler:{n}, or --opened-by profiler if the number is a rank's")
+        } else {
+            "if it is, record without repeat".to_owned()
+        };
+        warning("numbered-range", Severity::Warning, text).fix(fix).inexact()
     })
 }
 
-/// nsys said that it lost events. For a capture that was closed before the program ended it always says so.
+/// The profiler said that it lost events. (What it says of every capture that ends before its program, the importer does not call lost.)
 fn lost_events(f: &Facts<'_>) -> Option<Warning> {
-    let early = f.profile.capture.gate.is_some();
     let lost = |n: &&crate::model::Note| {
-        n.kind == NoteKind::Lost && n.severity >= Severity::Warning && !(early && n.text.contains("Not all")) && !n.text.contains("NVTX")
+        n.kind == NoteKind::Lost
+            && n.severity >= Severity::Warning
+            // Lost ranges matter only to who counts inside them.
+            && (f.gate.range.is_some() || !n.text.contains("NVTX events"))
     };
     let note = f.profile.notes.iter().find(lost)?;
     Some(
@@ -207,7 +225,7 @@ fn lost_events(f: &Facts<'_>) -> Option<Warning> {
 
 fn launches_without_kernel(f: &Facts<'_>) -> Option<Warning> {
     let last = f.rows.last()?;
-    let n = calls_without_kernel(f.profile, f.pid, f.profile.launches.order_key(*last).0);
+    let n = calls_without_kernel(f.profile, &f.counted(), f.profile.launches.order_key(*last).0);
     (n > 0).then(|| {
         warning(
             "launches-without-kernel",
@@ -222,17 +240,27 @@ fn launches_without_kernel(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
+/// Kernels without a name in the compared form: ncu knows it, the report does not.
+fn names_missing(f: &Facts<'_>) -> Option<Warning> {
+    let named = super::count::name(f.kernel, f.base).is_some();
+    let n = f.profile.kernels.iter().filter(|k| super::count::name(k, f.base).is_none()).count();
+    (named && n > 0 && !f.as_range && !f.options.whole_graph).then(|| {
+        let text = format!("{n} kernels have no {} name in the report: launches of theirs may count, too.", f.base.word());
+        warning("names-missing", Severity::Warning, text).fix("compare grid and block of the result with what is expected here").inexact()
+    })
+}
+
 fn threads(f: &Facts<'_>) -> Option<Warning> {
     let threads = f.count.threads;
     if threads.count < 2 || f.as_range {
         return None;
     }
     let n = threads.count;
-    Some(if threads.overlap {
+    Some(if threads.race {
         warning(
             "threads",
             Severity::Warning,
-            format!("{n} launching threads make calls at the same time: their order, and with it the count, may differ from run to run."),
+            format!("{n} launching threads launch at the same time or in quick alternation: their order, and with it the count, may differ from run to run."),
         )
         .fix("count inside an NVTX range that only one thread enters, or compare grid and block after the run")
         .inexact()
@@ -242,13 +270,9 @@ fn threads(f: &Facts<'_>) -> Option<Warning> {
 }
 
 fn device_order(f: &Facts<'_>) -> Option<Warning> {
-    let streams = f
-        .profile
-        .places
-        .iter()
-        .filter(|p| p.pid.unwrap_or_default() == f.pid)
-        .filter_map(|p| p.stream)
-        .collect::<std::collections::BTreeSet<_>>();
+    // Streams have their numbers within a context.
+    let mine = |p: &&crate::model::Place| p.pid.unwrap_or_default() == f.pid;
+    let streams: BTreeSet<_> = f.profile.places.iter().filter(mine).map(|p| (p.ordinal, p.context, p.stream)).collect();
     let all = matches!(f.profile.order, LaunchOrder::Device);
     if f.count.uncalled == 0 || (all && streams.len() < 2) {
         return None;
@@ -268,24 +292,16 @@ fn device_order(f: &Facts<'_>) -> Option<Warning> {
     )
 }
 
+fn config_of(profile: &Profile, row: usize) -> Option<&LaunchConfig> {
+    profile.launches.config(row).and_then(|c| profile.configs.get(c.0 as usize))
+}
+
 /// Nodes of one graph launch with the same name that ran side by side: ncu runs them one after another, in an order of its own.
 fn graph_branches(f: &Facts<'_>) -> Option<Warning> {
-    let launches = &f.profile.launches;
-    let &row = f.rows.first()?;
-    if f.options.whole_graph || f.as_range || launches.graph_node(row).is_none() {
+    if f.options.whole_graph || f.as_range {
         return None;
     }
-    let call = launches.order_key(row).0;
-    let name = super::count::name(f.kernel, f.base);
-    let same = |r: usize| {
-        launches.graph_node(r).is_some()
-            && launches.order_key(r).0 == call
-            && f.profile.kernels.get(launches.kernel(r).0 as usize).is_some_and(|k| super::count::name(k, f.base) == name)
-    };
-    let before = (0..row).rev().take_while(|&r| launches.order_key(r).0 == call);
-    let after = (row + 1..launches.len()).take_while(|&r| launches.order_key(r).0 == call);
-    let beside = |r: usize| launches.start(r) < launches.end(row) && launches.start(row) < launches.end(r);
-    before.chain(after).any(|r| same(r) && beside(r)).then(|| {
+    f.rows.iter().any(|&row| beside_its_like(f, row)).then(|| {
         warning(
             "graph-branches",
             Severity::Warning,
@@ -296,6 +312,23 @@ fn graph_branches(f: &Facts<'_>) -> Option<Warning> {
     })
 }
 
+fn beside_its_like(f: &Facts<'_>, row: usize) -> bool {
+    let launches = &f.profile.launches;
+    if launches.graph_node(row).is_none() {
+        return false;
+    }
+    let call = launches.order_key(row).0;
+    let name = super::count::name(f.kernel, f.base);
+    let same = |r: usize| {
+        launches.graph_node(r).is_some()
+            && f.profile.kernels.get(launches.kernel(r).0 as usize).is_some_and(|k| super::count::name(k, f.base) == name)
+    };
+    let before = (0..row).rev().take_while(|&r| launches.order_key(r).0 == call);
+    let after = (row + 1..launches.len()).take_while(|&r| launches.order_key(r).0 == call);
+    let beside = |r: usize| launches.start(r) < launches.end(row) && launches.start(row) < launches.end(r);
+    before.chain(after).any(|r| same(r) && beside(r))
+}
+
 fn waits_for_others(f: &Facts<'_>) -> Option<Warning> {
     let why = ranges::waits_for_others(f.profile, f.kernel)?;
     Some(if f.as_range {
@@ -304,7 +337,7 @@ fn waits_for_others(f: &Facts<'_>) -> Option<Warning> {
             Severity::Warning,
             format!("The kernel cannot be replayed by itself: {why}. The command measures the range around it, with all that runs in it."),
         )
-        .fix("all ranks must run again for every pass: start all of them under this command, and let the program be the same each time")
+        .fix("all ranks must run again for every pass: if a launcher (torchrun, mpirun) starts them, put ncu and its options before the launcher's own command")
     } else {
         warning("waits-for-others", Severity::Error, format!("The kernel will hang under ncu: {why}."))
             .fix("choose the replay mode app-range")
@@ -312,7 +345,10 @@ fn waits_for_others(f: &Facts<'_>) -> Option<Warning> {
 }
 
 fn cooperative(f: &Facts<'_>) -> Option<Warning> {
-    (!f.as_range && f.options.replay.unwrap_or_default() == Replay::Kernel && ranges::cooperates(f.profile, f.config)).then(|| {
+    (!f.as_range
+        && f.options.replay.unwrap_or_default() == Replay::Kernel
+        && f.rows.iter().any(|&r| ranges::cooperates(f.profile, config_of(f.profile, r))))
+    .then(|| {
         warning(
             "cooperative",
             Severity::Warning,
@@ -344,13 +380,32 @@ fn autotuning(f: &Facts<'_>) -> Option<Warning> {
 /// Programs that answer requests: which launches come when depends on when requests come.
 const SERVERS: [&str; 6] = ["vllm", "sglang", "trtllm-serve", "tritonserver", "text-generation-launcher", "lmdeploy"];
 
+/// The program itself, or the script or module that a Python interpreter runs: `vllm serve`, `python -u -m sglang.launch_server`.
+fn what_runs(argv: &[String]) -> Option<&str> {
+    let base = |word: &'_ str| word.rfind('/').map_or(0, |at| at + 1);
+    let first = argv.first()?;
+    let name = &first[base(first)..];
+    if !name.starts_with("python") {
+        return Some(name);
+    }
+    let mut words = argv.iter().skip(1);
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "-m" => return words.next().map(String::as_str),
+            "-X" | "-W" => {
+                words.next();
+            }
+            w if w.starts_with('-') => {}
+            w => return Some(&w[base(w)..]),
+        }
+    }
+    None
+}
+
 fn serving(f: &Facts<'_>) -> Option<Warning> {
-    // The program itself, or what an interpreter runs: `vllm serve`, `python -m sglang.launch_server`.
-    let words = f.program.argv.iter().take(4).filter(|w| !w.starts_with('-'));
-    let server = words.map(|w| w.rsplit('/').next().unwrap_or(w)).find_map(|base| {
-        let module = base.split('.').next().unwrap_or(base);
-        SERVERS.iter().find(|s| **s == base || **s == module)
-    })?;
+    let base = what_runs(&f.program.argv)?;
+    let module = base.split('.').next().unwrap_or(base);
+    let server = SERVERS.iter().find(|s| **s == base || **s == module)?;
     Some(
         warning(
             "serving",
@@ -403,27 +458,36 @@ pub fn no_range() -> Warning {
     .fix("call cudaProfilerStart and cudaProfilerStop around the step that matters, or put an NVTX range around it and record again")
 }
 
-/// For a graph that was traced whole.
+/// What may make the choice of a graph that was traced whole miss.
 #[must_use]
-pub fn of_graph(other_processes: bool, late: bool, from: program::From) -> Vec<Warning> {
+pub fn of_graph(profile: &Profile, pid: u32, late: bool, from: program::From) -> Vec<Warning> {
     let mut out = Vec::new();
     if late {
-        out.push(
-            warning(
-                "hidden-launches",
-                Severity::Error,
-                "No exact count exists: the capture began after the program, and how many graph launches came before is not in the report.",
-            )
-            .fix("record again from the program's start")
-            .inexact(),
-        );
+        let text =
+            "No exact count exists: the capture began after the program, and how many graph launches came before is not in the report.";
+        out.push(warning("hidden-launches", Severity::Error, text).fix("record again from the program's start").inexact());
     }
-    if other_processes {
-        out.push(
-            warning("processes", Severity::Warning, "Other processes launch graphs, too, and ncu counts over all of them.")
-                .fix("profile one process by itself")
-                .inexact(),
-        );
+    let pid_of = |place: u32| profile.places.get(place as usize).and_then(|p| p.pid).unwrap_or_default();
+    let named = |r: usize| profile.kernels.get(profile.launches.kernel(r).0 as usize).is_some_and(|k| k.function() == "graph");
+    let other_kernels = || (0..profile.launches.len()).any(|r| named(r) && profile.launches.place(r).is_some_and(|p| pid_of(p.0) != pid));
+    if profile.graphs.iter().any(|g| pid_of(g.place) != pid) || other_kernels() {
+        let text = "Other processes launch graphs, too, and ncu counts over all of them.";
+        out.push(warning("processes", Severity::Warning, text).fix("profile one process by itself").inexact());
+    }
+    if let Some(note) = profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= Severity::Warning) {
+        let text = format!("The count is a lower bound: events were lost ({}).", note.text.trim_end_matches('.'));
+        out.push(warning("lost-events", Severity::Warning, text).inexact());
+    }
+    if profile.graphs.iter().any(|g| pid_of(g.place) == pid && g.call.is_none()) {
+        let text = "Calls that launched graphs are not in the report; graphs are counted by their start on the device.";
+        out.push(warning("device-order", Severity::Warning, text).inexact());
+    }
+    let api = &profile.api;
+    let is_graph = |i: usize| api.name.get(i).and_then(|&n| api.totals.get(n as usize)).is_some_and(|t| t.name.contains("GraphLaunch"));
+    let threads: BTreeSet<u32> = api.thread.iter().enumerate().filter(|&(i, t)| t.0 == pid && is_graph(i)).map(|(_, t)| t.1).collect();
+    if threads.len() > 1 {
+        let text = format!("{} threads launch graphs: their order, and with it the count, may differ from run to run.", threads.len());
+        out.push(warning("threads", Severity::Warning, text).inexact());
     }
     if from == program::From::Nowhere {
         out.push(

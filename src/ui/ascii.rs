@@ -2,6 +2,12 @@
 
 use ratatui::buffer::Buffer;
 
+/// Keys that have no character that looks like them, in words.
+#[must_use]
+pub fn words(text: &str) -> String {
+    text.replace('⏎', "enter").replace("↑↓", "up/down")
+}
+
 const LOOKALIKES: &[(&str, &str)] = &[
     ("µ", "u"),
     ("μ", "u"),

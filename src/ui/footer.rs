@@ -10,7 +10,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 /// Draws the footer.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: bool) {
     let columns = usize::from(area.width.saturating_sub(2));
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let line = match &app.status {
@@ -18,13 +18,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
             let role = if status.error { Role::Bad } else { Role::Good };
             Line::styled(cut_end(&clean(&status.text), columns), theme.style(role))
         }
-        None => keys(app, theme, columns),
+        None => keys(app, theme, columns, ascii),
     };
     frame.render_widget(line, area);
 }
 
-fn keys(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
+fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> {
     let pair = |rank: u8, key: String, word: &str| {
+        let key = if ascii { super::ascii::words(&key) } else { key };
         part(rank, vec![Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Dim))])
     };
     let fixed = |pairs: &[(&str, &str)]| pairs.iter().zip(0..).map(|((k, w), i)| pair(i, (*k).to_owned(), w)).collect();

@@ -87,8 +87,8 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             detail::draw(frame, side, below, app, theme);
         }
     }
-    status::next(frame, next, app, theme);
-    footer::draw(frame, foot, app, theme);
+    status::next(frame, next, app, theme, view.ascii);
+    footer::draw(frame, foot, app, theme, view.ascii);
     overlay::draw(frame, area, app, view, theme);
 }
 

@@ -4,6 +4,7 @@ use super::text::{fit_parts, left, part, wrap};
 use super::view::{View, scroll};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, width};
+use crate::app::rerun::Row;
 use crate::app::{App, Mouse, RerunScreen};
 use crate::model::text::clean;
 use crate::model::{Profile, Severity};
@@ -14,7 +15,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 
 /// Columns from which fields stand beside the command.
-const WIDE: u16 = 118;
+pub const WIDE: u16 = 118;
 
 /// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
@@ -27,7 +28,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     let [top, body] = Layout::vertical([Constraint::Length(u16::try_from(head.len()).unwrap_or(3)), Constraint::Min(6)]).areas(inner);
     frame.render_widget(Text::from(head), top);
     if area.width >= WIDE {
-        let side = (inner.width * 2 / 5).clamp(46, 78);
+        let side = (inner.width / 2).clamp(46, 90);
         let [main, gap, fields_area] =
             Layout::horizontal([Constraint::Min(40), Constraint::Length(3), Constraint::Length(side)]).areas(body);
         let bar = vec![Line::styled(" │ ", theme.style(Role::Border)); usize::from(gap.height)];
@@ -53,18 +54,15 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
         let why = explained(screen, theme, columns);
         let rows = screen.len().max(1);
         let height = usize::from(body.height);
-        // The fields keep at least five rows, what they do at least two; a long command is cut.
-        let why_rows = why.len().clamp(1, 3).min(height.saturating_sub(6).max(1));
+        // The rows keep at least five lines, what the selected one says three; a warning or another command gets as many as it needs.
+        let whole = !matches!(screen.row(), Some(Row::Field(_)));
+        let why_rows = if whole { why.len().clamp(3, 8) } else { 3 }.min(height.saturating_sub(8).max(1));
         let command_rows = lines.len().min(height.saturating_sub(why_rows + 1 + rows.min(5)).max(3));
-        let spare = height.saturating_sub(command_rows + 1 + rows + why_rows);
-        let warned = warnings(screen.rerun(), theme, columns);
-        let warned_rows = if warned.len() <= spare { warned.len() } else { 0 };
-        let [a, rule, b, c, d] = Layout::vertical([
+        let [a, rule, b, c] = Layout::vertical([
             Constraint::Length(u16::try_from(command_rows).unwrap_or(3)),
             Constraint::Length(1),
             Constraint::Length(u16::try_from(rows.min(height.saturating_sub(command_rows + 1 + why_rows))).unwrap_or(5)),
             Constraint::Length(u16::try_from(why_rows).unwrap_or(2)),
-            Constraint::Length(u16::try_from(warned_rows).unwrap_or(0)),
         ])
         .areas(body);
         frame.render_widget(Text::from(cut(lines, command_rows, theme)), a);
@@ -77,7 +75,6 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
         frame.render_widget(Line::from(line), rule);
         fields(frame, b, screen, profile, view, theme);
         frame.render_widget(Text::from(cut(why, why_rows, theme)), c);
-        frame.render_widget(Text::from(warned), d);
     }
 }
 
@@ -169,14 +166,17 @@ fn command(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
         let lines = wrapper.lines().flat_map(|l| hard_wrap(&clean(l), columns));
         return lines.map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     }
-    let lit: &[PartId] = screen.field().map_or(&[], |f| f.parts);
+    let lit: &[PartId] = match screen.row() {
+        Some(Row::Field(field)) => field.parts,
+        _ => &[],
+    };
     let pieces: Vec<&Part> = rerun.parts.iter().filter(|p| !p.words.is_empty()).collect();
     let last = pieces.len().saturating_sub(1);
     let mut out = Vec::new();
     for (n, piece) in pieces.into_iter().enumerate() {
         let role = if lit.contains(&piece.id) { Role::Match } else { Role::Text };
         let indent = if n == 0 { 0 } else { 4 };
-        let text = clean(&shell::line(&piece.words)).into_owned();
+        let text = clean(&shell::words(&piece.words)).into_owned();
         let pieces = hard_wrap(&text, columns.saturating_sub(indent + 2).max(10));
         let ends = pieces.len().saturating_sub(1);
         for (i, text) in pieces.into_iter().enumerate() {
@@ -204,39 +204,53 @@ fn hard_wrap(text: &str, columns: usize) -> Vec<String> {
     lines
 }
 
-/// What the selected field, or alternative, does.
+/// What the selected row says, whole.
 fn explained(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
-    if let Some(other) = screen.alternative() {
-        let mut out: Vec<Line<'static>> =
-            wrap(&clean(&other.why), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))).collect();
-        out.extend(wrap(&clean(&shell::line(&other.argv)), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
-        return out;
+    let lines =
+        |text: &str, role| wrap(&clean(text), columns).into_iter().map(move |l| Line::styled(l, theme.style(role))).collect::<Vec<_>>();
+    match screen.row() {
+        None => Vec::new(),
+        Some(Row::Warning(i)) => {
+            let Some(w) = screen.rerun().and_then(|r| r.warnings.get(i)) else { return Vec::new() };
+            let mut out = lines(&w.text, Role::Text);
+            out.extend(w.fix.as_deref().map(|fix| lines(&format!("→ {fix}"), Role::Next)).unwrap_or_default());
+            out
+        }
+        Some(Row::Alternative(i)) => {
+            let Some(other) = screen.alternatives().get(i) else { return Vec::new() };
+            let mut out = lines(&other.why, Role::Next);
+            out.extend(lines(&shell::line(&other.argv), Role::Dim));
+            out
+        }
+        Some(Row::Field(field)) => {
+            let parts = screen.rerun().into_iter().flat_map(|r| &r.parts);
+            let why: Vec<&str> = parts.filter(|p| field.parts.contains(&p.id)).map(|p| p.why.as_str()).collect();
+            lines(&if why.is_empty() { field.about.to_owned() } else { why.join(" ") }, Role::Next)
+        }
     }
-    let Some(field) = screen.field() else {
-        return Vec::new();
-    };
-    let why: Vec<&str> =
-        screen.rerun().into_iter().flat_map(|r| &r.parts).filter(|p| field.parts.contains(&p.id)).map(|p| p.why.as_str()).collect();
-    let text = if why.is_empty() { field.about.to_owned() } else { why.join(" ") };
-    wrap(&clean(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))).collect()
+}
+
+fn severity(severity: Severity) -> Role {
+    match severity {
+        Severity::Error => Role::Bad,
+        Severity::Warning => Role::Warn,
+        Severity::Info => Role::Dim,
+    }
 }
 
 fn warnings(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for w in rerun.into_iter().flat_map(|r| &r.warnings) {
         out.push(Line::default());
-        let role = match w.severity {
-            Severity::Error => Role::Bad,
-            Severity::Warning => Role::Warn,
-            Severity::Info => Role::Dim,
-        };
+        let role = severity(w.severity);
         for (i, line) in wrap(&clean(&w.text), columns.saturating_sub(9)).into_iter().enumerate() {
             let word = if i == 0 { w.severity.word() } else { "" };
             out.push(Line::from(vec![Span::styled(left(word, 9), theme.style(role)), Span::styled(line, theme.style(Role::Text))]));
         }
         if let Some(fix) = &w.fix {
-            for line in wrap(&clean(fix), columns.saturating_sub(11)) {
-                out.push(Line::from(vec![Span::raw(" ".repeat(9)), Span::styled(format!("→ {line}"), theme.style(Role::Next))]));
+            for (i, line) in wrap(&clean(fix), columns.saturating_sub(11)).into_iter().enumerate() {
+                let arrow = if i == 0 { "→ " } else { "  " };
+                out.push(Line::from(vec![Span::raw(" ".repeat(9)), Span::styled(format!("{arrow}{line}"), theme.style(Role::Next))]));
             }
         }
     }
@@ -266,20 +280,22 @@ fn fields(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Pro
     let height = usize::from(area.height);
     let columns = usize::from(area.width);
     let mut rows: Vec<Line<'static>> = Vec::new();
-    let dim = theme.style(Role::Dim);
-    for field in screen.fields() {
-        let value = (field.value)(screen, profile);
-        rows.push(Line::from(vec![
-            Span::styled(left(field.title, TITLE), dim),
-            Span::styled(cut_end(&value, columns.saturating_sub(TITLE + 1)), theme.style(Role::Text)),
-        ]));
-    }
-    for other in screen.alternatives() {
-        let (word, role) = if other.better { ("better", Role::Good) } else { ("or", Role::Dim) };
-        rows.push(Line::from(vec![
-            Span::styled(left(word, TITLE), theme.style(role)),
-            Span::styled(cut_end(&clean(&other.why), columns.saturating_sub(TITLE + 1)), theme.style(Role::Next)),
-        ]));
+    let room = columns.saturating_sub(TITLE + 1);
+    for row in screen.rows() {
+        let (title, role, text, text_role) = match row {
+            Row::Warning(i) => {
+                let Some(w) = screen.rerun().and_then(|r| r.warnings.get(i)) else { continue };
+                (w.severity.word(), severity(w.severity), clean(&w.text).into_owned(), Role::Text)
+            }
+            Row::Alternative(i) => {
+                let Some(other) = screen.alternatives().get(i) else { continue };
+                let (word, role) = if other.better { ("better", Role::Good) } else { ("or", Role::Dim) };
+                (word, role, clean(&other.why).into_owned(), Role::Next)
+            }
+            Row::Field(field) => (field.title, Role::Dim, (field.value)(screen, profile), Role::Text),
+        };
+        let text = Span::styled(cut_end(&text, room), theme.style(text_role));
+        rows.push(Line::from(vec![Span::styled(left(title, TITLE), theme.style(role)), text]));
     }
     let top = scroll((screen.selected + 1).saturating_sub(height), screen.selected, rows.len(), height);
     for (y, (at, line)) in (0..).zip(rows.into_iter().enumerate().skip(top).take(height)) {

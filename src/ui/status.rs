@@ -33,13 +33,13 @@ fn of_rerun(app: &App, screen: &RerunScreen) -> String {
         return format!("{} changes a field, {} takes it back", key(ActionId::Open), key(ActionId::Undo));
     };
     if let Some((text, good)) = &screen.verdict {
-        return if *good { "the result belongs to this launch".to_owned() } else { format!("the result is not of this launch; {text}") };
+        return if *good { "kernel, grid and block of the result are those of this launch".to_owned() } else { text.clone() };
     }
-    if let Some(w) = rerun.warnings.iter().filter(|w| w.severity > Severity::Info).max_by_key(|w| w.severity) {
+    // Where warnings stand on the screen in full they need not be said again, unless they forbid the run.
+    let wide = app.size.0 >= super::rerun::WIDE;
+    let least = if wide { Severity::Error } else { Severity::Warning };
+    if let Some(w) = rerun.warnings.iter().filter(|w| w.severity >= least).max_by_key(|w| w.severity) {
         return w.sentence();
-    }
-    if let Some(better) = rerun.alternatives.iter().find(|a| a.better) {
-        return format!("{} ({} on the line `better` takes it)", better.why.trim_end_matches('.'), key(ActionId::Open));
     }
     format!(
         "{} copies the command, {} saves it as a script; after the run {} compares its result with this launch",
@@ -77,8 +77,9 @@ pub fn next_height(app: &App, width: u16) -> u16 {
 }
 
 /// Draws the next step.
-pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
+pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: bool) {
     let Some(text) = sentence(app) else { return };
+    let text = if ascii { super::ascii::words(&text) } else { text };
     let columns = usize::from(area.width.saturating_sub(8)).max(20);
     let text = clean(&text);
     let mut lines = wrap(&text, columns);

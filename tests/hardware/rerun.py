@@ -56,16 +56,17 @@ for name, extra in (("launches", []), ("probe", ["-DNOAK"])):
             raise SystemExit(p.stderr)
 
 
-def capture(name, recipe, program, *extra):
-    """A SQLite export made with a recipe, and what the program printed."""
+def capture(name, recipe, program, *extra, many=False):
+    """A SQLite export made with a recipe (of two numbered reports both), and what the program printed."""
     argv = json.loads(warpscope("recipes", recipe, "-o", name, "--format", "json", *extra, "--", *program).stdout)["argv"]
     argv[0] = NSYS
     p = run(argv + [])
-    if not os.path.exists(f"{name}.nsys-rep"):
-        raise SystemExit(f"no {name}.nsys-rep: {p.stdout}{p.stderr}")
-    e = run([NSYS, "export", "--type", "sqlite", "--lazy=false", "-f", "true", "-o", f"{name}.sqlite", f"{name}.nsys-rep"])
-    if not os.path.exists(f"{name}.sqlite"):
-        raise SystemExit(f"no {name}.sqlite: {e.stdout}{e.stderr}")
+    for one in ([f"{name}.1", f"{name}.2"] if many else [name]):
+        if not os.path.exists(f"{one}.nsys-rep"):
+            raise SystemExit(f"no {one}.nsys-rep: {p.stdout}{p.stderr}")
+        e = run([NSYS, "export", "--type", "sqlite", "--lazy=false", "-f", "true", "-o", f"{one}.sqlite", f"{one}.nsys-rep"])
+        if not os.path.exists(f"{one}.sqlite"):
+            raise SystemExit(f"no {one}.sqlite: {e.stdout}{e.stderr}")
     return f"{name}.sqlite", p.stdout
 
 
@@ -180,7 +181,15 @@ for n, want in enumerate([3, 4]):
     check(f"cudaProfilerStart, foo number {n}", [papi, "--kernel", "foo", "--nth", str(n)], [want], "gate")
 step, _ = capture("step", "nvtx", ["./launches", "single"], "--range", "step1")
 check("nsys -c nvtx, launch 7", [step, "--launch", "7"], [truth[57]], "gate")
-check("nsys -c nvtx, launch 12 in inner", [step, "--launch", "12", "--within", "inner"], [truth[62]], "gate")
+check("nsys -c nvtx, launch 10", [step, "--launch", "10"], [truth[60]], "gate")
+# The program stops the profiler in between, and the capture took no notice.
+whole, _ = capture("prof_whole", "exact", ["./probe", "prof"])
+for at in range(9):
+    check(f"cudaProfilerStop inside a whole capture, launch {at}", [whole, "--launch", str(at)], [at + 1], "gate")
+each = capture("each", "profiler-api-each", ["./probe", "prof"], many=True)
+check("second report of repeat, launch 1", ["each.2.sqlite", "--launch", "1", "--opened-by", "profiler:2"], [7], "gate")
+check("second report of repeat, launch 2", ["each.2.sqlite", "--launch", "2", "--opened-by", "profiler:2"], [8], "gate")
+check("first report of repeat, launch 1", ["each.1.sqlite", "--launch", "1"], [4], "gate")
 # 5. The probe's cases: the ordinal is grid.x.
 probes = {m: capture(f"probe_{m}", "forks" if m == "procs" else "exact", ["./probe", m])[0] for m in ("seq", "names", "graph", "nvtx", "procs", "threads", "cfg")}
 for mode, launch, extra, want in (

@@ -157,10 +157,7 @@ fn cases_4_to_6_templates_namespaces_and_lambdas() {
     let plain = Options::default();
     check(&p, &events, 6, &plain, "--kernel-name tk --launch-skip 1 --launch-count 1");
     let demangled = "--kernel-name-base demangled --kernel-name 'void a::b::tk<a::b::V<int> *, (int)1>(T1 *)' --launch-skip 0";
-    let rerun = check(&p, &events, 6, &based(NameForm::Demangled), demangled);
-    for other in &rerun.alternatives {
-        assert!(!other.argv.iter().any(|w| w.contains("::") && w.starts_with("::")), "no colon inside --kernel-id: {:?}", other.argv);
-    }
+    check(&p, &events, 6, &based(NameForm::Demangled), demangled);
     check(&p, &events, 10, &plain, "--kernel-name apply --launch-skip 2 --launch-count 1");
     // Every name of the probe, however odd.
     for base in [NameForm::Function, NameForm::Demangled] {
@@ -172,6 +169,26 @@ fn cases_4_to_6_templates_namespaces_and_lambdas() {
     let hashed = one(&p, launch_of(&p, 7), &based(NameForm::Mangled));
     assert!(hashed.warnings.iter().any(|w| w.id == "rebuilt-symbol"), "{:?}", hashed.warnings);
     assert!(!one(&p, launch_of(&p, 5), &based(NameForm::Mangled)).warnings.iter().any(|w| w.id == "rebuilt-symbol"));
+}
+
+/// Case 5: a name with colons inside `--kernel-id`, where the launches do not follow each other.
+#[test]
+fn case_5_names_in_kernel_ids() {
+    let p = changed(
+        "names",
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET (demangledName, shortName, mangledName) = (SELECT demangledName, shortName, mangledName FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX = 6) WHERE gridX IN (5, 8)",
+    );
+    let mut events = names();
+    for at in [4, 7] {
+        events[at] = Event { grid: events[at].grid, ..events[5].clone() };
+    }
+    let launches = [5, 8].map(|g| warpscope::model::LaunchId(u32::try_from(launch_of(&p, g)).unwrap())).to_vec();
+    let plan = warpscope::rerun::plan(&p, &warpscope::rerun::Target::Launches(launches), &based(NameForm::Demangled)).unwrap();
+    let argv = plan.commands[0].argv();
+    let id = argv.iter().position(|w| w == "--kernel-id").map(|i| argv[i + 1].clone()).unwrap();
+    assert_eq!(id.matches(':').count(), 4, "three, and the one of regex:: {id}");
+    let got: Vec<u32> = select(&argv, &events).unwrap().iter().map(|s| events[s[0]].grid).collect();
+    assert_eq!(got, [5, 8], "{id}");
 }
 
 #[test]
@@ -197,11 +214,12 @@ fn case_8_captures_between_profiler_start_and_stop() {
     let p = read(&second).unwrap();
     for ordinal in [6, 8] {
         let words = format!("--range-filter :2: --kernel-name foo --launch-skip {}", u32::from(ordinal == 8));
-        let rerun = check(&p, &events, ordinal, &Options::default(), &words);
-        assert!(rerun.warnings.iter().any(|w| w.id == "numbered-range"));
-        // Said by the user it is no guess.
         let said = check(&p, &events, ordinal, &Options { opened_by: Some(OpenedBy::ProfilerApi(2)), ..Options::default() }, &words);
-        assert!(said.warnings.is_empty(), "{:?}", said.warnings);
+        assert!(said.warnings.is_empty() && said.exact(), "{:?}", said.warnings);
+        // Not said, the number may also be a rank's.
+        let unsaid = one(&p, launch_of(&p, ordinal), &Options::default());
+        let w = unsaid.warnings.iter().find(|w| w.id == "numbered-range").unwrap();
+        assert!(w.inexact && w.fix.as_deref().unwrap().contains("profiler:2"), "{w:?}");
     }
 }
 
@@ -227,7 +245,12 @@ fn changed(mode: &str, sql: &str) -> Profile {
 #[test]
 fn profiler_stops_inside_a_capture() {
     // The program of `prof()`, captured from its start: as `seq`, with calls of the profiler API between.
-    let calls = [("cudaProfilerStart", 3, "- 10"), ("cudaProfilerStop", 5, "- 10"), ("cudaProfilerStart", 6, "- 10"), ("cudaProfilerStop", 9, "- 10")];
+    let calls = [
+        ("cudaProfilerStart", 3, "- 10"),
+        ("cudaProfilerStop", 5, "- 10"),
+        ("cudaProfilerStart", 6, "- 10"),
+        ("cudaProfilerStop", 9, "- 10"),
+    ];
     let sql: String = calls.iter().map(|(name, ordinal, after)| api_call(name, *ordinal, after)).collect();
     let p = changed("seq", &sql);
     let window = |grid: u32| match grid {
@@ -248,13 +271,19 @@ fn profiler_stops_inside_a_capture() {
         assert!(rerun.exact() && rerun.warnings.is_empty());
     }
     // With the gate of a capture that cudaProfilerStart opened and nothing closed (--capture-range-end=none).
-    let gated = changed("seq", &format!("{sql} DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX < 3; INSERT INTO DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid) SELECT 1, timestampType, source, 1, 'Profiling was started by the cudaProfilerStart API.', globalPid FROM DIAGNOSTIC_EVENT LIMIT 1"));
+    let gated = changed(
+        "seq",
+        &format!(
+            "{sql} DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE gridX < 3; INSERT INTO DIAGNOSTIC_EVENT (timestamp, timestampType, source, severity, text, globalPid) SELECT 1, timestampType, source, 1, 'Profiling was started by the cudaProfilerStart API.', globalPid FROM DIAGNOSTIC_EVENT LIMIT 1"
+        ),
+    );
     assert_eq!(gated.capture.gate, Some(warpscope::model::Gate::ProfilerApi));
     for ordinal in [3, 4, 6, 7, 8] {
         check(&gated, &events, ordinal, &Options::default(), "--profile-from-start off --kernel-name ");
     }
     for ordinal in [5, 9, 12] {
-        let target = warpscope::rerun::Target::Launches(vec![warpscope::model::LaunchId(u32::try_from(launch_of(&gated, ordinal)).unwrap())]);
+        let target =
+            warpscope::rerun::Target::Launches(vec![warpscope::model::LaunchId(u32::try_from(launch_of(&gated, ordinal)).unwrap())]);
         let refused = warpscope::rerun::plan(&gated, &target, &Options::default()).unwrap_err();
         assert!(refused.contains("after cudaProfilerStop"), "{refused}");
     }
@@ -333,12 +362,19 @@ fn case_11_processes_in_turn_and_at_once() {
     let wrapper = rerun.wrapper.as_deref().unwrap();
     assert!(wrapper.contains("--kernel-name foo \\\n        --launch-skip 1 --launch-count 1"), "{wrapper}");
     assert!(wrapper.contains("--target-processes application-only") && wrapper.contains("exec \"$@\""));
-    assert!(rerun.warnings.iter().any(|w| w.id == "processes" && w.text.contains("race")));
+    let guessed = rerun.warnings.iter().find(|w| w.id == "processes").unwrap();
+    assert!(guessed.text.contains("race") && guessed.text.contains("guess") && guessed.inexact && !rerun.exact());
     // Under a launcher that is known there is one command.
     let program = Some("mpirun -np 3 ./probe procs".split(' ').map(str::to_owned).collect());
     let rerun = one(&p, launch_of(&p, 202), &Options { program, rank: Some(2), ..Options::default() });
-    assert!(rerun.shell().starts_with("mpirun -np 3 sh -c 'if [ \"$OMPI_COMM_WORLD_RANK\" = 2 ]; then exec ncu "), "{}", rerun.shell());
+    assert!(
+        rerun.shell().starts_with("mpirun -np 3 sh -c 'if [ \"${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}}\" = 2 ]; then exec ncu "),
+        "{}",
+        rerun.shell()
+    );
     assert!(rerun.shell().ends_with("; fi; exec \"$@\"' sh ./probe procs"), "{}", rerun.shell());
+    let said = rerun.warnings.iter().find(|w| w.id == "processes").unwrap();
+    assert!(!said.text.contains("guess") && rerun.exact(), "{said:?}");
 }
 
 #[test]

@@ -171,13 +171,7 @@ fn several_launches_are_selected_together() {
     for base in BASES {
         // Overloads have one function name, and two symbols.
         let commands = if base == NameForm::Function { 1 } else { 2 };
-        let three = vec![saxpy[0], saxpy[7], saxpy[30]];
-        check(
-            three.clone(),
-            base,
-            if base == NameForm::Function { 1 } else { three.len() },
-            if commands == 1 { "--kernel-id" } else { "--launch-skip" },
-        );
+        check(vec![saxpy[0], saxpy[7], saxpy[30]], base, commands, "--launch-count ");
         let c_kernel = of("c_kernel");
         check(pick::slowest(&profile, &c_kernel, 3), base, 1, "--launch-count 3");
         let mut both = pick::slowest(&profile, &c_kernel, 1);
@@ -192,6 +186,8 @@ fn several_launches_are_selected_together() {
     let second: Vec<LaunchId> = ["saxpy", "scale", "c_kernel"].iter().map(|f| of(f)[1]).collect();
     check(second, NameForm::Function, 1, "'::regex:^(c_kernel|saxpy|scale)$:2'");
     check(vec![saxpy[1], of("scale")[5], of("c_kernel")[2]], NameForm::Function, 3, "--launch-skip");
+    // Two kernels, several launches of each: one command for each kernel.
+    check(vec![saxpy[1], saxpy[5], of("scale")[5], of("scale")[9], of("scale")[20]], NameForm::Function, 2, "--kernel-id");
     // A name with colons must not stand in --kernel-id as it is.
     let scale: Vec<LaunchId> = (0u32..).zip(&events).filter(|(_, e)| e.demangled == NAMES[0].1[1]).map(|(i, _)| LaunchId(i)).collect();
     check(vec![scale[0], scale[2], scale[9]], NameForm::Demangled, 1, r"ops\x3a\x3ascale<float, \(int\)4>");

@@ -137,15 +137,28 @@ fn launches_without_kernel() {
 }
 
 #[test]
+fn names_missing() {
+    let profile = edited_profile("single", "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET mangledName = NULL WHERE gridX < 30 AND gridX % 2 = 0");
+    let base = super::rerun::based(warpscope::model::NameForm::Mangled);
+    let row = (0..profile.launches.len()).rfind(|&r| profile.kernels[profile.launches.kernel(r).0 as usize].mangled.is_some()).unwrap();
+    let rerun = one(&profile, row, &base);
+    assert!(warned(&rerun, "names-missing").text.contains("mangled name") && !rerun.exact());
+    // The function names are all there.
+    calm(&plain(&profile, row), "names-missing");
+}
+
+#[test]
 fn threads() {
-    // In turn: worth a word, no more.
-    let turns = probe("threads", "");
-    let rerun = plain(&turns, 3);
+    // One after another, or after long turns: worth a word, no more.
+    let turns = read(&packed("threads")).unwrap();
+    let rerun = plain(&turns, 80);
     assert!(warned(&rerun, "threads").severity == Severity::Info && rerun.exact());
-    // Calls that lie in each other.
-    let race = probe("threads", "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = end + 10000000000");
-    let rerun = plain(&race, 3);
+    // In quick alternation, or with calls that lie in each other.
+    let quick = probe("threads", "");
+    let rerun = plain(&quick, 3);
     assert!(warned(&rerun, "threads").severity == Severity::Warning && !rerun.exact());
+    let race = edited_profile("threads", "UPDATE CUPTI_ACTIVITY_KIND_RUNTIME SET end = end + 10000000000");
+    assert!(!plain(&race, 80).exact());
     // Other threads that launch other kernels do not matter.
     let ddp = read(&packed("ddp_rank0")).unwrap();
     let thread = |r: usize| ddp.places[ddp.launches.place(r).unwrap().0 as usize].thread;

@@ -335,7 +335,7 @@ fn a_command_is_copied_saved_and_its_result_compared() {
     let script = folder.path().join("again.sh");
     let result = root().join("fixtures/ncu/one.ncu-rep.zst");
     let mut s = Session::start(&["fixtures/nsys/single.sqlite.zst"], (110, 34), &[]);
-    s.wait("saxpy_v2");
+    s.wait("next:");
     s.keys("/saxpy_v2\r");
     s.wait("1 of 5");
     s.keys("\r");

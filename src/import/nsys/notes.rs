@@ -143,7 +143,7 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
 
 /// nsys says so of every capture that ends before its program does.
 fn ends_early(note: &Note) -> bool {
-    note.text.contains("Not all") && note.text.contains("events might have been collected")
+    note.text.starts_with("nsys: Not all ") && note.text.trim_end_matches('.').ends_with(" events might have been collected")
 }
 
 fn whole_graphs(profile: &Profile, severity: Severity) -> Note {

@@ -5,6 +5,7 @@ use super::db::Db;
 use super::scan::{self, NULL};
 use super::strings::Strings;
 use crate::import::{ImportError, Job};
+use crate::model::range::UNNAMED;
 use crate::model::{Range, RangeKind, Ranges};
 use rusqlite::types::ValueRef;
 use rustc_hash::FxHashMap;
@@ -113,7 +114,7 @@ impl Reader {
 fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
     let mut text = |t: &Text| match t {
         Text::Inline(t) => Arc::from(&**t),
-        Text::Id(id) => strings.get(*id).unwrap_or_else(|| Arc::from("(unnamed range)")),
+        Text::Id(id) => strings.get(*id).unwrap_or_else(|| Arc::from(UNNAMED)),
     };
     let mut domains: FxHashMap<(u32, i64), Arc<str>> = FxHashMap::default();
     for (pid, domain, name) in readers.iter().flat_map(|r| &r.domains) {
