@@ -416,14 +416,14 @@ fn opened(app: &mut App) -> Vec<Effect> {
 }
 
 fn collecting(app: &mut App) -> Vec<Effect> {
-    pick(app, "what to collect", |c, _, _| {
+    pick(app, "what to collect, for each launch", |c, _, _| {
         let figure = |f: collect::Figure| format!("{} pass{}, {:.2} s", f.passes, if f.passes == 1 { "" } else { "es" }, f.seconds);
         for (set, letter) in collect::SETS.iter().zip(['b', 'd', 'f', 'r', 'p', 'n']) {
-            let hint = format!("{} a launch: {}", figure(set.figure), set.about);
+            let hint = format!("{}: {}", figure(set.figure), set.about);
             c.add(set.word, hint, letter, |r| r.options.collect = Collect::Set(set.word.to_owned()));
         }
         for (q, letter) in collect::QUESTIONS.iter().zip('1'..) {
-            let hint = format!("{} a launch: {}", figure(q.figure), q.asks);
+            let hint = format!("{}: {}", figure(q.figure), q.asks);
             c.add(q.word, hint, letter, |r| r.options.collect = Collect::Question(q.word));
         }
         c.push("sections …", "by identifier", 's', Choice::Line(LineOf::Sections));
