@@ -162,8 +162,13 @@ impl<'a> Draft<'a> {
         };
         if self.neighbours() {
             let skipped = units::grouped(i64::try_from(skip).unwrap_or(i64::MAX));
+            let come = match skip {
+                0 => format!("No {what} come"),
+                1 => format!("One of the {what} comes"),
+                _ => format!("{skipped} {what} come"),
+            };
             let why = format!(
-                "{skipped} {what} come before{place}, in the order of the calls on the host; then {n} {} profiled.",
+                "{come} before{place}, in the order of the calls on the host; then {n} {} profiled.",
                 if n == 1 { "is" } else { "in a row are" }
             );
             let words = ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), n.to_string()].to_vec();

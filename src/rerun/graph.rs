@@ -60,7 +60,10 @@ pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun
     parts.push(Part {
         id: PartId::Which,
         words: ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), "1".to_owned()].to_vec(),
-        why: format!("{skip} graph launches come before, in the order of the calls on the host; then one is profiled."),
+        why: format!(
+            "{} before, in the order of the calls on the host; then one is profiled.",
+            if skip == 1 { "One graph launch comes".to_owned() } else { format!("{skip} graph launches come") }
+        ),
     });
     parts.extend(parts::settings(options, false));
     let output = options.output.clone().unwrap_or_else(|| format!("graph-{index}"));
