@@ -68,7 +68,7 @@ const fn section(id: &'static str, figure: Figure, about: &'static str) -> Secti
 pub static SETS: &[Set] = &[
     set("basic", figure(10, 0.31, 53_000), "speed of light, launch, occupancy"),
     set("detailed", figure(20, 0.63, 110_000), "basic, memory, compute, source"),
-    set("full", figure(38, 1.6, 850_000), "detailed, stalls, instructions"),
+    set("full", figure(38, 1.65, 930_000), "detailed, stalls, instructions"),
     set("roofline", figure(17, 0.39, 620_000), "all rooflines: half, single, double, tensor"),
     set("pmsampling", figure(9, 1.1, 240_000), "how the kernel behaves over its own run time"),
     set("nvlink", figure(1, 0.05, 15_000), "NVLink traffic and topology"),
@@ -99,7 +99,7 @@ pub static QUESTIONS: &[Question] = &[
         asks: "is it bound by compute, memory or latency?",
         sections: &["SpeedOfLight", "LaunchStats", "Occupancy"],
         source: false,
-        figure: figure(10, 0.31, 50_000),
+        figure: figure(10, 0.30, 52_000),
     },
     Question {
         word: "memory",
@@ -127,7 +127,7 @@ pub static QUESTIONS: &[Question] = &[
         asks: "what limits occupancy?",
         sections: &["LaunchStats", "Occupancy"],
         source: false,
-        figure: figure(1, 0.06, 35_000),
+        figure: figure(1, 0.06, 32_000),
     },
     Question {
         word: "source",

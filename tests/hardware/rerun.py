@@ -102,7 +102,12 @@ def check(label, words, want, tag):
     """Runs one command; `want` is the list of grid.x that must be profiled (None: any, for graphs)."""
     out = f"r{len(table)}"
     words = [*words, *CLOCKS, "--export", out]
-    plan = json.loads(warpscope("rerun", *words, "--format", "json").stdout)
+    planned = warpscope("rerun", *words, "--format", "json", check=False)
+    if planned.returncode:
+        table.append((False, tag, label, want, [], planned.stderr.strip(), ""))
+        print("FAILED", label, want, planned.stderr.strip(), sep="\n   ", flush=True)
+        return
+    plan = json.loads(planned.stdout)
     assert args.lock_clocks or all("--clock-control none" in c["shell"] for c in [plan, *plan["more"]]), plan
     commands, found, verdicts = [plan, *plan["more"]], [], []
     if plan["folder"]:

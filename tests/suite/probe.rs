@@ -270,6 +270,13 @@ fn profiler_stops_inside_a_capture() {
         let rerun = check(&p, &events, e.grid, &Options::default(), "--disable-profiler-start-stop --kernel-name ");
         assert!(rerun.exact() && rerun.warnings.is_empty());
     }
+    // The same, really captured.
+    let p = profile("prof_whole");
+    assert_eq!((p.capture.gate.as_ref(), p.launches.len()), (None, 9), "nsys ignored the calls, and says so");
+    for e in prof() {
+        let rerun = check(&p, &prof(), e.grid, &Options::default(), "--disable-profiler-start-stop --kernel-name ");
+        assert!(rerun.exact() && rerun.warnings.is_empty(), "{:?}", rerun.warnings);
+    }
     // With the gate of a capture that cudaProfilerStart opened and nothing closed (--capture-range-end=none).
     let gated = changed(
         "seq",

@@ -62,7 +62,9 @@ impl Diagnostics {
     /// What opened the capture, when nsys wrote it down.
     #[must_use]
     pub fn gate(&self) -> Option<Gate> {
-        if self.says("cudaProfilerStart API") || self.says("cuProfilerStart") {
+        // "Profiling started due to cudaProfilerStart API …" opens; "The cudaProfilerStart API was ignored …" does not.
+        let opens = |t: &&String| (t.contains("cudaProfilerStart") || t.contains("cuProfilerStart")) && !t.contains("ignored");
+        if self.texts.iter().any(|t| opens(&t)) {
             return Some(Gate::ProfilerApi);
         }
         if self.says("using NVTX trigger") {
