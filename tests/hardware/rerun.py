@@ -20,6 +20,7 @@ ap.add_argument("--count", type=int, default=60)
 ap.add_argument("--seed", type=int, default=1)
 ap.add_argument("--keep", help="folder for the captures and results")
 ap.add_argument("--lock-clocks", action="store_true")
+ap.add_argument("--only-ranks", action="store_true", help="only the processes that run at the same time")
 args = ap.parse_args()
 WARPSCOPE = os.path.abspath(args.warpscope)
 work = os.path.abspath(args.keep) if args.keep else tempfile.mkdtemp(prefix="warpscope-hardware-")
@@ -127,6 +128,53 @@ def check(label, words, want, tag):
         print("FAILED", label, want, found, verdict, plan["shell"], p.stdout[-800:], p.stderr[-400:], sep="\n   ", flush=True)
 
 
+def ranks():
+    """Two processes at the same time, started by a launcher that sets RANK: a wrapper profiles a launch of one of them."""
+    with open("ranks.sh", "w") as f:
+        f.write('#!/bin/sh\nfor r in 0 1; do\n    [ $r = 0 ] && mode=single || mode=threads\n    RANK=$r "$@" $mode &\ndone\nwait\n')
+    os.chmod("ranks.sh", 0o755)
+    report, text = capture("ranks", "exact", ["./ranks.sh", "./launches"])
+    listed = json.loads(warpscope("launches", report, "--format", "json").stdout)["rows"]
+    pids = sorted({r["pid"] for r in listed})
+    print("ranks", pids, len(listed), flush=True)
+    # Rank 0 launches 200 kernels, rank 1 120: by pid order they are told apart.
+    for rank, pid in enumerate(pids):
+        mine = [r for r in listed if r["pid"] == pid]
+        for row in random.sample([r for r in mine if r["kernel"] in ("saxpy", "scale", "apply")], 4):
+            out, words = f"k{len(table)}", [report, "--launch", str(row["launch"])]
+            words += [*CLOCKS, "--export", out]
+            plan = json.loads(warpscope("rerun", *words, "--format", "json").stdout)
+            if not plan["wrapper"]:
+                table.append((False, "ranks", f"launch {row['launch']}", [row["grid"][0]], [], "no wrapper", plan["shell"]))
+                continue
+            assert args.lock_clocks or "--clock-control none" in plan["wrapper"]
+            with open("wrapper.sh", "w") as f:
+                f.write(plan["wrapper"])
+            os.chmod("wrapper.sh", 0o755)
+            p = run(["./ranks.sh", "./wrapper.sh", "./launches"])
+            found = profiled(f"{out}.ncu-rep") if os.path.exists(f"{out}.ncu-rep") else []
+            ok = [g for _, g in found] == [row["grid"][0]]
+            v = run([WARPSCOPE, "rerun", *words, "--verify", f"{out}.ncu-rep"])
+            table.append((ok and v.returncode == 0, "ranks", f"rank {rank}, launch {row['launch']} {row['kernel']}", [row["grid"][0]], found, (v.stdout or v.stderr).strip(), ""))
+            if not table[-1][0]:
+                print("FAILED", table[-1], plan["wrapper"], p.stdout[-600:], p.stderr[-400:], sep="\n   ", flush=True)
+    # A wrapper that no launcher started says so instead of running unprofiled.
+    p = run(["sh", "-c", "unset RANK; exec ./wrapper.sh ./launches single"])
+    table.append((p.returncode == 2 and "no rank" in p.stderr, "ranks", "a wrapper without a launcher", [], [], p.stderr.strip(), ""))
+
+
+def finish():
+    good = sum(r[0] for r in table)
+    print("\n| ok | kind | what | expected grid.x | profiled | verdict |\n|---|---|---|---|---|---|")
+    for ok, tag, label, want, found, verdict, _ in table:
+        print(f"| {'yes' if ok else 'NO'} | {tag} | {label} | {', '.join('any' if w is None else str(w) for w in want)} | {', '.join(f'{k} {g}' for k, g in found)} | {verdict.split(':')[0]} |")
+    print(f"\n{good} of {len(table)}")
+    sys.exit(good != len(table))
+
+
+if args.only_ranks:
+    ranks()
+    finish()
 captures = {}
 for mode in ("single", "threads", "graph"):
     captures[mode] = capture(mode, "exact", ["./launches", mode])
@@ -207,9 +255,6 @@ for mode, launch, extra, want in (
     ("nvtx", 12, ["--within", "S"], 13), ("nvtx", 6, ["--within", "D:A"], 7), ("nvtx", 7, ["--within", "D:A"], 8),
     ("procs", 7, [], 202), ("procs", 10, [], 5), ("threads", 3, [], 102), ("threads", 4, ["--base", "mangled"], 3)):
     check(f"probe {mode} launch {launch} {' '.join(extra)}", [probes[mode], "--launch", str(launch), *extra], [want], "probe")
-good = sum(r[0] for r in table)
-print("\n| ok | kind | what | expected grid.x | profiled | verdict |\n|---|---|---|---|---|---|")
-for ok, tag, label, want, found, verdict, _ in table:
-    print(f"| {'yes' if ok else 'NO'} | {tag} | {label} | {', '.join('any' if w is None else str(w) for w in want)} | {', '.join(f'{k} {g}' for k, g in found)} | {verdict.split(':')[0]} |")
-print(f"\n{good} of {len(table)}")
-sys.exit(good != len(table))
+# 6. Processes that run at the same time.
+ranks()
+finish()
