@@ -255,7 +255,7 @@ pub fn one_after_another(profile: &Profile, pids: &BTreeSet<u32>) -> bool {
     // A lies around B when none of A's calls begins, or is still going on, while B is at it.
     let around = |a: &[(i64, i64)], (from, to): (i64, i64)| {
         let at = a.partition_point(|c| c.0 < from);
-        a[..at].iter().rev().take(64).all(|c| c.1 <= from) && a.get(at).is_none_or(|c| c.0 >= to)
+        a[..at].iter().all(|c| c.1 <= from) && a.get(at).is_none_or(|c| c.0 >= to)
     };
     let lists: Vec<&Vec<(i64, i64)>> = busy.values().collect();
     lists.iter().enumerate().all(|(i, a)| {

@@ -99,8 +99,8 @@ impl Scope {
                 format!("Only the process that runs {name:?} is profiled: the others launch kernels of this name at the same time."),
             ),
             Self::AtOnce { .. } => (
-                vec!["--target-processes".to_owned(), "application-only".to_owned()],
-                "Only this process is profiled, so that its count is its own.".to_owned(),
+                vec!["--target-processes".to_owned(), "all".to_owned()],
+                "Only this rank runs under ncu, with whatever it starts, so that the count is its own.".to_owned(),
             ),
         };
         Some(Part { id: PartId::Processes, words, why })

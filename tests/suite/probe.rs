@@ -368,7 +368,7 @@ fn case_11_processes_in_turn_and_at_once() {
     assert!(rerun.argv().is_empty() && rerun.shell().is_empty(), "{}", rerun.shell());
     let wrapper = rerun.wrapper.as_deref().unwrap();
     assert!(wrapper.contains("--kernel-name foo \\\n        --launch-skip 1 --launch-count 1"), "{wrapper}");
-    assert!(wrapper.contains("--target-processes application-only") && wrapper.contains("exec \"$@\""));
+    assert!(wrapper.contains("--target-processes all") && wrapper.contains("exec \"$@\""));
     let guessed = rerun.warnings.iter().find(|w| w.id == "processes").unwrap();
     assert!(guessed.text.contains("race") && guessed.text.contains("guess") && guessed.inexact && !rerun.exact());
     // Under a launcher that is known there is one command.
