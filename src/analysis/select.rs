@@ -1,7 +1,7 @@
 //! Picks kernels by the words that a person typed.
 
 use super::fuzzy::Fuzzy;
-use crate::model::{KernelId, Profile};
+use crate::model::{Kernel, KernelId};
 use std::collections::BTreeSet;
 
 /// What a selector picked.
@@ -17,9 +17,9 @@ pub enum Selected {
 
 /// Kernels by an exact function or demangled name, else by a fuzzy match that only one name satisfies.
 #[must_use]
-pub fn kernels(profile: &Profile, selector: &str) -> Selected {
-    let ids = |is: &dyn Fn(&crate::model::Kernel) -> bool| -> BTreeSet<KernelId> {
-        profile.kernels.iter().zip(0..).filter(|(k, _)| is(k)).map(|(_, i)| KernelId(i)).collect()
+pub fn kernels(all: &[Kernel], selector: &str) -> Selected {
+    let ids = |is: &dyn Fn(&Kernel) -> bool| -> BTreeSet<KernelId> {
+        all.iter().zip(0..).filter(|(k, _)| is(k)).map(|(_, i)| KernelId(i)).collect()
     };
     for exact in [ids(&|k| k.function() == selector), ids(&|k| k.demangled() == selector), ids(&|k| k.mangled() == selector)] {
         if !exact.is_empty() {
@@ -35,8 +35,8 @@ pub fn kernels(profile: &Profile, selector: &str) -> Selected {
     let fuzzy = Fuzzy::new(selector);
     let matchers: [&dyn Fn(&str) -> bool; 2] = [&literal, &|name| fuzzy.matches(name)];
     for matches in matchers {
-        for name in [crate::model::Kernel::function as fn(&crate::model::Kernel) -> &str, crate::model::Kernel::demangled] {
-            let names: BTreeSet<&str> = profile.kernels.iter().map(name).filter(|n| matches(n)).collect();
+        for name in [Kernel::function as fn(&Kernel) -> &str, Kernel::demangled] {
+            let names: BTreeSet<&str> = all.iter().map(name).filter(|n| matches(n)).collect();
             match names.len() {
                 0 => {}
                 1 => return Selected::Kernels(ids(&|k| names.contains(name(k)))),
@@ -50,13 +50,12 @@ pub fn kernels(profile: &Profile, selector: &str) -> Selected {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Kernel, Source};
 
     #[test]
     fn exact_before_fuzzy_and_fuzzy_must_be_unique() {
-        let mut p = Profile::new(Source::default());
+        let mut p = Vec::new();
         for (f, d) in [("foo", "foo(int *)"), ("foo", "foo(float *)"), ("foobar", "foobar(int)"), ("scale", "void a::scale<x>(y)")] {
-            p.kernels.push(Kernel { function: Some(f.into()), demangled: Some(d.into()), mangled: None });
+            p.push(Kernel { function: Some(f.into()), demangled: Some(d.into()), mangled: None });
         }
         let ids = |v: &[u32]| Selected::Kernels(v.iter().map(|&i| KernelId(i)).collect());
         assert_eq!(kernels(&p, "foo"), ids(&[0, 1]));

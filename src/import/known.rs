@@ -47,7 +47,11 @@ static KNOWN: &[Known] = &[
         what: "an `nsys stats` CSV of a report without kernel times",
         next: "of these, cuda_gpu_trace and cuda_gpu_kern_sum can be opened; better, open the .nsys-rep or its SQLite export",
     },
-    Known { is: |h| h.starts_with(b"NVR\0") || h == b"NVR", what: "an Nsight Compute report (.ncu-rep)", next: READS },
+    Known {
+        is: |h| h.starts_with(b"NVR\0") || h == b"NVR",
+        what: "an Nsight Compute report (.ncu-rep)",
+        next: "`warpscope metrics` lists what it measured; the explorer opens Nsight Systems reports and their exports",
+    },
     Known {
         is: |h| text_has(h, &["==ERROR==", "ERR_NVGPUCTRPERM"]),
         what: "an Nsight Compute log without results: the user may not read the GPU's counters (ERR_NVGPUCTRPERM)",

@@ -7,6 +7,7 @@ pub mod error;
 pub mod input;
 pub mod job;
 pub mod known;
+pub mod ncu;
 pub mod ncu_results;
 pub mod nsys;
 pub mod nsys_report;
