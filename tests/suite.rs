@@ -9,6 +9,7 @@ mod suite {
     mod docs;
     mod exporter;
     mod layers;
+    mod ncu_metrics;
     mod ncu_model;
     mod ncu_results;
     mod odd;

@@ -64,6 +64,8 @@ pub enum Command {
     Top(Top),
     /// List kernel launches in launch order.
     Launches(Launches),
+    /// List the metrics of an Nsight Compute report.
+    Metrics(Metrics),
     /// Print the command that profiles chosen launches again with ncu, exactly those.
     Rerun(Box<Rerun>),
     /// List ways to record a program, or print the command of one.
@@ -110,6 +112,25 @@ pub struct Launches {
     /// List at most N launches.
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long)]
+    pub format: Option<Format>,
+}
+
+/// `warpscope metrics`.
+#[derive(Debug, clap::Args)]
+pub struct Metrics {
+    /// Report: .ncu-rep, also packed as .gz or .zst.
+    pub file: PathBuf,
+    /// Only results of this kernel: an exact name, else the one name that has these words, or nearly.
+    #[arg(long, value_name = "SEL")]
+    pub kernel: Option<String>,
+    /// Only this result, by its number from 0.
+    #[arg(long, value_name = "ID")]
+    pub launch: Option<usize>,
+    /// Only metrics whose name contains TEXT (in any case).
+    #[arg(long, value_name = "TEXT")]
+    pub metric: Option<String>,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]
     pub format: Option<Format>,

@@ -1,16 +1,21 @@
 //! Signals while a report is read for printing: the reader is stopped, so that its child ends and nothing half-made is left.
 
 use super::Failure;
-use crate::import::{self, Cancel, Job, Wants};
+use crate::import::{self, Cancel, ImportError, Job, Wants};
 use crate::model::Profile;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// Reads a report; a signal stops the reader and then the program, with the exit code that shells expect. Before and after, signals end
-/// the program as always.
+/// Reads a report of launches.
 pub fn open(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<Profile, Failure> {
+    reading(file, |cancel| import::open(file, &Job { cancel, nsys, ..Job::new(wants, &|_| {}) }))
+}
+
+/// Reads a file; a signal stops the reader and then the program, with the exit code that shells expect. Before and after, signals end
+/// the program as always.
+pub fn reading<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, ImportError>) -> Result<T, Failure> {
     let cancel = Cancel::default();
     let reading = Arc::new(AtomicBool::new(true));
     let caught = Arc::new(AtomicI32::new(0));
@@ -25,7 +30,7 @@ pub fn open(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<Profile,
             }
         }
     });
-    let outcome = import::open(file, &Job { cancel, nsys, ..Job::new(wants, &|_| {}) });
+    let outcome = read(cancel);
     reading.store(false, Ordering::SeqCst);
     match caught.load(Ordering::SeqCst) {
         0 => Ok(outcome?),

@@ -3,6 +3,7 @@
 pub mod args;
 pub mod explore;
 pub mod interrupt;
+pub mod metrics;
 pub mod print;
 pub mod rerun;
 
@@ -71,6 +72,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
+        Some(Command::Metrics(args)) => metrics::metrics(args),
         Some(Command::Rerun(args)) => rerun::rerun(args, nsys),
         Some(Command::Recipes(args)) => rerun::recipes(args),
         Some(Command::Themes) => explore::themes(),

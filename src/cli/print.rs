@@ -7,7 +7,7 @@ use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
 use crate::app::launches::LaunchSort;
 use crate::import::{Names, Wants};
 use crate::model::text::clean;
-use crate::model::{KernelId, Profile};
+use crate::model::{Kernel, KernelId};
 use crate::report::launches::LaunchJson;
 use crate::report::{self, Format};
 use std::collections::BTreeSet;
@@ -30,7 +30,9 @@ fn wants(by: GroupBy) -> Wants {
     }
 }
 
-fn format_or_default(format: Option<Format>) -> Format {
+/// The format asked for, else a table on a terminal and CSV elsewhere.
+#[must_use]
+pub fn format_or_default(format: Option<Format>) -> Format {
     format.unwrap_or(if std::io::stdout().is_terminal() { Format::Table } else { Format::Csv })
 }
 
@@ -39,6 +41,9 @@ fn format_or_default(format: Option<Format>) -> Format {
 pub fn terminal_width() -> Option<usize> {
     std::io::stdout().is_terminal().then(|| crossterm::terminal::size().ok()).flatten().map(|(w, _)| usize::from(w)).filter(|&w| w > 0)
 }
+
+/// The command that lists the kernels of a capture.
+pub const LISTS_KERNELS: &str = "warpscope top";
 
 /// Kernels that an ambiguous selector names.
 const MOST_NAMED: usize = 8;
@@ -89,10 +94,10 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
 }
 
 /// The kernels that a selector picks, or what to say when it picks none or too many.
-pub fn kernels(profile: &Profile, file: &Path, selector: &str) -> Result<BTreeSet<KernelId>, Failure> {
-    match select::kernels(profile, selector) {
+pub fn kernels(all: &[Kernel], file: &Path, selector: &str, lists: &str) -> Result<BTreeSet<KernelId>, Failure> {
+    match select::kernels(all, selector) {
         Selected::Kernels(kernels) => Ok(kernels),
-        Selected::Nothing => Err(Failure::wrong(format!("{}: no kernel matches {selector:?}; `warpscope top` lists them", file.display()))),
+        Selected::Nothing => Err(Failure::wrong(format!("{}: no kernel matches {selector:?}; `{lists}` lists them", file.display()))),
         Selected::Ambiguous(names) => {
             let more = names.len().saturating_sub(MOST_NAMED);
             let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -111,7 +116,7 @@ pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
             args.file.display()
         )));
     }
-    let kernels = args.kernel.as_deref().map(|s| kernels(&profile, &args.file, s)).transpose()?;
+    let kernels = args.kernel.as_deref().map(|s| kernels(&profile.kernels, &args.file, s, LISTS_KERNELS)).transpose()?;
     let paths = Paths::of(&profile);
     let limit = args.limit.unwrap_or(usize::MAX);
     let rows: Box<dyn Iterator<Item = LaunchJson<'_>>> = match args.sort.filter(|&s| s != LaunchSort::Launch) {

@@ -167,7 +167,7 @@ fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, 
         return Ok(Target::Launches(args.launch.iter().copied().map(LaunchId).collect()));
     }
     let groups: Vec<BTreeSet<KernelId>> = match (&args.kernel, args.top) {
-        (Some(selector), _) => vec![print::kernels(profile, &args.file, selector)?],
+        (Some(selector), _) => vec![print::kernels(&profile.kernels, &args.file, selector, print::LISTS_KERNELS)?],
         (None, Some(n)) => pick::top(profile, n.into()),
         (None, None) => {
             return Err(Failure::wrong(

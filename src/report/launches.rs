@@ -96,7 +96,7 @@ fn order_word(order: LaunchOrder) -> &'static str {
 
 /// Writes the report as JSON, launch by launch: there may be millions.
 pub fn json<'a>(out: &mut dyn Write, profile: &Profile, rows: impl Iterator<Item = LaunchJson<'a>>) -> io::Result<()> {
-    let source = super::json_text(&SourceJson::of(profile))?;
+    let source = super::json_text(&SourceJson::from(&profile.source))?;
     let notes: Vec<NoteJson<'_>> = profile.notes.iter().map(Into::into).collect();
     let notes = super::json_text(&notes)?;
     write!(out, "{{\"source\":{source},\"order\":\"{}\",\"launches\":{},\"rows\":[", order_word(profile.order), profile.launches.len())?;

@@ -3,6 +3,7 @@
 //! A new report is one file that fills a [`Table`] and a JSON value, and one row in [`REPORTS`].
 
 pub mod launches;
+pub mod metrics;
 pub mod rerun;
 pub mod table;
 pub mod top;
@@ -28,6 +29,7 @@ pub enum Format {
 pub static REPORTS: &[(&str, &str)] = &[
     ("top", "kernels, or other groups of launches, ranked by time"),
     ("launches", "kernel launches in launch order"),
+    ("metrics", "every metric of an Nsight Compute report"),
     ("rerun", "the command that profiles chosen launches again"),
 ];
 

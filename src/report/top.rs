@@ -2,7 +2,7 @@
 
 use super::table::{Cell, Column, Table};
 use crate::analysis::{GroupBy, GroupRow, Grouping};
-use crate::model::{Device, Nanos, Note, Profile, units};
+use crate::model::{Device, Nanos, Note, Profile, Source, units};
 use serde::Serialize;
 
 /// Which file and tool the numbers are from.
@@ -13,15 +13,9 @@ pub struct SourceJson<'a> {
     file: String,
 }
 
-impl<'a> SourceJson<'a> {
-    /// Of a profile.
-    #[must_use]
-    pub fn of(profile: &'a Profile) -> Self {
-        Self {
-            tool: &profile.source.tool,
-            tool_version: profile.source.version.as_deref(),
-            file: profile.source.file.display().to_string(),
-        }
+impl<'a> From<&'a Source> for SourceJson<'a> {
+    fn from(source: &'a Source) -> Self {
+        Self { tool: &source.tool, tool_version: source.version.as_deref(), file: source.file.display().to_string() }
     }
 }
 
@@ -123,7 +117,7 @@ pub fn json<'a>(profile: &'a Profile, grouping: &'a Grouping, rows: &[u32]) -> T
         }
     };
     TopJson {
-        source: SourceJson::of(profile),
+        source: SourceJson::from(&profile.source),
         device: profile.devices.iter().map(Into::into).collect(),
         by: grouping.by.word(),
         total_kernel_ns: grouping.total_ns,

@@ -1,0 +1,41 @@
+//! `warpscope metrics`.
+
+use super::args::Metrics;
+use super::{Failure, interrupt, print};
+use crate::import::{Job, Wants, ncu};
+use crate::model::{Kernel, KernelId};
+use crate::report::metrics::Shown;
+use crate::report::{self, Format};
+
+/// Prints the metrics of a report.
+pub fn metrics(args: &Metrics) -> Result<(), Failure> {
+    let metrics = interrupt::reading(&args.file, |cancel| ncu::read(&args.file, &Job { cancel, ..Job::new(Wants::ALL, &|_| {}) }))?;
+    let file = args.file.display();
+    for note in &metrics.notes {
+        print::error(&format!("{file}: {}", note.sentence()));
+    }
+    if let Some(launch) = args.launch.filter(|&l| l >= metrics.results.len()) {
+        return Err(Failure::wrong(match metrics.results.len() {
+            0 => format!("{file}: it holds no results"),
+            n => format!("{file}: there is no result {launch}: they go from 0 to {}", n - 1),
+        }));
+    }
+    // Results stand in for kernels: each has its names.
+    let names: Vec<Kernel> = metrics.results.iter().map(|r| r.kernel.clone()).collect();
+    let kernel = args.kernel.as_deref().map(|s| print::kernels(&names, &args.file, s, "warpscope metrics")).transpose()?;
+    let of_kernel = |at: usize| kernel.as_ref().is_none_or(|k| u32::try_from(at).is_ok_and(|at| k.contains(&KernelId(at))));
+    if let Some(launch) = args.launch.filter(|&l| !of_kernel(l)) {
+        let name = names.get(launch).map_or("", |k| k.demangled());
+        return Err(Failure::wrong(format!("{file}: result {launch} is of another kernel: {name}")));
+    }
+    let filter = args.metric.as_deref().unwrap_or_default();
+    let shown = Shown { metrics: &metrics, units: ncu::units::unit, filter: filter.to_lowercase() };
+    let results = || metrics.results.iter().enumerate().filter(|(at, _)| args.launch.is_none_or(|l| l == *at) && of_kernel(*at));
+    if !filter.is_empty() && !results().any(|(_, r)| shown.of(r).next().is_some()) {
+        return Err(Failure::wrong(format!("{file}: no metric whose name contains {filter:?}; without --metric all are listed")));
+    }
+    print::to_stdout(|out| match print::format_or_default(args.format) {
+        Format::Json => report::metrics::json(out, &shown, results()),
+        format => report::metrics::print(out, &shown, results(), format, print::terminal_width()),
+    })
+}

@@ -1,0 +1,185 @@
+//! `metrics`: every metric of every result.
+
+use super::Format;
+use super::table::{self, Cell, Column};
+use super::top::{NoteJson, SourceJson};
+use crate::model::{Metrics, ResultMetrics, Value, config, units};
+use serde::Serialize;
+use serde::ser::{SerializeMap, Serializer};
+use std::io::{self, Write};
+
+/// Gives the unit of a metric.
+pub type Units = fn(&str) -> String;
+
+/// A result's metrics whose names contain a text (in any case).
+pub struct Shown<'a> {
+    /// The report.
+    pub metrics: &'a Metrics,
+    /// Units by name.
+    pub units: Units,
+    /// Part of a name, in lower case; empty for all.
+    pub filter: String,
+}
+
+impl<'a> Shown<'a> {
+    /// Name and value of each, in the order of the report.
+    pub fn of(&self, result: &'a ResultMetrics) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a, '_> {
+        let names = &self.metrics.names;
+        let named = result.values.iter().filter_map(|(n, v)| Some((&**names.get(*n as usize)?, v)));
+        // Lists of members for the layout of a section, no measurements; ncu does not print them either.
+        let lists = ["breakdown:", "group:", "regex:"];
+        named.filter(move |(name, _)| !lists.iter().any(|l| name.starts_with(l)) && name.to_lowercase().contains(&self.filter))
+    }
+}
+
+struct ValueJson<'a>(&'a Value);
+
+impl Serialize for ValueJson<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Integer(n) => s.serialize_u64(*n),
+            // JSON has no NaN; it is there, and no number.
+            Value::Float(f) if f.is_finite() => s.serialize_f64(*f),
+            Value::Float(f) => s.serialize_str(&f.to_string()),
+            Value::Text(t) => s.serialize_str(t),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct MetricJson<'a> {
+    value: ValueJson<'a>,
+    unit: String,
+}
+
+struct MapJson<'a>(&'a Shown<'a>, &'a ResultMetrics);
+
+impl Serialize for MapJson<'_> {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        let mut map = s.serialize_map(None)?;
+        for (name, value) in self.0.of(self.1) {
+            map.serialize_entry(name, &MetricJson { value: ValueJson(value), unit: (self.0.units)(name) })?;
+        }
+        map.end()
+    }
+}
+
+#[derive(Serialize)]
+struct ResultJson<'a> {
+    result: usize,
+    kernel: &'a str,
+    demangled: Option<&'a str>,
+    grid: Option<[u32; 3]>,
+    block: Option<[u32; 3]>,
+    device: Option<u64>,
+    cc: Option<String>,
+    failed: bool,
+    metrics: MapJson<'a>,
+}
+
+/// Writes results as JSON, one after another.
+pub fn json<'a>(out: &mut dyn Write, shown: &'a Shown<'a>, results: impl Iterator<Item = (usize, &'a ResultMetrics)>) -> io::Result<()> {
+    let source = super::json_text(&SourceJson::from(&shown.metrics.source))?;
+    write!(out, "{{\"source\":{source},\"rows\":[")?;
+    for (i, (at, r)) in results.enumerate() {
+        let row = ResultJson {
+            result: at,
+            kernel: r.kernel.function(),
+            demangled: r.kernel.demangled.as_deref(),
+            grid: r.grid,
+            block: r.block,
+            device: shown.metrics.integer(r, "device__attribute_device_index"),
+            cc: shown.metrics.compute_capability(r).map(|(major, minor)| format!("{major}.{minor}")),
+            failed: r.failed,
+            metrics: MapJson(shown, r),
+        };
+        if i > 0 {
+            out.write_all(b",\n")?;
+        }
+        out.write_all(super::json_text(&row)?.as_bytes())?;
+    }
+    let notes: Vec<NoteJson<'_>> = shown.metrics.notes.iter().map(Into::into).collect();
+    writeln!(out, "],\"notes\":{}}}", super::json_text(&notes)?)
+}
+
+const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
+    ("result", "result", true, false, 0),
+    ("kernel", "kernel", false, false, 2),
+    ("grid", "grid", true, false, 3),
+    ("block", "block", true, false, 4),
+    ("metric", "metric", false, false, 0),
+    ("value", "value", true, false, 0),
+    ("unit", "unit", false, false, 1),
+];
+
+/// Prints results in a format other than JSON: one row for each metric of each result.
+pub fn print<'a>(
+    out: &mut dyn Write,
+    shown: &'a Shown<'a>,
+    results: impl Iterator<Item = (usize, &'a ResultMetrics)> + 'a,
+    format: Format,
+    width: Option<usize>,
+) -> io::Result<()> {
+    let columns: Vec<Column> =
+        COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
+    let rows = results.flat_map(|(at, r)| shown.of(r).map(move |(name, value)| cells(shown, at, r, name, value)));
+    table::print(&columns, rows, out, format, width)
+}
+
+/// Two decimals and thousands, as ncu prints them; a whole number as such, a tiny one with three digits.
+fn readable(f: f64) -> String {
+    let size = f.abs();
+    if f.is_finite() && f.fract() == 0.0 && size < 1e15 {
+        units::grouped(f as i64)
+    } else if (size > 0.0 && size < 0.01) || (size >= 1e15 && f.is_finite()) {
+        format!("{f:.2e}")
+    } else if size >= 1_000.0 && f.is_finite() {
+        let cents = format!("{:.2}", size.fract());
+        // 0.999 is one more whole.
+        let (whole, cents) = if cents.starts_with('1') { (size.trunc() + 1.0, "0.00") } else { (size.trunc(), &*cents) };
+        format!("{}{}{}", if f < 0.0 { "-" } else { "" }, units::grouped(whole as i64), &cents[1..])
+    } else {
+        format!("{f:.2}")
+    }
+}
+
+fn cells(shown: &Shown<'_>, at: usize, r: &ResultMetrics, name: &str, value: &Value) -> Vec<Cell> {
+    let dims = |d: Option<[u32; 3]>| d.map_or_else(Cell::default, |d| Cell::both(format!("{}x{}x{}", d[0], d[1], d[2]), config::dim3(d)));
+    let value = match value {
+        Value::Integer(n) => Cell::both(n, units::grouped(i64::try_from(*n).unwrap_or(i64::MAX))),
+        Value::Float(f) => Cell::both(f, readable(*f)),
+        Value::Text(t) => Cell::text(t.to_string()),
+    };
+    vec![
+        Cell::text(at.to_string()),
+        Cell::text(r.kernel.function().to_owned()),
+        dims(r.grid),
+        dims(r.block),
+        Cell::text(name.to_owned()),
+        value,
+        Cell::text((shown.units)(name)),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::readable;
+
+    #[test]
+    fn numbers_are_readable() {
+        for (f, want) in [
+            (16.0, "16"),
+            (1_234_567.0, "1,234,567"),
+            (1_234.567, "1,234.57"),
+            (-1_999.999, "-2,000.00"),
+            (0.5, "0.50"),
+            (0.000_123_4, "1.23e-4"),
+            (0.0, "0"),
+            (f64::NAN, "NaN"),
+            (1e20, "1.00e20"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(readable(f), want);
+        }
+    }
+}
