@@ -120,7 +120,7 @@ pub struct Launches {
 /// `warpscope metrics`.
 #[derive(Debug, clap::Args)]
 pub struct Metrics {
-    /// Report: .ncu-rep, also packed as .gz or .zst.
+    /// Report: .ncu-rep, or what `ncu --csv` printed; also packed as .gz or .zst.
     pub file: PathBuf,
     /// Only results of this kernel: an exact name, else the one name that has these words, or nearly.
     #[arg(long, value_name = "SEL")]
@@ -131,9 +131,21 @@ pub struct Metrics {
     /// Only metrics whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT")]
     pub metric: Option<String>,
+    /// The sign before decimals, for a CSV in which nothing tells it (117.344).
+    #[arg(long)]
+    pub decimal: Option<DecimalSign>,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]
     pub format: Option<Format>,
+}
+
+/// `metrics --decimal`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum DecimalSign {
+    /// 27,199.72
+    Point,
+    /// 27.199,72
+    Comma,
 }
 
 /// `warpscope rerun`.

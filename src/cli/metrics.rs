@@ -1,15 +1,21 @@
 //! `warpscope metrics`.
 
-use super::args::Metrics;
+use super::args::{DecimalSign, Metrics};
 use super::{Failure, interrupt, print};
-use crate::import::{Job, Wants, ncu};
+use crate::import::ncu::{self, Decimal};
+use crate::import::{Job, Wants};
 use crate::model::{Kernel, KernelId};
 use crate::report::metrics::Shown;
 use crate::report::{self, Format};
 
 /// Prints the metrics of a report.
 pub fn metrics(args: &Metrics) -> Result<(), Failure> {
-    let metrics = interrupt::reading(&args.file, |cancel| ncu::read(&args.file, &Job { cancel, ..Job::new(Wants::ALL, &|_| {}) }))?;
+    let decimal = args.decimal.map(|d| match d {
+        DecimalSign::Point => Decimal::Point,
+        DecimalSign::Comma => Decimal::Comma,
+    });
+    let metrics =
+        interrupt::reading(&args.file, |cancel| ncu::read(&args.file, &Job { cancel, ..Job::new(Wants::ALL, &|_| {}) }, decimal))?;
     let file = args.file.display();
     for note in &metrics.notes {
         print::error(&format!("{file}: {}", note.sentence()));
@@ -29,7 +35,7 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
         return Err(Failure::wrong(format!("{file}: result {launch} is of another kernel: {name}")));
     }
     let filter = args.metric.as_deref().unwrap_or_default();
-    let shown = Shown { metrics: &metrics, units: ncu::units::unit, filter: filter.to_lowercase() };
+    let shown = Shown { metrics: &metrics, filter: filter.to_lowercase() };
     let results = || metrics.results.iter().enumerate().filter(|(at, _)| args.launch.is_none_or(|l| l == *at) && of_kernel(*at));
     if !filter.is_empty() && !results().any(|(_, r)| shown.of(r).next().is_some()) {
         return Err(Failure::wrong(format!("{file}: no metric whose name contains {filter:?}; without --metric all are listed")));

@@ -40,6 +40,10 @@ pub struct ResultMetrics {
     pub block: Option<[u32; 3]>,
     /// Operating-system process id.
     pub pid: Option<u32>,
+    /// Index of the device, as the tool counts them.
+    pub device: Option<u64>,
+    /// Compute capability of the device.
+    pub compute_capability: Option<(u64, u64)>,
     /// CUDA context id.
     pub context: Option<u64>,
     /// Stream id.
@@ -57,6 +61,8 @@ pub struct Metrics {
     pub source: Source,
     /// Metric names.
     pub names: Vec<Arc<str>>,
+    /// Base unit of each, in ncu's spelling (`byte/second`); empty for a plain number.
+    pub units: Vec<Arc<str>>,
     /// Results, in the order in which they were collected.
     pub results: Vec<ResultMetrics>,
     /// What the reader should know.
@@ -78,12 +84,5 @@ impl Metrics {
             Value::Float(f) if f.fract() == 0.0 && (0.0..9e15).contains(f) => Some(*f as u64),
             _ => None,
         }
-    }
-
-    /// Compute capability of the device that a result ran on.
-    #[must_use]
-    pub fn compute_capability(&self, result: &ResultMetrics) -> Option<(u64, u64)> {
-        let of = |part: &str| self.integer(result, &format!("device__attribute_compute_capability_{part}"));
-        Some((of("major")?, of("minor")?))
     }
 }

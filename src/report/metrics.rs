@@ -8,27 +8,23 @@ use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::io::{self, Write};
 
-/// Gives the unit of a metric.
-pub type Units = fn(&str) -> String;
-
 /// A result's metrics whose names contain a text (in any case).
 pub struct Shown<'a> {
     /// The report.
     pub metrics: &'a Metrics,
-    /// Units by name.
-    pub units: Units,
     /// Part of a name, in lower case; empty for all.
     pub filter: String,
 }
 
 impl<'a> Shown<'a> {
-    /// Name and value of each, in the order of the report.
-    pub fn of(&self, result: &'a ResultMetrics) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a, '_> {
-        let names = &self.metrics.names;
-        let named = result.values.iter().filter_map(|(n, v)| Some((&**names.get(*n as usize)?, v)));
+    /// Name, unit and value of each, in the order of the report.
+    pub fn of(&self, result: &'a ResultMetrics) -> impl Iterator<Item = (&'a str, &'a str, &'a Value)> + use<'a, '_> {
+        let (names, units) = (&self.metrics.names, &self.metrics.units);
+        let named =
+            result.values.iter().filter_map(|(n, v)| Some((&**names.get(*n as usize)?, units.get(*n as usize).map_or("", |u| u), v)));
         // Lists of members for the layout of a section, no measurements; ncu does not print them either.
         let lists = ["breakdown:", "group:", "regex:"];
-        named.filter(move |(name, _)| !lists.iter().any(|l| name.starts_with(l)) && name.to_lowercase().contains(&self.filter))
+        named.filter(move |(name, ..)| !lists.iter().any(|l| name.starts_with(l)) && name.to_lowercase().contains(&self.filter))
     }
 }
 
@@ -49,7 +45,7 @@ impl Serialize for ValueJson<'_> {
 #[derive(Serialize)]
 struct MetricJson<'a> {
     value: ValueJson<'a>,
-    unit: String,
+    unit: &'a str,
 }
 
 struct MapJson<'a>(&'a Shown<'a>, &'a ResultMetrics);
@@ -57,8 +53,8 @@ struct MapJson<'a>(&'a Shown<'a>, &'a ResultMetrics);
 impl Serialize for MapJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut map = s.serialize_map(None)?;
-        for (name, value) in self.0.of(self.1) {
-            map.serialize_entry(name, &MetricJson { value: ValueJson(value), unit: (self.0.units)(name) })?;
+        for (name, unit, value) in self.0.of(self.1) {
+            map.serialize_entry(name, &MetricJson { value: ValueJson(value), unit })?;
         }
         map.end()
     }
@@ -88,8 +84,8 @@ pub fn json<'a>(out: &mut dyn Write, shown: &'a Shown<'a>, results: impl Iterato
             demangled: r.kernel.demangled.as_deref(),
             grid: r.grid,
             block: r.block,
-            device: shown.metrics.integer(r, "device__attribute_device_index"),
-            cc: shown.metrics.compute_capability(r).map(|(major, minor)| format!("{major}.{minor}")),
+            device: r.device,
+            cc: r.compute_capability.map(|(major, minor)| format!("{major}.{minor}")),
             failed: r.failed,
             metrics: MapJson(shown, r),
         };
@@ -122,7 +118,7 @@ pub fn print<'a>(
 ) -> io::Result<()> {
     let columns: Vec<Column> =
         COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
-    let rows = results.flat_map(|(at, r)| shown.of(r).map(move |(name, value)| cells(shown, at, r, name, value)));
+    let rows = results.flat_map(|(at, r)| shown.of(r).map(move |(name, unit, value)| cells(at, r, name, unit, value)));
     table::print(&columns, rows, out, format, width)
 }
 
@@ -143,7 +139,7 @@ fn readable(f: f64) -> String {
     }
 }
 
-fn cells(shown: &Shown<'_>, at: usize, r: &ResultMetrics, name: &str, value: &Value) -> Vec<Cell> {
+fn cells(at: usize, r: &ResultMetrics, name: &str, unit: &str, value: &Value) -> Vec<Cell> {
     let dims = |d: Option<[u32; 3]>| d.map_or_else(Cell::default, |d| Cell::both(format!("{}x{}x{}", d[0], d[1], d[2]), config::dim3(d)));
     let value = match value {
         Value::Integer(n) => Cell::both(n, units::grouped(i64::try_from(*n).unwrap_or(i64::MAX))),
@@ -157,7 +153,7 @@ fn cells(shown: &Shown<'_>, at: usize, r: &ResultMetrics, name: &str, value: &Va
         dims(r.block),
         Cell::text(name.to_owned()),
         value,
-        Cell::text((shown.units)(name)),
+        Cell::text(unit.to_owned()),
     ]
 }
 

@@ -16,7 +16,7 @@ fn unpacked(name: &str) -> Vec<u8> {
 }
 
 fn read(path: &Path) -> Result<Metrics, warpscope::import::ImportError> {
-    ncu::read(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) })
+    ncu::read(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }, None)
 }
 
 fn run(args: &[&str]) -> (i32, String, String) {
@@ -82,7 +82,7 @@ fn a_result_says_what_it_is_about() {
         (r.kernel.function(), r.kind, r.grid, r.block),
         ("copy_coalesced", ResultKind::Kernel, Some([2112, 1, 1]), Some([256, 1, 1]))
     );
-    assert_eq!((full.compute_capability(r), full.integer(r, "device__attribute_device_index")), (Some((9, 0)), Some(0)));
+    assert_eq!((r.compute_capability, r.device), (Some((9, 0)), Some(0)));
     assert!(r.kernel.demangled.as_deref().is_some_and(|d| d.starts_with("copy_coalesced(")) && !r.failed);
     let graph = read(&fixture("graph.ncu-rep.zst")).unwrap();
     assert_eq!((graph.results[0].kind, graph.results[0].grid), (ResultKind::Graph, None));
@@ -162,11 +162,12 @@ fn metrics_of_the_corpus() {
         return;
     };
     let (mut files, mut values) = (0, 0);
-    for folder in ["samples/ncu", "samples/odd", "captures/zoo", "captures/llm", "captures/launches"] {
+    for folder in ["samples/ncu", "samples/odd", "captures/zoo", "captures/llm", "captures/launches", "domain/probe/raw"] {
         for entry in std::fs::read_dir(corpus.join(folder)).into_iter().flatten().flatten() {
             let path = entry.path();
             let name = path.to_string_lossy().into_owned();
-            if [".ncu-rep", ".ncu-rep.zst", ".nsight-cuprof-report"].iter().any(|s| name.ends_with(s)) {
+            let csv = name.ends_with(".csv") && name.contains("ncu_");
+            if csv || [".ncu-rep", ".ncu-rep.zst", ".nsight-cuprof-report"].iter().any(|s| name.ends_with(s)) {
                 match read(&path) {
                     Ok(m) => {
                         assert!(m.results.iter().all(|r| r.values.iter().all(|(n, _)| (*n as usize) < m.names.len())), "{name}");
@@ -179,5 +180,169 @@ fn metrics_of_the_corpus() {
         }
     }
     println!("corpus: {values} metric values of {files} Nsight Compute reports");
-    assert!(files >= 28 && values > 100_000, "{files} {values}");
+    assert!(files >= 33 && values > 100_000, "{files} {values}");
+}
+
+fn csv_of(name: &str, text: &str) -> Metrics {
+    let path = scratch().join(name);
+    std::fs::write(&path, text).unwrap();
+    read(&path).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn csvs_of_all_pages_units_and_locales_say_what_the_report_says() {
+    // What ncu 2024.1.1 prints for the report: raw in base units; raw, scaled, in a German locale; details with real names in a French one.
+    for (csv, report, least) in [("full_values", "full", 2_100), ("full_auto_de", "full", 2_100), ("full_details_fr", "full", 60)] {
+        let report = read(&fixture(&format!("{report}.ncu-rep.zst"))).unwrap();
+        let metrics = read(&fixture(&format!("{csv}.csv.zst"))).unwrap();
+        assert!(metrics.notes.is_empty(), "{csv}: {:?}", metrics.notes);
+        assert_eq!(metrics.results.len(), report.results.len(), "{csv}");
+        for (have, want) in metrics.results.iter().zip(&report.results) {
+            assert_eq!(
+                (have.kernel.function(), have.grid, have.block, have.device, have.compute_capability, have.pid, have.stream),
+                (want.kernel.function(), want.grid, want.block, want.device, want.compute_capability, want.pid, want.stream)
+            );
+            let mut compared = 0;
+            for (name, value) in &have.values {
+                let (name, unit) = (&metrics.names[*name as usize], &metrics.units[*name as usize]);
+                let Some(truth) = report.value(want, name) else {
+                    assert_eq!(csv, "full_details_fr", "{name} is not in the report");
+                    continue;
+                };
+                let number = |v: &Value| match v {
+                    Value::Integer(n) => Some(*n as f64),
+                    Value::Float(f) => Some(*f),
+                    Value::Text(_) => None,
+                };
+                match (number(value), number(truth)) {
+                    // Scaled units leave three digits; NaN is printed as 0 there.
+                    (Some(a), Some(b)) => assert!(
+                        (a - b).abs() <= (b.abs() * 0.005_01).max(0.005_01) || b.is_nan() && (a.is_nan() || a == 0.0),
+                        "{csv} {name}: {a} {unit}, not {b}"
+                    ),
+                    _ => assert_eq!(value, truth, "{csv} {name}"),
+                }
+                let wrong_in_ncu = ["lts__t_sectors_srcunit_gcc", "TPC.TriageCompute."].iter().any(|p| name.starts_with(p));
+                assert!(wrong_in_ncu || unit.is_empty() || **unit == *ncu::units::unit(name), "{csv} {name}: {unit}");
+                compared += 1;
+            }
+            assert!(compared >= least, "{csv}: {compared}");
+        }
+    }
+}
+
+#[test]
+fn labels_of_a_details_page_stand_under_their_section() {
+    let metrics = read(&fixture("three_details.csv.zst")).unwrap();
+    assert_eq!(metrics.results.len(), 3);
+    let r = &metrics.results[0];
+    // The same label in two sections, in two units.
+    let both = ["GPU Speed Of Light Throughput: Duration", "Launch Statistics: Registers Per Thread"].map(|n| metrics.value(r, n));
+    assert!(matches!(both, [Some(Value::Float(ns)), Some(Value::Integer(16))] if *ns > 1_000.0), "{both:?}");
+    let at = metrics.names.iter().position(|n| &**n == "GPU Speed Of Light Throughput: Duration").unwrap();
+    assert_eq!(&*metrics.units[at], "nsecond");
+}
+
+const HEAD: &str = r#""ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC","dram__bytes.sum","launch__registers_per_thread","note__text""#;
+const UNITS: &str = r#""","","","","","","","","","","","Mbyte","register/thread","""#;
+
+fn row(id: u32, tail: &str) -> String {
+    format!("\"{id}\",\"77\",\"app\",\"127.0.0.1\",\"foo(int *)\",\"1\",\"7\",\"(64, 1, 1)\",\"(9, 1, 1)\",\"0\",\"8.6\",{tail}")
+}
+
+#[test]
+fn a_live_log_is_read_amid_other_lines() {
+    let log = [
+        "\u{feff}==PROF== Connected to process 77 (/app)\r",
+        "step 1, loss \"0.5",
+        HEAD,
+        UNITS,
+        "1,2,3,4,5,6,7,8,9,10,11,12,13,14",
+        &row(0, "\"2.50\",\"32\",\"a \"\"b\"\"\""),
+        "==PROF== Profiling \"foo\" - 1: 0%....100% - 1 pass",
+        "\"0\",\"Tesla T4\",\"0\",\"0-1\",\"0\"",
+        &row(1, "\"n/a\",\"\",\"two\nlines\""),
+        "==PROF== Disconnected from process 77",
+        HEAD,
+        &UNITS.replace("Mbyte", "Gbyte"),
+        &row(0, "\"(!) nan\",\"33\",\"c\""),
+    ]
+    .join("\n");
+    let m = csv_of("live-metrics.csv", &log);
+    assert_eq!(m.results.len(), 3, "a second run in the same file starts anew");
+    assert!(m.notes.is_empty(), "{:?}", m.notes);
+    let of = |i: usize, name: &str| m.value(&m.results[i], name).cloned();
+    assert_eq!(of(0, "dram__bytes.sum"), Some(Value::Float(2.5e6)));
+    assert_eq!(
+        (of(0, "launch__registers_per_thread"), of(0, "note__text")),
+        (Some(Value::Integer(32)), Some(Value::Text("a \"b\"".into())))
+    );
+    assert_eq!((of(1, "dram__bytes.sum"), of(1, "launch__registers_per_thread")), (None, None), "absent is neither zero nor NaN");
+    assert_eq!(of(1, "note__text"), Some(Value::Text("two\nlines".into())));
+    assert!(matches!(of(2, "dram__bytes.sum"), Some(Value::Float(f)) if f.is_nan()));
+    assert_eq!(&*m.units[0], "byte");
+    let r = &m.results[0];
+    assert_eq!(
+        (r.grid, r.block, r.device, r.compute_capability, r.pid),
+        (Some([9, 1, 1]), Some([64, 1, 1]), Some(0), Some((8, 6)), Some(77))
+    );
+    // A spreadsheet took the quotes away.
+    let plain = "ID,Process ID,Kernel Name,dram__bytes.sum\n,,,byte\n0,5,foo,12\n";
+    let m = csv_of("plain.csv", plain);
+    assert_eq!((m.results.len(), m.value(&m.results[0], "dram__bytes.sum")), (1, Some(&Value::Integer(12))));
+}
+
+#[test]
+fn a_cut_csv_gives_its_whole_rows_and_a_log_without_results_its_reason() {
+    let whole = [HEAD, UNITS, &row(0, "\"1.00\",\"32\",\"a\""), &row(1, "\"2.00\",\"32\",\"b\""), ""].join("\n");
+    let mut seen = std::collections::BTreeSet::new();
+    for cut in (HEAD.len()..whole.len()).step_by(3) {
+        let m = csv_of("cut.csv", &whole[..cut]);
+        for r in &m.results {
+            assert!((r.kernel.demangled.as_deref(), r.grid) == (Some("foo(int *)"), Some([9, 1, 1])), "{cut}");
+        }
+        seen.insert((m.results.len(), m.notes.len()));
+    }
+    assert!(seen.contains(&(0, 0)) && seen.contains(&(1, 0)) && seen.contains(&(1, 1)), "{seen:?}");
+    assert!(csv_of("cut.csv", &whole[..whole.len() - 6]).notes[0].text.contains("damaged after result 0"));
+    for (log, want) in [
+        ("==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n", "NVreg_RestrictProfilingToAdminUsers=0"),
+        ("==PROF== Connected\nhello\n==WARNING== No kernels were profiled.\n", "check --kernel-name"),
+        ("==ERROR== The application returned an error code (1).\n", "mend that"),
+        ("hello\n", "not an Nsight Compute report"),
+    ] {
+        let path = scratch().join("log.txt");
+        std::fs::write(&path, log).unwrap();
+        let (code, out, err) = run(&["metrics", &path.to_string_lossy()]);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(want) && err.lines().count() == 1, "{err}");
+    }
+}
+
+#[test]
+fn numbers_in_doubt_are_told_and_can_be_settled() {
+    let path = scratch().join("doubt.csv");
+    std::fs::write(&path, [HEAD, UNITS, &row(0, "\"117.344\",\"32\",\"\""), ""].join("\n")).unwrap();
+    let value = |extra: &[&str]| {
+        let (code, out, err) = run(&[&["metrics", &*path.to_string_lossy(), "--metric", "dram", "--format", "csv"], extra].concat());
+        assert_eq!(code, 0, "{err}");
+        (out.lines().nth(1).unwrap().rsplit(',').nth(1).unwrap().to_owned(), err.contains("117 thousand"))
+    };
+    assert_eq!(value(&[]), ("117344000000".to_owned(), true));
+    assert_eq!(value(&["--decimal", "point"]), ("117344000".to_owned(), false));
+    assert_eq!(value(&["--decimal", "comma"]), ("117344000000".to_owned(), false));
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..proptest::prelude::ProptestConfig::with_cases(128) })]
+
+    /// Whatever stands in a file, reading it ends with results or a sentence.
+    #[test]
+    fn any_text_is_read_or_refused(text in "(\"ID\",\"Process ID\",\"Kernel Name\",\"Metric Value\"|\"[0-9]{1,2}\",|,|\n|\"|==ERROR== x|[0-9.,]{1,8}|[a-zé(]{1,5}){0,60}") {
+        let path = scratch().join("any.csv");
+        std::fs::write(&path, &text).unwrap();
+        if let Err(e) = read(&path) {
+            proptest::prop_assert!(!e.to_string().contains('\n'));
+        }
+    }
 }

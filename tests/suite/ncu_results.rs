@@ -29,14 +29,16 @@ fn reports_and_csvs_give_kernel_grid_and_block() {
         ("one.ncu-rep.zst", vec!["saxpy_v2"], vec![Some(35)]),
         ("c_kernel.ncu-rep.zst", vec!["c_kernel"], vec![Some(8)]),
         ("three.ncu-rep.zst", vec!["saxpy"; 3], vec![Some(133), Some(156), Some(158)]),
-        ("three_raw.csv", vec!["saxpy(double *)", "saxpy(float *)", "saxpy(double *)"], vec![Some(133), Some(156), Some(158)]),
-        ("one_details.csv", vec!["saxpy_v2(float *)"], vec![Some(35)]),
+        ("three_raw.csv", vec!["saxpy"; 3], vec![Some(133), Some(156), Some(158)]),
+        ("one_details.csv", vec!["saxpy_v2"], vec![Some(35)]),
     ] {
         let found = results(&fixture(file)).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(found.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), names, "{file}");
         assert_eq!(found.iter().map(|r| r.grid.map(|g| g[0])).collect::<Vec<_>>(), grids, "{file}");
         assert!(found.iter().all(|r| r.block == Some([64, 1, 1]) && !r.failed), "{file}");
     }
+    let full: Vec<_> = results(&fixture("three_raw.csv")).unwrap().into_iter().map(|r| r.demangled.unwrap()).collect();
+    assert_eq!(full, ["saxpy(double *)", "saxpy(float *)", "saxpy(double *)"]);
     let graph = results(&fixture("graph.ncu-rep.zst")).unwrap();
     assert_eq!((graph.len(), graph[0].name.as_str(), graph[0].grid), (1, "graph", None));
     let c = &results(&fixture("c_kernel.ncu-rep.zst")).unwrap()[0];

@@ -1,16 +1,22 @@
-//! Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), read natively: every metric value of every result. Sections, rules, sources
-//! and instance values are skipped over.
+//! Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), read natively: every metric value of every result; and what
+//! `ncu --csv` prints. Sections, rules, sources and instance values are skipped over.
 
 pub mod blocks;
+mod csv;
+mod numbers;
 mod proto;
 pub mod units;
 
 use super::input::Bytes;
 use super::{ImportError, Input, Job};
 use crate::model::{Kernel, Metrics, Note, NoteKind, ResultKind, ResultMetrics, Severity, Source, Value};
+pub use numbers::Decimal;
+
 use blocks::{Blocks, Item, Kind};
 use prost::Message;
 use proto::{KernelResult, MetricResult, MetricValue, OtherResult};
+use std::fs::File;
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,14 +26,27 @@ pub fn is_report(input: &Input) -> bool {
     input.head.starts_with(b"NVR\0")
 }
 
-/// Reads all metrics. A report that is damaged gives the results before the damage and a note, or the error if there are none.
-pub fn read(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
-    let input = Input::open_if(path, job, &is_report)?;
-    let (true, Bytes::File(file)) = (is_report(&input), &input.bytes) else {
-        return Err(ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep file"));
+/// Reads all metrics, of a report or a CSV; `decimal` settles numbers in a CSV that nothing else does (`117.344`). A report that is damaged gives the results before the damage and a note, or the error if there are none.
+pub fn read(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
+    // What is neither a report nor text is not unpacked.
+    let is_text = |i: &Input| !i.head.contains(&0);
+    let input = Input::open_if(path, job, &|i| is_report(i) || is_text(i))?;
+    let Bytes::File(file) = &input.bytes else {
+        return Err(refused(path));
     };
     let mut out = Metrics { source: Source { tool: "ncu".to_owned(), file: path.to_owned(), ..Source::default() }, ..Metrics::default() };
-    match read_blocks(path, file, input.size, job, &mut out) {
+    if !is_report(&input) {
+        if !is_text(&input) {
+            return Err(refused(path));
+        }
+        let file = File::open(file).map_err(|e| ImportError::io(path, e))?;
+        let out = csv::read(path, BufReader::with_capacity(1 << 16, file), job, out, decimal)?;
+        input.check_unchanged()?;
+        return Ok(out);
+    }
+    let whole = read_blocks(path, file, input.size, job, &mut out);
+    describe(&mut out);
+    match whole {
         Ok(()) => {
             input.check_unchanged()?;
             Ok(out)
@@ -38,6 +57,26 @@ pub fn read(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
             Ok(out)
         }
         Err(e) => Err(e),
+    }
+}
+
+fn refused(path: &Path) -> ImportError {
+    ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints")
+}
+
+/// What follows from the metrics: their units, and the device of each result.
+fn describe(out: &mut Metrics) {
+    out.units = out.names.iter().map(|n| Arc::from(units::unit(n))).collect();
+    let device: Vec<_> = out
+        .results
+        .iter()
+        .map(|r| {
+            let of = |name: &str| out.integer(r, &format!("device__attribute_{name}"));
+            (of("device_index"), of("compute_capability_major").zip(of("compute_capability_minor")))
+        })
+        .collect();
+    for (result, (index, compute_capability)) in out.results.iter_mut().zip(device) {
+        (result.device, result.compute_capability) = (index, compute_capability);
     }
 }
 
@@ -82,6 +121,8 @@ fn kernel(r: KernelResult, pid: Option<u32>) -> ResultMetrics {
         grid: grid.filter(|_| !failed),
         block: block.filter(|_| !failed),
         pid,
+        device: None,
+        compute_capability: None,
         context: r.context,
         stream: r.stream,
         failed,
@@ -101,6 +142,8 @@ fn other(kind: Kind, r: OtherResult, pid: Option<u32>) -> ResultMetrics {
         grid: None,
         block: None,
         pid,
+        device: None,
+        compute_capability: None,
         context: r.context,
         stream: None,
         failed: false,

@@ -1,0 +1,374 @@
+//! What `ncu --csv` prints, raw or details page: a table amid the profiler's own lines and, in a live log, the program's.
+
+use super::numbers::{Decimal, Evidence, base_unit, number};
+use super::units;
+use crate::import::{ImportError, Job};
+use crate::model::{Kernel, Metrics, Note, NoteKind, ResultKind, ResultMetrics, Severity, Value};
+use std::collections::HashMap;
+use std::io::{BufRead, Read};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes of one record that are read at most: a raw row of a full set has 40,000.
+const MOST_RECORD: usize = 4 << 20;
+/// Bytes of the cells of a file that are kept at most.
+const MOST_BYTES: usize = 512 << 20;
+/// The profiler's errors that are kept.
+const MOST_ERRORS: usize = 20;
+
+/// Columns that are no metrics.
+const FACTS: [&str; 21] = [
+    "ID",
+    "Process ID",
+    "Process Name",
+    "Host Name",
+    "Kernel Name",
+    "Kernel Time",
+    "Context",
+    "Stream",
+    "Block Size",
+    "Grid Size",
+    "Device",
+    "CC",
+    "Section Name",
+    "Metric Name",
+    "Metric Unit",
+    "Metric Value",
+    "Rule Name",
+    "Rule Type",
+    "Rule Description",
+    "Estimated Speedup Type",
+    "Estimated Speedup",
+];
+
+/// A table's columns.
+#[derive(Default)]
+struct Header {
+    titles: Vec<String>,
+    /// For each column: the metric, or `None` for a fact.
+    metrics: Vec<Option<u32>>,
+    /// The columns of a details page: section, metric, unit, value.
+    details: Option<[usize; 4]>,
+    /// What every row has at least: rows of the small tables that stand within a details page have less.
+    last_fact: usize,
+    /// Fields are in quotes, as ncu writes them; a spreadsheet may have taken them away.
+    quoted: bool,
+}
+
+impl Header {
+    fn column(&self, title: &str) -> Option<usize> {
+        self.titles.iter().position(|t| t == title)
+    }
+}
+
+/// A metric's cell as it stands, and what its unit multiplies it by.
+struct Cell {
+    metric: u32,
+    text: String,
+    scale: f64,
+}
+
+struct Reader {
+    out: Metrics,
+    cells: Vec<Vec<Cell>>,
+    kept: usize,
+    index: HashMap<String, u32>,
+    header: Option<Header>,
+    /// Units of the raw page's columns.
+    scales: Vec<f64>,
+    /// Result that the rows are of: its process and number.
+    current: Option<(String, String)>,
+    errors: Vec<String>,
+    /// Why there may be no results.
+    warning: Option<String>,
+}
+
+/// Reads it. `decimal` is the sign before decimals, if the user knows it.
+pub fn read(path: &Path, reader: impl BufRead, job: &Job<'_>, out: Metrics, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
+    let mut state = Reader {
+        out,
+        cells: Vec::new(),
+        kept: 0,
+        index: HashMap::new(),
+        header: None,
+        scales: Vec::new(),
+        current: None,
+        errors: Vec::new(),
+        warning: None,
+    };
+    state.lines(path, reader, job)?;
+    if state.header.is_none() {
+        return Err(state.explain(path));
+    }
+    Ok(state.finish(decimal))
+}
+
+/// Whether all quotes of a record are closed.
+fn closed(record: &str) -> bool {
+    record.bytes().filter(|&b| b == b'"').count().is_multiple_of(2)
+}
+
+/// A row of the table begins with its number in the first field, in quotes if its header has them: a program may print numbers, too. The
+/// units row of the raw page has none there.
+fn begins_row(line: &str, quoted: bool) -> bool {
+    let line = if quoted { line.strip_prefix('"') } else { Some(line) };
+    let rest = line.map(|l| l.trim_start_matches(|c: char| c.is_ascii_digit()));
+    rest.is_some_and(|r| r.starts_with(if quoted { "\"," } else { "," }))
+}
+
+fn fields(record: &str) -> Vec<String> {
+    let mut one = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(record.as_bytes());
+    one.records().next().and_then(Result::ok).map(|r| r.iter().map(str::to_owned).collect()).unwrap_or_default()
+}
+
+/// `(128, 1, 1)`, or `128,1,1`.
+fn dims(text: &str) -> Option<[u32; 3]> {
+    let numbers: Vec<u32> = text.trim_matches(['(', ')', ' ']).split(',').map(|n| n.trim().parse()).collect::<Result<_, _>>().ok()?;
+    <[u32; 3]>::try_from(numbers).ok()
+}
+
+/// The form in which ncu wrote a name is an option of it, and not told.
+fn kernel(name: &str) -> Kernel {
+    let text = Some(Arc::from(name)).filter(|_| !name.is_empty());
+    match name {
+        _ if name.starts_with("_Z") => Kernel { mangled: text, ..Kernel::default() },
+        _ if name.contains(['(', ' ', '<', ':']) => Kernel { demangled: text, ..Kernel::default() },
+        _ => Kernel { function: text, ..Kernel::default() },
+    }
+}
+
+impl Reader {
+    fn lines(&mut self, path: &Path, mut reader: impl BufRead, job: &Job<'_>) -> Result<(), ImportError> {
+        let (mut bytes, mut open) = (Vec::new(), String::new());
+        loop {
+            if job.cancel.is_cancelled() {
+                return Err(ImportError::Cancelled { path: path.to_owned() });
+            }
+            bytes.clear();
+            let limit = u64::try_from(MOST_RECORD).unwrap_or(u64::MAX);
+            if reader.by_ref().take(limit).read_until(b'\n', &mut bytes).map_err(|e| ImportError::io(path, e))? == 0 {
+                break;
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            let line = text.trim_start_matches('\u{feff}');
+            let quoted = self.header.as_ref().is_some_and(|h| h.quoted);
+            if !open.is_empty() && !begins_row(line, quoted) && open.len() + line.len() <= MOST_RECORD {
+                // A rule's text may have several lines.
+                open.push_str(line);
+            } else {
+                if !open.is_empty() {
+                    self.damaged("a row has an open quote");
+                }
+                open.clear();
+                open.push_str(line);
+            }
+            let row = self.header.is_some() && begins_row(&open, quoted);
+            if row && !closed(&open) {
+                continue;
+            }
+            if row {
+                self.row(&open);
+                if self.kept > MOST_BYTES {
+                    self.damaged("it is too large, the rest is left out");
+                    return Ok(());
+                }
+            } else {
+                self.other(&open);
+            }
+            open.clear();
+        }
+        if !open.is_empty() {
+            self.damaged("its last row is cut");
+        }
+        Ok(())
+    }
+
+    fn damaged(&mut self, why: &str) {
+        let after = self.out.results.len().checked_sub(1).map_or_else(String::new, |n| format!(" after result {n}"));
+        let note = Note::new(Severity::Error, NoteKind::Damaged, format!("The CSV is damaged{after} ({why})"));
+        if self.out.notes.last() != Some(&note) && self.out.notes.len() < MOST_ERRORS {
+            self.out.notes.push(note);
+        }
+    }
+
+    /// A line outside the table: a header, the profiler's, or the program's.
+    fn other(&mut self, line: &str) {
+        if line.starts_with("\"ID\",") || line.starts_with("ID,") {
+            let titles = fields(line);
+            if titles.iter().any(|t| t == "Kernel Name") {
+                self.open_table(titles, line.starts_with('"'));
+            }
+        } else if let Some(error) = line.strip_prefix("==ERROR==") {
+            if self.errors.len() < MOST_ERRORS {
+                self.errors.push(error.trim().to_owned());
+            }
+        } else if let Some(warning) = line.strip_prefix("==WARNING==").filter(|w| w.contains("No kernels") || w.contains("No results")) {
+            self.warning.get_or_insert_with(|| warning.trim().to_owned());
+        }
+    }
+
+    fn open_table(&mut self, titles: Vec<String>, quoted: bool) {
+        let mut header = Header { titles, quoted, ..Header::default() };
+        let details = ["Section Name", "Metric Name", "Metric Unit", "Metric Value"].map(|t| header.column(t));
+        if let [Some(a), Some(b), Some(c), Some(d)] = details {
+            header.details = Some([a, b, c, d]);
+        } else {
+            // Ranges that were open are columns of their own.
+            let is_metric = |t: &String| !t.is_empty() && !FACTS.contains(&t.as_str()) && !t.contains("Domain:");
+            header.metrics = header.titles.clone().iter().map(|t| is_metric(t).then(|| self.metric(t))).collect();
+        }
+        let needs = |t: &String| ["Kernel Name", "CC", "Metric Value"].contains(&t.as_str());
+        header.last_fact = header.titles.iter().rposition(needs).unwrap_or_default();
+        self.scales = vec![1.0; header.titles.len()];
+        self.header = Some(header);
+        self.current = None;
+    }
+
+    fn metric(&mut self, name: &str) -> u32 {
+        if let Some(&at) = self.index.get(name) {
+            return at;
+        }
+        let at = u32::try_from(self.out.names.len()).unwrap_or(u32::MAX);
+        self.out.names.push(Arc::from(name));
+        self.out.units.push(Arc::from(""));
+        self.index.insert(name.to_owned(), at);
+        at
+    }
+
+    fn unit(&mut self, metric: u32, unit: &str) -> f64 {
+        let (base, scale) = base_unit(unit.trim());
+        // ncu 2024.1.1 gives some percentages of newer versions the unit of what they are a part of.
+        let name = self.out.names.get(metric as usize).map_or("", |n| n);
+        let base = if scale.to_bits() == 1.0_f64.to_bits() && units::unit(name) == "%" { "%".to_owned() } else { base };
+        if let Some(known) = self.out.units.get_mut(metric as usize).filter(|u| u.is_empty()) {
+            *known = Arc::from(base.as_str());
+        }
+        scale
+    }
+
+    fn row(&mut self, record: &str) {
+        let Some(header) = self.header.take() else { return };
+        let row = fields(record);
+        let text = |i: usize| row.get(i).map_or("", String::as_str).trim();
+        let of = |title: &str| header.column(title).map_or("", text);
+        if text(0).is_empty() {
+            if header.details.is_none() {
+                let scale = |(i, metric): (usize, &Option<u32>)| metric.map_or(1.0, |metric| self.unit(metric, text(i)));
+                self.scales = header.metrics.iter().enumerate().map(scale).collect();
+            }
+        } else if !of("Kernel Name").is_empty()
+            && row.len() > header.last_fact
+            && header.column("Process ID").is_none_or(|i| text(i).parse::<u32>().is_ok())
+        {
+            let key = (of("Process ID").to_owned(), text(0).to_owned());
+            if self.current.as_ref() != Some(&key) {
+                self.current = Some(key);
+                let (grid, block) = (dims(of("Grid Size")), dims(of("Block Size")));
+                let failed = grid == Some([0; 3]);
+                let name = of("Kernel Name");
+                let kind = match name {
+                    "range" => ResultKind::Range,
+                    "graph" => ResultKind::Graph,
+                    "cmdlist" => ResultKind::CommandList,
+                    _ => ResultKind::Kernel,
+                };
+                self.out.results.push(ResultMetrics {
+                    kind,
+                    kernel: kernel(name),
+                    grid: grid.filter(|_| !failed),
+                    block: block.filter(|_| !failed),
+                    pid: of("Process ID").parse().ok(),
+                    device: of("Device").parse().ok(),
+                    compute_capability: of("CC").split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?))),
+                    context: of("Context").parse().ok(),
+                    stream: of("Stream").parse().ok(),
+                    failed,
+                    values: Vec::new(),
+                });
+                self.cells.push(Vec::new());
+            }
+            if let Some([section, name, unit, value]) = header.details {
+                self.details(text(section), text(name), text(unit), text(value));
+            } else {
+                for (i, metric) in header.metrics.iter().enumerate() {
+                    if let Some(metric) = metric {
+                        self.cell(*metric, text(i), self.scales.get(i).copied().unwrap_or(1.0));
+                    }
+                }
+                if row.len() < header.titles.len() {
+                    self.damaged("a row is shorter than its header");
+                }
+            }
+        }
+        self.header = Some(header);
+    }
+
+    /// A row of the details page has one metric, or one rule. Labels repeat between sections, real names mean the same everywhere.
+    fn details(&mut self, section: &str, name: &str, unit: &str, value: &str) {
+        if name.is_empty() {
+            return;
+        }
+        let real = name.contains("__") && !name.contains(' ');
+        let metric = if real { self.metric(name) } else { self.metric(&format!("{section}: {name}")) };
+        let scale = self.unit(metric, unit);
+        if !self.cells.last().is_some_and(|cells| cells.iter().any(|c| c.metric == metric)) {
+            self.cell(metric, value, scale);
+        }
+    }
+
+    fn cell(&mut self, metric: u32, text: &str, scale: f64) {
+        if matches!(text, "" | "n/a" | "no data") {
+            return;
+        }
+        self.kept += text.len() + size_of::<Cell>();
+        if let Some(cells) = self.cells.last_mut() {
+            cells.push(Cell { metric, text: text.to_owned(), scale });
+        }
+    }
+
+    fn finish(mut self, decimal: Option<Decimal>) -> Metrics {
+        let mut evidence = Evidence::default();
+        for cell in self.cells.iter().flatten() {
+            evidence.add(&cell.text);
+        }
+        if evidence.unsettled() && decimal.is_none() {
+            let text =
+                "Nothing in the CSV tells whether 117.344 means 117 or 117 thousand; it is read as ncu writes whole numbers, in thousands";
+            self.out.notes.push(Note {
+                fix: Some("say --decimal if it is not, and run ncu with LC_ALL=C".to_owned()),
+                ..Note::new(Severity::Warning, NoteKind::Guess, text)
+            });
+        }
+        for (result, cells) in self.out.results.iter_mut().zip(self.cells) {
+            result.values = cells.into_iter().map(|c| (c.metric, value(&c, &evidence, decimal))).collect();
+        }
+        for error in self.errors {
+            self.out.notes.push(Note::new(Severity::Error, NoteKind::Tool, format!("ncu: {error}")));
+        }
+        self.out
+    }
+
+    /// Why a text without a table is none.
+    fn explain(&self, path: &Path) -> ImportError {
+        let Some(error) = self.errors.first().or(self.warning.as_ref()) else {
+            return ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints");
+        };
+        let next = if self.errors.iter().any(|e| e.contains("ERR_NVGPUCTRPERM")) {
+            "run ncu as root, or give the program CAP_PERFMON (in a container --cap-add=PERFMON or SYS_ADMIN), or load the nvidia module with \
+             NVreg_RestrictProfilingToAdminUsers=0"
+        } else if self.errors.is_empty() {
+            "check --kernel-name, --launch-skip and the ranges that the command waits for"
+        } else {
+            "mend that and run it again"
+        };
+        ImportError::refused(path, format!("ncu wrote no results: {error}"), next)
+    }
+}
+
+fn value(cell: &Cell, evidence: &Evidence, decimal: Option<Decimal>) -> Value {
+    match number(&cell.text, evidence, decimal) {
+        None => Value::Text(Arc::from(cell.text.as_str())),
+        Some(n) if n.fract() == 0.0 && (0.0..9e15).contains(&n) && cell.scale.to_bits() == 1.0_f64.to_bits() => Value::Integer(n as u64),
+        Some(n) => Value::Float(n * cell.scale),
+    }
+}

@@ -1,0 +1,262 @@
+//! Numbers and units as `ncu --csv` writes them: by the locale of the machine, scaled (`Gbyte/second`) or not, in the spelling of the version.
+
+/// Which sign stands before the decimals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decimal {
+    /// `27,199.72`
+    Point,
+    /// `27.199,72`
+    Comma,
+}
+
+/// How a number with one sign and three digits behind it (`117.344`) is to be read.
+///
+/// ncu prints real numbers with two digits behind the sign, or with six (raw page, scaled units), and whole numbers in groups of three by the
+/// locale; measured with 2024.1.1 and 2025.3.1 in five locales. In one file both signs can be the same (raw page in a German locale:
+/// `0.001591` and `1.399.000`), so that only such a number is in doubt, and in what ncu itself wrote it is a whole one. A table that was
+/// saved again by another program has lost zeros.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Evidence {
+    /// For point and comma: numbers in which it groups, numbers in which it stands before two or six digits, and before others.
+    seen: [[u64; 3]; 2],
+    /// Numbers in doubt.
+    doubtful: u64,
+}
+
+/// What one number says by itself.
+enum Shape {
+    /// No sign at all.
+    Whole,
+    /// This sign groups.
+    Groups(u8),
+    /// This sign is before so many decimals.
+    Decimals(u8, usize),
+    /// This sign groups or is before three decimals.
+    Doubtful(u8),
+}
+
+/// Signs that only ever group: those of French and Swiss locales. A plain space groups where three digits follow.
+fn is_group(c: char) -> bool {
+    matches!(c, '\'' | '’' | '\u{a0}' | '\u{202f}' | ' ')
+}
+
+fn without_groups(text: &str) -> String {
+    let grouped = |i: usize, c: char| {
+        let rest = &text[i + c.len_utf8()..];
+        let digits = rest.chars().take_while(char::is_ascii_digit).count();
+        digits == 3 && text[..i].ends_with(|c: char| c.is_ascii_digit())
+    };
+    text.char_indices().filter(|&(i, c)| !(is_group(c) && grouped(i, c))).map(|(_, c)| c).collect()
+}
+
+fn sign_of(c: char) -> Option<u8> {
+    match c {
+        '.' => Some(0),
+        ',' => Some(1),
+        _ => None,
+    }
+}
+
+/// The shape of a text of digits and signs; `None` for other text.
+fn shape(text: &str) -> Option<Shape> {
+    let text = text.trim_start_matches(['-', '+']);
+    if !text.starts_with(|c: char| c.is_ascii_digit()) || !text.chars().all(|c| c.is_ascii_digit() || sign_of(c).is_some()) {
+        return None;
+    }
+    let signs: Vec<(usize, u8)> = text.char_indices().filter_map(|(i, c)| Some((i, sign_of(c)?))).collect();
+    Some(match signs.as_slice() {
+        [] => Shape::Whole,
+        [(at, sign)] => {
+            let (before, decimals) = (&text[..*at], text.len() - at - 1);
+            if decimals == 3 && before.len() <= 3 && !before.starts_with('0') {
+                Shape::Doubtful(*sign)
+            } else {
+                Shape::Decimals(*sign, decimals)
+            }
+        }
+        [.., (at, last)] if signs.iter().filter(|(_, s)| s == last).count() == 1 => Shape::Decimals(*last, text.len() - at - 1),
+        [.., (_, last)] => Shape::Groups(*last),
+    })
+}
+
+/// The number of a cell: without `(!)`, and without the instances of `--print-metric-instances values`: `7 (3; 4)`.
+fn stem(text: &str) -> &str {
+    let text = text.trim().trim_start_matches("(!)").trim();
+    text.strip_suffix(')').and_then(|t| t.split_once(" (")).map_or(text, |(total, _)| total)
+}
+
+impl Evidence {
+    /// Looks at one cell.
+    pub fn add(&mut self, text: &str) {
+        match shape(&without_groups(stem(text))) {
+            None | Some(Shape::Whole) => {}
+            Some(Shape::Groups(sign)) => self.seen[usize::from(sign)][0] += 1,
+            Some(Shape::Decimals(sign, 2 | 6)) => self.seen[usize::from(sign)][1] += 1,
+            Some(Shape::Decimals(sign, _)) => self.seen[usize::from(sign)][2] += 1,
+            Some(Shape::Doubtful(_)) => self.doubtful += 1,
+        }
+    }
+
+    /// Whether this sign groups in a number in doubt.
+    fn groups(&self, sign: u8) -> bool {
+        let [groups, _, other] = self.seen[usize::from(sign)];
+        groups > 0 || other == 0
+    }
+
+    /// Whether numbers are in doubt that nothing in the file settles.
+    #[must_use]
+    pub fn unsettled(&self) -> bool {
+        self.doubtful > 0 && self.seen == [[0; 3]; 2]
+    }
+}
+
+/// A number; `None` for other text. Knows `nan`, `inf` and ncu's `(!) nan`. `decimal`, if given, settles numbers in doubt.
+#[must_use]
+pub fn number(text: &str, evidence: &Evidence, decimal: Option<Decimal>) -> Option<f64> {
+    let plain = without_groups(stem(text));
+    let bare = plain.trim_start_matches(['-', '+']);
+    if bare.eq_ignore_ascii_case("nan") {
+        return Some(f64::NAN);
+    }
+    if bare.eq_ignore_ascii_case("inf") {
+        return plain.parse().ok();
+    }
+    let point = match shape(&plain) {
+        // An exponent, or no number: what only looks like one to Rust ("infinity" in a device's name) is none.
+        None => return bare.starts_with(|c: char| c.is_ascii_digit()).then(|| plain.parse().ok()).flatten(),
+        Some(Shape::Whole | Shape::Groups(_)) => None,
+        Some(Shape::Decimals(sign, _)) => Some(sign),
+        Some(Shape::Doubtful(sign)) => {
+            let groups = decimal.map_or_else(|| evidence.groups(sign), |d| (d == Decimal::Comma) == (sign == 0));
+            (!groups).then_some(sign)
+        }
+    };
+    let digits: String = plain.chars().filter_map(|c| sign_of(c).map_or(Some(c), |s| (Some(s) == point).then_some('.'))).collect();
+    digits.parse().ok()
+}
+
+/// The base unit in the spelling of [`super::units`], and by what a number must be multiplied: `Gbyte/s` is `byte/second` times 1e9.
+/// ncu's prefixes are decimal.
+#[must_use]
+pub fn base_unit(unit: &str) -> (String, f64) {
+    let (over, under) = unit.split_once('/').map_or((unit, None), |(over, under)| (over, Some(under)));
+    let (name, scale) = part(over);
+    let Some(under) = under else {
+        return match name {
+            "hz" => ("cycle/second".to_owned(), scale),
+            "second" => ("nsecond".to_owned(), scale * 1e9),
+            _ => (name.to_owned(), scale),
+        };
+    };
+    let (per, by) = part(under);
+    // Of `%/Kbyte` ncu scales the number as it scales bytes: it prints 1.59 for 1591 %/byte.
+    let by = if per == "byte" { by.recip() } else { by };
+    (format!("{name}/{per}"), scale / by)
+}
+
+/// A word of a unit without its prefix, and what the prefix stands for.
+fn part(word: &str) -> (&str, f64) {
+    match word {
+        "s" | "second" => return ("second", 1.0),
+        "ms" | "msecond" => return ("second", 1e-3),
+        "us" | "usecond" => return ("second", 1e-6),
+        "ns" | "nsecond" => return ("second", 1e-9),
+        "req" => return ("request", 1.0),
+        _ => {}
+    }
+    for (prefix, scale) in [("K", 1e3), ("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12), ("P", 1e15)] {
+        match word.strip_prefix(prefix) {
+            Some("hz" | "Hz") => return ("hz", scale),
+            Some(rest @ ("byte" | "inst" | "cycle" | "sector" | "request" | "warp" | "thread" | "block" | "sample")) => {
+                return (rest, scale);
+            }
+            _ => {}
+        }
+    }
+    if word == "Hz" { ("hz", 1.0) } else { (word, 1.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(cells: &[&str]) -> Evidence {
+        let mut evidence = Evidence::default();
+        for cell in cells {
+            evidence.add(cell);
+        }
+        evidence
+    }
+
+    #[test]
+    fn the_file_settles_what_is_in_doubt() {
+        // The file's other cells, and what 117.344 is then.
+        for (cells, want) in [
+            (vec!["27,199.72"], 117_344.0),
+            (vec!["27.199,72"], 117_344.0),
+            (vec!["17.179.869.184", "0.001591"], 117_344.0),
+            (vec!["0.500000"], 117_344.0),
+            (vec!["0.125", "1.5"], 117.344),
+            (vec!["1234.5678"], 117.344),
+            (vec!["12", "1.2.3-rc", "H100", "nan"], 117_344.0),
+        ] {
+            assert_eq!(number("117.344", &of(&cells), None), Some(want), "{cells:?}");
+        }
+        let none = of(&["117.344", "5"]);
+        assert!(none.unsettled() && !of(&["117.344", "0.50"]).unsettled() && !of(&["117"]).unsettled());
+        assert_eq!(number("117.344", &none, Some(Decimal::Point)), Some(117.344));
+        assert_eq!(number("117.344", &none, Some(Decimal::Comma)), Some(117_344.0));
+        assert_eq!(number("117,344", &none, Some(Decimal::Comma)), Some(117.344));
+        assert_eq!(number("0.001591", &none, Some(Decimal::Comma)), Some(0.001_591), "that one is in no doubt");
+    }
+
+    #[test]
+    fn numbers_of_all_locales() {
+        for (text, want) in [
+            ("27,199.72", 27_199.72),
+            ("27.199,72", 27_199.72),
+            ("1.046.715.247.093,02", 1_046_715_247_093.02),
+            ("56.981.760", 56_981_760.0),
+            ("27\u{202f}199,72", 27_199.72),
+            ("1 985,94", 1_985.94),
+            ("27'199.72", 27_199.72),
+            ("-0,00", 0.0),
+            ("-1.5e-07", -1.5e-7),
+            ("5 706 (50; 100)", 5_706.0),
+            ("1 (Tesla T4)", 1.0),
+            ("inf", f64::INFINITY),
+        ] {
+            assert_eq!(number(text, &Evidence::default(), None), Some(want), "{text}");
+        }
+        assert!(number("(!) nan", &Evidence::default(), None).is_some_and(f64::is_nan));
+        for text in ["n/a", "", "NVIDIA H200", "infinity", "GH100 (a)", "3 4", "1.2.3-rc"] {
+            assert_eq!(number(text, &Evidence::default(), None), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn units_of_all_versions_become_one() {
+        for (unit, want, scale) in [
+            ("usecond", "nsecond", 1e3),
+            ("us", "nsecond", 1e3),
+            ("nsecond", "nsecond", 1.0),
+            ("s", "nsecond", 1e9),
+            ("Gbyte/second", "byte/second", 1e9),
+            ("Tbyte/s", "byte/second", 1e12),
+            ("cycle/nsecond", "cycle/second", 1e9),
+            ("Ghz", "cycle/second", 1e9),
+            ("hz", "cycle/second", 1.0),
+            ("sector/nsecond", "sector/second", 1e9),
+            ("Kbyte/block", "byte/block", 1e3),
+            ("%/Kbyte", "%/byte", 1e3),
+            ("register/thread", "register/thread", 1.0),
+            ("%", "%", 1.0),
+            ("SM", "SM", 1.0),
+            ("", "", 1.0),
+            ("%/", "%/", 1.0),
+        ] {
+            let (name, by) = base_unit(unit);
+            assert!(name == want && (by / scale - 1.0).abs() < 1e-12, "{unit}: {name} {by}");
+        }
+    }
+}
