@@ -99,13 +99,13 @@ pub fn json<'a>(out: &mut dyn Write, shown: &'a Shown<'a>, results: impl Iterato
 }
 
 const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
-    ("result", "result", true, false, 0),
+    ("result", "result", true, false, 1),
     ("kernel", "kernel", false, false, 2),
     ("grid", "grid", true, false, 3),
     ("block", "block", true, false, 4),
     ("metric", "metric", false, false, 0),
     ("value", "value", true, false, 0),
-    ("unit", "unit", false, false, 1),
+    ("unit", "unit", false, false, 0),
 ];
 
 /// Prints results in a format other than JSON: one row for each metric of each result.
@@ -116,8 +116,12 @@ pub fn print<'a>(
     format: Format,
     width: Option<usize>,
 ) -> io::Result<()> {
-    let columns: Vec<Column> =
+    let mut columns: Vec<Column> =
         COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
+    // Of several results each row must say which it is of.
+    if let Some(number) = columns.first_mut().filter(|_| shown.metrics.results.len() > 1) {
+        number.rank = 0;
+    }
     let rows = results.flat_map(|(at, r)| shown.of(r).map(move |(name, unit, value)| cells(at, r, name, unit, value)));
     table::print(&columns, rows, out, format, width)
 }

@@ -172,7 +172,7 @@ pub static RECIPES: &[Recipe] = &[
         "scan",
         "duration, grid and block of the first 2,000 launches",
         "there is no nsys on this machine",
-        "one pass a launch; kernels run one at a time; the report is for ncu and its GUI, warpscope does not read it yet",
+        "one pass a launch; kernels run one at a time; `warpscope metrics` reads the report, the explorer does not yet",
         &[
             (&["--metrics", "gpu__time_duration.sum"], "One metric, in one pass."),
             (&["--launch-count", "2000"], "So many launches; the program runs on afterwards."),
@@ -183,7 +183,7 @@ pub static RECIPES: &[Recipe] = &[
         "scan-light",
         "speed of light of the first 50 launches",
         "a small program, no nsys",
-        "about 0.3 s a launch; the report is for ncu and its GUI, warpscope does not read it yet",
+        "about 0.3 s a launch; `warpscope metrics` reads the report, the explorer does not yet",
         &[(&["--set", "basic"], "Speed of light, launch, occupancy: ten passes."), (&["--launch-count", "50"], "So many launches.")],
     ),
 ];
