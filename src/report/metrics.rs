@@ -146,7 +146,7 @@ fn readable(f: f64) -> String {
 fn cells(at: usize, r: &ResultMetrics, name: &str, unit: &str, value: &Value) -> Vec<Cell> {
     let dims = |d: Option<[u32; 3]>| d.map_or_else(Cell::default, |d| Cell::both(format!("{}x{}x{}", d[0], d[1], d[2]), config::dim3(d)));
     let value = match value {
-        Value::Integer(n) => Cell::both(n, units::grouped(i64::try_from(*n).unwrap_or(i64::MAX))),
+        Value::Integer(n) => Cell::both(n, i64::try_from(*n).map_or_else(|_| n.to_string(), units::grouped)),
         Value::Float(f) => Cell::both(f, readable(*f)),
         Value::Text(t) => Cell::text(t.to_string()),
     };

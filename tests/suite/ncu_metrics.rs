@@ -303,12 +303,14 @@ fn a_cut_csv_gives_its_whole_rows_and_a_log_without_results_its_reason() {
         }
         seen.insert((m.results.len(), m.notes.len()));
     }
-    assert!(seen.contains(&(0, 0)) && seen.contains(&(1, 0)) && seen.contains(&(1, 1)), "{seen:?}");
+    // The first is the table without a row, and the note that says so.
+    assert!(seen.contains(&(0, 1)) && seen.contains(&(1, 0)) && seen.contains(&(1, 1)), "{seen:?}");
     assert!(csv_of("cut.csv", &whole[..whole.len() - 6]).notes[0].text.contains("damaged after result 0"));
     for (log, want) in [
         ("==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n", "NVreg_RestrictProfilingToAdminUsers=0"),
         ("==PROF== Connected\nhello\n==WARNING== No kernels were profiled.\n", "check --kernel-name"),
         ("==ERROR== The application returned an error code (1).\n", "mend that"),
+        ("==PROF== Connected to process 1\nhello\n", "a log of ncu without a table"),
         ("hello\n", "not an Nsight Compute report"),
     ] {
         let path = scratch().join("log.txt");
@@ -317,6 +319,30 @@ fn a_cut_csv_gives_its_whole_rows_and_a_log_without_results_its_reason() {
         assert_eq!((code, out.as_str()), (2, ""), "{err}");
         assert!(err.contains(want) && err.lines().count() == 1, "{err}");
     }
+}
+
+#[test]
+fn rows_are_of_their_own_result() {
+    // Two logs put together without the second header: the same numbers again.
+    let m = csv_of("twice.csv", &[HEAD, UNITS, &row(0, "\"1.00\",\"32\",\"a\""), &row(0, "\"2.00\",\"33\",\"b\""), ""].join("\n"));
+    assert_eq!(m.results.len(), 2);
+    assert_eq!(m.value(&m.results[1], "launch__registers_per_thread"), Some(&Value::Integer(33)));
+    let details = |rows: &str| {
+        csv_of(
+            "details.csv",
+            &format!(
+                "\"ID\",\"Process ID\",\"Kernel Name\",\"Grid Size\",\"Section Name\",\"Metric Name\",\"Metric Unit\",\"Metric Value\"\n{rows}"
+            ),
+        )
+    };
+    let m = details(
+        "\"0\",\"7\",\"k\",\"(1, 1, 1)\",\"S\",\"Bandwidth\",\"byte\",\"1\"\n\"0\",\"7\",\"k\",\"(1, 1, 1)\",\"S\",\"Bandwidth\",\"%\",\"2\"\n",
+    );
+    assert_eq!(["S: Bandwidth", "S: Bandwidth (2)"].map(|n| m.value(&m.results[0], n).cloned()), [1, 2].map(|n| Some(Value::Integer(n))));
+    let m =
+        details("\"0\",\"7\",\"range\",\"(0, 0, 0)\",\"S\",\"A\",\"\",\"1\"\n\"1\",\"7\",\"k\",\"(0, 0, 0)\",\"S\",\"A\",\"\",\"n/a\"\n");
+    assert_eq!(m.results.iter().map(|r| (r.kind, r.failed)).collect::<Vec<_>>(), [(ResultKind::Range, false), (ResultKind::Kernel, true)]);
+    assert_eq!(csv_of("head.csv", HEAD).notes[0].text, "The table has no results");
 }
 
 #[test]

@@ -76,9 +76,11 @@ struct Reader {
     header: Option<Header>,
     /// Units of the raw page's columns.
     scales: Vec<f64>,
-    /// Result that the rows are of: its process and number.
-    current: Option<(String, String)>,
+    /// Result that the rows are of: its process, number and kernel.
+    current: Option<[String; 3]>,
     errors: Vec<String>,
+    /// The profiler's own lines were seen.
+    profiled: bool,
     /// Why there may be no results.
     warning: Option<String>,
 }
@@ -95,6 +97,7 @@ pub fn read(path: &Path, reader: impl BufRead, job: &Job<'_>, out: Metrics, deci
         current: None,
         errors: Vec::new(),
         warning: None,
+        profiled: false,
     };
     state.lines(path, reader, job)?;
     if state.header.is_none() {
@@ -103,9 +106,9 @@ pub fn read(path: &Path, reader: impl BufRead, job: &Job<'_>, out: Metrics, deci
     Ok(state.finish(decimal))
 }
 
-/// Whether all quotes of a record are closed.
-fn closed(record: &str) -> bool {
-    record.bytes().filter(|&b| b == b'"').count().is_multiple_of(2)
+/// Whether a line opens a quote and leaves it open, or closes one.
+fn odd_quotes(line: &str) -> bool {
+    !line.bytes().filter(|&b| b == b'"').count().is_multiple_of(2)
 }
 
 /// A row of the table begins with its number in the first field, in quotes if its header has them: a program may print numbers, too. The
@@ -139,7 +142,7 @@ fn kernel(name: &str) -> Kernel {
 
 impl Reader {
     fn lines(&mut self, path: &Path, mut reader: impl BufRead, job: &Job<'_>) -> Result<(), ImportError> {
-        let (mut bytes, mut open) = (Vec::new(), String::new());
+        let (mut bytes, mut open, mut odd) = (Vec::new(), String::new(), false);
         loop {
             if job.cancel.is_cancelled() {
                 return Err(ImportError::Cancelled { path: path.to_owned() });
@@ -155,15 +158,17 @@ impl Reader {
             if !open.is_empty() && !begins_row(line, quoted) && open.len() + line.len() <= MOST_RECORD {
                 // A rule's text may have several lines.
                 open.push_str(line);
+                odd ^= odd_quotes(line);
             } else {
                 if !open.is_empty() {
                     self.damaged("a row has an open quote");
                 }
                 open.clear();
                 open.push_str(line);
+                odd = odd_quotes(line);
             }
             let row = self.header.is_some() && begins_row(&open, quoted);
-            if row && !closed(&open) {
+            if row && odd {
                 continue;
             }
             if row {
@@ -198,6 +203,8 @@ impl Reader {
             if titles.iter().any(|t| t == "Kernel Name") {
                 self.open_table(titles, line.starts_with('"'));
             }
+        } else if line.starts_with("==PROF==") {
+            self.profiled = true;
         } else if let Some(error) = line.strip_prefix("==ERROR==") {
             if self.errors.len() < MOST_ERRORS {
                 self.errors.push(error.trim().to_owned());
@@ -260,11 +267,11 @@ impl Reader {
             && row.len() > header.last_fact
             && header.column("Process ID").is_none_or(|i| text(i).parse::<u32>().is_ok())
         {
-            let key = (of("Process ID").to_owned(), text(0).to_owned());
-            if self.current.as_ref() != Some(&key) {
+            let key = [of("Process ID"), text(0), of("Kernel Name")].map(str::to_owned);
+            // The raw page has one row for each result, the details page many.
+            if header.details.is_none() || self.current.as_ref() != Some(&key) {
                 self.current = Some(key);
                 let (grid, block) = (dims(of("Grid Size")), dims(of("Block Size")));
-                let failed = grid == Some([0; 3]);
                 let name = of("Kernel Name");
                 let kind = match name {
                     "range" => ResultKind::Range,
@@ -272,11 +279,12 @@ impl Reader {
                     "cmdlist" => ResultKind::CommandList,
                     _ => ResultKind::Kernel,
                 };
+                let failed = kind == ResultKind::Kernel && grid == Some([0; 3]);
                 self.out.results.push(ResultMetrics {
                     kind,
                     kernel: kernel(name),
-                    grid: grid.filter(|_| !failed),
-                    block: block.filter(|_| !failed),
+                    grid: grid.filter(|_| kind == ResultKind::Kernel && !failed),
+                    block: block.filter(|_| kind == ResultKind::Kernel && !failed),
                     pid: of("Process ID").parse().ok(),
                     device: of("Device").parse().ok(),
                     compute_capability: of("CC").split_once('.').and_then(|(a, b)| Some((a.parse().ok()?, b.parse().ok()?))),
@@ -309,10 +317,21 @@ impl Reader {
             return;
         }
         let real = name.contains("__") && !name.contains(' ');
-        let metric = if real { self.metric(name) } else { self.metric(&format!("{section}: {name}")) };
+        let full = if real { name.to_owned() } else { format!("{section}: {name}") };
+        let metric = self.metric(&full);
         let scale = self.unit(metric, unit);
-        if !self.cells.last().is_some_and(|cells| cells.iter().any(|c| c.metric == metric)) {
-            self.cell(metric, value, scale);
+        let before = self.cells.last().and_then(|cells| cells.iter().find(|c| c.metric == metric)).map(|c| c.text == value);
+        match before {
+            None => self.cell(metric, value, scale),
+            // A real name is one value, in whatever section; a label may stand for two metrics of one section.
+            Some(false) if !real => {
+                let second = self.metric(&format!("{full} (2)"));
+                let scale = self.unit(second, unit);
+                if !self.cells.last().is_some_and(|cells| cells.iter().any(|c| c.metric == second)) {
+                    self.cell(second, value, scale);
+                }
+            }
+            Some(_) => {}
         }
     }
 
@@ -342,6 +361,9 @@ impl Reader {
         for (result, cells) in self.out.results.iter_mut().zip(self.cells) {
             result.values = cells.into_iter().map(|c| (c.metric, value(&c, &evidence, decimal))).collect();
         }
+        if self.out.results.is_empty() {
+            self.out.notes.push(Note::new(Severity::Warning, NoteKind::Empty, "The table has no results"));
+        }
         for error in self.errors {
             self.out.notes.push(Note::new(Severity::Error, NoteKind::Tool, format!("ncu: {error}")));
         }
@@ -351,6 +373,10 @@ impl Reader {
     /// Why a text without a table is none.
     fn explain(&self, path: &Path) -> ImportError {
         let Some(error) = self.errors.first().or(self.warning.as_ref()) else {
+            if self.profiled {
+                let next = "if ncu wrote a report (--export), open that; else add --csv, without --print-summary";
+                return ImportError::refused(path, "a log of ncu without a table of results", next);
+            }
             return ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints");
         };
         let next = if self.errors.iter().any(|e| e.contains("ERR_NVGPUCTRPERM")) {

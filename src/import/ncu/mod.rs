@@ -89,7 +89,13 @@ fn read_blocks(path: &Path, file: &Path, size: u64, job: &Job<'_>, out: &mut Met
         }
         match item {
             Item::Header(header) => {
-                out.names.extend(header.strings.into_iter().flat_map(|s| s.strings).map(Arc::from));
+                let names = header.strings.map(|s| s.strings).unwrap_or_default();
+                if !names.is_empty() && !out.names.is_empty() {
+                    // No known report has two; that the second goes on from the first is a guess.
+                    let text = "The report has a second list of metric names; results after it may have wrong names";
+                    out.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
+                }
+                out.names.extend(names.into_iter().map(Arc::from));
                 let versions = header.session.into_iter().flat_map(|s| s.versions);
                 // "2025.3.1.0 (build 36398880) (public-release)"
                 let ncu = versions.into_iter().find(|v| v.provider.as_deref() == Some("Nsight Compute Target")).and_then(|v| v.version);

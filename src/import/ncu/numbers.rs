@@ -74,8 +74,19 @@ fn shape(text: &str) -> Option<Shape> {
                 Shape::Decimals(*sign, decimals)
             }
         }
-        [.., (at, last)] if signs.iter().filter(|(_, s)| s == last).count() == 1 => Shape::Decimals(*last, text.len() - at - 1),
-        [.., (_, last)] => Shape::Groups(*last),
+        [.., (at, last)] => {
+            // 2025.3.1 is a version: groups have three digits.
+            let single = signs.iter().filter(|(_, s)| s == last).count() == 1;
+            let (whole, sign) = if single { (&text[..*at], signs[0].1) } else { (text, *last) };
+            let parts: Vec<&str> = whole.split(['.', ',']).collect();
+            let grouped = (1..=3).contains(&parts[0].len()) && parts[1..].iter().all(|p| p.len() == 3);
+            let one_sign = signs.iter().filter(|(_, s)| *s == sign).count() == parts.len() - 1;
+            match (grouped && one_sign, single) {
+                (false, _) => return None,
+                (true, true) => Shape::Decimals(*last, text.len() - at - 1),
+                (true, false) => Shape::Groups(*last),
+            }
+        }
     })
 }
 
@@ -229,7 +240,9 @@ mod tests {
             assert_eq!(number(text, &Evidence::default(), None), Some(want), "{text}");
         }
         assert!(number("(!) nan", &Evidence::default(), None).is_some_and(f64::is_nan));
-        for text in ["n/a", "", "NVIDIA H200", "infinity", "GH100 (a)", "3 4", "1.2.3-rc"] {
+        for text in
+            ["n/a", "", "NVIDIA H200", "infinity", "GH100 (a)", "3 4", "1.2.3-rc", "1.2.3", "2025.3.1.0", "570.86.15", "1.234,567.8"]
+        {
             assert_eq!(number(text, &Evidence::default(), None), None, "{text}");
         }
     }
