@@ -5,7 +5,7 @@ use super::{Failure, print};
 use crate::analysis::fuzzy::nearest;
 use crate::app::{App, Effect, Mouse, Msg, Settings, Work, update, work};
 use crate::config::{self, ColorMode, Config};
-use crate::import::{self, Cancel, Input, Job, Progress, Wants, ncu_results};
+use crate::import::{self, Cancel, Input, Job, Progress, Wants, ncu};
 use crate::rerun::Selects;
 use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
@@ -386,9 +386,9 @@ impl Explorer {
     fn verify(&self, report: usize, path: PathBuf, selects: Vec<Selects>) {
         let send = self.send.clone();
         std::thread::spawn(move || {
-            let read = || ncu_results::read(&path, &Job::new(Wants::ALL, &|_| {}));
+            let read = || ncu::read(&path, &Job::new(Wants::ALL, &|_| {}), None);
             let found = match catch_unwind(AssertUnwindSafe(read)) {
-                Ok(found) => found.map(|f| f.into_iter().map(super::rerun::found_of).collect()).map_err(|e| e.to_string()),
+                Ok(found) => found.map(|m| m.results.iter().map(Into::into).collect()).map_err(|e| e.to_string()),
                 Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
             };
             // Nobody listens any more once the program ends.

@@ -3,7 +3,7 @@
 use super::args::{Recipes, Rerun, RerunFormat};
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::fuzzy::nearest;
-use crate::import::{self, Job, Wants, ncu_results};
+use crate::import::{Job, Wants, ncu};
 use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
 use crate::report;
 use crate::rerun::{
@@ -219,21 +219,19 @@ fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, 
 fn verify(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
     let mut found = Vec::new();
     for result in results {
-        found.extend(ncu_results::read(result, &Job::new(Wants::ALL, &|_| {}))?);
+        let metrics = ncu::read(result, &Job::new(Wants::ALL, &|_| {}), None)?;
+        for note in &metrics.notes {
+            print::error(&format!("{}: {}", result.display(), note.sentence()));
+        }
+        found.extend(metrics.results.iter().map(Found::from));
     }
     let selects: Vec<_> = plan.commands.iter().flat_map(|c| c.selects.iter().cloned()).collect();
-    let verdict = rerun::verify(&selects, &found.into_iter().map(found_of).collect::<Vec<_>>());
+    let verdict = rerun::verify(&selects, &found);
     print::lines(&[crate::model::text::clean(&verdict.sentence()).into_owned()])?;
     match verdict {
         Verdict::Verified(_) => Ok(()),
         Verdict::Differs(_) => Err(Failure { text: String::new(), code: FAILED }),
     }
-}
-
-/// The first fields of a result, as they are compared.
-#[must_use]
-pub fn found_of(r: import::ncu_results::NcuResult) -> Found {
-    Found { name: r.demangled.unwrap_or(r.name), mangled: r.mangled, grid: r.grid, block: r.block, failed: r.failed }
 }
 
 /// `warpscope recipes`.

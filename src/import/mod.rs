@@ -8,7 +8,6 @@ pub mod input;
 pub mod job;
 pub mod known;
 pub mod ncu;
-pub mod ncu_results;
 pub mod nsys;
 pub mod nsys_report;
 

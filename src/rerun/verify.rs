@@ -1,7 +1,7 @@
 //! After the run: were the selected launches the ones that were profiled?
 
 use super::Selects;
-use crate::model::{config, kernel, units};
+use crate::model::{ResultMetrics, config, kernel, units};
 
 /// What a profiler's report says about one result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +16,18 @@ pub struct Found {
     pub block: Option<[u32; 3]>,
     /// The profiler could not measure it.
     pub failed: bool,
+}
+
+impl From<&ResultMetrics> for Found {
+    fn from(r: &ResultMetrics) -> Self {
+        Self {
+            name: r.kernel.demangled().to_owned(),
+            mangled: r.kernel.mangled.as_deref().map(str::to_owned),
+            grid: r.grid,
+            block: r.block,
+            failed: r.failed,
+        }
+    }
 }
 
 /// The outcome.

@@ -1,8 +1,7 @@
 //! Metrics of Nsight Compute reports: values and units are those of `ncu --import FILE --page raw --csv --print-units base`; `warpscope
 //! metrics` prints them; damage costs no more than what it hit.
 
-use super::support::{root, scratch};
-use assert_cmd::Command;
+use super::support::{packed, root, run, scratch};
 use std::path::{Path, PathBuf};
 use warpscope::import::{Job, Wants, ncu};
 use warpscope::model::{Metrics, ResultKind, Value};
@@ -17,13 +16,6 @@ fn unpacked(name: &str) -> Vec<u8> {
 
 fn read(path: &Path) -> Result<Metrics, warpscope::import::ImportError> {
     ncu::read(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }, None)
-}
-
-fn run(args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::cargo_bin("warpscope").unwrap();
-    command.env_clear().env("HOME", scratch()).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8").current_dir(root());
-    let out = command.timeout(std::time::Duration::from_secs(60)).args(args).output().unwrap();
-    (out.status.code().unwrap(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
 }
 
 /// Whether ncu's text is this value at the text's precision.
@@ -143,6 +135,9 @@ fn damage_costs_only_what_it_hit() {
     let (code, out, err) = run(&["metrics", &path.to_string_lossy(), "--metric", "time_duration.sum", "--format", "csv"]);
     assert_eq!((code, out.lines().count()), (0, 3));
     assert!(err.contains("damaged after result 1"), "{err}");
+    let single = packed("single").to_string_lossy().into_owned();
+    let (code, out, err) = run(&["rerun", &single, "--kernel", "saxpy", "--slowest=3", "--verify", &path.to_string_lossy()]);
+    assert!(code == 1 && out.contains("2 results instead of 3") && err.contains("damaged after result 1"), "{code} {out} {err}");
     for (bytes, want) in [
         (&whole[..3], "not an Nsight Compute report"),
         (&whole[..60], "damaged"),

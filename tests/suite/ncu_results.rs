@@ -2,18 +2,16 @@
 
 use super::support::{packed, read, root, scratch};
 use std::path::{Path, PathBuf};
-use warpscope::cli::rerun::found_of;
-use warpscope::import::ncu_results::{self, NcuResult};
-use warpscope::import::{ImportError, Job, Wants};
-use warpscope::model::LaunchId;
-use warpscope::rerun::{self, Options, Target, Verdict};
+use warpscope::import::{ImportError, Job, Wants, ncu};
+use warpscope::model::{LaunchId, ResultMetrics};
+use warpscope::rerun::{self, Found, Options, Target, Verdict};
 
 fn fixture(name: &str) -> PathBuf {
     root().join("fixtures/ncu").join(name)
 }
 
-fn results(path: &Path) -> Result<Vec<NcuResult>, ImportError> {
-    ncu_results::read(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) })
+fn results(path: &Path) -> Result<Vec<ResultMetrics>, ImportError> {
+    ncu::read(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }, None).map(|m| m.results)
 }
 
 fn written(name: &str, bytes: &[u8]) -> PathBuf {
@@ -33,16 +31,16 @@ fn reports_and_csvs_give_kernel_grid_and_block() {
         ("one_details.csv", vec!["saxpy_v2"], vec![Some(35)]),
     ] {
         let found = results(&fixture(file)).unwrap_or_else(|e| panic!("{e}"));
-        assert_eq!(found.iter().map(|r| r.name.as_str()).collect::<Vec<_>>(), names, "{file}");
+        assert_eq!(found.iter().map(|r| r.kernel.function()).collect::<Vec<_>>(), names, "{file}");
         assert_eq!(found.iter().map(|r| r.grid.map(|g| g[0])).collect::<Vec<_>>(), grids, "{file}");
         assert!(found.iter().all(|r| r.block == Some([64, 1, 1]) && !r.failed), "{file}");
     }
-    let full: Vec<_> = results(&fixture("three_raw.csv")).unwrap().into_iter().map(|r| r.demangled.unwrap()).collect();
+    let full: Vec<_> = results(&fixture("three_raw.csv")).unwrap().into_iter().map(|r| r.kernel.demangled.unwrap().to_string()).collect();
     assert_eq!(full, ["saxpy(double *)", "saxpy(float *)", "saxpy(double *)"]);
     let graph = results(&fixture("graph.ncu-rep.zst")).unwrap();
-    assert_eq!((graph.len(), graph[0].name.as_str(), graph[0].grid), (1, "graph", None));
+    assert_eq!((graph.len(), graph[0].kernel.function(), graph[0].grid), (1, "graph", None));
     let c = &results(&fixture("c_kernel.ncu-rep.zst")).unwrap()[0];
-    assert_eq!((c.demangled.as_deref(), c.mangled.as_deref()), (None, Some("c_kernel")), "an empty full name is none");
+    assert_eq!((c.kernel.demangled.as_deref(), c.kernel.mangled.as_deref()), (None, Some("c_kernel")), "an empty full name is none");
 }
 
 #[test]
@@ -102,7 +100,7 @@ fn a_result_is_compared_with_what_was_selected() {
         let target = Target::Launches(launches.iter().copied().map(LaunchId).collect());
         let plan = rerun::plan(&single, &target, &Options::default()).unwrap();
         let selects: Vec<_> = plan.commands.iter().flat_map(|c| c.selects.clone()).collect();
-        let found: Vec<_> = results(&fixture(file)).unwrap().into_iter().map(found_of).collect();
+        let found: Vec<_> = results(&fixture(file)).unwrap().iter().map(Found::from).collect();
         rerun::verify(&selects, &found)
     };
     assert_eq!(verdict(&[34], "one.ncu-rep.zst").sentence(), "verified: saxpy_v2 with grid 35 and block 64, as selected");
@@ -115,7 +113,7 @@ fn a_result_is_compared_with_what_was_selected() {
     assert!(verdict(&[132], "three.ncu-rep.zst").sentence().contains("3 results instead of 1"));
     let graphs = read(&packed("graph_whole")).unwrap();
     let plan = rerun::plan(&graphs, &Target::Graph(1), &Options::default()).unwrap();
-    let found: Vec<_> = results(&fixture("graph.ncu-rep.zst")).unwrap().into_iter().map(found_of).collect();
+    let found: Vec<_> = results(&fixture("graph.ncu-rep.zst")).unwrap().iter().map(Found::from).collect();
     assert_eq!(
         rerun::verify(&plan.commands[0].selects, &found).sentence(),
         "verified: one graph was profiled (a result does not say which)"
@@ -136,7 +134,7 @@ fn every_report_of_the_corpus_is_read() {
             if ["ncu-rep", "ncu-rep.zst", "nsight-cuprof-report"].iter().any(|s| name.ends_with(s)) {
                 match results(&path) {
                     Ok(found) => {
-                        assert!(found.iter().all(|r| !r.name.is_empty()), "{name}");
+                        assert!(found.iter().all(|r| !r.kernel.function().is_empty()), "{name}");
                         read += usize::from(!found.is_empty());
                     }
                     Err(e) => println!("{name}: {e}"),

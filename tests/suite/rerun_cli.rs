@@ -1,15 +1,7 @@
 //! `warpscope rerun` and `warpscope recipes`: the contract that scripts rely on.
 
-use super::support::{packed, root, scratch};
-use assert_cmd::Command;
+use super::support::{packed, root, run};
 use serde_json::Value;
-
-fn run(args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::cargo_bin("warpscope").unwrap();
-    command.env_clear().env("HOME", scratch()).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8").current_dir(root());
-    let out = command.timeout(std::time::Duration::from_secs(60)).args(args).output().unwrap();
-    (out.status.code().unwrap(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
-}
 
 fn ok(args: &[&str]) -> String {
     let (code, out, err) = run(args);

@@ -1,18 +1,9 @@
 //! Reports in which a count that looks right is not: each must be refused, or said not to be exact.
 
 use super::rerun::one;
-use super::support::{edited_profile, packed, read, root, scratch};
-use rusqlite::Connection;
+use super::support::{edited_profile, packed, probe, read};
 use warpscope::model::{LaunchId, Profile};
 use warpscope::rerun::{self, Options, Target, Within, nvtx};
-
-fn probe(mode: &str, sql: &str) -> Profile {
-    let path = tempfile::Builder::new().suffix(".sqlite").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
-    let packed = root().join(format!("fixtures/probe/{mode}.sqlite.zst"));
-    std::fs::write(&path, zstd::stream::decode_all(std::fs::File::open(packed).unwrap()).unwrap()).unwrap();
-    Connection::open(&path).unwrap().execute_batch(sql).unwrap_or_else(|e| panic!("{e}: {sql}"));
-    read(&path).unwrap_or_else(|e| panic!("{e}"))
-}
 
 fn refused(profile: &Profile, launch: u32, options: &Options) -> String {
     rerun::plan(profile, &Target::Launches(vec![LaunchId(launch)]), options).unwrap_err()

@@ -1,8 +1,7 @@
 //! Every warning of a re-run: a report that gives cause for it, and one that does not.
 
 use super::rerun::one;
-use super::support::{edited_profile, packed, read, root, scratch};
-use rusqlite::Connection;
+use super::support::{edited_profile, packed, probe, read, root};
 use warpscope::model::{Profile, Severity};
 use warpscope::rerun::warnings::CHECKS;
 use warpscope::rerun::{Options, Rerun, Warning};
@@ -21,15 +20,6 @@ fn warned<'a>(rerun: &'a Rerun, id: &str) -> &'a Warning {
 
 fn calm(rerun: &Rerun, id: &str) {
     assert!(!ids(rerun).contains(&id), "{:?}", rerun.warnings);
-}
-
-/// A probe capture changed by SQL.
-fn probe(mode: &str, sql: &str) -> Profile {
-    let path = tempfile::Builder::new().suffix(".sqlite").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
-    let packed = root().join(format!("fixtures/probe/{mode}.sqlite.zst"));
-    std::fs::write(&path, zstd::stream::decode_all(std::fs::File::open(packed).unwrap()).unwrap()).unwrap();
-    Connection::open(&path).unwrap().execute_batch(sql).unwrap_or_else(|e| panic!("{e}: {sql}"));
-    read(&path).unwrap_or_else(|e| panic!("{e}"))
 }
 
 /// Reports without a peculiarity give commands without a warning.

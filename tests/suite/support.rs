@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 use warpscope::app::{App, Effect, Msg, Settings, update, work};
-use warpscope::cli::rerun::found_of;
 use warpscope::config::ColorMode;
-use warpscope::import::{self, ImportError, Job, Wants, ncu_results};
+use warpscope::import::{self, ImportError, Job, Wants, ncu};
 use warpscope::model::Profile;
 use warpscope::ui::theme::Library;
 use warpscope::ui::{View, draw};
@@ -60,6 +59,23 @@ pub fn edited_profile(name: &str, sql: &str) -> Profile {
     read(&edited(name, sql)).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// The program's exit code, output and errors, in an environment of its own.
+pub fn run(args: &[&str]) -> (i32, String, String) {
+    let mut command = assert_cmd::Command::cargo_bin("warpscope").unwrap();
+    command.env_clear().env("HOME", scratch()).env("PATH", "/usr/bin:/bin").env("LANG", "C.UTF-8").current_dir(root());
+    let out = command.timeout(std::time::Duration::from_secs(60)).args(args).output().unwrap();
+    (out.status.code().unwrap(), String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
+}
+
+/// A capture of the probe, changed by SQL.
+pub fn probe(mode: &str, sql: &str) -> Profile {
+    let path = tempfile::Builder::new().suffix(".sqlite").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
+    let packed = root().join(format!("fixtures/probe/{mode}.sqlite.zst"));
+    std::fs::write(&path, zstd::stream::decode_all(std::fs::File::open(packed).unwrap()).unwrap()).unwrap();
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap_or_else(|e| panic!("{e}: {sql}"));
+    read(&path).unwrap_or_else(|e| panic!("{e}"))
+}
+
 /// The explorer with everything that it asks for done at once, in order.
 pub struct Explorer {
     pub app: App,
@@ -104,8 +120,8 @@ impl Explorer {
                 }
                 Effect::Verify { report, path, selects } => {
                     let job = Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
-                    let found = ncu_results::read(&path, &job);
-                    let found = found.map(|f| f.into_iter().map(found_of).collect()).map_err(|e| e.to_string());
+                    let found = ncu::read(&path, &job, None);
+                    let found = found.map(|m| m.results.iter().map(Into::into).collect()).map_err(|e| e.to_string());
                     self.send(Msg::Verified { report, selects, found });
                 }
                 Effect::Quit => self.quit = true,
