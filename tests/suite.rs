@@ -12,6 +12,7 @@ mod suite {
     mod ncu_metrics;
     mod ncu_model;
     mod ncu_results;
+    mod ncu_screens;
     mod odd;
     mod order;
     mod probe;

@@ -1,13 +1,21 @@
 //! Pure functions of a [`Profile`](crate::model::Profile): rows, sums, guesses and the sentence that says what to look at next.
 
+pub mod catalog;
+pub mod code;
+pub mod compare;
 pub mod family;
 pub mod fuzzy;
 pub mod group;
 pub mod labels;
+pub mod memory;
+pub mod metric;
 pub mod next;
 pub mod nvtx;
 pub mod occupancy;
 pub mod overview;
+pub mod page;
+pub mod roofline;
+pub mod rows;
 pub mod select;
 pub mod series;
 pub mod stats;

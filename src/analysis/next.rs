@@ -29,6 +29,19 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
     if profile.launches.is_empty() {
         return format!("{:.0}% of kernel time is {name}; open the report itself to see its launches", top.share_percent);
     }
+    if profile.metrics.is_some() {
+        let (n, results) = (top.stats.count, profile.launches.len());
+        let what = if n == 1 {
+            "⏎ or p shows its metrics".to_owned()
+        } else {
+            format!("⏎ shows its {n} results, p the metrics of the longest")
+        };
+        return if results == 1 {
+            format!("one result, {name}: p shows its metrics, o its roofline, e its code")
+        } else {
+            format!("{:.0}% of the time that ncu measured is {name}: {what}, o its roofline", top.share_percent)
+        };
+    }
     let idle = overview.idle_percent;
     if let Some(idle) = idle.filter(|&i| i >= IDLE_PERCENT)
         && overview.gaps > 0

@@ -63,6 +63,10 @@ impl Overview {
     #[must_use]
     pub fn of(profile: &Profile) -> Self {
         let launches = &profile.launches;
+        // Without times there is no span, and nothing to be busy in.
+        if !launches.is_empty() && !launches.timed() && profile.metrics.is_some() {
+            return Self::default();
+        }
         let n = u32::try_from(launches.len()).unwrap_or(u32::MAX);
         let mut rows: Vec<u32> = Vec::new();
         if !(1..launches.len()).all(|i| launches.start(i - 1) <= launches.start(i)) {

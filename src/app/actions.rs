@@ -57,6 +57,34 @@ pub enum ActionId {
     Undo,
     /// The next of several commands.
     NextCommand,
+    /// The metrics of a launch.
+    Metrics,
+    /// From a result to its launch, and back.
+    Pair,
+    /// Filter metrics as you type.
+    FindMetric,
+    /// The next section.
+    NextSection,
+    /// The previous section.
+    PreviousSection,
+    /// Pin the metric.
+    Pin,
+    /// The roofline.
+    Roofline,
+    /// Beside another result.
+    Compare,
+    /// Another result beside this one.
+    CompareWith,
+    /// Source lines and instructions.
+    Source,
+    /// Lines or instructions.
+    Instructions,
+    /// By samples or by place.
+    CodeOrder,
+    /// The next result of the report.
+    NextResult,
+    /// The previous result of the report.
+    PreviousResult,
     /// The report's notes.
     Notes,
     /// The next report of the session.
@@ -90,18 +118,41 @@ pub enum Where {
     Tables,
     /// On the re-run screen.
     Rerun,
+    /// On the metrics screen.
+    Metrics,
+    /// On the roofline.
+    Roofline,
+    /// On the comparison.
+    Compare,
+    /// On the source screen.
+    Source,
+    /// On all screens about a result.
+    Results,
+    /// In both tables and on all screens about a result.
+    Browse,
 }
 
 impl Where {
+    /// Single screens.
+    pub const SCREENS: [Self; 7] = [Self::Kernels, Self::Launches, Self::Rerun, Self::Metrics, Self::Roofline, Self::Compare, Self::Source];
+
     /// Whether an action of this place works there (a single screen).
     #[must_use]
     pub fn works(self, there: Self) -> bool {
-        self == there || self == Self::Everywhere || (self == Self::Tables && there != Self::Rerun)
+        let table = matches!(there, Self::Kernels | Self::Launches);
+        let result = matches!(there, Self::Metrics | Self::Roofline | Self::Compare | Self::Source);
+        match self {
+            Self::Everywhere => true,
+            Self::Tables => table,
+            Self::Results => result,
+            Self::Browse => table || result,
+            own => own == there,
+        }
     }
 
     /// Whether two actions of these places may meet on one screen.
     fn meets(self, other: Self) -> bool {
-        [Self::Kernels, Self::Launches, Self::Rerun].into_iter().any(|screen| self.works(screen) && other.works(screen))
+        Self::SCREENS.into_iter().any(|screen| self.works(screen) && other.works(screen))
     }
 
     /// The place in words, for tables of keys.
@@ -113,6 +164,12 @@ impl Where {
             Self::Launches => "launches",
             Self::Tables => "kernels, launches",
             Self::Rerun => "re-run",
+            Self::Metrics => "metrics",
+            Self::Roofline => "roofline",
+            Self::Compare => "compare",
+            Self::Source => "source",
+            Self::Results => "metrics, roofline, compare, source",
+            Self::Browse => "tables and results",
         }
     }
 }
@@ -145,7 +202,7 @@ const fn action(
     Action { id, name, keys, on, help, footer }
 }
 
-use Where::{Everywhere, Kernels, Launches, Rerun, Tables};
+use Where::{Browse, Everywhere, Kernels, Launches, Metrics, Rerun, Results, Source, Tables};
 
 /// All actions, in the order of the help.
 pub static ACTIONS: &[Action] = &[
@@ -160,7 +217,7 @@ pub static ACTIONS: &[Action] = &[
         "open",
         &["enter", "right", "l"],
         Everywhere,
-        "into the selected row: a kernel's launches; on the re-run screen, change it",
+        "into the selected row: a kernel's launches, a launch's metrics, what a metric means; on the re-run screen, change it",
         Some((1, "open")),
     ),
     action(ActionId::Back, "back", &["esc", "left", "h"], Everywhere, "back: out of a screen, or clear the filter", Some((2, "back"))),
@@ -179,10 +236,31 @@ pub static ACTIONS: &[Action] = &[
         ActionId::Rerun,
         "rerun",
         &["r"],
-        Tables,
+        Browse,
         "the command that profiles this launch again (of marked kernels: one each)",
         Some((3, "re-run")),
     ),
+    action(
+        ActionId::Metrics,
+        "metrics",
+        &["p"],
+        Tables,
+        "what ncu measured of this launch (of a kernel, its longest profiled launch)",
+        Some((3, "metrics")),
+    ),
+    action(ActionId::Pair, "pair", &["P"], Browse, "from a result to its launch in the timeline, and back", None),
+    action(ActionId::FindMetric, "find-metric", &["/"], Metrics, "find a metric as you type, among all of them", Some((3, "find"))),
+    action(ActionId::NextSection, "next-section", &["tab"], Metrics, "next section", Some((4, "section"))),
+    action(ActionId::PreviousSection, "previous-section", &["shift-tab"], Metrics, "previous section", None),
+    action(ActionId::Pin, "pin", &["m", "space"], Metrics, "pin the metric to the top of every result, or unpin it", Some((6, "pin"))),
+    action(ActionId::Roofline, "roofline", &["o"], Browse, "the roofline of this result, and back", Some((4, "roofline"))),
+    action(ActionId::Compare, "compare", &["c"], Results, "this result beside another, and back", Some((5, "compare"))),
+    action(ActionId::CompareWith, "compare-with", &["C"], Results, "choose the other result", None),
+    action(ActionId::Source, "source", &["e"], Browse, "the hottest source lines and instructions, and back", Some((5, "source"))),
+    action(ActionId::Instructions, "instructions", &["tab"], Source, "source lines or instructions", Some((3, "lines/SASS"))),
+    action(ActionId::CodeOrder, "code-order", &["s"], Source, "by samples, or by place in the code", Some((4, "order"))),
+    action(ActionId::NextResult, "next-result", &[">", "."], Results, "next result of this report", Some((7, "next"))),
+    action(ActionId::PreviousResult, "previous-result", &["<", ","], Results, "previous result of this report", None),
     action(ActionId::Copy, "copy", &["y"], Everywhere, "copy a name, the row, the table or the command", Some((2, "copy"))),
     action(ActionId::Save, "save", &["w"], Rerun, "save the commands as a script", Some((3, "save script"))),
     action(ActionId::Verify, "verify", &["v"], Rerun, "compare a result with what was selected", Some((4, "verify"))),

@@ -130,6 +130,7 @@ pub fn jumps() -> Pick {
         (Choice::Jump(JumpTo::Median), 'm', "median", "nearest to the median duration"),
         (Choice::Jump(JumpTo::Fastest), 'a', "fastest", "shortest duration"),
         (Choice::Jump(JumpTo::First), 'f', "first", "first in launch order"),
+        (Choice::Jump(JumpTo::Profiled), 'p', "profiled", "the next one that ncu has profiled"),
         (Choice::AskNth, 'n', "nth …", "by its number among launches of its function"),
     ];
     Pick::by_letter("jump to", rows.map(|(choice, letter, label, hint)| item(label, hint, letter, choice)).into(), None)
@@ -209,6 +210,7 @@ pub fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::LaunchSort(by) => return sort_launches(app, by, false),
         Choice::Jump(to) => jump(app, to),
         Choice::Request(request) => return super::rerun::change(app, *request),
+        Choice::Other(report, result) => return super::result_views::compare(app, report, result),
         Choice::Line(what) => app.overlay = Some(Overlay::Line(what, Input::new(super::rerun_fields::line_text(app, what)))),
         Choice::FacetValue(facet, value) => {
             if let Some(report) = app.reports.get_mut(index)
@@ -230,11 +232,17 @@ pub fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
 /// Goes to a launch, and says so when there is none.
 pub fn jump(app: &mut App, to: JumpTo) {
     let index = app.active;
-    if let Some(report) = app.reports.get_mut(index)
-        && let Some(screen) = &mut report.launches
-        && !screen.jump(to)
-    {
+    let Some(report) = app.reports.get_mut(index) else { return };
+    let all = report.profile.as_ref().is_some_and(|p| p.metrics.is_some());
+    let joins = std::mem::take(&mut report.joins);
+    let went = report.launches.as_mut().is_none_or(|screen| match to {
+        JumpTo::Profiled => screen.jump_where(|l| all || joins.iter().any(|(_, j)| j.of_launch(l).is_some())),
+        other => screen.jump(other),
+    });
+    report.joins = joins;
+    if !went {
         let text = match to {
+            JumpTo::Profiled => "ncu has profiled none of these; r gives the command that does".to_owned(),
             JumpTo::Nth(n) => format!("no launch number {n} is listed here"),
             _ => "no launches are listed".to_owned(),
         };
@@ -282,6 +290,9 @@ fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
     let kernels = &report.kernels;
     if let Some(screen) = &report.rerun {
         return copied_command(screen, report, what);
+    }
+    if let Some(screen) = &report.result {
+        return super::result_views::copied(screen, what);
     }
     if let CopyWhat::Name(form) = what {
         let kernel = match &report.launches {

@@ -125,6 +125,8 @@ pub enum JumpTo {
     First,
     /// The nth launch of its function in its process, from 0.
     Nth(u32),
+    /// The next one that ncu has profiled.
+    Profiled,
 }
 
 /// The launches screen.
@@ -150,6 +152,8 @@ pub struct LaunchesScreen {
     list_key: ListKey,
     /// Another order was chosen: its first launch is what the user wants to see.
     pub to_first: bool,
+    /// A launch to select as soon as the list is there.
+    pub wanted: Option<u32>,
 }
 
 impl LaunchesScreen {
@@ -167,6 +171,7 @@ impl LaunchesScreen {
             serial,
             list_key: ListKey::default(),
             to_first: false,
+            wanted: None,
         }
     }
 
@@ -206,7 +211,8 @@ impl LaunchesScreen {
             return;
         }
         self.list_key = key;
-        let want = if std::mem::take(&mut self.to_first) { None } else { self.launch() };
+        let now = if std::mem::take(&mut self.to_first) { None } else { self.launch() };
+        let want = self.wanted.take().or(now);
         self.selected = want.and_then(|w| list.rows.iter().position(|r| r.0 == w)).unwrap_or(0);
         self.list = Some(list);
     }
@@ -219,6 +225,8 @@ impl LaunchesScreen {
             JumpTo::Fastest => list.fastest,
             JumpTo::Median => list.median,
             JumpTo::First => list.first,
+            // Which they are the report knows.
+            JumpTo::Profiled => None,
             JumpTo::Nth(n) => list.rows.iter().find(|r| r.1 == n).map(|r| r.0),
         };
         match wanted.and_then(|w| list.rows.iter().position(|r| r.0 == w)) {
@@ -228,6 +236,15 @@ impl LaunchesScreen {
             }
             None => false,
         }
+    }
+
+    /// Selects the next launch of which something holds, from the beginning when there is none below; false when there is none at all.
+    pub fn jump_where(&mut self, holds: impl Fn(u32) -> bool) -> bool {
+        let Some(list) = &self.list else { return false };
+        let n = list.rows.len();
+        let found = (1..=n).map(|i| (self.selected + i) % n).find(|&i| list.rows.get(i).is_some_and(|r| holds(r.0)));
+        self.selected = found.unwrap_or(self.selected);
+        found.is_some()
     }
 
     /// What the screen is about.

@@ -10,6 +10,9 @@ pub mod planning;
 pub mod report;
 pub mod rerun;
 pub mod rerun_fields;
+pub mod result;
+pub mod result_views;
+pub mod typing;
 pub mod update;
 pub mod work;
 
@@ -19,12 +22,13 @@ pub use launches::LaunchesScreen;
 pub use pick::Pick;
 pub use report::{Report, Stage};
 pub use rerun::{LineOf, RerunScreen};
+pub use result::{ResultScreen, View as ResultView};
 pub use update::update;
 pub use work::{Done, Work};
 
 use crate::analysis::{GroupBy, SortBy};
 use crate::import::Progress;
-use crate::model::Profile;
+use crate::model::{Code, Details, Profile};
 use crate::rerun::{Found, Selects};
 use crossterm::event::KeyEvent;
 use std::path::PathBuf;
@@ -67,6 +71,28 @@ pub enum Msg {
         selects: Vec<Selects>,
         /// What is in the result, or why it could not be read.
         found: Result<Vec<Found>, String>,
+    },
+    /// What a report holds about a result was read.
+    Details {
+        /// The report whose screen asked.
+        report: usize,
+        /// The report that the result is in.
+        from: usize,
+        /// The result.
+        result: usize,
+        /// What was read, or why it could not be.
+        outcome: Result<Arc<Details>, String>,
+    },
+    /// The code of a result was read.
+    Code {
+        /// The report whose screen asked.
+        report: usize,
+        /// The report that the result is in.
+        from: usize,
+        /// The result.
+        result: usize,
+        /// What was read, or why it could not be.
+        outcome: Result<Arc<Code>, String>,
     },
     /// The program was asked to end from outside.
     Terminate,
@@ -111,6 +137,24 @@ pub enum Effect {
         /// What was selected.
         selects: Vec<Selects>,
     },
+    /// Read what a report holds about a result.
+    Details {
+        /// The report whose screen asks.
+        report: usize,
+        /// The report that the result is in.
+        from: usize,
+        /// The result.
+        result: usize,
+    },
+    /// Read the code of a result.
+    Code {
+        /// The report whose screen asks.
+        report: usize,
+        /// The report that the result is in.
+        from: usize,
+        /// The result.
+        result: usize,
+    },
     /// Draw everything again.
     Redraw,
     /// Hand the terminal back to the shell for a while.
@@ -130,6 +174,8 @@ pub enum Overlay {
     Names(usize),
     /// The details, where the terminal has no room for them beside the table; scrolled by so many lines.
     Details(usize),
+    /// What there is to know about the selected metric, rule or point; scrolled by so many lines.
+    Explain(usize),
     /// A list to choose from.
     Pick(Pick),
     /// A number to type.
@@ -147,6 +193,8 @@ pub enum Screen {
     Launches,
     /// The command that profiles launches again.
     Rerun,
+    /// About one result.
+    Result(ResultView),
 }
 
 /// What the user set.
@@ -162,6 +210,8 @@ pub struct Settings {
     pub group: GroupBy,
     /// Order that a report opens with.
     pub sort: SortBy,
+    /// Metrics that are pinned from the beginning.
+    pub pins: Vec<String>,
 }
 
 impl Default for Settings {
@@ -172,6 +222,7 @@ impl Default for Settings {
             keymap: Keymap::default(),
             group: GroupBy::Name,
             sort: SortBy::Total,
+            pins: Vec::new(),
         }
     }
 }
@@ -202,6 +253,8 @@ pub struct App {
     pub size: (u16, u16),
     /// Whether the details are wanted.
     pub details: bool,
+    /// Metrics that are shown first for every result.
+    pub pins: Vec<Arc<str>>,
 }
 
 /// Size below which one line asks for a larger terminal.
@@ -213,7 +266,8 @@ impl App {
     pub fn new(files: Vec<PathBuf>, settings: Settings, size: (u16, u16)) -> (Self, Vec<Effect>) {
         let reports: Vec<Report> = files.into_iter().map(|f| Report::new(f, &settings)).collect();
         let effects = (0..reports.len()).map(Effect::Load).collect();
-        (Self { reports, active: 0, overlay: None, settings, status: None, size, details: true }, effects)
+        let pins = settings.pins.iter().map(|p| Arc::from(p.as_str())).collect();
+        (Self { reports, active: 0, overlay: None, settings, status: None, size, details: true, pins }, effects)
     }
 
     /// The report that is shown.
@@ -227,6 +281,7 @@ impl App {
     pub fn screen(&self) -> Screen {
         match self.report() {
             Some(r) if r.rerun.is_some() => Screen::Rerun,
+            Some(Report { result: Some(screen), .. }) => Screen::Result(screen.view),
             Some(r) if r.launches.is_some() => Screen::Launches,
             _ => Screen::Kernels,
         }
@@ -239,6 +294,10 @@ impl App {
             Screen::Kernels => Where::Kernels,
             Screen::Launches => Where::Launches,
             Screen::Rerun => Where::Rerun,
+            Screen::Result(ResultView::Metrics) => Where::Metrics,
+            Screen::Result(ResultView::Roofline) => Where::Roofline,
+            Screen::Result(ResultView::Compare) => Where::Compare,
+            Screen::Result(ResultView::Source) => Where::Source,
         }
     }
 

@@ -1,7 +1,8 @@
 //! What the mouse does to what it meets.
 
 use super::launches::LaunchSort;
-use super::update::{move_by, on_key, open, preview_theme};
+use super::typing::preview_theme;
+use super::update::{move_by, on_key, open};
 use super::{App, Effect, Mouse, Overlay, Screen, choose};
 use crate::analysis::SortBy;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -18,7 +19,10 @@ pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
             preview_theme(app);
             Vec::new()
         }
-        (Mouse::Wheel(by), Some(Overlay::Help(at) | Overlay::Notes(at) | Overlay::Names(at) | Overlay::Details(at))) => {
+        (
+            Mouse::Wheel(by),
+            Some(Overlay::Help(at) | Overlay::Notes(at) | Overlay::Names(at) | Overlay::Details(at) | Overlay::Explain(at)),
+        ) => {
             *at = at.saturating_add_signed(by);
             Vec::new()
         }
@@ -49,6 +53,12 @@ fn row_pressed(app: &mut App, row: usize) -> Vec<Effect> {
             return super::rerun::edit(app);
         }
         screen.selected = row.min(screen.len().saturating_sub(1));
+        return Vec::new();
+    }
+    if let Some(screen) = &mut report.result {
+        if screen.press(row) {
+            return super::result_views::enter(app);
+        }
         return Vec::new();
     }
     if let Some(screen) = &mut report.launches {

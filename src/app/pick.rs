@@ -29,6 +29,12 @@ pub enum CopyWhat {
     Row,
     /// All listed rows as CSV.
     Table,
+    /// A metric's exact value.
+    MetricValue,
+    /// A metric's name.
+    MetricName,
+    /// All rows of a section.
+    Section,
     /// The command on one line.
     Command,
     /// The command over several lines.
@@ -68,6 +74,8 @@ pub enum Choice {
     Request(Box<Request>),
     /// Type a line on the re-run screen.
     Line(LineOf),
+    /// Compare with a result of a report.
+    Other(usize, usize),
 }
 
 /// One item.

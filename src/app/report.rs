@@ -1,10 +1,13 @@
 //! One report of the session: how far it is read, what was computed from it, and its screens.
 
 use super::work::{Ask, Detail, Done, Work};
-use super::{Effect, KernelsScreen, LaunchesScreen, RerunScreen, Settings};
+use super::{Effect, KernelsScreen, LaunchesScreen, RerunScreen, ResultScreen, Settings};
 use crate::analysis::{GroupBy, Grouping, Overview, Paths};
 use crate::import::{Preview, Progress};
+use crate::model::Metrics;
 use crate::model::Profile;
+use crate::rerun::join::Join;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -50,6 +53,14 @@ pub struct Report {
     pub launches: Option<LaunchesScreen>,
     /// The re-run screen, when it is on.
     pub rerun: Option<RerunScreen>,
+    /// The screen about a result, when it is on.
+    pub result: Option<ResultScreen>,
+    /// Which launches of this timeline the results of other reports of the session are of.
+    pub joins: Vec<(usize, Arc<Join>)>,
+    /// ncu's durations of launches that were joined with results.
+    pub ncu_durations: HashMap<u32, crate::model::Nanos>,
+    /// Rows of the kernels table that have results, with whether one of them is known to be of its launch.
+    pub profiled: HashMap<usize, bool>,
 }
 
 impl Report {
@@ -71,6 +82,10 @@ impl Report {
             kernels: KernelsScreen::new(settings.group, settings.sort),
             launches: None,
             rerun: None,
+            result: None,
+            joins: Vec::new(),
+            ncu_durations: HashMap::new(),
+            profiled: HashMap::new(),
         }
     }
 
@@ -177,10 +192,19 @@ impl Report {
             Done::Group(grouping) => {
                 if grouping.by == self.kernels.by || self.kernels.grouping.is_none() {
                     self.kernels.take(&profile, grouping);
+                    self.mark_profiled();
                     self.detail = None;
                     self.asked = None;
                 }
                 self.want_detail_now(index)
+            }
+            Done::Joined(other, join, durations) => {
+                self.ncu_durations.extend(durations.iter().copied());
+                self.joins.retain(|(o, _)| *o != other);
+                self.joins.push((other, join));
+                self.joins.sort_by_key(|j| j.0);
+                self.mark_profiled();
+                Vec::new()
             }
             Done::Detail(serial, by, row, detail) => {
                 if self.asked.is_some_and(|a| a.2 == serial) {
@@ -221,6 +245,28 @@ impl Report {
         self.serial += 1;
         self.asked = Some((grouping.by, row, self.serial));
         self.ask(index, Ask::Detail { grouping, row, serial: self.serial })
+    }
+
+    /// Asks which launches the results of another report are of.
+    #[must_use]
+    pub fn want_join(&self, index: usize, other: usize, metrics: &Arc<Metrics>) -> Vec<Effect> {
+        self.ask(index, Ask::Join { other, metrics: metrics.clone() })
+    }
+
+    /// The pair of a launch, the surest first, and the report that its result is in.
+    #[must_use]
+    pub fn pair(&self, launch: u32) -> Option<(usize, crate::rerun::join::Pair)> {
+        self.joins.iter().filter_map(|(other, join)| Some((*other, *join.of_launch(launch)?))).min_by_key(|p| p.1.sure)
+    }
+
+    fn mark_profiled(&mut self) {
+        self.profiled.clear();
+        let (Some(profile), Some(grouping)) = (&self.profile, &self.kernels.grouping) else { return };
+        for pair in self.joins.iter().flat_map(|(_, j)| &j.pairs) {
+            if let Some(row) = grouping.row_of(profile, self.paths.as_deref(), pair.launch as usize) {
+                *self.profiled.entry(row).or_default() |= pair.sure.exact();
+            }
+        }
     }
 
     /// A number that no screen or question had before.

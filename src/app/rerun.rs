@@ -286,7 +286,14 @@ pub fn open(app: &mut App) -> Vec<Effect> {
     if report.reading() {
         return say(app, "the launches are still being read", false);
     }
-    let (grouping, rows, choose) = if let Some(screen) = &report.launches {
+    // From a result of this very report: its own launch.
+    let own = report.result.as_ref().filter(|s| s.report == index && profile.metrics.is_some()).map(|s| s.result);
+    let (grouping, rows, choose) = if let (Some(launch), Some(grouping)) = (own, report.kernels.grouping.clone()) {
+        let Some(row) = grouping.row_of(&profile, report.paths.as_deref(), launch) else {
+            return say(app, "no launch is selected", true);
+        };
+        (grouping, vec![row], Choose::One(LaunchId(u32::try_from(launch).unwrap_or(u32::MAX))))
+    } else if let Some(screen) = &report.launches {
         let Some(launch) = screen.launch() else {
             return say(app, "no launch is selected", true);
         };

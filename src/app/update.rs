@@ -1,20 +1,17 @@
 //! What each message changes.
 
-use super::actions::{ActionId, Where};
+use super::actions::ActionId;
 use super::choose;
-use super::launches::{JumpTo, LaunchSort};
-use super::pick::Choice;
-use super::{App, DetailsRoom, Effect, Msg, Overlay, Screen, Status};
+use super::launches::LaunchSort;
+use super::{App, DetailsRoom, Effect, Msg, Overlay, ResultView, Screen, Status, typing};
 use crate::config::keys::Key;
-use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use tui_input::backend::crossterm::EventHandler;
-use tui_input::{Input, InputRequest};
+use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 /// Changes the state by one message.
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     match msg {
         Msg::Key(key) => on_key(app, key),
-        Msg::Paste(text) => paste(app, &text),
+        Msg::Paste(text) => typing::paste(app, &text),
         Msg::Trouble(text) => {
             app.status = Some(Status { text, error: true });
             Vec::new()
@@ -25,7 +22,24 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             vec![Effect::Redraw]
         }
         Msg::Progress(i, progress) => app.reports.get_mut(i).map(|r| r.progress(i, progress)).unwrap_or_default(),
-        Msg::Loaded(i, outcome) => app.reports.get_mut(i).map(|r| r.loaded(i, outcome)).unwrap_or_default(),
+        Msg::Loaded(i, outcome) => {
+            let mut effects = app.reports.get_mut(i).map(|r| r.loaded(i, outcome)).unwrap_or_default();
+            effects.extend(joins(app, i));
+            effects
+        }
+        Msg::Details { report, from, result, outcome } => {
+            let pins = app.pins.clone();
+            if let Some(screen) = waiting(app, report, from, result) {
+                screen.take_details(outcome, &pins);
+            }
+            Vec::new()
+        }
+        Msg::Code { report, from, result, outcome } => {
+            if let Some(screen) = waiting(app, report, from, result) {
+                super::result_views::take_code(screen, outcome);
+            }
+            Vec::new()
+        }
         Msg::Done { report, generation, done } => app.reports.get_mut(report).map(|r| r.done(report, generation, done)).unwrap_or_default(),
         Msg::Copied(outcome) => {
             let (text, error) = match outcome {
@@ -54,54 +68,31 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
     }
 }
 
+/// The screen that asked for something about a result, if it is still about that.
+fn waiting(app: &mut App, report: usize, from: usize, result: usize) -> Option<&mut super::ResultScreen> {
+    app.reports.get_mut(report)?.result.as_mut().filter(|s| s.report == from && s.result == result)
+}
+
+/// A report was read: which launches are the results of, here or in the others?
+fn joins(app: &App, new: usize) -> Vec<Effect> {
+    let metrics = |i: usize| app.reports.get(i).and_then(|r| r.profile.as_ref()).and_then(|p| p.metrics.as_ref());
+    let timeline = |i: usize| app.reports.get(i).filter(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.complete));
+    let mut out = Vec::new();
+    for other in (0..app.reports.len()).filter(|&o| o != new) {
+        if let (Some(t), Some(m)) = (timeline(new), metrics(other)) {
+            out.extend(t.want_join(new, other, m));
+        }
+        if let (Some(t), Some(m)) = (timeline(other), metrics(new)) {
+            out.extend(t.want_join(other, new, m));
+        }
+    }
+    out
+}
+
 fn quit(app: &App) -> Vec<Effect> {
     let mut effects: Vec<Effect> = (0..app.reports.len()).filter(|&i| app.reports[i].reading()).map(Effect::Cancel).collect();
     effects.push(Effect::Quit);
     effects
-}
-
-/// Whether typed letters go into a text.
-fn takes_text(app: &App) -> bool {
-    match &app.overlay {
-        Some(Overlay::Pick(pick)) => pick.typed.is_some(),
-        Some(Overlay::Number(_) | Overlay::Line(..)) => true,
-        Some(_) => false,
-        None => app.report().is_some_and(|r| r.kernels.typing && r.launches.is_none() && r.rerun.is_none()),
-    }
-}
-
-/// Characters of a pasted text that are taken.
-const MOST_PASTED: usize = 2_000;
-
-/// Puts a text where letters go, and acts on it once.
-fn paste(app: &mut App, text: &str) -> Vec<Effect> {
-    let typing = takes_text(app);
-    let index = app.active;
-    let insert = |input: &mut Input, ok: fn(char) -> bool| {
-        for c in text.chars().filter(|&c| !c.is_control() && ok(c)).take(MOST_PASTED) {
-            input.handle(InputRequest::InsertChar(c));
-        }
-    };
-    match &mut app.overlay {
-        Some(Overlay::Pick(pick)) => {
-            if let Some(input) = &mut pick.typed {
-                insert(input, |_| true);
-                pick.narrow();
-            }
-        }
-        Some(Overlay::Number(input)) => insert(input, |c| c.is_ascii_digit()),
-        Some(Overlay::Line(_, input)) => insert(input, |_| true),
-        Some(_) => {}
-        None => {
-            if let Some(report) = app.reports.get_mut(index).filter(|_| typing) {
-                insert(&mut report.kernels.filter, |_| true);
-                report.kernels.arrange();
-                report.kernels.selected = 0;
-                return report.want_detail(index);
-            }
-        }
-    }
-    Vec::new()
 }
 
 pub(super) fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
@@ -115,10 +106,10 @@ pub(super) fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         return quit(app);
     }
     if app.overlay.is_some() {
-        return overlay_key(app, event, key);
+        return typing::overlay_key(app, event, key);
     }
-    if takes_text(app) {
-        return filter_key(app, event);
+    if typing::takes_text(app) {
+        return typing::filter_key(app, event);
     }
     match app.settings.keymap.action(key, app.here()) {
         Some(id) => act(app, id),
@@ -126,154 +117,7 @@ pub(super) fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     }
 }
 
-fn filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
-    let index = app.active;
-    let Some(report) = app.reports.get_mut(index) else {
-        return Vec::new();
-    };
-    let kernels = &mut report.kernels;
-    match event.code {
-        KeyCode::Enter => kernels.typing = false,
-        KeyCode::Esc => {
-            kernels.typing = false;
-            kernels.filter.reset();
-            kernels.arrange();
-        }
-        KeyCode::Up => return move_by(app, -1),
-        KeyCode::Down => return move_by(app, 1),
-        KeyCode::PageUp => return move_by(app, -page(app)),
-        KeyCode::PageDown => return move_by(app, page(app)),
-        _ => {
-            let changed = kernels.filter.handle_event(&Event::Key(event)).is_some_and(|c| c.value);
-            if changed {
-                kernels.arrange();
-                kernels.selected = 0;
-            }
-        }
-    }
-    report.want_detail(index)
-}
-
-fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
-    let page = page(app);
-    let action = app.settings.keymap.action(key, Where::Kernels);
-    let Some(overlay) = &mut app.overlay else {
-        return Vec::new();
-    };
-    match overlay {
-        Overlay::Help(at) | Overlay::Notes(at) | Overlay::Names(at) | Overlay::Details(at) => {
-            let step = match (event.code, action) {
-                (KeyCode::Esc | KeyCode::Enter, _)
-                | (_, Some(ActionId::Back | ActionId::Quit | ActionId::Help | ActionId::Notes | ActionId::FullName | ActionId::Details)) => {
-                    app.overlay = None;
-                    return Vec::new();
-                }
-                (_, Some(ActionId::Up)) => -1,
-                (_, Some(ActionId::Down)) => 1,
-                (_, Some(ActionId::PageUp)) => -page,
-                (_, Some(ActionId::PageDown)) => page,
-                (_, Some(ActionId::First)) => isize::MIN / 2,
-                (_, Some(ActionId::Last)) => isize::MAX / 2,
-                (_, Some(ActionId::Copy)) => {
-                    app.overlay = Some(Overlay::Pick(choose::copies()));
-                    return Vec::new();
-                }
-                _ => 0,
-            };
-            *at = at.saturating_add_signed(step);
-            Vec::new()
-        }
-        Overlay::Number(input) => {
-            match event.code {
-                KeyCode::Esc => app.overlay = None,
-                KeyCode::Enter => {
-                    let n = input.value().trim().parse().ok();
-                    app.overlay = None;
-                    match n {
-                        Some(n) => choose::jump(app, JumpTo::Nth(n)),
-                        None => app.status = Some(Status { text: "type a number from 0".to_owned(), error: true }),
-                    }
-                }
-                KeyCode::Char(c) if !c.is_ascii_digit() => {}
-                _ => {
-                    input.handle_event(&Event::Key(event));
-                }
-            }
-            Vec::new()
-        }
-        Overlay::Line(what, input) => {
-            let what = *what;
-            match event.code {
-                KeyCode::Esc => app.overlay = None,
-                KeyCode::Enter => {
-                    let text = input.value().to_owned();
-                    app.overlay = None;
-                    return super::rerun::take_line(app, what, &text);
-                }
-                _ => {
-                    input.handle_event(&Event::Key(event));
-                }
-            }
-            Vec::new()
-        }
-        Overlay::Pick(_) => pick_key(app, event, page),
-    }
-}
-
-fn pick_key(app: &mut App, event: KeyEvent, page: isize) -> Vec<Effect> {
-    let Some(Overlay::Pick(pick)) = &mut app.overlay else {
-        return Vec::new();
-    };
-    match event.code {
-        KeyCode::Esc => {
-            let before = pick.before.take();
-            app.overlay = None;
-            if let Some(Choice::Theme(name)) = before {
-                app.settings.theme = name;
-            }
-            return Vec::new();
-        }
-        KeyCode::Enter => {
-            let chosen = pick.item().map(|i| i.choice.clone());
-            return chosen.map(|c| choose::choose(app, c)).unwrap_or_default();
-        }
-        KeyCode::Up => pick.step(-1),
-        KeyCode::Down | KeyCode::Tab => pick.step(1),
-        KeyCode::PageUp => pick.step(-page),
-        KeyCode::PageDown => pick.step(page),
-        KeyCode::Char(c) if pick.typed.is_none() => {
-            if let Some(chosen) = pick.by_key(c).map(|i| i.choice.clone()) {
-                return choose::choose(app, chosen);
-            }
-            match c {
-                'j' => pick.step(1),
-                'k' => pick.step(-1),
-                'q' => return pick_key(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE), page),
-                _ => {}
-            }
-        }
-        _ => {
-            if let Some(input) = &mut pick.typed
-                && input.handle_event(&Event::Key(event)).is_some_and(|c| c.value)
-            {
-                pick.narrow();
-            }
-        }
-    }
-    preview_theme(app);
-    Vec::new()
-}
-
-/// A theme is shown as soon as it is selected; Esc brings back the one before.
-pub(super) fn preview_theme(app: &mut App) {
-    if let Some(Overlay::Pick(pick)) = &app.overlay
-        && let Some(Choice::Theme(name)) = pick.item().map(|i| i.choice.clone())
-    {
-        app.settings.theme = name;
-    }
-}
-
-fn page(app: &App) -> isize {
+pub(super) fn page(app: &App) -> isize {
     isize::try_from(app.size.1.saturating_sub(10).max(4)).unwrap_or(10)
 }
 
@@ -284,6 +128,10 @@ pub(super) fn move_by(app: &mut App, by: isize) -> Vec<Effect> {
     };
     if let Some(screen) = &mut report.rerun {
         screen.selected = screen.selected.saturating_add_signed(by).min(screen.len().saturating_sub(1));
+        return Vec::new();
+    }
+    if let Some(screen) = &mut report.result {
+        screen.move_by(by);
         return Vec::new();
     }
     if let Some(screen) = &mut report.launches {
@@ -325,6 +173,28 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
         ActionId::First => move_by(app, isize::MIN / 2),
         ActionId::Last => move_by(app, isize::MAX / 2),
         ActionId::Open if app.screen() == Screen::Rerun => super::rerun::edit(app),
+        ActionId::Open if matches!(app.screen(), Screen::Result(_)) => super::result_views::enter(app),
+        ActionId::Open if app.screen() == Screen::Launches && super::result::available(app) => super::result::open(app),
+        ActionId::Metrics => super::result::open(app),
+        ActionId::Pair => super::result_views::to_launch(app),
+        ActionId::Roofline => super::result::turn(app, ResultView::Roofline),
+        ActionId::Compare => super::result::turn(app, ResultView::Compare),
+        ActionId::CompareWith => super::result_views::ask_other(app),
+        ActionId::Source => super::result::turn(app, ResultView::Source),
+        ActionId::NextResult => super::result::step(app, 1),
+        ActionId::PreviousResult => super::result::step(app, -1),
+        ActionId::Pin => super::result::pin(app),
+        ActionId::Instructions => super::result_views::source_mode(app, true),
+        ActionId::CodeOrder => super::result_views::source_mode(app, false),
+        ActionId::FindMetric | ActionId::NextSection | ActionId::PreviousSection => {
+            if let Some(screen) = app.reports.get_mut(index).and_then(|r| r.result.as_mut()) {
+                match id {
+                    ActionId::FindMetric => screen.typing = true,
+                    other => screen.section(other == ActionId::NextSection),
+                }
+            }
+            Vec::new()
+        }
         ActionId::Open => open(app),
         ActionId::Back => back(app),
         ActionId::Jump => pick(app, choose::jumps()),
@@ -398,6 +268,7 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
             }
             Vec::new()
         }
+        ActionId::Copy if matches!(app.screen(), Screen::Result(_)) => pick(app, super::result_views::copies()),
         ActionId::Copy if app.screen() == Screen::Rerun => pick(app, choose::command_copies()),
         ActionId::Copy => pick(app, choose::copies()),
         ActionId::Rerun => super::rerun::open(app),
@@ -440,6 +311,10 @@ pub(super) fn open(app: &mut App) -> Vec<Effect> {
     let (Some(grouping), Some(row), Some(profile)) = (report.kernels.grouping.clone(), report.kernels.row(), report.profile.clone()) else {
         return Vec::new();
     };
+    // A kernel with one result has no list worth looking at.
+    if profile.metrics.is_some() && grouping.rows.get(row).is_some_and(|g| g.stats.count == 1) {
+        return super::result::open(app);
+    }
     if profile.launches.is_empty() {
         app.status = Some(Status { text: "this report holds sums per kernel, no single launches".to_owned(), error: true });
         return Vec::new();
@@ -459,6 +334,17 @@ fn back(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     if report.rerun.take().is_some() {
+        return Vec::new();
+    }
+    if let Some(screen) = &mut report.result {
+        if screen.view != ResultView::Metrics {
+            screen.view = ResultView::Metrics;
+        } else if screen.filter.value().is_empty() {
+            report.result = None;
+        } else {
+            screen.filter.reset();
+            screen.arrange(&app.pins);
+        }
         return Vec::new();
     }
     if let Some(screen) = &mut report.launches {

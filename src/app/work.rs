@@ -4,8 +4,9 @@ use super::launches::{Facets, LaunchSort, ListKey};
 pub use super::planning::Picked;
 use super::rerun::Request;
 use crate::analysis::{GroupBy, Grouping, Occupancy, Overview, Paths, Stats, next, series};
-use crate::model::{LaunchId, Profile};
+use crate::model::{LaunchId, Metrics, Profile};
 use crate::rerun::Plan;
+use crate::rerun::join::{self, Join};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
@@ -42,6 +43,13 @@ pub enum Ask {
         key: ListKey,
         /// The list that is shown now: when only the order changes, the rest of it is still right.
         before: Option<Arc<LaunchList>>,
+    },
+    /// Which launches the results of another report are of.
+    Join {
+        /// The other report.
+        other: usize,
+        /// Its results.
+        metrics: Arc<Metrics>,
     },
     /// Commands of the re-run screen.
     Rerun {
@@ -80,6 +88,8 @@ pub enum Done {
     Paths(Arc<Paths>),
     /// Groups.
     Group(Arc<Grouping>),
+    /// Pairs with another report's results, and ncu's durations of these launches.
+    Joined(usize, Arc<Join>, Arc<Vec<(u32, crate::model::Nanos)>>),
     /// Details of a group: the question's number, the grouping, the row.
     Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches.
@@ -164,6 +174,12 @@ pub fn perform(work: &Work) -> Done {
             let overview = Overview::of(profile);
             let sentence = next::sentence(profile, &overview, &Grouping::of(profile, GroupBy::Name, None));
             Done::Overview(Arc::new(overview), sentence)
+        }
+        Ask::Join { other, metrics } => {
+            let join = join::join(profile, metrics);
+            let duration = |p: &join::Pair| Some((p.launch, metrics.duration(metrics.results.get(p.result)?)?));
+            let durations = join.pairs.iter().filter_map(duration).collect();
+            Done::Joined(*other, Arc::new(join), Arc::new(durations))
         }
         Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
         Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),

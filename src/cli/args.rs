@@ -134,6 +134,9 @@ pub struct Metrics {
     /// The sign before decimals, for a CSV in which nothing tells it (117.344).
     #[arg(long)]
     pub decimal: Option<DecimalSign>,
+    /// Instead of metrics the facts of the session: machines, versions, the program with its directory and environment. Private: look before you share.
+    #[arg(long, conflicts_with_all = ["kernel", "launch", "metric"])]
+    pub session: bool,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]
     pub format: Option<Format>,

@@ -1,11 +1,12 @@
 //! The explorer: takes the terminal, runs the loop, and does what the state asks for: reads files and analyses on threads of their own.
 
 use super::args::{Args, Opening};
-use super::{Failure, print};
+use super::{Failure, demo, details, print};
 use crate::analysis::fuzzy::nearest;
 use crate::app::{App, Effect, Mouse, Msg, Settings, Work, update, work};
 use crate::config::{self, ColorMode, Config};
-use crate::import::{self, Cancel, Input, Job, Progress, Wants, ncu};
+use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
+use crate::model::Metrics;
 use crate::rerun::Selects;
 use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
@@ -43,14 +44,6 @@ enum Wake {
     Gone,
 }
 
-/// The capture that `warpscope demo` shows: unpacked once, for as long as the program runs.
-fn demo() -> Result<&'static [u8], Failure> {
-    const PACKED: &[u8] = include_bytes!("../../fixtures/demo/llm.sqlite.zst");
-    let bytes =
-        zstd::stream::decode_all(PACKED).map_err(|e| Failure { text: format!("the built-in capture: {e}"), code: super::FAILED })?;
-    Ok(Box::leak(bytes.into_boxed_slice()))
-}
-
 /// `warpscope FILE…`.
 pub fn files(args: &Args, config: &Config) -> Result<(), Failure> {
     if let Some(file) = args.files.iter().find(|f| std::fs::symlink_metadata(f).is_err()) {
@@ -61,7 +54,9 @@ pub fn files(args: &Args, config: &Config) -> Result<(), Failure> {
 
 /// `warpscope demo`.
 pub fn built_in(args: &Args, opening: &Opening, config: &Config) -> Result<(), Failure> {
-    explore(vec![From::BuiltIn("llm.sqlite (demo)", demo()?)], args, opening, config)
+    let sources =
+        demo::DEMO.iter().map(|(name, packed)| Ok(From::BuiltIn(name, demo::unpacked(packed)?))).collect::<Result<_, Failure>>()?;
+    explore(sources, args, opening, config)
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -84,6 +79,7 @@ fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme::Li
         keymap: crate::app::Keymap::with(&config.keys).map_err(Failure::wrong)?,
         group: opening.group.or(config.group).unwrap_or(defaults.group),
         sort: opening.sort.or(config.sort).unwrap_or(defaults.sort),
+        pins: config.pins.clone(),
     })
 }
 
@@ -171,7 +167,10 @@ fn worker(send: Sender<Wake>) -> Sender<Box<Work>> {
         while let Ok(first) = if waiting.is_empty() { asked.recv().map(Some) } else { Ok(None) } {
             waiting.extend(first);
             waiting.extend(asked.try_iter());
-            let kind = |w: &Work| (w.report, std::mem::discriminant(&w.ask));
+            let kind = |w: &Work| {
+                let other = if let work::Ask::Join { other, .. } = w.ask { other } else { 0 };
+                (w.report, std::mem::discriminant(&w.ask), other)
+            };
             let newest: Vec<_> =
                 (0..waiting.len()).filter(|&i| !waiting[i + 1..].iter().any(|later| kind(later) == kind(&waiting[i]))).collect();
             let mut at = 0;
@@ -184,7 +183,7 @@ fn worker(send: Sender<Wake>) -> Sender<Box<Work>> {
                 work::Ask::Launches { .. } | work::Ask::Rerun { .. } => 0,
                 work::Ask::Group(_) => 1,
                 work::Ask::Detail { .. } => 2,
-                work::Ask::Overview => 3,
+                work::Ask::Join { .. } | work::Ask::Overview => 3,
                 work::Ask::Paths => 4,
             };
             let first = (0..waiting.len()).min_by_key(|&i| (urgent(&waiting[i]), i)).unwrap_or(0);
@@ -338,6 +337,18 @@ impl Explorer {
                     update(&mut self.app, Msg::Copied(said));
                 }
                 Effect::Verify { report, path, selects } => self.verify(report, path, selects),
+                Effect::Details { report, from, result } => self.more(from, move |open, metrics, _| Msg::Details {
+                    report,
+                    from,
+                    result,
+                    outcome: details::details(open, metrics, result),
+                }),
+                Effect::Code { report, from, result } => self.more(from, move |open, metrics, cancel| Msg::Code {
+                    report,
+                    from,
+                    result,
+                    outcome: details::code(open, metrics, result, ncu::source::disassembler().as_deref(), cancel),
+                }),
                 Effect::Redraw => self.screen.reset(self.app.size)?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
@@ -394,6 +405,25 @@ impl Explorer {
             // Nobody listens any more once the program ends.
             let _ = send.send(Wake::Message(Msg::Verified { report, selects, found }));
         });
+    }
+
+    /// Reads more of a report beside the loop.
+    fn more(&mut self, from: usize, read: impl FnOnce(&dyn Fn() -> Result<Input, ImportError>, &Metrics, &Cancel) -> Msg + Send + 'static) {
+        let metrics = self.app.reports.get(from).and_then(|r| r.profile.as_ref()).and_then(|p| p.metrics.clone());
+        let (Some(metrics), Some(source), Some(cancel)) = (metrics, self.sources.get(from).cloned(), self.cancels.get(from).cloned())
+        else {
+            return;
+        };
+        let send = self.send.clone();
+        self.readers.retain(|r| !r.is_finished());
+        self.readers.push(std::thread::spawn(move || {
+            let open = || match &source {
+                From::File(path) => Input::open(path, &details::quiet()),
+                From::BuiltIn(name, bytes) => Ok(Input::built_in(name, bytes)),
+            };
+            // Nobody listens any more once the program ends.
+            let _ = send.send(Wake::Message(read(&open, &metrics, &cancel)));
+        }));
     }
 
     fn copy(&mut self, text: &str, what: &str) -> Result<String, String> {

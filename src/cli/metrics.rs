@@ -3,13 +3,16 @@
 use super::args::{DecimalSign, Metrics};
 use super::{Failure, interrupt, print};
 use crate::import::ncu::{self, Decimal};
-use crate::import::{Job, Wants};
+use crate::import::{Input, Job, Wants};
 use crate::model::{Kernel, KernelId};
 use crate::report::metrics::Shown;
 use crate::report::{self, Format};
 
 /// Prints the metrics of a report.
 pub fn metrics(args: &Metrics) -> Result<(), Failure> {
+    if args.session {
+        return session(args);
+    }
     let decimal = args.decimal.map(|d| match d {
         DecimalSign::Point => Decimal::Point,
         DecimalSign::Comma => Decimal::Comma,
@@ -44,4 +47,15 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
         Format::Json => report::metrics::json(out, &shown, results()),
         format => report::metrics::print(out, &shown, results(), format, print::terminal_width()),
     })
+}
+
+/// Facts of the session, which are private and are printed only when asked for.
+fn session(args: &Metrics) -> Result<(), Failure> {
+    let job = Job::new(Wants::ALL, &|_| {});
+    let input = Input::open_if(&args.file, &job, &ncu::is_report)?;
+    if !ncu::is_report(&input) {
+        return Err(Failure::wrong(format!("{}: only a .ncu-rep holds facts of its session", args.file.display())));
+    }
+    let facts = ncu::session::read(&input)?;
+    print::to_stdout(|out| report::metrics::session(out, &facts, print::format_or_default(args.format), print::terminal_width()))
 }

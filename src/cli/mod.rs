@@ -1,6 +1,8 @@
 //! The command line: what was asked for, and the commands that print.
 
 pub mod args;
+pub mod demo;
+pub mod details;
 pub mod explore;
 pub mod interrupt;
 pub mod metrics;

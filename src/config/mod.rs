@@ -23,6 +23,8 @@ pub struct Config {
     pub ascii: Option<bool>,
     /// The `nsys` that exports reports.
     pub nsys: Option<PathBuf>,
+    /// Metrics that are shown first for every result.
+    pub pins: Vec<String>,
     /// Keys by action name.
     pub keys: BTreeMap<String, Vec<String>>,
 }
@@ -81,7 +83,7 @@ pub fn utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
 /// A configuration larger than this is none.
 const MOST_BYTES: u64 = 1 << 20;
 
-const KEYS: [&str; 7] = ["theme", "group", "sort", "color", "ascii", "nsys", "keys"];
+const KEYS: [&str; 8] = ["theme", "group", "sort", "color", "ascii", "nsys", "pins", "keys"];
 
 /// Folder of the configuration.
 #[must_use]
@@ -124,6 +126,12 @@ impl Config {
             "group" => self.group = Some(one_of(key, &string(key, value)?, GroupBy::ALL.map(|g| (g.word(), g)))?),
             "sort" => self.sort = Some(one_of(key, &string(key, value)?, SortBy::ALL.map(|s| (s.word(), s)))?),
             "color" => self.color = Some(one_of(key, &string(key, value)?, ColorMode::ALL)?),
+            "pins" => {
+                let toml::Value::Array(pins) = value else {
+                    return Err(format!("`pins` is a list of metrics, not {value}"));
+                };
+                self.pins = pins.into_iter().map(|p| string(key, p)).collect::<Result<_, _>>()?;
+            }
             "keys" => {
                 let toml::Value::Table(keys) = value else {
                     return Err("`keys` is a table: [keys]".to_owned());

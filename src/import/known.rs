@@ -18,7 +18,7 @@ fn json_like(head: &[u8]) -> bool {
     matches!(head.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
-const READS: &str = "this version reads Nsight Systems reports (.nsys-rep, .sqlite and `nsys stats` CSV)";
+const READS: &str = "this version reads Nsight Systems (.nsys-rep, .sqlite, `nsys stats` CSV) and Nsight Compute (.ncu-rep, `ncu --csv`)";
 
 static KNOWN: &[Known] = &[
     Known {
@@ -48,21 +48,14 @@ static KNOWN: &[Known] = &[
         next: "of these, cuda_gpu_trace and cuda_gpu_kern_sum can be opened; better, open the .nsys-rep or its SQLite export",
     },
     Known {
-        is: |h| h.starts_with(b"NVR\0") || h == b"NVR",
-        what: "an Nsight Compute report (.ncu-rep)",
-        next: "`warpscope metrics` lists what it measured; the explorer opens Nsight Systems reports and their exports",
+        is: |h| h == b"NVR",
+        what: "an Nsight Compute report (.ncu-rep) of which only the beginning is there",
+        next: "copy it again from where it was recorded",
     },
     Known {
-        is: |h| text_has(h, &["==ERROR==", "ERR_NVGPUCTRPERM"]),
-        what: "an Nsight Compute log without results: the user may not read the GPU's counters (ERR_NVGPUCTRPERM)",
-        next: "run ncu as root, or set NVreg_RestrictProfilingToAdminUsers=0 for the nvidia module",
-    },
-    Known {
-        is: |h| {
-            text_has(h, &["\"ID\",\"Process ID\""]) || text_has(h, &["==PROF=="]) || text_has(h, &["\"Kernel Name\"", "\"Metric Name\""])
-        },
-        what: "Nsight Compute text output",
-        next: READS,
+        is: |h| text_has(h, &["\"Kernel Name\"", "\"Metric Name\""]),
+        what: "Nsight Compute text output without its usual columns",
+        next: "print it with `ncu --import REPORT --csv --page raw`",
     },
     Known {
         is: |h| json_like(h) && (text_has(h, &["traceEvents"]) || text_has(h, &["schemaVersion"]) || text_has(h, &["\"ph\""])),
@@ -128,10 +121,9 @@ mod tests {
     #[test]
     fn each_known_kind_gets_its_own_sentence() {
         assert!(sentence(b"version https://git-lfs.github.com/spec/v1\n").contains("git lfs pull"));
-        assert!(sentence(b"NVR\0\x0c").contains("Nsight Compute report"));
+        assert!(sentence(b"NVR").contains("only the beginning"));
         assert!(sentence(b"U3w[END]NVIDIA Nsight Systems Stream").contains("QdstrmImporter"));
         assert!(sentence(b"{\"schemaVersion\": 1, \"traceEvents\": []}").contains("PyTorch"));
-        assert!(sentence(b"==ERROR== ERR_NVGPUCTRPERM - ...").contains("NVreg_RestrictProfilingToAdminUsers"));
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub trait Importer: Sync {
 }
 
 /// Every format that can be opened, in the order in which they are asked.
-pub static IMPORTERS: &[&dyn Importer] = &[&nsys::NsysSqlite, &nsys_report::NsysReport, &stats_csv::NsysStatsCsv];
+pub static IMPORTERS: &[&dyn Importer] = &[&nsys::NsysSqlite, &nsys_report::NsysReport, &stats_csv::NsysStatsCsv, &ncu::Ncu];
 
 /// Opens a file of any known format.
 pub fn open(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> {

@@ -154,6 +154,12 @@ impl Launches {
         self.kernel.is_empty()
     }
 
+    /// Whether it is known when launches started.
+    #[must_use]
+    pub fn timed(&self) -> bool {
+        !self.start.is_empty()
+    }
+
     /// Device start on the session's clock, ns.
     #[must_use]
     pub fn start(&self, row: usize) -> i64 {

@@ -1,6 +1,6 @@
 //! Metrics of profiled launches, as Nsight Compute collects them: many names, the same for most results, each with one value.
 
-use super::{Kernel, Note, Source};
+use super::{Kernel, Nanos, Note, Source};
 use std::sync::Arc;
 
 /// A metric's value. What the tool did not collect is absent from the list, never zero.
@@ -14,6 +14,18 @@ pub enum Value {
     Text(Arc<str>),
 }
 
+impl Value {
+    /// The value as a number, unless it is text.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Integer(n) => Some(*n as f64),
+            Self::Float(f) => Some(*f),
+            Self::Text(_) => None,
+        }
+    }
+}
+
 /// What a result is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {
@@ -25,6 +37,24 @@ pub enum ResultKind {
     CommandList,
     /// A CUDA graph.
     Graph,
+}
+
+/// Where a message lies in a report, so that more of it can be read when somebody looks at it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// First byte.
+    pub at: u64,
+    /// Number of bytes.
+    pub length: u64,
+}
+
+/// A kernel's binary and sources, which are not read before they are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceAt {
+    /// What results refer to it by. Several may have the same: one holds the binary, another the files' texts.
+    pub reference: u64,
+    /// Where it lies.
+    pub place: Extent,
 }
 
 /// One profiled launch, range or graph.
@@ -50,6 +80,10 @@ pub struct ResultMetrics {
     pub stream: Option<u64>,
     /// The tool could not profile it.
     pub failed: bool,
+    /// Whether the tool held the GPU's clocks at their base while it measured.
+    pub clocks_locked: Option<bool>,
+    /// Where it lies in the report; `None` when it was read from text.
+    pub place: Option<Extent>,
     /// Index into [`Metrics::names`] and value, in the order of the file; each name once.
     pub values: Vec<(u32, Value)>,
 }
@@ -65,6 +99,16 @@ pub struct Metrics {
     pub units: Vec<Arc<str>>,
     /// Results, in the order in which they were collected.
     pub results: Vec<ResultMetrics>,
+    /// Size of the report's (unpacked) bytes, to notice another file in its place; 0 for a text.
+    pub size: u64,
+    /// Binaries and sources of their kernels.
+    pub sources: Vec<SourceAt>,
+    /// The tool's own command line, when the report holds it. Private: never shown unless asked for.
+    pub tool_argv: Vec<String>,
+    /// The program and its arguments, when the report holds them. As private.
+    pub program: Vec<String>,
+    /// Its working directory.
+    pub directory: Option<String>,
     /// What the reader should know.
     pub notes: Vec<Note>,
 }
@@ -74,6 +118,21 @@ impl Metrics {
     #[must_use]
     pub fn value<'a>(&self, result: &'a ResultMetrics, name: &str) -> Option<&'a Value> {
         result.values.iter().find(|(n, _)| self.names.get(*n as usize).is_some_and(|t| &**t == name)).map(|(_, v)| v)
+    }
+
+    /// A number by its name; NaN is one.
+    #[must_use]
+    pub fn number(&self, result: &ResultMetrics, name: &str) -> Option<f64> {
+        self.value(result, name)?.number()
+    }
+
+    /// How long a result took on the device, under the tool's own conditions (locked clocks, flushed caches, one replay pass); `None` when
+    /// that was not collected. `gpu__time_duration` is in ns.
+    #[must_use]
+    pub fn duration(&self, result: &ResultMetrics) -> Option<Nanos> {
+        let names = ["gpu__time_duration.sum", "gpu__time_duration.avg", "gpu__time_duration.max", "gpu__time_active.sum"];
+        let ns = names.iter().find_map(|n| self.number(result, n)).filter(|n| n.is_finite() && (0.0..9e15).contains(n))?;
+        Some(Nanos(ns.round() as i64))
     }
 
     /// A whole number by its name.

@@ -4,6 +4,7 @@
 //! the tool did not say: absent is never zero.
 
 pub mod api;
+pub mod code;
 pub mod config;
 pub mod device;
 pub mod kernel;
@@ -14,18 +15,21 @@ pub mod note;
 pub mod place;
 pub mod profile;
 pub mod range;
+pub mod sections;
 pub mod text;
 pub mod units;
 
 pub use api::{ApiCalls, ApiTotal};
+pub use code::Code;
 pub use config::{ConfigId, LaunchConfig};
 pub use device::Device;
 pub use kernel::{Kernel, KernelId, NameForm};
 pub use launches::{LaunchColumns, LaunchId, Launches};
 pub use memop::{CopyKind, MemOp, MemOpKind, MemoryKind};
-pub use metrics::{Metrics, ResultKind, ResultMetrics, Value};
+pub use metrics::{Extent, Metrics, ResultKind, ResultMetrics, SourceAt, Value};
 pub use note::{Note, NoteKind, Severity};
 pub use place::{Place, PlaceId, Process};
 pub use profile::{Capture, Gate, GraphLaunch, GraphMode, KernelTotal, LaunchOrder, Profile, Source};
 pub use range::{Range, RangeKind, Ranges};
+pub use sections::Details;
 pub use units::{Bytes, Nanos};

@@ -1,7 +1,8 @@
 //! A whole report.
 
-use super::{ApiCalls, Device, Kernel, KernelId, LaunchConfig, Launches, MemOp, Nanos, Note, Place, Process, Ranges};
+use super::{ApiCalls, Device, Kernel, KernelId, LaunchConfig, Launches, MemOp, Metrics, Nanos, Note, Place, Process, Ranges};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Which tool made a report, and which file it was read from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub enum LaunchOrder {
     Partly(u64),
     /// No API calls in the report: by device start alone.
     Device,
+    /// As the tool's report has them, which was told to leave launches out: there may be others before, between and after.
+    Chosen,
     /// Not established: only the part of the report that a table needs was read.
     Unread,
 }
@@ -129,6 +132,8 @@ pub struct Profile {
     pub ranges: Ranges,
     /// CUDA graphs that were traced as a whole, in the order of the calls that launched them.
     pub graphs: Vec<GraphLaunch>,
+    /// Metrics of results; then launch `i` is result `i`.
+    pub metrics: Option<Arc<Metrics>>,
     /// What the reader should know.
     pub notes: Vec<Note>,
     /// False while only the stages for the first table have been read.
@@ -154,6 +159,7 @@ impl Profile {
             api: ApiCalls::default(),
             ranges: Ranges::default(),
             graphs: Vec::new(),
+            metrics: None,
             notes: Vec::new(),
             complete: true,
         }

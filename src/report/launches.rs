@@ -90,6 +90,7 @@ fn order_word(order: LaunchOrder) -> &'static str {
         LaunchOrder::Host => "host",
         LaunchOrder::Partly(_) => "host, partly device",
         LaunchOrder::Device => "device",
+        LaunchOrder::Chosen => "as profiled",
         LaunchOrder::Unread => "unknown",
     }
 }

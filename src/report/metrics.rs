@@ -126,6 +126,23 @@ pub fn print<'a>(
     table::print(&columns, rows, out, format, width)
 }
 
+#[derive(Serialize)]
+struct FactJson<'a> {
+    fact: &'a str,
+    value: &'a str,
+}
+
+/// Prints facts of a session.
+pub fn session(out: &mut dyn Write, facts: &[(&'static str, String)], format: Format, width: Option<usize>) -> io::Result<()> {
+    if format == Format::Json {
+        let rows: Vec<FactJson<'_>> = facts.iter().map(|(fact, value)| FactJson { fact, value }).collect();
+        return writeln!(out, "{{\"session\":{}}}", super::json_text(&rows)?);
+    }
+    let column = |field| Column { field, title: field, right: false, machine_only: false, rank: 0 };
+    let rows = facts.iter().map(|(fact, value)| vec![Cell::text(*fact), Cell::text(value.clone())]);
+    table::print(&[column("fact"), column("value")], rows, out, format, width)
+}
+
 /// Two decimals and thousands, as ncu prints them; a whole number as such, a tiny one with three digits.
 fn readable(f: f64) -> String {
     let size = f.abs();

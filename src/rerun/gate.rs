@@ -169,7 +169,7 @@ impl Gate {
         let stops: Vec<(u32, i64, bool)> = if calls.iter().any(|c| !c.2) { calls } else { Vec::new() };
         Population {
             cover,
-            only_called: opened != OpenedBy::Start && profile.order != LaunchOrder::Device,
+            only_called: opened != OpenedBy::Start && !matches!(profile.order, LaunchOrder::Device | LaunchOrder::Chosen),
             without_nodes: false,
             stops,
             first_window: self.api.is_some_and(|n| n > 1),

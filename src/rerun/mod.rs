@@ -4,11 +4,13 @@
 //! rules are in [`count`] and [`nvtx`], the limits in [`warnings`].
 
 mod alternatives;
+pub mod chosen;
 pub mod collect;
 pub mod count;
 pub mod draft;
 pub mod gate;
 pub mod graph;
+pub mod join;
 pub mod ncu;
 pub mod nvtx;
 pub mod options;

@@ -143,7 +143,7 @@ fn name_differs(want: &Selects, have: &Found) -> Option<String> {
 }
 
 /// The parameters of a full name, without namespaces and template arguments; `None` when the name has none.
-fn parameters(name: &str) -> Option<String> {
+pub(super) fn parameters(name: &str) -> Option<String> {
     let inside = name.trim_end().strip_suffix(')')?;
     // Back to the bracket that opens the list.
     let mut depth = 1_i32;

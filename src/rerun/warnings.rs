@@ -70,6 +70,7 @@ type Check = fn(&Facts<'_>) -> Option<Warning>;
 /// All checks, most important first.
 pub static CHECKS: &[(&str, Check)] = &[
     ("hidden-launches", hidden_launches),
+    ("chosen-launches", super::chosen::check),
     ("processes", processes),
     ("numbered-range", numbered_range),
     ("lost-events", lost_events),
@@ -93,17 +94,17 @@ pub fn all(facts: &Facts<'_>) -> Vec<Warning> {
     CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()
 }
 
-fn warning(id: &'static str, severity: Severity, text: impl Into<String>) -> Warning {
+pub(super) fn warning(id: &'static str, severity: Severity, text: impl Into<String>) -> Warning {
     Warning { id, severity, text: text.into(), fix: None, inexact: false }
 }
 
 impl Warning {
-    fn fix(mut self, fix: impl Into<String>) -> Self {
+    pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
         self.fix = Some(fix.into());
         self
     }
 
-    fn inexact(mut self) -> Self {
+    pub(super) fn inexact(mut self) -> Self {
         self.inexact = true;
         self
     }
@@ -273,7 +274,7 @@ fn device_order(f: &Facts<'_>) -> Option<Warning> {
     // Streams have their numbers within a context.
     let mine = |p: &&crate::model::Place| p.pid.unwrap_or_default() == f.pid;
     let streams: BTreeSet<_> = f.profile.places.iter().filter(mine).map(|p| (p.ordinal, p.context, p.stream)).collect();
-    let all = matches!(f.profile.order, LaunchOrder::Device);
+    let all = matches!(f.profile.order, LaunchOrder::Device) || f.profile.metrics.is_some();
     if f.count.uncalled == 0 || (all && streams.len() < 2) {
         return None;
     }

@@ -69,6 +69,74 @@ pub fn extents(extents: &[Option<(i64, i64)>], columns: usize, rows: usize, (low
         .collect()
 }
 
+/// Values in order as one line of eighths; neighbours are averaged to fit.
+#[must_use]
+pub fn spark(values: &[f64], columns: usize) -> String {
+    const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let n = columns.min(values.len());
+    let most = values.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
+    (0..n)
+        .map(|i| {
+            let slice = &values[i * values.len() / n..((i + 1) * values.len() / n).max(i * values.len() / n + 1)];
+            let mean = slice.iter().sum::<f64>() / slice.len() as f64;
+            if most > 0.0 && mean.is_finite() { LEVELS[((mean / most * 7.0).round() as usize).min(7)] } else { LEVELS[0] }
+        })
+        .collect()
+}
+
+/// Heights as filled columns of eighths, top row first, scaled to `most`.
+#[must_use]
+pub fn steps(heights: &[f64], most: f64, rows: usize) -> Vec<String> {
+    const LEVELS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    (0..rows)
+        .map(|row| {
+            let below = (rows - 1 - row) * 8;
+            let eighths = |h: f64| if most > 0.0 && h > 0.0 { ((h / most * (rows * 8) as f64).round() as usize).max(1) } else { 0 };
+            heights.iter().map(|&h| LEVELS[eighths(h).saturating_sub(below).min(8)]).collect()
+        })
+        .collect()
+}
+
+/// Dots of a braille character, by column and by row from the top.
+const BRAILLE: [[u32; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
+
+/// A drawing of braille dots, each cell with the style of what was drawn there last.
+pub struct Canvas<S> {
+    columns: usize,
+    rows: usize,
+    cells: Vec<(u32, Option<S>)>,
+}
+
+impl<S: Copy> Canvas<S> {
+    /// An empty one of so many characters.
+    #[must_use]
+    pub fn new(columns: usize, rows: usize) -> Self {
+        Self { columns, rows, cells: vec![(0, None); columns * rows] }
+    }
+
+    /// Dots across and down.
+    #[must_use]
+    pub fn size(&self) -> (usize, usize) {
+        (self.columns * 2, self.rows * 4)
+    }
+
+    /// Sets a dot; (0, 0) is at the top left, what lies outside is left out.
+    pub fn dot(&mut self, x: usize, y: usize, style: S) {
+        let (wide, tall) = self.size();
+        if x < wide && y < tall {
+            let cell = &mut self.cells[y / 4 * self.columns + x / 2];
+            cell.0 |= BRAILLE[x % 2][y % 4];
+            cell.1 = Some(style);
+        }
+    }
+
+    /// The characters of a row with their styles.
+    pub fn row(&self, row: usize) -> impl Iterator<Item = (char, Option<S>)> + '_ {
+        let cells = self.cells.get(row * self.columns..(row + 1) * self.columns).unwrap_or_default();
+        cells.iter().map(|&(dots, style)| (if dots == 0 { ' ' } else { char::from_u32(0x2800 + dots).unwrap_or(' ') }, style))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

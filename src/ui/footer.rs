@@ -37,18 +37,37 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
         Some(Overlay::Line(..)) => fixed(&[("⏎", "take"), ("esc", "close")]),
         Some(Overlay::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
         Some(_) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
-        None if app.report().is_some_and(|r| r.kernels.typing && r.launches.is_none() && r.rerun.is_none()) => {
+        None if app.report().is_some_and(|r| {
+            r.rerun.is_none()
+                && match &r.result {
+                    Some(screen) => screen.typing,
+                    None => r.kernels.typing && r.launches.is_none(),
+                }
+        }) =>
+        {
             fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")])
         }
         None => {
             let here = app.here();
+            let measured = crate::app::result::available(app);
             let mut parts: Vec<_> = ACTIONS
                 .iter()
                 .filter(|a| a.on.works(here))
-                .filter(|a| !(a.id == ActionId::Open && here == Where::Launches || a.id == ActionId::Back && here == Where::Kernels))
+                .filter(|a| match (a.id, here) {
+                    // Of what ncu measured only where it has measured.
+                    (ActionId::Open, Where::Launches) | (ActionId::Metrics, _) => measured,
+                    (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches) | (ActionId::Back, Where::Kernels) => false,
+                    _ => true,
+                })
                 .filter_map(|a| {
                     let (rank, word) = a.footer?;
-                    let word = if a.id == ActionId::Open && here == Where::Rerun { "change" } else { word };
+                    let word = match (a.id, here) {
+                        (ActionId::Open, Where::Rerun) => "change",
+                        (ActionId::Open, Where::Metrics | Where::Roofline | Where::Compare) => "explain",
+                        (ActionId::Open, Where::Source) => "line/SASS",
+                        (ActionId::Open, Where::Launches) => "metrics",
+                        _ => word,
+                    };
                     let key = app.settings.keymap.label(a.id);
                     (!key.is_empty()).then(|| pair(rank, key, word))
                 })

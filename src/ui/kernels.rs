@@ -202,8 +202,13 @@ fn table(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, vi
         let rect = Rect { y: area.y + line, height: 1, ..area };
         view.hits.push((rect, Mouse::Row(at)));
         let name = view.fit(&kernels.labels, layout.name, row as usize);
-        let spans =
-            row_spans(&grouping.rows[row as usize], &Shown { name: &name, at, longest, kernels, fuzzy: fuzzy.as_ref() }, layout, theme);
+        let profiled = match report.profiled.get(&(row as usize)) {
+            Some(true) => "◆",
+            Some(false) => "◇",
+            None => " ",
+        };
+        let shown = Shown { name: &name, at, longest, kernels, fuzzy: fuzzy.as_ref(), profiled };
+        let spans = row_spans(&grouping.rows[row as usize], &shown, layout, theme);
         frame.render_widget(Line::from(spans), rect);
         if at == kernels.selected {
             frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
@@ -218,6 +223,8 @@ struct Shown<'a> {
     longest: f64,
     kernels: &'a KernelsScreen,
     fuzzy: Option<&'a Fuzzy>,
+    /// One column: whether ncu has results of it.
+    profiled: &'static str,
 }
 
 fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) -> Vec<Span<'static>> {
@@ -226,7 +233,7 @@ fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) 
     let marked = shown.kernels.marked.contains(&row.name);
     let mut spans = vec![
         Span::styled(right(&(shown.at + 1).to_string(), NUMBER - 1), theme.style(Role::Faint)),
-        Span::styled(if marked { "●" } else { " " }, theme.style(Role::Mark)),
+        if marked { Span::styled("●", theme.style(Role::Mark)) } else { Span::styled(shown.profiled, theme.style(Role::Good)) },
         Span::raw(" ".repeat(GAP)),
     ];
     let at = shown.fuzzy.and_then(|f| f.positions(shown.name)).map(|p| p.1).unwrap_or_default();

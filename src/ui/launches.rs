@@ -36,7 +36,7 @@ fn number(n: Option<u32>) -> String {
     n.map(|n| n.to_string()).unwrap_or_default()
 }
 
-const COLUMNS: [Column; 13] = [
+const COLUMNS: [Column; 14] = [
     Column {
         title: "launch",
         sort: Some(LaunchSort::Launch),
@@ -59,6 +59,7 @@ const COLUMNS: [Column; 13] = [
         rank: 0,
         cell: |o| Nanos(o.profile.launches.duration(o.row)).to_string(),
     },
+    Column { title: "ncu", sort: None, width: 11, rank: 1, cell: profiled },
     Column { title: "vs p50", sort: None, width: 7, rank: 1, cell: versus_median },
     Column {
         title: "grid",
@@ -94,6 +95,18 @@ const COLUMNS: [Column; 13] = [
     Column { title: "pid", sort: None, width: 8, rank: 9, cell: |o| number(o.place.and_then(|p| p.pid)) },
 ];
 
+/// ncu's own duration of this launch, or of one of its like: another clock, so it stands apart from the timeline's.
+fn profiled(o: &One<'_>) -> String {
+    let Some((_, pair)) = u32::try_from(o.row).ok().and_then(|row| o.report.pair(row)) else {
+        return String::new();
+    };
+    let mark = if pair.sure.exact() { "◆" } else { "◇" };
+    match o.report.ncu_durations.get(&pair.launch) {
+        Some(d) => format!("{mark} {d}"),
+        None => mark.to_owned(),
+    }
+}
+
 fn versus_median(o: &One<'_>) -> String {
     let Some(median) = o.list.stats.as_ref().and_then(|s| s.median).filter(|&m| m > 0.0) else {
         return String::new();
@@ -128,6 +141,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     };
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let chart_rows = match inner.height {
+        _ if !profile.launches.timed() => 0,
         0..=17 => 0,
         18..=27 => 4,
         _ => 6,
@@ -146,7 +160,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
         return;
     };
     frame.render_widget(summary(profile, screen, list, theme, inner.width.into()), figures);
-    if chart_rows > 0 && !list.rows.is_empty() {
+    if chart_rows > 0 && !list.rows.is_empty() && profile.launches.timed() {
         plots(frame, charts, list, theme);
     }
     table(frame, (head, rows), &Shown { report, screen, profile, list }, view, theme);
@@ -261,6 +275,8 @@ fn table(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, v
         "gpu" => profile.devices.len() > 1,
         "pid" => profile.processes.len() > 1,
         "vs p50" => !mixed,
+        "start" => profile.launches.timed(),
+        "ncu" => !report.joins.is_empty(),
         _ => true,
     };
     for i in ranked.into_iter().filter(|&i| several(i)) {
@@ -329,7 +345,7 @@ fn cells(one: &One<'_>, columns: &[usize], (kernel, path): (Option<usize>, Optio
             let role = match column.title {
                 "duration" | "vs p50" if slow => Role::Warn,
                 "duration" => Role::Title,
-                "launch" | "start" => Role::Dim,
+                "launch" | "start" | "ncu" => Role::Dim,
                 _ => Role::Text,
             };
             Span::styled(format!("{} ", right(&(column.cell)(one), column.width)), theme.style(role))

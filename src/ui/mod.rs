@@ -10,6 +10,7 @@ pub mod kernels;
 pub mod launches;
 pub mod overlay;
 pub mod rerun;
+pub mod result;
 pub mod status;
 pub mod terminal;
 pub mod text;
@@ -65,7 +66,9 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
     if failed {
         status::failure(frame, body, app, theme);
     } else {
-        let details = app.details && app.screen() != Screen::Rerun && app.report().is_some_and(|r| r.kernels.grouping.is_some());
+        let details = app.details
+            && matches!(app.screen(), Screen::Kernels | Screen::Launches)
+            && app.report().is_some_and(|r| r.kernels.grouping.is_some());
         let (main, side) = match app.details_room() {
             DetailsRoom::Right if details => {
                 let width = (area.width / 3).clamp(46, 58);
@@ -82,6 +85,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             Screen::Kernels => kernels::draw(frame, main, app, view, theme),
             Screen::Launches => launches::draw(frame, main, app, view, theme),
             Screen::Rerun => rerun::draw(frame, main, app, view, theme),
+            Screen::Result(_) => result::draw(frame, main, app, view, theme),
         }
         if let Some((side, below)) = side {
             detail::draw(frame, side, below, app, theme);

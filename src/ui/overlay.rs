@@ -30,6 +30,16 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
         Some(Overlay::Details(at)) => {
             page(frame, area, "details", &app.report().map(|r| detail::lines(app, r, columns, theme)).unwrap_or_default(), *at, theme);
         }
+        Some(Overlay::Explain(at)) => {
+            page(
+                frame,
+                area,
+                "about this",
+                &app.report().map(|r| super::result::explain::lines(r, columns, theme)).unwrap_or_default(),
+                *at,
+                theme,
+            );
+        }
         Some(Overlay::Pick(pick)) => list(frame, area, pick, view, theme),
         Some(Overlay::Line(what, input)) => typed(frame, area, *what, input, theme),
         Some(Overlay::Number(input)) => {
@@ -97,7 +107,17 @@ fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>],
 
 fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    for place in [Where::Everywhere, Where::Tables, Where::Kernels, Where::Launches, Where::Rerun] {
+    for place in [
+        Where::Everywhere,
+        Where::Browse,
+        Where::Tables,
+        Where::Kernels,
+        Where::Launches,
+        Where::Results,
+        Where::Metrics,
+        Where::Source,
+        Where::Rerun,
+    ] {
         out.push(Line::styled(place.word(), theme.style(Role::Head)));
         for action in ACTIONS.iter().filter(|a| a.on == place) {
             let keys = app.settings.keymap.keys(action.id).iter().map(Key::label).collect::<Vec<_>>().join(" ");

@@ -2,7 +2,8 @@
 
 use super::text::wrap;
 use super::{Role, Theme};
-use crate::app::{ActionId, App, LaunchesScreen, RerunScreen, Stage};
+use crate::analysis::compare::Change;
+use crate::app::{ActionId, App, LaunchesScreen, RerunScreen, ResultScreen, ResultView as View, Stage};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile, Severity, units};
 use ratatui::Frame;
@@ -17,6 +18,9 @@ fn sentence(app: &App) -> Option<String> {
     }
     if let Some(screen) = &report.rerun {
         return Some(of_rerun(app, screen));
+    }
+    if let Some(screen) = &report.result {
+        return Some(of_result(app, screen));
     }
     if let Some(screen) = &report.launches {
         return of_launches(app, report.profile.as_deref()?, screen);
@@ -47,6 +51,49 @@ fn of_rerun(app: &App, screen: &RerunScreen) -> String {
         key(ActionId::Save),
         key(ActionId::Verify)
     )
+}
+
+/// On a screen about a result: why it is the one of this launch, and what can be done here.
+fn of_result(app: &App, screen: &ResultScreen) -> String {
+    let key = |id| app.settings.keymap.label(id);
+    let joined = screen.sure.filter(|_| screen.view == View::Metrics).map(|s| format!("{}. ncu's times are not the timeline's. ", s.why()));
+    let here = match screen.view {
+        View::Metrics => format!(
+            "{} next section, {} finds among {} metrics, {} what a row means, {} the roofline, {} the hottest code",
+            key(ActionId::NextSection),
+            key(ActionId::FindMetric),
+            screen.metrics.results.get(screen.result).map_or(0, |r| r.values.len()),
+            key(ActionId::Open),
+            key(ActionId::Roofline),
+            key(ActionId::Source)
+        ),
+        View::Roofline => match screen.plot.as_ref().and_then(|p| p.points.get(screen.plot_selected)) {
+            Some(p) if p.own => format!(
+                "{:.0}% of what {} allows at this intensity; {} says how it is computed",
+                p.achieved / p.attainable * 100.0,
+                if p.memory_bound { p.level.word() } else { "the compute peak" },
+                key(ActionId::Open)
+            ),
+            Some(p) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
+            None => "collect what stands below, and open the result beside this one".to_owned(),
+        },
+        View::Compare => {
+            let count = |c: Change| screen.compared.iter().filter(|r| r.change == c).count();
+            format!(
+                "{} metrics are better in the other, {} worse; {} says what one means",
+                count(Change::Better),
+                count(Change::Worse),
+                key(ActionId::Open)
+            )
+        }
+        View::Source => format!(
+            "{} from a line to its hottest instruction and back, {} lines or SASS, {} by samples or in order",
+            key(ActionId::Open),
+            key(ActionId::Instructions),
+            key(ActionId::CodeOrder)
+        ),
+    };
+    format!("{}{here}", joined.unwrap_or_default())
 }
 
 /// On the launches screen: how far the slowest launch is from the median, and the key that goes there.

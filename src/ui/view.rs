@@ -21,6 +21,14 @@ pub struct View {
     pub kernels_top: usize,
     /// First row of the launches table on the screen.
     pub launches_top: usize,
+    /// First line of the metrics screen that is shown.
+    pub result_top: usize,
+    /// First row of the roofline's list on the screen.
+    pub plot_top: usize,
+    /// First row of the comparison on the screen.
+    pub compare_top: usize,
+    /// First row of the source screen.
+    pub code_top: usize,
     /// Draw ASCII only.
     pub ascii: bool,
     /// Rectangles of the last frame and what a press there means; later ones lie on top.

@@ -1,9 +1,10 @@
 //! README, demo.tape and `--help` say what the program does.
 
-use super::support::{Explorer, packed, root};
+use super::support::{Explorer, demo_files, root};
 use std::fs;
 use std::path::PathBuf;
 use warpscope::app::{ACTIONS, Where};
+use warpscope::cli::demo::DEMO;
 use warpscope::config::keys::Key;
 use warpscope::ui::theme::THEMES;
 
@@ -29,9 +30,9 @@ fn the_keys_table_is_the_actions() {
 
 #[test]
 fn the_picture_is_the_demo() {
-    let mut explorer = Explorer::open(&[packed("llm")], (110, 24));
+    let mut explorer = Explorer::open(&demo_files(), (110, 24));
     // The demo's own name for its capture.
-    explorer.app.reports[0].file = PathBuf::from("llm.sqlite (demo)");
+    explorer.app.reports[0].file = PathBuf::from(DEMO[0].0);
     let screen: String = explorer.screen().lines().map(|l| format!("{}\n", l.trim_end())).collect();
     assert!(readme().contains(&screen), "put this into README.md:\n{screen}");
 }
@@ -57,7 +58,7 @@ fn the_tape_plays_on_the_demo() {
         let text = rest.trim_matches('"');
         match (word, &mut explorer) {
             ("Output" | "Set" | "Require" | "Hide" | "Show" | "Sleep", _) => {}
-            ("Type", None) if text.contains("warpscope demo") => explorer = Some(Explorer::open(&[packed("llm")], (120, 40))),
+            ("Type", None) if text.contains("warpscope demo") => explorer = Some(Explorer::open(&demo_files(), (120, 40))),
             ("Type", None) => assert_eq!(text, "cargo build --release && clear"),
             ("Enter" | "Wait", None) => {}
             // The key that starts the program is the shell's.

@@ -49,6 +49,16 @@ fn every_check_is_in_a_test_here_or_beside() {
 const DELAYED: &str = "UPDATE META_DATA_CAPTURE SET value = '60000' WHERE name = 'START_DELAY_MS';";
 
 #[test]
+fn chosen_launches() {
+    // A report of ncu whose command left launches out, and one whose command did not.
+    let mut profile = read(&root().join("fixtures/demo/llm_gemm.ncu-rep.zst")).unwrap();
+    let w = plain(&profile, 1);
+    assert!(warned(&w, "chosen-launches").inexact && !w.exact());
+    profile.order = warpscope::model::LaunchOrder::Host;
+    calm(&plain(&profile, 1), "chosen-launches");
+}
+
+#[test]
 fn hidden_launches() {
     // Inside a range that comes once: the count is offered there, under a condition.
     let profile = edited_profile("single", DELAYED);

@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use tempfile::TempDir;
 use warpscope::app::{App, Effect, Msg, Settings, update, work};
+use warpscope::cli::details;
 use warpscope::config::ColorMode;
-use warpscope::import::{self, ImportError, Job, Wants, ncu};
-use warpscope::model::Profile;
+use warpscope::import::{self, Cancel, ImportError, Input, Job, Wants, ncu};
+use warpscope::model::{Metrics, Profile};
 use warpscope::ui::theme::Library;
 use warpscope::ui::{View, draw};
 
@@ -21,6 +22,12 @@ pub fn root() -> PathBuf {
 pub fn packed(name: &str) -> PathBuf {
     let folder = if name == "llm" { "demo" } else { "nsys" };
     root().join("fixtures").join(folder).join(format!("{name}.sqlite.zst"))
+}
+
+/// The captures of the demo.
+pub fn demo_files() -> Vec<PathBuf> {
+    let folder = root().join("fixtures/demo");
+    ["llm.sqlite.zst", "llm_decode.ncu-rep.zst", "llm_gemm.ncu-rep.zst"].map(|f| folder.join(f)).to_vec()
 }
 
 /// A folder for this test run; unpacked files and caches go there.
@@ -124,10 +131,28 @@ impl Explorer {
                     let found = found.map(|m| m.results.iter().map(Into::into).collect()).map_err(|e| e.to_string());
                     self.send(Msg::Verified { report, selects, found });
                 }
+                Effect::Details { report, from, result } => {
+                    let (metrics, open) = self.metrics(from);
+                    let outcome = details::details(open, &metrics, result);
+                    self.send(Msg::Details { report, from, result, outcome });
+                }
+                Effect::Code { report, from, result } => {
+                    let (metrics, open) = self.metrics(from);
+                    // Without a disassembler: it is not on every machine.
+                    let outcome = details::code(open, &metrics, result, None, &Cancel::default());
+                    self.send(Msg::Code { report, from, result, outcome });
+                }
                 Effect::Quit => self.quit = true,
                 Effect::Cancel(_) | Effect::Redraw | Effect::Suspend => {}
             }
         }
+    }
+
+    fn metrics(&self, report: usize) -> (Arc<Metrics>, impl FnOnce() -> Result<Input, ImportError> + use<>) {
+        let report = &self.app.reports[report];
+        let file = report.file.clone();
+        let open = move || Input::open(&file, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) });
+        (report.profile.as_ref().unwrap().metrics.clone().unwrap(), open)
     }
 
     /// Presses keys by name, separated by blanks.

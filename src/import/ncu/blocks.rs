@@ -3,11 +3,10 @@
 //! for is skipped over without being read.
 
 use super::proto::BlockHeader;
-use crate::import::ImportError;
+use super::wire::Wire;
+use crate::import::{ImportError, Input};
+use crate::model::Extent;
 use prost::Message;
-use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read};
-use std::path::{Path, PathBuf};
 
 /// Kinds of messages in a block, in the order in which they lie there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,113 +27,73 @@ pub enum Kind {
 pub enum Item {
     /// A block's header.
     Header(Box<BlockHeader>),
-    /// A message that is wanted.
-    Message(Kind, Vec<u8>),
+    /// A message begins: it ends before this place.
+    Message(Kind, u64),
 }
-
-/// Bytes of one message that are read at most: results of real reports have about a megabyte.
-const MOST_BYTES: u64 = 256 << 20;
 
 /// Reads a report from its beginning.
 pub struct Blocks {
-    path: PathBuf,
-    reader: BufReader<File>,
-    at: u64,
-    size: u64,
+    /// The bytes, standing where the last item was found.
+    pub wire: Wire,
     /// Messages of the current block that are still to come, and where the block ends.
     left: Vec<(Kind, u64)>,
     end: u64,
-    wants: fn(Kind) -> bool,
+    /// Where the current message ends: what of it was not read is stepped over.
+    message_end: u64,
+    /// Where the last header lies.
+    pub header: Extent,
 }
 
 impl Blocks {
-    /// Opens a report; `wants` says which messages are read, the others are skipped over.
-    pub fn open(path: &Path, file: &Path, size: u64, wants: fn(Kind) -> bool) -> Result<Self, ImportError> {
-        let reader = BufReader::with_capacity(1 << 16, File::open(file).map_err(|e| ImportError::io(path, e))?);
-        let mut blocks = Self { path: path.to_owned(), reader, at: 0, size, left: Vec::new(), end: 0, wants };
-        blocks.skip(4, "file header")?;
-        let Some(header) = blocks.length()? else {
-            return Err(blocks.damaged("file header", "it ends there"));
+    /// Opens a report.
+    pub fn open(input: &Input) -> Result<Self, ImportError> {
+        let mut wire = Wire::open(&input.path, &input.bytes, input.size)?;
+        wire.skip(4, "file header")?;
+        let Some(header) = wire.length()? else {
+            return Err(wire.damaged("file header", "it ends there"));
         };
-        blocks.skip(header, "file header")?;
-        blocks.end = blocks.at;
-        Ok(blocks)
+        wire.skip(header, "file header")?;
+        let at = wire.at;
+        Ok(Self { wire, left: Vec::new(), end: at, message_end: at, header: Extent::default() })
     }
 
-    /// An error about this file.
-    #[must_use]
-    pub fn damaged(&self, place: &str, reason: &str) -> ImportError {
-        let next = "copy it again from where it was recorded, or profile again".to_owned();
-        ImportError::Damaged { path: self.path.clone(), place: format!("{place} at byte {}", self.at), reason: reason.to_owned(), next }
-    }
-
-    fn skip(&mut self, bytes: u64, place: &str) -> Result<(), ImportError> {
-        let to = self.at.checked_add(bytes).filter(|&to| to <= self.size);
-        let Some(to) = to else {
-            return Err(self.damaged(place, "it is longer than the file"));
-        };
-        // Within the buffer this reads nothing.
-        let by = i64::try_from(bytes).unwrap_or(i64::MAX);
-        self.reader.seek_relative(by).map_err(|e| ImportError::io(&self.path, e))?;
-        self.at = to;
-        Ok(())
-    }
-
-    /// A length; `None` at the end of the file.
-    fn length(&mut self) -> Result<Option<u64>, ImportError> {
-        let mut bytes = [0; 4];
-        match self.reader.read_exact(&mut bytes) {
-            Ok(()) => {
-                self.at += 4;
-                Ok(Some(u64::from(u32::from_le_bytes(bytes))))
-            }
-            Err(e) if e.kind() == ErrorKind::UnexpectedEof => Ok(None),
-            Err(e) => Err(ImportError::io(&self.path, e)),
-        }
-    }
-
-    fn take(&mut self, bytes: u64, place: &str) -> Result<Vec<u8>, ImportError> {
-        if bytes > MOST_BYTES || self.at.checked_add(bytes).is_none_or(|to| to > self.size) {
-            return Err(self.damaged(place, "it is longer than what is left of the file"));
-        }
-        let mut out = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
-        self.reader.read_exact(&mut out).map_err(|e| ImportError::io(&self.path, e))?;
-        self.at += bytes;
-        Ok(out)
-    }
-
-    /// The next header or wanted message; `None` at the end of the report.
+    /// The next header or message; `None` at the end of the report.
     pub fn step(&mut self) -> Result<Option<Item>, ImportError> {
+        let rest = self.message_end.saturating_sub(self.wire.at);
+        self.wire.skip(rest, "result")?;
         while let Some((kind, count)) = self.left.first_mut() {
             if *count == 0 {
                 self.left.remove(0);
                 continue;
             }
             *count -= 1;
-            let (kind, wanted) = (*kind, (self.wants)(*kind));
+            let kind = *kind;
             let place = if kind == Kind::Source { "source" } else { "result" };
-            let Some(length) = self.length()? else {
-                return Err(self.damaged(place, "it is not there"));
+            let Some(length) = self.wire.length()? else {
+                return Err(self.wire.damaged(place, "it is not there"));
             };
-            if self.at + length > self.end {
-                return Err(self.damaged(place, "it is longer than its block"));
+            if self.wire.at + length > self.end {
+                return Err(self.wire.damaged(place, "it is longer than its block"));
             }
-            if wanted {
-                return Ok(Some(Item::Message(kind, self.take(length, place)?)));
+            if self.wire.at + length > self.wire.size {
+                return Err(self.wire.damaged(place, "it is longer than what is left of the file"));
             }
-            self.skip(length, place)?;
+            self.message_end = self.wire.at + length;
+            return Ok(Some(Item::Message(kind, self.message_end)));
         }
         // What a newer version may have put after the messages is not known.
-        let rest = self.end.saturating_sub(self.at);
-        self.skip(rest, "block")?;
-        let Some(length) = self.length()? else {
+        let rest = self.end.saturating_sub(self.wire.at);
+        self.wire.skip(rest, "block")?;
+        let Some(length) = self.wire.length()? else {
             return Ok(None);
         };
-        let bytes = self.take(length, "block header")?;
+        self.header = Extent { at: self.wire.at, length };
+        let bytes = self.wire.take(length, "block header")?;
         let Ok(header) = BlockHeader::decode(&*bytes) else {
-            return Err(self.damaged("block header", "it is none"));
+            return Err(self.wire.damaged("block header", "it is none"));
         };
-        self.end = self.at + u64::from(header.payload.unwrap_or_default());
+        self.end = self.wire.at + u64::from(header.payload.unwrap_or_default());
+        self.message_end = self.wire.at;
         let count = |n: Option<u32>| u64::from(n.unwrap_or_default());
         self.left = vec![
             (Kind::Source, count(header.sources)),

@@ -291,6 +291,8 @@ impl Reader {
                     context: of("Context").parse().ok(),
                     stream: of("Stream").parse().ok(),
                     failed,
+                    clocks_locked: None,
+                    place: None,
                     values: Vec::new(),
                 });
                 self.cells.push(Vec::new());

@@ -1,22 +1,31 @@
-//! Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), read natively: every metric value of every result; and what
-//! `ncu --csv` prints. Sections, rules, sources and instance values are skipped over.
+//! Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), read natively: every metric value of every result when the report is
+//! opened; sections, rules, sources and instance values when somebody looks at them. And what `ncu --csv` prints.
 
 pub mod blocks;
 mod csv;
+mod cubin;
+pub mod details;
+mod layout;
+mod markup;
 mod numbers;
+mod profile;
 mod proto;
+mod proto_sections;
+mod results;
+pub mod session;
+pub mod source;
 pub mod units;
+mod wire;
 
 use super::input::Bytes;
 use super::{ImportError, Input, Job};
-use crate::model::{Kernel, Metrics, Note, NoteKind, ResultKind, ResultMetrics, Severity, Source, Value};
+use crate::model::{Extent, Metrics, Note, NoteKind, Severity, Source, SourceAt};
 pub use numbers::Decimal;
+pub use profile::Ncu;
 
 use blocks::{Blocks, Item, Kind};
-use prost::Message;
-use proto::{KernelResult, MetricResult, MetricValue, OtherResult};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -31,20 +40,27 @@ pub fn read(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metr
     // What is neither a report nor text is not unpacked.
     let is_text = |i: &Input| !i.head.contains(&0);
     let input = Input::open_if(path, job, &|i| is_report(i) || is_text(i))?;
-    let Bytes::File(file) = &input.bytes else {
-        return Err(refused(path));
-    };
-    let mut out = Metrics { source: Source { tool: "ncu".to_owned(), file: path.to_owned(), ..Source::default() }, ..Metrics::default() };
-    if !is_report(&input) {
-        if !is_text(&input) {
-            return Err(refused(path));
-        }
-        let file = File::open(file).map_err(|e| ImportError::io(path, e))?;
-        let out = csv::read(path, BufReader::with_capacity(1 << 16, file), job, out, decimal)?;
+    if !is_report(&input) && !is_text(&input) {
+        return Err(ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints"));
+    }
+    read_input(&input, job, decimal)
+}
+
+/// The same for an input that was opened before.
+pub fn read_input(input: &Input, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
+    let path = &input.path;
+    let mut out = Metrics { source: Source { tool: "ncu".to_owned(), file: path.clone(), ..Source::default() }, ..Metrics::default() };
+    if !is_report(input) {
+        let text: Box<dyn Read> = match &input.bytes {
+            Bytes::File(file) => Box::new(File::open(file).map_err(|e| ImportError::io(path, e))?),
+            Bytes::BuiltIn(bytes) => Box::new(*bytes),
+        };
+        let out = csv::read(path, BufReader::with_capacity(1 << 16, text), job, out, decimal)?;
         input.check_unchanged()?;
         return Ok(out);
     }
-    let whole = read_blocks(path, file, input.size, job, &mut out);
+    out.size = input.size;
+    let whole = read_blocks(input, job, &mut out);
     describe(&mut out);
     match whole {
         Ok(()) => {
@@ -58,10 +74,6 @@ pub fn read(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metr
         }
         Err(e) => Err(e),
     }
-}
-
-fn refused(path: &Path) -> ImportError {
-    ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints")
 }
 
 /// What follows from the metrics: their units, and the device of each result.
@@ -80,15 +92,16 @@ fn describe(out: &mut Metrics) {
     }
 }
 
-fn read_blocks(path: &Path, file: &Path, size: u64, job: &Job<'_>, out: &mut Metrics) -> Result<(), ImportError> {
-    let mut blocks = Blocks::open(path, file, size, |kind| kind != Kind::Source)?;
+fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), ImportError> {
+    let mut blocks = Blocks::open(input)?;
     let mut pid = None;
     while let Some(item) = blocks.step()? {
         if job.cancel.is_cancelled() {
-            return Err(ImportError::Cancelled { path: path.to_owned() });
+            return Err(ImportError::Cancelled { path: input.path.clone() });
         }
         match item {
             Item::Header(header) => {
+                job.progress("results", blocks.wire.at, blocks.wire.size);
                 let names = header.strings.map(|s| s.strings).unwrap_or_default();
                 if !names.is_empty() && !out.names.is_empty() {
                     // No known report has two; that the second goes on from the first is a guess.
@@ -96,77 +109,32 @@ fn read_blocks(path: &Path, file: &Path, size: u64, job: &Job<'_>, out: &mut Met
                     out.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
                 }
                 out.names.extend(names.into_iter().map(Arc::from));
-                let versions = header.session.into_iter().flat_map(|s| s.versions);
-                // "2025.3.1.0 (build 36398880) (public-release)"
-                let ncu = versions.into_iter().find(|v| v.provider.as_deref() == Some("Nsight Compute Target")).and_then(|v| v.version);
-                out.source.version = out.source.version.take().or(ncu.and_then(|v| v.split(' ').next().map(str::to_owned)));
+                if let Some(session) = header.session {
+                    // "2025.3.1.0 (build 36398880) (public-release)"
+                    let ncu = session.versions.into_iter().find(|v| v.provider.as_deref() == Some("Nsight Compute Target"));
+                    let version = ncu.and_then(|v| v.version).and_then(|v| v.split(' ').next().map(str::to_owned));
+                    out.source.version = out.source.version.take().or(version);
+                    // ncu joins words by blanks and quotes nothing: a word with a blank is two here.
+                    let words = |t: String| t.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+                    if let Some(p) = session.program.filter(|_| out.program.is_empty()) {
+                        out.directory = p.directory.filter(|d| !d.is_empty());
+                        let arguments = p.arguments.map(words).unwrap_or_default();
+                        out.program = p.path.into_iter().filter(|p| !p.is_empty()).chain(arguments).collect();
+                    }
+                    if let Some(argv) = session.command_line.map(words).filter(|_| out.tool_argv.is_empty()) {
+                        out.tool_argv = argv;
+                    }
+                }
                 pid = header.process.map_or(pid, |p| p.pid);
             }
-            Item::Message(Kind::Kernel, bytes) => match KernelResult::decode(&*bytes) {
-                Ok(result) => out.results.push(kernel(result, pid)),
-                Err(_) => return Err(blocks.damaged("result", "it cannot be read")),
-            },
-            Item::Message(kind, bytes) => match OtherResult::decode(&*bytes) {
-                Ok(result) => out.results.push(other(kind, result, pid)),
-                Err(_) => return Err(blocks.damaged("result", "it cannot be read")),
-            },
+            Item::Message(Kind::Source, end) => {
+                let at = blocks.wire.at;
+                if let Some(reference) = results::reference(&mut blocks.wire, end)? {
+                    out.sources.push(SourceAt { reference, place: Extent { at, length: end - at } });
+                }
+            }
+            Item::Message(kind, end) => out.results.push(results::read(&mut blocks.wire, kind, end, pid)?),
         }
     }
     Ok(())
-}
-
-fn kernel(r: KernelResult, pid: Option<u32>) -> ResultMetrics {
-    let (grid, block) = (r.grid.map(|d| d.get()), r.block.map(|d| d.get()));
-    // A launch that could not be profiled has no grid and no block.
-    let failed = grid == Some([0; 3]);
-    // A kernel with C linkage has an empty full name.
-    let [function, demangled, mangled] = [r.function, r.demangled, r.mangled].map(|n| n.filter(|n| !n.is_empty()).map(Arc::<str>::from));
-    ResultMetrics {
-        kind: ResultKind::Kernel,
-        kernel: Kernel { function, demangled, mangled },
-        grid: grid.filter(|_| !failed),
-        block: block.filter(|_| !failed),
-        pid,
-        device: None,
-        compute_capability: None,
-        context: r.context,
-        stream: r.stream,
-        failed,
-        values: values(r.metrics),
-    }
-}
-
-fn other(kind: Kind, r: OtherResult, pid: Option<u32>) -> ResultMetrics {
-    let (kind, name) = match kind {
-        Kind::Graph => (ResultKind::Graph, "graph"),
-        Kind::CommandList => (ResultKind::CommandList, "cmdlist"),
-        _ => (ResultKind::Range, "range"),
-    };
-    ResultMetrics {
-        kind,
-        kernel: Kernel { function: Some(Arc::from(name)), ..Kernel::default() },
-        grid: None,
-        block: None,
-        pid,
-        device: None,
-        compute_capability: None,
-        context: r.context,
-        stream: None,
-        failed: false,
-        values: values(r.metrics),
-    }
-}
-
-/// Metrics with a value of their own; some have only instances.
-fn values(metrics: Vec<MetricResult>) -> Vec<(u32, Value)> {
-    let value = |v: MetricValue| match v {
-        // An empty text says nothing, and ncu prints nothing for it.
-        MetricValue { text: Some(t), .. } => (!t.is_empty()).then(|| Value::Text(t.into())),
-        MetricValue { double: Some(d), .. } => Some(Value::Float(d)),
-        MetricValue { float: Some(f), .. } => Some(Value::Float(f.into())),
-        MetricValue { large: Some(n), .. } => Some(Value::Integer(n)),
-        MetricValue { small: Some(n), .. } => Some(Value::Integer(n.into())),
-        _ => None,
-    };
-    metrics.into_iter().filter_map(|m| Some((m.name?, value(m.value?)?))).collect()
 }

@@ -1,6 +1,7 @@
-//! The messages of an Nsight Compute report that are read; numbers of fields as in NVIDIA's `.proto` files, which ship with ncu. Fields that
-//! are not named here (sections, rules, sources, instances) are skipped over.
+//! The messages of an Nsight Compute report that are decoded whole; numbers of fields as in NVIDIA's `.proto` files, which ship with ncu.
+//! Fields that are not named here are skipped over.
 
+pub use super::proto_sections::*;
 use prost::Message;
 
 /// Header of a block: how many messages of each kind follow it, and how long they are together.
@@ -26,11 +27,26 @@ pub struct BlockHeader {
     pub graphs: Option<u32>,
 }
 
-/// Facts of the session, of which only versions are read: the rest is private.
+/// Facts of the session, of which only versions and ncu's own command line are read: the rest is private.
 #[derive(Clone, PartialEq, Message)]
 pub struct Session {
+    #[prost(message, optional, tag = "9")]
+    pub program: Option<Program>,
+    #[prost(string, optional, tag = "11")]
+    pub command_line: Option<String>,
     #[prost(message, repeated, tag = "8")]
     pub versions: Vec<Version>,
+}
+
+/// The program. Its environment is not read.
+#[derive(Clone, PartialEq, Message)]
+pub struct Program {
+    #[prost(string, optional, tag = "1")]
+    pub path: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    pub directory: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub arguments: Option<String>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -54,57 +70,74 @@ pub struct Process {
     pub pid: Option<u32>,
 }
 
+/// What is read of a profiled launch when somebody looks at it.
 #[derive(Clone, PartialEq, Message)]
-pub struct Dims {
-    #[prost(uint64, optional, tag = "1")]
-    pub x: Option<u64>,
-    #[prost(uint64, optional, tag = "2")]
-    pub y: Option<u64>,
-    #[prost(uint64, optional, tag = "3")]
-    pub z: Option<u64>,
-}
-
-impl Dims {
-    /// The three sizes; a missing one is zero.
-    pub fn get(&self) -> [u32; 3] {
-        [self.x, self.y, self.z].map(|d| u32::try_from(d.unwrap_or_default()).unwrap_or(u32::MAX))
-    }
-}
-
-/// A profiled launch.
-#[derive(Clone, PartialEq, Message)]
-pub struct KernelResult {
-    #[prost(string, optional, tag = "5")]
-    pub mangled: Option<String>,
-    #[prost(string, optional, tag = "6")]
-    pub function: Option<String>,
-    #[prost(string, optional, tag = "7")]
-    pub demangled: Option<String>,
-    #[prost(message, optional, tag = "10")]
-    pub grid: Option<Dims>,
-    #[prost(message, optional, tag = "11")]
-    pub block: Option<Dims>,
+pub struct Extra {
+    #[prost(uint32, optional, tag = "1")]
+    pub thread: Option<u32>,
     #[prost(message, repeated, tag = "13")]
     pub metrics: Vec<MetricResult>,
-    #[prost(uint64, optional, tag = "22")]
-    pub context: Option<u64>,
-    #[prost(uint64, optional, tag = "23")]
-    pub stream: Option<u64>,
+    #[prost(message, optional, tag = "15")]
+    pub source: Option<SourceReference>,
+    #[prost(message, repeated, tag = "17")]
+    pub sections: Vec<Section>,
+    #[prost(message, repeated, tag = "19")]
+    pub rules: Vec<RuleResult>,
+    #[prost(message, optional, tag = "21")]
+    pub nvtx: Option<NvtxState>,
 }
 
-/// A profiled range, command list or graph.
+/// The same of a range.
 #[derive(Clone, PartialEq, Message)]
-pub struct OtherResult {
+pub struct RangeExtra {
+    #[prost(uint32, optional, tag = "1")]
+    pub thread: Option<u32>,
     #[prost(message, repeated, tag = "4")]
     pub metrics: Vec<MetricResult>,
-    #[prost(uint64, optional, tag = "11")]
-    pub context: Option<u64>,
+    #[prost(message, repeated, tag = "7")]
+    pub sections: Vec<Section>,
+    #[prost(message, optional, tag = "10")]
+    pub nvtx: Option<NvtxState>,
+    #[prost(uint64, repeated, packed = "false", tag = "15")]
+    pub sources: Vec<u64>,
 }
 
+/// The same of a graph or command list.
+#[derive(Clone, PartialEq, Message)]
+pub struct GraphExtra {
+    #[prost(uint32, optional, tag = "1")]
+    pub thread: Option<u32>,
+    #[prost(message, repeated, tag = "4")]
+    pub metrics: Vec<MetricResult>,
+    #[prost(message, repeated, tag = "7")]
+    pub sections: Vec<Section>,
+    #[prost(message, optional, tag = "10")]
+    pub nvtx: Option<NvtxState>,
+    #[prost(uint64, repeated, packed = "false", tag = "17")]
+    pub sources: Vec<u64>,
+    #[prost(message, repeated, tag = "21")]
+    pub rules: Vec<RuleResult>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SourceReference {
+    #[prost(uint64, optional, tag = "1")]
+    pub reference: Option<u64>,
+}
+
+/// Of a metric only its instances: its value was read before.
 #[derive(Clone, PartialEq, Message)]
 pub struct MetricResult {
     #[prost(uint32, optional, tag = "1")]
     pub name: Option<u32>,
+    #[prost(message, repeated, tag = "3")]
+    pub instances: Vec<Instance>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Instance {
+    #[prost(message, optional, tag = "1")]
+    pub key: Option<MetricValue>,
     #[prost(message, optional, tag = "2")]
     pub value: Option<MetricValue>,
 }
@@ -122,4 +155,118 @@ pub struct MetricValue {
     pub small: Option<u32>,
     #[prost(uint64, optional, tag = "5")]
     pub large: Option<u64>,
+}
+
+/// A kernel's binary and sources.
+#[derive(Clone, PartialEq, Message)]
+pub struct Source {
+    #[prost(uint64, optional, tag = "1")]
+    pub reference: Option<u64>,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub intermediate: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub binary: Option<Vec<u8>>,
+    #[prost(uint32, optional, tag = "6")]
+    pub revision: Option<u32>,
+    #[prost(message, optional, tag = "8")]
+    pub files: Option<SourceFiles>,
+    #[prost(message, optional, tag = "9")]
+    pub symbols: Option<Symbols>,
+}
+
+/// Where functions lay while they were profiled.
+#[derive(Clone, PartialEq, Message)]
+pub struct Symbols {
+    #[prost(message, repeated, tag = "1")]
+    pub functions: Vec<Symbol>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Symbol {
+    #[prost(string, optional, tag = "1")]
+    pub name: Option<String>,
+    #[prost(uint64, optional, tag = "2")]
+    pub address: Option<u64>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SourceFiles {
+    #[prost(message, repeated, tag = "1")]
+    pub files: Vec<SourceFile>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct SourceFile {
+    #[prost(string, optional, tag = "1")]
+    pub name: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    pub content: Option<String>,
+}
+
+/// All facts of the session, for those who ask.
+#[derive(Clone, PartialEq, Message)]
+pub struct FullSession {
+    #[prost(uint64, optional, tag = "2")]
+    pub created: Option<u64>,
+    #[prost(message, optional, tag = "3")]
+    pub host: Option<System>,
+    #[prost(message, optional, tag = "4")]
+    pub target: Option<System>,
+    #[prost(message, repeated, tag = "6")]
+    pub devices: Vec<DeviceAttributes>,
+    #[prost(message, repeated, tag = "8")]
+    pub versions: Vec<Version>,
+    #[prost(message, optional, tag = "9")]
+    pub program: Option<Executable>,
+    #[prost(string, optional, tag = "11")]
+    pub command_line: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct System {
+    #[prost(string, optional, tag = "1")]
+    pub os: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub processor: Option<String>,
+    #[prost(string, optional, tag = "5")]
+    pub computer: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct DeviceAttributes {
+    #[prost(uint32, optional, tag = "1")]
+    pub id: Option<u32>,
+    #[prost(string, optional, tag = "2")]
+    pub name: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct Executable {
+    #[prost(string, optional, tag = "1")]
+    pub path: Option<String>,
+    #[prost(string, optional, tag = "2")]
+    pub directory: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub arguments: Option<String>,
+    #[prost(string, optional, tag = "4")]
+    pub environment: Option<String>,
+}
+
+/// A block header with all facts of the session.
+#[derive(Clone, PartialEq, Message)]
+pub struct SessionHeader {
+    #[prost(message, optional, tag = "3")]
+    pub session: Option<FullSession>,
+    #[prost(message, optional, tag = "6")]
+    pub process: Option<FullProcess>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub struct FullProcess {
+    #[prost(uint32, optional, tag = "1")]
+    pub pid: Option<u32>,
+    #[prost(string, optional, tag = "2")]
+    pub host: Option<String>,
+    #[prost(string, optional, tag = "3")]
+    pub name: Option<String>,
 }

@@ -1,0 +1,181 @@
+//! Metrics by concept (`metrics.toml`): names on each chip, meaning, advice, thresholds with their sources, and which direction is better.
+
+use serde::Deserialize;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::OnceLock;
+
+/// Which values of a metric are better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Better {
+    /// Greater ones.
+    High,
+    /// Smaller ones.
+    Low,
+}
+
+/// What a value is compared with: a number, or an expression over other concepts.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Bound {
+    /// A number in the metric's unit.
+    Number(f64),
+    /// An expression.
+    Text(String),
+}
+
+/// A threshold with its source.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+pub struct Threshold {
+    /// Comparison: `<`, `>`, `>=`, or one of the special ones that the file explains.
+    pub op: String,
+    /// What is compared with.
+    pub value: Bound,
+    /// The level that it names.
+    pub level: String,
+    /// What it says.
+    #[serde(default)]
+    pub text: String,
+    /// Who says so.
+    #[serde(default)]
+    pub source: String,
+}
+
+/// One concept.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Concept {
+    /// Stable identifier.
+    pub id: String,
+    /// What people call it.
+    pub title: String,
+    /// What it belongs to.
+    pub group: String,
+    /// Base unit in ncu's spelling.
+    pub unit: String,
+    /// Names in order of preference.
+    pub names: Vec<String>,
+    /// Whether all names that are there are added up (`sum`) or the first is taken (`first`).
+    pub combine: String,
+    /// Names for single chips instead.
+    #[serde(default)]
+    pub alias: BTreeMap<String, Vec<String>>,
+    /// Formula over `vars`, for what no metric says.
+    #[serde(default)]
+    pub expr: Option<String>,
+    /// Metrics of the formula.
+    #[serde(default)]
+    pub vars: BTreeMap<String, String>,
+    /// ncu's section that has it.
+    #[serde(default)]
+    pub section: Option<String>,
+    /// Its label there.
+    #[serde(default)]
+    pub label: Option<String>,
+    /// What it means.
+    #[serde(default)]
+    pub meaning: Option<String>,
+    /// What to do about it.
+    #[serde(default)]
+    pub hint: Option<String>,
+    /// Where to look next.
+    #[serde(default)]
+    pub next: Option<String>,
+    /// What to take care of.
+    #[serde(default)]
+    pub note: Option<String>,
+    /// Which direction is better, where one is.
+    #[serde(default)]
+    pub better: Option<Better>,
+    /// Thresholds.
+    #[serde(default, rename = "threshold")]
+    pub thresholds: Vec<Threshold>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    metric: Vec<Concept>,
+}
+
+/// All concepts.
+#[derive(Debug, Default)]
+pub struct Catalog {
+    /// In the order of the file.
+    pub concepts: Vec<Concept>,
+    by_name: HashMap<String, usize>,
+    by_id: HashMap<String, usize>,
+}
+
+/// The catalog that is built in.
+#[must_use]
+pub fn catalog() -> &'static Catalog {
+    static CATALOG: OnceLock<Catalog> = OnceLock::new();
+    CATALOG.get_or_init(|| {
+        // A test holds that the file is readable.
+        let concepts = toml::from_str::<File>(include_str!("metrics.toml")).map(|f| f.metric).unwrap_or_default();
+        let mut out = Catalog::default();
+        for (at, c) in concepts.iter().enumerate() {
+            for name in c.names.iter().chain(c.alias.values().flatten()) {
+                out.by_name.entry(name.clone()).or_insert(at);
+            }
+            out.by_id.insert(c.id.clone(), at);
+        }
+        out.concepts = concepts;
+        out
+    })
+}
+
+impl Catalog {
+    /// The concept that a metric belongs to.
+    #[must_use]
+    pub fn of_metric(&self, name: &str) -> Option<&Concept> {
+        self.by_name.get(name).and_then(|&at| self.concepts.get(at))
+    }
+
+    /// A concept by its identifier.
+    #[must_use]
+    pub fn concept(&self, id: &str) -> Option<&Concept> {
+        self.by_id.get(id).and_then(|&at| self.concepts.get(at))
+    }
+}
+
+/// Which direction is better for a metric: its concept's, else what its name tells; `None` where neither is.
+#[must_use]
+pub fn better(name: &str) -> Option<Better> {
+    if let Some(concept) = catalog().of_metric(name) {
+        return concept.better;
+    }
+    let has = |w: &str| name.contains(w);
+    if has("issue_stalled_selected") {
+        None
+    } else if has("hit_rate") {
+        Some(Better::High)
+    } else if has("bank_conflicts") || has("excessive") || has("issue_stalled_") || has("spill") || has("_lookup_miss") {
+        Some(Better::Low)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_is_readable_and_its_ids_differ() {
+        let all = catalog();
+        assert!(all.concepts.len() > 140, "{}", all.concepts.len());
+        assert_eq!(all.by_id.len(), all.concepts.len());
+        let sm = all.of_metric("sm__throughput.avg.pct_of_peak_sustained_elapsed").unwrap();
+        assert_eq!((sm.id.as_str(), sm.better), ("sm_throughput", Some(Better::High)));
+        assert!(sm.thresholds.len() == 4 && sm.thresholds.iter().all(|t| !t.source.is_empty()));
+        assert_eq!(all.of_metric("dram__bytes_op_read.sum").unwrap().id, "dram_bytes_read", "a name of one chip");
+    }
+
+    #[test]
+    fn directions() {
+        assert_eq!(better("gpu__time_duration.sum"), Some(Better::Low));
+        assert_eq!(better("lts__t_sector_op_read_hit_rate.pct"), Some(Better::High));
+        assert_eq!(better("launch__grid_size"), None);
+        assert_eq!(better("smsp__average_warps_issue_stalled_selected_per_issue_active.ratio"), None);
+    }
+}

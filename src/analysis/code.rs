@@ -1,0 +1,186 @@
+//! Source lines and instructions of a result, the hottest first: by samples of the warps' program counters, with stall reasons and counters.
+
+use crate::model::code::Code;
+use crate::model::sections::InstanceKey;
+use crate::model::{Details, Metrics};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// Counters of one line or instruction.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Counts {
+    /// Samples of warps here.
+    pub samples: f64,
+    /// Executions by warps.
+    pub executed: f64,
+    /// Executions by threads.
+    pub threads: f64,
+    /// L2 sectors beyond what coalesced accesses need.
+    pub excess_l2: f64,
+    /// Shared-memory wavefronts beyond what conflict-free accesses need.
+    pub excess_shared: f64,
+    /// Samples by stall reason, most first.
+    pub stalls: Vec<(Arc<str>, f64)>,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Self) {
+        self.samples += other.samples;
+        self.executed += other.executed;
+        self.threads += other.threads;
+        self.excess_l2 += other.excess_l2;
+        self.excess_shared += other.excess_shared;
+        for (reason, n) in &other.stalls {
+            match self.stalls.iter_mut().find(|s| s.0 == *reason) {
+                Some(s) => s.1 += n,
+                None => self.stalls.push((reason.clone(), *n)),
+            }
+        }
+    }
+
+    fn sort(&mut self) {
+        self.stalls.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    }
+
+    /// The most frequent reason other than being issued, and its share of the samples here in percent.
+    #[must_use]
+    pub fn top_stall(&self) -> Option<(&Arc<str>, f64)> {
+        let (reason, n) = self.stalls.iter().find(|s| &*s.0 != "selected")?;
+        (self.samples > 0.0).then(|| (reason, n / self.samples * 100.0))
+    }
+}
+
+/// An instruction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Instruction {
+    /// Address while it was profiled.
+    pub address: u64,
+    /// Function that it is in, and its offset there.
+    pub place: Option<(Arc<str>, u64)>,
+    /// Its text, when it was disassembled.
+    pub text: Option<Arc<str>>,
+    /// File (index into [`Code::files`]) and line.
+    pub line: Option<(u32, u32)>,
+    /// Counters.
+    pub counts: Counts,
+}
+
+/// A source line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    /// File (from 1, as in [`Code::files`]).
+    pub file: u32,
+    /// Line, from 1.
+    pub line: u32,
+    /// The file's name without folders.
+    pub name: String,
+    /// The line's text, when the file's text is known.
+    pub text: Option<String>,
+    /// Sums over its instructions.
+    pub counts: Counts,
+    /// Its instructions.
+    pub instructions: usize,
+}
+
+/// Both lists.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    /// Lines.
+    pub lines: Vec<Line>,
+    /// Instructions.
+    pub instructions: Vec<Instruction>,
+    /// Samples in all.
+    pub samples: f64,
+    /// What is missing, and why.
+    pub remarks: Vec<String>,
+}
+
+const STALL: &str = "smsp__pcsamp_warps_issue_stalled_";
+
+/// Makes the lists: by samples, or by place.
+#[must_use]
+pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in_order: bool) -> Listing {
+    let mut by_address: BTreeMap<u64, Counts> = BTreeMap::new();
+    let mut out = Listing { remarks: code.remarks.clone(), ..Listing::default() };
+    let none = metrics.results.get(result).is_none();
+    for (id, instances) in details.instances.iter().filter(|_| !none) {
+        let Some(name) = metrics.names.get(*id as usize) else { continue };
+        let stall = name.strip_prefix(STALL).filter(|s| !s.ends_with("_not_issued"));
+        let field: fn(&mut Counts) -> &mut f64 = match &**name {
+            // Older versions have `group` metrics instead of a count: the reasons add up to it.
+            "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| &mut c.samples,
+            "inst_executed" => |c| &mut c.executed,
+            "thread_inst_executed" => |c| &mut c.threads,
+            "memory_l2_theoretical_sectors_global_excessive" | "derived__memory_l2_theoretical_sectors_global_excessive" => {
+                |c| &mut c.excess_l2
+            }
+            "memory_l1_wavefronts_shared_excessive" | "derived__memory_l1_wavefronts_shared_excessive" => |c| &mut c.excess_shared,
+            _ if stall.is_some() => |c| &mut c.samples,
+            _ => continue,
+        };
+        for (key, value) in instances {
+            let (InstanceKey::Number(address), Some(n)) = (key, value.number().filter(|n| n.is_finite())) else { continue };
+            let counts = by_address.entry(*address).or_default();
+            match stall {
+                Some(reason) => {
+                    if n > 0.0 {
+                        counts.stalls.push((Arc::from(reason), n));
+                    }
+                }
+                None => *field(counts) = field(counts).max(n),
+            }
+        }
+    }
+    let mut by_line: HashMap<(u32, u32), (Counts, usize)> = HashMap::new();
+    for (address, mut counts) in by_address {
+        if counts.samples == 0.0 {
+            counts.samples = counts.stalls.iter().map(|s| s.1).sum();
+        }
+        counts.sort();
+        let found = code.at(address);
+        let line = found.and_then(|(f, offset)| f.line(offset));
+        out.samples += counts.samples;
+        if let Some(line) = line {
+            let sum = by_line.entry(line).or_default();
+            sum.0.add(&counts);
+            sum.1 += 1;
+        }
+        out.instructions.push(Instruction {
+            address,
+            place: found.map(|(f, offset)| (f.name.clone(), offset)),
+            text: found.and_then(|(f, offset)| f.text(offset).cloned()),
+            line,
+            counts,
+        });
+    }
+    // Each file is taken apart once.
+    let texts: Vec<Vec<&str>> = code.files.iter().map(|f| f.text.as_deref().map(|t| t.lines().collect()).unwrap_or_default()).collect();
+    for ((file, line), (mut counts, instructions)) in by_line {
+        counts.sort();
+        let at = (file as usize).wrapping_sub(1);
+        let name = code.files.get(at).map_or_else(|| format!("file {file}"), |f| base(&f.name));
+        let text = texts.get(at).and_then(|t| t.get((line as usize).wrapping_sub(1))).map(|t| (*t).to_owned());
+        out.lines.push(Line { file, line, name, text, counts, instructions });
+    }
+    if in_order {
+        out.lines.sort_by_key(|l| (l.file, l.line));
+    } else {
+        out.lines.sort_by(|a, b| hotter(&a.counts, &b.counts).then((a.file, a.line).cmp(&(b.file, b.line))));
+        out.instructions.sort_by(|a, b| hotter(&a.counts, &b.counts).then(a.address.cmp(&b.address)));
+    }
+    if out.instructions.is_empty() {
+        out.remarks.push("no values per instruction in this result: collect --section SourceCounters".to_owned());
+    } else if out.samples == 0.0 {
+        out.remarks.push("no samples of program counters in this result: ranked by executions".to_owned());
+    }
+    out
+}
+
+fn hotter(a: &Counts, b: &Counts) -> std::cmp::Ordering {
+    b.samples.total_cmp(&a.samples).then(b.executed.total_cmp(&a.executed))
+}
+
+/// A path without its folders.
+fn base(path: &str) -> String {
+    path.rsplit(['/', '\\']).next().unwrap_or(path).to_owned()
+}

@@ -1,0 +1,260 @@
+//! The memory system of one result: what flows between SM, L1, shared memory, L2 and device memory, and the tables behind it.
+//!
+//! Sectors have 32 bytes on every chip since Volta. `pct_of_peak_sustained_elapsed` is taken where the report has it; what was not
+//! collected is absent.
+
+use super::metric::Lookup;
+use crate::model::sections::MemoryTable;
+use std::sync::Arc;
+
+/// Bytes of a sector.
+const SECTOR: f64 = 32.0;
+
+/// A way between two units.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edge {
+    /// What flows: `reads`, `writes`.
+    pub word: &'static str,
+    /// Bytes in all.
+    pub bytes: Option<f64>,
+    /// Bytes per second.
+    pub rate: Option<f64>,
+    /// Percent of its peak.
+    pub percent: Option<f64>,
+    /// The metric behind it.
+    pub metric: String,
+}
+
+/// The chart.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Flow {
+    /// SM to L1: kinds of requests with instructions, sectors per request and hit rate.
+    pub kinds: Vec<Kind>,
+    /// Data returned from L1 to registers.
+    pub l1_data: Option<Edge>,
+    /// Shared memory: wavefronts.
+    pub shared: Option<Edge>,
+    /// L2 to L1 and back.
+    pub l2: Vec<Edge>,
+    /// Device memory to L2 and back.
+    pub dram: Vec<Edge>,
+    /// Memory of the host and of other GPUs.
+    pub far: Vec<Edge>,
+    /// L1 hit rate in percent.
+    pub l1_hit: Option<f64>,
+    /// L2 hit rate in percent.
+    pub l2_hit: Option<f64>,
+    /// Throughput of L1, L2 and device memory in percent.
+    pub busy: [Option<f64>; 3],
+}
+
+/// One kind of requests from the SM.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kind {
+    /// `global loads`.
+    pub word: &'static str,
+    /// Instructions of warps.
+    pub instructions: Option<f64>,
+    /// Sectors per request: 4 for coalesced 32-bit accesses of a full warp.
+    pub sectors: Option<f64>,
+    /// Hit rate in L1.
+    pub hit: Option<f64>,
+}
+
+impl Flow {
+    /// From a result; `None` when it has nothing of it.
+    #[must_use]
+    pub fn of(lookup: &Lookup<'_>) -> Option<Self> {
+        let get = |name: &str| lookup.finite(name);
+        let seconds = lookup.metrics.duration(lookup.result).map(crate::model::Nanos::seconds).filter(|s| *s > 0.0);
+        let edge = |word: &'static str, names: &[&str], unit: f64| {
+            names.iter().find_map(|base| {
+                let bytes = get(&format!("{base}.sum")).map(|v| v * unit);
+                let rate = get(&format!("{base}.sum.per_second")).map(|v| v * unit);
+                let forms = ["sum.pct_of_peak_sustained_elapsed", "avg.pct_of_peak_sustained_elapsed"];
+                let percent = forms.iter().find_map(|form| get(&format!("{base}.{form}")));
+                if bytes.is_none() && rate.is_none() && percent.is_none() {
+                    return None;
+                }
+                let rate = rate.or_else(|| Some(bytes? / seconds?));
+                Some(Edge { word, bytes, rate, percent, metric: format!("{base}.sum") })
+            })
+        };
+        let kind = |word: &'static str, what: &str, op: &str| {
+            let instructions = lookup
+                .first(&[&format!("smsp__sass_inst_executed_op_{what}_{op}.sum"), &format!("smsp__inst_executed_op_{what}_{op}.sum")]);
+            let base = format!("pipe_lsu_mem_{what}_op_{op}");
+            let requests = get(&format!("l1tex__t_requests_{base}.sum"));
+            let sectors = get(&format!("l1tex__average_t_sectors_per_request_{base}.ratio")).or_else(|| {
+                let sectors = get(&format!("l1tex__t_sectors_{base}.sum"))?;
+                requests.filter(|r| *r > 0.0).map(|r| sectors / r)
+            });
+            let hit = get(&format!("l1tex__t_sector_{base}_hit_rate.pct")).or_else(|| {
+                let (hit, all) = (get(&format!("l1tex__t_sectors_{base}_lookup_hit.sum"))?, get(&format!("l1tex__t_sectors_{base}.sum"))?);
+                (all > 0.0).then(|| hit / all * 100.0)
+            });
+            let used = instructions.or(requests).is_some_and(|n| n > 0.0);
+            used.then_some(Kind { word, instructions: instructions.or(requests), sectors, hit })
+        };
+        let kinds = [
+            kind("global loads", "global", "ld"),
+            kind("global stores", "global", "st"),
+            kind("local loads", "local", "ld"),
+            kind("local stores", "local", "st"),
+            kind("reductions", "global", "red"),
+        ];
+        let far = [
+            ("sysmem reads", "lts__t_sectors_srcunit_tex_aperture_sysmem_op_read_lookup_miss"),
+            ("sysmem writes", "lts__t_sectors_srcunit_tex_aperture_sysmem_op_write"),
+            ("peer reads", "lts__t_sectors_srcunit_tex_aperture_peer_op_read_lookup_miss"),
+            ("peer writes", "lts__t_sectors_srcunit_tex_aperture_peer_op_write"),
+        ];
+        let out = Self {
+            kinds: kinds.into_iter().flatten().collect(),
+            l1_data: edge(
+                "data to registers",
+                &["l1tex__lsu_writeback_active_mem_lgds", "l1tex__lsu_writeback_active_mem_lg", "l1tex__lsu_writeback_active"],
+                128.0,
+            ),
+            shared: edge("wavefronts", &["l1tex__data_pipe_lsu_wavefronts_mem_shared"], 1.0).map(|e| Edge { rate: None, ..e }),
+            l2: [edge("reads", &["l1tex__m_xbar2l1tex_read_bytes"], 1.0), edge("writes", &["l1tex__m_l1tex2xbar_write_bytes"], 1.0)]
+                .into_iter()
+                .flatten()
+                .collect(),
+            dram: [
+                edge("reads", &["dram__bytes_read", "dram__bytes_op_read"], 1.0),
+                edge("writes", &["dram__bytes_write", "dram__bytes_op_write"], 1.0),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
+            far: far
+                .into_iter()
+                .filter_map(|(word, base)| edge(word, &[base], SECTOR))
+                .filter(|e| e.bytes.is_some_and(|b| b > 0.0))
+                .collect(),
+            l1_hit: get("l1tex__t_sector_hit_rate.pct"),
+            l2_hit: get("lts__t_sector_hit_rate.pct"),
+            busy: [
+                lookup
+                    .first(&["l1tex__throughput.avg.pct_of_peak_sustained_active", "l1tex__throughput.avg.pct_of_peak_sustained_elapsed"]),
+                get("lts__throughput.avg.pct_of_peak_sustained_elapsed"),
+                lookup.first(&[
+                    "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+                    "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+                ]),
+            ],
+        };
+        (!out.l2.is_empty() || !out.dram.is_empty() || !out.kinds.is_empty()).then_some(out)
+    }
+
+    /// The busiest way, in percent of its peak: what to look at first.
+    #[must_use]
+    pub fn busiest(&self) -> Option<(&Edge, f64)> {
+        let all = self.l1_data.iter().chain(&self.shared).chain(&self.l2).chain(&self.dram);
+        all.filter_map(|e| Some((e, e.percent?))).max_by(|a, b| a.1.total_cmp(&b.1))
+    }
+}
+
+/// A table: column titles, and rows of a word with one metric for each column (empty where there is none).
+pub struct Table {
+    /// Column titles.
+    pub columns: Vec<&'static str>,
+    /// Rows.
+    pub rows: Vec<(&'static str, Vec<String>)>,
+}
+
+/// Metrics that one of these tables is made of.
+#[must_use]
+pub fn table(which: MemoryTable) -> Table {
+    match which {
+        MemoryTable::Shared => {
+            let rows = [("loads", "ld"), ("stores", "st"), ("atomics", "atom")].map(|(word, op)| {
+                let cells = vec![
+                    format!("smsp__sass_inst_executed_op_shared_{op}.sum|smsp__inst_executed_op_shared_{op}.sum"),
+                    format!("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum"),
+                    format!("l1tex__data_bank_conflicts_pipe_lsu_mem_shared_op_{op}.sum"),
+                    format!("l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum.pct_of_peak_sustained_elapsed"),
+                ];
+                (word, cells)
+            });
+            let all = vec![
+                "smsp__sass_inst_executed_op_shared.sum|smsp__inst_executed_op_shared.sum".to_owned(),
+                "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum".to_owned(),
+                "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum".to_owned(),
+                "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed".to_owned(),
+            ];
+            Table {
+                columns: vec!["instructions", "wavefronts", "conflicts", "of peak"],
+                rows: rows.into_iter().chain([("all", all)]).collect(),
+            }
+        }
+        MemoryTable::L1 => {
+            let kinds = [
+                ("global loads", "lsu_mem_global_op_ld"),
+                ("global stores", "lsu_mem_global_op_st"),
+                ("global atomics", "lsu_mem_global_op_atom"),
+                ("global reductions", "lsu_mem_global_op_red"),
+                ("local loads", "lsu_mem_local_op_ld"),
+                ("local stores", "lsu_mem_local_op_st"),
+                ("texture", "tex_mem_texture"),
+                ("surface loads", "tex_mem_surface_op_ld"),
+                ("surface stores", "tex_mem_surface_op_st"),
+            ];
+            let row = |base: &str| {
+                vec![
+                    format!("l1tex__t_requests_pipe_{base}.sum"),
+                    format!("l1tex__t_sectors_pipe_{base}.sum"),
+                    format!("l1tex__average_t_sectors_per_request_pipe_{base}.ratio"),
+                    format!("l1tex__t_sector_pipe_{base}_hit_rate.pct"),
+                ]
+            };
+            Table {
+                columns: vec!["requests", "sectors", "sectors/req", "hit rate"],
+                rows: kinds.into_iter().map(|(word, base)| (word, row(base))).collect(),
+            }
+        }
+        MemoryTable::L2 => {
+            let kinds = [
+                ("L1/TEX loads", "tex_op_read"),
+                ("L1/TEX stores", "tex_op_write"),
+                ("L1/TEX atomics", "tex_op_atom"),
+                ("L1/TEX reductions", "tex_op_red"),
+                ("L1/TEX, all", "tex"),
+                ("other half of L2", "ltcfabric"),
+            ];
+            let row = |base: &str| {
+                vec![
+                    format!("lts__t_requests_srcunit_{base}.sum"),
+                    format!("lts__t_sectors_srcunit_{base}.sum"),
+                    format!(
+                        "lts__average_t_sectors_per_request_srcunit_{base}.ratio|lts__average_t_sector_per_request_srcunit_{base}.ratio"
+                    ),
+                    format!("lts__t_sector_srcunit_{base}_hit_rate.pct|lts__t_sector_{base}_hit_rate.pct"),
+                ]
+            };
+            Table {
+                columns: vec!["requests", "sectors", "sectors/req", "hit rate"],
+                rows: kinds.into_iter().map(|(word, base)| (word, row(base))).collect(),
+            }
+        }
+        MemoryTable::Dram => {
+            let row = |op: &str| {
+                let either = |form: &str| format!("dram__bytes_{op}.{form}|dram__bytes_op_{op}.{form}");
+                vec![
+                    format!("dram__sectors_{op}.sum|dram__sectors_op_{op}.sum"),
+                    either("sum"),
+                    either("sum.per_second"),
+                    either("sum.pct_of_peak_sustained_elapsed"),
+                ]
+            };
+            Table { columns: vec!["sectors", "bytes", "rate", "of peak"], rows: vec![("reads", row("read")), ("writes", row("write"))] }
+        }
+    }
+}
+
+/// The first of several names, separated by `|`, that the result has.
+#[must_use]
+pub fn present(lookup: &Lookup<'_>, names: &str) -> Option<Arc<str>> {
+    names.split('|').find(|n| lookup.value(n).is_some()).map(Arc::from)
+}

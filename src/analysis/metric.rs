@@ -1,0 +1,285 @@
+//! One metric for people: its value in a unit that fits, a name where a layout gives none, and how it is computed, from the words in its
+//! name.
+
+use crate::model::{Metrics, ResultMetrics, Value, units};
+use std::collections::HashMap;
+
+/// The metrics of one result by name.
+pub struct Lookup<'a> {
+    /// The report.
+    pub metrics: &'a Metrics,
+    /// The result.
+    pub result: &'a ResultMetrics,
+    by_name: HashMap<&'a str, usize>,
+}
+
+impl<'a> Lookup<'a> {
+    /// Of a result.
+    #[must_use]
+    pub fn new(metrics: &'a Metrics, result: &'a ResultMetrics) -> Self {
+        let named = result.values.iter().enumerate().filter_map(|(i, (n, _))| Some((&**metrics.names.get(*n as usize)?, i)));
+        Self { metrics, result, by_name: named.collect() }
+    }
+
+    /// A value; `None` when it was not collected.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&'a Value> {
+        self.by_name.get(name).and_then(|&i| self.result.values.get(i)).map(|(_, v)| v)
+    }
+
+    /// A value as a number; NaN is one.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<f64> {
+        self.value(name).and_then(Value::number)
+    }
+
+    /// A value as a number that one can reckon with.
+    #[must_use]
+    pub fn finite(&self, name: &str) -> Option<f64> {
+        self.number(name).filter(|n| n.is_finite())
+    }
+
+    /// The first of several that is there.
+    #[must_use]
+    pub fn first(&self, names: &[&str]) -> Option<f64> {
+        names.iter().find_map(|n| self.finite(n))
+    }
+
+    /// Base unit.
+    #[must_use]
+    pub fn unit(&self, name: &str) -> &'a str {
+        let id = self.by_name.get(name).and_then(|&i| self.result.values.get(i)).map(|(n, _)| *n as usize);
+        id.and_then(|n| self.metrics.units.get(n)).map_or("", |u| u)
+    }
+
+    /// Index into the report's names, for instances.
+    #[must_use]
+    pub fn id(&self, name: &str) -> Option<u32> {
+        match self.by_name.get(name) {
+            Some(&i) => self.result.values.get(i).map(|v| v.0),
+            // Some have only instances.
+            None => self.metrics.names.iter().position(|n| &**n == name).and_then(|n| u32::try_from(n).ok()),
+        }
+    }
+}
+
+/// Whether a name stands for a list of other metrics.
+#[must_use]
+pub fn is_list(name: &str) -> bool {
+    ["breakdown:", "group:", "regex:"].iter().any(|p| name.starts_with(p))
+}
+
+/// A number and its unit.
+pub type Shown = (String, String);
+
+/// Three digits and a decimal prefix, K = 1000, as ncu scales.
+fn scaled(value: f64, unit: &str) -> Shown {
+    const PREFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")];
+    match PREFIXES.iter().find(|(by, _)| value.abs() >= *by) {
+        Some((by, prefix)) => (digits(value / by), format!("{prefix}{unit}")),
+        None => (plain(value), unit.to_owned()),
+    }
+}
+
+fn digits(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// A number without a unit of its own: whole ones grouped, others with two decimals, tiny ones with three digits.
+fn plain(value: f64) -> String {
+    if !value.is_finite() {
+        return value.to_string();
+    }
+    let size = value.abs();
+    if value.fract() == 0.0 && size < 1e15 {
+        units::grouped(value as i64)
+    } else if size >= 1e15 || (size > 0.0 && size < 0.005) {
+        format!("{value:.2e}")
+    } else if size >= 1_000.0 {
+        units::grouped(value.round() as i64)
+    } else {
+        format!("{value:.2}")
+    }
+}
+
+/// A value in a unit that fits.
+#[must_use]
+pub fn human(value: &Value, unit: &str) -> Shown {
+    match value {
+        Value::Text(t) => (t.to_string(), String::new()),
+        Value::Integer(n) => human_number(*n as f64, unit),
+        Value::Float(f) => human_number(*f, unit),
+    }
+}
+
+/// A number in a unit that fits: `byte/second` as `GB/s`, `nsecond` as `µs`, cycles per second as `GHz`.
+#[must_use]
+pub fn human_number(value: f64, unit: &str) -> Shown {
+    if !value.is_finite() {
+        return (value.to_string(), String::new());
+    }
+    match unit {
+        "%" => (if value != 0.0 && value.abs() < 0.005 { "<0.01".to_owned() } else { format!("{value:.2}") }, "%".to_owned()),
+        "nsecond" | "ns" => {
+            let text = units::Nanos::human(value);
+            let (number, unit) = text.split_once(' ').unwrap_or((&text, ""));
+            (number.to_owned(), unit.to_owned())
+        }
+        "byte" => scaled(value, "B"),
+        "byte/second" | "byte/s" => scaled(value, "B/s"),
+        "byte/cycle" => scaled(value, "B/cycle"),
+        "byte/block" => scaled(value, "B/block"),
+        "cycle/second" | "hz" => scaled(value, "Hz"),
+        "flop/second" => scaled(value, "FLOP/s"),
+        "op/second" => scaled(value, "OP/s"),
+        "" | "inst" | "warp" | "thread" | "block" | "cycle" | "sector" | "request" | "sample" => {
+            // Counts stay whole up to seven digits: they are compared by eye.
+            if value.abs() >= 1e8 { scaled(value, unit) } else { (plain(value), unit.to_owned()) }
+        }
+        _ if unit.ends_with("/second") && value.abs() >= 1e3 => scaled(value, &format!(" {}", unit.replace("/second", "/s"))),
+        _ => (plain(value), unit.to_owned()),
+    }
+}
+
+/// Units of the chip in a name, and what they are.
+const UNITS: [(&str, &str, &str); 30] = [
+    ("sm", "SM", "the streaming multiprocessors"),
+    ("smsp", "SMSP", "the four sub-partitions of each SM, each with its own scheduler"),
+    ("tpc", "TPC", "the pairs of SMs"),
+    ("gpc", "GPC", "the processing clusters"),
+    ("gpu", "GPU", "the whole GPU"),
+    ("gr", "GR", "the graphics and compute engine"),
+    ("l1tex", "L1", "the L1/TEX caches, one in each SM"),
+    ("lts", "L2", "the slices of the L2 cache"),
+    ("ltc", "L2", "the L2 cache's controllers"),
+    ("lrc", "L2 ring", "the ring between the halves of the L2 cache"),
+    ("dram", "DRAM", "the device memory's channels"),
+    ("dramc", "DRAM", "the device memory's controllers"),
+    ("fbpa", "FB", "the partitions of the frame buffer"),
+    ("fbp", "FB", "the partitions of the frame buffer"),
+    ("idc", "IDC", "the caches of indexed constants"),
+    ("gcc", "GCC", "the caches of constants and instructions"),
+    ("pcie", "PCIe", "the PCIe link"),
+    ("nvlrx", "NVLink in", "what NVLink receives"),
+    ("nvltx", "NVLink out", "what NVLink sends"),
+    ("ctc", "C2C", "the chip-to-chip link"),
+    ("launch", "launch", "the launch itself: said by the driver, not measured"),
+    ("device", "device", "the device: said by the driver"),
+    ("inst", "inst", "instructions, counted by instrumented code"),
+    ("thread", "thread", "threads, counted by instrumented code"),
+    ("memory", "memory", "memory accesses, counted by instrumented code"),
+    ("sass", "SASS", "instructions of the kernel's code"),
+    ("derived", "derived", "computed from other metrics"),
+    ("profiler", "profiler", "the profiler"),
+    ("smsp__pcsamp", "samples", "samples of the warps' program counters"),
+    ("group", "group", "a list of metrics"),
+];
+
+fn split(name: &str) -> (&str, &str, &str) {
+    // `SM.TriageA.l1tex__…`: the counter follows.
+    let plain = match name.split_once(".Triage") {
+        Some((_, rest)) => rest.split_once('.').map_or(name, |(_, counter)| counter),
+        None => name,
+    };
+    let (counter, form) = plain.split_once('.').unwrap_or((plain, ""));
+    let (unit, what) = counter.split_once("__").unwrap_or(("", counter));
+    (unit, what, form)
+}
+
+/// A name for people where a layout gives none: `SM: pipe tensor cycles active`.
+#[must_use]
+pub fn title(name: &str) -> String {
+    if let Some(concept) = super::catalog::catalog().of_metric(name) {
+        return concept.title.clone();
+    }
+    let (unit, what, _) = split(name);
+    short(unit, what)
+}
+
+/// A name for people in a list of its like: unit and words, without how it is expressed.
+#[must_use]
+pub fn member(name: &str) -> String {
+    let (unit, what, _) = split(name);
+    short(unit, what)
+}
+
+fn short(unit: &str, what: &str) -> String {
+    let words = what.replace('_', " ");
+    let unit = UNITS.iter().find(|(u, ..)| *u == unit).map_or(unit, |(_, short, _)| short);
+    if unit.is_empty() { words } else { format!("{unit}: {words}") }
+}
+
+/// How a metric is computed, from the words in its name; one sentence each.
+#[must_use]
+pub fn computed(name: &str) -> Vec<String> {
+    let (unit, _, form) = split(name);
+    let mut out = Vec::new();
+    if let Some((_, _, what)) = UNITS.iter().find(|(u, ..)| *u == unit) {
+        out.push(format!("Counted at {what}."));
+    }
+    let mut parts = form.split('.');
+    match parts.next().unwrap_or_default() {
+        "sum" => out.push("sum: all units of the chip added up.".to_owned()),
+        "avg" => out.push("avg: the mean over the units of the chip.".to_owned()),
+        "min" => out.push("min: the unit with the least.".to_owned()),
+        "max" => out.push("max: the unit with the most.".to_owned()),
+        "pct" => out.push("pct: a ratio of two counters, in percent.".to_owned()),
+        "ratio" => out.push("ratio: one counter over another.".to_owned()),
+        "max_rate" => out.push("max_rate: the greatest value that the ratio can have.".to_owned()),
+        _ => {}
+    }
+    for part in parts {
+        let text = match part {
+            "pct_of_peak_sustained_active" => {
+                "In percent of the peak rate over the cycles in which the unit had work: idle units do not lower it."
+            }
+            "pct_of_peak_sustained_elapsed" => "In percent of the peak rate over all cycles of the kernel: idle units lower it.",
+            "per_cycle_active" => "Per cycle in which the unit had work.",
+            "per_cycle_elapsed" => "Per cycle of the kernel.",
+            "per_second" => "Per second of the kernel's duration.",
+            "peak_sustained" => "Not measured: the most that the unit can do per cycle.",
+            _ => continue,
+        };
+        out.push(text.to_owned());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_read_at_a_glance() {
+        for (value, unit, want) in [
+            (489_740_000_000.0, "byte/second", "490 GB/s"),
+            (21_600.0, "nsecond", "21.6 µs"),
+            (1_710_000_000.0, "cycle/second", "1.71 GHz"),
+            (67.841, "%", "67.84 %"),
+            (0.001, "%", "<0.01 %"),
+            (0.0, "%", "0.00 %"),
+            (37_238.0, "cycle", "37,238 cycle"),
+            (31_822.17, "cycle", "31,822 cycle"),
+            (17_179_869_184.0, "", "17.2 G"),
+            (0.72, "inst/cycle", "0.72 inst/cycle"),
+            (f64::NAN, "%", "NaN "),
+            (0.0, "byte", "0 B"),
+        ] {
+            let (number, unit) = human_number(value, unit);
+            assert_eq!(format!("{number} {unit}"), format!("{want}"));
+        }
+    }
+
+    #[test]
+    fn names_say_what_and_how() {
+        assert_eq!(member("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"), "SM: pipe tensor cycles active");
+        assert_eq!(title("sm__throughput.avg.pct_of_peak_sustained_elapsed"), "Compute (SM) throughput");
+        let how = computed("FBSP.TriageCompute.dramc__read_throughput.avg.pct_of_peak_sustained_elapsed").join(" ");
+        assert!(how.contains("controllers") && how.contains("mean") && how.contains("all cycles"), "{how}");
+        assert!(computed("smsp__cycles_active").len() == 1);
+    }
+}

@@ -1,0 +1,17 @@
+//! The captures that are built in.
+
+use super::Failure;
+
+/// What `warpscope demo` shows: a timeline, and what ncu measured of some of its launches.
+pub const DEMO: [(&str, &[u8]); 3] = [
+    ("llm.sqlite (demo)", include_bytes!("../../fixtures/demo/llm.sqlite.zst")),
+    ("llm_decode.ncu-rep (demo)", include_bytes!("../../fixtures/demo/llm_decode.ncu-rep.zst")),
+    ("llm_gemm.ncu-rep (demo)", include_bytes!("../../fixtures/demo/llm_gemm.ncu-rep.zst")),
+];
+
+/// A capture of the demo: unpacked once, for as long as the program runs.
+pub fn unpacked(packed: &[u8]) -> Result<&'static [u8], Failure> {
+    let bytes =
+        zstd::stream::decode_all(packed).map_err(|e| Failure { text: format!("the built-in capture: {e}"), code: super::FAILED })?;
+    Ok(Box::leak(bytes.into_boxed_slice()))
+}

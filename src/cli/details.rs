@@ -1,0 +1,59 @@
+//! Reads more about a result for the explorer, when somebody looks at it.
+
+use crate::import::input::Input;
+use crate::import::{Cancel, ImportError, Job, ncu};
+use crate::model::{Code, Details, Metrics};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Opens the report that the metrics are from, and says so when it is another one by now.
+fn same(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics) -> Result<Input, ImportError> {
+    let input = open()?;
+    if metrics.size > 0 && input.size != metrics.size {
+        return Err(ImportError::refused(&input.path, "the file changed since it was opened", "open it again"));
+    }
+    Ok(input)
+}
+
+fn guarded<T>(read: impl FnOnce() -> Result<T, ImportError>) -> Result<Arc<T>, String> {
+    match catch_unwind(AssertUnwindSafe(read)) {
+        Ok(outcome) => outcome.map(Arc::new).map_err(|e| e.to_string()),
+        Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
+    }
+}
+
+/// Sections, rules and instances of a result.
+pub fn details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics, result: usize) -> Result<Arc<Details>, String> {
+    let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
+    if of.place.is_none() {
+        // From a text there is nothing more to read.
+        return Ok(Arc::default());
+    }
+    guarded(|| ncu::details::read(&same(open, metrics)?, of))
+}
+
+/// Binary, sources and instructions of a result.
+pub fn code(
+    open: impl FnOnce() -> Result<Input, ImportError>,
+    metrics: &Metrics,
+    result: usize,
+    disassembler: Option<&std::path::Path>,
+    cancel: &Cancel,
+) -> Result<Arc<Code>, String> {
+    let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
+    if of.place.is_none() {
+        let remark = "this result was read from text, which holds no code: open the .ncu-rep".to_owned();
+        return Ok(Arc::new(Code { remarks: vec![remark], ..Code::default() }));
+    }
+    guarded(|| {
+        let input = same(open, metrics)?;
+        let details = ncu::details::read(&input, of)?;
+        ncu::source::read(&input, metrics, result, &details, disassembler, cancel)
+    })
+}
+
+/// A job for opening an input again: nothing is heard, what was unpacked is found in the cache.
+#[must_use]
+pub fn quiet() -> Job<'static> {
+    Job::new(crate::import::Wants::ALL, &|_| {})
+}

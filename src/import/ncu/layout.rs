@@ -1,0 +1,170 @@
+//! From the report's own section layouts and rules to the model's.
+
+use super::markup;
+use super::proto;
+use crate::model::sections::{Entry, Item, Marker, MarkerPlace, MemoryTable, Message, RoofValue, RuleResult, Scope, Section, Verdict};
+use std::sync::Arc;
+
+fn text(t: Option<String>) -> Arc<str> {
+    Arc::from(t.unwrap_or_default())
+}
+
+/// Whether something is for this chip (compute capability times ten; unknown: everything is).
+fn passes(filter: Option<&proto::Filter>, chip: Option<u32>) -> bool {
+    let (Some(filter), Some(chip)) = (filter, chip) else { return true };
+    // A report's own bounds that are outside the enum's range are open ends.
+    let within = |least: Option<u32>, most: Option<u32>| least.is_none_or(|l| chip >= l) && most.is_none_or(|m| chip <= m);
+    if filter.items.is_empty() { within(filter.least, filter.most) } else { filter.items.iter().any(|i| within(i.least, i.most)) }
+}
+
+fn entry(e: proto::Entry, chip: Option<u32>) -> Option<Entry> {
+    let own = passes(e.filter.as_ref(), chip);
+    let other = e.options.into_iter().find(|o| o.filter.is_some() && passes(o.filter.as_ref(), chip));
+    let label = text(e.label);
+    match other {
+        // The section names another metric for this chip.
+        Some(o) => {
+            let renamed = text(o.label);
+            let label = if renamed.is_empty() { label } else { renamed };
+            Some(Entry { metric: text(o.metric), label, unit: text(e.unit) })
+        }
+        None => own.then(|| Entry { metric: text(e.metric), label, unit: text(e.unit) }),
+    }
+    .filter(|e| !e.metric.is_empty())
+}
+
+fn entries(all: Vec<proto::Entry>, chip: Option<u32>) -> Vec<Entry> {
+    all.into_iter().filter_map(|e| entry(e, chip)).collect()
+}
+
+/// One section for a chip.
+pub fn section(s: proto::Section, chip: Option<u32>) -> Section {
+    let mut items = Vec::new();
+    for item in s.bodies.into_iter().flat_map(|b| b.items) {
+        body_item(item, chip, &mut items, 0);
+    }
+    Section {
+        id: text(s.id),
+        name: text(s.name),
+        description: text(s.description),
+        order: s.order.unwrap_or(u32::MAX),
+        extends: s.extends.filter(|e| !e.is_empty()).map(Arc::from),
+        header: s.header.map(|h| entries(h.metrics, chip)).unwrap_or_default(),
+        items,
+    }
+}
+
+/// Containers in containers that are followed.
+const DEEPEST: usize = 8;
+
+fn body_item(item: proto::BodyItem, chip: Option<u32>, out: &mut Vec<Item>, depth: usize) {
+    if !passes(item.filter.as_ref(), chip) {
+        return;
+    }
+    if let Some(c) = item.container.filter(|_| depth < DEEPEST) {
+        for item in c.items {
+            body_item(item, chip, out, depth + 1);
+        }
+    }
+    if let Some(t) = item.table {
+        out.push(Item::Table { label: text(t.label), entries: entries(t.metrics, chip) });
+    }
+    if let Some(b) = item.bars {
+        // 1 is by value, 1 is descending.
+        let largest_first = b.sort == Some(1);
+        out.push(Item::Bars { label: text(b.label), entries: entries(b.metrics, chip), largest_first });
+    }
+    if let Some(h) = item.histogram
+        && let Some(entry) = h.metric.and_then(|m| entry(m, chip))
+    {
+        out.push(Item::Histogram { label: text(h.label), entry });
+    }
+    if let Some(l) = item.lines {
+        let here = l.here.and_then(|h| h.metrics.into_iter().find_map(|m| entry(m, chip)));
+        let axis = l.axis.map(|a| text(a.label)).unwrap_or_default();
+        out.push(Item::Curves { label: text(l.label), axis, entries: entries(l.metrics, chip), here });
+    }
+    if let Some(r) = item.roofline {
+        let roofs = |all: Vec<proto::Roof>| {
+            all.into_iter()
+                .filter_map(|r| {
+                    let label = r.options.map(|o| text(o.label)).unwrap_or_default();
+                    Some((label, roof_value(r.work?, chip)?, roof_value(r.traffic?, chip)?))
+                })
+                .collect()
+        };
+        out.push(Item::Roofline { label: text(r.label), roofs: roofs(r.roofs), achieved: roofs(r.achieved) });
+    }
+    if let Some(s) = item.source {
+        out.push(Item::Lines { label: text(s.label), entries: entries(s.metrics, chip) });
+    }
+    if let Some(t) = item.timeline {
+        let rows = t.groups.into_iter().flat_map(|g| g.rows).map(|r| (text(r.label), entries(r.metrics, chip))).collect();
+        out.push(Item::Timeline { rows });
+    }
+    if let Some(s) = item.suffixes {
+        let suffixes = s.suffixes.map(|s| s.suffixes.into_iter().map(|s| (text(s.name), text(s.label))).collect()).unwrap_or_default();
+        let bases = s.bases.map(|b| entries(b.names, chip)).unwrap_or_default();
+        out.push(Item::Suffixes { label: text(s.label), suffixes, bases });
+    }
+    if item.chart.is_some() {
+        out.push(Item::MemoryChart);
+    }
+    for (there, table) in [
+        (item.shared.is_some(), MemoryTable::Shared),
+        (item.l1.is_some() || item.l1_old.is_some(), MemoryTable::L1),
+        (item.l2.is_some() || item.l2_old.is_some(), MemoryTable::L2),
+        (item.dram.is_some(), MemoryTable::Dram),
+    ] {
+        if there {
+            out.push(Item::Memory(table));
+        }
+    }
+}
+
+fn roof_value(v: proto::RoofValue, chip: Option<u32>) -> Option<RoofValue> {
+    if let Some(p) = v.per_cycle {
+        return Some(RoofValue::PerCycle(entries(p.metrics, chip), p.clock.and_then(|c| entry(c, chip))));
+    }
+    if let Some(m) = v.metric {
+        return entry(m, chip).map(RoofValue::Metric);
+    }
+    v.constant.map(RoofValue::Constant)
+}
+
+/// What one rule says.
+pub fn rule(r: proto::RuleResult) -> RuleResult {
+    let name = r.name.unwrap_or_default();
+    let mut messages: Vec<Message> = Vec::new();
+    for item in r.body.into_iter().flat_map(|b| b.items) {
+        if let Some(m) = item.message {
+            let verdict = match m.kind {
+                Some(1) => Verdict::Info,
+                Some(2) => Verdict::Warning,
+                Some(3) => Verdict::Error,
+                Some(4) => Verdict::Optimization,
+                _ => Verdict::None,
+            };
+            let title = m.name.filter(|n| !n.is_empty()).unwrap_or_else(|| name.clone());
+            let text = markup::pieces(m.text.as_deref().unwrap_or_default());
+            messages.push(Message { verdict, title, text, speedup: None, because: Vec::new() });
+        }
+        // Speed-ups and the metrics behind a message follow it.
+        let Some(last) = messages.last_mut() else { continue };
+        if let Some(s) = item.speedup
+            && let Some(percent) = s.percent.filter(|p| p.is_finite())
+        {
+            last.speedup = Some((if s.kind == Some(2) { Scope::Global } else { Scope::Local }, percent));
+        }
+        last.because.extend(item.focus.into_iter().filter_map(|f| Some((f.metric?, f.value?))));
+    }
+    let markers = r.markers.into_iter().filter_map(|m| {
+        let place = match (m.address, m.line) {
+            (Some(a), _) => MarkerPlace::Address(a),
+            (None, Some(l)) => MarkerPlace::Line(m.file, l),
+            (None, None) => return None,
+        };
+        Some(Marker { place, text: m.text.unwrap_or_default() })
+    });
+    RuleResult { id: r.id.unwrap_or_default(), section: r.section.unwrap_or_default(), messages, markers: markers.collect(), name }
+}

@@ -1,0 +1,67 @@
+//! The text of NVIDIA's rules: `@section:Identifier:Label@` and `@url:Label:https://…@` among plain text.
+
+use crate::model::sections::Piece;
+
+/// Takes a rule's text apart. What only looks like a link stays text.
+#[must_use]
+pub fn pieces(text: &str) -> Vec<Piece> {
+    let mut out = Vec::new();
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('@') {
+        let after = &rest[at + 1..];
+        let link = after.find('@').and_then(|end| Some((link(&after[..end])?, &after[end + 1..])));
+        match link {
+            Some((piece, tail)) => {
+                plain.push_str(&rest[..at]);
+                if !plain.is_empty() {
+                    out.push(Piece::Text(std::mem::take(&mut plain)));
+                }
+                out.push(piece);
+                rest = tail;
+            }
+            None => {
+                plain.push_str(&rest[..=at]);
+                rest = after;
+            }
+        }
+    }
+    plain.push_str(rest);
+    if !plain.is_empty() {
+        out.push(Piece::Text(plain));
+    }
+    out
+}
+
+fn link(inside: &str) -> Option<Piece> {
+    let (kind, rest) = inside.split_once(':')?;
+    // An address holds colons itself, a label of a section does not.
+    let (first, second) = rest.split_once(':')?;
+    match kind {
+        "section" => Some(Piece::Section { id: first.to_owned(), label: second.to_owned() }),
+        "url" if second.starts_with("http") => Some(Piece::Link { label: first.to_owned(), url: second.to_owned() }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_are_found_and_other_at_signs_are_text() {
+        let got = pieces("See @section:Occupancy:Occupancy@ and the @url:Kernel Guide:https://x.y/z#a:b@. a@b @what:is@");
+        assert_eq!(
+            got,
+            [
+                Piece::Text("See ".into()),
+                Piece::Section { id: "Occupancy".into(), label: "Occupancy".into() },
+                Piece::Text(" and the ".into()),
+                Piece::Link { label: "Kernel Guide".into(), url: "https://x.y/z#a:b".into() },
+                Piece::Text(". a@b @what:is@".into()),
+            ]
+        );
+        assert!(pieces("").is_empty());
+        assert_eq!(pieces("@"), [Piece::Text("@".into())]);
+    }
+}

@@ -1,0 +1,239 @@
+//! A session from an ncu report alone: each result is a launch, with ncu's duration.
+
+use super::{is_report, read_input};
+use crate::import::{ImportError, Importer, Input, Job};
+use crate::model::{
+    Bytes, Capture, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Metrics, Note, NoteKind, Place, Process, Profile,
+    ResultMetrics, Severity, Value,
+};
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+/// The importer.
+pub struct Ncu;
+
+impl Importer for Ncu {
+    fn name(&self) -> &'static str {
+        "Nsight Compute reports and CSV"
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        if is_report(input) {
+            return true;
+        }
+        let head = String::from_utf8_lossy(&input.head);
+        let has = |w: &str| head.contains(w);
+        !input.head.contains(&0) && (has("\"ID\",\"Process ID\"") || has("ID,Process ID") || has("==PROF==") || has("==ERROR=="))
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        Ok(of(read_input(input, job, None)?))
+    }
+}
+
+/// Interns values in the order in which they come.
+struct Table<T> {
+    ids: HashMap<T, u32>,
+    list: Vec<T>,
+}
+
+impl<T: Clone + Eq + Hash> Table<T> {
+    fn new() -> Self {
+        Self { ids: HashMap::new(), list: Vec::new() }
+    }
+
+    fn id(&mut self, value: T) -> u32 {
+        if let Some(&id) = self.ids.get(&value) {
+            return id;
+        }
+        let id = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.ids.insert(value.clone(), id);
+        self.list.push(value);
+        id
+    }
+}
+
+/// The profile of a set of results.
+#[must_use]
+pub fn of(metrics: Metrics) -> Profile {
+    let mut profile = Profile::new(metrics.source.clone());
+    let (mut kernels, mut configs, mut places) = (Table::<Kernel>::new(), Table::<LaunchConfig>::new(), Table::<Place>::new());
+    let mut columns = LaunchColumns::default();
+    let (mut config, mut place) = (Vec::new(), Vec::new());
+    let (mut untimed, mut failed) = (0_u64, 0_u64);
+    for result in &metrics.results {
+        let duration = metrics.duration(result);
+        untimed += u64::from(duration.is_none() && !result.failed);
+        failed += u64::from(result.failed);
+        columns.duration.push(duration.map(|d| d.0));
+        columns.kernel.push(kernels.id(result.kernel.clone()));
+        config.push(configs.id(config_of(&metrics, result)));
+        let device = device_index(&mut profile.devices, &metrics, result);
+        let small = |n: Option<u64>| n.and_then(|n| u32::try_from(n).ok());
+        place.push(places.id(Place {
+            pid: result.pid,
+            device,
+            ordinal: small(result.device),
+            context: small(result.context),
+            stream: small(result.stream),
+            thread: None,
+        }));
+    }
+    (profile.kernels, profile.configs, profile.places) = (kernels.list, configs.list, places.list);
+    let mut pids: Vec<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    profile.processes = pids.into_iter().map(|pid| Process { pid, name: None }).collect();
+    profile.launches = Launches::new(columns);
+    profile.launches.set_details(config, place, Vec::new(), Vec::new());
+    profile.order = if chooses(&metrics.tool_argv) == Some(false) { LaunchOrder::Host } else { LaunchOrder::Chosen };
+    profile.capture = Capture { argv: metrics.program.clone(), directory: metrics.directory.clone(), ..Capture::default() };
+    profile.notes.clone_from(&metrics.notes);
+    notes(&mut profile, &metrics, untimed, failed);
+    profile.metrics = Some(Arc::new(metrics));
+    profile
+}
+
+fn notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64) {
+    let plural = |n: u64| if n == 1 { "" } else { "s" };
+    let fix = "profile again with a section that has it: `--section SpeedOfLight`, or `--metrics gpu__time_duration.sum`";
+    let notes = &mut profile.notes;
+    if metrics.results.is_empty() {
+        let text = "The report holds no results: ncu profiled no launch.";
+        let fix = "check its filters (--kernel-name, --launch-skip, --launch-count) and whether the program uses the GPU at all";
+        notes.push(Note::new(Severity::Error, NoteKind::Empty, text).with_fix(fix));
+        return;
+    }
+    if failed > 0 {
+        let text = format!(
+            "{failed} launch{} could not be profiled; what ncu says about it is in its metrics.",
+            if failed == 1 { "" } else { "es" }
+        );
+        notes.push(Note::new(Severity::Error, NoteKind::Tool, text));
+    }
+    if untimed > 0 {
+        let text =
+            format!("{untimed} result{} without a duration: it was not collected, and counts as zero in the table.", plural(untimed));
+        notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix(fix));
+    }
+    let locked = metrics.results.iter().any(|r| r.clocks_locked == Some(true));
+    let clocks = if locked { "with the clocks locked to their base" } else { "with the clocks as they were" };
+    let text = format!(
+        "Durations are ncu's: each launch alone on the GPU, {clocks}, caches flushed unless told otherwise. They are not those of the program's own run."
+    );
+    notes.push(Note::new(Severity::Info, NoteKind::Tool, text));
+}
+
+fn config_of(metrics: &Metrics, result: &ResultMetrics) -> LaunchConfig {
+    let number = |name: &str| metrics.integer(result, name);
+    let small = |name: &str| number(name).and_then(|n| u32::try_from(n).ok());
+    // A cluster of no blocks is no cluster.
+    let cluster = match ["x", "y", "z"].map(|d| small(&format!("launch__cluster_dim_{d}"))) {
+        [Some(x), Some(y), Some(z)] if x > 0 => Some([x, y.max(1), z.max(1)]),
+        _ => None,
+    };
+    LaunchConfig {
+        grid: result.grid,
+        block: result.block,
+        registers: small("launch__registers_per_thread"),
+        static_shared: number("launch__shared_mem_per_block_static").map(Bytes),
+        dynamic_shared: number("launch__shared_mem_per_block_dynamic").map(Bytes),
+        shared_carveout: number("launch__shared_mem_config_size").map(Bytes),
+        local_per_thread: None,
+        cluster,
+        cooperative: false,
+    }
+}
+
+/// Index of the result's device among those seen, which is added when it is new.
+fn device_index(devices: &mut Vec<Device>, metrics: &Metrics, result: &ResultMetrics) -> Option<u32> {
+    let id = u32::try_from(result.device?).ok()?;
+    if let Some(at) = devices.iter().position(|d| d.id == id) {
+        return u32::try_from(at).ok();
+    }
+    let attribute = |name: &str| metrics.integer(result, &format!("device__attribute_{name}"));
+    let small = |name: &str| attribute(name).and_then(|n| u32::try_from(n).ok());
+    let name = match metrics.value(result, "device__attribute_display_name") {
+        Some(Value::Text(t)) => Some(t.to_string()),
+        _ => None,
+    };
+    // kHz; two transfers a cycle.
+    let bandwidth = attribute("memory_clock_rate")
+        .zip(attribute("global_memory_bus_width"))
+        .map(|(khz, bits)| khz.saturating_mul(1_000).saturating_mul(2).saturating_mul(bits) / 8);
+    devices.push(Device {
+        id,
+        name,
+        chip: None,
+        bus: None,
+        compute_capability: result.compute_capability.and_then(|(a, b)| Some((u32::try_from(a).ok()?, u32::try_from(b).ok()?))),
+        sm_count: small("multiprocessor_count"),
+        clock_hz: attribute("clock_rate").map(|khz| khz.saturating_mul(1_000)),
+        memory_bandwidth: bandwidth.filter(|&b| b > 0),
+        memory: attribute("total_memory").map(Bytes),
+        l2: attribute("l2_cache_size").map(Bytes),
+        warp_size: small("warp_size"),
+        max_warps_per_sm: small("max_warps_per_multiprocessor"),
+        max_blocks_per_sm: small("max_blocks_per_multiprocessor").or_else(|| small("limits_max_cta_per_sm")),
+        registers_per_sm: small("max_registers_per_multiprocessor"),
+        registers_per_block: small("max_registers_per_block"),
+        shared_per_sm: attribute("max_shared_memory_per_multiprocessor").map(Bytes),
+        shared_per_block: attribute("max_shared_memory_per_block_optin").map(Bytes),
+        max_threads_per_block: small("max_threads_per_block"),
+    });
+    u32::try_from(devices.len() - 1).ok()
+}
+
+/// Options with which ncu leaves launches out.
+const CHOOSING: [&str; 16] = [
+    "-k",
+    "--kernel-name",
+    "--kernel-id",
+    "--kernel-regex",
+    "-s",
+    "--launch-skip",
+    "--launch-skip-before-match",
+    "-c",
+    "--launch-count",
+    "--nvtx-include",
+    "--nvtx-exclude",
+    "--range-filter",
+    "--devices",
+    "--profile-from-start",
+    "--filter-mode",
+    "--replay-mode",
+];
+
+/// Whether ncu was told to leave launches out; `None` when its command line is not in the report.
+fn chooses(argv: &[String]) -> Option<bool> {
+    let words = argv.get(1..).filter(|_| !argv.is_empty())?;
+    let option = |word: &String| {
+        let name = word.split('=').next().unwrap_or(word);
+        // `-c5` is an option with its value.
+        let short = !word.starts_with("--") && CHOOSING.iter().any(|c| c.len() == 2 && word.starts_with(c));
+        CHOOSING.contains(&name) || short
+    };
+    // What the program's own arguments look like is not known: one that looks like a filter only makes us more careful.
+    Some(words.iter().any(option))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_told_from_other_options() {
+        let argv = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(chooses(&[]), None);
+        for (line, want) in [
+            ("ncu --set full -o report ./app", false),
+            ("ncu --kernel-name-base demangled -f ./app", false),
+            ("ncu -k regex:x ./app", true),
+            ("ncu --launch-count=3 ./app", true),
+            ("ncu -c3 ./app", true),
+        ] {
+            assert_eq!(chooses(&argv(line)), Some(want), "{line}");
+        }
+    }
+}

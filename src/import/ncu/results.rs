@@ -1,0 +1,169 @@
+//! The values of a result. Sections, rules, sources and instance values, which are most of its bytes, are stepped over.
+
+use super::blocks::Kind;
+use super::wire::{Form, Wire};
+use crate::import::ImportError;
+use crate::model::{Extent, Kernel, ResultKind, ResultMetrics, Value};
+use std::sync::Arc;
+
+/// Numbers of the fields that differ between kinds of results; those of NVIDIA's `.proto` files, which ship with ncu.
+pub struct Fields {
+    /// A metric with its value.
+    pub metric: u64,
+    /// CUDA context.
+    pub context: u64,
+    /// Stream.
+    pub stream: u64,
+    /// Whether clocks were locked.
+    pub clocks: u64,
+}
+
+/// The numbers for a kind.
+#[must_use]
+pub fn fields(kind: Kind) -> Fields {
+    match kind {
+        Kind::Kernel | Kind::Source => Fields { metric: 13, context: 22, stream: 23, clocks: 25 },
+        Kind::Range => Fields { metric: 4, context: 11, stream: u64::MAX, clocks: 12 },
+        Kind::CommandList | Kind::Graph => Fields { metric: 4, context: 11, stream: 12, clocks: 13 },
+    }
+}
+
+/// Reads a result up to `end`.
+pub fn read(wire: &mut Wire, kind: Kind, end: u64, pid: Option<u32>) -> Result<ResultMetrics, ImportError> {
+    let place = Extent { at: wire.at, length: end - wire.at };
+    let numbers = fields(kind);
+    let mut out = ResultMetrics {
+        kind: match kind {
+            Kind::Graph => ResultKind::Graph,
+            Kind::CommandList => ResultKind::CommandList,
+            Kind::Range => ResultKind::Range,
+            Kind::Kernel | Kind::Source => ResultKind::Kernel,
+        },
+        kernel: Kernel::default(),
+        grid: None,
+        block: None,
+        pid,
+        device: None,
+        compute_capability: None,
+        context: None,
+        stream: None,
+        failed: false,
+        clocks_locked: None,
+        place: Some(place),
+        values: Vec::new(),
+    };
+    let of_kernel = kind == Kind::Kernel;
+    while let Some((number, form)) = wire.field(end)? {
+        match (number, form) {
+            (n, Form::Bytes) if n == numbers.metric => {
+                let to = wire.bytes_end(end)?;
+                out.values.extend(metric(wire, to)?);
+            }
+            (n, Form::Varint) if n == numbers.context => out.context = Some(wire.varint(end)?),
+            (n, Form::Varint) if n == numbers.stream => out.stream = Some(wire.varint(end)?),
+            (n, Form::Bytes) if n == numbers.clocks => {
+                let to = wire.bytes_end(end)?;
+                while let Some((number, form)) = wire.field(to)? {
+                    match (number, form) {
+                        (2, Form::Varint) => out.clocks_locked = Some(wire.varint(to)? != 0),
+                        _ => wire.skip_value(form, to)?,
+                    }
+                }
+            }
+            (5..=7, Form::Bytes) if of_kernel => {
+                let text = wire.text(end)?;
+                // A kernel with C linkage has an empty full name.
+                let name = (!text.is_empty()).then(|| Arc::<str>::from(text));
+                match number {
+                    5 => out.kernel.mangled = name,
+                    6 => out.kernel.function = name,
+                    _ => out.kernel.demangled = name,
+                }
+            }
+            (10, Form::Bytes) if of_kernel => out.grid = Some(dims(wire, end)?),
+            (11, Form::Bytes) if of_kernel => out.block = Some(dims(wire, end)?),
+            _ => wire.skip_value(form, end)?,
+        }
+    }
+    if of_kernel {
+        // A launch that could not be profiled has no grid and no block.
+        out.failed = out.grid == Some([0; 3]);
+        if out.failed {
+            (out.grid, out.block) = (None, None);
+        }
+    } else {
+        let word = match out.kind {
+            ResultKind::Graph => "graph",
+            ResultKind::CommandList => "cmdlist",
+            _ => "range",
+        };
+        out.kernel.function = Some(Arc::from(word));
+    }
+    Ok(out)
+}
+
+fn dims(wire: &mut Wire, end: u64) -> Result<[u32; 3], ImportError> {
+    let to = wire.bytes_end(end)?;
+    let mut out = [0; 3];
+    while let Some((number, form)) = wire.field(to)? {
+        match (number, form) {
+            (1..=3, Form::Varint) => {
+                let value = u32::try_from(wire.varint(to)?).unwrap_or(u32::MAX);
+                if let Some(slot) = usize::try_from(number).ok().and_then(|n| out.get_mut(n - 1)) {
+                    *slot = value;
+                }
+            }
+            _ => wire.skip_value(form, to)?,
+        }
+    }
+    Ok(out)
+}
+
+/// A metric with a value of its own; some have only instances.
+fn metric(wire: &mut Wire, end: u64) -> Result<Option<(u32, Value)>, ImportError> {
+    let (mut name, mut value) = (None, None);
+    while let Some((number, form)) = wire.field(end)? {
+        match (number, form) {
+            (1, Form::Varint) => name = u32::try_from(wire.varint(end)?).ok(),
+            (2, Form::Bytes) => {
+                let to = wire.bytes_end(end)?;
+                value = self::value(wire, to)?;
+            }
+            _ => wire.skip_value(form, end)?,
+        }
+    }
+    Ok(name.zip(value))
+}
+
+/// One of several is set.
+fn value(wire: &mut Wire, end: u64) -> Result<Option<Value>, ImportError> {
+    let mut out = None;
+    while let Some((number, form)) = wire.field(end)? {
+        out = match (number, form) {
+            (1, Form::Bytes) => {
+                // An empty text says nothing, and ncu prints nothing for it.
+                let text = wire.text(end)?;
+                (!text.is_empty()).then(|| Value::Text(text.into()))
+            }
+            (2, Form::Fixed32) => Some(Value::Float(f32::from_le_bytes(wire.fixed32(end)?).into())),
+            (3, Form::Fixed64) => Some(Value::Float(f64::from_le_bytes(wire.fixed64(end)?))),
+            (4 | 5, Form::Varint) => Some(Value::Integer(wire.varint(end)?)),
+            _ => {
+                wire.skip_value(form, end)?;
+                out
+            }
+        };
+    }
+    Ok(out)
+}
+
+/// What results refer to a source by.
+pub fn reference(wire: &mut Wire, end: u64) -> Result<Option<u64>, ImportError> {
+    while let Some((number, form)) = wire.field(end)? {
+        if (number, form) == (1, Form::Varint) {
+            return Ok(Some(wire.varint(end)?));
+        }
+        wire.skip_value(form, end)?;
+    }
+    Ok(None)
+}

@@ -1,0 +1,68 @@
+//! Facts of a report's session: machines, versions, the program with its directory and environment. Private, so they are read only for
+//! those who ask for them.
+
+use super::blocks::{Blocks, Item};
+use super::proto::SessionHeader;
+use super::wire::Wire;
+use crate::import::{ImportError, Input};
+use prost::Message;
+
+/// One fact: what it is, and its text.
+pub type Fact = (&'static str, String);
+
+/// Reads all facts, in the order of the report.
+pub fn read(input: &Input) -> Result<Vec<Fact>, ImportError> {
+    let mut out: Vec<Fact> = Vec::new();
+    let mut add = |word: &'static str, text: Option<String>| {
+        if let Some(text) = text.filter(|t| !t.is_empty())
+            && !out.iter().any(|(w, t)| *w == word && *t == text)
+        {
+            out.push((word, text));
+        }
+    };
+    let mut wire = Wire::open(&input.path, &input.bytes, input.size)?;
+    let mut blocks = Blocks::open(input)?;
+    loop {
+        match blocks.step() {
+            Ok(Some(Item::Header(_))) => {
+                // The header again, with the fields that are not read otherwise.
+                wire.seek(blocks.header.at)?;
+                let bytes = wire.take(blocks.header.length, "block header")?;
+                let Ok(header) = SessionHeader::decode(&*bytes) else { continue };
+                let Some(session) = header.session else {
+                    if let Some(p) = header.process {
+                        add("process", p.name);
+                        add("host", p.host);
+                    }
+                    continue;
+                };
+                for system in [("host", session.host), ("target", session.target)] {
+                    if let (word, Some(s)) = system {
+                        add(word, s.computer);
+                        add("system", s.os);
+                        add("processor", s.processor);
+                    }
+                }
+                for v in session.versions {
+                    add("version", v.provider.zip(v.version).map(|(p, v)| format!("{p} {v}")));
+                }
+                for d in session.devices {
+                    add("device", d.name.map(|n| format!("{} {n}", d.id.unwrap_or_default())));
+                }
+                if let Some(p) = session.program {
+                    let arguments = p.arguments.unwrap_or_default();
+                    add("program", p.path.map(|path| format!("{path} {arguments}").trim_end().to_owned()));
+                    add("directory", p.directory);
+                    add("environment", p.environment);
+                }
+                add("command", session.command_line);
+                add("created", session.created.filter(|&c| c > 0).map(|c| format!("{c} s after 1970-01-01 UTC")));
+            }
+            Ok(Some(Item::Message(..))) => {}
+            Ok(None) => return Ok(out),
+            // What was read before the damage is true.
+            Err(ImportError::Damaged { .. }) if !out.is_empty() => return Ok(out),
+            Err(e) => return Err(e),
+        }
+    }
+}

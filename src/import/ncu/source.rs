@@ -1,0 +1,239 @@
+//! The code of a result, read when somebody looks at it: the binary and the sources that the report stores, files of the disk where it stores
+//! none, and instructions through NVIDIA's disassembler when it is installed.
+
+use super::cubin;
+use super::proto;
+use super::wire::Wire;
+use crate::import::{Cancel, ImportError, Input};
+use crate::launch;
+use crate::model::code::{Code, Function};
+use crate::model::sections::InstanceKey;
+use crate::model::{Details, Metrics, Value};
+use prost::Message;
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// A source file larger than this is not read from the disk.
+const MOST_SOURCE: u64 = 8 << 20;
+/// How long a disassembler may take.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Instructions that are kept at most.
+const MOST_INSTRUCTIONS: usize = 2_000_000;
+
+/// Reads the code of a result. `disassembler` is one that was found.
+pub fn read(
+    input: &Input,
+    metrics: &Metrics,
+    result: usize,
+    details: &Details,
+    disassembler: Option<&Path>,
+    cancel: &Cancel,
+) -> Result<Code, ImportError> {
+    let mut code = Code::default();
+    let mut stored: HashMap<String, String> = HashMap::new();
+    let mut addresses: HashMap<String, u64> = HashMap::new();
+    let mut wire = Wire::open(&input.path, &input.bytes, input.size)?;
+    let mut binary = None;
+    for source in metrics.sources.iter().filter(|s| details.sources.contains(&s.reference)) {
+        wire.seek(source.place.at)?;
+        let bytes = wire.take(source.place.length, "source")?;
+        let Ok(message) = proto::Source::decode(&*bytes) else {
+            return Err(wire.damaged("source", "it cannot be read"));
+        };
+        binary = binary.or(message.binary.filter(|b| !b.is_empty()));
+        let files = message.files.into_iter().flat_map(|f| f.files);
+        stored.extend(files.filter_map(|f| Some((f.name?, f.content.filter(|c| !c.is_empty())?))));
+        let symbols = message.symbols.into_iter().flat_map(|s| s.functions);
+        addresses.extend(symbols.filter_map(|s| Some((s.name?, s.address.filter(|a| *a > 0)?))));
+    }
+    let first = first_address(metrics, result, details);
+    match &binary {
+        None => code.remarks.push("the report holds no binary of this kernel: addresses only".to_owned()),
+        Some(binary) => match cubin::read(binary) {
+            None => code.remarks.push("the binary in the report is no ELF file: addresses only".to_owned()),
+            Some(found) => {
+                code.files = found.files;
+                code.functions = found.functions;
+            }
+        },
+    }
+    let own = metrics.results.get(result).and_then(|r| r.kernel.mangled.clone());
+    for function in &mut code.functions {
+        let known = addresses.get(&*function.name).copied();
+        // The kernel's own address is in the values even where the symbols are not.
+        function.address = known.or(first.filter(|_| own.as_deref() == Some(&*function.name))).unwrap_or(0);
+    }
+    code.functions.retain(|f| f.address > 0);
+    code.functions.sort_by_key(|f| f.address);
+    if code.functions.is_empty()
+        && let Some(address) = first
+    {
+        // Offsets from the kernel's beginning are better than addresses.
+        code.functions.push(Function { name: own.unwrap_or_else(|| Arc::from("kernel")), address, ..Function::default() });
+    }
+    if binary.is_some() && code.functions.iter().all(|f| f.lines.is_empty()) {
+        code.remarks.push("no line information: build with nvcc -lineinfo (or the compiler's equal) to see source lines".to_owned());
+    }
+    texts(&mut code, &stored);
+    if let Some(binary) = binary {
+        instructions(&mut code, &binary, details, disassembler, cancel);
+    }
+    Ok(code)
+}
+
+/// Where the kernel began: instance of `launch__function_pcs`, by index.
+fn first_address(metrics: &Metrics, result: usize, details: &Details) -> Option<u64> {
+    metrics.results.get(result)?;
+    let id = metrics.names.iter().position(|n| &**n == "launch__function_pcs")?;
+    let instances = details.instances.get(&u32::try_from(id).ok()?)?;
+    instances.iter().find_map(|(key, value)| match (key, value) {
+        (InstanceKey::Number(0) | InstanceKey::None, Value::Integer(address)) => Some(*address),
+        _ => None,
+    })
+}
+
+/// Texts of the files that instructions came from: the report's, else the disk's.
+fn texts(code: &mut Code, stored: &HashMap<String, String>) {
+    let used: HashSet<u32> = code.functions.iter().flat_map(|f| f.lines.iter().map(|l| l.1)).collect();
+    let (mut disk, mut missing) = (0, 0);
+    for (at, file) in code.files.iter_mut().enumerate() {
+        if !u32::try_from(at + 1).is_ok_and(|n| used.contains(&n)) {
+            continue;
+        }
+        if let Some(text) = stored.get(&*file.name) {
+            file.text = Some(Arc::from(text.as_str()));
+        } else if let Some(text) = from_disk(&file.name) {
+            (file.text, file.from_disk) = (Some(Arc::from(text)), true);
+            disk += 1;
+        } else {
+            missing += 1;
+        }
+    }
+    if disk > 0 {
+        code.remarks
+            .push("source text is this disk's, which may have changed since: profile with --import-source yes to store it".to_owned());
+    }
+    if missing > 0 && code.files.iter().all(|f| f.text.is_none()) {
+        code.remarks.push("no source text: it is neither in the report (--import-source yes) nor on this disk".to_owned());
+    }
+}
+
+fn from_disk(name: &str) -> Option<String> {
+    let path = Path::new(name);
+    std::fs::metadata(path).ok().filter(|m| path.is_absolute() && m.is_file() && m.len() <= MOST_SOURCE)?;
+    std::fs::read(path).ok().map(|b| String::from_utf8_lossy(&b).into_owned())
+}
+
+/// NVIDIA's disassemblers on PATH and in the toolkit's usual place.
+#[must_use]
+pub fn disassembler() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> =
+        std::env::split_paths(&path).filter(|p| p.is_absolute()).chain([PathBuf::from("/usr/local/cuda/bin")]).collect();
+    ["nvdisasm", "cuobjdump"].iter().find_map(|tool| folders.iter().map(|f| f.join(tool)).find(|p| p.is_file()))
+}
+
+fn instructions(code: &mut Code, binary: &[u8], details: &Details, disassembler: Option<&Path>, cancel: &Cancel) {
+    let Some(tool) = disassembler else {
+        code.remarks.push("no SASS text: neither nvdisasm nor cuobjdump is on PATH (they come with the CUDA toolkit)".to_owned());
+        return;
+    };
+    let name = tool.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let file = tempfile::Builder::new().prefix("warpscope-").suffix(".cubin").tempfile();
+    let Ok(mut file) = file else {
+        code.remarks.push("no SASS text: no temporary file for the disassembler could be made".to_owned());
+        return;
+    };
+    if file.write_all(binary).is_err() {
+        code.remarks.push("no SASS text: the disk is full".to_owned());
+        return;
+    }
+    let mut command = Command::new(tool);
+    if name == "cuobjdump" {
+        command.arg("-sass");
+    } else {
+        command.args(["-c"]);
+    }
+    command.arg(file.path());
+    let wanted: HashSet<u64> = details
+        .instances
+        .values()
+        .flatten()
+        .filter_map(|(k, _)| if let InstanceKey::Number(n) = k { Some(*n) } else { None })
+        .filter_map(|a| code.at(a).map(|(f, _)| f.address))
+        .collect();
+    let by_name: HashMap<Arc<str>, usize> =
+        code.functions.iter().enumerate().filter(|(_, f)| wanted.contains(&f.address)).map(|(i, f)| (f.name.clone(), i)).collect();
+    let mut current: Option<usize> = None;
+    let mut found: Vec<Vec<(u64, Arc<str>)>> = vec![Vec::new(); code.functions.len()];
+    let mut left = MOST_INSTRUCTIONS;
+    let until = Instant::now() + PATIENCE;
+    let ended = launch::run(
+        &mut command,
+        |line| {
+            if let Some(function) = function_head(line) {
+                current = by_name.get(function).copied();
+            } else if let (Some(at), Some((offset, text))) = (current, instruction(line))
+                && left > 0
+            {
+                left -= 1;
+                found[at].push((offset, Arc::from(text)));
+            }
+        },
+        || cancel.is_cancelled() || Instant::now() > until,
+    );
+    match ended {
+        Err(e) => code.remarks.push(format!("no SASS text: {name} could not be started: {e}")),
+        Ok(ended) if ended.cancelled => code.remarks.push(format!("no SASS text: {name} took longer than {} s", PATIENCE.as_secs())),
+        Ok(ended) => {
+            if found.iter().all(Vec::is_empty) {
+                let why = ended.log.last().cloned().unwrap_or_default();
+                code.remarks.push(format!("no SASS text: {name} printed none: {why}"));
+            }
+        }
+    }
+    for (function, mut list) in code.functions.iter_mut().zip(found) {
+        list.sort_by_key(|i| i.0);
+        list.dedup_by_key(|i| i.0);
+        function.instructions = list;
+    }
+}
+
+/// The function that a line begins: `.text.NAME:` of nvdisasm, `Function : NAME` of cuobjdump.
+fn function_head(line: &str) -> Option<&str> {
+    let line = line.trim();
+    if let Some(name) = line.strip_prefix("Function :") {
+        return Some(name.trim());
+    }
+    line.strip_prefix(".text.").and_then(|l| l.strip_suffix(':'))
+}
+
+/// Offset and text of `/*0010*/  MOV R1, c[0x0][0x28] ;  /* 0x… */`.
+fn instruction(line: &str) -> Option<(u64, &str)> {
+    let (offset, rest) = line.trim_start().strip_prefix("/*")?.split_once("*/")?;
+    let offset = u64::from_str_radix(offset.trim(), 16).ok()?;
+    let text = rest.split("/*").next()?.trim().trim_end_matches(';').trim_end();
+    (!text.is_empty()).then_some((offset, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_both_disassemblers_are_understood() {
+        assert_eq!(
+            instruction("        /*0010*/                   S2R R0, SR_TID.X ;                /* 0x00000000000 */"),
+            Some((0x10, "S2R R0, SR_TID.X"))
+        );
+        assert_eq!(instruction("        /*00a0*/              @!P0 LDG.E R2, [R2.64] ;"), Some((0xa0, "@!P0 LDG.E R2, [R2.64]")));
+        assert_eq!(instruction("                                                        /* 0x000fe40000000f00 */"), None);
+        assert_eq!(function_head("\t\tFunction : _Z4tinyPf"), Some("_Z4tinyPf"));
+        assert_eq!(function_head(".text._Z4tinyPf:"), Some("_Z4tinyPf"));
+        assert_eq!(function_head(".L_x_0:"), None);
+    }
+}

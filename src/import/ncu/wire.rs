@@ -1,0 +1,242 @@
+//! Protocol-buffer messages read straight from the file, field by field: what is not asked for is stepped over without being read. Every
+//! length is checked against the message that it lies in before anything is allocated.
+
+use crate::import::ImportError;
+use crate::import::input::Bytes;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// A place to read a report from.
+pub trait ReadSeek: Read + Seek + Send {}
+impl<T: Read + Seek + Send> ReadSeek for T {}
+
+/// Bytes of a message, text or binary that are read at once at most: results of real reports have a few megabytes.
+const MOST_BYTES: u64 = 256 << 20;
+
+/// How a field is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// A number of variable length.
+    Varint,
+    /// Eight bytes.
+    Fixed64,
+    /// A length and so many bytes.
+    Bytes,
+    /// Four bytes.
+    Fixed32,
+}
+
+/// A report that is read from front to back.
+pub struct Wire {
+    path: PathBuf,
+    reader: BufReader<Box<dyn ReadSeek>>,
+    /// Where the next byte lies.
+    pub at: u64,
+    /// Size of the report.
+    pub size: u64,
+}
+
+impl Wire {
+    /// Opens the bytes; errors name `path`.
+    pub fn open(path: &Path, bytes: &Bytes, size: u64) -> Result<Self, ImportError> {
+        let inner: Box<dyn ReadSeek> = match bytes {
+            Bytes::File(file) => Box::new(File::open(file).map_err(|e| ImportError::io(path, e))?),
+            Bytes::BuiltIn(bytes) => Box::new(Cursor::new(*bytes)),
+        };
+        Ok(Self { path: path.to_owned(), reader: BufReader::with_capacity(1 << 16, inner), at: 0, size })
+    }
+
+    /// An error about this file, at this place.
+    #[must_use]
+    pub fn damaged(&self, place: &str, reason: &str) -> ImportError {
+        let next = "copy it again from where it was recorded, or profile again".to_owned();
+        ImportError::Damaged { path: self.path.clone(), place: format!("{place} at byte {}", self.at), reason: reason.to_owned(), next }
+    }
+
+    fn io(&self, e: std::io::Error) -> ImportError {
+        ImportError::io(&self.path, e)
+    }
+
+    /// Goes to a place.
+    pub fn seek(&mut self, to: u64) -> Result<(), ImportError> {
+        if to > self.size {
+            return Err(self.damaged("report", "it ends before that"));
+        }
+        self.reader.seek(SeekFrom::Start(to)).map_err(|e| ImportError::io(&self.path, e))?;
+        self.at = to;
+        Ok(())
+    }
+
+    /// Steps over bytes; within the buffer this reads nothing.
+    pub fn skip(&mut self, bytes: u64, place: &str) -> Result<(), ImportError> {
+        let Some(to) = self.at.checked_add(bytes).filter(|&to| to <= self.size) else {
+            return Err(self.damaged(place, "it is longer than the file"));
+        };
+        let by = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.reader.seek_relative(by).map_err(|e| ImportError::io(&self.path, e))?;
+        self.at = to;
+        Ok(())
+    }
+
+    /// A length of four bytes; `None` at the end of the file.
+    pub fn length(&mut self) -> Result<Option<u64>, ImportError> {
+        let mut bytes = [0; 4];
+        match self.reader.read_exact(&mut bytes) {
+            Ok(()) => {
+                self.at += 4;
+                Ok(Some(u64::from(u32::from_le_bytes(bytes))))
+            }
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(e) => Err(self.io(e)),
+        }
+    }
+
+    /// So many bytes.
+    pub fn take(&mut self, bytes: u64, place: &str) -> Result<Vec<u8>, ImportError> {
+        if bytes > MOST_BYTES || self.at.checked_add(bytes).is_none_or(|to| to > self.size) {
+            return Err(self.damaged(place, "it is longer than what is left of the file"));
+        }
+        let mut out = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
+        self.reader.read_exact(&mut out).map_err(|e| ImportError::io(&self.path, e))?;
+        self.at += bytes;
+        Ok(out)
+    }
+
+    fn broken(&self) -> ImportError {
+        self.damaged("result", "it cannot be read")
+    }
+
+    /// A number, not beyond `end`.
+    pub fn varint(&mut self, end: u64) -> Result<u64, ImportError> {
+        let mut value = 0_u64;
+        let mut used = 0_usize;
+        let mut done = false;
+        {
+            // Nearly always the whole number is in the buffer.
+            let buffer = self.reader.fill_buf().map_err(|e| ImportError::io(&self.path, e))?;
+            for (&byte, shift) in buffer.iter().take(10).zip((0..).step_by(7)) {
+                value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or_default();
+                used += 1;
+                if byte < 0x80 {
+                    done = true;
+                    break;
+                }
+            }
+        }
+        if done {
+            self.reader.consume(used);
+            self.at += used as u64;
+        } else {
+            value = 0;
+            for shift in (0..70).step_by(7) {
+                let mut byte = [0];
+                if self.reader.read_exact(&mut byte).is_err() {
+                    return Err(self.broken());
+                }
+                self.at += 1;
+                value |= u64::from(byte[0] & 0x7f).checked_shl(shift).unwrap_or_default();
+                done = byte[0] < 0x80;
+                if done {
+                    break;
+                }
+            }
+        }
+        if done && self.at <= end { Ok(value) } else { Err(self.broken()) }
+    }
+
+    /// The next field's number and form; `None` at the end of the message.
+    pub fn field(&mut self, end: u64) -> Result<Option<(u64, Form)>, ImportError> {
+        if self.at >= end {
+            return Ok(None);
+        }
+        let key = self.varint(end)?;
+        let form = match key & 7 {
+            0 => Form::Varint,
+            1 => Form::Fixed64,
+            2 => Form::Bytes,
+            5 => Form::Fixed32,
+            _ => return Err(self.broken()),
+        };
+        Ok(Some((key >> 3, form)))
+    }
+
+    /// Where the bytes of a field end.
+    pub fn bytes_end(&mut self, end: u64) -> Result<u64, ImportError> {
+        let length = self.varint(end)?;
+        self.at.checked_add(length).filter(|&to| to <= end).ok_or_else(|| self.broken())
+    }
+
+    /// Steps over a field's value.
+    pub fn skip_value(&mut self, form: Form, end: u64) -> Result<(), ImportError> {
+        let bytes = match form {
+            Form::Varint => return self.varint(end).map(drop),
+            Form::Fixed64 => 8,
+            Form::Fixed32 => 4,
+            Form::Bytes => {
+                let to = self.bytes_end(end)?;
+                to - self.at
+            }
+        };
+        if self.at + bytes > end {
+            return Err(self.broken());
+        }
+        self.skip(bytes, "result")
+    }
+
+    /// Bytes of a field.
+    pub fn bytes(&mut self, end: u64) -> Result<Vec<u8>, ImportError> {
+        let to = self.bytes_end(end)?;
+        self.take(to - self.at, "result")
+    }
+
+    /// A field's text; bytes that are none show as replacement characters.
+    pub fn text(&mut self, end: u64) -> Result<String, ImportError> {
+        Ok(String::from_utf8(self.bytes(end)?).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+    }
+
+    /// Eight bytes.
+    pub fn fixed64(&mut self, end: u64) -> Result<[u8; 8], ImportError> {
+        self.fixed(end)
+    }
+
+    /// Four bytes.
+    pub fn fixed32(&mut self, end: u64) -> Result<[u8; 4], ImportError> {
+        self.fixed(end)
+    }
+
+    fn fixed<const N: usize>(&mut self, end: u64) -> Result<[u8; N], ImportError> {
+        let mut out = [0; N];
+        if self.at + N as u64 > end || self.reader.read_exact(&mut out).is_err() {
+            return Err(self.broken());
+        }
+        self.at += N as u64;
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wire(bytes: &'static [u8]) -> Wire {
+        Wire::open(Path::new("x"), &Bytes::BuiltIn(bytes), bytes.len() as u64).unwrap()
+    }
+
+    #[test]
+    fn numbers_and_fields_are_read_and_nothing_beyond_the_message() {
+        let mut w = wire(&[0x08, 0xac, 0x02, 0x12, 0x02, b'h', b'i', 0x1d, 1, 0, 0, 0]);
+        assert_eq!(w.field(12).unwrap(), Some((1, Form::Varint)));
+        assert_eq!(w.varint(12).unwrap(), 300);
+        assert_eq!(w.field(12).unwrap(), Some((2, Form::Bytes)));
+        assert_eq!(w.text(12).unwrap(), "hi");
+        assert_eq!(w.field(12).unwrap(), Some((3, Form::Fixed32)));
+        assert_eq!(w.fixed32(12).unwrap(), [1, 0, 0, 0]);
+        assert_eq!(w.field(12).unwrap(), None);
+        // A text that is longer than its message, a number without end, a group.
+        assert!(wire(&[0x7f, b'a']).text(2).is_err());
+        assert!(wire(&[0xff; 16]).varint(16).is_err());
+        assert!(wire(&[0x0b]).field(1).is_err());
+        assert!(wire(&[0x80]).varint(1).is_err());
+    }
+}

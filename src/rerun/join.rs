@@ -1,0 +1,259 @@
+//! Which launches of a timeline the results of ncu are of: by the command that made them, else by kernel, grid, block and order.
+
+use super::nvtx::{self, Cover, RangeName};
+use super::verify::parameters;
+use crate::model::{Kernel, Metrics, NameForm, Profile, RangeKind, ResultKind, ResultMetrics};
+use std::collections::HashMap;
+
+/// How sure a pair is, surest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sure {
+    /// The command that made the result counts to this launch, and kernel, grid and block agree.
+    Command,
+    /// No other launch has this kernel, grid and block.
+    Only,
+    /// There are as many results as launches with this kernel, grid and block; they are paired in order.
+    Order,
+    /// One of several launches with this kernel, grid and block; which one is not known.
+    Alike(u64),
+}
+
+impl Sure {
+    /// Whether the launch itself is known, not only its like.
+    #[must_use]
+    pub fn exact(self) -> bool {
+        !matches!(self, Self::Alike(_))
+    }
+
+    /// Why they belong together, in words.
+    #[must_use]
+    pub fn why(self) -> String {
+        match self {
+            Self::Command => "ncu's command counts to this launch; kernel, grid and block agree".to_owned(),
+            Self::Only => "the only launch with this kernel, grid and block".to_owned(),
+            Self::Order => "as many results as launches with this kernel, grid and block: paired in order".to_owned(),
+            Self::Alike(n) => format!("one of {n} launches with this kernel, grid and block; which one is not known"),
+        }
+    }
+}
+
+/// A result and its launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// Row of the launch.
+    pub launch: u32,
+    /// Index of the result.
+    pub result: usize,
+    /// How sure it is.
+    pub sure: Sure,
+}
+
+/// All pairs of a timeline and a set of results.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Join {
+    /// In the order of the results.
+    pub pairs: Vec<Pair>,
+    by_launch: HashMap<u32, usize>,
+}
+
+impl Join {
+    /// The pair of a launch.
+    #[must_use]
+    pub fn of_launch(&self, launch: u32) -> Option<&Pair> {
+        self.by_launch.get(&launch).and_then(|&at| self.pairs.get(at))
+    }
+
+    /// The pair of a result.
+    #[must_use]
+    pub fn of_result(&self, result: usize) -> Option<&Pair> {
+        self.pairs.iter().find(|p| p.result == result)
+    }
+
+    fn push(&mut self, pair: Pair) {
+        self.by_launch.entry(pair.launch).or_insert(self.pairs.len());
+        self.pairs.push(pair);
+    }
+}
+
+/// Whether a result may be of a launch of this kernel: symbols where both have them, else function names and kinds of parameters.
+fn same_kernel(result: &Kernel, launch: &Kernel) -> bool {
+    if let (Some(a), Some(b)) = (&result.mangled, &launch.mangled) {
+        return a == b;
+    }
+    if result.function() != launch.function() {
+        return false;
+    }
+    match (result.demangled.as_deref().and_then(parameters), launch.demangled.as_deref().and_then(parameters)) {
+        (Some(a), Some(b)) => a == b,
+        _ => true,
+    }
+}
+
+/// Pairs the results of ncu with the launches of a timeline. O(launches).
+#[must_use]
+pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
+    let mut out = Join::default();
+    // Results of one kernel, grid and block are told apart by order alone.
+    let mut classes: Vec<(&ResultMetrics, Vec<usize>, Vec<u32>)> = Vec::new();
+    for (at, result) in metrics.results.iter().enumerate() {
+        if result.kind != ResultKind::Kernel || result.failed {
+            continue;
+        }
+        let alike = |other: &ResultMetrics| other.kernel == result.kernel && other.grid == result.grid && other.block == result.block;
+        match classes.iter_mut().find(|c| alike(c.0)) {
+            Some(class) => class.1.push(at),
+            None => classes.push((result, vec![at], Vec::new())),
+        }
+    }
+    let launches = &profile.launches;
+    let mut class_of: HashMap<(u32, Option<u32>), Option<usize>> = HashMap::new();
+    for row in 0..launches.len() {
+        let (kernel, config) = (launches.kernel(row).0, launches.config(row).map(|c| c.0));
+        let class = *class_of.entry((kernel, config)).or_insert_with(|| {
+            let name = profile.kernels.get(kernel as usize)?;
+            let config = config.and_then(|c| profile.configs.get(c as usize));
+            // What one side does not say does not speak against it.
+            let agrees = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| a.is_none() || b.is_none() || a == b;
+            classes.iter().position(|(r, ..)| {
+                same_kernel(&r.kernel, name) && config.is_none_or(|c| agrees(r.grid, c.grid) && agrees(r.block, c.block))
+            })
+        });
+        if let Some(class) = class.and_then(|c| classes.get_mut(c)) {
+            class.2.push(u32::try_from(row).unwrap_or(u32::MAX));
+        }
+    }
+    if let Some(rows) = by_command(profile, metrics)
+        && rows.len() >= metrics.results.len()
+        && metrics
+            .results
+            .iter()
+            .enumerate()
+            .all(|(at, _)| classes.iter().any(|c| c.1.contains(&at) && rows.get(at).is_some_and(|r| c.2.contains(r))))
+    {
+        for (result, &launch) in rows.iter().enumerate().take(metrics.results.len()) {
+            out.push(Pair { launch, result, sure: Sure::Command });
+        }
+        return out;
+    }
+    for (_, results, rows) in &classes {
+        let sure = match (results.len(), rows.len()) {
+            (_, 0) => continue,
+            (_, 1) => Sure::Only,
+            (r, l) if r == l => Sure::Order,
+            (_, l) => Sure::Alike(l as u64),
+        };
+        for (i, &result) in results.iter().enumerate() {
+            let launch = rows.get(i).or(rows.last()).copied().unwrap_or_default();
+            out.push(Pair { launch, result, sure });
+        }
+    }
+    out.pairs.sort_by_key(|p| p.result);
+    out.by_launch = HashMap::new();
+    for (at, pair) in out.pairs.iter().enumerate() {
+        out.by_launch.entry(pair.launch).or_insert(at);
+    }
+    out
+}
+
+/// The launches that ncu's own command selects, where it uses only what is understood here: an exact name, its form, skip and count.
+fn by_command(profile: &Profile, metrics: &Metrics) -> Option<Vec<u32>> {
+    let (mut name, mut base, mut skip, mut count) = (None, NameForm::Function, 0_usize, usize::MAX);
+    let mut words = metrics.tool_argv.iter().skip(1);
+    let (mut found, mut range) = (false, None);
+    while let Some(word) = words.next() {
+        let (option, mut value) = match word.split_once('=') {
+            Some((o, v)) if o.starts_with("--") => (o, Some(v.to_owned())),
+            _ => (word.as_str(), None),
+        };
+        let mut take = || value.take().or_else(|| words.next().cloned());
+        match option {
+            "-k" | "--kernel-name" => (name, found) = (Some(take()?), true),
+            "--kernel-name-base" => {
+                base = match take()?.as_str() {
+                    "function" => NameForm::Function,
+                    "demangled" => NameForm::Demangled,
+                    "mangled" => NameForm::Mangled,
+                    _ => return None,
+                };
+            }
+            "-s" | "--launch-skip" => (skip, found) = (take()?.parse().ok()?, true),
+            "-c" | "--launch-count" => (count, found) = (take()?.parse().ok()?, true),
+            "--nvtx-include" => {
+                let expression = take()?;
+                // A range that has this very expression; two conditions are more than is understood here.
+                let ids = 0..u32::try_from(profile.ranges.names.len()).unwrap_or(u32::MAX);
+                let kinds = |name| [RangeKind::PushPop, RangeKind::StartEnd].map(|kind| RangeName { name, kind });
+                let mut named = ids.flat_map(kinds).filter(|r| nvtx::expression(profile, *r).as_deref() == Some(expression.as_str()));
+                let one = named.next()?;
+                if range.replace(one).is_some() || named.next().is_some() {
+                    return None;
+                }
+                found = true;
+            }
+            "--kernel-id"
+            | "--kernel-regex"
+            | "--launch-skip-before-match"
+            | "--nvtx-exclude"
+            | "--range-filter"
+            | "--devices"
+            | "--profile-from-start"
+            | "--filter-mode"
+            | "--replay-mode"
+            | "--graph-profiling" => return None,
+            // The program begins here, or an option that selects nothing; its own arguments come after it.
+            _ if metrics.program.first().is_some_and(|p| p.ends_with(word.trim_start_matches("./"))) => break,
+            _ => {}
+        }
+    }
+    // Another process, another count.
+    let mut pids = profile.places.iter().filter_map(|p| p.pid);
+    let first = pids.next();
+    if !found || pids.any(|p| Some(p) != first) {
+        return None;
+    }
+    let fits: Vec<bool> = match &name {
+        None => vec![true; profile.kernels.len()],
+        Some(pattern) => profile.kernels.iter().map(|k| matches(pattern, k.name(base))).collect::<Option<_>>()?,
+    };
+    let cover = range.map(|r| Cover::of(profile, r, None));
+    let rows = (0..profile.launches.len())
+        .filter(|&r| fits.get(profile.launches.kernel(r).0 as usize) == Some(&true) && cover.as_ref().is_none_or(|c| c.holds(profile, r)));
+    Some(rows.skip(skip).take(count).filter_map(|r| u32::try_from(r).ok()).collect())
+}
+
+/// Whether ncu's name pattern takes a name: an exact one, or a regular expression that is only text, with or without `^` and `$`; `None`
+/// for one that is more.
+fn matches(pattern: &str, name: &str) -> Option<bool> {
+    let Some(expression) = pattern.strip_prefix("regex:") else { return Some(pattern == name) };
+    let (start, rest) = expression.strip_prefix('^').map_or((false, expression), |r| (true, r));
+    let (end, text) = rest.strip_suffix('$').map_or((false, rest), |r| (true, r));
+    if !text.chars().all(|c| c.is_alphanumeric() || c == '_' || c == ' ') {
+        return None;
+    }
+    // ncu searches: what is not anchored may lie anywhere.
+    Some(match (start, end) {
+        (true, true) => name == text,
+        (true, false) => name.starts_with(text),
+        (false, true) => name.ends_with(text),
+        (false, false) => name.contains(text),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_that_are_only_text_are_understood() {
+        for (pattern, name, want) in [
+            ("foo", "foo", Some(true)),
+            ("foo", "foobar", Some(false)),
+            ("regex:foo", "xfoobar", Some(true)),
+            ("regex:^foo$", "foobar", Some(false)),
+            ("regex:^foo", "foobar", Some(true)),
+            ("regex:^(a|b)$", "a", None),
+        ] {
+            assert_eq!(matches(pattern, name), want, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! What there is to know about the selected metric, rule or point: its real name, exact value, meaning, how it is computed, thresholds with
+//! their sources, and what to do.
+
+use super::super::text::wrap;
+use super::super::{Role, Theme};
+use crate::analysis::catalog::{Better, Bound, better, catalog};
+use crate::analysis::metric::{self, Lookup, human_number};
+use crate::analysis::page::Row;
+use crate::app::{Report, ResultScreen, ResultView};
+use crate::model::Value;
+use crate::model::sections::Piece;
+use crate::model::text::clean;
+use ratatui::text::{Line, Span};
+
+struct Out<'a> {
+    lines: Vec<Line<'static>>,
+    columns: usize,
+    theme: &'a Theme,
+}
+
+impl Out<'_> {
+    fn say(&mut self, text: &str, role: Role) {
+        self.lines.extend(wrap(&clean(text), self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(role))));
+    }
+
+    fn head(&mut self, text: &str) {
+        self.lines.push(Line::default());
+        self.lines.push(Line::styled(text.to_owned(), self.theme.style(Role::Head)));
+    }
+
+    fn pair(&mut self, word: &str, text: &str) {
+        const WORD: usize = 9;
+        for (i, line) in wrap(&clean(text), self.columns.saturating_sub(WORD).max(10)).into_iter().enumerate() {
+            let word = if i == 0 { word } else { "" };
+            self.lines.push(Line::from(vec![
+                Span::styled(format!("{word:<WORD$}"), self.theme.style(Role::Dim)),
+                Span::styled(line, self.theme.style(Role::Text)),
+            ]));
+        }
+    }
+}
+
+/// The lines for the selected row.
+#[must_use]
+pub fn lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(screen) = &report.result else { return Vec::new() };
+    let mut out = Out { lines: Vec::new(), columns, theme };
+    match screen.view {
+        ResultView::Metrics => match screen.rows.get(screen.selected) {
+            Some(Row::Section { name, about, id, .. }) => {
+                out.say(name, Role::Title);
+                out.say(&format!("--section {id}"), Role::Dim);
+                out.lines.push(Line::default());
+                out.say(if about.is_empty() { "The report says nothing about this section." } else { about }, Role::Text);
+            }
+            Some(Row::Rule(rule, message)) => self::rule(screen, (*rule, *message), &mut out),
+            Some(Row::Cells { metrics, .. }) => {
+                for name in metrics {
+                    of_metric(screen, name, &mut out);
+                    out.lines.push(Line::default());
+                }
+            }
+            Some(row) => match row.metric() {
+                Some(name) => of_metric(screen, name, &mut out),
+                None => out.say("one instance of a metric; the section's title says of which", Role::Dim),
+            },
+            None => {}
+        },
+        ResultView::Compare => {
+            if let Some(row) = screen.compared.get(screen.compare_selected) {
+                of_metric(screen, &row.name, &mut out);
+            }
+        }
+        ResultView::Roofline => point(screen, &mut out),
+        ResultView::Source => {}
+    }
+    out.lines
+}
+
+fn rule(screen: &ResultScreen, (rule, message): (usize, usize), out: &mut Out<'_>) {
+    let Some((r, m)) = screen.details.get().and_then(|d| d.rules.get(rule)).and_then(|r| Some((r, r.messages.get(message)?))) else {
+        return;
+    };
+    out.say(&format!("NVIDIA's rule: {}", if r.name.is_empty() { &r.id } else { &r.name }), Role::Title);
+    out.lines.push(Line::default());
+    out.say(&crate::analysis::rows::plain(&m.text).replace('\n', " "), Role::Text);
+    if let Some((_, percent)) = m.speedup {
+        out.lines.push(Line::default());
+        out.say(&format!("Estimated speed-up: at most {percent:.1}%. It is an upper bound by the rule's own formula."), Role::Dim);
+    }
+    if !m.because.is_empty() {
+        out.head("because of");
+        for (name, value) in &m.because {
+            out.pair("", &format!("{name} = {}", human_number(*value, "").0));
+        }
+    }
+    let links: Vec<String> = m
+        .text
+        .iter()
+        .filter_map(|p| match p {
+            Piece::Section { id, label } => Some(format!("section {id} ({label})")),
+            Piece::Link { label, url } => Some(format!("{label}: {url}")),
+            Piece::Text(_) => None,
+        })
+        .collect();
+    if !links.is_empty() {
+        out.head("leads to");
+        for link in links {
+            out.say(&link, Role::Next);
+        }
+    }
+    if !r.markers.is_empty() {
+        out.lines.push(Line::default());
+        out.say(&format!("points at {} places of the code (source screen)", r.markers.len()), Role::Dim);
+    }
+}
+
+fn of_metric(screen: &ResultScreen, name: &str, out: &mut Out<'_>) {
+    let Some(result) = screen.metrics.results.get(screen.result) else { return };
+    let lookup = Lookup::new(&screen.metrics, result);
+    let concept = catalog().of_metric(name);
+    out.say(&metric::title(name), Role::Title);
+    out.pair("name", name);
+    let unit = lookup.unit(name);
+    match lookup.value(name) {
+        Some(Value::Text(t)) => out.pair("value", t),
+        Some(value) => {
+            let exact = match value {
+                Value::Integer(n) => n.to_string(),
+                Value::Float(f) => f.to_string(),
+                Value::Text(_) => String::new(),
+            };
+            let (number, shown) = metric::human(value, unit);
+            out.pair("value", &format!("{exact} {unit}"));
+            if format!("{number} {shown}") != format!("{exact} {unit}") {
+                out.pair("", format!("= {number} {shown}").trim_end());
+            }
+        }
+        None => out.pair("value", "not collected: absent, which is not zero"),
+    }
+    if let Some(n) = lookup.id(name).and_then(|id| screen.details.get()?.instances.get(&id)) {
+        out.pair("", &format!("{} values by instance", n.len()));
+    }
+    if let Some(direction) = better(name) {
+        out.pair("better", if direction == Better::High { "higher" } else { "lower" });
+    }
+    if let Some(c) = concept {
+        if let Some(meaning) = &c.meaning {
+            out.head("means");
+            out.say(meaning, Role::Text);
+        }
+        if let Some(hint) = &c.hint {
+            out.head("what to do");
+            out.say(hint, Role::Next);
+        }
+    }
+    let how = metric::computed(name);
+    if !how.is_empty() {
+        out.head("how it is computed");
+        for line in how {
+            out.say(&line, Role::Text);
+        }
+    }
+    let Some(c) = concept else { return };
+    if !c.thresholds.is_empty() {
+        out.head("thresholds");
+        for t in &c.thresholds {
+            let bound = match &t.value {
+                Bound::Number(n) => n.to_string(),
+                Bound::Text(t) => t.clone(),
+            };
+            out.say(&format!("{} {bound}  {}: {}  ({})", t.op, t.level, t.text, t.source), Role::Text);
+        }
+    }
+    for (word, text) in [("next", &c.next), ("note", &c.note)] {
+        if let Some(text) = text {
+            out.lines.push(Line::default());
+            out.pair(word, text);
+        }
+    }
+}
+
+fn point(screen: &ResultScreen, out: &mut Out<'_>) {
+    let Some(plot) = &screen.plot else { return };
+    let Some(p) = plot.points.get(screen.plot_selected) else {
+        out.say("nothing is placed; what to collect stands below the plot", Role::Dim);
+        return;
+    };
+    let rate = |v: f64| {
+        let (n, u) = human_number(v, "flop/second");
+        format!("{n} {u}")
+    };
+    out.say(&format!("{}, {} over {}", p.kernel, p.work, p.level.word()), Role::Title);
+    out.pair("achieved", &rate(p.achieved));
+    out.pair("most", &format!("{} at this intensity: the lower of {} and intensity × traffic peak", rate(p.attainable), rate(p.peak)));
+    out.pair("of roof", &format!("{:.1}%", p.achieved / p.attainable * 100.0));
+    out.pair(
+        "of peak",
+        &format!(
+            "{:.1}%: the share of the {} peak at the clock that was used (MFU against that clock)",
+            p.achieved / p.peak * 100.0,
+            p.work
+        ),
+    );
+    if let Some(clock) = plot.placed.clock {
+        let (n, u) = human_number(clock, "cycle/second");
+        out.pair("clock", &format!("{n} {u}, as measured; peaks are reckoned with it, not with the datasheet's"));
+    }
+    if let Some(w) = plot.placed.work.iter().find(|w| w.name == p.work) {
+        out.head("how it is computed");
+        out.say(&w.formula, Role::Text);
+        out.say("intensity: work per second over bytes per second of this level", Role::Text);
+        let level = match p.level {
+            crate::analysis::roofline::Level::Dram => "dram__bytes per second; peak: bytes per cycle × DRAM clock",
+            crate::analysis::roofline::Level::L2 => "32 × lts__lts2xbar_cycles_active per second; peak likewise × L2 clock",
+            crate::analysis::roofline::Level::L1 => {
+                "128 × l1tex__lsu_writeback_active per second: data returned to registers; TMA and wgmma operands are not in it"
+            }
+        };
+        out.say(level, Role::Text);
+    }
+}

@@ -1,0 +1,125 @@
+//! The memory system in text: units with their hit rates, ways between them with rate and share of the peak, the busiest lit.
+
+use super::super::{Role, Theme};
+use crate::analysis::labels::{cut_end, width};
+use crate::analysis::memory::{Edge, Flow};
+use crate::analysis::metric::human_number;
+use ratatui::text::{Line, Span};
+
+/// Columns of a unit's box.
+const UNIT: usize = 12;
+
+fn centred(text: &str, columns: usize) -> String {
+    let text = cut_end(text, columns);
+    let rest = columns - width(&text);
+    format!("{}{text}{}", " ".repeat(rest / 2), " ".repeat(rest - rest / 2))
+}
+
+/// What stands on a way: share of the peak, and rate.
+fn words(edge: Option<&Edge>) -> (String, String) {
+    let Some(edge) = edge else { return (String::new(), String::new()) };
+    let percent = edge.percent.map_or_else(String::new, |p| format!("{p:.0}%"));
+    let rate = edge.rate.map_or_else(String::new, |r| {
+        let (number, unit) = human_number(r, "byte/second");
+        format!("{number} {unit}")
+    });
+    (percent, rate)
+}
+
+/// The lines of the chart, for so many columns (from about 70 on).
+#[must_use]
+pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    let busiest = flow.busiest().map(|(e, _)| e.metric.clone());
+    let way = (columns.saturating_sub(4 * UNIT + 4) / 3).clamp(8, 22);
+    let hit = |h: Option<f64>| h.map_or_else(String::new, |h| format!("hit {h:.0}%"));
+    let busy = |b: Option<f64>| b.map_or_else(String::new, |b| format!("busy {b:.0}%"));
+    let boxes = [
+        ["SM".to_owned(), String::new(), String::new()],
+        ["L1/TEX".to_owned(), hit(flow.l1_hit), busy(flow.busy[0])],
+        ["L2".to_owned(), hit(flow.l2_hit), busy(flow.busy[1])],
+        ["DRAM".to_owned(), String::new(), busy(flow.busy[2])],
+    ];
+    let find = |edges: &[Edge], word: &str| edges.iter().find(|e| e.word == word).cloned();
+    // Towards the SM on the upper way, away from it on the lower.
+    let inward = [flow.l1_data.clone(), find(&flow.l2, "reads"), find(&flow.dram, "reads")];
+    let outward = [None, find(&flow.l2, "writes"), find(&flow.dram, "writes")];
+    let lit = |edge: Option<&Edge>| {
+        let is = edge.is_some_and(|e| busiest.as_deref() == Some(e.metric.as_str()));
+        theme.style(if is { Role::Warn } else { Role::Dim })
+    };
+    let border = theme.style(Role::Border);
+    for row in 0..6 {
+        let mut spans = vec![Span::raw("  ")];
+        for (i, unit) in boxes.iter().enumerate() {
+            let inside = UNIT - 2;
+            match row {
+                0 => spans.push(Span::styled(format!("╭{}╮", "─".repeat(inside)), border)),
+                5 => spans.push(Span::styled(format!("╰{}╯", "─".repeat(inside)), border)),
+                _ => {
+                    let (text, role) = match row {
+                        1 => (unit[0].clone(), Role::Title),
+                        2 => (unit[1].clone(), Role::Text),
+                        3 => (unit[2].clone(), Role::Dim),
+                        _ => (String::new(), Role::Dim),
+                    };
+                    spans.push(Span::styled("│", border));
+                    spans.push(Span::styled(centred(&text, inside), theme.style(role)));
+                    spans.push(Span::styled("│", border));
+                }
+            }
+            if i == 3 {
+                continue;
+            }
+            let (edge, blank) = (if row < 3 { inward[i].as_ref() } else { outward[i].as_ref() }, " ".repeat(way));
+            let (percent, rate) = words(edge);
+            let text = match row {
+                _ if edge.is_none() => blank,
+                0 | 5 => centred(&percent, way),
+                1 | 4 => centred(&rate, way),
+                2 => format!("◀{}", "─".repeat(way - 1)),
+                _ => format!("{}▶", "─".repeat(way - 1)),
+            };
+            spans.push(Span::styled(text, lit(edge)));
+        }
+        out.push(Line::from(spans));
+    }
+    if let Some(shared) = &flow.shared {
+        let (percent, _) = words(Some(shared));
+        let count = shared.bytes.map_or_else(String::new, |b| human_number(b, "").0);
+        out.push(Line::from(vec![
+            Span::styled("  shared memory  ", theme.style(Role::Dim)),
+            Span::styled(format!("{percent} of peak"), lit(Some(shared))),
+            Span::styled(format!("  {count} wavefronts"), theme.style(Role::Dim)),
+        ]));
+    }
+    for kind in &flow.kinds {
+        let number = |n: Option<f64>, unit: &str| n.map_or_else(String::new, |n| human_number(n, unit).0);
+        let mut spans = vec![Span::styled(format!("  {:<15}", kind.word), theme.style(Role::Dim))];
+        spans.push(Span::styled(format!("{:>12} inst", number(kind.instructions, "inst")), theme.style(Role::Text)));
+        if let Some(sectors) = kind.sectors {
+            // 16 is the most that a coalesced access of any width needs (Profiling Guide, definition of a sector).
+            let role = if sectors > 16.0 { Role::Warn } else { Role::Text };
+            spans.push(Span::styled(format!("{sectors:>8.1} sectors/request"), theme.style(role)));
+        }
+        if let Some(hit) = kind.hit {
+            spans.push(Span::styled(format!("  hit {hit:.0}%"), theme.style(Role::Text)));
+        }
+        out.push(Line::from(spans));
+    }
+    for edge in &flow.far {
+        let (_, rate) = words(Some(edge));
+        let bytes = edge.bytes.map_or_else(String::new, |b| {
+            let (n, u) = human_number(b, "byte");
+            format!("{n} {u}")
+        });
+        out.push(Line::from(vec![
+            Span::styled(format!("  {:<15}", edge.word), theme.style(Role::Warn)),
+            Span::styled(format!("{bytes:>12}  {rate}"), theme.style(Role::Text)),
+        ]));
+    }
+    if let Some((edge, percent)) = flow.busiest() {
+        out.push(Line::styled(format!("  busiest: {} at {percent:.0}% of its peak", edge.metric), theme.style(Role::Faint)));
+    }
+    out
+}

@@ -1,0 +1,379 @@
+//! The metrics screen: sections with metrics, bars, tables, charts and rules; beside them the list of sections where there is room.
+
+use super::super::text::{bar, left, wrap};
+use super::super::view::View;
+use super::super::{Role, Theme, chart};
+use super::{level, memory, right};
+use crate::analysis::labels::{cut_end, width};
+use crate::analysis::page::{Cell, Chart, Row};
+use crate::app::result::Asked;
+use crate::app::{ActionId, App, Mouse, ResultScreen};
+use crate::model::sections::{Message, Piece, Scope, Verdict};
+use crate::model::text::clean;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span, Text};
+
+/// Columns from which the list of sections stands beside the rows.
+const WIDE: u16 = 116;
+/// Columns of that list.
+const RAIL: u16 = 34;
+/// Rows of a curve.
+const CURVE: usize = 4;
+
+/// Draws the screen.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+    let mut body = area;
+    if screen.typing || !screen.filter.value().is_empty() {
+        let [line, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+        frame.render_widget(search(screen, theme), line);
+        body = rest;
+    }
+    if let Some(text) = state(app, screen) {
+        let [line, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(body);
+        let role = if matches!(screen.details, Asked::Failed(_)) { Role::Bad } else { Role::Dim };
+        frame.render_widget(Line::styled(cut_end(&clean(&text), body.width.into()), theme.style(role)), line);
+        body = rest;
+    }
+    if area.width >= WIDE && screen.filter.value().is_empty() {
+        let [list, gap, main] = Layout::horizontal([Constraint::Length(RAIL), Constraint::Length(3), Constraint::Min(40)]).areas(body);
+        rail(frame, list, screen, view, theme);
+        let line = vec![Line::styled(" │ ", theme.style(Role::Border)); usize::from(gap.height)];
+        frame.render_widget(Text::from(line), gap);
+        body = main;
+    }
+    rows(frame, body, screen, view, theme);
+}
+
+fn state(app: &App, screen: &ResultScreen) -> Option<String> {
+    if let Asked::Failed(why) = &screen.details {
+        return Some(why.clone());
+    }
+    if matches!(screen.details, Asked::Waiting) {
+        return Some("reading sections and rules …".to_owned());
+    }
+    if screen.rows.is_empty() && !screen.filter.value().is_empty() {
+        return Some(format!("no metric matches; {} clears", app.settings.keymap.label(ActionId::Back)));
+    }
+    let nvtx = screen.details.get().filter(|d| !d.nvtx.is_empty()).map(|d| d.nvtx.join(" › "));
+    nvtx.map(|n| format!("NVTX {n}"))
+}
+
+fn search(screen: &ResultScreen, theme: &Theme) -> Line<'static> {
+    let mut spans = vec![
+        Span::styled("find ", theme.style(Role::Dim)),
+        Span::styled(clean(screen.filter.value()).into_owned(), theme.style(Role::Match)),
+    ];
+    if screen.typing {
+        spans.push(Span::styled("▏", theme.style(Role::Key)));
+    }
+    let found = screen.rows.len();
+    spans.push(Span::styled(format!("  {found} metric{}", if found == 1 { "" } else { "s" }), theme.style(Role::Dim)));
+    Line::from(spans)
+}
+
+fn glyph(verdict: Verdict) -> (&'static str, Role) {
+    match verdict {
+        Verdict::Error => ("✗", Role::Bad),
+        Verdict::Warning | Verdict::Optimization => ("▲", Role::Warn),
+        Verdict::Info | Verdict::None => ("·", Role::Dim),
+    }
+}
+
+/// The sections, the one that the selection is in lit.
+fn rail(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+    let heads: Vec<(usize, &str, Option<Verdict>)> = screen
+        .rows
+        .iter()
+        .enumerate()
+        .filter_map(|(at, r)| match r {
+            Row::Section { name, verdict, .. } => Some((at, &**name, *verdict)),
+            _ => None,
+        })
+        .collect();
+    let here = heads.iter().rposition(|h| h.0 <= screen.selected).unwrap_or(0);
+    let height = usize::from(area.height);
+    let top = (here + 1).saturating_sub(height);
+    let columns = usize::from(area.width);
+    for (y, (i, (at, name, verdict))) in (0..).zip(heads.iter().enumerate().skip(top).take(height)) {
+        let rect = Rect { y: area.y + y, height: 1, ..area };
+        let (mark, role) = verdict.map_or((" ", Role::Dim), glyph);
+        let style = theme.style(if i == here { Role::Title } else { Role::Dim });
+        let name = cut_end(&clean(name), columns.saturating_sub(4));
+        let line = vec![
+            Span::styled(if i == here { "▸ " } else { "  " }, theme.style(Role::Key)),
+            Span::styled(left(&name, columns.saturating_sub(4)), style),
+            Span::styled(format!(" {mark}"), theme.style(role)),
+        ];
+        view.hits.push((rect, Mouse::Row(*at)));
+        frame.render_widget(Line::from(line), rect);
+    }
+}
+
+fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+    let (columns, height) = (usize::from(area.width), usize::from(area.height));
+    let draw = Draw { screen, theme, columns };
+    let heights: Vec<usize> = screen.rows.iter().enumerate().map(|(i, r)| draw.height(i, r)).collect();
+    let start: Vec<usize> = heights
+        .iter()
+        .scan(0, |at, h| {
+            let here = *at;
+            *at += h;
+            Some(here)
+        })
+        .collect();
+    let total: usize = heights.iter().sum();
+    let (first, rows) = (start.get(screen.selected).copied().unwrap_or(0), heights.get(screen.selected).copied().unwrap_or(1));
+    let mut top = view.result_top.min(total.saturating_sub(height));
+    let is_section = matches!(screen.rows.get(screen.selected), Some(Row::Section { .. }));
+    if first < top || first + rows > top + height {
+        // A section is shown from its title on; of a long rule its beginning.
+        top = if first < top || is_section || rows > height { first } else { first + rows - height };
+    } else if is_section && first > top + height * 2 / 3 {
+        top = first;
+    }
+    // What can only be read above the first selectable row is reached with it.
+    if screen.rows.iter().position(Row::selectable) == Some(screen.selected) && first < height {
+        top = 0;
+    }
+    view.result_top = top.min(total.saturating_sub(height));
+    let top = view.result_top;
+    let mut y = 0;
+    for (at, row) in screen.rows.iter().enumerate() {
+        let (from, tall) = (start[at], heights[at]);
+        if from + tall <= top {
+            continue;
+        }
+        if y >= height {
+            break;
+        }
+        let lines = draw.lines(at, row);
+        let last = lines.len().saturating_sub(1);
+        for (n, line) in lines.into_iter().enumerate().skip(top.saturating_sub(from)) {
+            if y >= height {
+                break;
+            }
+            let rect = Rect { y: area.y + u16::try_from(y).unwrap_or(0), height: 1, ..area };
+            frame.render_widget(line, rect);
+            // The blank line before a section's title is not part of it.
+            if at == screen.selected && (n == last || !matches!(row, Row::Section { .. })) {
+                frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+            }
+            view.hits.push((rect, Mouse::Row(at)));
+            y += 1;
+        }
+    }
+    if total > height {
+        let text = format!(" {}% ", (top + height).min(total) * 100 / total);
+        let w = u16::try_from(width(&text)).unwrap_or(0);
+        let place = Rect { x: (area.x + area.width).saturating_sub(w), y: area.y, width: w.min(area.width), height: 1 };
+        frame.render_widget(Line::styled(text, theme.style(Role::Faint)), place);
+    }
+}
+
+struct Draw<'a> {
+    screen: &'a ResultScreen,
+    theme: &'a Theme,
+    columns: usize,
+}
+
+impl Draw<'_> {
+    fn message(&self, rule: usize, message: usize) -> Option<&Message> {
+        self.screen.details.get()?.rules.get(rule)?.messages.get(message)
+    }
+
+    fn height(&self, at: usize, row: &Row) -> usize {
+        match row {
+            Row::Section { .. } => 1 + usize::from(at > 0),
+            Row::Rule(r, m) => self.message(*r, *m).map_or(1, |m| self.rule(m).len()),
+            Row::Chart(Chart::Memory(flow)) => memory::lines(flow, self.columns, self.theme).len(),
+            Row::Chart(Chart::Curve { .. }) => CURVE + 1,
+            Row::Note(text) => wrap(text, self.columns.saturating_sub(2)).len().max(1),
+            _ => 1,
+        }
+    }
+
+    fn lines(&self, at: usize, row: &Row) -> Vec<Line<'static>> {
+        let theme = self.theme;
+        match row {
+            Row::Section { name, verdict, .. } => {
+                let mark = verdict.filter(|v| *v > Verdict::Info).map(glyph);
+                let name = cut_end(&clean(name), self.columns.saturating_sub(8));
+                let rest = self.columns.saturating_sub(width(&name) + 6);
+                let mut spans = vec![
+                    Span::styled("── ", theme.style(Role::Border)),
+                    Span::styled(name, theme.style(Role::Title)),
+                    Span::styled(format!(" {}", "─".repeat(rest)), theme.style(Role::Border)),
+                ];
+                if let Some((mark, role)) = mark {
+                    spans.push(Span::styled(format!(" {mark}"), theme.style(role)));
+                }
+                let mut out = Vec::new();
+                if at > 0 {
+                    out.push(Line::default());
+                }
+                out.push(Line::from(spans));
+                out
+            }
+            Row::Fold { label, count, open, .. } => vec![Line::from(vec![
+                Span::styled(if *open { " ▾ " } else { " ▸ " }, theme.style(Role::Key)),
+                Span::styled(cut_end(&clean(label), self.columns.saturating_sub(14)), theme.style(Role::Head)),
+                Span::styled(format!("  {count}"), theme.style(Role::Dim)),
+            ])],
+            Row::Label(text) => {
+                vec![Line::styled(format!("   {}", cut_end(&clean(text), self.columns.saturating_sub(3))), theme.style(Role::Head))]
+            }
+            Row::Metric(cell) => vec![self.metric(cell, cell.percent.map(|p| (p / 100.0, theme.style(level(p)))))],
+            Row::Bar { cell, share } => {
+                let role = if cell.percent.is_some_and(|p| p >= 80.0) { Role::Warn } else { Role::Next };
+                vec![self.metric(cell, Some((*share, theme.style(role))))]
+            }
+            Row::Cells { label, cells, head, .. } => vec![self.cells(label, cells, *head)],
+            Row::Rule(r, m) => self.message(*r, *m).map(|m| self.rule(m)).unwrap_or_default(),
+            Row::Note(text) => wrap(text, self.columns.saturating_sub(2))
+                .into_iter()
+                .map(|l| Line::styled(format!("  {l}"), theme.style(Role::Dim)))
+                .collect(),
+            Row::Chart(chart) => self.chart(chart),
+        }
+    }
+
+    /// Label, number, unit, bar.
+    fn metric(&self, cell: &Cell, share: Option<(f64, ratatui::style::Style)>) -> Line<'static> {
+        const NUMBER: usize = 13;
+        const UNIT: usize = 9;
+        let theme = self.theme;
+        let bars = (self.columns / 5).clamp(8, 28);
+        let label_room = self.columns.saturating_sub(3 + NUMBER + 1 + UNIT + 1 + bars).clamp(16, 58);
+        let label = cut_end(&clean(&cell.label), label_room);
+        let mut spans = vec![Span::styled(format!("   {}", left(&label, label_room)), theme.style(Role::Text))];
+        if cell.number.is_empty() {
+            spans.push(Span::styled(right("not collected", NUMBER), theme.style(Role::Faint)));
+            return Line::from(spans);
+        }
+        // A text takes the room of bar and unit, too.
+        if cell.unit.is_empty() && cell.number.chars().any(char::is_alphabetic) && cell.number.len() > NUMBER {
+            let room = self.columns.saturating_sub(label_room + 4);
+            spans.push(Span::styled(format!(" {}", cut_end(&clean(&cell.number), room)), theme.style(Role::Title)));
+            return Line::from(spans);
+        }
+        spans.push(Span::styled(right(&clean(&cell.number), NUMBER), theme.style(Role::Title)));
+        spans.push(Span::styled(format!(" {}", left(&cut_end(&clean(&cell.unit), UNIT), UNIT)), theme.style(Role::Dim)));
+        if let Some((share, style)) = share {
+            spans.push(Span::raw(" "));
+            spans.extend(super::track(bar(share, bars, style, theme)));
+        }
+        Line::from(spans)
+    }
+
+    fn cells(&self, label: &str, cells: &[String], head: bool) -> Line<'static> {
+        let theme = self.theme;
+        let name = (self.columns / 4).clamp(14, 34);
+        let each = (self.columns.saturating_sub(name + 3) / cells.len().max(1)).clamp(6, 15);
+        let fits = self.columns.saturating_sub(name + 3) / each;
+        let style = theme.style(if head { Role::Head } else { Role::Title });
+        let mut spans = vec![Span::styled(format!("   {}", left(&cut_end(&clean(label), name), name)), theme.style(Role::Text))];
+        spans.extend(cells.iter().take(fits).map(|c| Span::styled(right(&clean(c), each), style)));
+        Line::from(spans)
+    }
+
+    /// A rule's message: mark, estimated speed-up, text with its links lit.
+    fn rule(&self, message: &Message) -> Vec<Line<'static>> {
+        let theme = self.theme;
+        let (mark, role) = glyph(message.verdict);
+        let mut head = vec![Span::styled(format!(" {mark} "), theme.style(role))];
+        if !message.title.is_empty() {
+            head.push(Span::styled(clean(&message.title).into_owned(), theme.style(role)));
+        }
+        if let Some((scope, percent)) = message.speedup {
+            let scope = if scope == Scope::Global { "of the kernel" } else { "of this part" };
+            head.push(Span::styled(format!("  up to {percent:.1}% {scope}, by NVIDIA's estimate"), theme.style(Role::Dim)));
+        }
+        let mut out = vec![Line::from(head)];
+        let text: String = message
+            .text
+            .iter()
+            .map(|p| match p {
+                Piece::Text(t) => clean(t).replace("^J", " "),
+                Piece::Section { label, .. } => format!("‹{}›", clean(label)),
+                Piece::Link { label, .. } => clean(label).into_owned(),
+            })
+            .collect();
+        for line in wrap(&text, self.columns.saturating_sub(6).max(20)) {
+            let mut spans = vec![Span::raw("   ")];
+            // Links to sections stand in brackets.
+            let mut rest = line.as_str();
+            while let Some(at) = rest.find('‹') {
+                spans.push(Span::styled(rest[..at].to_owned(), theme.style(Role::Text)));
+                let end = rest[at..].find('›').map_or(rest.len(), |e| at + e + '›'.len_utf8());
+                spans.push(Span::styled(rest[at..end].to_owned(), theme.style(Role::Key)));
+                rest = &rest[end..];
+            }
+            spans.push(Span::styled(rest.to_owned(), theme.style(Role::Text)));
+            out.push(Line::from(spans));
+        }
+        out
+    }
+
+    fn chart(&self, chart: &Chart) -> Vec<Line<'static>> {
+        let theme = self.theme;
+        match chart {
+            Chart::Memory(flow) => memory::lines(flow, self.columns, theme),
+            Chart::Time { label, unit, values } => {
+                let room = (self.columns / 3).clamp(18, 40);
+                let most = values.iter().copied().fold(f64::MIN, f64::max);
+                let columns = self.columns.saturating_sub(room + 26).max(10);
+                let drawn = chart::spark(values, columns);
+                let (most, unit) = crate::analysis::metric::human_number(most, unit);
+                vec![Line::from(vec![
+                    Span::styled(format!("   {}", left(&cut_end(&clean(label), room), room)), theme.style(Role::Text)),
+                    Span::styled(drawn, theme.style(Role::Next)),
+                    Span::styled(format!("  most {most} {unit}"), theme.style(Role::Dim)),
+                ])]
+            }
+            Chart::Curve { points, here, axis } => {
+                let columns = self.columns.saturating_sub(14).clamp(20, 90);
+                let (first, last) = (points.first().map_or(0.0, |p| p.0), points.last().map_or(1.0, |p| p.0));
+                let most = points.iter().map(|p| p.1).fold(0.0, f64::max);
+                let at = |x: f64| if last > first { ((x - first) / (last - first) * (columns - 1) as f64).round() as usize } else { 0 };
+                let mut heights = vec![0.0_f64; columns];
+                let mut next = 0;
+                for (c, h) in heights.iter_mut().enumerate() {
+                    // The step that holds at this column: the last point at or before it.
+                    while next + 1 < points.len() && at(points[next + 1].0) <= c {
+                        next += 1;
+                    }
+                    *h = points.get(next).map_or(0.0, |p| p.1);
+                }
+                let own = here.map(at).filter(|c| *c < columns);
+                let mut out = Vec::new();
+                for row in chart::steps(&heights, most, CURVE).into_iter().zip(0..) {
+                    let (text, i) = row;
+                    let scale = if i == 0 { short(most) } else { String::new() };
+                    let mut spans = vec![Span::styled(format!("   {} ", right(&scale, 6)), theme.style(Role::Faint))];
+                    for (c, ch) in text.chars().enumerate() {
+                        let role = if own == Some(c) { Role::Warn } else { Role::Next };
+                        spans.push(Span::styled(ch.to_string(), theme.style(role)));
+                    }
+                    out.push(Line::from(spans));
+                }
+                let said = here.map_or_else(String::new, |h| format!("this launch: {}", short(h)));
+                let (low, high) = (short(first), short(last));
+                let middle = format!("{} {said}", clean(axis));
+                let gap = columns.saturating_sub(width(&low) + width(&high) + width(&middle)) / 2;
+                let line = format!("{low}{}{middle}{}{high}", " ".repeat(gap), " ".repeat(gap));
+                out.push(Line::styled(format!("          {}", cut_end(&line, columns)), theme.style(Role::Faint)));
+                out
+            }
+        }
+    }
+}
+
+/// A number on an axis.
+fn short(value: f64) -> String {
+    if value.abs() >= 10_000.0 {
+        let (number, unit) = crate::analysis::metric::human_number(value, "byte");
+        return format!("{number}{}", unit.trim_end_matches('B'));
+    }
+    if value.fract() == 0.0 { format!("{value:.0}") } else { format!("{value:.2}") }
+}

@@ -1,0 +1,112 @@
+//! Screens about one result: what they share, and which is drawn.
+
+pub mod compare;
+pub mod explain;
+pub mod memory;
+pub mod metrics;
+pub mod roofline;
+pub mod source;
+
+use super::text::{bar, fit_parts, part};
+use super::view::View;
+use super::{Role, Theme};
+use crate::analysis::labels::{cut_middle, width};
+use crate::analysis::metric::Lookup;
+use crate::app::{App, ResultScreen, ResultView};
+use crate::model::config::dim3;
+use crate::model::text::clean;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+/// Draws the screen that is on.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
+    let Some(screen) = app.report().and_then(|r| r.result.as_ref()) else { return };
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let [title, figures, body] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(4)]).areas(inner);
+    frame.render_widget(heading(app, screen, theme, inner.width.into()), title);
+    frame.render_widget(summary(screen, theme, inner.width.into()), figures);
+    match screen.view {
+        ResultView::Metrics => metrics::draw(frame, body, app, screen, view, theme),
+        ResultView::Roofline => roofline::draw(frame, body, screen, view, theme),
+        ResultView::Compare => compare::draw(frame, body, app, screen, view, theme),
+        ResultView::Source => source::draw(frame, body, screen, view, theme),
+    }
+}
+
+/// Which kernel, how it was launched, how long ncu saw it run, and which of the results it is.
+fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static> {
+    let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
+    let Some(result) = screen.metrics.results.get(screen.result) else { return Line::default() };
+    let mut tail = Vec::new();
+    if result.failed {
+        tail.push(part(0, vec![Span::styled("not profiled", theme.style(Role::Bad))]));
+    }
+    if let Some(d) = screen.metrics.duration(result) {
+        let clocks = if result.clocks_locked == Some(true) { "ncu, locked clocks" } else { "ncu" };
+        tail.push(part(1, vec![Span::styled(d.to_string(), text), Span::styled(format!(" ({clocks})"), dim)]));
+    }
+    if let (Some(grid), Some(block)) = (result.grid, result.block) {
+        tail.push(part(2, vec![Span::styled(format!("({}) × ({})", dim3(grid), dim3(block)), text)]));
+    }
+    tail.push(part(3, vec![Span::styled(format!("result {} of {}", screen.result + 1, screen.metrics.results.len()), dim)]));
+    if let Some(sure) = screen.sure {
+        let (word, role) = if sure.exact() { ("◆ this launch", Role::Good) } else { ("◇ one of its like", Role::Warn) };
+        tail.push(part(1, vec![Span::styled(word, theme.style(role))]));
+    } else if app.report().is_some_and(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none())) {
+        tail.push(part(4, vec![Span::styled("of another launch", theme.style(Role::Warn))]));
+    }
+    let tail = fit_parts(tail, &Span::raw("   "), columns * 2 / 3);
+    let name = clean(result.kernel.function()).into_owned();
+    let room = columns.saturating_sub(tail.width() + 5);
+    let mut spans =
+        vec![Span::styled("‹ ", theme.style(Role::Key)), Span::styled(cut_middle(&name, room), theme.style(Role::Title)), Span::raw("   ")];
+    spans.extend(tail.spans);
+    Line::from(spans)
+}
+
+/// The four figures that one looks at first.
+const FIGURES: [(&str, &[&str]); 4] = [
+    ("compute", &["sm__throughput.avg.pct_of_peak_sustained_elapsed"]),
+    ("memory", &["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"]),
+    ("DRAM", &["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "dram__throughput.avg.pct_of_peak_sustained_elapsed"]),
+    ("occupancy", &["sm__warps_active.avg.pct_of_peak_sustained_active"]),
+];
+
+fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static> {
+    let Some(result) = screen.metrics.results.get(screen.result) else { return Line::default() };
+    let lookup = Lookup::new(&screen.metrics, result);
+    let bars = if columns >= 110 { 12 } else { 6 };
+    let mut parts = Vec::new();
+    for ((word, names), rank) in FIGURES.into_iter().zip(0..) {
+        if let Some(percent) = lookup.first(names) {
+            let mut spans = vec![Span::styled(format!("{word} "), theme.style(Role::Dim))];
+            spans.push(Span::styled(format!("{percent:.0}% "), theme.style(Role::Title)));
+            spans.extend(track(bar(percent / 100.0, bars, theme.style(level(percent)), theme)));
+            parts.push(part(rank, spans));
+        }
+    }
+    if parts.is_empty() {
+        return Line::styled("speed of light was not collected: --section SpeedOfLight", theme.style(Role::Dim));
+    }
+    fit_parts(parts, &Span::raw("  "), columns)
+}
+
+/// A bar that stands alone shows how long it could be.
+fn track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
+    if let Some(rest) = bar.last_mut() {
+        rest.content = rest.content.replace(' ', "░").into();
+    }
+    bar
+}
+
+/// Colour of a percentage of a peak: from 80 on the unit is at its limit, as NVIDIA's speed-of-light rule has it.
+fn level(percent: f64) -> Role {
+    if percent >= 80.0 { Role::Warn } else { Role::Next }
+}
+
+/// A text padded on its left to a width; a longer one is cut.
+fn right(text: &str, columns: usize) -> String {
+    let text = crate::analysis::labels::cut_end(text, columns);
+    format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
+}

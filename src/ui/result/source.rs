@@ -1,0 +1,154 @@
+//! The hottest source lines, or instructions, with their stall reasons and counters.
+
+use super::super::text::{bar, left, wrap};
+use super::super::view::{View, scroll};
+use super::super::{Role, Theme};
+use super::right;
+use crate::analysis::code::{Counts, Listing};
+use crate::analysis::labels::{cut_end, cut_middle};
+use crate::analysis::metric::human_number;
+use crate::app::result::Asked;
+use crate::app::{Mouse, ResultScreen};
+use crate::model::text::clean;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span, Text};
+
+/// Draws the screen.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+    let columns = usize::from(area.width);
+    let say = |frame: &mut Frame<'_>, text: &str, role: Role| {
+        let lines = wrap(&clean(text), columns).into_iter().map(|l| Line::styled(l, theme.style(role)));
+        frame.render_widget(Text::from(lines.collect::<Vec<_>>()), area);
+    };
+    match (&screen.code, &screen.listing) {
+        (Asked::Failed(why), _) => return say(frame, why, Role::Bad),
+        (Asked::Waiting, _) | (_, None) => return say(frame, "reading the code …", Role::Dim),
+        _ => {}
+    }
+    let Some(listing) = &screen.listing else { return };
+    let notes: Vec<Line<'static>> =
+        listing.remarks.iter().flat_map(|r| wrap(&clean(r), columns)).take(3).map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    let n = u16::try_from(notes.len()).unwrap_or(0);
+    let below = if area.height > 14 && screen.code_rows() > 0 { 3 } else { 0 };
+    let [head, titles, rows, detail, foot] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Min(3),
+        Constraint::Length(below),
+        Constraint::Length(n),
+    ])
+    .areas(area);
+    let what = if screen.instructions { "instructions" } else { "source lines" };
+    let order = if screen.in_order { "in order" } else { "hottest first" };
+    let line = vec![
+        Span::styled(format!("{} {what}", screen.code_rows()), theme.style(Role::Text)),
+        Span::styled(format!(", {order}   "), theme.style(Role::Dim)),
+        Span::styled(format!("{} samples", human_number(listing.samples, "").0), theme.style(Role::Dim)),
+    ];
+    frame.render_widget(Line::from(line), head);
+    let layout = layout(columns);
+    let title = format!(
+        "{}{}{}{}  {}",
+        right("samples", 8 + layout.bar + 1),
+        right(if layout.stall > 0 { "top stall" } else { "" }, layout.stall),
+        right("executed", 11),
+        if layout.excess { right("excess", 9) } else { String::new() },
+        if screen.instructions { "instruction" } else { "line" }
+    );
+    frame.render_widget(Line::styled(cut_end(&title, columns), theme.style(Role::Head)), titles);
+    list(frame, rows, screen, listing, &layout, view, theme);
+    if below > 0 {
+        frame.render_widget(Text::from(selected(screen, listing, columns, theme)), detail);
+    }
+    frame.render_widget(Text::from(notes), foot);
+}
+
+struct Columns {
+    bar: usize,
+    stall: usize,
+    excess: bool,
+}
+
+fn layout(columns: usize) -> Columns {
+    Columns { bar: if columns >= 100 { 12 } else { 5 }, stall: if columns >= 90 { 26 } else { 19 }, excess: columns >= 110 }
+}
+
+fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, layout: &Columns, view: &mut View, theme: &Theme) {
+    let (columns, height) = (usize::from(area.width), usize::from(area.height));
+    let total = screen.code_rows();
+    view.code_top = scroll(view.code_top, screen.code_selected, total, height);
+    let most = if screen.instructions {
+        listing.instructions.iter().map(|i| i.counts.samples).fold(0.0, f64::max)
+    } else {
+        listing.lines.iter().map(|l| l.counts.samples).fold(0.0, f64::max)
+    };
+    for (y, at) in (0..).zip((view.code_top..total).take(height)) {
+        let rect = Rect { y: area.y + y, height: 1, ..area };
+        view.hits.push((rect, Mouse::Row(at)));
+        let (counts, place, text): (&Counts, String, String) = if screen.instructions {
+            let Some(i) = listing.instructions.get(at) else { continue };
+            let offset = i.place.as_ref().map_or_else(|| format!("{:#x}", i.address), |(_, o)| format!("+{o:04x}"));
+            (&i.counts, offset, i.text.as_deref().unwrap_or("").to_owned())
+        } else {
+            let Some(l) = listing.lines.get(at) else { continue };
+            (&l.counts, format!("{}:{}", cut_middle(&l.name, 22), l.line), l.text.clone().unwrap_or_default())
+        };
+        let share = if listing.samples > 0.0 { counts.samples / listing.samples * 100.0 } else { 0.0 };
+        let hot = if share >= 10.0 { Role::Warn } else { Role::Next };
+        let mut spans = vec![Span::styled(format!("{} ", right(&format!("{share:.1}%"), 7)), theme.style(Role::Title))];
+        spans.extend(bar(if most > 0.0 { counts.samples / most } else { 0.0 }, layout.bar, theme.style(hot), theme));
+        let stall = counts.top_stall().filter(|s| s.1 > 0.0).map_or_else(String::new, |(r, p)| format!("{} {p:.0}%", r.replace('_', " ")));
+        spans.push(Span::styled(right(&stall, layout.stall + 1), theme.style(Role::Dim)));
+        spans.push(Span::styled(right(&human_number(counts.executed, "").0, 11), theme.style(Role::Text)));
+        if layout.excess {
+            let excess = counts.excess_l2 + counts.excess_shared;
+            let text = if excess > 0.0 { human_number(excess, "").0 } else { String::new() };
+            spans.push(Span::styled(right(&text, 9), theme.style(Role::Warn)));
+        }
+        let used = 8 + layout.bar + layout.stall + 1 + 11 + if layout.excess { 9 } else { 0 } + 2;
+        let width = if screen.instructions { 9 } else { 16 };
+        spans.push(Span::styled(format!("  {} ", left(&place, width)), theme.style(Role::Dim)));
+        let text = clean(text.trim_end()).replace("^I", "  ");
+        let text = if screen.instructions { text } else { text.trim_start().to_owned() };
+        spans.push(Span::styled(cut_end(&text, columns.saturating_sub(used + width + 1)), theme.style(Role::Text)));
+        frame.render_widget(Line::from(spans), rect);
+        if at == screen.code_selected {
+            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+        }
+    }
+}
+
+/// The selected row's stalls and counters.
+fn selected(screen: &ResultScreen, listing: &Listing, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let (counts, place) = if screen.instructions {
+        let Some(i) = listing.instructions.get(screen.code_selected) else { return Vec::new() };
+        let function = i.place.as_ref().map_or_else(String::new, |(f, o)| format!("{} +{o:#x}", clean(f)));
+        let line = i.line.and_then(|l| listing.lines.iter().find(|x| (x.file, x.line) == l));
+        let from =
+            line.map_or_else(String::new, |l| format!("  from {}:{}  {}", l.name, l.line, l.text.as_deref().unwrap_or_default().trim()));
+        (&i.counts, format!("{function}{from}"))
+    } else {
+        let Some(l) = listing.lines.get(screen.code_selected) else { return Vec::new() };
+        (&l.counts, format!("{}:{}, {} instruction{}", l.name, l.line, l.instructions, if l.instructions == 1 { "" } else { "s" }))
+    };
+    let stalls: Vec<String> =
+        counts.stalls.iter().take(6).map(|(r, n)| format!("{} {}", r.replace('_', " "), human_number(*n, "").0)).collect();
+    let lanes =
+        if counts.executed > 0.0 { format!(", {:.1} of 32 threads active", counts.threads / counts.executed) } else { String::new() };
+    let mut more = vec![format!("executed {} times by warps{lanes}", human_number(counts.executed, "").0)];
+    if counts.excess_l2 > 0.0 {
+        more.push(format!("{} excess L2 sectors", human_number(counts.excess_l2, "").0));
+    }
+    if counts.excess_shared > 0.0 {
+        more.push(format!("{} excess shared-memory wavefronts", human_number(counts.excess_shared, "").0));
+    }
+    vec![
+        Line::styled(cut_end(&clean(&place), columns), theme.style(Role::Text)),
+        Line::styled(
+            cut_end(&format!("stalls: {}", if stalls.is_empty() { "none sampled".to_owned() } else { stalls.join(", ") }), columns),
+            theme.style(Role::Next),
+        ),
+        Line::styled(cut_end(&more.join("; "), columns), theme.style(Role::Dim)),
+    ]
+}

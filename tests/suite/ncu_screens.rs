@@ -1,0 +1,186 @@
+//! The screens about ncu results, drawn from real reports without a terminal: metrics, roofline, comparison, code; and the way from a
+//! timeline's launch to its result and back.
+
+use super::support::{Explorer, demo_files, root};
+use insta::assert_snapshot;
+use std::path::PathBuf;
+use warpscope::analysis::compare::Change;
+use warpscope::app::{Mouse, Msg, Screen};
+use warpscope::rerun::join::Sure;
+
+fn ncu(name: &str) -> PathBuf {
+    root().join(format!("fixtures/ncu/{name}.ncu-rep.zst"))
+}
+
+#[test]
+fn a_report_of_ncu_alone_is_a_session() {
+    assert_snapshot!("ncu_kernels", Explorer::open(&[ncu("three")], (100, 24)).screen());
+    // A kernel with one result opens it.
+    let mut explorer = Explorer::open(&[ncu("full")], (80, 24));
+    explorer.press("enter");
+    assert!(matches!(explorer.app.screen(), Screen::Result(_)));
+}
+
+#[test]
+fn metrics_at_three_sizes() {
+    for (name, size) in [("metrics_80x24", (80, 24)), ("metrics_120x40", (120, 40)), ("metrics_200x50", (200, 50))] {
+        let mut explorer = Explorer::open(&[ncu("full")], size);
+        explorer.press("p");
+        assert_snapshot!(name, explorer.screen());
+    }
+}
+
+#[test]
+fn every_section_is_reached_and_drawn() {
+    let mut explorer = Explorer::open(&[ncu("full")], (120, 40));
+    explorer.press("p");
+    let mut seen = Vec::new();
+    for _ in 0..30 {
+        seen.push(explorer.screen());
+        explorer.press("tab");
+    }
+    let all = seen.join("\n");
+    for text in [
+        "Memory Workload Analysis Chart",
+        "L1/TEX",
+        "busiest",
+        "Stall Long Scoreboard",
+        "Executed Instruction Mix",
+        "this launch:",
+        "Other metrics",
+    ] {
+        assert!(all.contains(text), "{text}");
+    }
+    assert_snapshot!("metrics_memory", seen.iter().find(|s| s.contains("busiest")).unwrap());
+    assert_snapshot!("metrics_stalls", seen.iter().find(|s| s.contains("Stall Long Scoreboard")).unwrap());
+    assert_snapshot!("metrics_occupancy", seen.iter().find(|s| s.contains("this launch:")).unwrap());
+    explorer.press("shift-tab shift-tab");
+    explorer.press("home");
+    assert!(explorer.screen().contains("Compute (SM) Throughput"));
+}
+
+#[test]
+fn a_breakdown_opens_and_closes_and_a_metric_is_explained() {
+    let mut explorer = Explorer::open(&[ncu("full")], (110, 40));
+    explorer.press("p");
+    let fold = |e: &Explorer| {
+        use warpscope::analysis::rows::Row;
+        e.app.reports[0].result.as_ref().unwrap().rows.iter().position(|r| matches!(r, Row::Fold { .. })).unwrap()
+    };
+    let at = fold(&explorer);
+    explorer.send(Msg::Mouse(Mouse::Row(at)));
+    explorer.press("enter");
+    assert!(explorer.screen().contains("SM: inst executed"), "{}", explorer.screen());
+    explorer.press("enter");
+    assert!(!explorer.screen().contains("SM: inst executed"));
+    explorer.press("home down enter");
+    assert_snapshot!("metrics_explained", explorer.screen());
+}
+
+#[test]
+fn metrics_are_found_pinned_and_copied() {
+    let mut explorer = Explorer::open(&[ncu("full")], (100, 24));
+    explorer.press("p /");
+    explorer.type_text("hit rate");
+    explorer.press("enter");
+    assert_snapshot!("metrics_found", explorer.screen());
+    explorer.press("m");
+    let pinned = explorer.app.pins[0].clone();
+    assert!(pinned.contains("hit_rate"), "{pinned}");
+    explorer.press("y v y n y r");
+    assert_eq!(explorer.copied[1], *pinned);
+    assert!(explorer.copied[0].parse::<f64>().is_ok(), "{}", explorer.copied[0]);
+    assert!(explorer.copied[2].starts_with("metric,value,unit\n") && explorer.copied[2].lines().count() == 2, "{}", explorer.copied[2]);
+    explorer.press("esc");
+    assert!(explorer.screen().contains("Pinned"));
+    explorer.press("home y s");
+    assert_eq!(explorer.copied[3].lines().count(), 2, "the pinned section: {}", explorer.copied[3]);
+    explorer.press("/");
+    explorer.type_text("no such metric");
+    assert!(explorer.screen().contains("no metric matches"));
+}
+
+#[test]
+fn the_roofline() {
+    let mut explorer = Explorer::open(&[ncu("full")], (120, 40));
+    explorer.press("p o");
+    assert_snapshot!("roofline_missing", explorer.screen());
+    let mut explorer = Explorer::open(&demo_files()[1..], (100, 30));
+    explorer.press("p o");
+    assert_snapshot!("roofline_100x30", explorer.screen());
+    explorer.press("o");
+    assert!(explorer.screen().contains("Compute (SM) Throughput") || explorer.screen().contains("Speed"), "back to the metrics");
+}
+
+#[test]
+fn two_results_side_by_side() {
+    let mut explorer = Explorer::open(&demo_files()[1..], (110, 30));
+    explorer.press("p c");
+    assert!(explorer.screen().contains("compare with"));
+    explorer.press("enter");
+    assert_snapshot!("compare", explorer.screen());
+    let screen = explorer.app.reports[0].result.as_ref().unwrap();
+    assert!(screen.compared.iter().any(|r| r.change != Change::Same));
+    explorer.press("enter");
+    assert!(explorer.screen().contains("about this"));
+}
+
+#[test]
+fn lines_and_instructions() {
+    let mut explorer = Explorer::open(&[ncu("source")], (120, 30));
+    explorer.press("p e");
+    assert_snapshot!("source_lines", explorer.screen());
+    explorer.press("enter");
+    assert_snapshot!("source_instructions", explorer.screen());
+    let listing = explorer.app.reports[0].result.as_ref().unwrap().listing.clone().unwrap();
+    // All of the kernel's instructions have a line of its own source.
+    assert!(listing.instructions.len() > 50 && listing.instructions.iter().all(|i| i.line.is_some()));
+    assert!(listing.lines.iter().any(|l| l.name == "zoo.cu" && l.text.is_some()));
+    let sum: f64 = listing.lines.iter().map(|l| l.counts.samples).sum();
+    assert!((sum - listing.samples).abs() < 0.5 && sum > 100.0, "every sample is at a line");
+    explorer.press("s");
+    let in_order = explorer.app.reports[0].result.as_ref().unwrap().listing.clone().unwrap();
+    assert!(in_order.instructions.windows(2).all(|w| w[0].address < w[1].address));
+}
+
+#[test]
+fn a_timeline_and_its_results_are_one_key_apart() {
+    let mut explorer = Explorer::open(&demo_files(), (120, 40));
+    assert_snapshot!("joined_kernels", explorer.screen());
+    let joins = explorer.app.reports[0].joins.clone();
+    assert_eq!(joins.len(), 2);
+    for (_, join) in &joins {
+        assert!(join.pairs.iter().all(|p| p.sure == Sure::Command), "{:?}", join.pairs);
+    }
+    assert_eq!((joins[0].1.pairs.len(), joins[1].1.pairs.len()), (30, 4));
+    explorer.press("enter J s");
+    // The launch that the result is of, and its metrics.
+    let launch = joins[0]
+        .1
+        .pairs
+        .iter()
+        .find(|p| explorer.app.reports[0].launches.as_ref().unwrap().list.as_ref().unwrap().rows.iter().any(|r| r.0 == p.launch))
+        .unwrap()
+        .launch;
+    let at = explorer.app.reports[0].launches.as_ref().unwrap().list.as_ref().unwrap().rows.iter().position(|r| r.0 == launch).unwrap();
+    explorer.send(Msg::Mouse(Mouse::Row(at)));
+    assert_snapshot!("joined_launches", explorer.screen());
+    explorer.press("enter");
+    let text = explorer.screen();
+    assert!(text.contains("this launch") && text.contains("not the timeline's"), "{text}");
+    explorer.press("P");
+    assert!(matches!(explorer.app.screen(), Screen::Launches));
+    // From the result's own report to the launch in the timeline.
+    explorer.press("esc ]");
+    explorer.press("p P");
+    assert_eq!((explorer.app.active, explorer.app.screen()), (0, Screen::Launches));
+}
+
+#[test]
+fn results_from_a_csv_have_metrics_but_no_code() {
+    let mut explorer = Explorer::open(&[root().join("fixtures/ncu/three_raw.csv")], (100, 24));
+    explorer.press("p");
+    assert!(matches!(explorer.app.screen(), Screen::Result(_)), "{}", explorer.screen());
+    explorer.press("e");
+    assert!(explorer.screen().contains("holds no code"), "{}", explorer.screen());
+}
