@@ -134,6 +134,12 @@ pub struct Metrics {
     /// The sign before decimals, for a CSV in which nothing tells it (117.344).
     #[arg(long)]
     pub decimal: Option<DecimalSign>,
+    /// Instead of all metrics the report's own sections with their labels, as `ncu --page details` has them.
+    #[arg(long, conflicts_with_all = ["metric", "rules", "session"])]
+    pub sections: bool,
+    /// Instead of metrics what NVIDIA's rules say, with their estimated speed-ups.
+    #[arg(long, conflicts_with_all = ["metric", "session"])]
+    pub rules: bool,
     /// Instead of metrics the facts of the session: machines, versions, the program with its directory and environment. Private: look before you share.
     #[arg(long, conflicts_with_all = ["kernel", "launch", "metric"])]
     pub session: bool,

@@ -43,6 +43,26 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
     if !filter.is_empty() && !results().any(|(_, r)| shown.of(r).next().is_some()) {
         return Err(Failure::wrong(format!("{file}: no metric whose name contains {filter:?}; without --metric all are listed")));
     }
+    if args.sections || args.rules {
+        let (mut sections, mut rules) = (Vec::new(), Vec::new());
+        let input = Input::open_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &ncu::is_report)?;
+        if !ncu::is_report(&input) {
+            return Err(Failure::wrong(format!("{file}: only a .ncu-rep holds sections and rules")));
+        }
+        for (at, result) in results() {
+            let details = ncu::details::read(&input, result)?;
+            sections.extend(report::sections::of(&metrics, at, &details));
+            rules.extend(report::sections::rules(at, &details));
+        }
+        let (format, width) = (print::format_or_default(args.format), print::terminal_width());
+        return print::to_stdout(|out| {
+            if args.rules {
+                report::sections::print_rules(out, &rules, format, width)
+            } else {
+                report::sections::print(out, &sections, format, width)
+            }
+        });
+    }
     print::to_stdout(|out| match print::format_or_default(args.format) {
         Format::Json => report::metrics::json(out, &shown, results()),
         format => report::metrics::print(out, &shown, results(), format, print::terminal_width()),

@@ -5,6 +5,7 @@
 pub mod launches;
 pub mod metrics;
 pub mod rerun;
+pub mod sections;
 pub mod table;
 pub mod top;
 

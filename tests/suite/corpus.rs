@@ -1,10 +1,14 @@
 //! Every file of a corpus (folder named by `WARPSCOPE_CORPUS`) opens or gives one clear sentence; the table of each SQLite export agrees with SQL.
 
-use super::support::read;
+use super::support::{read, scratch};
 use rusqlite::Connection;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use warpscope::analysis::{GroupBy, Grouping};
+use warpscope::analysis::metric::is_list;
+use warpscope::analysis::rows::{Row, Wish};
+use warpscope::analysis::{GroupBy, Grouping, code, page, roofline};
+use warpscope::import::ncu::{details, session, source};
+use warpscope::import::{Cancel, Input, Job, Wants};
 
 fn files(folder: &Path, out: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
@@ -51,6 +55,54 @@ fn every_file_opens_or_gives_one_sentence() {
     }
     println!("corpus: {} files, {opened} opened, {refused} refused with a sentence, {compared} compared with SQL", all.len());
     assert!(opened > 0 && compared > 0);
+}
+
+/// Every result of every ncu report, looked at on every screen; the values are where the rows say.
+#[test]
+fn every_result_is_looked_at() {
+    let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS") else {
+        println!("skipped: WARPSCOPE_CORPUS names no folder");
+        return;
+    };
+    let mut all = Vec::new();
+    for part in ["captures", "samples"] {
+        files(&Path::new(&corpus).join(part), &mut all);
+    }
+    all.retain(|p| p.to_string_lossy().contains(".ncu-rep"));
+    let (mut results, mut rows, mut rules, mut placed, mut lines) = (0, 0, 0, 0, 0);
+    for path in &all {
+        let Ok(profile) = read(path) else { continue };
+        let metrics = profile.metrics.clone().unwrap();
+        let input = Input::open(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }).unwrap();
+        session::read(&input).unwrap();
+        for (at, result) in metrics.results.iter().enumerate() {
+            let details = details::read(&input, result).unwrap_or_else(|e| panic!("{e}"));
+            results += 1;
+            rules += details.rules.len();
+            let page = page::rows(&metrics, at, &details, &Wish::default());
+            // Nothing that was collected is out of reach.
+            let open: BTreeSet<String> =
+                page.iter().filter_map(|r| if let Row::Fold { key, .. } = r { Some(key.clone()) } else { None }).collect();
+            let page = page::rows(&metrics, at, &details, &Wish { open, ..Wish::default() });
+            let shown: usize = page
+                .iter()
+                .map(|r| match r {
+                    Row::Cells { metrics, .. } => metrics.len(),
+                    other => usize::from(other.metric().is_some()),
+                })
+                .sum();
+            let named = result.values.iter().filter(|(n, _)| !is_list(&metrics.names[*n as usize])).count();
+            assert!(shown >= named.saturating_sub(60), "{}: result {at}: {shown} rows of {named} metrics", path.display());
+            rows += page.len();
+            placed += roofline::place(&metrics, result).work.len();
+            if at < 3 {
+                let code = source::read(&input, &metrics, at, &details, None, &Cancel::default()).unwrap_or_else(|e| panic!("{e}"));
+                lines += code::list(&metrics, at, &details, &code, false).lines.len();
+            }
+        }
+    }
+    println!("corpus: {results} results, {rows} rows, {rules} rules, {placed} kinds of work, {lines} source lines");
+    assert!(results > 50 && rules > 500 && placed > 50 && lines > 10);
 }
 
 /// Counts and totals per demangled name; false when the export has no kernels.

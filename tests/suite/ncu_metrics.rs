@@ -367,3 +367,30 @@ proptest::proptest! {
         }
     }
 }
+
+#[test]
+fn sections_rules_and_facts_on_request() {
+    let full = fixture("full.ncu-rep.zst");
+    let full = full.to_str().unwrap();
+    let (rc, out, _) = run(&["metrics", full, "--sections"]);
+    assert_eq!(rc, 0);
+    // ncu's own words for it, and the value that it prints as 86.90 %.
+    let line = out.lines().find(|l| l.contains("SpeedOfLight,") && l.contains("DRAM Throughput")).unwrap();
+    assert!(line.contains("gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed"), "{line}");
+    let (rc, out, _) = run(&["metrics", full, "--rules", "--format", "json"]);
+    let rules: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let rows = rules["rows"].as_array().unwrap();
+    assert!(rc == 0 && rows.len() >= 7, "{out}");
+    assert!(rows.iter().any(|r| r["kind"] == "OPT" && r["speedup_percent"].as_f64().is_some()));
+    assert!(rows.iter().any(|r| r["links"].as_array().unwrap().iter().any(|l| l.as_str().unwrap().starts_with("section "))));
+    assert!(rows.iter().all(|r| !r["text"].as_str().unwrap().contains("@section")));
+    // Facts are private: only where they are asked for.
+    let demo = root().join("fixtures/demo/llm_gemm.ncu-rep.zst");
+    let demo = demo.to_str().unwrap();
+    let (_, plain, _) = run(&["metrics", demo, "--format", "json"]);
+    assert!(!plain.contains("llm.py"));
+    let (_, facts, _) = run(&["metrics", demo, "--session"]);
+    assert!(facts.contains("--kernel-name regex:nvjet --launch-skip 5 --launch-count 4"), "{facts}");
+    let (rc, _, err) = run(&["metrics", fixture("three_raw.csv").to_str().unwrap(), "--rules"]);
+    assert!(rc == 2 && err.contains("only a .ncu-rep"), "{err}");
+}

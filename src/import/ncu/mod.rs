@@ -21,7 +21,7 @@ use super::input::Bytes;
 use super::{ImportError, Input, Job};
 use crate::model::{Extent, Metrics, Note, NoteKind, Severity, Source, SourceAt};
 pub use numbers::Decimal;
-pub use profile::Ncu;
+pub use profile::{Ncu, of as profile_of};
 
 use blocks::{Blocks, Item, Kind};
 use std::fs::File;

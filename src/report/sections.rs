@@ -1,0 +1,201 @@
+//! `metrics --sections` and `metrics --rules`: a report's own sections with their labels, and what NVIDIA's rules say.
+
+use super::Format;
+use super::table::{self, Cell, Column};
+use crate::analysis::metric::{Lookup, is_list};
+use crate::analysis::rows::plain;
+use crate::model::sections::{Entry, Item, Piece, Scope, Verdict};
+use crate::model::{Details, Metrics, Value};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// A metric as a section shows it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Shown {
+    /// Result.
+    pub result: usize,
+    /// Identifier of the section.
+    pub section: String,
+    /// Title of the section.
+    pub section_name: String,
+    /// Title of the table or chart; empty at the section's top.
+    pub table: String,
+    /// What people call the metric.
+    pub label: String,
+    /// The metric.
+    pub metric: String,
+    /// Its value; nothing when it was not collected.
+    pub value: Option<String>,
+    /// Its base unit.
+    pub unit: String,
+}
+
+/// What a rule says.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ruled {
+    /// Result.
+    pub result: usize,
+    /// Identifier of the rule.
+    pub rule: String,
+    /// Identifier of its section.
+    pub section: String,
+    /// `INF`, `WRN`, `ERR` or `OPT`, as ncu prints them.
+    pub kind: &'static str,
+    /// Title.
+    pub title: String,
+    /// Text without links.
+    pub text: String,
+    /// `local` or `global`.
+    pub speedup_type: Option<&'static str>,
+    /// Estimated speed-up in percent, by NVIDIA's formula: an upper bound.
+    pub speedup_percent: Option<f64>,
+    /// Sections and pages that it leads to.
+    pub links: Vec<String>,
+}
+
+fn exact(value: &Value) -> String {
+    match value {
+        Value::Integer(n) => n.to_string(),
+        Value::Float(f) => f.to_string(),
+        Value::Text(t) => t.to_string(),
+    }
+}
+
+/// Sections of one result, in the order of the report.
+#[must_use]
+pub fn of(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
+    let Some(r) = metrics.results.get(result) else { return Vec::new() };
+    let lookup = Lookup::new(metrics, r);
+    let mut sections: Vec<_> = details.sections.iter().collect();
+    sections.sort_by_key(|s| s.order);
+    let mut out = Vec::new();
+    for s in sections {
+        let mut add = |table: &str, e: &Entry| {
+            let mut names = vec![e.metric.to_string()];
+            if is_list(&e.metric) {
+                names = match lookup.value(&e.metric) {
+                    Some(Value::Text(list)) => list.split(',').map(|n| n.trim().to_owned()).collect(),
+                    _ => Vec::new(),
+                };
+            }
+            for name in names {
+                out.push(Shown {
+                    result,
+                    section: s.id.to_string(),
+                    section_name: s.name.to_string(),
+                    table: table.to_owned(),
+                    label: e.label.to_string(),
+                    value: lookup.value(&name).map(exact),
+                    unit: lookup.unit(&name).to_owned(),
+                    metric: name,
+                });
+            }
+        };
+        for e in &s.header {
+            add("", e);
+        }
+        for item in &s.items {
+            if let Item::Table { label, entries } | Item::Bars { label, entries, .. } = item {
+                for e in entries {
+                    add(label, e);
+                }
+            }
+        }
+    }
+    out
+}
+
+/// Rules of one result.
+#[must_use]
+pub fn rules(result: usize, details: &Details) -> Vec<Ruled> {
+    let mut out = Vec::new();
+    for rule in &details.rules {
+        for m in &rule.messages {
+            let kind = match m.verdict {
+                Verdict::Info => "INF",
+                Verdict::Warning => "WRN",
+                Verdict::Error => "ERR",
+                Verdict::Optimization => "OPT",
+                Verdict::None => "",
+            };
+            let links = m.text.iter().filter_map(|p| match p {
+                Piece::Section { id, .. } => Some(format!("section {id}")),
+                Piece::Link { url, .. } => Some(url.clone()),
+                Piece::Text(_) => None,
+            });
+            out.push(Ruled {
+                result,
+                rule: rule.id.clone(),
+                section: rule.section.clone(),
+                kind,
+                title: m.title.clone(),
+                text: plain(&m.text),
+                speedup_type: m.speedup.map(|s| if s.0 == Scope::Global { "global" } else { "local" }),
+                speedup_percent: m.speedup.map(|s| s.1),
+                links: links.collect(),
+            });
+        }
+    }
+    out
+}
+
+fn column(field: &'static str, right: bool, machine_only: bool, rank: u8) -> Column {
+    Column { field, title: field, right, machine_only, rank }
+}
+
+/// Prints sections.
+pub fn print(out: &mut dyn Write, rows: &[Shown], format: Format, width: Option<usize>) -> io::Result<()> {
+    if format == Format::Json {
+        return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);
+    }
+    let columns = [
+        column("result", true, false, 2),
+        column("section", false, false, 0),
+        column("section_name", false, true, 0),
+        column("table", false, false, 3),
+        column("label", false, false, 0),
+        column("metric", false, false, 1),
+        column("value", true, false, 0),
+        column("unit", false, false, 0),
+    ];
+    let cells = rows.iter().map(|r| {
+        let texts = [&r.section, &r.section_name, &r.table, &r.label, &r.metric];
+        let mut cells = vec![Cell::text(r.result.to_string())];
+        cells.extend(texts.map(|t| Cell::text(t.clone())));
+        cells.push(Cell::text(r.value.clone().unwrap_or_default()));
+        cells.push(Cell::text(r.unit.clone()));
+        cells
+    });
+    table::print(&columns, cells, out, format, width)
+}
+
+/// Prints rules.
+pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: Option<usize>) -> io::Result<()> {
+    if format == Format::Json {
+        return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);
+    }
+    let columns = [
+        column("result", true, false, 0),
+        column("kind", false, false, 0),
+        column("speedup_percent", true, false, 0),
+        column("speedup_type", false, false, 1),
+        column("rule", false, false, 2),
+        column("section", false, false, 1),
+        column("title", false, false, 0),
+        column("text", false, false, 0),
+    ];
+    let cells = rows.iter().map(|r| {
+        let percent = r.speedup_percent.map_or_else(Cell::default, |p| Cell::both(p, format!("{p:.1}")));
+        vec![
+            Cell::text(r.result.to_string()),
+            Cell::text(r.kind),
+            percent,
+            Cell::text(r.speedup_type.unwrap_or_default()),
+            Cell::text(r.rule.clone()),
+            Cell::text(r.section.clone()),
+            Cell::text(r.title.clone()),
+            Cell::text(r.text.replace('\n', " ")),
+        ]
+    });
+    table::print(&columns, cells, out, format, width)
+}

@@ -1,0 +1,43 @@
+//! Any bytes as an Nsight Compute report: read, and every result looked at on every screen.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use warpscope::analysis::roofline::Plot;
+use warpscope::analysis::rows::Wish;
+use warpscope::analysis::{code, compare, page};
+use warpscope::import::ncu::{self, details, session, source};
+use warpscope::import::{Cancel, Input, Job, Wants};
+
+fuzz_target!(|data: &[u8]| {
+    // The input wants bytes for as long as the program runs; they are given back below.
+    let leaked: &'static mut [u8] = Box::leak(data.to_vec().into_boxed_slice());
+    let raw: *mut [u8] = leaked;
+    {
+        let input = Input::built_in("fuzz", unsafe { &*raw });
+        if ncu::is_report(&input) {
+            look(&input);
+        }
+    }
+    drop(unsafe { Box::from_raw(raw) });
+});
+
+fn look(input: &Input) {
+    let job = Job::new(Wants::ALL, &|_| {});
+    let _ = session::read(input);
+    let Ok(metrics) = ncu::read_input(input, &job, None) else { return };
+    let metrics = std::sync::Arc::new(metrics);
+    for (at, result) in metrics.results.iter().enumerate().take(4) {
+        let Ok(details) = details::read(input, result) else { continue };
+        let rows = page::rows(&metrics, at, &details, &Wish::default());
+        let open = rows.iter().filter_map(|r| if let warpscope::analysis::rows::Row::Fold { key, .. } = r { Some(key.clone()) } else { None });
+        let _ = page::rows(&metrics, at, &details, &Wish { open: open.collect(), ..Wish::default() });
+        let _ = page::rows(&metrics, at, &details, &Wish { filter: "hit".to_owned(), ..Wish::default() });
+        if let Ok(found) = source::read(input, &metrics, at, &details, None, &Cancel::default()) {
+            let _ = code::list(&metrics, at, &details, &found, false);
+        }
+        let _ = Plot::of(&metrics, at, &[]);
+        let _ = compare::rows(&metrics, at, &metrics, 0, "");
+    }
+    let metrics = std::sync::Arc::unwrap_or_clone(metrics);
+    let _ = ncu::profile_of(metrics);
+}
