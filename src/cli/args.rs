@@ -119,6 +119,7 @@ pub struct Launches {
 
 /// `warpscope metrics`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
 pub struct Metrics {
     /// Report: .ncu-rep, or what `ncu --csv` printed; also packed as .gz or .zst.
     pub file: PathBuf,
@@ -140,6 +141,12 @@ pub struct Metrics {
     /// Instead of metrics what NVIDIA's rules say, with their estimated speed-ups.
     #[arg(long, conflicts_with_all = ["metric", "session"])]
     pub rules: bool,
+    /// Instead of metrics the hottest source lines, with stall reasons and excess traffic.
+    #[arg(long, conflicts_with_all = ["metric", "session", "sections", "rules"])]
+    pub source: bool,
+    /// Instead of metrics the hottest instructions; their text needs nvdisasm, cuobjdump or ncu.
+    #[arg(long, conflicts_with_all = ["metric", "session", "sections", "rules", "source"])]
+    pub sass: bool,
     /// Instead of metrics the facts of the session: machines, versions, the program with its directory and environment. Private: look before you share.
     #[arg(long, conflicts_with_all = ["kernel", "launch", "metric"])]
     pub session: bool,

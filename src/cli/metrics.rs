@@ -2,9 +2,10 @@
 
 use super::args::{DecimalSign, Metrics};
 use super::{Failure, interrupt, print};
+use crate::analysis::code;
 use crate::import::ncu::{self, Decimal};
-use crate::import::{Input, Job, Wants};
-use crate::model::{Kernel, KernelId};
+use crate::import::{Cancel, Input, Job, Wants};
+use crate::model::{self, Kernel, KernelId};
 use crate::report::metrics::Shown;
 use crate::report::{self, Format};
 
@@ -43,29 +44,52 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
     if !filter.is_empty() && !results().any(|(_, r)| shown.of(r).next().is_some()) {
         return Err(Failure::wrong(format!("{file}: no metric whose name contains {filter:?}; without --metric all are listed")));
     }
-    if args.sections || args.rules {
-        let (mut sections, mut rules) = (Vec::new(), Vec::new());
-        let input = Input::open_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &ncu::is_report)?;
-        if !ncu::is_report(&input) {
-            return Err(Failure::wrong(format!("{file}: only a .ncu-rep holds sections and rules")));
-        }
-        for (at, result) in results() {
-            let details = ncu::details::read(&input, result)?;
-            sections.extend(report::sections::of(&metrics, at, &details));
-            rules.extend(report::sections::rules(at, &details));
-        }
-        let (format, width) = (print::format_or_default(args.format), print::terminal_width());
-        return print::to_stdout(|out| {
-            if args.rules {
-                report::sections::print_rules(out, &rules, format, width)
-            } else {
-                report::sections::print(out, &sections, format, width)
-            }
-        });
+    if args.sections || args.rules || args.source || args.sass {
+        return more(args, &metrics, &results().collect::<Vec<_>>());
     }
     print::to_stdout(|out| match print::format_or_default(args.format) {
         Format::Json => report::metrics::json(out, &shown, results()),
         format => report::metrics::print(out, &shown, results(), format, print::terminal_width()),
+    })
+}
+
+/// What lies in the report beside the values: sections, rules, or the code.
+fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
+    let file = args.file.display();
+    let input = Input::open_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &ncu::is_report)?;
+    if !ncu::is_report(&input) {
+        return Err(Failure::wrong(format!("{file}: only a .ncu-rep holds sections, rules and code")));
+    }
+    let (mut sections, mut rules, mut hot) = (Vec::new(), Vec::new(), Vec::new());
+    let mut remarks: Vec<String> = Vec::new();
+    for &(at, result) in results {
+        let details = ncu::details::read(&input, result)?;
+        if args.sections {
+            sections.extend(report::sections::of(metrics, at, &details));
+        } else if args.rules {
+            rules.extend(report::sections::rules(at, &details));
+        } else {
+            let tool = if args.sass { ncu::source::disassembler() } else { None };
+            let found = ncu::source::read(&input, metrics, at, &details, tool.as_deref(), &Cancel::default())?;
+            let listing = code::list(metrics, at, &details, &found, false);
+            hot.extend(report::code::rows(at, &listing, args.sass));
+            remarks.extend(listing.remarks.iter().filter(|r| args.sass || !r.contains("SASS")).cloned());
+        }
+    }
+    remarks.sort();
+    remarks.dedup();
+    for remark in remarks {
+        print::error(&format!("{file}: {remark}"));
+    }
+    let (format, width) = (print::format_or_default(args.format), print::terminal_width());
+    print::to_stdout(|out| {
+        if args.rules {
+            report::sections::print_rules(out, &rules, format, width)
+        } else if args.sections {
+            report::sections::print(out, &sections, format, width)
+        } else {
+            report::code::print(out, &hot, format, width)
+        }
     })
 }
 

@@ -2,6 +2,7 @@
 //!
 //! A new report is one file that fills a [`Table`] and a JSON value, and one row in [`REPORTS`].
 
+pub mod code;
 pub mod launches;
 pub mod metrics;
 pub mod rerun;

@@ -4,6 +4,7 @@
 use super::cubin;
 use super::proto;
 use super::wire::Wire;
+use crate::import::input::Bytes;
 use crate::import::{Cancel, ImportError, Input};
 use crate::launch;
 use crate::model::code::{Code, Function};
@@ -80,7 +81,11 @@ pub fn read(
     }
     texts(&mut code, &stored);
     if let Some(binary) = binary {
-        instructions(&mut code, &binary, details, disassembler, cancel);
+        let report = match &input.bytes {
+            Bytes::File(path) => Some((path.as_path(), result)),
+            Bytes::BuiltIn(_) => None,
+        };
+        instructions(&mut code, &binary, details, disassembler, report, cancel);
     }
     Ok(code)
 }
@@ -134,31 +139,55 @@ pub fn disassembler() -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =
         std::env::split_paths(&path).filter(|p| p.is_absolute()).chain([PathBuf::from("/usr/local/cuda/bin")]).collect();
-    ["nvdisasm", "cuobjdump"].iter().find_map(|tool| folders.iter().map(|f| f.join(tool)).find(|p| p.is_file()))
+    // ncu has a disassembler of its own; it is slower to start, and must know the chip.
+    ["nvdisasm", "cuobjdump", "ncu"].iter().find_map(|tool| folders.iter().map(|f| f.join(tool)).find(|p| p.is_file()))
 }
 
-fn instructions(code: &mut Code, binary: &[u8], details: &Details, disassembler: Option<&Path>, cancel: &Cancel) {
+fn instructions(
+    code: &mut Code,
+    binary: &[u8],
+    details: &Details,
+    disassembler: Option<&Path>,
+    report: Option<(&Path, usize)>,
+    cancel: &Cancel,
+) {
     let Some(tool) = disassembler else {
-        code.remarks.push("no SASS text: neither nvdisasm nor cuobjdump is on PATH (they come with the CUDA toolkit)".to_owned());
+        code.remarks.push("no SASS text: none of nvdisasm, cuobjdump and ncu is on PATH (they come with the CUDA toolkit)".to_owned());
         return;
     };
     let name = tool.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let file = tempfile::Builder::new().prefix("warpscope-").suffix(".cubin").tempfile();
-    let Ok(mut file) = file else {
-        code.remarks.push("no SASS text: no temporary file for the disassembler could be made".to_owned());
-        return;
-    };
-    if file.write_all(binary).is_err() {
-        code.remarks.push("no SASS text: the disk is full".to_owned());
-        return;
-    }
     let mut command = Command::new(tool);
-    if name == "cuobjdump" {
-        command.arg("-sass");
+    // Kept until the child has ended.
+    let mut file = None;
+    if name == "ncu" {
+        let Some((path, result)) = report else {
+            code.remarks.push("no SASS text: ncu reads it from a file only".to_owned());
+            return;
+        };
+        command.arg("--import").arg(path).args([
+            "--page",
+            "source",
+            "--csv",
+            "--print-source",
+            "sass",
+            "--launch-count",
+            "1",
+            "--launch-skip",
+        ]);
+        command.arg(result.to_string());
     } else {
-        command.args(["-c"]);
+        let made = tempfile::Builder::new().prefix("warpscope-").suffix(".cubin").tempfile();
+        let Some(mut made) = made.ok().filter(|f| f.as_file().metadata().is_ok()) else {
+            code.remarks.push("no SASS text: no temporary file for the disassembler could be made".to_owned());
+            return;
+        };
+        if made.write_all(binary).is_err() {
+            code.remarks.push("no SASS text: the disk is full".to_owned());
+            return;
+        }
+        command.arg(if name == "cuobjdump" { "-sass" } else { "-c" }).arg(made.path());
+        file = Some(made);
     }
-    command.arg(file.path());
     let wanted: HashSet<u64> = details
         .instances
         .values()
@@ -175,7 +204,12 @@ fn instructions(code: &mut Code, binary: &[u8], details: &Details, disassembler:
     let ended = launch::run(
         &mut command,
         |line| {
-            if let Some(function) = function_head(line) {
+            if let Some((address, text)) = page_row(line).filter(|_| name == "ncu") {
+                if let Some((at, offset)) = place(&code.functions, address).filter(|_| left > 0) {
+                    left -= 1;
+                    found[at].push((offset, Arc::from(text)));
+                }
+            } else if let Some(function) = function_head(line) {
                 current = by_name.get(function).copied();
             } else if let (Some(at), Some((offset, text))) = (current, instruction(line))
                 && left > 0
@@ -186,6 +220,7 @@ fn instructions(code: &mut Code, binary: &[u8], details: &Details, disassembler:
         },
         || cancel.is_cancelled() || Instant::now() > until,
     );
+    drop(file);
     match ended {
         Err(e) => code.remarks.push(format!("no SASS text: {name} could not be started: {e}")),
         Ok(ended) if ended.cancelled => code.remarks.push(format!("no SASS text: {name} took longer than {} s", PATIENCE.as_secs())),
@@ -201,6 +236,19 @@ fn instructions(code: &mut Code, binary: &[u8], details: &Details, disassembler:
         list.dedup_by_key(|i| i.0);
         function.instructions = list;
     }
+}
+
+/// Index of the function at an address, and the offset in it.
+fn place(functions: &[Function], address: u64) -> Option<(usize, u64)> {
+    let at = functions.partition_point(|f| f.address <= address).checked_sub(1)?;
+    functions.get(at).map(|f| (at, address - f.address))
+}
+
+/// Address and text of a row of ncu's source page: `"0x7f…","      LDC R1, c[0x0][0x28] ",…`.
+fn page_row(line: &str) -> Option<(u64, &str)> {
+    let (address, rest) = line.strip_prefix("\"0x")?.split_once("\",\"")?;
+    let text = rest.split("\",").next()?.trim().trim_end_matches(['"', ';']).trim_end();
+    Some((u64::from_str_radix(address, 16).ok()?, text)).filter(|r| !r.1.is_empty())
 }
 
 /// The function that a line begins: `.text.NAME:` of nvdisasm, `Function : NAME` of cuobjdump.
@@ -235,5 +283,8 @@ mod tests {
         assert_eq!(function_head("\t\tFunction : _Z4tinyPf"), Some("_Z4tinyPf"));
         assert_eq!(function_head(".text._Z4tinyPf:"), Some("_Z4tinyPf"));
         assert_eq!(function_head(".L_x_0:"), None);
+        let row = "\"0x7fd17d7a3700\",\"      LDC R1, c[0x0][0x28] \",\"42\",\"22\"";
+        assert_eq!(page_row(row), Some((0x7fd1_7d7a_3700, "LDC R1, c[0x0][0x28]")));
+        assert_eq!(page_row("\"Address\",\"Source\""), None);
     }
 }

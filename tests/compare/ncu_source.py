@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+"""Compares the code of results with an installed ncu, by hand: ncu_source.py WARPSCOPE REPORT…
+
+Every instruction of `ncu --import REPORT --page source --csv --print-source sass` must be in `warpscope metrics --sass` with the same address, text,
+samples and executions; and every source line of the view `cuda,sass` with the same instructions.
+"""
+import csv, json, subprocess, sys
+
+warpscope, files = sys.argv[1], sys.argv[2:]
+instructions = mapped = inlined = wrong = 0
+# What the column is called differs by version.
+SAMPLES = ("# Samples", "Warp Stall Sampling (All Samples)", "Warp Stall Sampling (All Cycles)", "smsp__pcsamp_sample_count")
+
+
+def lines(file, result, view):
+    argv = ["ncu", "--import", file, "--page", "source", "--csv", "--print-source", view, "--launch-skip", str(result), "--launch-count", "1"]
+    return subprocess.run(argv, capture_output=True, text=True).stdout.splitlines()
+
+
+for file in files:
+    ours = json.loads(subprocess.run([warpscope, "metrics", file, "--sass", "--format", "json"], capture_output=True, text=True).stdout)["rows"]
+    for result in sorted({r["result"] for r in ours}):
+        mine = {r["address"]: r for r in ours if r["result"] == result}
+        head = None
+        for line in lines(file, result, "sass"):
+            if line.startswith('"Address"'):
+                head = next(csv.reader([line]))
+            elif line.startswith('"0x') and head:
+                row = dict(zip(head, next(csv.reader([line]))))
+                have = mine.get(row["Address"])
+                count = lambda k: float(row.get(k) or 0) if (row.get(k) or "0") != "-" else 0.0
+                # ncu lists the whole function, also what never ran and was never sampled.
+                samples, executed = max(count(k) for k in SAMPLES), count("Instructions Executed")
+                if have is None:
+                    if samples or executed:
+                        wrong += 1
+                        print(f"{file}: result {result} {row['Address']}: not there")
+                    continue
+                instructions += 1
+                text = row["Source"].strip().rstrip(";").strip()
+                if (have["text"] or "") != text or have["samples"] != samples or have["executed"] != executed:
+                    wrong += 1
+                    print(f"{file}: result {result} {row['Address']}: ncu {text!r} {samples} {executed}, ours {have['text']!r} {have['samples']} {have['executed']}")
+        path, number = None, None
+        # Inlined code is listed under the line that it is from and under the one that it was called from.
+        places = {}
+        for line in lines(file, result, "cuda,sass"):
+            # Quotes in source text are not doubled: only the first fields are looked at.
+            fields = line.split('","')
+            if line.startswith('"File Path"'):
+                path, number = fields[1].strip('"').rsplit("/", 1)[-1], None
+            elif line.startswith('"","","0x') and number:
+                places.setdefault(fields[2], set()).add((path, number))
+            elif fields[0].strip('"').isdigit() and path:
+                number = int(fields[0].strip('"'))
+        for address, those in places.items():
+            have = mine.get(address)
+            if have:
+                mapped += 1
+                if all(name.endswith((".hpp", ".h", ".cuh")) for name, _ in those) and (have["file"] or "").endswith(".cu"):
+                    # Of a library: ours is the line of the kernel that called it.
+                    inlined += 1
+                elif (have["file"], have["line"]) not in those:
+                    wrong += 1
+                    print(f"{file}: result {result} {address}: ncu {those}, ours {have['file']}:{have['line']}")
+print(f"{len(files)} reports, {instructions} instructions, {mapped} of them at source lines ({inlined} of a library, at the line that called it), {wrong} differences")
+sys.exit(wrong > 0)
