@@ -37,7 +37,7 @@ pub fn code(
     open: impl FnOnce() -> Result<Input, ImportError>,
     metrics: &Metrics,
     result: usize,
-    disassembler: Option<&std::path::Path>,
+    tools: &[std::path::PathBuf],
     cancel: &Cancel,
 ) -> Result<Arc<Code>, String> {
     let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
@@ -48,7 +48,7 @@ pub fn code(
     guarded(|| {
         let input = same(open, metrics)?;
         let details = ncu::details::read(&input, of)?;
-        ncu::source::read(&input, metrics, result, &details, disassembler, cancel)
+        ncu::source::read(&input, metrics, result, &details, tools, cancel)
     })
 }
 

@@ -347,7 +347,7 @@ impl Explorer {
                     report,
                     from,
                     result,
-                    outcome: details::code(open, metrics, result, ncu::source::disassembler().as_deref(), cancel),
+                    outcome: details::code(open, metrics, result, &ncu::source::disassemblers(), cancel),
                 }),
                 Effect::Redraw => self.screen.reset(self.app.size)?,
                 Effect::Suspend => self.suspend()?,

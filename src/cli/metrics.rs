@@ -69,8 +69,8 @@ fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::Res
         } else if args.rules {
             rules.extend(report::sections::rules(at, &details));
         } else {
-            let tool = if args.sass { ncu::source::disassembler() } else { None };
-            let found = ncu::source::read(&input, metrics, at, &details, tool.as_deref(), &Cancel::default())?;
+            let tools = if args.sass { ncu::source::disassemblers() } else { Vec::new() };
+            let found = ncu::source::read(&input, metrics, at, &details, &tools, &Cancel::default())?;
             let listing = code::list(metrics, at, &details, &found, false);
             hot.extend(report::code::rows(at, &listing, args.sass));
             remarks.extend(listing.remarks.iter().filter(|r| args.sass || !r.contains("SASS")).cloned());

@@ -59,7 +59,7 @@ for file in files:
             # What the section names for other chips only ncu prints as n/a, and we leave out.
             if r["Metric Value"] == "n/a" and not have:
                 continue
-            if not any(same(r["Metric Value"], h) or (h == "" and r["Metric Value"] in ("n/a", "")) for h in have):
+            if not any(same(r["Metric Value"], h) or (h == "" and r["Metric Value"] in ("n/a", "no data", "")) for h in have):
                 wrong += 1
                 print(f"{file}: result {r['ID']} {r['Section Name']} / {r['Metric Name']}: ncu {r['Metric Value']}, ours {have}")
 print(f"{len(files)} reports, {metrics} header metrics, {rules} rules, {wrong} differences")

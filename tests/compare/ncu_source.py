@@ -38,7 +38,9 @@ for file in files:
                     continue
                 instructions += 1
                 text = row["Source"].strip().rstrip(";").strip()
-                if (have["text"] or "") != text or have["samples"] != samples or have["executed"] != executed:
+                # A target of a branch is an address, an offset or a label, by the tool.
+                branch = text.split("0x")[0] == (have["text"] or "").split("0x")[0].split("`")[0] and ("BRA" in text or "CALL" in text or "BSSY" in text or "WARPSYNC" in text)
+                if ((have["text"] or "") != text and not branch) or have["samples"] != samples or have["executed"] != executed:
                     wrong += 1
                     print(f"{file}: result {result} {row['Address']}: ncu {text!r} {samples} {executed}, ours {have['text']!r} {have['samples']} {have['executed']}")
         path, number = None, None

@@ -96,7 +96,7 @@ fn every_result_is_looked_at() {
             rows += page.len();
             placed += roofline::place(&metrics, result).work.len();
             if at < 3 {
-                let code = source::read(&input, &metrics, at, &details, None, &Cancel::default()).unwrap_or_else(|e| panic!("{e}"));
+                let code = source::read(&input, &metrics, at, &details, &[], &Cancel::default()).unwrap_or_else(|e| panic!("{e}"));
                 lines += code::list(&metrics, at, &details, &code, false).lines.len();
             }
         }

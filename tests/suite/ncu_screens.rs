@@ -184,3 +184,14 @@ fn results_from_a_csv_have_metrics_but_no_code() {
     explorer.press("e");
     assert!(explorer.screen().contains("holds no code"), "{}", explorer.screen());
 }
+
+#[test]
+fn a_range_is_a_result_with_sections_rules_and_its_range() {
+    let mut explorer = Explorer::open(&[ncu("range")], (100, 30));
+    explorer.press("p");
+    assert_snapshot!("metrics_range", explorer.screen());
+    let details = explorer.app.reports[0].result.as_ref().unwrap().details.get().unwrap().clone();
+    assert_eq!(details.nvtx, ["step1"]);
+    // ncu 2025 has rules for ranges, too, in a field of their own.
+    assert!(details.rules.iter().any(|r| r.id == "LaunchConfiguration"), "{:?}", details.rules.len());
+}

@@ -139,7 +139,7 @@ impl Explorer {
                 Effect::Code { report, from, result } => {
                     let (metrics, open) = self.metrics(from);
                     // Without a disassembler: it is not on every machine.
-                    let outcome = details::code(open, &metrics, result, None, &Cancel::default());
+                    let outcome = details::code(open, &metrics, result, &[], &Cancel::default());
                     self.send(Msg::Code { report, from, result, outcome });
                 }
                 Effect::Quit => self.quit = true,

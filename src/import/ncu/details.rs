@@ -27,11 +27,12 @@ pub fn read(input: &Input, result: &ResultMetrics) -> Result<Details, ImportErro
         }
         ResultKind::Range => {
             let r = RangeExtra::decode(&*bytes).map_err(damaged)?;
-            (Extra { thread: r.thread, metrics: r.metrics, sections: r.sections, nvtx: r.nvtx, ..Extra::default() }, r.sources)
+            (Extra { thread: r.thread, metrics: r.metrics, sections: r.sections, rules: r.rules, nvtx: r.nvtx, source: None }, r.sources)
         }
         ResultKind::CommandList | ResultKind::Graph => {
             let r = GraphExtra::decode(&*bytes).map_err(damaged)?;
-            let extra = Extra { thread: r.thread, metrics: r.metrics, sections: r.sections, rules: r.rules, nvtx: r.nvtx, source: None };
+            let rules = r.rules.into_iter().chain(r.graph_rules).collect();
+            let extra = Extra { thread: r.thread, metrics: r.metrics, sections: r.sections, rules, nvtx: r.nvtx, source: None };
             (extra, r.sources)
         }
     };

@@ -100,6 +100,9 @@ pub struct RangeExtra {
     pub nvtx: Option<NvtxState>,
     #[prost(uint64, repeated, packed = "false", tag = "15")]
     pub sources: Vec<u64>,
+    // Of ncu 2025 and later.
+    #[prost(message, repeated, tag = "20")]
+    pub rules: Vec<RuleResult>,
 }
 
 /// The same of a graph or command list.
@@ -117,6 +120,9 @@ pub struct GraphExtra {
     pub sources: Vec<u64>,
     #[prost(message, repeated, tag = "21")]
     pub rules: Vec<RuleResult>,
+    // Of ncu 2025 and later, for graphs.
+    #[prost(message, repeated, tag = "22")]
+    pub graph_rules: Vec<RuleResult>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -25,13 +25,13 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Instructions that are kept at most.
 const MOST_INSTRUCTIONS: usize = 2_000_000;
 
-/// Reads the code of a result. `disassembler` is one that was found.
+/// Reads the code of a result. `tools` are disassemblers that were found; they are tried in turn.
 pub fn read(
     input: &Input,
     metrics: &Metrics,
     result: usize,
     details: &Details,
-    disassembler: Option<&Path>,
+    tools: &[PathBuf],
     cancel: &Cancel,
 ) -> Result<Code, ImportError> {
     let mut code = Code::default();
@@ -85,7 +85,18 @@ pub fn read(
             Bytes::File(path) => Some((path.as_path(), result)),
             Bytes::BuiltIn(_) => None,
         };
-        instructions(&mut code, &binary, details, disassembler, report, cancel);
+        if tools.is_empty() {
+            code.remarks.push("no SASS text: none of cuobjdump, nvdisasm and ncu is on PATH (they come with the CUDA toolkit)".to_owned());
+        }
+        let before = code.remarks.len();
+        for tool in tools {
+            instructions(&mut code, &binary, details, tool, report, cancel);
+            if code.functions.iter().any(|f| !f.instructions.is_empty()) {
+                // What others could not do matters no more.
+                code.remarks.truncate(before);
+                break;
+            }
+        }
     }
     Ok(code)
 }
@@ -133,28 +144,18 @@ fn from_disk(name: &str) -> Option<String> {
     std::fs::read(path).ok().map(|b| String::from_utf8_lossy(&b).into_owned())
 }
 
-/// NVIDIA's disassemblers on PATH and in the toolkit's usual place.
+/// Disassemblers on PATH and in the toolkit's usual place, best first: `cuobjdump` says where branches go, `nvdisasm` names labels, ncu has
+/// one of its own, is slower to start, and must know the chip.
 #[must_use]
-pub fn disassembler() -> Option<PathBuf> {
+pub fn disassemblers() -> Vec<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> =
         std::env::split_paths(&path).filter(|p| p.is_absolute()).chain([PathBuf::from("/usr/local/cuda/bin")]).collect();
-    // ncu has a disassembler of its own; it is slower to start, and must know the chip.
-    ["nvdisasm", "cuobjdump", "ncu"].iter().find_map(|tool| folders.iter().map(|f| f.join(tool)).find(|p| p.is_file()))
+    let tools = ["cuobjdump", "nvdisasm", "ncu"].into_iter();
+    tools.filter_map(|tool| folders.iter().map(|f| f.join(tool)).find(|p| p.is_file())).collect()
 }
 
-fn instructions(
-    code: &mut Code,
-    binary: &[u8],
-    details: &Details,
-    disassembler: Option<&Path>,
-    report: Option<(&Path, usize)>,
-    cancel: &Cancel,
-) {
-    let Some(tool) = disassembler else {
-        code.remarks.push("no SASS text: none of nvdisasm, cuobjdump and ncu is on PATH (they come with the CUDA toolkit)".to_owned());
-        return;
-    };
+fn instructions(code: &mut Code, binary: &[u8], details: &Details, tool: &Path, report: Option<(&Path, usize)>, cancel: &Cancel) {
     let name = tool.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut command = Command::new(tool);
     // Kept until the child has ended.

@@ -32,7 +32,7 @@ fn look(input: &Input) {
         let open = rows.iter().filter_map(|r| if let warpscope::analysis::rows::Row::Fold { key, .. } = r { Some(key.clone()) } else { None });
         let _ = page::rows(&metrics, at, &details, &Wish { open: open.collect(), ..Wish::default() });
         let _ = page::rows(&metrics, at, &details, &Wish { filter: "hit".to_owned(), ..Wish::default() });
-        if let Ok(found) = source::read(input, &metrics, at, &details, None, &Cancel::default()) {
+        if let Ok(found) = source::read(input, &metrics, at, &details, &[], &Cancel::default()) {
             let _ = code::list(&metrics, at, &details, &found, false);
         }
         let _ = Plot::of(&metrics, at, &[]);
