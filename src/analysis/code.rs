@@ -134,7 +134,8 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
     let mut by_line: HashMap<(u32, u32), (Counts, usize)> = HashMap::new();
     for (address, mut counts) in by_address {
         if counts.samples == 0.0 {
-            counts.samples = counts.stalls.iter().map(|s| s.1).sum();
+            // An empty sum is -0.
+            counts.samples = counts.stalls.iter().fold(0.0, |sum, s| sum + s.1);
         }
         counts.sort();
         let found = code.at(address);

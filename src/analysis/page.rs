@@ -305,6 +305,9 @@ impl Page<'_> {
         } else {
             self.rows.push(Row::Label(title));
         }
+        // The warp that is issued is not stalled.
+        let top = cells.iter().find(|c| !c.0.name.contains("stalled_selected")).map(|c| (c.0.name.clone(), c.1)).filter(|_| ranked);
+        self.top_stall(top);
         let percent = cells.iter().all(|c| c.0.percent.is_some());
         let most = if percent { 100.0 } else { cells.iter().map(|c| c.1).fold(0.0, f64::max) };
         for (cell, value) in cells {
@@ -314,6 +317,28 @@ impl Page<'_> {
                 Row::Metric(cell)
             });
         }
+    }
+
+    /// Cause and remedy of the most frequent stall, above the bars.
+    fn top_stall(&mut self, top: Option<(Arc<str>, f64)>) {
+        let Some((name, cycles)) = top.filter(|t| t.0.contains("issue_stalled_")) else { return };
+        let Some(concept) = catalog::catalog().of_metric(&name) else { return };
+        let share = self.lookup.finite("smsp__average_warp_latency_per_inst_issued.ratio").filter(|all| *all > 0.0);
+        let share = share.map_or_else(String::new, |all| {
+            format!(" of {all:.1} cycles between two instructions of a warp ({:.0}%)", cycles / all * 100.0)
+        });
+        let mut text = format!("most: {}, {cycles:.1}{share}.", concept.title.trim_start_matches("Stall: "));
+        for part in [&concept.meaning, &concept.hint].into_iter().flatten() {
+            let part = part.trim_start_matches("Average number of warps in this state per issued instruction: ").trim_end_matches('.');
+            let mut letters = part.chars();
+            if let Some(first) = letters.next() {
+                text.push(' ');
+                text.extend(first.to_uppercase());
+                text.push_str(letters.as_str());
+                text.push('.');
+            }
+        }
+        self.rows.push(Row::Note(text));
     }
 
     fn pinned(&mut self) {

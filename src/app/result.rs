@@ -303,7 +303,15 @@ pub fn step(app: &mut App, by: isize) -> Vec<Effect> {
     let pins = app.pins.clone();
     if let Some(screen) = app.reports.get_mut(index).and_then(|r| r.result.as_mut()) {
         (screen.view, screen.filter, screen.open) = (old.view, old.filter, old.open);
-        (screen.instructions, screen.in_order, screen.other) = (old.instructions, old.in_order, old.other);
+        (screen.instructions, screen.in_order) = (old.instructions, old.in_order);
+        // Two reports side by side go on together: to the same launch of the same kernel.
+        screen.other = old.other.map(|(report, metrics, other)| {
+            let own = screen.metrics.results.get(next).map(|r| &r.kernel);
+            let nth = screen.metrics.results.iter().take(next).filter(|r| Some(&r.kernel) == own).count();
+            let found = metrics.results.iter().enumerate().filter(|(_, r)| Some(&r.kernel) == own).nth(nth).map(|(i, _)| i);
+            let at = found.filter(|_| report != screen.report).unwrap_or(other);
+            (report, metrics, at)
+        });
         screen.arrange(&pins);
         // The same row of the next result: that is what one wants to see.
         screen.selected = screen.near(old.selected.min(screen.rows.len().saturating_sub(1)), 1);

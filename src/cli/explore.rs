@@ -6,7 +6,7 @@ use crate::analysis::fuzzy::nearest;
 use crate::app::{App, Effect, Mouse, Msg, Settings, Work, update, work};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
-use crate::model::Metrics;
+use crate::model::{Metrics, Note, Severity};
 use crate::rerun::Selects;
 use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
@@ -399,6 +399,9 @@ impl Explorer {
         std::thread::spawn(move || {
             let read = || ncu::read(&path, &Job::new(Wants::ALL, &|_| {}), None);
             let found = match catch_unwind(AssertUnwindSafe(read)) {
+                Ok(Ok(m)) if m.notes.iter().any(|n| n.severity == Severity::Error) && m.results.len() < selects.len() => {
+                    Err(m.notes.iter().map(Note::sentence).collect::<Vec<_>>().join(" "))
+                }
                 Ok(found) => found.map(|m| m.results.iter().map(Into::into).collect()).map_err(|e| e.to_string()),
                 Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
             };

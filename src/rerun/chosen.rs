@@ -1,7 +1,120 @@
-//! A report of ncu itself holds the launches that ncu was told to profile: what it left out is not counted here.
+//! A report of ncu itself holds the launches that ncu was told to profile. Where its command line is in the report and understood, a result is
+//! counted as that command counted it; else launches that came before are not known, and the count here says so.
 
 use super::warnings::{Facts, Warning, warning};
-use crate::model::{LaunchOrder, Severity};
+use super::{Options, PartId, Rerun};
+use crate::model::{LaunchOrder, Metrics, NameForm, Profile, Severity};
+
+/// What a command of ncu selects: an exact name or pattern, its form, how many of these are left out first, and a range.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Value of `--kernel-name`.
+    pub name: Option<String>,
+    /// Value of `--kernel-name-base`.
+    pub base: NameForm,
+    /// Value of `--launch-skip`.
+    pub skip: usize,
+    /// Value of `--launch-count`.
+    pub count: Option<usize>,
+    /// Value of `--nvtx-include`.
+    pub range: Option<String>,
+}
+
+impl Selection {
+    /// The selection of the command that made these results; `None` when it is not in the report, selects by something else, or may have been
+    /// torn apart (ncu joins words by blanks and quotes nothing).
+    #[must_use]
+    pub fn of(metrics: &Metrics) -> Option<Self> {
+        let mut out = Self { name: None, base: NameForm::Function, skip: 0, count: None, range: None };
+        let mut words = metrics.tool_argv.get(1..).filter(|w| !w.is_empty())?.iter();
+        while let Some(word) = words.next() {
+            let (option, mut value) = match word.split_once('=') {
+                Some((o, v)) if o.starts_with("--") => (o, Some(v.to_owned())),
+                _ => (word.as_str(), None),
+            };
+            let mut take = || value.take().or_else(|| words.next().cloned());
+            match option {
+                "-k" | "--kernel-name" => out.name = Some(take()?),
+                "--kernel-name-base" => {
+                    out.base = match take()?.as_str() {
+                        "function" => NameForm::Function,
+                        "demangled" => NameForm::Demangled,
+                        "mangled" => NameForm::Mangled,
+                        _ => return None,
+                    };
+                }
+                "-s" | "--launch-skip" => out.skip = take()?.parse().ok()?,
+                "-c" | "--launch-count" => out.count = Some(take()?.parse().ok()?),
+                // Two conditions are more than is understood here.
+                "--nvtx-include" if out.range.is_none() => out.range = Some(take()?),
+                "--kernel-id"
+                | "--kernel-regex"
+                | "--launch-skip-before-match"
+                | "--nvtx-include"
+                | "--nvtx-exclude"
+                | "--range-filter"
+                | "--devices"
+                | "--profile-from-start"
+                | "--filter-mode"
+                | "--replay-mode"
+                | "--graph-profiling" => return None,
+                // The program begins here; its own arguments come after it.
+                _ if metrics.program.first().is_some_and(|p| p.ends_with(word.trim_start_matches("./"))) => break,
+                _ => {}
+            }
+        }
+        Some(out)
+    }
+}
+
+/// Turns a command for results of this report into one that counts as the report's own command did.
+pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &mut Rerun) {
+    let Some(metrics) = profile.metrics.as_ref().filter(|_| profile.order == LaunchOrder::Chosen) else { return };
+    let Some(selection) = Selection::of(metrics) else { return };
+    let mut pids = profile.places.iter().filter_map(|p| p.pid);
+    let one_process = pids.next().is_none_or(|first| pids.all(|p| p == first));
+    let in_a_row = rows.windows(2).all(|w| w[1] == w[0] + 1);
+    // What the user asked for otherwise is his.
+    let usual = Options::default();
+    let asked = options.base != usual.base || options.within != usual.within || options.whole_graph;
+    let (Some(&first), false, true, true) = (rows.first(), asked, one_process, in_a_row) else { return };
+    for part in &mut rerun.parts {
+        match part.id {
+            PartId::Name => {
+                part.words.clear();
+                if let Some(name) = &selection.name {
+                    if selection.base != NameForm::Function {
+                        part.words.extend(["--kernel-name-base".to_owned(), selection.base.word().to_owned()]);
+                    }
+                    part.words.extend(["--kernel-name".to_owned(), name.clone()]);
+                }
+                "The name that the report's own command selected by.".clone_into(&mut part.why);
+            }
+            PartId::Which => {
+                let skip = selection.skip + first;
+                part.words = ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), rows.len().to_string()].to_vec();
+                part.why = format!(
+                    "The report's own command left {} launches out and then profiled every one that it selected: result {first} is the next after {skip}.",
+                    selection.skip
+                );
+            }
+            PartId::Gate => {
+                if let Some(range) = &selection.range {
+                    part.words = ["--nvtx", "--nvtx-include", range].map(str::to_owned).to_vec();
+                    "The range that the report's own command counted in.".clone_into(&mut part.why);
+                }
+            }
+            _ => {}
+        }
+    }
+    if let Some(range) = selection.range.filter(|_| !rerun.parts.iter().any(|p| p.id == PartId::Gate)) {
+        let at = rerun.parts.iter().position(|p| p.id == PartId::Name).unwrap_or(1);
+        let words = ["--nvtx", "--nvtx-include", &range].map(str::to_owned).to_vec();
+        let why = "The range that the report's own command counted in.".to_owned();
+        rerun.parts.insert(at, super::Part { id: PartId::Gate, words, why });
+    }
+    rerun.warnings.retain(|w| w.id != "chosen-launches");
+}
 
 /// Warns when launches may be missing before the wanted one.
 #[must_use]
@@ -15,4 +128,26 @@ pub fn check(f: &Facts<'_>) -> Option<Warning> {
         .fix("open the timeline (nsys) beside this report and start from the launch there")
         .inexact()
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Option<Selection> {
+        let tool_argv = line.split(' ').map(str::to_owned).collect();
+        Selection::of(&Metrics { tool_argv, program: vec!["/opt/app".to_owned()], ..Metrics::default() })
+    }
+
+    #[test]
+    fn a_command_is_read_up_to_its_program() {
+        let s = of("ncu --kernel-name regex:gemm --launch-skip=5 -c 4 --nvtx --nvtx-include a/ -o x ./app -k other -s 9").unwrap();
+        assert_eq!(
+            s,
+            Selection { name: Some("regex:gemm".into()), base: NameForm::Function, skip: 5, count: Some(4), range: Some("a/".into()) }
+        );
+        assert_eq!(of("ncu --kernel-id ::x:3 ./app"), None);
+        assert_eq!(of("ncu --nvtx-include a/ --nvtx-include b/ ./app"), None);
+        assert_eq!(of("ncu"), None);
+    }
 }

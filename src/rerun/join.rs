@@ -1,8 +1,9 @@
 //! Which launches of a timeline the results of ncu are of: by the command that made them, else by kernel, grid, block and order.
 
+use super::chosen::Selection;
 use super::nvtx::{self, Cover, RangeName};
 use super::verify::parameters;
-use crate::model::{Kernel, Metrics, NameForm, Profile, RangeKind, ResultKind, ResultMetrics};
+use crate::model::{Kernel, Metrics, Profile, RangeKind, ResultKind, ResultMetrics};
 use std::collections::HashMap;
 
 /// How sure a pair is, surest first.
@@ -155,70 +156,38 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
     out
 }
 
-/// The launches that ncu's own command selects, where it uses only what is understood here: an exact name, its form, skip and count.
+/// The launches that ncu's own command selects, where it is understood.
 fn by_command(profile: &Profile, metrics: &Metrics) -> Option<Vec<u32>> {
-    let (mut name, mut base, mut skip, mut count) = (None, NameForm::Function, 0_usize, usize::MAX);
-    let mut words = metrics.tool_argv.iter().skip(1);
-    let (mut found, mut range) = (false, None);
-    while let Some(word) = words.next() {
-        let (option, mut value) = match word.split_once('=') {
-            Some((o, v)) if o.starts_with("--") => (o, Some(v.to_owned())),
-            _ => (word.as_str(), None),
-        };
-        let mut take = || value.take().or_else(|| words.next().cloned());
-        match option {
-            "-k" | "--kernel-name" => (name, found) = (Some(take()?), true),
-            "--kernel-name-base" => {
-                base = match take()?.as_str() {
-                    "function" => NameForm::Function,
-                    "demangled" => NameForm::Demangled,
-                    "mangled" => NameForm::Mangled,
-                    _ => return None,
-                };
+    let selection = Selection::of(metrics)?;
+    let range = match &selection.range {
+        None => None,
+        Some(expression) => {
+            // The range that has this very expression.
+            let ids = 0..u32::try_from(profile.ranges.names.len()).unwrap_or(u32::MAX);
+            let kinds = |name| [RangeKind::PushPop, RangeKind::StartEnd].map(|kind| RangeName { name, kind });
+            let mut named = ids.flat_map(kinds).filter(|r| nvtx::expression(profile, *r).as_deref() == Some(expression.as_str()));
+            let one = named.next()?;
+            if named.next().is_some() {
+                return None;
             }
-            "-s" | "--launch-skip" => (skip, found) = (take()?.parse().ok()?, true),
-            "-c" | "--launch-count" => (count, found) = (take()?.parse().ok()?, true),
-            "--nvtx-include" => {
-                let expression = take()?;
-                // A range that has this very expression; two conditions are more than is understood here.
-                let ids = 0..u32::try_from(profile.ranges.names.len()).unwrap_or(u32::MAX);
-                let kinds = |name| [RangeKind::PushPop, RangeKind::StartEnd].map(|kind| RangeName { name, kind });
-                let mut named = ids.flat_map(kinds).filter(|r| nvtx::expression(profile, *r).as_deref() == Some(expression.as_str()));
-                let one = named.next()?;
-                if range.replace(one).is_some() || named.next().is_some() {
-                    return None;
-                }
-                found = true;
-            }
-            "--kernel-id"
-            | "--kernel-regex"
-            | "--launch-skip-before-match"
-            | "--nvtx-exclude"
-            | "--range-filter"
-            | "--devices"
-            | "--profile-from-start"
-            | "--filter-mode"
-            | "--replay-mode"
-            | "--graph-profiling" => return None,
-            // The program begins here, or an option that selects nothing; its own arguments come after it.
-            _ if metrics.program.first().is_some_and(|p| p.ends_with(word.trim_start_matches("./"))) => break,
-            _ => {}
+            Some(one)
         }
-    }
+    };
     // Another process, another count.
     let mut pids = profile.places.iter().filter_map(|p| p.pid);
     let first = pids.next();
-    if !found || pids.any(|p| Some(p) != first) {
+    let selects = selection.name.is_some() || range.is_some() || selection.skip > 0 || selection.count.is_some();
+    if !selects || pids.any(|p| Some(p) != first) {
         return None;
     }
-    let fits: Vec<bool> = match &name {
+    let fits: Vec<bool> = match &selection.name {
         None => vec![true; profile.kernels.len()],
-        Some(pattern) => profile.kernels.iter().map(|k| matches(pattern, k.name(base))).collect::<Option<_>>()?,
+        Some(pattern) => profile.kernels.iter().map(|k| matches(pattern, k.name(selection.base))).collect::<Option<_>>()?,
     };
     let cover = range.map(|r| Cover::of(profile, r, None));
     let rows = (0..profile.launches.len())
         .filter(|&r| fits.get(profile.launches.kernel(r).0 as usize) == Some(&true) && cover.as_ref().is_none_or(|c| c.holds(profile, r)));
-    Some(rows.skip(skip).take(count).filter_map(|r| u32::try_from(r).ok()).collect())
+    Some(rows.skip(selection.skip).take(selection.count.unwrap_or(usize::MAX)).filter_map(|r| u32::try_from(r).ok()).collect())
 }
 
 /// Whether ncu's name pattern takes a name: an exact one, or a regular expression that is only text, with or without `^` and `$`; `None`

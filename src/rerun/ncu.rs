@@ -2,7 +2,7 @@
 
 use super::draft::Draft;
 use super::processes::Scope;
-use super::{Cost, Options, PartId, Rerun, collect, parts, shell};
+use super::{Cost, Options, PartId, Rerun, chosen, collect, parts, shell};
 use crate::model::Profile;
 
 /// One command for launches of one name.
@@ -15,6 +15,7 @@ pub fn command(profile: &Profile, rows: &[usize], options: &Options, with_altern
     if with_alternatives {
         rerun.alternatives = draft.alternatives(&rerun);
     }
+    chosen::as_before(profile, rows, options, &mut rerun);
     Ok(rerun)
 }
 
@@ -28,6 +29,7 @@ pub fn several(profile: &Profile, rows: &[usize], options: &Options, with_altern
     if with_alternatives {
         rerun.alternatives = draft.alternatives(&rerun);
     }
+    chosen::as_before(profile, rows, options, &mut rerun);
     Ok(Some(rerun))
 }
 

@@ -189,10 +189,11 @@ fn about(profile: &Profile) -> Vec<(&'static str, String)> {
     let source = &profile.source;
     let schema = source.schema.as_ref().map_or_else(String::new, |s| format!(", schema {s}"));
     out.push(("tool", format!("{} {}{schema}", source.tool, source.version.as_deref().unwrap_or("of unknown version"))));
-    if !profile.capture.argv.is_empty() {
+    // What ncu keeps of the program is private: it is shown on the re-run screen, where it is needed.
+    if !profile.capture.argv.is_empty() && profile.metrics.is_none() {
         out.push(("command", profile.capture.argv.join(" ")));
     }
-    if let Some(directory) = &profile.capture.directory {
+    if let Some(directory) = profile.capture.directory.as_ref().filter(|_| profile.metrics.is_none()) {
         out.push(("in", directory.clone()));
     }
     for device in &profile.devices {

@@ -235,3 +235,20 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     let refused = rerun::plan(&sums, &Target::Launches(vec![LaunchId(0)]), &Options::default()).unwrap_err();
     assert!(refused.contains("sums per kernel"), "{refused}");
 }
+
+/// A report of ncu that was told to leave launches out counts as its own command did.
+#[test]
+fn a_result_is_profiled_again_by_its_report_s_own_selection() {
+    let profile = super::support::read(&super::support::root().join("fixtures/demo/llm_decode.ncu-rep.zst")).unwrap();
+    let rerun = one(&profile, 3, &Options::default());
+    assert_eq!(
+        rerun.shell(),
+        "ncu --config-file off --nvtx --nvtx-include 'LLM\\@decode_all/' --launch-skip 23 --launch-count 1 --set basic --export nvjet_sm90_tst_8x64_64x16_2x1_v_bz_TNN-3 python3 src/llm.py plain 2"
+    );
+    assert!(rerun.exact() && rerun.runnable(), "{:?}", rerun.warnings);
+    // The timeline's command for the launch that this result is of selects the same one in another way.
+    let timeline = super::support::read(&super::support::packed("llm")).unwrap();
+    let join = warpscope::rerun::join::join(&timeline, profile.metrics.as_ref().unwrap());
+    let launch = join.of_result(3).unwrap().launch as usize;
+    assert_eq!(one(&timeline, launch, &Options::default()).selects[0].kernel, rerun.selects[0].kernel);
+}

@@ -50,12 +50,13 @@ const DELAYED: &str = "UPDATE META_DATA_CAPTURE SET value = '60000' WHERE name =
 
 #[test]
 fn chosen_launches() {
-    // A report of ncu whose command left launches out, and one whose command did not.
-    let mut profile = read(&root().join("fixtures/demo/llm_gemm.ncu-rep.zst")).unwrap();
+    // A report of ncu without its command line, as one of a command that left nothing out, and one whose command is understood.
+    let mut profile = read(&root().join("fixtures/ncu/three.ncu-rep.zst")).unwrap();
     let w = plain(&profile, 1);
     assert!(warned(&w, "chosen-launches").inexact && !w.exact());
     profile.order = warpscope::model::LaunchOrder::Host;
     calm(&plain(&profile, 1), "chosen-launches");
+    calm(&plain(&read(&root().join("fixtures/demo/llm_gemm.ncu-rep.zst")).unwrap(), 1), "chosen-launches");
 }
 
 #[test]

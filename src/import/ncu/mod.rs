@@ -1,6 +1,7 @@
 //! Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), read natively: every metric value of every result when the report is
 //! opened; sections, rules, sources and instance values when somebody looks at them. And what `ncu --csv` prints.
 
+pub mod argv;
 pub mod blocks;
 mod csv;
 mod cubin;

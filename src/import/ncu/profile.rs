@@ -1,6 +1,6 @@
 //! A session from an ncu report alone: each result is a launch, with ncu's duration.
 
-use super::{is_report, read_input};
+use super::{argv, is_report, read_input};
 use crate::import::{ImportError, Importer, Input, Job};
 use crate::model::{
     Bytes, Capture, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Metrics, Note, NoteKind, Place, Process, Profile,
@@ -87,9 +87,16 @@ pub fn of(metrics: Metrics) -> Profile {
     profile.processes = pids.into_iter().map(|pid| Process { pid, name: None }).collect();
     profile.launches = Launches::new(columns);
     profile.launches.set_details(config, place, Vec::new(), Vec::new());
-    profile.order = if chooses(&metrics.tool_argv) == Some(false) { LaunchOrder::Host } else { LaunchOrder::Chosen };
-    profile.capture = Capture { argv: metrics.program.clone(), directory: metrics.directory.clone(), ..Capture::default() };
+    profile.order = if argv::chooses(&metrics.tool_argv) == Some(false) { LaunchOrder::Host } else { LaunchOrder::Chosen };
+    let named = !metrics.program.is_empty();
+    let program = if named { Some(metrics.program.clone()) } else { argv::program(&metrics.tool_argv) };
     profile.notes.clone_from(&metrics.notes);
+    if let (false, Some(_)) = (named, &program) {
+        let text =
+            "The program is taken from ncu's command line, which is kept without quotes: a word with a blank in it is two words here.";
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    }
+    profile.capture = Capture { argv: program.unwrap_or_default(), directory: metrics.directory.clone(), ..Capture::default() };
     notes(&mut profile, &metrics, untimed, failed);
     profile.metrics = Some(Arc::new(metrics));
     profile
@@ -183,57 +190,4 @@ fn device_index(devices: &mut Vec<Device>, metrics: &Metrics, result: &ResultMet
         max_threads_per_block: small("max_threads_per_block"),
     });
     u32::try_from(devices.len() - 1).ok()
-}
-
-/// Options with which ncu leaves launches out.
-const CHOOSING: [&str; 16] = [
-    "-k",
-    "--kernel-name",
-    "--kernel-id",
-    "--kernel-regex",
-    "-s",
-    "--launch-skip",
-    "--launch-skip-before-match",
-    "-c",
-    "--launch-count",
-    "--nvtx-include",
-    "--nvtx-exclude",
-    "--range-filter",
-    "--devices",
-    "--profile-from-start",
-    "--filter-mode",
-    "--replay-mode",
-];
-
-/// Whether ncu was told to leave launches out; `None` when its command line is not in the report.
-fn chooses(argv: &[String]) -> Option<bool> {
-    let words = argv.get(1..).filter(|_| !argv.is_empty())?;
-    let option = |word: &String| {
-        let name = word.split('=').next().unwrap_or(word);
-        // `-c5` is an option with its value.
-        let short = !word.starts_with("--") && CHOOSING.iter().any(|c| c.len() == 2 && word.starts_with(c));
-        CHOOSING.contains(&name) || short
-    };
-    // What the program's own arguments look like is not known: one that looks like a filter only makes us more careful.
-    Some(words.iter().any(option))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn filters_are_told_from_other_options() {
-        let argv = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(chooses(&[]), None);
-        for (line, want) in [
-            ("ncu --set full -o report ./app", false),
-            ("ncu --kernel-name-base demangled -f ./app", false),
-            ("ncu -k regex:x ./app", true),
-            ("ncu --launch-count=3 ./app", true),
-            ("ncu -c3 ./app", true),
-        ] {
-            assert_eq!(chooses(&argv(line)), Some(want), "{line}");
-        }
-    }
 }

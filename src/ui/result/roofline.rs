@@ -246,14 +246,17 @@ fn labels(frame: &mut Frame<'_>, area: Rect, plot: &Plot, (columns, rows): (usiz
 fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width);
     let name = columns.saturating_sub(60).clamp(10, 40);
+    let wide = columns >= 96;
+    let name = if wide { columns.saturating_sub(84).clamp(10, 40) } else { name };
     let head = format!(
-        "  {} {} {} {} {} {} {}",
+        "  {} {} {} {} {} {} {}{}",
         left("kernel", name),
         left("work", 11),
         left("level", 5),
         right("FLOP/byte", 9),
         right("achieved", 12),
         right("of roof", 8),
+        if wide { format!("{} {} ", right("most here", 12), right("of peak", 8)) } else { String::new() },
         "bound by"
     );
     frame.render_widget(Line::styled(cut_end(&head, columns), theme.style(Role::Head)), Rect { height: 1.min(area.height), ..area });
@@ -280,6 +283,15 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
             Span::styled(format!("{} ", right(&intensity, 9)), theme.style(Role::Text)),
             Span::styled(format!("{} ", right(&format!("{number} {unit}"), 12)), theme.style(role)),
             Span::styled(format!("{} ", right(&format!("{share:.1}%"), 8)), theme.style(Role::Title)),
+            Span::styled(
+                if wide {
+                    let (number, unit) = human_number(p.attainable, "flop/second");
+                    format!("{} {} ", right(&format!("{number} {unit}"), 12), right(&format!("{:.1}%", p.achieved / p.peak * 100.0), 8))
+                } else {
+                    String::new()
+                },
+                theme.style(Role::Text),
+            ),
             Span::styled(bound.to_owned(), theme.style(Role::Dim)),
         ];
         view.hits.push((rect, Mouse::Row(at)));
