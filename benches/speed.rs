@@ -1,4 +1,4 @@
-//! Reading, grouping and drawing an export of a million launches.
+//! Reading, grouping and drawing an export of a million launches; reading and looking at a report of Nsight Compute.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::pedantic)]
 
@@ -8,10 +8,12 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::sync::Arc;
-use warpscope::analysis::{GroupBy, Grouping, Overview, Paths};
+use warpscope::analysis::roofline::Plot;
+use warpscope::analysis::rows::Wish;
+use warpscope::analysis::{GroupBy, Grouping, Overview, Paths, compare, page};
 use warpscope::app::{App, Effect, Msg, Settings, update, work};
 use warpscope::config::ColorMode;
-use warpscope::import::{self, Job, Names, Wants};
+use warpscope::import::{self, Input, Job, Names, Wants, ncu};
 use warpscope::model::LaunchId;
 use warpscope::rerun::{Options, Target, plan};
 use warpscope::ui::theme::Library;
@@ -54,5 +56,24 @@ fn speed(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, speed);
+/// A report of Nsight Compute: opened, one result looked at, and what a key does to it.
+fn metrics(c: &mut Criterion) {
+    let packed = std::fs::File::open("fixtures/ncu/full.ncu-rep.zst").unwrap();
+    let bytes: &'static [u8] = Box::leak(zstd::stream::decode_all(packed).unwrap().into_boxed_slice());
+    let input = Input::built_in("full.ncu-rep", bytes);
+    let open = || ncu::read_input(&input, &Job::new(Wants::ALL, &|_| {}), None).unwrap();
+    let metrics = Arc::new(open());
+    let details = ncu::details::read(&input, &metrics.results[0]).unwrap();
+    let mut group = c.benchmark_group("one ncu result with 2,200 metrics");
+    group.bench_function("open the report", |b| b.iter(open));
+    group.bench_function("read sections, rules and instances", |b| b.iter(|| ncu::details::read(&input, &metrics.results[0]).unwrap()));
+    group.bench_function("rows of the metrics screen", |b| b.iter(|| page::rows(&metrics, 0, &details, &Wish::default())));
+    let wish = Wish { filter: "hit rate".to_owned(), ..Wish::default() };
+    group.bench_function("search among all metrics", |b| b.iter(|| page::rows(&metrics, 0, &details, &wish)));
+    group.bench_function("compare with itself", |b| b.iter(|| compare::rows(&metrics, 0, &metrics, 0, "")));
+    group.bench_function("roofline", |b| b.iter(|| Plot::of(&metrics, 0, &[])));
+    group.finish();
+}
+
+criterion_group!(benches, speed, metrics);
 criterion_main!(benches);

@@ -145,6 +145,13 @@ pub fn human_number(value: f64, unit: &str) -> Shown {
     }
 }
 
+/// A count with its prefix: `760 M`.
+#[must_use]
+pub fn count(value: f64) -> String {
+    let (number, prefix) = human_number(value, "");
+    format!("{number} {prefix}").trim_end().to_owned()
+}
+
 /// Units of the chip in a name, and what they are.
 const UNITS: [(&str, &str, &str); 30] = [
     ("sm", "SM", "the streaming multiprocessors"),
@@ -272,6 +279,11 @@ mod tests {
             let (number, unit) = human_number(value, unit);
             assert_eq!(format!("{number} {unit}"), format!("{want}"));
         }
+    }
+
+    #[test]
+    fn counts_keep_their_prefix() {
+        assert_eq!((count(760_086_528.0), count(1_234.0), count(0.0)), ("760 M".to_owned(), "1,234".to_owned(), "0".to_owned()));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use super::super::text::wrap;
 use super::super::{Role, Theme};
 use crate::analysis::catalog::{Better, Bound, better, catalog};
-use crate::analysis::metric::{self, Lookup, human_number};
+use crate::analysis::metric::{self, Lookup, count, human_number};
 use crate::analysis::page::Row;
 use crate::app::{Report, ResultScreen, ResultView};
 use crate::model::Value;
@@ -91,7 +91,7 @@ fn rule(screen: &ResultScreen, (rule, message): (usize, usize), out: &mut Out<'_
     if !m.because.is_empty() {
         out.head("because of");
         for (name, value) in &m.because {
-            out.pair("", &format!("{name} = {}", human_number(*value, "").0));
+            out.pair("", &format!("{name} = {}", count(*value)));
         }
     }
     let links: Vec<String> = m

@@ -3,7 +3,7 @@
 use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::memory::{Edge, Flow};
-use crate::analysis::metric::human_number;
+use crate::analysis::metric::{count, human_number};
 use ratatui::text::{Line, Span};
 
 /// Columns of a unit's box.
@@ -86,7 +86,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     }
     if let Some(shared) = &flow.shared {
         let (percent, _) = words(Some(shared));
-        let count = shared.bytes.map_or_else(String::new, |b| human_number(b, "").0);
+        let count = shared.bytes.map_or_else(String::new, count);
         out.push(Line::from(vec![
             Span::styled("  shared memory  ", theme.style(Role::Dim)),
             Span::styled(format!("{percent} of peak"), lit(Some(shared))),
@@ -94,9 +94,9 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         ]));
     }
     for kind in &flow.kinds {
-        let number = |n: Option<f64>, unit: &str| n.map_or_else(String::new, |n| human_number(n, unit).0);
+        let number = |n: Option<f64>| n.map_or_else(String::new, count);
         let mut spans = vec![Span::styled(format!("  {:<15}", kind.word), theme.style(Role::Dim))];
-        spans.push(Span::styled(format!("{:>12} inst", number(kind.instructions, "inst")), theme.style(Role::Text)));
+        spans.push(Span::styled(format!("{:>12} inst", number(kind.instructions)), theme.style(Role::Text)));
         if let Some(sectors) = kind.sectors {
             // 16 is the most that a coalesced access of any width needs (Profiling Guide, definition of a sector).
             let role = if sectors > 16.0 { Role::Warn } else { Role::Text };

@@ -6,7 +6,7 @@ use super::super::view::{View, scroll};
 use super::super::{Role, Theme};
 use super::right;
 use crate::analysis::labels::{cut_end, cut_middle, width};
-use crate::analysis::metric::human_number;
+use crate::analysis::metric::{count, human_number};
 use crate::analysis::roofline::{Level, Plot, Point};
 use crate::app::{Mouse, ResultScreen};
 use crate::model::text::clean;
@@ -85,7 +85,7 @@ struct Axes {
 
 fn axes(plot: &Plot) -> Option<Axes> {
     let roofs = plot.roofs();
-    let top = roofs.iter().map(|r| r.1).chain(plot.points.iter().map(|p| p.peak)).fold(0.0, f64::max);
+    let top = roofs.iter().map(|r| r.1).chain(plot.points.iter().map(|p| p.achieved)).fold(0.0, f64::max);
     let slopes: Vec<f64> = plot.placed.traffic.iter().filter_map(|t| t.peak).filter(|p| *p > 0.0).collect();
     if top <= 0.0 || slopes.is_empty() {
         return None;
@@ -274,7 +274,7 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
         let role = if p.own { Role::Title } else { Role::Text };
         let (number, unit) = human_number(p.achieved, "flop/second");
         let share = p.achieved / p.attainable * 100.0;
-        let intensity = if p.intensity.is_finite() { human_number(p.intensity, "").0 } else { "∞".to_owned() };
+        let intensity = if p.intensity.is_finite() { count(p.intensity) } else { "∞".to_owned() };
         let bound = if p.memory_bound { p.level.word() } else { "compute" };
         let line = vec![
             Span::styled(format!("{glyph} "), theme.style(if p.marked { Role::Mark } else { color(p.level) })),

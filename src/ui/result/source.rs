@@ -6,7 +6,7 @@ use super::super::{Role, Theme};
 use super::right;
 use crate::analysis::code::{Counts, Listing};
 use crate::analysis::labels::{cut_end, cut_middle};
-use crate::analysis::metric::human_number;
+use crate::analysis::metric::count;
 use crate::app::result::Asked;
 use crate::app::{Mouse, ResultScreen};
 use crate::model::text::clean;
@@ -44,7 +44,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let line = vec![
         Span::styled(format!("{} {what}", screen.code_rows()), theme.style(Role::Text)),
         Span::styled(format!(", {order}   "), theme.style(Role::Dim)),
-        Span::styled(format!("{} samples", human_number(listing.samples, "").0), theme.style(Role::Dim)),
+        Span::styled(format!("{} samples", count(listing.samples)), theme.style(Role::Dim)),
     ];
     frame.render_widget(Line::from(line), head);
     let layout = layout(columns);
@@ -100,10 +100,10 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &List
         spans.extend(bar(if most > 0.0 { counts.samples / most } else { 0.0 }, layout.bar, theme.style(hot), theme));
         let stall = counts.top_stall().filter(|s| s.1 > 0.0).map_or_else(String::new, |(r, p)| format!("{} {p:.0}%", r.replace('_', " ")));
         spans.push(Span::styled(right(&stall, layout.stall + 1), theme.style(Role::Dim)));
-        spans.push(Span::styled(right(&human_number(counts.executed, "").0, 11), theme.style(Role::Text)));
+        spans.push(Span::styled(right(&count(counts.executed), 11), theme.style(Role::Text)));
         if layout.excess {
             let excess = counts.excess_l2 + counts.excess_shared;
-            let text = if excess > 0.0 { human_number(excess, "").0 } else { String::new() };
+            let text = if excess > 0.0 { count(excess) } else { String::new() };
             spans.push(Span::styled(right(&text, 9), theme.style(Role::Warn)));
         }
         let used = 8 + layout.bar + layout.stall + 1 + 11 + if layout.excess { 9 } else { 0 } + 2;
@@ -132,16 +132,15 @@ fn selected(screen: &ResultScreen, listing: &Listing, columns: usize, theme: &Th
         let Some(l) = listing.lines.get(screen.code_selected) else { return Vec::new() };
         (&l.counts, format!("{}:{}, {} instruction{}", l.name, l.line, l.instructions, if l.instructions == 1 { "" } else { "s" }))
     };
-    let stalls: Vec<String> =
-        counts.stalls.iter().take(6).map(|(r, n)| format!("{} {}", r.replace('_', " "), human_number(*n, "").0)).collect();
+    let stalls: Vec<String> = counts.stalls.iter().take(6).map(|(r, n)| format!("{} {}", r.replace('_', " "), count(*n))).collect();
     let lanes =
         if counts.executed > 0.0 { format!(", {:.1} of 32 threads active", counts.threads / counts.executed) } else { String::new() };
-    let mut more = vec![format!("executed {} times by warps{lanes}", human_number(counts.executed, "").0)];
+    let mut more = vec![format!("executed {} times by warps{lanes}", count(counts.executed))];
     if counts.excess_l2 > 0.0 {
-        more.push(format!("{} excess L2 sectors", human_number(counts.excess_l2, "").0));
+        more.push(format!("{} excess L2 sectors", count(counts.excess_l2)));
     }
     if counts.excess_shared > 0.0 {
-        more.push(format!("{} excess shared-memory wavefronts", human_number(counts.excess_shared, "").0));
+        more.push(format!("{} excess shared-memory wavefronts", count(counts.excess_shared)));
     }
     vec![
         Line::styled(cut_end(&clean(&place), columns), theme.style(Role::Text)),
