@@ -6,19 +6,19 @@ use crate::model::{Details, Metrics};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-/// Counters of one line or instruction.
+/// Counters of one line or instruction; what was not collected is `None`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Samples of warps here.
     pub samples: f64,
     /// Executions by warps.
-    pub executed: f64,
+    pub executed: Option<f64>,
     /// Executions by threads.
-    pub threads: f64,
+    pub threads: Option<f64>,
     /// L2 sectors beyond what coalesced accesses need.
-    pub excess_l2: f64,
+    pub excess_l2: Option<f64>,
     /// Shared-memory wavefronts beyond what conflict-free accesses need.
-    pub excess_shared: f64,
+    pub excess_shared: Option<f64>,
     /// Samples by stall reason, most first.
     pub stalls: Vec<(Arc<str>, f64)>,
 }
@@ -26,10 +26,18 @@ pub struct Counts {
 impl Counts {
     fn add(&mut self, other: &Self) {
         self.samples += other.samples;
-        self.executed += other.executed;
-        self.threads += other.threads;
-        self.excess_l2 += other.excess_l2;
-        self.excess_shared += other.excess_shared;
+        let pairs = [
+            (&mut self.executed, other.executed),
+            (&mut self.threads, other.threads),
+            (&mut self.excess_l2, other.excess_l2),
+            (&mut self.excess_shared, other.excess_shared),
+        ];
+        for (sum, more) in pairs {
+            *sum = match (*sum, more) {
+                (Some(a), Some(b)) => Some(a + b),
+                (a, b) => a.or(b),
+            };
+        }
         for (reason, n) in &other.stalls {
             match self.stalls.iter_mut().find(|s| s.0 == *reason) {
                 Some(s) => s.1 += n,
@@ -95,6 +103,12 @@ pub struct Listing {
     pub remarks: Vec<String>,
 }
 
+/// Where a value goes.
+enum Counter<'a> {
+    Samples(&'a mut f64),
+    Other(&'a mut Option<f64>),
+}
+
 const STALL: &str = "smsp__pcsamp_warps_issue_stalled_";
 
 /// Makes the lists: by samples, or by place.
@@ -106,16 +120,18 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
     for (id, instances) in details.instances.iter().filter(|_| !none) {
         let Some(name) = metrics.names.get(*id as usize) else { continue };
         let stall = name.strip_prefix(STALL).filter(|s| !s.ends_with("_not_issued"));
-        let field: fn(&mut Counts) -> &mut f64 = match &**name {
+        let field: fn(&mut Counts) -> Counter<'_> = match &**name {
             // Older versions have `group` metrics instead of a count: the reasons add up to it.
-            "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| &mut c.samples,
-            "inst_executed" => |c| &mut c.executed,
-            "thread_inst_executed" => |c| &mut c.threads,
+            "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| Counter::Samples(&mut c.samples),
+            "inst_executed" => |c| Counter::Other(&mut c.executed),
+            "thread_inst_executed" => |c| Counter::Other(&mut c.threads),
             "memory_l2_theoretical_sectors_global_excessive" | "derived__memory_l2_theoretical_sectors_global_excessive" => {
-                |c| &mut c.excess_l2
+                |c| Counter::Other(&mut c.excess_l2)
             }
-            "memory_l1_wavefronts_shared_excessive" | "derived__memory_l1_wavefronts_shared_excessive" => |c| &mut c.excess_shared,
-            _ if stall.is_some() => |c| &mut c.samples,
+            "memory_l1_wavefronts_shared_excessive" | "derived__memory_l1_wavefronts_shared_excessive" => {
+                |c| Counter::Other(&mut c.excess_shared)
+            }
+            _ if stall.is_some() => |c| Counter::Samples(&mut c.samples),
             _ => continue,
         };
         for (key, value) in instances {
@@ -127,7 +143,10 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
                         counts.stalls.push((Arc::from(reason), n));
                     }
                 }
-                None => *field(counts) = field(counts).max(n),
+                None => match field(counts) {
+                    Counter::Samples(all) => *all = all.max(n),
+                    Counter::Other(one) => *one = Some(one.map_or(n, |o| o.max(n))),
+                },
             }
         }
     }
@@ -178,7 +197,7 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
 }
 
 fn hotter(a: &Counts, b: &Counts) -> std::cmp::Ordering {
-    b.samples.total_cmp(&a.samples).then(b.executed.total_cmp(&a.executed))
+    b.samples.total_cmp(&a.samples).then(b.executed.unwrap_or(0.0).total_cmp(&a.executed.unwrap_or(0.0)))
 }
 
 /// A path without its folders.

@@ -56,6 +56,7 @@ pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) ->
             if let Some(name) = lookup.metrics.names.get(*n as usize)
                 && !is_list(name)
                 && !name.starts_with("device__attribute")
+                && !name.starts_with("derived_tempMetric")
                 && seen.insert(name.clone())
             {
                 names.push(name.clone());
@@ -90,12 +91,26 @@ pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) ->
     out.into_iter().map(|(_, _, row)| row).collect()
 }
 
+/// Two texts, or two numbers of which one can say nothing.
+fn same(x: Option<&Value>, y: Option<&Value>) -> bool {
+    let nan = |v: Option<&Value>| v.and_then(Value::number).is_some_and(f64::is_nan);
+    x == y || nan(x) && nan(y)
+}
+
+/// Which direction is better between two results. How busy a unit is says where the limit is, not how good a kernel is: the kernel that does
+/// the same with less traffic is the better one. Counts of samples grow with the kernel's duration.
+fn direction(name: &str) -> Option<Better> {
+    let busy = name.contains(".pct_of_peak_sustained") && !name.contains("warps_active");
+    if busy || name.starts_with("smsp__pcsamp_") { None } else { better(name) }
+}
+
 fn row(first: &Lookup<'_>, second: &Lookup<'_>, name: Arc<str>, label: String) -> Row {
     let (x, y) = (first.value(&name), second.value(&name));
     let unit = if x.is_some() { first.unit(&name) } else { second.unit(&name) };
+    let shown_unit = metric::unit_of(&name, unit);
     let shown = |v: Option<&Value>| {
         v.map_or_else(String::new, |v| {
-            let (number, unit) = metric::human(v, unit);
+            let (number, unit) = metric::human(v, shown_unit);
             format!("{number} {unit}").trim_end().to_owned()
         })
     };
@@ -114,15 +129,17 @@ fn row(first: &Lookup<'_>, second: &Lookup<'_>, name: Arc<str>, label: String) -
         (Some(_), Some(_)) => {
             let least = if points { SAME_POINTS } else { SAME_PERCENT };
             let grows = match (delta, numbers) {
+                // A twentieth of a cycle between two instructions is nothing, however large its share.
+                (_, Some((a, b))) if shown_unit == "cycle" && name.contains("issue_stalled_") && (b - a).abs() < 0.05 => None,
                 (Some(d), _) if d.abs() < least => None,
                 (Some(d), _) => Some(d > 0.0),
                 (None, Some((a, b))) if (b - a).abs() < f64::EPSILON => None,
                 // From nothing to something.
                 (None, Some((a, b))) => Some(b > a),
-                (None, None) if x == y => None,
+                (None, None) if same(x, y) => None,
                 (None, None) => Some(true),
             };
-            match (grows, better(&name)) {
+            match (grows, direction(&name)) {
                 (None, _) => Change::Same,
                 _ if numbers.is_none() => Change::Different,
                 (Some(grows), Some(direction)) => {

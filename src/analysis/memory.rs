@@ -4,6 +4,7 @@
 //! collected is absent.
 
 use super::metric::Lookup;
+use crate::model::Value;
 use crate::model::sections::MemoryTable;
 use std::sync::Arc;
 
@@ -156,7 +157,8 @@ impl Flow {
     }
 }
 
-/// A table: column titles, and rows of a word with one metric for each column (empty where there is none).
+/// A table: column titles, and rows of a word with what is in each column: names of which the first that is there is meant (`a|b`), or a
+/// ratio of two (`a/b`; with `%` before it in percent).
 pub struct Table {
     /// Column titles.
     pub columns: Vec<&'static str>,
@@ -205,8 +207,12 @@ pub fn table(which: MemoryTable) -> Table {
                 vec![
                     format!("l1tex__t_requests_pipe_{base}.sum"),
                     format!("l1tex__t_sectors_pipe_{base}.sum"),
-                    format!("l1tex__average_t_sectors_per_request_pipe_{base}.ratio"),
-                    format!("l1tex__t_sector_pipe_{base}_hit_rate.pct"),
+                    format!(
+                        "l1tex__average_t_sectors_per_request_pipe_{base}.ratio|l1tex__t_sectors_pipe_{base}.sum/l1tex__t_requests_pipe_{base}.sum"
+                    ),
+                    format!(
+                        "l1tex__t_sector_pipe_{base}_hit_rate.pct|%l1tex__t_sectors_pipe_{base}_lookup_hit.sum/l1tex__t_sectors_pipe_{base}.sum"
+                    ),
                 ]
             };
             Table {
@@ -227,10 +233,8 @@ pub fn table(which: MemoryTable) -> Table {
                 vec![
                     format!("lts__t_requests_srcunit_{base}.sum"),
                     format!("lts__t_sectors_srcunit_{base}.sum"),
-                    format!(
-                        "lts__average_t_sectors_per_request_srcunit_{base}.ratio|lts__average_t_sector_per_request_srcunit_{base}.ratio"
-                    ),
-                    format!("lts__t_sector_srcunit_{base}_hit_rate.pct|lts__t_sector_{base}_hit_rate.pct"),
+                    format!("lts__t_sectors_srcunit_{base}.sum/lts__t_requests_srcunit_{base}.sum"),
+                    format!("%lts__t_sectors_srcunit_{base}_lookup_hit.sum/lts__t_sectors_srcunit_{base}.sum"),
                 ]
             };
             Table {
@@ -253,8 +257,50 @@ pub fn table(which: MemoryTable) -> Table {
     }
 }
 
-/// The first of several names, separated by `|`, that the result has.
+/// What is in a column, of which metric, and its unit; `None` when it was not collected, or when a ratio has nothing under its line.
 #[must_use]
-pub fn present(lookup: &Lookup<'_>, names: &str) -> Option<Arc<str>> {
-    names.split('|').find(|n| lookup.value(n).is_some()).map(Arc::from)
+pub fn present<'a>(lookup: &Lookup<'a>, column: &str) -> Option<(Arc<str>, Value, &'a str)> {
+    column.split('|').find_map(|one| {
+        let Some((over, under)) = one.split_once('/') else {
+            return Some((Arc::from(one), lookup.value(one)?.clone(), lookup.unit(one)));
+        };
+        let percent = over.starts_with('%');
+        let over = over.trim_start_matches('%');
+        let ratio = lookup.finite(over)? / lookup.finite(under).filter(|u| *u > 0.0)?;
+        Some((Arc::from(over), Value::Float(if percent { ratio * 100.0 } else { ratio }), if percent { "%" } else { "" }))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Kernel, Metrics, ResultKind, ResultMetrics};
+
+    #[test]
+    fn a_column_is_a_metric_or_a_ratio_of_two() {
+        let names: Vec<Arc<str>> = ["hit", "all", "none"].map(Arc::from).into();
+        let result = ResultMetrics {
+            kind: ResultKind::Kernel,
+            kernel: Kernel::default(),
+            grid: None,
+            block: None,
+            pid: None,
+            device: None,
+            compute_capability: None,
+            context: None,
+            stream: None,
+            failed: false,
+            clocks_locked: None,
+            place: None,
+            values: vec![(0, Value::Integer(3)), (1, Value::Integer(12)), (2, Value::Integer(0))],
+        };
+        let metrics = Metrics { units: vec![Arc::from("sector"); 3], names, results: vec![result], ..Metrics::default() };
+        let lookup = Lookup::new(&metrics, &metrics.results[0]);
+        let of = |column| present(&lookup, column).map(|(n, v, u)| (n.to_string(), v, u.to_owned()));
+        assert_eq!(of("absent|hit"), Some(("hit".to_owned(), Value::Integer(3), "sector".to_owned())));
+        assert_eq!(of("absent|%hit/all"), Some(("hit".to_owned(), Value::Float(25.0), "%".to_owned())));
+        assert_eq!(of("all/hit"), Some(("all".to_owned(), Value::Float(4.0), String::new())));
+        assert_eq!(of("hit/none"), None);
+        assert_eq!(of("hit/absent"), None);
+    }
 }

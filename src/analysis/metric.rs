@@ -116,6 +116,18 @@ pub fn human(value: &Value, unit: &str) -> Shown {
     }
 }
 
+/// The unit that people read: reports give stall reasons the unit of what was counted to reckon them, and samples that of what was sampled.
+#[must_use]
+pub fn unit_of<'a>(name: &str, unit: &'a str) -> &'a str {
+    if name.starts_with("smsp__pcsamp_") && matches!(unit, "inst" | "warp" | "") {
+        "sample"
+    } else if name.contains("warps_issue_stalled_") && name.ends_with("_per_issue_active.ratio") || name.contains("_warp_latency_") {
+        "cycle"
+    } else {
+        unit
+    }
+}
+
 /// A number in a unit that fits: `byte/second` as `GB/s`, `nsecond` as `µs`, cycles per second as `GHz`.
 #[must_use]
 pub fn human_number(value: f64, unit: &str) -> Shown {

@@ -6,10 +6,15 @@ pub use super::rows::{Cell, Chart, Row, Wish};
 use super::fuzzy::Fuzzy;
 use super::metric::{self, Lookup, is_list};
 use super::{catalog, memory};
-use crate::model::sections::{Entry, InstanceKey, Instances, Item, MemoryTable, Section};
+use crate::model::sections::{Entry, InstanceKey, Instances, Item, MemoryTable, Scope, Section};
 use crate::model::{Details, Metrics, Value};
 use std::collections::HashSet;
 use std::sync::Arc;
+
+/// Rules that are shown before all sections.
+const MOST_GAINS: usize = 3;
+/// Estimates below this many percent are not worth the first lines.
+const LEAST_GAIN: f64 = 5.0;
 
 struct Page<'a> {
     lookup: &'a Lookup<'a>,
@@ -33,6 +38,7 @@ pub fn rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wish) ->
     if details.sections.is_empty() {
         page.by_concept();
     } else {
+        page.most_to_gain();
         for section in in_order(&details.sections) {
             page.section(section);
         }
@@ -67,7 +73,7 @@ impl Page<'_> {
     fn cell(&mut self, name: &Arc<str>, label: &str) -> Option<Cell> {
         let value = self.lookup.value(name)?;
         self.shown.insert(name.clone());
-        let unit = self.lookup.unit(name);
+        let unit = metric::unit_of(name, self.lookup.unit(name));
         let (number, shown_unit) = metric::human(value, unit);
         let label = if label.is_empty() { metric::title(name) } else { label.to_owned() };
         let percent = value.number().filter(|v| unit == "%" && v.is_finite());
@@ -215,21 +221,18 @@ impl Page<'_> {
         let table = memory::table(which);
         let mut rows = Vec::new();
         for (label, names) in table.rows {
-            let names: Vec<Option<Arc<str>>> = names.iter().map(|n| memory::present(self.lookup, n)).collect();
-            let cells: Vec<Option<Cell>> = names.iter().map(|n| self.cell(n.as_ref()?, "")).collect();
+            let cells: Vec<_> = names.iter().map(|n| memory::present(self.lookup, n)).collect();
             if cells.iter().any(Option::is_some) {
-                let metrics = cells.iter().flatten().map(|c| c.name.clone()).collect();
-                let text = |c: Option<Cell>| {
-                    let with_unit = |c: Cell| {
-                        if ["inst", "sector", "request", ""].contains(&c.unit.as_str()) {
-                            c.number
-                        } else {
-                            format!("{} {}", c.number, c.unit)
-                        }
-                    };
-                    c.map_or_else(String::new, with_unit)
+                let metrics: Vec<Arc<str>> = cells.iter().flatten().map(|c| c.0.clone()).collect();
+                self.shown.extend(metrics.iter().cloned());
+                let text = |c: &Option<(Arc<str>, Value, &str)>| {
+                    c.as_ref().map_or_else(String::new, |(_, value, unit)| {
+                        let (number, unit) = metric::human(value, unit);
+                        let plain = ["inst", "sector", "request", ""].contains(&unit.as_str());
+                        if plain { number } else { format!("{number} {unit}") }
+                    })
                 };
-                rows.push(Row::Cells { label: label.to_owned(), cells: cells.into_iter().map(text).collect(), metrics, head: false });
+                rows.push(Row::Cells { label: label.to_owned(), cells: cells.iter().map(text).collect(), metrics, head: false });
             }
         }
         if rows.is_empty() {
@@ -351,6 +354,25 @@ impl Page<'_> {
             self.rows.push(Row::Metric(cell));
         }
         self.shown.clear();
+    }
+
+    /// The rules with the largest estimates, so that one need not look for them: first those of the whole kernel, then those of a part.
+    fn most_to_gain(&mut self) {
+        let mut all: Vec<(usize, usize, Scope, f64)> = Vec::new();
+        for (r, rule) in self.details.rules.iter().enumerate() {
+            let estimates = rule.messages.iter().enumerate().filter_map(|(m, message)| {
+                let (scope, percent) = message.speedup?;
+                (percent.is_finite() && percent >= LEAST_GAIN).then_some((r, m, scope, percent))
+            });
+            all.extend(estimates);
+        }
+        if all.len() < 2 {
+            return;
+        }
+        let part = |s: Scope| u8::from(s != Scope::Global);
+        all.sort_by(|a, b| part(a.2).cmp(&part(b.2)).then(b.3.total_cmp(&a.3)));
+        self.title("gain", "Most to gain, by NVIDIA's rules");
+        self.rows.extend(all.iter().take(MOST_GAINS).map(|&(r, m, ..)| Row::Rule(r, m)));
     }
 
     /// Where the report has no layouts: metrics whose concept is known, by the section that has them.

@@ -162,6 +162,10 @@ pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
     out
 }
 
+/// Share of the FP16 peak below which FMAs alone, without an add or a product, are taken for constants that are loaded: in the kernels of
+/// our captures that compute nothing in FP16 they are at most 0.06% of it.
+const LOADED_CONSTANTS: f64 = 0.002;
+
 fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64>, Option<f64>), out: &mut Placed) {
     let kinds = [
         // Letter of the instructions, operations of an add, section that has them.
@@ -175,13 +179,22 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
             let rate = lookup.finite(&format!("{}.per_cycle_elapsed", executed(op))).zip(smsp).map(|(n, clock)| n * clock);
             rate.or_else(|| Some(lookup.finite(&executed(op))? / seconds?))
         });
+        // Blackwell's datacentre chips have an FFMA on two pairs: four operations each.
+        let pairs = lookup.finite("smsp__sass_thread_inst_executed_op_ffma2_pred_on.sum.per_cycle_elapsed").zip(smsp);
+        let pairs = pairs.filter(|_| letter == 'f').map_or(0.0, |(n, clock)| 4.0 * n * clock);
         // Without one of the three the sum would be too small.
         let achieved = match ops {
-            [Some(add), Some(mul), Some(fma)] => Some(each * (add + mul + 2.0 * fma)),
+            [Some(add), Some(mul), Some(fma)] => Some(each * (add + mul + 2.0 * fma) + pairs),
             _ => None,
         };
         let base = format!("sm__sass_thread_inst_executed_op_{letter}fma_pred_on.sum.peak_sustained");
         let peak = lookup.finite(&base).zip(sm).map(|(p, clock)| each * 2.0 * p * clock);
+        // Compilers load constants with one HFMA2 of zeros for each thread; that is no work in FP16.
+        let only_fma = matches!(ops, [Some(add), Some(mul), _] if add == 0.0 && mul == 0.0);
+        if letter == 'h' && only_fma && achieved.zip(peak).is_some_and(|(a, p)| a > 0.0 && a < p * LOADED_CONSTANTS) {
+            out.remarks.push("Its few HFMA2 are counted as no FP16 work: compilers load constants with them.".to_owned());
+            continue;
+        }
         if achieved.is_none() && peak.is_none() {
             out.missing.push(format!("{name} work: --section {section}"));
             continue;
@@ -213,12 +226,13 @@ const TYPES: [(&str, &str); 12] = [
 struct Counter<'a> {
     base: &'a str,
     op: Option<&'a str>,
-    kind: &'static str,
+    /// `FP16 tensor`, with the type that is added up in where a chip has several.
+    kind: String,
     sparsity: Option<bool>,
 }
 
 fn counter(base: &str) -> Option<Counter<'_>> {
-    let rest = base.strip_prefix("sm__ops_path_tensor_")?;
+    let rest = base.strip_prefix("sm__ops_path_tensor_").filter(|r| !r.ends_with("_realtime"))?;
     let (op, rest) = match rest.strip_prefix("op_") {
         Some(r) => {
             let at = r.find("_src_")?;
@@ -234,17 +248,18 @@ fn counter(base: &str) -> Option<Counter<'_>> {
         None
     };
     let plain = rest.trim_end_matches("_sparsity_on").trim_end_matches("_sparsity_off");
-    let src = plain.split("_dst_").next().unwrap_or(plain);
-    let kind = TYPES.iter().find(|(t, _)| *t == src).map(|(_, word)| *word)?;
-    Some(Counter { base, op, kind, sparsity })
+    let (src, dst) = plain.split_once("_dst_").unwrap_or((plain, ""));
+    let word = TYPES.iter().find(|(t, _)| *t == src).map(|(_, word)| *word)?;
+    // Chips that halve the rate with FP32 sums have a counter for each.
+    let sums = if dst == "fp16" { ", FP16 sums" } else { "" };
+    Some(Counter { base, op, kind: format!("{word} tensor{sums}"), sparsity })
 }
 
 fn tensor(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, out: &mut Placed) {
     let mut bases: Vec<&str> = Vec::new();
     for (n, _) in &lookup.result.values {
-        let Some(name) = lookup.metrics.names.get(*n as usize) else { continue };
+        let Some(name) = lookup.metrics.names.get(*n as usize).filter(|n| n.starts_with("sm__ops_path_tensor_")) else { continue };
         if let Some((base, form)) = name.split_once(".sum")
-            && base.starts_with("sm__ops_path_tensor_")
             && ["", ".per_cycle_elapsed", ".per_second", ".peak_sustained"].contains(&form)
             && !bases.contains(&base)
         {
@@ -260,40 +275,47 @@ fn tensor(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, out: &mut 
     let peak = |base: &str| lookup.finite(&format!("{base}.sum.peak_sustained")).zip(sm).map(|(p, clock)| p * clock);
     let mut kinds: Vec<&str> = Vec::new();
     for c in &counters {
-        if !kinds.contains(&c.kind) {
-            kinds.push(c.kind);
+        if !kinds.contains(&c.kind.as_str()) {
+            kinds.push(&c.kind);
         }
     }
     for kind in &kinds {
-        let of = || counters.iter().filter(|c| c.kind == *kind);
-        // A total where there is one, else its parts: by instruction or by sparsity, never both.
-        let totals: Vec<f64> = of().filter(|c| c.op.is_none() && c.sparsity.is_none()).filter_map(|c| rate(c.base)).collect();
-        let by_sparsity = || of().filter(|c| c.op.is_none() && c.sparsity.is_some()).filter_map(|c| rate(c.base)).collect::<Vec<f64>>();
-        let by_op = || of().filter(|c| c.op.is_some()).filter_map(|c| rate(c.base)).collect::<Vec<f64>>();
-        let parts = [totals, by_sparsity(), by_op()].into_iter().find(|p| !p.is_empty());
-        let achieved = parts.map(|p| p.iter().sum::<f64>());
-        let dense = of()
-            .filter(|c| c.sparsity == Some(false))
-            .filter_map(|c| peak(c.base))
-            .fold(None, |m: Option<f64>, p| Some(m.map_or(p, |m| m.max(p))));
-        let whole = || {
-            of().filter(|c| c.sparsity.is_none())
-                .filter_map(|c| peak(c.base))
-                .fold(None, |m: Option<f64>, p| Some(m.map_or(p, |m| m.max(p))))
+        let of = |op: bool, sparsity: Option<bool>| {
+            counters.iter().filter(move |c| c.kind == *kind && c.op.is_some() == op && c.sparsity == sparsity)
         };
+        let sum = |op: bool, sparsity: Option<bool>| {
+            let rates: Vec<f64> = of(op, sparsity).filter_map(|c| rate(c.base)).collect();
+            (!rates.is_empty()).then(|| rates.iter().sum::<f64>())
+        };
+        let most = |sparsity: Option<bool>| {
+            let peaks = [false, true].into_iter().flat_map(|op| of(op, sparsity)).filter_map(|c| peak(c.base));
+            peaks.fold(None, |m: Option<f64>, p| Some(m.map_or(p, |m| m.max(p))))
+        };
+        // Counters by sparsity say more than totals, totals of all instructions more than those of one.
+        let dense = sum(false, Some(false)).or_else(|| sum(true, Some(false)));
+        let sparse = sum(false, Some(true)).or_else(|| sum(true, Some(true)));
+        let total = sum(false, None).or_else(|| sum(true, None));
+        let plain = kind.split(" tensor").next().unwrap_or(kind);
         // FP64 and INT1 have no sparse form: their counter's peak is the dense one. On chips before Ampere nothing has.
-        let sparse_chip = lookup.result.compute_capability.is_none_or(|(major, _)| major >= 8);
-        let halves = sparse_chip && !matches!(*kind, "FP64" | "INT1");
-        let peak_rate = dense.or_else(|| whole().map(|p| if halves { p / 2.0 } else { p }));
-        if achieved.is_none_or(|a| a == 0.0) {
-            continue;
-        }
+        let halves = lookup.result.compute_capability.is_none_or(|(major, _)| major >= 8) && !matches!(plain, "FP64" | "INT1");
+        let dense_peak = most(Some(false)).or_else(|| most(None).map(|p| if halves { p / 2.0 } else { p }));
         let formula = "sm__ops_path_tensor per cycle × SM clock; peak: the dense one (sparsity off) × SM clock".to_owned();
-        out.work.push(Work { name: format!("{kind} tensor"), achieved, peak: peak_rate, formula });
-        let old = of().filter(|c| c.op == Some("hmma") || c.op == Some("imma")).filter_map(|c| rate(c.base)).sum::<f64>();
+        if let Some(achieved) = dense.or(total.map(|t| t - sparse.unwrap_or(0.0))).filter(|a| *a > 0.0) {
+            out.work.push(Work { name: (*kind).to_owned(), achieved: Some(achieved), peak: dense_peak, formula: formula.clone() });
+        }
+        if let Some(achieved) = sparse.filter(|a| *a > 0.0) {
+            let peak = most(Some(true)).or_else(|| dense_peak.map(|p| p * 2.0));
+            let formula = formula.replace("the dense one (sparsity off)", "the sparse one (sparsity on)");
+            out.work.push(Work { name: format!("{kind}, sparse"), achieved: Some(achieved), peak, formula });
+        }
+        let old: f64 = counters
+            .iter()
+            .filter(|c| c.kind == *kind && matches!(c.op, Some("hmma" | "imma")) && c.sparsity != Some(true))
+            .filter_map(|c| rate(c.base))
+            .fold(0.0, f64::max);
         if lookup.result.compute_capability.is_some_and(|(major, _)| major == 9) && old > 0.0 {
             out.remarks
-                .push(format!("{kind} work runs on mma.sync instructions, which reach two thirds of the peak of wgmma on this chip."));
+                .push(format!("{plain} work runs on mma.sync instructions, which reach two thirds of the peak of wgmma on this chip."));
         }
     }
     let pipe = lookup.first(&["sm__inst_executed_pipe_tensor.sum", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"]);
@@ -388,11 +410,87 @@ mod tests {
     #[test]
     fn tensor_counters_are_taken_apart() {
         let c = counter("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off").unwrap();
-        assert_eq!((c.op, c.kind, c.sparsity), (Some("hgmma"), "BF16", Some(false)));
+        assert_eq!((c.op, c.kind.as_str(), c.sparsity), (Some("hgmma"), "BF16 tensor", Some(false)));
         let c = counter("sm__ops_path_tensor_src_fp64").unwrap();
-        assert_eq!((c.op, c.kind, c.sparsity), (None, "FP64", None));
+        assert_eq!((c.op, c.kind.as_str(), c.sparsity), (None, "FP64 tensor", None));
         let c = counter("sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp32").unwrap();
-        assert_eq!(c.kind, "FP8/FP6/FP4");
+        assert_eq!(c.kind, "FP8/FP6/FP4 tensor");
+        assert_eq!(counter("sm__ops_path_tensor_src_fp16_dst_fp16").unwrap().kind, "FP16 tensor, FP16 sums");
+        assert!(counter("sm__ops_path_tensor_src_bf16_dst_fp32_realtime").is_none());
         assert!(counter("sm__inst_executed_pipe_tensor").is_none());
+    }
+
+    fn result(values: &[(&str, f64)]) -> Metrics {
+        use crate::model::{Kernel, ResultKind, Value};
+        let names = values.iter().map(|(n, _)| Arc::from(*n)).collect::<Vec<_>>();
+        let one = ResultMetrics {
+            kind: ResultKind::Kernel,
+            kernel: Kernel::default(),
+            grid: None,
+            block: None,
+            pid: None,
+            device: Some(0),
+            compute_capability: Some((9, 0)),
+            context: None,
+            stream: None,
+            failed: false,
+            clocks_locked: Some(false),
+            place: None,
+            values: (0..).zip(values).map(|(i, (_, v))| (i, Value::Float(*v))).collect(),
+        };
+        Metrics { units: names.iter().map(|_| Arc::from("")).collect(), names, results: vec![one], ..Metrics::default() }
+    }
+
+    /// A GEMM of 2048³ in BF16 on an H200: 674.5 TFLOP/s at 1.711 GHz are 72.9% of 4096 × 132 × clock, which is what its tensor pipe says.
+    #[test]
+    fn a_gemm_is_placed_where_its_tensor_pipe_says() {
+        let (clock, peak) = (1.711e9, 8192.0 * 132.0);
+        let seconds = 17_179_869_184.0 / 674.5e12;
+        let metrics = result(&[
+            ("sm__ops_path_tensor_src_bf16_dst_fp32.sum.per_cycle_elapsed", 674.5e12 / clock),
+            ("sm__ops_path_tensor_src_bf16_dst_fp32.sum.peak_sustained", peak),
+            ("sm__cycles_elapsed.avg.per_second", clock),
+            ("dram__bytes.sum.per_second", 1e12),
+            ("dram__bytes.sum.peak_sustained", 1500.0),
+            ("dram__cycles_elapsed.avg.per_second", 3.2e9),
+            ("gpu__time_duration.sum", seconds * 1e9),
+        ]);
+        let plot = Plot::of(&Arc::new(metrics), 0, &[]);
+        let p = &plot.points[0];
+        assert_eq!((p.work.as_str(), p.level), ("BF16 tensor", Level::Dram));
+        assert!((p.achieved / p.peak * 100.0 - 72.9).abs() < 0.05, "{}", p.achieved / p.peak);
+        assert!((p.intensity - 674.5).abs() < 0.1 && !p.memory_bound, "{p:?}");
+    }
+
+    /// Sparse work has a roof of its own, and what is counted twice in a report is not added up.
+    #[test]
+    fn sparse_work_and_work_by_instruction() {
+        let metrics = result(&[
+            ("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum.per_cycle_elapsed", 100.0),
+            ("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_on.sum.per_cycle_elapsed", 700.0),
+            ("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32.sum.per_cycle_elapsed", 800.0),
+            ("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off.sum.peak_sustained", 500.0),
+            ("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_on.sum.peak_sustained", 1000.0),
+            ("sm__cycles_elapsed.avg.per_second", 1.0),
+        ]);
+        let placed = place(&metrics, &metrics.results[0]);
+        let work: Vec<(&str, f64, f64)> = placed.work.iter().map(|w| (w.name.as_str(), w.achieved.unwrap(), w.peak.unwrap())).collect();
+        assert_eq!(work, [("BF16 tensor", 100.0, 500.0), ("BF16 tensor, sparse", 700.0, 1000.0)]);
+    }
+
+    /// The CUDA cores: FP16 counts both halves; what is missing is not zero.
+    #[test]
+    fn work_of_the_cuda_cores() {
+        let t = |op: &str| format!("smsp__sass_thread_inst_executed_op_{op}_pred_on.sum.per_cycle_elapsed");
+        let names = [t("hadd"), t("hmul"), t("hfma"), t("fadd"), t("fmul")];
+        let values = [1.0, 2.0, 3.0, 1.0, 1.0];
+        let mut all: Vec<(&str, f64)> = names.iter().map(String::as_str).zip(values).collect();
+        all.push(("smsp__cycles_elapsed.avg.per_second", 10.0));
+        let metrics = result(&all);
+        let placed = place(&metrics, &metrics.results[0]);
+        // (2 × 1 + 2 × 2 + 4 × 3) × 10; without FFMA there is no FP32 sum.
+        assert_eq!(placed.work.len(), 1);
+        assert_eq!((placed.work[0].name.as_str(), placed.work[0].achieved), ("FP16", Some(180.0)));
+        assert!(placed.missing.iter().any(|m| m.starts_with("FP32")));
     }
 }

@@ -57,8 +57,8 @@ pub struct Report {
     pub result: Option<ResultScreen>,
     /// Which launches of this timeline the results of other reports of the session are of.
     pub joins: Vec<(usize, Arc<Join>)>,
-    /// ncu's durations of launches that were joined with results.
-    pub ncu_durations: HashMap<u32, crate::model::Nanos>,
+    /// ncu's durations of results that were joined, by report and result.
+    pub ncu_durations: HashMap<(usize, usize), crate::model::Nanos>,
     /// Rows of the kernels table that have results, with whether one of them is known to be of its launch.
     pub profiled: HashMap<usize, bool>,
 }
@@ -199,7 +199,7 @@ impl Report {
                 self.want_detail_now(index)
             }
             Done::Joined(other, join, durations) => {
-                self.ncu_durations.extend(durations.iter().copied());
+                self.ncu_durations.extend(durations.iter().map(|(result, d)| ((other, *result), *d)));
                 self.joins.retain(|(o, _)| *o != other);
                 self.joins.push((other, join));
                 self.joins.sort_by_key(|j| j.0);

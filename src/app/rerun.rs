@@ -287,7 +287,18 @@ pub fn open(app: &mut App) -> Vec<Effect> {
         return say(app, "the launches are still being read", false);
     }
     // From a result of this very report: its own launch.
-    let own = report.result.as_ref().filter(|s| s.report == index && profile.metrics.is_some()).map(|s| s.result);
+    let own = match &report.result {
+        Some(s) if s.report == index && profile.metrics.is_some() => Some(s.result),
+        // Of a result that was joined: the launch that it is of, or one of its like.
+        Some(s) => {
+            let pair = report.joins.iter().find(|(other, _)| *other == s.report).and_then(|(_, j)| j.of_result(s.result).copied());
+            let Some(pair) = pair else {
+                return say(app, "this result is of no launch of the timeline: choose a launch there", true);
+            };
+            Some(pair.launch as usize)
+        }
+        None => None,
+    };
     let (grouping, rows, choose) = if let (Some(launch), Some(grouping)) = (own, report.kernels.grouping.clone()) {
         let Some(row) = grouping.row_of(&profile, report.paths.as_deref(), launch) else {
             return say(app, "no launch is selected", true);

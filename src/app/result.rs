@@ -135,7 +135,9 @@ impl ResultScreen {
             (Some(b), row) => b == row,
             (None, _) => false,
         };
-        let at = self.rows.iter().position(same).unwrap_or(0);
+        // A row can stand twice, as a rule does that is among those with the most to gain: the nearer one is meant.
+        let all = self.rows.iter().enumerate().filter(|(_, r)| same(r)).map(|(i, _)| i);
+        let at = all.min_by_key(|i| i.abs_diff(self.selected)).unwrap_or(0);
         self.selected = self.near(at, 1);
     }
 
@@ -298,17 +300,26 @@ pub fn step(app: &mut App, by: isize) -> Vec<Effect> {
     if n < 2 {
         return say(app, "this is the only result of its report", false);
     }
-    let next = (old.result + n).saturating_add_signed(by) % n;
-    let effects = show(app, old.report, old.metrics.clone(), next, None);
+    let mut next = (old.result + n).saturating_add_signed(by) % n;
+    // Beside itself a result says nothing.
+    if n > 2 && matches!(&old.other, Some((report, _, other)) if old.view == View::Compare && *report == old.report && *other == next) {
+        next = (next + n).saturating_add_signed(by.signum()) % n;
+    }
+    // Reached through a timeline: how sure it is which launch the next one is of.
+    let joined = app.reports.get(index).and_then(|r| r.joins.iter().find(|(o, _)| *o == old.report));
+    let sure = joined.and_then(|(_, j)| j.of_result(next)).map(|p| p.sure).filter(|_| old.report != index);
+    let effects = show(app, old.report, old.metrics.clone(), next, sure);
     let pins = app.pins.clone();
     if let Some(screen) = app.reports.get_mut(index).and_then(|r| r.result.as_mut()) {
         (screen.view, screen.filter, screen.open) = (old.view, old.filter, old.open);
         (screen.instructions, screen.in_order) = (old.instructions, old.in_order);
         // Two reports side by side go on together: to the same launch of the same kernel.
         screen.other = old.other.map(|(report, metrics, other)| {
-            let own = screen.metrics.results.get(next).map(|r| &r.kernel);
-            let nth = screen.metrics.results.iter().take(next).filter(|r| Some(&r.kernel) == own).count();
-            let found = metrics.results.iter().enumerate().filter(|(_, r)| Some(&r.kernel) == own).nth(nth).map(|(i, _)| i);
+            // By what a rebuild does not change: symbols may hold a hash.
+            let key = |r: &crate::model::ResultMetrics| (r.kernel.function().to_owned(), r.grid, r.block);
+            let own = screen.metrics.results.get(next).map(key);
+            let nth = screen.metrics.results.iter().take(next).filter(|r| Some(key(r)) == own).count();
+            let found = metrics.results.iter().enumerate().filter(|(_, r)| Some(key(r)) == own).nth(nth).map(|(i, _)| i);
             let at = found.filter(|_| report != screen.report).unwrap_or(other);
             (report, metrics, at)
         });

@@ -250,10 +250,11 @@ pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)>
 
 fn copied_code(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
     let listing = screen.listing.as_ref()?;
+    let executed = |c: &crate::analysis::code::Counts| c.executed.map(|n| n.to_string()).unwrap_or_default();
     let one = |at: usize| {
         if screen.instructions {
             listing.instructions.get(at).map(|i| {
-                format!("{:#x},{},{},{}\n", i.address, i.counts.samples, i.counts.executed, field(i.text.as_deref().unwrap_or_default()))
+                format!("{:#x},{},{},{}\n", i.address, i.counts.samples, executed(&i.counts), field(i.text.as_deref().unwrap_or_default()))
             })
         } else {
             listing.lines.get(at).map(|l| {
@@ -262,7 +263,7 @@ fn copied_code(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)
                     field(&l.name),
                     l.line,
                     l.counts.samples,
-                    l.counts.executed,
+                    executed(&l.counts),
                     field(l.text.as_deref().unwrap_or_default())
                 )
             })
@@ -281,11 +282,16 @@ pub fn to_launch(app: &mut App) -> Vec<Effect> {
     let index = app.active;
     let Some(report) = app.report() else { return Vec::new() };
     // Here by way of a launch: it is behind this screen.
-    if report.result.as_ref().is_some_and(|s| s.report != index) {
-        if let Some(report) = app.reports.get_mut(index) {
-            report.result = None;
-        }
-        return Vec::new();
+    if let Some(screen) = report.result.as_ref().filter(|s| s.report != index) {
+        let pair = report.joins.iter().find(|(o, _)| *o == screen.report).and_then(|(_, j)| j.of_result(screen.result).copied());
+        return match pair {
+            Some(pair) => go_to(app, index, pair),
+            None => {
+                let text = "this result is of no launch of the timeline".to_owned();
+                app.status = Some(Status { text, error: false });
+                Vec::new()
+            }
+        };
     }
     let result = match &report.result {
         Some(screen) => Some(screen.result),
@@ -301,6 +307,11 @@ pub fn to_launch(app: &mut App) -> Vec<Effect> {
         app.status = Some(Status { text, error: false });
         return Vec::new();
     };
+    go_to(app, timeline, pair)
+}
+
+/// Selects the launch of a pair in its timeline.
+fn go_to(app: &mut App, timeline: usize, pair: crate::rerun::join::Pair) -> Vec<Effect> {
     app.active = timeline;
     let Some(report) = app.reports.get_mut(timeline) else { return Vec::new() };
     report.result = None;

@@ -306,7 +306,8 @@ pub(super) fn open(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     };
     if report.launches.is_some() {
-        return Vec::new();
+        // A launch leads to its metrics, or to how to get them.
+        return if report.result.is_none() { super::result::open(app) } else { Vec::new() };
     }
     let (Some(grouping), Some(row), Some(profile)) = (report.kernels.grouping.clone(), report.kernels.row(), report.profile.clone()) else {
         return Vec::new();

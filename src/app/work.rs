@@ -88,8 +88,8 @@ pub enum Done {
     Paths(Arc<Paths>),
     /// Groups.
     Group(Arc<Grouping>),
-    /// Pairs with another report's results, and ncu's durations of these launches.
-    Joined(usize, Arc<Join>, Arc<Vec<(u32, crate::model::Nanos)>>),
+    /// Pairs with another report's results, and ncu's durations of these results.
+    Joined(usize, Arc<Join>, Arc<Vec<(usize, crate::model::Nanos)>>),
     /// Details of a group: the question's number, the grouping, the row.
     Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches.
@@ -177,7 +177,7 @@ pub fn perform(work: &Work) -> Done {
         }
         Ask::Join { other, metrics } => {
             let join = join::join(profile, metrics);
-            let duration = |p: &join::Pair| Some((p.launch, metrics.duration(metrics.results.get(p.result)?)?));
+            let duration = |p: &join::Pair| Some((p.result, metrics.duration(metrics.results.get(p.result)?)?));
             let durations = join.pairs.iter().filter_map(duration).collect();
             Done::Joined(*other, Arc::new(join), Arc::new(durations))
         }

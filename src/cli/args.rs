@@ -24,7 +24,7 @@ pub struct Args {
     /// What to do; without a command the reports are opened in the explorer.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Reports to open: .nsys-rep, .qdrep, .sqlite, `nsys stats` CSV; also .gz and .zst of these.
+    /// Reports to open: .nsys-rep, .qdrep, .sqlite, `nsys stats` CSV, .ncu-rep, `ncu --csv`; also .gz and .zst of these.
     pub files: Vec<PathBuf>,
     /// Theme [default: dark, sixteen or mono, by the terminal's colours]; `warpscope themes` lists them.
     #[arg(long, global = true, help_heading = "Everywhere", value_name = "NAME")]

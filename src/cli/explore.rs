@@ -113,6 +113,7 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config) 
     let screen = Screen::take(size)?;
     let mut explorer = Explorer {
         cancels: sources.iter().map(|_| Cancel::default()).collect(),
+        code: Cancel::default(),
         readers: Vec::new(),
         worker: worker(send.clone()),
         theme: library.theme(&app.settings.theme, mode).map_err(Failure::wrong)?,
@@ -206,6 +207,8 @@ struct Explorer {
     view: View,
     sources: Vec<From>,
     cancels: Vec<Cancel>,
+    /// Of the code that is being read.
+    code: Cancel,
     readers: Vec<std::thread::JoinHandle<()>>,
     worker: Sender<Box<Work>>,
     send: Sender<Wake>,
@@ -279,9 +282,7 @@ impl Explorer {
 
     /// Waits for readers that run a child, so that none is left behind.
     fn finish(&mut self) {
-        for cancel in &self.cancels {
-            cancel.cancel();
-        }
+        self.cancels.iter().chain([&self.code]).for_each(Cancel::cancel);
         // The shell's prompt need not wait for that.
         restore();
         let until = Instant::now() + LAST_WAIT;
@@ -337,18 +338,23 @@ impl Explorer {
                     update(&mut self.app, Msg::Copied(said));
                 }
                 Effect::Verify { report, path, selects } => self.verify(report, path, selects),
-                Effect::Details { report, from, result } => self.more(from, move |open, metrics, _| Msg::Details {
+                Effect::Details { report, from, result } => self.more(from, Cancel::default(), move |open, metrics, _| Msg::Details {
                     report,
                     from,
                     result,
                     outcome: details::details(open, metrics, result),
                 }),
-                Effect::Code { report, from, result } => self.more(from, move |open, metrics, cancel| Msg::Code {
-                    report,
-                    from,
-                    result,
-                    outcome: details::code(open, metrics, result, &ncu::source::disassemblers(), cancel),
-                }),
+                Effect::Code { report, from, result } => {
+                    // Whoever asks for another result's code waits for this one's disassembler no more.
+                    let cancel = Cancel::default();
+                    std::mem::replace(&mut self.code, cancel.clone()).cancel();
+                    self.more(from, cancel, move |open, metrics, cancel| Msg::Code {
+                        report,
+                        from,
+                        result,
+                        outcome: details::code(open, metrics, result, &ncu::source::disassemblers(), cancel),
+                    });
+                }
                 Effect::Redraw => self.screen.reset(self.app.size)?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
@@ -411,12 +417,14 @@ impl Explorer {
     }
 
     /// Reads more of a report beside the loop.
-    fn more(&mut self, from: usize, read: impl FnOnce(&dyn Fn() -> Result<Input, ImportError>, &Metrics, &Cancel) -> Msg + Send + 'static) {
+    fn more(
+        &mut self,
+        from: usize,
+        cancel: Cancel,
+        read: impl FnOnce(&dyn Fn() -> Result<Input, ImportError>, &Metrics, &Cancel) -> Msg + Send + 'static,
+    ) {
         let metrics = self.app.reports.get(from).and_then(|r| r.profile.as_ref()).and_then(|p| p.metrics.clone());
-        let (Some(metrics), Some(source), Some(cancel)) = (metrics, self.sources.get(from).cloned(), self.cancels.get(from).cloned())
-        else {
-            return;
-        };
+        let (Some(metrics), Some(source)) = (metrics, self.sources.get(from).cloned()) else { return };
         let send = self.send.clone();
         self.readers.retain(|r| !r.is_finished());
         self.readers.push(std::thread::spawn(move || {

@@ -107,6 +107,8 @@ pub struct Metrics {
     pub tool_argv: Vec<String>,
     /// The program and its arguments, when the report holds them. As private.
     pub program: Vec<String>,
+    /// Name of the process that was profiled, as the report has it. As private.
+    pub process: Option<String>,
     /// Its working directory.
     pub directory: Option<String>,
     /// What the reader should know.

@@ -4,6 +4,7 @@
 //! the tool did not say: absent is never zero.
 
 pub mod api;
+pub mod argv;
 pub mod code;
 pub mod config;
 pub mod device;

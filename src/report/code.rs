@@ -7,7 +7,7 @@ use crate::model::units::grouped;
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// A line or an instruction with its counters.
+/// A line or an instruction with its counters; what was not collected is nothing.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hot {
     /// Result.
@@ -25,17 +25,17 @@ pub struct Hot {
     /// Share of all samples in percent.
     pub share_percent: f64,
     /// Executions by warps.
-    pub executed: f64,
+    pub executed: Option<f64>,
     /// Executions by threads.
-    pub threads: f64,
+    pub threads: Option<f64>,
     /// The most frequent stall reason, and its share of the samples here.
     pub stall: Option<String>,
     /// Share of that reason in percent.
     pub stall_percent: Option<f64>,
     /// L2 sectors beyond what coalesced accesses need.
-    pub excess_l2_sectors: f64,
+    pub excess_l2_sectors: Option<f64>,
     /// Wavefronts beyond what accesses without bank conflicts need.
-    pub excess_shared_wavefronts: f64,
+    pub excess_shared_wavefronts: Option<f64>,
     /// Text of the line or of the instruction.
     pub text: Option<String>,
 }
@@ -108,6 +108,7 @@ pub fn print(out: &mut dyn Write, rows: &[Hot], format: Format, width: Option<us
     ];
     let cells = rows.iter().map(|r| {
         let count = |n: f64| Cell::both(n, if n > 0.0 { grouped(n.round() as i64) } else { String::new() });
+        let collected = |n: Option<f64>| n.map_or_else(Cell::default, count);
         let percent = |p: f64| Cell::both(p, format!("{p:.1}%"));
         let text = |t: &Option<String>| Cell::text(t.clone().unwrap_or_default());
         vec![
@@ -116,10 +117,10 @@ pub fn print(out: &mut dyn Write, rows: &[Hot], format: Format, width: Option<us
             count(r.samples),
             text(&r.stall),
             r.stall_percent.map_or_else(Cell::default, percent),
-            count(r.executed),
-            count(r.threads),
-            count(r.excess_l2_sectors),
-            count(r.excess_shared_wavefronts),
+            collected(r.executed),
+            collected(r.threads),
+            collected(r.excess_l2_sectors),
+            collected(r.excess_shared_wavefronts),
             text(&r.file),
             r.line.map_or_else(Cell::default, |l| Cell::text(l.to_string())),
             text(&r.address),

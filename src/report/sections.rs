@@ -2,7 +2,7 @@
 
 use super::Format;
 use super::table::{self, Cell, Column};
-use crate::analysis::metric::{Lookup, is_list};
+use crate::analysis::metric::{Lookup, is_list, member};
 use crate::analysis::rows::plain;
 use crate::model::sections::{Entry, Item, Piece, Scope, Verdict};
 use crate::model::{Details, Metrics, Value};
@@ -84,7 +84,8 @@ pub fn of(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
                     section: s.id.to_string(),
                     section_name: s.name.to_string(),
                     table: table.to_owned(),
-                    label: e.label.to_string(),
+                    // Of a list the label is a template: `{UNIT}: {COMPOUND_NAME}`.
+                    label: if e.label.contains('{') { member(&name) } else { e.label.to_string() },
                     value: lookup.value(&name).map(exact),
                     unit: lookup.unit(&name).to_owned(),
                     metric: name,
@@ -184,7 +185,17 @@ pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: O
         column("title", false, false, 0),
         column("text", false, false, 0),
     ];
-    let cells = rows.iter().map(|r| {
+    // People read from the top: the largest estimate first. Machines get the report's own order.
+    let mut rows: Vec<&Ruled> = rows.iter().collect();
+    if format == Format::Table {
+        let key = |r: &Ruled| (r.speedup_type == Some("local"), r.speedup_percent.unwrap_or(-1.0));
+        rows.sort_by(|a, b| {
+            let ((part_a, gain_a), (part_b, gain_b)) = (key(a), key(b));
+            let none = (gain_a < 0.0).cmp(&(gain_b < 0.0));
+            a.result.cmp(&b.result).then(none).then(part_a.cmp(&part_b)).then(gain_b.total_cmp(&gain_a))
+        });
+    }
+    let cells = rows.into_iter().map(|r| {
         let percent = r.speedup_percent.map_or_else(Cell::default, |p| Cell::both(p, format!("{p:.1}")));
         vec![
             Cell::text(r.result.to_string()),

@@ -3,7 +3,7 @@
 
 use super::warnings::{Facts, Warning, warning};
 use super::{Options, PartId, Rerun};
-use crate::model::{LaunchOrder, Metrics, NameForm, Profile, Severity};
+use crate::model::{LaunchOrder, Metrics, NameForm, Profile, Severity, argv};
 
 /// What a command of ncu selects: an exact name or pattern, its form, how many of these are left out first, and a range.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,44 +22,48 @@ pub struct Selection {
 
 impl Selection {
     /// The selection of the command that made these results; `None` when it is not in the report, selects by something else, or may have been
-    /// torn apart (ncu joins words by blanks and quotes nothing).
+    /// torn apart (ncu joins words by blanks and quotes nothing: then another word would stand where the program should).
     #[must_use]
     pub fn of(metrics: &Metrics) -> Option<Self> {
+        let line = argv::parse(&metrics.tool_argv)?;
+        let known = metrics.program.first().or(metrics.process.as_ref())?;
+        if !argv::same_program(line.program.first()?, known) {
+            return None;
+        }
         let mut out = Self { name: None, base: NameForm::Function, skip: 0, count: None, range: None };
-        let mut words = metrics.tool_argv.get(1..).filter(|w| !w.is_empty())?.iter();
-        while let Some(word) = words.next() {
-            let (option, mut value) = match word.split_once('=') {
-                Some((o, v)) if o.starts_with("--") => (o, Some(v.to_owned())),
-                _ => (word.as_str(), None),
-            };
-            let mut take = || value.take().or_else(|| words.next().cloned());
+        for (option, value) in line.options {
             match option {
-                "-k" | "--kernel-name" => out.name = Some(take()?),
+                "-k" | "--kernel-name" if out.name.is_none() => out.name = Some(value?),
                 "--kernel-name-base" => {
-                    out.base = match take()?.as_str() {
+                    out.base = match value?.as_str() {
                         "function" => NameForm::Function,
                         "demangled" => NameForm::Demangled,
                         "mangled" => NameForm::Mangled,
                         _ => return None,
                     };
                 }
-                "-s" | "--launch-skip" => out.skip = take()?.parse().ok()?,
-                "-c" | "--launch-count" => out.count = Some(take()?.parse().ok()?),
+                "-s" | "--launch-skip" => out.skip = value?.parse().ok().filter(|n| *n < usize::MAX / 2)?,
+                "-c" | "--launch-count" => out.count = Some(value?.parse().ok()?),
                 // Two conditions are more than is understood here.
-                "--nvtx-include" if out.range.is_none() => out.range = Some(take()?),
-                "--kernel-id"
+                "--nvtx-include" if out.range.is_none() => out.range = Some(value?),
+                "-k"
+                | "--kernel-name"
+                | "--kernel-id"
                 | "--kernel-regex"
+                | "--kernel-regex-base"
                 | "--launch-skip-before-match"
                 | "--nvtx-include"
                 | "--nvtx-exclude"
+                | "--nvtx-push-pop-scope"
                 | "--range-filter"
                 | "--devices"
                 | "--profile-from-start"
+                | "--disable-profiler-start-stop"
                 | "--filter-mode"
                 | "--replay-mode"
+                | "--target-processes-filter"
+                | "--rename-kernels"
                 | "--graph-profiling" => return None,
-                // The program begins here; its own arguments come after it.
-                _ if metrics.program.first().is_some_and(|p| p.ends_with(word.trim_start_matches("./"))) => break,
                 _ => {}
             }
         }
@@ -136,7 +140,7 @@ mod tests {
 
     fn of(line: &str) -> Option<Selection> {
         let tool_argv = line.split(' ').map(str::to_owned).collect();
-        Selection::of(&Metrics { tool_argv, program: vec!["/opt/app".to_owned()], ..Metrics::default() })
+        Selection::of(&Metrics { tool_argv, process: Some("/opt/app".to_owned()), ..Metrics::default() })
     }
 
     #[test]
@@ -146,6 +150,11 @@ mod tests {
             s,
             Selection { name: Some("regex:gemm".into()), base: NameForm::Function, skip: 5, count: Some(4), range: Some("a/".into()) }
         );
+        // A value may look like the program, short options may hold their values.
+        let s = of("ncu -o app -k gemm -s100 -c1 ./app").unwrap();
+        assert_eq!((s.name.as_deref(), s.skip, s.count), (Some("gemm"), 100, Some(1)));
+        // A name with a blank was torn apart: its rest stands where the program should.
+        assert_eq!(of("ncu -k regex:void foo -s 3 ./app"), None);
         assert_eq!(of("ncu --kernel-id ::x:3 ./app"), None);
         assert_eq!(of("ncu --nvtx-include a/ --nvtx-include b/ ./app"), None);
         assert_eq!(of("ncu"), None);

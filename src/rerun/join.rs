@@ -1,10 +1,11 @@
 //! Which launches of a timeline the results of ncu are of: by the command that made them, else by kernel, grid, block and order.
 
 use super::chosen::Selection;
+use super::gate::profiler_calls;
 use super::nvtx::{self, Cover, RangeName};
 use super::verify::parameters;
-use crate::model::{Kernel, Metrics, Profile, RangeKind, ResultKind, ResultMetrics};
-use std::collections::HashMap;
+use crate::model::{Kernel, LaunchOrder, Metrics, Profile, RangeKind, ResultKind, ResultMetrics};
+use std::collections::{HashMap, HashSet};
 
 /// How sure a pair is, surest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,6 +34,7 @@ impl Sure {
             Self::Command => "ncu's command counts to this launch; kernel, grid and block agree".to_owned(),
             Self::Only => "the only launch with this kernel, grid and block".to_owned(),
             Self::Order => "as many results as launches with this kernel, grid and block: paired in order".to_owned(),
+            Self::Alike(1) => "a launch with this kernel, grid and block; the timeline may not hold all of them".to_owned(),
             Self::Alike(n) => format!("one of {n} launches with this kernel, grid and block; which one is not known"),
         }
     }
@@ -90,56 +92,83 @@ fn same_kernel(result: &Kernel, launch: &Kernel) -> bool {
     }
 }
 
+/// What keeps launches of a timeline from being told apart by their order, or from being counted: the timeline may not hold all of them, or
+/// they are made by several at once.
+fn countable(profile: &Profile, metrics: &Metrics) -> bool {
+    let distinct = |mut values: Vec<u32>| {
+        values.sort_unstable();
+        values.dedup();
+        values.len()
+    };
+    let pids = distinct(profile.places.iter().filter_map(|p| p.pid).collect());
+    let threads = distinct(profile.places.iter().filter_map(|p| p.thread).collect());
+    let devices = distinct(profile.places.iter().filter_map(|p| p.device.or(p.ordinal)).collect());
+    let profiled = distinct(metrics.results.iter().filter_map(|r| r.pid).collect());
+    let whole = profile.capture.gate.is_none() && profile.order == LaunchOrder::Host && profile.graphs.is_empty();
+    let stops = profiler_calls(profile).iter().any(|c| !c.2);
+    whole && !stops && pids <= 1 && threads <= 1 && devices <= 1 && profiled <= 1
+}
+
 /// Pairs the results of ncu with the launches of a timeline. O(launches).
 #[must_use]
 pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
     let mut out = Join::default();
     // Results of one kernel, grid and block are told apart by order alone.
     let mut classes: Vec<(&ResultMetrics, Vec<usize>, Vec<u32>)> = Vec::new();
+    let mut class_of_result: HashMap<usize, usize> = HashMap::new();
     for (at, result) in metrics.results.iter().enumerate() {
         if result.kind != ResultKind::Kernel || result.failed {
             continue;
         }
         let alike = |other: &ResultMetrics| other.kernel == result.kernel && other.grid == result.grid && other.block == result.block;
-        match classes.iter_mut().find(|c| alike(c.0)) {
-            Some(class) => class.1.push(at),
-            None => classes.push((result, vec![at], Vec::new())),
-        }
+        let class = classes.iter().position(|c| alike(c.0)).unwrap_or_else(|| {
+            classes.push((result, Vec::new(), Vec::new()));
+            classes.len() - 1
+        });
+        classes[class].1.push(at);
+        class_of_result.insert(at, class);
     }
     let launches = &profile.launches;
-    let mut class_of: HashMap<(u32, Option<u32>), Option<usize>> = HashMap::new();
+    let mut classes_of: HashMap<(u32, Option<u32>), Vec<usize>> = HashMap::new();
+    // Classes that share launches: a launch without symbol or grid fits several.
+    let mut shared: HashSet<usize> = HashSet::new();
     for row in 0..launches.len() {
         let (kernel, config) = (launches.kernel(row).0, launches.config(row).map(|c| c.0));
-        let class = *class_of.entry((kernel, config)).or_insert_with(|| {
-            let name = profile.kernels.get(kernel as usize)?;
+        let fits = classes_of.entry((kernel, config)).or_insert_with(|| {
+            let Some(name) = profile.kernels.get(kernel as usize) else { return Vec::new() };
             let config = config.and_then(|c| profile.configs.get(c as usize));
             // What one side does not say does not speak against it.
             let agrees = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| a.is_none() || b.is_none() || a == b;
-            classes.iter().position(|(r, ..)| {
+            let fits = |r: &ResultMetrics| {
                 same_kernel(&r.kernel, name) && config.is_none_or(|c| agrees(r.grid, c.grid) && agrees(r.block, c.block))
-            })
+            };
+            let found: Vec<usize> = (0..classes.len()).filter(|&c| fits(classes[c].0)).collect();
+            if found.len() > 1 {
+                shared.extend(&found);
+            }
+            found
         });
-        if let Some(class) = class.and_then(|c| classes.get_mut(c)) {
-            class.2.push(u32::try_from(row).unwrap_or(u32::MAX));
+        for &class in &*fits {
+            classes[class].2.push(u32::try_from(row).unwrap_or(u32::MAX));
         }
     }
-    if let Some(rows) = by_command(profile, metrics)
+    let countable = countable(profile, metrics);
+    let is_of = |at: usize, row: &u32| class_of_result.get(&at).is_some_and(|c| classes[*c].2.binary_search(row).is_ok());
+    if countable
+        && let Some(rows) = by_command(profile, metrics)
         && rows.len() >= metrics.results.len()
-        && metrics
-            .results
-            .iter()
-            .enumerate()
-            .all(|(at, _)| classes.iter().any(|c| c.1.contains(&at) && rows.get(at).is_some_and(|r| c.2.contains(r))))
+        && rows.iter().zip(0..metrics.results.len()).all(|(row, at)| is_of(at, row))
     {
         for (result, &launch) in rows.iter().enumerate().take(metrics.results.len()) {
             out.push(Pair { launch, result, sure: Sure::Command });
         }
         return out;
     }
-    for (_, results, rows) in &classes {
+    for (class, (_, results, rows)) in classes.iter().enumerate() {
         let sure = match (results.len(), rows.len()) {
             (_, 0) => continue,
-            (_, 1) => Sure::Only,
+            (_, l) if !countable || shared.contains(&class) => Sure::Alike(l as u64),
+            (1, 1) => Sure::Only,
             (r, l) if r == l => Sure::Order,
             (_, l) => Sure::Alike(l as u64),
         };

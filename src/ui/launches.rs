@@ -97,11 +97,11 @@ const COLUMNS: [Column; 14] = [
 
 /// ncu's own duration of this launch, or of one of its like: another clock, so it stands apart from the timeline's.
 fn profiled(o: &One<'_>) -> String {
-    let Some((_, pair)) = u32::try_from(o.row).ok().and_then(|row| o.report.pair(row)) else {
+    let Some((other, pair)) = u32::try_from(o.row).ok().and_then(|row| o.report.pair(row)) else {
         return String::new();
     };
     let mark = if pair.sure.exact() { "◆" } else { "◇" };
-    match o.report.ncu_durations.get(&pair.launch) {
+    match o.report.ncu_durations.get(&(other, pair.result)) {
         Some(d) => format!("{mark} {d}"),
         None => mark.to_owned(),
     }

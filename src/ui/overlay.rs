@@ -142,6 +142,8 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         "spread: standard deviation over mean. durations: histogram from min to max, log scale.",
         "busy: time in which a kernel ran, over the span, averaged over the GPUs in use. idle gaps: over 10 µs without kernel, copy or set.",
         "nth: how many launches of this function came before in this process: what ncu's --launch-skip counts when one process runs.",
+        "◆ metrics of this very launch (ncu's command counts to it, or no other launch can be meant). ◇ metrics of one of its like: same kernel, grid and block; which launch it was is not known. ncu's durations are not the timeline's: it flushes caches and locks clocks.",
+        "roofline: ● work over bytes of device memory, ◆ of L2, ▲ of L1; of other results only device memory; ◂ ▸ ▾ lie outside of the chart.",
         "The mouse selects, opens, scrolls, and sorts by a press on a column's head.",
     ] {
         out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));

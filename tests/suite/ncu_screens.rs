@@ -61,7 +61,7 @@ fn every_section_is_reached_and_drawn() {
 
 #[test]
 fn a_breakdown_opens_and_closes_and_a_metric_is_explained() {
-    let mut explorer = Explorer::open(&[ncu("full")], (110, 40));
+    let mut explorer = Explorer::open(&[ncu("full")], (110, 60));
     explorer.press("p");
     let fold = |e: &Explorer| {
         use warpscope::analysis::rows::Row;
@@ -73,7 +73,7 @@ fn a_breakdown_opens_and_closes_and_a_metric_is_explained() {
     assert!(explorer.screen().contains("SM: inst executed"), "{}", explorer.screen());
     explorer.press("enter");
     assert!(!explorer.screen().contains("SM: inst executed"));
-    explorer.press("home down enter");
+    explorer.press("home tab down enter");
     assert_snapshot!("metrics_explained", explorer.screen());
 }
 

@@ -49,7 +49,7 @@ impl Blocks {
     pub fn open(input: &Input) -> Result<Self, ImportError> {
         let mut wire = Wire::open(&input.path, &input.bytes, input.size)?;
         wire.skip(4, "file header")?;
-        let Some(header) = wire.length()? else {
+        let Some(header) = wire.length("file header")? else {
             return Err(wire.damaged("file header", "it ends there"));
         };
         wire.skip(header, "file header")?;
@@ -69,7 +69,7 @@ impl Blocks {
             *count -= 1;
             let kind = *kind;
             let place = if kind == Kind::Source { "source" } else { "result" };
-            let Some(length) = self.wire.length()? else {
+            let Some(length) = self.wire.length(place)? else {
                 return Err(self.wire.damaged(place, "it is not there"));
             };
             if self.wire.at + length > self.end {
@@ -78,13 +78,17 @@ impl Blocks {
             if self.wire.at + length > self.wire.size {
                 return Err(self.wire.damaged(place, "it is longer than what is left of the file"));
             }
+            // An empty source is possible; an empty result is none, and four bytes must not become a row.
+            if length == 0 && kind != Kind::Source {
+                return Err(self.wire.damaged(place, "it is empty"));
+            }
             self.message_end = self.wire.at + length;
             return Ok(Some(Item::Message(kind, self.message_end)));
         }
         // What a newer version may have put after the messages is not known.
         let rest = self.end.saturating_sub(self.wire.at);
         self.wire.skip(rest, "block")?;
-        let Some(length) = self.wire.length()? else {
+        let Some(length) = self.wire.length("block")? else {
             return Ok(None);
         };
         self.header = Extent { at: self.wire.at, length };

@@ -9,6 +9,10 @@ use crate::model::{Details, ResultKind, ResultMetrics, Value};
 use prost::Message;
 use std::collections::HashMap;
 
+/// Sections and rules of a result that are shown: real results have up to about 30 and 60; a screen is made of all of them.
+const MOST_SECTIONS: usize = 2_000;
+const MOST_RULES: usize = 5_000;
+
 /// Reads them. The report must still be the one that the result is from.
 pub fn read(input: &Input, result: &ResultMetrics) -> Result<Details, ImportError> {
     let Some(place) = result.place else {
@@ -18,7 +22,7 @@ pub fn read(input: &Input, result: &ResultMetrics) -> Result<Details, ImportErro
     wire.seek(place.at)?;
     let bytes = wire.take(place.length, "result")?;
     let damaged = |_| wire.damaged("result", "it cannot be read");
-    let chip = result.compute_capability.and_then(|(major, minor)| u32::try_from(major * 10 + minor).ok());
+    let chip = result.compute_capability.and_then(|(major, minor)| u32::try_from(major.checked_mul(10)?.checked_add(minor)?).ok());
     let (extra, sources) = match result.kind {
         ResultKind::Kernel => {
             let extra = Extra::decode(&*bytes).map_err(damaged)?;
@@ -37,8 +41,8 @@ pub fn read(input: &Input, result: &ResultMetrics) -> Result<Details, ImportErro
         }
     };
     Ok(Details {
-        sections: extra.sections.into_iter().map(|s| layout::section(s, chip)).collect(),
-        rules: extra.rules.into_iter().map(layout::rule).collect(),
+        sections: extra.sections.into_iter().take(MOST_SECTIONS).map(|s| layout::section(s, chip)).collect(),
+        rules: extra.rules.into_iter().take(MOST_RULES).map(layout::rule).collect(),
         instances: instances(extra.metrics),
         nvtx: extra.nvtx.map(|n| nvtx(&n, extra.thread)).unwrap_or_default(),
         sources,

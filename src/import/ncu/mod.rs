@@ -1,7 +1,6 @@
 //! Nsight Compute reports (`.ncu-rep`, `.nsight-cuprof-report`), read natively: every metric value of every result when the report is
 //! opened; sections, rules, sources and instance values when somebody looks at them. And what `ncu --csv` prints.
 
-pub mod argv;
 pub mod blocks;
 mod csv;
 mod cubin;
@@ -126,7 +125,10 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                         out.tool_argv = argv;
                     }
                 }
-                pid = header.process.map_or(pid, |p| p.pid);
+                if let Some(process) = header.process {
+                    pid = process.pid;
+                    out.process = out.process.take().or(process.name.filter(|n| !n.is_empty()));
+                }
             }
             Item::Message(Kind::Source, end) => {
                 let at = blocks.wire.at;

@@ -1,10 +1,10 @@
 //! A session from an ncu report alone: each result is a launch, with ncu's duration.
 
-use super::{argv, is_report, read_input};
+use super::{is_report, read_input};
 use crate::import::{ImportError, Importer, Input, Job};
 use crate::model::{
     Bytes, Capture, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Metrics, Note, NoteKind, Place, Process, Profile,
-    ResultMetrics, Severity, Value,
+    ResultMetrics, Severity, Value, argv,
 };
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -87,9 +87,10 @@ pub fn of(metrics: Metrics) -> Profile {
     profile.processes = pids.into_iter().map(|pid| Process { pid, name: None }).collect();
     profile.launches = Launches::new(columns);
     profile.launches.set_details(config, place, Vec::new(), Vec::new());
-    profile.order = if argv::chooses(&metrics.tool_argv) == Some(false) { LaunchOrder::Host } else { LaunchOrder::Chosen };
+    let line = argv::parse(&metrics.tool_argv);
+    profile.order = if line.as_ref().is_some_and(|l| !l.chooses()) { LaunchOrder::Host } else { LaunchOrder::Chosen };
     let named = !metrics.program.is_empty();
-    let program = if named { Some(metrics.program.clone()) } else { argv::program(&metrics.tool_argv) };
+    let program = if named { Some(metrics.program.clone()) } else { line.map(|l| l.program) };
     profile.notes.clone_from(&metrics.notes);
     if let (false, Some(_)) = (named, &program) {
         let text =

@@ -68,6 +68,8 @@ pub struct Strings {
 pub struct Process {
     #[prost(uint32, optional, tag = "1")]
     pub pid: Option<u32>,
+    #[prost(string, optional, tag = "3")]
+    pub name: Option<String>,
 }
 
 /// What is read of a profiled launch when somebody looks at it.

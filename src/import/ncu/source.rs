@@ -12,7 +12,7 @@ use crate::model::sections::InstanceKey;
 use crate::model::{Details, Metrics, Value};
 use prost::Message;
 use std::collections::{HashMap, HashSet};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 
 /// A source file larger than this is not read from the disk.
 const MOST_SOURCE: u64 = 8 << 20;
+/// Source files that are read from the disk at most.
+const MOST_FILES: usize = 64;
 /// How long a disassembler may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 /// Instructions that are kept at most.
@@ -122,7 +124,9 @@ fn texts(code: &mut Code, stored: &HashMap<String, String>) {
         }
         if let Some(text) = stored.get(&*file.name) {
             file.text = Some(Arc::from(text.as_str()));
-        } else if let Some(text) = from_disk(&file.name) {
+        } else if disk < MOST_FILES
+            && let Some(text) = from_disk(&file.name)
+        {
             (file.text, file.from_disk) = (Some(Arc::from(text)), true);
             disk += 1;
         } else {
@@ -138,10 +142,18 @@ fn texts(code: &mut Code, stored: &HashMap<String, String>) {
     }
 }
 
+/// A source file of this disk. The report names it, and a report is not to be trusted: what the kernel makes up as it is read is no source.
 fn from_disk(name: &str) -> Option<String> {
     let path = Path::new(name);
-    std::fs::metadata(path).ok().filter(|m| path.is_absolute() && m.is_file() && m.len() <= MOST_SOURCE)?;
-    std::fs::read(path).ok().map(|b| String::from_utf8_lossy(&b).into_owned())
+    // Links are followed first: one could lead there.
+    let path = path.canonicalize().ok().filter(|_| path.is_absolute())?;
+    if ["/proc", "/sys", "/dev"].iter().any(|p| path.starts_with(p)) {
+        return None;
+    }
+    std::fs::metadata(&path).ok().filter(|m| m.is_file() && m.len() <= MOST_SOURCE)?;
+    let mut bytes = Vec::new();
+    std::fs::File::open(&path).ok()?.take(MOST_SOURCE + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= MOST_SOURCE).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Disassemblers on PATH and in the toolkit's usual place, best first: `cuobjdump` says where branches go, `nvdisasm` names labels, ncu has

@@ -80,14 +80,17 @@ impl Wire {
     }
 
     /// A length of four bytes; `None` at the end of the file.
-    pub fn length(&mut self) -> Result<Option<u64>, ImportError> {
+    pub fn length(&mut self, place: &str) -> Result<Option<u64>, ImportError> {
         let mut bytes = [0; 4];
+        if self.reader.fill_buf().map_err(|e| ImportError::io(&self.path, e))?.is_empty() {
+            return Ok(None);
+        }
         match self.reader.read_exact(&mut bytes) {
             Ok(()) => {
                 self.at += 4;
                 Ok(Some(u64::from(u32::from_le_bytes(bytes))))
             }
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof => Err(self.damaged(place, "it ends within a length")),
             Err(e) => Err(self.io(e)),
         }
     }
@@ -238,5 +241,9 @@ mod tests {
         assert!(wire(&[0xff; 16]).varint(16).is_err());
         assert!(wire(&[0x0b]).field(1).is_err());
         assert!(wire(&[0x80]).varint(1).is_err());
+        // The end, a length, and what is left of one.
+        assert_eq!(wire(&[]).length("x").unwrap(), None);
+        assert_eq!(wire(&[2, 1, 0, 0]).length("x").unwrap(), Some(258));
+        assert!(wire(&[2, 1, 0]).length("x").is_err());
     }
 }

@@ -25,7 +25,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     let file = app.reports.get(*report).filter(|_| *report != screen.report).and_then(|r| r.file.file_name());
     let file = file.map(|f| format!("  in {}", clean(&f.to_string_lossy()))).unwrap_or_default();
     let key = app.settings.keymap.label(ActionId::CompareWith);
-    let tail = format!("  result {} of {}{file}  ({key} chooses another)", other + 1, metrics.results.len());
+    let tail = format!("  result {other} ({} of {}){file}  ({key} chooses another)", other + 1, metrics.results.len());
     let line = vec![
         Span::styled("with ", theme.style(Role::Dim)),
         Span::styled(cut_middle(&name.unwrap_or_default(), columns.saturating_sub(width(&tail) + 5).max(20)), theme.style(Role::Title)),

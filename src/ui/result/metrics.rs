@@ -164,7 +164,8 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
         }
     }
     if total > height {
-        let text = format!(" {}% ", (top + height).min(total) * 100 / total);
+        // Lines, not percent: those are what metrics have.
+        let text = format!(" {}–{} of {total} ", top + 1, (top + height).min(total));
         let w = u16::try_from(width(&text)).unwrap_or(0);
         // Left of the mark that a section may have at its end.
         let place = Rect { x: (area.x + area.width).saturating_sub(w + 3), y: area.y, width: w.min(area.width), height: 1 };

@@ -49,9 +49,22 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
     if let (Some(grid), Some(block)) = (result.grid, result.block) {
         tail.push(part(2, vec![Span::styled(format!("({}) × ({})", dim3(grid), dim3(block)), text)]));
     }
-    tail.push(part(3, vec![Span::styled(format!("result {} of {}", screen.result + 1, screen.metrics.results.len()), dim)]));
+    tail.push(part(
+        3,
+        vec![Span::styled(format!("result {} ({} of {})", screen.result, screen.result + 1, screen.metrics.results.len()), dim)],
+    ));
     if let Some(sure) = screen.sure {
-        let (word, role) = if sure.exact() { ("◆ this launch", Role::Good) } else { ("◇ one of its like", Role::Warn) };
+        let behind = app.report().and_then(|r| r.launches.as_ref()).and_then(crate::app::LaunchesScreen::launch);
+        let pair =
+            app.report().and_then(|r| r.joins.iter().find(|(o, _)| *o == screen.report)).and_then(|(_, j)| j.of_result(screen.result));
+        let other = behind.zip(pair).is_some_and(|(b, p)| b != p.launch);
+        let (word, role) = if other {
+            ("of another launch", Role::Warn)
+        } else if sure.exact() {
+            ("◆ this launch", Role::Good)
+        } else {
+            ("◇ one of its like", Role::Warn)
+        };
         tail.push(part(1, vec![Span::styled(word, theme.style(role))]));
     } else if app.report().is_some_and(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none())) {
         tail.push(part(4, vec![Span::styled("of another launch", theme.style(Role::Warn))]));

@@ -51,6 +51,8 @@ fn remarks(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     };
     if plot.points.is_empty() {
         say("nothing can be placed: this result has no work or no traffic that was counted", Role::Warn);
+    } else if !plot.points.iter().any(|p| p.own) {
+        say("this result is not on the chart: it has no floating-point work that was counted; the points are other results", Role::Warn);
     }
     if !plot.placed.missing.is_empty() {
         say(&format!("to collect: {}", plot.placed.missing.join("; ")), Role::Next);
@@ -83,6 +85,9 @@ struct Axes {
     y: (f64, f64),
 }
 
+/// Powers of ten that an axis has at most.
+const MOST_DECADES: f64 = 10.0;
+
 fn axes(plot: &Plot) -> Option<Axes> {
     let roofs = plot.roofs();
     let top = roofs.iter().map(|r| r.1).chain(plot.points.iter().map(|p| p.achieved)).fold(0.0, f64::max);
@@ -91,19 +96,25 @@ fn axes(plot: &Plot) -> Option<Axes> {
         return None;
     }
     let ridges = slopes.iter().map(|s| top / s);
-    let own = || plot.points.iter().filter(|p| p.own && p.achieved > top / 1e5);
+    let own = || plot.points.iter().filter(|p| p.own && p.achieved > 0.0);
     let intensities = || own().map(|p| p.intensity).filter(|i| i.is_finite() && *i > 0.0);
     let low_x = ridges.clone().fold(f64::MAX, f64::min).min(intensities().fold(f64::MAX, f64::min)) / 10.0;
     let high_x = ridges.fold(0.0, f64::max).max(intensities().fold(0.0, f64::max)) * 4.0;
     let low_y = own().map(|p| p.achieved).fold(top / 1e3, f64::min);
     let (x, y) = ((low_x.log10().floor(), high_x.log10().ceil()), ((low_y / 2.0).log10().floor(), top.log10().ceil()));
-    // A kernel that hardly computes, or that hardly reads, must not squeeze the roofs together: it stands at the edge.
-    let x_high = x.1.min((top / slopes.iter().copied().fold(f64::MAX, f64::min)).log10().ceil() + 2.0);
-    Some(Axes { x: (x.0.max(x_high - 6.0), x_high), y: (y.0.max(y.1 - 6.0), y.1) })
+    // Its own points are always within, unless one is absurdly far: then it stands at the edge with an arrow.
+    Some(Axes { x: (x.0.max(x.1 - MOST_DECADES), x.1), y: (y.0.max(y.1 - MOST_DECADES), y.1) })
 }
 
 fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, theme: &Theme) {
-    let Some(axes) = axes(plot) else { return };
+    let Some(axes) = axes(plot) else {
+        let text = "no chart: no roof is known; what to collect stands below";
+        frame.render_widget(
+            Line::styled(cut_end(text, area.width.into()), theme.style(Role::Dim)),
+            Rect { height: 1.min(area.height), ..area },
+        );
+        return;
+    };
     let (columns, rows) = (usize::from(area.width).saturating_sub(SCALE), usize::from(area.height).saturating_sub(2));
     if columns < 20 || rows < 3 {
         return;
@@ -167,9 +178,20 @@ fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot
                 },
             )
         };
-        // Without traffic the intensity has no bound: it stands at the right edge.
-        let x = if point.intensity.is_finite() { to_x(point.intensity) } else { (wide - 1) as f64 };
-        let (x, y) = ((x / 2.0).round(), (to_y(point.achieved) / 4.0).floor());
+        // Without traffic the intensity has no bound: beyond the right edge.
+        let x = if point.intensity.is_finite() { (to_x(point.intensity) / 2.0).round() } else { f64::INFINITY };
+        let y = (to_y(point.achieved) / 4.0).floor();
+        let arrow = if x < 0.0 {
+            Some("◂")
+        } else if x >= columns as f64 {
+            Some("▸")
+        } else if y >= rows as f64 {
+            Some("▾")
+        } else {
+            None
+        };
+        // What is outside is never drawn as if it were at the edge.
+        let Some(glyph) = arrow.map_or(Some(glyph), |a| (point.own || is_selected).then_some(a)) else { continue };
         let (x, y) = (x.clamp(0.0, (columns - 1) as f64) as u16, y.clamp(0.0, (rows - 1) as f64) as u16);
         let rect = Rect { x: area.x + SCALE as u16 + x, y: area.y + y, width: 1, height: 1 };
         frame.render_widget(Line::styled(glyph, theme.style(role)), rect);
@@ -234,12 +256,12 @@ fn labels(frame: &mut Frame<'_>, area: Rect, plot: &Plot, (columns, rows): (usiz
     }
     let top = plot.roofs().iter().map(|r| r.1).fold(0.0, f64::max);
     for (t, share) in plot.placed.traffic.iter().zip([0.42, 0.62, 0.82]) {
-        let Some(slope) = t.peak else { continue };
+        let Some(slope) = t.peak.filter(|p| *p > 0.0) else { continue };
         // On its slope, at different heights so that they do not meet.
         let y = top / 10_f64.powf(share * 3.0);
         let (number, unit) = human_number(slope, "byte/second");
         let x = (to_x(y / slope) / 2.0).round().max(0.0) as usize;
-        place(format!(" {} {number} {unit}", t.level.word()), (x + 1).min(columns.saturating_sub(8)), to_y(y), color(t.level));
+        place(format!(" {} {number} {unit}", t.level.word()), x.saturating_add(1).min(columns.saturating_sub(8)), to_y(y), color(t.level));
     }
 }
 
@@ -257,7 +279,7 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
         right("achieved", 12),
         right("of roof", 8),
         if wide { format!("{} {} ", right("most here", 12), right("of peak", 8)) } else { String::new() },
-        "bound by"
+        "lower roof"
     );
     frame.render_widget(Line::styled(cut_end(&head, columns), theme.style(Role::Head)), Rect { height: 1.min(area.height), ..area });
     let height = usize::from(area.height).saturating_sub(1);

@@ -42,7 +42,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let what = if screen.instructions { "instructions" } else { "source lines" };
     let order = if screen.in_order { "in order" } else { "hottest first" };
     let line = vec![
-        Span::styled(format!("{} {what}", screen.code_rows()), theme.style(Role::Text)),
+        Span::styled(
+            format!("{} {}", screen.code_rows(), if screen.code_rows() == 1 { what.trim_end_matches('s') } else { what }),
+            theme.style(Role::Text),
+        ),
         Span::styled(format!(", {order}   "), theme.style(Role::Dim)),
         Span::styled(format!("{} samples", count(listing.samples)), theme.style(Role::Dim)),
     ];
@@ -52,9 +55,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         "{}{}{}{}  {}",
         right("samples", 8 + layout.bar + 1),
         right(if layout.stall > 0 { "top stall" } else { "" }, layout.stall),
-        right("executed", 11),
-        if layout.excess { right("excess", 9) } else { String::new() },
-        if screen.instructions { "instruction" } else { "line" }
+        right("executed", 12),
+        if layout.excess { right("excess", 10) } else { String::new() },
+        if screen.instructions { "offset    instruction" } else { "line" }
     );
     frame.render_widget(Line::styled(cut_end(&title, columns), theme.style(Role::Head)), titles);
     list(frame, rows, screen, listing, &layout, view, theme);
@@ -100,13 +103,13 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &List
         spans.extend(bar(if most > 0.0 { counts.samples / most } else { 0.0 }, layout.bar, theme.style(hot), theme));
         let stall = counts.top_stall().filter(|s| s.1 > 0.0).map_or_else(String::new, |(r, p)| format!("{} {p:.0}%", r.replace('_', " ")));
         spans.push(Span::styled(right(&stall, layout.stall + 1), theme.style(Role::Dim)));
-        spans.push(Span::styled(right(&count(counts.executed), 11), theme.style(Role::Text)));
+        spans.push(Span::styled(right(&counts.executed.map_or_else(String::new, count), 12), theme.style(Role::Text)));
         if layout.excess {
-            let excess = counts.excess_l2 + counts.excess_shared;
+            let excess = counts.excess_l2.unwrap_or(0.0) + counts.excess_shared.unwrap_or(0.0);
             let text = if excess > 0.0 { count(excess) } else { String::new() };
-            spans.push(Span::styled(right(&text, 9), theme.style(Role::Warn)));
+            spans.push(Span::styled(right(&text, 10), theme.style(Role::Warn)));
         }
-        let used = 8 + layout.bar + layout.stall + 1 + 11 + if layout.excess { 9 } else { 0 } + 2;
+        let used = 8 + layout.bar + layout.stall + 1 + 12 + if layout.excess { 10 } else { 0 } + 2;
         let width = if screen.instructions { 9 } else { 16 };
         spans.push(Span::styled(format!("  {} ", left(&place, width)), theme.style(Role::Dim)));
         let text = clean(text.trim_end()).replace("^I", "  ");
@@ -133,14 +136,17 @@ fn selected(screen: &ResultScreen, listing: &Listing, columns: usize, theme: &Th
         (&l.counts, format!("{}:{}, {} instruction{}", l.name, l.line, l.instructions, if l.instructions == 1 { "" } else { "s" }))
     };
     let stalls: Vec<String> = counts.stalls.iter().take(6).map(|(r, n)| format!("{} {}", r.replace('_', " "), count(*n))).collect();
-    let lanes =
-        if counts.executed > 0.0 { format!(", {:.1} of 32 threads active", counts.threads / counts.executed) } else { String::new() };
-    let mut more = vec![format!("executed {} times by warps{lanes}", count(counts.executed))];
-    if counts.excess_l2 > 0.0 {
-        more.push(format!("{} excess L2 sectors", count(counts.excess_l2)));
+    let lanes = counts.executed.filter(|e| *e > 0.0).zip(counts.threads);
+    let lanes = lanes.map_or_else(String::new, |(warps, threads)| format!(", {:.1} of 32 threads active", threads / warps));
+    let mut more = match counts.executed {
+        Some(n) => vec![format!("executed {} times by warps{lanes}", count(n))],
+        None => vec!["executions were not collected".to_owned()],
+    };
+    if let Some(n) = counts.excess_l2.filter(|n| *n > 0.0) {
+        more.push(format!("{} excess L2 sectors", count(n)));
     }
-    if counts.excess_shared > 0.0 {
-        more.push(format!("{} excess shared-memory wavefronts", count(counts.excess_shared)));
+    if let Some(n) = counts.excess_shared.filter(|n| *n > 0.0) {
+        more.push(format!("{} excess shared-memory wavefronts", count(n)));
     }
     vec![
         Line::styled(cut_end(&clean(&place), columns), theme.style(Role::Text)),
