@@ -19,6 +19,7 @@ pub mod rows;
 pub mod select;
 pub mod series;
 pub mod stats;
+mod tensor;
 
 pub use family::Family;
 pub use group::{GroupBy, GroupRow, Grouping, SortBy};

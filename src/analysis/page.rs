@@ -8,7 +8,7 @@ use super::metric::{self, Lookup, is_list};
 use super::{catalog, memory};
 use crate::model::sections::{Entry, InstanceKey, Instances, Item, MemoryTable, Scope, Section};
 use crate::model::{Details, Metrics, Value};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 /// Rules that are shown before all sections.
@@ -48,24 +48,27 @@ pub fn rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wish) ->
     page.rows
 }
 
-/// Sections by their order; what extends another comes right after it.
+/// Sections by their order; what extends another comes right after it. One level: a section that extends itself or an extension stands alone.
 fn in_order(sections: &[Section]) -> Vec<&Section> {
-    let mut own: Vec<&Section> = sections.iter().filter(|s| parent(sections, s).is_none()).collect();
+    let roots: HashSet<&str> = sections.iter().filter(|s| s.extends.is_none()).map(|s| &*s.id).collect();
+    let parent = |s: &'_ Section| s.extends.clone().filter(|id| roots.contains(&**id));
+    let mut under: HashMap<Arc<str>, Vec<&Section>> = HashMap::new();
+    let mut own: Vec<&Section> = Vec::new();
+    for s in sections {
+        match parent(s) {
+            Some(id) => under.entry(id).or_default().push(s),
+            None => own.push(s),
+        }
+    }
     own.sort_by_key(|s| (s.order, s.name.clone()));
-    let mut out = Vec::new();
+    let mut out = Vec::with_capacity(sections.len());
     for s in own {
         out.push(s);
-        let mut under: Vec<&Section> = sections.iter().filter(|u| parent(sections, u).is_some_and(|p| p.id == s.id)).collect();
-        under.sort_by_key(|u| (u.order, u.name.clone()));
-        out.extend(under);
+        let mut after = under.remove(&s.id).unwrap_or_default();
+        after.sort_by_key(|u| (u.order, u.name.clone()));
+        out.extend(after);
     }
     out
-}
-
-fn parent<'a>(sections: &'a [Section], section: &Section) -> Option<&'a Section> {
-    let id = section.extends.as_ref()?;
-    // One level: a section that extends itself or an extension stands alone.
-    sections.iter().find(|s| s.id == *id && s.extends.is_none())
 }
 
 impl Page<'_> {
@@ -372,7 +375,7 @@ impl Page<'_> {
         let part = |s: Scope| u8::from(s != Scope::Global);
         all.sort_by(|a, b| part(a.2).cmp(&part(b.2)).then(b.3.total_cmp(&a.3)));
         self.title("gain", "Most to gain, by NVIDIA's rules");
-        self.rows.extend(all.iter().take(MOST_GAINS).map(|&(r, m, ..)| Row::Rule(r, m)));
+        self.rows.extend(all.iter().take(MOST_GAINS).map(|&(r, m, ..)| Row::Gain(r, m)));
     }
 
     /// Where the report has no layouts: metrics whose concept is known, by the section that has them.

@@ -6,6 +6,7 @@
 //! The peak of an `ops_path` counter without `_sparsity_off` is the sparse one: twice the dense.
 
 use super::metric::Lookup;
+use super::tensor;
 use crate::model::{Metrics, ResultMetrics};
 use std::sync::Arc;
 
@@ -112,6 +113,9 @@ pub struct Plot {
     pub points: Vec<Point>,
 }
 
+/// Rates that a chip can have, per second: beyond them a figure is damaged. Two figures within it give a ratio that can be written.
+const REAL: std::ops::Range<f64> = 1e-3..1e24;
+
 /// Bytes that an L1 writeback cycle returns.
 const L1_BYTES: f64 = 128.0;
 /// Bytes of a cycle between L2 and the crossbar.
@@ -127,14 +131,16 @@ pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
     let sm = get("sm__cycles_elapsed.avg.per_second").or(smsp).or_else(|| get("gpc__cycles_elapsed.avg.per_second"));
     let mut out = Placed { clock: sm, ..Placed::default() };
     cuda_cores(&lookup, (smsp, sm, seconds), &mut out);
-    tensor(&lookup, sm, seconds, &mut out);
+    tensor::work(&lookup, sm, seconds, &mut out);
     let traffic = |level, bases: &[&str], bytes: f64, clock: Option<f64>| {
         let found =
             bases.iter().find(|b| ["sum.per_second", "sum", "sum.peak_sustained"].iter().any(|f| get(&format!("{b}.{f}")).is_some()));
         let base = found.copied().unwrap_or_default();
         let rate = get(&format!("{base}.sum.per_second")).or_else(|| Some(get(&format!("{base}.sum"))? / seconds?));
         let peak = get(&format!("{base}.sum.peak_sustained")).zip(clock).map(|(p, c)| p * c * bytes);
-        Traffic { level, achieved: rate.map(|r| r * bytes), peak }
+        // A damaged or an absurd value is none: nothing is placed by it.
+        let real = |v: Option<f64>| v.filter(|v| REAL.contains(v));
+        Traffic { level, achieved: rate.map(|r| r * bytes).filter(|r| *r == 0.0 || REAL.contains(r)), peak: real(peak) }
     };
     let all = [
         traffic(Level::Dram, &["dram__bytes"], 1.0, get("dram__cycles_elapsed.avg.per_second")),
@@ -163,7 +169,7 @@ pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
 }
 
 /// Share of the FP16 peak below which FMAs alone, without an add or a product, are taken for constants that are loaded: in the kernels of
-/// our captures that compute nothing in FP16 they are at most 0.06% of it.
+/// the reports at hand that compute nothing in FP16 they are at most 0.04% of it.
 const LOADED_CONSTANTS: f64 = 0.002;
 
 fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64>, Option<f64>), out: &mut Placed) {
@@ -206,136 +212,13 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
     }
 }
 
-/// Types of tensor operands in metric names, and the words for them.
-const TYPES: [(&str, &str); 12] = [
-    ("src_bf16", "BF16"),
-    ("src_fp16_bf16_tf32", "FP16/BF16"),
-    ("src_fp16", "FP16"),
-    ("src_tf32", "TF32"),
-    ("src_fp4_fp6_fp8", "FP8/FP6/FP4"),
-    ("src_fp4_fp6", "FP6/FP4"),
-    ("src_fp8", "FP8"),
-    ("src_fp4", "FP4"),
-    ("src_fp64", "FP64"),
-    ("src_int8", "INT8"),
-    ("src_int4", "INT4"),
-    ("src_int1", "INT1"),
-];
-
-/// A tensor counter taken apart.
-struct Counter<'a> {
-    base: &'a str,
-    op: Option<&'a str>,
-    /// `FP16 tensor`, with the type that is added up in where a chip has several.
-    kind: String,
-    sparsity: Option<bool>,
-}
-
-fn counter(base: &str) -> Option<Counter<'_>> {
-    let rest = base.strip_prefix("sm__ops_path_tensor_").filter(|r| !r.ends_with("_realtime"))?;
-    let (op, rest) = match rest.strip_prefix("op_") {
-        Some(r) => {
-            let at = r.find("_src_")?;
-            (Some(&r[..at]), &r[at + 1..])
-        }
-        None => (None, rest),
-    };
-    let sparsity = if rest.ends_with("_sparsity_on") {
-        Some(true)
-    } else if rest.ends_with("_sparsity_off") {
-        Some(false)
-    } else {
-        None
-    };
-    let plain = rest.trim_end_matches("_sparsity_on").trim_end_matches("_sparsity_off");
-    let (src, dst) = plain.split_once("_dst_").unwrap_or((plain, ""));
-    let word = TYPES.iter().find(|(t, _)| *t == src).map(|(_, word)| *word)?;
-    // Chips that halve the rate with FP32 sums have a counter for each.
-    let sums = if dst == "fp16" { ", FP16 sums" } else { "" };
-    Some(Counter { base, op, kind: format!("{word} tensor{sums}"), sparsity })
-}
-
-fn tensor(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, out: &mut Placed) {
-    let mut bases: Vec<&str> = Vec::new();
-    for (n, _) in &lookup.result.values {
-        let Some(name) = lookup.metrics.names.get(*n as usize).filter(|n| n.starts_with("sm__ops_path_tensor_")) else { continue };
-        if let Some((base, form)) = name.split_once(".sum")
-            && ["", ".per_cycle_elapsed", ".per_second", ".peak_sustained"].contains(&form)
-            && !bases.contains(&base)
-        {
-            bases.push(base);
-        }
-    }
-    let counters: Vec<Counter<'_>> = bases.iter().filter_map(|b| counter(b)).collect();
-    let rate = |base: &str| {
-        let per_cycle = lookup.finite(&format!("{base}.sum.per_cycle_elapsed")).zip(sm).map(|(n, clock)| n * clock);
-        let per_second = || lookup.finite(&format!("{base}.sum.per_second"));
-        per_cycle.or_else(per_second).or_else(|| Some(lookup.finite(&format!("{base}.sum"))? / seconds?))
-    };
-    let peak = |base: &str| lookup.finite(&format!("{base}.sum.peak_sustained")).zip(sm).map(|(p, clock)| p * clock);
-    let mut kinds: Vec<&str> = Vec::new();
-    for c in &counters {
-        if !kinds.contains(&c.kind.as_str()) {
-            kinds.push(&c.kind);
-        }
-    }
-    for kind in &kinds {
-        let of = |op: bool, sparsity: Option<bool>| {
-            counters.iter().filter(move |c| c.kind == *kind && c.op.is_some() == op && c.sparsity == sparsity)
-        };
-        let sum = |op: bool, sparsity: Option<bool>| {
-            let rates: Vec<f64> = of(op, sparsity).filter_map(|c| rate(c.base)).collect();
-            (!rates.is_empty()).then(|| rates.iter().sum::<f64>())
-        };
-        let most = |sparsity: Option<bool>| {
-            let peaks = [false, true].into_iter().flat_map(|op| of(op, sparsity)).filter_map(|c| peak(c.base));
-            peaks.fold(None, |m: Option<f64>, p| Some(m.map_or(p, |m| m.max(p))))
-        };
-        // Counters by sparsity say more than totals, totals of all instructions more than those of one.
-        let dense = sum(false, Some(false)).or_else(|| sum(true, Some(false)));
-        let sparse = sum(false, Some(true)).or_else(|| sum(true, Some(true)));
-        let total = sum(false, None).or_else(|| sum(true, None));
-        let plain = kind.split(" tensor").next().unwrap_or(kind);
-        // FP64 and INT1 have no sparse form: their counter's peak is the dense one. On chips before Ampere nothing has.
-        let halves = lookup.result.compute_capability.is_none_or(|(major, _)| major >= 8) && !matches!(plain, "FP64" | "INT1");
-        let dense_peak = most(Some(false)).or_else(|| most(None).map(|p| if halves { p / 2.0 } else { p }));
-        let formula = "sm__ops_path_tensor per cycle × SM clock; peak: the dense one (sparsity off) × SM clock".to_owned();
-        if let Some(achieved) = dense.or(total.map(|t| t - sparse.unwrap_or(0.0))).filter(|a| *a > 0.0) {
-            out.work.push(Work { name: (*kind).to_owned(), achieved: Some(achieved), peak: dense_peak, formula: formula.clone() });
-        }
-        if let Some(achieved) = sparse.filter(|a| *a > 0.0) {
-            let peak = most(Some(true)).or_else(|| dense_peak.map(|p| p * 2.0));
-            let formula = formula.replace("the dense one (sparsity off)", "the sparse one (sparsity on)");
-            out.work.push(Work { name: format!("{kind}, sparse"), achieved: Some(achieved), peak, formula });
-        }
-        let old: f64 = counters
-            .iter()
-            .filter(|c| c.kind == *kind && matches!(c.op, Some("hmma" | "imma")) && c.sparsity != Some(true))
-            .filter_map(|c| rate(c.base))
-            .fold(0.0, f64::max);
-        if lookup.result.compute_capability.is_some_and(|(major, _)| major == 9) && old > 0.0 {
-            out.remarks
-                .push(format!("{plain} work runs on mma.sync instructions, which reach two thirds of the peak of wgmma on this chip."));
-        }
-    }
-    let pipe = lookup.first(&["sm__inst_executed_pipe_tensor.sum", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"]);
-    if kinds.is_empty() && pipe.is_none_or(|p| p > 0.0) {
-        out.missing.push("tensor work: --section SpeedOfLight_HierarchicalTensorRooflineChart, of ncu 2025 or later".to_owned());
-    }
-    if let Some(active) = lookup.finite("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed").filter(|a| *a > 1.0)
-        && kinds.is_empty()
-    {
-        out.remarks.push(format!(
-            "The tensor pipe was active for {active:.1}% of the cycles: that is its share of the peak at this clock, whatever the type."
-        ));
-    }
-}
-
 /// Points of a placed result.
 fn points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &Placed, own: bool, marked: bool) -> Vec<Point> {
     let mut out = Vec::new();
     for work in &placed.work {
-        let (Some(achieved), Some(peak)) = (work.achieved.filter(|a| *a > 0.0), work.peak.filter(|p| *p > 0.0)) else { continue };
+        let (Some(achieved), Some(peak)) = (work.achieved.filter(|a| REAL.contains(a)), work.peak.filter(|p| REAL.contains(p))) else {
+            continue;
+        };
         for t in &placed.traffic {
             let (Some(rate), Some(roof)) = (t.achieved, t.peak) else { continue };
             let intensity = if rate > 0.0 { achieved / rate } else { f64::INFINITY };
@@ -388,7 +271,7 @@ impl Plot {
     /// Names of work whose roofs are drawn: what this result does, or all where it does nothing.
     #[must_use]
     pub fn roofs(&self) -> Vec<(&Work, f64)> {
-        let with_peak = || self.placed.work.iter().filter_map(|w| Some((w, w.peak?)));
+        let with_peak = || self.placed.work.iter().filter_map(|w| Some((w, w.peak.filter(|p| REAL.contains(p))?)));
         // Work that is less than a hundredth of the main one is no reason to draw its roof.
         let main = self.placed.work.iter().filter_map(|w| w.achieved).fold(0.0, f64::max);
         let used: Vec<_> = with_peak().filter(|(w, _)| w.achieved.is_some_and(|a| a > main / 100.0)).collect();
@@ -406,19 +289,6 @@ fn same_chip(a: &ResultMetrics, b: &ResultMetrics) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn tensor_counters_are_taken_apart() {
-        let c = counter("sm__ops_path_tensor_op_hgmma_src_bf16_dst_fp32_sparsity_off").unwrap();
-        assert_eq!((c.op, c.kind.as_str(), c.sparsity), (Some("hgmma"), "BF16 tensor", Some(false)));
-        let c = counter("sm__ops_path_tensor_src_fp64").unwrap();
-        assert_eq!((c.op, c.kind.as_str(), c.sparsity), (None, "FP64 tensor", None));
-        let c = counter("sm__ops_path_tensor_src_fp4_fp6_fp8_dst_fp32").unwrap();
-        assert_eq!(c.kind, "FP8/FP6/FP4 tensor");
-        assert_eq!(counter("sm__ops_path_tensor_src_fp16_dst_fp16").unwrap().kind, "FP16 tensor, FP16 sums");
-        assert!(counter("sm__ops_path_tensor_src_bf16_dst_fp32_realtime").is_none());
-        assert!(counter("sm__inst_executed_pipe_tensor").is_none());
-    }
 
     fn result(values: &[(&str, f64)]) -> Metrics {
         use crate::model::{Kernel, ResultKind, Value};

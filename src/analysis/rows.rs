@@ -79,6 +79,8 @@ pub enum Row {
     },
     /// What a rule says: index of the rule and of its message.
     Rule(usize, usize),
+    /// The same in one line, which leads to it: what of the rules' advice is worth most.
+    Gain(usize, usize),
     /// A remark of ours.
     Note(String),
     /// A chart.

@@ -135,7 +135,7 @@ impl ResultScreen {
             (Some(b), row) => b == row,
             (None, _) => false,
         };
-        // A row can stand twice, as a rule does that is among those with the most to gain: the nearer one is meant.
+        // A metric can be in several sections: the nearest row is meant.
         let all = self.rows.iter().enumerate().filter(|(_, r)| same(r)).map(|(i, _)| i);
         let at = all.min_by_key(|i| i.abs_diff(self.selected)).unwrap_or(0);
         self.selected = self.near(at, 1);

@@ -90,6 +90,10 @@ pub fn enter(app: &mut App) -> Vec<Effect> {
                 }
                 screen.arrange(&pins);
             }
+            Some(Row::Gain(r, m)) => {
+                let found = screen.rows.iter().position(|row| *row == Row::Rule(r, m));
+                screen.selected = found.unwrap_or(screen.selected);
+            }
             Some(Row::Rule(..) | Row::Metric(_) | Row::Bar { .. } | Row::Cells { .. } | Row::Section { .. }) => {
                 app.overlay = Some(Overlay::Explain(0));
             }
@@ -208,7 +212,7 @@ pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)>
         return copied_code(screen, what);
     }
     let row = screen.rows.get(screen.selected)?;
-    if let Row::Rule(r, m) = row
+    if let Row::Rule(r, m) | Row::Gain(r, m) = row
         && what != CopyWhat::Section
     {
         let details = screen.details.get()?;

@@ -143,6 +143,9 @@ fn own(rows: &[(u32, u32, usize)], files: &[SourceFile]) -> (u32, u32) {
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
 
+/// Bytes of a path: Linux opens no longer one.
+const LONGEST_PATH: usize = 4096;
+
 fn path(header: &gimli::LineProgramHeader<Slice<'_>>, file: &gimli::FileEntry<Slice<'_>>) -> String {
     let text = |value: AttributeValue<Slice<'_>>| match value {
         AttributeValue::String(s) => s.to_string_lossy().into_owned(),
@@ -150,7 +153,10 @@ fn path(header: &gimli::LineProgramHeader<Slice<'_>>, file: &gimli::FileEntry<Sl
     };
     let name = text(file.path_name());
     let folder = file.directory(header).map(text).unwrap_or_default();
-    if name.starts_with('/') || folder.is_empty() { name } else { format!("{folder}/{name}") }
+    let mut all = if name.starts_with('/') || folder.is_empty() { name } else { format!("{folder}/{name}") };
+    let end = all.floor_char_boundary(LONGEST_PATH);
+    all.truncate(end);
+    all
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub fn lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static
                 out.lines.push(Line::default());
                 out.say(if about.is_empty() { "The report says nothing about this section." } else { about }, Role::Text);
             }
-            Some(Row::Rule(rule, message)) => self::rule(screen, (*rule, *message), &mut out),
+            Some(Row::Rule(rule, message) | Row::Gain(rule, message)) => self::rule(screen, (*rule, *message), &mut out),
             Some(Row::Cells { metrics, .. }) => {
                 for name in metrics {
                     of_metric(screen, name, &mut out);
@@ -81,7 +81,9 @@ fn rule(screen: &ResultScreen, (rule, message): (usize, usize), out: &mut Out<'_
     let Some((r, m)) = screen.details.get().and_then(|d| d.rules.get(rule)).and_then(|r| Some((r, r.messages.get(message)?))) else {
         return;
     };
-    out.say(&format!("NVIDIA's rule: {}", if r.name.is_empty() { &r.id } else { &r.name }), Role::Title);
+    let name = if r.name.is_empty() { &r.id } else { &r.name };
+    let title = if m.title.is_empty() || m.title == *name { String::new() } else { format!("{}, ", m.title) };
+    out.say(&format!("{title}by NVIDIA's rule {name}"), Role::Title);
     out.lines.push(Line::default());
     out.say(&crate::analysis::rows::plain(&m.text).replace('\n', " "), Role::Text);
     if let Some((_, percent)) = m.speedup {

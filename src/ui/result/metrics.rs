@@ -163,7 +163,8 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
             y += 1;
         }
     }
-    if total > height {
+    // Found metrics are counted above them.
+    if total > height && screen.filter.value().is_empty() {
         // Lines, not percent: those are what metrics have.
         let text = format!(" {}–{} of {total} ", top + 1, (top + height).min(total));
         let w = u16::try_from(width(&text)).unwrap_or(0);
@@ -232,6 +233,11 @@ impl Draw<'_> {
             }
             Row::Cells { label, cells, head, .. } => vec![self.cells(label, cells, *head)],
             Row::Rule(r, m) => self.message(*r, *m).map(|m| self.rule(m)).unwrap_or_default(),
+            Row::Gain(r, m) => {
+                let rule = self.screen.details.get().and_then(|d| d.rules.get(*r));
+                let message = rule.and_then(|r| Some((r, r.messages.get(*m)?)));
+                message.map(|(rule, m)| vec![self.rule_head(m, &rule.name)]).unwrap_or_default()
+            }
             Row::Note(text) => wrap(text, self.columns.saturating_sub(2))
                 .into_iter()
                 .map(|l| Line::styled(format!("  {l}"), theme.style(Role::Dim)))
@@ -279,19 +285,26 @@ impl Draw<'_> {
         Line::from(spans)
     }
 
-    /// A rule's message: mark, estimated speed-up, text with its links lit.
-    fn rule(&self, message: &Message) -> Vec<Line<'static>> {
+    /// Mark, title, estimated speed-up.
+    fn rule_head(&self, message: &Message, rule: &str) -> Line<'static> {
         let theme = self.theme;
         let (mark, role) = glyph(message.verdict);
         let mut head = vec![Span::styled(format!(" {mark} "), theme.style(role))];
-        if !message.title.is_empty() {
-            head.push(Span::styled(clean(&message.title).into_owned(), theme.style(role)));
+        let title = if message.title.is_empty() { rule } else { &message.title };
+        if !title.is_empty() {
+            head.push(Span::styled(clean(title).into_owned(), theme.style(role)));
         }
         if let Some((scope, percent)) = message.speedup {
             let scope = if scope == Scope::Global { "of the kernel" } else { "of this part" };
             head.push(Span::styled(format!("  up to {percent:.1}% {scope}, by NVIDIA's estimate"), theme.style(Role::Dim)));
         }
-        let mut out = vec![Line::from(head)];
+        Line::from(head)
+    }
+
+    /// A rule's message: its head, and its text with its links lit.
+    fn rule(&self, message: &Message) -> Vec<Line<'static>> {
+        let theme = self.theme;
+        let mut out = vec![self.rule_head(message, "")];
         let text: String = message
             .text
             .iter()

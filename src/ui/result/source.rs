@@ -95,13 +95,14 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &List
             (&i.counts, offset, i.text.as_deref().unwrap_or("").to_owned())
         } else {
             let Some(l) = listing.lines.get(at) else { continue };
-            (&l.counts, format!("{}:{}", cut_middle(&l.name, 22), l.line), l.text.clone().unwrap_or_default())
+            (&l.counts, format!("{}:{}", cut_middle(&clean(&l.name), 22), l.line), l.text.clone().unwrap_or_default())
         };
         let share = if listing.samples > 0.0 { counts.samples / listing.samples * 100.0 } else { 0.0 };
         let hot = if share >= 10.0 { Role::Warn } else { Role::Next };
         let mut spans = vec![Span::styled(format!("{} ", right(&format!("{share:.1}%"), 7)), theme.style(Role::Title))];
         spans.extend(bar(if most > 0.0 { counts.samples / most } else { 0.0 }, layout.bar, theme.style(hot), theme));
-        let stall = counts.top_stall().filter(|s| s.1 > 0.0).map_or_else(String::new, |(r, p)| format!("{} {p:.0}%", r.replace('_', " ")));
+        let stall =
+            counts.top_stall().filter(|s| s.1 > 0.0).map_or_else(String::new, |(r, p)| format!("{} {p:.0}%", clean(r).replace('_', " ")));
         spans.push(Span::styled(right(&stall, layout.stall + 1), theme.style(Role::Dim)));
         spans.push(Span::styled(right(&counts.executed.map_or_else(String::new, count), 12), theme.style(Role::Text)));
         if layout.excess {
@@ -135,7 +136,7 @@ fn selected(screen: &ResultScreen, listing: &Listing, columns: usize, theme: &Th
         let Some(l) = listing.lines.get(screen.code_selected) else { return Vec::new() };
         (&l.counts, format!("{}:{}, {} instruction{}", l.name, l.line, l.instructions, if l.instructions == 1 { "" } else { "s" }))
     };
-    let stalls: Vec<String> = counts.stalls.iter().take(6).map(|(r, n)| format!("{} {}", r.replace('_', " "), count(*n))).collect();
+    let stalls: Vec<String> = counts.stalls.iter().take(6).map(|(r, n)| format!("{} {}", clean(r).replace('_', " "), count(*n))).collect();
     let lanes = counts.executed.filter(|e| *e > 0.0).zip(counts.threads);
     let lanes = lanes.map_or_else(String::new, |(warps, threads)| format!(", {:.1} of 32 threads active", threads / warps));
     let mut more = match counts.executed {
