@@ -394,3 +394,27 @@ fn sections_rules_and_facts_on_request() {
     let (rc, _, err) = run(&["metrics", fixture("three_raw.csv").to_str().unwrap(), "--rules"]);
     assert!(rc == 2 && err.contains("only a .ncu-rep"), "{err}");
 }
+
+#[test]
+fn what_is_no_text_or_no_result_costs_only_itself() {
+    let whole = unpacked("../demo/llm_gemm.ncu-rep.zst");
+    let path = scratch().join("odd_bytes.ncu-rep");
+    let after = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        read(&path)
+    };
+    let before = after(&whole).unwrap();
+    let word = before.tool_argv.iter().find(|w| w.contains(".py")).unwrap();
+    // A command in Latin-1: the report is whole, and the command is not guessed.
+    let mut latin = whole.clone();
+    let at = whole.windows(word.len()).position(|w| w == word.as_bytes()).unwrap();
+    latin[at] = 0xe9;
+    let m = after(&latin).unwrap();
+    assert_eq!((m.results.len(), m.tool_argv.len()), (before.results.len(), 0));
+    // Bytes after the end are a length that was cut.
+    for more in 1..4 {
+        let m = after(&[&whole[..], &[1; 3][..more]].concat()).unwrap();
+        assert_eq!(m.results.len(), before.results.len());
+        assert!(m.notes.iter().any(|n| n.text.contains("within a length")), "{more}: {:?}", m.notes);
+    }
+}

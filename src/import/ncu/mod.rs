@@ -116,18 +116,24 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                     out.source.version = out.source.version.take().or(version);
                     // ncu joins words by blanks and quotes nothing: a word with a blank is two here.
                     let words = |t: String| t.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+                    // A command must be exact: what is no text is none.
+                    let exact = |b: Option<Vec<u8>>| String::from_utf8(b.unwrap_or_default());
                     if let Some(p) = session.program.filter(|_| out.program.is_empty()) {
-                        out.directory = p.directory.filter(|d| !d.is_empty());
-                        let arguments = p.arguments.map(words).unwrap_or_default();
-                        out.program = p.path.into_iter().filter(|p| !p.is_empty()).chain(arguments).collect();
+                        if let (Ok(directory), Ok(path), Ok(arguments)) = (exact(p.directory), exact(p.path), exact(p.arguments)) {
+                            out.directory = Some(directory).filter(|d| !d.is_empty());
+                            out.program = Some(path).into_iter().filter(|p| !p.is_empty()).chain(words(arguments)).collect();
+                        } else {
+                            let text = "The program's path or arguments are not UTF-8: a re-run cannot name it";
+                            out.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
+                        }
                     }
-                    if let Some(argv) = session.command_line.map(words).filter(|_| out.tool_argv.is_empty()) {
+                    if let Some(argv) = exact(session.command_line).ok().map(words).filter(|_| out.tool_argv.is_empty()) {
                         out.tool_argv = argv;
                     }
                 }
                 if let Some(process) = header.process {
                     pid = process.pid;
-                    out.process = out.process.take().or(process.name.filter(|n| !n.is_empty()));
+                    out.process = out.process.take().or(proto::lossy(process.name).filter(|n| !n.is_empty()));
                 }
             }
             Item::Message(Kind::Source, end) => {

@@ -4,6 +4,12 @@
 pub use super::proto_sections::*;
 use prost::Message;
 
+/// Text of fields that hold what is not NVIDIA's: paths, arguments, names and sources are bytes to a system, and one that is no UTF-8 must not
+/// lose the message that it is in. For people: such bytes show as replacement characters.
+pub fn lossy(bytes: Option<Vec<u8>>) -> Option<String> {
+    bytes.map(|b| String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
+}
+
 /// Header of a block: how many messages of each kind follow it, and how long they are together.
 #[derive(Clone, PartialEq, Message)]
 pub struct BlockHeader {
@@ -32,8 +38,8 @@ pub struct BlockHeader {
 pub struct Session {
     #[prost(message, optional, tag = "9")]
     pub program: Option<Program>,
-    #[prost(string, optional, tag = "11")]
-    pub command_line: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "11")]
+    pub command_line: Option<Vec<u8>>,
     #[prost(message, repeated, tag = "8")]
     pub versions: Vec<Version>,
 }
@@ -41,12 +47,12 @@ pub struct Session {
 /// The program. Its environment is not read.
 #[derive(Clone, PartialEq, Message)]
 pub struct Program {
-    #[prost(string, optional, tag = "1")]
-    pub path: Option<String>,
-    #[prost(string, optional, tag = "2")]
-    pub directory: Option<String>,
-    #[prost(string, optional, tag = "3")]
-    pub arguments: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub path: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub directory: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub arguments: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -68,8 +74,8 @@ pub struct Strings {
 pub struct Process {
     #[prost(uint32, optional, tag = "1")]
     pub pid: Option<u32>,
-    #[prost(string, optional, tag = "3")]
-    pub name: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub name: Option<Vec<u8>>,
 }
 
 /// What is read of a profiled launch when somebody looks at it.
@@ -205,10 +211,10 @@ pub struct SourceFiles {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct SourceFile {
-    #[prost(string, optional, tag = "1")]
-    pub name: Option<String>,
-    #[prost(string, optional, tag = "2")]
-    pub content: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub name: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub content: Option<Vec<u8>>,
 }
 
 /// All facts of the session, for those who ask.
@@ -226,8 +232,8 @@ pub struct FullSession {
     pub versions: Vec<Version>,
     #[prost(message, optional, tag = "9")]
     pub program: Option<Executable>,
-    #[prost(string, optional, tag = "11")]
-    pub command_line: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "11")]
+    pub command_line: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -236,8 +242,8 @@ pub struct System {
     pub os: Option<String>,
     #[prost(string, optional, tag = "3")]
     pub processor: Option<String>,
-    #[prost(string, optional, tag = "5")]
-    pub computer: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "5")]
+    pub computer: Option<Vec<u8>>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -250,14 +256,14 @@ pub struct DeviceAttributes {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct Executable {
-    #[prost(string, optional, tag = "1")]
-    pub path: Option<String>,
-    #[prost(string, optional, tag = "2")]
-    pub directory: Option<String>,
-    #[prost(string, optional, tag = "3")]
-    pub arguments: Option<String>,
-    #[prost(string, optional, tag = "4")]
-    pub environment: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "1")]
+    pub path: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub directory: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub arguments: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "4")]
+    pub environment: Option<Vec<u8>>,
 }
 
 /// A block header with all facts of the session.
@@ -273,8 +279,8 @@ pub struct SessionHeader {
 pub struct FullProcess {
     #[prost(uint32, optional, tag = "1")]
     pub pid: Option<u32>,
-    #[prost(string, optional, tag = "2")]
-    pub host: Option<String>,
-    #[prost(string, optional, tag = "3")]
-    pub name: Option<String>,
+    #[prost(bytes = "vec", optional, tag = "2")]
+    pub host: Option<Vec<u8>>,
+    #[prost(bytes = "vec", optional, tag = "3")]
+    pub name: Option<Vec<u8>>,
 }

@@ -2,7 +2,7 @@
 //! those who ask for them.
 
 use super::blocks::{Blocks, Item};
-use super::proto::SessionHeader;
+use super::proto::{SessionHeader, lossy};
 use super::wire::Wire;
 use crate::import::{ImportError, Input};
 use prost::Message;
@@ -31,14 +31,14 @@ pub fn read(input: &Input) -> Result<Vec<Fact>, ImportError> {
                 let Ok(header) = SessionHeader::decode(&*bytes) else { continue };
                 let Some(session) = header.session else {
                     if let Some(p) = header.process {
-                        add("process", p.name);
-                        add("host", p.host);
+                        add("process", lossy(p.name));
+                        add("host", lossy(p.host));
                     }
                     continue;
                 };
                 for system in [("host", session.host), ("target", session.target)] {
                     if let (word, Some(s)) = system {
-                        add(word, s.computer);
+                        add(word, lossy(s.computer));
                         add("system", s.os);
                         add("processor", s.processor);
                     }
@@ -50,12 +50,12 @@ pub fn read(input: &Input) -> Result<Vec<Fact>, ImportError> {
                     add("device", d.name.map(|n| format!("{} {n}", d.id.unwrap_or_default())));
                 }
                 if let Some(p) = session.program {
-                    let arguments = p.arguments.unwrap_or_default();
-                    add("program", p.path.map(|path| format!("{path} {arguments}").trim_end().to_owned()));
-                    add("directory", p.directory);
-                    add("environment", p.environment);
+                    let arguments = lossy(p.arguments).unwrap_or_default();
+                    add("program", lossy(p.path).map(|path| format!("{path} {arguments}").trim_end().to_owned()));
+                    add("directory", lossy(p.directory));
+                    add("environment", lossy(p.environment));
                 }
-                add("command", session.command_line);
+                add("command", lossy(session.command_line));
                 add("created", session.created.filter(|&c| c > 0).map(|c| format!("{c} s after 1970-01-01 UTC")));
             }
             Ok(Some(Item::Message(..))) => {}

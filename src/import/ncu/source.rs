@@ -49,7 +49,7 @@ pub fn read(
         };
         binary = binary.or(message.binary.filter(|b| !b.is_empty()));
         let files = message.files.into_iter().flat_map(|f| f.files);
-        stored.extend(files.filter_map(|f| Some((f.name?, f.content.filter(|c| !c.is_empty())?))));
+        stored.extend(files.filter_map(|f| Some((proto::lossy(f.name)?, proto::lossy(f.content).filter(|c| !c.is_empty())?))));
         let symbols = message.symbols.into_iter().flat_map(|s| s.functions);
         addresses.extend(symbols.filter_map(|s| Some((s.name?, s.address.filter(|a| *a > 0)?))));
     }

@@ -220,15 +220,27 @@ fn scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), ax
     let line = format!("{}└{}", " ".repeat(SCALE - 1), "─".repeat(columns));
     frame.render_widget(Line::styled(line, theme.style(Role::Border)), Rect { y: axis_y, height: 1, ..area });
     let decades = (axes.x.1 - axes.x.0).round().max(1.0);
-    let mut x = 0;
+    let (mut x, mut free) = (0, 0);
     while f64::from(x) <= decades {
-        let value = 10_f64.powf(axes.x.0 + f64::from(x));
-        let text = if value >= 1.0 { format!("{value:.0}") } else { format!("{value}") };
+        let power = axes.x.0 + f64::from(x);
+        let value = 10_f64.powf(power);
+        let text = if power > 4.0 {
+            format!("1e{power:.0}")
+        } else if value >= 1.0 {
+            format!("{value:.0}")
+        } else {
+            format!("{value}")
+        };
         let at = (f64::from(x) / decades * (columns - 1) as f64) as u16;
         let w = u16::try_from(text.len()).unwrap_or(1);
         let at = at.min((columns as u16).saturating_sub(w));
-        frame.render_widget(Line::styled(text, faint), Rect { x: area.x + SCALE as u16 + at, y: axis_y + 1, width: w, height: 1 });
         x += 1;
+        // Many powers of ten in few columns: some go without a number.
+        if at < free {
+            continue;
+        }
+        free = at + w + 2;
+        frame.render_widget(Line::styled(text, faint), Rect { x: area.x + SCALE as u16 + at, y: axis_y + 1, width: w, height: 1 });
     }
     frame.render_widget(Line::styled("FLOP/byte", faint), Rect { x: area.x, y: axis_y + 1, width: SCALE as u16 - 1, height: 1 });
 }
@@ -279,7 +291,7 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
         right("achieved", 12),
         right("of roof", 8),
         if wide { format!("{} {} ", right("most here", 12), right("of peak", 8)) } else { String::new() },
-        "lower roof"
+        "roof"
     );
     frame.render_widget(Line::styled(cut_end(&head, columns), theme.style(Role::Head)), Rect { height: 1.min(area.height), ..area });
     let height = usize::from(area.height).saturating_sub(1);
