@@ -36,6 +36,7 @@ pub fn rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wish) ->
     }
     page.pinned();
     if details.sections.is_empty() {
+        page.by_label();
         page.by_concept();
     } else {
         page.most_to_gain();
@@ -376,6 +377,29 @@ impl Page<'_> {
         all.sort_by(|a, b| part(a.2).cmp(&part(b.2)).then(b.3.total_cmp(&a.3)));
         self.title("gain", "Most to gain, by NVIDIA's rules");
         self.rows.extend(all.iter().take(MOST_GAINS).map(|&(r, m, ..)| Row::Gain(r, m)));
+    }
+
+    /// Of a details page, which names what it shows by `Section: Label`, that page's own sections.
+    fn by_label(&mut self) {
+        let mut sections: Vec<(&str, Vec<usize>)> = Vec::new();
+        let labels = |at: usize| self.lookup.metrics.names.get(at)?.split_once(": ");
+        for (n, _) in &self.lookup.result.values {
+            let at = *n as usize;
+            let Some((section, _)) = labels(at) else { continue };
+            match sections.iter_mut().find(|s| s.0 == section) {
+                Some(s) => s.1.push(at),
+                None => sections.push((section, vec![at])),
+            }
+        }
+        for (section, names) in sections {
+            self.title(section, section);
+            for name in names.into_iter().filter_map(|at| self.lookup.metrics.names.get(at)) {
+                let label = name.split_once(": ").map_or("", |l| l.1);
+                if let Some(cell) = self.cell(name, label) {
+                    self.rows.push(Row::Metric(cell));
+                }
+            }
+        }
     }
 
     /// Where the report has no layouts: metrics whose concept is known, by the section that has them.

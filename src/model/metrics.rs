@@ -132,7 +132,15 @@ impl Metrics {
     /// that was not collected. `gpu__time_duration` is in ns.
     #[must_use]
     pub fn duration(&self, result: &ResultMetrics) -> Option<Nanos> {
-        let names = ["gpu__time_duration.sum", "gpu__time_duration.avg", "gpu__time_duration.max", "gpu__time_active.sum"];
+        // The last two are what a details page prints, of ncu since 2022 and before.
+        let names = [
+            "gpu__time_duration.sum",
+            "gpu__time_duration.avg",
+            "gpu__time_duration.max",
+            "gpu__time_active.sum",
+            "GPU Speed Of Light Throughput: Duration",
+            "GPU Speed Of Light: Duration",
+        ];
         let ns = names.iter().find_map(|n| self.number(result, n)).filter(|n| n.is_finite() && (0.0..9e15).contains(n))?;
         Some(Nanos(ns.round() as i64))
     }

@@ -3,6 +3,7 @@
 use super::text::wrap;
 use super::{Role, Theme};
 use crate::analysis::compare::Change;
+use crate::analysis::roofline;
 use crate::app::{ActionId, App, LaunchesScreen, RerunScreen, ResultScreen, ResultView as View, Stage};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile, Severity, units};
@@ -58,24 +59,28 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
     let key = |id| app.settings.keymap.label(id);
     let joined = screen.sure.filter(|_| screen.view == View::Metrics).map(|s| format!("{}. ncu's times are not the timeline's. ", s.why()));
     let here = match screen.view {
-        View::Metrics => format!(
-            "{} next section, {} finds among {} metrics, {} what a row means, {} the roofline, {} the hottest code",
-            key(ActionId::NextSection),
-            key(ActionId::FindMetric),
-            screen.metrics.results.get(screen.result).map_or(0, |r| r.values.len()),
-            key(ActionId::Open),
-            key(ActionId::Roofline),
-            key(ActionId::Source)
-        ),
-        View::Roofline => match screen.plot.as_ref().and_then(|p| p.points.get(screen.plot_selected)) {
-            Some(p) if p.own => format!(
-                "{:.0}% of what {} allows at this intensity; {} says how it is computed",
-                p.achieved / p.attainable * 100.0,
-                if p.memory_bound { p.level.word() } else { "the compute peak" },
+        View::Metrics => {
+            let result = screen.metrics.results.get(screen.result);
+            let mut text = format!(
+                "{} next section, {} finds among {} metrics, {} what a row means",
+                key(ActionId::NextSection),
+                key(ActionId::FindMetric),
+                result.map_or(0, |r| r.values.len()),
                 key(ActionId::Open)
-            ),
-            Some(p) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
-            None => "collect what stands below, and open the result beside this one".to_owned(),
+            );
+            // Screens that would be empty are not advertised.
+            if result.is_some_and(|r| roofline::place(&screen.metrics, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))) {
+                text = format!("{text}, {} the roofline", key(ActionId::Roofline));
+            }
+            if screen.details.get().is_some_and(|d| !d.sources.is_empty()) {
+                text = format!("{text}, {} the hottest code", key(ActionId::Source));
+            }
+            text
+        }
+        View::Roofline => match screen.plot.as_ref().and_then(|p| p.points.get(screen.plot_selected).map(|at| (p, at))) {
+            Some((plot, p)) if p.own => of_point(plot, p, &key(ActionId::Open)),
+            Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
+            None => "collect what stands above, and open the result beside this one".to_owned(),
         },
         View::Compare => {
             let count = |c: Change| screen.compared.iter().filter(|r| r.change == c).count();
@@ -94,6 +99,24 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
         ),
     };
     format!("{}{here}", joined.unwrap_or_default())
+}
+
+/// Below this share of every roof none of them is what limits a kernel: NVIDIA's speed-of-light rule calls it latency-bound.
+const UNDER_ALL: f64 = 60.0;
+
+/// How near a point is to its roof, and which roof is the nearest for the same work.
+fn of_point(plot: &roofline::Plot, p: &roofline::Point, open: &str) -> String {
+    let share = |p: &roofline::Point| p.achieved / p.attainable * 100.0;
+    let roof = |p: &roofline::Point| if p.memory_bound { p.level.word() } else { "the compute peak" };
+    let nearest = plot.points.iter().filter(|o| o.own && o.work == p.work).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(p);
+    let more = if share(nearest) < UNDER_ALL {
+        "far under every roof: latency or another unit is the limit, see the warp states".to_owned()
+    } else if roof(nearest) == roof(p) {
+        format!("{open} says how it is computed")
+    } else {
+        format!("the nearest roof is {}: {:.0}%", roof(nearest), share(nearest))
+    };
+    format!("{:.0}% of what {} allows at this intensity; {more}", share(p), roof(p))
 }
 
 /// On the launches screen: how far the slowest launch is from the median, and the key that goes there.

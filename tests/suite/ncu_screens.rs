@@ -201,6 +201,14 @@ fn results_from_a_csv_have_metrics_but_no_code() {
     assert!(explorer.screen().contains("holds no code"), "{}", explorer.screen());
 }
 
+/// A details page has labels instead of names: its own sections, its duration, its figures.
+#[test]
+fn a_details_page_is_shown_by_its_sections() {
+    let mut explorer = Explorer::open(&[root().join("fixtures/ncu/one_details.csv")], (100, 30));
+    explorer.press("p");
+    assert_snapshot!("metrics_of_a_details_page", explorer.screen());
+}
+
 #[test]
 fn a_range_is_a_result_with_sections_rules_and_its_range() {
     let mut explorer = Explorer::open(&[ncu("range")], (100, 30));

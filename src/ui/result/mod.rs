@@ -80,10 +80,17 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
 
 /// The four figures that one looks at first.
 const FIGURES: [(&str, &[&str]); 4] = [
-    ("compute", &["sm__throughput.avg.pct_of_peak_sustained_elapsed"]),
-    ("memory", &["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed"]),
-    ("DRAM", &["gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed", "dram__throughput.avg.pct_of_peak_sustained_elapsed"]),
-    ("occupancy", &["sm__warps_active.avg.pct_of_peak_sustained_active"]),
+    ("compute", &["sm__throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Compute (SM) Throughput"]),
+    ("memory", &["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Memory Throughput"]),
+    (
+        "DRAM",
+        &[
+            "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
+            "dram__throughput.avg.pct_of_peak_sustained_elapsed",
+            "GPU Speed Of Light Throughput: DRAM Throughput",
+        ],
+    ),
+    ("occupancy", &["sm__warps_active.avg.pct_of_peak_sustained_active", "Occupancy: Achieved Occupancy"]),
 ];
 
 fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static> {
