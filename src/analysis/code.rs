@@ -150,6 +150,17 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
             }
         }
     }
+    // Of what was collected a report leaves zeros out.
+    let fields: [fn(&mut Counts) -> &mut Option<f64>; 4] =
+        [|c| &mut c.executed, |c| &mut c.threads, |c| &mut c.excess_l2, |c| &mut c.excess_shared];
+    for field in fields {
+        if by_address.values_mut().any(|c| field(c).is_some()) {
+            for counts in by_address.values_mut() {
+                let slot = field(counts);
+                *slot = Some(slot.unwrap_or(0.0));
+            }
+        }
+    }
     let mut by_line: HashMap<(u32, u32), (Counts, usize)> = HashMap::new();
     for (address, mut counts) in by_address {
         if counts.samples == 0.0 {

@@ -30,7 +30,7 @@ for file in files:
                 have = mine.get(row["Address"])
                 count = lambda k: float(row.get(k) or 0) if (row.get(k) or "0") != "-" else 0.0
                 # ncu lists the whole function, also what never ran and was never sampled.
-                samples, executed = max(count(k) for k in SAMPLES), count("Instructions Executed")
+                samples, executed = max(count(k) for k in SAMPLES), count("Instructions Executed")  # ncu prints 0 for what was not collected, too
                 if have is None:
                     if samples or executed:
                         wrong += 1
@@ -40,7 +40,7 @@ for file in files:
                 text = row["Source"].strip().rstrip(";").strip()
                 # A target of a branch is an address, an offset or a label, by the tool.
                 branch = text.split("0x")[0] == (have["text"] or "").split("0x")[0].split("`")[0] and ("BRA" in text or "CALL" in text or "BSSY" in text or "WARPSYNC" in text)
-                if ((have["text"] or "") != text and not branch) or have["samples"] != samples or have["executed"] != executed:
+                if ((have["text"] or "") != text and not branch) or have["samples"] != samples or (have["executed"] or 0) != executed:
                     wrong += 1
                     print(f"{file}: result {result} {row['Address']}: ncu {text!r} {samples} {executed}, ours {have['text']!r} {have['samples']} {have['executed']}")
         path, number = None, None
