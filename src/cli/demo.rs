@@ -2,11 +2,12 @@
 
 use super::Failure;
 
-/// What `warpscope demo` shows: a timeline, and what ncu measured of some of its launches.
-pub const DEMO: [(&str, &[u8]); 3] = [
+/// What `warpscope demo` shows: a timeline, what ncu measured of some of its launches, and kernels of known causes with rooflines and code.
+pub const DEMO: [(&str, &[u8]); 4] = [
     ("llm.sqlite (demo)", include_bytes!("../../fixtures/demo/llm.sqlite.zst")),
     ("llm_decode.ncu-rep (demo)", include_bytes!("../../fixtures/demo/llm_decode.ncu-rep.zst")),
     ("llm_gemm.ncu-rep (demo)", include_bytes!("../../fixtures/demo/llm_gemm.ncu-rep.zst")),
+    ("zoo.ncu-rep (demo)", include_bytes!("../../fixtures/demo/zoo.ncu-rep.zst")),
 ];
 
 /// A capture of the demo: unpacked once, for as long as the program runs.

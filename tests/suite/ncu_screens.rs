@@ -164,11 +164,12 @@ fn a_timeline_and_its_results_are_one_key_apart() {
     let mut explorer = Explorer::open(&demo_files(), (120, 40));
     assert_snapshot!("joined_kernels", explorer.screen());
     let joins = explorer.app.reports[0].joins.clone();
-    assert_eq!(joins.len(), 2);
+    assert_eq!(joins.len(), 3);
     for (_, join) in &joins {
         assert!(join.pairs.iter().all(|p| p.sure == Sure::Command), "{:?}", join.pairs);
     }
-    assert_eq!((joins[0].1.pairs.len(), joins[1].1.pairs.len()), (30, 4));
+    // The small kernels are of another program.
+    assert_eq!((joins[0].1.pairs.len(), joins[1].1.pairs.len(), joins[2].1.pairs.len()), (30, 4, 0));
     explorer.press("enter J s");
     // The launch that the result is of, and its metrics.
     let launch = joins[0]
@@ -199,6 +200,24 @@ fn results_from_a_csv_have_metrics_but_no_code() {
     assert!(matches!(explorer.app.screen(), Screen::Result(_)), "{}", explorer.screen());
     explorer.press("e");
     assert!(explorer.screen().contains("holds no code"), "{}", explorer.screen());
+}
+
+/// What a newcomer does without a GPU or a file: kernels, metrics, roofline, code, and the command that profiles it again.
+#[test]
+fn the_demo_leads_from_kernels_to_a_roofline_code_and_a_command() {
+    let mut explorer = Explorer::open(&super::support::demo_files(), (120, 40));
+    explorer.press("] ] ]");
+    assert!(explorer.screen().contains("matmul_naive"), "{}", explorer.screen());
+    explorer.press("p");
+    assert!(explorer.screen().contains("GPU Speed Of Light Throughput"), "{}", explorer.screen());
+    explorer.press("o");
+    let plot = explorer.app.report().unwrap().result.as_ref().unwrap().plot.clone().unwrap();
+    assert!(plot.points.iter().any(|p| p.own && p.work == "FP32" && p.achieved > 1e12), "{:?}", plot.points);
+    assert_snapshot!("demo_roofline", explorer.screen());
+    explorer.press("e");
+    assert!(explorer.screen().contains("zoo.cu:23"), "{}", explorer.screen());
+    explorer.press("r");
+    assert!(explorer.screen().contains("--launch-skip 6 --launch-count 1"), "{}", explorer.screen());
 }
 
 /// A details page has labels instead of names: its own sections, its duration, its figures.

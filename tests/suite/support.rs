@@ -27,7 +27,7 @@ pub fn packed(name: &str) -> PathBuf {
 /// The captures of the demo.
 pub fn demo_files() -> Vec<PathBuf> {
     let folder = root().join("fixtures/demo");
-    ["llm.sqlite.zst", "llm_decode.ncu-rep.zst", "llm_gemm.ncu-rep.zst"].map(|f| folder.join(f)).to_vec()
+    ["llm.sqlite.zst", "llm_decode.ncu-rep.zst", "llm_gemm.ncu-rep.zst", "zoo.ncu-rep.zst"].map(|f| folder.join(f)).to_vec()
 }
 
 /// A folder for this test run; unpacked files and caches go there.
