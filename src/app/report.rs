@@ -259,6 +259,12 @@ impl Report {
         self.joins.iter().filter_map(|(other, join)| Some((*other, *join.of_launch(launch)?))).min_by_key(|p| p.1.sure)
     }
 
+    /// The launch of this timeline that a result of another report is of.
+    #[must_use]
+    pub fn launch_of(&self, other: usize, result: usize) -> Option<crate::rerun::join::Pair> {
+        self.joins.iter().find(|(o, _)| *o == other)?.1.of_result(result).copied()
+    }
+
     fn mark_profiled(&mut self) {
         self.profiled.clear();
         let (Some(profile), Some(grouping)) = (&self.profile, &self.kernels.grouping) else { return };

@@ -291,8 +291,7 @@ pub fn open(app: &mut App) -> Vec<Effect> {
         Some(s) if s.report == index && profile.metrics.is_some() => Some(s.result),
         // Of a result that was joined: the launch that it is of, or one of its like.
         Some(s) => {
-            let pair = report.joins.iter().find(|(other, _)| *other == s.report).and_then(|(_, j)| j.of_result(s.result).copied());
-            let Some(pair) = pair else {
+            let Some(pair) = report.launch_of(s.report, s.result) else {
                 return say(app, "this result is of no launch of the timeline: choose a launch there", true);
             };
             Some(pair.launch as usize)

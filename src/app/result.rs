@@ -306,8 +306,7 @@ pub fn step(app: &mut App, by: isize) -> Vec<Effect> {
         next = (next + n).saturating_add_signed(by.signum()) % n;
     }
     // Reached through a timeline: how sure it is which launch the next one is of.
-    let joined = app.reports.get(index).and_then(|r| r.joins.iter().find(|(o, _)| *o == old.report));
-    let sure = joined.and_then(|(_, j)| j.of_result(next)).map(|p| p.sure).filter(|_| old.report != index);
+    let sure = app.reports.get(index).filter(|_| old.report != index).and_then(|r| r.launch_of(old.report, next)).map(|p| p.sure);
     let effects = show(app, old.report, old.metrics.clone(), next, sure);
     let pins = app.pins.clone();
     if let Some(screen) = app.reports.get_mut(index).and_then(|r| r.result.as_mut()) {

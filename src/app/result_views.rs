@@ -6,7 +6,7 @@ use super::{App, Effect, Overlay, Status};
 use crate::analysis::metric;
 use crate::analysis::rows::{Row, plain};
 use crate::model::text::clean;
-use crate::model::{Metrics, Value, config};
+use crate::model::{Metrics, config};
 use std::sync::Arc;
 
 /// Results of the active screen's report whose kernels are marked in the table.
@@ -167,14 +167,6 @@ pub fn copies() -> Pick {
     Pick::by_letter("copy", items.into(), None)
 }
 
-fn exact(value: &Value) -> String {
-    match value {
-        Value::Integer(n) => n.to_string(),
-        Value::Float(f) => f.to_string(),
-        Value::Text(t) => t.to_string(),
-    }
-}
-
 /// A field of a CSV row.
 fn field(text: &str) -> String {
     if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
@@ -189,7 +181,7 @@ pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)>
         return Some((result.kernel.name(form).to_owned(), format!("{} name", form.word())));
     }
     let line = |name: &str| {
-        let value = lookup.value(name).map(exact).unwrap_or_default();
+        let value = lookup.value(name).map(ToString::to_string).unwrap_or_default();
         format!("{},{},{}", field(name), field(&value), field(lookup.unit(name)))
     };
     let head = "metric,value,unit\n";
@@ -201,7 +193,7 @@ pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)>
         let name = rows.first()?.name.to_string();
         return Some(match what {
             CopyWhat::MetricName => (name, "metric's name".to_owned()),
-            CopyWhat::MetricValue => (lookup.value(&name).map(exact)?, "value".to_owned()),
+            CopyWhat::MetricValue => (lookup.value(&name).map(ToString::to_string)?, "value".to_owned()),
             _ => {
                 let lines = rows.iter().map(|r| format!("{},{},{}\n", field(&r.name), field(&r.first), field(&r.second)));
                 (format!("metric,first,second\n{}", lines.collect::<String>()), format!("{} rows", rows.len()))
@@ -245,7 +237,7 @@ pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)>
             let name = row.metric()?.clone();
             Some(match what {
                 CopyWhat::MetricName => (name.to_string(), "metric's name".to_owned()),
-                CopyWhat::MetricValue => (lookup.value(&name).map(exact)?, "value".to_owned()),
+                CopyWhat::MetricValue => (lookup.value(&name).map(ToString::to_string)?, "value".to_owned()),
                 _ => (format!("{head}{}\n", line(&name)), "row".to_owned()),
             })
         }
@@ -287,8 +279,7 @@ pub fn to_launch(app: &mut App) -> Vec<Effect> {
     let Some(report) = app.report() else { return Vec::new() };
     // Here by way of a launch: it is behind this screen.
     if let Some(screen) = report.result.as_ref().filter(|s| s.report != index) {
-        let pair = report.joins.iter().find(|(o, _)| *o == screen.report).and_then(|(_, j)| j.of_result(screen.result).copied());
-        return match pair {
+        return match report.launch_of(screen.report, screen.result) {
             Some(pair) => go_to(app, index, pair),
             None => {
                 let text = "this result is of no launch of the timeline".to_owned();
@@ -302,10 +293,7 @@ pub fn to_launch(app: &mut App) -> Vec<Effect> {
         None => report.launches.as_ref().and_then(super::LaunchesScreen::launch).map(|l| l as usize),
     };
     let Some(result) = result else { return super::result::open(app) };
-    let found = app.reports.iter().enumerate().find_map(|(at, r)| {
-        let join = r.joins.iter().find(|(other, _)| *other == index)?;
-        Some((at, *join.1.of_result(result)?))
-    });
+    let found = app.reports.iter().enumerate().find_map(|(at, r)| Some((at, r.launch_of(index, result)?)));
     let Some((timeline, pair)) = found else {
         let text = "no timeline of this session has this launch: open the nsys report beside this one".to_owned();
         app.status = Some(Status { text, error: false });

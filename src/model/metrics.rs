@@ -26,6 +26,17 @@ impl Value {
     }
 }
 
+/// The value as it is, in its base unit, for a file or a script.
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Integer(n) => n.fmt(f),
+            Self::Float(n) => n.fmt(f),
+            Self::Text(t) => t.fmt(f),
+        }
+    }
+}
+
 /// What a result is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResultKind {

@@ -53,14 +53,6 @@ pub struct Ruled {
     pub links: Vec<String>,
 }
 
-fn exact(value: &Value) -> String {
-    match value {
-        Value::Integer(n) => n.to_string(),
-        Value::Float(f) => f.to_string(),
-        Value::Text(t) => t.to_string(),
-    }
-}
-
 /// Sections of one result, in the order of the report.
 #[must_use]
 pub fn of(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
@@ -86,7 +78,7 @@ pub fn of(metrics: &Metrics, result: usize, details: &Details) -> Vec<Shown> {
                     table: table.to_owned(),
                     // Of a list the label is a template: `{UNIT}: {COMPOUND_NAME}`.
                     label: if e.label.contains('{') { member(&name) } else { e.label.to_string() },
-                    value: lookup.value(&name).map(exact),
+                    value: lookup.value(&name).map(ToString::to_string),
                     unit: lookup.unit(&name).to_owned(),
                     metric: name,
                 });

@@ -22,11 +22,11 @@ fn files(folder: &Path, out: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn every_file_opens_or_gives_one_sentence() {
+/// All files of the corpus, when there is one.
+fn corpus() -> Option<Vec<PathBuf>> {
     let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS") else {
         println!("skipped: WARPSCOPE_CORPUS names no folder");
-        return;
+        return None;
     };
     let mut all = Vec::new();
     for part in ["captures", "samples"] {
@@ -34,6 +34,12 @@ fn every_file_opens_or_gives_one_sentence() {
     }
     all.sort();
     assert!(!all.is_empty(), "nothing in {}", Path::new(&corpus).display());
+    Some(all)
+}
+
+#[test]
+fn every_file_opens_or_gives_one_sentence() {
+    let Some(all) = corpus() else { return };
     let (mut opened, mut refused, mut compared) = (0, 0, 0);
     for path in &all {
         match read(path) {
@@ -60,14 +66,7 @@ fn every_file_opens_or_gives_one_sentence() {
 /// Every result of every ncu report, looked at on every screen; the values are where the rows say.
 #[test]
 fn every_result_is_looked_at() {
-    let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS") else {
-        println!("skipped: WARPSCOPE_CORPUS names no folder");
-        return;
-    };
-    let mut all = Vec::new();
-    for part in ["captures", "samples"] {
-        files(&Path::new(&corpus).join(part), &mut all);
-    }
+    let Some(mut all) = corpus() else { return };
     all.retain(|p| p.to_string_lossy().contains(".ncu-rep"));
     let (mut results, mut rows, mut rules, mut placed, mut lines) = (0, 0, 0, 0, 0);
     for path in &all {

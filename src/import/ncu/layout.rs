@@ -70,7 +70,7 @@ fn body_item(item: proto::BodyItem, chip: Option<u32>, out: &mut Vec<Item>, dept
         out.push(Item::Table { label: text(t.label), entries: entries(t.metrics, chip) });
     }
     if let Some(b) = item.bars {
-        // 1 is by value, 1 is descending.
+        // 1 is by value; bars so ordered are read from the largest on.
         let largest_first = b.sort == Some(1);
         out.push(Item::Bars { label: text(b.label), entries: entries(b.metrics, chip), largest_first });
     }

@@ -85,7 +85,7 @@ pub struct BodyItem {
     #[prost(message, optional, tag = "1")]
     pub table: Option<Table>,
     #[prost(message, optional, tag = "2")]
-    pub bars: Option<Bars>,
+    pub bars: Option<Table>,
     #[prost(message, optional, tag = "3")]
     pub histogram: Option<Histogram>,
     #[prost(message, optional, tag = "4")]
@@ -127,6 +127,7 @@ pub struct Container {
     pub items: Vec<BodyItem>,
 }
 
+/// A table; a chart of bars has the same fields.
 #[derive(Clone, PartialEq, Message)]
 pub struct Table {
     #[prost(string, optional, tag = "1")]
@@ -135,20 +136,6 @@ pub struct Table {
     pub metrics: Vec<Entry>,
     #[prost(uint32, optional, tag = "6")]
     pub sort: Option<u32>,
-    #[prost(uint32, optional, tag = "7")]
-    pub direction: Option<u32>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct Bars {
-    #[prost(string, optional, tag = "1")]
-    pub label: Option<String>,
-    #[prost(message, repeated, tag = "5")]
-    pub metrics: Vec<Entry>,
-    #[prost(uint32, optional, tag = "6")]
-    pub sort: Option<u32>,
-    #[prost(uint32, optional, tag = "7")]
-    pub direction: Option<u32>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -1,9 +1,8 @@
 //! Two results side by side: better and worse in colour, by the direction that the metric has.
 
-use super::super::text::left;
+use super::super::text::{left, right};
 use super::super::view::{View, scroll};
 use super::super::{Role, Theme};
-use super::right;
 use crate::analysis::compare::{Change, Row};
 use crate::analysis::labels::{cut_end, cut_middle, width};
 use crate::app::{ActionId, App, Mouse, ResultScreen};

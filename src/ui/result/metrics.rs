@@ -1,9 +1,9 @@
 //! The metrics screen: sections with metrics, bars, tables, charts and rules; beside them the list of sections where there is room.
 
-use super::super::text::{bar, left, wrap};
+use super::super::text::{bar, left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme, chart};
-use super::{level, memory, right};
+use super::{level, memory};
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::page::{Cell, Chart, Row};
 use crate::app::result::Asked;

@@ -10,7 +10,7 @@ pub mod source;
 use super::text::{bar, fit_parts, part};
 use super::view::View;
 use super::{Role, Theme};
-use crate::analysis::labels::{cut_middle, width};
+use crate::analysis::labels::cut_middle;
 use crate::analysis::metric::Lookup;
 use crate::app::{App, ResultScreen, ResultView};
 use crate::model::config::dim3;
@@ -55,8 +55,7 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
     ));
     if let Some(sure) = screen.sure {
         let behind = app.report().and_then(|r| r.launches.as_ref()).and_then(crate::app::LaunchesScreen::launch);
-        let pair =
-            app.report().and_then(|r| r.joins.iter().find(|(o, _)| *o == screen.report)).and_then(|(_, j)| j.of_result(screen.result));
+        let pair = app.report().and_then(|r| r.launch_of(screen.report, screen.result));
         let other = behind.zip(pair).is_some_and(|(b, p)| b != p.launch);
         let (word, role) = if other {
             ("of another launch", Role::Warn)
@@ -123,10 +122,4 @@ fn track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
 /// Colour of a percentage of a peak: from 80 on the unit is at its limit, as NVIDIA's speed-of-light rule has it.
 fn level(percent: f64) -> Role {
     if percent >= 80.0 { Role::Warn } else { Role::Next }
-}
-
-/// A text padded on its left to a width; a longer one is cut.
-fn right(text: &str, columns: usize) -> String {
-    let text = crate::analysis::labels::cut_end(text, columns);
-    format!("{}{text}", " ".repeat(columns.saturating_sub(width(&text))))
 }

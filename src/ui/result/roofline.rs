@@ -1,10 +1,9 @@
 //! The roofline: work over intensity, both on logarithmic scales; the roofs of this clock, this kernel's points and those of the others.
 
 use super::super::chart::Canvas;
-use super::super::text::{left, wrap};
+use super::super::text::{left, right, wrap};
 use super::super::view::{View, scroll};
 use super::super::{Role, Theme};
-use super::right;
 use crate::analysis::labels::{cut_end, cut_middle, width};
 use crate::analysis::metric::{count, human_number};
 use crate::analysis::roofline::{Level, Plot, Point};

@@ -1,9 +1,8 @@
 //! The hottest source lines, or instructions, with their stall reasons and counters.
 
-use super::super::text::{bar, left, wrap};
+use super::super::text::{bar, left, right, wrap};
 use super::super::view::{View, scroll};
 use super::super::{Role, Theme};
-use super::right;
 use crate::analysis::code::{Counts, Listing};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::metric::count;
