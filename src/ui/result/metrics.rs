@@ -236,7 +236,7 @@ impl Draw<'_> {
             Row::Gain(r, m) => {
                 let rule = self.screen.details.get().and_then(|d| d.rules.get(*r));
                 let message = rule.and_then(|r| Some((r, r.messages.get(*m)?)));
-                message.map(|(rule, m)| vec![self.rule_head(m, &rule.name)]).unwrap_or_default()
+                message.map(|(rule, m)| vec![self.rule_head(m, Some(&rule.name))]).unwrap_or_default()
             }
             Row::Note(text) => wrap(text, self.columns.saturating_sub(2))
                 .into_iter()
@@ -286,17 +286,19 @@ impl Draw<'_> {
     }
 
     /// Mark, title, estimated speed-up.
-    fn rule_head(&self, message: &Message, rule: &str) -> Line<'static> {
+    fn rule_head(&self, message: &Message, rule: Option<&str>) -> Line<'static> {
         let theme = self.theme;
         let (mark, role) = glyph(message.verdict);
         let mut head = vec![Span::styled(format!(" {mark} "), theme.style(role))];
-        let title = if message.title.is_empty() { rule } else { &message.title };
+        let title = if message.title.is_empty() { rule.unwrap_or_default() } else { &message.title };
         if !title.is_empty() {
             head.push(Span::styled(clean(title).into_owned(), theme.style(role)));
         }
         if let Some((scope, percent)) = message.speedup {
             let scope = if scope == Scope::Global { "of the kernel" } else { "of this part" };
-            head.push(Span::styled(format!("  up to {percent:.1}% {scope}, by NVIDIA's estimate"), theme.style(Role::Dim)));
+            // Among those with the most to gain the section's title says whose estimates they are.
+            let whose = if rule.is_some() { "" } else { ", by NVIDIA's estimate" };
+            head.push(Span::styled(format!("  up to {percent:.1}% {scope}{whose}"), theme.style(Role::Dim)));
         }
         Line::from(head)
     }
@@ -304,7 +306,7 @@ impl Draw<'_> {
     /// A rule's message: its head, and its text with its links lit.
     fn rule(&self, message: &Message) -> Vec<Line<'static>> {
         let theme = self.theme;
-        let mut out = vec![self.rule_head(message, "")];
+        let mut out = vec![self.rule_head(message, None)];
         let text: String = message
             .text
             .iter()
