@@ -32,7 +32,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     ];
     frame.render_widget(Line::from(line), against);
     // Label, first, second, change; with room the metric's own name, too.
-    let value = if columns >= 100 { 16 } else { 13 };
+    // `0.32 inst/cycle` and a blank before it.
+    let value = 16;
     let label = (columns.saturating_sub(2 * value + 12)).clamp(20, 46);
     let full = columns.saturating_sub(label + 2 * value + 14);
     let titles = format!("{}{}{}{}", left("metric", label), right("this", value), right("other", value), right("change", 12));

@@ -38,6 +38,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         let [main, list, text] = Layout::vertical([Constraint::Min(6), Constraint::Length(rows), Constraint::Length(n)]).areas(area);
         picture(frame, main, screen, plot, theme);
         table(frame, list, screen, plot, view, theme);
+        let mut notes = notes;
+        if notes.len() > usize::from(n) {
+            notes.truncate(usize::from(n));
+            if let Some(last) = notes.last_mut() {
+                *last = Line::styled(cut_end(&format!("{last} …"), columns), last.style);
+            }
+        }
         frame.render_widget(Text::from(notes), text);
     }
 }
