@@ -6,6 +6,7 @@ pub mod compare;
 pub mod family;
 pub mod fuzzy;
 pub mod group;
+pub mod hints;
 pub mod labels;
 pub mod memory;
 pub mod metric;

@@ -66,6 +66,8 @@ pub enum Command {
     Launches(Launches),
     /// List the metrics of an Nsight Compute report.
     Metrics(Metrics),
+    /// Say what is wrong, or right, with the kernels of a report, why, and what to change.
+    Hints(Hints),
     /// Print the command that profiles chosen launches again with ncu, exactly those.
     Rerun(Box<Rerun>),
     /// List ways to record a program, or print the command of one.
@@ -150,6 +152,25 @@ pub struct Metrics {
     /// Instead of metrics the facts of the session: machines, versions, the program with its directory and environment. Private: look before you share.
     #[arg(long, conflicts_with_all = ["kernel", "launch", "metric"])]
     pub session: bool,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long)]
+    pub format: Option<Format>,
+}
+
+/// `warpscope hints`.
+#[derive(Debug, clap::Args)]
+pub struct Hints {
+    /// Report: of Nsight Compute, or a timeline (from which only the launch itself can be judged).
+    pub file: PathBuf,
+    /// Only this kernel: an exact name, else the one name that has these words, or nearly.
+    #[arg(long, value_name = "SEL")]
+    pub kernel: Option<String>,
+    /// Only this launch, by its number in `warpscope launches` (of a report of Nsight Compute the result's number).
+    #[arg(long, value_name = "ID")]
+    pub launch: Option<u32>,
+    /// Print the chain of reasoning with its numbers, what to change, and the command that confirms it.
+    #[arg(long, conflicts_with = "format")]
+    pub explain: bool,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]
     pub format: Option<Format>,

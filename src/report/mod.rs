@@ -3,6 +3,7 @@
 //! A new report is one file that fills a [`Table`] and a JSON value, and one row in [`REPORTS`].
 
 pub mod code;
+pub mod hints;
 pub mod launches;
 pub mod metrics;
 pub mod rerun;
@@ -32,6 +33,7 @@ pub static REPORTS: &[(&str, &str)] = &[
     ("top", "kernels, or other groups of launches, ranked by time"),
     ("launches", "kernel launches in launch order"),
     ("metrics", "every metric of an Nsight Compute report"),
+    ("hints", "what is wrong, or right, with each kernel, and what to change"),
     ("rerun", "the command that profiles chosen launches again"),
 ];
 

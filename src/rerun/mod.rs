@@ -6,6 +6,7 @@
 mod alternatives;
 pub mod chosen;
 pub mod collect;
+pub mod confirm;
 pub mod count;
 pub mod draft;
 pub mod gate;

@@ -1,0 +1,58 @@
+//! Which unit binds, if one does: the busiest, when it is at 60 % of its peak or more. There is one at most, so that a kernel gets one verdict.
+
+use super::case::Case;
+use super::demand::Unit;
+use super::limits::{AT_LIMIT, L2_ABOVE_DRAM, MAY_LIMIT};
+
+/// The unit, and its share of its peak over the kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Bottleneck {
+    /// Device memory.
+    Dram(f64),
+    /// L2.
+    L2(f64),
+    /// L1, and in it more than half for shared memory or not.
+    L1 {
+        /// Its share.
+        share: f64,
+        /// Mostly for shared memory.
+        shared: bool,
+    },
+    /// An arithmetic pipe, the issue slots, or the tensor pipe.
+    Pipe(Unit, f64),
+}
+
+impl Bottleneck {
+    /// Its share of its peak.
+    #[must_use]
+    pub fn share(self) -> f64 {
+        match self {
+            Self::Dram(s) | Self::L2(s) | Self::Pipe(_, s) | Self::L1 { share: s, .. } => s,
+        }
+    }
+}
+
+/// Pipes that can bind.
+const PIPES: [Unit; 7] = [Unit::Tensor, Unit::Fp64, Unit::Xu, Unit::Fma, Unit::FmaHeavy, Unit::Fp16, Unit::Alu];
+
+/// The unit that binds.
+#[must_use]
+pub fn bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
+    let d = &case.demand;
+    let mut all: Vec<Bottleneck> = Vec::new();
+    let dram = d.get(Unit::Dram);
+    all.extend(dram.map(Bottleneck::Dram));
+    // L2 is on the way of everything that device memory gives, and its figure is a little higher then.
+    let way = |l2: f64| dram.is_some_and(|dram| dram >= MAY_LIMIT.value / 100.0 - 0.05 && l2 - dram <= L2_ABOVE_DRAM);
+    all.extend(d.get(Unit::L2).filter(|l2| !way(*l2)).map(Bottleneck::L2));
+    let l1 = [Unit::L1, Unit::Shared, Unit::Lsu].into_iter().filter_map(|u| d.get(u)).reduce(f64::max);
+    let shared = d.get(Unit::Shared).unwrap_or(0.0);
+    all.extend(l1.map(|share| Bottleneck::L1 { share, shared: shared > share / 2.0 }));
+    all.extend(PIPES.iter().filter_map(|&u| Some(Bottleneck::Pipe(u, d.get(u)?))));
+    let best = all.iter().copied().reduce(|a, b| if b.share() > a.share() { b } else { a })?;
+    // Slots full of instructions for several pipes, of which none is at its limit.
+    let limit = AT_LIMIT.value / 100.0;
+    let issue = d.get(Unit::Issue).filter(|i| *i >= limit && best.share() < limit);
+    let best = issue.map_or(best, |i| Bottleneck::Pipe(Unit::Issue, i));
+    (best.share() * 100.0 >= MAY_LIMIT.value).then_some(best)
+}

@@ -1,0 +1,139 @@
+//! One kernel, ready for the rules: facts, demands of the units, stalls.
+
+use super::demand::{Busy, Demand, Unit};
+use super::facts::{Depth, Facts};
+use super::hint::{Evidence, Threshold};
+use super::stalls::Stalls;
+use crate::analysis::catalog::catalog;
+
+/// The kernel.
+#[derive(Debug)]
+pub struct Case<'a> {
+    /// Facts.
+    pub facts: &'a Facts,
+    /// Demands of the units.
+    pub demand: Demand,
+    /// What warps wait for, when it was collected.
+    pub stalls: Option<Stalls>,
+    /// Share of the cycles in which a mean SM had work; 1 where that is not known.
+    pub active: f64,
+}
+
+/// Percent with the digits that people read: `87%`, `7.3%`.
+#[must_use]
+pub fn pct(share: f64) -> String {
+    let p = share * 100.0;
+    if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
+}
+
+impl<'a> Case<'a> {
+    /// From the facts.
+    #[must_use]
+    pub fn new(facts: &'a Facts) -> Self {
+        Self { facts, demand: Demand::of(facts), stalls: Stalls::of(facts), active: facts.active().unwrap_or(1.0) }
+    }
+
+    /// How much is known.
+    #[must_use]
+    pub fn depth(&self) -> Depth {
+        self.facts.depth()
+    }
+
+    /// What is left to gain when waiting that takes a share of the SMs' busy cycles ends: no more than that share, and no more than until the
+    /// busiest unit binds. Waiting for a unit near its peak counts less (see [`Demand::waiting_counts`]).
+    #[must_use]
+    pub fn waiting(&self, share: f64) -> f64 {
+        (self.active * share).min(1.0 - self.demand.peak()).max(0.0) * self.demand.waiting_counts()
+    }
+
+    /// The same in words.
+    #[must_use]
+    pub fn waiting_bound(&self, share: f64) -> String {
+        match self.demand.busiest() {
+            Some(next) if 1.0 - next.share < self.active * share => {
+                format!("the next limit: {} at {}", next.unit.word(), pct(next.share))
+            }
+            _ => format!("the share of cycles that warps spend so: {}", pct(share)),
+        }
+    }
+
+    /// How much of what a unit's relief could gain is to be believed: all from 80 % of its peak on, nothing at 60 %, between them in proportion.
+    /// The other side of [`Demand::waiting_counts`].
+    #[must_use]
+    pub fn binding(share: f64) -> f64 {
+        ((share - 0.6) / 0.2).clamp(0.0, 1.0)
+    }
+
+    /// What is left to gain when a unit of the SMs works at its peak while they have work: the cycles without work have causes of their own.
+    #[must_use]
+    pub fn headroom(&self, share: f64) -> f64 {
+        (1.0 - share / self.active.max(share).max(1e-6)).max(0.0) * Self::binding(share)
+    }
+
+    /// What is left to gain when some units need nothing any more: until the next one binds.
+    #[must_use]
+    pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
+        match self.demand.without(besides) {
+            Some(Busy { unit, share, .. }) => (1.0 - share, format!("the next limit: {} at {}", unit.word(), pct(share))),
+            None => (0.0, "no other unit was measured".to_owned()),
+        }
+    }
+
+    /// A measured number as evidence; `None` when it was not collected.
+    #[must_use]
+    pub fn evidence(&self, id: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+        let measured = self.facts.measured(id)?;
+        let concept = catalog().concept(id)?;
+        Some(Evidence {
+            label: concept.title.clone(),
+            metric: measured.metric.to_string(),
+            value: measured.value,
+            // Reports give counts of sectors the unit byte.
+            unit: if concept.unit == "sector" { concept.unit.clone() } else { measured.unit.clone() },
+            threshold,
+            section: concept.section.as_deref(),
+        })
+    }
+
+    /// A number of ours, from several metrics.
+    #[must_use]
+    pub fn computed(&self, label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+        value.is_finite().then(|| Evidence {
+            label: label.to_owned(),
+            metric: String::new(),
+            value,
+            unit: unit.to_owned(),
+            threshold,
+            section: None,
+        })
+    }
+
+    /// A unit's demand as evidence.
+    #[must_use]
+    pub fn busy(&self, unit: Unit, threshold: Option<Threshold>) -> Option<Evidence> {
+        self.evidence(self.demand.busy(unit)?.concept, threshold)
+    }
+
+    /// A stall's share as evidence.
+    #[must_use]
+    pub fn stall(&self, reason: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+        let stalls = self.stalls.as_ref()?;
+        let id = stalls.concept(reason);
+        let measured = self.facts.measured(&id)?;
+        let concept = catalog().concept(&id)?;
+        Some(Evidence {
+            label: format!("stalled: {}, of all cycles of warps", reason.replace('_', " ")),
+            metric: measured.metric.to_string(),
+            value: stalls.share(reason) * 100.0,
+            unit: "%".to_owned(),
+            threshold,
+            section: concept.section.as_deref(),
+        })
+    }
+
+    /// The diagnosis is of a launch so short that percentages are not steady.
+    #[must_use]
+    pub fn short(&self) -> bool {
+        self.facts.duration_ns().is_some_and(|ns| ns < super::limits::STEADY_NS)
+    }
+}

@@ -1,0 +1,156 @@
+//! The fixed vocabulary of what can be wrong, or right, with a kernel. An id is a promise to scripts: it never changes its meaning.
+
+/// A diagnosis.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Diagnosis {
+    /// Device memory is near its peak and the traffic is useful.
+    DramBandwidth,
+    /// L2 is the busiest unit.
+    L2Bandwidth,
+    /// L1/TEX is the busiest unit.
+    L1Bandwidth,
+    /// Shared memory's bandwidth is the limit, without bank conflicts.
+    SharedBandwidth,
+    /// Shared accesses serialise.
+    BankConflicts,
+    /// Few of the fetched bytes are used.
+    Uncoalesced,
+    /// Waits for loads with no unit near its peak.
+    MemoryLatency,
+    /// Spills to local memory.
+    Spilling,
+    /// Local arrays, not spills.
+    LocalMemory,
+    /// Atomics on few addresses serialise.
+    Atomics,
+    /// Warps wait for each other.
+    Barriers,
+    /// Threads of a warp take different paths.
+    Divergence,
+    /// Too little instruction-level parallelism to hide fixed latencies.
+    Dependencies,
+    /// Registers cap the occupancy, and it hurts.
+    OccupancyRegisters,
+    /// Shared memory caps the occupancy, and it hurts.
+    OccupancyShared,
+    /// The block's size caps the occupancy, and it hurts.
+    OccupancyBlock,
+    /// Barriers cap the occupancy, and it hurts.
+    OccupancyBarriers,
+    /// Fewer blocks than the GPU can hold at once.
+    SmallGrid,
+    /// The last wave is mostly empty.
+    Tail,
+    /// Some SMs or blocks work much longer than others.
+    Imbalance,
+    /// An arithmetic pipe is near its peak.
+    Compute,
+    /// Integer and logic instructions fill the pipe of a kernel that exists for something else.
+    Alu,
+    /// The FP64 pipe is the busiest.
+    Fp64,
+    /// The special-function pipe is the busiest.
+    Sfu,
+    /// Tensor pipes are near their peak.
+    Tensor,
+    /// Matrix-like work of low precision on the ordinary pipes.
+    NoTensor,
+    /// Stalls for instructions to be fetched.
+    InstructionCache,
+    /// Too short for what a launch costs.
+    LaunchOverhead,
+}
+
+use Diagnosis as D;
+
+/// Each with its id and what it means. The order is that of causes before their effects, which breaks ties.
+pub const DIAGNOSES: [(Diagnosis, &str, &str); 28] = [
+    (D::LaunchOverhead, "launch-overhead", "the kernel is too short for what its launch costs"),
+    (D::SmallGrid, "grid-too-small", "fewer blocks than the GPU can hold at once"),
+    (D::Imbalance, "workload-imbalance", "some SMs or blocks work much longer than others"),
+    (D::Tail, "tail-effect", "the last wave of blocks is mostly empty"),
+    (D::Divergence, "warp-divergence", "threads of a warp take different paths"),
+    (D::Spilling, "register-spilling", "registers spill to local memory"),
+    (D::LocalMemory, "local-memory-traffic", "local arrays (indexed at run time, or the stack) are in memory"),
+    (D::Atomics, "atomic-contention", "atomics on few addresses wait for each other"),
+    (D::Uncoalesced, "uncoalesced-global", "few of the fetched bytes are used"),
+    (D::BankConflicts, "shared-bank-conflicts", "accesses to shared memory wait for each other's banks"),
+    (D::NoTensor, "no-tensor-cores", "matrix-like work of low precision runs on the ordinary pipes"),
+    (D::OccupancyShared, "occupancy-shared-memory", "shared memory caps the occupancy, and it hurts"),
+    (D::OccupancyRegisters, "occupancy-registers", "registers cap the occupancy, and it hurts"),
+    (D::OccupancyBlock, "occupancy-block-size", "the block's size caps the occupancy, and it hurts"),
+    (D::OccupancyBarriers, "occupancy-barriers", "barriers cap the occupancy, and it hurts"),
+    (D::Barriers, "barrier-stalls", "warps wait for each other at barriers"),
+    (D::InstructionCache, "instruction-cache", "warps wait for instructions to be fetched"),
+    (D::Alu, "alu-bound", "integer and logic instructions fill the pipes"),
+    (D::Fp64, "fp64-bound", "the FP64 pipe is the busiest"),
+    (D::Sfu, "sfu-bound", "the special-function pipe is the busiest"),
+    (D::SharedBandwidth, "shared-bandwidth-bound", "the bandwidth of shared memory is the limit"),
+    (D::L1Bandwidth, "l1-bandwidth-bound", "L1 is the busiest unit"),
+    (D::L2Bandwidth, "l2-bandwidth-bound", "L2 is the busiest unit"),
+    (D::MemoryLatency, "memory-latency", "warps wait for loads and no unit is near its peak"),
+    (D::Dependencies, "dependency-latency", "each instruction waits for the one before it"),
+    (D::Tensor, "tensor-bound", "the tensor pipes are near their peak"),
+    (D::DramBandwidth, "dram-bandwidth-bound", "device memory is near its peak and the traffic is useful"),
+    (D::Compute, "compute-bound", "an arithmetic pipe is near its peak"),
+];
+
+impl Diagnosis {
+    fn row(self) -> Option<(usize, &'static (Diagnosis, &'static str, &'static str))> {
+        DIAGNOSES.iter().enumerate().find(|(_, d)| d.0 == self)
+    }
+
+    /// The id for scripts.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        self.row().map_or("", |(_, d)| d.1)
+    }
+
+    /// What it means.
+    #[must_use]
+    pub fn meaning(self) -> &'static str {
+        self.row().map_or("", |(_, d)| d.2)
+    }
+
+    /// Place among causes and effects: of two that cost the same the smaller is named first.
+    #[must_use]
+    pub fn place(self) -> usize {
+        self.row().map_or(usize::MAX, |(at, _)| at)
+    }
+
+    /// Whether a kernel at this limit does what it can, so long as nothing is wasted.
+    #[must_use]
+    pub fn may_be_healthy(self) -> bool {
+        matches!(self, Self::DramBandwidth | Self::Compute | Self::Tensor)
+    }
+
+    /// Whether it names the unit at its limit, not a waste.
+    #[must_use]
+    pub fn is_bound(self) -> bool {
+        matches!(
+            self,
+            Self::DramBandwidth
+                | Self::L2Bandwidth
+                | Self::L1Bandwidth
+                | Self::SharedBandwidth
+                | Self::Compute
+                | Self::Alu
+                | Self::Fp64
+                | Self::Sfu
+                | Self::Tensor
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_diagnosis_has_one_id() {
+        let ids: BTreeSet<&str> = DIAGNOSES.iter().map(|d| d.1).collect();
+        assert_eq!(ids.len(), DIAGNOSES.len());
+        assert!(DIAGNOSES.iter().all(|d| d.0.id() == d.1 && !d.0.meaning().is_empty()));
+    }
+}

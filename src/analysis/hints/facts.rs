@@ -1,0 +1,306 @@
+//! What is known about one launch, by concept: measured by ncu, or computed from the launch's configuration and the device's limits.
+//!
+//! Names differ between chips; they are resolved once, when the facts are gathered. What was not collected, what is not a number, and zero
+//! are three things.
+
+use super::super::catalog::{Catalog, Concept, catalog};
+use super::super::metric::Lookup;
+use super::super::occupancy::{Limiter, Occupancy};
+use crate::model::{Device, LaunchConfig, Metrics, Nanos, Value};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What a report says about a concept.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reading {
+    /// Not collected.
+    Missing,
+    /// Collected, but not a number: a ratio without anything under its line.
+    NotANumber,
+    /// A number.
+    Is(Measured),
+}
+
+/// A number, and where it is from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The metric; for what was computed, the concept's id.
+    pub metric: Arc<str>,
+    /// The value, in the unit.
+    pub value: f64,
+    /// Base unit in ncu's spelling.
+    pub unit: String,
+}
+
+/// How much is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Depth {
+    /// Only the launch and its duration: a timeline.
+    Timeline,
+    /// Throughputs, launch, occupancy.
+    Basic,
+    /// Also what distinguishes causes: sectors by instruction, samples of stalls.
+    Detailed,
+    /// Also stall cycles and traffic by kind.
+    Full,
+}
+
+impl Depth {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Timeline => "timeline",
+            Self::Basic => "basic",
+            Self::Detailed => "detailed",
+            Self::Full => "full",
+        }
+    }
+}
+
+/// The facts.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    readings: HashMap<&'static str, Reading>,
+}
+
+/// Chip of a compute capability, as `metrics.toml` names chips; `None` for one that is not known, whose metrics have the usual names.
+#[must_use]
+pub fn chip((major, minor): (u64, u64)) -> Option<&'static str> {
+    Some(match (major, minor) {
+        (7, 0 | 2) => "gv100",
+        (7, 5) => "tu102",
+        (8, 0) => "ga100",
+        (8, 6 | 7) => "ga102",
+        (8, 9) => "ad102",
+        (9, _) => "gh100",
+        (10, 0) => "gb100",
+        (10, 3) => "gb110",
+        (10 | 11, _) => "gb10b",
+        (12, _) => "gb202",
+        _ => return None,
+    })
+}
+
+/// What ncu's pages call sections, of which details pages in CSV name their metrics.
+const SECTION_TITLES: [(&str, &[&str]); 8] = [
+    ("SpeedOfLight", &["GPU Speed Of Light Throughput", "GPU Speed Of Light"]),
+    ("MemoryWorkloadAnalysis", &["Memory Workload Analysis"]),
+    ("ComputeWorkloadAnalysis", &["Compute Workload Analysis"]),
+    ("Occupancy", &["Occupancy"]),
+    ("LaunchStats", &["Launch Statistics"]),
+    ("SchedulerStats", &["Scheduler Statistics"]),
+    ("WarpStateStats", &["Warp State Statistics"]),
+    ("InstructionStats", &["Instruction Statistics"]),
+];
+
+fn reading(lookup: &Lookup<'_>, concept: &'static Concept, chip: Option<&str>) -> Reading {
+    let own = chip.and_then(|c| concept.alias.get(c));
+    let names = own.into_iter().flatten().chain(&concept.names);
+    // A chip that is not known may have any of the names.
+    let strange = concept.alias.values().flatten().filter(|_| chip.is_none());
+    let mut seen = false;
+    let mut sum: Option<Measured> = None;
+    let mut done: Vec<&str> = Vec::new();
+    for name in names.chain(strange) {
+        if done.contains(&name.as_str()) {
+            continue;
+        }
+        done.push(name);
+        match lookup.value(name).and_then(Value::number) {
+            Some(value) if value.is_finite() => {
+                let here = Measured { metric: Arc::from(name.as_str()), value, unit: lookup.unit(name).to_owned() };
+                if concept.combine != "sum" {
+                    return Reading::Is(here);
+                }
+                match &mut sum {
+                    Some(sum) => sum.value += here.value,
+                    None => sum = Some(here),
+                }
+            }
+            Some(_) => seen = true,
+            None => {}
+        }
+    }
+    if let Some(sum) = sum {
+        return Reading::Is(sum);
+    }
+    if let (Some(section), Some(label)) = (&concept.section, &concept.label) {
+        let titles = SECTION_TITLES.iter().find(|s| s.0 == section).map_or(&[][..], |s| s.1);
+        for name in titles.iter().map(|t| format!("{t}: {label}")) {
+            if let Some(value) = lookup.finite(&name) {
+                return Reading::Is(Measured { unit: lookup.unit(&name).to_owned(), metric: Arc::from(name), value });
+            }
+        }
+    }
+    if seen { Reading::NotANumber } else { Reading::Missing }
+}
+
+impl Facts {
+    /// Of a result of ncu. Nothing is known of a launch that could not be profiled.
+    #[must_use]
+    pub fn of_result(metrics: &Metrics, result: usize) -> Self {
+        let mut out = Self::default();
+        let Some(result) = metrics.results.get(result).filter(|r| !r.failed) else { return out };
+        let lookup = Lookup::new(metrics, result);
+        let chip = result.compute_capability.and_then(chip);
+        let all: &'static Catalog = catalog();
+        for concept in &all.concepts {
+            out.readings.insert(&concept.id, reading(&lookup, concept, chip));
+        }
+        // Raw pages of few metrics have the launch beside them, not among them.
+        let product = |d: Option<[u32; 3]>| d.map(|d| d.iter().map(|&n| f64::from(n)).product::<f64>()).filter(|n| *n > 0.0);
+        out.or("grid_size", product(result.grid), "block");
+        out.or("block_size", product(result.block), "thread");
+        let device = |name: &str| lookup.finite(&format!("device__attribute_{name}"));
+        out.or("sm_count", device("multiprocessor_count"), "SM");
+        out
+    }
+
+    /// Of a launch in a timeline: its configuration, its duration and the device's limits.
+    #[must_use]
+    pub fn of_launch(config: &LaunchConfig, device: &Device, duration: Nanos) -> Self {
+        let mut out = Self::default();
+        out.or("duration", Some(duration.0 as f64).filter(|d| *d > 0.0), "nsecond");
+        out.or("grid_size", config.blocks().map(|b| b as f64), "block");
+        out.or("block_size", config.threads().map(|t| t as f64), "thread");
+        out.or("registers_per_thread", config.registers.map(f64::from), "register/thread");
+        out.or("sm_count", device.sm_count.map(f64::from), "SM");
+        if let Some(o) = Occupancy::of(config, device) {
+            out.or("theoretical_occupancy", Some(o.percent), "%");
+            out.or("waves_per_sm", o.waves, "");
+            for (limiter, blocks) in &o.limits {
+                let id = match limiter {
+                    Limiter::Warps => "occupancy_limit_warps",
+                    Limiter::Registers => "occupancy_limit_registers",
+                    Limiter::SharedMemory => "occupancy_limit_shared_mem",
+                    Limiter::Blocks => "occupancy_limit_blocks",
+                };
+                out.or(id, blocks.map(f64::from), "block");
+            }
+        }
+        out
+    }
+
+    /// Facts by hand, for tests of rules.
+    #[must_use]
+    pub fn from_pairs(pairs: &[(&'static str, f64)]) -> Self {
+        let mut out = Self::default();
+        for (id, value) in pairs {
+            out.or(id, Some(*value), catalog().concept(id).map_or("", |c| &c.unit));
+        }
+        out
+    }
+
+    fn or(&mut self, id: &'static str, value: Option<f64>, unit: &str) {
+        if let Some(value) = value.filter(|_| self.get(id).is_none()) {
+            let value = Measured { metric: Arc::from(id), value, unit: unit.to_owned() };
+            self.readings.insert(id, Reading::Is(value));
+        }
+    }
+
+    /// What is known about a concept.
+    #[must_use]
+    pub fn reading(&self, id: &str) -> &Reading {
+        self.readings.get(id).unwrap_or(&Reading::Missing)
+    }
+
+    /// The number with its metric.
+    #[must_use]
+    pub fn measured(&self, id: &str) -> Option<&Measured> {
+        match self.reading(id) {
+            Reading::Is(m) => Some(m),
+            Reading::Missing | Reading::NotANumber => None,
+        }
+    }
+
+    /// The number.
+    #[must_use]
+    pub fn get(&self, id: &str) -> Option<f64> {
+        self.measured(id).map(|m| m.value)
+    }
+
+    /// A percentage as a share, 0 to 1.
+    #[must_use]
+    pub fn share(&self, id: &str) -> Option<f64> {
+        self.get(id).map(|p| (p / 100.0).clamp(0.0, 1.0))
+    }
+
+    /// A count that is greater than zero.
+    #[must_use]
+    pub fn positive(&self, id: &str) -> Option<f64> {
+        self.get(id).filter(|v| *v > 0.0)
+    }
+
+    /// How much is known.
+    #[must_use]
+    pub fn depth(&self) -> Depth {
+        let has = |id: &str| self.get(id).is_some();
+        if has("stall_wait") && (has("global_requests") || has("shared_bank_conflicts")) {
+            Depth::Full
+        } else if has("pcsamp_selected") || has("l2_sectors_global") || has("stall_wait") {
+            Depth::Detailed
+        } else if has("sm_throughput") || has("memory_throughput") {
+            Depth::Basic
+        } else {
+            Depth::Timeline
+        }
+    }
+
+    /// Whether the kernel ran in this state at all: a duration or a grid is known.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        self.readings.values().any(|r| matches!(r, Reading::Is(_)))
+    }
+
+    /// Duration in nanoseconds.
+    #[must_use]
+    pub fn duration_ns(&self) -> Option<f64> {
+        self.positive("duration")
+    }
+
+    /// Share of the kernel's cycles in which a mean SM had work, 0 to 1; `None` when it is not known. From `sm__cycles_active.avg` over
+    /// `gpc__cycles_elapsed.max`.
+    #[must_use]
+    pub fn active(&self) -> Option<f64> {
+        let (active, elapsed) = (self.get("sm_active_cycles")?, self.positive("elapsed_cycles")?);
+        Some((active / elapsed).clamp(0.0, 1.0))
+    }
+
+    /// Blocks over SMs, `None` when one is not known.
+    #[must_use]
+    pub fn blocks_per_sm(&self) -> Option<f64> {
+        Some(self.positive("grid_size")? / self.positive("sm_count")?)
+    }
+
+    /// Active threads of an executed instruction, at most 32.
+    #[must_use]
+    pub fn threads_per_instruction(&self) -> Option<f64> {
+        self.positive("threads_per_inst").or_else(|| Some(self.positive("source_threads")? / self.positive("source_warps")?))
+    }
+
+    /// The same without threads that were switched off by a predicate.
+    #[must_use]
+    pub fn threads_not_off(&self) -> Option<f64> {
+        self.positive("threads_per_inst_pred").or_else(|| Some(self.positive("source_threads_on")? / self.positive("source_warps")?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn missing_and_zero_are_two_things() {
+        let facts = Facts::from_pairs(&[("dram_throughput", 0.0)]);
+        assert_eq!((facts.get("dram_throughput"), facts.get("l2_throughput")), (Some(0.0), None));
+        assert_eq!(facts.reading("l2_throughput"), &Reading::Missing);
+        assert_eq!(facts.positive("dram_throughput"), None);
+    }
+
+    #[test]
+    fn chips_by_compute_capability() {
+        assert_eq!([(7, 0), (8, 6), (9, 0), (12, 0)].map(chip), [Some("gv100"), Some("ga102"), Some("gh100"), Some("gb202")]);
+        assert_eq!(chip((6, 1)), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! Thresholds of the rules, each with its source. They are also printed beside the values.
+
+use super::hint::Threshold;
+
+const fn at_least(value: f64, source: &'static str) -> Threshold {
+    Threshold { op: "≥", value, source }
+}
+
+const fn below(value: f64, source: &'static str) -> Threshold {
+    Threshold { op: "<", value, source }
+}
+
+/// A unit at its limit, in percent of its peak. NVIDIA's rules SpeedOfLight.py and HighPipeUtilization.py.
+pub const AT_LIMIT: Threshold = at_least(80.0, "NVIDIA's SpeedOfLight rule");
+
+/// A unit that may be the limit: with every unit below it NVIDIA's SpeedOfLight.py calls the kernel latency-bound.
+pub const MAY_LIMIT: Threshold = at_least(60.0, "NVIDIA's SpeedOfLight rule");
+
+/// All units below it: latency.
+pub const LATENCY: Threshold = below(60.0, "NVIDIA's SpeedOfLight rule");
+
+/// Share of cycles of warps from which one stall reason is worth a look. NVIDIA's CPIStall.py.
+pub const STALL: Threshold = at_least(30.0, "NVIDIA's CPIStall rule");
+
+/// Issue slots used per scheduler and cycle below which they count as idle. NVIDIA's IssueSlotUtilization.py: 0.6.
+pub const ISSUE: Threshold = below(60.0, "NVIDIA's IssueSlotUtilization rule");
+
+/// Share of wavefronts that are conflicts. NVIDIA's SharedMemoryConflicts.py.
+pub const CONFLICTS: Threshold = at_least(10.0, "NVIDIA's SharedMemoryConflicts rule");
+
+/// Share of sectors beyond need. NVIDIA's UncoalescedAccess.py warns at any; the 10 % of its sister rule for shared memory keep out the one
+/// sector more that a misaligned but dense access touches (1 of 9 for 32-bit words).
+pub const EXCESS: Threshold = at_least(12.0, "above one sector in nine, which is only misaligned");
+
+/// Threads of 32 that are active in an instruction. NVIDIA's ThreadDivergence.py.
+pub const THREADS: Threshold = below(24.0, "NVIDIA's ThreadDivergence rule");
+
+/// Theoretical occupancy. NVIDIA's TheoreticalOccupancy.py.
+pub const OCCUPANCY: Threshold = below(80.0, "NVIDIA's TheoreticalOccupancy rule");
+
+/// Points between theoretical and achieved occupancy. NVIDIA's AchievedOccupancy.py.
+pub const OCCUPANCY_GAP: Threshold = Threshold { op: ">", value: 10.0, source: "NVIDIA's AchievedOccupancy rule" };
+
+/// Waves below which the GPU could hold much more than there is. SpeedOfLight.py calls fewer than 1 a small grid; half of that is "well below".
+pub const WAVES: Threshold = Threshold { op: "≤", value: 0.5, source: "half of what NVIDIA's SpeedOfLight rule calls a small grid" };
+
+/// Most whole waves after which a partial one matters: 1/(whole + 1) ≥ 0.2. NVIDIA's LaunchStatistics.py.
+pub const TAIL_WAVES: f64 = 4.0;
+
+/// Duration from which percentages are steady, in ns: 20 µs. Nsight Compute's Profiling Guide.
+pub const STEADY_NS: f64 = 20_000.0;
+
+/// The same for evidence, in ns.
+pub const SHORT: Threshold = below(STEADY_NS, "Nsight Compute's Profiling Guide: steady from 20 µs");
+
+/// What a launch costs on the device even if the kernel does nothing, in ns: an empty kernel of one block took 2.05 µs on an H200 under ncu
+/// with locked clocks (`fixtures/causes`, `nothing_much`).
+pub const EMPTY_KERNEL_NS: f64 = 2_000.0;
+
+/// Share of local accesses among all that go to L1 from which they matter. As the bank conflicts' 10 %.
+pub const LOCAL: Threshold = at_least(10.0, "a tenth of the accesses, as for bank conflicts");
+
+/// Share of atomics among the accesses to memory from which they can be the cause. A sum that each warp adds once lies far below.
+pub const ATOMICS: Threshold = at_least(10.0, "a tenth of the accesses, as for bank conflicts");
+
+/// How much busier the busiest slice of L2 is than the mean from which few addresses take most accesses: random addresses spread over the
+/// slices within a few percent, one address alone gives the number of slices (48 to 160).
+pub const HOT_SLICE: Threshold = at_least(4.0, "random addresses spread evenly over slices");
+
+/// Points by which L2 must be busier than device memory to be the limit rather than its way: `metrics.md` §6.3 takes 5 points as the same
+/// level; L2's figure counts both directions, which adds up to ten more in plain copies (H200, A100).
+pub const L2_ABOVE_DRAM: f64 = 0.15;

@@ -1,0 +1,139 @@
+//! Which hint comes first: what costs most time. Effects go under their causes; a kernel near its roof gets that verdict first, unless a
+//! cause is worth more than a tenth of its time.
+
+use super::diagnosis::Diagnosis as D;
+use super::hint::{Hint, LEAST, Severity, Sure, WORTH};
+
+/// Causes and what they bring about. An effect is named under its cause when the cause explains enough of it: at least this part of the
+/// effect's stake.
+const EFFECTS: &[(D, f64, &[D])] = &[
+    (D::LaunchOverhead, 0.7, &[D::SmallGrid, D::MemoryLatency, D::Dependencies, D::Imbalance, D::Tail, D::Barriers, D::InstructionCache]),
+    (D::SmallGrid, 0.7, &[D::Imbalance, D::Tail, D::MemoryLatency, D::Dependencies]),
+    (D::Tail, 0.7, &[D::Imbalance]),
+    (D::Imbalance, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
+    (D::Divergence, 0.5, &[D::Compute, D::Alu, D::Sfu, D::Fp64, D::Dependencies, D::Uncoalesced, D::NoTensor]),
+    (D::Spilling, 0.4, &[D::LocalMemory, D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth, D::Uncoalesced]),
+    (D::LocalMemory, 0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth]),
+    (D::Atomics, 0.4, &[D::MemoryLatency, D::L2Bandwidth, D::L1Bandwidth, D::Dependencies, D::BankConflicts, D::Barriers, D::Imbalance]),
+    (D::Uncoalesced, 0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth]),
+    (D::BankConflicts, 0.4, &[D::SharedBandwidth, D::L1Bandwidth, D::Dependencies, D::Barriers, D::MemoryLatency]),
+    (D::NoTensor, 0.4, &[D::Compute, D::SharedBandwidth, D::L1Bandwidth]),
+    (D::OccupancyShared, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
+    (D::OccupancyRegisters, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
+    (D::OccupancyBlock, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
+    (D::OccupancyBarriers, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
+    (D::Barriers, 0.7, &[D::MemoryLatency, D::Dependencies]),
+];
+
+/// Stakes that differ by less count as equal; then the cause goes first, by the order of the vocabulary.
+const TIE: f64 = 0.03;
+
+/// Puts hints in order.
+#[must_use]
+pub fn rank(mut hints: Vec<Hint>) -> Vec<Hint> {
+    hints.retain(|h| h.stake >= LEAST || h.id.is_bound());
+    hints.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.place().cmp(&b.id.place())));
+    // Neighbours that cost the same: the cause first. One pass from the front keeps the order total.
+    for i in 1..hints.len() {
+        let mut at = i;
+        while at > 0 && hints[at - 1].stake - hints[at].stake < TIE && hints[at].id.place() < hints[at - 1].id.place() {
+            hints.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+    let mut hints = under_causes(hints);
+    verdict(&mut hints);
+    hints
+}
+
+/// Moves effects under their causes.
+fn under_causes(hints: Vec<Hint>) -> Vec<Hint> {
+    let causes: Vec<(D, f64, Sure)> = hints.iter().map(|h| (h.id, h.stake, h.sure)).collect();
+    let cause_of = |hint: &Hint| {
+        causes.iter().find(|(id, stake, sure)| {
+            // A guess does not explain what is known.
+            *sure <= hint.sure.max(Sure::Likely)
+                && EFFECTS.iter().any(|(cause, part, effects)| {
+                    cause == id && effects.contains(&hint.id) && *stake >= hint.stake * part && (*stake >= WORTH || !hint.id.is_bound())
+                })
+        })
+    };
+    let (mut kept, mut gone): (Vec<Hint>, Vec<(D, Hint)>) = (Vec::new(), Vec::new());
+    for hint in hints {
+        match cause_of(&hint) {
+            Some((cause, ..)) => gone.push((*cause, hint)),
+            None => kept.push(hint),
+        }
+    }
+    // The cause of an effect may be an effect itself: then it is named under that one's cause.
+    let parent = |mut id: D| {
+        for _ in 0..gone.len() {
+            match gone.iter().find(|(_, h)| h.id == id) {
+                Some((cause, _)) => id = *cause,
+                None => break,
+            }
+        }
+        id
+    };
+    let moved: Vec<(D, D, String)> = gone.iter().map(|(cause, h)| (parent(*cause), h.id, h.headline.clone())).collect();
+    for (cause, id, headline) in moved {
+        if let Some(hint) = kept.iter_mut().find(|h| h.id == cause) {
+            hint.effects.push((id, headline));
+        }
+    }
+    kept
+}
+
+/// The verdict of a kernel near its roof goes first when no cause is worth a tenth of its time; else it goes last, and is no praise.
+fn verdict(hints: &mut Vec<Hint>) {
+    let Some(at) = hints.iter().position(|h| h.severity == Severity::Healthy) else { return };
+    let mut verdict = hints.remove(at);
+    let cause = hints.iter().filter(|h| h.sure < Sure::Possible).map(|h| h.stake).fold(0.0, f64::max);
+    if cause < WORTH {
+        hints.insert(0, verdict);
+    } else {
+        verdict.severity = Severity::Low;
+        let at = hints.iter().position(|h| h.stake < WORTH).unwrap_or(hints.len());
+        hints.insert(at, verdict);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hint(id: D, stake: f64) -> Hint {
+        Hint::new(id, stake, id.id())
+    }
+
+    fn ids(hints: &[Hint]) -> Vec<&'static str> {
+        hints.iter().map(|h| h.id.id()).collect()
+    }
+
+    #[test]
+    fn effects_go_under_their_causes() {
+        let out = rank(vec![hint(D::MemoryLatency, 0.4), hint(D::Uncoalesced, 0.5), hint(D::Barriers, 0.2)]);
+        assert_eq!(ids(&out), ["uncoalesced-global", "barrier-stalls"]);
+        assert_eq!(out[0].effects, [(D::MemoryLatency, "memory-latency".to_owned())]);
+        // A cause that explains little does not hide what is larger.
+        let out = rank(vec![hint(D::MemoryLatency, 0.6), hint(D::Uncoalesced, 0.1)]);
+        assert_eq!(ids(&out), ["memory-latency", "uncoalesced-global"]);
+    }
+
+    #[test]
+    fn near_the_roof_the_verdict_goes_first_unless_much_is_at_stake() {
+        let healthy = || Hint { severity: Severity::Healthy, ..hint(D::DramBandwidth, 0.15) };
+        let out = rank(vec![hint(D::Tail, 0.06), healthy()]);
+        assert_eq!(ids(&out), ["dram-bandwidth-bound", "tail-effect"]);
+        assert_eq!(out[0].severity, Severity::Healthy);
+        let out = rank(vec![hint(D::Tail, 0.18), healthy()]);
+        assert_eq!(ids(&out), ["tail-effect", "dram-bandwidth-bound"]);
+        assert_ne!(out[1].severity, Severity::Healthy);
+    }
+
+    #[test]
+    fn of_equal_stakes_the_cause_goes_first() {
+        assert_eq!(ids(&rank(vec![hint(D::MemoryLatency, 0.72), hint(D::SmallGrid, 0.70)])), ["grid-too-small"]);
+        assert_eq!(ids(&rank(vec![hint(D::Sfu, 0.50), hint(D::Tail, 0.49), hint(D::Fp64, 0.3)])), ["tail-effect", "sfu-bound", "fp64-bound"]);
+    }
+}

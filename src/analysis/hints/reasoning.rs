@@ -1,0 +1,55 @@
+//! The way from the numbers to the hints, in sentences: short or not, how much of the GPU had work, which unit is the busiest, what warps wait
+//! for. The order is that in which a person would ask.
+
+use super::bottleneck::bottleneck;
+use super::case::{Case, pct};
+use super::facts::Facts;
+use super::limits::{AT_LIMIT, MAY_LIMIT};
+use crate::model::Nanos;
+
+/// The sentences; a question whose numbers were not collected is answered by what to collect.
+#[must_use]
+pub fn sentences(facts: &Facts) -> Vec<String> {
+    let case = Case::new(facts);
+    let mut out = Vec::new();
+    if let Some(ns) = facts.duration_ns() {
+        let short = if case.short() { "shorter than 20 µs, so percentages are not steady" } else { "long enough for steady percentages (20 µs)" };
+        out.push(format!("duration: {}, {short}", Nanos::human(ns)));
+    }
+    if let (Some(blocks), Some(sms)) = (facts.get("grid_size"), facts.get("sm_count")) {
+        let waves = facts.get("waves_per_sm").map_or_else(String::new, |w| format!(", {w:.2} waves"));
+        let active = facts.active().map_or_else(String::new, |a| format!("; a mean SM had work in {} of the cycles", pct(a)));
+        out.push(format!("shape: {blocks:.0} blocks for {sms:.0} SMs{waves}{active}"));
+    }
+    match (case.demand.busiest(), bottleneck(&case)) {
+        (Some(busy), Some(b)) if b.share() * 100.0 >= AT_LIMIT.value => {
+            out.push(format!("throughput: {} at {} of the peak, at the limit (80%): waiting is an effect of it", busy.unit.word(), pct(busy.share)));
+        }
+        (Some(busy), Some(_)) => {
+            out.push(format!("throughput: {} at {} of the peak, between 60% and 80%: that may be the limit", busy.unit.word(), pct(busy.share)));
+        }
+        (Some(busy), None) => {
+            let less = if busy.share * 100.0 < MAY_LIMIT.value { "below 60%: nothing is at its limit, warps wait" } else { "on the way of another" };
+            out.push(format!("throughput: the busiest unit is {} at {} of its peak, {less}", busy.unit.word(), pct(busy.share)));
+        }
+        (None, _) => out.push("throughput: not collected (section SpeedOfLight)".to_owned()),
+    }
+    match &case.stalls {
+        Some(stalls) => {
+            let top: Vec<String> = stalls
+                .ranked()
+                .into_iter()
+                .filter(|r| r.0 != "selected" && r.1 >= 0.05)
+                .take(4)
+                .map(|(reason, share)| format!("{} {}", reason.replace('_', " "), pct(share)))
+                .collect();
+            out.push(format!("stalls: of the cycles between two instructions of a warp {}; issuing {}", top.join(", "), pct(stalls.share("selected"))));
+        }
+        None => out.push("stalls: not collected (section WarpStateStats, or SourceCounters for samples)".to_owned()),
+    }
+    if let Some(t) = facts.get("theoretical_occupancy") {
+        let achieved = facts.get("achieved_occupancy").map_or_else(String::new, |a| format!(", {a:.0}% achieved"));
+        out.push(format!("occupancy: {t:.0}% at most{achieved}"));
+    }
+    out
+}

@@ -1,0 +1,71 @@
+//! Atomics that wait for each other.
+
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Evidence, Hint, Sure};
+use crate::analysis::hints::limits::{ATOMICS, HOT_SLICE, LATENCY, STALL};
+
+/// Stalls in which warps wait for atomics: for the queue to memory, for a result, for the end of their stores.
+const WAITS: [&str; 6] = ["lg_throttle", "long_scoreboard", "drain", "mio_throttle", "short_scoreboard", "membar"];
+
+/// How much busier one slice of L2 is than the mean, in tags or in atomic units, when that slice is busy at all.
+fn hot_slice(case: &Case<'_>) -> Option<(f64, Option<Evidence>)> {
+    let pair = |mean: &str, max: &'static str| {
+        let (mean, max_value) = (case.facts.positive(mean)?, case.facts.positive(max)?);
+        // A slice that is idle like the others says nothing.
+        (max_value >= 20.0).then(|| (max_value / mean, case.evidence(max, None)))
+    };
+    let all = [pair("l2_atomic_mean", "l2_atomic_max"), pair("l2_tag_mean", "l2_tag_max")];
+    all.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))
+}
+
+/// `atomic-contention`.
+pub fn contention(case: &Case<'_>) -> Option<Hint> {
+    let f = case.facts;
+    let global = f.get("atomics_global").into_iter().chain(f.get("atomic_requests")).reduce(f64::max);
+    let shared = f.get("atomics_shared");
+    let atomics = global.unwrap_or(0.0) + shared.unwrap_or(0.0);
+    if atomics <= 0.0 || case.demand.waiting_counts() <= 0.0 {
+        return None;
+    }
+    let accesses = f.get("global_requests").or_else(|| Some(f.get("global_loads")? + f.get("global_stores")?))?;
+    let share = atomics / (atomics + accesses + f.get("shared_accesses").unwrap_or(0.0));
+    let hot = hot_slice(case).filter(|h| h.0 >= HOT_SLICE.value);
+    if share * 100.0 < ATOMICS.value && hot.is_none() {
+        return None;
+    }
+    let waiting = case.stalls.as_ref().map(|s| s.sum(&WAITS));
+    let waits = match waiting {
+        Some(w) if w * 100.0 >= STALL.value => w,
+        Some(_) => return None,
+        // Without stalls only a slice that takes all atomics tells.
+        None => hot.as_ref().map(|_| 0.5)?,
+    };
+    // Warps also wait for their loads: atomics have their part of the accesses, unless one slice shows that they are what is waited for.
+    let part = if hot.is_some() { 1.0 } else { share };
+    let stake = case.waiting(waits) * part;
+    let slice = hot.as_ref().map_or_else(String::new, |(times, _)| format!(", and one slice of L2 gets {times:.0} times as many as the mean"));
+    let kind = if shared.unwrap_or(0.0) > global.unwrap_or(0.0) { "shared" } else { "global" };
+    let headline = format!("{kind} atomics wait for each other: they are {} of the accesses{slice}, while warps wait {} of the time", pct(share), pct(waits));
+    Some(
+        Hint::new(Diagnosis::Atomics, stake, headline)
+            .bound(case.waiting_bound(waits))
+            .sure(if hot.is_some() && waiting.is_some() { Sure::Certain } else { Sure::Likely })
+            .because([
+                case.computed("accesses that are atomics", share * 100.0, "%", Some(ATOMICS)),
+                case.evidence("atomics_global", None),
+                case.evidence("atomics_shared", None),
+                hot.as_ref().and_then(|h| case.computed("busiest slice of L2 over the mean", h.0, "", Some(HOT_SLICE))),
+                hot.and_then(|h| h.1),
+                case.stall("lg_throttle", None),
+                case.stall("long_scoreboard", None),
+                case.evidence("memory_throughput", Some(LATENCY)),
+            ])
+            .change(&[
+                "add within the warp (reduce or shuffles) or the block (shared memory) first; one atomic for the sum",
+                "spread over several copies of the counter or histogram, and add those up at the end",
+                "sort or group by key, so that few threads hit the same address at a time",
+            ])
+            .confirm(&["SourceCounters", "WarpStateStats", "MemoryWorkloadAnalysis_Tables"], true, "the lines with the atomics"),
+    )
+}

@@ -1,0 +1,36 @@
+//! Warps that wait for each other.
+
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Sure};
+use crate::analysis::hints::limits::{LATENCY, STALL};
+use crate::analysis::hints::demand::Unit;
+
+/// `barrier-stalls`.
+pub fn barriers(case: &Case<'_>) -> Option<Hint> {
+    let stalls = case.stalls.as_ref()?;
+    let share = stalls.share("barrier");
+    // The most frequent reason, or one of NVIDIA's 30 %.
+    let first = stalls.ranked().iter().find(|r| !matches!(r.0, "selected" | "not_selected")).is_some_and(|r| r.0 == "barrier");
+    if share * 100.0 < STALL.value && !(first && share >= 0.2) {
+        return None;
+    }
+    let block = case.facts.get("block_size").map_or_else(String::new, |b| format!(", in blocks of {b:.0} threads"));
+    Some(
+        Hint::new(Diagnosis::Barriers, case.waiting(share), format!("warps wait at barriers {} of the time{block}", pct(share)))
+            .bound(case.waiting_bound(share))
+            .sure(if case.demand.waiting_counts() >= 1.0 { Sure::Certain } else { Sure::Likely })
+            .because([
+                case.stall("barrier", Some(STALL)),
+                case.busy(Unit::Issue, Some(LATENCY)),
+                case.evidence("block_size", None),
+                case.evidence("achieved_occupancy", None),
+            ])
+            .change(&[
+                "do more between two barriers: larger tiles, double buffering, so that there are fewer of them",
+                "even out the work of the warps before a barrier; let idle warps do something else",
+                "synchronise less: __syncwarp or named barriers for part of a block; smaller blocks, more of them to an SM",
+            ])
+            .confirm(&["SourceCounters"], true, "the barriers that are waited at"),
+    )
+}

@@ -1,0 +1,61 @@
+//! Fetched bytes that nobody uses.
+
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::demand::Unit;
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Sure};
+use crate::analysis::hints::limits::EXCESS;
+
+/// Share of the sectors of global accesses beyond need. By the code's counters, else from the bytes used of each sector.
+fn excess(case: &Case<'_>) -> Option<(f64, bool)> {
+    let f = case.facts;
+    let all = f.positive("l2_sectors_global");
+    let by_code = all.and_then(|all| {
+        let extra = f.get("l2_excessive_sectors").or_else(|| Some(all - f.get("l2_sectors_global_ideal")?))?;
+        Some(extra / all)
+    });
+    let by_use = || Some(1.0 - f.share("global_load_efficiency")?.min(f.share("global_store_efficiency").filter(|s| *s > 0.0).unwrap_or(1.0)));
+    // More sectors in a load than any coalesced width takes (16 for 128 bits).
+    let by_request = || f.get("global_load_sectors_per_request").filter(|s| *s > 16.0).map(|s| 1.0 - 16.0 / s);
+    let by_code = by_code.map(|s| (s, true));
+    by_code.or_else(|| by_use().map(|s| (s, true))).or_else(|| by_request().map(|s| (s, false))).map(|(s, sure)| (s.clamp(0.0, 1.0), sure))
+}
+
+/// `uncoalesced-global`.
+pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
+    let (share, sure) = excess(case).filter(|(s, _)| s * 100.0 >= EXCESS.value)?;
+    let f = case.facts;
+    let get = |u| case.demand.get(u).unwrap_or(0.0);
+    // Sectors too many that L1 holds do not go on to L2: what arrives there bounds the waste there.
+    let arriving = f.positive("l2_sectors_global_ideal").zip(f.positive("l2_sectors_from_l1")).map(|(ideal, real)| (1.0 - ideal / real).max(0.0));
+    let beyond = arriving.map_or(share, |a| a.min(share));
+    let waste = [
+        (Unit::L1, (get(Unit::L1) - get(Unit::Shared)).max(0.0) * share),
+        (Unit::L2, get(Unit::L2) * beyond),
+        (Unit::Dram, get(Unit::Dram) * beyond),
+    ];
+    let (unit, stake) = waste.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let times = 1.0 / (1.0 - share).max(1.0 / 32.0);
+    let headline =
+        format!("uncoalesced: {} of the sectors that global accesses move are beyond need ({times:.1} times as many as the bytes take)", pct(share));
+    Some(
+        Hint::new(Diagnosis::Uncoalesced, stake, headline)
+            .bound(format!("the part of {}'s {} that moves unused bytes", unit.word(), pct(get(unit))))
+            .sure(if sure { Sure::Certain } else { Sure::Likely })
+            .because([
+                case.computed("sectors beyond need", share * 100.0, "%", Some(EXCESS)),
+                case.evidence("l2_excessive_sectors", None),
+                case.evidence("global_load_sectors_per_request", None),
+                case.evidence("global_load_efficiency", None),
+                case.busy(unit, None),
+                case.stall("long_scoreboard", None),
+            ])
+            .change(&[
+                "let neighbouring threads access neighbouring addresses: swap loops or indices so that threadIdx.x runs along memory",
+                "turn arrays of structures into structures of arrays",
+                "stage through shared memory: load rows coalesced, read columns there",
+                "random access: sort or group the indices, or fetch whole sectors and use all of their 32 bytes",
+            ])
+            .confirm(&["SourceCounters", "MemoryWorkloadAnalysis_Tables"], true, "the lines whose sectors are wasted"),
+    )
+}

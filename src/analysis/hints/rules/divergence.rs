@@ -1,0 +1,41 @@
+//! Threads of a warp on different paths.
+
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::demand::Unit;
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Sure};
+use crate::analysis::hints::limits::THREADS;
+
+/// `warp-divergence`.
+pub fn divergence(case: &Case<'_>) -> Option<Hint> {
+    let f = case.facts;
+    let threads = f.threads_per_instruction().filter(|t| *t < THREADS.value)?;
+    // Blocks of fewer threads than a warp leave lanes empty without any branch.
+    let block = f.positive("block_size");
+    let full = block.map_or(32.0, |b| b / (b / 32.0).ceil());
+    let lost = (1.0 - threads / full).max(0.0);
+    if threads >= full * 0.75 {
+        return None;
+    }
+    // Fewer instructions take fewer slots and less waiting; what memory moves stays.
+    let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
+    let stake = (case.active * lost).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
+    let headline = format!("divergence: an instruction runs for {threads:.1} of {full:.0} threads of a warp; {} of the lanes do nothing", pct(lost));
+    Some(
+        Hint::new(Diagnosis::Divergence, stake, headline)
+            .bound(format!("the same work in instructions of full warps: {} fewer", pct(lost)))
+            .sure(if block.is_some() { Sure::Certain } else { Sure::Likely })
+            .because([
+                f.get("threads_per_inst").map_or_else(|| case.computed("active threads of an instruction", threads, "thread", Some(THREADS)), |_| case.evidence("threads_per_inst", Some(THREADS))),
+                case.evidence("branch_uniformity", None),
+                case.evidence("divergent_branches", None),
+                case.busy(Unit::Issue, None),
+            ])
+            .change(&[
+                "let the threads of a warp take the same path: branch on blockIdx or the warp's number, not on the lane's",
+                "sort or compact the work first, so that neighbours do the same",
+                "replace short branches by arithmetic or selection; let all lanes share the work of a long loop",
+            ])
+            .confirm(&["SourceCounters"], true, "the branches that diverge"),
+    )
+}

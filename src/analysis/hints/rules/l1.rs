@@ -1,0 +1,89 @@
+//! L1 and shared memory: bank conflicts, and their bandwidth as the limit.
+
+use crate::analysis::hints::bottleneck::{Bottleneck, bottleneck};
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::demand::Unit;
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Sure};
+use crate::analysis::hints::limits::{AT_LIMIT, CONFLICTS, MAY_LIMIT};
+
+/// Share of the wavefronts of shared memory that conflicts add, 0 to 1, and accesses per ideal wavefront. By the code's counters where they were
+/// collected, which count conflicts alone; else by the hardware's, which also count wavefronts that had to wait for others.
+pub fn conflict_share(case: &Case<'_>) -> Option<f64> {
+    let f = case.facts;
+    let by_code = f.positive("shared_source_wavefronts").zip(f.get("shared_source_ideal")).map(|(all, ideal)| 1.0 - ideal / all);
+    let by_counter = || Some(f.get("shared_bank_conflicts")? / f.positive("shared_wavefronts")?);
+    by_code.or_else(by_counter).map(|s| s.clamp(0.0, 1.0))
+}
+
+/// `shared-bank-conflicts`.
+pub fn conflicts(case: &Case<'_>) -> Option<Hint> {
+    let share = conflict_share(case).filter(|s| s * 100.0 >= CONFLICTS.value)?;
+    let busy = case.demand.get(Unit::Shared).or_else(|| case.demand.get(Unit::L1))?;
+    // What the wavefronts too many take of the data stage, or of the cycles of the warps that wait for it.
+    let stage = busy * share;
+    let waits = case.stalls.as_ref().map_or(0.0, |s| case.active * s.sum(&["mio_throttle", "short_scoreboard"]) * share);
+    let roof = case.demand.without(&[Unit::Shared, Unit::L1, Unit::Lsu]).map_or(1.0, |b| 1.0 - b.share);
+    let stake = stage.max(waits * (1.0 - busy)).min(roof);
+    let ways = 1.0 / (1.0 - share).max(1.0 / 32.0);
+    let headline = format!("bank conflicts: {} of shared memory's wavefronts are conflicts; an access takes {ways:.1} times as many as it needs", pct(share));
+    Some(
+        Hint::new(Diagnosis::BankConflicts, stake, headline)
+            .bound(format!("wavefronts without conflicts: {} of shared memory's {}", pct(share), pct(busy)))
+            .because([
+                case.computed("wavefronts that are conflicts", share * 100.0, "%", Some(CONFLICTS)),
+                case.busy(Unit::Shared, None),
+                case.evidence("shared_bank_conflicts", None),
+                case.evidence("shared_wavefronts", None),
+                case.stall("mio_throttle", None),
+                case.stall("short_scoreboard", None),
+            ])
+            .change(&[
+                "pad rows of shared arrays by one element (tile[32][33]) or swizzle the index (column ^ row)",
+                "let neighbouring threads access neighbouring 32-bit words; split structures into arrays",
+                "for matrix tiles use ldmatrix or TMA with a swizzle",
+            ])
+            .confirm(&["SourceCounters"], true, "the lines with the conflicts"),
+    )
+}
+
+/// `shared-bandwidth-bound` or `l1-bandwidth-bound`.
+pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
+    let Bottleneck::L1 { share, shared } = bottleneck(case)? else { return None };
+    let (stake, bound) = case.next_roof(&[Unit::L1, Unit::Shared, Unit::Lsu, Unit::Issue]);
+    let stake = stake * Case::binding(share);
+    let at = Some(if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT });
+    let sure = if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely };
+    let hint = if shared {
+        let few = conflict_share(case).map_or_else(String::new, |c| format!(" ({} of its wavefronts are conflicts)", pct(c)));
+        let known = conflict_share(case).is_some();
+        let headline = format!("shared memory is the limit: {} of its peak{few}", pct(share));
+        Hint::new(Diagnosis::SharedBandwidth, stake, headline)
+            .because([case.busy(Unit::Shared, at), case.busy(Unit::L1, None), case.busy(Unit::Lsu, None), case.stall("mio_throttle", None)])
+            .change(&[
+                "compute more per load: let each thread make a larger tile in registers (4×4, 8×8)",
+                "load 64 or 128 bits at a time from shared memory",
+                "for matrix products use tensor cores, which read whole fragments (ldmatrix, wgmma)",
+            ])
+            .confirm(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "that there are no conflicts, and which loads make the traffic")
+            .sure(if known { Sure::Certain } else { Sure::Likely })
+    } else {
+        Hint::new(Diagnosis::L1Bandwidth, stake, format!("L1 is the limit: {} of its peak", pct(share)))
+            .because([
+                case.busy(Unit::L1, at),
+                case.evidence("l1_hit_rate", None),
+                case.busy(Unit::Lsu, None),
+                case.busy(Unit::Shared, None),
+                case.busy(Unit::L2, None),
+                case.stall("lg_throttle", None),
+                case.stall("long_scoreboard", None),
+            ])
+            .change(&[
+                "load less often: tile through shared memory or registers, so that each value is loaded once per block",
+                "load 64 or 128 bits per thread: fewer instructions and wavefronts for the same bytes",
+                "let the threads of a warp read the same or neighbouring words, which share wavefronts",
+            ])
+            .confirm(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "sectors per request, and the loads that make the traffic")
+    };
+    Some(hint.bound(bound).sure(sure))
+}

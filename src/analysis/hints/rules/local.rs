@@ -1,0 +1,74 @@
+//! Local memory: spills of registers, or arrays that no register can hold.
+
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::demand::Unit;
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Sure};
+use crate::analysis::hints::limits::LOCAL;
+
+/// `register-spilling` or `local-memory-traffic`.
+pub fn local(case: &Case<'_>) -> Option<Hint> {
+    let f = case.facts;
+    let instructions = || Some(f.get("local_loads")? + f.get("local_stores").unwrap_or(0.0));
+    let requests = f.positive("local_requests").or_else(instructions).filter(|r| *r > 0.0)?;
+    // Of the accesses that go to L1: in sectors where the code was counted, else in requests.
+    let sectors = f.positive("l2_sectors_local").zip(f.get("l2_sectors_global")).map(|(l, g)| l / (l + g));
+    let by_requests = f.get("global_requests").map(|g| requests / (requests + g));
+    let share = by_requests.or(sectors)?.max(sectors.unwrap_or(0.0));
+    if share * 100.0 < LOCAL.value {
+        return None;
+    }
+    let get = |u| case.demand.get(u).unwrap_or(0.0);
+    let l1 = (get(Unit::L1) - get(Unit::Shared)).max(0.0);
+    // What of L2 and device memory is local is not known by kind: no more than what is local in L1.
+    let units = [(Unit::L1, l1 * share), (Unit::L2, get(Unit::L2) * share), (Unit::Dram, get(Unit::Dram) * share)];
+    let (unit, busy) = units.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let waits = case.stalls.as_ref().map_or(0.0, |s| case.waiting(s.sum(&["long_scoreboard", "lg_throttle"]) * share));
+    let stake = busy.max(waits);
+    let bound = if busy >= waits {
+        format!("the part of {}'s {} that is local", unit.word(), pct(get(unit)))
+    } else {
+        format!("the part of the waiting for memory that is local: {}", pct(share))
+    };
+    // Since ncu 2025.1 the code says which accesses are spills.
+    let spilled = f.get("local_spill_requests").or_else(|| f.get("local_spill_instructions"));
+    let part = spilled.map(|s| (s / requests).clamp(0.0, 1.0));
+    let registers = f.get("registers_per_thread");
+    let capped = registers.is_some_and(|r| r >= 255.0);
+    let (id, sure) = match part {
+        Some(p) if p >= 0.5 => (Diagnosis::Spilling, Sure::Certain),
+        Some(_) => (Diagnosis::LocalMemory, Sure::Certain),
+        // Older reports do not tell: at the most registers that a thread can have, spilling is the usual reason.
+        None if capped => (Diagnosis::Spilling, Sure::Likely),
+        None => (Diagnosis::LocalMemory, Sure::Likely),
+    };
+    let evidence = [
+        case.computed("accesses to L1 that are local", share * 100.0, "%", Some(LOCAL)),
+        part.and_then(|p| case.computed("of them spills", p * 100.0, "%", None)),
+        case.evidence("local_spill_requests", None),
+        case.evidence("local_requests", None),
+        case.evidence("registers_per_thread", None),
+        case.evidence("stack_bytes", None),
+        case.busy(unit, None),
+        case.stall("long_scoreboard", None),
+        case.stall("lg_throttle", None),
+    ];
+    let with = registers.map_or_else(String::new, |r| format!(" with {r:.0} registers a thread"));
+    let hint = if id == Diagnosis::Spilling {
+        Hint::new(id, stake, format!("registers spill{with}: {} of the accesses to L1 are spills to local memory", pct(share)))
+            .change(&[
+                "allow more registers: raise or drop the minimum of blocks in __launch_bounds__, or -maxrregcount",
+                "keep fewer values alive: smaller tiles per thread, less unrolling, recompute instead of keep",
+                "split the kernel, or move values that live long to shared memory",
+            ])
+    } else {
+        let not = if part.is_some() { ", and they are not spills" } else { "" };
+        Hint::new(id, stake, format!("local memory: {} of the accesses to L1 are to local arrays{not}", pct(share)))
+            .change(&[
+                "index local arrays by constants only: unroll the loops over them, so that they become registers",
+                "put arrays that must be indexed at run time into shared memory, one row for each thread",
+                "pass small structures by value; look for large ones on the stack (-Xptxas -v: stack frame)",
+            ])
+    };
+    Some(hint.bound(bound).sure(sure).because(evidence).confirm(&["SourceCounters", "MemoryWorkloadAnalysis_Tables"], true, "the lines that read and write local memory"))
+}

@@ -1,0 +1,44 @@
+//! The rules. Adding one is a file and a row.
+
+mod atomics;
+mod barriers;
+mod coalescing;
+mod divergence;
+mod fetch;
+mod l1;
+mod latency;
+mod launch;
+mod local;
+mod memory;
+mod occupancy;
+mod pipes;
+mod shape;
+mod tensor;
+
+use super::case::Case;
+use super::hint::Hint;
+
+/// A rule: looks at one kernel and says what it sees, or nothing. A number that was not collected never makes it speak.
+pub type Rule = fn(&Case<'_>) -> Option<Hint>;
+
+/// All rules.
+pub static RULES: &[Rule] = &[
+    launch::overhead,
+    shape::small_grid,
+    shape::tail,
+    shape::imbalance,
+    divergence::divergence,
+    local::local,
+    atomics::contention,
+    coalescing::uncoalesced,
+    l1::conflicts,
+    l1::bandwidth,
+    memory::bandwidth,
+    occupancy::occupancy,
+    barriers::barriers,
+    fetch::instructions,
+    latency::memory,
+    latency::dependencies,
+    pipes::busy,
+    tensor::unused,
+];

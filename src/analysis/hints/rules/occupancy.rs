@@ -1,0 +1,84 @@
+//! Occupancy that is capped by one resource, where that hurts.
+
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::demand::Unit;
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::facts::Depth;
+use crate::analysis::hints::hint::{Hint, Sure};
+use crate::analysis::hints::limits::{ISSUE, OCCUPANCY};
+
+/// Resources by the concept of their limit; of equal limits the first is named.
+const LIMITS: [(&str, Diagnosis, &str); 5] = [
+    ("occupancy_limit_registers", Diagnosis::OccupancyRegisters, "registers"),
+    ("occupancy_limit_shared_mem", Diagnosis::OccupancyShared, "shared memory"),
+    ("occupancy_limit_warps", Diagnosis::OccupancyBlock, "the size of the block"),
+    ("occupancy_limit_blocks", Diagnosis::OccupancyBlock, "the number of blocks that an SM takes"),
+    ("occupancy_limit_barriers", Diagnosis::OccupancyBarriers, "barriers"),
+];
+
+/// `occupancy-registers`, `-shared-memory`, `-block-size`, `-barriers`.
+pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
+    let f = case.facts;
+    let percent = f.get("theoretical_occupancy").filter(|o| *o > 0.0 && *o < OCCUPANCY.value)?;
+    let theory = percent / 100.0;
+    let known = LIMITS.iter().filter_map(|l| Some((l, f.positive(l.0)?)));
+    let (&(limit, id, word), blocks) = known.reduce(|a, b| if b.1 < a.1 { b } else { a })?;
+    // All blocks are on the SMs already: more room holds no more.
+    let waves = f.positive("waves_per_sm")?;
+    if waves <= 1.0 || case.depth() == Depth::Timeline {
+        return None;
+    }
+    // The same limit twice binds twice: what binds next says how far one of them could be raised.
+    let next = LIMITS.iter().filter(|l| l.1 != id).filter_map(|l| f.positive(l.0)).fold(f64::INFINITY, f64::min);
+    let room = if next.is_finite() { (blocks / next).max(theory) } else { theory };
+    // By Little's law the rate grows with the warps, at most until the next resource, the grid, or a unit binds.
+    let warps = theory.max(1.0 / waves).max(room.min(1.0));
+    let stake = (case.active * (1.0 - warps)).min(1.0 - case.demand.peak()).max(0.0) * case.demand.waiting_counts();
+    // With a warp ready in most cycles more warps change nothing.
+    let issue = f.share("issued_warp_percent").or_else(|| f.get("issued_warp")).or_else(|| f.share("issue_slots_busy"));
+    if issue.is_some_and(|i| i * 100.0 >= ISSUE.value && theory >= 0.25) {
+        return None;
+    }
+    // Pipelines of bulk copies and warpgroup products are built for few warps.
+    let pipelined = f.positive("tensor_instructions_gmma").is_some() || f.positive("pipe_tma").is_some();
+    let uses = match id {
+        Diagnosis::OccupancyRegisters => f.get("registers_per_thread").map(|r| format!(" ({r:.0} a thread)")),
+        Diagnosis::OccupancyShared => {
+            let bytes: f64 = ["smem_per_block_dynamic", "smem_per_block_static"].iter().filter_map(|i| f.get(i)).sum();
+            (bytes > 0.0).then(|| format!(" ({:.0} KiB a block)", bytes / 1024.0))
+        }
+        _ => f.get("block_size").map(|b| format!(" ({b:.0} threads)")),
+    };
+    let uses = uses.unwrap_or_default();
+    let headline = format!("{word}{uses} let only {blocks:.0} blocks onto an SM: occupancy is {} at most, and issue slots stay idle", pct(theory));
+    let change: &[&str] = match id {
+        Diagnosis::OccupancyRegisters => &[
+            "use fewer registers: __launch_bounds__ with a minimum of blocks, smaller tiles per thread (watch for spills)",
+            "or give each thread more independent work, so that fewer warps hide the same latency",
+        ],
+        Diagnosis::OccupancyShared => &[
+            "use less shared memory for each block: smaller tiles, fewer stages, smaller types",
+            "let more threads share the same tile: larger blocks for the same shared memory",
+            "raise the carve-out (cudaFuncAttributePreferredSharedMemoryCarveout), if it is what limits",
+        ],
+        Diagnosis::OccupancyBlock => &["choose a block of 128 to 512 threads whose number divides the SM's", "or do more in each thread"],
+        _ => &["use fewer named barriers for each block, or smaller clusters"],
+    };
+    let sure = if pipelined || case.stalls.is_none() { Sure::Possible } else { Sure::Likely };
+    Some(
+        Hint::new(id, if pipelined { stake / 2.0 } else { stake }, headline)
+            .bound(format!("as many more instructions as warps, by Little's law: from {} to {} of the warps", pct(theory), pct((theory / warps).min(1.0))))
+            .sure(sure)
+            .because([
+                case.evidence("theoretical_occupancy", Some(OCCUPANCY)),
+                case.evidence("achieved_occupancy", None),
+                case.evidence(limit, None),
+                case.evidence("registers_per_thread", None),
+                case.evidence("block_size", None),
+                case.busy(Unit::Issue, Some(ISSUE)),
+                case.evidence("eligible_warps", None),
+            ])
+            .change(change)
+            .confirm(&["Occupancy", "SchedulerStats", "WarpStateStats"], false, "whether warps are missing: eligible warps, and what the others wait for"),
+    )
+}

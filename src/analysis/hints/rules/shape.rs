@@ -1,0 +1,150 @@
+//! SMs without work: too few blocks, a last wave that is mostly empty, blocks that take longer than others.
+
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Sure};
+use crate::analysis::hints::limits::{EMPTY_KERNEL_NS, OCCUPANCY_GAP, TAIL_WAVES, WAVES};
+
+/// Share of the warp slots that the launch could fill that were empty over the kernel, 0 to 1: idle SMs, and SMs whose warps had ended.
+/// Only counted beyond the ten points that NVIDIA's AchievedOccupancy.py allows for blocks that come and go.
+fn idle_slots(case: &Case<'_>) -> Option<f64> {
+    let f = case.facts;
+    let active = f.active()?;
+    let expected = f.share("theoretical_occupancy").map(|t| t * f.positive("waves_per_sm").unwrap_or(1.0).min(1.0));
+    let filled = match (f.share("achieved_occupancy"), expected.filter(|e| *e > 0.0)) {
+        (Some(achieved), Some(expected)) if (expected - achieved) * 100.0 > OCCUPANCY_GAP.value => (achieved / expected).min(1.0),
+        _ => 1.0,
+    };
+    // Starting and ending is idle, too, and counts elsewhere.
+    let fixed = f.duration_ns().map_or(0.0, |ns| EMPTY_KERNEL_NS / ns);
+    Some((1.0 - active * filled - fixed).max(0.0))
+}
+
+/// `grid-too-small`.
+pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
+    let f = case.facts;
+    let (blocks, sms) = (f.positive("grid_size")?, f.positive("sm_count")?);
+    let waves = f.positive("waves_per_sm");
+    let few = blocks < sms;
+    if !few && waves.is_none_or(|w| w > WAVES.value) {
+        return None;
+    }
+    // SMs that get no block do nothing; on the others more warps would hide more, until a unit binds.
+    let filled = if few { (blocks / sms).min(waves.unwrap_or(1.0)) } else { waves.unwrap_or(1.0) };
+    let measured = case.facts.active();
+    let stake = if few {
+        1.0 - filled.max(case.demand.peak())
+    } else {
+        (case.active - filled.max(case.demand.peak())).max(0.0) * case.demand.waiting_counts()
+    };
+    let wave = waves.map_or_else(String::new, |w| format!(", {w:.2} waves"));
+    let headline = if few {
+        format!("the grid is too small: {blocks:.0} blocks for {sms:.0} SMs, {} of the SMs get none", pct(1.0 - blocks / sms))
+    } else {
+        format!("the grid is small: {blocks:.0} blocks{wave}; the SMs could hold {:.0} times as many", 1.0 / filled)
+    };
+    let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
+    Some(
+        Hint::new(Diagnosis::SmallGrid, stake, headline)
+            .bound(format!("all SMs filled: from {} of what they hold, or until a unit binds", pct(filled)))
+            .sure(sure)
+            .because([
+                case.evidence("grid_size", None),
+                case.evidence("sm_count", None),
+                case.evidence("waves_per_sm", Some(WAVES)),
+                measured.and_then(|a| case.computed("cycles in which a mean SM had work", a * 100.0, "%", None)),
+                case.evidence("achieved_occupancy", None),
+            ])
+            .change(&[
+                "make more blocks: smaller tiles, split the inner dimension (split-K), a larger batch",
+                "run other kernels beside it: streams, or one launch for several problems",
+                "smaller blocks, if there are fewer blocks than SMs",
+            ])
+            .confirm(&["SpeedOfLight", "LaunchStats", "Occupancy"], false, "how many SMs had work"),
+    )
+}
+
+/// Time that a last wave costs at the most, if all blocks take as long: 0 to 1.
+fn tail_theory(waves: f64) -> f64 {
+    if waves <= 1.0 || waves.fract() < 1e-6 { 0.0 } else { 1.0 - waves / waves.ceil() }
+}
+
+/// `tail-effect`.
+pub fn tail(case: &Case<'_>) -> Option<Hint> {
+    let f = case.facts;
+    let waves = f.positive("waves_per_sm").filter(|w| *w > 1.0 && w.floor() <= TAIL_WAVES)?;
+    let theory = tail_theory(waves);
+    // Blocks of which some took longer fill the gap: what was idle bounds what the tail cost.
+    let measured = idle_slots(case);
+    let stake = measured.map_or(theory, |m| m.min(theory)).min(1.0 - case.demand.peak());
+    if stake < 0.02 {
+        return None;
+    }
+    let whole = waves.floor();
+    let plural = if whole > 1.0 { "s" } else { "" };
+    let headline = format!("tail: {waves:.2} waves; after {whole:.0} full wave{plural} the last one fills {} of the GPU", pct(waves.fract()));
+    Some(
+        Hint::new(Diagnosis::Tail, stake, headline)
+            .bound(measured.map_or_else(
+                || format!("{} waves' time for {waves:.2} waves' work, if all blocks take as long", waves.ceil()),
+                |m| format!("warp slots that were empty: {}; by the waves alone {}", pct(m), pct(theory)),
+            ))
+            .sure(if measured.is_some() { Sure::Certain } else { Sure::Likely })
+            .because([
+                case.evidence("waves_per_sm", None),
+                case.evidence("grid_size", None),
+                case.evidence("sm_count", None),
+                measured.and_then(|m| case.computed("warp slots that were empty", m * 100.0, "%", None)),
+                case.evidence("theoretical_occupancy", None),
+                case.evidence("achieved_occupancy", None),
+            ])
+            .change(&[
+                "choose the grid so that it fills whole waves: other block sizes or tiles, or a grid-stride loop over as many blocks as fit",
+                "use persistent blocks that take tiles from a queue (stream-K)",
+                "make blocks smaller, so that the last wave is shorter; or overlap with the next kernel",
+            ])
+            .confirm(&["SpeedOfLight", "LaunchStats", "Occupancy"], false, "how evenly the SMs were used"),
+    )
+}
+
+/// `workload-imbalance`.
+pub fn imbalance(case: &Case<'_>) -> Option<Hint> {
+    let f = case.facts;
+    let idle = idle_slots(case)?;
+    let waves = f.positive("waves_per_sm");
+    let grid = f.blocks_per_sm().map_or(0.0, |b| (1.0 - b).max(0.0));
+    let tail = waves.map_or(0.0, tail_theory);
+    // Over many waves long and short blocks even out: what is empty then is mostly between blocks.
+    let many = waves.is_some_and(|w| w > TAIL_WAVES);
+    let rest = (idle - grid - tail).max(0.0) * if many { 0.5 } else { 1.0 };
+    let stake = rest.min(1.0 - case.demand.peak()) * case.demand.waiting_counts();
+    let (least, most) = (f.get("sm_active_min"), f.positive("sm_active_max"));
+    let spread = least.zip(most).map(|(least, most)| least / most);
+    let sms = spread.filter(|s| *s < 0.8).map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", pct(s)));
+    let headline = format!("imbalance: {} of the warp slots that the launch fills were empty over the kernel{sms}", pct(rest));
+    let sure = if many {
+        Sure::Possible
+    } else if spread.is_some_and(|s| s < 0.8) || stake >= 0.3 {
+        Sure::Certain
+    } else {
+        Sure::Likely
+    };
+    Some(
+        Hint::new(Diagnosis::Imbalance, stake, headline)
+            .bound("the same work on all warp slots from begin to end, or until a unit binds")
+            .sure(sure)
+            .because([
+                f.active().and_then(|a| case.computed("cycles in which a mean SM had work", a * 100.0, "%", None)),
+                spread.and_then(|s| case.computed("least busy SM over the busiest", s * 100.0, "%", None)),
+                case.evidence("theoretical_occupancy", None),
+                case.evidence("achieved_occupancy", Some(OCCUPANCY_GAP)),
+                case.evidence("waves_per_sm", None),
+            ])
+            .change(&[
+                "give all blocks the same work: split long rows or lists, sort by length, pair long with short",
+                "let blocks take work from a queue (an atomic counter) instead of a fixed share",
+                "start the longest blocks first",
+            ])
+            .confirm(&["SpeedOfLight", "Occupancy", "SourceCounters"], false, "how unevenly SMs and slices of memory were used"),
+    )
+}

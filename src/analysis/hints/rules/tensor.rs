@@ -1,0 +1,58 @@
+//! Tensor cores that a kernel could use and does not.
+
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::demand::Unit;
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Sure};
+use crate::analysis::hints::limits::MAY_LIMIT;
+
+/// Part of its peak at which FP16 arithmetic is work: a few HFMA2 load constants. NVIDIA's HighPipeUtilization.py calls a pipe below 20 % little
+/// used.
+const WORK: f64 = 0.2;
+/// Floating-point operations per byte of device memory from which data must be used again and again, as in a product of matrices: an
+/// elementwise kernel or a sum does about one for each value that it loads, which is at most 0.5 per byte in FP16.
+const REUSE: f64 = 8.0;
+
+/// `no-tensor-cores`.
+pub fn unused(case: &Case<'_>) -> Option<Hint> {
+    let f = case.facts;
+    // The pipe's own counter, zero: not merely missing.
+    let matrix = f.get("tensor_mma").filter(|m| *m < 0.5)?;
+    let rate = f.positive("fp32_rate")?;
+    let single = f.get("fp32_instructions")? / rate;
+    // By the threads' instructions where they were counted, else by the pipe.
+    let half = f.get("fp16_instructions").map(|h| h / rate).or_else(|| case.demand.get(Unit::Fp16))?;
+    if half < WORK || half < single {
+        return None;
+    }
+    // Two halves to an instruction, two operations to an FMA.
+    let (cycles, bytes) =
+        (f.positive("elapsed_cycles")?, f.get("dram_bytes").or_else(|| Some(f.get("dram_bandwidth")? * f.duration_ns()? / 1e9))?);
+    let reuse = 4.0 * half * rate * cycles / bytes.max(1.0);
+    // The pipes, the slots or the way from shared memory are what the work takes.
+    let busy = [Unit::Fma, Unit::Fp16, Unit::L1, Unit::Shared, Unit::Issue].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
+    if reuse < REUSE || busy < 0.4 {
+        return None;
+    }
+    let far = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.busy(u)).max_by(|a, b| a.share.total_cmp(&b.share));
+    let stake = (1.0 - far.map_or(0.0, |b| b.share)) * busy;
+    let headline = format!("matrix-like FP16 work on the ordinary pipes: FP16 arithmetic runs at {} of its peak, each byte of device memory serves {reuse:.0} operations, and the tensor cores are idle", pct(half.min(1.0)));
+    Some(
+        Hint::new(Diagnosis::NoTensor, stake, headline)
+            .bound(far.map_or_else(|| "the pipes' time".to_owned(), |b| format!("the time of pipes and shared memory, until {} binds at {}", b.unit.word(), pct(b.share))))
+            .sure(Sure::Likely)
+            .because([
+                case.computed("tensor pipe busy with matrix instructions", matrix, "%", None),
+                case.evidence("fp16_instructions", None),
+                case.evidence("fp32_instructions", None),
+                case.computed("operations per byte of device memory", reuse, "", None),
+                case.busy(Unit::Fma, Some(MAY_LIMIT)),
+                case.busy(Unit::Shared, None),
+            ])
+            .change(&[
+                "if it multiplies matrices: use cuBLAS, CUTLASS, or mma/wgmma; torch: matmul on bf16 or fp16 tensors of sizes that are multiples of 8",
+                "accumulate in FP32 on the tensor cores: faster and more exact than FP16 sums",
+            ])
+            .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], true, "which instructions the work is made of"),
+    )
+}

@@ -1,0 +1,105 @@
+//! What warps wait for, as shares of the cycles between two instructions of a warp. By Little's law the rate of instructions is the number
+//! of warps over these cycles: without a stall that is a share *s* of them, the same warps issue 1/(1−*s*) times as many.
+
+use super::facts::Facts;
+
+/// Reasons; the ids of `stall_…` (cycles) and `pcsamp_…` (samples) concepts without their first word.
+pub const REASONS: [&str; 19] = [
+    "long_scoreboard",
+    "short_scoreboard",
+    "math_pipe_throttle",
+    "mio_throttle",
+    "lg_throttle",
+    "tex_throttle",
+    "barrier",
+    "membar",
+    "branch_resolving",
+    "dispatch_stall",
+    "drain",
+    "imc_miss",
+    "no_instruction",
+    "not_selected",
+    "selected",
+    "sleeping",
+    "wait",
+    "misc",
+    "gmma",
+];
+
+/// Shares of all reasons.
+#[derive(Clone, Debug, Default)]
+pub struct Stalls {
+    shares: Vec<(&'static str, f64)>,
+    /// Prefix of the concepts that they are from.
+    from: &'static str,
+}
+
+impl Stalls {
+    /// From stall cycles where they were collected, else from samples; `None` without either.
+    #[must_use]
+    pub fn of(facts: &Facts) -> Option<Self> {
+        let collect = |from: &'static str| {
+            let all: Vec<(&'static str, f64)> =
+                REASONS.iter().filter_map(|r| Some((*r, facts.get(&format!("{from}_{r}"))?.max(0.0)))).collect();
+            let total: f64 = all.iter().map(|r| r.1).sum();
+            // A few reasons alone say nothing of their share; of few samples neither.
+            let enough = if from == "pcsamp" { total >= LEAST_SAMPLES } else { total > 0.0 };
+            (all.len() >= 10 && enough)
+                .then(|| Self { shares: all.into_iter().map(|(r, v)| (r, v / total)).collect(), from })
+        };
+        collect("stall").or_else(|| collect("pcsamp"))
+    }
+
+    /// Share of a reason, 0 to 1; 0 for one that this chip does not have.
+    #[must_use]
+    pub fn share(&self, reason: &str) -> f64 {
+        self.shares.iter().find(|s| s.0 == reason).map_or(0.0, |s| s.1)
+    }
+
+    /// Share of several.
+    #[must_use]
+    pub fn sum(&self, reasons: &[&str]) -> f64 {
+        reasons.iter().map(|r| self.share(r)).sum()
+    }
+
+    /// The largest of some.
+    #[must_use]
+    pub fn largest<'a>(&self, reasons: &[&'a str]) -> &'a str {
+        reasons.iter().copied().max_by(|a, b| self.share(a).total_cmp(&self.share(b))).unwrap_or("")
+    }
+
+    /// The concept behind a reason.
+    #[must_use]
+    pub fn concept(&self, reason: &str) -> String {
+        format!("{}_{reason}", self.from)
+    }
+
+    /// Reasons by share, the largest first.
+    #[must_use]
+    pub fn ranked(&self) -> Vec<(&'static str, f64)> {
+        let mut all = self.shares.clone();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        all
+    }
+}
+
+/// Samples below which a share is chance: at 100 samples a share of 30 % is good to ±9 points (two standard deviations of a binomial).
+const LEAST_SAMPLES: f64 = 100.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_need_all_reasons_and_enough_samples() {
+        let few = Facts::from_pairs(&[("stall_wait", 3.0), ("stall_selected", 1.0)]);
+        assert!(Stalls::of(&few).is_none());
+        let ids = ["pcsamp_wait", "pcsamp_selected", "pcsamp_barrier", "pcsamp_drain", "pcsamp_misc", "pcsamp_membar"];
+        let more = ["pcsamp_long_scoreboard", "pcsamp_short_scoreboard", "pcsamp_sleeping", "pcsamp_not_selected", "pcsamp_mio_throttle"];
+        let with = |n: f64| Facts::from_pairs(&ids.iter().chain(&more).map(|id| (*id, n)).collect::<Vec<_>>());
+        assert!(Stalls::of(&with(2.0)).is_none(), "22 samples");
+        let stalls = Stalls::of(&with(20.0)).unwrap();
+        assert!((stalls.share("wait") - 1.0 / 11.0).abs() < 1e-9 && stalls.share("gmma") == 0.0);
+        assert_eq!(stalls.concept("wait"), "pcsamp_wait");
+    }
+}

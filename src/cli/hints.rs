@@ -1,0 +1,48 @@
+//! `warpscope hints`.
+
+use super::args::Hints;
+use super::{Failure, interrupt, print};
+use crate::analysis::hints::subject;
+use crate::import::Wants;
+use crate::model::Kernel;
+use crate::report::{self, Format};
+use std::path::PathBuf;
+
+/// Prints what is wrong, or right, with the kernels of a report.
+pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let profile = interrupt::open(&args.file, nsys, Wants { memops: false, ..Wants::ALL })?;
+    let file = args.file.display();
+    let mut subjects = subject::all(&profile);
+    if subjects.is_empty() {
+        return Err(Failure::wrong(if profile.totals.is_empty() {
+            format!("{file}: it holds no kernels")
+        } else {
+            format!("{file}: it holds sums per kernel, no single launches; open the report that it was made from")
+        }));
+    }
+    if let Some(selector) = &args.kernel {
+        let names: Vec<Kernel> = subjects.iter().map(|s| s.kernel.clone()).collect();
+        let chosen = print::kernels(&names, &args.file, selector, print::LISTS_KERNELS)?;
+        let mut at = 0..;
+        subjects.retain(|_| at.next().is_some_and(|i| chosen.contains(&crate::model::KernelId(i))));
+    }
+    if let Some(launch) = args.launch {
+        subjects.retain(|s| s.launch == launch);
+        // Any launch of a timeline can be asked for, not only the median ones.
+        if subjects.is_empty() && args.kernel.is_none() && profile.metrics.is_none() {
+            subjects.extend(subject::Subject::of_launch(&profile, launch));
+        }
+        if subjects.is_empty() {
+            return Err(Failure::wrong(format!("{file}: there is no launch {launch}, or it is of another kernel; `warpscope launches` lists them")));
+        }
+    }
+    for note in &profile.notes {
+        print::error(&format!("{file}: {}", note.sentence()));
+    }
+    let width = print::terminal_width();
+    print::to_stdout(|out| match print::format_or_default(args.format) {
+        _ if args.explain => report::hints::explain(out, &profile, &subjects, width.unwrap_or(100)),
+        Format::Json => report::hints::json(out, &profile, &subjects),
+        format => report::hints::print(out, &subjects, format, width),
+    })
+}
