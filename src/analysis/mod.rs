@@ -1,10 +1,12 @@
 //! Pure functions of a [`Profile`](crate::model::Profile): rows, sums, guesses and the sentence that says what to look at next.
 
 pub mod catalog;
+pub mod checklist;
 pub mod code;
 pub mod compare;
 pub mod family;
 pub mod fuzzy;
+pub mod gains;
 pub mod group;
 pub mod hints;
 pub mod labels;
@@ -15,6 +17,7 @@ pub mod nvtx;
 pub mod occupancy;
 pub mod overview;
 pub mod page;
+pub mod path;
 pub mod roofline;
 pub mod rows;
 pub mod select;

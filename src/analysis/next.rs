@@ -1,8 +1,9 @@
 //! One sentence that says what to look at now, from the data.
 
+use super::hints::{self, Facts, Subject, diagnose};
 use super::labels::cut_middle;
 use super::{Grouping, Overview};
-use crate::model::{Nanos, NoteKind, Profile, Severity, units};
+use crate::model::{KernelId, Nanos, NoteKind, Profile, Severity, units};
 
 /// Idle share from which on the host, not a kernel, is the first thing to look at (the "idle-bound" threshold of common triage practice).
 const IDLE_PERCENT: f64 = 30.0;
@@ -36,6 +37,10 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
         } else {
             format!("⏎ shows its {n} results, p the metrics of the longest")
         };
+        if let Some(hint) = longest_result(profile, top.kernel).and_then(|r| diagnose(&Facts::of_result(profile.metrics.as_ref()?, r)).into_iter().next()) {
+            let whose = if results == 1 { format!("{name}: ") } else { format!("{:.0}% of the time that ncu measured is {name}: ", top.share_percent) };
+            return format!("{whose}{} (a shows why)", hint.headline);
+        }
         return if results == 1 {
             format!("one result, {name}: p shows its metrics, o its roofline, e its code")
         } else {
@@ -77,10 +82,20 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
             top.share_percent
         );
     }
-    format!(
-        "{:.0}% of kernel time is {name} ({} × {}): ⏎ shows its launches, r gives the command that profiles one again",
-        top.share_percent,
-        units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)),
-        Nanos::human(top.stats.avg)
-    )
+    let count = units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX));
+    let what = format!("{:.0}% of kernel time is {name} ({count} × {})", top.share_percent, Nanos::human(top.stats.avg));
+    // What the launch alone tells, before anything was measured.
+    let launch = longest_result(profile, top.kernel).and_then(|row| Subject::of_launch(profile, u32::try_from(row).ok()?));
+    let told = launch.and_then(|s| s.hints.into_iter().find(|h| h.severity >= hints::Severity::Medium));
+    match told {
+        Some(hint) => format!("{what}, {}: r collects what it is bound by", hint.headline),
+        None => format!("{what}: ⏎ shows its launches, r collects what one is bound by"),
+    }
+}
+
+/// The longest launch, or result, of a kernel.
+fn longest_result(profile: &Profile, kernel: Option<KernelId>) -> Option<usize> {
+    let kernel = kernel?;
+    let rows = (0..profile.launches.len()).filter(|&r| profile.launches.kernel(r) == kernel);
+    rows.max_by_key(|&r| (profile.launches.duration(r), std::cmp::Reverse(r)))
 }

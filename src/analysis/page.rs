@@ -6,15 +6,13 @@ pub use super::rows::{Cell, Chart, Row, Wish};
 use super::fuzzy::Fuzzy;
 use super::metric::{self, Lookup, is_list};
 use super::{catalog, memory};
-use crate::model::sections::{Entry, InstanceKey, Instances, Item, MemoryTable, Scope, Section};
+use crate::model::sections::{Entry, InstanceKey, Instances, Item, MemoryTable, Section};
 use crate::model::{Details, Metrics, Value};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// Rules that are shown before all sections.
-const MOST_GAINS: usize = 3;
-/// Estimates below this many percent are not worth the first lines.
-const LEAST_GAIN: f64 = 5.0;
+/// Hints that are shown before all sections.
+const MOST_HINTS: usize = 3;
 
 struct Page<'a> {
     lookup: &'a Lookup<'a>,
@@ -35,11 +33,11 @@ pub fn rows(metrics: &Metrics, result: usize, details: &Details, wish: &Wish) ->
         return page.rows;
     }
     page.pinned();
+    page.first_hints();
     if details.sections.is_empty() {
         page.by_label();
         page.by_concept();
     } else {
-        page.most_to_gain();
         for section in in_order(&details.sections) {
             page.section(section);
         }
@@ -360,23 +358,12 @@ impl Page<'_> {
         self.shown.clear();
     }
 
-    /// The rules with the largest estimates, so that one need not look for them: first those of the whole kernel, then those of a part.
-    fn most_to_gain(&mut self) {
-        let mut all: Vec<(usize, usize, Scope, f64)> = Vec::new();
-        for (r, rule) in self.details.rules.iter().enumerate() {
-            let estimates = rule.messages.iter().enumerate().filter_map(|(m, message)| {
-                let (scope, percent) = message.speedup?;
-                (percent.is_finite() && percent >= LEAST_GAIN).then_some((r, m, scope, percent))
-            });
-            all.extend(estimates);
+    /// The first hints, so that one need not look for them.
+    fn first_hints(&mut self) {
+        if self.wish.hints > 0 {
+            self.title("hints", "Diagnosis");
+            self.rows.extend((0..self.wish.hints.min(MOST_HINTS)).map(Row::Hint));
         }
-        if all.len() < 2 {
-            return;
-        }
-        let part = |s: Scope| u8::from(s != Scope::Global);
-        all.sort_by(|a, b| part(a.2).cmp(&part(b.2)).then(b.3.total_cmp(&a.3)));
-        self.title("gain", "Most to gain, by NVIDIA's rules");
-        self.rows.extend(all.iter().take(MOST_GAINS).map(|&(r, m, ..)| Row::Gain(r, m)));
     }
 
     /// Of a details page, which names what it shows by `Section: Label`, that page's own sections.

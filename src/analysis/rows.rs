@@ -79,8 +79,8 @@ pub enum Row {
     },
     /// What a rule says: index of the rule and of its message.
     Rule(usize, usize),
-    /// The same in one line, which leads to it: what of the rules' advice is worth most.
-    Gain(usize, usize),
+    /// A hint in one line, which leads to the hints.
+    Hint(usize),
     /// A remark of ours.
     Note(String),
     /// A chart.
@@ -129,6 +129,8 @@ pub struct Wish {
     pub pins: Vec<Arc<str>>,
     /// Folds that are open.
     pub open: BTreeSet<String>,
+    /// Number of hints, of which the first stand at the top.
+    pub hints: usize,
 }
 
 /// A rule's text without its links.

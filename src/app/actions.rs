@@ -69,6 +69,10 @@ pub enum ActionId {
     PreviousSection,
     /// Pin the metric.
     Pin,
+    /// What is wrong, or right.
+    Hints,
+    /// What of an analysis is done.
+    Checklist,
     /// The roofline.
     Roofline,
     /// Beside another result.
@@ -120,6 +124,8 @@ pub enum Where {
     Rerun,
     /// On the metrics screen.
     Metrics,
+    /// On the hints screen.
+    Hints,
     /// On the roofline.
     Roofline,
     /// On the comparison.
@@ -134,13 +140,14 @@ pub enum Where {
 
 impl Where {
     /// Single screens.
-    pub const SCREENS: [Self; 7] = [Self::Kernels, Self::Launches, Self::Rerun, Self::Metrics, Self::Roofline, Self::Compare, Self::Source];
+    pub const SCREENS: [Self; 8] =
+        [Self::Kernels, Self::Launches, Self::Rerun, Self::Metrics, Self::Hints, Self::Roofline, Self::Compare, Self::Source];
 
     /// Whether an action of this place works there (a single screen).
     #[must_use]
     pub fn works(self, there: Self) -> bool {
         let table = matches!(there, Self::Kernels | Self::Launches);
-        let result = matches!(there, Self::Metrics | Self::Roofline | Self::Compare | Self::Source);
+        let result = matches!(there, Self::Metrics | Self::Hints | Self::Roofline | Self::Compare | Self::Source);
         match self {
             Self::Everywhere => true,
             Self::Tables => table,
@@ -165,10 +172,11 @@ impl Where {
             Self::Tables => "kernels, launches",
             Self::Rerun => "re-run",
             Self::Metrics => "metrics",
+            Self::Hints => "hints",
             Self::Roofline => "roofline",
             Self::Compare => "compare",
             Self::Source => "source",
-            Self::Results => "metrics, roofline, compare, source",
+            Self::Results => "metrics, hints, roofline, compare, source",
             Self::Browse => "tables and results",
         }
     }
@@ -253,6 +261,14 @@ pub static ACTIONS: &[Action] = &[
     action(ActionId::NextSection, "next-section", &["tab"], Metrics, "next section", Some((4, "section"))),
     action(ActionId::PreviousSection, "previous-section", &["shift-tab"], Metrics, "previous section", None),
     action(ActionId::Pin, "pin", &["m", "space"], Metrics, "pin the metric to the top of every result, or unpin it", Some((6, "pin"))),
+    action(
+        ActionId::Hints,
+        "hints",
+        &["a"],
+        Browse,
+        "what is wrong, or right, with this kernel, why, what to change, and what confirms it; and back",
+        Some((3, "advice")),
+    ),
     action(ActionId::Roofline, "roofline", &["o"], Browse, "the roofline of this result, and back", Some((4, "roofline"))),
     action(ActionId::Compare, "compare", &["c"], Results, "this result beside another, and back", Some((5, "compare"))),
     action(ActionId::CompareWith, "compare-with", &["C"], Results, "choose the other result", None),
@@ -273,6 +289,14 @@ pub static ACTIONS: &[Action] = &[
         Everywhere,
         "what to know about this report: notes, GPUs, command, copies",
         Some((6, "notes")),
+    ),
+    action(
+        ActionId::Checklist,
+        "checklist",
+        &["x"],
+        Everywhere,
+        "what of an analysis this session has, and what is still to do",
+        None,
     ),
     action(ActionId::NextReport, "next-report", &["]"], Everywhere, "next report of the session", None),
     action(ActionId::PreviousReport, "previous-report", &["["], Everywhere, "previous report of the session", None),

@@ -2,6 +2,7 @@
 
 pub mod actions;
 pub mod choose;
+pub mod hints;
 pub mod kernels;
 pub mod launches;
 pub mod mouse;
@@ -176,6 +177,8 @@ pub enum Overlay {
     Details(usize),
     /// What there is to know about the selected metric, rule or point; scrolled by so many lines.
     Explain(usize),
+    /// What of an analysis is done in this session; scrolled by so many lines.
+    Checklist(usize),
     /// A list to choose from.
     Pick(Pick),
     /// A number to type.
@@ -295,6 +298,7 @@ impl App {
             Screen::Launches => Where::Launches,
             Screen::Rerun => Where::Rerun,
             Screen::Result(ResultView::Metrics) => Where::Metrics,
+            Screen::Result(ResultView::Hints) => Where::Hints,
             Screen::Result(ResultView::Roofline) => Where::Roofline,
             Screen::Result(ResultView::Compare) => Where::Compare,
             Screen::Result(ResultView::Source) => Where::Source,

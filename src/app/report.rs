@@ -1,5 +1,6 @@
 //! One report of the session: how far it is read, what was computed from it, and its screens.
 
+use super::hints::Verdict;
 use super::work::{Ask, Detail, Done, Work};
 use super::{Effect, KernelsScreen, LaunchesScreen, RerunScreen, ResultScreen, Settings};
 use crate::analysis::{GroupBy, Grouping, Overview, Paths};
@@ -59,6 +60,10 @@ pub struct Report {
     pub joins: Vec<(usize, Arc<Join>)>,
     /// ncu's durations of results that were joined, by report and result.
     pub ncu_durations: HashMap<(usize, usize), crate::model::Nanos>,
+    /// First hints of results: of this report (`None`) or of another.
+    pub verdicts: HashMap<(Option<usize>, usize), Verdict>,
+    /// Rows of the kernels table with the first hint of their longest result.
+    pub diagnosed: HashMap<usize, Verdict>,
     /// Rows of the kernels table that have results, with whether one of them is known to be of its launch.
     pub profiled: HashMap<usize, bool>,
 }
@@ -86,6 +91,8 @@ impl Report {
             joins: Vec::new(),
             ncu_durations: HashMap::new(),
             profiled: HashMap::new(),
+            verdicts: HashMap::new(),
+            diagnosed: HashMap::new(),
         }
     }
 
@@ -147,6 +154,9 @@ impl Report {
                     effects.extend(self.ask(index, Ask::Group(self.kernels.by)));
                 }
                 effects.extend(self.ask(index, Ask::Overview));
+                if self.profile.as_ref().is_some_and(|p| p.metrics.is_some()) {
+                    effects.extend(self.ask(index, Ask::Verdicts));
+                }
                 if ranges && self.kernels.by != GroupBy::Nvtx {
                     effects.extend(self.ask(index, Ask::Paths));
                 }
@@ -198,7 +208,13 @@ impl Report {
                 }
                 self.want_detail_now(index)
             }
-            Done::Joined(other, join, durations) => {
+            Done::Verdicts(verdicts) => {
+                self.verdicts.extend(verdicts.iter().map(|(r, v)| ((None, *r), v.clone())));
+                self.mark_profiled();
+                Vec::new()
+            }
+            Done::Joined(other, join, durations, verdicts) => {
+                self.verdicts.extend(verdicts.iter().map(|(r, v)| ((Some(other), *r), v.clone())));
                 self.ncu_durations.extend(durations.iter().map(|(result, d)| ((other, *result), *d)));
                 self.joins.retain(|(o, _)| *o != other);
                 self.joins.push((other, join));
@@ -267,12 +283,28 @@ impl Report {
 
     fn mark_profiled(&mut self) {
         self.profiled.clear();
+        self.diagnosed.clear();
         let (Some(profile), Some(grouping)) = (&self.profile, &self.kernels.grouping) else { return };
         for pair in self.joins.iter().flat_map(|(_, j)| &j.pairs) {
             if let Some(row) = grouping.row_of(profile, self.paths.as_deref(), pair.launch as usize) {
                 *self.profiled.entry(row).or_default() |= pair.sure.exact();
             }
         }
+        // Of each row its longest launch with a result, as the metrics key takes it.
+        let mut best: HashMap<usize, (i64, &Verdict)> = HashMap::new();
+        let own = self.verdicts.iter().filter(|((from, _), _)| from.is_none()).map(|((_, r), v)| (*r, v));
+        let verdicts = &self.verdicts;
+        let joined = self.joins.iter().flat_map(|(other, j)| {
+            j.pairs.iter().filter_map(move |p| Some((p.launch as usize, verdicts.get(&(Some(*other), p.result))?)))
+        });
+        for (launch, verdict) in own.chain(joined).filter(|(l, _)| *l < profile.launches.len()) {
+            let Some(row) = grouping.row_of(profile, self.paths.as_deref(), launch) else { continue };
+            let duration = profile.launches.duration(launch);
+            if best.get(&row).is_none_or(|(d, _)| duration > *d) {
+                best.insert(row, (duration, verdict));
+            }
+        }
+        self.diagnosed = best.into_iter().map(|(row, (_, v))| (row, v.clone())).collect();
     }
 
     /// A number that no screen or question had before.

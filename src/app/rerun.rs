@@ -317,7 +317,12 @@ pub fn open(app: &mut App) -> Vec<Effect> {
         (grouping, if marked.is_empty() { vec![row] } else { marked }, Choose::Median)
     };
     let serial = report.next_serial();
-    report.rerun = Some(RerunScreen::new(grouping, rows, choose, serial));
+    let mut screen = RerunScreen::new(grouping, rows, choose, serial);
+    // A hint's own sections.
+    if let Some(result) = &report.result {
+        screen.request.options = super::hints::options(result);
+    }
+    report.rerun = Some(screen);
     report.want_plan(index)
 }
 

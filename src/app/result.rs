@@ -3,6 +3,7 @@
 use super::actions::ActionId;
 use super::{App, Effect, Status};
 use crate::analysis::page::{self, Row, Wish};
+use crate::analysis::hints::Subject;
 use crate::analysis::roofline::Plot;
 use crate::analysis::{code, compare};
 use crate::model::{Code, Details, Metrics};
@@ -15,6 +16,8 @@ use tui_input::Input;
 pub enum View {
     /// Sections with metrics.
     Metrics,
+    /// What is wrong, or right.
+    Hints,
     /// The roofline.
     Roofline,
     /// Beside another result.
@@ -74,6 +77,14 @@ pub struct ResultScreen {
     pub typing: bool,
     /// Folds that are open.
     pub open: BTreeSet<String>,
+    /// What the rules say about the result.
+    pub subject: Arc<Subject>,
+    /// Lines of the hints screen.
+    pub hint_lines: Arc<[super::hints::Line]>,
+    /// Index of its selected line.
+    pub hint_selected: usize,
+    /// Hints that were opened, or, of the first, closed.
+    pub hint_toggled: BTreeSet<usize>,
     /// The roofline.
     pub plot: Option<Arc<Plot>>,
     /// Selected row of the roofline's list.
@@ -98,6 +109,7 @@ impl ResultScreen {
     /// A screen for a result.
     #[must_use]
     pub fn new(report: usize, metrics: Arc<Metrics>, result: usize) -> Self {
+        let subject = Arc::new(Subject::of_metrics(&metrics, result).unwrap_or_default());
         Self {
             report,
             metrics,
@@ -111,6 +123,10 @@ impl ResultScreen {
             filter: Input::default(),
             typing: false,
             open: BTreeSet::new(),
+            subject,
+            hint_lines: Arc::default(),
+            hint_selected: 0,
+            hint_toggled: BTreeSet::new(),
             plot: None,
             plot_selected: 0,
             other: None,
@@ -128,7 +144,12 @@ impl ResultScreen {
         let before = self.rows.get(self.selected).cloned();
         let none = Arc::default();
         let details = self.details.get().unwrap_or(&none);
-        let wish = Wish { filter: self.filter.value().to_owned(), pins: pins.to_vec(), open: self.open.clone() };
+        let wish = Wish {
+            filter: self.filter.value().to_owned(),
+            pins: pins.to_vec(),
+            open: self.open.clone(),
+            hints: self.subject.hints.len(),
+        };
         self.rows = Arc::new(page::rows(&self.metrics, self.result, details, &wish));
         let same = |row: &Row| match (&before, row) {
             (Some(Row::Fold { key: a, .. }), Row::Fold { key: b, .. }) => a == b,
@@ -159,6 +180,11 @@ impl ResultScreen {
                 let now = selectable.iter().position(|&i| i >= self.selected).unwrap_or(0);
                 self.selected = selectable.get(shift(now, selectable.len())).copied().unwrap_or(0);
             }
+            View::Hints => {
+                let selectable: Vec<usize> = (0..self.hint_lines.len()).filter(|&i| self.hint_lines[i].selectable()).collect();
+                let now = selectable.iter().position(|&i| i >= self.hint_selected).unwrap_or(0);
+                self.hint_selected = selectable.get(shift(now, selectable.len())).copied().unwrap_or(0);
+            }
             View::Roofline => self.plot_selected = shift(self.plot_selected, self.plot.as_ref().map_or(0, |p| p.points.len())),
             View::Compare => self.compare_selected = shift(self.compare_selected, self.compared.len()),
             View::Source => self.code_selected = shift(self.code_selected, self.code_rows()),
@@ -179,6 +205,12 @@ impl ResultScreen {
                     return false;
                 }
                 &mut self.selected
+            }
+            View::Hints => {
+                if !self.hint_lines.get(row).is_some_and(super::hints::Line::selectable) {
+                    return false;
+                }
+                &mut self.hint_selected
             }
             View::Roofline => &mut self.plot_selected,
             View::Compare => &mut self.compare_selected,
@@ -220,6 +252,7 @@ impl ResultScreen {
         if first {
             self.selected = self.near(0, 1);
         }
+        self.arrange_hints();
         self.list_code();
     }
 }
@@ -356,6 +389,10 @@ fn enter(app: &mut App) -> Vec<Effect> {
     let Some(screen) = app.reports.get_mut(index).and_then(|r| r.result.as_mut()) else { return Vec::new() };
     match screen.view {
         View::Metrics => Vec::new(),
+        View::Hints => {
+            screen.arrange_hints();
+            Vec::new()
+        }
         View::Roofline => {
             screen.plot = Some(Arc::new(Plot::of(&screen.metrics, screen.result, &marked)));
             screen.plot_selected = 0;

@@ -90,15 +90,13 @@ pub fn enter(app: &mut App) -> Vec<Effect> {
                 }
                 screen.arrange(&pins);
             }
-            Some(Row::Gain(r, m)) => {
-                let found = screen.rows.iter().position(|row| *row == Row::Rule(r, m));
-                screen.selected = found.unwrap_or(screen.selected);
-            }
+            Some(Row::Hint(hint)) => screen.show_hint(hint),
             Some(Row::Rule(..) | Row::Metric(_) | Row::Bar { .. } | Row::Cells { .. } | Row::Section { .. }) => {
                 app.overlay = Some(Overlay::Explain(0));
             }
             _ => {}
         },
+        View::Hints => return super::hints::enter(app),
         View::Compare => app.overlay = Some(Overlay::Explain(0)),
         View::Roofline => {
             // Another kernel's point leads to its metrics.
@@ -203,8 +201,16 @@ pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)>
     if let View::Source = screen.view {
         return copied_code(screen, what);
     }
+    if let View::Hints = screen.view {
+        return copied_hint(screen, what);
+    }
     let row = screen.rows.get(screen.selected)?;
-    if let Row::Rule(r, m) | Row::Gain(r, m) = row
+    if let Row::Hint(i) = row
+        && what != CopyWhat::Section
+    {
+        return Some((screen.subject.hints.get(*i)?.headline.clone(), "hint".to_owned()));
+    }
+    if let Row::Rule(r, m) = row
         && what != CopyWhat::Section
     {
         let details = screen.details.get()?;
@@ -242,6 +248,26 @@ pub fn copied(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)>
             })
         }
     }
+}
+
+/// The selected number, the hint's headline, or all headlines.
+fn copied_hint(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {
+    use super::hints::Line;
+    let hints = &screen.subject.hints;
+    if what == CopyWhat::Section {
+        let lines = hints.iter().map(|h| format!("{},{:.1},{}\n", h.id.id(), h.percent(), field(&h.headline)));
+        return Some((format!("id,gain_percent,headline\n{}", lines.collect::<String>()), format!("{} hints", hints.len())));
+    }
+    if let Some(Line::Evidence(i, e)) = screen.hint_lines.get(screen.hint_selected) {
+        let e = hints.get(*i)?.evidence.get(*e)?;
+        return Some(match what {
+            CopyWhat::MetricName if !e.metric.is_empty() => (e.metric.clone(), "metric's name".to_owned()),
+            CopyWhat::MetricValue => (e.value.to_string(), "value".to_owned()),
+            _ => (format!("{},{},{}\n", field(&e.label), e.value, e.unit), "row".to_owned()),
+        });
+    }
+    let hint = hints.get(screen.hint()?)?;
+    Some((format!("{}: {}", hint.id.id(), hint.headline), "hint".to_owned()))
 }
 
 fn copied_code(screen: &ResultScreen, what: CopyWhat) -> Option<(String, String)> {

@@ -178,6 +178,11 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
         ActionId::Metrics => super::result::open(app),
         ActionId::Pair => super::result_views::to_launch(app),
         ActionId::Roofline => super::result::turn(app, ResultView::Roofline),
+        ActionId::Hints => super::result::turn(app, ResultView::Hints),
+        ActionId::Checklist => {
+            app.overlay = Some(Overlay::Checklist(0));
+            Vec::new()
+        }
         ActionId::Compare => super::result::turn(app, ResultView::Compare),
         ActionId::CompareWith => super::result_views::ask_other(app),
         ActionId::Source => super::result::turn(app, ResultView::Source),

@@ -2,6 +2,7 @@
 
 use super::launches::{Facets, LaunchSort, ListKey};
 pub use super::planning::Picked;
+use super::hints::{self, Verdict};
 use super::rerun::Request;
 use crate::analysis::{GroupBy, Grouping, Occupancy, Overview, Paths, Stats, next, series};
 use crate::model::{LaunchId, Metrics, Profile};
@@ -44,6 +45,8 @@ pub enum Ask {
         /// The list that is shown now: when only the order changes, the rest of it is still right.
         before: Option<Arc<LaunchList>>,
     },
+    /// First hints of the results.
+    Verdicts,
     /// Which launches the results of another report are of.
     Join {
         /// The other report.
@@ -88,8 +91,10 @@ pub enum Done {
     Paths(Arc<Paths>),
     /// Groups.
     Group(Arc<Grouping>),
-    /// Pairs with another report's results, and ncu's durations of these results.
-    Joined(usize, Arc<Join>, Arc<Vec<(usize, crate::model::Nanos)>>),
+    /// First hints of the report's own results.
+    Verdicts(Arc<HashMap<usize, Verdict>>),
+    /// Pairs with another report's results, with ncu's durations and the first hints of these results.
+    Joined(usize, Arc<Join>, Arc<Vec<(usize, crate::model::Nanos)>>, Arc<HashMap<usize, Verdict>>),
     /// Details of a group: the question's number, the grouping, the row.
     Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches.
@@ -175,11 +180,16 @@ pub fn perform(work: &Work) -> Done {
             let sentence = next::sentence(profile, &overview, &Grouping::of(profile, GroupBy::Name, None));
             Done::Overview(Arc::new(overview), sentence)
         }
+        Ask::Verdicts => {
+            let metrics = profile.metrics.as_deref();
+            Done::Verdicts(Arc::new(metrics.map(|m| hints::verdicts(m, 0..m.results.len())).unwrap_or_default()))
+        }
         Ask::Join { other, metrics } => {
             let join = join::join(profile, metrics);
             let duration = |p: &join::Pair| Some((p.result, metrics.duration(metrics.results.get(p.result)?)?));
             let durations = join.pairs.iter().filter_map(duration).collect();
-            Done::Joined(*other, Arc::new(join), Arc::new(durations))
+            let verdicts = hints::verdicts(metrics, join.pairs.iter().map(|p| p.result));
+            Done::Joined(*other, Arc::new(join), Arc::new(durations), Arc::new(verdicts))
         }
         Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
         Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),

@@ -184,7 +184,7 @@ fn worker(send: Sender<Wake>) -> Sender<Box<Work>> {
                 work::Ask::Launches { .. } | work::Ask::Rerun { .. } => 0,
                 work::Ask::Group(_) => 1,
                 work::Ask::Detail { .. } => 2,
-                work::Ask::Join { .. } | work::Ask::Overview => 3,
+                work::Ask::Verdicts | work::Ask::Join { .. } | work::Ask::Overview => 3,
                 work::Ask::Paths => 4,
             };
             let first = (0..waiting.len()).min_by_key(|&i| (urgent(&waiting[i]), i)).unwrap_or(0);

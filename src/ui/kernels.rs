@@ -1,11 +1,13 @@
 //! The table of kernels, or of other groups of launches.
 
 use super::text::{bar, fit_parts, left, lit, part, right, sparkline};
+use super::result::hints::cell;
 use super::view::{View, scroll};
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::stats::BINS;
 use crate::analysis::{Family, GroupRow, SortBy, labels};
+use crate::app::hints::Verdict;
 use crate::app::mouse::HEADS;
 use crate::app::{App, KernelsScreen, Mouse, Report};
 use crate::import::Preview;
@@ -66,13 +68,23 @@ struct Layout {
     bar: usize,
     shown: Vec<usize>,
     histogram: bool,
+    /// The first hint of each kernel, where there are any.
+    diagnosis: bool,
 }
 
-fn layout(width: usize) -> Layout {
+/// Columns of the first hint: glyph and the longest id.
+const DIAGNOSIS: usize = 25;
+
+fn layout(width: usize, diagnosed: bool) -> Layout {
     // The name gets what it needs to be read before the less important columns come in.
     let name_least = if width < 100 { 26 } else { 34 };
     let bar = if width < 100 { 5 } else { 9 };
     let mut left = width.saturating_sub(NUMBER + GAP + name_least + GAP + bar + 1 + SHARE_TEXT);
+    // What is wrong is worth more than any statistic but the total.
+    let diagnosis = diagnosed && left >= DIAGNOSIS + GAP + 8;
+    if diagnosis {
+        left -= DIAGNOSIS + GAP;
+    }
     let mut ranks: Vec<(u8, usize, usize)> = COLUMNS.iter().enumerate().map(|(i, c)| (c.rank, i, c.width + GAP)).collect();
     ranks.push((HISTOGRAM_RANK, COLUMNS.len(), HISTOGRAM_WIDTH + 2 * GAP));
     ranks.sort_unstable();
@@ -88,7 +100,7 @@ fn layout(width: usize) -> Layout {
     let histogram = shown.contains(&COLUMNS.len());
     shown.retain(|&i| i < COLUMNS.len());
     shown.sort_unstable();
-    Layout { name: name_least + left, bar, shown, histogram }
+    Layout { name: name_least + left, bar, shown, histogram, diagnosis }
 }
 
 /// Draws the bar above the table and the table.
@@ -97,7 +109,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
     frame.render_widget(controls(report, theme, inner.width.into()), line(0));
-    let layout = layout(inner.width.into());
+    let layout = layout(inner.width.into(), !report.diagnosed.is_empty());
     let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     heads(frame, line(1), report, &layout, view, theme);
     match (&report.kernels.grouping, &report.preview) {
@@ -179,6 +191,9 @@ fn heads(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, vi
     if layout.histogram {
         head(format!("  {}", left("durations", HISTOGRAM_WIDTH)), None, &mut spans);
     }
+    if layout.diagnosis {
+        head(format!(" {}", left("  diagnosis", DIAGNOSIS)), None, &mut spans);
+    }
     frame.render_widget(Line::from(spans), area);
 }
 
@@ -207,7 +222,8 @@ fn table(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, vi
             Some(false) => "◇",
             None => " ",
         };
-        let shown = Shown { name: &name, at, longest, kernels, fuzzy: fuzzy.as_ref(), profiled };
+        let verdict = report.diagnosed.get(&(row as usize));
+        let shown = Shown { name: &name, at, longest, kernels, fuzzy: fuzzy.as_ref(), profiled, verdict };
         let spans = row_spans(&grouping.rows[row as usize], &shown, layout, theme);
         frame.render_widget(Line::from(spans), rect);
         if at == kernels.selected {
@@ -225,6 +241,8 @@ struct Shown<'a> {
     fuzzy: Option<&'a Fuzzy>,
     /// One column: whether ncu has results of it.
     profiled: &'static str,
+    /// The first hint of its longest result.
+    verdict: Option<&'a Verdict>,
 }
 
 fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) -> Vec<Span<'static>> {
@@ -250,7 +268,11 @@ fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) 
     }
     if layout.histogram {
         let drawn = row.stats.histogram.map(|h| sparkline(&h)).unwrap_or_default();
-        spans.push(Span::styled(format!("  {drawn}"), color));
+        spans.push(Span::styled(format!("  {}", left(&drawn, HISTOGRAM_WIDTH)), color));
+    }
+    if let Some(v) = shown.verdict.filter(|_| layout.diagnosis) {
+        spans.push(Span::raw(" "));
+        spans.extend(cell(v.id, v.severity, DIAGNOSIS, theme));
     }
     spans
 }
@@ -323,7 +345,7 @@ mod tests {
     fn columns_come_in_by_importance_and_never_overflow() {
         let mut before = 0;
         for width in 58..240 {
-            let l = layout(width);
+            let l = layout(width, false);
             let used = NUMBER
                 + GAP
                 + l.name
@@ -337,7 +359,7 @@ mod tests {
             assert!(l.shown.len() >= before || width == 100, "{width}");
             before = l.shown.len();
         }
-        assert!(layout(78).shown.contains(&0) && layout(78).shown.contains(&1) && layout(78).shown.contains(&2));
-        assert_eq!(layout(198).shown.len(), COLUMNS.len());
+        assert!([0, 1, 2].iter().all(|c| layout(78, false).shown.contains(c)));
+        assert_eq!(layout(198, false).shown.len(), COLUMNS.len());
     }
 }

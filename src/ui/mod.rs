@@ -2,6 +2,7 @@
 
 pub mod ascii;
 pub mod chart;
+pub mod checklist;
 pub mod clipboard;
 pub mod detail;
 pub mod footer;

@@ -30,6 +30,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
         Some(Overlay::Details(at)) => {
             page(frame, area, "details", &app.report().map(|r| detail::lines(app, r, columns, theme)).unwrap_or_default(), *at, theme);
         }
+        Some(Overlay::Checklist(at)) => page(frame, area, "checklist", &super::checklist::lines(app, columns, theme), *at, theme),
         Some(Overlay::Explain(at)) => {
             page(
                 frame,
@@ -115,6 +116,7 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         Where::Launches,
         Where::Results,
         Where::Metrics,
+        Where::Hints,
         Where::Source,
         Where::Rerun,
     ] {

@@ -61,8 +61,15 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
     let here = match screen.view {
         View::Metrics => {
             let result = screen.metrics.results.get(screen.result);
+            if let Some(hint) = screen.subject.hints.first() {
+                return format!("{}{}: {} shows why, and what to change", joined.unwrap_or_default(), hint.headline, key(ActionId::Hints));
+            }
+            if let Some(collect) = screen.subject.collect() {
+                let sections = collect.sections.join(", ");
+                return format!("{}too little was collected to name a cause: {} and {} collect {sections}", joined.unwrap_or_default(), key(ActionId::Hints), key(ActionId::Rerun));
+            }
             let mut text = format!(
-                "{} next section, {} finds among {} metrics, {} what a row means",
+                "nothing stands out; {} next section, {} finds among {} metrics, {} what a row means",
                 key(ActionId::NextSection),
                 key(ActionId::FindMetric),
                 result.map_or(0, |r| r.values.len()),
@@ -77,6 +84,7 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
             }
             text
         }
+        View::Hints => of_hints(app, screen),
         View::Roofline => match screen.plot.as_ref().and_then(|p| p.points.get(screen.plot_selected).map(|at| (p, at))) {
             Some((plot, p)) if p.own => of_point(plot, p, &key(ActionId::Open)),
             Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
@@ -99,6 +107,22 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
         ),
     };
     format!("{}{here}", joined.unwrap_or_default())
+}
+
+/// On the hints screen: what to do about the selected hint.
+fn of_hints(app: &App, screen: &ResultScreen) -> String {
+    let key = |id| app.settings.keymap.label(id);
+    let rerun = key(ActionId::Rerun);
+    let Some(hint) = screen.hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
+        return format!("{rerun} collects what decides; open the result beside this report");
+    };
+    let action = hint.actions.first().map_or("", |a| a);
+    let after = if app.reports.len() > 1 {
+        format!("then {} compares", key(ActionId::Compare))
+    } else {
+        "then profile it again and open both reports".to_owned()
+    };
+    if hint.confirm.sections.is_empty() { format!("{action}; {after}") } else { format!("{action}; {rerun} collects what confirms it; {after}") }
 }
 
 /// Below this share of every roof none of them is what limits a kernel: NVIDIA's speed-of-light rule calls it latency-bound.

@@ -23,6 +23,8 @@ pub struct View {
     pub launches_top: usize,
     /// First line of the metrics screen that is shown.
     pub result_top: usize,
+    /// First line of the hints screen that is shown.
+    pub hints_top: usize,
     /// First row of the roofline's list on the screen.
     pub plot_top: usize,
     /// First row of the comparison on the screen.

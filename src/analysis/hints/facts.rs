@@ -33,9 +33,10 @@ pub struct Measured {
 }
 
 /// How much is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Depth {
     /// Only the launch and its duration: a timeline.
+    #[default]
     Timeline,
     /// Throughputs, launch, occupancy.
     Basic,

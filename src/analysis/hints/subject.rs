@@ -1,11 +1,11 @@
 //! What hints are about: a result of ncu, or a launch that stands for its kernel in a timeline.
 
 use super::{Confirm, Depth, Facts, Hint, diagnose};
-use crate::model::{Kernel, Nanos, Profile};
+use crate::model::{Kernel, Metrics, Nanos, Profile};
 use std::collections::BTreeMap;
 
 /// A kernel with what is said about it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Subject {
     /// The result; `None` in a timeline.
     pub result: Option<usize>,
@@ -37,8 +37,7 @@ impl Subject {
 
     /// A result of a report.
     #[must_use]
-    pub fn of_result(profile: &Profile, result: usize) -> Option<Self> {
-        let metrics = profile.metrics.as_ref()?;
+    pub fn of_metrics(metrics: &Metrics, result: usize) -> Option<Self> {
         let launch = u32::try_from(result).ok()?;
         Some(Self::new(Some(result), launch, metrics.results.get(result)?.kernel.clone(), Facts::of_result(metrics, result)))
     }
@@ -73,7 +72,7 @@ fn undecided() -> Confirm {
 #[must_use]
 pub fn all(profile: &Profile) -> Vec<Subject> {
     if let Some(metrics) = &profile.metrics {
-        return (0..metrics.results.len()).filter_map(|r| Subject::of_result(profile, r)).collect();
+        return (0..metrics.results.len()).filter_map(|r| Subject::of_metrics(metrics, r)).collect();
     }
     let mut launches: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for row in 0..profile.launches.len() {

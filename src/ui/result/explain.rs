@@ -53,7 +53,7 @@ pub fn lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static
                 out.lines.push(Line::default());
                 out.say(if about.is_empty() { "The report says nothing about this section." } else { about }, Role::Text);
             }
-            Some(Row::Rule(rule, message) | Row::Gain(rule, message)) => self::rule(screen, (*rule, *message), &mut out),
+            Some(Row::Rule(rule, message)) => self::rule(screen, (*rule, *message), &mut out),
             Some(Row::Cells { metrics, .. }) => {
                 for name in metrics {
                     of_metric(screen, name, &mut out);
@@ -72,7 +72,7 @@ pub fn lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static
             }
         }
         ResultView::Roofline => point(screen, &mut out),
-        ResultView::Source => {}
+        ResultView::Source | ResultView::Hints => {}
     }
     out.lines
 }

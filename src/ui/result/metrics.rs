@@ -4,6 +4,7 @@ use super::super::text::{bar, left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme, chart};
 use super::{level, memory};
+use crate::analysis::hints::Hint;
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::page::{Cell, Chart, Row};
 use crate::app::result::Asked;
@@ -18,6 +19,10 @@ use ratatui::text::{Line, Span, Text};
 const WIDE: u16 = 116;
 /// Columns of that list.
 const RAIL: u16 = 34;
+/// Columns from which the hints stand beside the rows, too.
+const WIDEST: u16 = 160;
+/// Columns of the hints.
+const PANE: u16 = 46;
 /// Rows of a curve.
 const CURVE: usize = 4;
 
@@ -40,6 +45,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         rail(frame, list, screen, view, theme);
         let line = vec![Line::styled(" │ ", theme.style(Role::Border)); usize::from(gap.height)];
         frame.render_widget(Text::from(line), gap);
+        body = main;
+    }
+    if area.width >= WIDEST && screen.filter.value().is_empty() {
+        let [main, gap, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(3), Constraint::Length(PANE)]).areas(body);
+        frame.render_widget(Text::from(vec![Line::styled(" │ ", theme.style(Role::Border)); usize::from(gap.height)]), gap);
+        super::hints::pane(frame, side, app, screen, theme);
         body = main;
     }
     rows(frame, body, screen, view, theme);
@@ -233,11 +244,7 @@ impl Draw<'_> {
             }
             Row::Cells { label, cells, head, .. } => vec![self.cells(label, cells, *head)],
             Row::Rule(r, m) => self.message(*r, *m).map(|m| self.rule(m)).unwrap_or_default(),
-            Row::Gain(r, m) => {
-                let rule = self.screen.details.get().and_then(|d| d.rules.get(*r));
-                let message = rule.and_then(|r| Some((r, r.messages.get(*m)?)));
-                message.map(|(rule, m)| vec![self.rule_head(m, Some(&rule.name))]).unwrap_or_default()
-            }
+            Row::Hint(i) => self.screen.subject.hints.get(*i).map(|h| vec![self.hint(h)]).unwrap_or_default(),
             Row::Note(text) => wrap(text, self.columns.saturating_sub(2))
                 .into_iter()
                 .map(|l| Line::styled(format!("  {l}"), theme.style(Role::Dim)))
@@ -286,19 +293,30 @@ impl Draw<'_> {
     }
 
     /// Mark, title, estimated speed-up.
-    fn rule_head(&self, message: &Message, rule: Option<&str>) -> Line<'static> {
+    /// A hint on one line: glyph, id, what is at stake, headline.
+    fn hint(&self, hint: &Hint) -> Line<'static> {
+        const ID: usize = 24;
+        let theme = self.theme;
+        let (mark, role) = super::hints::glyph(hint.severity);
+        let room = self.columns.saturating_sub(3 + ID + 8);
+        Line::from(vec![
+            Span::styled(format!(" {mark} "), theme.style(role)),
+            Span::styled(left(hint.id.id(), ID), theme.style(role)),
+            Span::styled(right(&format!("{:.0}%", hint.percent()), 5), theme.style(Role::Title)),
+            Span::styled(format!("   {}", cut_end(&clean(&hint.headline), room)), theme.style(Role::Text)),
+        ])
+    }
+
+    fn rule_head(&self, message: &Message) -> Line<'static> {
         let theme = self.theme;
         let (mark, role) = glyph(message.verdict);
         let mut head = vec![Span::styled(format!(" {mark} "), theme.style(role))];
-        let title = if message.title.is_empty() { rule.unwrap_or_default() } else { &message.title };
-        if !title.is_empty() {
-            head.push(Span::styled(clean(title).into_owned(), theme.style(role)));
+        if !message.title.is_empty() {
+            head.push(Span::styled(clean(&message.title).into_owned(), theme.style(role)));
         }
         if let Some((scope, percent)) = message.speedup {
             let scope = if scope == Scope::Global { "of the kernel" } else { "of this part" };
-            // Among those with the most to gain the section's title says whose estimates they are.
-            let whose = if rule.is_some() { "" } else { ", by NVIDIA's estimate" };
-            head.push(Span::styled(format!("  up to {percent:.1}% {scope}{whose}"), theme.style(Role::Dim)));
+            head.push(Span::styled(format!("  up to {percent:.1}% {scope}, by NVIDIA's estimate"), theme.style(Role::Dim)));
         }
         Line::from(head)
     }
@@ -306,7 +324,7 @@ impl Draw<'_> {
     /// A rule's message: its head, and its text with its links lit.
     fn rule(&self, message: &Message) -> Vec<Line<'static>> {
         let theme = self.theme;
-        let mut out = vec![self.rule_head(message, None)];
+        let mut out = vec![self.rule_head(message)];
         let text: String = message
             .text
             .iter()

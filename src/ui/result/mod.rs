@@ -2,6 +2,7 @@
 
 pub mod compare;
 pub mod explain;
+pub mod hints;
 pub mod memory;
 pub mod metrics;
 pub mod roofline;
@@ -28,6 +29,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     frame.render_widget(summary(screen, theme, inner.width.into()), figures);
     match screen.view {
         ResultView::Metrics => metrics::draw(frame, body, app, screen, view, theme),
+        ResultView::Hints => hints::draw(frame, body, app, screen, view, theme),
         ResultView::Roofline => roofline::draw(frame, body, screen, view, theme),
         ResultView::Compare => compare::draw(frame, body, app, screen, view, theme),
         ResultView::Source => source::draw(frame, body, screen, view, theme),

@@ -1,0 +1,168 @@
+//! What an analysis needs, and what of it a session has: ticked from the reports themselves.
+
+use super::hints::{Depth, Facts};
+use super::roofline;
+use crate::model::{Metrics, Profile};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How far an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tick {
+    /// Done.
+    Done,
+    /// In part.
+    Partly,
+    /// Not yet.
+    Open,
+    /// There is nothing to do.
+    NotNeeded,
+}
+
+/// One item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// What is to be done.
+    pub what: &'static str,
+    /// How far it is.
+    pub tick: Tick,
+    /// What the session has of it.
+    pub have: String,
+    /// What to do, unless it is done.
+    pub next: &'static str,
+}
+
+/// A report of the session: its profile, and for a timeline the results of others that are of its launches.
+pub struct Part<'a> {
+    /// The profile.
+    pub profile: &'a Profile,
+    /// Launch, report and result, where results were joined.
+    pub joined: Vec<(u32, &'a Metrics, usize)>,
+}
+
+/// Kernels that count as hot: those with the most time.
+const HOT: usize = 3;
+
+/// A hot kernel's name, its share of the time, and its results.
+type Hot<'a> = (String, f64, Vec<(&'a Metrics, usize)>);
+
+/// The hot kernels of the session: of the first timeline, else of the first report of ncu.
+fn hot<'a>(parts: &'a [Part<'a>]) -> Vec<Hot<'a>> {
+    let timeline = parts.iter().find(|p| p.profile.metrics.is_none() && !p.profile.launches.is_empty());
+    let Some(part) = timeline.or_else(|| parts.iter().find(|p| p.profile.metrics.is_some())) else { return Vec::new() };
+    let launches = &part.profile.launches;
+    let mut kernels: BTreeMap<u32, i64> = BTreeMap::new();
+    for row in 0..launches.len() {
+        *kernels.entry(launches.kernel(row).0).or_default() += launches.duration(row);
+    }
+    let total: i64 = kernels.values().sum();
+    let mut order: Vec<(u32, i64)> = kernels.into_iter().collect();
+    order.sort_by_key(|k| (std::cmp::Reverse(k.1), k.0));
+    let share = |ns: i64| if total > 0 { ns as f64 / total as f64 } else { 0.0 };
+    order
+        .into_iter()
+        .take(HOT)
+        .map(|(kernel, ns)| {
+            let is = |launch: u32| (launch as usize) < launches.len() && launches.kernel(launch as usize).0 == kernel;
+            let results = match &part.profile.metrics {
+                Some(own) => (0u32..).take(own.results.len()).filter(|l| is(*l)).map(|l| (&**own, l as usize)).collect(),
+                None => part.joined.iter().filter(|j| is(j.0)).map(|j| (j.1, j.2)).collect(),
+            };
+            let name = part.profile.kernels.get(kernel as usize).map_or_else(String::new, |k| k.function().to_owned());
+            (name, share(ns), results)
+        })
+        .collect()
+}
+
+fn of(done: usize, all: usize) -> Tick {
+    match (done, all) {
+        (_, 0) => Tick::Open,
+        (d, a) if d >= a => Tick::Done,
+        (0, _) => Tick::Open,
+        _ => Tick::Partly,
+    }
+}
+
+/// The items, in the order in which one does them.
+#[must_use]
+pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
+    let timelines: Vec<&Profile> = parts.iter().map(|p| p.profile).filter(|p| p.metrics.is_none()).collect();
+    let reports: Vec<&Arc<Metrics>> = parts.iter().filter_map(|p| p.profile.metrics.as_ref()).collect();
+    let hot = hot(parts);
+    let launches: usize = timelines.iter().map(|p| p.launches.len()).sum();
+    let known: usize = timelines.iter().map(|p| p.totals.len()).sum();
+    let mut out = vec![Item {
+        what: "timeline collected",
+        tick: if launches > 0 { Tick::Done } else if known > 0 { Tick::Partly } else { Tick::Open },
+        have: format!("{launches} launches in {} timeline{}", timelines.len(), if timelines.len() == 1 { "" } else { "s" }),
+        next: "record one with nsys: `warpscope recipes exact`",
+    }];
+    let depth = |m: &Metrics, r: usize| Facts::of_result(m, r).depth();
+    let count = |test: &dyn Fn(&Metrics, usize) -> bool| hot.iter().filter(|h| h.2.iter().any(|(m, r)| test(m, *r))).count();
+    let share: f64 = hot.iter().filter(|h| !h.2.is_empty()).map(|h| h.1).sum();
+    let analysed = count(&|m, r| depth(m, r) >= Depth::Basic);
+    out.push(Item {
+        what: "hot kernels analysed",
+        tick: of(analysed, hot.len()),
+        have: format!("{analysed} of the {} hottest have speed of light; they are {:.0}% of kernel time", hot.len(), share * 100.0),
+        next: "mark them and press the re-run key; open the results beside the timeline",
+    });
+    let placed = count(&|m, r| {
+        m.results.get(r).is_some_and(|r| roofline::place(m, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0)))
+    });
+    out.push(Item {
+        what: "roofline placed",
+        tick: of(placed, hot.len()),
+        have: format!("{placed} of {}", hot.len()),
+        next: "collect --set roofline, or sections with RooflineChart in their names; kernels without floating-point work have none",
+    });
+    let stalls = count(&|m, r| super::hints::stalls::Stalls::of(&Facts::of_result(m, r)).is_some());
+    out.push(Item {
+        what: "stalls explained",
+        tick: of(stalls, hot.len()),
+        have: format!("{stalls} of {} have warp states or samples", hot.len()),
+        next: "collect WarpStateStats or SourceCounters",
+    });
+    let ranges: usize = timelines.iter().map(|p| p.ranges.ranges.len()).sum();
+    out.push(Item {
+        what: "NVTX ranges present",
+        tick: if ranges > 0 { Tick::Done } else { Tick::Open },
+        have: format!("{ranges} ranges"),
+        next: "mark steps and layers: torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush",
+    });
+    out.push(devices(&timelines));
+    let pairs = before_after(&reports);
+    out.push(Item {
+        what: "before and after recorded",
+        tick: if pairs > 0 { Tick::Done } else { Tick::Open },
+        have: format!("{pairs} kernel{} in two reports", if pairs == 1 { "" } else { "s" }),
+        next: "after a change profile the same launch again and open both reports; the compare key shows them side by side",
+    });
+    out
+}
+
+fn devices(timelines: &[&Profile]) -> Item {
+    let there = timelines.iter().map(|p| p.devices.len()).max().unwrap_or(0);
+    let used: usize = timelines.iter().map(|p| p.places.iter().filter_map(|l| l.device).collect::<std::collections::BTreeSet<_>>().len()).sum();
+    Item {
+        what: "several GPUs covered",
+        tick: match (there, used) {
+            (0, _) => Tick::Open,
+            (1, _) => Tick::NotNeeded,
+            (there, used) => of(used, there),
+        },
+        have: format!("{used} of {there} GPU{} in the timelines", if there == 1 { "" } else { "s" }),
+        next: "open the report of each rank: several files on the command line are one session",
+    }
+}
+
+/// Kernels that are in more than one report of ncu with the same grid and block.
+fn before_after(reports: &[&Arc<Metrics>]) -> usize {
+    let mut seen: BTreeMap<(String, Option<[u32; 3]>, Option<[u32; 3]>), std::collections::BTreeSet<usize>> = BTreeMap::new();
+    for (at, metrics) in reports.iter().enumerate() {
+        for r in &metrics.results {
+            seen.entry((r.kernel.function().to_owned(), r.grid, r.block)).or_default().insert(at);
+        }
+    }
+    seen.values().filter(|s| s.len() > 1).count()
+}

@@ -1,0 +1,22 @@
+//! The advice of the tool's own rules that promises most, for comparison with ours.
+
+use crate::model::Details;
+use crate::model::sections::Scope;
+
+/// Estimates below this many percent are not worth a line.
+const LEAST: f64 = 5.0;
+
+/// Rule, message and estimate in percent, those of the whole kernel before those of a part, the largest first.
+#[must_use]
+pub fn largest(details: &Details) -> Vec<(usize, usize, Scope, f64)> {
+    let mut all: Vec<(usize, usize, Scope, f64)> = Vec::new();
+    for (r, rule) in details.rules.iter().enumerate() {
+        all.extend(rule.messages.iter().enumerate().filter_map(|(m, message)| {
+            let (scope, percent) = message.speedup?;
+            (percent.is_finite() && percent >= LEAST).then_some((r, m, scope, percent))
+        }));
+    }
+    let part = |s: Scope| u8::from(s != Scope::Global);
+    all.sort_by(|a, b| part(a.2).cmp(&part(b.2)).then(b.3.total_cmp(&a.3)));
+    all
+}

@@ -1,0 +1,50 @@
+//! The way from a hot kernel to a change that helped, and how far one is on it.
+
+use super::hints::{Depth, Subject};
+
+/// A step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// What it is called.
+    pub word: &'static str,
+    /// Whether it is done.
+    pub done: bool,
+    /// Whether it is the next one.
+    pub now: bool,
+}
+
+/// The steps for a kernel: what was collected says how far it is; `compared` and `others` say whether another result stands beside it, or could.
+#[must_use]
+pub fn steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
+    let measured = subject.depth >= Depth::Basic;
+    let decided = subject.depth >= Depth::Detailed;
+    let done = [
+        ("hot kernel", true),
+        ("speed of light", measured),
+        ("verdict", measured && !subject.hints.is_empty()),
+        ("the section that decides", decided && !subject.hints.is_empty()),
+        ("change", compared),
+        ("compare", compared && others),
+    ];
+    let next = done.iter().position(|d| !d.1);
+    let mut at = 0..;
+    done.map(|(word, done)| Step { word, done, now: at.next() == next })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_step_that_is_not_done_is_next() {
+        let now = |s: &[Step; 6]| s.iter().find(|s| s.now).map(|s| s.word);
+        let mut subject = Subject::default();
+        assert_eq!(now(&steps(&subject, false, false)), Some("speed of light"));
+        subject.depth = Depth::Basic;
+        assert_eq!(now(&steps(&subject, false, false)), Some("verdict"), "nothing was said");
+        subject.depth = Depth::Full;
+        subject.hints = super::super::hints::diagnose(&super::super::hints::Facts::from_pairs(&[("duration", 2_000.0)]));
+        assert_eq!(now(&steps(&subject, false, false)), Some("change"));
+        assert_eq!(now(&steps(&subject, true, true)), None);
+    }
+}

@@ -1,0 +1,293 @@
+//! The hints screen: what is wrong, or right, line by line, with the numbers that led to it; below them NVIDIA's own rules for comparison.
+
+use super::super::text::{bar, left, right, wrap};
+use super::super::view::View;
+use super::super::{Role, Theme};
+use crate::analysis::hints::{Diagnosis, Evidence, Hint, Severity};
+use crate::analysis::labels::{cut_end, width};
+use crate::analysis::path::{self, Step};
+use crate::app::hints::Line as Row;
+use crate::app::{ActionId, App, Mouse, ResultScreen};
+use crate::model::sections::Scope;
+use crate::model::text::clean;
+use crate::report::hints::{threshold, value};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span, Text};
+
+/// Glyph and colour of a severity: they differ without colours, too.
+#[must_use]
+pub fn glyph(severity: Severity) -> (&'static str, Role) {
+    match severity {
+        Severity::Healthy => ("✓", Role::Good),
+        Severity::Low => ("·", Role::Dim),
+        Severity::Medium => ("△", Role::Warn),
+        Severity::High => ("▲", Role::Bad),
+    }
+}
+
+/// What stands in a table for a first hint: glyph and id.
+#[must_use]
+pub fn cell(id: Diagnosis, severity: Severity, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+    let (mark, role) = glyph(severity);
+    vec![Span::styled(format!("{mark} "), theme.style(role)), Span::styled(left(id.id(), columns.saturating_sub(2)), theme.style(role))]
+}
+
+/// The steps from a hot kernel to a comparison, those that are done ticked.
+pub fn steps(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) -> Line<'static> {
+    let compared = screen.other.is_some();
+    let steps = path::steps(&screen.subject, compared, app.reports.len() > 1);
+    let mut spans = Vec::new();
+    let mut used = 0;
+    for Step { word, done, now } in steps {
+        let (mark, role) = if done { ("✓", Role::Good) } else if now { ("▸", Role::Next) } else { ("○", Role::Faint) };
+        let text = format!("{mark} {word}");
+        let gap = if spans.is_empty() { "" } else { "  " };
+        if used + gap.len() + width(&text) > columns {
+            break;
+        }
+        used += gap.len() + width(&text);
+        spans.push(Span::raw(gap));
+        spans.push(Span::styled(text, theme.style(role)));
+    }
+    Line::from(spans)
+}
+
+/// Draws the screen.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+    let [path, blank, body] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(1)]).areas(area);
+    let _ = blank;
+    frame.render_widget(steps(app, screen, area.width.into(), theme), path);
+    // Long lines are hard to read.
+    let body = Rect { width: body.width.min(150), ..body };
+    let draw = Draw { screen, theme, columns: body.width.into(), rerun: app.settings.keymap.label(ActionId::Rerun) };
+    let blocks: Vec<Vec<Line<'static>>> = screen.hint_lines.iter().enumerate().map(|(i, r)| draw.lines(i, r)).collect();
+    scrolled(frame, body, &blocks, screen.hint_selected, &mut view.hints_top, &mut view.hits, theme);
+}
+
+/// Blocks of lines, of which the selected one is lit and visible.
+fn scrolled(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    blocks: &[Vec<Line<'static>>],
+    selected: usize,
+    top: &mut usize,
+    hits: &mut Vec<(Rect, Mouse)>,
+    theme: &Theme,
+) {
+    let height = usize::from(area.height);
+    let first: usize = blocks.iter().take(selected).map(Vec::len).sum();
+    let tall = blocks.get(selected).map_or(1, Vec::len);
+    let total: usize = blocks.iter().map(Vec::len).sum();
+    if first < *top {
+        *top = first;
+    } else if first + tall > *top + height {
+        *top = (first + tall).saturating_sub(height).min(first);
+    }
+    *top = (*top).min(total.saturating_sub(height));
+    // What is only read below the last selectable line is reached with it.
+    if selected == 0 {
+        *top = 0;
+    }
+    let all = blocks.iter().enumerate().flat_map(|(i, lines)| lines.iter().map(move |l| (i, l)));
+    for (y, (at, line)) in (0..area.height).zip(all.skip(*top)) {
+        let rect = Rect { y: area.y + y, height: 1, ..area };
+        frame.render_widget(line.clone(), rect);
+        if at == selected {
+            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+        }
+        hits.push((rect, Mouse::Row(at)));
+    }
+}
+
+struct Draw<'a> {
+    screen: &'a ResultScreen,
+    theme: &'a Theme,
+    columns: usize,
+    rerun: String,
+}
+
+impl Draw<'_> {
+    fn hint(&self, at: usize) -> Option<&Hint> {
+        self.screen.subject.hints.get(at)
+    }
+
+    /// A text under a word, both indented.
+    fn under(&self, word: &str, text: &str, role: Role) -> Vec<Line<'static>> {
+        const WORD: usize = 10;
+        let room = self.columns.saturating_sub(4 + WORD).max(20);
+        let lines = wrap(&clean(text), room).into_iter().enumerate();
+        lines
+            .map(|(i, line)| {
+                Line::from(vec![
+                    Span::raw("    "),
+                    Span::styled(left(if i == 0 { word } else { "" }, WORD), self.theme.style(Role::Dim)),
+                    Span::styled(line, self.theme.style(role)),
+                ])
+            })
+            .collect()
+    }
+
+    fn lines(&self, at: usize, row: &Row) -> Vec<Line<'static>> {
+        let theme = self.theme;
+        match row {
+            Row::Hint(i, open) => {
+                let mut out = if at > 0 { vec![Line::default()] } else { Vec::new() };
+                out.extend(self.hint(*i).map(|h| self.head(h, *open)).unwrap_or_default());
+                out
+            }
+            Row::Bound(i) => {
+                let bound = self.hint(*i).map_or("", |h| &h.bound);
+                if bound.is_empty() { Vec::new() } else { self.under("bound by", bound, Role::Dim) }
+            }
+            Row::Evidence(i, e) => self.hint(*i).and_then(|h| h.evidence.get(*e)).map(|e| vec![self.evidence(e)]).unwrap_or_default(),
+            Row::Effect(i, e) => {
+                let effect = self.hint(*i).and_then(|h| h.effects.get(*e));
+                effect.map(|(id, text)| self.under("so", &format!("{}: {text}", id.id()), Role::Dim)).unwrap_or_default()
+            }
+            Row::Action(i, a) => {
+                let action = self.hint(*i).and_then(|h| h.actions.get(*a)).cloned().unwrap_or_default();
+                self.under(if *a == 0 { "change" } else { "" }, &action, Role::Text)
+            }
+            Row::Confirm(i) => {
+                let Some(confirm) = self.hint(*i).map(|h| &h.confirm) else { return Vec::new() };
+                let source = if confirm.source { " with sources" } else { "" };
+                let text = format!("{} collects {}{source}: {}", self.rerun, confirm.sections.join(", "), confirm.why);
+                self.under("confirm", &text, Role::Next)
+            }
+            Row::Title(text) => {
+                let rest = self.columns.saturating_sub(width(text) + 4);
+                vec![
+                    Line::default(),
+                    Line::from(vec![
+                        Span::styled("── ", theme.style(Role::Border)),
+                        Span::styled(*text, theme.style(Role::Title)),
+                        Span::styled(format!(" {}", "─".repeat(rest)), theme.style(Role::Border)),
+                    ]),
+                ]
+            }
+            Row::Reason(text) => {
+                let (word, rest) = text.split_once(": ").unwrap_or(("", text));
+                const WORD: usize = 12;
+                let lines = wrap(&clean(rest), self.columns.saturating_sub(WORD + 3).max(20)).into_iter().enumerate();
+                lines
+                    .map(|(i, line)| {
+                        Line::from(vec![
+                            Span::styled(format!("   {}", left(if i == 0 { word } else { "" }, WORD)), theme.style(Role::Dim)),
+                            Span::styled(line, theme.style(Role::Text)),
+                        ])
+                    })
+                    .collect()
+            }
+            Row::Theirs(r, m) => vec![self.theirs(*r, *m)],
+            Row::Nothing => self.nothing(),
+        }
+    }
+
+    fn nothing(&self) -> Vec<Line<'static>> {
+        let subject = &self.screen.subject;
+        let mut out = Vec::new();
+        if let Some(collect) = subject.collect() {
+            let text = format!("Too little was collected to name a cause. {} collects {}: {}.", self.rerun, collect.sections.join(", "), collect.why);
+            out.extend(wrap(&text, self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(Role::Next))));
+        } else {
+            out.push(Line::styled("Nothing that the rules know stands out; what was found stands below.", self.theme.style(Role::Text)));
+        }
+        out
+    }
+
+    /// Glyph, id, what is at stake; below it the headline.
+    fn head(&self, hint: &Hint, open: bool) -> Vec<Line<'static>> {
+        let theme = self.theme;
+        let (mark, role) = glyph(hint.severity);
+        let arrow = if open { "▾ " } else { "▸ " };
+        let id = hint.id.id();
+        let mut spans = vec![
+            Span::styled(arrow, theme.style(Role::Key)),
+            Span::styled(format!("{mark} "), theme.style(role)),
+            Span::styled(id, theme.style(role)),
+        ];
+        let stake = format!("up to {:.0}% of its time", hint.percent());
+        let sure = hint.sure.word();
+        let bars = if self.columns >= 100 { 14 } else { 8 };
+        let used = 4 + id.len() + stake.len() + 2 + bars + 2 + sure.len();
+        if used + 2 <= self.columns {
+            spans.push(Span::raw(" ".repeat(self.columns - used)));
+            spans.push(Span::styled(stake, theme.style(Role::Title)));
+            spans.push(Span::raw("  "));
+            spans.extend(super::track(bar(hint.stake, bars, theme.style(role), theme)));
+            spans.push(Span::styled(format!("  {sure}"), theme.style(Role::Dim)));
+        }
+        let mut out = vec![Line::from(spans)];
+        let text = wrap(&clean(&hint.headline), self.columns.saturating_sub(4).max(20));
+        if open {
+            out.extend(text.into_iter().map(|l| Line::styled(format!("    {l}"), theme.style(Role::Title))));
+        } else {
+            let one = cut_end(&clean(&hint.headline), self.columns.saturating_sub(4));
+            out.push(Line::styled(format!("    {one}"), theme.style(Role::Text)));
+        }
+        out
+    }
+
+    /// Label, value, threshold and its source; with room the metric's name.
+    fn evidence(&self, e: &Evidence) -> Line<'static> {
+        const VALUE: usize = 14;
+        const THAN: usize = 10;
+        let theme = self.theme;
+        let label = (self.columns * 2 / 5).clamp(24, 48);
+        let mut spans = vec![
+            Span::raw("      "),
+            Span::styled(left(&cut_end(&clean(&e.label), label), label), theme.style(Role::Text)),
+            Span::styled(right(&value(e), VALUE), theme.style(Role::Title)),
+            Span::styled(right(&threshold(e).unwrap_or_default(), THAN), theme.style(Role::Warn)),
+        ];
+        let room = self.columns.saturating_sub(6 + label + VALUE + THAN + 2);
+        let source = e.threshold.map_or_else(|| if room >= 24 { e.metric.as_str() } else { "" }, |t| t.source);
+        spans.push(Span::styled(format!("  {}", cut_end(&clean(source), room)), theme.style(Role::Faint)));
+        Line::from(spans)
+    }
+
+    /// A rule of NVIDIA's: its estimate and its title.
+    fn theirs(&self, rule: usize, message: usize) -> Line<'static> {
+        let theme = self.theme;
+        let found = self.screen.details.get().and_then(|d| d.rules.get(rule));
+        let Some((rule, message)) = found.and_then(|r| Some((r, r.messages.get(message)?))) else { return Line::default() };
+        let (scope, percent) = message.speedup.unwrap_or((Scope::Local, 0.0));
+        let of = if scope == Scope::Global { "of the kernel" } else { "of this part" };
+        let title = if message.title.is_empty() { &rule.name } else { &message.title };
+        Line::from(vec![
+            Span::styled(right(&format!("{percent:.0}%"), 8), theme.style(Role::Text)),
+            Span::styled(format!(" {of}  "), theme.style(Role::Dim)),
+            Span::styled(cut_end(&clean(title), self.columns.saturating_sub(24)), theme.style(Role::Text)),
+        ])
+    }
+}
+
+/// The first hints in a narrow column beside the metrics.
+pub fn pane(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) {
+    let columns = usize::from(area.width);
+    let key = app.settings.keymap.label(ActionId::Hints);
+    let mut out = vec![Line::from(vec![
+        Span::styled("Diagnosis ", theme.style(Role::Head)),
+        Span::styled(format!("{key} shows why"), theme.style(Role::Faint)),
+    ])];
+    for hint in &screen.subject.hints {
+        let (mark, role) = glyph(hint.severity);
+        out.push(Line::default());
+        out.push(Line::from(vec![
+            Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
+            Span::styled(format!("  {:.0}%", hint.percent()), theme.style(Role::Dim)),
+        ]));
+        out.extend(wrap(&clean(&hint.headline), columns.saturating_sub(2)).into_iter().map(|l| Line::styled(format!("  {l}"), theme.style(Role::Text))));
+        if let Some(action) = hint.actions.first() {
+            out.extend(wrap(&clean(action), columns.saturating_sub(4)).into_iter().enumerate().map(|(i, l)| {
+                Line::styled(format!("  {}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))
+            }));
+        }
+    }
+    if screen.subject.hints.is_empty() {
+        let text = if screen.subject.collect().is_some() { "too little was collected to name a cause" } else { "nothing stands out" };
+        out.push(Line::styled(text, theme.style(Role::Dim)));
+    }
+    frame.render_widget(Text::from(out), area);
+}
