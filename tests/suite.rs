@@ -8,6 +8,7 @@ mod suite {
     mod damage;
     mod docs;
     mod exporter;
+    mod hints;
     mod join;
     mod layers;
     mod ncu_metrics;

@@ -2,8 +2,8 @@
 
 use super::hints::{Depth, Facts};
 use super::roofline;
-use crate::model::{Metrics, Profile};
-use std::collections::BTreeMap;
+use crate::model::{Metrics, Profile, units};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How far an item is.
@@ -93,8 +93,19 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
     let known: usize = timelines.iter().map(|p| p.totals.len()).sum();
     let mut out = vec![Item {
         what: "timeline collected",
-        tick: if launches > 0 { Tick::Done } else if known > 0 { Tick::Partly } else { Tick::Open },
-        have: format!("{launches} launches in {} timeline{}", timelines.len(), if timelines.len() == 1 { "" } else { "s" }),
+        tick: if launches > 0 {
+            Tick::Done
+        } else if known > 0 {
+            Tick::Partly
+        } else {
+            Tick::Open
+        },
+        have: format!(
+            "{} launches in {} timeline{}",
+            units::grouped(i64::try_from(launches).unwrap_or(i64::MAX)),
+            timelines.len(),
+            if timelines.len() == 1 { "" } else { "s" }
+        ),
         next: "record one with nsys: `warpscope recipes exact`",
     }];
     let depth = |m: &Metrics, r: usize| Facts::of_result(m, r).depth();
@@ -104,12 +115,11 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
     out.push(Item {
         what: "hot kernels analysed",
         tick: of(analysed, hot.len()),
-        have: format!("{analysed} of the {} hottest have speed of light; they are {:.0}% of kernel time", hot.len(), share * 100.0),
+        have: format!("{analysed} of the {} hottest, {:.0}% of kernel time", hot.len(), share * 100.0),
         next: "mark them and press the re-run key; open the results beside the timeline",
     });
-    let placed = count(&|m, r| {
-        m.results.get(r).is_some_and(|r| roofline::place(m, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0)))
-    });
+    let placed =
+        count(&|m, r| m.results.get(r).is_some_and(|r| roofline::place(m, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))));
     out.push(Item {
         what: "roofline placed",
         tick: of(placed, hot.len()),
@@ -143,7 +153,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
 
 fn devices(timelines: &[&Profile]) -> Item {
     let there = timelines.iter().map(|p| p.devices.len()).max().unwrap_or(0);
-    let used: usize = timelines.iter().map(|p| p.places.iter().filter_map(|l| l.device).collect::<std::collections::BTreeSet<_>>().len()).sum();
+    let used: usize = timelines.iter().map(|p| p.places.iter().filter_map(|l| l.device).collect::<BTreeSet<_>>().len()).sum();
     Item {
         what: "several GPUs covered",
         tick: match (there, used) {
@@ -156,12 +166,15 @@ fn devices(timelines: &[&Profile]) -> Item {
     }
 }
 
+/// What tells results apart that may be before and after a change: name, grid, block.
+type Key<'a> = (&'a str, Option<[u32; 3]>, Option<[u32; 3]>);
+
 /// Kernels that are in more than one report of ncu with the same grid and block.
 fn before_after(reports: &[&Arc<Metrics>]) -> usize {
-    let mut seen: BTreeMap<(String, Option<[u32; 3]>, Option<[u32; 3]>), std::collections::BTreeSet<usize>> = BTreeMap::new();
+    let mut seen: BTreeMap<Key<'_>, BTreeSet<usize>> = BTreeMap::new();
     for (at, metrics) in reports.iter().enumerate() {
         for r in &metrics.results {
-            seen.entry((r.kernel.function().to_owned(), r.grid, r.block)).or_default().insert(at);
+            seen.entry((r.kernel.function(), r.grid, r.block)).or_default().insert(at);
         }
     }
     seen.values().filter(|s| s.len() > 1).count()

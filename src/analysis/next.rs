@@ -37,8 +37,14 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
         } else {
             format!("⏎ shows its {n} results, p the metrics of the longest")
         };
-        if let Some(hint) = longest_result(profile, top.kernel).and_then(|r| diagnose(&Facts::of_result(profile.metrics.as_ref()?, r)).into_iter().next()) {
-            let whose = if results == 1 { format!("{name}: ") } else { format!("{:.0}% of the time that ncu measured is {name}: ", top.share_percent) };
+        if let Some(hint) =
+            longest_result(profile, top.kernel).and_then(|r| diagnose(&Facts::of_result(profile.metrics.as_ref()?, r)).into_iter().next())
+        {
+            let whose = if results == 1 {
+                format!("{name}: ")
+            } else {
+                format!("{:.0}% of the time that ncu measured is {name}: ", top.share_percent)
+            };
             return format!("{whose}{} (a shows why)", hint.headline);
         }
         return if results == 1 {

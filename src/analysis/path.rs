@@ -22,7 +22,7 @@ pub fn steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
         ("hot kernel", true),
         ("speed of light", measured),
         ("verdict", measured && !subject.hints.is_empty()),
-        ("the section that decides", decided && !subject.hints.is_empty()),
+        ("deciding section", decided && !subject.hints.is_empty()),
         ("change", compared),
         ("compare", compared && others),
     ];

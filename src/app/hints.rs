@@ -196,5 +196,8 @@ pub struct Verdict {
 #[must_use]
 pub fn verdicts(metrics: &Metrics, results: impl Iterator<Item = usize>) -> HashMap<usize, Verdict> {
     let first = |r| diagnose(&Facts::of_result(metrics, r)).into_iter().next();
-    results.filter_map(|r| Some((r, first(r)?))).map(|(r, h)| (r, Verdict { id: h.id, severity: h.severity, headline: h.headline })).collect()
+    results
+        .filter_map(|r| Some((r, first(r)?)))
+        .map(|(r, h)| (r, Verdict { id: h.id, severity: h.severity, headline: h.headline }))
+        .collect()
 }

@@ -21,7 +21,14 @@ pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
         }
         (
             Mouse::Wheel(by),
-            Some(Overlay::Help(at) | Overlay::Notes(at) | Overlay::Names(at) | Overlay::Details(at) | Overlay::Explain(at) | Overlay::Checklist(at)),
+            Some(
+                Overlay::Help(at)
+                | Overlay::Notes(at)
+                | Overlay::Names(at)
+                | Overlay::Details(at)
+                | Overlay::Explain(at)
+                | Overlay::Checklist(at),
+            ),
         ) => {
             *at = at.saturating_add_signed(by);
             Vec::new()

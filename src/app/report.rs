@@ -294,9 +294,10 @@ impl Report {
         let mut best: HashMap<usize, (i64, &Verdict)> = HashMap::new();
         let own = self.verdicts.iter().filter(|((from, _), _)| from.is_none()).map(|((_, r), v)| (*r, v));
         let verdicts = &self.verdicts;
-        let joined = self.joins.iter().flat_map(|(other, j)| {
-            j.pairs.iter().filter_map(move |p| Some((p.launch as usize, verdicts.get(&(Some(*other), p.result))?)))
-        });
+        let joined = self
+            .joins
+            .iter()
+            .flat_map(|(other, j)| j.pairs.iter().filter_map(move |p| Some((p.launch as usize, verdicts.get(&(Some(*other), p.result))?))));
         for (launch, verdict) in own.chain(joined).filter(|(l, _)| *l < profile.launches.len()) {
             let Some(row) = grouping.row_of(profile, self.paths.as_deref(), launch) else { continue };
             let duration = profile.launches.duration(launch);

@@ -2,8 +2,8 @@
 
 use super::actions::ActionId;
 use super::{App, Effect, Status};
-use crate::analysis::page::{self, Row, Wish};
 use crate::analysis::hints::Subject;
+use crate::analysis::page::{self, Row, Wish};
 use crate::analysis::roofline::Plot;
 use crate::analysis::{code, compare};
 use crate::model::{Code, Details, Metrics};
@@ -144,12 +144,8 @@ impl ResultScreen {
         let before = self.rows.get(self.selected).cloned();
         let none = Arc::default();
         let details = self.details.get().unwrap_or(&none);
-        let wish = Wish {
-            filter: self.filter.value().to_owned(),
-            pins: pins.to_vec(),
-            open: self.open.clone(),
-            hints: self.subject.hints.len(),
-        };
+        let wish =
+            Wish { filter: self.filter.value().to_owned(), pins: pins.to_vec(), open: self.open.clone(), hints: self.subject.hints.len() };
         self.rows = Arc::new(page::rows(&self.metrics, self.result, details, &wish));
         let same = |row: &Row| match (&before, row) {
             (Some(Row::Fold { key: a, .. }), Row::Fold { key: b, .. }) => a == b,

@@ -129,7 +129,12 @@ pub(super) fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effec
         return Vec::new();
     };
     match overlay {
-        Overlay::Help(at) | Overlay::Notes(at) | Overlay::Names(at) | Overlay::Details(at) | Overlay::Explain(at) | Overlay::Checklist(at) => {
+        Overlay::Help(at)
+        | Overlay::Notes(at)
+        | Overlay::Names(at)
+        | Overlay::Details(at)
+        | Overlay::Explain(at)
+        | Overlay::Checklist(at) => {
             let step = match (event.code, action) {
                 (KeyCode::Esc | KeyCode::Enter, _)
                 | (_, Some(ActionId::Back | ActionId::Quit | ActionId::Help | ActionId::Notes | ActionId::FullName | ActionId::Details)) => {

@@ -1,8 +1,8 @@
 //! Analyses that take longer than a frame on a large report: what is asked, what comes back, and the pure function between.
 
+use super::hints::{self, Verdict};
 use super::launches::{Facets, LaunchSort, ListKey};
 pub use super::planning::Picked;
-use super::hints::{self, Verdict};
 use super::rerun::Request;
 use crate::analysis::{GroupBy, Grouping, Occupancy, Overview, Paths, Stats, next, series};
 use crate::model::{LaunchId, Metrics, Profile};

@@ -33,7 +33,9 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
             subjects.extend(subject::Subject::of_launch(&profile, launch));
         }
         if subjects.is_empty() {
-            return Err(Failure::wrong(format!("{file}: there is no launch {launch}, or it is of another kernel; `warpscope launches` lists them")));
+            return Err(Failure::wrong(format!(
+                "{file}: there is no launch {launch}, or it is of another kernel; `warpscope launches` lists them"
+            )));
         }
     }
     for note in &profile.notes {

@@ -4,7 +4,7 @@ use super::Format;
 use super::table::{Cell, Column, Table};
 use super::top::{NoteJson, SourceJson};
 use crate::analysis::hints::{Evidence, Hint, Subject};
-use crate::analysis::metric::human_number;
+use crate::analysis::metric::{count, human_number};
 use crate::model::Profile;
 use crate::model::text::clean;
 use crate::rerun::{confirm, shell};
@@ -132,7 +132,8 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
 /// Hints as a table: a row for each, at most so many for a kernel.
 #[must_use]
 pub fn table(subjects: &[Subject], most: usize) -> Table {
-    let columns = COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
+    let columns =
+        COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
     let mut rows = Vec::new();
     for s in subjects {
         let head = |rank: String| {
@@ -141,7 +142,11 @@ pub fn table(subjects: &[Subject], most: usize) -> Table {
         };
         if s.hints.is_empty() {
             let mut row = head(String::new());
-            let said = s.collect().map_or("nothing stands out".to_owned(), |c| format!("not enough was collected: {}", c.sections.join(", ")));
+            let said = if s.failed {
+                "ncu could not profile this launch".to_owned()
+            } else {
+                s.collect().map_or("nothing stands out".to_owned(), |c| format!("not enough was collected: {}", c.sections.join(", ")))
+            };
             row.extend(["", "", "", ""].map(Cell::text));
             row.push(Cell::text(said));
             rows.push(row);
@@ -160,6 +165,9 @@ pub fn table(subjects: &[Subject], most: usize) -> Table {
 /// A number of evidence with its unit, as people read it.
 #[must_use]
 pub fn value(e: &Evidence) -> String {
+    if matches!(e.unit.as_str(), "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
+        return format!("{} {}", count(e.value), e.unit);
+    }
     let (number, unit) = human_number(e.value, &e.unit);
     format!("{number} {unit}").trim_end().to_owned()
 }
@@ -206,7 +214,13 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: &[Subject], wid
             writeln!(out)?;
             let head = format!("{}. {} ({}, {}): ", rank + 1, h.id.id(), h.severity.word(), h.sure.word());
             wrapped(out, "  ", "     ", &format!("{head}{}", h.headline), width)?;
-            wrapped(out, "     gain: ", "           ", &format!("up to {:.0}% of the kernel's time. Bound: {}", h.percent(), h.bound), width)?;
+            wrapped(
+                out,
+                "     gain: ",
+                "           ",
+                &format!("up to {:.0}% of the kernel's time. Bound: {}", h.percent(), h.bound),
+                width,
+            )?;
             for e in &h.evidence {
                 let than = threshold(e).map_or_else(String::new, |t| format!("   [{t}: {}]", e.threshold.map_or("", |t| t.source)));
                 let metric = if e.metric.is_empty() { "computed" } else { &e.metric };
@@ -226,7 +240,9 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: &[Subject], wid
                 }
             }
         }
-        if s.hints.is_empty() {
+        if s.failed {
+            writeln!(out, "  ncu could not profile this launch")?;
+        } else if s.hints.is_empty() {
             writeln!(out, "  nothing that the rules know stands out")?;
         }
         if let Some(collect) = s.collect().filter(|_| s.hints.is_empty()) {

@@ -1,7 +1,7 @@
 //! The table of kernels, or of other groups of launches.
 
-use super::text::{bar, fit_parts, left, lit, part, right, sparkline};
 use super::result::hints::cell;
+use super::text::{bar, fit_parts, left, lit, part, right, sparkline};
 use super::view::{View, scroll};
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
@@ -68,12 +68,14 @@ struct Layout {
     bar: usize,
     shown: Vec<usize>,
     histogram: bool,
-    /// The first hint of each kernel, where there are any.
-    diagnosis: bool,
+    /// Columns for the first hint of each kernel; 0 where there are none.
+    diagnosis: usize,
 }
 
 /// Columns of the first hint: glyph and the longest id.
 const DIAGNOSIS: usize = 25;
+/// The same where there is little room.
+const NARROW_DIAGNOSIS: usize = 22;
 
 fn layout(width: usize, diagnosed: bool) -> Layout {
     // The name gets what it needs to be read before the less important columns come in.
@@ -81,9 +83,15 @@ fn layout(width: usize, diagnosed: bool) -> Layout {
     let bar = if width < 100 { 5 } else { 9 };
     let mut left = width.saturating_sub(NUMBER + GAP + name_least + GAP + bar + 1 + SHARE_TEXT);
     // What is wrong is worth more than any statistic but the total.
-    let diagnosis = diagnosed && left >= DIAGNOSIS + GAP + 8;
-    if diagnosis {
-        left -= DIAGNOSIS + GAP;
+    let diagnosis = if !diagnosed {
+        0
+    } else if left >= DIAGNOSIS + 2 * GAP + 8 {
+        DIAGNOSIS
+    } else {
+        NARROW_DIAGNOSIS
+    };
+    if diagnosis > 0 {
+        left = left.saturating_sub(diagnosis + GAP);
     }
     let mut ranks: Vec<(u8, usize, usize)> = COLUMNS.iter().enumerate().map(|(i, c)| (c.rank, i, c.width + GAP)).collect();
     ranks.push((HISTOGRAM_RANK, COLUMNS.len(), HISTOGRAM_WIDTH + 2 * GAP));
@@ -191,8 +199,8 @@ fn heads(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, vi
     if layout.histogram {
         head(format!("  {}", left("durations", HISTOGRAM_WIDTH)), None, &mut spans);
     }
-    if layout.diagnosis {
-        head(format!(" {}", left("  diagnosis", DIAGNOSIS)), None, &mut spans);
+    if layout.diagnosis > 0 {
+        head(format!(" {}", left("  diagnosis", layout.diagnosis)), None, &mut spans);
     }
     frame.render_widget(Line::from(spans), area);
 }
@@ -270,9 +278,9 @@ fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) 
         let drawn = row.stats.histogram.map(|h| sparkline(&h)).unwrap_or_default();
         spans.push(Span::styled(format!("  {}", left(&drawn, HISTOGRAM_WIDTH)), color));
     }
-    if let Some(v) = shown.verdict.filter(|_| layout.diagnosis) {
+    if let Some(v) = shown.verdict.filter(|_| layout.diagnosis > 0) {
         spans.push(Span::raw(" "));
-        spans.extend(cell(v.id, v.severity, DIAGNOSIS, theme));
+        spans.extend(cell(v.id, v.severity, layout.diagnosis, theme));
     }
     spans
 }

@@ -66,7 +66,12 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
             }
             if let Some(collect) = screen.subject.collect() {
                 let sections = collect.sections.join(", ");
-                return format!("{}too little was collected to name a cause: {} and {} collect {sections}", joined.unwrap_or_default(), key(ActionId::Hints), key(ActionId::Rerun));
+                return format!(
+                    "{}too little was collected to name a cause: {} and {} collect {sections}",
+                    joined.unwrap_or_default(),
+                    key(ActionId::Hints),
+                    key(ActionId::Rerun)
+                );
             }
             let mut text = format!(
                 "nothing stands out; {} next section, {} finds among {} metrics, {} what a row means",
@@ -122,7 +127,11 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     } else {
         "then profile it again and open both reports".to_owned()
     };
-    if hint.confirm.sections.is_empty() { format!("{action}; {after}") } else { format!("{action}; {rerun} collects what confirms it; {after}") }
+    if hint.confirm.sections.is_empty() {
+        format!("{action}; {after}")
+    } else {
+        format!("{action}; {rerun} collects what confirms it; {after}")
+    }
 }
 
 /// Below this share of every roof none of them is what limits a kernel: NVIDIA's speed-of-light rule calls it latency-bound.

@@ -49,6 +49,13 @@ fn themes_and_words_are_all_named() {
 }
 
 #[test]
+fn every_diagnosis_is_in_the_table() {
+    for (_, id, meaning) in warpscope::analysis::hints::DIAGNOSES {
+        assert!(readme().contains(&format!("| `{id}` | {meaning} |")), "{id}");
+    }
+}
+
+#[test]
 fn the_tape_plays_on_the_demo() {
     let tape = fs::read_to_string(root().join("demo.tape")).unwrap();
     let mut explorer: Option<Explorer> = None;
@@ -87,7 +94,7 @@ fn the_tape_plays_on_the_demo() {
 fn help_names_every_command_and_option() {
     let help = assert_cmd::Command::cargo_bin("warpscope").unwrap().arg("--help").output().unwrap();
     let text = String::from_utf8(help.stdout).unwrap();
-    for word in ["top", "launches", "demo", "themes", "--theme", "--color", "--ascii", "--config", "--nsys"] {
+    for word in ["top", "launches", "hints", "demo", "themes", "--theme", "--color", "--ascii", "--config", "--nsys"] {
         assert!(text.contains(word), "{word}");
     }
     insta::assert_snapshot!("help_text", text);

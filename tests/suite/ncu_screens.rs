@@ -60,22 +60,6 @@ fn every_section_is_reached_and_drawn() {
 }
 
 #[test]
-fn the_largest_estimates_stand_first_and_lead_to_their_rules() {
-    use warpscope::analysis::rows::Row;
-    let mut explorer = Explorer::open(&[ncu("full")], (110, 40));
-    explorer.press("p");
-    let row = |e: &Explorer| {
-        let screen = e.app.reports[0].result.as_ref().unwrap();
-        screen.rows[screen.selected].clone()
-    };
-    explorer.press("home down");
-    let Row::Gain(rule, message) = row(&explorer) else { panic!("{:?}", row(&explorer)) };
-    explorer.press("enter");
-    assert_eq!(row(&explorer), Row::Rule(rule, message));
-    assert!(explorer.screen().contains("268481408.0 bytes sent to the L2 Compression unit"), "{}", explorer.screen());
-}
-
-#[test]
 fn a_breakdown_opens_and_closes_and_a_metric_is_explained() {
     let mut explorer = Explorer::open(&[ncu("full")], (110, 60));
     explorer.press("p");

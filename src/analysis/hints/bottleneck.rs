@@ -32,8 +32,11 @@ impl Bottleneck {
     }
 }
 
+/// How much busier than the tensor pipe shared memory may be while it only feeds it.
+const FEEDS: f64 = 0.10;
+
 /// Pipes that can bind.
-const PIPES: [Unit; 7] = [Unit::Tensor, Unit::Fp64, Unit::Xu, Unit::Fma, Unit::FmaHeavy, Unit::Fp16, Unit::Alu];
+const PIPES: [Unit; 8] = [Unit::Sm, Unit::Tensor, Unit::Fp64, Unit::Xu, Unit::Fma, Unit::FmaHeavy, Unit::Fp16, Unit::Alu];
 
 /// The unit that binds.
 #[must_use]
@@ -47,12 +50,16 @@ pub fn bottleneck(case: &Case<'_>) -> Option<Bottleneck> {
     all.extend(d.get(Unit::L2).filter(|l2| !way(*l2)).map(Bottleneck::L2));
     let l1 = [Unit::L1, Unit::Shared, Unit::Lsu].into_iter().filter_map(|u| d.get(u)).reduce(f64::max);
     let shared = d.get(Unit::Shared).unwrap_or(0.0);
+    // Operands of warpgroup products come from shared memory: then it is on the way of the tensor cores.
+    let fed = case.facts.positive("tensor_instructions_gmma").is_some();
+    let l1 = l1.filter(|l1| !fed || d.get(Unit::Tensor).is_none_or(|t| t < l1 - FEEDS));
     all.extend(l1.map(|share| Bottleneck::L1 { share, shared: shared > share / 2.0 }));
     all.extend(PIPES.iter().filter_map(|&u| Some(Bottleneck::Pipe(u, d.get(u)?))));
     let best = all.iter().copied().reduce(|a, b| if b.share() > a.share() { b } else { a })?;
     // Slots full of instructions for several pipes, of which none is at its limit.
     let limit = AT_LIMIT.value / 100.0;
-    let issue = d.get(Unit::Issue).filter(|i| *i >= limit && best.share() < limit);
+    let may = MAY_LIMIT.value / 100.0;
+    let issue = d.get(Unit::Issue).filter(|i| *i >= limit && best.share() < limit || *i >= may && best.share() < may);
     let best = issue.map_or(best, |i| Bottleneck::Pipe(Unit::Issue, i));
     (best.share() * 100.0 >= MAY_LIMIT.value).then_some(best)
 }

@@ -39,18 +39,38 @@ impl<'a> Case<'a> {
         self.facts.depth()
     }
 
+    /// The busiest unit's share of its peak while the SMs have work.
+    #[must_use]
+    pub fn peak(&self) -> f64 {
+        self.demand.peak_active(self.active)
+    }
+
+    /// How much waiting counts (see [`Demand::waiting_counts`]).
+    #[must_use]
+    pub fn waiting_counts(&self) -> f64 {
+        Demand::waiting_counts(self.peak())
+    }
+
+    /// Whether both roofs that a kernel has are known, by name or in sum: without them nobody can say that nothing is near its peak.
+    #[must_use]
+    pub fn roofs_known(&self) -> bool {
+        let has = |units: &[Unit]| units.iter().any(|u| self.demand.get(*u).is_some());
+        let sm = self.facts.get("sm_throughput").is_some() || has(&[Unit::Issue]);
+        sm && (self.facts.get("memory_throughput").is_some() || has(&[Unit::Dram, Unit::Memory]))
+    }
+
     /// What is left to gain when waiting that takes a share of the SMs' busy cycles ends: no more than that share, and no more than until the
     /// busiest unit binds. Waiting for a unit near its peak counts less (see [`Demand::waiting_counts`]).
     #[must_use]
     pub fn waiting(&self, share: f64) -> f64 {
-        (self.active * share).min(1.0 - self.demand.peak()).max(0.0) * self.demand.waiting_counts()
+        self.active * share.min(1.0 - self.peak()).max(0.0) * self.waiting_counts()
     }
 
     /// The same in words.
     #[must_use]
     pub fn waiting_bound(&self, share: f64) -> String {
         match self.demand.busiest() {
-            Some(next) if 1.0 - next.share < self.active * share => {
+            Some(next) if 1.0 - self.peak() < share => {
                 format!("the next limit: {} at {}", next.unit.word(), pct(next.share))
             }
             _ => format!("the share of cycles that warps spend so: {}", pct(share)),
@@ -84,6 +104,11 @@ impl<'a> Case<'a> {
     pub fn evidence(&self, id: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let measured = self.facts.measured(id)?;
         let concept = catalog().concept(id)?;
+        let threshold = threshold.filter(|t| t.met(measured.value));
+        // Zero says something only where it was compared.
+        if measured.value == 0.0 && threshold.is_none() {
+            return None;
+        }
         Some(Evidence {
             label: concept.title.clone(),
             metric: measured.metric.to_string(),
@@ -98,6 +123,7 @@ impl<'a> Case<'a> {
     /// A number of ours, from several metrics.
     #[must_use]
     pub fn computed(&self, label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+        let threshold = threshold.filter(|t| t.met(value));
         value.is_finite().then(|| Evidence {
             label: label.to_owned(),
             metric: String::new(),
@@ -121,6 +147,10 @@ impl<'a> Case<'a> {
         let id = stalls.concept(reason);
         let measured = self.facts.measured(&id)?;
         let concept = catalog().concept(&id)?;
+        let threshold = threshold.filter(|t| t.met(stalls.share(reason) * 100.0));
+        if threshold.is_none() && stalls.share(reason) < 0.005 {
+            return None;
+        }
         Some(Evidence {
             label: format!("stalled: {}, of all cycles of warps", reason.replace('_', " ")),
             metric: measured.metric.to_string(),

@@ -59,6 +59,19 @@ impl Depth {
     }
 }
 
+/// Concepts that only counters give.
+const MEASURED: [&str; 9] = [
+    "sm_throughput",
+    "memory_throughput",
+    "dram_throughput",
+    "dram_directions",
+    "l2_throughput",
+    "l1_throughput",
+    "achieved_occupancy",
+    "global_requests",
+    "instructions_executed",
+];
+
 /// The facts.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
@@ -241,7 +254,7 @@ impl Facts {
             Depth::Full
         } else if has("pcsamp_selected") || has("l2_sectors_global") || has("stall_wait") {
             Depth::Detailed
-        } else if has("sm_throughput") || has("memory_throughput") {
+        } else if MEASURED.iter().any(|id| has(id)) {
             Depth::Basic
         } else {
             Depth::Timeline
@@ -252,6 +265,27 @@ impl Facts {
     #[must_use]
     pub fn any(&self) -> bool {
         self.readings.values().any(|r| matches!(r, Reading::Is(_)))
+    }
+
+    /// Whether the kernel is known to use no shared memory.
+    #[must_use]
+    pub fn without_shared(&self) -> bool {
+        self.get("smem_per_block_static") == Some(0.0) && self.get("smem_per_block_dynamic") == Some(0.0)
+    }
+
+    /// Bytes between L1 and L2 over those of device memory: 1 for a plain stream, more where L2 gives the same bytes several times.
+    #[must_use]
+    pub fn l2_reuse(&self) -> Option<f64> {
+        let moved = self.positive("l2_sectors_from_l1").map(|s| s * 32.0).or_else(|| self.positive("l1_l2_bytes"))?;
+        Some(moved / self.dram_bytes()?)
+    }
+
+    /// Bytes that device memory moved: in sum, in both directions, or by its rate.
+    #[must_use]
+    pub fn dram_bytes(&self) -> Option<f64> {
+        let both = || Some(self.get("dram_bytes_read")? + self.get("dram_bytes_write")?);
+        let by_rate = || Some(self.positive("dram_bandwidth")? * self.duration_ns()? / 1e9);
+        self.positive("dram_bytes").or_else(|| both().filter(|b| *b > 0.0)).or_else(by_rate)
     }
 
     /// Duration in nanoseconds.

@@ -81,6 +81,19 @@ pub struct Threshold {
     pub source: &'static str,
 }
 
+impl Threshold {
+    /// Whether a value is on its side: a threshold that did not decide is not shown.
+    #[must_use]
+    pub fn met(&self, value: f64) -> bool {
+        match self.op {
+            "≥" => value >= self.value,
+            ">" => value > self.value,
+            "≤" => value <= self.value,
+            _ => value < self.value,
+        }
+    }
+}
+
 /// A number that led to a hint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evidence {

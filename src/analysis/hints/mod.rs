@@ -15,8 +15,8 @@ pub mod subject;
 
 pub use diagnosis::{DIAGNOSES, Diagnosis};
 pub use facts::{Depth, Facts};
-pub use subject::Subject;
 pub use hint::{Confirm, Evidence, Hint, Severity, Sure};
+pub use subject::Subject;
 
 use case::Case;
 
@@ -24,7 +24,16 @@ use case::Case;
 #[must_use]
 pub fn diagnose(facts: &Facts) -> Vec<Hint> {
     let case = Case::new(facts);
-    let mut hints = rank::rank(rules::RULES.iter().filter_map(|rule| rule(&case)).collect());
+    let mut hints: Vec<Hint> = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
+    // What a launch costs by itself no other remedy saves.
+    let rest = facts.duration_ns().map_or(1.0, |ns| (1.0 - limits::EMPTY_KERNEL_NS / ns).max(0.0));
+    for hint in hints.iter_mut().filter(|h| h.id != Diagnosis::LaunchOverhead && h.stake > rest) {
+        hint.stake = rest;
+        if hint.severity != Severity::Healthy {
+            hint.severity = Severity::of(rest);
+        }
+    }
+    let mut hints = rank::rank(hints);
     if case.short() && facts.depth() > Depth::Timeline {
         // Percentages of a kernel below 20 µs are not steady.
         for hint in &mut hints {

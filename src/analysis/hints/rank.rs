@@ -11,17 +11,27 @@ const EFFECTS: &[(D, f64, &[D])] = &[
     (D::SmallGrid, 0.7, &[D::Imbalance, D::Tail, D::MemoryLatency, D::Dependencies]),
     (D::Tail, 0.7, &[D::Imbalance]),
     (D::Imbalance, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
-    (D::Divergence, 0.5, &[D::Compute, D::Alu, D::Sfu, D::Fp64, D::Dependencies, D::Uncoalesced, D::NoTensor]),
+    (
+        D::Divergence,
+        0.5,
+        &[D::SharedBandwidth, D::L1Bandwidth, D::Compute, D::Alu, D::Sfu, D::Fp64, D::Dependencies, D::Uncoalesced, D::NoTensor],
+    ),
     (D::Spilling, 0.4, &[D::LocalMemory, D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth, D::Uncoalesced]),
     (D::LocalMemory, 0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth]),
     (D::Atomics, 0.4, &[D::MemoryLatency, D::L2Bandwidth, D::L1Bandwidth, D::Dependencies, D::BankConflicts, D::Barriers, D::Imbalance]),
     (D::Uncoalesced, 0.4, &[D::MemoryLatency, D::DramBandwidth, D::L2Bandwidth, D::L1Bandwidth]),
-    (D::BankConflicts, 0.4, &[D::SharedBandwidth, D::L1Bandwidth, D::Dependencies, D::Barriers, D::MemoryLatency]),
+    // A unit that binds is not the cause while a good part of what it does is waste.
+    (D::BankConflicts, 0.25, &[D::SharedBandwidth, D::L1Bandwidth]),
+    (D::BankConflicts, 0.4, &[D::Dependencies, D::Barriers, D::MemoryLatency]),
     (D::NoTensor, 0.4, &[D::Compute, D::SharedBandwidth, D::L1Bandwidth]),
-    (D::OccupancyShared, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
-    (D::OccupancyRegisters, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
-    (D::OccupancyBlock, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
-    (D::OccupancyBarriers, 0.7, &[D::MemoryLatency, D::Dependencies, D::Barriers]),
+    (D::OccupancyShared, 0.5, &[D::MemoryLatency, D::Dependencies]),
+    (D::OccupancyShared, 0.7, &[D::Barriers]),
+    (D::OccupancyRegisters, 0.5, &[D::MemoryLatency, D::Dependencies]),
+    (D::OccupancyRegisters, 0.7, &[D::Barriers]),
+    (D::OccupancyBlock, 0.5, &[D::MemoryLatency, D::Dependencies]),
+    (D::OccupancyBlock, 0.7, &[D::Barriers]),
+    (D::OccupancyBarriers, 0.5, &[D::MemoryLatency, D::Dependencies]),
+    (D::OccupancyBarriers, 0.7, &[D::Barriers]),
     (D::Barriers, 0.7, &[D::MemoryLatency, D::Dependencies]),
 ];
 
@@ -134,6 +144,9 @@ mod tests {
     #[test]
     fn of_equal_stakes_the_cause_goes_first() {
         assert_eq!(ids(&rank(vec![hint(D::MemoryLatency, 0.72), hint(D::SmallGrid, 0.70)])), ["grid-too-small"]);
-        assert_eq!(ids(&rank(vec![hint(D::Sfu, 0.50), hint(D::Tail, 0.49), hint(D::Fp64, 0.3)])), ["tail-effect", "sfu-bound", "fp64-bound"]);
+        assert_eq!(
+            ids(&rank(vec![hint(D::Sfu, 0.50), hint(D::Tail, 0.49), hint(D::Fp64, 0.3)])),
+            ["tail-effect", "sfu-bound", "fp64-bound"]
+        );
     }
 }

@@ -13,7 +13,8 @@ pub fn sentences(facts: &Facts) -> Vec<String> {
     let case = Case::new(facts);
     let mut out = Vec::new();
     if let Some(ns) = facts.duration_ns() {
-        let short = if case.short() { "shorter than 20 µs, so percentages are not steady" } else { "long enough for steady percentages (20 µs)" };
+        let short =
+            if case.short() { "shorter than 20 µs, so percentages are not steady" } else { "long enough for steady percentages (20 µs)" };
         out.push(format!("duration: {}, {short}", Nanos::human(ns)));
     }
     if let (Some(blocks), Some(sms)) = (facts.get("grid_size"), facts.get("sm_count")) {
@@ -23,13 +24,27 @@ pub fn sentences(facts: &Facts) -> Vec<String> {
     }
     match (case.demand.busiest(), bottleneck(&case)) {
         (Some(busy), Some(b)) if b.share() * 100.0 >= AT_LIMIT.value => {
-            out.push(format!("throughput: {} at {} of the peak, at the limit (80%): waiting is an effect of it", busy.unit.word(), pct(busy.share)));
+            out.push(format!(
+                "throughput: {} at {} of the peak, at the limit (80%): waiting is an effect of it",
+                busy.unit.word(),
+                pct(busy.share)
+            ));
         }
         (Some(busy), Some(_)) => {
-            out.push(format!("throughput: {} at {} of the peak, between 60% and 80%: that may be the limit", busy.unit.word(), pct(busy.share)));
+            out.push(format!(
+                "throughput: {} at {} of the peak, between 60% and 80%: that may be the limit",
+                busy.unit.word(),
+                pct(busy.share)
+            ));
         }
         (Some(busy), None) => {
-            let less = if busy.share * 100.0 < MAY_LIMIT.value { "below 60%: nothing is at its limit, warps wait" } else { "on the way of another" };
+            let less = if !case.roofs_known() {
+                "of those that were collected; whether another is at its limit is not known"
+            } else if busy.share * 100.0 < MAY_LIMIT.value {
+                "below 60%: nothing is at its limit, warps wait"
+            } else {
+                "on the way of another"
+            };
             out.push(format!("throughput: the busiest unit is {} at {} of its peak, {less}", busy.unit.word(), pct(busy.share)));
         }
         (None, _) => out.push("throughput: not collected (section SpeedOfLight)".to_owned()),
@@ -43,7 +58,11 @@ pub fn sentences(facts: &Facts) -> Vec<String> {
                 .take(4)
                 .map(|(reason, share)| format!("{} {}", reason.replace('_', " "), pct(share)))
                 .collect();
-            out.push(format!("stalls: of the cycles between two instructions of a warp {}; issuing {}", top.join(", "), pct(stalls.share("selected"))));
+            out.push(format!(
+                "stalls: of the cycles between two instructions of a warp {}; issuing {}",
+                top.join(", "),
+                pct(stalls.share("selected"))
+            ));
         }
         None => out.push("stalls: not collected (section WarpStateStats, or SourceCounters for samples)".to_owned()),
     }

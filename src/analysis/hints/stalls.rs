@@ -44,8 +44,7 @@ impl Stalls {
             let total: f64 = all.iter().map(|r| r.1).sum();
             // A few reasons alone say nothing of their share; of few samples neither.
             let enough = if from == "pcsamp" { total >= LEAST_SAMPLES } else { total > 0.0 };
-            (all.len() >= 10 && enough)
-                .then(|| Self { shares: all.into_iter().map(|(r, v)| (r, v / total)).collect(), from })
+            (all.len() >= 10 && enough).then(|| Self { shares: all.into_iter().map(|(r, v)| (r, v / total)).collect(), from })
         };
         collect("stall").or_else(|| collect("pcsamp"))
     }

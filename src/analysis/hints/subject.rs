@@ -19,6 +19,8 @@ pub struct Subject {
     pub facts: Facts,
     /// Best first.
     pub hints: Vec<Hint>,
+    /// The tool could not profile it.
+    pub failed: bool,
 }
 
 /// Sections that decide between most causes, in about half the passes of the set `full`.
@@ -32,14 +34,15 @@ impl Subject {
                 hint.confirm = undecided();
             }
         }
-        Self { result, launch, kernel, depth, facts, hints }
+        Self { result, launch, kernel, depth, facts, hints, failed: false }
     }
 
     /// A result of a report.
     #[must_use]
     pub fn of_metrics(metrics: &Metrics, result: usize) -> Option<Self> {
         let launch = u32::try_from(result).ok()?;
-        Some(Self::new(Some(result), launch, metrics.results.get(result)?.kernel.clone(), Facts::of_result(metrics, result)))
+        let own = metrics.results.get(result)?;
+        Some(Self { failed: own.failed, ..Self::new(Some(result), launch, own.kernel.clone(), Facts::of_result(metrics, result)) })
     }
 
     /// A launch of a timeline.
@@ -65,7 +68,11 @@ impl Subject {
 }
 
 fn undecided() -> Confirm {
-    Confirm { sections: DECIDE.to_vec(), source: false, why: "what warps wait for, and which traffic is needed: that decides between the causes".to_owned() }
+    Confirm {
+        sections: DECIDE.to_vec(),
+        source: false,
+        why: "what warps wait for, and which traffic is needed: that decides between the causes".to_owned(),
+    }
 }
 
 /// Every result of a report of ncu; of a timeline each kernel's median launch, the kernels with the most time first.

@@ -33,14 +33,24 @@ pub fn cell(id: Diagnosis, severity: Severity, columns: usize, theme: &Theme) ->
     vec![Span::styled(format!("{mark} "), theme.style(role)), Span::styled(left(id.id(), columns.saturating_sub(2)), theme.style(role))]
 }
 
+/// Columns of the word before a sentence of the reasoning.
+const REASON: usize = 12;
+
 /// The steps from a hot kernel to a comparison, those that are done ticked.
+#[must_use]
 pub fn steps(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) -> Line<'static> {
     let compared = screen.other.is_some();
     let steps = path::steps(&screen.subject, compared, app.reports.len() > 1);
     let mut spans = Vec::new();
     let mut used = 0;
     for Step { word, done, now } in steps {
-        let (mark, role) = if done { ("✓", Role::Good) } else if now { ("▸", Role::Next) } else { ("○", Role::Faint) };
+        let (mark, role) = if done {
+            ("✓", Role::Good)
+        } else if now {
+            ("▸", Role::Next)
+        } else {
+            ("○", Role::Faint)
+        };
         let text = format!("{mark} {word}");
         let gap = if spans.is_empty() { "" } else { "  " };
         if used + gap.len() + width(&text) > columns {
@@ -168,12 +178,11 @@ impl Draw<'_> {
             }
             Row::Reason(text) => {
                 let (word, rest) = text.split_once(": ").unwrap_or(("", text));
-                const WORD: usize = 12;
-                let lines = wrap(&clean(rest), self.columns.saturating_sub(WORD + 3).max(20)).into_iter().enumerate();
+                let lines = wrap(&clean(rest), self.columns.saturating_sub(REASON + 3).max(20)).into_iter().enumerate();
                 lines
                     .map(|(i, line)| {
                         Line::from(vec![
-                            Span::styled(format!("   {}", left(if i == 0 { word } else { "" }, WORD)), theme.style(Role::Dim)),
+                            Span::styled(format!("   {}", left(if i == 0 { word } else { "" }, REASON)), theme.style(Role::Dim)),
                             Span::styled(line, theme.style(Role::Text)),
                         ])
                     })
@@ -187,8 +196,15 @@ impl Draw<'_> {
     fn nothing(&self) -> Vec<Line<'static>> {
         let subject = &self.screen.subject;
         let mut out = Vec::new();
-        if let Some(collect) = subject.collect() {
-            let text = format!("Too little was collected to name a cause. {} collects {}: {}.", self.rerun, collect.sections.join(", "), collect.why);
+        if subject.failed {
+            out.push(Line::styled("ncu could not profile this launch: it failed, or was never run.", self.theme.style(Role::Warn)));
+        } else if let Some(collect) = subject.collect() {
+            let text = format!(
+                "Too little was collected to name a cause. {} collects {}: {}.",
+                self.rerun,
+                collect.sections.join(", "),
+                collect.why
+            );
             out.extend(wrap(&text, self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(Role::Next))));
         } else {
             out.push(Line::styled("Nothing that the rules know stands out; what was found stands below.", self.theme.style(Role::Text)));
@@ -237,7 +253,7 @@ impl Draw<'_> {
         let label = (self.columns * 2 / 5).clamp(24, 48);
         let mut spans = vec![
             Span::raw("      "),
-            Span::styled(left(&cut_end(&clean(&e.label), label), label), theme.style(Role::Text)),
+            Span::styled(left(&cut_end(&clean(&e.label), label - 1), label), theme.style(Role::Text)),
             Span::styled(right(&value(e), VALUE), theme.style(Role::Title)),
             Span::styled(right(&threshold(e).unwrap_or_default(), THAN), theme.style(Role::Warn)),
         ];
@@ -278,11 +294,18 @@ pub fn pane(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
             Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
             Span::styled(format!("  {:.0}%", hint.percent()), theme.style(Role::Dim)),
         ]));
-        out.extend(wrap(&clean(&hint.headline), columns.saturating_sub(2)).into_iter().map(|l| Line::styled(format!("  {l}"), theme.style(Role::Text))));
+        out.extend(
+            wrap(&clean(&hint.headline), columns.saturating_sub(2))
+                .into_iter()
+                .map(|l| Line::styled(format!("  {l}"), theme.style(Role::Text))),
+        );
         if let Some(action) = hint.actions.first() {
-            out.extend(wrap(&clean(action), columns.saturating_sub(4)).into_iter().enumerate().map(|(i, l)| {
-                Line::styled(format!("  {}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))
-            }));
+            out.extend(
+                wrap(&clean(action), columns.saturating_sub(4))
+                    .into_iter()
+                    .enumerate()
+                    .map(|(i, l)| Line::styled(format!("  {}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))),
+            );
         }
     }
     if screen.subject.hints.is_empty() {

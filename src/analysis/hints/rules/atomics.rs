@@ -25,7 +25,7 @@ pub fn contention(case: &Case<'_>) -> Option<Hint> {
     let global = f.get("atomics_global").into_iter().chain(f.get("atomic_requests")).reduce(f64::max);
     let shared = f.get("atomics_shared");
     let atomics = global.unwrap_or(0.0) + shared.unwrap_or(0.0);
-    if atomics <= 0.0 || case.demand.waiting_counts() <= 0.0 {
+    if atomics <= 0.0 || case.waiting_counts() <= 0.0 {
         return None;
     }
     let accesses = f.get("global_requests").or_else(|| Some(f.get("global_loads")? + f.get("global_stores")?))?;
@@ -44,9 +44,14 @@ pub fn contention(case: &Case<'_>) -> Option<Hint> {
     // Warps also wait for their loads: atomics have their part of the accesses, unless one slice shows that they are what is waited for.
     let part = if hot.is_some() { 1.0 } else { share };
     let stake = case.waiting(waits) * part;
-    let slice = hot.as_ref().map_or_else(String::new, |(times, _)| format!(", and one slice of L2 gets {times:.0} times as many as the mean"));
+    let slice =
+        hot.as_ref().map_or_else(String::new, |(times, _)| format!(", and one slice of L2 gets {times:.0} times as many as the mean"));
     let kind = if shared.unwrap_or(0.0) > global.unwrap_or(0.0) { "shared" } else { "global" };
-    let headline = format!("{kind} atomics wait for each other: they are {} of the accesses{slice}, while warps wait {} of the time", pct(share), pct(waits));
+    let headline = format!(
+        "{kind} atomics wait for each other: they are {} of the accesses{slice}, while warps wait {} of the time",
+        pct(share),
+        pct(waits)
+    );
     Some(
         Hint::new(Diagnosis::Atomics, stake, headline)
             .bound(case.waiting_bound(waits))

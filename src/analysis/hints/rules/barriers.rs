@@ -1,10 +1,10 @@
 //! Warps that wait for each other.
 
 use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{LATENCY, STALL};
-use crate::analysis::hints::demand::Unit;
 
 /// `barrier-stalls`.
 pub fn barriers(case: &Case<'_>) -> Option<Hint> {
@@ -19,7 +19,7 @@ pub fn barriers(case: &Case<'_>) -> Option<Hint> {
     Some(
         Hint::new(Diagnosis::Barriers, case.waiting(share), format!("warps wait at barriers {} of the time{block}", pct(share)))
             .bound(case.waiting_bound(share))
-            .sure(if case.demand.waiting_counts() >= 1.0 { Sure::Certain } else { Sure::Likely })
+            .sure(if case.waiting_counts() >= 1.0 { Sure::Certain } else { Sure::Likely })
             .because([
                 case.stall("barrier", Some(STALL)),
                 case.busy(Unit::Issue, Some(LATENCY)),

@@ -6,6 +6,9 @@ use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::EXCESS;
 
+/// Bytes of a sector.
+const SECTOR: f64 = 32.0;
+
 /// Share of the sectors of global accesses beyond need. By the code's counters, else from the bytes used of each sector.
 fn excess(case: &Case<'_>) -> Option<(f64, bool)> {
     let f = case.facts;
@@ -14,7 +17,8 @@ fn excess(case: &Case<'_>) -> Option<(f64, bool)> {
         let extra = f.get("l2_excessive_sectors").or_else(|| Some(all - f.get("l2_sectors_global_ideal")?))?;
         Some(extra / all)
     });
-    let by_use = || Some(1.0 - f.share("global_load_efficiency")?.min(f.share("global_store_efficiency").filter(|s| *s > 0.0).unwrap_or(1.0)));
+    let by_use =
+        || Some(1.0 - f.share("global_load_efficiency")?.min(f.share("global_store_efficiency").filter(|s| *s > 0.0).unwrap_or(1.0)));
     // More sectors in a load than any coalesced width takes (16 for 128 bits).
     let by_request = || f.get("global_load_sectors_per_request").filter(|s| *s > 16.0).map(|s| 1.0 - 16.0 / s);
     let by_code = by_code.map(|s| (s, true));
@@ -27,17 +31,28 @@ pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let get = |u| case.demand.get(u).unwrap_or(0.0);
     // Sectors too many that L1 holds do not go on to L2: what arrives there bounds the waste there.
-    let arriving = f.positive("l2_sectors_global_ideal").zip(f.positive("l2_sectors_from_l1")).map(|(ideal, real)| (1.0 - ideal / real).max(0.0));
+    let arriving =
+        f.positive("l2_sectors_global_ideal").zip(f.positive("l2_sectors_from_l1")).map(|(ideal, real)| (1.0 - ideal / real).max(0.0));
     let beyond = arriving.map_or(share, |a| a.min(share));
+    // In device memory no more than what it moved beyond the ideal.
+    let moved = f.positive("l2_sectors_global_ideal").zip(f.dram_bytes()).map(|(ideal, bytes)| (1.0 - ideal * SECTOR / bytes).max(0.0));
+    let from_dram = moved.map_or(beyond, |m| m.min(beyond));
     let waste = [
         (Unit::L1, (get(Unit::L1) - get(Unit::Shared)).max(0.0) * share),
         (Unit::L2, get(Unit::L2) * beyond),
-        (Unit::Dram, get(Unit::Dram) * beyond),
+        (Unit::Dram, get(Unit::Dram) * from_dram),
     ];
+    // Without the waste the next unit binds.
+    let left = waste.iter().map(|(u, w)| get(*u) - w);
+    let others = case.demand.without(&[Unit::L1, Unit::L2, Unit::Dram, Unit::Lsu, Unit::Memory, Unit::Sm]).map_or(0.0, |b| b.share);
+    let roof = 1.0 - left.fold(others, f64::max);
     let (unit, stake) = waste.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let stake = stake.min(roof);
     let times = 1.0 / (1.0 - share).max(1.0 / 32.0);
-    let headline =
-        format!("uncoalesced: {} of the sectors that global accesses move are beyond need ({times:.1} times as many as the bytes take)", pct(share));
+    let headline = format!(
+        "uncoalesced: {} of the sectors that global accesses move are beyond need ({times:.1} times as many as the bytes take)",
+        pct(share)
+    );
     Some(
         Hint::new(Diagnosis::Uncoalesced, stake, headline)
             .bound(format!("the part of {}'s {} that moves unused bytes", unit.word(), pct(get(unit))))

@@ -9,7 +9,9 @@ use crate::analysis::hints::limits::THREADS;
 /// `warp-divergence`.
 pub fn divergence(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
-    let threads = f.threads_per_instruction().filter(|t| *t < THREADS.value)?;
+    // Threads that a predicate switches off do nothing, either: NVIDIA's rule looks at both.
+    let on = f.threads_per_instruction()?.min(f.threads_not_off().unwrap_or(32.0));
+    let threads = Some(on).filter(|t| *t < THREADS.value)?;
     // Blocks of fewer threads than a warp leave lanes empty without any branch.
     let block = f.positive("block_size");
     let full = block.map_or(32.0, |b| b / (b / 32.0).ceil());
@@ -20,13 +22,17 @@ pub fn divergence(case: &Case<'_>) -> Option<Hint> {
     // Fewer instructions take fewer slots and less waiting; what memory moves stays.
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     let stake = (case.active * lost).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
-    let headline = format!("divergence: an instruction runs for {threads:.1} of {full:.0} threads of a warp; {} of the lanes do nothing", pct(lost));
+    let headline =
+        format!("divergence: an instruction runs for {threads:.1} of {full:.0} threads of a warp; {} of the lanes do nothing", pct(lost));
     Some(
         Hint::new(Diagnosis::Divergence, stake, headline)
             .bound(format!("the same work in instructions of full warps: {} fewer", pct(lost)))
             .sure(if block.is_some() { Sure::Certain } else { Sure::Likely })
             .because([
-                f.get("threads_per_inst").map_or_else(|| case.computed("active threads of an instruction", threads, "thread", Some(THREADS)), |_| case.evidence("threads_per_inst", Some(THREADS))),
+                f.get("threads_per_inst").filter(|t| *t <= threads).map_or_else(
+                    || case.computed("active threads of an instruction", threads, "thread", Some(THREADS)),
+                    |_| case.evidence("threads_per_inst", Some(THREADS)),
+                ),
                 case.evidence("branch_uniformity", None),
                 case.evidence("divergent_branches", None),
                 case.busy(Unit::Issue, None),

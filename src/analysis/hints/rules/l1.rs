@@ -26,7 +26,10 @@ pub fn conflicts(case: &Case<'_>) -> Option<Hint> {
     let roof = case.demand.without(&[Unit::Shared, Unit::L1, Unit::Lsu]).map_or(1.0, |b| 1.0 - b.share);
     let stake = stage.max(waits * (1.0 - busy)).min(roof);
     let ways = 1.0 / (1.0 - share).max(1.0 / 32.0);
-    let headline = format!("bank conflicts: {} of shared memory's wavefronts are conflicts; an access takes {ways:.1} times as many as it needs", pct(share));
+    let headline = format!(
+        "bank conflicts: {} of shared memory's wavefronts are conflicts; an access takes {ways:.1} times as many as it needs",
+        pct(share)
+    );
     Some(
         Hint::new(Diagnosis::BankConflicts, stake, headline)
             .bound(format!("wavefronts without conflicts: {} of shared memory's {}", pct(share), pct(busy)))
@@ -63,12 +66,31 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
             .change(&[
                 "compute more per load: let each thread make a larger tile in registers (4×4, 8×8)",
                 "load 64 or 128 bits at a time from shared memory",
-                "for matrix products use tensor cores, which read whole fragments (ldmatrix, wgmma)",
             ])
-            .confirm(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "that there are no conflicts, and which loads make the traffic")
+            .change(if case.demand.get(Unit::Tensor).is_none_or(|t| t < 0.05) {
+                &["for matrix products use tensor cores, which read whole fragments (ldmatrix, wgmma)"]
+            } else {
+                &["read whole fragments with ldmatrix, or let wgmma read shared memory itself"]
+            })
+            .confirm(
+                &["MemoryWorkloadAnalysis_Tables", "SourceCounters"],
+                true,
+                "that there are no conflicts, and which loads make the traffic",
+            )
             .sure(if known { Sure::Certain } else { Sure::Likely })
     } else {
-        Hint::new(Diagnosis::L1Bandwidth, stake, format!("L1 is the limit: {} of its peak", pct(share)))
+        // Shared memory's part was not collected: then tiling may be what there is already.
+        let tiles = case.demand.get(Unit::Shared).is_none() && !case.facts.without_shared();
+        let pipe = case.demand.get(Unit::Lsu).is_some_and(|l| l >= share && case.demand.get(Unit::L1).is_none_or(|d| d < l));
+        let what = if pipe { "load and store instructions are the limit: their pipe is at" } else { "L1 is the limit:" };
+        let change: &[&str] = if tiles {
+            &["compute more per load: larger tiles in registers, whatever the loads read (global, shared or local memory)"]
+        } else {
+            &["load less often: tile through shared memory or registers, so that each value is loaded once per block"]
+        };
+        Hint::new(Diagnosis::L1Bandwidth, stake, format!("{what} {} of its peak", pct(share)))
+            .sure(if tiles { Sure::Likely } else { Sure::Certain })
+            .change(change)
             .because([
                 case.busy(Unit::L1, at),
                 case.evidence("l1_hit_rate", None),
@@ -79,7 +101,6 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
                 case.stall("long_scoreboard", None),
             ])
             .change(&[
-                "load less often: tile through shared memory or registers, so that each value is loaded once per block",
                 "load 64 or 128 bits per thread: fewer instructions and wavefronts for the same bytes",
                 "let the threads of a warp read the same or neighbouring words, which share wavefronts",
             ])

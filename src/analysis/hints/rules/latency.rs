@@ -20,7 +20,8 @@ pub fn memory(case: &Case<'_>) -> Option<Hint> {
     Some(
         Hint::new(Diagnosis::MemoryLatency, case.waiting(share), format!("warps wait for memory {} of the time{cycles}{peak}", pct(share)))
             .bound(case.waiting_bound(share))
-            .sure(if case.demand.waiting_counts() >= 1.0 { Sure::Certain } else { Sure::Likely })
+            .sure(if case.waiting_counts() >= 1.0 { Sure::Certain } else { Sure::Likely })
+            .sure(if case.roofs_known() { Sure::Certain } else { Sure::Possible })
             .because([
                 case.stall("long_scoreboard", Some(STALL)),
                 case.busy(Unit::Dram, Some(LATENCY)),
@@ -44,7 +45,7 @@ pub fn memory(case: &Case<'_>) -> Option<Hint> {
 fn from_throughputs(case: &Case<'_>) -> Option<Hint> {
     let (memory, sm) = (case.facts.share("memory_throughput")?, case.facts.share("sm_throughput")?);
     // A tenth of the peak: below, whatever takes the time, memory hardly takes part. Twice as busy: not merely on par.
-    if case.depth() > Depth::Basic || memory < 0.1 || memory < 2.0 * sm || case.demand.waiting_counts() < 1.0 || case.short() {
+    if case.depth() > Depth::Basic || memory < 0.1 || memory < 2.0 * sm || case.short() {
         return None;
     }
     let stake = case.waiting(1.0) * 0.5;
@@ -76,6 +77,7 @@ pub fn dependencies(case: &Case<'_>) -> Option<Hint> {
         Hint::new(Diagnosis::Dependencies, case.waiting(share), headline)
             .bound(case.waiting_bound(share))
             .sure(if case.short() { Sure::Likely } else { Sure::Certain })
+            .sure(if case.roofs_known() { Sure::Certain } else { Sure::Possible })
             .because([
                 case.stall("wait", Some(STALL)),
                 case.stall("short_scoreboard", Some(STALL)),

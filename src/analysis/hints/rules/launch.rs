@@ -7,6 +7,9 @@ use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EMPTY_KERNEL_NS, SHORT};
 use crate::model::Nanos;
 
+/// Below it a kernel is shorter than what its launch costs the host (3 to 8 µs), in ns.
+const CLEARLY_NS: f64 = 5_000.0;
+
 /// `launch-overhead`.
 pub fn overhead(case: &Case<'_>) -> Option<Hint> {
     let ns = case.facts.duration_ns().filter(|ns| *ns < SHORT.value)?;
@@ -17,7 +20,7 @@ pub fn overhead(case: &Case<'_>) -> Option<Hint> {
         Hint::new(Diagnosis::LaunchOverhead, stake, headline)
             .bound(format!("an empty kernel takes about {} on the device", Nanos::human(EMPTY_KERNEL_NS)))
             // In a timeline, too, launches cost the host more than that; how often, only the timeline knows.
-            .sure(if ns <= 5_000.0 || case.depth() == Depth::Timeline { Sure::Certain } else { Sure::Likely })
+            .sure(if ns <= CLEARLY_NS || case.depth() == Depth::Timeline { Sure::Certain } else { Sure::Likely })
             .because([case.evidence("duration", Some(SHORT)), case.evidence("grid_size", None), case.evidence("waves_per_sm", None)])
             .change(&[
                 "fuse it with its neighbours, or give it more work at a time (larger batches)",

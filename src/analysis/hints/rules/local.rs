@@ -55,20 +55,22 @@ pub fn local(case: &Case<'_>) -> Option<Hint> {
     ];
     let with = registers.map_or_else(String::new, |r| format!(" with {r:.0} registers a thread"));
     let hint = if id == Diagnosis::Spilling {
-        Hint::new(id, stake, format!("registers spill{with}: {} of the accesses to L1 are spills to local memory", pct(share)))
-            .change(&[
-                "allow more registers: raise or drop the minimum of blocks in __launch_bounds__, or -maxrregcount",
-                "keep fewer values alive: smaller tiles per thread, less unrolling, recompute instead of keep",
-                "split the kernel, or move values that live long to shared memory",
-            ])
+        Hint::new(id, stake, format!("registers spill{with}: {} of the accesses to L1 are spills to local memory", pct(share))).change(&[
+            "allow more registers: raise or drop the minimum of blocks in __launch_bounds__, or -maxrregcount",
+            "keep fewer values alive: smaller tiles per thread, less unrolling, recompute instead of keep",
+            "split the kernel, or move values that live long to shared memory",
+        ])
     } else {
         let not = if part.is_some() { ", and they are not spills" } else { "" };
-        Hint::new(id, stake, format!("local memory: {} of the accesses to L1 are to local arrays{not}", pct(share)))
-            .change(&[
-                "index local arrays by constants only: unroll the loops over them, so that they become registers",
-                "put arrays that must be indexed at run time into shared memory, one row for each thread",
-                "pass small structures by value; look for large ones on the stack (-Xptxas -v: stack frame)",
-            ])
+        Hint::new(id, stake, format!("local memory: {} of the accesses to L1 are to local arrays{not}", pct(share))).change(&[
+            "index local arrays by constants only: unroll the loops over them, so that they become registers",
+            "put arrays that must be indexed at run time into shared memory, one row for each thread",
+            "pass small structures by value; look for large ones on the stack (-Xptxas -v: stack frame)",
+        ])
     };
-    Some(hint.bound(bound).sure(sure).because(evidence).confirm(&["SourceCounters", "MemoryWorkloadAnalysis_Tables"], true, "the lines that read and write local memory"))
+    Some(hint.bound(bound).sure(sure).because(evidence).confirm(
+        &["SourceCounters", "MemoryWorkloadAnalysis_Tables"],
+        true,
+        "the lines that read and write local memory",
+    ))
 }

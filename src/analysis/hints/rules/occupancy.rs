@@ -21,22 +21,30 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let percent = f.get("theoretical_occupancy").filter(|o| *o > 0.0 && *o < OCCUPANCY.value)?;
     let theory = percent / 100.0;
-    let known = LIMITS.iter().filter_map(|l| Some((l, f.positive(l.0)?)));
+    // Without shared memory of its own a block needs only what the driver keeps, for which it sizes the carve-out: that is no limit.
+    let real = |id: Diagnosis| id != Diagnosis::OccupancyShared || !f.without_shared();
+    let known = LIMITS.iter().filter(|l| real(l.1)).filter_map(|l| Some((l, f.positive(l.0)?)));
     let (&(limit, id, word), blocks) = known.reduce(|a, b| if b.1 < a.1 { b } else { a })?;
     // All blocks are on the SMs already: more room holds no more.
     let waves = f.positive("waves_per_sm")?;
-    if waves <= 1.0 || case.depth() == Depth::Timeline {
+    // A grid that fills the SMs exactly was made to fit: with more room it would be larger.
+    let fits = (waves - 1.0).abs() < 0.01;
+    if waves <= 1.0 && !fits || case.depth() == Depth::Timeline {
         return None;
     }
+    let waves = if fits { f64::INFINITY } else { waves };
     // The same limit twice binds twice: what binds next says how far one of them could be raised.
-    let next = LIMITS.iter().filter(|l| l.1 != id).filter_map(|l| f.positive(l.0)).fold(f64::INFINITY, f64::min);
+    // Larger blocks need fewer barriers for the same warps, too.
+    let apart = |other: Diagnosis| other != id && !(id == Diagnosis::OccupancyBlock && other == Diagnosis::OccupancyBarriers);
+    let next = LIMITS.iter().filter(|l| apart(l.1) && real(l.1)).filter_map(|l| f.positive(l.0)).fold(f64::INFINITY, f64::min);
     let room = if next.is_finite() { (blocks / next).max(theory) } else { theory };
     // By Little's law the rate grows with the warps, at most until the next resource, the grid, or a unit binds.
     let warps = theory.max(1.0 / waves).max(room.min(1.0));
-    let stake = (case.active * (1.0 - warps)).min(1.0 - case.demand.peak()).max(0.0) * case.demand.waiting_counts();
+    let stake = case.active * (1.0 - warps).min(1.0 - case.peak()).max(0.0) * case.waiting_counts();
     // With a warp ready in most cycles more warps change nothing.
-    let issue = f.share("issued_warp_percent").or_else(|| f.get("issued_warp")).or_else(|| f.share("issue_slots_busy"));
-    if issue.is_some_and(|i| i * 100.0 >= ISSUE.value && theory >= 0.25) {
+    let over_kernel = || case.demand.get(Unit::Issue).map(|i| i / case.active.max(i).max(1e-6));
+    let issue = f.get("issued_warp").or_else(over_kernel);
+    if issue.is_some_and(|i| i * 100.0 >= ISSUE.value) {
         return None;
     }
     // Pipelines of bulk copies and warpgroup products are built for few warps.
@@ -50,7 +58,11 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
         _ => f.get("block_size").map(|b| format!(" ({b:.0} threads)")),
     };
     let uses = uses.unwrap_or_default();
-    let headline = format!("{word}{uses} let only {blocks:.0} blocks onto an SM: occupancy is {} at most, and issue slots stay idle", pct(theory));
+    let headline = format!(
+        "{word}{uses} let only {blocks:.0} block{} onto an SM: occupancy is {} at most, and issue slots stay idle",
+        if blocks < 1.5 { "" } else { "s" },
+        pct(theory)
+    );
     let change: &[&str] = match id {
         Diagnosis::OccupancyRegisters => &[
             "use fewer registers: __launch_bounds__ with a minimum of blocks, smaller tiles per thread (watch for spills)",
@@ -64,10 +76,14 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
         Diagnosis::OccupancyBlock => &["choose a block of 128 to 512 threads whose number divides the SM's", "or do more in each thread"],
         _ => &["use fewer named barriers for each block, or smaller clusters"],
     };
-    let sure = if pipelined || case.stalls.is_none() { Sure::Possible } else { Sure::Likely };
+    let sure = if pipelined || case.stalls.is_none() || !case.roofs_known() { Sure::Possible } else { Sure::Likely };
     Some(
         Hint::new(id, if pipelined { stake / 2.0 } else { stake }, headline)
-            .bound(format!("as many more instructions as warps, by Little's law: from {} to {} of the warps", pct(theory), pct((theory / warps).min(1.0))))
+            .bound(format!(
+                "as many more instructions as warps, by Little's law: from {} to {} of the warps",
+                pct(theory),
+                pct((theory / warps).min(1.0))
+            ))
             .sure(sure)
             .because([
                 case.evidence("theoretical_occupancy", Some(OCCUPANCY)),
@@ -79,6 +95,10 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
                 case.evidence("eligible_warps", None),
             ])
             .change(change)
-            .confirm(&["Occupancy", "SchedulerStats", "WarpStateStats"], false, "whether warps are missing: eligible warps, and what the others wait for"),
+            .confirm(
+                &["Occupancy", "SchedulerStats", "WarpStateStats"],
+                false,
+                "whether warps are missing: eligible warps, and what the others wait for",
+            ),
     )
 }

@@ -19,14 +19,16 @@ pub fn busy(case: &Case<'_>) -> Option<Hint> {
     };
     let at = if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT };
     let mut hint = hint.sure(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely });
-    hint.evidence.splice(0..0, case.busy(unit, Some(at)));
+    let first = case.busy(unit, Some(at));
+    hint.evidence.retain(|e| first.as_ref().is_none_or(|f| f.metric != e.metric));
+    hint.evidence.splice(0..0, first);
     Some(hint)
 }
 
 /// Healthy near the roof, when it is known that the lanes are full.
 fn verdict(case: &Case<'_>, hint: Hint, share: f64) -> Hint {
     match case.facts.threads_per_instruction() {
-        Some(_) if share * 100.0 >= AT_LIMIT.value => Hint { severity: Severity::Healthy, ..hint },
+        Some(_) if share * 100.0 >= AT_LIMIT.value && case.demand.get(Unit::Sm).is_none() => Hint { severity: Severity::Healthy, ..hint },
         Some(_) => hint,
         None => hint.sure(Sure::Likely),
     }
@@ -59,16 +61,24 @@ fn integers(case: &Case<'_>, unit: Unit) -> bool {
 
 fn compute(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     let near = share * 100.0 >= AT_LIMIT.value;
-    let end = if near { ": the kernel computes as fast as this pipe can" } else { "" };
-    let hint = Hint::new(Diagnosis::Compute, case.headroom(share), format!("compute is the limit: {} at {} of its peak{end}", unit.word(), pct(share)))
-        .bound(format!("{} at 100% while the SMs have work, instead of {}", unit.word(), pct(share / case.active.max(share))))
-        .because([case.busy(Unit::Issue, None), case.busy(Unit::Fma, None), case.busy(Unit::Alu, None), case.evidence("sm_throughput", None)])
-        .change(&[
-            "do less: reuse partial results, a cheaper formula, lower precision where it suffices",
-            "let multiply and add become one instruction (FMA); two halves at a time (half2) where FP16 suffices",
-            "matrix products belong on the tensor cores",
-        ])
-        .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which instructions fill the pipe");
+    let end = match unit {
+        Unit::Sm => "; which one was not collected",
+        _ if near => ": the kernel computes as fast as this pipe can",
+        _ => "",
+    };
+    let hint = Hint::new(
+        Diagnosis::Compute,
+        case.headroom(share),
+        format!("compute is the limit: {} at {} of its peak{end}", unit.word(), pct(share)),
+    )
+    .bound(format!("{} at 100% while the SMs have work, instead of {}", unit.word(), pct(share / case.active.max(share))))
+    .because([case.busy(Unit::Issue, None), case.busy(Unit::Fma, None), case.busy(Unit::Alu, None), case.evidence("sm_throughput", None)])
+    .change(&[
+        "do less: reuse partial results, a cheaper formula, lower precision where it suffices",
+        "let multiply and add become one instruction (FMA); two halves at a time (half2) where FP16 suffices",
+        "matrix products belong on the tensor cores",
+    ])
+    .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which instructions fill the pipe");
     verdict(case, hint, share)
 }
 
@@ -76,20 +86,24 @@ fn alu(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     let (stake, bound) = case.next_roof(&[Unit::Alu, Unit::FmaHeavy, Unit::Issue, unit]);
     let xu = case.demand.get(Unit::Xu).filter(|x| *x >= 0.05);
     let divides = xu.map_or("", |_| "; conversions and reciprocals point to integer divisions");
-    Hint::new(Diagnosis::Alu, stake * Case::binding(share), format!("integer and logic instructions are the limit: {} at {} of its peak{divides}", unit.word(), pct(share)))
-        .bound(bound)
-        .because([
-            case.busy(Unit::Alu, None),
-            case.busy(Unit::Xu, None),
-            float_part(case).and_then(|p| case.computed("part of the FMA pipe that is FP32", p * 100.0, "%", None)),
-            case.busy(Unit::Issue, None),
-        ])
-        .change(&[
-            "divide and take remainders by constants or powers of two (shifts, masks); fast division with precomputed factors",
-            "compute indices once, outside of loops, and step them by additions; 32-bit indices instead of 64-bit",
-            "let each thread do several elements for the same index work; vector loads",
-        ])
-        .confirm(&["InstructionStats", "SourceCounters"], true, "the lines with the integer work")
+    Hint::new(
+        Diagnosis::Alu,
+        stake * Case::binding(share),
+        format!("integer and logic instructions are the limit: {} at {} of its peak{divides}", unit.word(), pct(share)),
+    )
+    .bound(bound)
+    .because([
+        case.busy(Unit::Alu, None),
+        case.busy(Unit::Xu, None),
+        float_part(case).and_then(|p| case.computed("part of the FMA pipe that is FP32", p * 100.0, "%", None)),
+        case.busy(Unit::Issue, None),
+    ])
+    .change(&[
+        "divide and take remainders by constants or powers of two (shifts, masks); fast division with precomputed factors",
+        "compute indices once, outside of loops, and step them by additions; 32-bit indices instead of 64-bit",
+        "let each thread do several elements for the same index work; vector loads",
+    ])
+    .confirm(&["InstructionStats", "SourceCounters"], true, "the lines with the integer work")
 }
 
 fn fp64(case: &Case<'_>, share: f64) -> Hint {
@@ -103,7 +117,12 @@ fn fp64(case: &Case<'_>, share: f64) -> Hint {
     let rate = ratio.map_or_else(String::new, |r| format!("; this GPU does FP64 at {} of its FP32 rate", pct(r)));
     Hint::new(Diagnosis::Fp64, stake * Case::binding(share), format!("FP64 is the limit: its pipe is at {} of its peak{rate}", pct(share)))
         .bound("the same work in FP32, or until the next unit binds")
-        .because([case.evidence("fp64_instructions", None), case.evidence("fp64_rate", None), case.evidence("fp32_rate", None), case.busy(Unit::Fma, None)])
+        .because([
+            case.evidence("fp64_instructions", None),
+            case.evidence("fp64_rate", None),
+            case.evidence("fp32_rate", None),
+            case.busy(Unit::Fma, None),
+        ])
         .change(&[
             "compute in FP32 where the precision allows; look for constants without f (0.5 is FP64) and for pow, sin on doubles",
             "mixed precision: products in FP32, sums in FP64 or compensated",
@@ -114,25 +133,38 @@ fn fp64(case: &Case<'_>, share: f64) -> Hint {
 
 fn sfu(case: &Case<'_>, share: f64) -> Hint {
     let (stake, bound) = case.next_roof(&[Unit::Xu, Unit::Issue]);
-    Hint::new(Diagnosis::Sfu, stake * Case::binding(share), format!("special functions are the limit: the XU pipe is at {} of its peak", pct(share)))
-        .bound(bound)
-        .because([case.busy(Unit::Fma, None), case.busy(Unit::Alu, None), case.busy(Unit::Issue, None), case.stall("mio_throttle", None)])
-        .change(&[
-            "use fewer exp, log, sin, sqrt, reciprocals and conversions: tables, polynomials on the FMA pipe, identities (one exp for two)",
-            "divide once and multiply by the reciprocal; keep values in one type, since conversions take this pipe, too",
-            "mix: let part of the exponentials run as polynomials, as attention kernels do",
-        ])
-        .confirm(&["InstructionStats", "SourceCounters"], true, "the lines with special functions")
+    Hint::new(
+        Diagnosis::Sfu,
+        stake * Case::binding(share),
+        format!("special functions are the limit: the XU pipe is at {} of its peak", pct(share)),
+    )
+    .bound(bound)
+    .because([case.busy(Unit::Fma, None), case.busy(Unit::Alu, None), case.busy(Unit::Issue, None), case.stall("mio_throttle", None)])
+    .change(&[
+        "use fewer exp, log, sin, sqrt, reciprocals and conversions: tables, polynomials on the FMA pipe, identities (one exp for two)",
+        "divide once and multiply by the reciprocal; keep values in one type, since conversions take this pipe, too",
+        "mix: let part of the exponentials run as polynomials, as attention kernels do",
+    ])
+    .confirm(&["InstructionStats", "SourceCounters"], true, "the lines with special functions")
 }
 
 fn tensor(case: &Case<'_>, share: f64) -> Hint {
     let near = share * 100.0 >= AT_LIMIT.value;
     let end = if near { ": this is what the tensor cores can do" } else { "" };
-    let mut hint = Hint::new(Diagnosis::Tensor, case.headroom(share), format!("tensor cores are the busiest unit, at {} of their peak{end}", pct(share)))
-        .bound(format!("the tensor pipe at 100% while the SMs have work, instead of {}", pct(share / case.active.max(share))))
-        .because([case.evidence("tensor_instructions_gmma", None), case.busy(Unit::Dram, None), case.busy(Unit::L2, None), case.busy(Unit::Shared, None)])
-        .change(&["use a smaller type (fp8, fp4), or sparsity, where the model allows", "skip work: blocks of zeros, padding, masked tiles"])
-        .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which tensor instructions it uses");
+    let mut hint = Hint::new(
+        Diagnosis::Tensor,
+        case.headroom(share),
+        format!("tensor cores are the busiest unit, at {} of their peak{end}", pct(share)),
+    )
+    .bound(format!("the tensor pipe at 100% while the SMs have work, instead of {}", pct(share / case.active.max(share))))
+    .because([
+        case.evidence("tensor_instructions_gmma", None),
+        case.busy(Unit::Dram, None),
+        case.busy(Unit::L2, None),
+        case.busy(Unit::Shared, None),
+    ])
+    .change(&["use a smaller type (fp8, fp4), or sparsity, where the model allows", "skip work: blocks of zeros, padding, masked tiles"])
+    .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which tensor instructions it uses");
     if case.facts.get("tensor_instructions_gmma") == Some(0.0) {
         // Measured: mma.sync reaches 2730.7 of wgmma's 4096 operations per SM and cycle on Hopper (`metrics.md` §6).
         hint.actions.insert(0, "use wgmma: mma.sync reaches only two thirds of the peak on Hopper".to_owned());

@@ -1,6 +1,7 @@
 //! SMs without work: too few blocks, a last wave that is mostly empty, blocks that take longer than others.
 
 use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EMPTY_KERNEL_NS, OCCUPANCY_GAP, TAIL_WAVES, WAVES};
@@ -9,15 +10,21 @@ use crate::analysis::hints::limits::{EMPTY_KERNEL_NS, OCCUPANCY_GAP, TAIL_WAVES,
 /// Only counted beyond the ten points that NVIDIA's AchievedOccupancy.py allows for blocks that come and go.
 fn idle_slots(case: &Case<'_>) -> Option<f64> {
     let f = case.facts;
-    let active = f.active()?;
+    // Without cycles of the SMs only what the achieved occupancy says is known.
+    let active = f.active().or_else(|| f.get("achieved_occupancy").map(|_| 1.0))?;
     let expected = f.share("theoretical_occupancy").map(|t| t * f.positive("waves_per_sm").unwrap_or(1.0).min(1.0));
     let filled = match (f.share("achieved_occupancy"), expected.filter(|e| *e > 0.0)) {
         (Some(achieved), Some(expected)) if (expected - achieved) * 100.0 > OCCUPANCY_GAP.value => (achieved / expected).min(1.0),
         _ => 1.0,
     };
     // Starting and ending is idle, too, and counts elsewhere.
-    let fixed = f.duration_ns().map_or(0.0, |ns| EMPTY_KERNEL_NS / ns);
+    let ends = f.positive("sm_active_max").zip(f.positive("elapsed_cycles")).map(|(most, all)| (1.0 - most / all).max(0.0));
+    let fixed = f.duration_ns().map_or(0.0, |ns| EMPTY_KERNEL_NS / ns).max(ends.unwrap_or(0.0));
     Some((1.0 - active * filled - fixed).max(0.0))
+}
+
+fn count(blocks: f64) -> String {
+    if blocks < 1.5 { "1 block".to_owned() } else { format!("{blocks:.0} blocks") }
 }
 
 /// `grid-too-small`.
@@ -32,16 +39,17 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     // SMs that get no block do nothing; on the others more warps would hide more, until a unit binds.
     let filled = if few { (blocks / sms).min(waves.unwrap_or(1.0)) } else { waves.unwrap_or(1.0) };
     let measured = case.facts.active();
-    let stake = if few {
-        1.0 - filled.max(case.demand.peak())
-    } else {
-        (case.active - filled.max(case.demand.peak())).max(0.0) * case.demand.waiting_counts()
-    };
+    // SMs without a block are certain; what more warps on the others would hide counts as waiting does.
+    let empty = if few { 1.0 - blocks / sms } else { 0.0 };
+    // Atomics on one address do not get faster with more warps.
+    let slice = ["l2_atomic_max", "l2_tag_max"].iter().filter_map(|i| f.share(i)).fold(case.peak(), f64::max);
+    let hidden = (case.active.min(1.0 - empty) * (1.0 - (filled / (1.0 - empty)).max(slice))).max(0.0) * Demand::waiting_counts(slice);
+    let stake = (empty + hidden).min(1.0 - case.demand.peak());
     let wave = waves.map_or_else(String::new, |w| format!(", {w:.2} waves"));
     let headline = if few {
-        format!("the grid is too small: {blocks:.0} blocks for {sms:.0} SMs, {} of the SMs get none", pct(1.0 - blocks / sms))
+        format!("the grid is too small: {} for {sms:.0} SMs, {} of the SMs get none", count(blocks), pct(1.0 - blocks / sms))
     } else {
-        format!("the grid is small: {blocks:.0} blocks{wave}; the SMs could hold {:.0} times as many", 1.0 / filled)
+        format!("the grid is small: {}{wave}; the SMs could hold {:.0} times as many", count(blocks), 1.0 / filled)
     };
     let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
     Some(
@@ -82,7 +90,8 @@ pub fn tail(case: &Case<'_>) -> Option<Hint> {
     }
     let whole = waves.floor();
     let plural = if whole > 1.0 { "s" } else { "" };
-    let headline = format!("tail: {waves:.2} waves; after {whole:.0} full wave{plural} the last one fills {} of the GPU", pct(waves.fract()));
+    let headline =
+        format!("tail: {waves:.2} waves; after {whole:.0} full wave{plural} the last one fills {} of the GPU", pct(waves.fract()));
     Some(
         Hint::new(Diagnosis::Tail, stake, headline)
             .bound(measured.map_or_else(
@@ -107,22 +116,32 @@ pub fn tail(case: &Case<'_>) -> Option<Hint> {
     )
 }
 
+fn gap(case: &Case<'_>) -> Option<f64> {
+    Some(case.facts.get("theoretical_occupancy")? - case.facts.get("achieved_occupancy")?)
+}
+
 /// `workload-imbalance`.
 pub fn imbalance(case: &Case<'_>) -> Option<Hint> {
     let f = case.facts;
     let idle = idle_slots(case)?;
+    // A short launch is idle at its beginning and end, which differs from chip to chip; without the busiest SM's cycles that is not told apart.
+    if case.short() && f.get("sm_active_max").is_none() {
+        return None;
+    }
     let waves = f.positive("waves_per_sm");
     let grid = f.blocks_per_sm().map_or(0.0, |b| (1.0 - b).max(0.0));
     let tail = waves.map_or(0.0, tail_theory);
     // Over many waves long and short blocks even out: what is empty then is mostly between blocks.
     let many = waves.is_some_and(|w| w > TAIL_WAVES);
     let rest = (idle - grid - tail).max(0.0) * if many { 0.5 } else { 1.0 };
-    let stake = rest.min(1.0 - case.demand.peak()) * case.demand.waiting_counts();
+    let stake = rest.min(1.0 - case.demand.peak()) * Demand::waiting_counts(case.demand.peak());
     let (least, most) = (f.get("sm_active_min"), f.positive("sm_active_max"));
     let spread = least.zip(most).map(|(least, most)| least / most);
-    let sms = spread.filter(|s| *s < 0.8).map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", pct(s)));
+    let sms = spread
+        .filter(|s| *s < 0.8 && *s > 0.0)
+        .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", pct(s)));
     let headline = format!("imbalance: {} of the warp slots that the launch fills were empty over the kernel{sms}", pct(rest));
-    let sure = if many {
+    let sure = if many || f.active().is_none() {
         Sure::Possible
     } else if spread.is_some_and(|s| s < 0.8) || stake >= 0.3 {
         Sure::Certain
@@ -137,7 +156,8 @@ pub fn imbalance(case: &Case<'_>) -> Option<Hint> {
                 f.active().and_then(|a| case.computed("cycles in which a mean SM had work", a * 100.0, "%", None)),
                 spread.and_then(|s| case.computed("least busy SM over the busiest", s * 100.0, "%", None)),
                 case.evidence("theoretical_occupancy", None),
-                case.evidence("achieved_occupancy", Some(OCCUPANCY_GAP)),
+                case.evidence("achieved_occupancy", None),
+                gap(case).and_then(|g| case.computed("theoretical minus achieved occupancy, in points", g, "", Some(OCCUPANCY_GAP))),
                 case.evidence("waves_per_sm", None),
             ])
             .change(&[

@@ -26,17 +26,20 @@ pub fn unused(case: &Case<'_>) -> Option<Hint> {
         return None;
     }
     // Two halves to an instruction, two operations to an FMA.
-    let (cycles, bytes) =
-        (f.positive("elapsed_cycles")?, f.get("dram_bytes").or_else(|| Some(f.get("dram_bandwidth")? * f.duration_ns()? / 1e9))?);
+    let (cycles, bytes) = (f.positive("elapsed_cycles")?, f.dram_bytes()?);
     let reuse = 4.0 * half * rate * cycles / bytes.max(1.0);
     // The pipes, the slots or the way from shared memory are what the work takes.
-    let busy = [Unit::Fma, Unit::Fp16, Unit::L1, Unit::Shared, Unit::Issue].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
+    let busy =
+        [Unit::Fma, Unit::Fp16, Unit::L1, Unit::Shared, Unit::Issue].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     if reuse < REUSE || busy < 0.4 {
         return None;
     }
     let far = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.busy(u)).max_by(|a, b| a.share.total_cmp(&b.share));
     let stake = (1.0 - far.map_or(0.0, |b| b.share)) * busy;
-    let headline = format!("matrix-like FP16 work on the ordinary pipes: FP16 arithmetic runs at {} of its peak, each byte of device memory serves {reuse:.0} operations, and the tensor cores are idle", pct(half.min(1.0)));
+    let headline = format!(
+        "matrix-like FP16 work on the ordinary pipes: FP16 arithmetic runs at {} of its peak, each byte of device memory serves {reuse:.0} operations, and the tensor cores are idle",
+        pct(half.min(1.0))
+    );
     Some(
         Hint::new(Diagnosis::NoTensor, stake, headline)
             .bound(far.map_or_else(|| "the pipes' time".to_owned(), |b| format!("the time of pipes and shared memory, until {} binds at {}", b.unit.word(), pct(b.share))))
