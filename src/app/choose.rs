@@ -292,6 +292,9 @@ fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
         return copied_command(screen, report, what);
     }
     if let Some(screen) = &report.result {
+        if what == CopyWhat::Command {
+            return super::hints::confirming(app.active, report, screen);
+        }
         return super::result_views::copied(screen, what);
     }
     if let CopyWhat::Name(form) = what {

@@ -181,6 +181,19 @@ pub fn options(screen: &ResultScreen) -> Options {
     confirm.and_then(|c| crate::rerun::confirm::options(&c)).unwrap_or_default()
 }
 
+/// The command that confirms the selected hint, and what it is.
+#[must_use]
+pub fn confirming(index: usize, report: &super::Report, screen: &ResultScreen) -> Option<(String, String)> {
+    let hint = screen.hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i));
+    let confirm = hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| screen.subject.collect())?;
+    // Of a result in another report: the launch of the timeline that it is of.
+    let launch =
+        if screen.report == index { u32::try_from(screen.result).ok()? } else { report.launch_of(screen.report, screen.result)?.launch };
+    let command = crate::rerun::confirm::command(report.profile.as_deref()?, launch, &confirm).ok()?;
+    let shell = command.shell();
+    (!shell.is_empty()).then(|| (shell, "command".to_owned()))
+}
+
 /// The first hint of a result, for tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {

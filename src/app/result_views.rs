@@ -148,21 +148,27 @@ pub fn source_mode(app: &mut App, other_list: bool) -> Vec<Effect> {
 
 /// What can be copied from these screens.
 #[must_use]
-pub fn copies() -> Pick {
-    let rows = [
+pub fn copies(view: View) -> Pick {
+    let mut rows = vec![
         (CopyWhat::MetricValue, 'v', "value", "the exact number in its base unit"),
         (CopyWhat::MetricName, 'n', "name", "as --metrics takes it"),
         (CopyWhat::Row, 'r', "row", "name, value and unit as CSV"),
         (CopyWhat::Section, 's', "section", "all rows of this section as CSV"),
         (CopyWhat::Name(crate::model::NameForm::Function), 'f', "kernel's function name", "what ncu --kernel-name takes"),
     ];
-    let items = rows.map(|(what, letter, label, hint)| Item {
-        label: label.to_owned(),
-        hint: hint.to_owned(),
-        letter: Some(letter),
-        choice: Choice::Copy(what),
-    });
-    Pick::by_letter("copy", items.into(), None)
+    if view == View::Hints {
+        rows.push((CopyWhat::Command, 'c', "command", "the ncu command that confirms the selected hint"));
+    }
+    let items: Vec<Item> = rows
+        .into_iter()
+        .map(|(what, letter, label, hint)| Item {
+            label: label.to_owned(),
+            hint: hint.to_owned(),
+            letter: Some(letter),
+            choice: Choice::Copy(what),
+        })
+        .collect();
+    Pick::by_letter("copy", items, None)
 }
 
 /// A field of a CSV row.

@@ -137,7 +137,18 @@ pub(super) fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effec
         | Overlay::Checklist(at) => {
             let step = match (event.code, action) {
                 (KeyCode::Esc | KeyCode::Enter, _)
-                | (_, Some(ActionId::Back | ActionId::Quit | ActionId::Help | ActionId::Notes | ActionId::FullName | ActionId::Details)) => {
+                | (
+                    _,
+                    Some(
+                        ActionId::Back
+                        | ActionId::Quit
+                        | ActionId::Help
+                        | ActionId::Notes
+                        | ActionId::FullName
+                        | ActionId::Details
+                        | ActionId::Checklist,
+                    ),
+                ) => {
                     app.overlay = None;
                     return Vec::new();
                 }
@@ -149,7 +160,11 @@ pub(super) fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effec
                 (_, Some(ActionId::Last)) => isize::MAX / 2,
                 (_, Some(ActionId::Copy)) => {
                     let result = matches!(overlay, Overlay::Explain(_));
-                    app.overlay = Some(Overlay::Pick(if result { super::result_views::copies() } else { choose::copies() }));
+                    app.overlay = Some(Overlay::Pick(if result {
+                        super::result_views::copies(super::ResultView::Metrics)
+                    } else {
+                        choose::copies()
+                    }));
                     return Vec::new();
                 }
                 _ => 0,

@@ -273,7 +273,10 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
             }
             Vec::new()
         }
-        ActionId::Copy if matches!(app.screen(), Screen::Result(_)) => pick(app, super::result_views::copies()),
+        ActionId::Copy if app.report().is_some_and(|r| r.rerun.is_none() && r.result.is_some()) => {
+            let view = app.report().and_then(|r| r.result.as_ref()).map_or(ResultView::Metrics, |s| s.view);
+            pick(app, super::result_views::copies(view))
+        }
         ActionId::Copy if app.screen() == Screen::Rerun => pick(app, choose::command_copies()),
         ActionId::Copy => pick(app, choose::copies()),
         ActionId::Rerun => super::rerun::open(app),

@@ -2,6 +2,7 @@
 
 pub mod bottleneck;
 pub mod case;
+pub mod context;
 pub mod demand;
 pub mod diagnosis;
 pub mod facts;

@@ -29,6 +29,7 @@ const DECIDE: [&str; 6] = ["SpeedOfLight", "LaunchStats", "Occupancy", "Schedule
 impl Subject {
     fn new(result: Option<usize>, launch: u32, kernel: Kernel, facts: Facts) -> Self {
         let (depth, mut hints) = (facts.depth(), diagnose(&facts));
+        super::context::add(&kernel, &mut hints);
         if depth <= Depth::Basic {
             for hint in hints.iter_mut().filter(|h| !h.confirm.sections.is_empty()) {
                 hint.confirm = undecided();

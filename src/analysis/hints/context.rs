@@ -1,0 +1,47 @@
+//! What a kernel's name adds: a way to act that fits its family. It never decides a diagnosis.
+
+use super::diagnosis::Diagnosis as D;
+use super::hint::Hint;
+use crate::analysis::Family;
+use crate::model::Kernel;
+
+/// Families, diagnoses that the advice is for, and the advice.
+const ADVICE: &[(&[Family], &[D], &str)] = &[
+    (
+        &[Family::Elementwise, Family::Copy],
+        &[D::DramBandwidth, D::LaunchOverhead, D::SmallGrid, D::MemoryLatency],
+        "by its name an elementwise or copying kernel: fuse it with its neighbours (torch.compile, one Triton kernel, an epilogue of the GEMM)",
+    ),
+    (
+        &[Family::Norm, Family::Reduce],
+        &[D::DramBandwidth, D::LaunchOverhead, D::SmallGrid],
+        "by its name a norm or reduction: fuse it with what writes or reads its values (torch.compile, a fused norm)",
+    ),
+    (
+        &[Family::Gemm],
+        &[D::SmallGrid, D::Tail],
+        "by its name a matrix product: another tile size, split-K or stream-K, or a larger batch gives more or fuller waves",
+    ),
+    (
+        &[Family::Attention],
+        &[D::SmallGrid, D::Tail],
+        "by its name attention: split the keys and values over blocks (flash decoding), or batch more sequences",
+    ),
+    (
+        &[Family::Nccl],
+        &[D::MemoryLatency, D::SmallGrid, D::Dependencies, D::Barriers],
+        "by its name a collective: it waits for other GPUs; ncu measures it alone, so look at the timeline instead",
+    ),
+];
+
+/// Adds what the name suggests to the hints that it fits.
+pub fn add(kernel: &Kernel, hints: &mut [Hint]) {
+    let family = Family::guess(kernel.function(), kernel.demangled.as_deref().unwrap_or_default());
+    for (families, ids, text) in ADVICE {
+        if families.contains(&family) {
+            for hint in hints.iter_mut().filter(|h| ids.contains(&h.id)) {
+                hint.actions.push((*text).to_owned());
+            }
+        }
+    }
+}
