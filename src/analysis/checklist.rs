@@ -51,12 +51,14 @@ fn hot<'a>(parts: &'a [Part<'a>]) -> Vec<Hot<'a>> {
     let timeline = parts.iter().find(|p| p.profile.metrics.is_none() && !p.profile.launches.is_empty());
     let Some(part) = timeline.or_else(|| parts.iter().find(|p| p.profile.metrics.is_some())) else { return Vec::new() };
     let launches = &part.profile.launches;
-    let mut kernels: BTreeMap<u32, i64> = BTreeMap::new();
+    let mut kernels: Vec<i64> = vec![0; part.profile.kernels.len()];
     for row in 0..launches.len() {
-        *kernels.entry(launches.kernel(row).0).or_default() += launches.duration(row);
+        if let Some(sum) = kernels.get_mut(launches.kernel(row).0 as usize) {
+            *sum += launches.duration(row);
+        }
     }
-    let total: i64 = kernels.values().sum();
-    let mut order: Vec<(u32, i64)> = kernels.into_iter().collect();
+    let total: i64 = kernels.iter().sum();
+    let mut order: Vec<(u32, i64)> = (0..).zip(kernels).filter(|k| k.1 > 0).collect();
     order.sort_by_key(|k| (std::cmp::Reverse(k.1), k.0));
     let share = |ns: i64| if total > 0 { ns as f64 / total as f64 } else { 0.0 };
     order
@@ -115,7 +117,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
     out.push(Item {
         what: "hot kernels analysed",
         tick: of(analysed, hot.len()),
-        have: format!("{analysed} of the {} hottest, {:.0}% of kernel time", hot.len(), share * 100.0),
+        have: format!("{analysed} of the {} hottest, {:.0}% of kernel time", hot.len(), (share * 100.0).max(0.0)),
         next: "mark them and press the re-run key; open the results beside the timeline",
     });
     let placed =

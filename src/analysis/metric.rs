@@ -157,6 +157,13 @@ pub fn human_number(value: f64, unit: &str) -> Shown {
     }
 }
 
+/// A count in three digits: `14.7 M sector`.
+#[must_use]
+pub fn rounded(value: f64, unit: &str) -> String {
+    let (number, unit) = scaled(value, &format!(" {unit}"));
+    if value >= 1e3 { format!("{number} {}", unit.trim_end()) } else { format!("{number}{unit}") }.trim_end().to_owned()
+}
+
 /// A count with its prefix: `760 M`.
 #[must_use]
 pub fn count(value: f64) -> String {
@@ -295,6 +302,7 @@ mod tests {
 
     #[test]
     fn counts_keep_their_prefix() {
+        assert_eq!((rounded(14_680_064.0, "sector"), rounded(12.0, "inst")), ("14.7 M sector".to_owned(), "12 inst".to_owned()));
         assert_eq!((count(760_086_528.0), count(1_234.0), count(0.0)), ("760 M".to_owned(), "1,234".to_owned(), "0".to_owned()));
     }
 

@@ -41,11 +41,11 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
             longest_result(profile, top.kernel).and_then(|r| diagnose(&Facts::of_result(profile.metrics.as_ref()?, r)).into_iter().next())
         {
             let whose = if results == 1 {
-                format!("{name}: ")
+                format!("{name} takes its time: ")
             } else {
-                format!("{:.0}% of the time that ncu measured is {name}: ", top.share_percent)
+                format!("{name} takes {:.0}% of the time that ncu measured: ", top.share_percent)
             };
-            return format!("{whose}{} (a shows why)", hint.headline);
+            return format!("a says why {whose}{}", hint.headline);
         }
         return if results == 1 {
             format!("one result, {name}: p shows its metrics, o its roofline, e its code")

@@ -361,7 +361,7 @@ impl Page<'_> {
     /// The first hints, so that one need not look for them.
     fn first_hints(&mut self) {
         if self.wish.hints > 0 {
-            self.title("hints", "Diagnosis");
+            self.title("hints", "Hints");
             self.rows.extend((0..self.wish.hints.min(MOST_HINTS)).map(Row::Hint));
         }
     }

@@ -1,6 +1,6 @@
 //! The way from a hot kernel to a change that helped, and how far one is on it.
 
-use super::hints::{Depth, Subject};
+use super::hints::{Depth, Subject, Sure};
 
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,8 +16,10 @@ pub struct Step {
 /// The steps for a kernel: what was collected says how far it is; `compared` and `others` say whether another result stands beside it, or could.
 #[must_use]
 pub fn steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
-    let measured = subject.depth >= Depth::Basic;
-    let decided = subject.depth >= Depth::Detailed;
+    let measured = subject.depth >= Depth::Basic && subject.roofs;
+    // What is certain from the launch alone needs no more.
+    let certain = subject.hints.first().is_some_and(|h| h.sure == Sure::Certain && !h.id.is_bound());
+    let decided = measured && (subject.depth >= Depth::Detailed || certain);
     let done = [
         ("hot kernel", true),
         ("speed of light", measured),
@@ -40,7 +42,7 @@ mod tests {
         let now = |s: &[Step; 6]| s.iter().find(|s| s.now).map(|s| s.word);
         let mut subject = Subject::default();
         assert_eq!(now(&steps(&subject, false, false)), Some("speed of light"));
-        subject.depth = Depth::Basic;
+        (subject.depth, subject.roofs) = (Depth::Basic, true);
         assert_eq!(now(&steps(&subject, false, false)), Some("verdict"), "nothing was said");
         subject.depth = Depth::Full;
         subject.hints = super::super::hints::diagnose(&super::super::hints::Facts::from_pairs(&[("duration", 2_000.0)]));

@@ -2,12 +2,14 @@
 
 use super::result::{ResultScreen, View};
 use super::{App, Effect, Overlay, Status};
+use crate::analysis::checklist::{Item, Part, items};
 use crate::analysis::gains;
 use crate::analysis::hints::{Diagnosis, Facts, Severity, Subject, diagnose};
 use crate::analysis::rows::Row;
 use crate::model::{Details, Metrics};
 use crate::rerun::Options;
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
 /// A line of the screen.
 #[derive(Clone, Debug, PartialEq)]
@@ -115,7 +117,7 @@ impl ResultScreen {
     }
 
     /// To a metric on the metrics screen; where no section shows it, it is searched for.
-    fn go_to_metric(&mut self, name: &str, pins: &[std::sync::Arc<str>]) {
+    fn go_to_metric(&mut self, name: &str, pins: &[Arc<str>]) {
         self.view = View::Metrics;
         self.filter.reset();
         self.arrange(pins);
@@ -179,6 +181,49 @@ pub fn options(screen: &ResultScreen) -> Options {
     let hint = screen.hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i));
     let confirm = hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| screen.subject.collect());
     confirm.and_then(|c| crate::rerun::confirm::options(&c)).unwrap_or_default()
+}
+
+/// Opens the hints of the selected kernel or launch: those of its result, or what the launch alone tells.
+pub fn open(app: &mut App) -> Vec<Effect> {
+    if app.report().is_some_and(|r| r.result.is_some()) || super::result::available(app) {
+        return super::result::turn(app, View::Hints);
+    }
+    let subject = app.report().and_then(|r| {
+        let profile = r.profile.as_deref().filter(|p| p.metrics.is_none())?;
+        let launch = match &r.launches {
+            Some(screen) => screen.launch()?,
+            None => r.detail.as_ref().filter(|d| Some(d.1) == r.kernels.row())?.2.slowest?.0,
+        };
+        Some((profile, Subject::of_launch(profile, launch)?))
+    });
+    let columns = usize::from(app.size.0.saturating_sub(8)).clamp(20, 100);
+    let text = subject.and_then(|(profile, s)| {
+        let mut out = Vec::new();
+        crate::report::hints::explain(&mut out, profile, std::iter::once(s), columns).ok()?;
+        String::from_utf8(out).ok()
+    });
+    match text {
+        Some(text) => app.overlay = Some(Overlay::Advice(0, text.lines().map(str::to_owned).collect())),
+        // How to get there.
+        None => return super::result::open(app),
+    }
+    Vec::new()
+}
+
+/// What of an analysis this session has: reckoned once, when it is asked for.
+#[must_use]
+pub fn checklist(app: &App) -> Arc<[Item]> {
+    let metrics = |at: usize| -> Option<&Metrics> { app.reports.get(at)?.profile.as_ref()?.metrics.as_deref() };
+    let parts: Vec<Part<'_>> = app
+        .reports
+        .iter()
+        .filter_map(|r| {
+            let joined = r.joins.iter().filter_map(|(other, join)| Some((metrics(*other)?, join)));
+            let joined = joined.flat_map(|(m, join)| join.pairs.iter().map(move |p| (p.launch, m, p.result))).collect();
+            Some(Part { profile: r.profile.as_deref()?, joined })
+        })
+        .collect();
+    if parts.is_empty() { Arc::default() } else { items(&parts).into() }
 }
 
 /// The command that confirms the selected hint, and what it is.

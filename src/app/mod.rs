@@ -178,7 +178,9 @@ pub enum Overlay {
     /// What there is to know about the selected metric, rule or point; scrolled by so many lines.
     Explain(usize),
     /// What of an analysis is done in this session; scrolled by so many lines.
-    Checklist(usize),
+    Checklist(usize, Arc<[crate::analysis::checklist::Item]>),
+    /// What a launch of a timeline tells by itself; scrolled by so many lines.
+    Advice(usize, Arc<[String]>),
     /// A list to choose from.
     Pick(Pick),
     /// A number to type.

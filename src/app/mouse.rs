@@ -27,7 +27,8 @@ pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
                 | Overlay::Names(at)
                 | Overlay::Details(at)
                 | Overlay::Explain(at)
-                | Overlay::Checklist(at),
+                | Overlay::Checklist(at, _)
+                | Overlay::Advice(at, _),
             ),
         ) => {
             *at = at.saturating_add_signed(by);

@@ -291,13 +291,14 @@ impl Report {
             }
         }
         // Of each row its longest launch with a result, as the metrics key takes it.
-        let mut best: HashMap<usize, (i64, &Verdict)> = HashMap::new();
-        let own = self.verdicts.iter().filter(|((from, _), _)| from.is_none()).map(|((_, r), v)| (*r, v));
+        let mut best: HashMap<usize, (i64, Option<&Verdict>)> = HashMap::new();
         let verdicts = &self.verdicts;
+        let results = profile.metrics.as_ref().map_or(0, |m| m.results.len());
+        let own = (0..results).map(|r| (r, verdicts.get(&(None, r))));
         let joined = self
             .joins
             .iter()
-            .flat_map(|(other, j)| j.pairs.iter().filter_map(move |p| Some((p.launch as usize, verdicts.get(&(Some(*other), p.result))?))));
+            .flat_map(|(other, j)| j.pairs.iter().map(move |p| (p.launch as usize, verdicts.get(&(Some(*other), p.result)))));
         for (launch, verdict) in own.chain(joined).filter(|(l, _)| *l < profile.launches.len()) {
             let Some(row) = grouping.row_of(profile, self.paths.as_deref(), launch) else { continue };
             let duration = profile.launches.duration(launch);
@@ -305,7 +306,7 @@ impl Report {
                 best.insert(row, (duration, verdict));
             }
         }
-        self.diagnosed = best.into_iter().map(|(row, (_, v))| (row, v.clone())).collect();
+        self.diagnosed = best.into_iter().filter_map(|(row, (_, v))| Some((row, v?.clone()))).collect();
     }
 
     /// A number that no screen or question had before.

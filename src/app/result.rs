@@ -63,6 +63,8 @@ pub struct ResultScreen {
     pub sure: Option<crate::rerun::join::Sure>,
     /// Which screen.
     pub view: View,
+    /// The screen that it was opened with, to which the others lead back.
+    pub opened: View,
     /// Sections, rules and instances.
     pub details: Asked<Details>,
     /// Binary and sources.
@@ -116,6 +118,7 @@ impl ResultScreen {
             result,
             sure: None,
             view: View::Metrics,
+            opened: View::Metrics,
             details: Asked::No,
             code: Asked::No,
             rows: Arc::default(),
@@ -185,6 +188,12 @@ impl ResultScreen {
             View::Compare => self.compare_selected = shift(self.compare_selected, self.compared.len()),
             View::Source => self.code_selected = shift(self.code_selected, self.code_rows()),
         }
+    }
+
+    /// Whether the report holds the code of the result.
+    #[must_use]
+    pub fn has_code(&self) -> bool {
+        self.details.get().is_some_and(|d| !d.sources.is_empty())
     }
 
     /// Rows of the listing that is shown.
@@ -339,7 +348,7 @@ pub fn step(app: &mut App, by: isize) -> Vec<Effect> {
     let effects = show(app, old.report, old.metrics.clone(), next, sure);
     let pins = app.pins.clone();
     if let Some(screen) = app.reports.get_mut(index).and_then(|r| r.result.as_mut()) {
-        (screen.view, screen.filter, screen.open) = (old.view, old.filter, old.open);
+        (screen.view, screen.opened, screen.filter, screen.open) = (old.view, old.opened, old.filter, old.open);
         (screen.instructions, screen.in_order) = (old.instructions, old.in_order);
         // Two reports side by side go on together: to the same launch of the same kernel.
         screen.other = old.other.map(|(report, metrics, other)| {
@@ -368,12 +377,16 @@ pub fn turn(app: &mut App, view: View) -> Vec<Effect> {
             return effects;
         }
         if let Some(screen) = app.reports.get_mut(index).and_then(|r| r.result.as_mut()) {
-            screen.view = view;
+            (screen.view, screen.opened) = (view, view);
         }
         return effects.into_iter().chain(enter(app)).collect();
     }
     if let Some(screen) = app.reports.get_mut(index).and_then(|r| r.result.as_mut()) {
-        screen.view = if screen.view == view { View::Metrics } else { view };
+        screen.view = match screen.view == view {
+            true if screen.opened == view => View::Metrics,
+            true => screen.opened,
+            false => view,
+        };
     }
     enter(app)
 }

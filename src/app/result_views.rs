@@ -157,7 +157,13 @@ pub fn copies(view: View) -> Pick {
         (CopyWhat::Name(crate::model::NameForm::Function), 'f', "kernel's function name", "what ncu --kernel-name takes"),
     ];
     if view == View::Hints {
-        rows.push((CopyWhat::Command, 'c', "command", "the ncu command that confirms the selected hint"));
+        rows = vec![
+            (CopyWhat::Row, 'h', "hint", "id and headline, or the selected number"),
+            (CopyWhat::Command, 'c', "command", "the ncu command that confirms the selected hint"),
+            (CopyWhat::Section, 's', "all hints", "id, gain and headline of each as CSV"),
+            (CopyWhat::MetricName, 'n', "metric", "name of the selected number's metric"),
+            (CopyWhat::Name(crate::model::NameForm::Function), 'f', "kernel's function name", "what ncu --kernel-name takes"),
+        ];
     }
     let items: Vec<Item> = rows
         .into_iter()

@@ -134,7 +134,8 @@ pub(super) fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effec
         | Overlay::Names(at)
         | Overlay::Details(at)
         | Overlay::Explain(at)
-        | Overlay::Checklist(at) => {
+        | Overlay::Checklist(at, _)
+        | Overlay::Advice(at, _) => {
             let step = match (event.code, action) {
                 (KeyCode::Esc | KeyCode::Enter, _)
                 | (
@@ -146,7 +147,8 @@ pub(super) fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effec
                         | ActionId::Notes
                         | ActionId::FullName
                         | ActionId::Details
-                        | ActionId::Checklist,
+                        | ActionId::Checklist
+                        | ActionId::Hints,
                     ),
                 ) => {
                     app.overlay = None;

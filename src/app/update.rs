@@ -178,9 +178,9 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
         ActionId::Metrics => super::result::open(app),
         ActionId::Pair => super::result_views::to_launch(app),
         ActionId::Roofline => super::result::turn(app, ResultView::Roofline),
-        ActionId::Hints => super::result::turn(app, ResultView::Hints),
+        ActionId::Hints => super::hints::open(app),
         ActionId::Checklist => {
-            app.overlay = Some(Overlay::Checklist(0));
+            app.overlay = Some(Overlay::Checklist(0, super::hints::checklist(app)));
             Vec::new()
         }
         ActionId::Compare => super::result::turn(app, ResultView::Compare),
@@ -346,10 +346,12 @@ fn back(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     if let Some(screen) = &mut report.result {
-        if screen.view != ResultView::Metrics {
-            screen.view = ResultView::Metrics;
-        } else if screen.filter.value().is_empty() {
-            report.result = None;
+        if screen.view != ResultView::Metrics || screen.filter.value().is_empty() {
+            if screen.view == screen.opened {
+                report.result = None;
+            } else {
+                screen.view = screen.opened;
+            }
         } else {
             screen.filter.reset();
             screen.arrange(&app.pins);

@@ -168,7 +168,7 @@ pub struct Hints {
     /// Only this launch, by its number in `warpscope launches` (of a report of Nsight Compute the result's number).
     #[arg(long, value_name = "ID")]
     pub launch: Option<u32>,
-    /// Print the chain of reasoning with its numbers, what to change, and the command that confirms it.
+    /// Print the chain of reasoning with its numbers, what to change, and the command that confirms it, as text (without --format).
     #[arg(long, conflicts_with = "format")]
     pub explain: bool,
     /// Output format [default: table on a terminal, else csv].

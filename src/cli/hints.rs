@@ -2,9 +2,9 @@
 
 use super::args::Hints;
 use super::{Failure, interrupt, print};
-use crate::analysis::hints::subject;
+use crate::analysis::hints::subject::{self, Place};
 use crate::import::Wants;
-use crate::model::Kernel;
+use crate::model::{Kernel, KernelId};
 use crate::report::{self, Format};
 use std::path::PathBuf;
 
@@ -12,8 +12,8 @@ use std::path::PathBuf;
 pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open(&args.file, nsys, Wants { memops: false, ..Wants::ALL })?;
     let file = args.file.display();
-    let mut subjects = subject::all(&profile);
-    if subjects.is_empty() {
+    let mut places = subject::places(&profile);
+    if places.is_empty() {
         return Err(Failure::wrong(if profile.totals.is_empty() {
             format!("{file}: it holds no kernels")
         } else {
@@ -21,18 +21,18 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
         }));
     }
     if let Some(selector) = &args.kernel {
-        let names: Vec<Kernel> = subjects.iter().map(|s| s.kernel.clone()).collect();
+        let names: Vec<Kernel> = places.iter().map(|p| p.kernel(&profile).cloned().unwrap_or_default()).collect();
         let chosen = print::kernels(&names, &args.file, selector, print::LISTS_KERNELS)?;
         let mut at = 0..;
-        subjects.retain(|_| at.next().is_some_and(|i| chosen.contains(&crate::model::KernelId(i))));
+        places.retain(|_| at.next().is_some_and(|i| chosen.contains(&KernelId(i))));
     }
     if let Some(launch) = args.launch {
-        subjects.retain(|s| s.launch == launch);
+        places.retain(|p| p.launch() == launch);
         // Any launch of a timeline can be asked for, not only the median ones.
-        if subjects.is_empty() && args.kernel.is_none() && profile.metrics.is_none() {
-            subjects.extend(subject::Subject::of_launch(&profile, launch));
+        if places.is_empty() && args.kernel.is_none() && profile.metrics.is_none() && (launch as usize) < profile.launches.len() {
+            places.push(Place::Launch(launch));
         }
-        if subjects.is_empty() {
+        if places.is_empty() {
             return Err(Failure::wrong(format!(
                 "{file}: there is no launch {launch}, or it is of another kernel; `warpscope launches` lists them"
             )));
@@ -42,9 +42,10 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
         print::error(&format!("{file}: {}", note.sentence()));
     }
     let width = print::terminal_width();
+    let subjects = places.into_iter().filter_map(|p| p.subject(&profile));
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        _ if args.explain => report::hints::explain(out, &profile, &subjects, width.unwrap_or(100)),
-        Format::Json => report::hints::json(out, &profile, &subjects),
-        format => report::hints::print(out, &subjects, format, width),
+        _ if args.explain => report::hints::explain(out, &profile, subjects, width.unwrap_or(100)),
+        Format::Json => report::hints::json(out, &profile, subjects),
+        format => report::hints::print(out, subjects, format, width),
     })
 }

@@ -1,14 +1,15 @@
 //! `hints`: what is wrong, or right, with each kernel, why, and what to do; for scripts, as a table, or as the chain of reasoning.
 
 use super::Format;
-use super::table::{Cell, Column, Table};
+use super::table::{self, Cell, Column};
 use super::top::{NoteJson, SourceJson};
 use crate::analysis::hints::{Evidence, Hint, Subject};
-use crate::analysis::metric::{count, human_number};
+use crate::analysis::metric::{human_number, rounded};
 use crate::model::Profile;
 use crate::model::text::clean;
-use crate::rerun::{confirm, shell};
+use crate::rerun::{Rerun, confirm, shell};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 #[derive(Serialize)]
@@ -20,7 +21,8 @@ struct ThresholdJson {
 
 #[derive(Serialize)]
 struct EvidenceJson<'a> {
-    metric: &'a str,
+    metric: Option<&'a str>,
+    concept: Option<&'static str>,
     label: &'a str,
     value: f64,
     unit: &'a str,
@@ -62,18 +64,22 @@ struct RowJson<'a> {
     launch: u32,
     kernel: &'a str,
     depth: &'static str,
+    failed: bool,
     hints: Vec<HintJson<'a>>,
+    reasoning: Vec<String>,
+    collect: Option<Vec<&'static str>>,
 }
 
-#[derive(Serialize)]
-struct HintsJson<'a> {
-    source: SourceJson<'a>,
-    rows: Vec<RowJson<'a>>,
-    notes: Vec<NoteJson<'a>>,
+/// Commands by launch and sections: hints of one kernel often ask for the same.
+type Planned = HashMap<(u32, Vec<&'static str>, bool), Option<Rerun>>;
+
+fn planned<'p>(plans: &'p mut Planned, profile: &Profile, subject: &Subject, hint: &Hint) -> Option<&'p Rerun> {
+    let key = (subject.launch, hint.confirm.sections.clone(), hint.confirm.source);
+    plans.entry(key).or_insert_with(|| confirm::command(profile, subject.launch, &hint.confirm).ok()).as_ref()
 }
 
-fn one<'a>(profile: &Profile, subject: &Subject, hint: &'a Hint) -> HintJson<'a> {
-    let command = confirm::command(profile, subject.launch, &hint.confirm).ok();
+fn one<'a>(plans: &mut Planned, profile: &Profile, subject: &Subject, hint: &'a Hint) -> HintJson<'a> {
+    let command = planned(plans, profile, subject, hint);
     HintJson {
         id: hint.id.id(),
         severity: hint.severity.word(),
@@ -83,7 +89,8 @@ fn one<'a>(profile: &Profile, subject: &Subject, hint: &'a Hint) -> HintJson<'a>
             .evidence
             .iter()
             .map(|e| EvidenceJson {
-                metric: &e.metric,
+                metric: (!e.metric.is_empty()).then_some(&e.metric),
+                concept: (!e.concept.is_empty()).then_some(e.concept),
                 label: &e.label,
                 value: e.value,
                 unit: &e.unit,
@@ -101,20 +108,28 @@ fn one<'a>(profile: &Profile, subject: &Subject, hint: &'a Hint) -> HintJson<'a>
     }
 }
 
-/// Writes hints as JSON.
-pub fn json(out: &mut dyn Write, profile: &Profile, subjects: &[Subject]) -> io::Result<()> {
-    let rows = subjects
-        .iter()
-        .map(|s| RowJson {
+/// Writes hints as JSON, one kernel after another.
+pub fn json(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<Item = Subject>) -> io::Result<()> {
+    write!(out, "{{\"source\":{},\"rows\":[", super::json_text(&SourceJson::from(&profile.source))?)?;
+    for (at, s) in subjects.enumerate() {
+        let mut plans = Planned::new();
+        let row = RowJson {
             result: s.result,
             launch: s.launch,
             kernel: s.kernel.function(),
             depth: s.depth.word(),
-            hints: s.hints.iter().map(|h| one(profile, s, h)).collect(),
-        })
-        .collect();
-    let notes = profile.notes.iter().map(Into::into).collect();
-    super::json(out, &HintsJson { source: SourceJson::from(&profile.source), rows, notes })
+            failed: s.failed,
+            hints: s.hints.iter().map(|h| one(&mut plans, profile, &s, h)).collect(),
+            reasoning: reasoning(&s),
+            collect: s.collect().map(|c| c.sections),
+        };
+        if at > 0 {
+            out.write_all(b",\n")?;
+        }
+        out.write_all(super::json_text(&row)?.as_bytes())?;
+    }
+    let notes: Vec<NoteJson<'_>> = profile.notes.iter().map(Into::into).collect();
+    writeln!(out, "],\"notes\":{}}}", super::json_text(&notes)?)
 }
 
 const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
@@ -129,44 +144,44 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("headline", "in this kernel", false, false, 0),
 ];
 
-/// Hints as a table: a row for each, at most so many for a kernel.
-#[must_use]
-pub fn table(subjects: &[Subject], most: usize) -> Table {
-    let columns =
-        COLUMNS.iter().map(|&(field, title, right, machine_only, rank)| Column { field, title, right, machine_only, rank }).collect();
+/// Rows of the table: one for each hint of a kernel, at most so many.
+fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
     let mut rows = Vec::new();
-    for s in subjects {
-        let head = |rank: String| {
-            let result = s.result.map_or_else(String::new, |r| r.to_string());
-            vec![Cell::text(result), Cell::text(s.launch.to_string()), Cell::text(s.kernel.function()), Cell::text(rank)]
-        };
-        if s.hints.is_empty() {
-            let mut row = head(String::new());
-            let said = if s.failed {
-                "ncu could not profile this launch".to_owned()
-            } else {
-                s.collect().map_or("nothing stands out".to_owned(), |c| format!("not enough was collected: {}", c.sections.join(", ")))
-            };
-            row.extend(["", "", "", ""].map(Cell::text));
-            row.push(Cell::text(said));
-            rows.push(row);
-        }
-        for (rank, h) in s.hints.iter().take(most).enumerate() {
-            let mut row = head((rank + 1).to_string());
-            row.extend([h.id.id(), h.severity.word(), h.sure.word()].map(Cell::text));
-            row.push(Cell::both(format!("{:.2}", h.percent()), format!("{:.0} %", h.percent())));
-            row.push(Cell::text(&*h.headline));
-            rows.push(row);
-        }
+    let head = |rank: String| {
+        let result = s.result.map_or_else(String::new, |r| r.to_string());
+        vec![Cell::text(result), Cell::text(s.launch.to_string()), Cell::text(s.kernel.function()), Cell::text(rank)]
+    };
+    if s.hints.is_empty() {
+        let mut row = head(String::new());
+        row.extend(["", "", "", ""].map(Cell::text));
+        row.push(Cell::text(nothing(s)));
+        rows.push(row);
     }
-    Table { columns, rows }
+    for (rank, h) in s.hints.iter().take(most).enumerate() {
+        let mut row = head((rank + 1).to_string());
+        row.extend([h.id.id(), h.severity.word(), h.sure.word()].map(Cell::text));
+        row.push(Cell::both(format!("{:.2}", h.percent()), format!("{:.0} %", h.percent())));
+        row.push(Cell::text(&*h.headline));
+        rows.push(row);
+    }
+    rows
+}
+
+/// Why there are no hints.
+#[must_use]
+pub fn nothing(s: &Subject) -> String {
+    match s.collect() {
+        _ if s.failed => "ncu could not profile this launch".to_owned(),
+        Some(c) => format!("too little was collected to name a cause; collect {}", c.sections.join(", ")),
+        None => "nothing that the rules know stands out".to_owned(),
+    }
 }
 
 /// A number of evidence with its unit, as people read it.
 #[must_use]
 pub fn value(e: &Evidence) -> String {
     if matches!(e.unit.as_str(), "sector" | "request" | "inst" | "warp" | "cycle" | "thread" | "block") && e.value >= 1e6 {
-        return format!("{} {}", count(e.value), e.unit);
+        return rounded(e.value, &e.unit);
     }
     let (number, unit) = human_number(e.value, &e.unit);
     format!("{number} {unit}").trim_end().to_owned()
@@ -200,8 +215,9 @@ fn wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, width: usiz
 }
 
 /// Prints the chain of reasoning with its numbers.
-pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: &[Subject], width: usize) -> io::Result<()> {
-    for (at, s) in subjects.iter().enumerate() {
+pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<Item = Subject>, width: usize) -> io::Result<()> {
+    for (at, s) in subjects.enumerate() {
+        let (mut plans, s) = (Planned::new(), &s);
         if at > 0 {
             writeln!(out)?;
         }
@@ -223,7 +239,11 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: &[Subject], wid
             )?;
             for e in &h.evidence {
                 let than = threshold(e).map_or_else(String::new, |t| format!("   [{t}: {}]", e.threshold.map_or("", |t| t.source)));
-                let metric = if e.metric.is_empty() { "computed" } else { &e.metric };
+                let metric = match (e.metric.as_str(), e.concept) {
+                    ("", "") => "computed",
+                    ("", _) => "from the launch",
+                    (metric, _) => metric,
+                };
                 writeln!(out, "     · {} = {}{than}", clean(&e.label), value(e))?;
                 writeln!(out, "         {}", clean(metric))?;
             }
@@ -233,20 +253,15 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: &[Subject], wid
             for action in &h.actions {
                 wrapped(out, "     change: ", "             ", action, width)?;
             }
-            if let Ok(c) = confirm::command(profile, s.launch, &h.confirm) {
+            if let Some(c) = planned(&mut plans, profile, s, h) {
                 wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
                 if !c.argv().is_empty() {
                     writeln!(out, "       {}", clean(&shell::line(&c.argv())))?;
                 }
             }
         }
-        if s.failed {
-            writeln!(out, "  ncu could not profile this launch")?;
-        } else if s.hints.is_empty() {
-            writeln!(out, "  nothing that the rules know stands out")?;
-        }
-        if let Some(collect) = s.collect().filter(|_| s.hints.is_empty()) {
-            wrapped(out, "  collect: ", "           ", &format!("{}: {}", collect.sections.join(", "), collect.why), width)?;
+        if s.hints.is_empty() {
+            wrapped(out, "  ", "    ", &nothing(s), width)?;
         }
     }
     Ok(())
@@ -259,7 +274,9 @@ pub fn reasoning(subject: &Subject) -> Vec<String> {
 }
 
 /// Formats other than JSON.
-pub fn print(out: &mut dyn Write, subjects: &[Subject], format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print(out: &mut dyn Write, subjects: impl Iterator<Item = Subject>, format: Format, width: Option<usize>) -> io::Result<()> {
     let most = if format == Format::Csv { usize::MAX } else { 3 };
-    table(subjects, most).print(out, format, width)
+    let column = |&(field, title, right, machine_only, rank): &(_, _, bool, bool, u8)| Column { field, title, right, machine_only, rank };
+    let columns: Vec<Column> = COLUMNS.iter().map(column).collect();
+    table::print(&columns, subjects.flat_map(|s| rows(&s, most)), out, format, width)
 }

@@ -2,30 +2,18 @@
 
 use super::text::{left, wrap};
 use super::{Role, Theme};
-use crate::analysis::checklist::{Part, Tick, items};
-use crate::app::App;
-use crate::model::Metrics;
+use crate::analysis::checklist::{Item, Tick};
 use ratatui::text::{Line, Span};
 
 /// Its lines.
 #[must_use]
-pub fn lines(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn lines(items: &[Item], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WHAT: usize = 28;
-    let metrics = |at: usize| -> Option<&Metrics> { app.reports.get(at)?.profile.as_ref()?.metrics.as_deref() };
-    let parts: Vec<Part<'_>> = app
-        .reports
-        .iter()
-        .filter_map(|r| {
-            let joined = r.joins.iter().filter_map(|(other, join)| Some((metrics(*other)?, join)));
-            let joined = joined.flat_map(|(m, join)| join.pairs.iter().map(move |p| (p.launch, m, p.result))).collect();
-            Some(Part { profile: r.profile.as_deref()?, joined })
-        })
-        .collect();
-    if parts.is_empty() {
+    if items.is_empty() {
         return vec![Line::raw("nothing is read yet")];
     }
     let mut out = Vec::new();
-    for item in items(&parts) {
+    for item in items {
         let (mark, role) = match item.tick {
             Tick::Done => ("✓", Role::Good),
             Tick::Partly => ("▸", Role::Warn),

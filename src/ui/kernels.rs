@@ -87,8 +87,10 @@ fn layout(width: usize, diagnosed: bool) -> Layout {
         0
     } else if left >= DIAGNOSIS + 2 * GAP + 8 {
         DIAGNOSIS
-    } else {
+    } else if left >= NARROW_DIAGNOSIS + GAP + 9 {
         NARROW_DIAGNOSIS
+    } else {
+        0
     };
     if diagnosis > 0 {
         left = left.saturating_sub(diagnosis + GAP);

@@ -30,7 +30,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
         Some(Overlay::Details(at)) => {
             page(frame, area, "details", &app.report().map(|r| detail::lines(app, r, columns, theme)).unwrap_or_default(), *at, theme);
         }
-        Some(Overlay::Checklist(at)) => page(frame, area, "checklist", &super::checklist::lines(app, columns, theme), *at, theme),
+        Some(Overlay::Advice(at, text)) => {
+            let line =
+                |t: &String| Line::styled(clean(t).into_owned(), theme.style(if t.starts_with("  ") { Role::Text } else { Role::Title }));
+            page(frame, area, "hints from the launch alone", &text.iter().map(line).collect::<Vec<_>>(), *at, theme);
+        }
+        Some(Overlay::Checklist(at, items)) => page(frame, area, "checklist", &super::checklist::lines(items, columns, theme), *at, theme),
         Some(Overlay::Explain(at)) => {
             page(
                 frame,
@@ -146,6 +151,7 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         "nth: how many launches of this function came before in this process: what ncu's --launch-skip counts when one process runs.",
         "◆ metrics of this very launch (ncu's command counts to it, or no other launch can be meant). ◇ metrics of one of its like: same kernel, grid and block; which launch it was is not known. ncu's durations are not the timeline's: it flushes caches and locks clocks.",
         "roofline: ● work over bytes of device memory, ◆ of L2, ▲ of L1; of other results only device memory; ◂ ▸ ▾ lie outside of the chart.",
+        "hints: ▲ from 30% of the kernel's time at stake, △ from 10%, · less; ✓ near its roof. The time is an upper bound.",
         "The mouse selects, opens, scrolls, and sorts by a press on a column's head.",
     ] {
         out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));

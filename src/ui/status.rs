@@ -4,12 +4,14 @@ use super::text::wrap;
 use super::{Role, Theme};
 use crate::analysis::compare::Change;
 use crate::analysis::roofline;
+use crate::app::hints::Line;
 use crate::app::{ActionId, App, LaunchesScreen, RerunScreen, ResultScreen, ResultView as View, Stage};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile, Severity, units};
+use crate::report::hints::{threshold, value};
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line as Drawn, Span, Text};
 
 fn sentence(app: &App) -> Option<String> {
     let report = app.report()?;
@@ -62,7 +64,7 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
         View::Metrics => {
             let result = screen.metrics.results.get(screen.result);
             if let Some(hint) = screen.subject.hints.first() {
-                return format!("{}{}: {} shows why, and what to change", joined.unwrap_or_default(), hint.headline, key(ActionId::Hints));
+                return format!("{}{} shows why and what to change: {}", joined.unwrap_or_default(), key(ActionId::Hints), hint.headline);
             }
             if let Some(collect) = screen.subject.collect() {
                 let sections = collect.sections.join(", ");
@@ -121,13 +123,28 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
     let Some(hint) = screen.hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
         return format!("{rerun} collects what decides; open the result beside this report");
     };
+    // The selected number's threshold and metric, for which a narrow screen has no room.
+    if let Some(Line::Evidence(i, e)) = screen.hint_lines.get(screen.hint_selected)
+        && let Some(e) = screen.subject.hints.get(*i).and_then(|h| h.evidence.get(*e))
+    {
+        let than = e.threshold.map_or_else(String::new, |t| format!(", {}: {}", threshold(e).unwrap_or_default(), t.source));
+        let open = key(ActionId::Open);
+        let place = if e.metric.is_empty() {
+            "computed from several metrics, or from the launch".to_owned()
+        } else {
+            format!("{open} goes to {}", e.metric)
+        };
+        return format!("{} = {}{than}; {place}", e.label, value(e));
+    }
     let action = hint.actions.first().map_or("", |a| a);
     let after = if app.reports.len() > 1 {
         format!("then {} compares", key(ActionId::Compare))
     } else {
         "then profile it again and open both reports".to_owned()
     };
-    if hint.confirm.sections.is_empty() {
+    if hint.confirm.sections == ["SourceCounters"] && screen.has_code() {
+        format!("{action}; {} shows the lines; {after}", key(ActionId::Source))
+    } else if hint.confirm.sections.is_empty() {
         format!("{action}; {after}")
     } else {
         format!("{action}; {rerun} collects what confirms it; {after}")
@@ -194,7 +211,7 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
     }
     let lines = lines.into_iter().enumerate().map(|(i, line)| {
         let head = if i == 0 { "next: " } else { "      " };
-        Line::from(vec![Span::styled(head, theme.style(Role::Dim)), Span::styled(line, theme.style(Role::Next))])
+        Drawn::from(vec![Span::styled(head, theme.style(Role::Dim)), Span::styled(line, theme.style(Role::Next))])
     });
     frame.render_widget(lines.collect::<Text<'_>>(), Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area });
 }
@@ -205,14 +222,14 @@ pub fn failure(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
         return;
     };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 100);
-    let mut lines = vec![Line::styled("This report could not be opened.", theme.style(Role::Bad)), Line::default()];
+    let mut lines = vec![Drawn::styled("This report could not be opened.", theme.style(Role::Bad)), Drawn::default()];
     // The sentence ends with the next step, which deserves a line of its own.
     let why = clean(why);
     let (what, next) = why.rsplit_once("; ").unwrap_or((&why, ""));
-    lines.extend(wrap(what, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+    lines.extend(wrap(what, columns).into_iter().map(|l| Drawn::styled(l, theme.style(Role::Text))));
     if !next.is_empty() {
-        lines.push(Line::default());
-        lines.extend(wrap(next, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Next))));
+        lines.push(Drawn::default());
+        lines.extend(wrap(next, columns).into_iter().map(|l| Drawn::styled(l, theme.style(Role::Next))));
     }
     let top = area.height.saturating_sub(u16::try_from(lines.len()).unwrap_or(area.height)) / 3;
     frame.render_widget(

@@ -26,6 +26,21 @@ pub fn pct(share: f64) -> String {
     if p != 0.0 && p.abs() < 9.95 { format!("{p:.1}%") } else { format!("{p:.0}%") }
 }
 
+/// A metric's name; none for what was computed from the launch, which goes by its concept.
+fn named(metric: &str, concept: &str) -> String {
+    if metric == concept { String::new() } else { metric.to_owned() }
+}
+
+/// Says that a bound was discounted, where it was.
+#[must_use]
+pub fn discount(part: f64) -> String {
+    if part >= 0.995 {
+        String::new()
+    } else {
+        format!("; counted for {}, since a unit between 60 and 80% of its peak may be the limit or not", pct(part))
+    }
+}
+
 impl<'a> Case<'a> {
     /// From the facts.
     #[must_use]
@@ -69,12 +84,15 @@ impl<'a> Case<'a> {
     /// The same in words.
     #[must_use]
     pub fn waiting_bound(&self, share: f64) -> String {
-        match self.demand.busiest() {
+        let most = match self.demand.busiest() {
             Some(next) if 1.0 - self.peak() < share => {
                 format!("the next limit: {} at {}", next.unit.word(), pct(next.share))
             }
             _ => format!("the share of cycles that warps spend so: {}", pct(share)),
-        }
+        };
+        let busy =
+            if self.active < 0.98 { format!(", of the {} of the time in which SMs have work", pct(self.active)) } else { String::new() };
+        format!("{most}{busy}{}", discount(self.waiting_counts()))
     }
 
     /// How much of what a unit's relief could gain is to be believed: all from 80 % of its peak on, nothing at 60 %, between them in proportion.
@@ -87,7 +105,7 @@ impl<'a> Case<'a> {
     /// What is left to gain when a unit of the SMs works at its peak while they have work: the cycles without work have causes of their own.
     #[must_use]
     pub fn headroom(&self, share: f64) -> f64 {
-        (1.0 - share / self.active.max(share).max(1e-6)).max(0.0) * Self::binding(share)
+        (self.active - share).max(0.0) * Self::binding(share)
     }
 
     /// What is left to gain when some units need nothing any more: until the next one binds.
@@ -111,7 +129,8 @@ impl<'a> Case<'a> {
         }
         Some(Evidence {
             label: concept.title.clone(),
-            metric: measured.metric.to_string(),
+            concept: &concept.id,
+            metric: named(&measured.metric, &concept.id),
             value: measured.value,
             // Reports give counts of sectors the unit byte.
             unit: if concept.unit == "sector" { concept.unit.clone() } else { measured.unit.clone() },
@@ -126,6 +145,7 @@ impl<'a> Case<'a> {
         let threshold = threshold.filter(|t| t.met(value));
         value.is_finite().then(|| Evidence {
             label: label.to_owned(),
+            concept: "",
             metric: String::new(),
             value,
             unit: unit.to_owned(),
@@ -153,6 +173,7 @@ impl<'a> Case<'a> {
         }
         Some(Evidence {
             label: format!("stalled: {}, of all cycles of warps", reason.replace('_', " ")),
+            concept: &concept.id,
             metric: measured.metric.to_string(),
             value: stalls.share(reason) * 100.0,
             unit: "%".to_owned(),

@@ -111,7 +111,7 @@ impl Demand {
             *b = Busy { unit: Unit::Shared, share, concept: "busy_shared_access" };
         }
         // A stream passes L2 once: L2's figure, which adds up both directions, says nothing beside device memory's.
-        if all.iter().any(|b| b.unit == Unit::Dram && b.share >= 0.4) && facts.l2_reuse().is_some_and(|r| r <= STREAM) {
+        if all.iter().any(|b| b.unit == Unit::Dram && b.share >= TAKES_PART) && facts.l2_reuse().is_some_and(|r| r <= STREAM) {
             all.retain(|b| b.unit != Unit::L2);
         }
         if !all.iter().any(|b| b.unit == Unit::Dram) {
@@ -179,6 +179,9 @@ impl Demand {
         ((0.8 - peak) / 0.2).clamp(0.0, 1.0)
     }
 }
+
+/// Share of its peak from which device memory takes part in what a kernel waits for: below, its bytes say nothing of L2's work.
+const TAKES_PART: f64 = 0.4;
 
 /// Bytes through L2 over bytes of device memory up to which nothing is used again: streams in the reports at hand lie at 1.00 to 1.09, what does
 /// use L2 from 1.5 on.

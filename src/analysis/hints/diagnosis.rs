@@ -118,12 +118,6 @@ impl Diagnosis {
         self.row().map_or(usize::MAX, |(at, _)| at)
     }
 
-    /// Whether a kernel at this limit does what it can, so long as nothing is wasted.
-    #[must_use]
-    pub fn may_be_healthy(self) -> bool {
-        matches!(self, Self::DramBandwidth | Self::Compute | Self::Tensor)
-    }
-
     /// Whether it names the unit at its limit, not a waste.
     #[must_use]
     pub fn is_bound(self) -> bool {

@@ -6,7 +6,7 @@
 use super::super::catalog::{Catalog, Concept, catalog};
 use super::super::metric::Lookup;
 use super::super::occupancy::{Limiter, Occupancy};
-use crate::model::{Device, LaunchConfig, Metrics, Nanos, Value};
+use crate::model::{Device, LaunchConfig, Metrics, Nanos, ResultKind, Value};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -59,6 +59,19 @@ impl Depth {
     }
 }
 
+/// Concepts of one launch.
+const LAUNCH: [&str; 9] = [
+    "grid_size",
+    "block_size",
+    "waves_per_sm",
+    "theoretical_occupancy",
+    "registers_per_thread",
+    "smem_per_block_static",
+    "smem_per_block_dynamic",
+    "achieved_occupancy",
+    "sm_count",
+];
+
 /// Concepts that only counters give.
 const MEASURED: [&str; 9] = [
     "sm_throughput",
@@ -108,41 +121,56 @@ const SECTION_TITLES: [(&str, &[&str]); 8] = [
     ("InstructionStats", &["Instruction Statistics"]),
 ];
 
-fn reading(lookup: &Lookup<'_>, concept: &'static Concept, chip: Option<&str>) -> Reading {
-    let own = chip.and_then(|c| concept.alias.get(c));
-    let names = own.into_iter().flatten().chain(&concept.names);
-    // A chip that is not known may have any of the names.
-    let strange = concept.alias.values().flatten().filter(|_| chip.is_none());
+/// Whether a value can be one: no counter is negative, none counts further than 2⁶⁰, and no unit does ten times what it can.
+fn possible(value: f64, unit: &str) -> bool {
+    value.is_finite() && (0.0..1.2e18).contains(&value) && (unit != "%" || value <= 1_000.0)
+}
+
+/// What the names of a list say together, by how the concept combines them: the `first` that is there; the `sum` of all, if all are there, or of
+/// `any`; the `max`. Nothing where none is there, or one of a sum is missing.
+fn combined(lookup: &Lookup<'_>, names: &[String], how: &str) -> Reading {
     let mut seen = false;
-    let mut sum: Option<Measured> = None;
-    let mut done: Vec<&str> = Vec::new();
-    for name in names.chain(strange) {
-        if done.contains(&name.as_str()) {
-            continue;
-        }
-        done.push(name);
+    let mut found: Vec<Measured> = Vec::new();
+    for name in names {
         match lookup.value(name).and_then(Value::number) {
-            Some(value) if value.is_finite() => {
-                let here = Measured { metric: Arc::from(name.as_str()), value, unit: lookup.unit(name).to_owned() };
-                if concept.combine != "sum" {
-                    return Reading::Is(here);
-                }
-                match &mut sum {
-                    Some(sum) => sum.value += here.value,
-                    None => sum = Some(here),
-                }
+            Some(value) if possible(value, lookup.unit(name)) => {
+                found.push(Measured { metric: Arc::from(name.as_str()), value, unit: lookup.unit(name).to_owned() });
             }
             Some(_) => seen = true,
             None => {}
         }
     }
-    if let Some(sum) = sum {
-        return Reading::Is(sum);
+    let whole = how != "sum" || found.len() == names.len();
+    let sum: f64 = found.iter().map(|m| m.value).sum();
+    let most = found.iter().map(|m| m.value).fold(f64::MIN, f64::max);
+    match found.into_iter().next() {
+        Some(first) if whole => Reading::Is(match how {
+            "sum" | "any" => Measured { value: sum, ..first },
+            "max" => Measured { value: most, ..first },
+            _ => first,
+        }),
+        _ if seen => Reading::NotANumber,
+        _ => Reading::Missing,
+    }
+}
+
+fn reading(lookup: &Lookup<'_>, concept: &'static Concept, chip: Option<&str>) -> Reading {
+    // A chip's own names take the place of the usual ones; a chip that is not known may have any of them.
+    let own = chip.and_then(|c| concept.alias.get(c));
+    let strange = concept.alias.values().filter(|_| chip.is_none());
+    let lists = own.into_iter().chain(own.is_none().then_some(&concept.names)).chain(strange);
+    let mut seen = false;
+    for names in lists {
+        match combined(lookup, names, &concept.combine) {
+            Reading::Missing => {}
+            Reading::NotANumber => seen = true,
+            is @ Reading::Is(_) => return is,
+        }
     }
     if let (Some(section), Some(label)) = (&concept.section, &concept.label) {
         let titles = SECTION_TITLES.iter().find(|s| s.0 == section).map_or(&[][..], |s| s.1);
         for name in titles.iter().map(|t| format!("{t}: {label}")) {
-            if let Some(value) = lookup.finite(&name) {
+            if let Some(value) = lookup.finite(&name).filter(|v| possible(*v, lookup.unit(&name))) {
                 return Reading::Is(Measured { unit: lookup.unit(&name).to_owned(), metric: Arc::from(name), value });
             }
         }
@@ -161,6 +189,11 @@ impl Facts {
         let all: &'static Catalog = catalog();
         for concept in &all.concepts {
             out.readings.insert(&concept.id, reading(&lookup, concept, chip));
+        }
+        if result.kind != ResultKind::Kernel {
+            // Of several kernels together there is no grid, and no occupancy of one.
+            out.readings.retain(|id, _| !LAUNCH.contains(id) && !id.starts_with("occupancy_limit"));
+            return out;
         }
         // Raw pages of few metrics have the launch beside them, not among them.
         let product = |d: Option<[u32; 3]>| d.map(|d| d.iter().map(|&n| f64::from(n)).product::<f64>()).filter(|n| *n > 0.0);
@@ -196,9 +229,9 @@ impl Facts {
         out
     }
 
-    /// Facts by hand, for tests of rules.
-    #[must_use]
-    pub fn from_pairs(pairs: &[(&'static str, f64)]) -> Self {
+    /// Facts by hand.
+    #[cfg(test)]
+    pub(crate) fn from_pairs(pairs: &[(&'static str, f64)]) -> Self {
         let mut out = Self::default();
         for (id, value) in pairs {
             out.or(id, Some(*value), catalog().concept(id).map_or("", |c| &c.unit));
@@ -259,12 +292,6 @@ impl Facts {
         } else {
             Depth::Timeline
         }
-    }
-
-    /// Whether the kernel ran in this state at all: a duration or a grid is known.
-    #[must_use]
-    pub fn any(&self) -> bool {
-        self.readings.values().any(|r| matches!(r, Reading::Is(_)))
     }
 
     /// Whether the kernel is known to use no shared memory.

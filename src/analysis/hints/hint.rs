@@ -99,7 +99,9 @@ impl Threshold {
 pub struct Evidence {
     /// What people call it.
     pub label: String,
-    /// The metric; empty for a number that is computed from several.
+    /// The concept, as `metrics.toml` names it; empty for a number that is computed from several.
+    pub concept: &'static str,
+    /// The metric as the report names it; empty for what no report has: computed from several, or from the launch.
     pub metric: String,
     /// The value in its base unit.
     pub value: f64,
@@ -184,7 +186,7 @@ impl Hint {
     #[must_use]
     pub fn because(mut self, evidence: impl IntoIterator<Item = Option<Evidence>>) -> Self {
         for e in evidence.into_iter().flatten() {
-            if e.metric.is_empty() || self.evidence.iter().all(|known| known.metric != e.metric) {
+            if e.concept.is_empty() || self.evidence.iter().all(|known| known.concept != e.concept) {
                 self.evidence.push(e);
             }
         }

@@ -57,12 +57,15 @@ pub const TAIL_WAVES: f64 = 4.0;
 /// Duration from which percentages are steady, in ns: 20 µs. Nsight Compute's Profiling Guide.
 pub const STEADY_NS: f64 = 20_000.0;
 
-/// The same for evidence, in ns.
-pub const SHORT: Threshold = below(STEADY_NS, "Nsight Compute's Profiling Guide: steady from 20 µs");
+/// Duration below which a launch's cost is felt, in ns: the host takes 3 to 8 µs to launch, an empty kernel about 2 µs on the device; at 20 µs that is a tenth.
+pub const SHORT: Threshold = below(STEADY_NS, "a launch costs the host 3 to 8 µs, the device 2");
 
-/// What a launch costs on the device even if the kernel does nothing, in ns: an empty kernel of one block took 2.05 µs on an H200 under ncu
+/// What a launch costs on the device even if the kernel does nothing, in ns, about the same on other chips: an empty kernel of one block took 2.05 µs on an H200 under ncu
 /// with locked clocks (`fixtures/causes`, `nothing_much`).
 pub const EMPTY_KERNEL_NS: f64 = 2_000.0;
+
+/// The same without a profiler that locks the clocks, in ns: the shortest kernels in a timeline of an H200 took 0.96 µs.
+pub const EMPTY_IN_TIMELINE_NS: f64 = 1_000.0;
 
 /// Share of local accesses among all that go to L1 from which they matter. As the bank conflicts' 10 %.
 pub const LOCAL: Threshold = at_least(10.0, "a tenth of the accesses, as for bank conflicts");

@@ -34,9 +34,22 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
             hint.severity = Severity::of(rest);
         }
     }
+    if !case.roofs_known() {
+        // Nobody can say that nothing is near its peak: what waits may wait for that.
+        for hint in hints.iter_mut().filter(|h| !h.id.is_bound()) {
+            let waits = matches!(
+                hint.id,
+                Diagnosis::MemoryLatency | Diagnosis::Dependencies | Diagnosis::Barriers | Diagnosis::InstructionCache | Diagnosis::Atomics
+            );
+            let launch = matches!(hint.id, Diagnosis::LaunchOverhead | Diagnosis::SmallGrid | Diagnosis::Tail);
+            if !launch {
+                hint.sure = hint.sure.max(if waits { Sure::Possible } else { Sure::Likely });
+            }
+        }
+    }
     let mut hints = rank::rank(hints);
-    if case.short() && facts.depth() > Depth::Timeline {
-        // Percentages of a kernel below 20 µs are not steady.
+    if (case.short() || facts.duration_ns().is_none()) && facts.depth() > Depth::Timeline {
+        // Percentages of a kernel below 20 µs are not steady; of one whose duration is not known they may not be.
         for hint in &mut hints {
             if hint.id != Diagnosis::LaunchOverhead {
                 hint.sure = hint.sure.max(Sure::Likely);

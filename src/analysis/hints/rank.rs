@@ -5,7 +5,8 @@ use super::diagnosis::Diagnosis as D;
 use super::hint::{Hint, LEAST, Severity, Sure, WORTH};
 
 /// Causes and what they bring about. An effect is named under its cause when the cause explains enough of it: at least this part of the
-/// effect's stake.
+/// effect's stake. Most of it (0.7) where both are ways to fill the GPU; half where the cause is one of several that bring the waiting about; less
+/// where the effect is a unit at its limit, which waste does not have to fill alone. Judgements, held by the sets of `fixtures/hints`.
 const EFFECTS: &[(D, f64, &[D])] = &[
     (D::LaunchOverhead, 0.7, &[D::SmallGrid, D::MemoryLatency, D::Dependencies, D::Imbalance, D::Tail, D::Barriers, D::InstructionCache]),
     (D::SmallGrid, 0.7, &[D::Imbalance, D::Tail, D::MemoryLatency, D::Dependencies]),
@@ -118,6 +119,22 @@ mod tests {
 
     fn ids(hints: &[Hint]) -> Vec<&'static str> {
         hints.iter().map(|h| h.id.id()).collect()
+    }
+
+    /// No effect brings about its own cause, so that nothing can vanish in a circle.
+    #[test]
+    fn effects_never_run_in_a_circle() {
+        let effects = |cause: D| EFFECTS.iter().filter(move |e| e.0 == cause).flat_map(|e| e.2.iter().copied());
+        for (start, ..) in super::super::DIAGNOSES {
+            let mut reached: Vec<D> = effects(start).collect();
+            let mut at = 0;
+            while at < reached.len() {
+                assert_ne!(reached[at], start, "{}", start.id());
+                let more: Vec<D> = effects(reached[at]).filter(|e| !reached.contains(e)).collect();
+                reached.extend(more);
+                at += 1;
+            }
+        }
     }
 
     #[test]

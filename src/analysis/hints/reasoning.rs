@@ -17,7 +17,7 @@ pub fn sentences(facts: &Facts) -> Vec<String> {
             if case.short() { "shorter than 20 µs, so percentages are not steady" } else { "long enough for steady percentages (20 µs)" };
         out.push(format!("duration: {}, {short}", Nanos::human(ns)));
     }
-    if let (Some(blocks), Some(sms)) = (facts.get("grid_size"), facts.get("sm_count")) {
+    if let (Some(blocks), Some(sms)) = (facts.positive("grid_size"), facts.positive("sm_count")) {
         let waves = facts.get("waves_per_sm").map_or_else(String::new, |w| format!(", {w:.2} waves"));
         let active = facts.active().map_or_else(String::new, |a| format!("; a mean SM had work in {} of the cycles", pct(a)));
         out.push(format!("shape: {blocks:.0} blocks for {sms:.0} SMs{waves}{active}"));

@@ -42,9 +42,10 @@ impl Stalls {
             let all: Vec<(&'static str, f64)> =
                 REASONS.iter().filter_map(|r| Some((*r, facts.get(&format!("{from}_{r}"))?.max(0.0)))).collect();
             let total: f64 = all.iter().map(|r| r.1).sum();
-            // A few reasons alone say nothing of their share; of few samples neither.
+            // Without the main reasons the others' shares say nothing; of few samples neither.
             let enough = if from == "pcsamp" { total >= LEAST_SAMPLES } else { total > 0.0 };
-            (all.len() >= 10 && enough).then(|| Self { shares: all.into_iter().map(|(r, v)| (r, v / total)).collect(), from })
+            (MAIN.iter().all(|m| all.iter().any(|r| r.0 == *m)) && enough)
+                .then(|| Self { shares: all.into_iter().map(|(r, v)| (r, v / total)).collect(), from })
         };
         collect("stall").or_else(|| collect("pcsamp"))
     }
@@ -82,6 +83,10 @@ impl Stalls {
     }
 }
 
+/// Reasons that every chip has and that are the largest for most kernels.
+const MAIN: [&str; 8] =
+    ["long_scoreboard", "short_scoreboard", "math_pipe_throttle", "mio_throttle", "barrier", "wait", "selected", "not_selected"];
+
 /// Samples below which a share is chance: at 100 samples a share of 30 % is good to ±9 points (two standard deviations of a binomial).
 const LEAST_SAMPLES: f64 = 100.0;
 
@@ -94,7 +99,13 @@ mod tests {
         let few = Facts::from_pairs(&[("stall_wait", 3.0), ("stall_selected", 1.0)]);
         assert!(Stalls::of(&few).is_none());
         let ids = ["pcsamp_wait", "pcsamp_selected", "pcsamp_barrier", "pcsamp_drain", "pcsamp_misc", "pcsamp_membar"];
-        let more = ["pcsamp_long_scoreboard", "pcsamp_short_scoreboard", "pcsamp_sleeping", "pcsamp_not_selected", "pcsamp_mio_throttle"];
+        let more = [
+            "pcsamp_long_scoreboard",
+            "pcsamp_short_scoreboard",
+            "pcsamp_math_pipe_throttle",
+            "pcsamp_not_selected",
+            "pcsamp_mio_throttle",
+        ];
         let with = |n: f64| Facts::from_pairs(&ids.iter().chain(&more).map(|id| (*id, n)).collect::<Vec<_>>());
         assert!(Stalls::of(&with(2.0)).is_none(), "22 samples");
         let stalls = Stalls::of(&with(20.0)).unwrap();

@@ -1,7 +1,8 @@
 //! What hints are about: a result of ncu, or a launch that stands for its kernel in a timeline.
 
-use super::{Confirm, Depth, Facts, Hint, diagnose};
-use crate::model::{Kernel, Metrics, Nanos, Profile};
+use super::case::Case;
+use super::{Confirm, Depth, Facts, Hint, Sure, diagnose};
+use crate::model::{Kernel, Metrics, Nanos, Profile, ResultKind};
 use std::collections::BTreeMap;
 
 /// A kernel with what is said about it.
@@ -21,6 +22,10 @@ pub struct Subject {
     pub hints: Vec<Hint>,
     /// The tool could not profile it.
     pub failed: bool,
+    /// A range, a graph or a command list: nothing is said of launches, and nothing can be profiled again by its name.
+    pub several: bool,
+    /// Whether the roofs are known: without them nobody can say that nothing is near its peak.
+    pub roofs: bool,
 }
 
 /// Sections that decide between most causes, in about half the passes of the set `full`.
@@ -29,13 +34,17 @@ const DECIDE: [&str; 6] = ["SpeedOfLight", "LaunchStats", "Occupancy", "Schedule
 impl Subject {
     fn new(result: Option<usize>, launch: u32, kernel: Kernel, facts: Facts) -> Self {
         let (depth, mut hints) = (facts.depth(), diagnose(&facts));
+        let roofs = Case::new(&facts).roofs_known();
+        let undecided_yet = depth <= Depth::Basic || !roofs;
         super::context::add(&kernel, &mut hints);
-        if depth <= Depth::Basic {
-            for hint in hints.iter_mut().filter(|h| !h.confirm.sections.is_empty()) {
+        for hint in &mut hints {
+            // What the launch alone tells for certain needs nothing more than its own sections; the rest what decides between causes.
+            if undecided_yet && (hint.sure != Sure::Certain || hint.id.is_bound()) && !hint.confirm.sections.is_empty() {
                 hint.confirm = undecided();
             }
+            lacking(&facts, &mut hint.confirm);
         }
-        Self { result, launch, kernel, depth, facts, hints, failed: false }
+        Self { result, launch, kernel, depth, facts, hints, roofs, ..Self::default() }
     }
 
     /// A result of a report.
@@ -43,7 +52,14 @@ impl Subject {
     pub fn of_metrics(metrics: &Metrics, result: usize) -> Option<Self> {
         let launch = u32::try_from(result).ok()?;
         let own = metrics.results.get(result)?;
-        Some(Self { failed: own.failed, ..Self::new(Some(result), launch, own.kernel.clone(), Facts::of_result(metrics, result)) })
+        let mut out = Self::new(Some(result), launch, own.kernel.clone(), Facts::of_result(metrics, result));
+        (out.failed, out.several) = (own.failed, own.kind != ResultKind::Kernel);
+        if out.several {
+            for hint in &mut out.hints {
+                hint.confirm = Confirm::default();
+            }
+        }
+        Some(out)
     }
 
     /// A launch of a timeline.
@@ -64,7 +80,32 @@ impl Subject {
     /// What to collect when the hints say too little; `None` at full depth.
     #[must_use]
     pub fn collect(&self) -> Option<Confirm> {
-        (self.depth < Depth::Detailed).then(undecided)
+        let mut confirm = undecided();
+        lacking(&self.facts, &mut confirm);
+        ((self.depth < Depth::Detailed || !self.roofs) && !self.several && !confirm.sections.is_empty()).then_some(confirm)
+    }
+}
+
+/// Sections with a concept that tells that they were collected.
+const COLLECTED: [(&str, &str); 8] = [
+    ("LaunchStats", "waves_per_sm"),
+    ("Occupancy", "achieved_occupancy"),
+    ("SchedulerStats", "issued_warp"),
+    ("WarpStateStats", "stall_wait"),
+    ("SourceCounters", "pcsamp_selected"),
+    ("MemoryWorkloadAnalysis_Tables", "global_requests"),
+    ("ComputeWorkloadAnalysis", "sm_busy"),
+    ("InstructionStats", "instructions_executed"),
+];
+
+/// Leaves out what the report has already: sections come again only for the sources, which a report may lack, and speed of light, without which
+/// the new result could not be read alone.
+fn lacking(facts: &Facts, confirm: &mut Confirm) {
+    let source = confirm.source;
+    let has = |s: &str| COLLECTED.iter().any(|(section, concept)| *section == s && facts.get(concept).is_some());
+    confirm.sections.retain(|s| !has(s) || source && *s == "SourceCounters");
+    if confirm.sections.iter().all(|s| *s == "SpeedOfLight") {
+        confirm.sections.clear();
     }
 }
 
@@ -76,11 +117,49 @@ fn undecided() -> Confirm {
     }
 }
 
+/// What hints can be about, before they are reckoned: there may be very many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A result of a report of ncu.
+    Result(usize),
+    /// A launch of a timeline.
+    Launch(u32),
+}
+
+impl Place {
+    /// The launch: of a report of ncu the result's number.
+    #[must_use]
+    pub fn launch(self) -> u32 {
+        match self {
+            Self::Result(r) => u32::try_from(r).unwrap_or(u32::MAX),
+            Self::Launch(l) => l,
+        }
+    }
+
+    /// Its kernel.
+    #[must_use]
+    pub fn kernel(self, profile: &Profile) -> Option<&Kernel> {
+        match self {
+            Self::Result(r) => profile.metrics.as_ref()?.results.get(r).map(|r| &r.kernel),
+            Self::Launch(l) => profile.kernels.get(profile.launches.kernel(l as usize).0 as usize),
+        }
+    }
+
+    /// What is said about it.
+    #[must_use]
+    pub fn subject(self, profile: &Profile) -> Option<Subject> {
+        match self {
+            Self::Result(r) => Subject::of_metrics(profile.metrics.as_ref()?, r),
+            Self::Launch(l) => Subject::of_launch(profile, l),
+        }
+    }
+}
+
 /// Every result of a report of ncu; of a timeline each kernel's median launch, the kernels with the most time first.
 #[must_use]
-pub fn all(profile: &Profile) -> Vec<Subject> {
+pub fn places(profile: &Profile) -> Vec<Place> {
     if let Some(metrics) = &profile.metrics {
-        return (0..metrics.results.len()).filter_map(|r| Subject::of_metrics(metrics, r)).collect();
+        return (0..metrics.results.len()).map(Place::Result).collect();
     }
     let mut launches: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for row in 0..profile.launches.len() {
@@ -97,5 +176,11 @@ pub fn all(profile: &Profile) -> Vec<Subject> {
         })
         .collect();
     kernels.sort_by_key(|k| (std::cmp::Reverse(k.0), k.1));
-    kernels.into_iter().filter_map(|(_, launch)| Subject::of_launch(profile, launch)).collect()
+    kernels.into_iter().map(|(_, launch)| Place::Launch(launch)).collect()
+}
+
+/// What is said about each of them.
+#[must_use]
+pub fn all(profile: &Profile) -> Vec<Subject> {
+    places(profile).into_iter().filter_map(|p| p.subject(profile)).collect()
 }

@@ -39,7 +39,8 @@ const REASON: usize = 12;
 /// The steps from a hot kernel to a comparison, those that are done ticked.
 #[must_use]
 pub fn steps(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) -> Line<'static> {
-    let compared = screen.other.is_some();
+    // Beside a result of another report: a change lies between them.
+    let compared = screen.other.as_ref().is_some_and(|o| o.0 != screen.report);
     let steps = path::steps(&screen.subject, compared, app.reports.len() > 1);
     let mut spans = Vec::new();
     let mut used = 0;
@@ -70,7 +71,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     frame.render_widget(steps(app, screen, area.width.into(), theme), path);
     // Long lines are hard to read.
     let body = Rect { width: body.width.min(150), ..body };
-    let draw = Draw { screen, theme, columns: body.width.into(), rerun: app.settings.keymap.label(ActionId::Rerun) };
+    let draw = Draw {
+        screen,
+        theme,
+        columns: body.width.into(),
+        rerun: app.settings.keymap.label(ActionId::Rerun),
+        source: app.settings.keymap.label(ActionId::Source),
+    };
     let blocks: Vec<Vec<Line<'static>>> = screen.hint_lines.iter().enumerate().map(|(i, r)| draw.lines(i, r)).collect();
     scrolled(frame, body, &blocks, screen.hint_selected, &mut view.hints_top, &mut view.hits, theme);
 }
@@ -115,11 +122,17 @@ struct Draw<'a> {
     theme: &'a Theme,
     columns: usize,
     rerun: String,
+    source: String,
 }
 
 impl Draw<'_> {
     fn hint(&self, at: usize) -> Option<&Hint> {
         self.screen.subject.hints.get(at)
+    }
+
+    /// Whether all that is to be collected are source lines, and the report has the code.
+    fn lines_here(&self, sections: &[&str]) -> bool {
+        sections == ["SourceCounters"] && self.screen.has_code()
     }
 
     /// A text under a word, both indented.
@@ -161,6 +174,9 @@ impl Draw<'_> {
             }
             Row::Confirm(i) => {
                 let Some(confirm) = self.hint(*i).map(|h| &h.confirm) else { return Vec::new() };
+                if self.lines_here(&confirm.sections) {
+                    return self.under("confirm", &format!("{} shows {}", self.source, confirm.why), Role::Next);
+                }
                 let source = if confirm.source { " with sources" } else { "" };
                 let text = format!("{} collects {}{source}: {}", self.rerun, confirm.sections.join(", "), confirm.why);
                 self.under("confirm", &text, Role::Next)
@@ -226,14 +242,22 @@ impl Draw<'_> {
         let stake = format!("up to {:.0}% of its time", hint.percent());
         let sure = hint.sure.word();
         let bars = if self.columns >= 100 { 14 } else { 8 };
-        let used = 4 + id.len() + stake.len() + 2 + bars + 2 + sure.len();
-        if used + 2 <= self.columns {
-            spans.push(Span::raw(" ".repeat(self.columns - used)));
-            spans.push(Span::styled(stake, theme.style(Role::Title)));
-            spans.push(Span::raw("  "));
-            spans.extend(super::track(bar(hint.stake, bars, theme.style(role), theme)));
-            spans.push(Span::styled(format!("  {sure}"), theme.style(Role::Dim)));
-        }
+        // What does not fit goes by its importance: first the bar, then how sure it is.
+        let room = self.columns.saturating_sub(4 + id.len() + 2);
+        let tail: Vec<Span<'static>> = if stake.len() + 2 + bars + 2 + sure.len() <= room {
+            let mut tail = vec![Span::styled(stake, theme.style(Role::Title)), Span::raw("  ")];
+            tail.extend(super::track(bar(hint.stake, bars, theme.style(role), theme)));
+            tail.push(Span::styled(format!("  {sure}"), theme.style(Role::Dim)));
+            tail
+        } else {
+            vec![
+                Span::styled(format!("{:.0}%", hint.percent()), theme.style(Role::Title)),
+                Span::styled(format!("  {sure}"), theme.style(Role::Dim)),
+            ]
+        };
+        let used: usize = tail.iter().map(|s| width(&s.content)).sum();
+        spans.push(Span::raw(" ".repeat((room + 2).saturating_sub(used))));
+        spans.extend(tail);
         let mut out = vec![Line::from(spans)];
         let text = wrap(&clean(&hint.headline), self.columns.saturating_sub(4).max(20));
         if open {
@@ -250,16 +274,20 @@ impl Draw<'_> {
         const VALUE: usize = 14;
         const THAN: usize = 10;
         let theme = self.theme;
-        let label = (self.columns * 2 / 5).clamp(24, 48);
+        // In a narrow terminal the label has the room; the source stands in the line below the screen for the selected number.
+        let wide = self.columns >= 100;
+        let label = if wide { (self.columns * 2 / 5).clamp(24, 52) } else { self.columns.saturating_sub(6 + VALUE + THAN + 1).max(20) };
         let mut spans = vec![
             Span::raw("      "),
             Span::styled(left(&cut_end(&clean(&e.label), label - 1), label), theme.style(Role::Text)),
             Span::styled(right(&value(e), VALUE), theme.style(Role::Title)),
             Span::styled(right(&threshold(e).unwrap_or_default(), THAN), theme.style(Role::Warn)),
         ];
-        let room = self.columns.saturating_sub(6 + label + VALUE + THAN + 2);
-        let source = e.threshold.map_or_else(|| if room >= 24 { e.metric.as_str() } else { "" }, |t| t.source);
-        spans.push(Span::styled(format!("  {}", cut_end(&clean(source), room)), theme.style(Role::Faint)));
+        if wide {
+            let room = self.columns.saturating_sub(6 + label + VALUE + THAN + 2);
+            let source = e.threshold.map_or(e.metric.as_str(), |t| t.source);
+            spans.push(Span::styled(format!("  {}", cut_end(&clean(source), room)), theme.style(Role::Faint)));
+        }
         Line::from(spans)
     }
 
@@ -284,7 +312,7 @@ pub fn pane(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     let columns = usize::from(area.width);
     let key = app.settings.keymap.label(ActionId::Hints);
     let mut out = vec![Line::from(vec![
-        Span::styled("Diagnosis ", theme.style(Role::Head)),
+        Span::styled("Hints ", theme.style(Role::Head)),
         Span::styled(format!("{key} shows why"), theme.style(Role::Faint)),
     ])];
     for hint in &screen.subject.hints {

@@ -292,7 +292,6 @@ impl Draw<'_> {
         Line::from(spans)
     }
 
-    /// Mark, title, estimated speed-up.
     /// A hint on one line: glyph, id, what is at stake, headline.
     fn hint(&self, hint: &Hint) -> Line<'static> {
         const ID: usize = 24;
@@ -307,6 +306,7 @@ impl Draw<'_> {
         ])
     }
 
+    /// Mark, title, estimated speed-up.
     fn rule_head(&self, message: &Message) -> Line<'static> {
         let theme = self.theme;
         let (mark, role) = glyph(message.verdict);

@@ -8,12 +8,15 @@ use crate::analysis::hints::limits::{ATOMICS, HOT_SLICE, LATENCY, STALL};
 /// Stalls in which warps wait for atomics: for the queue to memory, for a result, for the end of their stores.
 const WAITS: [&str; 6] = ["lg_throttle", "long_scoreboard", "drain", "mio_throttle", "short_scoreboard", "membar"];
 
+/// NVIDIA's HighPipeUtilization.py calls a unit below 20 % little used.
+const LITTLE_USED: f64 = 20.0;
+
 /// How much busier one slice of L2 is than the mean, in tags or in atomic units, when that slice is busy at all.
 fn hot_slice(case: &Case<'_>) -> Option<(f64, Option<Evidence>)> {
     let pair = |mean: &str, max: &'static str| {
         let (mean, max_value) = (case.facts.positive(mean)?, case.facts.positive(max)?);
         // A slice that is idle like the others says nothing.
-        (max_value >= 20.0).then(|| (max_value / mean, case.evidence(max, None)))
+        (max_value >= LITTLE_USED).then(|| (max_value / mean, case.evidence(max, None)))
     };
     let all = [pair("l2_atomic_mean", "l2_atomic_max"), pair("l2_tag_mean", "l2_tag_max")];
     all.into_iter().flatten().max_by(|a, b| a.0.total_cmp(&b.0))
@@ -28,7 +31,7 @@ pub fn contention(case: &Case<'_>) -> Option<Hint> {
     if atomics <= 0.0 || case.waiting_counts() <= 0.0 {
         return None;
     }
-    let accesses = f.get("global_requests").or_else(|| Some(f.get("global_loads")? + f.get("global_stores")?))?;
+    let accesses = f.get("global_requests")?;
     let share = atomics / (atomics + accesses + f.get("shared_accesses").unwrap_or(0.0));
     let hot = hot_slice(case).filter(|h| h.0 >= HOT_SLICE.value);
     if share * 100.0 < ATOMICS.value && hot.is_none() {
@@ -38,24 +41,25 @@ pub fn contention(case: &Case<'_>) -> Option<Hint> {
     let waits = match waiting {
         Some(w) if w * 100.0 >= STALL.value => w,
         Some(_) => return None,
-        // Without stalls only a slice that takes all atomics tells.
-        None => hot.as_ref().map(|_| 0.5)?,
+        // Without stalls only a slice that takes all atomics tells; how long warps wait for it is not known.
+        None => hot.as_ref().map(|_| 1.0)?,
     };
     // Warps also wait for their loads: atomics have their part of the accesses, unless one slice shows that they are what is waited for.
     let part = if hot.is_some() { 1.0 } else { share };
     let stake = case.waiting(waits) * part;
     let slice =
         hot.as_ref().map_or_else(String::new, |(times, _)| format!(", and one slice of L2 gets {times:.0} times as many as the mean"));
+    let while_waiting = waiting.map_or_else(String::new, |w| format!(", while warps wait {} of the time", pct(w)));
     let kind = if shared.unwrap_or(0.0) > global.unwrap_or(0.0) { "shared" } else { "global" };
-    let headline = format!(
-        "{kind} atomics wait for each other: they are {} of the accesses{slice}, while warps wait {} of the time",
-        pct(share),
-        pct(waits)
-    );
+    let headline = format!("{kind} atomics wait for each other: they are {} of the accesses{slice}{while_waiting}", pct(share));
     Some(
         Hint::new(Diagnosis::Atomics, stake, headline)
             .bound(case.waiting_bound(waits))
-            .sure(if hot.is_some() && waiting.is_some() { Sure::Certain } else { Sure::Likely })
+            .sure(match (&hot, waiting) {
+                (Some(_), Some(_)) => Sure::Certain,
+                (None, Some(_)) => Sure::Likely,
+                _ => Sure::Possible,
+            })
             .because([
                 case.computed("accesses that are atomics", share * 100.0, "%", Some(ATOMICS)),
                 case.evidence("atomics_global", None),

@@ -6,13 +6,16 @@ use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{LATENCY, STALL};
 
+/// Share from which the most frequent reason is named although it is below NVIDIA's threshold: a fifth of the warps' cycles.
+const FIFTH: f64 = 0.2;
+
 /// `barrier-stalls`.
 pub fn barriers(case: &Case<'_>) -> Option<Hint> {
     let stalls = case.stalls.as_ref()?;
     let share = stalls.share("barrier");
-    // The most frequent reason, or one of NVIDIA's 30 %.
+    // One of NVIDIA's 30 %; or the most frequent reason, if it is a fifth.
     let first = stalls.ranked().iter().find(|r| !matches!(r.0, "selected" | "not_selected")).is_some_and(|r| r.0 == "barrier");
-    if share * 100.0 < STALL.value && !(first && share >= 0.2) {
+    if share * 100.0 < STALL.value && !(first && share >= FIFTH) {
         return None;
     }
     let block = case.facts.get("block_size").map_or_else(String::new, |b| format!(", in blocks of {b:.0} threads"));

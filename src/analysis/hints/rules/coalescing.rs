@@ -17,12 +17,12 @@ fn excess(case: &Case<'_>) -> Option<(f64, bool)> {
         let extra = f.get("l2_excessive_sectors").or_else(|| Some(all - f.get("l2_sectors_global_ideal")?))?;
         Some(extra / all)
     });
-    let by_use =
-        || Some(1.0 - f.share("global_load_efficiency")?.min(f.share("global_store_efficiency").filter(|s| *s > 0.0).unwrap_or(1.0)));
+    // Stores have no part in it: how many sectors they are beside the loads is not in that number.
+    let by_use = || Some(1.0 - f.share("global_load_efficiency").filter(|e| *e > 0.0)?);
     // More sectors in a load than any coalesced width takes (16 for 128 bits).
     let by_request = || f.get("global_load_sectors_per_request").filter(|s| *s > 16.0).map(|s| 1.0 - 16.0 / s);
     let by_code = by_code.map(|s| (s, true));
-    by_code.or_else(|| by_use().map(|s| (s, true))).or_else(|| by_request().map(|s| (s, false))).map(|(s, sure)| (s.clamp(0.0, 1.0), sure))
+    by_code.or_else(|| by_use().map(|s| (s, false))).or_else(|| by_request().map(|s| (s, false))).map(|(s, sure)| (s.clamp(0.0, 1.0), sure))
 }
 
 /// `uncoalesced-global`.

@@ -1,7 +1,7 @@
 //! L1 and shared memory: bank conflicts, and their bandwidth as the limit.
 
 use crate::analysis::hints::bottleneck::{Bottleneck, bottleneck};
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
@@ -16,10 +16,15 @@ pub fn conflict_share(case: &Case<'_>) -> Option<f64> {
     by_code.or_else(by_counter).map(|s| s.clamp(0.0, 1.0))
 }
 
+/// Whether the share is by the code's counters.
+fn by_code(case: &Case<'_>) -> bool {
+    case.facts.positive("shared_source_wavefronts").is_some() && case.facts.get("shared_source_ideal").is_some()
+}
+
 /// `shared-bank-conflicts`.
 pub fn conflicts(case: &Case<'_>) -> Option<Hint> {
     let share = conflict_share(case).filter(|s| s * 100.0 >= CONFLICTS.value)?;
-    let busy = case.demand.get(Unit::Shared).or_else(|| case.demand.get(Unit::L1))?;
+    let busy = case.demand.get(Unit::Shared)?;
     // What the wavefronts too many take of the data stage, or of the cycles of the warps that wait for it.
     let stage = busy * share;
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.active * s.sum(&["mio_throttle", "short_scoreboard"]) * share);
@@ -32,6 +37,7 @@ pub fn conflicts(case: &Case<'_>) -> Option<Hint> {
     );
     Some(
         Hint::new(Diagnosis::BankConflicts, stake, headline)
+            .sure(if by_code(case) { Sure::Certain } else { Sure::Likely })
             .bound(format!("wavefronts without conflicts: {} of shared memory's {}", pct(share), pct(busy)))
             .because([
                 case.computed("wavefronts that are conflicts", share * 100.0, "%", Some(CONFLICTS)),
@@ -56,7 +62,9 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
     let (stake, bound) = case.next_roof(&[Unit::L1, Unit::Shared, Unit::Lsu, Unit::Issue]);
     let stake = stake * Case::binding(share);
     let at = Some(if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT });
-    let sure = if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely };
+    // Whether the sectors are needed was not collected: then the cause may lie there.
+    let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
+    let sure = if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely };
     let hint = if shared {
         let few = conflict_share(case).map_or_else(String::new, |c| format!(" ({} of its wavefronts are conflicts)", pct(c)));
         let known = conflict_share(case).is_some();
@@ -106,5 +114,5 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
             ])
             .confirm(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "sectors per request, and the loads that make the traffic")
     };
-    Some(hint.bound(bound).sure(sure))
+    Some(hint.bound(format!("{bound}{}", discount(Case::binding(share)))).sure(sure))
 }

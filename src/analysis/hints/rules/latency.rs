@@ -21,7 +21,6 @@ pub fn memory(case: &Case<'_>) -> Option<Hint> {
         Hint::new(Diagnosis::MemoryLatency, case.waiting(share), format!("warps wait for memory {} of the time{cycles}{peak}", pct(share)))
             .bound(case.waiting_bound(share))
             .sure(if case.waiting_counts() >= 1.0 { Sure::Certain } else { Sure::Likely })
-            .sure(if case.roofs_known() { Sure::Certain } else { Sure::Possible })
             .because([
                 case.stall("long_scoreboard", Some(STALL)),
                 case.busy(Unit::Dram, Some(LATENCY)),
@@ -77,7 +76,6 @@ pub fn dependencies(case: &Case<'_>) -> Option<Hint> {
         Hint::new(Diagnosis::Dependencies, case.waiting(share), headline)
             .bound(case.waiting_bound(share))
             .sure(if case.short() { Sure::Likely } else { Sure::Certain })
-            .sure(if case.roofs_known() { Sure::Certain } else { Sure::Possible })
             .because([
                 case.stall("wait", Some(STALL)),
                 case.stall("short_scoreboard", Some(STALL)),

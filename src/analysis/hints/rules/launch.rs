@@ -4,7 +4,7 @@ use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::facts::Depth;
 use crate::analysis::hints::hint::{Hint, Sure};
-use crate::analysis::hints::limits::{EMPTY_KERNEL_NS, SHORT};
+use crate::analysis::hints::limits::{EMPTY_IN_TIMELINE_NS, EMPTY_KERNEL_NS, SHORT};
 use crate::model::Nanos;
 
 /// Below it a kernel is shorter than what its launch costs the host (3 to 8 µs), in ns.
@@ -13,14 +13,14 @@ const CLEARLY_NS: f64 = 5_000.0;
 /// `launch-overhead`.
 pub fn overhead(case: &Case<'_>) -> Option<Hint> {
     let ns = case.facts.duration_ns().filter(|ns| *ns < SHORT.value)?;
-    let stake = EMPTY_KERNEL_NS / ns;
+    let empty = if case.depth() == Depth::Timeline { EMPTY_IN_TIMELINE_NS } else { EMPTY_KERNEL_NS };
+    let stake = empty / ns;
     let time = Nanos::human(ns);
     let headline = format!("too short: {time}, of which starting and ending a kernel takes about {}", pct(stake.min(1.0)));
     Some(
         Hint::new(Diagnosis::LaunchOverhead, stake, headline)
-            .bound(format!("an empty kernel takes about {} on the device", Nanos::human(EMPTY_KERNEL_NS)))
-            // In a timeline, too, launches cost the host more than that; how often, only the timeline knows.
-            .sure(if ns <= CLEARLY_NS || case.depth() == Depth::Timeline { Sure::Certain } else { Sure::Likely })
+            .bound(format!("an empty kernel takes about {} on the device", Nanos::human(empty)))
+            .sure(if ns <= CLEARLY_NS { Sure::Certain } else { Sure::Likely })
             .because([case.evidence("duration", Some(SHORT)), case.evidence("grid_size", None), case.evidence("waves_per_sm", None)])
             .change(&[
                 "fuse it with its neighbours, or give it more work at a time (larger batches)",

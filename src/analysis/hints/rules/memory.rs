@@ -1,7 +1,7 @@
 //! Device memory or L2 as the limit.
 
 use crate::analysis::hints::bottleneck::{Bottleneck, bottleneck};
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Severity, Sure};
@@ -35,7 +35,12 @@ fn dram(case: &Case<'_>, share: f64) -> Hint {
         format!("device memory is the busiest unit, at {} of its peak{rate}", pct(share))
     };
     let hint = Hint::new(Diagnosis::DramBandwidth, (1.0 - share / ATTAINABLE).max(0.0) * Case::binding(share), headline)
-        .bound(format!("device memory at {}, which the best streams reach, instead of {}", pct(ATTAINABLE), pct(share)))
+        .bound(format!(
+            "device memory at {}, which the best streams reach, instead of {}{}",
+            pct(ATTAINABLE),
+            pct(share),
+            discount(Case::binding(share))
+        ))
         .because([
             case.busy(Unit::Dram, Some(if near { limit } else { MAY_LIMIT })),
             case.evidence("dram_bandwidth", None),
@@ -66,7 +71,7 @@ fn l2(case: &Case<'_>, share: f64) -> Hint {
     let dram = case.demand.get(Unit::Dram).map_or_else(String::new, |d| format!(", device memory only at {}", pct(d)));
     let hint =
         Hint::new(Diagnosis::L2Bandwidth, stake * Case::binding(share), format!("L2 is the limit: {} of its peak{dram}", pct(share)))
-            .bound(bound)
+            .bound(format!("{bound}{}", discount(Case::binding(share))))
             .because([
                 case.busy(Unit::L2, Some(if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT })),
                 case.busy(Unit::Dram, None),
@@ -79,5 +84,7 @@ fn l2(case: &Case<'_>, share: f64) -> Hint {
                 "use each sector whole: 128-bit loads, neighbours to neighbouring threads",
             ])
             .confirm(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "which loads make the traffic");
-    hint.sure(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely })
+    // Whether the sectors are needed was not collected: then the cause may lie there.
+    let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
+    hint.sure(if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely })
 }

@@ -1,10 +1,10 @@
 //! Occupancy that is capped by one resource, where that hurts.
 
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::facts::Depth;
-use crate::analysis::hints::hint::{Hint, Sure};
+use crate::analysis::hints::hint::{Hint, LEAST, Sure};
 use crate::analysis::hints::limits::{ISSUE, OCCUPANCY};
 
 /// Resources by the concept of their limit; of equal limits the first is named.
@@ -29,9 +29,11 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
     let waves = f.positive("waves_per_sm")?;
     // A grid that fills the SMs exactly was made to fit: with more room it would be larger.
     let fits = (waves - 1.0).abs() < 0.01;
-    if waves <= 1.0 && !fits || case.depth() == Depth::Timeline {
+    if waves <= 1.0 && !fits {
         return None;
     }
+    // A timeline tells the limit, not whether it costs anything.
+    let alone = case.depth() == Depth::Timeline;
     let waves = if fits { f64::INFINITY } else { waves };
     // The same limit twice binds twice: what binds next says how far one of them could be raised.
     // Larger blocks need fewer barriers for the same warps, too.
@@ -58,8 +60,9 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
         _ => f.get("block_size").map(|b| format!(" ({b:.0} threads)")),
     };
     let uses = uses.unwrap_or_default();
+    let idle = if issue.is_some() { ", and issue slots stay idle" } else { "" };
     let headline = format!(
-        "{word}{uses} let only {blocks:.0} block{} onto an SM: occupancy is {} at most, and issue slots stay idle",
+        "{word}{uses} let only {blocks:.0} block{} onto an SM: occupancy is {} at most{idle}",
         if blocks < 1.5 { "" } else { "s" },
         pct(theory)
     );
@@ -77,13 +80,25 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
         _ => &["use fewer named barriers for each block, or smaller clusters"],
     };
     let sure = if pipelined || case.stalls.is_none() || !case.roofs_known() { Sure::Possible } else { Sure::Likely };
+    let stake = match (alone, pipelined) {
+        (true, _) => LEAST,
+        (_, true) => stake / 2.0,
+        _ => stake,
+    };
+    let sure = if alone { Sure::Possible } else { sure };
+    let bound = if alone {
+        "only counters tell whether it costs anything; named because it is the launch's limit".to_owned()
+    } else {
+        let reached = (theory / warps).min(1.0);
+        format!(
+            "as many more instructions as warps, by Little's law: now {} of the warps that could be there{}",
+            pct(reached),
+            discount(case.waiting_counts())
+        )
+    };
     Some(
-        Hint::new(id, if pipelined { stake / 2.0 } else { stake }, headline)
-            .bound(format!(
-                "as many more instructions as warps, by Little's law: from {} to {} of the warps",
-                pct(theory),
-                pct((theory / warps).min(1.0))
-            ))
+        Hint::new(id, stake, headline)
+            .bound(bound)
             .sure(sure)
             .because([
                 case.evidence("theoretical_occupancy", Some(OCCUPANCY)),

@@ -1,7 +1,7 @@
 //! Arithmetic pipes at their limit.
 
 use crate::analysis::hints::bottleneck::{Bottleneck, bottleneck};
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Severity, Sure};
@@ -18,9 +18,10 @@ pub fn busy(case: &Case<'_>) -> Option<Hint> {
         _ => compute(case, unit, share),
     };
     let at = if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT };
-    let mut hint = hint.sure(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely });
+    let mut hint = Hint { bound: format!("{}{}", hint.bound, discount(Case::binding(share))), ..hint };
+    hint = hint.sure(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely });
     let first = case.busy(unit, Some(at));
-    hint.evidence.retain(|e| first.as_ref().is_none_or(|f| f.metric != e.metric));
+    hint.evidence.retain(|e| first.as_ref().is_none_or(|f| f.concept != e.concept));
     hint.evidence.splice(0..0, first);
     Some(hint)
 }
@@ -163,7 +164,10 @@ fn tensor(case: &Case<'_>, share: f64) -> Hint {
         case.busy(Unit::L2, None),
         case.busy(Unit::Shared, None),
     ])
-    .change(&["use a smaller type (fp8, fp4), or sparsity, where the model allows", "skip work: blocks of zeros, padding, masked tiles"])
+    .change(&[
+        "use a smaller type (fp8; on Blackwell fp4), or sparsity, where the model allows",
+        "skip work: blocks of zeros, padding, masked tiles",
+    ])
     .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which tensor instructions it uses");
     if case.facts.get("tensor_instructions_gmma") == Some(0.0) {
         // Measured: mma.sync reaches 2730.7 of wgmma's 4096 operations per SM and cycle on Hopper (`metrics.md` §6).

@@ -1,6 +1,6 @@
 //! SMs without work: too few blocks, a last wave that is mostly empty, blocks that take longer than others.
 
-use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::hint::{Hint, Sure};
@@ -54,7 +54,16 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
     Some(
         Hint::new(Diagnosis::SmallGrid, stake, headline)
-            .bound(format!("all SMs filled: from {} of what they hold, or until a unit binds", pct(filled)))
+            .bound(if few && hidden <= 0.0 {
+                format!("the {} of the SMs without a block", pct(empty))
+            } else {
+                format!(
+                    "all SMs filled, from {} of what they hold, or {}{}",
+                    pct(filled),
+                    case.next_roof(&[]).1,
+                    discount(Demand::waiting_counts(slice))
+                )
+            })
             .sure(sure)
             .because([
                 case.evidence("grid_size", None),
@@ -94,10 +103,14 @@ pub fn tail(case: &Case<'_>) -> Option<Hint> {
         format!("tail: {waves:.2} waves; after {whole:.0} full wave{plural} the last one fills {} of the GPU", pct(waves.fract()));
     Some(
         Hint::new(Diagnosis::Tail, stake, headline)
-            .bound(measured.map_or_else(
+            .bound(if 1.0 - case.demand.peak() <= stake + 0.001 {
+                case.next_roof(&[]).1
+            } else {
+                measured.map_or_else(
                 || format!("{} waves' time for {waves:.2} waves' work, if all blocks take as long", waves.ceil()),
                 |m| format!("warp slots that were empty: {}; by the waves alone {}", pct(m), pct(theory)),
-            ))
+            )
+            })
             .sure(if measured.is_some() { Sure::Certain } else { Sure::Likely })
             .because([
                 case.evidence("waves_per_sm", None),
@@ -141,7 +154,7 @@ pub fn imbalance(case: &Case<'_>) -> Option<Hint> {
         .filter(|s| *s < 0.8 && *s > 0.0)
         .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", pct(s)));
     let headline = format!("imbalance: {} of the warp slots that the launch fills were empty over the kernel{sms}", pct(rest));
-    let sure = if many || f.active().is_none() {
+    let sure = if many || waves.is_none() || f.active().is_none() {
         Sure::Possible
     } else if spread.is_some_and(|s| s < 0.8) || stake >= 0.3 {
         Sure::Certain
