@@ -6,6 +6,7 @@ mod suite {
     mod cli;
     mod corpus;
     mod damage;
+    mod diff;
     mod docs;
     mod exporter;
     mod hints;

@@ -55,6 +55,16 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates.into_iter().map(|c| (distance(word, c), c)).filter(|(d, _)| *d <= limit).min_by_key(|(d, _)| *d).map(|(_, c)| c)
 }
 
+/// How alike two names are, 0 to 1: the part of the longer one that need not be changed (Levenshtein). Of very long names the beginning counts.
+#[must_use]
+pub fn similarity(a: &str, b: &str) -> f64 {
+    const MOST: usize = 300;
+    let cut = |t: &str| t.chars().take(MOST).collect::<String>();
+    let (a, b) = (cut(a), cut(b));
+    let longer = a.chars().count().max(b.chars().count());
+    if longer == 0 { 1.0 } else { 1.0 - distance(&a, &b) as f64 / longer as f64 }
+}
+
 /// Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();

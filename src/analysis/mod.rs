@@ -4,6 +4,7 @@ pub mod catalog;
 pub mod checklist;
 pub mod code;
 pub mod compare;
+pub mod diff;
 pub mod family;
 pub mod fuzzy;
 pub mod gains;

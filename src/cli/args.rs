@@ -70,6 +70,8 @@ pub enum Command {
     Hints(Hints),
     /// Print the command that profiles chosen launches again with ncu, exactly those.
     Rerun(Box<Rerun>),
+    /// Compare two runs: what got slower or faster, what is new or gone, and whether that is more than chance.
+    Diff(Diff),
     /// List ways to record a program, or print the command of one.
     Recipes(Recipes),
     /// Open the explorer on a capture that is built in: a small transformer on an H200.
@@ -174,6 +176,36 @@ pub struct Hints {
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]
     pub format: Option<Format>,
+}
+
+/// `warpscope diff`.
+#[derive(Debug, clap::Args)]
+pub struct Diff {
+    /// The report before the change.
+    pub before: PathBuf,
+    /// The report after it.
+    pub after: PathBuf,
+    /// What launches are grouped by.
+    #[arg(long, default_value = "name")]
+    pub by: GroupBy,
+    /// List at most N groups.
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Only groups whose name contains TEXT (in any case).
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// End with code 1 if the summed kernel time grew by more than PCT percent.
+    #[arg(long, value_name = "PCT", value_parser = percent)]
+    pub fail_above: Option<f64>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long)]
+    pub format: Option<Format>,
+}
+
+/// A percentage, with or without its sign.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().map_err(|e| e.to_string())?;
+    if number.is_finite() { Ok(number) } else { Err("write a number of percent".to_owned()) }
 }
 
 /// `metrics --decimal`.

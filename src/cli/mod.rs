@@ -3,6 +3,7 @@
 pub mod args;
 pub mod demo;
 pub mod details;
+pub mod diff;
 pub mod explore;
 pub mod hints;
 pub mod interrupt;
@@ -76,6 +77,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
         Some(Command::Metrics(args)) => metrics::metrics(args),
+        Some(Command::Diff(args)) => diff::diff(args, nsys),
         Some(Command::Hints(args)) => hints::hints(args, nsys),
         Some(Command::Rerun(args)) => rerun::rerun(args, nsys),
         Some(Command::Recipes(args)) => rerun::recipes(args),

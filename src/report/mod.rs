@@ -3,6 +3,7 @@
 //! A new report is one file that fills a [`Table`] and a JSON value, and one row in [`REPORTS`].
 
 pub mod code;
+pub mod diff;
 pub mod hints;
 pub mod launches;
 pub mod metrics;
@@ -34,6 +35,7 @@ pub static REPORTS: &[(&str, &str)] = &[
     ("launches", "kernel launches in launch order"),
     ("metrics", "every metric of an Nsight Compute report"),
     ("hints", "what is wrong, or right, with each kernel, and what to change"),
+    ("diff", "what changed between two runs"),
     ("rerun", "the command that profiles chosen launches again"),
 ];
 

@@ -1,0 +1,278 @@
+//! What changed between two runs: kernels by name, those that are new or gone, those that were probably renamed; and whether a change of the
+//! durations is more than chance.
+
+use super::fuzzy::similarity;
+use super::{GroupBy, GroupRow, Grouping, Paths};
+use crate::model::Profile;
+use std::collections::{BTreeMap, HashMap};
+
+/// What happened to a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is in both runs.
+    Both,
+    /// Only in the second.
+    New,
+    /// Only in the first.
+    Gone,
+    /// Names differ, and are so alike, as are the numbers of launches, that it is probably the same kernel.
+    Renamed,
+}
+
+impl Fate {
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Both => "both",
+            Self::New => "new",
+            Self::Gone => "gone",
+            Self::Renamed => "renamed",
+        }
+    }
+}
+
+/// One side of a row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Side {
+    /// Name in this run.
+    pub name: String,
+    /// Launches.
+    pub count: u64,
+    /// Summed duration in ns.
+    pub total: i64,
+    /// Mean duration in ns.
+    pub avg: f64,
+    /// Median duration in ns.
+    pub median: Option<f64>,
+}
+
+impl From<&GroupRow> for Side {
+    fn from(r: &GroupRow) -> Self {
+        Self { name: r.name.clone(), count: r.stats.count, total: r.stats.total, avg: r.stats.avg, median: r.stats.median }
+    }
+}
+
+/// A kernel, or another group, in both runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// What happened to it.
+    pub fate: Fate,
+    /// In the first run.
+    pub before: Option<Side>,
+    /// In the second run.
+    pub after: Option<Side>,
+    /// Probability that the durations of single launches differ as much by chance (Mann–Whitney); `None` where there are too few, or none.
+    pub p: Option<f64>,
+}
+
+impl Row {
+    /// Its name in the second run, else in the first.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.after.as_ref().or(self.before.as_ref()).map_or("", |s| &s.name)
+    }
+
+    /// Change of the summed duration in ns.
+    #[must_use]
+    pub fn delta(&self) -> i64 {
+        let total = |s: &Option<Side>| s.as_ref().map_or(0, |s| s.total);
+        total(&self.after).saturating_sub(total(&self.before))
+    }
+
+    /// The same in percent of the first run; `None` for what was not there.
+    #[must_use]
+    pub fn percent(&self) -> Option<f64> {
+        let before = self.before.as_ref().filter(|b| b.total > 0)?;
+        Some(self.delta() as f64 / before.total as f64 * 100.0)
+    }
+
+    /// Change of the median duration of a launch in percent.
+    #[must_use]
+    pub fn each_percent(&self) -> Option<f64> {
+        let (a, b) = (self.before.as_ref()?.median.filter(|m| *m > 0.0)?, self.after.as_ref()?.median?);
+        Some((b - a) / a * 100.0)
+    }
+
+    /// Whether the durations of launches changed by more than chance, and by enough to matter.
+    #[must_use]
+    pub fn significant(&self) -> bool {
+        self.p.is_some_and(|p| p < CHANCE) && self.each_percent().is_some_and(|c| c.abs() >= MATTERS)
+    }
+}
+
+/// Probability below which a difference is no chance. 1 in 1,000, since a table compares hundreds of kernels at a time.
+pub const CHANCE: f64 = 0.001;
+/// Change of the median in percent below which a difference does not matter, however sure it is: clocks alone vary as much.
+pub const MATTERS: f64 = 1.0;
+/// Launches on each side from which the test's normal approximation holds: eight is the usual rule.
+const ENOUGH: usize = 8;
+/// Likeness of two names, and of their numbers of launches, from which one is taken for the other's new name.
+const ALIKE: f64 = 0.75;
+/// Names without a partner that are compared with each other at most: their product is worked through.
+const MOST_COMPARED: usize = 300;
+
+/// The comparison.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Diff {
+    /// Rows, the largest change of time first.
+    pub rows: Vec<Row>,
+    /// Summed durations of all launches, before and after, in ns.
+    pub totals: (i64, i64),
+    /// Launches before and after.
+    pub launches: (u64, u64),
+    /// Why these runs are hardly comparable.
+    pub caveats: Vec<String>,
+}
+
+impl Diff {
+    /// Change of the summed durations in percent; `None` when nothing ran before.
+    #[must_use]
+    pub fn percent(&self) -> Option<f64> {
+        (self.totals.0 > 0).then(|| (self.totals.1 - self.totals.0) as f64 / self.totals.0 as f64 * 100.0)
+    }
+}
+
+/// Durations of single launches by group.
+fn durations(profile: &Profile, grouping: &Grouping, paths: Option<&Paths>) -> HashMap<usize, Vec<i64>> {
+    let mut out: HashMap<usize, Vec<i64>> = HashMap::new();
+    for launch in 0..profile.launches.len() {
+        if let Some(row) = grouping.row_of(profile, paths, launch) {
+            out.entry(row).or_default().push(profile.launches.duration(launch));
+        }
+    }
+    out
+}
+
+/// Probability that two samples are as different by chance: Mann–Whitney U, two-sided, by its normal approximation with correction for ties.
+/// `None` with fewer than eight values on a side, or when all are equal.
+///
+/// Source: Mann and Whitney 1947; Lehmann, *Nonparametrics*, for the variance with ties.
+#[must_use]
+pub fn mann_whitney(before: &[i64], after: &[i64]) -> Option<f64> {
+    if before.len() < ENOUGH || after.len() < ENOUGH {
+        return None;
+    }
+    let mut all: Vec<(i64, bool)> = before.iter().map(|v| (*v, true)).chain(after.iter().map(|v| (*v, false))).collect();
+    all.sort_unstable();
+    let (first, second, total) = (before.len() as f64, after.len() as f64, all.len() as f64);
+    let (mut ranks, mut ties, mut at) = (0.0, 0.0, 0);
+    while at < all.len() {
+        let same = all[at..].iter().take_while(|v| v.0 == all[at].0).count();
+        let mean = at as f64 + f64::midpoint(same as f64, 1.0);
+        ranks += mean * all[at..at + same].iter().filter(|v| v.1).count() as f64;
+        ties += (same as f64).powi(3) - same as f64;
+        at += same;
+    }
+    let statistic = ranks - first * (first + 1.0) / 2.0;
+    let variance = first * second / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
+    if variance <= 0.0 {
+        return None;
+    }
+    // Continuity correction.
+    let off = ((statistic - first * second / 2.0).abs() - 0.5).max(0.0) / variance.sqrt();
+    Some(erfc(off / std::f64::consts::SQRT_2))
+}
+
+/// Complementary error function, by the approximation 7.1.26 of Abramowitz and Stegun: right to 1.5e-7.
+fn erfc(x: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.327_591_1 * x);
+    let poly = t * (0.254_829_592 + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
+    (poly * (-x * x).exp()).clamp(0.0, 1.0)
+}
+
+/// Compares two runs, grouped in the same way.
+#[must_use]
+pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
+    let paths = |p: &Profile| (by == GroupBy::Nvtx).then(|| Paths::of(p));
+    let (paths_a, paths_b) = (paths(before), paths(after));
+    let (a, b) = (Grouping::of(before, by, paths_a.as_ref()), Grouping::of(after, by, paths_b.as_ref()));
+    let (single_a, single_b) = (durations(before, &a, paths_a.as_ref()), durations(after, &b, paths_b.as_ref()));
+    let none: Vec<i64> = Vec::new();
+    let test = |i: usize, j: usize| mann_whitney(single_a.get(&i).unwrap_or(&none), single_b.get(&j).unwrap_or(&none));
+    let by_name: BTreeMap<&str, usize> = b.rows.iter().enumerate().map(|(i, r)| (r.name.as_str(), i)).collect();
+    let mut rows = Vec::new();
+    let mut used = vec![false; b.rows.len()];
+    let mut gone = Vec::new();
+    for (i, row) in a.rows.iter().enumerate() {
+        if let Some(&j) = by_name.get(row.name.as_str()) {
+            used[j] = true;
+            rows.push(Row { fate: Fate::Both, before: Some(row.into()), after: Some((&b.rows[j]).into()), p: test(i, j) });
+        } else {
+            gone.push(i);
+        }
+    }
+    let mut new: Vec<usize> = (0..b.rows.len()).filter(|j| !used[*j]).collect();
+    // The most alike pairs first; the largest kernels are compared, should there be very many.
+    let mut pairs: Vec<(f64, usize, usize)> = Vec::new();
+    if by.is_kernel() {
+        for &i in gone.iter().take(MOST_COMPARED) {
+            for &j in new.iter().take(MOST_COMPARED) {
+                let (x, y) = (&a.rows[i], &b.rows[j]);
+                let counts = x.stats.count.min(y.stats.count) as f64 / x.stats.count.max(y.stats.count).max(1) as f64;
+                let alike = similarity(&x.name, &y.name);
+                if alike >= ALIKE && counts >= ALIKE {
+                    pairs.push((alike + counts, i, j));
+                }
+            }
+        }
+    }
+    pairs.sort_by(|x, y| y.0.total_cmp(&x.0).then((x.1, x.2).cmp(&(y.1, y.2))));
+    for (_, i, j) in pairs {
+        if gone.contains(&i) && new.contains(&j) {
+            gone.retain(|g| *g != i);
+            new.retain(|n| *n != j);
+            rows.push(Row { fate: Fate::Renamed, before: Some((&a.rows[i]).into()), after: Some((&b.rows[j]).into()), p: test(i, j) });
+        }
+    }
+    rows.extend(gone.into_iter().map(|i| Row { fate: Fate::Gone, before: Some((&a.rows[i]).into()), after: None, p: None }));
+    rows.extend(new.into_iter().map(|j| Row { fate: Fate::New, before: None, after: Some((&b.rows[j]).into()), p: None }));
+    rows.sort_by(|x, y| y.delta().unsigned_abs().cmp(&x.delta().unsigned_abs()).then_with(|| x.name().cmp(y.name())));
+    let sum = |g: &Grouping| g.rows.iter().map(|r| r.stats.total).sum::<i64>();
+    let count = |g: &Grouping| g.rows.iter().map(|r| r.stats.count).sum::<u64>();
+    Diff { totals: (sum(&a), sum(&b)), launches: (count(&a), count(&b)), caveats: caveats(before, after), rows }
+}
+
+fn caveats(a: &Profile, b: &Profile) -> Vec<String> {
+    let mut out = Vec::new();
+    if a.metrics.is_some() != b.metrics.is_some() {
+        out.push(
+            "one is ncu's, whose durations are of launches alone with flushed caches and locked clocks; the other is a timeline".to_owned(),
+        );
+    }
+    let names = |p: &Profile| p.devices.iter().filter_map(|d| d.name.clone()).collect::<std::collections::BTreeSet<_>>();
+    let (x, y) = (names(a), names(b));
+    if !x.is_empty() && !y.is_empty() && x != y {
+        let list = |s: &std::collections::BTreeSet<String>| s.iter().cloned().collect::<Vec<_>>().join(", ");
+        out.push(format!("the GPUs differ: {} and {}", list(&x), list(&y)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Values from the definition: all pairs counted, the variance with ties, and a library's error function.
+    #[test]
+    fn the_test_is_the_textbook_s() {
+        let a: Vec<i64> = (1..=10).collect();
+        let b: Vec<i64> = (6..=15).collect();
+        let p = mann_whitney(&a, &b).unwrap();
+        assert!((p - 0.005_075_392).abs() < 1e-6, "{p}");
+        let tied = mann_whitney(&[1, 2, 2, 3, 3, 3, 4, 5, 6], &[3, 4, 4, 5, 5, 6, 7, 8, 9, 9]).unwrap();
+        assert!((tied - 0.009_431_997).abs() < 1e-6, "{tied}");
+        assert!(mann_whitney(&a, &a).unwrap() > 0.9);
+        assert_eq!(mann_whitney(&a[..7], &b), None, "too few");
+        assert_eq!(mann_whitney(&[5; 9], &[5; 9]), None, "all equal");
+        let far: Vec<i64> = (101..=110).collect();
+        assert!(mann_whitney(&a, &far).unwrap() < CHANCE);
+    }
+
+    #[test]
+    fn the_error_function_is_right_to_seven_digits() {
+        for (x, want) in [(0.0, 1.0), (0.5, 0.479_500_1), (1.0, 0.157_299_2), (2.0, 0.004_677_7)] {
+            assert!((erfc(x) - want).abs() < 2e-7, "{x}: {}", erfc(x));
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! `warpscope diff`.
+
+use super::args::Diff;
+use super::{FAILED, Failure, interrupt, print};
+use crate::analysis::diff::{self, Row};
+use crate::import::Wants;
+use crate::report::{self, Format};
+use std::path::PathBuf;
+
+/// Prints what changed between two runs, and fails if it got slower than allowed.
+pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let wants = Wants { memops: false, ..Wants::ALL };
+    let before = interrupt::open(&args.before, nsys.clone(), wants)?;
+    let after = interrupt::open(&args.after, nsys, wants)?;
+    let found = diff::diff(&before, &after, args.by);
+    if found.launches.0 == 0 || found.launches.1 == 0 {
+        let empty = if found.launches.0 == 0 { &args.before } else { &args.after };
+        return Err(Failure::wrong(format!("{}: it holds no kernels to compare", empty.display())));
+    }
+    for caveat in &found.caveats {
+        print::error(&format!("warning: {caveat}"));
+    }
+    let needle = args.filter.as_deref().unwrap_or_default().to_lowercase();
+    let is_shown = |r: &&Row| {
+        let named = |s: &Option<diff::Side>| s.as_ref().is_some_and(|s| s.name.to_lowercase().contains(&needle));
+        named(&r.before) || named(&r.after)
+    };
+    let rows: Vec<&Row> = found.rows.iter().filter(is_shown).take(args.limit.unwrap_or(usize::MAX)).collect();
+    let width = print::terminal_width();
+    print::to_stdout(|out| match print::format_or_default(args.format) {
+        Format::Json => report::diff::json(out, &before, &after, &found, &rows),
+        format => report::diff::print(out, &found, &rows, format, width),
+    })?;
+    match (args.fail_above, found.percent()) {
+        (Some(most), Some(percent)) if percent > most => {
+            Err(Failure { text: format!("kernel time grew by {percent:.1}%, more than {most}%"), code: FAILED })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,154 @@
+//! `diff`: what changed between two runs.
+
+use super::Format;
+use super::table::{self, Cell, Column};
+use super::top::SourceJson;
+use crate::analysis::diff::{Diff, Fate, Row, Side};
+use crate::model::{Nanos, Profile};
+use serde::Serialize;
+use std::io::{self, Write};
+
+#[derive(Serialize)]
+struct SideJson<'a> {
+    name: &'a str,
+    count: u64,
+    total_ns: i64,
+    avg_ns: f64,
+    median_ns: Option<f64>,
+}
+
+impl<'a> From<&'a Side> for SideJson<'a> {
+    fn from(s: &'a Side) -> Self {
+        Self { name: &s.name, count: s.count, total_ns: s.total, avg_ns: s.avg, median_ns: s.median }
+    }
+}
+
+#[derive(Serialize)]
+struct RowJson<'a> {
+    name: &'a str,
+    fate: &'static str,
+    before: Option<SideJson<'a>>,
+    after: Option<SideJson<'a>>,
+    delta_ns: i64,
+    delta_percent: Option<f64>,
+    median_percent: Option<f64>,
+    p: Option<f64>,
+    significant: bool,
+}
+
+#[derive(Serialize)]
+struct DiffJson<'a> {
+    before: SourceJson<'a>,
+    after: SourceJson<'a>,
+    total_before_ns: i64,
+    total_after_ns: i64,
+    delta_percent: Option<f64>,
+    launches_before: u64,
+    launches_after: u64,
+    caveats: &'a [String],
+    rows: Vec<RowJson<'a>>,
+}
+
+/// Writes the comparison as JSON.
+pub fn json(out: &mut dyn Write, before: &Profile, after: &Profile, diff: &Diff, rows: &[&Row]) -> io::Result<()> {
+    let rows = rows
+        .iter()
+        .map(|r| RowJson {
+            name: r.name(),
+            fate: r.fate.word(),
+            before: r.before.as_ref().map(Into::into),
+            after: r.after.as_ref().map(Into::into),
+            delta_ns: r.delta(),
+            delta_percent: r.percent(),
+            median_percent: r.each_percent(),
+            p: r.p,
+            significant: r.significant(),
+        })
+        .collect();
+    let all = DiffJson {
+        before: (&before.source).into(),
+        after: (&after.source).into(),
+        total_before_ns: diff.totals.0,
+        total_after_ns: diff.totals.1,
+        delta_percent: diff.percent(),
+        launches_before: diff.launches.0,
+        launches_after: diff.launches.1,
+        caveats: &diff.caveats,
+        rows,
+    };
+    super::json(out, &all)
+}
+
+const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
+    ("name", "kernel", false, false, 0),
+    ("fate", "", false, false, 3),
+    ("before_ns", "before", true, false, 2),
+    ("after_ns", "after", true, false, 2),
+    ("delta_ns", "change", true, false, 0),
+    ("delta_percent", "in %", true, false, 0),
+    ("count_before", "launches", true, false, 5),
+    ("count_after", "then", true, false, 5),
+    ("median_percent", "each", true, false, 1),
+    ("p", "p", true, true, 0),
+    ("significant", "", false, false, 4),
+    ("name_before", "was", false, true, 0),
+];
+
+/// `+12.3 %`.
+fn percent(p: Option<f64>) -> Cell {
+    // Nothing is neither more nor less.
+    let shown = |p: f64| if p.abs() < 0.05 { "0.0 %".to_owned() } else { format!("{p:+.1} %") };
+    p.map_or_else(Cell::default, |p| Cell::both(format!("{p:.3}"), shown(p)))
+}
+
+/// Rows of the table.
+fn cells(r: &Row) -> Vec<Cell> {
+    let total = |s: &Option<Side>| s.as_ref().map_or_else(Cell::default, |s| Cell::both(s.total, Nanos(s.total).to_string()));
+    let count = |s: &Option<Side>| {
+        s.as_ref()
+            .map_or_else(Cell::default, |s| Cell::both(s.count, crate::model::units::grouped(i64::try_from(s.count).unwrap_or(i64::MAX))))
+    };
+    let delta = r.delta();
+    let sign = if delta < 0 { "-" } else { "+" };
+    let fate = if r.fate == Fate::Both { "" } else { r.fate.word() };
+    let word = match (r.significant(), r.p) {
+        (true, _) if r.each_percent().unwrap_or(0.0) > 0.0 => "slower",
+        (true, _) => "faster",
+        (false, Some(_)) => "same",
+        (false, None) => "",
+    };
+    vec![
+        Cell::text(r.name()),
+        Cell::both(r.fate.word(), fate),
+        total(&r.before),
+        total(&r.after),
+        Cell::both(delta, format!("{sign}{}", Nanos(i64::try_from(delta.unsigned_abs()).unwrap_or(i64::MAX)))),
+        percent(r.percent()),
+        count(&r.before),
+        count(&r.after),
+        percent(r.each_percent()),
+        r.p.map_or_else(Cell::default, |p| Cell::text(format!("{p:.3e}"))),
+        Cell::both(r.significant(), word),
+        Cell::text(r.before.as_ref().map_or("", |b| &b.name)),
+    ]
+}
+
+/// Formats other than JSON; for people the sums come first.
+pub fn print(out: &mut dyn Write, diff: &Diff, rows: &[&Row], format: Format, width: Option<usize>) -> io::Result<()> {
+    if format == Format::Table {
+        writeln!(out, "{}", sums(diff))?;
+        writeln!(out)?;
+    }
+    let column = |&(field, title, right, machine_only, rank): &(_, _, bool, bool, u8)| Column { field, title, right, machine_only, rank };
+    let columns: Vec<Column> = COLUMNS.iter().map(column).collect();
+    table::print(&columns, rows.iter().map(|r| cells(r)), out, format, width)
+}
+
+/// One sentence with the sums.
+#[must_use]
+pub fn sums(diff: &Diff) -> String {
+    let change = diff.percent().map_or_else(String::new, |p| format!(" ({p:+.1}%)"));
+    let (a, b) = diff.launches;
+    let grouped = |n: u64| crate::model::units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
+    format!("kernel time {} → {}{change}, launches {} → {}", Nanos(diff.totals.0), Nanos(diff.totals.1), grouped(a), grouped(b))
+}

@@ -1,0 +1,74 @@
+//! Two runs beside each other: what changed, what is new or gone or has another name, and whether it is more than chance.
+
+use super::support::{edited_profile, packed, read, root, run};
+use serde_json::Value as Json;
+use warpscope::analysis::GroupBy;
+use warpscope::analysis::diff::{Fate, diff};
+
+#[test]
+fn a_run_beside_itself_is_the_same() {
+    let profile = read(&packed("zoo")).unwrap();
+    for by in GroupBy::ALL {
+        let d = diff(&profile, &profile, by);
+        assert!(d.rows.iter().all(|r| r.fate == Fate::Both && r.delta() == 0 && !r.significant()), "{}", by.word());
+        assert_eq!((d.percent(), d.launches.0, d.caveats.len()), (Some(0.0), d.launches.1, 0));
+    }
+}
+
+/// Every launch of one kernel a tenth longer, one kernel under another name, one taken out.
+#[test]
+fn changes_are_found_and_weighed() {
+    let before = read(&packed("zoo")).unwrap();
+    let id = |name: &str| format!("(SELECT id FROM StringIds WHERE value = '{name}')");
+    let slower = format!(
+        "UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET end = end + (end - start) / 10 WHERE shortName = {}; \
+         DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE shortName = {}; \
+         UPDATE StringIds SET value = replace(value, 'spill_regs', 'spill_regs_v2') WHERE value LIKE '%spill_regs%';",
+        id("tiny"),
+        id("sfu_heavy")
+    );
+    let after = edited_profile("zoo", &slower);
+    let d = diff(&before, &after, GroupBy::Name);
+    let row = |name: &str| d.rows.iter().find(|r| r.name() == name).unwrap_or_else(|| panic!("{name}"));
+    let tiny = row("tiny");
+    assert!(tiny.significant() && tiny.p.unwrap() < 1e-9 && (9.0..11.0).contains(&tiny.each_percent().unwrap()), "{tiny:?}");
+    assert_eq!((row("sfu_heavy").fate, row("spill_regs_v2").fate), (Fate::Gone, Fate::Renamed));
+    assert_eq!(row("spill_regs_v2").before.as_ref().unwrap().name, "spill_regs");
+    // Three launches are too few to say anything but that nothing changed.
+    assert!(row("fma_peak").p.is_none() && !row("fma_peak").significant());
+    let deltas: Vec<u64> = d.rows.iter().map(|r| r.delta().unsigned_abs()).collect();
+    assert!(deltas.is_sorted_by(|a, b| a >= b), "the largest change first");
+}
+
+#[test]
+fn on_the_command_line() {
+    let (a, b) = (packed("zoo").display().to_string(), packed("zoo_2023").display().to_string());
+    let (rc, out, _) = run(&["diff", &a, &b, "--format", "json"]);
+    assert_eq!(rc, 0);
+    let json: Json = serde_json::from_str(&out).unwrap();
+    assert_eq!(json["rows"].as_array().unwrap().len(), 20);
+    for field in ["name", "fate", "before", "after", "delta_ns", "delta_percent", "median_percent", "p", "significant"] {
+        assert!(json["rows"][0].get(field).is_some(), "{field}");
+    }
+    let before: i64 = json["rows"].as_array().unwrap().iter().map(|r| r["before"]["total_ns"].as_i64().unwrap()).sum();
+    assert_eq!(json["total_before_ns"].as_i64().unwrap(), before);
+    let (rc, table, _) = run(&["diff", &a, &b, "--format", "table", "--limit", "3"]);
+    assert!(rc == 0 && table.starts_with("kernel time ") && table.lines().count() == 6, "{table}");
+    assert!(!table.contains("-0.0 %"), "{table}");
+    // For scripts: 1 when it got slower than allowed, 2 when the call was wrong.
+    assert_eq!(run(&["diff", &a, &b, "--fail-above", "5%"]).0, 0);
+    let (rc, _, err) = run(&["diff", &b, &a, "--fail-above", "0.1"]);
+    assert!(rc == 1 && err.contains("kernel time grew by"), "{err}");
+    assert_eq!(run(&["diff", &a, &b, "--fail-above", "much"]).0, 2);
+    assert_eq!(run(&["diff", &a, "/no/such.sqlite"]).0, 2);
+    let (rc, _, err) = run(&["diff", &a, &packed("nogpu").display().to_string()]);
+    assert!(rc == 2 && err.contains("no kernels to compare"), "{err}");
+    // A timeline and a report of ncu are hardly comparable, and sums have no single launches.
+    let ncu = root().join("fixtures/hints/zoo_full.ncu-rep.zst").display().to_string();
+    let (rc, _, err) = run(&["diff", &a, &ncu]);
+    assert!(rc == 0 && err.contains("one is ncu's"), "{err}");
+    let sums = root().join("fixtures/stats/zoo_cuda_gpu_kern_sum.csv").display().to_string();
+    let (rc, out, _) = run(&["diff", &a, &sums, "--by", "demangled", "--format", "json"]);
+    let json: Json = serde_json::from_str(&out).unwrap();
+    assert!(rc == 0 && json["rows"].as_array().unwrap().iter().all(|r| r["p"].is_null()), "{out}");
+}
