@@ -8,6 +8,7 @@ mod suite {
     mod damage;
     mod diff;
     mod docs;
+    mod doctor;
     mod exporter;
     mod hints;
     mod join;

@@ -70,6 +70,8 @@ pub enum Command {
     Hints(Hints),
     /// Print the command that profiles chosen launches again with ncu, exactly those.
     Rerun(Box<Rerun>),
+    /// Look at this machine: what stands between you and a profile, what it means, and how to mend it. Changes nothing.
+    Doctor(Doctor),
     /// Compare two runs: what got slower or faster, what is new or gone, and whether that is more than chance.
     Diff(Diff),
     /// List ways to record a program, or print the command of one.
@@ -176,6 +178,22 @@ pub struct Hints {
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]
     pub format: Option<Format>,
+}
+
+/// `warpscope doctor`.
+#[derive(Debug, clap::Args)]
+pub struct Doctor {
+    /// Output format: lines for people, or json.
+    #[arg(long, value_name = "FORMAT", value_parser = only_json)]
+    pub format: Option<Format>,
+}
+
+fn only_json(text: &str) -> Result<Format, String> {
+    match text {
+        "json" => Ok(Format::Json),
+        "table" => Ok(Format::Table),
+        _ => Err("there are table and json".to_owned()),
+    }
 }
 
 /// `warpscope diff`.

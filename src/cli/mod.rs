@@ -4,6 +4,7 @@ pub mod args;
 pub mod demo;
 pub mod details;
 pub mod diff;
+pub mod doctor;
 pub mod explore;
 pub mod hints;
 pub mod interrupt;
@@ -77,6 +78,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
         Some(Command::Metrics(args)) => metrics::metrics(args),
+        Some(Command::Doctor(doctor)) => doctor::doctor(doctor, nsys.as_deref(), args.color, &config),
         Some(Command::Diff(args)) => diff::diff(args, nsys),
         Some(Command::Hints(args)) => hints::hints(args, nsys),
         Some(Command::Rerun(args)) => rerun::rerun(args, nsys),

@@ -1,6 +1,7 @@
 //! Child processes: finding the profilers' own tools and running them to their end.
 
 pub mod child;
+pub mod doctor;
 pub mod find;
 pub mod version;
 

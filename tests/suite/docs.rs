@@ -94,7 +94,7 @@ fn the_tape_plays_on_the_demo() {
 fn help_names_every_command_and_option() {
     let help = assert_cmd::Command::cargo_bin("warpscope").unwrap().arg("--help").output().unwrap();
     let text = String::from_utf8(help.stdout).unwrap();
-    for word in ["top", "launches", "hints", "demo", "themes", "--theme", "--color", "--ascii", "--config", "--nsys"] {
+    for word in ["top", "launches", "hints", "diff", "doctor", "demo", "themes", "--theme", "--color", "--ascii", "--config", "--nsys"] {
         assert!(text.contains(word), "{word}");
     }
     insta::assert_snapshot!("help_text", text);

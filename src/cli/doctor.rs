@@ -1,0 +1,124 @@
+//! `warpscope doctor`.
+
+use super::args::Doctor;
+use super::{FAILED, Failure, interrupt, print};
+use crate::config::{self, ColorMode, Config};
+use crate::launch::doctor::{Check, Places, State, examine, gather};
+use crate::model::text::clean;
+use crate::report::{self, Format};
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+#[derive(Serialize)]
+struct CheckJson<'a> {
+    id: &'a str,
+    what: &'a str,
+    state: &'a str,
+    found: &'a str,
+    means: &'a str,
+    fix: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct DoctorJson<'a> {
+    checks: Vec<CheckJson<'a>>,
+    blocks: usize,
+    warnings: usize,
+}
+
+/// Says what stands between the user and a profile on this machine. Changes nothing.
+pub fn doctor(args: &Doctor, nsys: Option<&Path>, color: Option<ColorMode>, config: &Config) -> Result<(), Failure> {
+    let machine = interrupt::reading(Path::new("doctor"), |cancel| Ok(gather(&Places::usual(), nsys, &|| cancel.is_cancelled())))?;
+    let mut checks = examine(&machine);
+    checks.extend(terminal(color, config));
+    let count = |s: State| checks.iter().filter(|c| c.state == s).count();
+    let (blocks, warnings) = (count(State::Blocks), count(State::Warning));
+    print::to_stdout(|out| match args.format {
+        Some(Format::Json) => {
+            let rows = checks.iter().map(|c| CheckJson {
+                id: c.id,
+                what: c.what,
+                state: c.state.word(),
+                found: &c.found,
+                means: &c.means,
+                fix: c.fix.as_deref(),
+            });
+            report::json(out, &DoctorJson { checks: rows.collect(), blocks, warnings })
+        }
+        _ => people(out, &checks, (blocks, warnings)),
+    })?;
+    if blocks > 0 { Err(Failure { text: String::new(), code: FAILED }) } else { Ok(()) }
+}
+
+/// Abilities of the terminal that the explorer uses.
+fn terminal(color: Option<ColorMode>, config: &Config) -> Vec<Check> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let ok = |id, what, state, found: String, means: &str, fix: Option<&str>| Check {
+        id,
+        what,
+        state,
+        found,
+        means: means.to_owned(),
+        fix: fix.map(str::to_owned),
+    };
+    if !std::io::stdout().is_terminal() {
+        return vec![ok(
+            "terminal",
+            "terminal",
+            State::Unknown,
+            "stdout is no terminal".to_owned(),
+            "colours and characters depend on where it is opened",
+            None,
+        )];
+    }
+    let mode = color.or(config.color).unwrap_or_else(|| ColorMode::detect(variable));
+    let mut out =
+        vec![ok("colours", "colours", State::Ok, ColorMode::ALL.iter().find(|(_, m)| *m == mode).map_or("", |m| m.0).to_owned(), "", None)];
+    out.push(if config::utf8_locale(variable) {
+        ok("utf-8", "characters", State::Ok, "UTF-8".to_owned(), "", None)
+    } else {
+        let means = "bars and marks are drawn with ASCII characters";
+        ok(
+            "utf-8",
+            "characters",
+            State::Warning,
+            "the locale is not UTF-8".to_owned(),
+            means,
+            Some("export LANG=C.UTF-8, if the terminal can show it"),
+        )
+    });
+    let inside = variable("TMUX").is_some();
+    out.push(if inside {
+        let means = "copying goes through tmux only if it lets it pass";
+        ok(
+            "clipboard",
+            "copying (OSC 52)",
+            State::Unknown,
+            "inside tmux".to_owned(),
+            means,
+            Some("tmux set -g set-clipboard on; tmux set -g allow-passthrough on"),
+        )
+    } else {
+        ok("clipboard", "copying (OSC 52)", State::Ok, "the terminal is asked directly".to_owned(), "", None)
+    });
+    out
+}
+
+fn people(out: &mut dyn Write, checks: &[Check], (blocks, warnings): (usize, usize)) -> std::io::Result<()> {
+    for c in checks {
+        writeln!(out, "{:<8}  {:<34}  {}", c.state.word(), c.what, clean(&c.found))?;
+        if !c.means.is_empty() {
+            writeln!(out, "{:<8}  {}", "", clean(&c.means))?;
+        }
+        if let Some(fix) = &c.fix {
+            writeln!(out, "{:<8}  → {}", "", clean(fix))?;
+        }
+    }
+    let word = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    match (blocks, warnings) {
+        (0, 0) => writeln!(out, "\nnothing is in the way"),
+        (0, w) => writeln!(out, "\nnothing blocks; {}", word(w, "warning")),
+        (b, w) => writeln!(out, "\n{} that block{}, {}", word(b, "thing"), if b == 1 { "s" } else { "" }, word(w, "warning")),
+    }
+}

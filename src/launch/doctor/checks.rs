@@ -1,0 +1,443 @@
+//! What the facts mean: each check is a function and a row. A check without its facts says that it could not look, never that all is well.
+
+use super::machine::{Folder, Machine, PERFMON, SYS_ADMIN, version};
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// As it should be.
+    Ok,
+    /// Could not be found out.
+    Unknown,
+    /// Works, but take care.
+    Warning,
+    /// Something cannot be done.
+    Blocks,
+}
+
+impl State {
+    /// The word for scripts.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Unknown => "unknown",
+            Self::Warning => "warning",
+            Self::Blocks => "blocks",
+        }
+    }
+}
+
+/// What was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Stable identifier.
+    pub id: &'static str,
+    /// What was looked at.
+    pub what: &'static str,
+    /// How it is.
+    pub state: State,
+    /// What was found.
+    pub found: String,
+    /// What that means; empty where all is well.
+    pub means: String,
+    /// The command, or the step, that mends it.
+    pub fix: Option<String>,
+}
+
+fn check(id: &'static str, what: &'static str, state: State, found: impl Into<String>) -> Check {
+    Check { id, what, state, found: found.into(), means: String::new(), fix: None }
+}
+
+impl Check {
+    fn means(mut self, text: impl Into<String>) -> Self {
+        self.means = text.into();
+        self
+    }
+
+    fn fix(mut self, text: impl Into<String>) -> Self {
+        self.fix = Some(text.into());
+        self
+    }
+}
+
+/// A check: nothing where it does not apply to this machine.
+pub type Look = fn(&Machine) -> Option<Check>;
+
+/// All checks, in the order in which one would ask.
+pub static CHECKS: &[Look] =
+    &[gpus, ncu, chip, nsys, importer, rocprof, counters, samples, container, mig, mps, holders, others, clocks, lock, tmp, disk];
+
+/// Looks at everything.
+#[must_use]
+pub fn examine(machine: &Machine) -> Vec<Check> {
+    CHECKS.iter().filter_map(|look| look(machine)).collect()
+}
+
+fn has_gpu(m: &Machine) -> bool {
+    m.gpus.as_ref().is_some_and(|g| !g.is_empty())
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
+fn gpus(m: &Machine) -> Option<Check> {
+    let (id, what) = ("gpus", "GPUs and driver");
+    Some(match &m.gpus {
+        Some(all) if !all.is_empty() => {
+            let named = all.iter().map(|g| g.name.as_str()).collect::<std::collections::BTreeSet<_>>();
+            let driver = all.first().map_or("", |g| &g.driver);
+            let names = named.into_iter().collect::<Vec<_>>().join(", ");
+            check(id, what, State::Ok, format!("{} × {names}, driver {driver}", all.len()))
+        }
+        _ if m.amd => check(id, what, State::Ok, "an AMD GPU (/dev/kfd)"),
+        _ => {
+            let found = m.smi_error.clone().unwrap_or_else(|| "nvidia-smi is not on PATH, and there is no /dev/kfd".to_owned());
+            check(id, what, State::Blocks, found)
+                .means("without a GPU and its driver reports can be read here, but nothing can be profiled")
+                .fix("run this on the GPU machine; in a container start it with --gpus all (NVIDIA) or --device=/dev/kfd --device=/dev/dri (AMD)")
+        }
+    })
+}
+
+fn ncu(m: &Machine) -> Option<Check> {
+    let (id, what) = ("ncu", "Nsight Compute");
+    if m.amd && !has_gpu(m) {
+        return None;
+    }
+    Some(match &m.ncu {
+        Some(tool) => check(id, what, State::Ok, format!("{} at {}", version(tool), tool.path.display())),
+        None => check(id, what, State::Blocks, "not on PATH and not in /opt/nvidia/nsight-compute")
+            .means("no kernel can be profiled again")
+            .fix("install it with the CUDA toolkit, or from https://developer.nvidia.com/nsight-compute; it needs no root: unpack it and add it to PATH"),
+    })
+}
+
+/// Chips by compute capability, as ncu names them.
+const CHIPS: [((u32, u32), &str); 11] = [
+    ((7, 0), "gv100"),
+    ((7, 2), "gv11b"),
+    ((7, 5), "tu102"),
+    ((8, 0), "ga100"),
+    ((8, 6), "ga102"),
+    ((8, 7), "ga10b"),
+    ((8, 9), "ad102"),
+    ((9, 0), "gh100"),
+    ((10, 0), "gb100"),
+    ((10, 3), "gb110"),
+    ((12, 0), "gb202"),
+];
+
+fn chip(m: &Machine) -> Option<Check> {
+    let (id, what) = ("ncu-chip", "Nsight Compute knows this GPU");
+    let gpu = m.gpus.as_ref()?.first()?;
+    let (tool, cc) = (m.ncu.as_ref()?, gpu.capability?);
+    let Some(chips) = &m.chips else {
+        return Some(
+            check(id, what, State::Unknown, "ncu --list-chips gave no answer")
+                .means("whether this ncu knows the GPU shows only when it profiles"),
+        );
+    };
+    let name = CHIPS.iter().find(|c| c.0 == cc).map(|c| c.1);
+    if name.is_some_and(|n| chips.iter().any(|c| c == n)) {
+        return Some(check(id, what, State::Ok, format!("{} ({}.{})", name.unwrap_or_default(), cc.0, cc.1)));
+    }
+    let newer = if cc.0 < 7 {
+        "GPUs before Volta need nvprof"
+    } else if cc.0 == 7 && cc.1 < 5 {
+        "Volta needs an ncu of 2025.2 or before"
+    } else {
+        "install a newer ncu"
+    };
+    Some(
+        check(id, what, State::Blocks, format!("compute capability {}.{} is not among the chips of ncu {}", cc.0, cc.1, version(tool)))
+            .means("it would profile nothing")
+            .fix(newer),
+    )
+}
+
+fn nsys(m: &Machine) -> Option<Check> {
+    let (id, what) = ("nsys", "Nsight Systems");
+    if m.amd && !has_gpu(m) {
+        return None;
+    }
+    Some(match &m.nsys {
+        Some(tool) => check(id, what, State::Ok, format!("{} at {}", version(tool), tool.path.display())),
+        None => check(id, what, State::Warning, "not on PATH, not where NVIDIA installs it, not inside Nsight Compute")
+            .means("no timeline can be recorded, and .nsys-rep files cannot be opened (.sqlite files can)")
+            .fix("install nsight-systems-cli; without it `warpscope recipes scan` gives durations of launches with ncu alone"),
+    })
+}
+
+fn importer(m: &Machine) -> Option<Check> {
+    m.nsys.as_ref()?;
+    let (id, what) = ("nsys-importer", "libraries of nsys' importer");
+    Some(if m.missing_libraries.is_empty() {
+        check(id, what, State::Ok, "libdw and libelf are there")
+    } else {
+        check(id, what, State::Warning, format!("not found: {}", m.missing_libraries.join(", ")))
+            .means("nsys records, but cannot turn its recording into a report (\"Importer … error while loading shared libraries\")")
+            .fix("apt install libdw1 libelf1, or unpack their packages with dpkg -x and extend LD_LIBRARY_PATH")
+    })
+}
+
+fn rocprof(m: &Machine) -> Option<Check> {
+    let (id, what) = ("rocprofv3", "rocprofv3");
+    if !m.amd && m.rocprof.is_none() {
+        return None;
+    }
+    Some(match &m.rocprof {
+        Some(tool) => check(id, what, State::Ok, tool.path.display().to_string()),
+        None => check(id, what, State::Warning, "not on PATH")
+            .means("nothing can be recorded on the AMD GPU")
+            .fix("add /opt/rocm/bin to PATH (ROCm 6.2 or later)"),
+    })
+}
+
+fn counters(m: &Machine) -> Option<Check> {
+    let (id, what) = ("counters", "right to read the GPU's counters");
+    if !has_gpu(m) {
+        return None;
+    }
+    let can = |bit: u32| m.capabilities.is_some_and(|c| c >> bit & 1 == 1);
+    let admin = can(SYS_ADMIN);
+    Some(match m.admin_only {
+        Some(false) => check(id, what, State::Ok, "open to all users (RmProfilingAdminOnly: 0)"),
+        Some(true) if admin => check(id, what, State::Ok, "only for administrators, and this process has CAP_SYS_ADMIN"),
+        Some(true) => {
+            let who = if m.root { "root without CAP_SYS_ADMIN" } else { "an ordinary user" };
+            let fix = if m.container {
+                "start the container with --cap-add=SYS_ADMIN, or open the counters on the host: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d/nvidia-prof.conf, update-initramfs -u, reboot"
+            } else {
+                "sudo env PATH=$PATH ncu …, or open them for all: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d/nvidia-prof.conf, update-initramfs -u, reboot"
+            };
+            check(id, what, State::Blocks, format!("only for administrators (RmProfilingAdminOnly: 1), and this is {who}"))
+                .means("ncu would end with ERR_NVGPUCTRPERM, and nsys could not sample GPU metrics; timelines work")
+                .fix(fix)
+        }
+        None => check(id, what, State::Unknown, "/proc/driver/nvidia/params cannot be read")
+            .means("if ncu ends with ERR_NVGPUCTRPERM the right is missing")
+            .fix("grep RmProfilingAdminOnly /proc/driver/nvidia/params on the host"),
+    })
+}
+
+fn samples(m: &Machine) -> Option<Check> {
+    let (id, what) = ("cpu-samples", "right to sample the CPU");
+    m.nsys.as_ref()?;
+    let perfmon = m.capabilities.is_some_and(|c| c >> PERFMON & 1 == 1 || c >> SYS_ADMIN & 1 == 1);
+    Some(match m.paranoid {
+        Some(p) if p <= 2 => check(id, what, State::Ok, format!("perf_event_paranoid is {p}")),
+        Some(p) if perfmon => check(id, what, State::Ok, format!("perf_event_paranoid is {p}, and this process may anyway")),
+        Some(p) => check(id, what, State::Warning, format!("perf_event_paranoid is {p}"))
+            .means("timelines have no CPU samples and no thread switches; kernels, copies and calls are recorded")
+            .fix("sudo sysctl kernel.perf_event_paranoid=2"),
+        None => {
+            check(id, what, State::Unknown, "perf_event_paranoid cannot be read").means("CPU samples may be missing; kernels are recorded")
+        }
+    })
+}
+
+fn container(m: &Machine) -> Option<Check> {
+    let (id, what) = ("container", "container");
+    m.container.then(|| {
+        let admin = m.capabilities.is_some_and(|c| c >> SYS_ADMIN & 1 == 1);
+        let found = if admin { "this is a container with CAP_SYS_ADMIN" } else { "this is a container without CAP_SYS_ADMIN" };
+        check(id, what, State::Ok, found)
+    })
+}
+
+fn mig(m: &Machine) -> Option<Check> {
+    let split: Vec<String> = m.gpus.as_ref()?.iter().filter(|g| g.mig == Some(true)).map(|g| g.index.to_string()).collect();
+    (!split.is_empty()).then(|| {
+        check("mig", "GPUs in instances (MIG)", State::Warning, format!("GPU {} split into instances", split.join(", ")))
+            .means("counters of units that instances share are not available, and clocks cannot be locked")
+            .fix("profile on a whole GPU, or add --clock-control none")
+    })
+}
+
+fn mps(m: &Machine) -> Option<Check> {
+    m.mps.then(|| {
+        check("mps", "multi-process service (MPS)", State::Warning, "its daemon runs")
+            .means("timelines work; ncu profiles clients of it only since 2025.2, with --mps")
+            .fix("stop it for profiling: echo quit | nvidia-cuda-mps-control")
+    })
+}
+
+fn holders(m: &Machine) -> Option<Check> {
+    has_gpu(m).then(|| {
+        let (id, what) = ("counter-holders", "others that hold the counters");
+        if m.counter_holders.is_empty() {
+            return check(id, what, State::Ok, "none seen");
+        }
+        check(id, what, State::Warning, format!("running: {}", m.counter_holders.join(", ")))
+            .means("ncu may end with \"driver resource was unavailable\" while DCGM samples")
+            .fix("dcgmi profile --pause (and --resume afterwards)")
+    })
+}
+
+fn others(m: &Machine) -> Option<Check> {
+    has_gpu(m).then(|| {
+        let (id, what) = ("other-processes", "other processes on the GPU");
+        if m.processes.is_empty() {
+            return check(id, what, State::Ok, "none seen");
+        }
+        let named: Vec<String> = m.processes.iter().take(4).map(|(pid, name)| format!("{name} ({pid})")).collect();
+        let more = m.processes.len().saturating_sub(4);
+        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+        check(id, what, State::Warning, format!("{}{rest}", named.join(", ")))
+            .means("they share caches, memory and time with what is measured")
+            .fix("wait for them, or choose a free GPU with CUDA_VISIBLE_DEVICES")
+    })
+}
+
+fn clocks(m: &Machine) -> Option<Check> {
+    let all = m.gpus.as_ref().filter(|g| !g.is_empty())?;
+    let (id, what) = ("clocks", "clocks and persistence");
+    let lazy = all.iter().any(|g| g.persistence == Some(false));
+    let clock = all.first().and_then(|g| Some(format!("SM at {} of {} MHz", g.clock?, g.most_clock?))).unwrap_or_default();
+    Some(if lazy {
+        check(id, what, State::Warning, format!("{clock}, persistence mode is off").trim_start_matches(", ").to_owned())
+            .means("the first launch after a pause waits for the driver to load, and clocks wander")
+            .fix("sudo nvidia-smi -pm 1; to compare runs lock the clocks: sudo nvidia-smi -lgc MHZ (ncu locks them itself while it measures)")
+    } else {
+        check(
+            id,
+            what,
+            State::Ok,
+            if clock.is_empty() { "persistence mode is on".to_owned() } else { format!("{clock}, persistence mode is on") },
+        )
+    })
+}
+
+fn lock(m: &Machine) -> Option<Check> {
+    m.ncu.as_ref()?;
+    let (id, what) = ("ncu-lock", "lock file of ncu");
+    Some(match &m.foreign_lock {
+        None => check(id, what, State::Ok, "free"),
+        Some(path) => check(id, what, State::Blocks, format!("{} belongs to somebody else", path.display()))
+            .means("ncu would end with \"Failed to open/create lock file\"")
+            .fix("TMPDIR=$HOME/tmp ncu … (with that folder made before)"),
+    })
+}
+
+/// Free bytes below which a report may not fit: a full report of a few hundred kernels, twice, and what nsys keeps beside it meanwhile.
+const LITTLE: u64 = 2 << 30;
+
+fn room(id: &'static str, what: &'static str, folder: &Folder, variable: &str) -> Check {
+    let gib = |b: u64| format!("{:.1} GiB", b as f64 / f64::from(1 << 30));
+    let free = folder.free.map_or_else(|| "an unknown amount".to_owned(), gib);
+    let found = format!("{}: {free} free", folder.path.display());
+    if !folder.writable {
+        return check(id, what, State::Blocks, format!("{} cannot be written to", folder.path.display()))
+            .means("reports, or the files that profilers keep meanwhile, have no place")
+            .fix(format!("choose another folder{variable}"));
+    }
+    match folder.free {
+        Some(free) if free < LITTLE => check(id, what, State::Warning, found)
+            .means("a long recording may not fit: about 110 bytes a launch for nsys, up to 1 MB a result for ncu --set full")
+            .fix(format!("free some space, or choose another folder{variable}")),
+        Some(_) => check(id, what, State::Ok, found),
+        None => check(id, what, State::Unknown, found),
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
+fn tmp(m: &Machine) -> Option<Check> {
+    Some(room("tmp", "temporary files", &m.tmp, ": TMPDIR=DIR"))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
+fn disk(m: &Machine) -> Option<Check> {
+    Some(room("disk", "this folder", &m.here, ""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::smi::Gpu;
+    use super::*;
+    use crate::launch::{Tool, Version};
+    use std::path::PathBuf;
+
+    fn tool(name: &str, version: &str) -> Tool {
+        Tool { path: PathBuf::from(format!("/opt/{name}")), version: Version::find(version) }
+    }
+
+    fn good() -> Machine {
+        let folder = Folder { path: "/tmp".into(), free: Some(100 << 30), writable: true };
+        let gpu = Gpu {
+            name: "NVIDIA H200".into(),
+            driver: "580.95".into(),
+            capability: Some((9, 0)),
+            mig: Some(false),
+            persistence: Some(true),
+            clock: Some(345),
+            most_clock: Some(1980),
+            ..Gpu::default()
+        };
+        Machine {
+            gpus: Some(vec![gpu]),
+            admin_only: Some(false),
+            capabilities: Some(0),
+            paranoid: Some(2),
+            nsys: Some(tool("nsys", "2025.3.1")),
+            ncu: Some(tool("ncu", "2025.3.1")),
+            chips: Some(vec!["gh100".into()]),
+            tmp: folder.clone(),
+            here: folder,
+            ..Machine::default()
+        }
+    }
+
+    fn state(m: &Machine, id: &str) -> Option<State> {
+        examine(m).into_iter().find(|c| c.id == id).map(|c| c.state)
+    }
+
+    #[test]
+    fn a_good_machine_is_found_good() {
+        let all = examine(&good());
+        assert!(all.iter().all(|c| c.state == State::Ok), "{all:?}");
+        assert!(all.len() >= 12);
+    }
+
+    #[test]
+    fn each_trouble_is_named_with_what_it_means_and_its_remedy() {
+        type Spoil = fn(&mut Machine);
+        let cases: [(&str, State, Spoil); 15] = [
+            ("gpus", State::Blocks, |m| m.gpus = None),
+            ("ncu", State::Blocks, |m| m.ncu = None),
+            ("ncu-chip", State::Blocks, |m| m.chips = Some(vec!["ga100".into()])),
+            ("nsys", State::Warning, |m| m.nsys = None),
+            ("nsys-importer", State::Warning, |m| m.missing_libraries = vec!["libdw.so.1".into()]),
+            ("rocprofv3", State::Warning, |m| m.amd = true),
+            ("counters", State::Blocks, |m| m.admin_only = Some(true)),
+            ("cpu-samples", State::Warning, |m| m.paranoid = Some(4)),
+            ("mig", State::Warning, |m| m.gpus.as_mut().unwrap()[0].mig = Some(true)),
+            ("mps", State::Warning, |m| m.mps = true),
+            ("counter-holders", State::Warning, |m| m.counter_holders = vec!["nv-hostengine".into()]),
+            ("other-processes", State::Warning, |m| m.processes = vec![(7, "python".into())]),
+            ("clocks", State::Warning, |m| m.gpus.as_mut().unwrap()[0].persistence = Some(false)),
+            ("ncu-lock", State::Blocks, |m| m.foreign_lock = Some("/tmp/nsight-compute-lock".into())),
+            ("tmp", State::Blocks, |m| m.tmp.writable = false),
+        ];
+        for (id, want, spoil) in cases {
+            let mut m = good();
+            spoil(&mut m);
+            let all = examine(&m);
+            let found = all.iter().find(|c| c.id == id).unwrap_or_else(|| panic!("{id}"));
+            assert_eq!(found.state, want, "{id}");
+            assert!(!found.means.is_empty() && found.fix.as_ref().is_some_and(|f| !f.is_empty()), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn rights_come_from_capabilities_and_what_is_not_known_is_not_fine() {
+        let mut m = Machine { admin_only: Some(true), ..good() };
+        assert_eq!(state(&m, "counters"), Some(State::Blocks));
+        m.capabilities = Some(1 << SYS_ADMIN);
+        assert_eq!(state(&m, "counters"), Some(State::Ok));
+        m.admin_only = None;
+        assert_eq!(state(&m, "counters"), Some(State::Unknown));
+        m = Machine { paranoid: Some(4), capabilities: Some(1 << PERFMON), ..good() };
+        assert_eq!(state(&m, "cpu-samples"), Some(State::Ok));
+        m = Machine { chips: None, ..good() };
+        assert_eq!(state(&m, "ncu-chip"), Some(State::Unknown));
+    }
+}

@@ -1,0 +1,252 @@
+//! Facts about this machine, as far as they can be had without rights and within seconds. What could not be found out is absent.
+
+use super::super::{Tool, Version, find, run};
+use super::smi::{self, Gpu};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Where to look; in tests a folder that stands in for the machine.
+#[derive(Clone, Debug)]
+pub struct Places {
+    /// Root of the file system.
+    pub root: PathBuf,
+    /// Folders with programs.
+    pub path: Vec<PathBuf>,
+    /// Folder for temporary files.
+    pub tmp: PathBuf,
+    /// Folder that reports go to.
+    pub here: PathBuf,
+    /// Whether programs are looked for in NVIDIA's own folders, too.
+    pub installs: bool,
+}
+
+impl Places {
+    /// Of this machine.
+    #[must_use]
+    pub fn usual() -> Self {
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        Self {
+            root: PathBuf::from("/"),
+            path: std::env::split_paths(&path).filter(|p| p.is_absolute()).collect(),
+            tmp: std::env::temp_dir(),
+            here: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+            installs: true,
+        }
+    }
+
+    fn text(&self, inside: &str) -> Option<String> {
+        std::fs::read_to_string(self.root.join(inside)).ok()
+    }
+
+    fn program(&self, name: &str) -> Option<PathBuf> {
+        self.path.iter().map(|p| p.join(name)).find(|p| p.is_file())
+    }
+}
+
+/// A folder that something is written to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Folder {
+    /// The folder.
+    pub path: PathBuf,
+    /// Bytes that are free for this user.
+    pub free: Option<u64>,
+    /// Whether this user may write there.
+    pub writable: bool,
+}
+
+/// The facts.
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
+pub struct Machine {
+    /// GPUs; `None` when `nvidia-smi` is not there or did not answer.
+    pub gpus: Option<Vec<Gpu>>,
+    /// What `nvidia-smi` said when it failed.
+    pub smi_error: Option<String>,
+    /// Whether AMD's driver is there.
+    pub amd: bool,
+    /// Processes that use a GPU.
+    pub processes: Vec<(u32, String)>,
+    /// Whether only administrators may read the GPU's counters (`RmProfilingAdminOnly`).
+    pub admin_only: Option<bool>,
+    /// Whether this user is root.
+    pub root: bool,
+    /// Effective capabilities.
+    pub capabilities: Option<u64>,
+    /// `perf_event_paranoid`.
+    pub paranoid: Option<i64>,
+    /// Whether this is a container.
+    pub container: bool,
+    /// Nsight Systems.
+    pub nsys: Option<Tool>,
+    /// Nsight Compute.
+    pub ncu: Option<Tool>,
+    /// AMD's profiler.
+    pub rocprof: Option<Tool>,
+    /// Chips that this ncu knows.
+    pub chips: Option<Vec<String>>,
+    /// Libraries that the importer of nsys needs and that are not found.
+    pub missing_libraries: Vec<String>,
+    /// Programs that hold the GPU's counters: DCGM and its like.
+    pub counter_holders: Vec<String>,
+    /// Whether CUDA's multi-process service runs.
+    pub mps: bool,
+    /// Where ncu puts its lock, and nsys its intermediate files.
+    pub tmp: Folder,
+    /// A lock of ncu that belongs to somebody else.
+    pub foreign_lock: Option<PathBuf>,
+    /// Where reports go.
+    pub here: Folder,
+}
+
+/// `CAP_SYS_ADMIN`.
+pub const SYS_ADMIN: u32 = 21;
+/// `CAP_PERFMON`.
+pub const PERFMON: u32 = 38;
+/// How long a program may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Programs that hold counters: NVIDIA's host engine and the exporter that clusters run.
+const HOLDERS: [&str; 3] = ["nv-hostengine", "dcgm-exporter", "dcgmi"];
+
+/// Lines that a program prints, or what it said when it failed.
+fn ask(program: &Path, args: &[&str], cancelled: &dyn Fn() -> bool) -> Result<Vec<String>, String> {
+    let until = Instant::now() + PATIENCE;
+    let mut lines = Vec::new();
+    let ended = run(Command::new(program).args(args), |l| lines.push(l.to_owned()), || cancelled() || Instant::now() > until);
+    match ended {
+        Ok(e) if e.status.success() => Ok(lines),
+        Ok(e) if e.cancelled => Err(format!("{} did not answer within {} s", program.display(), PATIENCE.as_secs())),
+        Ok(e) => Err(e.log.first().cloned().unwrap_or_else(|| "it failed without a word".to_owned())),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// Gathers the facts.
+#[must_use]
+pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool) -> Machine {
+    let mut out = Machine { amd: places.root.join("dev/kfd").exists(), root: nix::unistd::geteuid().is_root(), ..Machine::default() };
+    if let Some(program) = places.program("nvidia-smi") {
+        match ask(&program, &smi::GPUS, cancelled) {
+            Ok(lines) => out.gpus = Some(smi::gpus(&lines)),
+            Err(why) => out.smi_error = Some(why),
+        }
+        if out.gpus.as_ref().is_some_and(|g| !g.is_empty()) {
+            out.processes = ask(&program, &smi::PROCESSES, cancelled).map(|l| smi::processes(&l)).unwrap_or_default();
+        }
+    }
+    out.admin_only = places.text("proc/driver/nvidia/params").and_then(|t| admin_only(&t));
+    out.capabilities = places.text("proc/self/status").and_then(|t| capabilities(&t));
+    out.paranoid = places.text("proc/sys/kernel/perf_event_paranoid").and_then(|t| t.trim().parse().ok());
+    let marks = [".dockerenv", "run/.containerenv"];
+    let scheduled = places.text("proc/1/cgroup").is_some_and(|t| ["docker", "kubepods", "containerd", "lxc"].iter().any(|w| t.contains(w)));
+    out.container = marks.iter().any(|m| places.root.join(m).exists()) || scheduled;
+    let tool = |path: PathBuf| find::with_version(&path, cancelled);
+    let systems = match nsys {
+        Some(chosen) => Some(chosen.to_owned()),
+        None if places.installs => find::nsys(None).into_iter().next(),
+        None => places.program("nsys"),
+    };
+    out.nsys = systems.map(tool);
+    out.ncu = places.program("ncu").or_else(|| places.installs.then(installed_ncu).flatten()).map(tool);
+    out.rocprof = places.program("rocprofv3").map(tool);
+    if let Some(ncu) = &out.ncu {
+        out.chips = ask(&ncu.path, &["--list-chips"], cancelled).ok().map(|lines| chips(&lines)).filter(|c| !c.is_empty());
+    }
+    if out.nsys.is_some() {
+        out.missing_libraries = ["libdw.so.1", "libelf.so.1"].into_iter().filter(|l| !has_library(places, l)).map(str::to_owned).collect();
+    }
+    let names = running(places);
+    out.counter_holders =
+        HOLDERS.iter().filter(|h| names.iter().any(|n| h.starts_with(n.as_str()) && n.len() >= 5)).map(|h| (*h).to_owned()).collect();
+    out.mps = names.iter().any(|n| n.starts_with("nvidia-cuda-mps"));
+    out.tmp = folder(&places.tmp);
+    let lock = places.tmp.join("nsight-compute-lock");
+    out.foreign_lock = (lock.exists() && std::fs::OpenOptions::new().write(true).open(&lock).is_err()).then_some(lock);
+    out.here = folder(&places.here);
+    out
+}
+
+fn installed_ncu() -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir("/opt/nvidia/nsight-compute").into_iter().flatten().flatten().map(|e| e.path().join("ncu")).collect();
+    found.sort();
+    found.into_iter().rev().chain([PathBuf::from("/usr/local/cuda/bin/ncu")]).find(|p| p.is_file())
+}
+
+fn admin_only(params: &str) -> Option<bool> {
+    let line = params.lines().find(|l| l.starts_with("RmProfilingAdminOnly"))?;
+    line.split(':').nth(1)?.trim().parse::<u32>().ok().map(|n| n != 0)
+}
+
+fn capabilities(status: &str) -> Option<u64> {
+    let line = status.lines().find(|l| l.starts_with("CapEff:"))?;
+    u64::from_str_radix(line.split(':').nth(1)?.trim(), 16).ok()
+}
+
+/// Names of chips, which ncu prints one after another with commas.
+fn chips(lines: &[String]) -> Vec<String> {
+    let words = lines.iter().flat_map(|l| l.split([',', ' ']));
+    let is_chip = |w: &&str| {
+        w.len() >= 5
+            && w.len() <= 6
+            && w.chars().take(2).all(|c| c.is_ascii_lowercase())
+            && w.chars().skip(2).take(3).all(|c| c.is_ascii_alphanumeric())
+    };
+    words.map(str::trim).filter(is_chip).filter(|w| w.chars().any(|c| c.is_ascii_digit())).map(str::to_owned).collect()
+}
+
+/// Names of the running processes, cut by the kernel after 15 letters.
+fn running(places: &Places) -> Vec<String> {
+    let all = std::fs::read_dir(places.root.join("proc")).into_iter().flatten().flatten();
+    all.filter(|e| e.file_name().to_string_lossy().chars().all(|c| c.is_ascii_digit()))
+        .filter_map(|e| std::fs::read_to_string(e.path().join("comm")).ok())
+        .map(|t| t.trim().to_owned())
+        .filter(|t| !t.is_empty())
+        .collect()
+}
+
+/// Whether the loader would find a library: in the folders of `LD_LIBRARY_PATH`, and where distributions put them.
+fn has_library(places: &Places, name: &str) -> bool {
+    let own = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let own = std::env::split_paths(&own).map(|p| p.join(name));
+    let usual = [
+        "usr/lib/x86_64-linux-gnu",
+        "lib/x86_64-linux-gnu",
+        "usr/lib/aarch64-linux-gnu",
+        "lib/aarch64-linux-gnu",
+        "usr/lib64",
+        "lib64",
+        "usr/lib",
+        "lib",
+    ];
+    own.chain(usual.iter().map(|u| places.root.join(u).join(name))).any(|p| p.exists())
+}
+
+fn folder(path: &Path) -> Folder {
+    let free = nix::sys::statvfs::statvfs(path).ok().map(|s| s.blocks_available().saturating_mul(s.fragment_size()));
+    let writable = nix::unistd::access(path, nix::unistd::AccessFlags::W_OK).is_ok();
+    Folder { path: path.to_owned(), free, writable }
+}
+
+/// A tool's version as people read it.
+#[must_use]
+pub fn version(tool: &Tool) -> String {
+    tool.version.as_ref().map_or_else(|| "of unknown version".to_owned(), Version::to_string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_and_the_tools_say_is_read() {
+        assert_eq!(admin_only("EnableMSI: 1\nRmProfilingAdminOnly: 0\n"), Some(false));
+        assert_eq!(admin_only("RmProfilingAdminOnly: 1\n"), Some(true));
+        assert_eq!(admin_only("EnableMSI: 1\n"), None);
+        assert_eq!(capabilities("Name:\tsh\nCapEff:\t00000000a80425fb\n"), Some(0xa804_25fb));
+        // As ncu 2024.1 prints them.
+        let lines = ["ga100, ga102, ga103, ad102, gh100, gv100, tu102, tu117, gv11b".to_owned()];
+        let found = chips(&lines);
+        assert!(found.len() == 9 && found.contains(&"gv11b".to_owned()), "{found:?}");
+    }
+}
