@@ -20,6 +20,7 @@ mod suite {
     mod odd;
     mod order;
     mod probe;
+    mod recipes_cli;
     mod rerun;
     mod rerun_cli;
     mod rerun_edges;

@@ -335,6 +335,21 @@ pub struct Recipes {
     /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN; an @ of the name itself is written \\@.
     #[arg(long, value_name = "NAME", requires = "recipe")]
     pub range: Option<String>,
+    /// Kernel to profile, for recipes of ncu (exact function name) and rocprofv3 (beginning of the name that it prints).
+    #[arg(long, value_name = "NAME", requires = "recipe")]
+    pub kernel: Option<String>,
+    /// Launches (TensorRT-LLM: iterations) to let pass first.
+    #[arg(long, value_name = "N", requires = "recipe")]
+    pub launch_skip: Option<u64>,
+    /// Launches (TensorRT-LLM: iterations) to profile.
+    #[arg(long, value_name = "N", requires = "recipe")]
+    pub launch_count: Option<u64>,
+    /// Seconds that PyTorch traces [default: 60].
+    #[arg(long, value_name = "N", requires = "recipe")]
+    pub seconds: Option<u64>,
+    /// Put the profiler between the launcher (torchrun, mpirun, mpiexec, srun) and the program: a report for each rank.
+    #[arg(long, requires = "recipe")]
+    pub ranks: bool,
     /// Report to write, without its suffix [default: report].
     #[arg(long, short = 'o', value_name = "PATH")]
     pub output: Option<String>,

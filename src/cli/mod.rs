@@ -10,6 +10,7 @@ pub mod hints;
 pub mod interrupt;
 pub mod metrics;
 pub mod print;
+pub mod recipes;
 pub mod rerun;
 
 use crate::config::Config;
@@ -82,7 +83,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Diff(args)) => diff::diff(args, nsys),
         Some(Command::Hints(args)) => hints::hints(args, nsys),
         Some(Command::Rerun(args)) => rerun::rerun(args, nsys),
-        Some(Command::Recipes(args)) => rerun::recipes(args),
+        Some(Command::Recipes(args)) => recipes::recipes(args, &config),
         Some(Command::Themes) => explore::themes(),
         Some(Command::Demo(opening)) => explore::built_in(args, opening, &config),
         None if args.files.is_empty() => Err(Failure::wrong(

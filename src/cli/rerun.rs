@@ -1,6 +1,6 @@
-//! `warpscope rerun` and `warpscope recipes`.
+//! `warpscope rerun`.
 
-use super::args::{Recipes, Rerun, RerunFormat};
+use super::args::{Rerun, RerunFormat};
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::fuzzy::nearest;
 use crate::import::{Job, Wants, ncu};
@@ -8,7 +8,7 @@ use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
 use crate::report;
 use crate::rerun::{
     self, Base, CacheControl, ClockControl, Collect, Found, OpenedBy, Options, Plan, RangeName, Target, Verdict, Within, collect, nvtx,
-    pick, recipes, script, shell,
+    pick, script,
 };
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -231,51 +231,5 @@ fn verify(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
     match verdict {
         Verdict::Verified(_) => Ok(()),
         Verdict::Differs(_) => Err(Failure { text: String::new(), code: FAILED }),
-    }
-}
-
-/// `warpscope recipes`.
-pub fn recipes(args: &Recipes) -> Result<(), Failure> {
-    let Some(id) = &args.recipe else {
-        let width = recipes::RECIPES.iter().map(|r| r.id.len()).max().unwrap_or(0);
-        let lines: Vec<String> = recipes::RECIPES
-            .iter()
-            .flat_map(|r| {
-                [
-                    format!("{:width$}  {}: {}", r.id, r.tool, r.about),
-                    format!("{:width$}    when: {}", "", r.when),
-                    format!("{:width$}    cost: {}", "", r.cost),
-                ]
-            })
-            .collect();
-        return print::lines(&lines);
-    };
-    let Some(recipe) = recipes::recipe(id) else {
-        let near = nearest(id, recipes::RECIPES.iter().map(|r| r.id));
-        return Err(Failure::wrong(near.map_or_else(
-            || format!("no recipe `{id}`; `warpscope recipes` lists them"),
-            |n| format!("no recipe `{id}`; did you mean `{n}`?"),
-        )));
-    };
-    let output = args.output.clone().unwrap_or_else(|| "report".to_owned());
-    let parts = recipe
-        .parts(&args.program, &output, args.range.as_deref())
-        .map_err(|e| Failure::wrong(format!("{e}: --range NAME (or NAME@DOMAIN)")))?;
-    let argv: Vec<String> = parts.iter().flat_map(|p| p.words.clone()).collect();
-    match args.format.unwrap_or(if std::io::stdout().is_terminal() { RerunFormat::Text } else { RerunFormat::Shell }) {
-        RerunFormat::Json => print::to_stdout(|out| {
-            report::json(
-                out,
-                &serde_json::json!({ "recipe": recipe.id, "tool": recipe.tool, "about": recipe.about, "when": recipe.when, "cost": recipe.cost, "argv": argv, "shell": shell::line(&argv) }),
-            )
-        }),
-        RerunFormat::Shell => print::lines(&[shell::line(&argv)]),
-        RerunFormat::Script => {
-            let groups: Vec<Vec<String>> = parts.into_iter().map(|p| p.words).collect();
-            print::lines(&["#!/bin/sh".to_owned(), format!("# {}: {}", recipe.id, recipe.about), format!("exec {}", shell::lines(&groups))])
-        }
-        RerunFormat::Text => {
-            print::to_stdout(|out| report::rerun::explain_parts(out, recipe.about, &parts, print::terminal_width().unwrap_or(100)))
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! The user's configuration file: `$XDG_CONFIG_HOME/warpscope/config.toml`. The command line goes before it, defaults after it.
 
 pub mod keys;
+pub mod recipes;
 
 use crate::analysis::fuzzy::nearest;
 use crate::analysis::{GroupBy, SortBy};
@@ -27,6 +28,8 @@ pub struct Config {
     pub pins: Vec<String>,
     /// Keys by action name.
     pub keys: BTreeMap<String, Vec<String>>,
+    /// The user's own recipes, by name. What they say is checked where they are used.
+    pub recipes: BTreeMap<String, recipes::Written>,
 }
 
 /// How many colours are used.
@@ -83,7 +86,7 @@ pub fn utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
 /// A configuration larger than this is none.
 const MOST_BYTES: u64 = 1 << 20;
 
-const KEYS: [&str; 8] = ["theme", "group", "sort", "color", "ascii", "nsys", "pins", "keys"];
+const KEYS: [&str; 9] = ["theme", "group", "sort", "color", "ascii", "nsys", "pins", "keys", "recipes"];
 
 /// Folder of the configuration.
 #[must_use]
@@ -144,6 +147,7 @@ impl Config {
                     self.keys.insert(action, list);
                 }
             }
+            "recipes" => self.recipes = recipes::parse(value)?,
             unknown => return Err(unknown_word("key", unknown, KEYS)),
         }
         Ok(())

@@ -7,6 +7,7 @@ pub mod diff;
 pub mod hints;
 pub mod launches;
 pub mod metrics;
+pub mod recipes;
 pub mod rerun;
 pub mod sections;
 pub mod table;

@@ -79,9 +79,15 @@ impl From<&Cost> for CostJson {
 }
 
 #[derive(Debug, Serialize)]
-struct PartJson<'a> {
+pub(super) struct PartJson<'a> {
     words: &'a [String],
     why: &'a str,
+}
+
+impl<'a> From<&'a Part> for PartJson<'a> {
+    fn from(p: &'a Part) -> Self {
+        Self { words: &p.words, why: &p.why }
+    }
 }
 
 /// One command. `selects` is what a script of one launch looks at; `all` has every launch that the command selects, in the order of the
@@ -119,7 +125,7 @@ impl<'a> From<&'a Rerun> for CommandJson<'a> {
             directory: r.directory.as_deref(),
             output: format!("{}.ncu-rep", r.output),
             cost: (&r.cost).into(),
-            parts: r.parts.iter().map(|p| PartJson { words: &p.words, why: &p.why }).collect(),
+            parts: r.parts.iter().map(Into::into).collect(),
             wrapper: r.wrapper.as_deref(),
             alternatives: r.alternatives.iter().map(Into::into).collect(),
             warnings: r.warnings.iter().map(Into::into).collect(),
@@ -201,7 +207,7 @@ pub fn cost(c: &Cost) -> Option<String> {
 }
 
 /// Lines of at most `columns`, broken at blanks.
-fn wrapped(out: &mut dyn Write, head: &str, text: &str, columns: usize) -> io::Result<()> {
+pub(super) fn wrapped(out: &mut dyn Write, head: &str, text: &str, columns: usize) -> io::Result<()> {
     let (mut line, indent) = (head.to_owned(), " ".repeat(width(head)));
     let mut empty = true;
     for word in clean(text).split(' ') {

@@ -12,6 +12,7 @@ pub mod draft;
 pub mod gate;
 pub mod graph;
 pub mod join;
+pub mod launchers;
 pub mod ncu;
 pub mod nvtx;
 pub mod options;

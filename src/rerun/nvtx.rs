@@ -37,7 +37,7 @@ pub struct Enclosing {
 }
 
 /// Escapes what means something in ncu's NVTX expressions: `@ , [ ] / * +` and the backslash itself.
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 4);
     for c in text.chars() {
         if "@,[]/*+\\".contains(c) {

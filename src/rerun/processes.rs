@@ -2,6 +2,7 @@
 //! not. Then one process must be told apart: by its executable, or by its launcher's rank.
 
 use super::count::{self, Count};
+use super::launchers::{self, Launched};
 use super::{Part, PartId, shell};
 use crate::model::Profile;
 use std::collections::{BTreeMap, BTreeSet};
@@ -107,108 +108,6 @@ impl Scope {
     }
 }
 
-/// A launcher, the variable that holds the rank of a process that it started, and its options that take a word of their own.
-struct Launcher {
-    names: &'static [&'static str],
-    /// What stands between `${` and `}`.
-    variable: &'static str,
-    with_value: &'static [&'static str],
-    flags: &'static [&'static str],
-}
-
-static LAUNCHERS: &[Launcher] = &[
-    Launcher {
-        names: &["torchrun"],
-        variable: "RANK:-",
-        with_value: &[
-            "--nnodes",
-            "--nproc-per-node",
-            "--nproc_per_node",
-            "--node-rank",
-            "--node_rank",
-            "--master-addr",
-            "--master_addr",
-            "--master-port",
-            "--master_port",
-            "--rdzv-backend",
-            "--rdzv_backend",
-            "--rdzv-endpoint",
-            "--rdzv_endpoint",
-            "--rdzv-id",
-            "--rdzv_id",
-            "--rdzv-conf",
-            "--rdzv_conf",
-            "--max-restarts",
-            "--max_restarts",
-            "--monitor-interval",
-            "--monitor_interval",
-            "--start-method",
-            "--start_method",
-            "--log-dir",
-            "--log_dir",
-            "-r",
-            "--redirects",
-            "-t",
-            "--tee",
-        ],
-        flags: &["--standalone"],
-    },
-    Launcher {
-        names: &["mpirun", "mpiexec"],
-        variable: "OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}",
-        with_value: &[
-            "-n",
-            "-np",
-            "--np",
-            "-N",
-            "-c",
-            "-H",
-            "-host",
-            "--host",
-            "-hostfile",
-            "--hostfile",
-            "-machinefile",
-            "--machinefile",
-            "-x",
-            "--map-by",
-            "-map-by",
-            "--bind-to",
-            "-bind-to",
-            "--rank-by",
-            "-wdir",
-            "--wdir",
-        ],
-        flags: &["--allow-run-as-root", "--oversubscribe", "--tag-output", "--display-map", "--report-bindings", "-q"],
-    },
-    Launcher {
-        names: &["srun"],
-        variable: "SLURM_PROCID:-",
-        with_value: &["-n", "-N", "-c", "-p", "-w", "-t", "-A", "-J", "-G"],
-        flags: &["-u", "-l", "--exclusive", "--unbuffered", "--label"],
-    },
-];
-
-/// The words before the program in a launcher's command, with its rank variable; `None` when the command is no launcher's, or has an
-/// option that may or may not take a word.
-fn launcher(argv: &[String]) -> Option<(&'static Launcher, usize)> {
-    let name = argv.first()?.rsplit('/').next()?;
-    let launcher = LAUNCHERS.iter().find(|l| l.names.contains(&name))?;
-    let mut at = 1;
-    while let Some(word) = argv.get(at) {
-        if !word.starts_with('-') {
-            return Some((launcher, at));
-        }
-        at += if word.contains('=') || launcher.flags.contains(&word.as_str()) {
-            1
-        } else if launcher.with_value.contains(&word.as_str()) {
-            2
-        } else {
-            return None;
-        };
-    }
-    None
-}
-
 /// Variables that hold the rank, in the order in which they are tried.
 const RANKS: &str = "${RANK:-${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-}}}}";
 
@@ -229,16 +128,10 @@ pub fn wrapper(ncu: &[Part], rank: u32) -> String {
 /// put something between the launcher and the program.
 #[must_use]
 pub fn launched(ncu: &[Part], rank: u32, program: &[String]) -> Option<Vec<Part>> {
-    let (launcher, at) = launcher(program)?;
+    let Launched { launcher, head, inner, .. } = launchers::split(program)?.ok()?;
     let command: Vec<String> = ncu.iter().filter(|p| p.id != PartId::Program).flat_map(|p| p.words.iter().cloned()).collect();
-    let text = format!("if [ \"${{{}}}\" = {rank} ]; then exec {} \"$@\"; fi; exec \"$@\"", launcher.variable, shell::line(&command));
-    let mut head = program[..at].to_vec();
-    let mut tail = program[at..].to_vec();
-    if launcher.names.contains(&"torchrun") {
-        // torchrun runs Python scripts unless told otherwise.
-        head.push("--no-python".to_owned());
-        tail.insert(0, "python3".to_owned());
-    }
+    let variable = launcher.shell_variable();
+    let text = format!("if [ \"${{{variable}}}\" = {rank} ]; then exec {} \"$@\"; fi; exec \"$@\"", shell::line(&command));
     Some(vec![
         Part { id: PartId::Program, words: head, why: "The launcher, as it was.".to_owned() },
         Part {
@@ -246,7 +139,7 @@ pub fn launched(ncu: &[Part], rank: u32, program: &[String]) -> Option<Vec<Part>
             words: vec!["sh".to_owned(), "-c".to_owned(), text, "sh".to_owned()],
             why: format!("Rank {rank} runs under ncu and counts for itself; the other ranks run as they are."),
         },
-        Part { id: PartId::Program, words: tail, why: "The program that the launcher starts.".to_owned() },
+        Part { id: PartId::Program, words: inner, why: "The program that the launcher starts.".to_owned() },
     ])
 }
 
@@ -256,17 +149,6 @@ mod tests {
 
     fn words(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn launchers_are_taken_apart_only_when_every_option_is_known() {
-        let at = |text: &str| launcher(&words(text)).map(|(l, at)| (l.variable, at));
-        assert_eq!(at("mpirun -np 4 -x A=b ./app 1"), Some(("OMPI_COMM_WORLD_RANK:-${PMI_RANK:-}", 5)));
-        assert_eq!(at("/usr/bin/torchrun --nproc_per_node=2 train.py --lr 1"), Some(("RANK:-", 2)));
-        assert_eq!(at("srun --ntasks=4 ./app"), Some(("SLURM_PROCID:-", 2)));
-        assert_eq!(at("mpirun --mystery 3 ./app"), None);
-        assert_eq!(at("python3 train.py"), None);
-        assert_eq!(at("mpirun -np 4"), None);
     }
 
     #[test]

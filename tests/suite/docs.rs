@@ -42,7 +42,8 @@ fn themes_and_words_are_all_named() {
     let names = THEMES.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ");
     assert!(readme().contains(&format!("# {names}")), "{names}");
     let example = readme().split("```toml\n").nth(1).unwrap().split("```").next().unwrap().to_owned();
-    warpscope::config::Config::parse(&example).unwrap();
+    let config = warpscope::config::Config::parse(&example).unwrap();
+    assert!(!warpscope::cli::recipes::users(&config).unwrap_or_else(|e| panic!("{}", e.text)).is_empty());
     for (name, _) in warpscope::report::REPORTS {
         assert!(readme().contains(&format!("warpscope {name} ")), "{name}");
     }
@@ -52,6 +53,14 @@ fn themes_and_words_are_all_named() {
 fn every_diagnosis_is_in_the_table() {
     for (_, id, meaning) in warpscope::analysis::hints::DIAGNOSES {
         assert!(readme().contains(&format!("| `{id}` | {meaning} |")), "{id}");
+    }
+}
+
+#[test]
+fn every_recipe_is_in_the_table() {
+    for recipe in warpscope::rerun::recipes::RECIPES {
+        let row = format!("| `{}` | {} | {} |\n", recipe.id, recipe.tool, recipe.about);
+        assert!(readme().contains(&row), "put this into README.md:\n{row}");
     }
 }
 

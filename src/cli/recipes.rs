@@ -1,0 +1,106 @@
+//! `warpscope recipes`.
+
+use super::args::{Recipes, RerunFormat};
+use super::{Failure, print};
+use crate::analysis::fuzzy::nearest;
+use crate::config::Config;
+use crate::model::text::clean;
+use crate::report;
+use crate::rerun::recipes::{Prepared, Recipe, User, Wanted, user};
+use std::io::IsTerminal;
+
+/// The user's own recipes, checked.
+pub fn users(config: &Config) -> Result<Vec<User>, Failure> {
+    let users: Vec<User> = config
+        .recipes
+        .iter()
+        .map(|(id, r)| User {
+            id: id.clone(),
+            tool: r.tool.clone(),
+            about: r.about.clone(),
+            when: r.when.clone(),
+            cost: r.cost.clone(),
+            argv: r.argv.clone(),
+            env: r.env.clone(),
+            reports: r.reports.clone(),
+        })
+        .collect();
+    users.iter().try_for_each(User::check).map_err(|e| Failure::wrong(format!("configuration: {e}")))?;
+    Ok(users)
+}
+
+/// A recipe by its word, or a sentence with the nearest one.
+pub fn find<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failure> {
+    user::find(id, users).ok_or_else(|| {
+        let near = nearest(id, user::all(users).map(|r| r.id));
+        Failure::wrong(near.map_or_else(
+            || format!("no recipe `{id}`; `warpscope recipes` lists them"),
+            |n| format!("no recipe `{id}`; did you mean `{n}`?"),
+        ))
+    })
+}
+
+/// What a recipe is prepared for, as the command line says it.
+#[must_use]
+pub fn wanted(args: &Recipes) -> Wanted {
+    Wanted {
+        program: args.program.clone(),
+        output: args.output.clone().unwrap_or_else(|| "report".to_owned()),
+        range: args.range.clone(),
+        kernel: args.kernel.clone(),
+        skip: args.launch_skip,
+        count: args.launch_count,
+        seconds: args.seconds,
+        ranks: args.ranks,
+        directory: std::env::current_dir().ok().and_then(|d| d.into_os_string().into_string().ok()),
+    }
+}
+
+/// The sentence on a recipe that cannot be prepared.
+#[must_use]
+pub fn refused(recipe: &Recipe<'_>, wanted: &Wanted, error: &str) -> Failure {
+    let hint = if recipe.needs_range && wanted.range.is_none() { ": --range NAME (or NAME@DOMAIN)" } else { "" };
+    Failure::wrong(format!("{error}{hint}"))
+}
+
+fn list(users: &[User]) -> Result<(), Failure> {
+    let width = user::all(users).map(|r| r.id.len()).max().unwrap_or(0);
+    let lines: Vec<String> = user::all(users)
+        .flat_map(|r| {
+            let said = |word: &str, text: &str| (!text.is_empty()).then(|| format!("{:width$}    {word}: {}", "", clean(text)));
+            let head = [clean(r.about), "your own recipe".into()].into_iter().find(|a| !a.is_empty()).unwrap_or_default();
+            [Some(format!("{:width$}  {}: {head}", r.id, r.tool)), said("when", r.when), said("cost", r.cost)].into_iter().flatten()
+        })
+        .collect();
+    print::lines(&lines)
+}
+
+/// `warpscope recipes`.
+pub fn recipes(args: &Recipes, config: &Config) -> Result<(), Failure> {
+    let users = users(config)?;
+    let Some(id) = &args.recipe else {
+        return list(&users);
+    };
+    let recipe = find(id, &users)?;
+    let wanted = wanted(args);
+    let prepared = recipe.prepare(&wanted).map_err(|e| refused(&recipe, &wanted, &e))?;
+    show(&recipe, &prepared, args)
+}
+
+fn show(recipe: &Recipe<'_>, prepared: &Prepared, args: &Recipes) -> Result<(), Failure> {
+    let terminal = std::io::stdout().is_terminal();
+    let format = args.format.unwrap_or(if terminal { RerunFormat::Text } else { RerunFormat::Shell });
+    if format == RerunFormat::Shell {
+        // What a script would run without a look at it must not hide what there is to know.
+        for note in &prepared.notes {
+            print::error(&format!("note: {note}"));
+        }
+    }
+    let folder = args.output.as_deref().and_then(|o| o.rsplit_once('/')).map(|(f, _)| f);
+    print::to_stdout(|out| match format {
+        RerunFormat::Json => report::recipes::json(out, recipe, prepared),
+        RerunFormat::Shell => report::recipes::shell(out, prepared, folder, terminal),
+        RerunFormat::Script => report::recipes::script(out, recipe, prepared, folder, terminal),
+        RerunFormat::Text => report::recipes::text(out, recipe, prepared, print::terminal_width().unwrap_or(100)),
+    })
+}

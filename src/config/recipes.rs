@@ -1,0 +1,100 @@
+//! `[recipes.NAME]`: ways to record a program that the user wrote down. Plain data: their meaning is known where they are used.
+
+use super::{string, unknown_word};
+use std::collections::BTreeMap;
+
+/// A recipe as it is written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The profiler.
+    pub tool: String,
+    /// What it records.
+    pub about: String,
+    /// When it is the right one.
+    pub when: String,
+    /// What it costs.
+    pub cost: String,
+    /// The command before the program.
+    pub argv: Vec<String>,
+    /// Variables, in the order of their names.
+    pub env: Vec<(String, String)>,
+    /// Reports that it leaves.
+    pub reports: Vec<String>,
+}
+
+const KEYS: [&str; 7] = ["tool", "about", "when", "cost", "argv", "env", "reports"];
+
+/// Reads the table `recipes`. Errors are one sentence with the place.
+pub(super) fn parse(value: toml::Value) -> Result<BTreeMap<String, Written>, String> {
+    let toml::Value::Table(recipes) = value else {
+        return Err("`recipes` holds tables: [recipes.NAME]".to_owned());
+    };
+    recipes.into_iter().map(|(name, value)| Ok((name.clone(), one(&name, value)?))).collect()
+}
+
+fn one(name: &str, value: toml::Value) -> Result<Written, String> {
+    let place = |key: &str| format!("recipes.{name}.{key}");
+    let toml::Value::Table(table) = value else {
+        return Err(format!("`recipes.{name}` is a table: [recipes.{name}]"));
+    };
+    let mut written = Written::default();
+    for (key, value) in table {
+        let place = place(&key);
+        match key.as_str() {
+            "tool" => written.tool = string(&place, value)?,
+            "about" => written.about = string(&place, value)?,
+            "when" => written.when = string(&place, value)?,
+            "cost" => written.cost = string(&place, value)?,
+            "argv" => written.argv = list(&place, value)?,
+            "reports" => written.reports = list(&place, value)?,
+            "env" => {
+                let toml::Value::Table(env) = value else {
+                    return Err(format!("`{place}` is a table: {{ NAME = \"value\" }}"));
+                };
+                written.env = env
+                    .into_iter()
+                    .map(|(variable, value)| Ok((variable.clone(), string(&format!("{place}.{variable}"), value)?)))
+                    .collect::<Result<_, String>>()?;
+            }
+            unknown => return Err(format!("recipes.{name}: {}", unknown_word("key", unknown, KEYS))),
+        }
+    }
+    for (key, missing) in [("tool", written.tool.is_empty()), ("argv", written.argv.is_empty())] {
+        if missing {
+            return Err(format!("`{}` is missing", place(key)));
+        }
+    }
+    Ok(written)
+}
+
+fn list(place: &str, value: toml::Value) -> Result<Vec<String>, String> {
+    match value {
+        toml::Value::Array(list) => list.into_iter().map(|v| string(place, v)).collect(),
+        other => Err(format!("`{place}` is a list of texts, not {other}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Config;
+
+    #[test]
+    fn a_recipe_is_read_and_its_mistakes_are_named() {
+        let text = "[recipes.mine]\ntool = \"nsys\"\nabout = \"a\"\nargv = [\"nsys\", \"profile\"]\nenv = { B = \"2\", A = \"1\" }\nreports = [\"{OUTPUT}.nsys-rep\"]\n";
+        let config = Config::parse(text).unwrap();
+        let mine = &config.recipes["mine"];
+        assert_eq!((mine.tool.as_str(), mine.argv.len(), mine.env.len(), mine.reports.len()), ("nsys", 2, 2, 1));
+        for (text, error) in [
+            ("recipes = 3", "`recipes` holds tables: [recipes.NAME]"),
+            ("recipes.a = 3", "`recipes.a` is a table: [recipes.a]"),
+            ("[recipes.a]\ntool = \"nsys\"", "`recipes.a.argv` is missing"),
+            ("[recipes.a]\nargv = [\"x\"]", "`recipes.a.tool` is missing"),
+            ("[recipes.a]\nargv = \"nsys profile\"", "`recipes.a.argv` is a list of texts, not \"nsys profile\""),
+            ("[recipes.a]\nargv = [1]", "`recipes.a.argv` is a text in quotes, not 1"),
+            ("[recipes.a]\nenv = { A = 1 }", "`recipes.a.env.A` is a text in quotes, not 1"),
+            ("[recipes.a]\nargs = []", "recipes.a: no key `args`; did you mean `argv`?"),
+        ] {
+            assert_eq!(Config::parse(text).unwrap_err(), error, "{text}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `recipes`: the command that records a program, explained, for a shell, as a script or as JSON.
+
+use super::rerun::{PartJson, explain_parts, wrapped};
+use crate::model::text::clean;
+use crate::rerun::recipes::{Prepared, Recipe, Step};
+use crate::rerun::{Part, shell};
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{self, Write};
+
+#[derive(Debug, Serialize)]
+struct FileJson<'a> {
+    path: &'a str,
+    text: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct StepJson<'a> {
+    role: &'a str,
+    what: &'a str,
+    why: &'a str,
+    argv: &'a [String],
+    shell: String,
+}
+
+impl<'a> From<&'a Step> for StepJson<'a> {
+    fn from(s: &'a Step) -> Self {
+        Self { role: s.role.word(), what: &s.what, why: &s.why, argv: &s.argv, shell: shell::line(&s.argv) }
+    }
+}
+
+/// A recipe's command. `files` and `reports` are paths from the folder of the output; a `*` in `reports` stands for any text.
+#[derive(Debug, Serialize)]
+struct RecipeJson<'a> {
+    recipe: &'a str,
+    tool: &'a str,
+    about: &'a str,
+    when: &'a str,
+    cost: &'a str,
+    argv: Vec<String>,
+    shell: String,
+    env: BTreeMap<&'a str, &'a str>,
+    files: Vec<FileJson<'a>>,
+    reports: Vec<String>,
+    parts: Vec<PartJson<'a>>,
+    steps: Vec<StepJson<'a>>,
+    notes: &'a [String],
+    runnable: bool,
+    by_hand: Option<&'a str>,
+}
+
+/// Writes a command as JSON.
+pub fn json(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared) -> io::Result<()> {
+    super::json(
+        out,
+        &RecipeJson {
+            recipe: recipe.id,
+            tool: recipe.tool,
+            about: recipe.about,
+            when: recipe.when,
+            cost: recipe.cost,
+            argv: prepared.argv(),
+            shell: command(prepared, false),
+            env: prepared.env.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect(),
+            files: prepared.files.iter().map(|(path, text)| FileJson { path, text }).collect(),
+            reports: prepared.reports.iter().map(ToString::to_string).collect(),
+            parts: prepared.parts.iter().map(Into::into).collect(),
+            steps: prepared.steps.iter().map(Into::into).collect(),
+            notes: &prepared.notes,
+            runnable: prepared.by_hand.is_none(),
+            by_hand: prepared.by_hand.as_deref(),
+        },
+    )
+}
+
+/// Words that set variables for a command.
+fn variables(prepared: &Prepared) -> Vec<String> {
+    prepared.env.iter().map(|(name, value)| format!("{name}={}", shell::quote(value))).collect()
+}
+
+/// The command with its variables, for a shell: on one line, or one group of words on each.
+fn command(prepared: &Prepared, lines: bool) -> String {
+    let groups: Vec<Vec<String>> = prepared.parts.iter().map(|p| p.words.clone()).collect();
+    let command = if lines { shell::lines(&groups) } else { shell::line(&prepared.argv()) };
+    let gap = if lines { " \\\n    " } else { " " };
+    variables(prepared).into_iter().chain([command]).collect::<Vec<_>>().join(gap)
+}
+
+/// What a shell must do before the command: the folder, and files word for word.
+fn before(prepared: &Prepared, folder: Option<&str>) -> String {
+    let mut out = String::new();
+    if let Some(folder) = folder.filter(|f| !f.is_empty()) {
+        let _ = writeln!(out, "mkdir -p -- {}", shell::quote(folder));
+    }
+    for (path, text) in &prepared.files {
+        let path = folder.map_or_else(|| format!("./{path}"), |f| format!("{f}/{path}"));
+        // A line of the text must not end it.
+        let mut end = "END_OF_FILE".to_owned();
+        while text.lines().any(|l| l == end) {
+            end.push('_');
+        }
+        let _ = write!(out, "cat > {} <<'{end}'\n{text}{end}\n", shell::quote(&path));
+    }
+    out
+}
+
+fn print(out: &mut dyn Write, text: &str, for_terminal: bool) -> io::Result<()> {
+    if for_terminal { text.lines().try_for_each(|l| writeln!(out, "{}", clean(l))) } else { out.write_all(text.as_bytes()) }
+}
+
+/// Writes the command for a shell: what it needs first, then the command on one line. Steps of a server stand behind it, as comments.
+pub fn shell(out: &mut dyn Write, prepared: &Prepared, folder: Option<&str>, for_terminal: bool) -> io::Result<()> {
+    let folder = folder.filter(|_| !prepared.files.is_empty());
+    let mut text = format!("{}{}\n", before(prepared, folder), command(prepared, false));
+    for step in prepared.steps.iter().filter(|s| !s.argv.is_empty()) {
+        let _ = write!(text, "# {}\n# {}\n", clean(&step.what), clean(&shell::line(&step.argv)));
+    }
+    print(out, &text, for_terminal)
+}
+
+/// Writes a shell script. A guided session runs from beginning to end: server in the background, steps, end of the server.
+pub fn script(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, folder: Option<&str>, for_terminal: bool) -> io::Result<()> {
+    let mut text = format!("#!/bin/sh\n# {}: {}\n", clean(recipe.id), clean(recipe.about));
+    for note in prepared.notes.iter().chain(&prepared.by_hand) {
+        let _ = writeln!(text, "# {}", clean(note));
+    }
+    text.push_str("set -eu\n");
+    text.push_str(&before(prepared, folder));
+    if prepared.steps.is_empty() {
+        // `exec` takes no variables.
+        let exec = if prepared.env.is_empty() { "exec " } else { "exec env " };
+        let _ = writeln!(text, "{exec}{}", command(prepared, true));
+        return print(out, &text, for_terminal);
+    }
+    // TERM: a shell starts what runs in the background with interrupts ignored. nsys passes it on and writes its report.
+    let _ = write!(text, "{} &\nserver=$!\ntrap 'kill -TERM \"$server\" 2>/dev/null || :' EXIT\n", command(prepared, true));
+    for step in &prepared.steps {
+        if !step.argv.is_empty() {
+            let _ = write!(text, "\n# {} {}\n{}\n", clean(&step.what), clean(&step.why), shell::line(&step.argv));
+        }
+    }
+    text.push_str("\ntrap - EXIT\nkill -TERM \"$server\"\nwait \"$server\" || :\n");
+    print(out, &text, for_terminal)
+}
+
+/// Writes a command for people: in pieces with what each does, what it costs and leaves, and the steps.
+pub fn text(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, columns: usize) -> io::Result<()> {
+    let columns = columns.clamp(60, 140);
+    explain_parts(out, recipe.about, &with_variables(prepared), columns)?;
+    writeln!(out)?;
+    for (word, text) in [("when", recipe.when), ("cost", recipe.cost)] {
+        if !text.is_empty() {
+            wrapped(out, &format!("{word:<9}"), text, columns)?;
+        }
+    }
+    for (path, _) in &prepared.files {
+        wrapped(out, "writes   ", &format!("{path}, before the command; --format script shows it"), columns)?;
+    }
+    let reports: Vec<String> = prepared.reports.iter().map(ToString::to_string).collect();
+    if !reports.is_empty() {
+        wrapped(out, "leaves   ", &reports.join(", "), columns)?;
+    }
+    for note in &prepared.notes {
+        wrapped(out, "note     ", note, columns)?;
+    }
+    if let Some(why) = &prepared.by_hand {
+        wrapped(out, "by hand  ", why, columns)?;
+    }
+    for (n, step) in prepared.steps.iter().enumerate() {
+        writeln!(out)?;
+        wrapped(out, &format!("step {}   ", n + 1), &format!("{} {}", step.what, step.why), columns)?;
+        if !step.argv.is_empty() {
+            writeln!(out, "         {}", clean(&shell::line(&step.argv)))?;
+        }
+    }
+    Ok(())
+}
+
+/// The pieces with the variables as the first one.
+fn with_variables(prepared: &Prepared) -> Vec<Part> {
+    let variables = (!prepared.env.is_empty()).then(|| Part {
+        id: crate::rerun::PartId::Tool,
+        words: ["env".to_owned()].into_iter().chain(prepared.env.iter().map(|(n, v)| format!("{n}={v}"))).collect(),
+        why: "Variables for this command only.".to_owned(),
+    });
+    variables.into_iter().chain(prepared.parts.iter().cloned()).collect()
+}

@@ -1,0 +1,162 @@
+//! Counters of single kernels: ncu on chosen launches, or on the first ones.
+
+use super::ranks::{self, Ranks};
+use super::{Pattern, Place, Prepared, Wanted, part};
+use crate::rerun::collect::{self, Collect};
+use crate::rerun::{Part, PartId, nvtx, parts};
+
+/// What is collected of how many launches.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Counters {
+    pub what: What,
+    /// Launches that are profiled when nobody says how many and no kernel is named.
+    pub count: u64,
+    /// Launches of a kernel that is named, when nobody says how many.
+    pub of_kernel: u64,
+}
+
+/// What is collected.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// One metric in one pass, at the clocks of production.
+    Duration,
+    /// A set.
+    Set(&'static str),
+    /// A set with the sources.
+    SetWithSource(&'static str),
+    /// What answers a question of [`collect::QUESTIONS`].
+    Question(&'static str),
+}
+
+impl What {
+    /// The collection, for the tables of costs; `None` for what they do not have.
+    pub(super) fn collect(self) -> Option<Collect> {
+        match self {
+            Self::Duration => None,
+            Self::Set(word) | Self::SetWithSource(word) => Some(Collect::Set(word.to_owned())),
+            Self::Question(word) => collect::question(word).map(|q| Collect::Question(q.word)),
+        }
+    }
+
+    fn parts(self) -> Vec<Part> {
+        let mut out = Vec::new();
+        match self.collect() {
+            None => {
+                out.push(part(PartId::Collect, &["--metrics", "gpu__time_duration.sum"], "One metric, in one pass."));
+                out.push(part(PartId::Clocks, &["--clock-control", "none"], "Clocks are left as they are, as in production."));
+            }
+            Some(collect) => {
+                let source = matches!(self, Self::SetWithSource(_)) || collect.wants_source();
+                out.push(Part { id: PartId::Collect, words: collect.words(), why: format!("What is measured: {}.", collect.about()) });
+                if source {
+                    let why = "CUDA sources go into the report; the program must be built with -lineinfo.";
+                    out.push(part(PartId::Source, &["--import-source", "yes"], why));
+                }
+            }
+        }
+        out
+    }
+}
+
+/// ncu's expression for a push/pop range that nsys would be told as NAME, NAME@DOMAIN or NAME@*, where `\@` is an `@` of the name.
+pub(super) fn include(range: &str) -> Result<String, String> {
+    let (mut name, mut domain, mut escaped) = (String::new(), None::<String>, false);
+    for c in range.chars() {
+        match c {
+            '\\' if !escaped => {
+                escaped = true;
+                continue;
+            }
+            '@' if !escaped && domain.is_none() => domain = Some(String::new()),
+            c => domain.as_mut().unwrap_or(&mut name).push(c),
+        }
+        escaped = false;
+    }
+    if name.trim().is_empty() || name.starts_with("regex:") {
+        return Err(format!("{range:?} is no NVTX range that ncu can be told"));
+    }
+    let name = nvtx::escape(&name);
+    Ok(match domain.as_deref() {
+        None | Some("") => format!("{name}/"),
+        // A domain must be named, or be a regular expression.
+        Some("*") => return Err(format!("{range:?}: ncu takes no range of any domain; name the domain, or none for the default one")),
+        Some(domain) => format!("{}@{name}/", nvtx::escape(domain)),
+    })
+}
+
+/// Which launches, by name and number.
+fn which(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<Part> {
+    let mut out = Vec::new();
+    match &wanted.kernel {
+        Some(kernel) => out.push(part(PartId::Name, &["--kernel-name", kernel], "Only launches of this function; the name is exact.")),
+        // A collective waits for the other ranks, which do not replay at the same time.
+        None if ranks => out.push(part(
+            PartId::Name,
+            &["--kernel-name", "regex:^(?!nccl)"],
+            "All kernels but NCCL's: those wait for other ranks, and hang when they are replayed.",
+        )),
+        None => {}
+    }
+    let of = if wanted.kernel.is_some() { "of this kernel" } else { "of the program" };
+    if let Some(skip) = wanted.skip.filter(|s| *s > 0) {
+        out.push(part(
+            PartId::Which,
+            &["--launch-skip", &skip.to_string()],
+            format!("Launches {of} that are let pass first, in the order of the calls on the host."),
+        ));
+    }
+    let default = if wanted.kernel.is_some() { counters.of_kernel } else { counters.count };
+    let count = wanted.count.unwrap_or(default);
+    let s = if count == 1 { "launch is" } else { "launches are" };
+    let why = if wanted.count.is_some() || wanted.kernel.is_some() {
+        format!("Then {count} {s} profiled; the program runs on afterwards.")
+    } else {
+        format!("The first {count} {s} profiled, as a bound: choose others by --kernel, --launch-skip and --launch-count.")
+    };
+    out.push(part(PartId::Which, &["--launch-count", &count.to_string()], why));
+    out
+}
+
+pub(super) fn prepare(counters: &Counters, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+    let mut gate = Vec::new();
+    if let Some(range) = &wanted.range {
+        let why = "Only launches inside this push/pop range count, on the thread that opened it.";
+        gate.push(part(PartId::Gate, &["--nvtx", "--nvtx-include", &include(range)?], why));
+    }
+    let profiler = |ranks: &Ranks| {
+        let mut out = vec![parts::tool()];
+        out.extend(gate.iter().cloned());
+        out.extend(which(counters, wanted, ranks.variable().is_some()));
+        out.extend(counters.what.parts());
+        match ranks {
+            Ranks::Together => out.push(parts::output(place.output, false)),
+            each => {
+                let why = format!("{} ncu refuses to start when it is there already.", each.why(place, "ncu-rep"));
+                out.push(Part { id: PartId::Output, words: vec!["--export".to_owned(), each.output(place)], why });
+            }
+        }
+        out
+    };
+    // ncu's count goes over all processes that it follows, which is a race among ranks: each has its own.
+    let apart = wanted.ranks || ranks::launcher(&wanted.program).is_some();
+    let ranks = ranks::of(wanted, apart, profiler)?;
+    let stem = place.stem;
+    let reports = match ranks {
+        Ranks::Together => Pattern::exact(format!("{stem}.ncu-rep")),
+        _ => Pattern::between(format!("{stem}."), ".ncu-rep"),
+    };
+    Ok(Prepared { parts: ranks.around(profiler(&ranks), wanted), reports: vec![reports], ..Prepared::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_written_as_ncu_reads_them() {
+        assert_eq!(include("step").unwrap(), "step/");
+        assert_eq!(include("step[3]@LLM").unwrap(), r"LLM@step\[3\]/");
+        assert_eq!(include(r"LLM\@decode_all@LLM").unwrap(), r"LLM@LLM\@decode_all/");
+        assert!(include("step@*").is_err() && include("").is_err() && include("@LLM").is_err());
+    }
+}

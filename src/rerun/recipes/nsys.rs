@@ -1,0 +1,85 @@
+//! Timelines: `nsys profile`. Boolean options are written `=true`; nothing parts the options from the program, for nsys takes `--` as its name.
+
+use super::ranks::{self, Ranks};
+use super::{Pattern, Place, Prepared, Recipe, Wanted, part};
+use crate::rerun::{Part, PartId};
+
+/// Words that belong together, and what they do. `{RANGE}` stands for the range.
+pub(super) type Group = (&'static [&'static str], &'static str);
+
+/// A timeline.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timeline {
+    /// Options between the profiler and its output.
+    pub groups: &'static [Group],
+    /// Whether each rank has a report of its own, in any case.
+    pub ranks: bool,
+    /// Whether each range has a report of its own, numbered.
+    pub each: bool,
+}
+
+pub(super) const CUDA: Group = (&["--trace=cuda,nvtx"], "CUDA calls, kernels, copies and NVTX ranges; nothing else is traced.");
+pub(super) const NO_CPU: Group =
+    (&["--sample=none", "--cpuctxsw=none"], "No CPU samples and no thread switches: both need rights, and cost time.");
+pub(super) const NODES: Group =
+    (&["--cuda-graph-trace=node"], "Kernels inside CUDA graphs are recorded one by one, which a re-run needs to count them.");
+pub(super) const API_EACH: Group = (
+    &["--capture-range=cudaProfilerApi", "--capture-range-end=repeat"],
+    "One report for each range. A re-run must say which: --opened-by profiler:2.",
+);
+
+/// The profiler and its options, without output and program.
+pub(super) fn options(groups: &[Group], range: Option<&str>) -> Vec<Part> {
+    let mut parts = vec![part(PartId::Tool, &["nsys", "profile"], "NVIDIA's timeline profiler.")];
+    for (words, why) in groups {
+        let words = words.iter().map(|w| w.replace("{RANGE}", range.unwrap_or_default())).collect();
+        parts.push(Part { id: PartId::Collect, words, why: (*why).to_owned() });
+    }
+    parts
+}
+
+/// The report.
+pub(super) fn output(ranks: &Ranks, place: &Place<'_>) -> Part {
+    let why = format!("{} nsys overwrites none: if it is there, the new one stays in TMPDIR.", ranks.why(place, "nsys-rep"));
+    Part { id: PartId::Output, words: vec!["--output".to_owned(), ranks.output(place)], why }
+}
+
+/// The reports that a timeline leaves.
+pub(super) fn reports(place: &Place<'_>, ranks: bool, each: bool) -> Vec<Pattern> {
+    let stem = place.stem;
+    let numbered = (ranks || each).then(|| Pattern::between(format!("{stem}."), ".nsys-rep"));
+    // Whether a single repeated range gets a number depends on nsys' version.
+    [Pattern::exact(format!("{stem}.nsys-rep"))].into_iter().filter(|_| !ranks).chain(numbered).collect()
+}
+
+pub(super) fn prepare(recipe: &Recipe<'_>, timeline: &Timeline, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+    let profiler = |ranks: &Ranks| {
+        let mut parts = options(timeline.groups, wanted.range.as_deref());
+        parts.push(output(ranks, place));
+        parts
+    };
+    let ranks = ranks::of(wanted, timeline.ranks, profiler)?;
+    let mut prepared = Prepared::default();
+    match &ranks {
+        Ranks::Together => match ranks::launcher(&wanted.program) {
+            Some("srun") => {
+                return Err(format!(
+                    "srun's tasks are not its children, so recipe {} would record none of them: take --ranks or the recipe `rank`, which start nsys in each task",
+                    recipe.id
+                ));
+            }
+            Some(name) => prepared.notes.push(format!(
+                "All processes that {name} starts on this machine go into one report; --ranks or the recipe `rank` gives each rank its own."
+            )),
+            None => {}
+        },
+        Ranks::Inner if !wanted.program.is_empty() => {
+            prepared.by_hand =
+                Some("no launcher starts this program: put the launcher before the command, and its variable for RANK".to_owned());
+        }
+        _ => {}
+    }
+    prepared.parts = ranks.around(profiler(&ranks), wanted);
+    prepared.reports = reports(place, ranks.variable().is_some(), timeline.each);
+    Ok(prepared)
+}

@@ -1,0 +1,286 @@
+//! Inference servers: vLLM, whose recording is opened and closed over HTTP, and TensorRT-LLM, which records numbered iterations.
+//!
+//! Options and variables: vLLM's page on profiling (0.8 to 0.32) and TensorRT-LLM's performance analysis (0.19 to 1.3).
+
+use super::nsys::{self, API_EACH, CUDA, Group, NO_CPU, NODES};
+use super::ranks::Ranks;
+use super::steps::{Role, Step};
+use super::{Pattern, Place, Prepared, Wanted, program, words};
+use crate::rerun::{Part, PartId};
+use serde_json::json;
+
+/// A server and what records it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Server {
+    /// vLLM from 0.13 on, under nsys.
+    VllmNsys,
+    /// vLLM from 0.13 on, traced by PyTorch.
+    VllmTorch,
+    /// vLLM before 0.13, traced by PyTorch.
+    VllmTorchOld,
+    /// TensorRT-LLM under nsys.
+    TrtllmNsys,
+    /// TensorRT-LLM, traced by PyTorch.
+    TrtllmTorch,
+}
+
+/// First iteration and number of iterations that TensorRT-LLM records without another wish, as in its documentation.
+const ITERATIONS: (u64, u64) = (100, 50);
+
+/// Milliseconds that vLLM's front end waits for its workers: writing a trace takes minutes.
+const RPC_TIMEOUT: &str = "1800000";
+
+const TRTLLM: &[Group] = &[
+    (&["--trace=cuda,nvtx,python-gil"], "CUDA, NVTX ranges, and who holds Python's lock."),
+    NO_CPU,
+    NODES,
+    (
+        &["--capture-range=cudaProfilerApi", "--capture-range-end=stop"],
+        "TensorRT-LLM opens and closes the recording itself, at the iterations that TLLM_PROFILE_START_STOP names; it runs on afterwards.",
+    ),
+    (&["--trace-fork-before-exec=true"], "Its workers are started by MPI, or forked; they are traced, too."),
+];
+
+impl Server {
+    /// Whether it counts iterations.
+    pub(super) fn iterations(self) -> bool {
+        matches!(self, Self::TrtllmNsys | Self::TrtllmTorch)
+    }
+}
+
+/// The value of an option, written `--name value` or `--name=value`.
+fn option<'a>(argv: &'a [String], name: &str) -> Option<&'a str> {
+    argv.iter().enumerate().find_map(
+        |(i, w)| {
+            if w == name { argv.get(i + 1).map(String::as_str) } else { w.strip_prefix(name)?.strip_prefix('=') }
+        },
+    )
+}
+
+fn has(argv: &[String], name: &str) -> bool {
+    argv.iter().any(|w| w == name || w.strip_prefix(name).is_some_and(|rest| rest.starts_with(['=', '.'])))
+}
+
+/// The word after another one, when it is no option.
+fn after<'a>(argv: &'a [String], word: &str) -> Option<&'a str> {
+    let at = argv.iter().position(|w| w.rsplit('/').next() == Some(word))?;
+    argv.get(at + 1).map(String::as_str).filter(|w| !w.starts_with('-'))
+}
+
+/// Where a server listens and what it serves, as its command says.
+struct Endpoint {
+    url: String,
+    model: String,
+    key: Option<String>,
+}
+
+impl Endpoint {
+    fn of(argv: &[String], command: &str) -> Self {
+        // A server that listens everywhere answers on this machine.
+        let host = option(argv, "--host").filter(|h| !matches!(*h, "0.0.0.0" | "::" | "")).unwrap_or("localhost");
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let model =
+            option(argv, "--served-model-name").or_else(|| after(argv, command)).or_else(|| option(argv, "--model")).unwrap_or("MODEL");
+        Self {
+            url: format!("http://{host}:{}", option(argv, "--port").unwrap_or("8000")),
+            model: model.to_owned(),
+            key: option(argv, "--api-key").map(str::to_owned),
+        }
+    }
+
+    /// Waits for the server: `curl` tries again once a second for up to half an hour.
+    fn wait(&self) -> Step {
+        let words = "curl --silent --fail --output /dev/null --retry 1800 --retry-delay 1 --retry-max-time 1800 --retry-connrefused";
+        Step {
+            role: Role::Wait,
+            what: "Wait until the server answers.".to_owned(),
+            argv: words.split(' ').map(str::to_owned).chain([format!("{}/health", self.url)]).collect(),
+            why: "It loads the model and captures CUDA graphs first, which takes minutes under a profiler.".to_owned(),
+        }
+    }
+
+    fn post(&self, path: &str) -> Vec<String> {
+        let words = "curl --silent --show-error --fail --request POST";
+        words.split(' ').map(str::to_owned).chain([format!("{}{path}", self.url)]).collect()
+    }
+
+    fn completion(&self, tokens: u64) -> Vec<String> {
+        let body = json!({ "model": self.model, "prompt": "San Francisco is a", "max_tokens": tokens });
+        let mut argv = self.post("/v1/completions");
+        argv.extend(["--header".to_owned(), "Content-Type: application/json".to_owned()]);
+        if let Some(key) = &self.key {
+            argv.extend(["--header".to_owned(), format!("Authorization: Bearer {key}")]);
+        }
+        argv.extend(["--data".to_owned(), body.to_string()]);
+        argv
+    }
+}
+
+fn step(role: Role, what: &str, argv: Vec<String>, why: &str) -> Step {
+    Step { role, what: what.to_owned(), argv, why: why.to_owned() }
+}
+
+fn start() -> Step {
+    step(
+        Role::Start,
+        "Start the server under the profiler, and leave it running.",
+        Vec::new(),
+        "The command above, in a terminal of its own.",
+    )
+}
+
+fn stop(why: &str) -> Step {
+    step(Role::Stop, "End the server: Ctrl-C in its terminal, once.", Vec::new(), why)
+}
+
+pub(super) fn prepare(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+    match server {
+        Server::TrtllmNsys | Server::TrtllmTorch => trtllm(server, wanted, place),
+        _ => vllm(server, wanted, place),
+    }
+}
+
+fn vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+    let argv = &wanted.program;
+    let serves = argv.iter().any(|w| w == "serve" || w.ends_with("api_server") || w.ends_with("api_server.py"));
+    if !argv.is_empty() && !serves {
+        return Err(
+            "this recipe records a server: vllm serve MODEL OPTIONS; for vLLM inside a script take `exact`, or `profiler-api` with llm.start_profile()"
+                .to_owned(),
+        );
+    }
+    if has(argv, "--profiler-config") {
+        return Err("the recipe sets vLLM's --profiler-config: leave it out of the command".to_owned());
+    }
+    let set = |config: serde_json::Value, why: &str| Part {
+        id: PartId::Gate,
+        words: vec!["--profiler-config".to_owned(), config.to_string()],
+        why: why.to_owned(),
+    };
+    let stem = place.stem;
+    let folder = format!("{stem}.vllm");
+    let traces = Pattern::between(format!("{folder}/"), ".pt.trace.json.gz");
+    let path = place.absolute(wanted, &folder);
+    let server_part = Part { why: "The server.".to_owned(), ..program(argv) };
+    let mut prepared = Prepared { env: vec![("VLLM_RPC_TIMEOUT".to_owned(), RPC_TIMEOUT.to_owned())], ..Prepared::default() };
+    match server {
+        Server::VllmNsys => {
+            // nsys does not follow a fork without exec.
+            prepared.env.push(("VLLM_WORKER_MULTIPROC_METHOD".to_owned(), "spawn".to_owned()));
+            prepared.parts = nsys::options(&[CUDA, NO_CPU, NODES, API_EACH], None);
+            prepared.parts.push(nsys::output(&Ranks::Together, place));
+            prepared.parts.push(server_part);
+            let why =
+                "The server calls cudaProfilerStart and cudaProfilerStop in its workers when /start_profile and /stop_profile are posted.";
+            prepared.parts.push(set(json!({ "profiler": "cuda" }), why));
+            prepared.reports = nsys::reports(place, false, true);
+        }
+        Server::VllmTorch => {
+            let why =
+                "The server traces with PyTorch between /start_profile and /stop_profile, and writes one trace for each worker there.";
+            prepared.parts = vec![server_part, set(json!({ "profiler": "torch", "torch_profiler_dir": path }), why)];
+            prepared.reports = vec![traces];
+        }
+        _ => {
+            prepared.env.push(("VLLM_TORCH_PROFILER_DIR".to_owned(), path.clone()));
+            prepared.parts = vec![server_part];
+            prepared.reports = vec![traces];
+        }
+    }
+    if server != Server::VllmNsys && !path.starts_with('/') {
+        prepared.notes.push(format!("vLLM wants an absolute path for its traces: put the directory before {path}."));
+    }
+    let at = Endpoint::of(argv, "serve");
+    prepared.steps = vec![
+        start(),
+        at.wait(),
+        step(Role::WarmUp, "Warm it up.", at.completion(16), "The first requests compile and tune kernels, which would hide the rest."),
+        step(Role::Open, "Open the recording.", at.post("/start_profile"), "What is asked before is not recorded."),
+        step(
+            Role::Load,
+            "Send the load that you want to see: few requests, for traces grow fast.",
+            at.completion(64),
+            "Any client will do; `vllm bench serve --profile` opens and closes the recording itself.",
+        ),
+        step(
+            Role::Close,
+            "Close the recording, and let it take its time.",
+            at.post("/stop_profile"),
+            "The workers write their traces now, which can take minutes. Opened again, the next recording has a report of its own.",
+        ),
+        stop(if server == Server::VllmNsys {
+            "nsys finishes its reports when the server has ended."
+        } else {
+            "The traces are written already."
+        }),
+    ];
+    Ok(prepared)
+}
+
+fn trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+    let argv = &wanted.program;
+    let first = wanted.skip.unwrap_or(ITERATIONS.0);
+    let last = first.saturating_add(wanted.count.unwrap_or(ITERATIONS.1));
+    if argv.iter().any(|w| w.starts_with("TLLM_")) {
+        return Err(
+            "a variable is no program: write it into the environment, the command begins with trtllm-serve, trtllm-bench or python"
+                .to_owned(),
+        );
+    }
+    let mut env = vec![("TLLM_PROFILE_START_STOP".to_owned(), format!("{first}-{last}"))];
+    let stem = place.stem;
+    let mut prepared = Prepared::default();
+    if server == Server::TrtllmNsys {
+        env.push(("TLLM_LLMAPI_ENABLE_NVTX".to_owned(), "1".to_owned()));
+        env.push(("TLLM_NVTX_DEBUG".to_owned(), "1".to_owned()));
+        env.push(("TLLM_PROFILE_RECORD_GC".to_owned(), "1".to_owned()));
+        prepared.parts = nsys::options(TRTLLM, None);
+        prepared.parts.push(nsys::output(&Ranks::Together, place));
+        prepared.parts.push(program(argv));
+        prepared.reports = nsys::reports(place, false, false);
+    } else {
+        let path = place.absolute(wanted, &format!("{stem}.pt.trace.json"));
+        if !path.starts_with('/') {
+            prepared.notes.push(format!("TensorRT-LLM wants an absolute path for its trace: put the directory before {path}."));
+        }
+        env.push(("TLLM_TORCH_PROFILE_TRACE".to_owned(), path));
+        let why = format!("The program; its PyTorch workflow traces iterations {first} to {last}.");
+        prepared.parts = vec![Part { id: PartId::Program, words: words(argv), why }];
+        prepared.reports = vec![Pattern::between(format!("{stem}.pt.trace"), "json")];
+    }
+    prepared.env = env;
+    prepared.notes.push(format!(
+        "Iterations {first} to {last} are recorded: let the run be longer than that, and choose others by --launch-skip and --launch-count."
+    ));
+    // trtllm-bench brings its own load and ends by itself.
+    if argv.is_empty() || argv.iter().any(|w| w.rsplit('/').next() == Some("trtllm-serve")) {
+        let at = Endpoint::of(argv, if after(argv, "trtllm-serve") == Some("serve") { "serve" } else { "trtllm-serve" });
+        prepared.steps = vec![
+            start(),
+            at.wait(),
+            step(
+                Role::Load,
+                "Send load until the last recorded iteration has passed.",
+                at.completion(last.saturating_add(50)),
+                "Each generated token is about one iteration; the first ones, before the recording, warm the server up.",
+            ),
+            stop("The profiler finishes its report when the server has ended."),
+        ];
+    }
+    Ok(prepared)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endpoints_are_read_from_the_command() {
+        let argv = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let e = Endpoint::of(&argv("vllm serve org/model --port=9001 --host 0.0.0.0 --api-key k"), "serve");
+        assert_eq!((e.url.as_str(), e.model.as_str(), e.key.as_deref()), ("http://localhost:9001", "org/model", Some("k")));
+        assert!(e.completion(3).contains(&"Authorization: Bearer k".to_owned()));
+        let e = Endpoint::of(&argv("python -m vllm.entrypoints.openai.api_server --model m --host ::1"), "serve");
+        assert_eq!((e.url.as_str(), e.model.as_str()), ("http://[::1]:8000", "m"));
+    }
+}

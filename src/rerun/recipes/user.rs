@@ -1,0 +1,193 @@
+//! Recipes of the user's own: argv lists with places for the report and the range.
+
+use super::{How, Pattern, Place, Prepared, RECIPES, Recipe, TOOLS, Wanted, program};
+use crate::analysis::fuzzy::nearest;
+use crate::rerun::{Part, PartId, shell};
+
+const OUTPUT: &str = "{OUTPUT}";
+const RANGE: &str = "{RANGE}";
+
+/// A recipe as a user wrote it. [`check`](Self::check) it before it is used.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct User {
+    /// Its word.
+    pub id: String,
+    /// The profiler, one of [`TOOLS`].
+    pub tool: String,
+    /// What it records.
+    pub about: String,
+    /// When it is the right one.
+    pub when: String,
+    /// What it costs.
+    pub cost: String,
+    /// The command before the program. `{OUTPUT}` is the report without suffix, `{RANGE}` the NVTX range.
+    pub argv: Vec<String>,
+    /// Variables, with the same places.
+    pub env: Vec<(String, String)>,
+    /// Reports: `{OUTPUT}` and what follows it, with at most one `*`.
+    pub reports: Vec<String>,
+}
+
+/// A word in braces that looks like a place for something, but is none.
+fn unknown_place(text: &str) -> Option<&str> {
+    text.match_indices('{').find_map(|(at, _)| {
+        let inner = text[at + 1..].split_once('}')?.0;
+        let place = !inner.is_empty() && inner.bytes().all(|b| b.is_ascii_uppercase() || b == b'_');
+        // `%q{RANK}` and `${RANK}` are the profiler's and the shell's.
+        let macro_of_others = text[..at].ends_with("%q") || text[..at].ends_with('$');
+        (place && !macro_of_others && inner != "OUTPUT" && inner != "RANGE").then_some(inner)
+    })
+}
+
+/// A text with its places filled, in one go: what goes in may look like a place itself.
+fn fill(text: &str, output: &str, range: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find('{') {
+        let (before, from) = rest.split_at(at);
+        out.push_str(before);
+        let places = [(OUTPUT, output), (RANGE, range)];
+        if let Some((after, value)) = places.iter().find_map(|(place, value)| Some((from.strip_prefix(place)?, value))) {
+            out.push_str(value);
+            rest = after;
+        } else {
+            out.push('{');
+            rest = &from[1..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+impl User {
+    /// Whether it can be used; else one sentence that names it.
+    pub fn check(&self) -> Result<(), String> {
+        let id = &self.id;
+        let wrong = |what: String| Err(format!("recipe `{id}`: {what}"));
+        if super::recipe(id).is_some() {
+            return wrong("this name is built in; take another".to_owned());
+        }
+        let fit = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+        if id.is_empty() || id.starts_with('-') || !id.chars().all(fit) {
+            return wrong("a name is letters, digits, - and _".to_owned());
+        }
+        if !TOOLS.contains(&self.tool.as_str()) {
+            let tools = TOOLS.join(", ");
+            let hint = nearest(&self.tool, TOOLS).map_or_else(|| format!("there are {tools}"), |n| format!("did you mean `{n}`?"));
+            return wrong(format!("no tool `{}`; {hint}", self.tool));
+        }
+        if self.argv.first().is_none_or(String::is_empty) {
+            return wrong("`argv` names no program: write [\"nsys\", \"profile\", …, \"-o\", \"{OUTPUT}\"]".to_owned());
+        }
+        let texts = self.argv.iter().chain(self.env.iter().map(|(_, v)| v)).chain(&self.reports);
+        if let Some(place) = texts.clone().find_map(|t| unknown_place(t)) {
+            return wrong(format!("no place {{{place}}}; there are {OUTPUT} and {RANGE}"));
+        }
+        if let Some((name, _)) = self.env.iter().find(|(n, _)| n.is_empty() || n.contains(['=', '\0'])) {
+            return wrong(format!("{name:?} is no name of a variable"));
+        }
+        if texts.clone().any(|t| t.contains('\0')) {
+            return wrong("a word holds a zero byte".to_owned());
+        }
+        if let Some(report) =
+            self.reports.iter().find(|r| !r.starts_with(OUTPUT) || r.matches('*').count() > 1 || r.contains("..") || r.contains(RANGE))
+        {
+            return wrong(format!("report {report:?}: write {OUTPUT} and what follows it, with at most one *"));
+        }
+        if !self.reports.is_empty() && !self.argv.iter().chain(self.env.iter().map(|(_, v)| v)).any(|w| w.contains(OUTPUT)) {
+            return wrong(format!("nothing tells the profiler where the report goes: `argv` or `env` must hold {OUTPUT}"));
+        }
+        Ok(())
+    }
+
+    /// The recipe.
+    #[must_use]
+    pub fn recipe(&self) -> Recipe<'_> {
+        Recipe {
+            id: &self.id,
+            tool: &self.tool,
+            about: &self.about,
+            when: &self.when,
+            cost: &self.cost,
+            needs_range: self.argv.iter().chain(self.env.iter().map(|(_, v)| v)).any(|w| w.contains(RANGE)),
+            how: How::User(self),
+        }
+    }
+
+    pub(super) fn prepare(&self, wanted: &Wanted, place: &Place<'_>) -> Prepared {
+        // nsys and ncu read macros in the names of their reports.
+        let macros = matches!(self.tool.as_str(), "nsys" | "ncu");
+        let escaped = if macros { shell::output_path(place.output) } else { place.output.to_owned() };
+        let range = wanted.range.as_deref().unwrap_or_default();
+        let words: Vec<String> = self.argv.iter().map(|w| fill(w, &escaped, range)).collect();
+        let pattern = |report: &String| {
+            let rest = report.strip_prefix(OUTPUT).unwrap_or(report);
+            match rest.split_once('*') {
+                None => Pattern::exact(format!("{}{rest}", place.stem)),
+                Some((before, after)) => Pattern::between(format!("{}{before}", place.stem), after),
+            }
+        };
+        Prepared {
+            parts: vec![Part { id: PartId::Tool, words, why: format!("Your own recipe `{}`.", self.id) }, program(&wanted.program)],
+            env: self.env.iter().map(|(n, v)| (n.clone(), fill(v, place.output, range))).collect(),
+            reports: self.reports.iter().map(pattern).collect(),
+            ..Prepared::default()
+        }
+    }
+}
+
+/// A recipe by its word among the built-in ones and the user's.
+#[must_use]
+pub fn find<'a>(id: &str, users: &'a [User]) -> Option<Recipe<'a>> {
+    super::recipe(id).copied().or_else(|| users.iter().find(|u| u.id == id).map(User::recipe))
+}
+
+/// All recipes: the built-in ones, then the user's.
+pub fn all(users: &[User]) -> impl Iterator<Item = Recipe<'_>> {
+    RECIPES.iter().copied().chain(users.iter().map(User::recipe))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mine() -> User {
+        User {
+            id: "mine".into(),
+            tool: "nsys".into(),
+            argv: ["nsys", "profile", "-p", "{RANGE}", "-o", "{OUTPUT}.%q{RANK}"].map(str::to_owned).to_vec(),
+            env: vec![("LOG".into(), "{OUTPUT}.log".into())],
+            reports: vec!["{OUTPUT}.*.nsys-rep".into()],
+            ..User::default()
+        }
+    }
+
+    #[test]
+    fn places_are_filled_and_the_program_comes_last() {
+        let user = mine();
+        user.check().unwrap();
+        let wanted = Wanted { program: vec!["./a b".into()], output: "d/r%".into(), range: Some("{OUTPUT}".into()), ..Wanted::default() };
+        let prepared = user.recipe().prepare(&wanted).unwrap();
+        assert_eq!(prepared.argv(), ["nsys", "profile", "-p", "{OUTPUT}", "-o", "d/r%%.%q{RANK}", "./a b"]);
+        assert_eq!(prepared.env, [("LOG".to_owned(), "d/r%.log".to_owned())]);
+        assert!(prepared.reports[0].matches("r%.3.nsys-rep"));
+        assert!(user.recipe().prepare(&Wanted { range: None, ..wanted }).unwrap_err().contains("needs the name of an NVTX range"));
+        assert!(find("mine", &[user]).is_some() && find("exact", &[]).is_some() && find("mine", &[]).is_none());
+    }
+
+    #[test]
+    fn what_cannot_work_is_refused_with_its_name() {
+        let refused = |change: fn(&mut User)| {
+            let mut user = mine();
+            change(&mut user);
+            user.check().unwrap_err()
+        };
+        assert_eq!(refused(|u| u.id = "exact".into()), "recipe `exact`: this name is built in; take another");
+        assert_eq!(refused(|u| u.tool = "nsy".into()), "recipe `mine`: no tool `nsy`; did you mean `nsys`?");
+        assert!(refused(|u| u.argv.clear()).contains("names no program"));
+        assert!(refused(|u| u.argv.push("{OUT}".into())).contains("no place {OUT}"));
+        assert!(refused(|u| u.reports.push("other.nsys-rep".into())).contains("{OUTPUT} and what follows"));
+        assert!(refused(|u| u.reports.push("{OUTPUT}/../x".into())).contains("at most one *"));
+        assert!(refused(|u| u.env.push(("A=B".into(), String::new()))).contains("no name of a variable"));
+        assert!(refused(|u| u.id = "a b".into()).contains("letters, digits"));
+    }
+}
