@@ -89,6 +89,36 @@ pub enum ActionId {
     NextResult,
     /// The previous result of the report.
     PreviousResult,
+    /// Run the command here.
+    RunHere,
+    /// Profile the launch again at once.
+    RunNow,
+    /// Show the run that is under way.
+    Watch,
+    /// Let the run go on by itself.
+    Detach,
+    /// What was recorded.
+    Library,
+    /// Find a run.
+    FindRun,
+    /// What a run printed.
+    RunLog,
+    /// Run it once more.
+    RunAgain,
+    /// Compare two runs.
+    RunCompare,
+    /// All there is to know of a run.
+    RunFacts,
+    /// Tag a run.
+    RunTags,
+    /// Write a note about a run.
+    RunNote,
+    /// Delete a run.
+    RunDelete,
+    /// What changed between two reports.
+    Diff,
+    /// Before and after the other way round.
+    Swap,
     /// The report's notes.
     Notes,
     /// The next report of the session.
@@ -107,79 +137,6 @@ pub enum ActionId {
     Suspend,
     /// End.
     Quit,
-}
-
-/// Where an action works.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Where {
-    /// On every screen.
-    Everywhere,
-    /// In the table of kernels.
-    Kernels,
-    /// In the table of launches.
-    Launches,
-    /// In both tables.
-    Tables,
-    /// On the re-run screen.
-    Rerun,
-    /// On the metrics screen.
-    Metrics,
-    /// On the hints screen.
-    Hints,
-    /// On the roofline.
-    Roofline,
-    /// On the comparison.
-    Compare,
-    /// On the source screen.
-    Source,
-    /// On all screens about a result.
-    Results,
-    /// In both tables and on all screens about a result.
-    Browse,
-}
-
-impl Where {
-    /// Single screens.
-    pub const SCREENS: [Self; 8] =
-        [Self::Kernels, Self::Launches, Self::Rerun, Self::Metrics, Self::Hints, Self::Roofline, Self::Compare, Self::Source];
-
-    /// Whether an action of this place works there (a single screen).
-    #[must_use]
-    pub fn works(self, there: Self) -> bool {
-        let table = matches!(there, Self::Kernels | Self::Launches);
-        let result = matches!(there, Self::Metrics | Self::Hints | Self::Roofline | Self::Compare | Self::Source);
-        match self {
-            Self::Everywhere => true,
-            Self::Tables => table,
-            Self::Results => result,
-            Self::Browse => table || result,
-            own => own == there,
-        }
-    }
-
-    /// Whether two actions of these places may meet on one screen.
-    fn meets(self, other: Self) -> bool {
-        Self::SCREENS.into_iter().any(|screen| self.works(screen) && other.works(screen))
-    }
-
-    /// The place in words, for tables of keys.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Everywhere => "everywhere",
-            Self::Kernels => "kernels",
-            Self::Launches => "launches",
-            Self::Tables => "kernels, launches",
-            Self::Rerun => "re-run",
-            Self::Metrics => "metrics",
-            Self::Hints => "hints",
-            Self::Roofline => "roofline",
-            Self::Compare => "compare",
-            Self::Source => "source",
-            Self::Results => "metrics, hints, roofline, compare, source",
-            Self::Browse => "tables and results",
-        }
-    }
 }
 
 /// One action.
@@ -210,7 +167,8 @@ const fn action(
     Action { id, name, keys, on, help, footer }
 }
 
-use Where::{Browse, Everywhere, Kernels, Launches, Metrics, Rerun, Results, Source, Tables};
+pub use super::places::Where;
+use Where::{Browse, Everywhere, Kernels, Launches, Metrics, Rerun, Results, Runs, Source, Tables};
 
 /// All actions, in the order of the help.
 pub static ACTIONS: &[Action] = &[
@@ -277,6 +235,61 @@ pub static ACTIONS: &[Action] = &[
     action(ActionId::CodeOrder, "code-order", &["s"], Source, "by samples, or by place in the code", Some((4, "order"))),
     action(ActionId::NextResult, "next-result", &[">", "."], Results, "next result of this report", Some((7, "next"))),
     action(ActionId::PreviousResult, "previous-result", &["<", ","], Results, "previous result of this report", None),
+    action(
+        ActionId::RunNow,
+        "run-now",
+        &["R"],
+        Browse,
+        "profile this launch again, here and now; its result comes beside it",
+        Some((6, "run")),
+    ),
+    action(ActionId::RunHere, "run-here", &["R"], Rerun, "run the command here; its result comes beside its launch", Some((1, "run here"))),
+    action(
+        ActionId::Detach,
+        "detach",
+        &["d"],
+        Where::Run,
+        "let the run go on by itself, also when the ssh session ends",
+        Some((2, "detach")),
+    ),
+    action(
+        ActionId::FindRun,
+        "find-run",
+        &["/"],
+        Where::Library,
+        "find runs as you type: program, folder, recipe, state, tags, notes",
+        Some((3, "find")),
+    ),
+    action(ActionId::RunAgain, "run-again", &["r"], Where::Library, "run the same command once more", Some((4, "run again"))),
+    action(
+        ActionId::RunCompare,
+        "run-compare",
+        &["c", "m"],
+        Where::Library,
+        "compare two runs: first on the one before, then on the one after",
+        Some((5, "compare")),
+    ),
+    action(ActionId::RunLog, "run-log", &["e"], Where::Library, "what the run printed", Some((6, "output"))),
+    action(
+        ActionId::RunFacts,
+        "run-facts",
+        &["i"],
+        Runs,
+        "all there is to know of the run: command, folder, commit, machine, clocks",
+        Some((7, "details")),
+    ),
+    action(ActionId::RunTags, "run-tags", &["T"], Where::Library, "tag the run; `keep` protects it from clearing", Some((8, "tags"))),
+    action(ActionId::RunNote, "run-note", &["N"], Where::Library, "write a note about the run", Some((9, "note"))),
+    action(ActionId::RunDelete, "run-delete", &["D"], Where::Library, "delete the run and its reports; asks first", Some((9, "delete"))),
+    action(
+        ActionId::Diff,
+        "changes",
+        &["D"],
+        Tables,
+        "what changed between this report and another, kernel by kernel",
+        Some((11, "changes")),
+    ),
+    action(ActionId::Swap, "swap", &["S"], Where::Diff, "before and after the other way round", Some((3, "turn round"))),
     action(ActionId::Copy, "copy", &["y"], Everywhere, "copy a name, the row, the table or the command", Some((2, "copy"))),
     action(ActionId::Save, "save", &["w"], Rerun, "save the commands as a script", Some((3, "save script"))),
     action(ActionId::Verify, "verify", &["v"], Rerun, "compare a result with what was selected", Some((4, "verify"))),
@@ -291,6 +304,15 @@ pub static ACTIONS: &[Action] = &[
         Some((6, "notes")),
     ),
     action(ActionId::Checklist, "checklist", &["x"], Everywhere, "what of an analysis this session has, and what is still to do", None),
+    action(ActionId::Watch, "watch", &["W"], Everywhere, "the run that was started here: what it prints and how far it is", None),
+    action(
+        ActionId::Library,
+        "library",
+        &["L"],
+        Everywhere,
+        "what was recorded before: open, compare, run again, tag, delete",
+        Some((9, "library")),
+    ),
     action(ActionId::NextReport, "next-report", &["]"], Everywhere, "next report of the session", None),
     action(ActionId::PreviousReport, "previous-report", &["["], Everywhere, "previous report of the session", None),
     action(ActionId::Theme, "theme", &["t"], Everywhere, "choose a theme", Some((12, "theme"))),

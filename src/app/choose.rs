@@ -210,6 +210,9 @@ pub fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::LaunchSort(by) => return sort_launches(app, by, false),
         Choice::Jump(to) => jump(app, to),
         Choice::Request(request) => return super::rerun::change(app, *request),
+        Choice::Run(what) => return super::run::choose(app, what),
+        Choice::Forget(id) => return vec![Effect::Forget(id)],
+        Choice::Before(before) => return super::diff::open_on(app, before, index),
         Choice::Other(report, result) => return super::result_views::compare(app, report, result),
         Choice::Line(what) => app.overlay = Some(Overlay::Line(what, Input::new(super::rerun_fields::line_text(app, what)))),
         Choice::FacetValue(facet, value) => {
@@ -285,6 +288,18 @@ fn copy(app: &mut App, what: CopyWhat) -> Vec<Effect> {
 }
 
 fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
+    match app.screen() {
+        super::Screen::Run => return Some((app.run.as_ref()?.command.clone(), "command".to_owned())),
+        super::Screen::Library => return Some((shell::line(&app.library.as_ref()?.run()?.argv), "command".to_owned())),
+        super::Screen::Diff => {
+            let diff = app.diff.as_ref()?.diff.as_ref()?;
+            let rows: Vec<_> = diff.rows.iter().take(MOST_COPIED).collect();
+            let mut out = Vec::new();
+            report::diff::print(&mut out, diff, &rows, report::Format::Csv, None).ok()?;
+            return Some((String::from_utf8(out).ok()?, format!("{} rows", rows.len())));
+        }
+        _ => {}
+    }
     let report = app.report()?;
     let profile = report.profile.as_ref()?;
     let kernels = &report.kernels;

@@ -2,28 +2,36 @@
 
 pub mod actions;
 pub mod choose;
+pub mod diff;
 pub mod hints;
 pub mod kernels;
 pub mod launches;
+pub mod library;
+pub mod line;
 pub mod mouse;
 pub mod pick;
+pub mod places;
 pub mod planning;
 pub mod report;
 pub mod rerun;
 pub mod rerun_fields;
 pub mod result;
 pub mod result_views;
+pub mod run;
 pub mod typing;
 pub mod update;
 pub mod work;
 
 pub use actions::{ACTIONS, ActionId, Keymap, Where};
+pub use diff::DiffScreen;
 pub use kernels::KernelsScreen;
 pub use launches::LaunchesScreen;
+pub use library::LibraryScreen;
 pub use pick::Pick;
 pub use report::{Report, Stage};
 pub use rerun::{LineOf, RerunScreen};
 pub use result::{ResultScreen, View as ResultView};
+pub use run::RunScreen;
 pub use update::update;
 pub use work::{Done, Work};
 
@@ -95,6 +103,14 @@ pub enum Msg {
         /// What was read, or why it could not be.
         outcome: Result<Arc<Code>, String>,
     },
+    /// What may stand in a run's way: sentences, and whether each blocks.
+    Preflight(Vec<(String, bool)>),
+    /// A run has started, or could not.
+    Started(Result<Box<crate::library::Run>, String>),
+    /// Something is new of the run that is watched.
+    Run(Box<run::News>),
+    /// The library's runs, and now in milliseconds since 1970.
+    Library(Result<(Vec<crate::library::Run>, i64), String>),
     /// The program was asked to end from outside.
     Terminate,
 }
@@ -156,6 +172,26 @@ pub enum Effect {
         /// The result.
         result: usize,
     },
+    /// Read reports that were added to the session.
+    Open(Vec<PathBuf>),
+    /// Look at what may stand in the way of a run with this profiler.
+    Preflight(String),
+    /// Start a run and watch it.
+    Start(Box<run::Start>),
+    /// Watch a run of the library.
+    Follow(i64),
+    /// Ask the run of this program to stop, or to go a step further.
+    StopRun,
+    /// Let it go on by itself.
+    DetachRun,
+    /// Read the library.
+    Library,
+    /// Delete a run.
+    Forget(i64),
+    /// Set a run's tags.
+    Tags(i64, Vec<String>),
+    /// Set a run's note.
+    Note(i64, String),
     /// Draw everything again.
     Redraw,
     /// Hand the terminal back to the shell for a while.
@@ -181,6 +217,8 @@ pub enum Overlay {
     Checklist(usize, Arc<[crate::analysis::checklist::Item]>),
     /// What a launch of a timeline tells by itself; scrolled by so many lines.
     Advice(usize, Arc<[String]>),
+    /// What there is to know of a run; scrolled by so many lines.
+    RunFacts(usize, Arc<[(&'static str, String)]>),
     /// A list to choose from.
     Pick(Pick),
     /// A number to type.
@@ -200,6 +238,12 @@ pub enum Screen {
     Rerun,
     /// About one result.
     Result(ResultView),
+    /// A run that is watched.
+    Run,
+    /// What was recorded.
+    Library,
+    /// What changed between two runs.
+    Diff,
 }
 
 /// What the user set.
@@ -260,6 +304,16 @@ pub struct App {
     pub details: bool,
     /// Metrics that are shown first for every result.
     pub pins: Vec<Arc<str>>,
+    /// The run that is watched.
+    pub run: Option<RunScreen>,
+    /// What is about to be started, with what its result belongs to.
+    pub starting: Option<(run::Start, Option<run::Origin>)>,
+    /// A re-run's result that is being read: what it belongs to, and its report.
+    pub awaited: Option<(run::Origin, usize)>,
+    /// The library, when it is on.
+    pub library: Option<LibraryScreen>,
+    /// What changed between two runs, when it is on.
+    pub diff: Option<DiffScreen>,
 }
 
 /// Size below which one line asks for a larger terminal.
@@ -272,7 +326,22 @@ impl App {
         let reports: Vec<Report> = files.into_iter().map(|f| Report::new(f, &settings)).collect();
         let effects = (0..reports.len()).map(Effect::Load).collect();
         let pins = settings.pins.iter().map(|p| Arc::from(p.as_str())).collect();
-        (Self { reports, active: 0, overlay: None, settings, status: None, size, details: true, pins }, effects)
+        let app = Self {
+            reports,
+            active: 0,
+            overlay: None,
+            settings,
+            status: None,
+            size,
+            details: true,
+            pins,
+            run: None,
+            starting: None,
+            awaited: None,
+            library: None,
+            diff: None,
+        };
+        (app, effects)
     }
 
     /// The report that is shown.
@@ -284,6 +353,15 @@ impl App {
     /// The screen that is on.
     #[must_use]
     pub fn screen(&self) -> Screen {
+        if self.run.as_ref().is_some_and(|r| r.shown) {
+            return Screen::Run;
+        }
+        if self.library.is_some() {
+            return Screen::Library;
+        }
+        if self.diff.is_some() {
+            return Screen::Diff;
+        }
         match self.report() {
             Some(r) if r.rerun.is_some() => Screen::Rerun,
             Some(Report { result: Some(screen), .. }) => Screen::Result(screen.view),
@@ -299,6 +377,9 @@ impl App {
             Screen::Kernels => Where::Kernels,
             Screen::Launches => Where::Launches,
             Screen::Rerun => Where::Rerun,
+            Screen::Run => Where::Run,
+            Screen::Library => Where::Library,
+            Screen::Diff => Where::Diff,
             Screen::Result(ResultView::Metrics) => Where::Metrics,
             Screen::Result(ResultView::Hints) => Where::Hints,
             Screen::Result(ResultView::Roofline) => Where::Roofline,

@@ -28,6 +28,7 @@ pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
                 | Overlay::Details(at)
                 | Overlay::Explain(at)
                 | Overlay::Checklist(at, _)
+                | Overlay::RunFacts(at, _)
                 | Overlay::Advice(at, _),
             ),
         ) => {
@@ -53,6 +54,26 @@ pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
 /// The first press selects a row, a press on the selected row opens it.
 fn row_pressed(app: &mut App, row: usize) -> Vec<Effect> {
     let index = app.active;
+    match app.screen() {
+        Screen::Library => {
+            let Some(screen) = &mut app.library else { return Vec::new() };
+            if screen.selected == row {
+                return super::library::enter(app);
+            }
+            screen.selected = row.min(screen.shown.len().saturating_sub(1));
+            return Vec::new();
+        }
+        Screen::Diff => {
+            let Some(screen) = &mut app.diff else { return Vec::new() };
+            if screen.selected == row {
+                return super::diff::enter(app);
+            }
+            screen.selected = row.min(screen.diff.as_ref().map_or(0, |d| d.rows.len().saturating_sub(1)));
+            return Vec::new();
+        }
+        Screen::Run => return Vec::new(),
+        _ => {}
+    }
     let Some(report) = app.reports.get_mut(index) else {
         return Vec::new();
     };

@@ -76,6 +76,12 @@ pub enum Choice {
     Line(LineOf),
     /// Compare with a result of a report.
     Other(usize, usize),
+    /// About a run.
+    Run(super::run::RunChoice),
+    /// Delete a run of the library.
+    Forget(i64),
+    /// Compare with this report as the one before.
+    Before(usize),
 }
 
 /// One item.

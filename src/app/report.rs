@@ -222,6 +222,8 @@ impl Report {
                 self.mark_profiled();
                 Vec::new()
             }
+            // The session's, not the report's.
+            Done::Diff(..) => Vec::new(),
             Done::Detail(serial, by, row, detail) => {
                 if self.asked.is_some_and(|a| a.2 == serial) {
                     self.detail = Some((by, row, detail));

@@ -1,5 +1,6 @@
 //! State of the re-run screen: which launches, with which options, and the commands that come out.
 
+pub use super::line::LineOf;
 use super::report::Report;
 use super::rerun_fields::{FIELDS, Field};
 use super::work::{Ask, Picked, Work};
@@ -51,44 +52,6 @@ pub struct Request {
     pub options: Options,
 }
 
-/// A line of text to type on the re-run screen.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineOf {
-    /// The report.
-    Output,
-    /// The program and its arguments, as a shell would read them.
-    Program,
-    /// The program's directory.
-    Directory,
-    /// Sections, parted by blanks.
-    Sections,
-    /// Rank of the process.
-    Rank,
-    /// Index of a graph.
-    Graph,
-    /// Where to save the script.
-    Save,
-    /// The result to compare.
-    Verify,
-}
-
-impl LineOf {
-    /// What is asked.
-    #[must_use]
-    pub fn title(self) -> &'static str {
-        match self {
-            Self::Output => "report to write, without .ncu-rep",
-            Self::Program => "program and arguments, as in a shell",
-            Self::Directory => "directory to run it in",
-            Self::Sections => "sections, by identifier, parted by blanks",
-            Self::Rank => "rank of the process, from 0",
-            Self::Graph => "number of the graph launch, from 0",
-            Self::Save => "save the script as",
-            Self::Verify => "result to compare: .ncu-rep or CSV",
-        }
-    }
-}
-
 /// The re-run screen.
 #[derive(Clone, Debug)]
 pub struct RerunScreen {
@@ -112,6 +75,8 @@ pub struct RerunScreen {
     pub command: usize,
     /// Selected row.
     pub selected: usize,
+    /// Whether it is to be run as soon as it is there.
+    pub run_when_ready: bool,
     /// What the last comparison said, and whether all was as selected.
     pub verdict: Option<(String, bool)>,
     serial: u64,
@@ -135,6 +100,7 @@ impl RerunScreen {
             planned: None,
             command: 0,
             selected: 0,
+            run_when_ready: false,
             verdict: None,
             serial,
         }
@@ -436,6 +402,9 @@ pub fn ask_verify(app: &mut App) -> Vec<Effect> {
 
 /// Takes a typed line.
 pub fn take_line(app: &mut App, what: LineOf, text: &str) -> Vec<Effect> {
+    if matches!(what, LineOf::Tags | LineOf::Note) {
+        return super::library::take_line(app, what, text);
+    }
     let text = text.trim();
     let Some(screen) = app.report().and_then(|r| r.rerun.as_ref()) else {
         return Vec::new();
@@ -466,6 +435,7 @@ pub fn take_line(app: &mut App, what: LineOf, text: &str) -> Vec<Effect> {
             Ok(n) => request.choose = Choose::Graph(n),
             Err(_) => return say(app, "a graph launch is a number from 0; nothing is changed", true),
         },
+        LineOf::Tags | LineOf::Note => return Vec::new(),
         LineOf::Save => return save(app, text),
         LineOf::Verify => {
             let selects = screen.rerun().map(|r| r.selects.clone()).unwrap_or_default();

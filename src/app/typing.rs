@@ -4,7 +4,7 @@ use super::actions::{ActionId, Where};
 use super::choose;
 use super::launches::JumpTo;
 use super::pick::Choice;
-use super::{App, Effect, Overlay, Status};
+use super::{App, Effect, Overlay, Screen, Status};
 use crate::config::keys::Key;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
 use tui_input::backend::crossterm::EventHandler;
@@ -19,6 +19,8 @@ pub(super) fn takes_text(app: &App) -> bool {
         Some(Overlay::Pick(pick)) => pick.typed.is_some(),
         Some(Overlay::Number(_) | Overlay::Line(..)) => true,
         Some(_) => false,
+        None if app.screen() == Screen::Library => app.library.as_ref().is_some_and(|l| l.typing),
+        None if matches!(app.screen(), Screen::Run | Screen::Diff) => false,
         None => app.report().is_some_and(|r| match &r.result {
             Some(screen) => r.rerun.is_none() && screen.typing && screen.view == super::ResultView::Metrics,
             None => r.kernels.typing && r.launches.is_none() && r.rerun.is_none(),
@@ -29,6 +31,7 @@ pub(super) fn takes_text(app: &App) -> bool {
 /// Puts a text where letters go, and acts on it once.
 pub(super) fn paste(app: &mut App, text: &str) -> Vec<Effect> {
     let typing = takes_text(app);
+    let library = app.screen() == Screen::Library;
     let index = app.active;
     let insert = |input: &mut Input, ok: fn(char) -> bool| {
         for c in text.chars().filter(|&c| !c.is_control() && ok(c)).take(MOST_PASTED) {
@@ -45,6 +48,12 @@ pub(super) fn paste(app: &mut App, text: &str) -> Vec<Effect> {
         Some(Overlay::Number(input)) => insert(input, |c| c.is_ascii_digit()),
         Some(Overlay::Line(_, input)) => insert(input, |_| true),
         Some(_) => {}
+        None if library => {
+            if let Some(screen) = app.library.as_mut().filter(|_| typing) {
+                insert(&mut screen.filter, |_| true);
+                screen.arrange();
+            }
+        }
         None => {
             let pins = app.pins.clone();
             if let Some(screen) = app.reports.get_mut(index).and_then(|r| r.result.as_mut()).filter(|_| typing) {
@@ -66,6 +75,9 @@ pub(super) fn paste(app: &mut App, text: &str) -> Vec<Effect> {
 
 pub(super) fn filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     let index = app.active;
+    if app.screen() == Screen::Library {
+        return run_key(app, event);
+    }
     if app.report().is_some_and(|r| r.result.is_some()) {
         return find_key(app, event);
     }
@@ -93,6 +105,31 @@ pub(super) fn filter_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         }
     }
     report.want_detail(index)
+}
+
+/// A key while runs are searched for.
+fn run_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
+    let page = super::update::page(app);
+    let Some(screen) = &mut app.library else { return Vec::new() };
+    match event.code {
+        KeyCode::Enter => screen.typing = false,
+        KeyCode::Esc => {
+            screen.typing = false;
+            screen.filter.reset();
+            screen.arrange();
+        }
+        KeyCode::Up => return super::update::move_by(app, -1),
+        KeyCode::Down => return super::update::move_by(app, 1),
+        KeyCode::PageUp => return super::update::move_by(app, -page),
+        KeyCode::PageDown => return super::update::move_by(app, page),
+        _ => {
+            if screen.filter.handle_event(&Event::Key(event)).is_some_and(|c| c.value) {
+                screen.selected = 0;
+                screen.arrange();
+            }
+        }
+    }
+    Vec::new()
 }
 
 /// A key while a metric is searched for.
@@ -135,6 +172,7 @@ pub(super) fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effec
         | Overlay::Details(at)
         | Overlay::Explain(at)
         | Overlay::Checklist(at, _)
+        | Overlay::RunFacts(at, _)
         | Overlay::Advice(at, _) => {
             let step = match (event.code, action) {
                 (KeyCode::Esc | KeyCode::Enter, _)
@@ -148,7 +186,8 @@ pub(super) fn overlay_key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effec
                         | ActionId::FullName
                         | ActionId::Details
                         | ActionId::Checklist
-                        | ActionId::Hints,
+                        | ActionId::Hints
+                        | ActionId::RunFacts,
                     ),
                 ) => {
                     app.overlay = None;

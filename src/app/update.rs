@@ -25,8 +25,14 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Loaded(i, outcome) => {
             let mut effects = app.reports.get_mut(i).map(|r| r.loaded(i, outcome)).unwrap_or_default();
             effects.extend(joins(app, i));
+            effects.extend(super::run::arrived(app));
+            effects.extend(super::diff::want(app));
             effects
         }
+        Msg::Preflight(found) => super::run::preflight(app, &found),
+        Msg::Started(outcome) => super::run::started(app, outcome),
+        Msg::Run(news) => super::run::news(app, &news),
+        Msg::Library(outcome) => super::library::take(app, outcome),
         Msg::Details { report, from, result, outcome } => {
             let pins = app.pins.clone();
             if let Some(screen) = waiting(app, report, from, result) {
@@ -40,7 +46,22 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             }
             Vec::new()
         }
-        Msg::Done { report, generation, done } => app.reports.get_mut(report).map(|r| r.done(report, generation, done)).unwrap_or_default(),
+        Msg::Done { report, generation, done } => {
+            if let super::Done::Diff(pair, diff) = done {
+                super::diff::take(app, pair, diff);
+                return Vec::new();
+            }
+            let mut effects = app.reports.get_mut(report).map(|r| r.done(report, generation, done)).unwrap_or_default();
+            effects.extend(super::run::arrived(app));
+            let ready = |s: &super::RerunScreen| s.run_when_ready && !s.pending();
+            if report == app.active
+                && let Some(screen) = app.reports.get_mut(report).and_then(|r| r.rerun.as_mut()).filter(|s| ready(s))
+            {
+                screen.run_when_ready = false;
+                effects.extend(super::run::run_here(app));
+            }
+            effects
+        }
         Msg::Copied(outcome) => {
             let (text, error) = match outcome {
                 Ok(text) => (text, false),
@@ -64,7 +85,7 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             app.status = Some(Status { text, error: !good });
             Vec::new()
         }
-        Msg::Terminate => quit(app),
+        Msg::Terminate => quit_now(app),
     }
 }
 
@@ -89,7 +110,12 @@ fn joins(app: &App, new: usize) -> Vec<Effect> {
     out
 }
 
-fn quit(app: &App) -> Vec<Effect> {
+/// Ends the program; a run that would end with it is asked about first.
+fn quit(app: &mut App) -> Vec<Effect> {
+    if super::run::held(app) { super::run::ask_before_quit(app) } else { quit_now(app) }
+}
+
+pub(super) fn quit_now(app: &App) -> Vec<Effect> {
     let mut effects: Vec<Effect> = (0..app.reports.len()).filter(|&i| app.reports[i].reading()).map(Effect::Cancel).collect();
     effects.push(Effect::Quit);
     effects
@@ -103,7 +129,8 @@ pub(super) fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     let key = Key::of(&event);
     let ctrl_c = event.code == KeyCode::Char('c') && event.modifiers.contains(KeyModifiers::CONTROL);
     if ctrl_c {
-        return quit(app);
+        // Pressed once more while it is asked, it is meant.
+        return if app.overlay.is_some() { quit_now(app) } else { quit(app) };
     }
     if app.overlay.is_some() {
         return typing::overlay_key(app, event, key);
@@ -111,7 +138,10 @@ pub(super) fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     if typing::takes_text(app) {
         return typing::filter_key(app, event);
     }
-    match app.settings.keymap.action(key, app.here()) {
+    let here = app.here();
+    match app.settings.keymap.action(key, here) {
+        // Other keys that lead back leave the run alone.
+        Some(ActionId::Back) if here == super::Where::Run && event.code == KeyCode::Esc => super::run::stop(app),
         Some(id) => act(app, id),
         None => Vec::new(),
     }
@@ -123,6 +153,28 @@ pub(super) fn page(app: &App) -> isize {
 
 pub(super) fn move_by(app: &mut App, by: isize) -> Vec<Effect> {
     let index = app.active;
+    let shift = |at: usize, len: usize| at.saturating_add_signed(by).min(len.saturating_sub(1));
+    match app.screen() {
+        Screen::Run => {
+            if let Some(screen) = &mut app.run {
+                super::run::scroll(screen, by);
+            }
+            return Vec::new();
+        }
+        Screen::Library => {
+            if let Some(screen) = &mut app.library {
+                screen.selected = shift(screen.selected, screen.shown.len());
+            }
+            return Vec::new();
+        }
+        Screen::Diff => {
+            if let Some(screen) = &mut app.diff {
+                screen.selected = shift(screen.selected, screen.diff.as_ref().map_or(0, |d| d.rows.len()));
+            }
+            return Vec::new();
+        }
+        _ => {}
+    }
     let Some(report) = app.reports.get_mut(index) else {
         return Vec::new();
     };
@@ -172,6 +224,35 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
         ActionId::PageDown => move_by(app, page(app)),
         ActionId::First => move_by(app, isize::MIN / 2),
         ActionId::Last => move_by(app, isize::MAX / 2),
+        ActionId::Open if app.screen() == Screen::Run => Vec::new(),
+        ActionId::Open if app.screen() == Screen::Library => super::library::enter(app),
+        ActionId::Open if app.screen() == Screen::Diff => super::diff::enter(app),
+        ActionId::RunHere => super::run::run_here(app),
+        ActionId::RunNow => {
+            let effects = super::rerun::open(app);
+            if let Some(screen) = app.reports.get_mut(index).and_then(|r| r.rerun.as_mut()) {
+                screen.run_when_ready = true;
+            }
+            effects
+        }
+        ActionId::Watch => super::run::watch(app),
+        ActionId::Detach => super::run::detach(app),
+        ActionId::Library => super::library::open(app),
+        ActionId::FindRun => {
+            if let Some(screen) = &mut app.library {
+                screen.typing = true;
+            }
+            Vec::new()
+        }
+        ActionId::RunLog => super::library::log(app),
+        ActionId::RunAgain => super::library::again(app),
+        ActionId::RunCompare => super::library::compare(app),
+        ActionId::RunFacts => super::library::facts(app),
+        ActionId::RunTags => super::library::ask_line(app, super::LineOf::Tags),
+        ActionId::RunNote => super::library::ask_line(app, super::LineOf::Note),
+        ActionId::RunDelete => super::library::ask_delete(app),
+        ActionId::Diff => super::diff::open(app),
+        ActionId::Swap => super::diff::swap(app),
         ActionId::Open if app.screen() == Screen::Rerun => super::rerun::edit(app),
         ActionId::Open if matches!(app.screen(), Screen::Result(_)) => super::result_views::enter(app),
         ActionId::Open if app.screen() == Screen::Launches && super::result::available(app) => super::result::open(app),
@@ -273,6 +354,9 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
             }
             Vec::new()
         }
+        ActionId::Copy if matches!(app.screen(), Screen::Run | Screen::Library | Screen::Diff) => {
+            choose::choose(app, super::pick::Choice::Copy(super::pick::CopyWhat::Command))
+        }
         ActionId::Copy if app.report().is_some_and(|r| r.rerun.is_none() && r.result.is_some()) => {
             let view = app.report().and_then(|r| r.result.as_ref()).map_or(ResultView::Metrics, |s| s.view);
             pick(app, super::result_views::copies(view))
@@ -339,6 +423,15 @@ pub(super) fn open(app: &mut App) -> Vec<Effect> {
 fn back(app: &mut App) -> Vec<Effect> {
     let index = app.active;
     let quit = app.settings.keymap.label(ActionId::Quit);
+    match app.screen() {
+        Screen::Run => return super::run::leave(app),
+        Screen::Library => return super::library::leave(app, &quit),
+        Screen::Diff => {
+            app.diff = None;
+            return Vec::new();
+        }
+        _ => {}
+    }
     let Some(report) = app.reports.get_mut(index) else {
         return Vec::new();
     };

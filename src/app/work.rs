@@ -54,6 +54,15 @@ pub enum Ask {
         /// Its results.
         metrics: Arc<Metrics>,
     },
+    /// What changed from another report to this one.
+    Diff {
+        /// The report before.
+        before: Arc<Profile>,
+        /// What launches are grouped by.
+        by: GroupBy,
+        /// Indices of both reports.
+        pair: (usize, usize),
+    },
     /// Commands of the re-run screen.
     Rerun {
         /// The groups' grouping.
@@ -95,6 +104,8 @@ pub enum Done {
     Verdicts(Arc<HashMap<usize, Verdict>>),
     /// Pairs with another report's results, with ncu's durations and the first hints of these results.
     Joined(usize, Arc<Join>, Arc<Vec<(usize, crate::model::Nanos)>>, Arc<HashMap<usize, Verdict>>),
+    /// What changed between two reports.
+    Diff((usize, usize), Arc<crate::analysis::diff::Diff>),
     /// Details of a group: the question's number, the grouping, the row.
     Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches.
@@ -191,6 +202,7 @@ pub fn perform(work: &Work) -> Done {
             let verdicts = hints::verdicts(metrics, join.pairs.iter().map(|p| p.result));
             Done::Joined(*other, Arc::new(join), Arc::new(durations), Arc::new(verdicts))
         }
+        Ask::Diff { before, by, pair } => Done::Diff(*pair, Arc::new(crate::analysis::diff::diff(before, profile, *by))),
         Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
         Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),
         Ask::Rerun { grouping, rows, request, serial } => {

@@ -1,5 +1,6 @@
 //! The command line's grammar.
 
+pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand};
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::launches::LaunchSort;
 use crate::config::ColorMode;
@@ -60,6 +61,12 @@ pub struct Opening {
 /// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Record a program with a profiler, see how it goes, and open the report.
+    Run(Box<Run>),
+    /// Follow a run that goes on by itself.
+    Attach(Attach),
+    /// What was recorded: list, show, tag, share, make room.
+    Runs(Runs),
     /// Rank kernels, or other groups of launches, by time.
     Top(Top),
     /// List kernel launches in launch order.
@@ -80,6 +87,24 @@ pub enum Command {
     Demo(Opening),
     /// List the themes.
     Themes,
+    /// The process that a profiler runs under.
+    #[command(name = "__supervise", hide = true)]
+    Supervise {
+        /// The run.
+        run: i64,
+        /// Whether nobody holds it.
+        #[arg(long)]
+        detached: bool,
+    },
+    /// The last step before the profiler.
+    #[command(name = "__exec", hide = true)]
+    Exec {
+        /// Process id of the supervisor.
+        supervisor: i32,
+        /// The command.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        argv: Vec<std::ffi::OsString>,
+    },
 }
 
 /// `warpscope top`.
@@ -188,7 +213,8 @@ pub struct Doctor {
     pub format: Option<Format>,
 }
 
-fn only_json(text: &str) -> Result<Format, String> {
+/// Lines for people, or JSON.
+pub fn only_json(text: &str) -> Result<Format, String> {
     match text {
         "json" => Ok(Format::Json),
         "table" => Ok(Format::Table),

@@ -1,18 +1,21 @@
 //! The explorer: takes the terminal, runs the loop, and does what the state asks for: reads files and analyses on threads of their own.
 
 use super::args::{Args, Opening};
+use super::loops::{Wake, listen, worker};
+use super::recorder::Recorder;
+use super::runs::start::Started;
 use super::{Failure, demo, details, print};
 use crate::analysis::fuzzy::nearest;
-use crate::app::{App, Effect, Mouse, Msg, Settings, Work, update, work};
+use crate::app::{App, Effect, Mouse, Msg, RunScreen, Settings, Work, library, update};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
+use crate::library::Run;
 use crate::model::{Metrics, Note, Severity};
-use crate::rerun::Selects;
+use crate::rerun::{Selects, shell};
 use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
 use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -32,31 +35,19 @@ enum From {
     BuiltIn(&'static str, &'static [u8]),
 }
 
-/// What wakes the loop.
-enum Wake {
-    Terminal(Event),
-    Message(Msg),
-    /// A signal that ends the program.
-    Signal(i32),
-    Stop,
-    Continue,
-    /// The terminal is gone.
-    Gone,
-}
-
 /// `warpscope FILE…`.
 pub fn files(args: &Args, config: &Config) -> Result<(), Failure> {
     if let Some(file) = args.files.iter().find(|f| std::fs::symlink_metadata(f).is_err()) {
         return Err(no_such_file(file));
     }
-    explore(args.files.iter().cloned().map(From::File).collect(), args, &args.opening, config)
+    explore(args.files.iter().cloned().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
 }
 
 /// `warpscope demo`.
 pub fn built_in(args: &Args, opening: &Opening, config: &Config) -> Result<(), Failure> {
     let sources =
         demo::DEMO.iter().map(|(name, packed)| Ok(From::BuiltIn(name, demo::unpacked(packed)?))).collect::<Result<_, Failure>>()?;
-    explore(sources, args, opening, config)
+    explore(sources, args, opening, config, Begin::Reports)
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -93,7 +84,15 @@ fn no_such_file(file: &Path) -> Failure {
     }
 }
 
-fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config) -> Result<(), Failure> {
+/// What the explorer begins with, besides reports.
+enum Begin {
+    Reports,
+    Run(Box<Started>),
+    Attach(Box<Run>),
+    Home,
+}
+
+fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, begin: Begin) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return Err(Failure::wrong("the explorer needs a terminal; for scripts there are `warpscope top` and `warpscope launches`"));
     }
@@ -106,8 +105,26 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config) 
         From::File(path) => path.clone(),
         From::BuiltIn(name, _) => PathBuf::from(name),
     });
-    let (app, effects) = App::new(names.collect(), settings, size);
+    let (mut app, mut effects) = App::new(names.collect(), settings, size);
     let (send, wakes) = unbounded();
+    let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
+    let mut recorder = Recorder::new(send.clone(), nsys.clone());
+    match begin {
+        Begin::Reports => {}
+        Begin::Run(started) => {
+            let run = Box::new(started.run.clone());
+            effects.push(Effect::Follow(run.id));
+            app.run = Some(RunScreen::new(shell::line(&run.argv), Some(run), true));
+            recorder.hold(started);
+        }
+        Begin::Attach(run) => {
+            effects.push(Effect::Follow(run.id));
+            let mut screen = RunScreen::new(shell::line(&run.argv), Some(run.clone()), false);
+            screen.opens = run.state.live();
+            app.run = Some(screen);
+        }
+        Begin::Home => effects.extend(library::open(&mut app)),
+    }
     listen(&send)?;
     restore_on_panic();
     let screen = Screen::take(size)?;
@@ -119,7 +136,8 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config) 
         theme: library.theme(&app.settings.theme, mode).map_err(Failure::wrong)?,
         themed: app.settings.theme.clone(),
         view: View::new(ascii),
-        nsys: args.nsys.clone().or_else(|| config.nsys.clone()),
+        nsys,
+        recorder,
         resting: Vec::new(),
         app,
         screen,
@@ -129,76 +147,6 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config) 
         mode,
     };
     explorer.run(&wakes, effects)
-}
-
-/// Starts listening to the terminal and to signals.
-fn listen(send: &Sender<Wake>) -> Result<(), Failure> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT])?;
-    let to = send.clone();
-    std::thread::spawn(move || {
-        for signal in signals.forever() {
-            let wake = match signal {
-                SIGTSTP => Wake::Stop,
-                SIGCONT => Wake::Continue,
-                other => Wake::Signal(other),
-            };
-            if to.send(wake).is_err() {
-                break;
-            }
-        }
-    });
-    let to = send.clone();
-    std::thread::spawn(move || {
-        loop {
-            let wake = crossterm::event::read().map_or(Wake::Gone, Wake::Terminal);
-            let gone = matches!(wake, Wake::Gone);
-            if to.send(wake).is_err() || gone {
-                break;
-            }
-        }
-    });
-    Ok(())
-}
-
-/// A thread that analyses, one piece after the other. A newer question of the same kind about the same report replaces one that waits.
-fn worker(send: Sender<Wake>) -> Sender<Box<Work>> {
-    let (ask, asked) = unbounded::<Box<Work>>();
-    std::thread::spawn(move || {
-        let mut waiting: Vec<Box<Work>> = Vec::new();
-        while let Ok(first) = if waiting.is_empty() { asked.recv().map(Some) } else { Ok(None) } {
-            waiting.extend(first);
-            waiting.extend(asked.try_iter());
-            let kind = |w: &Work| {
-                let other = if let work::Ask::Join { other, .. } = w.ask { other } else { 0 };
-                (w.report, std::mem::discriminant(&w.ask), other)
-            };
-            let newest: Vec<_> =
-                (0..waiting.len()).filter(|&i| !waiting[i + 1..].iter().any(|later| kind(later) == kind(&waiting[i]))).collect();
-            let mut at = 0;
-            waiting.retain(|_| {
-                at += 1;
-                newest.contains(&(at - 1))
-            });
-            // What the user waits for goes before what fills the header.
-            let urgent = |w: &Work| match w.ask {
-                work::Ask::Launches { .. } | work::Ask::Rerun { .. } => 0,
-                work::Ask::Group(_) => 1,
-                work::Ask::Detail { .. } => 2,
-                work::Ask::Verdicts | work::Ask::Join { .. } | work::Ask::Overview => 3,
-                work::Ask::Paths => 4,
-            };
-            let first = (0..waiting.len()).min_by_key(|&i| (urgent(&waiting[i]), i)).unwrap_or(0);
-            let work = waiting.remove(first);
-            let msg = match catch_unwind(AssertUnwindSafe(|| work::perform(&work))) {
-                Ok(done) => Msg::Done { report: work.report, generation: work.generation, done },
-                Err(_) => Msg::Trouble("an analysis of this report failed; please report it as a bug".to_owned()),
-            };
-            if send.send(Wake::Message(msg)).is_err() {
-                break;
-            }
-        }
-    });
-    ask
 }
 
 struct Explorer {
@@ -217,6 +165,7 @@ struct Explorer {
     theme: Theme,
     themed: String,
     nsys: Option<PathBuf>,
+    recorder: Recorder,
     /// What to analyse for each report when the cursor has rested until then.
     resting: Vec<(Instant, Box<Work>)>,
 }
@@ -255,6 +204,13 @@ impl Explorer {
                             quit |= self.update(msg)?;
                         }
                     }
+                    Wake::Held(started) => {
+                        let run = Box::new(started.run.clone());
+                        self.recorder.hold(started);
+                        quit |= self.perform(vec![Effect::Follow(run.id)])?;
+                        quit |= self.update(Msg::Started(Ok(run)))?;
+                        dirty = true;
+                    }
                     Wake::Signal(signal) => {
                         ended_by = Some(signal);
                         quit |= self.update(Msg::Terminate)?;
@@ -273,6 +229,9 @@ impl Explorer {
             }
         }
         self.finish();
+        if let Some(said) = self.recorder.last_word() {
+            print::error(&said);
+        }
         match ended_by {
             // As shells report a program that a signal ended; there is nothing to say about it.
             Some(signal) => Err(Failure { text: String::new(), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) }),
@@ -355,6 +314,22 @@ impl Explorer {
                         outcome: details::code(open, metrics, result, &ncu::source::disassemblers(), cancel),
                     });
                 }
+                Effect::Open(files) => {
+                    for file in files {
+                        self.sources.push(From::File(file));
+                        self.cancels.push(Cancel::default());
+                        self.load(self.sources.len() - 1);
+                    }
+                }
+                Effect::Preflight(_)
+                | Effect::Start(_)
+                | Effect::Follow(_)
+                | Effect::StopRun
+                | Effect::DetachRun
+                | Effect::Library
+                | Effect::Forget(_)
+                | Effect::Tags(..)
+                | Effect::Note(..) => self.recorder.perform(effect),
                 Effect::Redraw => self.screen.reset(self.app.size)?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
@@ -497,4 +472,24 @@ fn save(path: &Path, text: &str) -> Result<String, String> {
 pub fn themes() -> Result<(), Failure> {
     let names = theme::Library::load(config::folder().as_deref()).names();
     print::lines(&names)
+}
+
+/// Reports that a run left.
+pub fn reports(args: &Args, config: &Config, files: Vec<PathBuf>) -> Result<(), Failure> {
+    explore(files.into_iter().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
+}
+
+/// `warpscope run`: a run that has just started.
+pub fn run(args: &Args, config: &Config, started: Started) -> Result<(), Failure> {
+    explore(Vec::new(), args, &args.opening, config, Begin::Run(Box::new(started)))
+}
+
+/// `warpscope attach`: a run of the library.
+pub fn attach(args: &Args, config: &Config, run: Run) -> Result<(), Failure> {
+    explore(Vec::new(), args, &args.opening, config, Begin::Attach(Box::new(run)))
+}
+
+/// `warpscope` without a report: the library.
+pub fn home(args: &Args, config: &Config) -> Result<(), Failure> {
+    explore(Vec::new(), args, &args.opening, config, Begin::Home)
 }

@@ -8,14 +8,19 @@ pub mod doctor;
 pub mod explore;
 pub mod hints;
 pub mod interrupt;
+pub mod loops;
 pub mod metrics;
 pub mod print;
 pub mod recipes;
+pub mod recorder;
 pub mod rerun;
+pub mod run_args;
+pub mod runs;
 
 use crate::config::Config;
 use args::{Args, Command};
 use clap::Parser;
+use std::io::IsTerminal;
 use std::process::ExitCode;
 
 /// The work failed although the call was right.
@@ -73,9 +78,20 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
+    match &args.command {
+        // These read no configuration: a mistake in it must not stop a run.
+        Some(Command::Supervise { run, detached }) => return runs::supervisor::supervise(*run, *detached),
+        Some(Command::Exec { supervisor, argv }) => return Err(runs::supervisor::last_step(*supervisor, argv)),
+        _ => {}
+    }
     let config = Config::load(args.config.as_deref()).map_err(Failure::wrong)?;
     let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
     match &args.command {
+        Some(Command::Run(run)) => runs::begin::run(args, run, &config),
+        Some(Command::Attach(attach)) => runs::attach::attach(args, attach, &config),
+        Some(Command::Runs(runs)) => runs::list::runs(runs, nsys.as_deref()),
+        Some(Command::Supervise { run, detached }) => runs::supervisor::supervise(*run, *detached),
+        Some(Command::Exec { supervisor, argv }) => Err(runs::supervisor::last_step(*supervisor, argv)),
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
         Some(Command::Metrics(args)) => metrics::metrics(args),
@@ -86,6 +102,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Recipes(args)) => recipes::recipes(args, &config),
         Some(Command::Themes) => explore::themes(),
         Some(Command::Demo(opening)) => explore::built_in(args, opening, &config),
+        None if args.files.is_empty() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => explore::home(args, &config),
         None if args.files.is_empty() => Err(Failure::wrong(
             "name a report (.nsys-rep, .sqlite, `nsys stats` CSV), or try `warpscope demo`; `warpscope --help` shows more",
         )),

@@ -39,6 +39,18 @@ pub fn open(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> {
     read(&input, job)
 }
 
+/// The SQLite export of a timeline: the file itself, unpacked, or what nsys makes of its report.
+pub fn exported(path: &Path, job: &Job<'_>) -> Result<std::path::PathBuf, ImportError> {
+    let input = Input::open(path, job)?;
+    if nsys_report::NsysReport.knows(&input) {
+        return nsys_report::exported(&input, job);
+    }
+    match &input.bytes {
+        input::Bytes::File(file) if nsys::NsysSqlite.knows(&input) => Ok(file.clone()),
+        _ => Err(ImportError::refused(path, "no timeline of Nsight Systems", "name an .nsys-rep or its SQLite export")),
+    }
+}
+
 /// Reads an input that was opened before, or that is built into the program.
 pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     for importer in IMPORTERS {

@@ -22,11 +22,7 @@ impl Importer for NsysReport {
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        let Bytes::File(report) = &input.bytes else {
-            return Err(ImportError::refused(&input.path, "a report inside the program", "open a file"));
-        };
-        let meta = std::fs::metadata(report).map_err(|e| ImportError::io(report, e))?;
-        let export = cache::entry(&job.cache, report, &meta, "sqlite", |out| export(input, report, out, job))?;
+        let export = exported(input, job)?;
         let recorded = Version::find(&String::from_utf8_lossy(&input.head));
         let read = nsys::NsysSqlite.read(&input.exported(&export)?, job);
         if let Err(ImportError::Damaged { .. } | ImportError::Refused { .. }) = &read {
@@ -40,6 +36,15 @@ impl Importer for NsysReport {
         }
         Ok(profile)
     }
+}
+
+/// The export of a report, made now unless it is in the cache.
+pub fn exported(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportError> {
+    let Bytes::File(report) = &input.bytes else {
+        return Err(ImportError::refused(&input.path, "a report inside the program", "open a file"));
+    };
+    let meta = std::fs::metadata(report).map_err(|e| ImportError::io(report, e))?;
+    cache::entry(&job.cache, report, &meta, "sqlite", |out| export(input, report, out, job))
 }
 
 /// The tool that will export: the first that is as new as the report, else an explanation.

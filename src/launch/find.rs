@@ -51,6 +51,22 @@ pub fn nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
     found
 }
 
+/// A program on PATH.
+#[must_use]
+pub fn on_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).filter(|p| p.is_absolute()).map(|p| p.join(name)).find(|p| p.is_file())
+}
+
+/// The newest `ncu` where NVIDIA's installers put it.
+#[must_use]
+pub fn installed_ncu() -> Option<PathBuf> {
+    let mut found: Vec<PathBuf> =
+        std::fs::read_dir("/opt/nvidia/nsight-compute").into_iter().flatten().flatten().map(|e| e.path().join("ncu")).collect();
+    found.sort();
+    found.into_iter().rev().chain([PathBuf::from("/usr/local/cuda/bin/ncu")]).find(|p| p.is_file())
+}
+
 /// How long a tool may take to say its version: some start from a slow network disk.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -1,8 +1,9 @@
-//! Child processes: finding the profilers' own tools and running them to their end.
+//! Child processes: finding the profilers' own tools, running them to their end, and keeping order while a profiler runs.
 
 pub mod child;
 pub mod doctor;
 pub mod find;
+pub mod runs;
 pub mod version;
 
 pub use child::{Ended, run};

@@ -9,6 +9,7 @@ pub mod launches;
 pub mod metrics;
 pub mod recipes;
 pub mod rerun;
+pub mod runs;
 pub mod sections;
 pub mod table;
 pub mod top;

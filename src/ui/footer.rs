@@ -3,7 +3,7 @@
 use super::text::{fit_parts, part};
 use super::{Role, Theme};
 use crate::analysis::labels::cut_end;
-use crate::app::{ACTIONS, ActionId, App, Overlay, Where};
+use crate::app::{ACTIONS, ActionId, App, Overlay, RunScreen, Screen, Where};
 use crate::model::text::clean;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -37,13 +37,17 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
         Some(Overlay::Line(..)) => fixed(&[("⏎", "take"), ("esc", "close")]),
         Some(Overlay::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
         Some(_) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
-        None if app.report().is_some_and(|r| {
-            r.rerun.is_none()
-                && match &r.result {
-                    Some(screen) => screen.typing,
-                    None => r.kernels.typing && r.launches.is_none(),
-                }
-        }) =>
+        None if app.screen() == Screen::Library && app.library.as_ref().is_some_and(|l| l.typing) => {
+            fixed(&[("⏎", "keep"), ("esc", "clear"), ("↑↓", "move")])
+        }
+        None if !matches!(app.screen(), Screen::Run | Screen::Library | Screen::Diff)
+            && app.report().is_some_and(|r| {
+                r.rerun.is_none()
+                    && match &r.result {
+                        Some(screen) => screen.typing,
+                        None => r.kernels.typing && r.launches.is_none(),
+                    }
+            }) =>
         {
             fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")])
         }
@@ -56,7 +60,11 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                 .filter(|a| match (a.id, here) {
                     // Of what ncu measured only where it has measured.
                     (ActionId::Open, Where::Launches) | (ActionId::Metrics, _) => measured,
-                    (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches) | (ActionId::Back, Where::Kernels) => false,
+                    (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches)
+                    | (ActionId::Back, Where::Kernels)
+                    | (ActionId::Open, Where::Run)
+                    | (ActionId::Library, Where::Library) => false,
+                    (ActionId::Detach, _) => app.run.as_ref().is_some_and(|r| r.live() && r.mine),
                     _ => true,
                 })
                 .filter_map(|a| {
@@ -66,6 +74,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                         (ActionId::Open, Where::Metrics | Where::Roofline | Where::Compare) => "explain",
                         (ActionId::Open, Where::Source) => "line/SASS",
                         (ActionId::Open, Where::Launches) => "metrics",
+                        (ActionId::Back, Where::Run) if app.run.as_ref().is_some_and(RunScreen::live) => "stop",
                         _ => word,
                     };
                     let key = app.settings.keymap.label(a.id);

@@ -2,7 +2,7 @@
 
 use super::text::{bar, fit_parts, part};
 use super::{Role, Theme};
-use crate::app::{App, Report, Stage};
+use crate::app::{ActionId, App, Report, Screen, Stage};
 use crate::model::text::clean;
 use crate::model::{Device, Nanos, NoteKind, Profile, Severity, units};
 use ratatui::Frame;
@@ -11,9 +11,20 @@ use ratatui::text::{Line, Span};
 
 /// Draws the header.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
-    let Some(report) = app.report() else { return };
     let columns = usize::from(area.width.saturating_sub(2));
     let at = |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };
+    let own = match app.screen() {
+        Screen::Run => app.run.as_ref().map(|s| super::run::head(app, s, theme, columns)),
+        Screen::Library => app.library.as_ref().map(|s| super::library::head(s, theme, columns)),
+        Screen::Diff => app.diff.as_ref().map(|s| super::diff::head(app, s, theme, columns)),
+        _ => None,
+    };
+    if let Some([first, second]) = own {
+        frame.render_widget(first, at(0));
+        frame.render_widget(second, at(1));
+        return;
+    }
+    let Some(report) = app.report() else { return };
     frame.render_widget(first(app, report, theme, columns), at(0));
     frame.render_widget(second(report, theme, columns), at(1));
 }
@@ -55,6 +66,10 @@ fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'sta
     ];
     if app.reports.len() > 1 {
         parts.push(part(1, vec![Span::styled(format!("{} of {}", app.active + 1, app.reports.len()), theme.style(Role::Warn))]));
+    }
+    if let Some(run) = app.run.as_ref().filter(|r| r.live()).and_then(|r| r.run.as_ref()) {
+        let key = app.settings.keymap.label(ActionId::Watch);
+        parts.push(part(1, vec![Span::styled(format!("run {} under way ({key})", run.id), theme.style(Role::Next))]));
     }
     if let Some(profile) = &report.profile {
         let source = &profile.source;

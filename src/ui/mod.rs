@@ -5,13 +5,16 @@ pub mod chart;
 pub mod checklist;
 pub mod clipboard;
 pub mod detail;
+pub mod diff;
 pub mod footer;
 pub mod header;
 pub mod kernels;
 pub mod launches;
+pub mod library;
 pub mod overlay;
 pub mod rerun;
 pub mod result;
+pub mod run;
 pub mod status;
 pub mod terminal;
 pub mod text;
@@ -63,7 +66,8 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
     ])
     .areas(area);
     header::draw(frame, head, app, theme);
-    let failed = app.report().is_some_and(|r| matches!(r.stage, Stage::Failed(_)) && r.profile.is_none());
+    let own = matches!(app.screen(), Screen::Run | Screen::Library | Screen::Diff);
+    let failed = !own && app.report().is_some_and(|r| matches!(r.stage, Stage::Failed(_)) && r.profile.is_none());
     if failed {
         status::failure(frame, body, app, theme);
     } else {
@@ -87,6 +91,21 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             Screen::Launches => launches::draw(frame, main, app, view, theme),
             Screen::Rerun => rerun::draw(frame, main, app, view, theme),
             Screen::Result(_) => result::draw(frame, main, app, view, theme),
+            Screen::Run => {
+                if let Some(screen) = &app.run {
+                    run::draw(frame, main, screen, theme);
+                }
+            }
+            Screen::Library => {
+                if let Some(screen) = &app.library {
+                    library::draw(frame, main, app, screen, view, theme);
+                }
+            }
+            Screen::Diff => {
+                if let Some(screen) = &app.diff {
+                    diff::draw(frame, main, app, screen, view, theme);
+                }
+            }
         }
         if let Some((side, below)) = side {
             detail::draw(frame, side, below, app, theme);

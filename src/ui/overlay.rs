@@ -35,6 +35,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
                 |t: &String| Line::styled(clean(t).into_owned(), theme.style(if t.starts_with("  ") { Role::Text } else { Role::Title }));
             page(frame, area, "hints from the launch alone", &text.iter().map(line).collect::<Vec<_>>(), *at, theme);
         }
+        Some(Overlay::RunFacts(at, facts)) => page(frame, area, "about this run", &run_facts(facts, columns, theme), *at, theme),
         Some(Overlay::Checklist(at, items)) => page(frame, area, "checklist", &super::checklist::lines(items, columns, theme), *at, theme),
         Some(Overlay::Explain(at)) => {
             page(
@@ -124,6 +125,10 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         Where::Hints,
         Where::Source,
         Where::Rerun,
+        Where::Run,
+        Where::Library,
+        Where::Runs,
+        Where::Diff,
     ] {
         out.push(Line::styled(place.word(), theme.style(Role::Head)));
         for action in ACTIONS.iter().filter(|a| a.on == place) {
@@ -155,6 +160,22 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         "The mouse selects, opens, scrolls, and sorts by a press on a column's head.",
     ] {
         out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
+    out
+}
+
+fn run_facts(facts: &[(&'static str, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    for (title, text) in facts {
+        let role = match *title {
+            "why" => Role::Warn,
+            "state" | "run" => Role::Title,
+            _ => Role::Text,
+        };
+        for (i, line) in wrap(&clean(text), columns.saturating_sub(13)).into_iter().enumerate() {
+            let word = if i == 0 { *title } else { "" };
+            out.push(Line::from(vec![Span::styled(left(word, 13), theme.style(Role::Dim)), Span::styled(line, theme.style(role))]));
+        }
     }
     out
 }

@@ -5,7 +5,7 @@ use super::{Role, Theme};
 use crate::analysis::compare::Change;
 use crate::analysis::roofline;
 use crate::app::hints::Line;
-use crate::app::{ActionId, App, LaunchesScreen, RerunScreen, ResultScreen, ResultView as View, Stage};
+use crate::app::{ActionId, App, LaunchesScreen, RerunScreen, ResultScreen, ResultView as View, Screen, Stage};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile, Severity, units};
 use crate::report::hints::{threshold, value};
@@ -14,6 +14,12 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line as Drawn, Span, Text};
 
 fn sentence(app: &App) -> Option<String> {
+    match app.screen() {
+        Screen::Run => return app.run.as_ref().map(|s| super::run::next(app, s)),
+        Screen::Library => return app.library.as_ref().and_then(|s| super::library::next(app, s)),
+        Screen::Diff => return app.diff.as_ref().and_then(|s| super::diff::next(app, s)),
+        _ => {}
+    }
     let report = app.report()?;
     // What is on the screen is only a part of the report, and why.
     if let (Stage::Failed(why), true) = (&report.stage, report.profile.is_some()) {
@@ -49,7 +55,8 @@ fn of_rerun(app: &App, screen: &RerunScreen) -> String {
         return w.sentence();
     }
     format!(
-        "{} copies the command, {} saves it as a script; after the run {} compares its result with this launch",
+        "{} runs it here and shows the result; or {} copies the command, {} saves it as a script, and later {} compares its result",
+        key(ActionId::RunHere),
         key(ActionId::Copy),
         key(ActionId::Save),
         key(ActionId::Verify)

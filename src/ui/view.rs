@@ -29,6 +29,10 @@ pub struct View {
     pub plot_top: usize,
     /// First row of the comparison on the screen.
     pub compare_top: usize,
+    /// First row of the library on the screen.
+    pub library_top: usize,
+    /// First row of what changed on the screen.
+    pub diff_top: usize,
     /// First row of the source screen.
     pub code_top: usize,
     /// Draw ASCII only.

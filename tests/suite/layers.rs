@@ -8,20 +8,21 @@ use std::path::{Path, PathBuf};
 const LAYERS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("launch", &[]),
+    ("library", &["launch"]),
     ("analysis", &["model"]),
     ("import", &["model", "launch"]),
     ("rerun", &["model", "analysis"]),
-    ("report", &["model", "analysis", "rerun"]),
+    ("report", &["model", "analysis", "rerun", "library"]),
     ("config", &["analysis"]),
-    ("app", &["model", "analysis", "import", "report", "config", "rerun"]),
-    ("ui", &["model", "analysis", "import", "app", "config", "rerun", "report"]),
-    ("cli", &["model", "analysis", "import", "report", "config", "app", "ui", "launch", "rerun"]),
+    ("app", &["model", "analysis", "import", "report", "config", "rerun", "launch", "library"]),
+    ("ui", &["model", "analysis", "import", "app", "config", "rerun", "report", "launch", "library"]),
+    ("cli", &["model", "analysis", "import", "report", "config", "app", "ui", "launch", "library", "rerun"]),
 ];
 
 /// A library and the layers that may name it.
 const LIBRARIES: &[(&str, &[&str])] = &[
     ("ratatui", &["ui"]),
-    ("rusqlite", &["import"]),
+    ("rusqlite", &["import", "library"]),
     ("crossterm", &["ui", "cli", "app", "config"]),
     ("fuzzy_matcher", &["analysis"]),
     ("clap", &["cli"]),

@@ -127,7 +127,8 @@ fn a_table_that_is_still_growing() {
     let rows = vec![("gemm_kernel".to_owned(), 1_000_000, 5_000_000_000), ("tiny".to_owned(), 4_000_000, 3_000_000_000)];
     update(&mut app, Msg::Progress(0, Progress::Stage { name: "kernels", done: 31, total: 100 }));
     update(&mut app, Msg::Progress(0, Progress::Preview(Preview { rows })));
-    let mut explorer = Explorer { app, view: warpscope::ui::View::default(), copied: Vec::new(), saved: Vec::new(), quit: false };
+    let mut explorer =
+        Explorer { app, view: warpscope::ui::View::default(), copied: Vec::new(), saved: Vec::new(), quit: false, asked: Vec::new() };
     assert_snapshot!("growing", explorer.screen());
     explorer.press("esc");
     assert!(!explorer.quit, "esc stops reading, not the program");

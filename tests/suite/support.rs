@@ -90,13 +90,15 @@ pub struct Explorer {
     pub copied: Vec<String>,
     pub saved: Vec<(PathBuf, String)>,
     pub quit: bool,
+    /// What was asked for about runs: nothing is started here.
+    pub asked: Vec<Effect>,
 }
 
 impl Explorer {
     pub fn open(files: &[PathBuf], size: (u16, u16)) -> Self {
         let settings = Settings { themes: Library::load(None).names(), ..Settings::default() };
         let (app, effects) = App::new(files.to_vec(), settings, size);
-        let mut explorer = Self { app, view: View::default(), copied: Vec::new(), saved: Vec::new(), quit: false };
+        let mut explorer = Self { app, view: View::default(), copied: Vec::new(), saved: Vec::new(), quit: false, asked: Vec::new() };
         explorer.perform(effects);
         explorer
     }
@@ -142,6 +144,19 @@ impl Explorer {
                     let outcome = details::code(open, &metrics, result, &[], &Cancel::default());
                     self.send(Msg::Code { report, from, result, outcome });
                 }
+                Effect::Open(files) => {
+                    let first = self.app.reports.len() - files.len();
+                    self.perform((first..self.app.reports.len()).map(Effect::Load).collect());
+                }
+                Effect::Preflight(_)
+                | Effect::Start(_)
+                | Effect::Follow(_)
+                | Effect::StopRun
+                | Effect::DetachRun
+                | Effect::Library
+                | Effect::Forget(_)
+                | Effect::Tags(..)
+                | Effect::Note(..) => self.asked.push(effect),
                 Effect::Quit => self.quit = true,
                 Effect::Cancel(_) | Effect::Redraw | Effect::Suspend => {}
             }

@@ -147,7 +147,7 @@ pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool
         None => places.program("nsys"),
     };
     out.nsys = systems.map(tool);
-    out.ncu = places.program("ncu").or_else(|| places.installs.then(installed_ncu).flatten()).map(tool);
+    out.ncu = places.program("ncu").or_else(|| places.installs.then(find::installed_ncu).flatten()).map(tool);
     out.rocprof = places.program("rocprofv3").map(tool);
     if let Some(ncu) = &out.ncu {
         out.chips = ask(&ncu.path, &["--list-chips"], cancelled).ok().map(|lines| chips(&lines)).filter(|c| !c.is_empty());
@@ -164,13 +164,6 @@ pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool
     out.foreign_lock = (lock.exists() && std::fs::OpenOptions::new().write(true).open(&lock).is_err()).then_some(lock);
     out.here = folder(&places.here);
     out
-}
-
-fn installed_ncu() -> Option<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        std::fs::read_dir("/opt/nvidia/nsight-compute").into_iter().flatten().flatten().map(|e| e.path().join("ncu")).collect();
-    found.sort();
-    found.into_iter().rev().chain([PathBuf::from("/usr/local/cuda/bin/ncu")]).find(|p| p.is_file())
 }
 
 fn admin_only(params: &str) -> Option<bool> {

@@ -2,7 +2,9 @@
 
 pub mod checks;
 pub mod machine;
+pub mod preflight;
 pub mod smi;
 
 pub use checks::{CHECKS, Check, State, examine};
 pub use machine::{Machine, Places, gather};
+pub use preflight::preflight;

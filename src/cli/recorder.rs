@@ -1,0 +1,233 @@
+//! The explorer's hands for runs: starts them, follows them, and keeps the library, beside the loop.
+
+use super::Failure;
+use super::loops::Wake;
+use super::runs::begin::sentence;
+use super::runs::follow::{Follow, Update};
+use super::runs::plain::LOOK;
+use super::runs::start::{self, Started};
+use super::runs::{files, list};
+use crate::app::run::{News, Start};
+use crate::app::{Effect, Msg};
+use crate::import::Cancel;
+use crate::launch::doctor::{Places, State, gather, preflight};
+use crate::launch::runs::process;
+use crate::library::{Library, LibraryError, NewRun, Run, store};
+use crossbeam_channel::Sender;
+use std::path::{Path, PathBuf};
+
+/// Starts and follows runs for the explorer.
+pub struct Recorder {
+    send: Sender<Wake>,
+    nsys: Option<PathBuf>,
+    held: Option<Box<Started>>,
+    followed: Option<i64>,
+    /// Ends the thread that follows.
+    enough: Cancel,
+    detached: bool,
+}
+
+impl Recorder {
+    /// One that does nothing yet.
+    #[must_use]
+    pub fn new(send: Sender<Wake>, nsys: Option<PathBuf>) -> Self {
+        Self { send, nsys, held: None, followed: None, enough: Cancel::default(), detached: false }
+    }
+
+    /// This program holds a run from now on.
+    pub fn hold(&mut self, started: Box<Started>) {
+        self.detached = false;
+        self.held = Some(started);
+    }
+
+    /// What to say when the explorer ends.
+    pub fn last_word(&mut self) -> Option<String> {
+        self.enough.cancel();
+        let held = self.held.as_mut()?;
+        if held.gone() {
+            return None;
+        }
+        let id = held.run.id;
+        Some(if self.detached {
+            format!("run {id} goes on by itself; `warpscope attach {id}` shows it")
+        } else {
+            format!("run {id} is being stopped; `warpscope runs show {id}` says what came of it")
+        })
+    }
+
+    fn beside(&self, work: impl FnOnce() -> Msg + Send + 'static) {
+        let send = self.send.clone();
+        std::thread::spawn(move || {
+            // Nobody listens any more once the program ends.
+            let _ = send.send(Wake::Message(work()));
+        });
+    }
+
+    /// Changes the library, and reads it again.
+    fn change(&self, change: impl FnOnce(&Library) -> Result<(), Failure> + Send + 'static) {
+        self.beside(move || {
+            let done = || -> Result<_, Failure> {
+                let library = Library::open()?;
+                change(&library)?;
+                Ok(library.runs()?)
+            };
+            match done() {
+                Ok(runs) => Msg::Library(Ok((runs, store::now_ms()))),
+                Err(e) => Msg::Trouble(e.text),
+            }
+        });
+    }
+
+    /// Does what the state asks for about runs.
+    pub fn perform(&mut self, effect: Effect) {
+        match effect {
+            Effect::Preflight(tool) => {
+                let nsys = self.nsys.clone();
+                self.beside(move || {
+                    let machine = gather(&Places::usual(), nsys.as_deref(), &|| false);
+                    let found = preflight(&machine, &tool, false, None);
+                    Msg::Preflight(found.iter().map(|c| (sentence(c), c.state == State::Blocks)).collect())
+                });
+            }
+            Effect::Start(start) => {
+                let (send, nsys) = (self.send.clone(), self.nsys.clone());
+                std::thread::spawn(move || {
+                    let wake = match begin(&start, nsys.as_deref()) {
+                        Ok(started) => Wake::Held(Box::new(started)),
+                        Err(e) => Wake::Message(Msg::Started(Err(e.text))),
+                    };
+                    let _ = send.send(wake);
+                });
+            }
+            Effect::Follow(id) => self.follow(id),
+            Effect::StopRun => match (&mut self.held, self.followed) {
+                (Some(held), Some(id)) if held.run.id == id && !self.detached => held.stop(),
+                (_, Some(id)) => self.beside(move || match stop(id) {
+                    Ok(()) => Msg::Copied(Ok(format!("run {id} was asked to stop"))),
+                    Err(e) => Msg::Trouble(e.text),
+                }),
+                _ => {}
+            },
+            Effect::DetachRun => {
+                if let Some(held) = &mut self.held {
+                    held.detach();
+                    self.detached = true;
+                }
+            }
+            Effect::Library => self.beside(|| {
+                let runs = || Library::open()?.runs();
+                Msg::Library(runs().map(|r| (r, store::now_ms())).map_err(|e: LibraryError| e.to_string()))
+            }),
+            Effect::Forget(id) => self.change(move |library| list::remove_quietly(library, id)),
+            Effect::Note(id, text) => self.change(move |library| Ok(library.note(id, &text)?)),
+            Effect::Tags(id, tags) => self.change(move |library| {
+                let before = library.run(id)?.tags;
+                before.iter().filter(|t| !tags.contains(t)).try_for_each(|t| library.tag(id, t, false))?;
+                tags.iter().try_for_each(|t| library.tag(id, t, true))?;
+                Ok(())
+            }),
+            _ => {}
+        }
+    }
+
+    fn follow(&mut self, id: i64) {
+        self.enough.cancel();
+        self.enough = Cancel::default();
+        self.followed = Some(id);
+        let (send, enough) = (self.send.clone(), self.enough.clone());
+        std::thread::spawn(move || {
+            let mut follow = match Library::open() {
+                Ok(library) => Follow::new(library, id),
+                Err(e) => {
+                    let _ = send.send(Wake::Message(Msg::Trouble(e.to_string())));
+                    return;
+                }
+            };
+            let mut last = None;
+            while !enough.is_cancelled() {
+                let Update { news, run, ended } = match follow.look() {
+                    Ok(update) => update,
+                    Err(e) => {
+                        let _ = send.send(Wake::Message(Msg::Trouble(e.text)));
+                        return;
+                    }
+                };
+                let now_ms = store::now_ms();
+                // The clock on the screen shows seconds.
+                let now =
+                    (news.open.clone(), run.state, run.stage.clone(), run.detached, run.tool_version.clone(), run.millis(now_ms) / 1000);
+                if ended || !news.lines.is_empty() || last.as_ref() != Some(&now) {
+                    last = Some(now);
+                    let news = News { lines: news.lines, open: news.open, run: Box::new(run), ended, now_ms };
+                    if send.send(Wake::Message(Msg::Run(Box::new(news)))).is_err() {
+                        return;
+                    }
+                }
+                if ended {
+                    return;
+                }
+                std::thread::park_timeout(LOOK);
+            }
+        });
+    }
+}
+
+/// Asks a run that nobody here holds to stop.
+fn stop(id: i64) -> Result<(), Failure> {
+    let run = Library::open()?.run(id)?;
+    let Some((pid, started)) = run.holder.filter(|_| run.state.live()) else {
+        return Err(Failure::wrong(format!("run {id} is not under way")));
+    };
+    Ok(process::ask_to_stop(pid, started)?)
+}
+
+/// Starts what the state asks for.
+fn begin(start: &Start, nsys: Option<&Path>) -> Result<Started, Failure> {
+    let mut library = Library::open()?;
+    let parent = start.from.as_ref().and_then(|from| parent(&library.runs().ok()?, from));
+    start::start(&mut library, false, |_, folder| complete(start, folder, nsys).map(|new| NewRun { parent, ..new }))
+}
+
+/// The run that a report is of.
+fn parent(runs: &[Run], report: &Path) -> Option<i64> {
+    let real = |p: &Path| std::fs::canonicalize(p).unwrap_or_else(|_| p.to_owned());
+    let wanted = real(report);
+    runs.iter().find(|r| r.reports.iter().any(|x| real(&x.path) == wanted)).map(|r| r.id)
+}
+
+fn complete(start: &Start, folder: &Path, nsys: Option<&Path>) -> Result<NewRun, LibraryError> {
+    let mut argv = start.argv.clone();
+    files::find_tool(&mut argv, nsys);
+    let directory = match &start.directory {
+        Some(there) if there.is_dir() => there.clone(),
+        Some(there) => {
+            return Err(LibraryError::Refused(format!("the folder {} is not there: set the field `directory` first", there.display())));
+        }
+        None => std::env::current_dir().map_err(|source| LibraryError::File { path: ".".to_owned(), source })?,
+    };
+    let output = start.output.and_then(|option| files::redirect(&mut argv, option, &folder.join(&start.tool)));
+    let output = match output {
+        Some(output) => {
+            let own = folder.join(&start.tool);
+            std::fs::create_dir_all(&own).map_err(|source| LibraryError::File { path: own.display().to_string(), source })?;
+            output
+        }
+        None => directory.join(&start.named).display().to_string(),
+    };
+    let selects: Vec<_> = start
+        .selects
+        .iter()
+        .map(|s| serde_json::json!({ "kernel": s.kernel, "nth": s.nth, "grid": s.grid, "block": s.block, "launch": s.launch.map(|l| l.0) }))
+        .collect();
+    Ok(NewRun {
+        tool: start.tool.clone(),
+        recipe: start.recipe.clone(),
+        program: start.program.clone(),
+        env: start.env.clone(),
+        patterns: files::patterns(&start.tool, &output),
+        argv,
+        directory,
+        selects: (!selects.is_empty()).then(|| serde_json::Value::from(selects).to_string()),
+        ..NewRun::default()
+    })
+}

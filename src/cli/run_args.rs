@@ -1,0 +1,189 @@
+//! The grammar of `run`, `attach` and `runs`.
+
+use crate::report::Format;
+use clap::Subcommand;
+use clap::builder::NonEmptyStringValueParser;
+use std::path::PathBuf;
+
+/// `warpscope run`.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
+pub struct Run {
+    /// Profiler: nsys, ncu, torch, rocprofv3 [default: nsys, and where there is none, ncu].
+    #[arg(long, value_name = "TOOL")]
+    pub tool: Option<String>,
+    /// Recipe, by its word in `warpscope recipes` [default: exact; without nsys, scan].
+    #[arg(long, value_name = "RECIPE")]
+    pub recipe: Option<String>,
+    /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
+    #[arg(long, value_name = "NAME")]
+    pub range: Option<String>,
+    /// Only this kernel, by its exact name, for recipes that choose launches.
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub kernel: Option<String>,
+    /// Launches that are let pass first.
+    #[arg(long, value_name = "N")]
+    pub launch_skip: Option<u64>,
+    /// Launches that are profiled.
+    #[arg(long, value_name = "N")]
+    pub launch_count: Option<u64>,
+    /// Seconds that PyTorch traces.
+    #[arg(long, value_name = "N")]
+    pub seconds: Option<u64>,
+    /// Under mpirun, srun or torchrun: one report for each rank.
+    #[arg(long)]
+    pub ranks: bool,
+    /// Report to write, without its suffix [default: in the run library].
+    #[arg(long, short = 'o', value_name = "PATH")]
+    pub output: Option<PathBuf>,
+    /// Tag of the run; may be given again.
+    #[arg(long, value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
+    pub tag: Vec<String>,
+    /// Let it go on by itself, also when this ssh session ends; `warpscope attach` shows it.
+    #[arg(long, conflicts_with = "tty")]
+    pub detach: bool,
+    /// Give the terminal to the program: it asks, draws or is debugged. Its output is not kept.
+    #[arg(long)]
+    pub tty: bool,
+    /// Without the explorer: output to stderr, the reports' names to stdout.
+    #[arg(long)]
+    pub plain: bool,
+    /// Try it even if something is known to be in the way.
+    #[arg(long)]
+    pub force: bool,
+    /// The program and its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
+    pub program: Vec<String>,
+}
+
+/// `warpscope attach`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Attach {
+    /// The run's number [default: the newest that is under way].
+    pub run: Option<i64>,
+    /// Without the explorer: output to stderr, the reports' names to stdout.
+    #[arg(long)]
+    pub plain: bool,
+    /// Stop the run; again, for the next step: INT, TERM, KILL.
+    #[arg(long)]
+    pub stop: bool,
+}
+
+/// `warpscope runs`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Runs {
+    /// What to do [default: list].
+    #[command(subcommand)]
+    pub command: Option<RunsCommand>,
+}
+
+/// What to do with what was recorded.
+#[derive(Clone, Debug, Subcommand)]
+pub enum RunsCommand {
+    /// List runs, the newest first.
+    List {
+        /// Only runs in which all these words occur: in program, folder, profiler, recipe, state, tags, notes.
+        search: Vec<String>,
+        /// Output format [default: table on a terminal, else csv].
+        #[arg(long)]
+        format: Option<Format>,
+    },
+    /// Show all there is to know of a run.
+    Show {
+        /// The run's number [default: the newest].
+        run: Option<i64>,
+        /// Output format: lines for people, or json.
+        #[arg(long, value_name = "FORMAT", value_parser = super::args::only_json)]
+        format: Option<Format>,
+    },
+    /// Make room: delete old runs, pack old reports (they still open). Asks first; live runs and those tagged `keep` stay.
+    Gc(Gc),
+    /// Copy a run's reports into a folder, to share them. They hold the environment of every process; --clean takes it out of timelines.
+    Export {
+        /// The run's number.
+        run: i64,
+        /// Folder for the copies.
+        folder: PathBuf,
+        /// Of timelines, copy an SQLite export without environment variables, verified byte by byte.
+        #[arg(long)]
+        clean: bool,
+    },
+    /// Set a run's note.
+    Note {
+        /// The run's number.
+        run: i64,
+        /// The note.
+        text: String,
+    },
+    /// Add tags to a run.
+    Tag {
+        /// The run's number.
+        run: i64,
+        /// The tags.
+        #[arg(required = true)]
+        tags: Vec<String>,
+        /// Remove them instead.
+        #[arg(long)]
+        remove: bool,
+    },
+    /// Delete a run with its reports.
+    Delete {
+        /// The run's number.
+        run: i64,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+}
+
+/// `warpscope runs gc`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Gc {
+    /// Keep the newest N runs.
+    #[arg(long, value_name = "N")]
+    pub keep: Option<usize>,
+    /// Keep the newest runs up to this size of reports: 500M, 10G.
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub keep_size: Option<u64>,
+    /// Pack reports of runs older than DAYS with zstd.
+    #[arg(long, value_name = "DAYS")]
+    pub pack_after: Option<u32>,
+    /// Only say what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Do not ask.
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// A size in bytes, with K, M, G or T (powers of 1024).
+fn size(text: &str) -> Result<u64, String> {
+    let text = text.trim().trim_end_matches(['B', 'b', 'i']);
+    let (digits, unit) = match text.chars().last() {
+        Some(c) if c.is_ascii_alphabetic() => (&text[..text.len() - 1], Some(c.to_ascii_uppercase())),
+        _ => (text, None),
+    };
+    let factor = match unit {
+        None => 1.0,
+        Some('K') => 1024.0,
+        Some('M') => 1_048_576.0,
+        Some('G') => 1_073_741_824.0,
+        Some('T') => 1_099_511_627_776.0,
+        Some(c) => return Err(format!("no size ends with {c}; write 500M or 10G")),
+    };
+    match digits.trim().parse::<f64>() {
+        Ok(n) if n.is_finite() && n >= 0.0 => Ok((n * factor) as u64),
+        _ => Err("write a size as 500M or 10G".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::size;
+
+    #[test]
+    fn sizes_with_their_units() {
+        assert_eq!((size("10G"), size("1.5 MiB"), size("7")), (Ok(10 << 30), Ok(1_572_864), Ok(7)));
+        assert!(size("G").is_err() && size("-1M").is_err() && size("3x").is_err());
+    }
+}

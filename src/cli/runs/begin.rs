@@ -1,0 +1,218 @@
+//! `warpscope run`: which profiler with which recipe, what stands in its way, and then the run.
+
+use super::super::args::{Args, Run as RunArgs};
+use super::super::{FAILED, Failure, explore, print, recipes};
+use super::plain::{self, Holder};
+use super::{start, tty};
+use crate::config::Config;
+use crate::launch::doctor::{Check, Places, State, gather, preflight};
+use crate::launch::find;
+use crate::library::{Library, LibraryError, NewRun};
+use crate::rerun::recipes::{Prepared, RECIPES, Recipe, TOOLS, User, Wanted};
+use crate::rerun::shell;
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+/// Whether a profiler is on this machine. PyTorch's is in the program's own Python, which says so itself when it is not.
+fn has(tool: &str, nsys: Option<&Path>) -> bool {
+    match tool {
+        "nsys" => !find::nsys(nsys).is_empty(),
+        "ncu" => find::on_path("ncu").or_else(find::installed_ncu).is_some(),
+        "torch" => true,
+        other => find::on_path(other).is_some(),
+    }
+}
+
+/// The recipe that was asked for, else the one that this machine can do; with what to say about the choice.
+fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<(Recipe<'a>, Option<String>), Failure> {
+    if let Some(id) = &args.recipe {
+        let recipe = recipes::find(id, users)?;
+        if let Some(tool) = args.tool.as_deref().filter(|t| *t != recipe.tool) {
+            return Err(Failure::wrong(format!("recipe `{id}` is for {}, not for {tool}", recipe.tool)));
+        }
+        return Ok((recipe, None));
+    }
+    if let Some(tool) = &args.tool {
+        let first = RECIPES.iter().find(|r| r.tool == tool).copied();
+        return Ok((first.ok_or_else(|| Failure::wrong(format!("no profiler `{tool}`: there are {}", TOOLS.join(", "))))?, None));
+    }
+    if has("nsys", nsys) {
+        return Ok((recipes::find("exact", users)?, None));
+    }
+    if has("ncu", None) {
+        let scan = recipes::find("scan", users)?;
+        return Ok((scan, Some(format!("there is no nsys here, so ncu scans instead: {}; cost: {}", scan.about, scan.cost))));
+    }
+    let torch = "trace a PyTorch program with `warpscope run --tool torch -- python3 …`";
+    Err(Failure {
+        text: format!(
+            "there is neither nsys nor ncu on this machine: install one of them (`warpscope doctor` says where they are looked for), or {torch}"
+        ),
+        code: FAILED,
+    })
+}
+
+/// What is to be run, as far as it is known before the run has a number.
+struct Chosen<'a> {
+    recipe: Recipe<'a>,
+    args: &'a RunArgs,
+    directory: PathBuf,
+    nsys: Option<PathBuf>,
+}
+
+impl Chosen<'_> {
+    fn prepare(&self, output: &str) -> Result<Prepared, Failure> {
+        let wanted = Wanted {
+            program: self.args.program.clone(),
+            output: output.to_owned(),
+            range: self.args.range.clone(),
+            kernel: self.args.kernel.clone(),
+            skip: self.args.launch_skip,
+            count: self.args.launch_count,
+            seconds: self.args.seconds,
+            ranks: self.args.ranks,
+            directory: self.directory.to_str().map(str::to_owned),
+        };
+        let prepared = self.recipe.prepare(&wanted).map_err(|e| recipes::refused(&self.recipe, &wanted, &e))?;
+        match &prepared.by_hand {
+            Some(why) => {
+                Err(Failure::wrong(format!("{why}; `warpscope recipes {}` prints the command to complete by hand", self.recipe.id)))
+            }
+            None => Ok(prepared),
+        }
+    }
+
+    /// The whole of the run once its folder is known.
+    fn complete(&self, folder: &Path) -> Result<NewRun, LibraryError> {
+        let refused = LibraryError::Refused;
+        let failed = |path: &Path| {
+            let path = path.display().to_string();
+            move |source| LibraryError::File { path, source }
+        };
+        let output = match &self.args.output {
+            Some(path) => self.directory.join(path),
+            None => folder.join(self.recipe.tool).join("report"),
+        };
+        let place = output.parent().unwrap_or(folder).to_owned();
+        if self.args.output.is_none() {
+            std::fs::create_dir_all(&place).map_err(failed(&place))?;
+        } else if !place.is_dir() {
+            return Err(refused(format!("the folder {} is not there", place.display())));
+        }
+        let name = output.to_str().ok_or_else(|| refused(format!("{}: the profilers take only names that are UTF-8", output.display())))?;
+        let prepared = self.prepare(name).map_err(|e| refused(e.text))?;
+        let inside = |name: &str| place.join(name);
+        let patterns: Vec<String> = prepared.reports.iter().map(|p| inside(&p.to_string()).display().to_string()).collect();
+        // nsys writes elsewhere when the name is taken, ncu not at all.
+        if let Some(taken) =
+            prepared.reports.iter().filter(|p| p.tail.is_none()).map(|p| inside(&p.head)).find(|p| p.symlink_metadata().is_ok())
+        {
+            return Err(refused(format!("{} is there already; name another with -o", taken.display())));
+        }
+        let mut support = Vec::new();
+        for (name, text) in &prepared.files {
+            let path = inside(name);
+            if let Some(parent) = path.parent() {
+                std::fs::create_dir_all(parent).map_err(failed(parent))?;
+            }
+            let mut file = std::fs::OpenOptions::new().write(true).create_new(true).open(&path).map_err(failed(&path))?;
+            file.write_all(text.as_bytes()).map_err(failed(&path))?;
+            support.push(path);
+        }
+        let mut argv = prepared.argv();
+        super::files::find_tool(&mut argv, self.nsys.as_deref());
+        Ok(NewRun {
+            tool: self.recipe.tool.to_owned(),
+            recipe: Some(self.recipe.id.to_owned()),
+            argv,
+            program: self.args.program.clone(),
+            env: prepared.env.clone(),
+            directory: self.directory.clone(),
+            patterns,
+            support,
+            tags: self.args.tag.clone(),
+            notes: notes(&prepared).join("\n"),
+            ..NewRun::default()
+        })
+    }
+}
+
+/// What to know about the run, and the steps that it waits for, each with its command.
+fn notes(prepared: &Prepared) -> Vec<String> {
+    let mut out = prepared.notes.clone();
+    let steps = prepared.steps.iter().filter(|s| !s.argv.is_empty()).enumerate();
+    out.extend(
+        steps.map(|(i, s)| format!("step {}, in another terminal: {}   ({}: {})", i + 1, shell::line(&s.argv), s.role.word(), s.why)),
+    );
+    out
+}
+
+/// One line for a check.
+#[must_use]
+pub fn sentence(check: &Check) -> String {
+    let means = if check.means.is_empty() { String::new() } else { format!("; {}", check.means) };
+    let fix = check.fix.as_ref().map_or_else(String::new, |f| format!(" → {f}"));
+    format!("{}: {}{means}{fix}", check.what, check.found)
+}
+
+/// Says what stands in the way; what blocks ends it, unless it is forced.
+fn look_before(tool: &str, samples: bool, nsys: Option<&Path>, force: bool) -> Result<(), Failure> {
+    let machine = gather(&Places::usual(), nsys, &|| false);
+    let found = preflight(&machine, tool, samples, None);
+    for check in &found {
+        let word = if check.state == State::Blocks && !force { "blocked" } else { "take care" };
+        print::error(&format!("{word}: {}", sentence(check)));
+    }
+    if !force && found.iter().any(|c| c.state == State::Blocks) {
+        return Err(Failure { text: "nothing was run; --force tries it all the same".to_owned(), code: FAILED });
+    }
+    Ok(())
+}
+
+/// `warpscope run`.
+pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
+    if args.program.is_empty() {
+        return Err(Failure::wrong("name the program: `warpscope run -- python3 train.py`"));
+    }
+    let nsys = all.nsys.clone().or_else(|| config.nsys.clone());
+    let users = recipes::users(config)?;
+    let (recipe, said) = choose(args, nsys.as_deref(), &users)?;
+    let chosen = Chosen { recipe, args, directory: std::env::current_dir()?, nsys: nsys.clone() };
+    // Mistakes of the call are told before anything is looked at.
+    let trial = chosen.prepare("report")?;
+    if let Some(said) = said {
+        print::error(&said);
+    }
+    if !has(recipe.tool, nsys.as_deref()) {
+        let text = format!("there is no {} on this machine; `warpscope doctor` says where it is looked for", recipe.tool);
+        return Err(Failure { text, code: FAILED });
+    }
+    let samples = trial.argv().iter().any(|w| w == "--sample=process-tree");
+    look_before(recipe.tool, samples, nsys.as_deref(), args.force)?;
+    let mut library = Library::open()?;
+    let make = |_: i64, folder: &Path| chosen.complete(folder);
+    let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
+    if args.tty {
+        if !terminal {
+            return Err(Failure::wrong("--tty needs a terminal"));
+        }
+        let run = tty::run(&mut library, make)?;
+        return if args.plain { plain::tell(&run) } else { tty::open(all, config, &run) };
+    }
+    let started = start::start(&mut library, args.detach, make)?;
+    let plain = args.detach || args.plain || !terminal;
+    if plain {
+        print::error(&format!("run {}: {}", started.run.id, shell::line(&started.run.argv)));
+        started.run.notes.lines().for_each(print::error);
+    }
+    if args.detach {
+        print::error(&format!("it goes on by itself; `warpscope attach {}` shows it", started.run.id));
+        return print::lines(&[started.run.id.to_string()]);
+    }
+    if plain {
+        let run = started.run.clone();
+        let ended = plain::follow(library, &run, Holder::Mine(Box::new(started)))?;
+        return plain::tell(&ended);
+    }
+    explore::run(all, config, started)
+}

@@ -1,0 +1,86 @@
+//! Names in a profiler's command: where the tool is, where its report goes, what it will be called.
+
+use crate::launch::find;
+use crate::rerun::shell;
+use std::path::Path;
+
+/// Puts the tool's whole path in front where it is not on PATH.
+pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
+    let Some(first) = argv.first_mut() else { return };
+    if first.contains('/') || find::on_path(first).is_some() {
+        return;
+    }
+    let found = match first.as_str() {
+        "nsys" => find::nsys(nsys).into_iter().next(),
+        "ncu" => find::installed_ncu(),
+        _ => None,
+    };
+    if let Some(path) = found {
+        *first = path.display().to_string();
+    }
+}
+
+/// Sends the report to a folder: the option's value keeps its last part. Returns where it goes then, or nothing when the option is not there.
+pub fn redirect(argv: &mut [String], option: &str, folder: &Path) -> Option<String> {
+    let at = argv.iter().position(|w| w == option)?;
+    let value = argv.get_mut(at + 1)?;
+    let name = value.rsplit('/').find(|p| !p.is_empty()).unwrap_or("report").to_owned();
+    let folder = folder.to_str()?;
+    *value = format!("{}/{name}", shell::output_path(folder));
+    Some(format!("{folder}/{name}"))
+}
+
+/// The files that a profiler makes of a name: macros (`%q{RANK}`, `%p`) may become anything.
+#[must_use]
+pub fn patterns(tool: &str, output: &str) -> Vec<String> {
+    let suffix = match tool {
+        "nsys" => "nsys-rep",
+        "ncu" => "ncu-rep",
+        _ => return vec![format!("{output}*")],
+    };
+    let (folder, name) = output.rsplit_once('/').map_or(("", output), |(f, n)| (f, n));
+    let name = name.strip_suffix(&format!(".{suffix}")).unwrap_or(name);
+    let mut plain = String::new();
+    let mut open = false;
+    let mut rest = name;
+    while let Some(at) = rest.find('%') {
+        plain.push_str(&rest[..at]);
+        let after = &rest[at + 1..];
+        rest = if let Some(after) = after.strip_prefix('%') {
+            plain.push('%');
+            after
+        } else {
+            if !open {
+                plain.push('*');
+            }
+            open = true;
+            after.strip_prefix("q{").and_then(|a| a.split_once('}')).map_or_else(|| after.get(1..).unwrap_or_default(), |(_, a)| a)
+        };
+    }
+    plain.push_str(rest);
+    let whole = if folder.is_empty() { plain } else { format!("{folder}/{plain}") };
+    let mut out = vec![format!("{whole}.{suffix}")];
+    // Reports of repeated ranges are numbered.
+    if tool == "nsys" && !open {
+        out.push(format!("{whole}.*.{suffix}"));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_go_where_they_are_looked_for() {
+        let mut argv: Vec<String> = ["ncu", "--export", "out/gemm-5", "./app", "--export", "x"].map(str::to_owned).into();
+        assert_eq!(redirect(&mut argv, "--export", Path::new("/runs/1%/ncu")).unwrap(), "/runs/1%/ncu/gemm-5");
+        assert_eq!(argv[2], "/runs/1%%/ncu/gemm-5");
+        assert_eq!(argv[5], "x");
+        assert_eq!(redirect(&mut argv, "--output", Path::new("/x")), None);
+        assert_eq!(patterns("ncu", "/r/gemm-5"), ["/r/gemm-5.ncu-rep"]);
+        assert_eq!(patterns("nsys", "/r/report"), ["/r/report.nsys-rep", "/r/report.*.nsys-rep"]);
+        assert_eq!(patterns("nsys", "/r/r.%q{RANK}"), ["/r/r.*.nsys-rep"]);
+        assert_eq!(patterns("ncu", "a%%b%p"), ["a%b*.ncu-rep"]);
+    }
+}

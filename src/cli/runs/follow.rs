@@ -1,0 +1,66 @@
+//! Follows a run, whoever started it: what it prints and how it is.
+
+use super::super::Failure;
+use crate::launch::runs::{News, Tail};
+use crate::library::{Library, Run};
+use crate::model::text::clean;
+
+/// A run that is followed.
+#[derive(Debug)]
+pub struct Follow {
+    library: Library,
+    id: i64,
+    tail: Tail,
+}
+
+/// What is new of a run.
+#[derive(Debug)]
+pub struct Update {
+    /// What it printed.
+    pub news: News,
+    /// How it is.
+    pub run: Run,
+    /// Whether nothing more will come.
+    pub ended: bool,
+}
+
+impl Follow {
+    /// Follows from the beginning of its log.
+    #[must_use]
+    pub fn new(library: Library, id: i64) -> Self {
+        let tail = Tail::new(&library.run_folder(id));
+        Self { library, id, tail }
+    }
+
+    /// What is new since the last look.
+    pub fn look(&mut self) -> Result<Update, Failure> {
+        // In this order: what a run that has ended printed is all there.
+        let run = self.library.run(self.id)?;
+        let mut news = self.tail.look();
+        for line in news.lines.iter_mut().flatten() {
+            *line = bare(line);
+        }
+        news.open = bare(&news.open);
+        let ended = !run.state.live() && news.all;
+        Ok(Update { news, run, ended })
+    }
+}
+
+/// A line of somebody else's output without colours and cursor movements, safe for this terminal.
+#[must_use]
+pub fn bare(line: &str) -> String {
+    let stripped = anstream::adapter::strip_str(line).to_string();
+    clean(&stripped.replace('\t', "    ")).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bare;
+
+    #[test]
+    fn colours_go_and_nothing_that_a_terminal_obeys_stays() {
+        assert_eq!(bare("\u{1b}[1;32mok\u{1b}[0m\t100%"), "ok    100%");
+        assert_eq!(bare("\u{1b}]0;title\u{7}text"), "text");
+        assert!(!bare("a\u{9b}31mb\u{1b}c\u{8}").contains(|c: char| c.is_control()));
+    }
+}

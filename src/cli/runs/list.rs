@@ -1,0 +1,142 @@
+//! `warpscope runs`: what was recorded, and keeping it tidy.
+
+use super::super::args::{Gc, Runs, RunsCommand};
+use super::super::{Failure, print};
+use super::share;
+use crate::library::{Library, Run, gc, store};
+use crate::model::Bytes;
+use crate::report::{self, Format};
+use crate::rerun::shell;
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+
+/// `warpscope runs …`.
+pub fn runs(args: &Runs, nsys: Option<&Path>) -> Result<(), Failure> {
+    let library = Library::open()?;
+    match &args.command {
+        None => list(&library, "", None),
+        Some(RunsCommand::List { search, format }) => list(&library, &search.join(" "), *format),
+        Some(RunsCommand::Show { run, format }) => show(&library, *run, *format),
+        Some(RunsCommand::Gc(gc)) => tidy(&library, gc),
+        Some(RunsCommand::Export { run, folder, clean }) => share::export_run(&library, *run, folder, *clean, nsys),
+        Some(RunsCommand::Note { run, text }) => Ok(library.note(*run, text)?),
+        Some(RunsCommand::Tag { run, tags, remove }) => {
+            for tag in tags {
+                library.tag(*run, tag, !remove)?;
+            }
+            Ok(())
+        }
+        Some(RunsCommand::Delete { run, yes }) => {
+            let run = library.run(*run)?;
+            let what = format!("delete run {} ({}) with {}", run.id, shell::line(&run.program), Bytes(own(&run)));
+            if !ask(&what, *yes)? {
+                return Ok(());
+            }
+            delete(&library, &run).map(drop)
+        }
+    }
+}
+
+/// The run that is meant: its number, else the newest.
+pub fn the(library: &Library, number: Option<i64>, live: bool) -> Result<Run, Failure> {
+    if let Some(number) = number {
+        return Ok(library.run(number)?);
+    }
+    let newest = library.runs()?.into_iter().find(|r| !live || r.state.live());
+    newest.ok_or_else(|| Failure::wrong("no run is under way; `warpscope runs` lists those that have ended"))
+}
+
+fn list(library: &Library, search: &str, format: Option<Format>) -> Result<(), Failure> {
+    let runs: Vec<Run> = library.runs()?.into_iter().filter(|r| r.matches(search)).collect();
+    let width = print::terminal_width();
+    let format = print::format_or_default(format);
+    if runs.is_empty() && format == Format::Table {
+        return print::lines(&[if search.is_empty() {
+            "nothing was recorded yet: warpscope run -- PROGRAM ARGS…".to_owned()
+        } else {
+            format!("no run matches {search:?}")
+        }]);
+    }
+    print::to_stdout(|out| match format {
+        Format::Json => report::runs::json(out, &runs),
+        format => report::runs::print(out, &runs, store::now_ms(), format, width),
+    })
+}
+
+fn show(library: &Library, id: Option<i64>, format: Option<Format>) -> Result<(), Failure> {
+    let run = the(library, id, false)?;
+    print::to_stdout(|out| match format {
+        Some(Format::Json) => report::runs::one_json(out, &run),
+        _ => report::runs::people(out, &run, &shell::line(&run.argv), store::now_ms()),
+    })
+}
+
+/// Asks on the terminal; without one only `--yes` is a yes.
+fn ask(what: &str, yes: bool) -> Result<bool, Failure> {
+    if yes {
+        return Ok(true);
+    }
+    if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
+        return Err(Failure::wrong(format!("would {what}; --yes does it")));
+    }
+    let mut err = std::io::stderr();
+    write!(err, "{what}? [y/N] ")?;
+    err.flush()?;
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+fn own(run: &Run) -> u64 {
+    run.reports.iter().filter(|r| r.owned).map(|r| r.bytes).sum()
+}
+
+/// Deletes a run; says what stays.
+pub fn delete(library: &Library, run: &Run) -> Result<u64, Failure> {
+    let (free, left) = gc::remove(library, run)?;
+    for path in left {
+        print::error(&format!("{} stays: warpscope did not write it", path.display()));
+    }
+    for report in run.reports.iter().filter(|r| !r.owned && r.path.exists()) {
+        print::error(&format!("{} stays: it is outside of the library", report.path.display()));
+    }
+    Ok(free)
+}
+
+/// Deletes a run from the explorer, which has no stderr to speak to.
+pub fn remove_quietly(library: &Library, id: i64) -> Result<(), Failure> {
+    let run = library.run(id)?;
+    gc::remove(library, &run)?;
+    Ok(())
+}
+
+fn tidy(library: &Library, args: &Gc) -> Result<(), Failure> {
+    if args.keep.is_none() && args.keep_size.is_none() && args.pack_after.is_none() {
+        return Err(Failure::wrong("say what stays: --keep N runs, --keep-size 10G, or --pack-after DAYS"));
+    }
+    let runs = library.runs()?;
+    let wish = gc::Wish { runs: args.keep, bytes: args.keep_size, pack_days: args.pack_after };
+    let plan = gc::plan(&runs, wish, store::now_ms());
+    if plan.remove.is_empty() && plan.pack.is_empty() {
+        return print::lines(&["nothing to do".to_owned()]);
+    }
+    let mut lines: Vec<String> = plan
+        .remove
+        .iter()
+        .map(|r| format!("delete run {} of {}: {} ({})", r.id, report::runs::moment(r.started_ms), shell::line(&r.program), Bytes(own(r))))
+        .collect();
+    lines.extend(plan.pack.iter().map(|(_, r)| format!("pack {} ({})", r.path.display(), Bytes(r.bytes))));
+    print::lines(&lines)?;
+    let what = format!("delete {} runs and pack {} reports", plan.remove.len(), plan.pack.len());
+    if args.dry_run || !ask(&what, args.yes)? {
+        return Ok(());
+    }
+    let mut free = 0;
+    for run in &plan.remove {
+        free += delete(library, run)?;
+    }
+    for (id, report) in &plan.pack {
+        free += gc::pack(library, *id, report)?;
+    }
+    print::lines(&[format!("{} are free now", Bytes(free))])
+}

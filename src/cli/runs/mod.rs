@@ -1,0 +1,12 @@
+//! `warpscope run`, `attach` and `runs`: recording programs, and what was recorded.
+
+pub mod attach;
+pub mod begin;
+pub mod files;
+pub mod follow;
+pub mod list;
+pub mod plain;
+pub mod share;
+pub mod start;
+pub mod supervisor;
+pub mod tty;

@@ -1,0 +1,72 @@
+//! Starts a run: takes it into the library and puts it under a supervisor of its own.
+
+use super::super::{FAILED, Failure};
+use super::supervisor::SUPERVISE;
+use crate::launch::runs::spawn;
+use crate::launch::runs::supervise::{DETACH, STOP};
+use crate::library::{Library, LibraryError, NewRun, Run};
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, ChildStdin};
+
+impl From<LibraryError> for Failure {
+    fn from(e: LibraryError) -> Self {
+        let code = if matches!(e, LibraryError::NoRun(_) | LibraryError::Refused(_)) { super::super::WRONG } else { FAILED };
+        Self { text: e.to_string(), code }
+    }
+}
+
+/// A run that this program started, and the line that holds it: when the line is cut, the run is stopped.
+#[derive(Debug)]
+pub struct Started {
+    /// The run as it began.
+    pub run: Run,
+    lifeline: Option<ChildStdin>,
+    supervisor: Child,
+}
+
+impl Started {
+    /// Asks for a stop; again, for the next step of it.
+    pub fn stop(&mut self) {
+        self.say(STOP);
+    }
+
+    /// Lets go: the run goes on without this program.
+    pub fn detach(&mut self) {
+        self.say(DETACH);
+        self.lifeline = None;
+    }
+
+    fn say(&mut self, byte: u8) {
+        if let Some(line) = &mut self.lifeline {
+            // A supervisor that has just ended needs no telling.
+            let _ = line.write_all(&[byte]);
+        }
+    }
+
+    /// Whether the supervisor is gone.
+    pub fn gone(&mut self) -> bool {
+        !matches!(self.supervisor.try_wait(), Ok(None))
+    }
+}
+
+/// Starts a run. `make` completes it once its number and folder are known.
+pub fn start(
+    library: &mut Library,
+    detached: bool,
+    make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>,
+) -> Result<Started, Failure> {
+    let run = library.begin(|id, folder| make(id, folder).map(|new| NewRun { detached, ..new }))?;
+    let program = std::env::current_exe()?;
+    let mut words = vec![SUPERVISE.to_owned(), run.id.to_string()];
+    words.extend(detached.then(|| "--detached".to_owned()));
+    let spawned = spawn::supervisor(&program, &words, !detached);
+    match spawned {
+        Ok(mut supervisor) => Ok(Started { run, lifeline: supervisor.stdin.take(), supervisor }),
+        Err(e) => {
+            library.forget(run.id)?;
+            let _ = std::fs::remove_dir(library.run_folder(run.id));
+            Err(Failure { text: format!("cannot start {}: {e}", program.display()), code: FAILED })
+        }
+    }
+}

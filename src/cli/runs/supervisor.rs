@@ -1,0 +1,141 @@
+//! The hidden commands that a run consists of: its supervisor, and the last step before the profiler.
+
+use super::super::{FAILED, Failure};
+use crate::launch::runs::supervise::{self, Order, exec};
+use crate::launch::runs::{Event, Exit, Finding, LogWriter, explain, facts, process};
+use crate::library::store::Library;
+use crate::library::{Report, Run, State, export};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+
+/// Name of the supervisor's command.
+pub const SUPERVISE: &str = "__supervise";
+/// Name of the last step's command.
+pub const EXEC: &str = "__exec";
+/// Exit code of the last step when the program is not there, as shells have it.
+const NOT_FOUND: u8 = 127;
+/// Exit code when it is there but cannot be run.
+const NOT_RUN: u8 = 126;
+
+/// `__exec SUPERVISOR WORD…`.
+#[must_use]
+pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
+    let error = exec(argv, supervisor);
+    let code = if error.kind() == std::io::ErrorKind::NotFound { NOT_FOUND } else { NOT_RUN };
+    let program = argv.first().map(|p| p.to_string_lossy().into_owned()).unwrap_or_default();
+    Failure { text: format!("cannot start {program}: {error}"), code }
+}
+
+/// `__supervise RUN`: nobody reads what this process says, so everything goes into the library and the log.
+pub fn supervise(id: i64, detached: bool) -> Result<(), Failure> {
+    // A session of its own: neither the terminal's keys nor its end reach the profiler.
+    let _ = process::own_session();
+    let signals = Arc::new(AtomicUsize::new(0));
+    listen(&signals)?;
+    let library = Library::open()?;
+    let run = library.run(id)?;
+    library.hold(id)?;
+    let outcome = watch_over(&library, &run, detached, signals);
+    match outcome {
+        Ok(()) => Ok(()),
+        Err(failure) => {
+            let finding = Finding { what: failure.text.clone(), fix: String::new() };
+            library.end(id, State::Failed, Exit::default(), &[finding], &[])?;
+            Err(failure)
+        }
+    }
+}
+
+fn listen(count: &Arc<AtomicUsize>) -> Result<(), Failure> {
+    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let count = Arc::clone(count);
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            // The terminal's end is no wish to stop: the lifeline tells whether somebody still wants the run.
+            if signal != SIGHUP {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    Ok(())
+}
+
+fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicUsize>) -> Result<(), Failure> {
+    let folder = library.run_folder(run.id);
+    let mut log = LogWriter::create(&folder)?;
+    let looking = look_around(run);
+    let me = std::process::id();
+    let starter = vec![std::env::current_exe()?.into_os_string(), EXEC.into(), me.to_string().into()];
+    let order = Order { starter, argv: &run.argv, env: &run.env, directory: &run.directory, folder: &folder, lifeline: !detached, signals };
+    // What cannot be written into the library while the profiler runs is no reason to stop it.
+    let outcome = supervise::supervise(&order, &mut log, &mut |event| {
+        let _ = match event {
+            Event::Started(pid) => library.started(run.id, pid),
+            Event::Stage(stage) => library.stage(run.id, stage.word()),
+            Event::Detached => library.detach(run.id),
+        };
+    })
+    .map_err(|e| Failure { text: format!("cannot start {}: {e}", run.argv.first().map_or("", String::as_str)), code: FAILED })?;
+    // Bounded by the patience of each question.
+    let _ = looking.join();
+    if let Some(gpus) = facts::gpus() {
+        let _ = library.describe(run.id, "clocks_end", &gpus.clocks);
+    }
+    let mut reports = export::found(&run.patterns, &folder, run.started_ms);
+    for path in &outcome.watch.generated {
+        // The profiler may have written elsewhere than it was told to.
+        if path.is_file() && reports.iter().all(|r| !same(&r.path, path)) {
+            reports.push(export::report(path.clone(), &folder));
+        }
+    }
+    let (state, findings) = judge(&run.tool, outcome.exit, &outcome.watch, &reports);
+    library.end(run.id, state, outcome.exit, &findings, &reports)?;
+    Ok(())
+}
+
+/// How a run ended, and why.
+#[must_use]
+pub fn judge(tool: &str, exit: Exit, watch: &crate::launch::runs::Watch, reports: &[Report]) -> (State, Vec<Finding>) {
+    let findings = explain(tool, exit, watch, reports.len());
+    let state = match exit {
+        Exit { stopped: true, .. } => State::Stopped,
+        Exit { code: Some(0), .. } if !reports.is_empty() => State::Done,
+        _ => State::Failed,
+    };
+    (state, findings)
+}
+
+fn same(a: &Path, b: &Path) -> bool {
+    a == b || std::fs::canonicalize(a).is_ok_and(|a| std::fs::canonicalize(b).is_ok_and(|b| a == b))
+}
+
+/// Looks at the machine and the code while the profiler already runs.
+#[must_use]
+pub fn look_around(run: &Run) -> JoinHandle<()> {
+    let (id, directory, tool) = (run.id, run.directory.clone(), run.argv.first().cloned());
+    std::thread::spawn(move || {
+        let Ok(library) = Library::open() else { return };
+        let tell = |column, value: &str| {
+            // A fact less is no reason to fail.
+            let _ = library.describe(id, column, value);
+        };
+        if let Some(gpus) = facts::gpus() {
+            tell("devices", &gpus.names);
+            tell("driver", &gpus.driver);
+            tell("clocks_start", &gpus.clocks);
+        }
+        if let Some((commit, dirty)) = facts::commit(&directory) {
+            tell("git_commit", &commit);
+            let _ = library.dirty(id, dirty);
+        }
+        let known = ["nsys", "ncu", "rocprofv3"];
+        let tool = tool.filter(|t| Path::new(t).file_name().is_some_and(|n| known.iter().any(|k| n == *k)));
+        if let Some(version) = tool.and_then(|t| facts::version(Path::new(&t))) {
+            tell("tool_version", &version);
+        }
+    })
+}

@@ -1,0 +1,349 @@
+//! Why a run ended as it did: the profilers' own messages, exit codes and what they left, each with what to do about it.
+
+use std::path::PathBuf;
+
+/// What went wrong, or what to know, and what mends it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What happened, one sentence.
+    pub what: String,
+    /// What to do; empty when there is nothing to do.
+    pub fix: String,
+}
+
+fn finding(what: impl Into<String>, fix: impl Into<String>) -> Finding {
+    Finding { what: what.into(), fix: fix.into() }
+}
+
+/// A message of a profiler (or of the system) with what it means and what mends it. A line that holds all words is that message.
+struct Message {
+    words: &'static [&'static str],
+    what: &'static str,
+    fix: &'static str,
+}
+
+const fn message(words: &'static [&'static str], what: &'static str, fix: &'static str) -> Message {
+    Message { words, what, fix }
+}
+
+/// The more telling stand first. Texts: ncu 2024.1.1 and 2025.3.1, nsys 2023.4.4 and 2025.3 as they print them; those of busy counters and
+/// of the backup in system memory as NVIDIA's forum quotes them.
+static MESSAGES: &[Message] = &[
+    message(
+        &["ERR_NVGPUCTRPERM"],
+        "this user may not read the GPU's performance counters",
+        "run it as root (sudo -E env PATH=\"$PATH\" …), or let an administrator set `options nvidia NVreg_RestrictProfilingToAdminUsers=0` and reload the driver; in a container --cap-add=SYS_ADMIN; `warpscope doctor` says which is missing",
+    ),
+    message(
+        &["driver resource was unavailable"],
+        "another tool holds the GPU's performance counters",
+        "pause DCGM with `dcgmi profile --pause` (afterwards --resume), or wait for the other ncu, or nsys with GPU metrics, to end",
+    ),
+    message(
+        &["ailed to open/create lock file"],
+        "ncu cannot write its lock file",
+        "set TMPDIR to a folder of your own: on a machine with several users the lock of another user is in the way",
+    ),
+    message(
+        &["No space left on device"],
+        "the disk is full",
+        "free space, or put reports and temporary files elsewhere: -o PATH, and TMPDIR for what nsys collects before it writes the report",
+    ),
+    message(
+        &["failed to connect to the CUDA driver"],
+        "there is no CUDA driver for the program to use",
+        "run this on the GPU machine; in a container start it with --gpus all; a stub libcuda.so on LD_LIBRARY_PATH must go",
+    ),
+    message(
+        &["Cuda driver is not compatible with Nsight Compute"],
+        "this ncu is too new for the driver",
+        "use the ncu of the CUDA release that the driver is of (nvidia-smi shows it), or update the driver",
+    ),
+    message(
+        &["Failed to access the following metrics", "MIG"],
+        "these metrics cannot be had on a MIG instance",
+        "leave out the sections that need them, or profile on a whole GPU",
+    ),
+    message(
+        &["Failed to find metric"],
+        "ncu does not know a metric on this GPU, and ended the program",
+        "`ncu --query-metrics` lists the names; recipes and re-runs of warpscope ask for sections instead",
+    ),
+    message(&["Option '--section", "did not match any section"], "this ncu has no such section", "`ncu --list-sections` lists them"),
+    message(
+        &["already exists. Use '-f'"],
+        "the report is there already, and ncu does not overwrite it",
+        "name another with -o, or remove it",
+    ),
+    message(
+        &["Failed to create '", "File exists"],
+        "the report was there already: nsys wrote it to the temporary folder instead",
+        "name another with -o",
+    ),
+    message(
+        &["Failed to create '"],
+        "nsys could not write the report where it should be, and wrote it to the temporary folder instead",
+        "check that the folder is there and writable",
+    ),
+    message(
+        &["does not exist or is not an executable"],
+        "the program was not found",
+        "check its path; `command -v PROGRAM` shows what the shell would run",
+    ),
+    message(
+        &["Executable not found in current directory"],
+        "the program was not found",
+        "check its path; `command -v PROGRAM` shows what the shell would run",
+    ),
+    message(
+        &["unrecognised option"],
+        "this profiler does not know an option of the recipe",
+        "it may be older than the recipe needs: `warpscope doctor` shows its version, `warpscope recipes` the options",
+    ),
+    message(
+        &["unrecognized option"],
+        "this profiler does not know an option of the recipe",
+        "it may be older than the recipe needs: `warpscope doctor` shows its version, `warpscope recipes` the options",
+    ),
+    message(
+        &["Illegal --trace argument"],
+        "this nsys cannot trace one of the kinds asked for",
+        "`nsys profile --help` lists what it can trace",
+    ),
+    message(
+        &["Failed to read environment variable", "%q"],
+        "the report's name needs a variable that is not set",
+        "put the profiler between the launcher and the program, where the rank's variable is set: recipe `rank`",
+    ),
+    message(&["No metrics to collect found in sections"], "ncu knows no section of that set", "`ncu --list-sets` lists the sets"),
+    message(
+        &["CUPTI_ERROR_MULTIPLE_SUBSCRIBERS"],
+        "two profilers want CUPTI at the same time",
+        "take torch.profiler out of the program while nsys or ncu runs, or trace with torch alone: recipe `torch`",
+    ),
+    message(
+        &["error while loading shared libraries"],
+        "a library is missing",
+        "install it, or add its folder to LD_LIBRARY_PATH; nsys' importer needs libdw1 and libelf1 (Debian and Ubuntu)",
+    ),
+    message(
+        &["CUDA out of memory"],
+        "the program ran out of GPU memory",
+        "ncu needs room to save what a kernel writes: make the batch smaller, or replay the application (--replay-mode application)",
+    ),
+    message(
+        &["Backing up device memory in system memory"],
+        "the GPU's memory is too full to save what a kernel writes, so replay is slow",
+        "make the batch smaller, or use --replay-mode application",
+    ),
+    message(
+        &["No kernels were profiled"],
+        "the program ran, but no kernel was profiled",
+        "the filter matches no launch: check kernel name, skip and range, and that the program took the same path as before",
+    ),
+    message(
+        &["No kernels were selected to profile"],
+        "the program ran, but no kernel was profiled",
+        "the filter matches no launch: check kernel name, skip and range, and that the program took the same path as before",
+    ),
+];
+
+/// What ncu says when no launch passed its filters.
+const NOTHING: [&str; 2] = ["No kernels were profiled", "No kernels were selected to profile"];
+
+/// Lines that are kept for the explanation.
+const MOST_LINES: usize = 40;
+
+/// Watches the lines of a run for what an explanation needs.
+#[derive(Clone, Debug, Default)]
+pub struct Watch {
+    /// Messages that were seen, by their place in the table, with the line.
+    seen: Vec<(usize, String)>,
+    /// Other errors of the profiler, word for word.
+    errors: Vec<String>,
+    /// The next lines name reports.
+    names: bool,
+    /// Reports that the profiler says it wrote.
+    pub generated: Vec<PathBuf>,
+}
+
+impl Watch {
+    /// Takes a whole line.
+    pub fn line(&mut self, line: &str) {
+        let text = line.trim();
+        if text == "Generated:" {
+            self.names = true;
+            return;
+        }
+        if self.names {
+            self.names = line.starts_with([' ', '\t']) && text.starts_with('/');
+            if self.names {
+                self.generated.push(PathBuf::from(text));
+                return;
+            }
+        }
+        if let Some(path) = text.strip_prefix("==PROF== Report: ") {
+            self.generated.push(PathBuf::from(path));
+            return;
+        }
+        let known = MESSAGES.iter().position(|m| m.words.iter().all(|w| text.contains(w)));
+        if let Some(known) = known {
+            if self.seen.iter().all(|s| s.0 != known) {
+                self.seen.push((known, text.to_owned()));
+            }
+        } else if text.starts_with("==ERROR==") && self.errors.len() < MOST_LINES {
+            self.errors.push(text.trim_start_matches("==ERROR==").trim().to_owned());
+        }
+    }
+
+    /// Whether a message with these words was seen.
+    fn said(&self, words: &str) -> bool {
+        self.seen.iter().any(|(i, _)| MESSAGES.get(*i).is_some_and(|m| m.words[0] == words))
+    }
+}
+
+/// Exit code of the script that traces with PyTorch when there is none.
+const NO_TORCH: i32 = 97;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Exit {
+    /// Exit code, unless a signal ended it.
+    pub code: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
+    /// Whether it was asked to stop.
+    pub stopped: bool,
+}
+
+/// Everything there is to say about how a run ended, the cause first; empty when all is well. `tool` is the profiler's word.
+#[must_use]
+pub fn explain(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Finding> {
+    let mut seen = watch.seen.clone();
+    seen.sort_by_key(|s| s.0);
+    // That nothing was profiled follows from any other failure.
+    let follows = |m: &Message| NOTHING.contains(&m.words[0]);
+    let messages: Vec<&Message> = seen.iter().filter_map(|(i, _)| MESSAGES.get(*i)).collect();
+    let causes = messages.iter().any(|m| !follows(m));
+    let mut out: Vec<Finding> = messages.iter().filter(|m| !causes || !follows(m)).map(|m| finding(m.what, m.fix)).collect();
+    if out.is_empty() {
+        // What ncu says of the program's exit code is said below, in the same words for all profilers.
+        let own = |e: &&String| !e.starts_with("The application returned an error code");
+        out.extend(watch.errors.iter().filter(own).take(3).map(|e| finding(format!("{tool} says: {e}"), "")));
+    }
+    let tool_failed = !out.is_empty() && reports == 0;
+    match (exit.signal, exit.code) {
+        _ if exit.stopped => {
+            let kept = if reports > 0 { "what was recorded until then is kept" } else { "no report was written" };
+            out.push(finding(format!("the run was stopped; {kept}"), ""));
+        }
+        (Some(9), _) => out.push(finding(
+            format!("{tool} was killed (signal 9)"),
+            "most often the kernel's out-of-memory killer or the batch system's limit: `dmesg` and the job's log say which",
+        )),
+        (Some(signal), _) => out.push(finding(format!("{tool} was ended by signal {signal}"), "")),
+        (None, Some(127)) if reports == 0 => {
+            out.push(finding(
+                "the program was not found (exit code 127)",
+                "check its path; `command -v PROGRAM` shows what the shell would run",
+            ));
+        }
+        (None, Some(9)) if tool == "ncu" => {
+            out.push(finding("ncu ended the program because collecting failed (exit code 9)", "the log's last ==ERROR== says what failed"));
+        }
+        (None, Some(NO_TORCH)) if tool == "torch" => {
+            out.push(finding(
+                "this Python has no torch",
+                "name the Python of the environment that the program usually runs in, by its path",
+            ));
+        }
+        // Shells and nsys report a program that signal N ended as 128 + N.
+        (None, Some(code)) if code > 128 && !tool_failed => {
+            out.push(finding(format!("the program was ended by signal {} (exit code {code})", code - 128), program_fix(reports)));
+        }
+        (None, Some(code)) if code != 0 && !tool_failed => {
+            out.push(finding(format!("the program ended with exit code {code}"), program_fix(reports)));
+        }
+        _ => {}
+    }
+    let gated = NOTHING.iter().any(|n| watch.said(n));
+    if reports == 0 && out.is_empty() && !gated {
+        out.push(finding(
+            format!("{tool} ended without an error but left no report"),
+            "if recording waits for a range or for cudaProfilerStart, that never came: check the range's name, and that the program gets there",
+        ));
+    }
+    out
+}
+
+fn program_fix(reports: usize) -> &'static str {
+    if reports > 0 {
+        "the report is there all the same; the log's last lines say why the program failed"
+    } else {
+        "the log's last lines say why"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn watch(lines: &[&str]) -> Watch {
+        let mut watch = Watch::default();
+        for line in lines {
+            watch.line(line);
+        }
+        watch
+    }
+
+    fn code(code: i32) -> Exit {
+        Exit { code: Some(code), ..Exit::default() }
+    }
+
+    #[test]
+    fn reports_are_where_the_profiler_says() {
+        let w = watch(&[
+            "Generating '/tmp/x.qdstrm'",
+            "Generated:",
+            "    /tmp/a b.nsys-rep",
+            "\t/tmp/c.sqlite",
+            "Generated: nothing",
+            "    /not/this",
+        ]);
+        assert_eq!(w.generated, [PathBuf::from("/tmp/a b.nsys-rep"), PathBuf::from("/tmp/c.sqlite")]);
+        assert_eq!(watch(&["==PROF== Report: /x/r.ncu-rep"]).generated, [PathBuf::from("/x/r.ncu-rep")]);
+    }
+
+    #[test]
+    fn each_end_has_its_reason() {
+        let first = |tool: &str, exit, lines: &[&str], reports| explain(tool, exit, &watch(lines), reports).first().map(|f| f.what.clone());
+        assert_eq!(first("nsys", code(0), &[], 1), None);
+        let permission = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0.";
+        assert_eq!(first("ncu", code(1), &[permission], 0).unwrap(), "this user may not read the GPU's performance counters");
+        assert_eq!(
+            first("ncu", code(0), &["==WARNING== No kernels were profiled."], 0).unwrap(),
+            "the program ran, but no kernel was profiled"
+        );
+        assert_eq!(first("nsys", code(0), &["Generated:"], 0).unwrap(), "nsys ended without an error but left no report");
+        assert_eq!(first("nsys", code(3), &[], 1).unwrap(), "the program ended with exit code 3");
+        assert_eq!(first("nsys", code(139), &[], 1).unwrap(), "the program was ended by signal 11 (exit code 139)");
+        assert_eq!(first("ncu", code(1), &["==ERROR== something new"], 0).unwrap(), "ncu says: something new");
+        let stopped = Exit { code: Some(130), stopped: true, ..Exit::default() };
+        assert_eq!(first("nsys", stopped, &[], 1).unwrap(), "the run was stopped; what was recorded until then is kept");
+        assert_eq!(first("nsys", Exit { signal: Some(9), ..Exit::default() }, &[], 0).unwrap(), "nsys was killed (signal 9)");
+        // The cause goes before the symptom, and a message is said once.
+        let both = explain("ncu", code(1), &watch(&["==WARNING== No kernels were profiled.", permission, permission]), 0);
+        assert_eq!(both.len(), 1);
+        assert!(both[0].what.contains("counters") && !both[0].fix.is_empty());
+    }
+
+    #[test]
+    fn messages_are_told_apart_by_their_words() {
+        for (i, m) in MESSAGES.iter().enumerate() {
+            let line = m.words.join(" … ");
+            let first = MESSAGES.iter().position(|other| other.words.iter().all(|w| line.contains(w)));
+            assert_eq!(first, Some(i), "{line}");
+            assert!(!m.what.is_empty() && !m.fix.is_empty());
+        }
+    }
+}

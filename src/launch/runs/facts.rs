@@ -1,0 +1,55 @@
+//! What a run is remembered with: the GPUs with their clocks, the commit of the code, the profiler's version.
+
+use super::super::doctor::smi;
+use super::super::{Version, find, run};
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long a program may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// GPUs at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gpus {
+    /// Names, as `2 × NVIDIA H200`.
+    pub names: String,
+    /// Driver.
+    pub driver: String,
+    /// SM clocks in MHz, one for each GPU, as `1980, 345`.
+    pub clocks: String,
+}
+
+fn lines(command: &mut Command) -> Option<Vec<String>> {
+    let until = Instant::now() + PATIENCE;
+    let mut lines = Vec::new();
+    let ended = run(command, |l| lines.push(l.to_owned()), || Instant::now() > until).ok()?;
+    (ended.status.success() && !ended.cancelled).then_some(lines)
+}
+
+/// The GPUs, from `nvidia-smi`.
+#[must_use]
+pub fn gpus() -> Option<Gpus> {
+    let all = smi::gpus(&lines(Command::new(find::on_path("nvidia-smi")?).args(smi::GPUS))?);
+    let first = all.first()?;
+    let mut names: Vec<&str> = all.iter().map(|g| g.name.as_str()).collect();
+    names.dedup();
+    let clocks: Vec<String> = all.iter().map(|g| g.clock.map_or_else(|| "?".to_owned(), |c| c.to_string())).collect();
+    Some(Gpus { names: format!("{} × {}", all.len(), names.join(", ")), driver: first.driver.clone(), clocks: clocks.join(", ") })
+}
+
+/// The commit of a folder, and whether tracked files differ from it; `None` outside of a repository or without git.
+#[must_use]
+pub fn commit(folder: &Path) -> Option<(String, bool)> {
+    // Only looks: without this git may rewrite its index.
+    let git = |args: &[&str]| lines(Command::new("git").arg("--no-optional-locks").arg("-C").arg(folder).args(args));
+    let commit = git(&["rev-parse", "HEAD"])?.into_iter().find(|l| l.len() >= 40 && l.chars().all(|c| c.is_ascii_hexdigit()))?;
+    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    Some((commit, !changes.is_empty()))
+}
+
+/// A tool's version.
+#[must_use]
+pub fn version(tool: &Path) -> Option<String> {
+    find::with_version(tool, &|| false).version.as_ref().map(Version::to_string)
+}

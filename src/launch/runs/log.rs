@@ -1,0 +1,221 @@
+//! The log of a run: what the profiler and its program printed, as it came, in numbered pieces of bounded size. The first piece and the
+//! last two are kept, so that a program that prints without end neither fills the disk nor hides how it began.
+
+use std::fs::File;
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// A piece grows to about so many bytes.
+const PIECE: u64 = 2 << 20;
+/// Bytes that a reader takes at once.
+const CHUNK: usize = 64 << 10;
+/// A reader further behind the end of a piece than this leaves out what is between: nobody reads that fast.
+const BEHIND: u64 = 512 << 10;
+/// A line longer than this is cut.
+const LINE: usize = 4096;
+
+fn piece(folder: &Path, n: u64) -> PathBuf {
+    folder.join(format!("log.{n}"))
+}
+
+/// Writes the log.
+#[derive(Debug)]
+pub struct LogWriter {
+    folder: PathBuf,
+    file: File,
+    number: u64,
+    written: u64,
+    /// The output that the last byte came from, when that was in the middle of a line.
+    open: Option<usize>,
+}
+
+impl LogWriter {
+    /// Begins a log in a folder that is there.
+    pub fn create(folder: &Path) -> std::io::Result<Self> {
+        Ok(Self { folder: folder.to_owned(), file: File::create(piece(folder, 0))?, number: 0, written: 0, open: None })
+    }
+
+    /// Adds bytes of an output (0: stdout, 1: stderr, 2: warpscope's own words). A line of one is not continued by another.
+    pub fn write(&mut self, output: usize, bytes: &[u8]) -> std::io::Result<()> {
+        let Some(&last) = bytes.last() else { return Ok(()) };
+        if self.open.is_some_and(|o| o != output) {
+            self.file.write_all(b"\n")?;
+        }
+        self.file.write_all(bytes)?;
+        self.written += bytes.len() as u64;
+        self.open = (last != b'\n' && last != b'\r').then_some(output);
+        // Pieces end with a line, unless there is none for long.
+        if self.written >= PIECE && (self.open.is_none() || self.written >= 2 * PIECE) {
+            self.number += 1;
+            self.file = File::create(piece(&self.folder, self.number))?;
+            self.written = 0;
+            self.open = None;
+            if self.number > 2 {
+                match std::fs::remove_file(piece(&self.folder, self.number - 2)) {
+                    Err(e) if e.kind() != ErrorKind::NotFound => return Err(e),
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a line of warpscope's own.
+    pub fn say(&mut self, text: &str) -> std::io::Result<()> {
+        self.write(2, format!("warpscope: {text}\n").as_bytes())
+    }
+}
+
+/// Files of a log, for whoever removes it.
+#[must_use]
+pub fn pieces(folder: &Path) -> Vec<PathBuf> {
+    let numbered =
+        |p: &PathBuf| p.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_prefix("log.")).is_some_and(|n| n.parse::<u64>().is_ok());
+    std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path()).filter(numbered).collect()
+}
+
+/// Reads a log, also one that is still being written.
+#[derive(Debug)]
+pub struct Tail {
+    folder: PathBuf,
+    file: Option<File>,
+    number: u64,
+    at: u64,
+    line: Vec<u8>,
+}
+
+/// What a look at a log brought.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct News {
+    /// Lines that are whole, oldest first; `None` where lines were left out.
+    pub lines: Vec<Option<String>>,
+    /// The line that is not whole yet.
+    pub open: String,
+    /// Whether all that is there was read.
+    pub all: bool,
+}
+
+impl Tail {
+    /// A reader from the beginning.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), file: None, number: 0, at: 0, line: Vec::new() }
+    }
+
+    fn open(&mut self) -> bool {
+        if self.file.is_none() {
+            self.file = File::open(piece(&self.folder, self.number)).ok();
+        }
+        self.file.is_some()
+    }
+
+    /// The number of the next piece that is there.
+    fn following(&self) -> Option<u64> {
+        let numbers = pieces(&self.folder).into_iter().filter_map(|p| p.extension()?.to_str()?.parse::<u64>().ok());
+        numbers.filter(|n| *n > self.number).min()
+    }
+
+    /// What is new since the last look, up to a bounded amount: `all` says whether there is more.
+    pub fn look(&mut self) -> News {
+        let mut news = News { all: true, ..News::default() };
+        let mut budget = CHUNK * 4;
+        while budget > 0 && self.open() {
+            let Some(file) = &mut self.file else { break };
+            let length = file.metadata().map_or(0, |m| m.len());
+            if length.saturating_sub(self.at) > BEHIND && file.seek(SeekFrom::Start(length - CHUNK as u64)).is_ok() {
+                self.at = length - CHUNK as u64;
+                self.line.clear();
+                news.lines.push(None);
+            }
+            let mut buffer = vec![0; CHUNK.min(budget)];
+            let n = file.read(&mut buffer).unwrap_or(0);
+            if n == 0 {
+                let Some(next) = self.following() else { break };
+                if next > self.number + 1 {
+                    news.lines.push(None);
+                    self.line.clear();
+                }
+                (self.file, self.number, self.at) = (None, next, 0);
+                continue;
+            }
+            self.at += n as u64;
+            budget -= n.min(budget);
+            news.all = budget > 0;
+            for &byte in &buffer[..n] {
+                match byte {
+                    b'\n' | b'\r' if self.line.is_empty() => {}
+                    b'\n' | b'\r' => {
+                        news.lines.push(Some(String::from_utf8_lossy(&self.line).into_owned()));
+                        self.line.clear();
+                    }
+                    _ if self.line.len() < LINE => self.line.push(byte),
+                    _ => {}
+                }
+            }
+        }
+        news.open = String::from_utf8_lossy(&self.line).into_owned();
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(tail: &mut Tail) -> Vec<Option<String>> {
+        let mut out = Vec::new();
+        loop {
+            let news = tail.look();
+            out.extend(news.lines);
+            if news.all {
+                return out;
+            }
+        }
+    }
+
+    #[test]
+    fn outputs_do_not_run_into_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = LogWriter::create(folder.path()).unwrap();
+        let mut tail = Tail::new(folder.path());
+        log.write(0, b"0%....").unwrap();
+        assert_eq!(tail.look(), News { lines: vec![], open: "0%....".into(), all: true });
+        log.write(0, b"100%\nout").unwrap();
+        log.write(1, b"err\n10%\r20%\r").unwrap();
+        log.say("the end").unwrap();
+        let lines: Vec<String> = all(&mut tail).into_iter().flatten().collect();
+        assert_eq!(lines, ["0%....100%", "out", "err", "10%", "20%", "warpscope: the end"]);
+    }
+
+    #[test]
+    fn a_flood_is_bounded_on_disk_and_begin_and_end_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = LogWriter::create(folder.path()).unwrap();
+        log.write(0, b"the beginning\n").unwrap();
+        let flood = "a line of a program that says a lot\n".repeat(1000);
+        for _ in 0..600 {
+            log.write(1, flood.as_bytes()).unwrap();
+        }
+        log.write(0, b"the end\n").unwrap();
+        let bytes: u64 = pieces(folder.path()).iter().map(|p| p.metadata().unwrap().len()).sum();
+        assert!(bytes <= 4 * PIECE && pieces(folder.path()).len() <= 3, "{bytes}");
+        let lines = all(&mut Tail::new(folder.path()));
+        assert!(lines.contains(&None));
+        assert_eq!(lines.last().unwrap().as_deref(), Some("the end"));
+    }
+
+    #[test]
+    fn a_reader_that_is_behind_leaves_out_what_is_between() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = LogWriter::create(folder.path()).unwrap();
+        let mut tail = Tail::new(folder.path());
+        log.write(0, b"first\n").unwrap();
+        assert_eq!(tail.look().lines, [Some("first".to_owned())]);
+        for n in 0..40_000 {
+            log.write(0, format!("{n:>20}\n").as_bytes()).unwrap();
+        }
+        let lines = all(&mut tail);
+        assert_eq!(lines[0], None);
+        assert_eq!(lines.last().unwrap().as_deref().map(str::trim), Some("39999"));
+    }
+}

@@ -1,0 +1,14 @@
+//! A profiler's run: its own process beside the explorer, its log, how far it is, and why it ended as it did.
+
+pub mod exits;
+pub mod facts;
+pub mod log;
+pub mod process;
+pub mod progress;
+pub mod spawn;
+pub mod supervise;
+
+pub use exits::{Exit, Finding, Watch, explain};
+pub use log::{LogWriter, News, Tail};
+pub use progress::Progress;
+pub use supervise::{Event, Order, Outcome, Stage, supervise};

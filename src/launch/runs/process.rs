@@ -1,0 +1,96 @@
+//! Facts about processes, from `/proc`.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// A process: its parent, its state as one letter, and when it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Process id.
+    pub pid: i32,
+    /// Parent's process id.
+    pub parent: i32,
+    /// State: R, S, D, Z …
+    pub state: char,
+    /// Clock ticks from the machine's start to the process's. With the id it names one process for good, since ids come again.
+    pub started: u64,
+}
+
+/// A line of `/proc/PID/stat`. The name in parentheses may hold blanks and parentheses.
+fn parse(text: &str) -> Option<Process> {
+    let pid = text.split_once(' ')?.0.parse().ok()?;
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let parent = fields.next()?.parse().ok()?;
+    // Field 22 of the line; the state is the third.
+    let started = fields.nth(17)?.parse().ok()?;
+    Some(Process { pid, parent, state, started })
+}
+
+/// A process that is there, also one that has ended and is not yet waited for.
+#[must_use]
+pub fn process(pid: i32) -> Option<Process> {
+    parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Whether the very process that started then still runs.
+#[must_use]
+pub fn runs(pid: i32, started: u64) -> bool {
+    process(pid).is_some_and(|p| p.started == started && !matches!(p.state, 'Z' | 'X'))
+}
+
+/// Children of a process, and theirs.
+#[must_use]
+pub fn descendants(of: i32) -> Vec<Process> {
+    let mut by_parent: HashMap<i32, Vec<Process>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        if let Some(p) = entry.file_name().to_str().and_then(|n| n.parse().ok()).and_then(process) {
+            by_parent.entry(p.parent).or_default().push(p);
+        }
+    }
+    let mut out = Vec::new();
+    let mut next = vec![of];
+    while let Some(parent) = next.pop() {
+        for child in by_parent.remove(&parent).unwrap_or_default() {
+            next.push(child.pid);
+            out.push(child);
+        }
+    }
+    out
+}
+
+/// Leaves the session of the terminal: its keys and its end do not reach this process any more.
+pub fn own_session() -> std::io::Result<()> {
+    nix::unistd::setsid()?;
+    Ok(())
+}
+
+/// Asks the process that holds a run to stop it; nothing is sent to another process that has got its number since.
+pub fn ask_to_stop(pid: i32, started: u64) -> std::io::Result<()> {
+    if !runs(pid, started) {
+        return Err(std::io::Error::from(std::io::ErrorKind::NotFound));
+    }
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), nix::sys::signal::Signal::SIGINT)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_parentheses_are_no_trap() {
+        let line = "42 (a) Z 1 (b) S 7 42 42 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 987654 1 2 3";
+        assert_eq!(parse(line), Some(Process { pid: 42, parent: 7, state: 'S', started: 987_654 }));
+        assert_eq!(parse("42 (a"), None);
+        assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn this_process_runs_and_no_other_with_its_number() {
+        let me = i32::try_from(std::process::id()).unwrap();
+        let mine = process(me).unwrap();
+        assert!(runs(me, mine.started) && !runs(me, mine.started + 1));
+        assert!(descendants(mine.parent).iter().any(|p| p.pid == me));
+    }
+}

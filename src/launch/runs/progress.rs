@@ -1,0 +1,81 @@
+//! What the profilers say of how far they are, from lines of their output.
+
+/// How far a profiler is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// The program runs under the profiler.
+    Connected,
+    /// nsys turns what it recorded into a report: percent of it.
+    Report(u8),
+    /// ncu profiles a kernel.
+    Kernel {
+        /// Name as ncu shortens it.
+        name: String,
+        /// Number of the result, from 0.
+        result: u64,
+        /// How many of how many, where ncu knows how many there will be.
+        of: Option<(u64, u64)>,
+        /// Percent of its passes, as far as the line goes.
+        percent: u8,
+        /// Passes, once they are known.
+        passes: Option<u32>,
+    },
+}
+
+/// Takes a line, also one that is not whole yet.
+#[must_use]
+pub fn parse(line: &str) -> Option<Progress> {
+    let line = line.trim();
+    if let Some(rest) = line.strip_prefix("==PROF== Profiling ") {
+        return kernel(rest);
+    }
+    if line.starts_with("==PROF== Connected to process") {
+        return Some(Progress::Connected);
+    }
+    if line.starts_with("Generating '") || line.starts_with("Processing ") {
+        return Some(Progress::Report(0));
+    }
+    // "[1/1] [=====31%          ] report.nsys-rep"
+    let bar = line.strip_prefix('[')?.split_once("] [")?.1;
+    let (inside, _) = bar.split_once(']')?;
+    let number = inside.split_once('%')?.0.trim_start_matches('=').trim();
+    number.parse().ok().filter(|p| *p <= 100).map(Progress::Report)
+}
+
+/// `"void foo(int *)" - 3 (4/20): 0%....50%....100% - 10 passes`; releases before 2022 print `"foo" - 1 of 3: …` or no count.
+fn kernel(rest: &str) -> Option<Progress> {
+    let (name, rest) = rest.strip_prefix('"')?.rsplit_once("\" - ").or_else(|| rest.strip_prefix('"')?.rsplit_once('"'))?;
+    let (head, tail) = rest.split_once(':').unwrap_or((rest, ""));
+    let mut words = head.split_whitespace();
+    let result = words.next().and_then(|w| w.parse().ok()).unwrap_or(0);
+    let of = head
+        .split_once('(')
+        .and_then(|(_, r)| r.split_once(')'))
+        .and_then(|(r, _)| r.split_once('/'))
+        .and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
+    let percent = tail.split('%').filter_map(|p| p.rsplit(['.', ' ']).next()?.parse::<u8>().ok()).filter(|p| *p <= 100).max();
+    let passes = tail.rsplit_once(" - ").and_then(|(_, r)| r.split_whitespace().next()?.parse().ok());
+    Some(Progress::Kernel { name: name.to_owned(), result, of, percent: percent.unwrap_or(0), passes })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_as_the_tools_print_them() {
+        assert_eq!(parse("[1/1] [==18%                       ] r1.nsys-rep"), Some(Progress::Report(18)));
+        assert_eq!(parse("[1/1] [0%                          ] r1.nsys-rep"), Some(Progress::Report(0)));
+        assert_eq!(parse("[1/1] [========================100%] r1.nsys-rep"), Some(Progress::Report(100)));
+        assert_eq!(parse("Generating '/tmp/nsys-report-d39f.qdstrm'"), Some(Progress::Report(0)));
+        assert_eq!(parse("==PROF== Connected to process 123 (/usr/bin/python3.12)"), Some(Progress::Connected));
+        let kernel = |percent, passes, of| Some(Progress::Kernel { name: "void foo(int *)".into(), result: 3, of, percent, passes });
+        let line = "==PROF== Profiling \"void foo(int *)\" - 3 (4/20): 0%....50%....100% - 10 passes";
+        assert_eq!(parse(line), kernel(100, Some(10), Some((4, 20))));
+        assert_eq!(parse(&line[..line.find("..100").unwrap()]), kernel(50, None, Some((4, 20))));
+        assert_eq!(parse("==PROF== Profiling \"void foo(int *)\" - 3: 0%...."), kernel(0, None, None));
+        for other in ["", "[1/2] done", "epoch [3/10] [loss 4%", "100%", "==PROF== Profiling ", "[x] [200%] y"] {
+            assert_eq!(parse(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,412 @@
+//! The process beside the explorer that a profiler runs under. It owns the profiler from start to end: reads both outputs into the log, stops
+//! it when it is told to or when the explorer is gone, and leaves nothing of it behind. The explorer may die in any way; this stays in order.
+
+use super::exits::{Exit, Watch};
+use super::log::LogWriter;
+use super::process::{self, Process};
+use super::progress;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::prctl;
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::{Pid, getpid, getppid};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// What is to be run.
+#[derive(Debug)]
+pub struct Order<'a> {
+    /// Words that start the profiler's words: this program's own [`exec`], or nothing in tests.
+    pub starter: Vec<OsString>,
+    /// The profiler with its options, the program and its arguments.
+    pub argv: &'a [String],
+    /// Variables on top of those that are there.
+    pub env: &'a [(String, String)],
+    /// Working directory.
+    pub directory: &'a Path,
+    /// Folder of the log.
+    pub folder: &'a Path,
+    /// Whether the run ends when stdin is closed: the explorer holds its other end. Without it the run is detached from the beginning.
+    pub lifeline: bool,
+    /// How often this process was asked by signals to stop the run.
+    pub signals: Arc<AtomicUsize>,
+}
+
+/// How far a stop has gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Stage {
+    /// Not asked to stop.
+    Running,
+    /// INT was sent: the profiler stops the program and writes its report.
+    Interrupted,
+    /// TERM was sent.
+    Terminated,
+    /// KILL was sent.
+    Killed,
+}
+
+impl Stage {
+    /// All, with their words.
+    pub const ALL: [(Self, &'static str); 4] =
+        [(Self::Running, "running"), (Self::Interrupted, "interrupted"), (Self::Terminated, "terminated"), (Self::Killed, "killed")];
+
+    /// The word.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)
+    }
+
+    /// By its word.
+    #[must_use]
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, w)| *w == word).map(|(s, _)| *s)
+    }
+
+    fn next(self) -> Option<(Self, Signal)> {
+        match self {
+            Self::Running => Some((Self::Interrupted, Signal::SIGINT)),
+            Self::Interrupted => Some((Self::Terminated, Signal::SIGTERM)),
+            Self::Terminated => Some((Self::Killed, Signal::SIGKILL)),
+            Self::Killed => None,
+        }
+    }
+
+    /// How long a silent child may take to obey. After INT it writes its report, and says how far that is; that counts as obeying.
+    fn patience(self) -> Duration {
+        match self {
+            Self::Interrupted => Duration::from_secs(20),
+            _ => Duration::from_secs(5),
+        }
+    }
+}
+
+/// What happens to a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The profiler runs, with this process id.
+    Started(i32),
+    /// A stop went one step further.
+    Stage(Stage),
+    /// The explorer let go of the run: it goes on without it.
+    Detached,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub struct Outcome {
+    /// Codes.
+    pub exit: Exit,
+    /// What the profiler said.
+    pub watch: Watch,
+    /// Processes that the program left behind and that were ended.
+    pub left: usize,
+}
+
+/// How long one look at the outputs may wait.
+const TICK: u16 = 100;
+/// However much a profiler has to say after INT, this is the end.
+const LONGEST_STOP: Duration = Duration::from_mins(15);
+/// Time for what the profiler left running to end by itself, before it is ended.
+const LEFT: Duration = Duration::from_secs(1);
+/// A line longer than this is cut for the watch.
+const LINE: usize = 4096;
+/// Byte on the lifeline that asks for a stop, or for the next step of one.
+pub const STOP: u8 = b's';
+/// Byte on the lifeline that lets go of the run.
+pub const DETACH: u8 = b'd';
+
+/// Becomes the profiler: the last act of a process between the supervisor and it. Should the supervisor be killed, the system ends the
+/// profiler, too. Returns only when it cannot be started, with why.
+#[must_use]
+pub fn exec(argv: &[OsString], supervisor: i32) -> io::Error {
+    if let Err(e) = prctl::set_pdeathsig(Signal::SIGTERM) {
+        return e.into();
+    }
+    // It may have died before the line above.
+    if getppid().as_raw() != supervisor {
+        return io::Error::other("the supervisor is gone");
+    }
+    match argv.split_first() {
+        Some((program, arguments)) => Command::new(program).args(arguments).exec(),
+        None => io::Error::other("no command"),
+    }
+}
+
+/// One of the child's outputs.
+struct Output<R> {
+    from: Option<R>,
+    /// The end of what was read, when it is no whole line.
+    rest: Vec<u8>,
+    line: Vec<u8>,
+}
+
+impl<R: Read> Output<R> {
+    fn new(from: Option<R>) -> Self {
+        Self { from, rest: Vec::new(), line: Vec::new() }
+    }
+
+    /// Reads what is there; whole lines go to the log at once.
+    fn take(&mut self, number: usize, log: &mut LogWriter, heard: &mut Heard) -> io::Result<()> {
+        let Some(from) = &mut self.from else { return Ok(()) };
+        let mut buffer = [0; 16 << 10];
+        let n = match from.read(&mut buffer) {
+            Ok(n) => n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(_) => 0,
+        };
+        if n == 0 {
+            self.from = None;
+            return self.flush(number, log);
+        }
+        for &byte in &buffer[..n] {
+            match byte {
+                b'\n' | b'\r' => {
+                    heard.line(&String::from_utf8_lossy(&self.line));
+                    self.line.clear();
+                }
+                _ if self.line.len() < LINE => self.line.push(byte),
+                _ => {}
+            }
+        }
+        self.rest.extend_from_slice(&buffer[..n]);
+        let whole = self.rest.iter().rposition(|b| matches!(b, b'\n' | b'\r')).map_or(0, |at| at + 1);
+        log.write(number, &self.rest[..whole])?;
+        self.rest.drain(..whole);
+        if self.rest.len() > LINE { self.flush(number, log) } else { Ok(()) }
+    }
+
+    /// Nothing more came for a while: what is there of a line is shown.
+    fn flush(&mut self, number: usize, log: &mut LogWriter) -> io::Result<()> {
+        log.write(number, &self.rest)?;
+        self.rest.clear();
+        Ok(())
+    }
+}
+
+/// What was heard of the child.
+struct Heard {
+    watch: Watch,
+    /// When it last said how far it is.
+    progress: Instant,
+}
+
+impl Heard {
+    fn line(&mut self, line: &str) {
+        self.watch.line(line);
+        if progress::parse(line).is_some() {
+            self.progress = Instant::now();
+        }
+    }
+}
+
+/// A stop and how far it is.
+struct Stop {
+    stage: Stage,
+    since: Instant,
+    begun: Instant,
+    group: Pid,
+}
+
+impl Stop {
+    /// Goes one step further.
+    fn step(&mut self, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> io::Result<()> {
+        let Some((stage, signal)) = self.stage.next() else { return Ok(()) };
+        if self.stage == Stage::Running {
+            self.begun = Instant::now();
+        }
+        (self.stage, self.since) = (stage, Instant::now());
+        // It may have ended just now, and then there is nothing to do.
+        let _ = killpg(self.group, signal);
+        if stage == Stage::Killed {
+            for p in process::descendants(getpid().as_raw()) {
+                let _ = kill(Pid::from_raw(p.pid), Signal::SIGKILL);
+            }
+        }
+        log.say(match stage {
+            Stage::Interrupted => "asked the profiler to stop (INT); it writes its report now",
+            Stage::Terminated => "told the profiler to end (TERM)",
+            _ => "killed the profiler (KILL)",
+        })?;
+        event(Event::Stage(stage));
+        Ok(())
+    }
+
+    fn due(&self, progress: Instant) -> bool {
+        match self.stage {
+            Stage::Running | Stage::Killed => false,
+            Stage::Interrupted => self.since.max(progress).elapsed() > self.stage.patience() || self.begun.elapsed() > LONGEST_STOP,
+            Stage::Terminated => self.since.elapsed() > self.stage.patience(),
+        }
+    }
+}
+
+/// Runs a profiler to its end.
+pub fn supervise(order: &Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> io::Result<Outcome> {
+    // Whatever the profiler leaves behind becomes a child of this process, where it can be found.
+    prctl::set_child_subreaper(true)?;
+    let mut words = order.starter.iter().cloned().chain(order.argv.iter().map(OsString::from));
+    let program = words.next().ok_or_else(|| io::Error::other("no command"))?;
+    let mut child = Command::new(program)
+        .args(words)
+        .envs(order.env.iter().map(|(k, v)| (k, v)))
+        .current_dir(order.directory)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .spawn()?;
+    let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
+    event(Event::Started(pid));
+    let mut outs = (Output::new(child.stdout.take()), Output::new(child.stderr.take()));
+    let mut heard = Heard { watch: Watch::default(), progress: Instant::now() };
+    let now = Instant::now();
+    let mut stop = Stop { stage: Stage::Running, since: now, begun: now, group: Pid::from_raw(pid) };
+    // Not through stdin's buffer: what waits in there, `poll` does not see.
+    let mut lifeline = if order.lifeline { Some(File::from(io::stdin().as_fd().try_clone_to_owned()?)) } else { None };
+    let mut signals = 0;
+    let mut ended: Option<(std::process::ExitStatus, Instant)> = None;
+    let mut swept = Instant::now();
+    loop {
+        let ready = wait(outs.0.from.as_ref(), outs.1.from.as_ref(), lifeline.as_ref())?;
+        if ready[0] {
+            outs.0.take(0, log, &mut heard)?;
+        } else {
+            outs.0.flush(0, log)?;
+        }
+        if ready[1] {
+            outs.1.take(1, log, &mut heard)?;
+        } else {
+            outs.1.flush(1, log)?;
+        }
+        let mut steps = 0;
+        if ready[2]
+            && let Some(line) = &mut lifeline
+        {
+            let mut byte = [0];
+            match line.read(&mut byte) {
+                Ok(1) if byte[0] == STOP => steps += 1,
+                Ok(1) if byte[0] == DETACH => {
+                    lifeline = None;
+                    log.say("detached: the run goes on by itself")?;
+                    event(Event::Detached);
+                }
+                Ok(1) => {}
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                // Nobody holds the other end any more.
+                _ => {
+                    lifeline = None;
+                    if stop.stage == Stage::Running && ended.is_none() {
+                        log.say("whoever started the run is gone, so it is stopped")?;
+                        steps += 1;
+                    }
+                }
+            }
+        }
+        let asked = order.signals.load(Ordering::SeqCst);
+        steps += asked.saturating_sub(signals);
+        signals = asked;
+        if ended.is_none() {
+            for _ in 0..steps {
+                stop.step(log, event)?;
+            }
+            if stop.due(heard.progress) {
+                stop.step(log, event)?;
+            }
+            ended = child.try_wait()?.map(|s| (s, Instant::now()));
+        }
+        if swept.elapsed() > Duration::from_secs(1) {
+            swept = Instant::now();
+            reap(&child);
+        }
+        if let Some((status, at)) = ended {
+            let closed = outs.0.from.is_none() && outs.1.from.is_none();
+            // A grandchild that holds the outputs open is not waited for.
+            if closed || at.elapsed() > LEFT {
+                outs.0.flush(0, log)?;
+                outs.1.flush(1, log)?;
+                let left = sweep(at);
+                if left > 0 {
+                    log.say(&format!("ended {left} process{} that were left behind", if left == 1 { "" } else { "es" }))?;
+                }
+                let exit = Exit { code: status.code(), signal: status.signal(), stopped: stop.stage != Stage::Running };
+                return Ok(Outcome { exit, watch: heard.watch, left });
+            }
+        }
+    }
+}
+
+/// Waits until one of them has something to read, or for a tick.
+fn wait(out: Option<&impl AsFd>, err: Option<&impl AsFd>, lifeline: Option<&File>) -> io::Result<[bool; 3]> {
+    let mut which = Vec::new();
+    let mut fds = Vec::new();
+    let fd = |i, fd, which: &mut Vec<usize>, fds: &mut Vec<_>| {
+        which.push(i);
+        fds.push(PollFd::new(fd, PollFlags::POLLIN));
+    };
+    if let Some(o) = out {
+        fd(0, o.as_fd(), &mut which, &mut fds);
+    }
+    if let Some(e) = err {
+        fd(1, e.as_fd(), &mut which, &mut fds);
+    }
+    if let Some(l) = lifeline {
+        fd(2, l.as_fd(), &mut which, &mut fds);
+    }
+    let mut ready = [false; 3];
+    match poll(&mut fds, PollTimeout::from(TICK)) {
+        Ok(0) | Err(nix::errno::Errno::EINTR) => {}
+        Ok(_) => {
+            for (i, fd) in which.into_iter().zip(&fds) {
+                ready[i] = fd.any().unwrap_or(false);
+            }
+        }
+        Err(e) => return Err(e.into()),
+    }
+    Ok(ready)
+}
+
+/// Waits for children that came to this process and have ended; the profiler itself is left to its owner.
+fn reap(child: &Child) {
+    let mine = getpid().as_raw();
+    let profiler = i32::try_from(child.id()).unwrap_or(i32::MAX);
+    for p in process::descendants(mine).into_iter().filter(|p| p.parent == mine && p.state == 'Z' && p.pid != profiler) {
+        let _ = waitpid(Pid::from_raw(p.pid), Some(WaitPidFlag::WNOHANG));
+    }
+}
+
+/// Ends what is left of the run: time to end by itself, then TERM, then KILL. Says how many processes had to be ended.
+fn sweep(ended: Instant) -> usize {
+    let mine = getpid().as_raw();
+    let left = || -> Vec<Process> {
+        for p in process::descendants(mine).into_iter().filter(|p| p.parent == mine && p.state == 'Z') {
+            let _ = waitpid(Pid::from_raw(p.pid), Some(WaitPidFlag::WNOHANG));
+        }
+        process::descendants(mine).into_iter().filter(|p| p.state != 'Z').collect()
+    };
+    let until = |end: Instant| {
+        while !left().is_empty() && Instant::now() < end {
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        left()
+    };
+    let mut found = until(ended + LEFT);
+    let count = found.len();
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        if found.is_empty() {
+            break;
+        }
+        for p in &found {
+            let _ = kill(Pid::from_raw(p.pid), signal);
+        }
+        found = until(Instant::now() + Duration::from_secs(2));
+    }
+    count
+}

@@ -1,0 +1,229 @@
+//! What leaves the library: a run's files, and copies of timelines without the environment that nsys records of every process.
+
+use super::LibraryError;
+use super::record::Report;
+use rusqlite::{Connection, OpenFlags};
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
+
+/// Files that a pattern means: a path with at most one `*`, for any text without `/`. Only what was written since the run began, give or take
+/// the two seconds that file systems are coarse.
+fn expand(pattern: &str, since_ms: i64) -> Vec<PathBuf> {
+    let since = UNIX_EPOCH + Duration::from_millis(u64::try_from(since_ms - 2000).unwrap_or(0));
+    let fresh = |p: &PathBuf| p.metadata().is_ok_and(|m| m.is_file() && m.modified().is_ok_and(|t| t >= since));
+    let Some((head, tail)) = pattern.split_once('*') else { return vec![PathBuf::from(pattern)].into_iter().filter(fresh).collect() };
+    let (folder, head) = head.rsplit_once('/').map_or((".", head), |(f, h)| (if f.is_empty() { "/" } else { f }, h));
+    // The star may be in a folder's name, too.
+    let (tail, below) = tail.split_once('/').map_or((tail, None), |(t, b)| (t, Some(b)));
+    let named = |name: &str| name.len() >= head.len() + tail.len() && name.starts_with(head) && name.ends_with(tail);
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut out: Vec<PathBuf> = entries
+        .filter(|e| named(&e.file_name().to_string_lossy()))
+        .map(|e| below.map_or_else(|| e.path(), |b| e.path().join(b)))
+        .filter(fresh)
+        .collect();
+    out.sort();
+    out
+}
+
+/// The files that a run left, of those that it was to leave.
+#[must_use]
+pub fn found(patterns: &[String], folder: &Path, since_ms: i64) -> Vec<Report> {
+    let mut seen = BTreeSet::new();
+    let files = patterns.iter().flat_map(|p| expand(p, since_ms)).filter(|p| seen.insert(p.clone()));
+    files.map(|p| report(p, folder)).collect()
+}
+
+/// A file as it is now; its folder tells whether it is the library's.
+#[must_use]
+pub fn report(path: PathBuf, folder: &Path) -> Report {
+    let bytes = path.metadata().map_or(0, |m| m.len());
+    let owned = path.starts_with(folder);
+    Report { path, bytes, owned }
+}
+
+/// What was taken out of a copy.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Variables whose values are gone.
+    pub variables: usize,
+    /// Variables whose values still occur, as facts of another kind: the working directory, the program's arguments.
+    pub elsewhere: Vec<String>,
+}
+
+/// `NAME=value` pairs of a text: each in quotes (`NAME="value"`), or parted by a separator.
+fn pairs(text: &str, separator: char) -> impl Iterator<Item = (String, String)> + '_ {
+    text.split(separator).filter_map(|pair| {
+        let (name, value) = pair.split_once('=')?;
+        let word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.%()".contains(c));
+        word.then(|| (name.to_owned(), value.trim_matches('"').to_owned()))
+    })
+}
+
+/// Values shorter than this occur by chance.
+const TELLING: usize = 8;
+
+/// Copies an SQLite export of nsys without the environment of its processes, and makes sure, byte by byte, that no variable with its value
+/// is in the copy. The copy must not be there yet.
+///
+/// nsys writes the environment to three places: rows of `META_DATA_CAPTURE`, `TARGET_INFO_SYSTEM_ENV`, and texts of `StringIds` in which
+/// NUL parts the variables.
+pub fn clean(export: &Path, copy: &Path) -> Result<Cleaned, LibraryError> {
+    let wrong = |source| LibraryError::Database { path: export.display().to_string(), source };
+    let file = |path: &Path, source| LibraryError::File { path: path.display().to_string(), source };
+    if copy.symlink_metadata().is_ok() {
+        return Err(LibraryError::Refused(format!("{} is there already; name another file", copy.display())));
+    }
+    let folder = copy.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let scratch = tempfile::Builder::new().prefix(".warpscope-clean-").tempdir_in(folder).map_err(|e| file(folder, e))?;
+    let first = scratch.path().join("first.sqlite");
+    std::fs::copy(export, &first).map_err(|e| file(export, e))?;
+    let variables = {
+        let db = Connection::open_with_flags(&first, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(wrong)?;
+        let variables = take_out(&db).map_err(wrong)?;
+        // What was deleted still lies in free pages: a fresh file has none.
+        let second = scratch.path().join("second.sqlite");
+        db.execute("VACUUM INTO ?1", [second.to_string_lossy()]).map_err(wrong)?;
+        variables
+    };
+    let second = scratch.path().join("second.sqlite");
+    let (pairs, elsewhere) = look(&second, &variables).map_err(|e| file(&second, e))?;
+    if let Some(name) = pairs.first() {
+        return Err(LibraryError::Refused(format!(
+            "{}: the variable {name} is still in the copy after cleaning, so no copy is made; share a table instead: `warpscope top FILE`",
+            export.display()
+        )));
+    }
+    std::fs::rename(&second, copy).map_err(|e| file(copy, e))?;
+    Ok(Cleaned { variables: variables.iter().map(|v| &v.0).collect::<BTreeSet<_>>().len(), elsewhere })
+}
+
+/// Takes the environment out of a database; says which variables with which values it was.
+fn take_out(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+    let has = |table: &str, column: &str| -> rusqlite::Result<bool> {
+        db.query_row("SELECT COUNT(*) FROM pragma_table_info(?1) WHERE name = ?2", [table, column], |r| r.get::<_, i64>(0)).map(|n| n > 0)
+    };
+    let mut found = Vec::new();
+    let texts = |sql: &str| -> rusqlite::Result<Vec<Vec<u8>>> {
+        let mut statement = db.prepare(sql)?;
+        statement.query_map([], |r| Ok(r.get_ref(0)?.as_bytes_or_null().ok().flatten().map(<[u8]>::to_vec).unwrap_or_default()))?.collect()
+    };
+    let mut take = |sql: &str, separator: char| -> rusqlite::Result<()> {
+        for text in texts(sql)? {
+            found.extend(pairs(&String::from_utf8_lossy(&text), separator));
+        }
+        Ok(())
+    };
+    if has("META_DATA_CAPTURE", "value")? {
+        // One pair in each row.
+        take("SELECT value FROM META_DATA_CAPTURE WHERE name LIKE '%ENVIRONMENT%'", '\0')?;
+        db.execute("DELETE FROM META_DATA_CAPTURE WHERE name LIKE '%ENVIRONMENT%'", [])?;
+    }
+    if has("TARGET_INFO_SYSTEM_ENV", "value")? {
+        take("SELECT value FROM TARGET_INFO_SYSTEM_ENV WHERE name LIKE '%Environment%'", ';')?;
+        db.execute("DELETE FROM TARGET_INFO_SYSTEM_ENV WHERE name LIKE '%Environment%'", [])?;
+    }
+    if has("StringIds", "value")? {
+        let blocks = "instr(CAST(value AS BLOB), X'00') > 0 AND instr(CAST(value AS BLOB), X'3D') > 0";
+        take(&format!("SELECT CAST(value AS BLOB) FROM StringIds WHERE {blocks}"), '\0')?;
+        // The row stays: others point to it.
+        db.execute(&format!("UPDATE StringIds SET value = '' WHERE {blocks}"), [])?;
+        // A process with a single variable has no NUL in its block.
+        for (name, value) in &found {
+            for text in [format!("{name}={value}"), format!("{name}=\"{value}\"")] {
+                db.execute("UPDATE StringIds SET value = '' WHERE value = ?1", [text])?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Looks through a file's bytes: names whose pair is there, and names whose value is there.
+fn look(path: &Path, variables: &[(String, String)]) -> std::io::Result<(Vec<String>, Vec<String>)> {
+    let mut bytes = Vec::new();
+    File::open(path)?.read_to_end(&mut bytes)?;
+    let holds = |needle: &str| !needle.is_empty() && memchr::memmem::find(&bytes, needle.as_bytes()).is_some();
+    let mut pairs = BTreeSet::new();
+    let mut values = BTreeSet::new();
+    for (name, value) in variables {
+        // Short pairs (`A=1`) may be anything.
+        let telling = name.len() + value.len() >= TELLING && !value.is_empty();
+        if telling && (holds(&format!("{name}={value}")) || holds(&format!("{name}=\"{value}\""))) {
+            pairs.insert(name.clone());
+        } else if value.len() >= TELLING && holds(value) {
+            values.insert(name.clone());
+        }
+    }
+    Ok((pairs.into_iter().collect(), values.into_iter().collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn export(path: &Path) {
+        let db = Connection::open(path).unwrap();
+        db.execute_batch(
+            "CREATE TABLE META_DATA_CAPTURE (name TEXT, value TEXT);
+             CREATE TABLE TARGET_INFO_SYSTEM_ENV (name TEXT, value TEXT);
+             CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT);
+             INSERT INTO META_DATA_CAPTURE VALUES ('PROCESS_0:ENVIRONMENT_VARIABLE', 'TOKEN=\"hunter2xyzzy\"'), ('PROCESS_0:WORKING_DIR', '/home/ann/work');
+             INSERT INTO META_DATA_CAPTURE VALUES ('PROCESS_0:ENVIRONMENT_VARIABLE', 'PWD=\"/home/ann/work\"');
+             INSERT INTO TARGET_INFO_SYSTEM_ENV VALUES ('DeviceEnvironment', 'TOKEN=hunter2xyzzy;LANG=C'), ('CpuCores', '8');
+             INSERT INTO StringIds VALUES (1, 'kernel'), (2, CAST(X'544F4B454E3D68756E7465723278797A7A79004C414E473D43' AS TEXT)), (3, 'TOKEN=hunter2xyzzy');",
+        )
+        .unwrap();
+    }
+
+    #[test]
+    fn the_environment_is_gone_and_the_rest_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("a.sqlite"), folder.path().join("b.sqlite"));
+        export(&from);
+        let before = std::fs::read(&from).unwrap();
+        let cleaned = clean(&from, &to).unwrap();
+        assert_eq!(cleaned, Cleaned { variables: 3, elsewhere: vec!["PWD".to_owned()] });
+        let bytes = std::fs::read(&to).unwrap();
+        assert!(memchr::memmem::find(&bytes, b"hunter2").is_none());
+        assert_eq!(std::fs::read(&from).unwrap(), before);
+        let db = Connection::open(&to).unwrap();
+        let names: i64 = db.query_row("SELECT COUNT(*) FROM StringIds", [], |r| r.get(0)).unwrap();
+        let kept: i64 = db.query_row("SELECT COUNT(*) FROM META_DATA_CAPTURE", [], |r| r.get(0)).unwrap();
+        assert_eq!((names, kept), (3, 1));
+        assert!(clean(&from, &to).unwrap_err().to_string().contains("is there already"));
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_variable_in_a_place_that_is_not_known_is_no_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("a.sqlite"), folder.path().join("b.sqlite"));
+        export(&from);
+        Connection::open(&from)
+            .unwrap()
+            .execute_batch("CREATE TABLE NEWS (t TEXT); INSERT INTO NEWS VALUES ('x TOKEN=hunter2xyzzy')")
+            .unwrap();
+        assert!(clean(&from, &to).unwrap_err().to_string().contains("TOKEN"));
+        assert!(!to.exists());
+    }
+
+    #[test]
+    fn patterns_mean_fresh_files_only() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["r.0.nsys-rep", "r.1.nsys-rep", "r.sqlite", "other"] {
+            std::fs::write(folder.path().join(name), "1234").unwrap();
+        }
+        let pattern = |p: &str| vec![folder.path().join(p).display().to_string()];
+        let reports = found(&pattern("r.*.nsys-rep"), folder.path(), 0);
+        assert_eq!(reports.iter().map(|r| (r.bytes, r.owned)).collect::<Vec<_>>(), [(4, true), (4, true)]);
+        assert!(found(&pattern("r.*.nsys-rep"), folder.path(), crate::library::store::now_ms() + 60_000).is_empty());
+        assert!(!found(&pattern("r.sqlite"), Path::new("/elsewhere"), 0)[0].owned);
+        assert!(found(&pattern("none"), folder.path(), 0).is_empty());
+        std::fs::create_dir(folder.path().join("pass_1")).unwrap();
+        std::fs::write(folder.path().join("pass_1/out.csv"), "1").unwrap();
+        assert_eq!(found(&pattern("pass_*/out.csv"), folder.path(), 0).len(), 1);
+    }
+}

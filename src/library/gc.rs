@@ -1,0 +1,165 @@
+//! Making room: which old runs go, which reports are packed. Only files that warpscope wrote or that a profiler wrote into the run's own
+//! folder at warpscope's word; whatever else lies there stays.
+
+use super::record::{Report, Run};
+use super::{Library, LibraryError, export};
+use crate::launch::runs::log;
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// A run with this tag is never removed.
+pub const KEEP: &str = "keep";
+
+/// What is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wish {
+    /// Keep so many of the newest runs.
+    pub runs: Option<usize>,
+    /// Keep the newest runs as long as their reports are no larger together, in bytes.
+    pub bytes: Option<u64>,
+    /// Pack reports of runs that are older than so many days.
+    pub pack_days: Option<u32>,
+}
+
+/// What is to be done.
+#[derive(Debug, Default)]
+pub struct Plan {
+    /// Runs that go.
+    pub remove: Vec<Run>,
+    /// Reports that are packed, with their run.
+    pub pack: Vec<(i64, Report)>,
+}
+
+/// Decides, from the newest run on. Live runs and those that are tagged `keep` stay and are not counted.
+#[must_use]
+pub fn plan(runs: &[Run], wish: Wish, now_ms: i64) -> Plan {
+    let mut plan = Plan::default();
+    let (mut kept, mut bytes) = (0_usize, 0_u64);
+    let mut full = false;
+    for run in runs {
+        if run.state.live() || run.tags.iter().any(|t| t == KEEP) {
+            continue;
+        }
+        let own: u64 = run.reports.iter().filter(|r| r.owned).map(|r| r.bytes).sum();
+        full |= wish.runs.is_some_and(|n| kept >= n) || wish.bytes.is_some_and(|b| bytes.saturating_add(own) > b);
+        if full {
+            plan.remove.push(run.clone());
+            continue;
+        }
+        kept += 1;
+        bytes += own;
+        let old = wish.pack_days.is_some_and(|d| now_ms.saturating_sub(run.started_ms) > i64::from(d) * 86_400_000);
+        if old {
+            let packed = |r: &&Report| r.path.extension().is_some_and(|e| e == "zst" || e == "gz");
+            plan.pack.extend(run.reports.iter().filter(|r| r.owned && !packed(r)).map(|r| (run.id, r.clone())));
+        }
+    }
+    plan
+}
+
+fn wrong(path: &Path) -> impl Fn(io::Error) -> LibraryError + '_ {
+    |source| LibraryError::File { path: path.display().to_string(), source }
+}
+
+/// Removes a run: its files, its folder when nothing else is in it, and its row. Returns the bytes that became free and what was left.
+pub fn remove(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), LibraryError> {
+    if run.state.live() {
+        return Err(LibraryError::Refused(format!("run {} is still running: stop it first (`warpscope attach {}`)", run.id, run.id)));
+    }
+    let folder = library.run_folder(run.id);
+    // A link in the folder's place leads to somewhere that is not ours.
+    let ours = folder.symlink_metadata().is_ok_and(|m| m.is_dir());
+    let mut free = 0;
+    let mut left = Vec::new();
+    if ours {
+        let inside = |p: &&PathBuf| p.starts_with(&folder) && !p.components().any(|c| c == std::path::Component::ParentDir);
+        let reports = run.reports.iter().filter(|r| r.owned).map(|r| r.path.clone());
+        let files: Vec<PathBuf> = reports.chain(run.support.iter().cloned()).chain(log::pieces(&folder)).collect();
+        for file in files.iter().filter(inside) {
+            let bytes = file.symlink_metadata().map_or(0, |m| m.len());
+            match std::fs::remove_file(file) {
+                Ok(()) => free += bytes,
+                Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                Err(e) => return Err(wrong(file)(e)),
+            }
+        }
+        remove_empty(&folder, &mut left);
+    }
+    library.forget(run.id)?;
+    Ok((free, left))
+}
+
+/// Removes folders that have become empty, from the inside out; says what keeps the others.
+fn remove_empty(folder: &Path, left: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|t| t.is_dir()) {
+            remove_empty(&entry.path(), left);
+        } else {
+            left.push(entry.path());
+        }
+    }
+    // Fails when something is in it, which is what is wanted.
+    let _ = std::fs::remove_dir(folder);
+}
+
+/// Packs a report with zstd; the explorer opens it as before. Returns the bytes that became free. The packed file is read back and
+/// compared before the other goes.
+pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryError> {
+    let folder = library.run_folder(id);
+    if !report.owned || !report.path.starts_with(&folder) || !report.path.symlink_metadata().is_ok_and(|m| m.is_file()) {
+        return Err(LibraryError::Refused(format!("{} is no file of the library", report.path.display())));
+    }
+    let mut name = report.path.clone().into_os_string();
+    name.push(".zst");
+    let target = PathBuf::from(name);
+    if target.symlink_metadata().is_ok() {
+        return Err(LibraryError::Refused(format!("{} is there already", target.display())));
+    }
+    let parent = report.path.parent().unwrap_or(&folder);
+    let mut made = tempfile::NamedTempFile::new_in(parent).map_err(wrong(parent))?;
+    let from = File::open(&report.path).map_err(wrong(&report.path))?;
+    zstd::stream::copy_encode(BufReader::new(&from), made.as_file_mut(), 9).map_err(wrong(&report.path))?;
+    made.as_file().sync_all().map_err(wrong(&target))?;
+    let packed = File::open(made.path()).map_err(wrong(&target))?;
+    let again = zstd::stream::read::Decoder::new(packed).map_err(wrong(&target))?;
+    let original = File::open(&report.path).map_err(wrong(&report.path))?;
+    if !same(BufReader::new(again), BufReader::new(original)).map_err(wrong(&target))? {
+        return Err(LibraryError::Refused(format!("{} did not survive packing; it stays as it is", report.path.display())));
+    }
+    let bytes = made.as_file().metadata().map_or(0, |m| m.len());
+    made.persist_noclobber(&target).map_err(|e| wrong(&target)(e.error))?;
+    std::fs::remove_file(&report.path).map_err(wrong(&report.path))?;
+    let mut reports = library.run(id)?.reports;
+    reports.retain(|r| r.path != report.path);
+    reports.push(export::report(target, &folder));
+    library.set_reports(id, &reports)?;
+    Ok(report.bytes.saturating_sub(bytes))
+}
+
+fn same(mut one: impl Read, mut other: impl Read) -> io::Result<bool> {
+    let (mut first, mut second) = (vec![0; 1 << 16], vec![0; 1 << 16]);
+    loop {
+        let n = fill(&mut one, &mut first)?;
+        let m = fill(&mut other, &mut second)?;
+        if first[..n] != second[..m] {
+            return Ok(false);
+        }
+        if n == 0 {
+            return Ok(true);
+        }
+    }
+}
+
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut at = 0;
+    while at < buffer.len() {
+        match from.read(&mut buffer[at..]) {
+            Ok(0) => break,
+            Ok(n) => at += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => return Err(e),
+        }
+    }
+    Ok(at)
+}

@@ -1,0 +1,50 @@
+//! The run library: what was run, where, how it ended and what it left. One SQLite file and a folder for each run, under
+//! `$XDG_DATA_HOME/warpscope`. Several programs may use it at once.
+
+pub mod export;
+pub mod gc;
+pub mod record;
+pub mod schema;
+pub mod store;
+
+pub use record::{NewRun, Report, Run, State};
+pub use store::Library;
+
+/// Why the library could not do something, one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum LibraryError {
+    /// The database.
+    #[error("the run library {path}: {source}")]
+    Database {
+        /// Its file.
+        path: String,
+        /// What SQLite says.
+        source: rusqlite::Error,
+    },
+    /// A file or a folder.
+    #[error("{path}: {source}")]
+    File {
+        /// Which.
+        path: String,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A newer warpscope wrote it.
+    #[error(
+        "the run library {path} is of a newer warpscope (schema {found}, this one knows {known}); use that one, or set XDG_DATA_HOME to another folder"
+    )]
+    Newer {
+        /// Its file.
+        path: String,
+        /// Its schema.
+        found: i64,
+        /// The newest schema that is known here.
+        known: usize,
+    },
+    /// There is no such run.
+    #[error("there is no run {0}; `warpscope runs` lists them")]
+    NoRun(i64),
+    /// Something is refused.
+    #[error("{0}")]
+    Refused(String),
+}

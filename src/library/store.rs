@@ -1,0 +1,322 @@
+//! Reading and writing the library.
+
+use super::record::{NewRun, Report, Run, State};
+use super::{LibraryError, schema};
+use crate::launch::runs::{Exit, Finding, process};
+use etcetera::BaseStrategy;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// How long one program waits for another's change.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The library.
+#[derive(Debug)]
+pub struct Library {
+    db: Connection,
+    folder: PathBuf,
+}
+
+/// `$XDG_DATA_HOME/warpscope`.
+pub fn folder() -> Result<PathBuf, LibraryError> {
+    etcetera::choose_base_strategy()
+        .map(|b| b.data_dir().join("warpscope"))
+        .map_err(|_| LibraryError::Refused("there is no home folder for the run library; set XDG_DATA_HOME".to_owned()))
+}
+
+/// Now, milliseconds since 1970.
+#[must_use]
+pub fn now_ms() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
+}
+
+fn make_private(folder: &Path) -> Result<(), LibraryError> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
+}
+
+fn json<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// What another program wrote and is not readable counts as nothing.
+fn from_json<T: serde::de::DeserializeOwned + Default>(text: &str) -> T {
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+impl Library {
+    /// Opens the user's library; makes it when it is not there.
+    pub fn open() -> Result<Self, LibraryError> {
+        Self::at(&folder()?)
+    }
+
+    /// Opens the library in a folder.
+    pub fn at(folder: &Path) -> Result<Self, LibraryError> {
+        make_private(&folder.join("runs"))?;
+        let file = folder.join("runs.db");
+        let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
+        let mut db = Connection::open(&file).map_err(wrong)?;
+        db.busy_timeout(PATIENCE).map_err(wrong)?;
+        // Readers and a writer do not wait for each other; a network disk that cannot do that keeps the usual journal.
+        db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(wrong)?;
+        db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL").map_err(wrong)?;
+        schema::migrate(&mut db).map_err(|e| match e {
+            Ok(found) => LibraryError::Newer { path: file.display().to_string(), found, known: schema::newest() },
+            Err(e) => wrong(e),
+        })?;
+        Ok(Self { db, folder: folder.to_owned() })
+    }
+
+    fn wrong(&self, source: rusqlite::Error) -> LibraryError {
+        LibraryError::Database { path: self.folder.join("runs.db").display().to_string(), source }
+    }
+
+    /// Folder of a run.
+    #[must_use]
+    pub fn run_folder(&self, id: i64) -> PathBuf {
+        self.folder.join("runs").join(id.to_string())
+    }
+
+    /// Takes a new run in, held by this process until its supervisor takes it over, and makes its folder. `make` completes it once its
+    /// number and folder are known: reports may go there.
+    pub fn begin(&mut self, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, LibraryError> {
+        let (pid, ticks) = this_process();
+        let environment: Vec<(String, String)> =
+            std::env::vars_os().map(|(k, v)| (k.to_string_lossy().into_owned(), v.to_string_lossy().into_owned())).collect();
+        let mut names: Vec<String> = environment.iter().map(|(k, _)| k.clone()).collect();
+        names.sort();
+        let values: Vec<(String, String)> = environment.into_iter().filter(|(k, _)| super::record::plain(k)).collect();
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|h| h.trim().to_owned());
+        self.db
+            .execute(
+                "INSERT INTO runs (started_ms, state, tool, argv, program, env, directory, patterns, host, env_names, env_values, holder, holder_started)
+                 VALUES (?1, 'starting', '', '[]', '[]', '[]', '', '[]', ?2, ?3, ?4, ?5, ?6)",
+                params![now_ms(), host, json(&names), json(&values), pid, ticks],
+            )
+            .map_err(|e| self.wrong(e))?;
+        let id = self.db.last_insert_rowid();
+        let folder = self.run_folder(id);
+        let made = make_private(&folder).and_then(|()| make(id, &folder));
+        let new = match made {
+            Ok(new) => new,
+            Err(e) => {
+                // Nothing ran: nothing is kept.
+                let _ = self.db.execute("DELETE FROM runs WHERE id = ?1", [id]);
+                let _ = std::fs::remove_dir(&folder);
+                return Err(e);
+            }
+        };
+        let change = self.db.unchecked_transaction().map_err(|e| self.wrong(e))?;
+        change
+            .execute(
+                "UPDATE runs SET tool = ?2, recipe = ?3, argv = ?4, program = ?5, env = ?6, directory = ?7, patterns = ?8, parent = ?9,
+                 selects = ?10, detached = ?11, support = ?12, notes = ?13 WHERE id = ?1",
+                params![
+                    id,
+                    new.tool,
+                    new.recipe,
+                    json(&new.argv),
+                    json(&new.program),
+                    json(&new.env),
+                    new.directory.to_string_lossy(),
+                    json(&new.patterns),
+                    new.parent,
+                    new.selects,
+                    new.detached,
+                    json(&new.support),
+                    new.notes
+                ],
+            )
+            .map_err(|e| self.wrong(e))?;
+        for tag in &new.tags {
+            change.execute("INSERT OR IGNORE INTO tags VALUES (?1, ?2)", params![id, tag]).map_err(|e| self.wrong(e))?;
+        }
+        change.commit().map_err(|e| self.wrong(e))?;
+        self.run(id)
+    }
+
+    fn change(&self, id: i64, set: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), LibraryError> {
+        let mut all: Vec<&dyn rusqlite::ToSql> = vec![&id];
+        all.extend(values);
+        // `set` is this program's own text; values are bound.
+        self.db.execute(&format!("UPDATE runs SET {set} WHERE id = ?1"), &all[..]).map_err(|e| self.wrong(e))?;
+        Ok(())
+    }
+
+    /// This process holds the run from now on, and the profiler runs.
+    pub fn hold(&self, id: i64) -> Result<(), LibraryError> {
+        let (pid, ticks) = this_process();
+        self.change(id, "holder = ?2, holder_started = ?3", &[&pid, &ticks])
+    }
+
+    /// The profiler has started.
+    pub fn started(&self, id: i64, profiler: i32) -> Result<(), LibraryError> {
+        self.change(id, "profiler = ?2, state = 'running'", &[&profiler])
+    }
+
+    /// A stop went further.
+    pub fn stage(&self, id: i64, stage: &str) -> Result<(), LibraryError> {
+        self.change(id, "stage = ?2", &[&stage])
+    }
+
+    /// The run goes on without the explorer.
+    pub fn detach(&self, id: i64) -> Result<(), LibraryError> {
+        self.change(id, "detached = 1", &[])
+    }
+
+    /// What is known of the machine and the code once somebody has looked.
+    pub fn describe(&self, id: i64, column: &'static str, value: &str) -> Result<(), LibraryError> {
+        debug_assert!(["tool_version", "devices", "driver", "clocks_start", "clocks_end", "git_commit"].contains(&column));
+        self.change(id, &format!("{column} = ?2"), &[&value])
+    }
+
+    /// Whether the working directory had changes.
+    pub fn dirty(&self, id: i64, dirty: bool) -> Result<(), LibraryError> {
+        self.change(id, "git_dirty = ?2", &[&dirty])
+    }
+
+    /// The run has ended.
+    pub fn end(&self, id: i64, state: State, exit: Exit, findings: &[Finding], reports: &[Report]) -> Result<(), LibraryError> {
+        let findings: Vec<(&str, &str)> = findings.iter().map(|f| (f.what.as_str(), f.fix.as_str())).collect();
+        let change = self.db.unchecked_transaction().map_err(|e| self.wrong(e))?;
+        self.change(
+            id,
+            "ended_ms = ?2, state = ?3, exit_code = ?4, exit_signal = ?5, findings = ?6",
+            &[&now_ms(), &state.word(), &exit.code, &exit.signal, &json(&findings)],
+        )?;
+        self.set_reports(id, reports)?;
+        change.commit().map_err(|e| self.wrong(e))
+    }
+
+    /// Replaces what is known of a run's reports.
+    pub fn set_reports(&self, id: i64, reports: &[Report]) -> Result<(), LibraryError> {
+        self.db.execute("DELETE FROM reports WHERE run = ?1", [id]).map_err(|e| self.wrong(e))?;
+        for r in reports {
+            let bytes = i64::try_from(r.bytes).unwrap_or(i64::MAX);
+            self.db
+                .execute("INSERT OR REPLACE INTO reports VALUES (?1, ?2, ?3, ?4)", params![id, r.path.to_string_lossy(), bytes, r.owned])
+                .map_err(|e| self.wrong(e))?;
+        }
+        Ok(())
+    }
+
+    /// Sets the user's words about a run.
+    pub fn note(&self, id: i64, text: &str) -> Result<(), LibraryError> {
+        self.run(id)?;
+        self.change(id, "notes = ?2", &[&text])
+    }
+
+    /// Adds a tag, or removes it.
+    pub fn tag(&self, id: i64, tag: &str, add: bool) -> Result<(), LibraryError> {
+        self.run(id)?;
+        let sql = if add { "INSERT OR IGNORE INTO tags VALUES (?1, ?2)" } else { "DELETE FROM tags WHERE run = ?1 AND tag = ?2" };
+        self.db.execute(sql, params![id, tag]).map_err(|e| self.wrong(e))?;
+        Ok(())
+    }
+
+    /// Forgets a run; its files are the caller's business.
+    pub fn forget(&self, id: i64) -> Result<(), LibraryError> {
+        self.db.execute("DELETE FROM runs WHERE id = ?1", [id]).map_err(|e| self.wrong(e))?;
+        Ok(())
+    }
+
+    /// All runs, the newest first.
+    pub fn runs(&self) -> Result<Vec<Run>, LibraryError> {
+        let read = || -> rusqlite::Result<Vec<Run>> {
+            let mut statement = self.db.prepare("SELECT * FROM runs ORDER BY id DESC")?;
+            statement.query_map([], row)?.collect()
+        };
+        let mut runs = read().map_err(|e| self.wrong(e))?;
+        for run in &mut runs {
+            self.complete(run)?;
+        }
+        Ok(runs)
+    }
+
+    /// One run.
+    pub fn run(&self, id: i64) -> Result<Run, LibraryError> {
+        let found = self.db.query_row("SELECT * FROM runs WHERE id = ?1", [id], row).optional().map_err(|e| self.wrong(e))?;
+        let mut run = found.ok_or(LibraryError::NoRun(id))?;
+        self.complete(&mut run)?;
+        Ok(run)
+    }
+
+    /// Tags and reports; and a run that nobody holds any more is lost, whatever was written last.
+    fn complete(&self, run: &mut Run) -> Result<(), LibraryError> {
+        let read = || -> rusqlite::Result<(Vec<String>, Vec<Report>)> {
+            let mut tags = self.db.prepare_cached("SELECT tag FROM tags WHERE run = ?1 ORDER BY tag")?;
+            let mut reports = self.db.prepare_cached("SELECT path, bytes, owned FROM reports WHERE run = ?1 ORDER BY path")?;
+            let report = |r: &Row<'_>| {
+                let bytes: i64 = r.get(1)?;
+                Ok(Report { path: PathBuf::from(r.get::<_, String>(0)?), bytes: u64::try_from(bytes).unwrap_or(0), owned: r.get(2)? })
+            };
+            Ok((
+                tags.query_map([run.id], |r| r.get(0))?.collect::<Result<_, _>>()?,
+                reports.query_map([run.id], report)?.collect::<Result<_, _>>()?,
+            ))
+        };
+        (run.tags, run.reports) = read().map_err(|e| self.wrong(e))?;
+        let here = run.host.as_deref().is_none_or(|h| std::fs::read_to_string("/proc/sys/kernel/hostname").is_ok_and(|n| n.trim() == h));
+        // On a home that several machines share, only the run's own machine can tell.
+        if run.state.live() && here && !run.holder.is_some_and(|(pid, ticks)| process::runs(pid, ticks)) {
+            run.state = State::Lost;
+            if run.reports.is_empty() {
+                run.reports = super::export::found(&run.patterns, &self.run_folder(run.id), run.started_ms);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn this_process() -> (i32, i64) {
+    let pid = i32::try_from(std::process::id()).unwrap_or(i32::MAX);
+    (pid, process::process(pid).and_then(|p| i64::try_from(p.started).ok()).unwrap_or(0))
+}
+
+fn row(r: &Row<'_>) -> rusqlite::Result<Run> {
+    let text = |name: &str| r.get::<_, String>(name);
+    let holder: Option<i32> = r.get("holder")?;
+    let ticks: Option<i64> = r.get("holder_started")?;
+    let findings: Vec<(String, String)> = from_json(&text("findings")?);
+    Ok(Run {
+        id: r.get("id")?,
+        started_ms: r.get("started_ms")?,
+        ended_ms: r.get("ended_ms")?,
+        state: State::parse(&text("state")?),
+        stage: text("stage")?,
+        detached: r.get("detached")?,
+        tool: text("tool")?,
+        tool_version: r.get("tool_version")?,
+        recipe: r.get("recipe")?,
+        argv: from_json(&text("argv")?),
+        program: from_json(&text("program")?),
+        env: from_json(&text("env")?),
+        directory: PathBuf::from(text("directory")?),
+        patterns: from_json(&text("patterns")?),
+        support: from_json(&text("support")?),
+        host: r.get("host")?,
+        git_commit: r.get("git_commit")?,
+        git_dirty: r.get("git_dirty")?,
+        env_names: from_json(&text("env_names")?),
+        env_values: from_json(&text("env_values")?),
+        devices: r.get("devices")?,
+        driver: r.get("driver")?,
+        clocks_start: r.get("clocks_start")?,
+        clocks_end: r.get("clocks_end")?,
+        holder: holder.zip(ticks.and_then(|t| u64::try_from(t).ok())),
+        profiler: r.get("profiler")?,
+        exit_code: r.get("exit_code")?,
+        exit_signal: r.get("exit_signal")?,
+        findings: findings.into_iter().map(|(what, fix)| Finding { what, fix }).collect(),
+        parent: r.get("parent")?,
+        selects: r.get("selects")?,
+        notes: text("notes")?,
+        tags: Vec::new(),
+        reports: Vec::new(),
+    })
+}

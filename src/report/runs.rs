@@ -1,0 +1,225 @@
+//! `runs list` and `runs show`: what was recorded.
+
+use super::Format;
+use super::table::{self, Cell, Column};
+use crate::library::Run;
+use crate::model::text::clean;
+use crate::model::{Bytes, Nanos};
+use serde::Serialize;
+use std::io::{self, Write};
+
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    path: String,
+    bytes: u64,
+    owned: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    missing: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    what: &'a str,
+    fix: &'a str,
+}
+
+#[derive(Serialize)]
+struct RunJson<'a> {
+    id: i64,
+    state: &'a str,
+    started: String,
+    started_ms: i64,
+    ended_ms: Option<i64>,
+    tool: &'a str,
+    tool_version: Option<&'a str>,
+    recipe: Option<&'a str>,
+    argv: &'a [String],
+    program: &'a [String],
+    env: &'a [(String, String)],
+    directory: String,
+    host: Option<&'a str>,
+    git_commit: Option<&'a str>,
+    git_dirty: Option<bool>,
+    env_names: &'a [String],
+    env_values: &'a [(String, String)],
+    devices: Option<&'a str>,
+    driver: Option<&'a str>,
+    clocks_start_mhz: Option<&'a str>,
+    clocks_end_mhz: Option<&'a str>,
+    detached: bool,
+    exit_code: Option<i32>,
+    exit_signal: Option<i32>,
+    findings: Vec<FindingJson<'a>>,
+    parent: Option<i64>,
+    notes: &'a str,
+    tags: &'a [String],
+    reports: Vec<ReportJson<'a>>,
+}
+
+impl<'a> From<&'a Run> for RunJson<'a> {
+    fn from(r: &'a Run) -> Self {
+        let report = |x: &'a crate::library::Report| ReportJson {
+            path: x.path.display().to_string(),
+            bytes: x.bytes,
+            owned: x.owned,
+            missing: (!x.path.exists()).then_some("the file is not there any more"),
+        };
+        Self {
+            id: r.id,
+            state: r.state.word(),
+            started: moment(r.started_ms),
+            started_ms: r.started_ms,
+            ended_ms: r.ended_ms,
+            tool: &r.tool,
+            tool_version: r.tool_version.as_deref(),
+            recipe: r.recipe.as_deref(),
+            argv: &r.argv,
+            program: &r.program,
+            env: &r.env,
+            directory: r.directory.display().to_string(),
+            host: r.host.as_deref(),
+            git_commit: r.git_commit.as_deref(),
+            git_dirty: r.git_dirty,
+            env_names: &r.env_names,
+            env_values: &r.env_values,
+            devices: r.devices.as_deref(),
+            driver: r.driver.as_deref(),
+            clocks_start_mhz: r.clocks_start.as_deref(),
+            clocks_end_mhz: r.clocks_end.as_deref(),
+            detached: r.detached,
+            exit_code: r.exit_code,
+            exit_signal: r.exit_signal,
+            findings: r.findings.iter().map(|f| FindingJson { what: &f.what, fix: &f.fix }).collect(),
+            parent: r.parent,
+            notes: &r.notes,
+            tags: &r.tags,
+            reports: r.reports.iter().map(report).collect(),
+        }
+    }
+}
+
+/// A moment as this machine's clock shows it: `2026-11-20 14:03:07`.
+#[must_use]
+pub fn moment(ms: i64) -> String {
+    let Ok(at) = jiff::Timestamp::from_millisecond(ms) else { return String::new() };
+    at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
+/// Milliseconds for people.
+#[must_use]
+pub fn length(ms: i64) -> String {
+    match ms / 1000 {
+        s if s >= 3600 => format!("{} h {:02} min", s / 3600, s / 60 % 60),
+        s if s >= 60 => format!("{} min {:02} s", s / 60, s % 60),
+        _ => Nanos(ms.saturating_mul(1_000_000)).to_string(),
+    }
+}
+
+/// The same for a clock that ticks in seconds: `42 s`.
+#[must_use]
+pub fn clock(ms: i64) -> String {
+    if ms < 60_000 { format!("{} s", ms / 1000) } else { length(ms) }
+}
+
+/// Writes runs as JSON.
+pub fn json(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
+    super::json(out, &serde_json::json!({ "runs": runs.iter().map(RunJson::from).collect::<Vec<_>>() }))
+}
+
+/// Writes one run as JSON.
+pub fn one_json(out: &mut dyn Write, run: &Run) -> io::Result<()> {
+    super::json(out, &RunJson::from(run))
+}
+
+const COLUMNS: &[(&str, &str, bool, u8)] = &[
+    ("id", "run", true, 0),
+    ("program", "program", false, 0),
+    ("state", "state", false, 0),
+    ("tool", "profiler", false, 2),
+    ("recipe", "recipe", false, 3),
+    ("started", "started", false, 1),
+    ("seconds", "took", true, 2),
+    ("bytes", "reports", true, 3),
+    ("tags", "tags", false, 4),
+];
+
+/// Prints runs as a table.
+pub fn print(out: &mut dyn Write, runs: &[Run], now_ms: i64, format: Format, width: Option<usize>) -> io::Result<()> {
+    let columns: Vec<Column> =
+        COLUMNS.iter().map(|&(field, title, right, rank)| Column { field, title, right, machine_only: false, rank }).collect();
+    let rows = runs.iter().map(|r| {
+        vec![
+            Cell::text(r.id.to_string()),
+            Cell::text(clean(&r.program.join(" ")).into_owned()),
+            Cell::text(r.state.word()),
+            Cell::text(r.tool.clone()),
+            Cell::text(r.recipe.clone().unwrap_or_default()),
+            Cell::text(moment(r.started_ms)),
+            Cell::both(format!("{:.3}", r.millis(now_ms) as f64 / 1e3), length(r.millis(now_ms))),
+            Cell::both(r.bytes(), Bytes(r.bytes()).to_string()),
+            Cell::text(r.tags.join(" ")),
+        ]
+    });
+    table::print(&columns, rows, out, format, width)
+}
+
+/// Facts of a run, as title and text; those that are not known are left out.
+#[must_use]
+pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String)> {
+    let mut out: Vec<(&'static str, String)> = Vec::new();
+    let mut add = |title, text: Option<String>| out.extend(text.filter(|t| !t.is_empty()).map(|t| (title, t)));
+    add("run", Some(run.id.to_string()));
+    add(
+        "state",
+        Some(if run.detached && run.state.live() { format!("{}, detached", run.state.word()) } else { run.state.word().to_owned() }),
+    );
+    for f in &run.findings {
+        add("why", Some(if f.fix.is_empty() { f.what.clone() } else { format!("{} → {}", f.what, f.fix) }));
+    }
+    add("started", Some(format!("{}, took {}", moment(run.started_ms), length(run.millis(now_ms)))));
+    add("profiler", Some(format!("{} {}", run.tool, run.tool_version.as_deref().unwrap_or_default()).trim().to_owned()));
+    add("recipe", run.recipe.clone());
+    add("command", Some(command.to_owned()));
+    add("folder", Some(run.directory.display().to_string()));
+    let git = |c: &String| {
+        let dirty = match run.git_dirty {
+            Some(true) => ", with changes on top",
+            Some(false) => "",
+            None => ", changes unknown",
+        };
+        format!("{}{dirty}", c.get(..12).unwrap_or(c))
+    };
+    add("commit", run.git_commit.as_ref().map(git));
+    add("machine", run.host.clone());
+    add("GPUs", run.devices.as_ref().map(|d| format!("{d}, driver {}", run.driver.as_deref().unwrap_or("?"))));
+    let clocks = |start: &String| match &run.clocks_end {
+        Some(end) => format!("{start} MHz at the start, {end} MHz at the end"),
+        None => format!("{start} MHz at the start"),
+    };
+    add("SM clocks", run.clocks_start.as_ref().map(clocks));
+    let pairs = |all: &[(String, String)]| all.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ");
+    add("set for it", Some(pairs(&run.env)));
+    add("environment", Some(pairs(&run.env_values)));
+    let code = match (run.exit_code, run.exit_signal) {
+        (_, Some(signal)) => Some(format!("signal {signal}")),
+        (Some(code), None) => Some(format!("code {code}")),
+        _ => None,
+    };
+    add("exit", code);
+    add("re-run of", run.parent.map(|p| format!("run {p}")));
+    for r in &run.reports {
+        let gone = if r.path.exists() { "" } else { " (not there any more)" };
+        add("report", Some(format!("{} ({}){gone}", r.path.display(), Bytes(r.bytes))));
+    }
+    add("tags", Some(run.tags.join(" ")));
+    add("notes", Some(run.notes.clone()));
+    out
+}
+
+/// Prints all there is to know of a run.
+pub fn people(out: &mut dyn Write, run: &Run, command: &str, now_ms: i64) -> io::Result<()> {
+    for (title, text) in facts(run, command, now_ms) {
+        writeln!(out, "{title:<12} {}", clean(&text))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,213 @@
+//! What changed between two runs: the kernels table with its differences, the largest change first.
+
+use super::text::{fit_parts, left, part, right};
+use super::view::{View, scroll};
+use super::{Role, Theme};
+use crate::analysis::diff::{Diff, Fate, Row};
+use crate::analysis::labels::cut_middle;
+use crate::app::{ActionId, App, DiffScreen, Mouse};
+use crate::model::text::clean;
+use crate::model::{Nanos, units};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+/// A column right of the name: title, width, and how soon it goes when room is short.
+struct Column {
+    title: &'static str,
+    width: usize,
+    rank: u8,
+    /// Whether its colour says better or worse.
+    telling: bool,
+    cell: fn(&Row) -> String,
+}
+
+fn percent(p: Option<f64>) -> String {
+    p.map_or_else(String::new, |p| if p.abs() < 0.05 { "0.0%".to_owned() } else { format!("{p:+.1}%") })
+}
+
+fn signed(ns: i64) -> String {
+    format!("{}{}", if ns > 0 { "+" } else { "" }, Nanos(ns))
+}
+
+const COLUMNS: [Column; 7] = [
+    Column {
+        title: "before",
+        width: 9,
+        rank: 3,
+        telling: false,
+        cell: |r| r.before.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()),
+    },
+    Column {
+        title: "after",
+        width: 9,
+        rank: 2,
+        telling: false,
+        cell: |r| r.after.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()),
+    },
+    Column { title: "change", width: 10, rank: 0, telling: true, cell: |r| signed(r.delta()) },
+    Column { title: "in %", width: 8, rank: 0, telling: true, cell: |r| percent(r.percent()) },
+    Column { title: "launches", width: 17, rank: 5, telling: false, cell: launches },
+    Column { title: "each", width: 8, rank: 1, telling: false, cell: |r| percent(r.each_percent()) },
+    Column {
+        title: "",
+        width: 7,
+        rank: 4,
+        telling: false,
+        cell: |r| {
+            if r.significant() {
+                "sure".to_owned()
+            } else if r.p.is_some() {
+                "chance?".to_owned()
+            } else {
+                String::new()
+            }
+        },
+    },
+];
+const GAP: usize = 2;
+const FATE: usize = 8;
+const NAME: usize = 24;
+
+fn launches(r: &Row) -> String {
+    let n = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count);
+    let text = |n: u64| units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
+    let (a, b) = (n(&r.before), n(&r.after));
+    if a == b { text(a) } else { format!("{} → {}", text(a), text(b)) }
+}
+
+fn file(app: &App, report: usize) -> String {
+    app.reports.get(report).and_then(|r| r.file.file_name()).map_or_else(String::new, |n| clean(&n.to_string_lossy()).into_owned())
+}
+
+/// The two lines at the top.
+#[must_use]
+pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+    let dim = theme.style(Role::Dim);
+    let (before, after) = (file(app, screen.before), file(app, screen.after));
+    // Reports of the library have the same name: their folders tell them apart.
+    let apart = |i: usize, name: String| {
+        let path = app.reports.get(i).map(|r| r.file.display().to_string()).unwrap_or_default();
+        if before == after { cut_middle(&clean(&path), (columns / 2).saturating_sub(14)) } else { name }
+    };
+    let first = vec![
+        part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
+        part(
+            0,
+            vec![
+                Span::styled(apart(screen.before, before.clone()), theme.style(Role::Text)),
+                Span::styled(" → ", dim),
+                Span::styled(apart(screen.after, after.clone()), theme.style(Role::Title)),
+            ],
+        ),
+    ];
+    let mut second = Vec::new();
+    if let Some(diff) = &screen.diff {
+        let role = change_role(diff.totals.1 - diff.totals.0);
+        second.push(part(
+            0,
+            vec![
+                Span::styled("kernel time ", dim),
+                Span::styled(Nanos(diff.totals.0).to_string(), theme.style(Role::Text)),
+                Span::styled(" → ", dim),
+                Span::styled(Nanos(diff.totals.1).to_string(), theme.style(Role::Title)),
+            ],
+        ));
+        second.push(part(0, vec![Span::styled(percent(diff.percent()), theme.style(role))]));
+        let count = |fate: Fate| diff.rows.iter().filter(|r| r.fate == fate).count();
+        for (fate, rank) in [(Fate::New, 1), (Fate::Gone, 1), (Fate::Renamed, 2)] {
+            if count(fate) > 0 {
+                second.push(part(rank, vec![Span::styled(format!("{} {}", count(fate), fate.word()), theme.style(Role::Warn))]));
+            }
+        }
+        let sure = diff.rows.iter().filter(|r| r.significant()).count();
+        second.push(part(3, vec![Span::styled(format!("{sure} changed for sure"), dim)]));
+    }
+    [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
+}
+
+/// Less time is better.
+fn change_role(delta: i64) -> Role {
+    match delta {
+        d if d > 0 => Role::Bad,
+        d if d < 0 => Role::Good,
+        _ => Role::Faint,
+    }
+}
+
+/// Draws the screen.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view: &mut View, theme: &Theme) {
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let columns = usize::from(inner.width);
+    let Some(diff) = &screen.diff else {
+        let why = [screen.before, screen.after].into_iter().find_map(|i| match app.reports.get(i).map(|r| &r.stage) {
+            Some(crate::app::Stage::Failed(why)) => Some(format!("{}: {why}", file(app, i))),
+            _ => None,
+        });
+        let (text, role) = why.map_or(("comparing …".to_owned(), Role::Dim), |w| (w, Role::Bad));
+        frame.render_widget(Line::styled(clean(&text).into_owned(), theme.style(role)), inner);
+        return;
+    };
+    let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(inner);
+    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
+    let room = |shown: &[usize]| columns.saturating_sub(FATE + shown.iter().map(|&i| COLUMNS[i].width + GAP).sum::<usize>());
+    while room(&shown) < NAME
+        && let Some(worst) = shown.iter().copied().max_by_key(|&i| COLUMNS[i].rank)
+    {
+        shown.retain(|&i| i != worst);
+    }
+    let name = room(&shown);
+    let cell = |i: usize, text: &str| format!("{}{}", " ".repeat(GAP), right(text, COLUMNS[i].width));
+    let mut titles = format!("{}{}", left("", FATE), left("kernel", name));
+    for &i in &shown {
+        titles.push_str(&cell(i, COLUMNS[i].title));
+    }
+    frame.render_widget(Line::styled(titles, theme.style(Role::Head)), heads);
+    let height = usize::from(rows.height);
+    view.diff_top = scroll(view.diff_top, screen.selected, diff.rows.len(), height);
+    for (y, (at, row)) in (0..).zip(diff.rows.iter().enumerate().skip(view.diff_top).take(height)) {
+        let rect = Rect { y: rows.y + y, height: 1, ..rows };
+        view.hits.push((rect, Mouse::Row(at)));
+        let fate = if row.fate == Fate::Both { "" } else { row.fate.word() };
+        let quiet = row.fate == Fate::Both && row.p.is_some() && !row.significant() && row.percent().is_some_and(|p| p.abs() < 1.0);
+        let text = theme.style(if quiet { Role::Dim } else { Role::Text });
+        let mut spans = vec![
+            Span::styled(left(fate, FATE), theme.style(Role::Warn)),
+            Span::styled(left(&cut_middle(&clean(row.name()), name), name), text),
+        ];
+        spans.extend(shown.iter().map(|&i| {
+            let style = if COLUMNS[i].telling && !quiet { theme.style(change_role(row.delta())) } else { text };
+            Span::styled(cell(i, &(COLUMNS[i].cell)(row)), style)
+        }));
+        frame.render_widget(Line::from(spans), rect);
+        if at == screen.selected {
+            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+        }
+    }
+}
+
+/// What to do next.
+#[must_use]
+pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
+    let diff: &Diff = screen.diff.as_deref()?;
+    let key = |id| app.settings.keymap.label(id);
+    if let Some(caveat) = diff.caveats.first() {
+        return Some(caveat.clone());
+    }
+    let row = diff.rows.get(screen.selected)?;
+    let open = key(ActionId::Open);
+    if row.fate == Fate::Renamed
+        && let Some(before) = &row.before
+    {
+        return Some(format!("probably the kernel that was {} before; {open} goes to it", before.name));
+    }
+    Some(match row.p {
+        Some(p) if row.significant() => format!("its launches changed by more than chance (p {}); {open} goes to it", tiny(p)),
+        Some(p) => format!("the difference between its launches may be chance (p {}); {open} goes to it", tiny(p)),
+        None => format!("{open} goes to the kernel; too few launches to tell a change from chance"),
+    })
+}
+
+fn tiny(p: f64) -> String {
+    if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
+}

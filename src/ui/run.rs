@@ -1,0 +1,239 @@
+//! The screen of a run: how far it is, what it prints, and how it ended.
+
+use super::text::{bar, fit_parts, part, wrap};
+use super::{Role, Theme};
+use crate::analysis::labels::{cut_end, cut_middle, width};
+use crate::app::{ActionId, App, RunScreen};
+use crate::launch::runs::{Progress, Stage};
+use crate::library::State;
+use crate::model::text::clean;
+use crate::report::runs::{clock, length};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span, Text};
+
+/// Colour of a state.
+#[must_use]
+pub fn role(state: State) -> Role {
+    match state {
+        State::Done => Role::Good,
+        State::Starting | State::Running => Role::Next,
+        State::Stopped => Role::Warn,
+        State::Failed | State::Lost => Role::Bad,
+    }
+}
+
+/// The two lines at the top.
+#[must_use]
+pub fn head(app: &App, screen: &RunScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+    let dim = theme.style(Role::Dim);
+    let separator = Span::styled(" · ", theme.style(Role::Faint));
+    let Some(run) = &screen.run else {
+        return [
+            fit_parts(
+                vec![
+                    part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
+                    part(0, vec![Span::styled("starting a run", theme.style(Role::Title))]),
+                ],
+                &separator,
+                columns,
+            ),
+            Line::default(),
+        ];
+    };
+    let state = match screen.stage() {
+        Stage::Running => run.state.word().to_owned(),
+        stage if run.state.live() => format!(
+            "stopping ({})",
+            match stage {
+                Stage::Interrupted => "INT",
+                Stage::Terminated => "TERM",
+                _ => "KILL",
+            }
+        ),
+        _ => run.state.word().to_owned(),
+    };
+    let mut parts = vec![
+        part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
+        part(0, vec![Span::styled(format!("run {}", run.id), theme.style(Role::Title))]),
+        part(0, vec![Span::styled(state, theme.style(role(run.state)))]),
+        part(
+            0,
+            vec![Span::styled(
+                if screen.ended { length(run.millis(screen.now_ms)) } else { clock(run.millis(screen.now_ms.max(run.started_ms))) },
+                theme.style(Role::Text),
+            )],
+        ),
+    ];
+    let tool = format!("{} {}", run.tool, run.tool_version.as_deref().unwrap_or_default());
+    parts.push(part(3, vec![Span::styled(tool.trim().to_owned(), dim)]));
+    parts.extend(run.recipe.as_ref().map(|r| part(4, vec![Span::styled(format!("recipe {r}"), dim)])));
+    if run.detached && run.state.live() {
+        parts.push(part(1, vec![Span::styled("detached", theme.style(Role::Warn))]));
+    }
+    if let Some(parent) = run.parent {
+        parts.push(part(5, vec![Span::styled(format!("re-run of run {parent}"), dim)]));
+    }
+    [fit_parts(parts, &separator, columns), progress(app, screen, theme, columns)]
+}
+
+/// How far it is.
+fn progress(app: &App, screen: &RunScreen, theme: &Theme, columns: usize) -> Line<'static> {
+    let dim = theme.style(Role::Dim);
+    let track = |share: f64| {
+        let mut spans = bar(share, 24.min(columns / 4), theme.style(Role::Good), theme);
+        if let Some(rest) = spans.last_mut() {
+            rest.content = rest.content.replace(' ', "░").into();
+        }
+        spans.push(Span::styled(format!(" {:.0}%  ", share * 100.0), theme.style(Role::Title)));
+        spans
+    };
+    if screen.ended {
+        let reports = screen.run.as_ref().map_or(0, |r| r.reports.len());
+        let text = match reports {
+            0 => "no report".to_owned(),
+            1 => "one report".to_owned(),
+            n => format!("{n} reports"),
+        };
+        return Line::styled(text, dim);
+    }
+    let mut spans = match &screen.progress {
+        None => vec![Span::styled("the program runs under the profiler  ", dim)],
+        Some(Progress::Connected) => vec![Span::styled("the profiler is connected to the program  ", dim)],
+        Some(Progress::Report(percent)) => {
+            let mut spans = vec![Span::styled("writing the report ", dim)];
+            spans.extend(track(f64::from(*percent) / 100.0));
+            spans
+        }
+        Some(Progress::Kernel { name, result, of, percent, passes }) => {
+            let done = f64::from(*percent) / 100.0;
+            let (text, share) = match of {
+                // The count is of this result among those that ncu will take, from 1.
+                Some((i, n)) if *n > 0 => (format!("{i} of {n} "), (i.saturating_sub(1) as f64 + done) / *n as f64),
+                _ => (format!("result {result} "), done),
+            };
+            let mut spans = vec![
+                Span::styled("profiling ", dim),
+                Span::styled(cut_middle(&clean(name), columns / 3), theme.style(Role::Text)),
+                Span::raw(" "),
+                Span::styled(text, dim),
+            ];
+            spans.extend(track(share));
+            spans.extend(passes.map(|p| Span::styled(format!("{p} passes  "), dim)));
+            spans
+        }
+    };
+    let key = app.settings.keymap.label(ActionId::Detach);
+    let keys = if screen.mine { format!("esc stops, {key} detaches") } else { "esc stops".to_owned() };
+    spans.push(Span::styled(keys, theme.style(Role::Faint)));
+    fit_parts(spans.into_iter().map(|s| part(0, vec![s])).collect(), &Span::raw(""), columns)
+}
+
+/// Draws the screen.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &RunScreen, theme: &Theme) {
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let columns = usize::from(inner.width);
+    let command: Vec<Line<'static>> = {
+        let mut lines = wrap(&clean(&screen.command), columns);
+        let most = usize::from(area.height / 5).max(1);
+        if lines.len() > most {
+            let rest = lines[most - 1..].join(" ");
+            lines.truncate(most - 1);
+            lines.push(cut_end(&rest, columns));
+        }
+        lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect()
+    };
+    let ended = outcome(screen, theme, columns);
+    let [top, rule, body, foot] = Layout::vertical([
+        Constraint::Length(u16::try_from(command.len()).unwrap_or(1)),
+        Constraint::Length(1),
+        Constraint::Min(3),
+        Constraint::Length(u16::try_from(ended.len()).unwrap_or(u16::MAX).min(area.height / 2)),
+    ])
+    .areas(inner);
+    frame.render_widget(Text::from(command), top);
+    let height = usize::from(body.height);
+    let total = screen.lines.len() + usize::from(!screen.open.is_empty());
+    let end = total.saturating_sub(screen.back.min(total.saturating_sub(height)));
+    let start = end.saturating_sub(height);
+    let title = if screen.back > 0 { format!(" {}–{} of {total} lines ", start + 1, end) } else { " output ".to_owned() };
+    let dropped = if screen.dropped > 0 { format!(" {} earlier lines are in the log ", screen.dropped) } else { String::new() };
+    let line = "─".repeat(columns.saturating_sub(width(&title) + width(&dropped) + 2));
+    let border = theme.style(Role::Border);
+    frame.render_widget(
+        Line::from(vec![
+            Span::styled("─", border),
+            Span::styled(title, theme.style(Role::Dim)),
+            Span::styled(line, border),
+            Span::styled(dropped, theme.style(Role::Faint)),
+            Span::styled("─", border),
+        ]),
+        rule,
+    );
+    let open = (!screen.open.is_empty()).then(|| Some(screen.open.clone()));
+    let lines: Vec<Line<'static>> =
+        screen.lines.iter().cloned().chain(open).skip(start).take(end - start).map(|l| printed(l, columns, theme)).collect();
+    if lines.is_empty() {
+        frame.render_widget(Line::styled("nothing printed yet", theme.style(Role::Faint)), body);
+    } else {
+        frame.render_widget(Text::from(lines), body);
+    }
+    frame.render_widget(Text::from(ended), foot);
+}
+
+fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {
+    let Some(line) = line else {
+        return Line::styled("… lines left out: it prints faster than anybody reads", theme.style(Role::Warn));
+    };
+    let role = if line.starts_with("==ERROR==") {
+        Role::Bad
+    } else if line.starts_with("==WARNING==") {
+        Role::Warn
+    } else if line.starts_with("==PROF==") || line.starts_with("warpscope: ") {
+        Role::Dim
+    } else {
+        Role::Text
+    };
+    Line::styled(cut_end(&clean(&line), columns), theme.style(role))
+}
+
+/// How it ended: what happened, and what to do.
+fn outcome(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    let Some(run) = screen.run.as_ref().filter(|_| screen.ended) else { return Vec::new() };
+    let mut out = vec![Line::default()];
+    if run.findings.is_empty() {
+        let text = match run.state {
+            State::Done => "done",
+            State::Lost => "lost: its supervisor was killed, or the machine went down; what it printed until then is above",
+            _ => "it ended",
+        };
+        out.push(Line::styled(text, theme.style(role(run.state))));
+    }
+    for f in &run.findings {
+        out.extend(wrap(&clean(&f.what), columns).into_iter().map(|l| Line::styled(l, theme.style(role(run.state)))));
+        if !f.fix.is_empty() {
+            let lines = wrap(&clean(&f.fix), columns.saturating_sub(4)).into_iter().enumerate();
+            out.extend(lines.map(|(i, l)| Line::styled(format!("  {}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))));
+        }
+    }
+    out
+}
+
+/// What to do next.
+#[must_use]
+pub fn next(app: &App, screen: &RunScreen) -> String {
+    let key = |id| app.settings.keymap.label(id);
+    let back = key(ActionId::Back);
+    if !screen.ended {
+        let after = if screen.origin.is_some() { "its result is joined with its launch" } else { "its report is opened" };
+        return format!(
+            "when it ends {after}; {} goes back to the reports, and the run goes on",
+            if app.here() == crate::app::Where::Run { "h".to_owned() } else { back }
+        );
+    }
+    let library = key(ActionId::Library);
+    match screen.run.as_ref().and_then(|r| r.findings.first()) {
+        Some(f) if !f.fix.is_empty() => f.fix.clone(),
+        _ => format!("{back} leaves this screen; {library} has all runs"),
+    }
+}
