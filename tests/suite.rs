@@ -26,9 +26,12 @@ mod suite {
     mod rerun_edges;
     mod rerun_screen;
     mod rerun_warnings;
+    mod run_screens;
+    mod run_tty;
+    mod runs;
     mod screens;
     mod shell;
     mod stats;
     pub mod support;
-    mod tty;
+    pub mod tty;
 }

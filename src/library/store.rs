@@ -60,6 +60,12 @@ impl Library {
         make_private(&folder.join("runs"))?;
         let file = folder.join("runs.db");
         let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
+        // Changing the journal's kind and the schema waits for nobody inside SQLite: programs that start at once take turns here.
+        let lock = folder.join("runs.lock");
+        let unlocked = |source| LibraryError::File { path: lock.display().to_string(), source };
+        let turn = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&lock).map_err(unlocked)?;
+        // A network disk without locks has SQLite's own, which is slower to agree.
+        let _ = turn.lock();
         let mut db = Connection::open(&file).map_err(wrong)?;
         db.busy_timeout(PATIENCE).map_err(wrong)?;
         // Readers and a writer do not wait for each other; a network disk that cannot do that keeps the usual journal.

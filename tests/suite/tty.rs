@@ -14,7 +14,7 @@ fn cells(n: u16) -> NonZeroU16 {
     NonZeroU16::new(n).unwrap()
 }
 
-struct Session {
+pub struct Session {
     child: Box<dyn Child + Send + Sync>,
     master: Box<dyn MasterPty + Send>,
     writer: Box<dyn Write + Send>,
@@ -25,7 +25,7 @@ struct Session {
 }
 
 impl Session {
-    fn start(args: &[&str], size: (u16, u16), env: &[(&str, &str)]) -> Self {
+    pub fn start(args: &[&str], size: (u16, u16), env: &[(&str, &str)]) -> Self {
         Self::start_program(assert_cmd::cargo::cargo_bin!("warpscope").as_ref(), args, size, env)
     }
 
@@ -87,15 +87,15 @@ impl Session {
         }
     }
 
-    fn text(&self) -> String {
+    pub fn text(&self) -> String {
         self.parser.screen().contents()
     }
 
-    fn wait(&mut self, text: &str) {
+    pub fn wait(&mut self, text: &str) {
         self.wait_until(text, |screen| screen.contains(text));
     }
 
-    fn wait_until(&mut self, what: &str, ok: impl Fn(&str) -> bool) {
+    pub fn wait_until(&mut self, what: &str, ok: impl Fn(&str) -> bool) {
         let until = Instant::now() + LIMIT;
         while !ok(&self.text()) {
             assert!(Instant::now() < until && !self.ended, "waited for {what:?}, got:\n{}", self.text());
@@ -103,13 +103,13 @@ impl Session {
         }
     }
 
-    fn keys(&mut self, keys: &str) {
+    pub fn keys(&mut self, keys: &str) {
         self.writer.write_all(keys.as_bytes()).unwrap();
         self.writer.flush().unwrap();
     }
 
     /// Waits for the end; gives the exit code.
-    fn end(&mut self) -> u32 {
+    pub fn end(&mut self) -> u32 {
         let until = Instant::now() + LIMIT;
         while !self.ended {
             assert!(Instant::now() < until, "still running:\n{}", self.text());
@@ -118,7 +118,7 @@ impl Session {
         self.child.wait().unwrap().exit_code()
     }
 
-    fn assert_restored(&self) {
+    pub fn assert_restored(&self) {
         let raw = String::from_utf8_lossy(&self.raw);
         let last = |sequence: &str| raw.rfind(sequence).unwrap_or_else(|| panic!("{sequence:?} was never sent"));
         assert!(last("\x1b[?1049l") > last("\x1b[?1049h"), "the alternate screen is left");
@@ -128,7 +128,7 @@ impl Session {
         assert!(!self.parser.screen().alternate_screen());
     }
 
-    fn signal(&self, signal: nix::sys::signal::Signal) {
+    pub fn signal(&self, signal: nix::sys::signal::Signal) {
         let pid = i32::try_from(self.child.process_id().unwrap()).unwrap();
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal).unwrap();
     }

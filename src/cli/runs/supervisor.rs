@@ -70,9 +70,18 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     let looking = look_around(run);
     let me = std::process::id();
     let starter = vec![std::env::current_exe()?.into_os_string(), EXEC.into(), me.to_string().into()];
-    let order = Order { starter, argv: &run.argv, env: &run.env, directory: &run.directory, folder: &folder, lifeline: !detached, signals };
+    let order = Order {
+        starter,
+        argv: &run.argv,
+        env: &run.env,
+        directory: &run.directory,
+        folder: &folder,
+        lifeline: !detached,
+        signals,
+        helper: Some(looking),
+    };
     // What cannot be written into the library while the profiler runs is no reason to stop it.
-    let outcome = supervise::supervise(&order, &mut log, &mut |event| {
+    let outcome = supervise::supervise(order, &mut log, &mut |event| {
         let _ = match event {
             Event::Started(pid) => library.started(run.id, pid),
             Event::Stage(stage) => library.stage(run.id, stage.word()),
@@ -80,8 +89,6 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
         };
     })
     .map_err(|e| Failure { text: format!("cannot start {}: {e}", run.argv.first().map_or("", String::as_str)), code: FAILED })?;
-    // Bounded by the patience of each question.
-    let _ = looking.join();
     if let Some(gpus) = facts::gpus() {
         let _ = library.describe(run.id, "clocks_end", &gpus.clocks);
     }

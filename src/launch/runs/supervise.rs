@@ -19,6 +19,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// What is to be run.
@@ -38,6 +39,8 @@ pub struct Order<'a> {
     pub lifeline: bool,
     /// How often this process was asked by signals to stop the run.
     pub signals: Arc<AtomicUsize>,
+    /// A thread that starts programs of its own for a while. They are children of this process, too, but none of the run's.
+    pub helper: Option<JoinHandle<()>>,
 }
 
 /// How far a stop has gone.
@@ -249,7 +252,7 @@ impl Stop {
 }
 
 /// Runs a profiler to its end.
-pub fn supervise(order: &Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> io::Result<Outcome> {
+pub fn supervise(mut order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> io::Result<Outcome> {
     // Whatever the profiler leaves behind becomes a child of this process, where it can be found.
     prctl::set_child_subreaper(true)?;
     let mut words = order.starter.iter().cloned().chain(order.argv.iter().map(OsString::from));
@@ -324,7 +327,9 @@ pub fn supervise(order: &Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(E
         }
         if swept.elapsed() > Duration::from_secs(1) {
             swept = Instant::now();
-            reap(&child);
+            if order.helper.as_ref().is_none_or(JoinHandle::is_finished) {
+                reap(&child);
+            }
         }
         if let Some((status, at)) = ended {
             let closed = outs.0.from.is_none() && outs.1.from.is_none();
@@ -332,9 +337,13 @@ pub fn supervise(order: &Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(E
             if closed || at.elapsed() > LEFT {
                 outs.0.flush(0, log)?;
                 outs.1.flush(1, log)?;
+                // Bounded by the patience of its questions.
+                if let Some(helper) = order.helper.take() {
+                    let _ = helper.join();
+                }
                 let left = sweep(at);
                 if left > 0 {
-                    log.say(&format!("ended {left} process{} that were left behind", if left == 1 { "" } else { "es" }))?;
+                    log.say(&format!("ended what was left behind: {left} process{}", if left == 1 { "" } else { "es" }))?;
                 }
                 let exit = Exit { code: status.code(), signal: status.signal(), stopped: stop.stage != Stage::Running };
                 return Ok(Outcome { exit, watch: heard.watch, left });

@@ -1,0 +1,258 @@
+//! The screens of runs, drawn without a terminal: a run that is watched, the library, what changed between two reports.
+
+use super::support::{Explorer, demo_files, packed, root};
+use insta::assert_snapshot;
+use std::path::PathBuf;
+use warpscope::app::run::News;
+use warpscope::app::{Effect, LibraryScreen, Msg, RunScreen, Screen};
+use warpscope::launch::runs::Finding;
+use warpscope::library::{Report, Run, State};
+
+fn run(id: i64, state: State) -> Run {
+    Run {
+        id,
+        started_ms: 1_763_640_000_000 + id * 3_600_000,
+        ended_ms: (!state.live()).then_some(1_763_640_000_000 + id * 3_600_000 + 83_000),
+        state,
+        stage: "running".to_owned(),
+        detached: false,
+        tool: "nsys".to_owned(),
+        tool_version: Some("2025.3.2".to_owned()),
+        recipe: Some("exact".to_owned()),
+        argv: ["nsys", "profile", "--trace=cuda,nvtx", "--output", "/data/runs/1/nsys/report", "python3", "train.py"]
+            .map(str::to_owned)
+            .into(),
+        program: ["python3", "train.py", "--steps", "20"].map(str::to_owned).into(),
+        env: Vec::new(),
+        directory: PathBuf::from("/home/ann/model"),
+        patterns: Vec::new(),
+        support: Vec::new(),
+        host: Some("node7".to_owned()),
+        git_commit: Some("0123456789abcdef0123456789abcdef01234567".to_owned()),
+        git_dirty: Some(true),
+        env_names: Vec::new(),
+        env_values: vec![("CUDA_VISIBLE_DEVICES".to_owned(), "0".to_owned())],
+        devices: Some("1 × NVIDIA H200".to_owned()),
+        driver: Some("580.95.05".to_owned()),
+        clocks_start: Some("1980".to_owned()),
+        clocks_end: Some("1830".to_owned()),
+        holder: None,
+        profiler: None,
+        exit_code: Some(0),
+        exit_signal: None,
+        findings: Vec::new(),
+        parent: None,
+        selects: None,
+        notes: String::new(),
+        tags: Vec::new(),
+        reports: Vec::new(),
+    }
+}
+
+fn news(run: &Run, lines: &[&str], open: &str) -> Msg {
+    let lines = lines.iter().map(|l| Some((*l).to_owned())).collect();
+    let now_ms = run.started_ms + 42_000;
+    Msg::Run(Box::new(News { lines, open: open.to_owned(), ended: !run.state.live(), run: Box::new(run.clone()), now_ms }))
+}
+
+/// An explorer that watches a run which has just begun.
+fn watching(size: (u16, u16)) -> (Explorer, Run) {
+    let mut explorer = Explorer::open(&[], size);
+    let run = run(7, State::Running);
+    explorer.app.run =
+        Some(RunScreen::new("nsys profile --trace=cuda,nvtx --output /data/runs/7/nsys/report python3 train.py".into(), None, true));
+    explorer.send(Msg::Started(Ok(Box::new(run.clone()))));
+    (explorer, run)
+}
+
+#[test]
+fn a_run_is_watched_to_its_end() {
+    let (mut explorer, mut run) = watching((80, 24));
+    assert_eq!(explorer.app.screen(), Screen::Run);
+    assert!(explorer.screen().contains("nothing printed yet"));
+    explorer.send(news(&run, &["epoch 1 loss 2.31", "epoch 2 loss 1.97"], "epoch 3"));
+    assert_snapshot!("run_80x24", explorer.screen());
+    explorer.send(news(
+        &run,
+        &["Generating '/tmp/nsys-report-1.qdstrm'", "[1/1] [==18%       ] r.nsys-rep", "[1/1] [====43%     ] r.nsys-rep"],
+        "",
+    ));
+    let screen = explorer.screen();
+    assert!(screen.contains("writing the report") && screen.contains("43%") && !screen.contains("18%"), "a bar is one line: {screen}");
+    explorer.app.size = (120, 40);
+    assert_snapshot!("run_120x40", explorer.screen());
+    // It ended without a report: the screen stays and says why.
+    run.state = State::Failed;
+    run.findings = vec![Finding { what: "the disk is full".into(), fix: "free space, or put reports elsewhere: -o PATH".into() }];
+    explorer.send(news(&run, &["No space left on device"], ""));
+    explorer.app.size = (80, 24);
+    assert_snapshot!("run_failed", explorer.screen());
+    explorer.press("esc");
+    assert_eq!(explorer.app.screen(), Screen::Library, "home is the library");
+}
+
+#[test]
+fn esc_stops_h_leaves_d_detaches_and_q_asks() {
+    let (mut explorer, mut run) = watching((100, 24));
+    explorer.send(news(&run, &["working"], ""));
+    explorer.press("esc");
+    assert!(matches!(explorer.asked.last(), Some(Effect::StopRun)));
+    run.stage = "interrupted".into();
+    explorer.send(news(&run, &[], ""));
+    assert!(explorer.screen().contains("stopping (INT)"));
+    explorer.press("esc");
+    assert!(explorer.screen().contains("TERM"));
+    explorer.press("q");
+    assert!(explorer.screen().contains("detach it and quit"));
+    explorer.press("b");
+    assert!(!explorer.quit);
+    explorer.press("h");
+    assert_eq!(explorer.app.screen(), Screen::Library);
+    explorer.press("W");
+    assert_eq!(explorer.app.screen(), Screen::Run);
+    explorer.press("d");
+    assert!(matches!(explorer.asked.last(), Some(Effect::DetachRun)));
+    // Nothing is lost any more: no question.
+    explorer.press("q");
+    assert!(explorer.quit);
+}
+
+#[test]
+fn a_run_that_left_a_report_opens_it_with_what_went_wrong() {
+    let (mut explorer, mut run) = watching((100, 24));
+    run.state = State::Stopped;
+    run.findings = vec![Finding { what: "the run was stopped; what was recorded until then is kept".into(), fix: String::new() }];
+    run.reports =
+        vec![Report { path: packed("llm"), bytes: 5, owned: false }, Report { path: root().join("Cargo.toml"), bytes: 5, owned: false }];
+    explorer.send(news(&run, &[], ""));
+    assert_eq!((explorer.app.screen(), explorer.app.reports.len()), (Screen::Kernels, 1));
+    let screen = explorer.screen();
+    assert!(screen.contains("CatArrayBatchedCopy") && screen.contains("what was recorded until then is kept"), "{screen}");
+}
+
+#[test]
+fn a_launch_is_run_again_joined_verified_and_explained() {
+    let mut explorer = Explorer::open(&demo_files()[..1], (120, 40));
+    let kernel = "nvjet_sm90_tst_192x128_64x5_1x2_h_bz_coopB_TNT";
+    explorer.press("/");
+    explorer.type_text("192x128");
+    explorer.press("enter");
+    assert!(explorer.screen().contains(kernel));
+    explorer.press("R");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(tool)) if tool == "ncu"), "{:?}", explorer.asked);
+    // Something is in the way: it asks, and Esc runs nothing.
+    explorer.send(Msg::Preflight(vec![("Nsight Compute: not on PATH → install it".into(), true)]));
+    let screen = explorer.screen();
+    assert!(screen.contains("this will probably fail") && screen.contains("not on PATH"), "{screen}");
+    explorer.press("b");
+    assert!(!explorer.asked.iter().any(|e| matches!(e, Effect::Start(_))));
+    explorer.press("R");
+    explorer.send(Msg::Preflight(vec![]));
+    let Some(Effect::Start(start)) = explorer.asked.last().cloned() else { panic!("{:?}", explorer.asked) };
+    assert_eq!((start.tool.as_str(), start.output, start.selects.len()), ("ncu", Some("--export"), 1));
+    assert!(start.argv.contains(&kernel.to_owned()));
+    let mut ended = run(8, State::Done);
+    ended.reports = vec![Report { path: demo_files()[2].clone(), bytes: 5, owned: true }];
+    explorer.send(Msg::Started(Ok(Box::new(run(8, State::Running)))));
+    assert_eq!(explorer.app.screen(), Screen::Run);
+    explorer.send(news(&ended, &["==PROF== Report: r.ncu-rep"], ""));
+    // Back on the timeline, on the hints of the result, with the verdict of the comparison.
+    assert_eq!(explorer.app.active, 0);
+    let screen = explorer.screen();
+    assert!(screen.contains(kernel) && screen.contains("shared-bandwidth-bound"), "{screen}");
+    assert!(screen.contains("differs: 4 results instead of 1") || screen.contains("verified"), "{screen}");
+    explorer.press("esc esc");
+    assert_eq!(explorer.app.screen(), Screen::Kernels);
+}
+
+fn library(size: (u16, u16)) -> Explorer {
+    let mut explorer = Explorer::open(&[], size);
+    explorer.app.library = Some(LibraryScreen::default());
+    let mut failed = run(3, State::Failed);
+    failed.findings = vec![Finding {
+        what: "another tool holds the GPU's performance counters".into(),
+        fix: "pause DCGM with `dcgmi profile --pause`".into(),
+    }];
+    let mut done = run(2, State::Done);
+    done.tags = vec!["baseline".into()];
+    done.reports = vec![Report { path: packed("llm"), bytes: 452_830, owned: true }];
+    let mut ncu = run(4, State::Done);
+    (ncu.tool, ncu.recipe, ncu.parent) = ("ncu".into(), Some("re-run".into()), Some(2));
+    ncu.program = vec![
+        "./a-program-with-a-rather-long-name".into(),
+        "--and".into(),
+        "many".into(),
+        "--options".into(),
+        "that".into(),
+        "do".into(),
+        "not".into(),
+        "fit".into(),
+    ];
+    ncu.reports = vec![Report { path: packed("zoo"), bytes: 1_452_830, owned: true }];
+    let runs = vec![run(5, State::Running), ncu, failed, done, run(1, State::Lost)];
+    explorer.send(Msg::Library(Ok((runs, 1_763_640_000_000 + 6 * 3_600_000))));
+    explorer
+}
+
+#[test]
+fn the_library_at_three_sizes_and_empty() {
+    // Times of day depend on the machine's zone.
+    insta::with_settings!({filters => vec![(r"\d{4}-\d\d-\d\d \d\d:\d\d", "YYYY-MM-DD hh:mm")]}, {
+        for (name, size) in [("library_80x24", (80, 24)), ("library_120x40", (120, 40)), ("library_200x50", (200, 50))] {
+            assert_snapshot!(name, library(size).screen());
+        }
+    });
+    let mut empty = Explorer::open(&[], (80, 24));
+    empty.app.library = Some(LibraryScreen::default());
+    assert!(empty.screen().contains("reading the library"));
+    empty.send(Msg::Library(Ok((Vec::new(), 0))));
+    assert_snapshot!("library_empty", empty.screen());
+    empty.send(Msg::Library(Err("the run library /x/runs.db: file is not a database".into())));
+    assert!(empty.screen().contains("not a database"));
+}
+
+#[test]
+fn runs_are_found_opened_compared_tagged_and_deleted() {
+    let mut explorer = library((120, 40));
+    explorer.press("/");
+    explorer.type_text("failed counters");
+    assert!(explorer.screen().contains("0 of 5 runs"), "what it printed is not searched: {}", explorer.screen());
+    explorer.press("esc / f a i l e d enter");
+    assert!(explorer.screen().contains("1 of 5 runs"));
+    explorer.press("i");
+    assert!(explorer.screen().contains("about this run") && explorer.screen().contains("dcgmi profile --pause"));
+    explorer.press("esc esc down down down T");
+    explorer.type_text(" slow");
+    explorer.press("enter");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Tags(2, tags)) if *tags == ["baseline", "slow"]), "{:?}", explorer.asked.last());
+    explorer.press("D");
+    assert!(explorer.screen().contains("delete run 2"));
+    explorer.press("esc");
+    assert!(!explorer.asked.iter().any(|e| matches!(e, Effect::Forget(_))));
+    explorer.press("D d");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Forget(2))));
+    explorer.press("r");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))));
+    // Before: run 2. After: run 4.
+    explorer.press("c up up c");
+    assert_eq!(explorer.app.screen(), Screen::Diff);
+    let screen = explorer.screen();
+    assert!(screen.contains("kernel time") && screen.contains("new") && screen.contains("gone"), "{screen}");
+}
+
+#[test]
+fn what_changed_at_three_sizes() {
+    let before = packed("zoo_2023");
+    for (name, size) in [("diff_80x24", (80, 24)), ("diff_120x40", (120, 40)), ("diff_200x50", (200, 50))] {
+        let mut explorer = Explorer::open(&[before.clone(), packed("zoo")], size);
+        explorer.press("D");
+        assert_snapshot!(name, explorer.screen());
+        explorer.press("S");
+        assert!(explorer.screen().contains("kernel time"));
+        explorer.press("down enter");
+        assert_eq!(explorer.app.screen(), Screen::Kernels);
+    }
+    let mut one = Explorer::open(&[before], (80, 24));
+    one.press("D");
+    assert!(one.screen().contains("there is one report in this session"));
+}
