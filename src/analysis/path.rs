@@ -1,6 +1,6 @@
 //! The way from a hot kernel to a change that helped, and how far one is on it.
 
-use super::hints::{Depth, Subject, Sure};
+use super::hints::{Depth, Subject};
 
 /// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,9 +17,7 @@ pub struct Step {
 #[must_use]
 pub fn steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
     let measured = subject.depth >= Depth::Basic && subject.roofs;
-    // What is certain from the launch alone needs no more.
-    let certain = subject.hints.first().is_some_and(|h| h.sure == Sure::Certain && !h.id.is_bound());
-    let decided = measured && (subject.depth >= Depth::Detailed || certain);
+    let decided = measured && subject.decided();
     let done = [
         ("hot kernel", true),
         ("speed of light", measured),

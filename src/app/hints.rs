@@ -176,11 +176,11 @@ pub fn enter(app: &mut App) -> Vec<Effect> {
 #[must_use]
 pub fn options(screen: &ResultScreen) -> Options {
     if screen.view != View::Hints {
-        return Options::default();
+        return Options::first_look();
     }
     let hint = screen.hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i));
     let confirm = hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| screen.subject.collect());
-    confirm.and_then(|c| crate::rerun::confirm::options(&c)).unwrap_or_default()
+    confirm.and_then(|c| crate::rerun::confirm::options(&c)).unwrap_or_else(Options::first_look)
 }
 
 /// Opens the hints of the selected kernel or launch: those of its result, or what the launch alone tells.

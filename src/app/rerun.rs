@@ -93,7 +93,7 @@ impl RerunScreen {
             grouping,
             rows,
             origin: choose.clone(),
-            request: Request { choose, options: Options::default() },
+            request: Request { choose, options: Options::first_look() },
             before: Vec::new(),
             plan: None,
             picked: None,

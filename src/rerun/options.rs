@@ -95,6 +95,15 @@ pub struct Options {
     pub rank: Option<u32>,
 }
 
+impl Options {
+    /// What the explorer collects unless told otherwise: the smallest set that names the cause. Of the kernels whose cause is known
+    /// (`fixtures/hints`) the first hint was right for 19 of 19 and 32 of 33 with `detailed`, for 16 of 33 with `basic`; it takes twice the passes.
+    #[must_use]
+    pub fn first_look() -> Self {
+        Self { collect: Collect::Set("detailed".to_owned()), ..Self::default() }
+    }
+}
+
 /// The form of the name, [`NameForm::Function`] unless chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Base(pub NameForm);

@@ -50,7 +50,7 @@ const COLUMNS: [Column; 7] = [
     Column { title: "launches", width: 17, rank: 5, telling: false, cell: launches },
     Column { title: "each", width: 8, rank: 1, telling: false, cell: |r| percent(r.each_percent()) },
     Column {
-        title: "",
+        title: "test",
         width: 7,
         rank: 4,
         telling: false,
@@ -68,6 +68,8 @@ const COLUMNS: [Column; 7] = [
 const GAP: usize = 2;
 const FATE: usize = 8;
 const NAME: usize = 24;
+/// Percent below which a change that the launches do not prove is drawn quietly: as much as durations vary from run to run.
+const QUIET: f64 = 1.0;
 
 fn launches(r: &Row) -> String {
     let n = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count);
@@ -149,8 +151,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
         return;
     };
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(inner);
+    let fate_width = if diff.rows.iter().any(|r| r.fate != Fate::Both) { FATE } else { 0 };
     let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
-    let room = |shown: &[usize]| columns.saturating_sub(FATE + shown.iter().map(|&i| COLUMNS[i].width + GAP).sum::<usize>());
+    let room = |shown: &[usize]| columns.saturating_sub(fate_width + shown.iter().map(|&i| COLUMNS[i].width + GAP).sum::<usize>());
     while room(&shown) < NAME
         && let Some(worst) = shown.iter().copied().max_by_key(|&i| COLUMNS[i].rank)
     {
@@ -158,7 +161,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
     }
     let name = room(&shown);
     let cell = |i: usize, text: &str| format!("{}{}", " ".repeat(GAP), right(text, COLUMNS[i].width));
-    let mut titles = format!("{}{}", left("", FATE), left("kernel", name));
+    let mut titles = format!("{}{}", left("", fate_width), left("kernel", name));
     for &i in &shown {
         titles.push_str(&cell(i, COLUMNS[i].title));
     }
@@ -169,10 +172,11 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
         let rect = Rect { y: rows.y + y, height: 1, ..rows };
         view.hits.push((rect, Mouse::Row(at)));
         let fate = if row.fate == Fate::Both { "" } else { row.fate.word() };
-        let quiet = row.fate == Fate::Both && row.p.is_some() && !row.significant() && row.percent().is_some_and(|p| p.abs() < 1.0);
+        // What is neither sure nor much is not shouted.
+        let quiet = row.fate == Fate::Both && !row.significant() && row.percent().is_some_and(|p| p.abs() < QUIET);
         let text = theme.style(if quiet { Role::Dim } else { Role::Text });
         let mut spans = vec![
-            Span::styled(left(fate, FATE), theme.style(Role::Warn)),
+            Span::styled(left(fate, fate_width), theme.style(Role::Warn)),
             Span::styled(left(&cut_middle(&clean(row.name()), name), name), text),
         ];
         spans.extend(shown.iter().map(|&i| {

@@ -153,8 +153,10 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
         format!("{action}; {} shows the lines; {after}", key(ActionId::Source))
     } else if hint.confirm.sections.is_empty() {
         format!("{action}; {after}")
-    } else {
+    } else if screen.subject.decided() {
         format!("{action}; {rerun} collects what confirms it; {after}")
+    } else {
+        format!("{rerun} collects {}; so far, {}: {action}", hint.confirm.why, hint.id.id())
     }
 }
 

@@ -16,7 +16,8 @@ use std::path::{Path, PathBuf};
 /// Whether a profiler is on this machine. PyTorch's is in the program's own Python, which says so itself when it is not.
 fn has(tool: &str, nsys: Option<&Path>) -> bool {
     match tool {
-        "nsys" => !find::nsys(nsys).is_empty(),
+        // The one that was named may not be there.
+        "nsys" => find::nsys(nsys).iter().any(|p| p.is_file()),
         "ncu" => find::on_path("ncu").or_else(find::installed_ncu).is_some(),
         "torch" => true,
         other => find::on_path(other).is_some(),
