@@ -75,5 +75,19 @@ fn metrics(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, speed, metrics);
+/// A trace of `PyTorch`: read in full.
+fn torch(c: &mut Criterion) {
+    let mut text = Vec::new();
+    let packed = std::fs::File::open("fixtures/torch/llm.pt.trace.json.gz").unwrap();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(packed), &mut text).unwrap();
+    let bytes: &'static [u8] = Box::leak(text.into_boxed_slice());
+    let input = Input::built_in("llm.pt.trace.json", bytes);
+    let mut group = c.benchmark_group("a PyTorch trace of 868 launches");
+    group.throughput(criterion::Throughput::Bytes(bytes.len() as u64));
+    group.bench_function("read all of it", |b| b.iter(|| warpscope::import::read(&input, &Job::new(Wants::ALL, &|_| {})).unwrap()));
+    group.bench_function("read the table", |b| b.iter(|| warpscope::import::read(&input, &Job::new(Wants::TABLE, &|_| {})).unwrap()));
+    group.finish();
+}
+
+criterion_group!(benches, speed, metrics, torch);
 criterion_main!(benches);

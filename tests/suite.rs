@@ -33,5 +33,6 @@ mod suite {
     mod shell;
     mod stats;
     pub mod support;
+    mod torch;
     pub mod tty;
 }

@@ -137,7 +137,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
     });
     let ranges: usize = timelines.iter().map(|p| p.ranges.ranges.len()).sum();
     out.push(Item {
-        what: "NVTX ranges present",
+        what: "ranges present",
         tick: if ranges > 0 { Tick::Done } else { Tick::Open },
         have: format!("{ranges} ranges"),
         next: "mark steps and layers: torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush",

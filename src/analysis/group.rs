@@ -247,7 +247,7 @@ impl Grouping {
                 GroupBy::Nvtx if profile.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.text.starts_with("NVTX")) => {
                     "its NVTX ranges could not be read"
                 }
-                GroupBy::Nvtx => "the report holds no NVTX ranges",
+                GroupBy::Nvtx => "the report holds no NVTX ranges or operators",
                 _ if !profile.complete => "not read yet",
                 _ => "the report does not say it",
             });

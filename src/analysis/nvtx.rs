@@ -137,7 +137,7 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
     let ranges = &profile.ranges;
     let mut by_thread: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
     for (i, range) in ranges.ranges.iter().enumerate() {
-        if range.kind == RangeKind::PushPop
+        if range.kind != RangeKind::StartEnd
             && let (Some(list), Ok(i)) = (by_thread.get_mut(range.thread as usize), u32::try_from(i))
         {
             list.push(i);

@@ -55,7 +55,7 @@ mod tests {
     fn exact_before_fuzzy_and_fuzzy_must_be_unique() {
         let mut p = Vec::new();
         for (f, d) in [("foo", "foo(int *)"), ("foo", "foo(float *)"), ("foobar", "foobar(int)"), ("scale", "void a::scale<x>(y)")] {
-            p.push(Kernel { function: Some(f.into()), demangled: Some(d.into()), mangled: None });
+            p.push(Kernel { function: Some(f.into()), demangled: Some(d.into()), ..Kernel::default() });
         }
         let ids = |v: &[u32]| Selected::Kernels(v.iter().map(|&i| KernelId(i)).collect());
         assert_eq!(kernels(&p, "foo"), ids(&[0, 1]));

@@ -39,7 +39,7 @@ pub fn groupings(current: GroupBy) -> Pick {
         (GroupBy::Stream, 's', "stream of a context"),
         (GroupBy::Device, 'g', "GPU"),
         (GroupBy::Process, 'p', "process"),
-        (GroupBy::Nvtx, 'r', "path of NVTX ranges around the launch"),
+        (GroupBy::Nvtx, 'r', "path of NVTX ranges or operators around the launch"),
     ];
     Pick::by_letter(
         "group by",

@@ -129,8 +129,9 @@ fn range(profile: &Profile, label: &str, launch: Option<LaunchId>) -> Result<Ran
     let labels: Vec<String> = (0..).zip(&profile.ranges.names).map(|(i, _)| profile.ranges.label(i)).collect();
     let near = nearest(label, labels.iter().map(String::as_str));
     let hint = match near {
+        _ if labels.is_empty() => "the report holds no ranges".to_owned(),
+        _ if profile.ranges.annotations() => "the operators of a PyTorch trace are no NVTX ranges, and ncu does not see them".to_owned(),
         Some(near) => format!("did you mean {near:?}?"),
-        None if labels.is_empty() => "the report holds no ranges".to_owned(),
         None if label.contains(" › ") => "name one range, without those around it".to_owned(),
         None => "`warpscope top --by nvtx` lists them".to_owned(),
     };

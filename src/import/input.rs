@@ -6,8 +6,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Bytes that are looked at to tell what a file is.
-const HEAD: usize = 4096;
+/// Bytes that are looked at to tell what a file is. Some tools write 26 KB of metadata before a trace's events.
+const HEAD: usize = 1 << 16;
 
 /// Where the bytes are.
 #[derive(Clone, Debug)]
@@ -155,6 +155,11 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, reads: 
         if !reads(&probe) {
             return Err(super::known::refusal(&probe));
         }
-        cache::copy(&mut probe.head.chain(reader), out, &job.cancel).map_err(damaged)
+        match cache::copy(&mut probe.head.chain(reader), out, &job.cancel) {
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && super::IMPORTERS.iter().any(|i| i.salvages() && i.knows(&probe)) => {
+                Ok(())
+            }
+            other => other.map_err(damaged),
+        }
     })
 }

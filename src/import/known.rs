@@ -18,7 +18,7 @@ fn json_like(head: &[u8]) -> bool {
     matches!(head.trim_ascii_start().first(), Some(b'{' | b'['))
 }
 
-const READS: &str = "this version reads Nsight Systems (.nsys-rep, .sqlite, `nsys stats` CSV) and Nsight Compute (.ncu-rep, `ncu --csv`)";
+const READS: &str = "this version reads Nsight Systems (.nsys-rep, .sqlite, `nsys stats` CSV), Nsight Compute (.ncu-rep, `ncu --csv`) and PyTorch traces (.pt.trace.json)";
 
 static KNOWN: &[Known] = &[
     Known {
@@ -56,11 +56,6 @@ static KNOWN: &[Known] = &[
         is: |h| text_has(h, &["\"Kernel Name\"", "\"Metric Name\""]),
         what: "Nsight Compute text output without its usual columns",
         next: "print it with `ncu --import REPORT --csv --page raw`",
-    },
-    Known {
-        is: |h| json_like(h) && (text_has(h, &["traceEvents"]) || text_has(h, &["schemaVersion"]) || text_has(h, &["\"ph\""])),
-        what: "a PyTorch or Chrome trace (JSON)",
-        next: READS,
     },
     Known {
         is: |h| {
@@ -123,7 +118,6 @@ mod tests {
         assert!(sentence(b"version https://git-lfs.github.com/spec/v1\n").contains("git lfs pull"));
         assert!(sentence(b"NVR").contains("only the beginning"));
         assert!(sentence(b"U3w[END]NVIDIA Nsight Systems Stream").contains("QdstrmImporter"));
-        assert!(sentence(b"{\"schemaVersion\": 1, \"traceEvents\": []}").contains("PyTorch"));
     }
 
     #[test]

@@ -10,8 +10,9 @@ pub mod known;
 pub mod ncu;
 pub mod nsys;
 pub mod nsys_report;
-
+pub mod order;
 pub mod stats_csv;
+pub mod torch;
 
 pub use error::ImportError;
 pub use input::Input;
@@ -26,12 +27,17 @@ pub trait Importer: Sync {
     fn name(&self) -> &'static str;
     /// Whether these bytes are of its kind.
     fn knows(&self, input: &Input) -> bool;
+    /// Whether what is there of a packed file whose end is missing can be read.
+    fn salvages(&self) -> bool {
+        false
+    }
     /// Reads the file.
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError>;
 }
 
 /// Every format that can be opened, in the order in which they are asked.
-pub static IMPORTERS: &[&dyn Importer] = &[&nsys::NsysSqlite, &nsys_report::NsysReport, &stats_csv::NsysStatsCsv, &ncu::Ncu];
+pub static IMPORTERS: &[&dyn Importer] =
+    &[&nsys::NsysSqlite, &nsys_report::NsysReport, &stats_csv::NsysStatsCsv, &ncu::Ncu, &torch::TorchTrace];
 
 /// Opens a file of any known format.
 pub fn open(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> {

@@ -192,7 +192,11 @@ impl Kernels {
         }
         let id = u32::try_from(self.kernels.len()).unwrap_or(u32::MAX);
         let demangled: Arc<str> = Arc::from(name.as_str());
-        self.kernels.push(Kernel { function: Some(Arc::from(kernel::function_of(&name))), demangled: Some(demangled), mangled: None });
+        self.kernels.push(Kernel {
+            function: Some(Arc::from(kernel::function_of(&name))),
+            demangled: Some(demangled),
+            ..Kernel::default()
+        });
         self.ids.insert(name, id);
         id
     }

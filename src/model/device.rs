@@ -2,11 +2,23 @@
 
 use super::Bytes;
 
+/// Who made a GPU: whose profiler can measure it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Maker {
+    /// NVIDIA: ncu.
+    #[default]
+    Nvidia,
+    /// AMD: rocprofv3.
+    Amd,
+}
+
 /// One GPU as the report describes it. Limits that the report does not give are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
     /// Ordinal that the tool gives the GPU on this machine.
     pub id: u32,
+    /// Who made it.
+    pub maker: Maker,
     /// Marketing name, e.g. `NVIDIA H200`.
     pub name: Option<String>,
     /// Chip, e.g. `GH100`.

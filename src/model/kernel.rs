@@ -48,6 +48,8 @@ pub struct Kernel {
     pub demangled: Option<Arc<str>>,
     /// Linker symbol.
     pub mangled: Option<Arc<str>>,
+    /// Full signature in the spelling of another demangler (PyTorch's is c++filt's), which is for people: ncu compares nvcc's.
+    pub spelled: Option<Arc<str>>,
 }
 
 /// What is shown for a kernel without any name.
@@ -57,7 +59,7 @@ impl Kernel {
     /// The function name, or the best that is there instead of it.
     #[must_use]
     pub fn function(&self) -> &str {
-        match (&self.function, &self.demangled, &self.mangled) {
+        match (&self.function, self.demangled.as_ref().or(self.spelled.as_ref()), &self.mangled) {
             (Some(name), ..) => name,
             (None, Some(demangled), _) => function_of(demangled),
             (None, None, Some(mangled)) => mangled,
@@ -68,7 +70,7 @@ impl Kernel {
     /// The demangled name, or the best that is there instead of it. This is also what `nsys stats` groups by.
     #[must_use]
     pub fn demangled(&self) -> &str {
-        self.demangled.as_deref().or(self.function.as_deref()).or(self.mangled.as_deref()).unwrap_or(UNNAMED)
+        self.demangled.as_deref().or(self.spelled.as_deref()).or(self.function.as_deref()).or(self.mangled.as_deref()).unwrap_or(UNNAMED)
     }
 
     /// The mangled name, or the best that is there instead of it.

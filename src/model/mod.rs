@@ -23,7 +23,7 @@ pub mod units;
 pub use api::{ApiCalls, ApiTotal};
 pub use code::Code;
 pub use config::{ConfigId, LaunchConfig};
-pub use device::Device;
+pub use device::{Device, Maker};
 pub use kernel::{Kernel, KernelId, NameForm};
 pub use launches::{LaunchColumns, LaunchId, Launches};
 pub use memop::{CopyKind, MemOp, MemOpKind, MemoryKind};

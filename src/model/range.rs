@@ -12,6 +12,8 @@ pub enum RangeKind {
     PushPop,
     /// Start/end: belongs to the process and may overlap others.
     StartEnd,
+    /// A framework's own: an operator or `record_function` of PyTorch. Belongs to one thread and nests; no NVTX, so ncu does not see it.
+    Annotation,
 }
 
 /// One range, as the columns give it.
@@ -41,6 +43,18 @@ pub struct Ranges {
 }
 
 impl Ranges {
+    /// Whether they are a framework's operators, no NVTX.
+    #[must_use]
+    pub fn annotations(&self) -> bool {
+        self.ranges.first().is_some_and(|r| r.kind == RangeKind::Annotation)
+    }
+
+    /// What they are, for people.
+    #[must_use]
+    pub fn noun(&self) -> &'static str {
+        if self.annotations() { "operators" } else { "NVTX ranges" }
+    }
+
     /// What a person reads: `domain:text`, or just the text in the default domain.
     #[must_use]
     pub fn label(&self, name: u32) -> String {

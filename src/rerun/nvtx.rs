@@ -93,7 +93,12 @@ pub fn enclosing(profile: &Profile, row: usize) -> Vec<Enclosing> {
         let Some(&(p, t)) = profile.ranges.threads.get(range.thread as usize) else {
             continue;
         };
-        let mine = p == pid && (range.kind == RangeKind::StartEnd || Some(t) == thread);
+        let mine = p == pid
+            && match range.kind {
+                RangeKind::StartEnd => true,
+                RangeKind::PushPop => Some(t) == thread,
+                RangeKind::Annotation => false,
+            };
         if mine && range.start <= call && call <= range.end {
             let range_name = RangeName { name: range.name, kind: range.kind };
             found.push(Enclosing {
@@ -198,7 +203,7 @@ pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option
 pub fn named(profile: &Profile, label: &str) -> Vec<RangeName> {
     let ids: Vec<u32> = (0..).zip(&profile.ranges.names).map(|(i, _)| i).filter(|&i| profile.ranges.label(i) == label).collect();
     let mut out: Vec<RangeName> = Vec::new();
-    for r in profile.ranges.ranges.iter().filter(|r| ids.contains(&r.name)) {
+    for r in profile.ranges.ranges.iter().filter(|r| ids.contains(&r.name) && r.kind != RangeKind::Annotation) {
         let range = RangeName { name: r.name, kind: r.kind };
         if !out.contains(&range) {
             out.push(range);

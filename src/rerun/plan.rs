@@ -3,7 +3,7 @@
 use super::count::name;
 use super::gate::{self, Gate};
 use super::{OpenedBy, Options, Rerun, Within, draft, graph, ncu, nvtx};
-use crate::model::{LaunchId, Profile};
+use crate::model::{LaunchId, Maker, Profile};
 
 /// What is to be profiled again.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +55,16 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
             "{} launches are chosen; profile at most {MOST_LAUNCHES} at once: take the slowest few, or those inside an NVTX range",
             rows.len()
         ));
+    }
+    let amd = |&row: &usize| {
+        let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
+        place.and_then(|p| profile.device_of(p)).is_some_and(|d| d.maker == Maker::Amd)
+    };
+    if rows.iter().any(amd) {
+        return Err(
+            "an AMD GPU ran this launch, and ncu measures NVIDIA's only; `warpscope recipes rocprof-counters` shows rocprofv3's command"
+                .to_owned(),
+        );
     }
     if options.whole_graph {
         return match rows.len() {

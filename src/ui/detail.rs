@@ -51,12 +51,13 @@ fn kernel(report: &Report) -> Option<KernelId> {
 pub fn names(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     let found = kernel(report).and_then(|k| report.profile.as_ref()?.kernels.get(k.0 as usize).cloned());
-    let Some(Kernel { function, demangled, mangled }) = found else {
+    let Some(Kernel { function, demangled, mangled, spelled }) = found else {
         let name =
             report.kernels.grouping.as_ref().and_then(|g| g.rows.get(report.kernels.row()?)).map(|r| r.name.clone()).unwrap_or_default();
         return wrap(&clean(&name), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     };
-    for (word, name) in [("function", function), ("demangled", demangled), ("mangled", mangled)] {
+    let foreign = spelled.map(|name| ("demangled, as c++filt spells it", Some(name)));
+    for (word, name) in [("function", function), foreign.unwrap_or(("demangled", demangled)), ("mangled", mangled)] {
         out.push(Line::styled(word, theme.style(Role::Head)));
         match name {
             Some(name) => out.extend(wrap(&clean(&name), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text)))),
@@ -258,7 +259,7 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
         out.plain("slowest", &format!("{}, {}", Nanos(launches.duration(slowest.0 as usize)), at(slowest.0 as usize)));
     }
     if let (Some(paths), false) = (&report.paths, detail.paths.is_empty()) {
-        out.head("NVTX ranges");
+        out.head(profile.ranges.noun());
         for (path, n) in detail.paths.iter().take(dim_n) {
             let name = path.map_or_else(|| "(no range)".to_owned(), |p| paths.label(profile, p));
             out.counted(&clean(&name), *n);
@@ -317,6 +318,6 @@ fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usiz
         out.plain("graph", &format!("node {node}"));
     }
     if let (Some(paths), Some(path)) = (&report.paths, report.paths.as_ref().and_then(|p| p.path(row))) {
-        out.plain("NVTX", &clean(&paths.label(profile, path)));
+        out.plain(if profile.ranges.annotations() { "inside" } else { "NVTX" }, &clean(&paths.label(profile, path)));
     }
 }

@@ -6,7 +6,7 @@ use super::view::{View, scroll};
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::stats::BINS;
-use crate::analysis::{Family, GroupRow, SortBy, labels};
+use crate::analysis::{Family, GroupBy, GroupRow, SortBy, labels};
 use crate::app::hints::Verdict;
 use crate::app::mouse::HEADS;
 use crate::app::{App, KernelsScreen, Mouse, Report};
@@ -173,7 +173,10 @@ fn controls(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
 
 fn heads(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, view: &mut View, theme: &Theme) {
     let kernels = &report.kernels;
-    let noun = kernels.grouping.as_ref().map_or(kernels.by, |g| g.by).noun();
+    let noun = match kernels.grouping.as_ref().map_or(kernels.by, |g| g.by) {
+        GroupBy::Nvtx if report.profile.as_ref().is_some_and(|p| p.ranges.annotations()) => "operator",
+        by => by.noun(),
+    };
     let mut spans = Vec::new();
     let mut x = area.x;
     let mut head = |text: String, sort: Option<SortBy>, spans: &mut Vec<Span<'static>>| {

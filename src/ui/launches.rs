@@ -309,7 +309,7 @@ fn table(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, v
         spans.push(Span::styled(left(" kernel", width + 1), theme.style(Role::Head)));
     }
     if with_path {
-        spans.push(Span::styled(" NVTX ranges", theme.style(Role::Head)));
+        spans.push(Span::styled(format!(" {}", profile.ranges.noun()), theme.style(Role::Head)));
     }
     frame.render_widget(Line::from(spans), head);
     let height = usize::from(area.height);

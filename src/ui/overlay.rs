@@ -218,8 +218,13 @@ fn notes(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
 fn about(profile: &Profile) -> Vec<(&'static str, String)> {
     let mut out = vec![("file", profile.source.file.display().to_string())];
     let source = &profile.source;
-    let schema = source.schema.as_ref().map_or_else(String::new, |s| format!(", schema {s}"));
-    out.push(("tool", format!("{} {}{schema}", source.tool, source.version.as_deref().unwrap_or("of unknown version"))));
+    let version = match (&source.version, &source.schema) {
+        (Some(version), Some(schema)) => format!(" {version}, schema {schema}"),
+        (None, Some(schema)) => format!(", {schema}"),
+        (Some(version), None) => format!(" {version}"),
+        (None, None) => " of unknown version".to_owned(),
+    };
+    out.push(("tool", format!("{}{version}", source.tool)));
     // What ncu keeps of the program is private: it is shown on the re-run screen, where it is needed.
     if !profile.capture.argv.is_empty() && profile.metrics.is_none() {
         out.push(("command", profile.capture.argv.join(" ")));

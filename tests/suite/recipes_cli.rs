@@ -119,9 +119,11 @@ class profile:
     def stop(self):
         assert self.thread == threading.get_ident()
         self.seconds = time.time() - self.began
+    def add_metadata_json(self, key, value):
+        self.said = {key: json.loads(value)}
     def export_chrome_trace(self, path):
         with gzip.open(path, "wt") as f:
-            json.dump({"activities": [a.name for a in self.activities], "seconds": self.seconds}, f)
+            json.dump({"activities": [a.name for a in self.activities], "seconds": self.seconds, **self.said}, f)
 "#;
 
 /// Says how it sees itself, then does as it is told.
@@ -227,6 +229,11 @@ fn a_traced_program_is_as_it_is_without() {
         assert_eq!(own(&traced), own(&plain), "{program}: the traceback");
         let trace = t.trace().unwrap_or_else(|| panic!("{program}: no trace: {}", String::from_utf8_lossy(&traced.stderr)));
         assert_eq!(trace["activities"].to_string(), r#"["CPU","CUDA"]"#, "{program}");
+        let said = &trace["warpscope"];
+        let argv: Vec<&str> = said["argv"].as_array().unwrap().iter().map(|w| w.as_str().unwrap()).collect();
+        assert_eq!(argv.join(" ").split_once(' ').unwrap().1, program.split_once(' ').unwrap().1, "how to run it again");
+        assert!(argv[0].contains("python3"), "{argv:?}");
+        assert_eq!((said["whole"].as_bool(), said["directory"].as_str()), (Some(true), t.folder.to_str()), "{program}");
         let rest: Vec<_> = fs::read_dir(t.folder.join("out")).unwrap().map(|e| e.unwrap().file_name()).collect();
         assert_eq!(rest, ["t.torch.py"], "{program}: nothing else is left");
     }

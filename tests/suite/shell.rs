@@ -64,7 +64,7 @@ fn a_script_runs_the_argv_and_nothing_else() {
     let evil = "void k<'a'>(\"$(touch pwned)\" `touch pwned`\n; touch pwned #)";
     for kernel in &mut profile.kernels {
         if kernel.function.as_deref() == Some("saxpy") {
-            *kernel = Kernel { function: Some("saxpy".into()), demangled: Some(evil.into()), mangled: None };
+            *kernel = Kernel { function: Some("saxpy".into()), demangled: Some(evil.into()), ..Kernel::default() };
         }
     }
     let folder = tempfile::tempdir().unwrap();

@@ -171,6 +171,7 @@ fn device_index(devices: &mut Vec<Device>, metrics: &Metrics, result: &ResultMet
         .zip(attribute("global_memory_bus_width"))
         .map(|(khz, bits)| khz.saturating_mul(1_000).saturating_mul(2).saturating_mul(bits) / 8);
     devices.push(Device {
+        maker: crate::model::Maker::Nvidia,
         id,
         name,
         chip: None,

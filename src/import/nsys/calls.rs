@@ -9,7 +9,7 @@ use super::scan::{self, NULL};
 use super::strings::Strings;
 use crate::import::{ImportError, Job};
 use crate::model::launches::TimesBuilder;
-use crate::model::{ApiCalls, ApiTotal, LaunchOrder, Launches, Nanos, api};
+use crate::model::{ApiCalls, ApiTotal, Launches, Nanos, api};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -266,23 +266,6 @@ fn totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> ApiCalls {
         calls.thread.push((pid_of(thread).unwrap_or_default(), tid_of(thread).unwrap_or_default()));
     }
     calls
-}
-
-/// Puts the launches into host launch order and says what that order rests on.
-#[must_use]
-pub fn order(launches: Launches, joined: Option<u64>) -> (Launches, LaunchOrder) {
-    let order = match joined {
-        None => LaunchOrder::Device,
-        Some(missing) if missing == launches.len() as u64 => LaunchOrder::Device,
-        Some(0) => LaunchOrder::Host,
-        Some(missing) => LaunchOrder::Partly(missing),
-    };
-    if launches.sorted_by_call() {
-        return (launches, order);
-    }
-    let mut rows: Vec<u32> = (0..u32::try_from(launches.len()).unwrap_or(u32::MAX)).collect();
-    rows.sort_unstable_by_key(|&row| (launches.order_key(row as usize), row));
-    (launches.permuted(&rows), order)
 }
 
 #[cfg(test)]

@@ -187,7 +187,12 @@ fn resolve(keys: &[NameIds], strings: &mut Strings<'_>) -> (Vec<Kernel>, Vec<u32
     let merged = keys
         .iter()
         .map(|&[demangled, function, mangled]| {
-            let kernel = Kernel { function: strings.get(function), demangled: strings.get(demangled), mangled: strings.get(mangled) };
+            let kernel = Kernel {
+                function: strings.get(function),
+                demangled: strings.get(demangled),
+                mangled: strings.get(mangled),
+                ..Kernel::default()
+            };
             *ids.entry(kernel.clone()).or_insert_with(|| {
                 kernels.push(kernel);
                 u32::try_from(kernels.len() - 1).unwrap_or(u32::MAX)
@@ -225,8 +230,12 @@ impl<'s, 'd> Totals<'s, 'd> {
         }
         self.shown = Instant::now();
         for [demangled, function, mangled] in names.snapshot(self.names.len()) {
-            let kernel =
-                Kernel { function: self.strings.get(function), demangled: self.strings.get(demangled), mangled: self.strings.get(mangled) };
+            let kernel = Kernel {
+                function: self.strings.get(function),
+                demangled: self.strings.get(demangled),
+                mangled: self.strings.get(mangled),
+                ..Kernel::default()
+            };
             self.names.push(kernel.function().to_owned());
         }
         let mut by_name: BTreeMap<&str, (u64, i64)> = BTreeMap::new();

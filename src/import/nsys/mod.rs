@@ -13,7 +13,7 @@ mod scan;
 mod strings;
 mod target;
 
-use super::{ImportError, Importer, Input, Job, Progress};
+use super::{ImportError, Importer, Input, Job, Progress, order};
 use crate::model::{Gate, Launches, Note, NoteKind, Profile, Severity, Source};
 use db::Db;
 use std::collections::BTreeSet;
@@ -112,7 +112,7 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         Joined::Missing(n) => Some(Some(n)),
     };
     if let Some(missing) = missing {
-        let (launches, order) = calls::order(std::mem::take(&mut profile.launches), missing);
+        let (launches, order) = order::order(std::mem::take(&mut profile.launches), missing);
         profile.launches = launches;
         profile.order = order;
     }

@@ -5,7 +5,7 @@
 use super::db::Db;
 use super::secondary;
 use crate::import::ImportError;
-use crate::model::{Bytes, Capture, Device, Gate, GraphMode, Nanos, Note, Process};
+use crate::model::{Bytes, Capture, Device, Gate, GraphMode, Maker, Nanos, Note, Process};
 use std::collections::BTreeMap;
 
 /// Machine and capture.
@@ -80,6 +80,7 @@ impl Target {
             let id = text(0).and_then(|t| t.parse().ok()).unwrap_or_else(|| u32::try_from(self.devices.len()).unwrap_or(0));
             ordinals.push((text(19).and_then(|t| t.parse::<u32>().ok()), id));
             self.devices.push(Device {
+                maker: Maker::Nvidia,
                 id,
                 name: text(1),
                 chip: text(2),

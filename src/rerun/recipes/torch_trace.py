@@ -6,6 +6,7 @@
 # The trace begins when the program has imported torch (or --after seconds later) and ends after --seconds, with the program, or when
 # SIGINT, SIGTERM or SIGHUP ends it. {rank} in FILE becomes the rank.
 
+import json
 import os
 import signal
 import sys
@@ -18,6 +19,9 @@ NO_TORCH = 97
 RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 HERE = os.path.abspath(__file__)
 MAIN = threading.main_thread()
+FOLDER = os.getcwd()
+# The program's command, without this file.
+COMMAND = []
 
 
 def say(text):
@@ -36,6 +40,7 @@ class Tracer:
         self.owner = os.getpid()
         self.state = "waiting"  # waiting, ready, tracing, done
         self.profile = None
+        self.whole = False
         self.began = 0.0
         # A signal that programs do not use, to reach the main thread from the timer. SA_RESTART: no call of the program is cut short.
         self.signal = getattr(signal, "SIGRTMIN", signal.SIGALRM - 9) + 9
@@ -61,6 +66,7 @@ class Tracer:
         if self.after > 0 or threading.current_thread() is not MAIN:
             self.timer(self.after)
         else:
+            self.whole = True
             self.due()
 
     def due(self):
@@ -86,12 +92,23 @@ class Tracer:
                 warnings.simplefilter("ignore")
                 self.profile = profile(activities=activities)
                 self.profile.start()
+            self.sign()
         except Exception as error:
             say("torch.profiler does not start, the program runs on without: %s: %s" % (type(error).__name__, error))
             return
         self.began = time.monotonic()
         self.state = "tracing"
         self.timer(self.seconds)
+
+    def sign(self):
+        # What the trace cannot know by itself: how to run the program again, and that nothing came before.
+        words = {"whole": self.whole, "directory": FOLDER}
+        if not any(os.environ.get(r) for r in RANKS):
+            words["argv"] = COMMAND
+        try:
+            self.profile.add_metadata_json("warpscope", json.dumps(words))
+        except (AttributeError, RuntimeError):
+            pass
 
     def stop(self, why):
         if os.getpid() != self.owner or self.state != "tracing":
@@ -159,6 +176,9 @@ def take(arguments):
         sys.exit(2)
     rank = next((os.environ[r] for r in RANKS if os.environ.get(r)), "0")
     path = os.path.abspath(options["--trace"].replace("{rank}", rank))
+    words = getattr(sys, "orig_argv", [sys.executable])
+    python = next((i for i, word in enumerate(words) if os.path.abspath(word) == HERE), 1)
+    COMMAND.extend(words[:python] + arguments)
     return Tracer(path, float(options["--seconds"]), float(options["--after"])), arguments
 
 

@@ -1,0 +1,386 @@
+//! Joins what the threads read into a profile: launches with their calls, in the order of the calls.
+
+use super::event::Kind;
+use super::facts::Facts;
+use super::part::{Call, Numbers, OnGpu, Part};
+use crate::import::order;
+use crate::model::launches::{NO_NODE, TimesBuilder};
+use crate::model::{
+    ApiCalls, ApiTotal, Bytes, CopyKind, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, MemoryKind,
+    Nanos, Note, NoteKind, Place, PlaceId, Process, Profile, Range, RangeKind, Ranges, Severity, kernel,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Everything that was read, with names and configurations numbered alike.
+#[derive(Default)]
+struct Whole {
+    names: Numbers<Arc<str>>,
+    configs: Numbers<LaunchConfig>,
+    on_gpu: Vec<OnGpu>,
+    calls: Vec<Call>,
+    places: Numbers<Place>,
+    only_process: Option<u32>,
+    processes: BTreeMap<u32, String>,
+    /// Start of the first event that is kept.
+    begin: i64,
+}
+
+/// A launching call.
+#[derive(Clone, Copy)]
+struct Launching {
+    start: i64,
+    cost: i64,
+    thread: (u32, u32),
+    graph: bool,
+    /// Calls of two threads have this id: it may be another's.
+    doubtful: bool,
+}
+
+/// Builds the profile; without calls, if those were not read, the order of the launches is not established.
+pub fn build(mut parts: Vec<Part>, facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
+    let mut whole = Whole { begin: begin(&parts), ..Whole::default() };
+    profile.ranges = ranges(&mut parts, &mut whole);
+    for part in parts {
+        whole.take(part);
+    }
+    whole.on_gpu.sort_unstable_by_key(|g| g.at);
+    whole.calls.sort_unstable_by_key(|c| c.at);
+    devices(&whole.on_gpu, &facts, &mut profile);
+    let launching = whole.launching();
+    whole.only_process = whole.only_process();
+    whole.launches(&launching, &mut profile);
+    if !with_calls {
+        profile.order = LaunchOrder::Unread;
+    }
+    whole.memops(&launching, &mut profile);
+    whole.api(&launching, &mut profile);
+    profile.places = whole.places.list;
+    let mut pids: Vec<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
+    pids.sort_unstable();
+    pids.dedup();
+    profile.processes = pids.into_iter().map(|pid| Process { pid, name: whole.processes.get(&pid).cloned() }).collect();
+    notes(&facts, &mut profile);
+    facts.apply(&mut profile);
+    profile
+}
+
+/// Start of the first event that is kept; times count from there.
+fn begin(parts: &[Part]) -> i64 {
+    let starts =
+        |p: &Part| p.on_gpu.iter().map(|g| g.start).chain(p.calls.iter().map(|c| c.start)).chain(p.spans.iter().map(|s| s.start)).min();
+    parts.iter().filter_map(starts).min().unwrap_or_default()
+}
+
+/// Operators and ranges of the program, out of the parts, in the order of the trace.
+fn ranges(parts: &mut [Part], whole: &mut Whole) -> Ranges {
+    let mut spans = Vec::with_capacity(parts.iter().map(|p| p.spans.len()).sum());
+    let (mut names, mut threads): (Numbers<Arc<str>>, Numbers<(u32, u32)>) = (Numbers::default(), Numbers::default());
+    for part in parts {
+        let mut ids: FxHashMap<u32, u32> = FxHashMap::default();
+        for span in std::mem::take(&mut part.spans) {
+            let name = *ids.entry(span.name).or_insert_with(|| {
+                let text = part.names.list.get(span.name as usize).cloned().unwrap_or_else(|| Arc::from(""));
+                names.id(&text)
+            });
+            let start = span.start - whole.begin;
+            let range = Range {
+                start,
+                end: start.saturating_add(span.duration),
+                name,
+                thread: threads.id(&span.thread),
+                kind: RangeKind::Annotation,
+            };
+            spans.push((span.at, range));
+        }
+    }
+    spans.sort_unstable_by_key(|s| s.0);
+    Ranges {
+        names: names.list.into_iter().map(|n| (None, n)).collect(),
+        threads: threads.list,
+        ranges: spans.into_iter().map(|s| s.1).collect(),
+    }
+}
+
+/// The GPUs that something ran on; all that were visible when nothing did.
+fn devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
+    let known = &facts.devices;
+    let mut used: Vec<u32> = on_gpu.iter().filter_map(|g| g.device).collect();
+    used.sort_unstable();
+    used.dedup();
+    profile.devices = if used.is_empty() {
+        known.clone()
+    } else {
+        used.iter()
+            .map(|id| known.iter().find(|d| d.id == *id).cloned().unwrap_or(Device { id: *id, maker: facts.maker(), ..Device::default() }))
+            .collect()
+    };
+}
+
+impl Whole {
+    fn take(&mut self, part: Part) {
+        let names: Vec<u32> = part.names.list.iter().map(|n| self.names.id(n)).collect();
+        let configs: Vec<u32> = part.configs.list.iter().map(|c| self.configs.id(c)).collect();
+        let of = |ids: &[u32], id: u32| ids.get(id as usize).copied().unwrap_or_default();
+        self.on_gpu.extend(part.on_gpu.into_iter().map(|g| OnGpu { name: of(&names, g.name), config: of(&configs, g.config), ..g }));
+        self.calls.extend(part.calls.into_iter().map(|c| Call { name: of(&names, c.name), ..c }));
+        for (pid, name) in part.processes {
+            self.processes.entry(pid).or_insert(name);
+        }
+    }
+
+    fn name(&self, id: u32) -> Arc<str> {
+        self.names.list.get(id as usize).cloned().unwrap_or_else(|| Arc::from(""))
+    }
+
+    /// Calls by their correlation. A call of the runtime and the driver's call inside it may share one: the outer counts.
+    fn launching(&self) -> FxHashMap<(u32, i64), Launching> {
+        let mut wanted: FxHashMap<(u32, i64), Launching> = FxHashMap::default();
+        let graphs: Vec<bool> = self.names.list.iter().map(|n| n.contains("GraphLaunch")).collect();
+        for call in &self.calls {
+            let Some(correlation) = call.correlation else { continue };
+            let graph = graphs.get(call.name as usize).copied().unwrap_or(false);
+            let new = Launching { start: call.start, cost: call.duration, thread: call.thread, graph, doubtful: false };
+            wanted
+                .entry(correlation)
+                .and_modify(|old| {
+                    let doubtful = old.doubtful || old.thread != new.thread;
+                    if new.start < old.start {
+                        *old = new;
+                    }
+                    old.graph |= graph;
+                    old.doubtful = doubtful;
+                })
+                .or_insert(new);
+        }
+        wanted
+    }
+
+    /// The process of what ran on a GPU without a call: there is only one, or nobody knows.
+    fn only_process(&self) -> Option<u32> {
+        let first = self.calls.first()?.thread.0;
+        self.calls.iter().all(|c| c.thread.0 == first).then_some(first)
+    }
+
+    fn place(&mut self, row: &OnGpu, call: Option<&Launching>, profile: &Profile) -> u32 {
+        let index = row.device.and_then(|id| profile.devices.iter().position(|d| d.id == id)).and_then(|i| u32::try_from(i).ok());
+        self.places.id(&Place {
+            pid: call.map(|c| c.thread.0).or(self.only_process),
+            device: index,
+            ordinal: row.device,
+            context: row.context,
+            stream: row.stream,
+            thread: call.map(|c| c.thread.1),
+        })
+    }
+
+    fn launches(&mut self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) {
+        let mut kernels: FxHashMap<u32, u32> = FxHashMap::default();
+        let mut columns = LaunchColumns::default();
+        let (mut config, mut place, mut node, mut nodes) = (Vec::new(), Vec::new(), Vec::new(), Numbers::default());
+        let (mut since, mut cost) = (TimesBuilder::default(), TimesBuilder::default());
+        let (mut missing, mut doubtful, mut unnumbered) = (0, 0, 0);
+        // Nodes of a graph launch are numbered by their order on the device when the trace does not number them.
+        let mut in_graph: FxHashMap<(u32, i64), Vec<(i64, usize)>> = FxHashMap::default();
+        let rows = std::mem::take(&mut self.on_gpu);
+        for row in rows.iter().filter(|g| g.kind == Kind::Kernel) {
+            let call = row.correlation.and_then(|c| launching.get(&c));
+            let at = columns.kernel.len();
+            let next = u32::try_from(kernels.len()).unwrap_or(u32::MAX);
+            let kernel = *kernels.entry(row.name).or_insert_with(|| {
+                profile.kernels.push(kernel_of(&self.name(row.name)));
+                next
+            });
+            columns.kernel.push(kernel);
+            columns.start.push(row.start - self.begin);
+            columns.duration.push(Some(row.duration));
+            config.push(row.config);
+            place.push(self.place(row, call, profile));
+            since.push(call.map(|c| row.start.saturating_sub(c.start)));
+            cost.push(call.map(|c| c.cost));
+            missing += u64::from(call.is_none());
+            doubtful += u64::from(call.is_some_and(|c| c.doubtful));
+            node.push(row.node.map_or(NO_NODE, |n| nodes.id(&n)));
+            if let Some((key, call)) = row.correlation.zip(call)
+                && call.graph
+                && row.node.is_none()
+            {
+                in_graph.entry(key).or_default().push((row.start, at));
+            }
+        }
+        for list in in_graph.values_mut() {
+            list.sort_unstable();
+            unnumbered += list.len() as u64;
+            for (number, (_, at)) in (0_u64..).zip(list.iter()) {
+                node[*at] = nodes.id(&number);
+            }
+        }
+        self.on_gpu = rows;
+        let any = missing < columns.kernel.len() as u64;
+        profile.configs.clone_from(&self.configs.list);
+        profile.launches = Launches::new(columns);
+        profile.launches.set_details(config, place, node, nodes.list);
+        profile.launches.set_calls(since, cost);
+        let (launches, order) = order::order(std::mem::take(&mut profile.launches), any.then_some(missing));
+        profile.launches = launches;
+        profile.order = order;
+        let count = |n: u64| crate::model::units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
+        if doubtful > 0 {
+            let text = format!(
+                "{} launches share the number of their call with a call of another thread (a trace that was joined of several?): which is theirs is a guess.",
+                count(doubtful)
+            );
+            profile.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
+        }
+        if unnumbered > 0 {
+            let text = format!(
+                "{} launches are nodes of CUDA graphs, and the trace does not number them: they are numbered by their order on the GPU.",
+                count(unnumbered)
+            );
+            profile.notes.push(Note::new(Severity::Info, NoteKind::Graphs, text));
+        }
+    }
+
+    fn memops(&mut self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) {
+        let rows = std::mem::take(&mut self.on_gpu);
+        for row in rows.iter().filter(|g| g.kind != Kind::Kernel) {
+            let call = row.correlation.and_then(|c| launching.get(&c));
+            let place = PlaceId(self.place(row, call, profile));
+            profile.memops.push(MemOp {
+                start: Nanos(row.start - self.begin),
+                duration: Nanos(row.duration),
+                kind: if row.kind == Kind::Set { MemOpKind::Set } else { copy_kind(&self.name(row.name)) },
+                bytes: row.bytes.map(Bytes),
+                place,
+            });
+        }
+        profile.memops.sort_by_key(|m| m.start);
+        self.on_gpu = rows;
+    }
+
+    /// Totals of all calls, and one by one those that launched no kernel and matter on a timeline.
+    fn api(&self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) {
+        let launched: FxHashSet<(u32, i64)> = self
+            .on_gpu
+            .iter()
+            .filter(|g| g.kind == Kind::Kernel)
+            .filter_map(|g| g.correlation.filter(|c| launching.contains_key(c)))
+            .collect();
+        let mut totals: FxHashMap<u32, (u64, i64)> = FxHashMap::default();
+        for call in &self.calls {
+            let total = totals.entry(call.name).or_default();
+            total.0 += 1;
+            total.1 += call.duration;
+        }
+        let mut rows: Vec<(u32, (u64, i64))> = totals.into_iter().collect();
+        rows.sort_by_key(|(name, (_, total))| (std::cmp::Reverse(*total), *name));
+        let mut api = ApiCalls::default();
+        let mut index: FxHashMap<u32, u32> = FxHashMap::default();
+        for (at, (name, (count, total))) in (0..).zip(rows) {
+            index.insert(name, at);
+            api.totals.push(ApiTotal { name: self.name(name), count, total: Nanos(total) });
+        }
+        for call in self.calls.iter().filter(|c| c.correlation.is_none_or(|id| !launched.contains(&id))) {
+            if ApiCalls::matters(&self.name(call.name)) {
+                api.start.push(call.start - self.begin);
+                api.duration.push(call.duration);
+                api.name.push(index.get(&call.name).copied().unwrap_or(u32::MAX));
+                api.thread.push(call.thread);
+            }
+        }
+        profile.api = api;
+    }
+}
+
+/// A kernel by its name in a trace, which is c++filt's spelling and never nvcc's, or a symbol that could not be demangled.
+fn kernel_of(name: &str) -> Kernel {
+    if name.is_empty() {
+        return Kernel::default();
+    }
+    if name.starts_with("_Z") {
+        return Kernel { mangled: Some(Arc::from(name)), ..Kernel::default() };
+    }
+    let function: Arc<str> = Arc::from(kernel::function_of(name));
+    Kernel { function: Some(function), spelled: Some(Arc::from(name)), ..Kernel::default() }
+}
+
+/// `Memcpy HtoD (Pinned -> Device)`.
+fn copy_kind(name: &str) -> MemOpKind {
+    let words = name.strip_prefix("Memcpy").unwrap_or(name);
+    let (direction, ends) = words.split_once('(').unwrap_or((words, ""));
+    let kind = match direction.trim() {
+        "HtoD" => CopyKind::HostToDevice,
+        "DtoH" => CopyKind::DeviceToHost,
+        "DtoD" => CopyKind::DeviceToDevice,
+        "HtoH" => CopyKind::HostToHost,
+        "PtoP" => CopyKind::PeerToPeer,
+        d if d.ends_with("toA") || d.starts_with("Ato") => CopyKind::Array,
+        _ => CopyKind::Other,
+    };
+    let (from, to) = ends.trim_end_matches(')').split_once("->").unwrap_or(("", ""));
+    let memory = |word: &str| match word.trim() {
+        "Pageable" => Some(MemoryKind::Pageable),
+        "Pinned" => Some(MemoryKind::Pinned),
+        "Device" => Some(MemoryKind::Device),
+        "Array" => Some(MemoryKind::Array),
+        "Managed" | "Unified" => Some(MemoryKind::Managed),
+        _ => None,
+    };
+    MemOpKind::Copy { kind, from: memory(from), to: memory(to) }
+}
+
+fn notes(facts: &Facts, profile: &mut Profile) {
+    let launches = &profile.launches;
+    if launches.is_empty() {
+        let text =
+            if profile.memops.is_empty() { "No GPU activity in this trace." } else { "No kernels in this trace, only copies and sets." };
+        profile.notes.push(Note::new(Severity::Error, NoteKind::Empty, text).with_fix(
+            "pass activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], and look for CUPTI's errors where the program printed them",
+        ));
+        return;
+    }
+    let missing = match profile.order {
+        LaunchOrder::Partly(missing) => Some(format!(
+            "{} launches have no call in the trace; they are ordered by their start on the device.",
+            crate::model::units::grouped(i64::try_from(missing).unwrap_or(i64::MAX))
+        )),
+        LaunchOrder::Device => Some("The trace has no calls for its launches; they are ordered by their start on the device.".to_owned()),
+        _ => None,
+    };
+    profile.notes.extend(missing.map(|text| Note::new(Severity::Warning, NoteKind::Order, text)));
+    if facts.amd {
+        let text = "These are an AMD GPU's kernels: ncu cannot profile them again, and PyTorch gives neither registers nor shared memory.";
+        profile.notes.push(
+            Note::new(Severity::Info, NoteKind::Guess, text).with_fix("`warpscope recipes rocprof-counters` shows rocprofv3's command"),
+        );
+    } else if profile.configs.iter().any(|c| c.dynamic_shared.is_some()) {
+        let text = "Names are in PyTorch's spelling, which ncu does not compare: re-runs go by function names. Shared memory is static and dynamic together.";
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_by_their_names() {
+        let k = kernel_of("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel<c10::BFloat16, float, true>(int, float)");
+        assert_eq!((k.function(), k.demangled.is_none()), ("vectorized_layer_norm_kernel", true));
+        assert_eq!(kernel_of("triton_poi_fused_add_0").function(), "triton_poi_fused_add_0");
+        let symbol = kernel_of("_ZN7ck_tile6kentryILi1EE");
+        assert_eq!((symbol.function.is_none(), symbol.mangled()), (true, "_ZN7ck_tile6kentryILi1EE"));
+    }
+
+    #[test]
+    fn copies_by_their_names() {
+        let of = |kind, from, to| MemOpKind::Copy { kind, from, to };
+        assert_eq!(
+            copy_kind("Memcpy HtoD (Pinned -> Device)"),
+            of(CopyKind::HostToDevice, Some(MemoryKind::Pinned), Some(MemoryKind::Device))
+        );
+        assert_eq!(copy_kind("Memcpy DtoH"), of(CopyKind::DeviceToHost, None, None));
+        assert_eq!(copy_kind("CopyDeviceToDevice"), of(CopyKind::Other, None, None));
+    }
+}

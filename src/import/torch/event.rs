@@ -1,0 +1,355 @@
+//! One event of a trace: its fields as they stand in the text, and what they mean.
+//!
+//! Fields change their type between versions (`pid` is a number or a word), so they are taken as text first and read where they are needed.
+
+use crate::import::Wants;
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::fmt;
+
+/// Picks some keys out of an object; the last of two that are alike counts.
+struct Pick<const N: usize>([&'static str; N]);
+
+/// What stands behind each key.
+type Picked<'a, const N: usize> = [Option<&'a RawValue>; N];
+
+/// A key's place in the list.
+struct Key<'k, const N: usize>(&'k [&'static str; N]);
+
+impl<'de, const N: usize> DeserializeSeed<'de> for Key<'_, N> {
+    type Value = Option<usize>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_str(self)
+    }
+}
+
+impl<const N: usize> Visitor<'_> for Key<'_, N> {
+    type Value = Option<usize>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(self.0.iter().position(|k| k.eq_ignore_ascii_case(key)))
+    }
+}
+
+impl<'de, const N: usize> DeserializeSeed<'de> for Pick<N> {
+    type Value = Picked<'de, N>;
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, from: D) -> Result<Self::Value, D::Error> {
+        from.deserialize_map(self)
+    }
+}
+
+impl<'de, const N: usize> Visitor<'de> for Pick<N> {
+    type Value = Picked<'de, N>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut out = [None; N];
+        while let Some(at) = map.next_key_seed(Key(&self.0))? {
+            match at {
+                Some(at) => out[at] = Some(map.next_value()?),
+                None => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(out)
+    }
+}
+
+fn pick<'a, const N: usize>(text: &'a str, keys: [&'static str; N]) -> Option<Picked<'a, N>> {
+    let mut from = serde_json::Deserializer::from_str(text);
+    let out = Pick(keys).deserialize(&mut from).ok()?;
+    from.end().ok().map(|()| out)
+}
+
+/// A string; a number as it stands.
+fn word(raw: &RawValue) -> Cow<'_, str> {
+    let text = raw.get();
+    match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
+        None => Cow::Borrowed(text),
+        Some(inner) if !inner.contains('\\') => Cow::Borrowed(inner),
+        Some(inner) => match serde_json::from_str(text) {
+            Ok(unescaped) => Cow::Owned(unescaped),
+            // Half of a surrogate pair is no character.
+            Err(_) => Cow::Owned(inner.to_owned()),
+        },
+    }
+}
+
+/// A whole number, also in quotes. Numbers above `i64` come out negative, as what wrote them meant them.
+fn integer(raw: &RawValue) -> Option<i64> {
+    let text = word(raw);
+    let text = text.trim();
+    text.parse().ok().or_else(|| text.parse::<u64>().ok().map(u64::cast_signed)).or_else(|| {
+        let real: f64 = text.parse().ok()?;
+        (real.is_finite() && real.abs() < 9e18).then_some(real as i64)
+    })
+}
+
+fn small(raw: Option<&RawValue>) -> Option<u32> {
+    raw.and_then(integer).and_then(|n| u32::try_from(n).ok())
+}
+
+/// Times beyond this (a century) are no times.
+const MOST_NS: i64 = 3_200_000_000_000_000_000;
+
+/// Nanoseconds of a time in µs, to the last digit: as a real number an epoch's µs have no ns.
+pub fn nanoseconds(text: &str) -> Option<i64> {
+    let text = text.trim();
+    let (sign, digits) = text.strip_prefix('-').map_or((1, text), |t| (-1, t));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let plain = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
+    let ns = if !whole.is_empty() && plain(whole) && plain(fraction) {
+        let mut ns = whole.parse::<i64>().ok()?.checked_mul(1000)?;
+        for (place, digit) in [100, 10, 1].into_iter().zip(fraction.bytes()) {
+            ns += place * i64::from(digit - b'0');
+        }
+        // The fourth digit rounds.
+        ns + i64::from(fraction.as_bytes().get(3).is_some_and(|d| *d >= b'5'))
+    } else {
+        let real: f64 = digits.parse().ok()?;
+        (real * 1000.0).is_finite().then_some((real * 1000.0).round() as i64)?
+    };
+    (ns.abs() < MOST_NS).then_some(sign * ns)
+}
+
+/// What an event is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A kernel's launch on the GPU.
+    Kernel,
+    /// A copy on the GPU.
+    Copy,
+    /// A set on the GPU.
+    Set,
+    /// A call of the CUDA or HIP runtime or driver.
+    Call,
+    /// An operator or a range of the program, on the host.
+    Range,
+    /// Says what a process is called.
+    Process,
+}
+
+/// An event that is of use.
+#[derive(Debug)]
+pub struct Event<'a> {
+    /// What it is about.
+    pub kind: Kind,
+    /// Its name.
+    pub name: Cow<'a, str>,
+    /// Start, ns on the trace's clock.
+    pub start: i64,
+    /// Duration, ns.
+    pub duration: i64,
+    /// Process, or the device of what ran on one.
+    pub pid: Option<i64>,
+    /// Thread, or the stream of what ran on a device.
+    pub tid: Option<i64>,
+    args: Option<&'a RawValue>,
+}
+
+/// What a kernel's, copy's or call's arguments say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Args {
+    /// Device ordinal.
+    pub device: Option<u32>,
+    /// Context.
+    pub context: Option<u32>,
+    /// Stream.
+    pub stream: Option<u32>,
+    /// What a launch and its call share.
+    pub correlation: Option<i64>,
+    /// Grid.
+    pub grid: Option<[u32; 3]>,
+    /// Block.
+    pub block: Option<[u32; 3]>,
+    /// Registers per thread.
+    pub registers: Option<u32>,
+    /// Shared memory per block, static and dynamic together.
+    pub shared: Option<u64>,
+    /// Bytes moved.
+    pub bytes: Option<u64>,
+    /// Node of a graph.
+    pub node: Option<u64>,
+    /// Rank that a tool which joined several traces wrote into the event.
+    pub rank: Option<u32>,
+}
+
+fn kind_of(phase: &str, category: &str, name: &str) -> Option<Kind> {
+    if phase == "M" {
+        return (name == "process_name").then_some(Kind::Process);
+    }
+    if phase != "X" {
+        return None;
+    }
+    // Until 2022 categories began with capitals.
+    let is = |words: &[&str]| words.iter().any(|w| category.eq_ignore_ascii_case(w));
+    if is(&["kernel"]) {
+        Some(Kind::Kernel)
+    } else if is(&["gpu_memcpy", "memcpy"]) {
+        Some(Kind::Copy)
+    } else if is(&["gpu_memset", "memset"]) {
+        Some(Kind::Set)
+    } else if is(&["cuda_runtime", "cuda_driver", "runtime", "driver"]) {
+        Some(Kind::Call)
+    } else if is(&["cpu_op", "operator", "user_annotation"]) {
+        Some(Kind::Range)
+    } else {
+        None
+    }
+}
+
+/// Categories of which a trace holds very many and that are not read: known by their text, before anything is parsed.
+fn of_no_use(text: &[u8], wants: Wants) -> bool {
+    let head = &text[..text.len().min(160)];
+    let Some(at) = memchr::memmem::find(head, b"\"cat\"") else { return false };
+    let value = head[at + 5..].trim_ascii_start();
+    let Some(value) = value.strip_prefix(b":") else { return false };
+    let never = [&b"\"python_function\""[..], b"\"ac2g\"", b"\"fwdbwd\"", b"\"cpu_instant_event\"", b"\"async_"];
+    let ranges = [&b"\"cpu_op\""[..], b"\"user_annotation\""];
+    let calls = [&b"\"cuda_runtime\""[..], b"\"cuda_driver\""];
+    let is = |list: &[&[u8]]| list.iter().any(|c| value.trim_ascii_start().starts_with(c));
+    is(&never) || !wants.ranges && is(&ranges) || !with_calls(wants) && is(&calls)
+}
+
+/// What became of an event's text.
+#[derive(Debug)]
+pub enum Read<'a> {
+    /// An event that is of use.
+    Event(Event<'a>),
+    /// An event that is not.
+    Other,
+    /// No JSON.
+    Broken,
+}
+
+/// Whether calls are read: they also tell the process and thread of a launch.
+pub fn with_calls(wants: Wants) -> bool {
+    wants.calls || wants.details
+}
+
+/// Reads an event. What is not wanted may be left out.
+pub fn read(text: &[u8], wants: Wants) -> Read<'_> {
+    if of_no_use(text, wants) {
+        return Read::Other;
+    }
+    let fields = std::str::from_utf8(text).ok().and_then(|t| pick(t, ["ph", "cat", "name", "pid", "tid", "ts", "dur", "args"]));
+    let Some([phase, category, name, pid, tid, start, duration, args]) = fields else { return Read::Broken };
+    let phase = phase.map(word).unwrap_or_default();
+    let category = category.map(word).unwrap_or_default();
+    let name = name.map(word).unwrap_or_default();
+    let Some(kind) = kind_of(&phase, &category, &name) else { return Read::Other };
+    let (pid, tid) = (pid.and_then(integer), tid.and_then(integer));
+    let time = |raw: Option<&RawValue>| raw.and_then(|r| nanoseconds(&word(r)));
+    let (start, duration) = match kind {
+        Kind::Process => (0, 0),
+        _ => match (time(start), time(duration).filter(|d| *d >= 0)) {
+            (Some(start), Some(duration)) => (start, duration),
+            _ => return Read::Broken,
+        },
+    };
+    Read::Event(Event { kind, name, start, duration, pid, tid, args })
+}
+
+fn dims(raw: Option<&RawValue>) -> Option<[u32; 3]> {
+    let list: Vec<f64> = serde_json::from_str(raw?.get()).ok()?;
+    let whole = |v: &f64| (*v >= 0.0 && v.fract() == 0.0 && *v <= f64::from(u32::MAX)).then_some(*v as u32);
+    match &*list {
+        [x, y, z] => Some([whole(x)?, whole(y)?, whole(z)?]),
+        _ => None,
+    }
+}
+
+impl Event<'_> {
+    /// The arguments.
+    pub fn args(&self) -> Args {
+        let keys = [
+            "device",
+            "context",
+            "stream",
+            "correlation",
+            "grid",
+            "block",
+            "registers per thread",
+            "shared memory",
+            "bytes",
+            "graph node id",
+            "rank",
+        ];
+        let Some([device, context, stream, correlation, grid, block, registers, shared, bytes, node, rank]) =
+            self.args.and_then(|raw| pick(raw.get(), keys))
+        else {
+            return Args::default();
+        };
+        let large = |raw: Option<&RawValue>| raw.and_then(integer).and_then(|n| u64::try_from(n).ok());
+        Args {
+            device: small(device),
+            context: small(context),
+            stream: small(stream),
+            correlation: correlation.and_then(integer),
+            grid: dims(grid),
+            block: dims(block),
+            registers: small(registers),
+            shared: large(shared),
+            bytes: large(bytes),
+            node: node.and_then(integer).map(i64::cast_unsigned),
+            rank: small(rank),
+        }
+    }
+
+    /// The name that a process event gives.
+    pub fn process_name(&self) -> Option<String> {
+        let [name] = pick(self.args?.get(), ["name"])?;
+        name.map(|n| word(n).into_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact_to_the_nanosecond() {
+        for (text, ns) in [
+            ("4303041829681.463", Some(4_303_041_829_681_463)),
+            ("1700000000000000.123", Some(1_700_000_000_000_000_123)),
+            ("1.5", Some(1500)),
+            ("2", Some(2000)),
+            ("0.9999", Some(1000)),
+            ("-0.5", Some(-500)),
+            ("1e3", Some(1_000_000)),
+            ("", None),
+            (".", None),
+            ("nan", None),
+            ("99999999999999999999", None),
+        ] {
+            assert_eq!(nanoseconds(text), ns, "{text}");
+        }
+    }
+
+    #[test]
+    fn fields_of_any_type() {
+        let text = br#"{"ph":"X","cat":"Kernel","name":"a\"b","pid":"0","tid":7.0,"ts":"1.5","dur":2,"ts":3,"args":{"grid":[1,2,3.0],"block":[1,2],"stream":"7","correlation":18446744073709551615}}"#;
+        let Read::Event(event) = read(text, Wants::ALL) else { panic!("{:?}", read(text, Wants::ALL)) };
+        assert_eq!((event.kind, &*event.name, event.start, event.pid, event.tid), (Kind::Kernel, "a\"b", 3000, Some(0), Some(7)));
+        let args = event.args();
+        assert_eq!((args.grid, args.block, args.stream, args.correlation), (Some([1, 2, 3]), None, Some(7), Some(-1)));
+    }
+
+    #[test]
+    fn what_is_not_of_use_and_what_is_broken() {
+        assert!(matches!(read(br#"{"ph": "X", "cat": "python_function", "name": "not " closed"}"#, Wants::ALL), Read::Other));
+        assert!(matches!(read(br#"{"ph": "i", "cat": "kernel"}"#, Wants::ALL), Read::Other));
+        assert!(matches!(read(br#"{"ph": "X", "cat": "kernel", "ts": 1, "dur": inf}"#, Wants::ALL), Read::Broken));
+        assert!(matches!(read(br#"{"ph": "X", "cat": "kernel", "ts": 1, "dur": -1}"#, Wants::ALL), Read::Broken));
+        assert!(matches!(read(b"[1]", Wants::ALL), Read::Broken));
+    }
+}

@@ -1,0 +1,198 @@
+//! What a trace says beside its events: the GPUs, versions, the rank, what went wrong, and how warpscope's own recipe started the program.
+
+use super::split::Fact;
+use crate::model::{Bytes, Device, Gate, Maker, Note, NoteKind, Profile, Severity};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// Metadata that the recipe's script writes into its trace.
+pub const OURS: &str = "warpscope";
+
+/// How the recipe's script ran the program.
+#[derive(Debug, Deserialize)]
+struct Ours {
+    /// The program and its arguments, as they would run without the script; empty for one of several ranks, which does not run alone.
+    #[serde(default)]
+    argv: Vec<String>,
+    /// Working directory.
+    directory: Option<String>,
+    /// Whether the trace began before the program could launch anything.
+    #[serde(default)]
+    whole: bool,
+}
+
+/// What was understood.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// GPUs that were visible, whether or not they were used.
+    pub devices: Vec<Device>,
+    /// AMD's: names end in hip, and ncu knows nothing of them.
+    pub amd: bool,
+    rank: Option<(u64, Option<u64>)>,
+    versions: Vec<(&'static str, String)>,
+    messages: Vec<(Severity, String)>,
+    ours: Option<Ours>,
+}
+
+/// Messages of the profiler that are shown at most.
+const MOST_MESSAGES: usize = 8;
+const LONGEST_MESSAGE: usize = 400;
+
+impl Facts {
+    /// Reads what stands beside the events. What cannot be read is as good as absent.
+    pub fn new(facts: &[Fact]) -> Self {
+        let mut out = Self::default();
+        for (key, text) in facts {
+            let Ok(value) = serde_json::from_slice::<Value>(text) else { continue };
+            match &**key {
+                "deviceProperties" => out.devices = value.as_array().map(|l| l.iter().map(device).collect()).unwrap_or_default(),
+                "cuda_runtime_version" => out.version("CUDA", &value),
+                "hip_runtime_version" | "roctracer_version" => out.amd = true,
+                "vllm_version" => out.version("vLLM", &value),
+                "distributedInfo" => {
+                    out.rank = value.get("rank").and_then(Value::as_u64).map(|r| (r, value.get("world_size").and_then(Value::as_u64)));
+                }
+                "ERROR" => out.messages(Severity::Error, &value),
+                "WARNING" => out.messages(Severity::Warning, &value),
+                OURS => {
+                    // Kineto keeps metadata as JSON, older versions as a string of it.
+                    out.ours = match value {
+                        Value::String(inner) => serde_json::from_str(&inner).ok(),
+                        other => serde_json::from_value(other).ok(),
+                    };
+                }
+                _ => {}
+            }
+        }
+        let wavefronts = out.devices.iter().any(|d| d.warp_size == Some(64));
+        out.amd |= wavefronts;
+        let maker = out.maker();
+        for device in &mut out.devices {
+            device.maker = maker;
+        }
+        out
+    }
+
+    /// Who made the GPUs.
+    pub fn maker(&self) -> Maker {
+        if self.amd { Maker::Amd } else { Maker::Nvidia }
+    }
+
+    fn version(&mut self, of: &'static str, value: &Value) {
+        let text = match (of, value.as_u64()) {
+            ("CUDA", Some(v)) => format!("{}.{}", v / 1000, v % 1000 / 10),
+            _ => value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+        };
+        self.versions.push((of, text));
+    }
+
+    fn messages(&mut self, severity: Severity, value: &Value) {
+        let one = std::slice::from_ref(value);
+        for text in value.as_array().map_or(one, Vec::as_slice).iter().filter_map(Value::as_str).take(MOST_MESSAGES) {
+            self.messages.push((severity, text.chars().take(LONGEST_MESSAGE).collect()));
+        }
+    }
+
+    /// Versions in a line: `CUDA 13.0`.
+    pub fn schema(&self) -> Option<String> {
+        let words: Vec<String> = self.versions.iter().map(|(of, v)| format!("{of} {v}")).collect();
+        (!words.is_empty()).then(|| words.join(", "))
+    }
+
+    /// Says how the trace was made.
+    pub fn apply(self, profile: &mut Profile) {
+        for (severity, text) in self.messages {
+            profile.notes.push(Note::new(severity, NoteKind::Tool, format!("The profiler says: {text}")));
+        }
+        if let Some((rank, world)) = self.rank
+            && world != Some(1)
+        {
+            let of = world.map_or_else(String::new, |w| format!(" of {w}"));
+            profile.notes.push(Note::new(Severity::Info, NoteKind::Tool, format!("This is rank {rank}{of}.")));
+        }
+        let whole = self.ours.as_ref().is_some_and(|o| o.whole);
+        if let Some(ours) = self.ours {
+            profile.capture.argv = ours.argv;
+            profile.capture.directory = ours.directory;
+        }
+        if !whole && !profile.launches.is_empty() {
+            profile.capture.gate = Some(Gate::Late);
+            profile.notes.push(
+                Note::new(
+                    Severity::Warning,
+                    NoteKind::Gate,
+                    "A PyTorch trace begins where the program starts its profiler, and does not say how many launches came before: numbers count from there.",
+                )
+                .with_fix("trace from the start with `warpscope run --tool torch -- python SCRIPT`, or start ncu at the same place (torch.cuda.profiler.start())"),
+            );
+        }
+    }
+}
+
+fn device(value: &Value) -> Device {
+    let number = |key: &str| value.get(key).and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
+    let bytes = |key: &str| value.get(key).and_then(Value::as_u64).map(Bytes);
+    let name = value.get("name").and_then(Value::as_str).filter(|n| !n.is_empty()).map(str::to_owned);
+    let warp = number("warpSize");
+    // AMD's wavefronts of 64 belong to another scheme of numbers: 9.4 there is gfx94x, not a compute capability.
+    let nvidia = warp == Some(32) && name.as_deref().is_none_or(|n| !n.contains("AMD"));
+    Device {
+        id: number("id").unwrap_or_default(),
+        compute_capability: number("computeMajor").zip(number("computeMinor")).filter(|_| nvidia),
+        sm_count: number("numSms"),
+        memory: bytes("totalGlobalMem"),
+        warp_size: warp,
+        max_warps_per_sm: number("maxThreadsPerMultiprocessor").zip(warp).filter(|(_, w)| *w > 0).map(|(t, w)| t / w),
+        registers_per_sm: number("regsPerMultiprocessor"),
+        registers_per_block: number("regsPerBlock"),
+        shared_per_sm: bytes("sharedMemPerMultiprocessor").or_else(|| bytes("maxSharedMemoryPerMultiProcessor")),
+        shared_per_block: bytes("sharedMemPerBlockOptin"),
+        max_threads_per_block: number("maxThreadsPerBlock"),
+        max_blocks_per_sm: number("computeMajor").zip(number("computeMinor")).filter(|_| nvidia).and_then(most_blocks),
+        name,
+        ..Device::default()
+    }
+}
+
+/// Resident blocks of an SM, which traces do not say: CUDA C++ Programming Guide, Technical Specifications per Compute Capability.
+fn most_blocks(capability: (u32, u32)) -> Option<u32> {
+    match capability {
+        (6, _) | (7, 0 | 2) | (8..=10, 0) => Some(32),
+        (7, 5) | (8, 6 | 7) => Some(16),
+        (8, 9) | (12, 0) => Some(24),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_of_two_makers() {
+        let nvidia = serde_json::json!({"id": 1, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "warpSize": 32, "numSms": 132,
+            "maxThreadsPerMultiprocessor": 2048, "sharedMemPerBlockOptin": 232_448});
+        let d = device(&nvidia);
+        assert_eq!((d.id, d.compute_capability, d.max_warps_per_sm, d.max_blocks_per_sm), (1, Some((9, 0)), Some(64), Some(32)));
+        let amd = serde_json::json!({"id": 0, "name": "", "computeMajor": 9, "computeMinor": 4, "warpSize": 64, "numSms": 304});
+        let d = device(&amd);
+        assert_eq!((d.name, d.compute_capability, d.max_blocks_per_sm, d.sm_count), (None, None, None, Some(304)));
+    }
+
+    #[test]
+    fn the_scripts_own_words() {
+        let fact = |key: &str, text: &str| (key.to_owned(), text.as_bytes().to_vec());
+        for text in [
+            r#"{"argv": ["python", "a.py"], "directory": "/w", "whole": true}"#,
+            r#""{\"argv\": [\"python\", \"a.py\"], \"whole\": true}""#,
+        ] {
+            let mut profile = Profile::new(crate::model::Source::default());
+            Facts::new(&[fact(OURS, text), fact("ERROR", r#"["no CUPTI"]"#), fact("cuda_runtime_version", "12040")]).apply(&mut profile);
+            assert_eq!(profile.capture.argv, ["python", "a.py"]);
+            assert_eq!(profile.capture.gate, None);
+            assert_eq!(profile.notes.len(), 1);
+        }
+        assert_eq!(Facts::new(&[fact("cuda_runtime_version", "12040")]).schema().as_deref(), Some("CUDA 12.4"));
+        assert!(Facts::new(&[fact("distributedInfo", "null"), fact("x", "{broken")]).rank.is_none());
+    }
+}

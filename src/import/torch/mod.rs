@@ -1,0 +1,129 @@
+//! PyTorch's traces: the Chrome trace JSON that torch.profiler (kineto) writes, of every version since 2022, also when it is broken or cut.
+
+mod build;
+mod event;
+mod facts;
+mod part;
+mod repair;
+mod split;
+
+pub use facts::OURS;
+
+use super::input::Bytes as Where;
+use super::{ImportError, Importer, Input, Job};
+use crate::model::{Note, NoteKind, Profile, Severity, Source};
+use part::Part;
+use split::{Batch, Splitter};
+use std::fs::File;
+use std::io::Read;
+
+/// The importer.
+pub struct TorchTrace;
+
+impl Importer for TorchTrace {
+    fn name(&self) -> &'static str {
+        "PyTorch trace (JSON)"
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        let head = input.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&input.head);
+        let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
+        match head.trim_ascii_start().first() {
+            Some(b'{') => has(b"\"traceEvents\"") || has(b"\"schemaVersion\"") || has(b"\"deviceProperties\""),
+            Some(b'[') => has(b"\"ph\""),
+            _ => false,
+        }
+    }
+
+    fn salvages(&self) -> bool {
+        true
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let reader: Box<dyn Read> = match &input.bytes {
+            Where::File(path) => Box::new(File::open(path).map_err(|e| ImportError::io(path, e))?),
+            Where::BuiltIn(bytes) => Box::new(*bytes),
+        };
+        let mut splitter = Splitter::new(reader);
+        let parts = read_parts(&mut splitter, input, job)?;
+        if !splitter.seen_events {
+            let what =
+                if splitter.cut { "the beginning of a PyTorch trace, without its events" } else { "JSON without traceEvents, so no trace" };
+            return Err(ImportError::refused(&input.path, what, "name the file that torch.profiler wrote (*.pt.trace.json)"));
+        }
+        let facts = facts::Facts::new(&splitter.facts);
+        let mut profile =
+            Profile::new(Source { tool: "torch".to_owned(), version: None, schema: facts.schema(), file: input.path.clone() });
+        let (mended, broken) = parts.iter().fold((0, 0), |(m, b), p| (m + p.mended, b + p.broken));
+        damage(&mut profile, splitter.cut, mended, broken);
+        Ok(build::build(parts, facts, event::with_calls(job.wants), profile))
+    }
+}
+
+/// Cuts on this thread and reads on the others.
+fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'_>) -> Result<Vec<Part>, ImportError> {
+    let threads = job.threads.clamp(1, 16);
+    let (send, batches) = crossbeam_channel::bounded::<Batch>(threads * 2);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads)
+            .map(|_| {
+                let batches = batches.clone();
+                scope.spawn(move || {
+                    let mut part = Part::default();
+                    for batch in batches {
+                        part.read(&batch, job.wants);
+                    }
+                    part
+                })
+            })
+            .collect();
+        drop(batches);
+        let cutting = loop {
+            if job.cancel.is_cancelled() {
+                break Err(ImportError::Cancelled { path: input.path.clone() });
+            }
+            match splitter.batch() {
+                Ok(Some(batch)) => {
+                    job.progress("events", splitter.read, input.size);
+                    if send.send(batch).is_err() {
+                        break Ok(());
+                    }
+                }
+                Ok(None) => break Ok(()),
+                Err(e) if e.kind() == std::io::ErrorKind::InvalidData => {
+                    break Err(ImportError::refused(
+                        &input.path,
+                        e.to_string(),
+                        "name the file that torch.profiler wrote (*.pt.trace.json)",
+                    ));
+                }
+                Err(e) => break Err(ImportError::io(&input.path, e)),
+            }
+        };
+        drop(send);
+        let parts: Result<Vec<Part>, _> = workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect();
+        cutting?;
+        parts.map_err(|_| ImportError::Tool {
+            path: input.path.clone(),
+            what: "a thread of the reader failed".to_owned(),
+            next: "this is a defect of warpscope: please report it with the file".to_owned(),
+        })
+    })
+}
+
+fn damage(profile: &mut Profile, cut: bool, mended: u64, broken: u64) {
+    if cut {
+        let text = "The trace ends in the middle: the program was killed while it wrote, or the copy is not whole. What is there is shown.";
+        profile.notes.push(Note::new(Severity::Error, NoteKind::Damaged, text));
+    }
+    if broken > 0 {
+        let text = format!("{broken} events could not be read, and are missing here.");
+        profile.notes.push(Note::new(Severity::Error, NoteKind::Damaged, text));
+    }
+    if mended > 0 {
+        let text = format!(
+            "{mended} events were no valid JSON (quotes or control characters in names, nan, bytes that are no UTF-8) and were repaired."
+        );
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+    }
+}

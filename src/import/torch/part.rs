@@ -1,0 +1,216 @@
+//! What one thread reads out of its batches: rows with names numbered by itself, to be joined at the end.
+
+use super::event::{self, Args, Event, Kind, Read};
+use super::repair;
+use super::split::Batch;
+use crate::import::Wants;
+use crate::model::{Bytes, LaunchConfig};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Where in the trace an event stands.
+pub type At = (u64, u32);
+
+/// A kernel, copy or set on a GPU.
+#[derive(Clone, Debug)]
+pub struct OnGpu {
+    /// Where it stands.
+    pub at: At,
+    /// What it is.
+    pub kind: Kind,
+    /// Name, by this part's numbers.
+    pub name: u32,
+    /// Start, ns on the trace's clock.
+    pub start: i64,
+    /// Duration, ns.
+    pub duration: i64,
+    /// Configuration, by this part's numbers.
+    pub config: u32,
+    /// Device ordinal.
+    pub device: Option<u32>,
+    /// Context.
+    pub context: Option<u32>,
+    /// Stream.
+    pub stream: Option<u32>,
+    /// Rank and correlation id.
+    pub correlation: Option<(u32, i64)>,
+    /// Bytes moved.
+    pub bytes: Option<u64>,
+    /// Node of a graph.
+    pub node: Option<u64>,
+}
+
+/// A call of the runtime or the driver.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// Where it stands.
+    pub at: At,
+    /// Name, by this part's numbers.
+    pub name: u32,
+    /// Start, ns on the trace's clock.
+    pub start: i64,
+    /// Duration, ns.
+    pub duration: i64,
+    /// Process and thread.
+    pub thread: (u32, u32),
+    /// Rank and correlation id.
+    pub correlation: Option<(u32, i64)>,
+}
+
+/// An operator or a range on the host.
+#[derive(Clone, Copy, Debug)]
+pub struct Span {
+    /// Where it stands.
+    pub at: At,
+    /// Name, by this part's numbers.
+    pub name: u32,
+    /// Start, ns on the trace's clock.
+    pub start: i64,
+    /// Duration, ns.
+    pub duration: i64,
+    /// Process and thread.
+    pub thread: (u32, u32),
+}
+
+/// Numbers for distinct values.
+#[derive(Debug)]
+pub struct Numbers<T> {
+    ids: FxHashMap<T, u32>,
+    /// The values.
+    pub list: Vec<T>,
+}
+
+impl<T> Default for Numbers<T> {
+    fn default() -> Self {
+        Self { ids: FxHashMap::default(), list: Vec::new() }
+    }
+}
+
+impl<T: Clone + Eq + std::hash::Hash> Numbers<T> {
+    /// The number of a value.
+    pub fn id(&mut self, value: &T) -> u32 {
+        if let Some(&id) = self.ids.get(value) {
+            return id;
+        }
+        self.add(value.clone())
+    }
+
+    fn add(&mut self, value: T) -> u32 {
+        let id = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.ids.insert(value.clone(), id);
+        self.list.push(value);
+        id
+    }
+}
+
+impl Numbers<Arc<str>> {
+    fn name(&mut self, name: &str) -> u32 {
+        match self.ids.get(name) {
+            Some(&id) => id,
+            None => self.add(Arc::from(name)),
+        }
+    }
+}
+
+/// What one thread read.
+#[derive(Debug, Default)]
+pub struct Part {
+    /// Distinct names.
+    pub names: Numbers<Arc<str>>,
+    /// Distinct configurations.
+    pub configs: Numbers<LaunchConfig>,
+    /// What ran on GPUs.
+    pub on_gpu: Vec<OnGpu>,
+    /// Calls.
+    pub calls: Vec<Call>,
+    /// Operators and ranges.
+    pub spans: Vec<Span>,
+    /// Names of processes.
+    pub processes: Vec<(u32, String)>,
+    /// Events that were no JSON and could be mended.
+    pub mended: u64,
+    /// Events that could not be read.
+    pub broken: u64,
+}
+
+/// Thread and process ids above 32 bits, which some systems give, keep their lower half: they only need to differ.
+fn id(value: Option<i64>) -> u32 {
+    value.unwrap_or_default() as u32
+}
+
+impl Part {
+    /// Reads the events of a batch.
+    pub fn read(&mut self, batch: &Batch, wants: Wants) {
+        for (number, &(from, to)) in (0..).zip(&batch.events) {
+            let at = (batch.number, number);
+            let text = batch.text.get(from..to).unwrap_or_default();
+            match event::read(text, wants) {
+                Read::Event(event) => self.add(at, &event),
+                Read::Other => {}
+                Read::Broken => {
+                    let mended = repair::repair(text);
+                    match event::read(mended.as_bytes(), wants) {
+                        Read::Event(event) => {
+                            self.add(at, &event);
+                            self.mended += 1;
+                        }
+                        Read::Other => {}
+                        Read::Broken => self.broken += 1,
+                    }
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, at: At, event: &Event<'_>) {
+        let thread = (id(event.pid), id(event.tid));
+        match event.kind {
+            Kind::Process => {
+                if let (Some(pid), Some(name)) = (event.pid.and_then(|p| u32::try_from(p).ok()), event.process_name()) {
+                    self.processes.push((pid, name));
+                }
+            }
+            Kind::Range => {
+                let name = self.names.name(&event.name);
+                self.spans.push(Span { at, name, start: event.start, duration: event.duration, thread });
+            }
+            Kind::Call => {
+                let args = event.args();
+                let name = self.names.name(&event.name);
+                let correlation = args.correlation.map(|c| (args.rank.unwrap_or_default(), c));
+                self.calls.push(Call { at, name, start: event.start, duration: event.duration, thread, correlation });
+            }
+            Kind::Kernel | Kind::Copy | Kind::Set => {
+                let args = event.args();
+                let name = self.names.name(&event.name);
+                let config = self.configs.id(&config(&args));
+                let ordinal = |v: Option<i64>| v.and_then(|v| u32::try_from(v).ok());
+                self.on_gpu.push(OnGpu {
+                    at,
+                    kind: event.kind,
+                    name,
+                    start: event.start,
+                    duration: event.duration,
+                    config,
+                    device: args.device.or_else(|| ordinal(event.pid)),
+                    context: args.context,
+                    stream: args.stream.or_else(|| ordinal(event.tid)),
+                    correlation: args.correlation.map(|c| (args.rank.unwrap_or_default(), c)),
+                    bytes: args.bytes,
+                    node: args.node,
+                });
+            }
+        }
+    }
+}
+
+fn config(args: &Args) -> LaunchConfig {
+    LaunchConfig {
+        grid: args.grid,
+        block: args.block,
+        registers: args.registers,
+        // The trace gives the sum of both kinds; [`super::build`] says so.
+        dynamic_shared: args.shared.map(Bytes),
+        ..LaunchConfig::default()
+    }
+}

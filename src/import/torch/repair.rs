@@ -1,0 +1,92 @@
+//! Makes JSON of what was meant to be JSON. What older versions of kineto and scripts that rewrite traces leave behind: `nan` and `inf`, quotes
+//! and control characters in names as they are, bytes that are no UTF-8, a comma too many.
+
+use std::fmt::Write;
+
+/// The text with those repaired. What else is wrong with it stays wrong.
+pub fn repair(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut rest = &*text;
+    while let Some(c) = rest.chars().next() {
+        match c {
+            '"' => rest = string(&rest[1..], &mut out),
+            ',' if matches!(rest[1..].trim_start().chars().next(), Some('}' | ']')) => rest = &rest[1..],
+            '-' | 'a'..='z' | 'A'..='Z' => {
+                let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"+-.".contains(c)).unwrap_or(rest.len()).max(1);
+                let (token, after) = rest.split_at(end);
+                let number = token.trim_start_matches('-').to_ascii_lowercase();
+                out.push_str(if matches!(&*number, "nan" | "inf" | "infinity") { "null" } else { token });
+                rest = after;
+            }
+            _ => {
+                out.push(c);
+                rest = &rest[c.len_utf8()..];
+            }
+        }
+    }
+    out
+}
+
+/// Writes the string whose inner text begins here, and gives what stands after it.
+fn string<'t>(text: &'t str, out: &mut String) -> &'t str {
+    out.push('"');
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        match c {
+            '"' if matches!(after.trim_start().chars().next(), Some(',' | ':' | '}' | ']') | None) => {
+                out.push('"');
+                return after;
+            }
+            '"' => out.push_str("\\\""),
+            '\\' => match escape(after) {
+                0 => out.push_str("\\\\"),
+                len => {
+                    out.push_str(&rest[..=len]);
+                    rest = &after[len..];
+                    continue;
+                }
+            },
+            c if c.is_control() => {
+                // Writing to a string does not fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+        rest = after;
+    }
+    out.push('"');
+    rest
+}
+
+/// Bytes of an escape after its backslash; 0 when it is none.
+fn escape(after: &str) -> usize {
+    match after.as_bytes() {
+        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 1,
+        [b'u', hex @ ..] if hex.len() >= 4 && hex[..4].iter().all(u8::is_ascii_hexdigit) => 5,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_traces_have_wrong() {
+        for (broken, whole) in [
+            (
+                r#"{"a": nan, "b": -inf, "c": Infinity, "d": true, "e": -1.5e3}"#,
+                r#"{"a": null, "b": null, "c": null, "d": true, "e": -1.5e3}"#,
+            ),
+            (r#"{"name": "say "hi" now", "x": 1}"#, r#"{"name": "say \"hi\" now", "x": 1}"#),
+            (r#"{"p": "C:\path\u12", "q": "\u00e9\n"}"#, r#"{"p": "C:\\path\\u12", "q": "\u00e9\n"}"#),
+            (r#"{"a": [1, 2, ], }"#, r#"{"a": [1, 2 ] }"#),
+        ] {
+            assert_eq!(repair(broken.as_bytes()), whole);
+            serde_json::from_str::<serde_json::Value>(whole).unwrap();
+        }
+        assert_eq!(repair(b"{\"a\": \"x\n\xff\"}"), "{\"a\": \"x\\u000a\u{fffd}\"}");
+    }
+}

@@ -1,0 +1,327 @@
+//! Cuts a trace into events and the values beside them, reading no more of the text than its brackets and strings.
+//!
+//! Traces are gigabytes and are not always valid JSON (quotes and line ends in names, `nan`, a missing end), so this looks for ends only. A quote
+//! ends a string when what follows it can follow a string: kineto does not escape the quotes of Python names.
+
+use std::io::{Error, ErrorKind, Read};
+
+/// Bytes that are read at once, if nothing else is said.
+const READ: usize = 1 << 18;
+/// Bytes of events that are handed over together.
+const BATCH: usize = 1 << 20;
+/// No event or value is as large as this: beyond, an end was missed.
+const LARGEST: usize = 64 << 20;
+/// Values beside the events that are larger are no facts about a trace.
+const LARGEST_FACT: usize = 4 << 20;
+
+/// Events that lie side by side.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// Their number in the trace: batches are handed over in this order.
+    pub number: u64,
+    /// The text.
+    pub text: Vec<u8>,
+    /// Where each event begins and ends in it.
+    pub events: Vec<(usize, usize)>,
+}
+
+/// What a trace says beside its events: key and text of the value.
+pub type Fact = (String, Vec<u8>);
+
+/// Where the cutter stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Begin,
+    /// Between the keys of the outermost object.
+    Keys,
+    /// In the list of events; `true` when nothing is around the list.
+    Events(bool),
+    End,
+}
+
+/// Cuts what a reader gives.
+pub struct Splitter<R> {
+    reader: R,
+    /// Bytes that are read at once.
+    chunk: usize,
+    text: Vec<u8>,
+    at: usize,
+    ended: bool,
+    state: State,
+    number: u64,
+    /// Values of the outermost object, but for the events.
+    pub facts: Vec<Fact>,
+    /// Whether there was a list of events.
+    pub seen_events: bool,
+    /// The text ends in the middle of an event or value.
+    pub cut: bool,
+    /// Bytes read.
+    pub read: u64,
+}
+
+impl<R: Read> Splitter<R> {
+    /// A cutter that stands at the begin.
+    pub fn new(reader: R) -> Self {
+        Self {
+            reader,
+            chunk: READ,
+            text: Vec::new(),
+            at: 0,
+            ended: false,
+            state: State::Begin,
+            number: 0,
+            facts: Vec::new(),
+            seen_events: false,
+            cut: false,
+            read: 0,
+        }
+    }
+
+    /// Reads more; false at the end.
+    fn fill(&mut self) -> std::io::Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        let old = self.text.len();
+        let got = (&mut self.reader).take(self.chunk as u64).read_to_end(&mut self.text);
+        let got = match got {
+            Ok(n) => n,
+            // A packed file whose end is missing still holds what came before.
+            Err(e) if e.kind() == ErrorKind::UnexpectedEof => {
+                self.cut = true;
+                self.ended = true;
+                self.text.len() - old
+            }
+            Err(e) => return Err(e),
+        };
+        self.read += got as u64;
+        self.ended |= got == 0;
+        Ok(got > 0)
+    }
+
+    fn byte(&mut self, at: usize) -> std::io::Result<Option<u8>> {
+        while at >= self.text.len() {
+            if !self.fill()? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(self.text[at]))
+    }
+
+    /// Goes over blanks, commas and colons to the next byte that means something.
+    fn next(&mut self) -> std::io::Result<Option<u8>> {
+        loop {
+            match self.byte(self.at)? {
+                Some(b' ' | b'\n' | b'\r' | b'\t' | b',' | b':') => self.at += 1,
+                other => return Ok(other),
+            }
+        }
+    }
+
+    /// The place after the string that begins at `from`.
+    fn string_end(&mut self, from: usize) -> std::io::Result<Option<usize>> {
+        let mut at = from + 1;
+        loop {
+            let Some(found) = memchr::memchr2(b'"', b'\\', self.text.get(at..).unwrap_or_default()) else {
+                at = at.max(self.text.len());
+                if at - from > LARGEST || !self.fill()? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            at += found;
+            if self.text[at] == b'\\' {
+                at += 2;
+                continue;
+            }
+            at += 1;
+            let mut after = at;
+            loop {
+                match self.byte(after)? {
+                    Some(b' ' | b'\n' | b'\r' | b'\t') => after += 1,
+                    Some(b',' | b':' | b'}' | b']') | None => return Ok(Some(at)),
+                    Some(_) => break,
+                }
+            }
+        }
+    }
+
+    /// The place after the value that begins here; `None` when the text ends before it does.
+    fn value_end(&mut self) -> std::io::Result<Option<usize>> {
+        let (from, mut at, mut depth) = (self.at, self.at, 0_usize);
+        loop {
+            if at >= self.text.len() {
+                if at - from > LARGEST || !self.fill()? {
+                    // A number at the very end of the text is whole.
+                    return Ok((depth == 0 && at > from && at - from <= LARGEST).then_some(at));
+                }
+                continue;
+            }
+            match self.text[at] {
+                b'"' => {
+                    let Some(end) = self.string_end(at)? else { return Ok(None) };
+                    at = end;
+                    if depth == 0 {
+                        return Ok(Some(at));
+                    }
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' | b',' | b' ' | b'\n' | b'\r' | b'\t' if depth == 0 => return Ok(Some(at)),
+                b'}' | b']' => {
+                    depth -= 1;
+                    if depth == 0 {
+                        return Ok(Some(at + 1));
+                    }
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+    }
+
+    /// The next events; `None` after the last. Facts that stand before, between and after them are in [`Self::facts`] then.
+    pub fn batch(&mut self) -> std::io::Result<Option<Batch>> {
+        let mut events = Vec::new();
+        loop {
+            let next = self.next()?;
+            match (self.state, next) {
+                (State::End, _) => break,
+                (_, None) => {
+                    // A bare list may lack its end: Chrome's own format says so.
+                    self.cut |= self.state != State::Events(true);
+                    self.state = State::End;
+                }
+                (State::Begin, Some(b'{')) => {
+                    self.at += 1;
+                    self.state = State::Keys;
+                }
+                (State::Begin, Some(b'[')) => {
+                    self.at += 1;
+                    self.seen_events = true;
+                    self.state = State::Events(true);
+                }
+                // A mark of the byte order.
+                (State::Begin, Some(0xef | 0xbb | 0xbf)) => self.at += 1,
+                (State::Begin, Some(_)) => return Err(Error::new(ErrorKind::InvalidData, "it begins with neither { nor [")),
+                (State::Keys, Some(b'"')) => self.fact()?,
+                (State::Keys, Some(_)) => self.state = State::End,
+                (State::Events(bare), Some(b']')) => {
+                    self.at += 1;
+                    self.state = if bare { State::End } else { State::Keys };
+                }
+                (State::Events(_), Some(_)) => {
+                    let from = self.at;
+                    match self.value_end()? {
+                        // A stray bracket is no value.
+                        Some(end) if end == from => self.at += 1,
+                        Some(end) => {
+                            events.push((from, end));
+                            self.at = end;
+                        }
+                        None => {
+                            self.cut = true;
+                            self.state = State::End;
+                        }
+                    }
+                }
+            }
+            if self.at >= BATCH {
+                break;
+            }
+        }
+        let rest = self.text.split_off(self.at.min(self.text.len()));
+        let text = std::mem::replace(&mut self.text, rest);
+        self.at = 0;
+        if events.is_empty() && self.state == State::End {
+            return Ok(None);
+        }
+        self.number += 1;
+        Ok(Some(Batch { number: self.number - 1, text, events }))
+    }
+
+    /// Takes a key and its value; the list of events is only entered.
+    fn fact(&mut self) -> std::io::Result<()> {
+        let from = self.at;
+        let Some(end) = self.string_end(from)? else {
+            self.cut = true;
+            self.state = State::End;
+            return Ok(());
+        };
+        let key = String::from_utf8_lossy(&self.text[from + 1..end - 1]).into_owned();
+        self.at = end;
+        let next = self.next()?;
+        if key == "traceEvents" && next == Some(b'[') {
+            self.at += 1;
+            self.seen_events = true;
+            self.state = State::Events(false);
+            return Ok(());
+        }
+        let from = self.at;
+        match self.value_end()? {
+            Some(end) if end > from => {
+                if end - from <= LARGEST_FACT {
+                    self.facts.push((key, self.text[from..end].to_vec()));
+                }
+                self.at = end;
+            }
+            _ => {
+                self.cut = true;
+                self.state = State::End;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str) -> (Vec<String>, Vec<String>, bool) {
+        // One byte at a time: every end falls between two reads.
+        let mut splitter = Splitter { chunk: 1, ..Splitter::new(text.as_bytes()) };
+        let mut events = Vec::new();
+        while let Some(batch) = splitter.batch().unwrap() {
+            events.extend(batch.events.iter().map(|&(a, b)| String::from_utf8_lossy(&batch.text[a..b]).into_owned()));
+        }
+        let facts = splitter.facts.iter().map(|(k, v)| format!("{k}={}", String::from_utf8_lossy(v))).collect();
+        (events, facts, splitter.cut)
+    }
+
+    #[test]
+    fn events_and_facts_in_any_order() {
+        let (events, facts, cut_off) = cut(r#"{"a": 1, "traceEvents": [ {"x": {"y": [1]}}, {"s": "}\"]"} ], "b": {"c": 2}, "d": "e"}"#);
+        assert_eq!(events, [r#"{"x": {"y": [1]}}"#, r#"{"s": "}\"]"}"#]);
+        assert_eq!(facts, ["a=1", r#"b={"c": 2}"#, r#"d="e""#]);
+        assert!(!cut_off);
+    }
+
+    #[test]
+    fn a_bare_list_needs_no_end() {
+        assert_eq!(cut("[{\"a\":1},\n{\"b\":2},"), (vec![r#"{"a":1}"#.into(), r#"{"b":2}"#.into()], vec![], false));
+        assert_eq!(cut("\u{feff}[{\"a\":1}]").0.len(), 1);
+    }
+
+    #[test]
+    fn a_cut_trace_gives_what_is_whole() {
+        let (events, facts, cut_off) = cut(r#"{"k": 1, "traceEvents": [{"a": 1}, {"b": "half"#);
+        assert_eq!((events.len(), facts.len(), cut_off), (1, 1, true));
+        assert!(cut(r#"{"traceEvents": [{"a": 1}]"#).2);
+        assert!(cut(r#"{"k": {"#).2);
+    }
+
+    #[test]
+    fn quotes_in_names_end_nothing() {
+        let (events, ..) = cut(r#"{"traceEvents": [{"name": "say "hi" {now", "ts": 1}, {"name": "next"}]}"#);
+        assert_eq!(events, [r#"{"name": "say "hi" {now", "ts": 1}"#, r#"{"name": "next"}"#]);
+    }
+
+    #[test]
+    fn what_is_no_trace_has_no_events() {
+        let mut splitter = Splitter::new(&b"{\"nodes\": []}"[..]);
+        assert!(splitter.batch().unwrap().is_none());
+        assert!(!splitter.seen_events);
+        assert!(Splitter::new(&b"hello"[..]).batch().is_err());
+    }
+}
