@@ -103,6 +103,10 @@ pub enum ActionId {
     FindRun,
     /// What a run printed.
     RunLog,
+    /// Do the next step of a guided run.
+    Step,
+    /// Leave it out.
+    SkipStep,
     /// Run it once more.
     RunAgain,
     /// Compare two runs.
@@ -251,6 +255,22 @@ pub static ACTIONS: &[Action] = &[
         Where::Run,
         "let the run go on by itself, also when the ssh session ends",
         Some((2, "detach")),
+    ),
+    action(
+        ActionId::Step,
+        "step",
+        &["s"],
+        Where::Run,
+        "do the next step of a guided run: wait for the server, warm it up, open, load, close, stop",
+        Some((1, "next step")),
+    ),
+    action(
+        ActionId::SkipStep,
+        "skip-step",
+        &["o"],
+        Where::Run,
+        "leave the next step of a guided run out: it was done elsewhere",
+        Some((3, "omit it")),
     ),
     action(
         ActionId::FindRun,

@@ -18,6 +18,7 @@ pub mod rerun_fields;
 pub mod result;
 pub mod result_views;
 pub mod run;
+pub mod steps;
 pub mod typing;
 pub mod update;
 pub mod work;
@@ -109,6 +110,8 @@ pub enum Msg {
     Started(Result<Box<crate::library::Run>, String>),
     /// Something is new of the run that is watched.
     Run(Box<run::News>),
+    /// Something is new of the step that is done beside this run.
+    Step(i64, steps::StepNews),
     /// The library's runs, and now in milliseconds since 1970.
     Library(Result<(Vec<crate::library::Run>, i64), String>),
     /// The program was asked to end from outside.
@@ -184,6 +187,19 @@ pub enum Effect {
     StopRun,
     /// Let it go on by itself.
     DetachRun,
+    /// Run a step of a guided run.
+    Step {
+        /// The run.
+        run: i64,
+        /// The command.
+        argv: Vec<String>,
+        /// Working directory.
+        directory: PathBuf,
+    },
+    /// End the step that is under way.
+    EndStep,
+    /// So many steps of a run are done.
+    Stepped(i64, usize),
     /// Read the library.
     Library,
     /// Delete a run.

@@ -93,6 +93,10 @@ pub struct RunScreen {
     pub opens: bool,
     /// Now, milliseconds since 1970.
     pub now_ms: i64,
+    /// Steps that are done, as far as this program knows.
+    pub step: usize,
+    /// When the step that is under way began.
+    pub doing: Option<i64>,
 }
 
 impl RunScreen {
@@ -113,6 +117,8 @@ impl RunScreen {
             origin: None,
             opens: true,
             now_ms: 0,
+            step: 0,
+            doing: None,
         }
     }
 
@@ -128,6 +134,19 @@ impl RunScreen {
         self.run.as_ref().and_then(|r| Stage::parse(&r.stage)).unwrap_or(Stage::Running)
     }
 
+    /// Adds a line to the output.
+    pub(super) fn print(&mut self, line: Option<String>) {
+        self.lines.push_back(line);
+        if self.back > 0 {
+            self.back += 1;
+        }
+        while self.lines.len() > MOST_LINES {
+            self.lines.pop_front();
+            self.dropped += 1;
+        }
+        self.back = self.back.min(self.lines.len());
+    }
+
     fn take(&mut self, news: &News) {
         for line in &news.lines {
             if let Some(found) = line.as_deref().and_then(progress::parse) {
@@ -140,16 +159,8 @@ impl RunScreen {
                     self.lines.pop_back();
                 }
             }
-            self.lines.push_back(line.clone());
-            if self.back > 0 {
-                self.back += 1;
-            }
+            self.print(line.clone());
         }
-        while self.lines.len() > MOST_LINES {
-            self.lines.pop_front();
-            self.dropped += 1;
-        }
-        self.back = self.back.min(self.lines.len());
         if let Some(found) = progress::parse(&news.open) {
             self.progress = Some(found);
         }
@@ -305,6 +316,7 @@ pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
         return Vec::new();
     }
     screen.ended = true;
+    screen.doing = None;
     let run = news.run.clone();
     if !screen.opens {
         return Vec::new();
@@ -389,6 +401,9 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
 
 /// Esc on the screen: stops the run, one step further each time; of a run that has ended, leaves the screen.
 pub fn stop(app: &mut App) -> Vec<Effect> {
+    if let Some(effects) = super::steps::end(app) {
+        return effects;
+    }
     let Some(screen) = &app.run else { return Vec::new() };
     if screen.ended {
         return leave(app);

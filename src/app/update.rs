@@ -32,6 +32,7 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Preflight(found) => super::run::preflight(app, &found),
         Msg::Started(outcome) => super::run::started(app, outcome),
         Msg::Run(news) => super::run::news(app, &news),
+        Msg::Step(run, news) => super::steps::news(app, run, &news),
         Msg::Library(outcome) => super::library::take(app, outcome),
         Msg::Details { report, from, result, outcome } => {
             let pins = app.pins.clone();
@@ -237,6 +238,8 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
         }
         ActionId::Watch => super::run::watch(app),
         ActionId::Detach => super::run::detach(app),
+        ActionId::Step => super::steps::go(app),
+        ActionId::SkipStep => super::steps::skip(app),
         ActionId::Library => super::library::open(app),
         ActionId::FindRun => {
             if let Some(screen) = &mut app.library {

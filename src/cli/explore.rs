@@ -326,6 +326,9 @@ impl Explorer {
                 | Effect::Follow(_)
                 | Effect::StopRun
                 | Effect::DetachRun
+                | Effect::Step { .. }
+                | Effect::EndStep
+                | Effect::Stepped(..)
                 | Effect::Library
                 | Effect::Forget(_)
                 | Effect::Tags(..)

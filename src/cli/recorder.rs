@@ -8,10 +8,11 @@ use super::runs::plain::LOOK;
 use super::runs::start::{self, Started};
 use super::runs::{files, list};
 use crate::app::run::{News, Start};
+use crate::app::steps::StepNews;
 use crate::app::{Effect, Msg};
 use crate::import::Cancel;
 use crate::launch::doctor::{Places, State, gather, preflight};
-use crate::launch::runs::process;
+use crate::launch::runs::{process, steps};
 use crate::library::{Library, LibraryError, NewRun, Run, store};
 use crossbeam_channel::Sender;
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ pub struct Recorder {
     followed: Option<i64>,
     /// Ends the thread that follows.
     enough: Cancel,
+    /// Ends the step that is under way.
+    step: Cancel,
     detached: bool,
 }
 
@@ -31,7 +34,7 @@ impl Recorder {
     /// One that does nothing yet.
     #[must_use]
     pub fn new(send: Sender<Wake>, nsys: Option<PathBuf>) -> Self {
-        Self { send, nsys, held: None, followed: None, enough: Cancel::default(), detached: false }
+        Self { send, nsys, held: None, followed: None, enough: Cancel::default(), step: Cancel::default(), detached: false }
     }
 
     /// This program holds a run from now on.
@@ -43,6 +46,7 @@ impl Recorder {
     /// What to say when the explorer ends.
     pub fn last_word(&mut self) -> Option<String> {
         self.enough.cancel();
+        self.step.cancel();
         let held = self.held.as_mut()?;
         if held.gone() {
             return None;
@@ -113,6 +117,25 @@ impl Recorder {
                     held.detach();
                     self.detached = true;
                 }
+            }
+            Effect::Step { run, argv, directory } => {
+                self.step = Cancel::default();
+                let (send, cancel) = (self.send.clone(), self.step.clone());
+                std::thread::spawn(move || {
+                    // Nobody listens any more once the program ends.
+                    let tell = |news| drop(send.send(Wake::Message(Msg::Step(run, news))));
+                    let hear = |line: &str| tell(StepNews::Line(line.to_owned()));
+                    tell(StepNews::Ended(steps::perform(&argv, &directory, hear, || cancel.is_cancelled())));
+                });
+            }
+            Effect::EndStep => self.step.cancel(),
+            Effect::Stepped(id, done) => {
+                let send = self.send.clone();
+                std::thread::spawn(move || {
+                    if let Err(e) = Library::open().and_then(|l| l.stepped(id, done)) {
+                        let _ = send.send(Wake::Message(Msg::Trouble(e.to_string())));
+                    }
+                });
             }
             Effect::Library => self.beside(|| {
                 let runs = || Library::open()?.runs();

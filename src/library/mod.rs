@@ -7,7 +7,7 @@ pub mod record;
 pub mod schema;
 pub mod store;
 
-pub use record::{NewRun, Report, Run, State};
+pub use record::{NewRun, Report, Run, State, Step};
 pub use store::Library;
 
 /// Why the library could not do something, one sentence.

@@ -50,6 +50,19 @@ impl State {
     }
 }
 
+/// One step of a guided run: what a person does beside it, as a command.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Step {
+    /// What it is for, in a word: wait, warm-up, open, load, close, stop.
+    pub role: String,
+    /// What to do.
+    pub what: String,
+    /// The command; empty for `stop`, which is what stops any run.
+    pub argv: Vec<String>,
+    /// Why.
+    pub why: String,
+}
+
 /// A run that is about to start.
 #[derive(Clone, Debug, Default)]
 pub struct NewRun {
@@ -76,8 +89,10 @@ pub struct NewRun {
     pub selects: Option<String>,
     /// Tags.
     pub tags: Vec<String>,
-    /// What the user is to know or to do while it runs.
+    /// What the user is to know while it runs.
     pub notes: String,
+    /// What the user is to do while it runs.
+    pub steps: Vec<Step>,
     /// Whether it outlives the explorer.
     pub detached: bool,
 }
@@ -160,6 +175,10 @@ pub struct Run {
     pub selects: Option<String>,
     /// The user's words.
     pub notes: String,
+    /// What the user is to do while it runs.
+    pub steps: Vec<Step>,
+    /// How many of the steps are done.
+    pub step: usize,
     /// Tags, in alphabetical order.
     pub tags: Vec<String>,
     /// What it left.
@@ -182,7 +201,7 @@ impl Run {
 
     /// Its reports that the explorer opens: those, and not what else the profiler left.
     pub fn openable(&self) -> impl Iterator<Item = &Report> {
-        const KINDS: [&str; 5] = [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv"];
+        const KINDS: [&str; 6] = [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv", ".trace.json"];
         self.reports.iter().filter(|r| {
             let name = r.path.to_string_lossy().to_lowercase();
             let bare = name.trim_end_matches(".zst").trim_end_matches(".gz");

@@ -3,7 +3,8 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 /// Step N leads from schema N to N + 1; `user_version` holds the schema's number.
-static STEPS: &[&str] = &["
+static STEPS: &[&str] = &[
+    "
 CREATE TABLE runs (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     started_ms INTEGER NOT NULL,
@@ -51,7 +52,12 @@ CREATE TABLE tags (
     tag TEXT NOT NULL,
     PRIMARY KEY (run, tag)
 ) STRICT;
-"];
+",
+    "
+ALTER TABLE runs ADD COLUMN steps TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE runs ADD COLUMN step INTEGER NOT NULL DEFAULT 0;
+",
+];
 
 /// Brings a database to the newest schema. `Err(Ok(n))`: it is of schema n, which a newer program wrote.
 pub fn migrate(db: &mut Connection) -> Result<(), Result<i64, rusqlite::Error>> {

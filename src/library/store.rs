@@ -121,7 +121,7 @@ impl Library {
         change
             .execute(
                 "UPDATE runs SET tool = ?2, recipe = ?3, argv = ?4, program = ?5, env = ?6, directory = ?7, patterns = ?8, parent = ?9,
-                 selects = ?10, detached = ?11, support = ?12, notes = ?13 WHERE id = ?1",
+                 selects = ?10, detached = ?11, support = ?12, notes = ?13, steps = ?14 WHERE id = ?1",
                 params![
                     id,
                     new.tool,
@@ -135,7 +135,8 @@ impl Library {
                     new.selects,
                     new.detached,
                     json(&new.support),
-                    new.notes
+                    new.notes,
+                    json(&new.steps)
                 ],
             )
             .map_err(|e| self.wrong(e))?;
@@ -215,6 +216,11 @@ impl Library {
     pub fn note(&self, id: i64, text: &str) -> Result<(), LibraryError> {
         self.run(id)?;
         self.change(id, "notes = ?2", &[&text])
+    }
+
+    /// So many steps of a guided run are done.
+    pub fn stepped(&self, id: i64, done: usize) -> Result<(), LibraryError> {
+        self.change(id, "step = ?2", &[&i64::try_from(done).unwrap_or(i64::MAX)])
     }
 
     /// Adds a tag, or removes it.
@@ -322,6 +328,8 @@ fn row(r: &Row<'_>) -> rusqlite::Result<Run> {
         parent: r.get("parent")?,
         selects: r.get("selects")?,
         notes: text("notes")?,
+        steps: from_json(&text("steps")?),
+        step: r.get::<_, i64>("step")?.try_into().unwrap_or_default(),
         tags: Vec::new(),
         reports: Vec::new(),
     })

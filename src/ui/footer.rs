@@ -64,6 +64,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                     | (ActionId::Back, Where::Kernels)
                     | (ActionId::Open, Where::Run)
                     | (ActionId::Library, Where::Library) => false,
+                    (ActionId::Step | ActionId::SkipStep, _) => app.run.as_ref().is_some_and(|r| r.next_step().is_some()),
                     (ActionId::Detach, _) => app.run.as_ref().is_some_and(|r| r.live() && r.mine),
                     _ => true,
                 })

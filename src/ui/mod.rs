@@ -15,6 +15,7 @@ pub mod overlay;
 pub mod rerun;
 pub mod result;
 pub mod run;
+pub mod run_steps;
 pub mod status;
 pub mod terminal;
 pub mod text;

@@ -144,14 +144,17 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &RunScreen, theme: &Theme
         lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect()
     };
     let ended = outcome(screen, theme, columns);
-    let [top, rule, body, foot] = Layout::vertical([
+    let steps = super::run_steps::lines(screen, theme, columns);
+    let [top, guide, rule, body, foot] = Layout::vertical([
         Constraint::Length(u16::try_from(command.len()).unwrap_or(1)),
+        Constraint::Length(u16::try_from(steps.len()).unwrap_or(0)),
         Constraint::Length(1),
         Constraint::Min(3),
         Constraint::Length(u16::try_from(ended.len()).unwrap_or(u16::MAX).min(area.height / 2)),
     ])
     .areas(inner);
     frame.render_widget(Text::from(command), top);
+    frame.render_widget(Text::from(steps), guide);
     let height = usize::from(body.height);
     let total = screen.lines.len() + usize::from(!screen.open.is_empty());
     let end = total.saturating_sub(screen.back.min(total.saturating_sub(height)));
@@ -224,6 +227,9 @@ fn outcome(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'stati
 pub fn next(app: &App, screen: &RunScreen) -> String {
     let key = |id| app.settings.keymap.label(id);
     let back = key(ActionId::Back);
+    if let Some(step) = super::run_steps::next(app, screen) {
+        return step;
+    }
     if !screen.ended {
         let after = if screen.origin.is_some() { "its result is joined with its launch" } else { "its report is opened" };
         return format!(

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The whole loop on a real GPU, driven through a pseudo-terminal as a person would: doctor, record a program under nsys, pick the kernel
 that takes the most time, profile it again with ncu from inside the explorer, see the result joined with its launch and verified, read its
-hint. Then the same without nsys, from ncu's scan.
+hint. Then the same without nsys, from ncu's scan, and from PyTorch's trace where python3 has torch.
 
 Needs an NVIDIA GPU, nvcc (unless --program is given), ncu, nsys with its importer's libraries, the right to read the GPU's counters, and
 `pip install pyte`. By hand, from the repository's root:
@@ -28,6 +28,22 @@ work = os.path.abspath(args.keep) if args.keep else tempfile.mkdtemp(prefix="war
 os.makedirs(work, exist_ok=True)
 COLUMNS, ROWS = (int(n) for n in args.size.split("x"))
 failures = []
+# A layer by hand, forward and backward, three times.
+TORCH = """
+import torch
+torch.manual_seed(0)
+w = torch.randn(1024, 1024, device="cuda", requires_grad=True)
+x = torch.randn(4096, 1024, device="cuda")
+for step in range(3):
+    with torch.profiler.record_function("step %d" % step):
+        y = torch.softmax(x @ w, dim=-1)
+        (y * y).sum().backward()
+        with torch.no_grad():
+            w -= 0.1 * w.grad
+            w.grad = None
+torch.cuda.synchronize()
+print("done")
+"""
 
 
 class Explorer:
@@ -103,13 +119,14 @@ if not program:
 program = os.path.abspath(program)
 
 
-def loop(name, env, extra):
+def loop(name, env, before, program):
     shutil.rmtree(env["XDG_DATA_HOME"], ignore_errors=True)
     begun = time.monotonic()
-    e = Explorer([*extra, "run", "--", program], env)
+    e = Explorer([*before, "--", *program], env)
     e.wait("next:", seconds=30)
     e.wait("sort total", seconds=300)
-    e.wait("next:")
+    while "reading" in e.text() or "next:" not in e.text():
+        e.take(0.2)
     recorded = time.monotonic() - begun
     e.shot(f"{name}_1_table")
     rc, out, err = warpscope(env, "runs", "show", "1", "--format", "json")
@@ -120,7 +137,7 @@ def loop(name, env, extra):
     check(f"{name}: {first['tool']} {first['tool_version']} recorded the program in {recorded:.1f} s", first["state"] == "done", f"({report})")
     begun = time.monotonic()
     e.keys("R")
-    e.wait("verified:", "differs:", "of no launch", "will probably fail", seconds=300)
+    e.wait("verified:", "differs:", "of no launch", "will probably fail", "set it in the field", seconds=300)
     e.shot(f"{name}_2_hints")
     screen = e.text()
     check(f"{name}: {slowest} was profiled again, joined and verified in {time.monotonic() - begun:.1f} s", "verified:" in screen and slowest[:12] in screen)
@@ -146,8 +163,14 @@ print(out)
 rc, out, _ = warpscope(base, "doctor", "--format", "json")
 blocks = [c["id"] for c in json.loads(out)["checks"] if c["state"] == "blocks"]
 check("doctor: nothing blocks", not blocks, str(blocks))
-loop("nsys", {**base, "XDG_DATA_HOME": os.path.join(work, "data-nsys")}, [])
+loop("nsys", {**base, "XDG_DATA_HOME": os.path.join(work, "data-nsys")}, ["run"], [program])
 # The nsys that is named is not there: what a machine without one does.
-loop("scan", {**base, "XDG_DATA_HOME": os.path.join(work, "data-scan")}, ["--nsys", "/nonexistent/nsys"])
+loop("scan", {**base, "XDG_DATA_HOME": os.path.join(work, "data-scan")}, ["--nsys", "/nonexistent/nsys", "run"], [program])
+if subprocess.run(["python3", "-c", "import torch"], capture_output=True).returncode == 0:
+    with open(os.path.join(work, "layer.py"), "w") as f:
+        f.write(TORCH)
+    loop("torch", {**base, "XDG_DATA_HOME": os.path.join(work, "data-torch")}, ["run", "--tool", "torch"], ["python3", "layer.py"])
+else:
+    print("python3 has no torch: the loop from PyTorch's trace was not tried")
 print(f"{len(failures)} failed" if failures else "all of the loop holds")
 sys.exit(1 if failures else 0)

@@ -4,9 +4,10 @@ use super::support::{Explorer, demo_files, packed, root};
 use insta::assert_snapshot;
 use std::path::PathBuf;
 use warpscope::app::run::News;
+use warpscope::app::steps::StepNews;
 use warpscope::app::{Effect, LibraryScreen, Msg, RunScreen, Screen};
 use warpscope::launch::runs::Finding;
-use warpscope::library::{Report, Run, State};
+use warpscope::library::{Report, Run, State, Step};
 
 fn run(id: i64, state: State) -> Run {
     Run {
@@ -44,6 +45,8 @@ fn run(id: i64, state: State) -> Run {
         parent: None,
         selects: None,
         notes: String::new(),
+        steps: Vec::new(),
+        step: 0,
         tags: Vec::new(),
         reports: Vec::new(),
     }
@@ -255,4 +258,46 @@ fn what_changed_at_three_sizes() {
     let mut one = Explorer::open(&[before], (80, 24));
     one.press("D");
     assert!(one.screen().contains("there is one report in this session"));
+}
+
+#[test]
+fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
+    let (mut explorer, mut run) = watching((80, 24));
+    let step = |role: &str, what: &str, argv: &[&str]| Step {
+        role: role.to_owned(),
+        what: what.to_owned(),
+        argv: argv.iter().map(|w| (*w).to_owned()).collect(),
+        why: "It loads the model first.".to_owned(),
+    };
+    let long = r#"{"max_tokens":16,"model":"meta-llama/Llama-3.1-8B-Instruct","prompt":"San Francisco is a city that"}"#;
+    run.steps = vec![
+        step("wait", "Wait until the server answers.", &["curl", "--retry", "1800", "http://localhost:8000/health"]),
+        step("warm-up", "Warm it up.", &["curl", "--request", "POST", "http://localhost:8000/v1/completions", "--data", long]),
+        step("stop", "End the server.", &[]),
+    ];
+    explorer.send(news(&run, &["loading weights"], ""));
+    assert_snapshot!("steps_80x24", explorer.screen());
+    explorer.press("s");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Step { run: 7, argv, .. }) if argv.last().unwrap().ends_with("/health")));
+    explorer.press("s");
+    assert!(explorer.screen().contains("the step is under way"));
+    explorer.press("esc");
+    assert!(matches!(explorer.asked.last(), Some(Effect::EndStep)), "esc ends the step, not the run");
+    explorer.send(Msg::Step(7, StepNews::Ended(Err("curl ended with exit code 7: no server\u{1b}[31m".into()))));
+    assert!(explorer.screen().contains("wait: curl ended with exit code 7"));
+    explorer.press("s");
+    explorer.send(Msg::Step(7, StepNews::Line("ok".into())));
+    explorer.send(Msg::Step(7, StepNews::Ended(Ok(()))));
+    assert!(matches!(explorer.asked.last(), Some(Effect::Stepped(7, 1))));
+    explorer.app.size = (120, 40);
+    assert_snapshot!("steps_120x40", explorer.screen());
+    // What another program has done counts, too; the last step is what stops any run.
+    run.step = 2;
+    explorer.send(news(&run, &[], ""));
+    explorer.press("s");
+    assert!(matches!(explorer.asked.last(), Some(Effect::StopRun)));
+    explorer.press("o");
+    assert!(explorer.screen().contains("all steps are done"));
+    explorer.press("s");
+    assert!(explorer.screen().contains("all steps are done"));
 }

@@ -111,3 +111,65 @@ fn a_program_may_have_the_terminal_to_itself() {
     s.keys("q");
     assert_eq!(s.end(), 0);
 }
+
+/// Stands for vLLM's server: answers, and keeps what it was asked.
+const SERVER: &str = r#"
+import http.server, os, sys
+port = int(sys.argv[sys.argv.index("--port") + 1])
+class Handler(http.server.BaseHTTPRequestHandler):
+    def answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        with open(os.environ["ASKED"], "a") as f:
+            f.write(self.command + " " + self.path + "\n")
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b"here is an answer\n")
+    do_GET = do_POST = answer
+    def log_message(self, *_):
+        pass
+http.server.HTTPServer(("127.0.0.1", port), Handler).serve_forever()
+"#;
+
+#[test]
+fn a_server_is_led_through_its_steps() {
+    let tool = |name: &str| std::env::split_paths(&std::env::var_os("PATH").unwrap()).map(|p| p.join(name)).find(|p| p.is_file());
+    let (Some(python), Some(curl)) = (tool("python3"), tool("curl")) else {
+        println!("no python3 or no curl on PATH: not checked");
+        return;
+    };
+    let mut home = Home::new();
+    let bin = home.file("bin");
+    std::fs::create_dir(&bin).unwrap();
+    std::os::unix::fs::symlink(curl, bin.join("curl")).unwrap();
+    let server = bin.join("vllm");
+    std::fs::write(&server, format!("#!{}{SERVER}", python.display())).unwrap();
+    std::fs::set_permissions(&server, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    home.path = format!("{}:{}", bin.display(), home.path);
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string();
+    let asked = home.file("asked");
+    let args = ["run", "--recipe", "vllm", "--", "vllm", "serve", "m", "--host", "127.0.0.1", "--port", &port];
+    let mut s = start(&home, &args, (120, 40), &[("ASKED", &asked.to_string_lossy())]);
+    s.wait("▸ wait");
+    s.keys("s");
+    s.wait("wait: done; then: warm-up");
+    s.keys("s");
+    s.wait("warm-up: done; then: open");
+    s.wait("warpscope: warm-up: here is an answer");
+    s.keys("s");
+    s.wait("open: done; then: load");
+    s.keys("o");
+    s.wait("left out: load");
+    s.keys("s");
+    s.wait("close: done");
+    // Where it stands is kept: another program goes on from here.
+    until("the steps to be kept", || {
+        let db = rusqlite::Connection::open(home.file("data/warpscope/runs.db")).unwrap();
+        db.query_row("SELECT step FROM runs", [], |r| r.get::<_, i64>(0)).is_ok_and(|n| n == 5)
+    });
+    s.keys("\u{1b}");
+    s.wait("CatArrayBatchedCopy");
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+    let asked = std::fs::read_to_string(asked).unwrap();
+    assert_eq!(asked.lines().collect::<Vec<_>>(), ["GET /health", "POST /v1/completions", "POST /start_profile", "POST /stop_profile"]);
+}

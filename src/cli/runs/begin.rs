@@ -7,8 +7,8 @@ use super::{start, tty};
 use crate::config::Config;
 use crate::launch::doctor::{Check, Places, State, gather, preflight};
 use crate::launch::find;
-use crate::library::{Library, LibraryError, NewRun};
-use crate::rerun::recipes::{Prepared, RECIPES, Recipe, TOOLS, User, Wanted};
+use crate::library::{Library, LibraryError, NewRun, Step};
+use crate::rerun::recipes::{Prepared, RECIPES, Recipe, Role, TOOLS, User, Wanted};
 use crate::rerun::shell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -132,20 +132,25 @@ impl Chosen<'_> {
             patterns,
             support,
             tags: self.args.tag.clone(),
-            notes: notes(&prepared).join("\n"),
+            notes: prepared.notes.join("\n"),
+            steps: steps(&prepared),
             ..NewRun::default()
         })
     }
 }
 
-/// What to know about the run, and the steps that it waits for, each with its command.
-fn notes(prepared: &Prepared) -> Vec<String> {
-    let mut out = prepared.notes.clone();
-    let steps = prepared.steps.iter().filter(|s| !s.argv.is_empty()).enumerate();
-    out.extend(
-        steps.map(|(i, s)| format!("step {}, in another terminal: {}   ({}: {})", i + 1, shell::line(&s.argv), s.role.word(), s.why)),
-    );
-    out
+/// What the user does while the server runs.
+fn steps(prepared: &Prepared) -> Vec<Step> {
+    let todo = prepared.steps.iter().filter(|s| s.role != Role::Start);
+    todo.map(|s| Step { role: s.role.word().to_owned(), what: s.what.clone(), argv: s.argv.clone(), why: s.why.clone() }).collect()
+}
+
+/// The steps, for a run that nobody watches in the explorer.
+fn tell_steps(steps: &[Step]) {
+    for (i, s) in steps.iter().enumerate() {
+        let command = if s.argv.is_empty() { String::new() } else { format!(" {}", shell::line(&s.argv)) };
+        print::error(&format!("step {}, in another terminal: {}{command}   ({}: {})", i + 1, s.what, s.role, s.why));
+    }
 }
 
 /// One line for a check.
@@ -205,6 +210,7 @@ pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
     if plain {
         print::error(&format!("run {}: {}", started.run.id, shell::line(&started.run.argv)));
         started.run.notes.lines().for_each(print::error);
+        tell_steps(&started.run.steps);
     }
     if args.detach {
         print::error(&format!("it goes on by itself; `warpscope attach {}` shows it", started.run.id));

@@ -6,6 +6,7 @@ pub mod log;
 pub mod process;
 pub mod progress;
 pub mod spawn;
+pub mod steps;
 pub mod supervise;
 
 pub use exits::{Exit, Finding, Watch, explain};

@@ -1,0 +1,46 @@
+//! A step of a guided run: one command beside the run, to its end.
+
+use super::super::run;
+use std::path::Path;
+use std::process::Command;
+
+/// Runs the command. `hear` gets each line that it prints, `cancelled` is asked often. Errors are sentences: how it ended, and its last words.
+pub fn perform(argv: &[String], directory: &Path, mut hear: impl FnMut(&str), cancelled: impl Fn() -> bool) -> Result<(), String> {
+    let Some((program, arguments)) = argv.split_first() else { return Err("the step has no command".to_owned()) };
+    let mut command = Command::new(program);
+    command.args(arguments);
+    if directory.is_dir() {
+        command.current_dir(directory);
+    }
+    let ended = run(&mut command, |line| hear(line), cancelled).map_err(|e| format!("{program} cannot be started: {e}"))?;
+    if ended.cancelled {
+        return Err("it was ended".to_owned());
+    }
+    if ended.status.success() {
+        return Ok(());
+    }
+    let how = ended.status.code().map_or_else(|| "was killed".to_owned(), |code| format!("ended with exit code {code}"));
+    let last = ended.log.iter().rev().find(|l| !l.trim().is_empty()).map_or_else(String::new, |l| format!(": {}", l.trim()));
+    Err(format!("{program} {how}{last}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str, cancelled: bool) -> (Result<(), String>, Vec<String>) {
+        let argv = ["sh", "-c", script].map(str::to_owned);
+        let mut heard = Vec::new();
+        let done = perform(&argv, Path::new("/"), |l| heard.push(l.to_owned()), || cancelled);
+        (done, heard)
+    }
+
+    #[test]
+    fn ends_are_sentences() {
+        assert_eq!(sh("echo a; echo b >&2", false).0, Ok(()));
+        assert_eq!(sh("echo a", false).1, ["a"]);
+        assert_eq!(sh("echo not there >&2; exit 22", false).0, Err("sh ended with exit code 22: not there".to_owned()));
+        assert_eq!(sh("exec sleep 600", true).0, Err("it was ended".to_owned()));
+        assert!(perform(&["/nonexistent/x".to_owned()], Path::new("/"), |_| {}, || false).unwrap_err().contains("cannot be started"));
+    }
+}

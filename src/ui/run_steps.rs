@@ -1,0 +1,66 @@
+//! The steps of a guided run: which are done, and the command of the next.
+
+use super::text::wrap;
+use super::{Role, Theme};
+use crate::analysis::labels::cut_end;
+use crate::app::{ActionId, App, RunScreen};
+use crate::model::text::clean;
+use crate::report::runs::clock;
+use crate::rerun::shell;
+use ratatui::text::{Line, Span};
+
+/// Lines of the next step's command that are shown at most.
+const COMMAND: usize = 2;
+
+/// The lines; none for a run without steps, or that has ended.
+#[must_use]
+pub fn lines(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    let (steps, next) = screen.steps();
+    if steps.is_empty() || !screen.live() {
+        return Vec::new();
+    }
+    let mut spans = vec![Span::styled("steps ", theme.style(Role::Head))];
+    for (i, step) in steps.iter().enumerate() {
+        let (mark, role) = match i.cmp(&next) {
+            std::cmp::Ordering::Less => ("✓", Role::Good),
+            std::cmp::Ordering::Equal => ("▸", Role::Next),
+            std::cmp::Ordering::Greater => ("·", Role::Faint),
+        };
+        spans.push(Span::styled(format!(" {mark} {} ", step.role), theme.style(role)));
+    }
+    let mut out = vec![Line::from(spans)];
+    let Some(step) = steps.get(next) else {
+        out.push(Line::styled("all steps are done", theme.style(Role::Dim)));
+        return out;
+    };
+    let mut what = vec![Span::styled(clean(&step.what).into_owned(), theme.style(Role::Title))];
+    if let Some(since) = screen.doing {
+        what.push(Span::styled(
+            format!("  at it for {}, esc ends it", clock(screen.now_ms.saturating_sub(since).max(0))),
+            theme.style(Role::Warn),
+        ));
+    }
+    out.push(Line::from(what));
+    if !step.argv.is_empty() {
+        let mut lines = wrap(&clean(&shell::line(&step.argv)), columns);
+        if lines.len() > COMMAND {
+            let rest = lines[COMMAND - 1..].join(" ");
+            lines.truncate(COMMAND - 1);
+            lines.push(cut_end(&rest, columns));
+        }
+        out.extend(lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
+    out
+}
+
+/// What to do next about the steps.
+#[must_use]
+pub fn next(app: &App, screen: &RunScreen) -> Option<String> {
+    let key = |id| app.settings.keymap.label(id);
+    let step = screen.next_step()?;
+    if screen.doing.is_some() {
+        return Some(format!("{}; {}", step.why.trim_end_matches('.'), "the run goes on beside it"));
+    }
+    let does = if step.argv.is_empty() { "stops it".to_owned() } else { format!("does it ({})", step.role) };
+    Some(format!("{} {does}, {} leaves it out: do it in another terminal if you like", key(ActionId::Step), key(ActionId::SkipStep)))
+}
