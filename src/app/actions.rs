@@ -107,6 +107,8 @@ pub enum ActionId {
     Step,
     /// Leave it out.
     SkipStep,
+    /// To the run that it is a re-run of.
+    RunOrigin,
     /// Run it once more.
     RunAgain,
     /// Compare two runs.
@@ -288,6 +290,14 @@ pub static ACTIONS: &[Action] = &[
         Where::Library,
         "compare two runs: first on the one before, then on the one after",
         Some((5, "compare")),
+    ),
+    action(
+        ActionId::RunOrigin,
+        "run-origin",
+        &["p"],
+        Where::Library,
+        "to the run that this one is a re-run of: the chain back, step by step",
+        Some((8, "origin")),
     ),
     action(ActionId::RunLog, "run-log", &["e"], Where::Library, "what the run printed", Some((6, "output"))),
     action(

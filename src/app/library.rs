@@ -185,6 +185,32 @@ pub fn compare(app: &mut App) -> Vec<Effect> {
     }
 }
 
+/// Goes to the run that the selected one is a re-run of; at the first of a chain says what came of it.
+pub fn origin(app: &mut App) -> Vec<Effect> {
+    let Some((id, parent)) = selected(app).map(|r| (r.id, r.parent)) else { return say(app, "no run is selected", true) };
+    let Some(screen) = app.library.as_mut() else { return Vec::new() };
+    let runs = screen.runs.as_deref().unwrap_or_default();
+    let Some(parent) = parent else {
+        let mut again: Vec<String> = runs.iter().filter(|r| r.parent == Some(id)).map(|r| r.id.to_string()).collect();
+        again.reverse();
+        let text = if again.is_empty() {
+            format!("run {id} is no re-run, and has none")
+        } else {
+            format!("run {id} is where it began; its re-runs: {}", again.join(", "))
+        };
+        return say(app, text, false);
+    };
+    let Some(index) = runs.iter().position(|r| r.id == parent) else {
+        return say(app, format!("run {parent} is not in the library any more"), true);
+    };
+    if !screen.shown.contains(&index) {
+        screen.filter.reset();
+        screen.arrange();
+    }
+    screen.selected = screen.shown.iter().position(|&i| i == index).unwrap_or(screen.selected);
+    say(app, format!("run {id} is a re-run of run {parent}"), false)
+}
+
 /// Asks before a run is deleted.
 pub fn ask_delete(app: &mut App) -> Vec<Effect> {
     let Some(run) = selected(app).cloned() else { return say(app, "no run is selected", true) };

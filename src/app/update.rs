@@ -251,6 +251,7 @@ pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
         ActionId::RunAgain => super::library::again(app),
         ActionId::RunCompare => super::library::compare(app),
         ActionId::RunFacts => super::library::facts(app),
+        ActionId::RunOrigin => super::library::origin(app),
         ActionId::RunTags => super::library::ask_line(app, super::LineOf::Tags),
         ActionId::RunNote => super::library::ask_line(app, super::LineOf::Note),
         ActionId::RunDelete => super::library::ask_delete(app),

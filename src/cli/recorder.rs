@@ -221,6 +221,7 @@ fn parent(runs: &[Run], report: &Path) -> Option<i64> {
 fn complete(start: &Start, folder: &Path, nsys: Option<&Path>) -> Result<NewRun, LibraryError> {
     let mut argv = start.argv.clone();
     files::find_tool(&mut argv, nsys);
+    let notes = files::fit(&mut argv, start.program.len(), &start.tool, false)?;
     let directory = match &start.directory {
         Some(there) if there.is_dir() => there.clone(),
         Some(there) => {
@@ -249,6 +250,7 @@ fn complete(start: &Start, folder: &Path, nsys: Option<&Path>) -> Result<NewRun,
         env: start.env.clone(),
         patterns: files::patterns(&start.tool, &output),
         argv,
+        notes: notes.join("\n"),
         directory,
         selects: (!selects.is_empty()).then(|| serde_json::Value::from(selects).to_string()),
         ..NewRun::default()

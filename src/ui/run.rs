@@ -144,7 +144,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &RunScreen, theme: &Theme
         lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect()
     };
     let ended = outcome(screen, theme, columns);
-    let steps = super::run_steps::lines(screen, theme, columns);
+    let mut steps = notes(screen, theme, columns);
+    steps.extend(super::run_steps::lines(screen, theme, columns));
     let [top, guide, rule, body, foot] = Layout::vertical([
         Constraint::Length(u16::try_from(command.len()).unwrap_or(1)),
         Constraint::Length(u16::try_from(steps.len()).unwrap_or(0)),
@@ -182,6 +183,16 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &RunScreen, theme: &Theme
         frame.render_widget(Text::from(lines), body);
     }
     frame.render_widget(Text::from(ended), foot);
+}
+
+/// Lines of notes that are shown at most.
+const NOTES: usize = 3;
+
+/// What to know about the run while it goes on.
+fn notes(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+    let text = screen.run.as_ref().filter(|_| screen.live()).map_or("", |r| r.notes.as_str());
+    let lines = text.lines().filter(|l| !l.trim().is_empty()).take(NOTES);
+    lines.map(|l| Line::styled(cut_end(&clean(l), columns), theme.style(Role::Warn))).collect()
 }
 
 fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {

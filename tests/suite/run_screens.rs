@@ -301,3 +301,24 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
     explorer.press("s");
     assert!(explorer.screen().contains("all steps are done"));
 }
+
+#[test]
+fn a_chain_of_runs_is_walked_back() {
+    let mut explorer = Explorer::open(&[], (100, 24));
+    explorer.app.library = Some(LibraryScreen::default());
+    let mut runs: Vec<Run> = (1..=4).rev().map(|id| run(id, State::Done)).collect();
+    (runs[0].parent, runs[1].parent) = (Some(3), Some(1));
+    explorer.send(Msg::Library(Ok((runs, 1_763_640_000_000))));
+    let at = |e: &Explorer| e.app.library.as_ref().unwrap().run().unwrap().id;
+    assert_eq!(at(&explorer), 4);
+    explorer.press("p");
+    assert_eq!(at(&explorer), 3);
+    assert!(explorer.screen().contains("run 4 is a re-run of run 3"));
+    explorer.press("p");
+    assert_eq!(at(&explorer), 1);
+    explorer.press("p");
+    assert!(explorer.screen().contains("run 1 is where it began; its re-runs: 3"));
+    explorer.press("up p");
+    assert_eq!(at(&explorer), 2);
+    assert!(explorer.screen().contains("run 2 is no re-run, and has none"));
+}

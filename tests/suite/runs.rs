@@ -169,6 +169,25 @@ fn each_bad_end_is_explained() {
 }
 
 #[test]
+fn options_that_the_profiler_does_not_know_are_left_out_or_refused() {
+    let home = Home::new();
+    let old = |what: &str, args: &[&str]| said(&home.command(args, "").env("STANDIN_OLD", what).stdin(Stdio::null()).output().unwrap());
+    let (rc, _, err) = old("cuda-graph-trace", &["run", "--", "true"]);
+    assert!(rc == 0 && err.contains("left out: --cuda-graph-trace, which this nsys does not know"), "{err}");
+    let argv: Vec<String> = serde_json::from_value(home.show(1)["argv"].clone()).unwrap();
+    assert!(!argv.iter().any(|w| w.contains("graph")) && argv.iter().any(|w| w.starts_with("--trace=")), "{argv:?}");
+    let gated = ["run", "--recipe", "profiler-api", "--", "true"];
+    let (rc, _, err) = old("capture-range", &gated);
+    assert!(rc == 2 && err.contains("does not know --capture-range, without which this would record something else"), "{err}");
+    let (_, out, _) = home.run(&["runs", "list", "--format", "csv"], "");
+    assert_eq!(out.lines().count(), 2, "nothing was run");
+    let (rc, _, err) = old("capture-range", &["run", "--force", "--recipe", "profiler-api", "--", "true"]);
+    assert_eq!(rc, 0, "{err}");
+    let (_, _, err) = home.run(&gated, "");
+    assert!(!err.contains("left out"), "{err}");
+}
+
+#[test]
 fn without_nsys_ncu_scans_and_says_what_it_costs() {
     let mut home = Home::new();
     let bin = home.file("bin");

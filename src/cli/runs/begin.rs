@@ -122,6 +122,8 @@ impl Chosen<'_> {
         }
         let mut argv = prepared.argv();
         super::files::find_tool(&mut argv, self.nsys.as_deref());
+        let mut notes = prepared.notes.clone();
+        notes.extend(super::files::fit(&mut argv, self.args.program.len(), self.recipe.tool, self.args.force)?);
         Ok(NewRun {
             tool: self.recipe.tool.to_owned(),
             recipe: Some(self.recipe.id.to_owned()),
@@ -132,7 +134,7 @@ impl Chosen<'_> {
             patterns,
             support,
             tags: self.args.tag.clone(),
-            notes: prepared.notes.join("\n"),
+            notes: notes.join("\n"),
             steps: steps(&prepared),
             ..NewRun::default()
         })

@@ -1,6 +1,8 @@
 //! Names in a profiler's command: where the tool is, where its report goes, what it will be called.
 
 use crate::launch::find;
+use crate::launch::runs::options;
+use crate::library::LibraryError;
 use crate::rerun::shell;
 use std::path::Path;
 
@@ -18,6 +20,25 @@ pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
     if let Some(path) = found {
         *first = path.display().to_string();
     }
+}
+
+/// Leaves out of a command what the profiler that is here does not know, and says so in a sentence for each. Fails when the profiler lacks what
+/// the command is about, unless that is `forced`. Of commands that begin with something else (a launcher) nothing is known.
+pub fn fit(argv: &mut Vec<String>, program: usize, tool: &str, forced: bool) -> Result<Vec<String>, LibraryError> {
+    let first = argv.first().map_or("", String::as_str);
+    if Path::new(first).file_name().is_none_or(|n| n != tool) {
+        return Ok(Vec::new());
+    }
+    let path = if first.contains('/') { Some(Path::new(first).to_owned()) } else { find::on_path(first) };
+    let Some(known) = path.and_then(|p| options::known(&p, tool)) else { return Ok(Vec::new()) };
+    let fitted = options::fit(argv, program, &known);
+    if !fitted.missing.is_empty() && !forced {
+        let missing = fitted.missing.join(", ");
+        return Err(LibraryError::Refused(format!(
+            "the {tool} that is here does not know {missing}, without which this would record something else: take another recipe, or a newer {tool} (`warpscope doctor` shows which is used)"
+        )));
+    }
+    Ok(fitted.dropped.iter().map(|option| format!("left out: {option}, which this {tool} does not know")).collect())
 }
 
 /// Sends the report to a folder: the option's value keeps its last part. Returns where it goes then, or nothing when the option is not there.

@@ -3,6 +3,7 @@
 pub mod exits;
 pub mod facts;
 pub mod log;
+pub mod options;
 pub mod process;
 pub mod progress;
 pub mod spawn;

@@ -1,0 +1,120 @@
+//! Which options of a command the profiler that is here knows, by its own `--help`: versions gain options, and lose some.
+
+use super::super::run;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long a profiler may take to print its help.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// A help with fewer options was not understood.
+const FEWEST: usize = 20;
+/// Options without which a command would record something else, or nothing: where one of these is unknown, nothing is run.
+const NEEDED: [&str; 22] = [
+    "--capture-range",
+    "--capture-range-end",
+    "--nvtx-capture",
+    "--trace",
+    "--output",
+    "--export",
+    "--kernel-name",
+    "--kernel-name-base",
+    "--kernel-id",
+    "--launch-skip",
+    "--launch-count",
+    "--nvtx",
+    "--nvtx-include",
+    "--range-filter",
+    "--replay-mode",
+    "--graph-profiling",
+    "--profile-from-start",
+    "--disable-profiler-start-stop",
+    "--set",
+    "--section",
+    "--metrics",
+    "--target-processes-filter",
+];
+
+/// What became of a command's options.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fitted {
+    /// Options that were left out.
+    pub dropped: Vec<String>,
+    /// Options that are needed and not known.
+    pub missing: Vec<String>,
+}
+
+/// The options that a profiler's help names; `None` when it does not answer, or not as expected.
+#[must_use]
+pub fn known(tool: &Path, kind: &str) -> Option<BTreeSet<String>> {
+    let arguments: &[&str] = match kind {
+        "nsys" => &["profile", "--help"],
+        "ncu" => &["--help"],
+        _ => return None,
+    };
+    let until = Instant::now() + PATIENCE;
+    let mut out = BTreeSet::new();
+    let hear = |line: &str| out.extend(named(line).map(str::to_owned));
+    let ended = run(Command::new(tool).args(arguments), hear, || Instant::now() > until).ok()?;
+    (!ended.cancelled && out.len() >= FEWEST).then_some(out)
+}
+
+/// The long options that a line names.
+fn named(line: &str) -> impl Iterator<Item = &str> {
+    line.match_indices("--").filter_map(move |(at, _)| {
+        let before = line[..at].chars().next_back();
+        let rest = &line[at..];
+        let len = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '-').unwrap_or(rest.len());
+        let fresh = before.is_none_or(|c| !c.is_alphanumeric() && c != '-');
+        (fresh && len > 3 && rest.as_bytes()[2].is_ascii_lowercase()).then(|| rest[..len].trim_end_matches('-'))
+    })
+}
+
+/// Leaves out of a command (profiler, options, program: `program` words at its end) what the profiler does not know.
+pub fn fit(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> Fitted {
+    let mut out = Fitted::default();
+    let mut end = argv.len().saturating_sub(program);
+    let mut at = 1;
+    while at < end {
+        let word = argv[at].clone();
+        let (name, attached) = word.split_once('=').map_or((word.as_str(), false), |(n, _)| (n, true));
+        if !name.starts_with("--") || name.len() < 3 || known.contains(name) {
+            at += 1;
+            continue;
+        }
+        if NEEDED.contains(&name) {
+            out.missing.push(name.to_owned());
+            at += 1;
+            continue;
+        }
+        let value = usize::from(!attached && at + 1 < end && !argv[at + 1].starts_with('-'));
+        argv.drain(at..=at + value);
+        end -= 1 + value;
+        out.dropped.push(name.to_owned());
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn help_names_options() {
+        let line = "  -k [ --kernel-name ] arg (=x)   Use --kernel-name-base=function, not --x--y; see ---- and a--b.";
+        assert_eq!(named(line).collect::<Vec<_>>(), ["--kernel-name", "--kernel-name-base", "--x--y"]);
+    }
+
+    #[test]
+    fn unknown_settings_go_and_unknown_selections_stay() {
+        let known = ["--trace", "--sample"].map(str::to_owned).into();
+        let mut argv: Vec<String> =
+            ["nsys", "profile", "--trace=cuda", "--new", "5", "--newer=1", "--kernel-id", "::f:1", "app", "--other"]
+                .map(str::to_owned)
+                .into();
+        let fitted = fit(&mut argv, 2, &known);
+        assert_eq!(fitted, Fitted { dropped: vec!["--new".into(), "--newer".into()], missing: vec!["--kernel-id".into()] });
+        assert_eq!(argv, ["nsys", "profile", "--trace=cuda", "--kernel-id", "::f:1", "app", "--other"]);
+    }
+}
