@@ -11,7 +11,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A help with fewer options was not understood.
 const FEWEST: usize = 20;
 /// Options without which a command would record something else, or nothing: where one of these is unknown, nothing is run.
-const NEEDED: [&str; 22] = [
+const NEEDED: [&str; 30] = [
     "--capture-range",
     "--capture-range-end",
     "--nvtx-capture",
@@ -34,6 +34,14 @@ const NEEDED: [&str; 22] = [
     "--section",
     "--metrics",
     "--target-processes-filter",
+    "--devices",
+    "--filter-mode",
+    "--nvtx-exclude",
+    "--nvtx-push-pop-scope",
+    "--gpu-metrics-device",
+    "--cuda-memory-usage",
+    "--python-backtrace",
+    "--python-sampling",
 ];
 
 /// What became of a command's options.
@@ -79,7 +87,8 @@ pub fn fit(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> 
     while at < end {
         let word = argv[at].clone();
         let (name, attached) = word.split_once('=').map_or((word.as_str(), false), |(n, _)| (n, true));
-        if !name.starts_with("--") || name.len() < 3 || known.contains(name) {
+        // Both profilers take an option by its beginning.
+        if !name.starts_with("--") || name.len() < 3 || known.iter().any(|k| k.starts_with(name)) {
             at += 1;
             continue;
         }
