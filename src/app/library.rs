@@ -135,7 +135,8 @@ pub fn again(app: &mut App) -> Vec<Effect> {
         return say(app, "a run is under way; it must end first", true);
     }
     // The report's name is in the command: it goes to the new run's folder.
-    let output = ["--output", "--export"].into_iter().find(|o| run.argv.iter().any(|w| w == o));
+    let names: &[&str] = if run.tool == "torch" { &["--trace"] } else { &["--output", "--export"] };
+    let output = names.iter().copied().find(|o| run.argv.iter().any(|w| w == o));
     let Some(output) = output else {
         return say(app, "it is not known how this profiler names its report; start it again with `warpscope run`", true);
     };
@@ -151,10 +152,13 @@ pub fn again(app: &mut App) -> Vec<Effect> {
         from: run.reports.first().map(|r| r.path.clone()),
         selects: Vec::new(),
     };
-    let tool = start.tool.clone();
-    app.starting = Some((start, None));
+    if let Some(gone) = run.support.iter().find(|p| !p.exists()) {
+        let text = format!("{} is not there any more, and the command needs it; start it again with `warpscope run`", gone.display());
+        return say(app, text, true);
+    }
+    app.starting = Some((start.clone(), None));
     say(app, "looking at what may stand in the way …", false);
-    vec![Effect::Preflight(tool)]
+    vec![Effect::Preflight(Box::new(start))]
 }
 
 /// Marks the selected run, or compares it with the marked one.

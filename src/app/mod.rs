@@ -177,8 +177,8 @@ pub enum Effect {
     },
     /// Read reports that were added to the session.
     Open(Vec<PathBuf>),
-    /// Look at what may stand in the way of a run with this profiler.
-    Preflight(String),
+    /// Look at what may stand in the way of this run.
+    Preflight(Box<run::Start>),
     /// Start a run and watch it.
     Start(Box<run::Start>),
     /// Watch a run of the library.

@@ -218,7 +218,7 @@ pub fn run_here(app: &mut App) -> Vec<Effect> {
     let origin = Origin { report: index, selects: rerun.selects.clone() };
     app.status = Some(Status { text: "looking at what may stand in the way …".to_owned(), error: false });
     app.starting = Some((start.clone(), Some(origin)));
-    vec![Effect::Preflight(start.tool)]
+    vec![Effect::Preflight(Box::new(start))]
 }
 
 /// What stands in the way is known: starts, or asks.

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::loops::Wake;
-use super::runs::begin::sentence;
+use super::runs::begin::{look, sentence};
 use super::runs::follow::{Follow, Update};
 use super::runs::plain::LOOK;
 use super::runs::start::{self, Started};
@@ -11,7 +11,7 @@ use crate::app::run::{News, Start};
 use crate::app::steps::StepNews;
 use crate::app::{Effect, Msg};
 use crate::import::Cancel;
-use crate::launch::doctor::{Places, State, gather, preflight};
+use crate::launch::doctor::State;
 use crate::launch::runs::{process, steps};
 use crate::library::{Library, LibraryError, NewRun, Run, store};
 use crossbeam_channel::Sender;
@@ -85,11 +85,11 @@ impl Recorder {
     /// Does what the state asks for about runs.
     pub fn perform(&mut self, effect: Effect) {
         match effect {
-            Effect::Preflight(tool) => {
+            Effect::Preflight(start) => {
                 let nsys = self.nsys.clone();
                 self.beside(move || {
-                    let machine = gather(&Places::usual(), nsys.as_deref(), &|| false);
-                    let found = preflight(&machine, &tool, false, None);
+                    let folder = start.directory.as_deref().filter(|_| start.output.is_none());
+                    let found = look(&start.tool, &start.argv, folder, nsys.as_deref());
                     Msg::Preflight(found.iter().map(|c| (sentence(c), c.state == State::Blocks)).collect())
                 });
             }

@@ -146,6 +146,11 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &RunScreen, theme: &Theme
     let ended = outcome(screen, theme, columns);
     let mut steps = notes(screen, theme, columns);
     steps.extend(super::run_steps::lines(screen, theme, columns));
+    // Air where there is room.
+    if !steps.is_empty() && area.height > 30 {
+        steps.insert(0, Line::default());
+        steps.push(Line::default());
+    }
     let [top, guide, rule, body, foot] = Layout::vertical([
         Constraint::Length(u16::try_from(command.len()).unwrap_or(1)),
         Constraint::Length(u16::try_from(steps.len()).unwrap_or(0)),

@@ -142,7 +142,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     explorer.press("enter");
     assert!(explorer.screen().contains(kernel));
     explorer.press("R");
-    assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(tool)) if tool == "ncu"), "{:?}", explorer.asked);
+    assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(start)) if start.tool == "ncu"), "{:?}", explorer.asked);
     // Something is in the way: it asks, and Esc runs nothing.
     explorer.send(Msg::Preflight(vec![("Nsight Compute: not on PATH → install it".into(), true)]));
     let screen = explorer.screen();

@@ -7,8 +7,9 @@ use super::{start, tty};
 use crate::config::Config;
 use crate::launch::doctor::{Check, Places, State, gather, preflight};
 use crate::launch::find;
+use crate::library::store;
 use crate::library::{Library, LibraryError, NewRun, Step};
-use crate::rerun::recipes::{Prepared, RECIPES, Recipe, Role, TOOLS, User, Wanted};
+use crate::rerun::recipes::{Prepared, RECIPES, Recipe, Role, TOOLS, User, Wanted, expected_bytes};
 use crate::rerun::shell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -163,11 +164,18 @@ pub fn sentence(check: &Check) -> String {
     format!("{}: {}{means}{fix}", check.what, check.found)
 }
 
+/// What may stand in the way of a command, the worst first. Its reports go to the folder, or to the library.
+pub fn look(tool: &str, argv: &[String], folder: Option<&Path>, nsys: Option<&Path>) -> Vec<Check> {
+    let samples = argv.iter().any(|w| w == "--sample=process-tree");
+    let library = store::folder().ok();
+    let reports = folder.or(library.as_deref());
+    let places = reports.map_or_else(Places::usual, Places::for_reports);
+    preflight(&gather(&places, nsys, &|| false), tool, samples, expected_bytes(tool, argv))
+}
+
 /// Says what stands in the way; what blocks ends it, unless it is forced.
-fn look_before(tool: &str, samples: bool, nsys: Option<&Path>, force: bool) -> Result<(), Failure> {
-    let machine = gather(&Places::usual(), nsys, &|| false);
-    let found = preflight(&machine, tool, samples, None);
-    for check in &found {
+fn look_before(found: &[Check], force: bool) -> Result<(), Failure> {
+    for check in found {
         let word = if check.state == State::Blocks && !force { "blocked" } else { "take care" };
         print::error(&format!("{word}: {}", sentence(check)));
     }
@@ -195,8 +203,8 @@ pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
         let text = format!("there is no {} on this machine; `warpscope doctor` says where it is looked for", recipe.tool);
         return Err(Failure { text, code: FAILED });
     }
-    let samples = trial.argv().iter().any(|w| w == "--sample=process-tree");
-    look_before(recipe.tool, samples, nsys.as_deref(), args.force)?;
+    let folder = args.output.as_ref().map(|o| chosen.directory.join(o));
+    look_before(&look(recipe.tool, &trial.argv(), folder.as_deref().and_then(Path::parent), nsys.as_deref()), args.force)?;
     let mut library = Library::open()?;
     let make = |_: i64, folder: &Path| chosen.complete(folder);
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();

@@ -57,6 +57,8 @@ pub fn patterns(tool: &str, output: &str) -> Vec<String> {
     let suffix = match tool {
         "nsys" => "nsys-rep",
         "ncu" => "ncu-rep",
+        // One of each rank.
+        "torch" => return vec![output.replace("{rank}", "*")],
         _ => return vec![format!("{output}*")],
     };
     let (folder, name) = output.rsplit_once('/').map_or(("", output), |(f, n)| (f, n));

@@ -346,7 +346,7 @@ fn tmp(m: &Machine) -> Option<Check> {
 
 #[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
 fn disk(m: &Machine) -> Option<Check> {
-    Some(room("disk", "this folder", &m.here, ""))
+    Some(room("disk", "folder of the reports", &m.here, ""))
 }
 
 #[cfg(test)]

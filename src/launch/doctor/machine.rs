@@ -22,6 +22,13 @@ pub struct Places {
 }
 
 impl Places {
+    /// Of this machine, with reports in a folder, which need not be there yet.
+    #[must_use]
+    pub fn for_reports(folder: &Path) -> Self {
+        let there = folder.ancestors().find(|p| p.is_dir()).unwrap_or(folder);
+        Self { here: there.to_owned(), ..Self::usual() }
+    }
+
     /// Of this machine.
     #[must_use]
     pub fn usual() -> Self {

@@ -51,7 +51,7 @@ pub fn preflight(machine: &Machine, tool: &str, samples: bool, needs: Option<u64
     {
         found.push(Check {
             id: "disk",
-            what: "this folder",
+            what: "folder of the reports",
             state: State::Warning,
             found: format!("{} MiB free in {}", free >> 20, machine.here.path.display()),
             means: format!("the report may take {} MiB, and as much again while it is written", needs >> 20),

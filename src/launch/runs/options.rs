@@ -87,8 +87,9 @@ pub fn fit(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> 
     while at < end {
         let word = argv[at].clone();
         let (name, attached) = word.split_once('=').map_or((word.as_str(), false), |(n, _)| (n, true));
-        // Both profilers take an option by its beginning.
-        if !name.starts_with("--") || name.len() < 3 || known.iter().any(|k| k.starts_with(name)) {
+        // Both profilers take an option by its beginning; but `--capture-range` is not the beginning of `--capture-range-end`.
+        let is = |k: &String| k.strip_prefix(name).is_some_and(|rest| !rest.starts_with('-'));
+        if !name.starts_with("--") || name.len() < 3 || known.iter().any(is) {
             at += 1;
             continue;
         }

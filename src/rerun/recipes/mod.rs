@@ -10,12 +10,14 @@ mod pattern;
 mod ranks;
 mod rows;
 mod servers;
+mod size;
 mod steps;
 mod torch;
 pub mod user;
 
 pub use pattern::Pattern;
 pub use rows::RECIPES;
+pub use size::expected_bytes;
 pub use steps::{Role, Step};
 pub use torch::{NO_TORCH, TRACE_SECONDS};
 pub use user::User;
