@@ -210,7 +210,7 @@ pub fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
         Choice::LaunchSort(by) => return sort_launches(app, by, false),
         Choice::Jump(to) => jump(app, to),
         Choice::Request(request) => return super::rerun::change(app, *request),
-        Choice::Run(what) => return super::run::choose(app, what),
+        Choice::Run(what) => return super::run_ask::choose(app, what),
         Choice::Forget(id) => return vec![Effect::Forget(id)],
         Choice::Before(before) => return super::diff::open_on(app, before, index),
         Choice::Other(report, result) => return super::result_views::compare(app, report, result),

@@ -3,6 +3,7 @@
 use super::pick::{Choice, Item, Pick};
 use super::run::{RunScreen, Start, add};
 use super::{App, Effect, LineOf, Overlay, Status};
+use crate::launch::runs::options;
 use crate::library::Run;
 use crate::rerun::shell;
 use std::path::PathBuf;
@@ -135,18 +136,16 @@ pub fn again(app: &mut App) -> Vec<Effect> {
         return say(app, "a run is under way; it must end first", true);
     }
     // The report's name is in the command: it goes to the new run's folder.
-    let names: &[&str] = if run.tool == "torch" { &["--trace"] } else { &["--output", "--export"] };
-    let output = names.iter().copied().find(|o| run.argv.iter().any(|w| w == o));
-    let Some(output) = output else {
-        return say(app, "it is not known how this profiler names its report; start it again with `warpscope run`", true);
-    };
+    if options::report_at(&run.argv, run.program.len(), &run.tool).is_none() {
+        return say(app, "it is not known how this command names its report; start it again with `warpscope run`", true);
+    }
     let start = Start {
         argv: run.argv.clone(),
         program: run.program.clone(),
         tool: run.tool.clone(),
         recipe: run.recipe.clone(),
         directory: Some(run.directory.clone()),
-        output: Some(output),
+        own: true,
         env: run.env.clone(),
         named: String::new(),
         from: run.reports.first().map(|r| r.path.clone()),
@@ -223,7 +222,7 @@ pub fn ask_delete(app: &mut App) -> Vec<Effect> {
     }
     let item = |label: String, hint: &str, letter, choice| Item { label, hint: hint.to_owned(), letter, choice };
     let items = vec![
-        item("keep it".to_owned(), "", Some('b'), Choice::Run(super::run::RunChoice::Nothing)),
+        item("keep it".to_owned(), "", Some('b'), Choice::Run(super::run_ask::RunChoice::Nothing)),
         item(
             format!("delete run {}", run.id),
             "its row and the reports in its folder; this cannot be undone",

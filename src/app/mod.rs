@@ -18,6 +18,7 @@ pub mod rerun_fields;
 pub mod result;
 pub mod result_views;
 pub mod run;
+pub mod run_ask;
 pub mod steps;
 pub mod typing;
 pub mod update;

@@ -77,7 +77,7 @@ pub enum Choice {
     /// Compare with a result of a report.
     Other(usize, usize),
     /// About a run.
-    Run(super::run::RunChoice),
+    Run(super::run_ask::RunChoice),
     /// Delete a run of the library.
     Forget(i64),
     /// Compare with this report as the one before.

@@ -28,6 +28,8 @@ pub enum Stage {
 pub struct Report {
     /// The file.
     pub file: PathBuf,
+    /// Whether the program that it names may be run without showing it first: it is of the user's own run, or was shown.
+    pub trusted: bool,
     /// How far it is.
     pub stage: Stage,
     /// The profile: at first with the columns of the first table, later whole.
@@ -74,6 +76,7 @@ impl Report {
     pub fn new(file: PathBuf, settings: &Settings) -> Self {
         Self {
             file,
+            trusted: false,
             stage: Stage::Reading("opening", 0, 0),
             profile: None,
             generation: 0,

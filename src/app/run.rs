@@ -3,6 +3,7 @@
 use super::actions::ActionId;
 use super::pick::{Choice, Item, Pick};
 use super::result::{ResultScreen, View};
+use super::run_ask::{RunChoice, ask_trust};
 use super::{App, Effect, Overlay, Report, Status};
 use crate::launch::runs::{Progress, Stage, progress};
 use crate::library::{Run, State};
@@ -27,11 +28,11 @@ pub struct Start {
     pub recipe: Option<String>,
     /// Working directory; of a re-run the one that was recorded.
     pub directory: Option<PathBuf>,
-    /// The option whose value is the report's name, when that is to go into the run's folder.
-    pub output: Option<&'static str>,
+    /// Whether the report is to go into the run's own folder.
+    pub own: bool,
     /// Variables that are set for it.
     pub env: Vec<(String, String)>,
-    /// The report's name as the command has it, without suffix: where it is when `output` is not in the command.
+    /// The report's name as the command has it, without suffix.
     pub named: String,
     /// The report whose launches are profiled again.
     pub from: Option<PathBuf>,
@@ -202,6 +203,9 @@ pub fn run_here(app: &mut App) -> Vec<Effect> {
     if program.is_empty() || argv.iter().any(|w| w == crate::rerun::program::PLACEHOLDER) {
         return say(app, "the report does not say which program it was: set it in the field `program` first", true);
     }
+    if !report.trusted && screen.request.options.program.is_none() {
+        return ask_trust(app, &program);
+    }
     let start = Start {
         argv,
         program,
@@ -209,7 +213,7 @@ pub fn run_here(app: &mut App) -> Vec<Effect> {
         recipe: Some("re-run".to_owned()),
         directory: rerun.directory.as_ref().map(PathBuf::from),
         // A name that the user chose is his.
-        output: screen.request.options.output.is_none().then_some("--export"),
+        own: screen.request.options.output.is_none(),
         env: Vec::new(),
         named: rerun.output.clone(),
         from: Some(report.file.clone()),
@@ -248,41 +252,7 @@ pub fn preflight(app: &mut App, found: &[(String, bool)]) -> Vec<Effect> {
     Vec::new()
 }
 
-/// What can be chosen about a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunChoice {
-    /// Start it.
-    Start,
-    /// Do nothing.
-    Nothing,
-    /// Stop it and quit.
-    StopAndQuit,
-    /// Let it go on by itself and quit.
-    DetachAndQuit,
-}
-
-/// Does what was chosen.
-pub fn choose(app: &mut App, choice: RunChoice) -> Vec<Effect> {
-    match choice {
-        RunChoice::Start => start(app),
-        RunChoice::Nothing => {
-            app.starting = None;
-            Vec::new()
-        }
-        RunChoice::StopAndQuit => {
-            let mut effects = vec![Effect::StopRun];
-            effects.extend(super::update::quit_now(app));
-            effects
-        }
-        RunChoice::DetachAndQuit => {
-            let mut effects = vec![Effect::DetachRun];
-            effects.extend(super::update::quit_now(app));
-            effects
-        }
-    }
-}
-
-fn start(app: &mut App) -> Vec<Effect> {
+pub(super) fn start(app: &mut App) -> Vec<Effect> {
     let Some((start, origin)) = app.starting.take() else { return Vec::new() };
     let mut screen = RunScreen::new(shell::line(&start.argv), None, true);
     screen.origin = origin;
@@ -316,21 +286,22 @@ pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
         return Vec::new();
     }
     screen.ended = true;
-    screen.doing = None;
+    let mut effects: Vec<Effect> = screen.doing.take().map(|_| Effect::EndStep).into_iter().collect();
     let run = news.run.clone();
     if !screen.opens {
-        return Vec::new();
+        return effects;
     }
     let files: Vec<PathBuf> = run.openable().map(|r| r.path.clone()).collect();
     let why = run.findings.first().map(|f| f.what.clone());
     if files.is_empty() {
         screen.shown = true;
-        return say(app, why.unwrap_or_else(|| format!("run {}: {}", run.id, run.state.word())), true);
+        effects.extend(say(app, why.unwrap_or_else(|| format!("run {}: {}", run.id, run.state.word())), true));
+        return effects;
     }
     let origin = screen.origin.take();
     screen.shown = false;
     let first = app.reports.len();
-    let effects = add(app, files);
+    effects.extend(add(app, files));
     match origin {
         // The launch's report stays on the screen until the result is joined.
         Some(origin) => app.awaited = Some((origin, first)),
@@ -345,10 +316,11 @@ pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
     effects
 }
 
-/// Adds reports to the session and reads them.
+/// Adds reports of the user's own runs to the session and reads them.
 pub fn add(app: &mut App, files: Vec<PathBuf>) -> Vec<Effect> {
     for file in &files {
-        let report = Report::new(file.clone(), &app.settings);
+        let mut report = Report::new(file.clone(), &app.settings);
+        report.trusted = true;
         app.reports.push(report);
     }
     vec![Effect::Open(files)]
@@ -399,6 +371,9 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
     vec![Effect::Details { report: at, from: new, result: 0 }]
 }
 
+/// While the run has no number yet.
+const STARTING: &str = "the run is being started: a moment";
+
 /// Esc on the screen: stops the run, one step further each time; of a run that has ended, leaves the screen.
 pub fn stop(app: &mut App) -> Vec<Effect> {
     if let Some(effects) = super::steps::end(app) {
@@ -407,6 +382,9 @@ pub fn stop(app: &mut App) -> Vec<Effect> {
     let Some(screen) = &app.run else { return Vec::new() };
     if screen.ended {
         return leave(app);
+    }
+    if screen.run.is_none() {
+        return say(app, STARTING, false);
     }
     let text = match screen.stage() {
         Stage::Running => "asked the profiler to stop (INT); it writes its report now; esc again: TERM",
@@ -458,22 +436,13 @@ pub fn detach(app: &mut App) -> Vec<Effect> {
     if !screen.mine {
         return say(app, "it goes on by itself already", false);
     }
+    if screen.run.is_none() {
+        return say(app, STARTING, false);
+    }
     screen.mine = false;
     let id = screen.run.as_ref().map_or(0, |r| r.id);
     say(app, format!("detached: it goes on when this program or the ssh session ends; `warpscope attach {id}` shows it again"), false);
     vec![Effect::DetachRun]
-}
-
-/// Asks what becomes of the run before the program ends.
-pub fn ask_before_quit(app: &mut App) -> Vec<Effect> {
-    let item = |label: &str, hint: &str, letter, choice| Item { label: label.to_owned(), hint: hint.to_owned(), letter, choice };
-    let items = vec![
-        item("stop it and quit", "the profiler is asked to stop, and writes what it has", Some('s'), Choice::Run(RunChoice::StopAndQuit)),
-        item("detach it and quit", "it goes on; `warpscope attach` shows it again", Some('d'), Choice::Run(RunChoice::DetachAndQuit)),
-        item("stay", "", Some('b'), Choice::Run(RunChoice::Nothing)),
-    ];
-    app.overlay = Some(Overlay::Pick(Pick::by_letter("a run is under way", items, None)));
-    Vec::new()
 }
 
 /// Moves through the output.

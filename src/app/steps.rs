@@ -2,6 +2,7 @@
 
 use super::run::RunScreen;
 use super::{App, Effect, Status};
+use crate::launch::runs::Stage;
 use crate::library::Step;
 use crate::model::text::clean;
 
@@ -47,7 +48,11 @@ pub fn go(app: &mut App) -> Vec<Effect> {
     let Some(run) = &screen.run else { return Vec::new() };
     let (id, directory) = (run.id, run.directory.clone());
     if step.argv.is_empty() {
-        return super::run::stop(app);
+        // Only Esc goes further than the first word.
+        if screen.stage() == Stage::Running {
+            return super::run::stop(app);
+        }
+        return say(app, "it is being stopped; esc goes a step further", false);
     }
     screen.doing = Some(screen.now_ms);
     vec![Effect::Step { run: id, argv: step.argv, directory }]

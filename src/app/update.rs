@@ -55,11 +55,12 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             let mut effects = app.reports.get_mut(report).map(|r| r.done(report, generation, done)).unwrap_or_default();
             effects.extend(super::run::arrived(app));
             let ready = |s: &super::RerunScreen| s.run_when_ready && !s.pending();
-            if report == app.active
-                && let Some(screen) = app.reports.get_mut(report).and_then(|r| r.rerun.as_mut()).filter(|s| ready(s))
-            {
+            if let Some(screen) = app.reports.get_mut(report).and_then(|r| r.rerun.as_mut()).filter(|s| ready(s)) {
                 screen.run_when_ready = false;
-                effects.extend(super::run::run_here(app));
+                // Who has gone elsewhere meanwhile is not surprised by a run.
+                if report == app.active {
+                    effects.extend(super::run::run_here(app));
+                }
             }
             effects
         }
@@ -113,7 +114,7 @@ fn joins(app: &App, new: usize) -> Vec<Effect> {
 
 /// Ends the program; a run that would end with it is asked about first.
 fn quit(app: &mut App) -> Vec<Effect> {
-    if super::run::held(app) { super::run::ask_before_quit(app) } else { quit_now(app) }
+    if super::run::held(app) { super::run_ask::ask_before_quit(app) } else { quit_now(app) }
 }
 
 pub(super) fn quit_now(app: &App) -> Vec<Effect> {
@@ -131,7 +132,7 @@ pub(super) fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     let ctrl_c = event.code == KeyCode::Char('c') && event.modifiers.contains(KeyModifiers::CONTROL);
     if ctrl_c {
         // Pressed once more while it is asked, it is meant.
-        return if app.overlay.is_some() { quit_now(app) } else { quit(app) };
+        return if super::run_ask::asked_before_quit(app) { quit_now(app) } else { quit(app) };
     }
     if app.overlay.is_some() {
         return typing::overlay_key(app, event, key);

@@ -96,6 +96,14 @@ pub enum Command {
         #[arg(long)]
         detached: bool,
     },
+    /// The process that has the terminal while a run does.
+    #[command(name = "__foreground", hide = true)]
+    Foreground {
+        /// The run.
+        run: i64,
+        /// Process id of the explorer.
+        explorer: i32,
+    },
     /// The last step before the profiler.
     #[command(name = "__exec", hide = true)]
     Exec {

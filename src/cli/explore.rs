@@ -242,6 +242,7 @@ impl Explorer {
     /// Waits for readers that run a child, so that none is left behind.
     fn finish(&mut self) {
         self.cancels.iter().chain([&self.code]).for_each(Cancel::cancel);
+        self.readers.extend(self.recorder.end());
         // The shell's prompt need not wait for that.
         restore();
         let until = Instant::now() + LAST_WAIT;

@@ -59,7 +59,9 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> R
 
 /// Prints lines.
 pub fn lines(lines: &[String]) -> Result<(), Failure> {
-    to_stdout(|out| lines.iter().try_for_each(|l| writeln!(out, "{l}")))
+    // A name is a name for a script; a terminal would obey it.
+    let terminal = std::io::stdout().is_terminal();
+    to_stdout(|out| lines.iter().try_for_each(|l| if terminal { writeln!(out, "{}", clean(l)) } else { writeln!(out, "{l}") }))
 }
 
 /// Says on stderr what makes the printed figures incomplete: scripts that read CSV see no notes.

@@ -6,6 +6,7 @@ use super::runs::begin::{look, sentence};
 use super::runs::follow::{Follow, Update};
 use super::runs::plain::LOOK;
 use super::runs::start::{self, Started};
+use super::runs::supervisor::EXEC;
 use super::runs::{files, list};
 use crate::app::run::{News, Start};
 use crate::app::steps::StepNews;
@@ -15,7 +16,9 @@ use crate::launch::doctor::State;
 use crate::launch::runs::{process, steps};
 use crate::library::{Library, LibraryError, NewRun, Run, store};
 use crossbeam_channel::Sender;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::thread::JoinHandle;
 
 /// Starts and follows runs for the explorer.
 pub struct Recorder {
@@ -27,6 +30,7 @@ pub struct Recorder {
     enough: Cancel,
     /// Ends the step that is under way.
     step: Cancel,
+    stepping: Option<JoinHandle<()>>,
     detached: bool,
 }
 
@@ -34,19 +38,26 @@ impl Recorder {
     /// One that does nothing yet.
     #[must_use]
     pub fn new(send: Sender<Wake>, nsys: Option<PathBuf>) -> Self {
-        Self { send, nsys, held: None, followed: None, enough: Cancel::default(), step: Cancel::default(), detached: false }
+        Self { send, nsys, held: None, followed: None, enough: Cancel::default(), step: Cancel::default(), stepping: None, detached: false }
+    }
+
+    /// Threads that run a program, after they were told to end it.
+    pub fn end(&mut self) -> Option<JoinHandle<()>> {
+        self.step.cancel();
+        self.stepping.take()
     }
 
     /// This program holds a run from now on.
     pub fn hold(&mut self, started: Box<Started>) {
         self.detached = false;
-        self.held = Some(started);
+        if let Some(before) = self.held.replace(started) {
+            before.done();
+        }
     }
 
     /// What to say when the explorer ends.
     pub fn last_word(&mut self) -> Option<String> {
         self.enough.cancel();
-        self.step.cancel();
         let held = self.held.as_mut()?;
         if held.gone() {
             return None;
@@ -88,7 +99,7 @@ impl Recorder {
             Effect::Preflight(start) => {
                 let nsys = self.nsys.clone();
                 self.beside(move || {
-                    let folder = start.directory.as_deref().filter(|_| start.output.is_none());
+                    let folder = start.directory.as_deref().filter(|_| !start.own);
                     let found = look(&start.tool, &start.argv, folder, nsys.as_deref());
                     Msg::Preflight(found.iter().map(|c| (sentence(c), c.state == State::Blocks)).collect())
                 });
@@ -119,14 +130,19 @@ impl Recorder {
                 }
             }
             Effect::Step { run, argv, directory } => {
+                self.step.cancel();
                 self.step = Cancel::default();
                 let (send, cancel) = (self.send.clone(), self.step.clone());
-                std::thread::spawn(move || {
+                self.stepping = Some(std::thread::spawn(move || {
                     // Nobody listens any more once the program ends.
                     let tell = |news| drop(send.send(Wake::Message(Msg::Step(run, news))));
                     let hear = |line: &str| tell(StepNews::Line(line.to_owned()));
-                    tell(StepNews::Ended(steps::perform(&argv, &directory, hear, || cancel.is_cancelled())));
-                });
+                    let done = match starter() {
+                        Ok(words) => steps::perform(&words, &argv, &directory, hear, || cancel.is_cancelled()),
+                        Err(e) => Err(e.to_string()),
+                    };
+                    tell(StepNews::Ended(done));
+                }));
             }
             Effect::EndStep => self.step.cancel(),
             Effect::Stepped(id, done) => {
@@ -195,6 +211,11 @@ impl Recorder {
     }
 }
 
+/// This program's own last step before another.
+fn starter() -> std::io::Result<[OsString; 3]> {
+    Ok([std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()])
+}
+
 /// Asks a run that nobody here holds to stop.
 fn stop(id: i64) -> Result<(), Failure> {
     let run = Library::open()?.run(id)?;
@@ -229,10 +250,10 @@ fn complete(start: &Start, folder: &Path, nsys: Option<&Path>) -> Result<NewRun,
         }
         None => std::env::current_dir().map_err(|source| LibraryError::File { path: ".".to_owned(), source })?,
     };
-    let output = start.output.and_then(|option| files::redirect(&mut argv, option, &folder.join(&start.tool)));
+    let own = folder.join(&start.tool);
+    let output = if start.own { files::redirect(&mut argv, start.program.len(), &start.tool, &own) } else { None };
     let output = match output {
         Some(output) => {
-            let own = folder.join(&start.tool);
             std::fs::create_dir_all(&own).map_err(|source| LibraryError::File { path: own.display().to_string(), source })?;
             output
         }

@@ -57,7 +57,39 @@ pub fn entry(
     let made = scratch.path().join("file.sqlite");
     make(&made)?;
     std::fs::rename(&made, &target).map_err(|e| ImportError::io(&target, e))?;
+    make_room(folder, &target, MOST_BYTES);
     Ok(target)
+}
+
+/// Bytes that entries may take together; then those that were made first go. They can be made again.
+const MOST_BYTES: u64 = 16 << 30;
+
+/// Whether a name is one that [`key`] gives.
+fn is_entry(name: &str) -> bool {
+    let stem = name.rsplit_once('.').map_or("", |(s, _)| s);
+    stem.rsplit_once('-').is_some_and(|(_, hash)| hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+}
+
+/// Removes entries, the oldest first, until all together are small enough; `newest` stays.
+fn make_room(folder: &Path, newest: &Path, most: u64) {
+    let mut entries: Vec<(std::time::SystemTime, u64, PathBuf)> = std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|e| is_entry(&e.file_name().to_string_lossy()))
+        .filter_map(|e| e.metadata().ok().filter(Metadata::is_file).and_then(|m| Some((m.modified().ok()?, m.len(), e.path()))))
+        .collect();
+    entries.sort();
+    let mut total: u64 = entries.iter().map(|e| e.1).sum();
+    for (_, bytes, path) in entries.iter().filter(|e| e.2 != newest) {
+        if total <= most {
+            break;
+        }
+        // Whoever reads it keeps it open; another program may be faster.
+        if std::fs::remove_file(path).is_ok() {
+            total -= bytes;
+        }
+    }
 }
 
 /// Makes a folder that only its owner can look into: reports hold the environment of every process they saw. Fails when the folder is
@@ -131,5 +163,28 @@ impl Read for Counted<'_> {
         self.done.set(self.done.get() + n as u64);
         self.job.progress("unpacking", self.done.get(), self.total);
         Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_oldest_entries_make_room_and_nothing_else_does() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = |name: &str, age: u64| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, [0; 100]).unwrap();
+            let then = std::time::SystemTime::now() - std::time::Duration::from_secs(age);
+            File::options().write(true).open(&path).unwrap().set_modified(then).unwrap();
+            path
+        };
+        let old = file("a.json.gz-0123456789abcdef.unpacked", 30);
+        let middle = file("b-0123456789abcdee.sqlite", 20);
+        let newest = file("c-0123456789abcded.sqlite", 40);
+        let other = file("notes.sqlite", 50);
+        make_room(folder.path(), &newest, 250);
+        assert_eq!([&old, &middle, &newest, &other].map(|p| p.exists()), [false, true, true, true]);
     }
 }

@@ -141,6 +141,13 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, reads: 
             if job.cancel.is_cancelled() {
                 return ImportError::Cancelled { path: path.to_owned() };
             }
+            if e.kind() == std::io::ErrorKind::StorageFull {
+                return ImportError::Tool {
+                    path: path.to_owned(),
+                    what: format!("there is no room to unpack it in {}", job.cache.display()),
+                    next: "free some, or set XDG_CACHE_HOME to a folder with room".to_owned(),
+                };
+            }
             ImportError::Damaged {
                 path: path.to_owned(),
                 place: format!("its packing, {} bytes in", done.get()),

@@ -2,6 +2,8 @@
 
 use super::LibraryError;
 use super::record::Report;
+use rusqlite::config::DbConfig;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -64,49 +66,65 @@ fn pairs(text: &str, separator: char) -> impl Iterator<Item = (String, String)> 
 }
 
 /// Values shorter than this occur by chance.
-const TELLING: usize = 8;
+pub const TELLING: usize = 8;
 
-/// Copies an SQLite export of nsys without the environment of its processes, and makes sure, byte by byte, that no variable with its value
-/// is in the copy. The copy must not be there yet.
+/// Copies an SQLite export of nsys without the environment of its processes, and makes sure, in every cell and byte by byte, that no variable
+/// with its value is in the copy; pairs below [`TELLING`] letters are not looked for. The copy must not be there yet. What is not clean yet lies
+/// in `scratch`.
 ///
 /// nsys writes the environment to three places: rows of `META_DATA_CAPTURE`, `TARGET_INFO_SYSTEM_ENV`, and texts of `StringIds` in which
 /// NUL parts the variables.
-pub fn clean(export: &Path, copy: &Path) -> Result<Cleaned, LibraryError> {
+pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, LibraryError> {
     let wrong = |source| LibraryError::Database { path: export.display().to_string(), source };
     let file = |path: &Path, source| LibraryError::File { path: path.display().to_string(), source };
     if copy.symlink_metadata().is_ok() {
         return Err(LibraryError::Refused(format!("{} is there already; name another file", copy.display())));
     }
-    let folder = copy.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let scratch = tempfile::Builder::new().prefix(".warpscope-clean-").tempdir_in(folder).map_err(|e| file(folder, e))?;
-    let first = scratch.path().join("first.sqlite");
+    let making = tempfile::Builder::new().prefix("clean-").tempdir_in(scratch).map_err(|e| file(scratch, e))?;
+    let (first, second) = (making.path().join("first.sqlite"), making.path().join("second.sqlite"));
     std::fs::copy(export, &first).map_err(|e| file(export, e))?;
     let variables = {
-        let db = Connection::open_with_flags(&first, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(wrong)?;
+        let db = open(&first, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(wrong)?;
+        let encoding: String = db.query_row("PRAGMA encoding", [], |r| r.get(0)).map_err(wrong)?;
+        if encoding != "UTF-8" {
+            let what = format!("{}: its texts are {encoding}, in which nothing can be looked for; nsys writes UTF-8", export.display());
+            return Err(LibraryError::Refused(what));
+        }
         let variables = take_out(&db).map_err(wrong)?;
         // What was deleted still lies in free pages: a fresh file has none.
-        let second = scratch.path().join("second.sqlite");
         db.execute("VACUUM INTO ?1", [second.to_string_lossy()]).map_err(wrong)?;
         variables
     };
-    let second = scratch.path().join("second.sqlite");
-    let (pairs, elsewhere) = look(&second, &variables).map_err(|e| file(&second, e))?;
-    if let Some(name) = pairs.first() {
+    let mut left = look(&second, &variables).map_err(|e| file(&second, e))?;
+    // A long text may lie in pieces in the file.
+    look_into_cells(&open(&second, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(wrong)?, &variables, &mut left).map_err(wrong)?;
+    if let Some(name) = left.pairs.first() {
         return Err(LibraryError::Refused(format!(
             "{}: the variable {name} is still in the copy after cleaning, so no copy is made; share a table instead: `warpscope top FILE`",
             export.display()
         )));
     }
-    std::fs::rename(&second, copy).map_err(|e| file(copy, e))?;
+    std::fs::copy(&second, copy).map_err(|e| file(copy, e))?;
+    let elsewhere = left.values.into_iter().collect();
     Ok(Cleaned { variables: variables.iter().map(|v| &v.0).collect::<BTreeSet<_>>().len(), elsewhere })
 }
 
+/// Opens a database that somebody else may have made: nothing in it is run.
+fn open(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    let db = Connection::open_with_flags(path, flags)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    db.execute_batch("PRAGMA trusted_schema = OFF")?;
+    Ok(db)
+}
+
 /// Takes the environment out of a database; says which variables with which values it was.
-fn take_out(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
+fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
     let has = |table: &str, column: &str| -> rusqlite::Result<bool> {
         db.query_row("SELECT COUNT(*) FROM pragma_table_info(?1) WHERE name = ?2", [table, column], |r| r.get::<_, i64>(0)).map(|n| n > 0)
     };
-    let mut found = Vec::new();
+    let mut found = BTreeSet::new();
     let texts = |sql: &str| -> rusqlite::Result<Vec<Vec<u8>>> {
         let mut statement = db.prepare(sql)?;
         statement.query_map([], |r| Ok(r.get_ref(0)?.as_bytes_or_null().ok().flatten().map(<[u8]>::to_vec).unwrap_or_default()))?.collect()
@@ -141,23 +159,71 @@ fn take_out(db: &Connection) -> rusqlite::Result<Vec<(String, String)>> {
     Ok(found)
 }
 
-/// Looks through a file's bytes: names whose pair is there, and names whose value is there.
-fn look(path: &Path, variables: &[(String, String)]) -> std::io::Result<(Vec<String>, Vec<String>)> {
-    let mut bytes = Vec::new();
-    File::open(path)?.read_to_end(&mut bytes)?;
-    let holds = |needle: &str| !needle.is_empty() && memchr::memmem::find(&bytes, needle.as_bytes()).is_some();
-    let mut pairs = BTreeSet::new();
-    let mut values = BTreeSet::new();
-    for (name, value) in variables {
-        // Short pairs (`A=1`) may be anything.
-        let telling = name.len() + value.len() >= TELLING && !value.is_empty();
-        if telling && (holds(&format!("{name}={value}")) || holds(&format!("{name}=\"{value}\""))) {
-            pairs.insert(name.clone());
-        } else if value.len() >= TELLING && holds(value) {
-            values.insert(name.clone());
+/// What of the environment is still there.
+#[derive(Debug, Default)]
+struct Left {
+    /// Names of variables whose pair is there.
+    pairs: BTreeSet<String>,
+    /// Names of variables whose value is there.
+    values: BTreeSet<String>,
+}
+
+impl Left {
+    /// Looks through bytes.
+    fn take(&mut self, bytes: &[u8], variables: &BTreeSet<(String, String)>) {
+        let holds = |needle: &str| memchr::memmem::find(bytes, needle.as_bytes()).is_some();
+        for (name, value) in variables {
+            // Short pairs (`A=1`) may be anything.
+            let telling = name.len() + value.len() >= TELLING && !value.is_empty() && !self.pairs.contains(name);
+            if telling && (holds(&format!("{name}={value}")) || holds(&format!("{name}=\"{value}\""))) {
+                self.pairs.insert(name.clone());
+            } else if value.len() >= TELLING && !self.values.contains(name) && holds(value) {
+                self.values.insert(name.clone());
+            }
         }
     }
-    Ok((pairs.into_iter().collect(), values.into_iter().collect()))
+}
+
+/// Bytes of a file that are looked through at once.
+const WINDOW: usize = 8 << 20;
+
+/// Looks through a file's bytes.
+fn look(path: &Path, variables: &BTreeSet<(String, String)>) -> std::io::Result<Left> {
+    let longest = variables.iter().map(|(n, v)| n.len() + v.len() + 3).max().unwrap_or(0);
+    let mut file = File::open(path)?;
+    let (mut window, mut left) = (Vec::new(), Left::default());
+    loop {
+        let got = (&mut file).take(WINDOW as u64).read_to_end(&mut window)?;
+        left.take(&window, variables);
+        if got == 0 {
+            return Ok(left);
+        }
+        // What lies across two windows is in the next.
+        window.drain(..window.len().saturating_sub(longest));
+    }
+}
+
+/// Looks through every text and every blob.
+fn look_into_cells(db: &Connection, variables: &BTreeSet<(String, String)>, left: &mut Left) -> rusqlite::Result<()> {
+    let tables: Vec<String> = db
+        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%'")?
+        .query_map([], |r| r.get(0))?
+        .collect::<Result<_, _>>()?;
+    for table in tables {
+        let mut rows = db.prepare(&format!("SELECT * FROM \"{}\"", table.replace('"', "\"\"")))?;
+        let columns = rows.column_count();
+        let mut rows = rows.query([])?;
+        while let Some(row) = rows.next()? {
+            for column in 0..columns {
+                if let ValueRef::Text(bytes) | ValueRef::Blob(bytes) = row.get_ref(column)?
+                    && bytes.len() >= TELLING
+                {
+                    left.take(bytes, variables);
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -184,7 +250,8 @@ mod tests {
         let (from, to) = (folder.path().join("a.sqlite"), folder.path().join("b.sqlite"));
         export(&from);
         let before = std::fs::read(&from).unwrap();
-        let cleaned = clean(&from, &to).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let cleaned = clean(&from, &to, scratch.path()).unwrap();
         assert_eq!(cleaned, Cleaned { variables: 3, elsewhere: vec!["PWD".to_owned()] });
         let bytes = std::fs::read(&to).unwrap();
         assert!(memchr::memmem::find(&bytes, b"hunter2").is_none());
@@ -193,7 +260,8 @@ mod tests {
         let names: i64 = db.query_row("SELECT COUNT(*) FROM StringIds", [], |r| r.get(0)).unwrap();
         let kept: i64 = db.query_row("SELECT COUNT(*) FROM META_DATA_CAPTURE", [], |r| r.get(0)).unwrap();
         assert_eq!((names, kept), (3, 1));
-        assert!(clean(&from, &to).unwrap_err().to_string().contains("is there already"));
+        assert!(clean(&from, &to, scratch.path()).unwrap_err().to_string().contains("is there already"));
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
@@ -202,12 +270,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("a.sqlite"), folder.path().join("b.sqlite"));
         export(&from);
-        Connection::open(&from)
-            .unwrap()
-            .execute_batch("CREATE TABLE NEWS (t TEXT); INSERT INTO NEWS VALUES ('x TOKEN=hunter2xyzzy')")
-            .unwrap();
-        assert!(clean(&from, &to).unwrap_err().to_string().contains("TOKEN"));
-        assert!(!to.exists());
+        let pristine = std::fs::read(&from).unwrap();
+        // Short, and so long that it lies in pieces in the file: at each length another part of the pair is at the border of a page.
+        for padding in [1, 4_000, 4_010, 4_020, 4_030, 4_040, 4_050, 4_060, 8_120, 8_130, 8_140] {
+            std::fs::write(&from, &pristine).unwrap();
+            let sql = "CREATE TABLE NEWS (t TEXT); CREATE TRIGGER tr AFTER DELETE ON META_DATA_CAPTURE BEGIN INSERT INTO NEWS VALUES (old.value); END";
+            let db = Connection::open(&from).unwrap();
+            db.execute_batch(sql).unwrap();
+            db.execute("INSERT INTO NEWS VALUES (?1)", [format!("{} TOKEN=hunter2xyzzy {}", "x".repeat(padding), "y".repeat(9_000))])
+                .unwrap();
+            drop(db);
+            assert!(clean(&from, &to, folder.path()).unwrap_err().to_string().contains("TOKEN"), "{padding}");
+            assert!(!to.exists());
+        }
     }
 
     #[test]

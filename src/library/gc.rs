@@ -62,6 +62,13 @@ fn wrong(path: &Path) -> impl Fn(io::Error) -> LibraryError + '_ {
     |source| LibraryError::File { path: path.display().to_string(), source }
 }
 
+/// Whether a file is inside a run's own folder: neither by `..` nor by a link of a folder on the way does it lead elsewhere.
+fn inside(folder: &Path, file: &Path) -> bool {
+    let real = |p: &Path| std::fs::canonicalize(p).ok();
+    let plain = file.starts_with(folder) && !file.components().any(|c| c == std::path::Component::ParentDir);
+    plain && file.parent().and_then(real).zip(real(folder)).is_some_and(|(parent, folder)| parent.starts_with(folder))
+}
+
 /// Removes a run: its files, its folder when nothing else is in it, and its row. Returns the bytes that became free and what was left.
 pub fn remove(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), LibraryError> {
     if run.state.live() {
@@ -73,10 +80,9 @@ pub fn remove(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), Libra
     let mut free = 0;
     let mut left = Vec::new();
     if ours {
-        let inside = |p: &&PathBuf| p.starts_with(&folder) && !p.components().any(|c| c == std::path::Component::ParentDir);
         let reports = run.reports.iter().filter(|r| r.owned).map(|r| r.path.clone());
         let files: Vec<PathBuf> = reports.chain(run.support.iter().cloned()).chain(log::pieces(&folder)).collect();
-        for file in files.iter().filter(inside) {
+        for file in files.iter().filter(|p| inside(&folder, p)) {
             let bytes = file.symlink_metadata().map_or(0, |m| m.len());
             match std::fs::remove_file(file) {
                 Ok(()) => free += bytes,
@@ -107,7 +113,7 @@ fn remove_empty(folder: &Path, left: &mut Vec<PathBuf>) {
 /// compared before the other goes.
 pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryError> {
     let folder = library.run_folder(id);
-    if !report.owned || !report.path.starts_with(&folder) || !report.path.symlink_metadata().is_ok_and(|m| m.is_file()) {
+    if !report.owned || !inside(&folder, &report.path) || !report.path.symlink_metadata().is_ok_and(|m| m.is_file()) {
         return Err(LibraryError::Refused(format!("{} is no file of the library", report.path.display())));
     }
     let mut name = report.path.clone().into_os_string();
@@ -129,11 +135,12 @@ pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryE
     }
     let bytes = made.as_file().metadata().map_or(0, |m| m.len());
     made.persist_noclobber(&target).map_err(|e| wrong(&target)(e.error))?;
-    std::fs::remove_file(&report.path).map_err(wrong(&report.path))?;
     let mut reports = library.run(id)?.reports;
     reports.retain(|r| r.path != report.path);
     reports.push(export::report(target, &folder));
+    // The row first: a file too many is better than a row without its file.
     library.set_reports(id, &reports)?;
+    std::fs::remove_file(&report.path).map_err(wrong(&report.path))?;
     Ok(report.bytes.saturating_sub(bytes))
 }
 

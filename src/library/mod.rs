@@ -10,11 +10,22 @@ pub mod store;
 pub use record::{NewRun, Report, Run, State, Step};
 pub use store::Library;
 
+/// What to do about a database that is none any more.
+fn advice(source: &rusqlite::Error) -> &'static str {
+    match source.sqlite_error_code() {
+        Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
+            "; move it away and a new one is begun: the reports stay in the folder `runs` beside it"
+        }
+        Some(rusqlite::ErrorCode::DiskFull) => "; free space, or set XDG_DATA_HOME to another folder",
+        _ => "",
+    }
+}
+
 /// Why the library could not do something, one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
     /// The database.
-    #[error("the run library {path}: {source}")]
+    #[error("the run library {path}: {source}{}", advice(source))]
     Database {
         /// Its file.
         path: String,

@@ -143,6 +143,8 @@ pub struct Run {
     pub support: Vec<PathBuf>,
     /// Machine.
     pub host: Option<String>,
+    /// This start of the machine, and the numbering of its processes: where the holder's process id means something.
+    pub machine: Option<String>,
     /// Commit of the working directory.
     pub git_commit: Option<String>,
     /// Whether there were changes on top of it.

@@ -2,12 +2,15 @@
 
 use super::record::{NewRun, Report, Run, State};
 use super::{LibraryError, schema};
+use crate::launch::runs::place;
 use crate::launch::runs::{Exit, Finding, process};
 use etcetera::BaseStrategy;
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use std::fs::TryLockError;
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// How long one program waits for another's change.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -57,24 +60,61 @@ impl Library {
 
     /// Opens the library in a folder.
     pub fn at(folder: &Path) -> Result<Self, LibraryError> {
-        make_private(&folder.join("runs"))?;
         let file = folder.join("runs.db");
+        if !file.is_file() {
+            make_private(&folder.join("runs"))?;
+        }
         let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
         // Changing the journal's kind and the schema waits for nobody inside SQLite: programs that start at once take turns here.
         let lock = folder.join("runs.lock");
         let unlocked = |source| LibraryError::File { path: lock.display().to_string(), source };
-        let turn = std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&lock).map_err(unlocked)?;
+        let turn = match std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&lock) {
+            // Somebody else's library, or an archived one: it can be looked at.
+            Err(e) if matches!(e.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) && file.is_file() => {
+                return Self::to_look_at(folder, &file);
+            }
+            other => other.map_err(unlocked)?,
+        };
         // A network disk without locks has SQLite's own, which is slower to agree.
-        let _ = turn.lock();
+        let until = Instant::now() + PATIENCE;
+        while matches!(turn.try_lock(), Err(TryLockError::WouldBlock)) {
+            if Instant::now() > until {
+                return Err(LibraryError::Refused(format!(
+                    "another program has held {} for {} s; try again when it has ended",
+                    lock.display(),
+                    PATIENCE.as_secs()
+                )));
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
         let mut db = Connection::open(&file).map_err(wrong)?;
         db.busy_timeout(PATIENCE).map_err(wrong)?;
-        // Readers and a writer do not wait for each other; a network disk that cannot do that keeps the usual journal.
-        db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).map_err(wrong)?;
+        // Readers and a writer do not wait for each other. On a disk that several machines see that needs memory which they do not share.
+        let journal = if place::shared_disk(folder) { "PRAGMA journal_mode = DELETE" } else { "PRAGMA journal_mode = WAL" };
+        db.query_row(journal, [], |_| Ok(())).map_err(wrong)?;
         db.execute_batch("PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; PRAGMA synchronous = NORMAL").map_err(wrong)?;
         schema::migrate(&mut db).map_err(|e| match e {
             Ok(found) => LibraryError::Newer { path: file.display().to_string(), found, known: schema::newest() },
             Err(e) => wrong(e),
         })?;
+        Ok(Self { db, folder: folder.to_owned() })
+    }
+
+    /// A library that cannot be written.
+    fn to_look_at(folder: &Path, file: &Path) -> Result<Self, LibraryError> {
+        let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
+        // Nobody can write beside it, so there is nothing to agree about; a journal that was left is not read.
+        let name = format!("file:{}?immutable=1", file.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23"));
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = Connection::open_with_flags(name, flags).map_err(wrong)?;
+        let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0)).map_err(wrong)?;
+        if usize::try_from(found).ok() != Some(schema::newest()) {
+            return Err(LibraryError::Refused(format!(
+                "{} is of another version of warpscope (schema {found}, this one knows {}), and cannot be written",
+                file.display(),
+                schema::newest()
+            )));
+        }
         Ok(Self { db, folder: folder.to_owned() })
     }
 
@@ -97,23 +137,23 @@ impl Library {
         let mut names: Vec<String> = environment.iter().map(|(k, _)| k.clone()).collect();
         names.sort();
         let values: Vec<(String, String)> = environment.into_iter().filter(|(k, _)| super::record::plain(k)).collect();
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok().map(|h| h.trim().to_owned());
         self.db
             .execute(
-                "INSERT INTO runs (started_ms, state, tool, argv, program, env, directory, patterns, host, env_names, env_values, holder, holder_started)
-                 VALUES (?1, 'starting', '', '[]', '[]', '[]', '', '[]', ?2, ?3, ?4, ?5, ?6)",
-                params![now_ms(), host, json(&names), json(&values), pid, ticks],
+                "INSERT INTO runs (started_ms, state, tool, argv, program, env, directory, patterns, host, env_names, env_values, holder, holder_started, machine)
+                 VALUES (?1, 'starting', '', '[]', '[]', '[]', '', '[]', ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![now_ms(), place::hostname(), json(&names), json(&values), pid, ticks, place::machine()],
             )
             .map_err(|e| self.wrong(e))?;
         let id = self.db.last_insert_rowid();
         let folder = self.run_folder(id);
+        let fresh = !folder.exists();
         let made = make_private(&folder).and_then(|()| make(id, &folder));
         let new = match made {
             Ok(new) => new,
             Err(e) => {
                 // Nothing ran: nothing is kept.
                 let _ = self.db.execute("DELETE FROM runs WHERE id = ?1", [id]);
-                let _ = std::fs::remove_dir(&folder);
+                let _ = if fresh { std::fs::remove_dir_all(&folder) } else { std::fs::remove_dir(&folder) };
                 return Err(e);
             }
         };
@@ -196,20 +236,30 @@ impl Library {
             "ended_ms = ?2, state = ?3, exit_code = ?4, exit_signal = ?5, findings = ?6",
             &[&now_ms(), &state.word(), &exit.code, &exit.signal, &json(&findings)],
         )?;
-        self.set_reports(id, reports)?;
+        self.write_reports(id, reports)?;
         change.commit().map_err(|e| self.wrong(e))
     }
 
     /// Replaces what is known of a run's reports.
     pub fn set_reports(&self, id: i64, reports: &[Report]) -> Result<(), LibraryError> {
-        self.db.execute("DELETE FROM reports WHERE run = ?1", [id]).map_err(|e| self.wrong(e))?;
-        for r in reports {
-            let bytes = i64::try_from(r.bytes).unwrap_or(i64::MAX);
-            self.db
-                .execute("INSERT OR REPLACE INTO reports VALUES (?1, ?2, ?3, ?4)", params![id, r.path.to_string_lossy(), bytes, r.owned])
-                .map_err(|e| self.wrong(e))?;
-        }
-        Ok(())
+        let change = self.db.unchecked_transaction().map_err(|e| self.wrong(e))?;
+        self.write_reports(id, reports)?;
+        change.commit().map_err(|e| self.wrong(e))
+    }
+
+    fn write_reports(&self, id: i64, reports: &[Report]) -> Result<(), LibraryError> {
+        let change = || -> rusqlite::Result<()> {
+            self.db.execute("DELETE FROM reports WHERE run = ?1", [id])?;
+            for r in reports {
+                let bytes = i64::try_from(r.bytes).unwrap_or(i64::MAX);
+                self.db.execute(
+                    "INSERT OR REPLACE INTO reports VALUES (?1, ?2, ?3, ?4)",
+                    params![id, r.path.to_string_lossy(), bytes, r.owned],
+                )?;
+            }
+            Ok(())
+        };
+        change().map_err(|e| self.wrong(e))
     }
 
     /// Sets the user's words about a run.
@@ -273,8 +323,11 @@ impl Library {
             ))
         };
         (run.tags, run.reports) = read().map_err(|e| self.wrong(e))?;
-        let here = run.host.as_deref().is_none_or(|h| std::fs::read_to_string("/proc/sys/kernel/hostname").is_ok_and(|n| n.trim() == h));
-        // On a home that several machines share, only the run's own machine can tell.
+        // On a home that several machines share, only the run's own machine can tell; one that was started anew since holds nothing any more.
+        let here = match &run.machine {
+            Some(machine) => *machine == place::machine() || (run.host == place::hostname() && !machine.starts_with(&place::boot())),
+            None => run.host.is_none() || run.host == place::hostname(),
+        };
         if run.state.live() && here && !run.holder.is_some_and(|(pid, ticks)| process::runs(pid, ticks)) {
             run.state = State::Lost;
             if run.reports.is_empty() {
@@ -312,6 +365,7 @@ fn row(r: &Row<'_>) -> rusqlite::Result<Run> {
         patterns: from_json(&text("patterns")?),
         support: from_json(&text("support")?),
         host: r.get("host")?,
+        machine: r.get("machine")?,
         git_commit: r.get("git_commit")?,
         git_dirty: r.get("git_dirty")?,
         env_names: from_json(&text("env_names")?),

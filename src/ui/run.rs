@@ -223,7 +223,9 @@ fn outcome(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'stati
     if run.findings.is_empty() {
         let text = match run.state {
             State::Done => "done",
-            State::Lost => "lost: its supervisor was killed, or the machine went down; what it printed until then is above",
+            State::Lost => {
+                "lost: its supervisor was killed, its disk was full, or the machine went down; what it printed until then is above"
+            }
             _ => "it ended",
         };
         out.push(Line::styled(text, theme.style(role(run.state))));

@@ -105,7 +105,7 @@ fn the_real_profilers_know_the_options_when_they_are_there() {
 
 /// Stands for torch: it must be started and stopped on one thread, and writes what it was asked for.
 const TORCH: &str = r#"
-import enum, gzip, json, threading, time
+import enum, gzip, json, os, signal, threading, time
 class ProfilerActivity(enum.Enum):
     CPU = 1
     CUDA = 2
@@ -122,6 +122,8 @@ class profile:
     def add_metadata_json(self, key, value):
         self.said = {key: json.loads(value)}
     def export_chrome_trace(self, path):
+        for name in os.environ.get("WHILE_WRITING", "").split():
+            os.kill(os.getpid(), getattr(signal, name))
         with gzip.open(path, "wt") as f:
             json.dump({"activities": [a.name for a in self.activities], "seconds": self.seconds, **self.said}, f)
 "#;
@@ -162,7 +164,12 @@ impl Traced {
     }
 
     fn start(&self, torch: bool, argv: &[String]) -> Output {
+        self.start_with(torch, argv, "")
+    }
+
+    fn start_with(&self, torch: bool, argv: &[String], while_writing: &str) -> Output {
         let mut command = Command::new(&argv[0]);
+        command.env("WHILE_WRITING", while_writing);
         command.args(&argv[1..]).current_dir(&self.folder).env_remove("RANK").env_remove("SLURM_PROCID");
         if torch {
             command.env("PYTHONPATH", self.folder.join("lib"));
@@ -172,6 +179,12 @@ impl Traced {
 
     /// The program as it is, and as the recipe runs it.
     fn both(&self, program: &str, seconds: &str) -> (Output, Output) {
+        let (plain, argv) = self.commands(program, seconds);
+        (self.start(true, &plain), self.start(true, &argv))
+    }
+
+    /// The command as it is, and as the recipe has it.
+    fn commands(&self, program: &str, seconds: &str) -> (Vec<String>, Vec<String>) {
         let words: Vec<&str> = program.split(' ').collect();
         let json = ok(&[&["recipes", "torch", "-o", "out/t", "--seconds", seconds, "--format", "json", "--"], &words[..]].concat());
         let json: Value = serde_json::from_str(&json).unwrap();
@@ -181,8 +194,7 @@ impl Traced {
             fs::write(path, file["text"].as_str().unwrap()).unwrap();
         }
         let argv: Vec<String> = json["argv"].as_array().unwrap().iter().map(|w| w.as_str().unwrap().to_owned()).collect();
-        let plain: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
-        (self.start(true, &plain), self.start(true, &argv))
+        (words.iter().map(|w| (*w).to_owned()).collect(), argv)
     }
 
     fn trace(&self) -> Option<Value> {
@@ -263,4 +275,26 @@ fn a_trace_ends_in_time_and_says_why_there_is_none() {
     assert_eq!(out.status.code(), Some(NO_TORCH));
     let text = String::from_utf8_lossy(&out.stderr).into_owned();
     assert!(text.contains("has no torch: install it there") && text.lines().count() == 1, "{text}");
+}
+
+#[test]
+fn a_trace_that_is_being_written_is_written_to_its_end() {
+    use std::os::unix::process::ExitStatusExt;
+    if !python() {
+        return;
+    }
+    let t = Traced::new();
+    let (_, argv) = t.commands("python3 pkg/p.py ok", "60");
+    for (signals, code, signal) in
+        [("SIGTERM", None, Some(15)), ("SIGHUP SIGHUP", None, Some(1)), ("SIGINT SIGTERM", None, Some(15)), ("SIGINT", Some(130), Some(2))]
+    {
+        let out = t.start_with(true, &argv, signals);
+        assert!(t.trace().is_some(), "{signals}: {}", String::from_utf8_lossy(&out.stderr));
+        let ended = out.status;
+        assert!(ended.signal() == signal || code.is_some() && ended.code() == code, "{signals}: {ended:?}");
+    }
+    // One that a signal has ended, and another comes.
+    let (_, argv) = t.commands("python3 pkg/p.py term", "60");
+    let out = t.start_with(true, &argv, "SIGTERM");
+    assert!(t.trace().is_some() && out.status.signal() == Some(15), "{:?}", out.status);
 }

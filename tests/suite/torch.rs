@@ -155,11 +155,41 @@ fn amds_kernels_are_shown_and_not_given_to_ncu() {
 
 #[test]
 fn graph_launches_are_told_by_their_call() {
-    let text = text("llm").replacen("\"name\": \"cudaLaunchKernel\"", "\"name\": \"cudaGraphLaunch\"", 3);
-    let profile = read(&file("graphs.pt.trace.json", text)).unwrap();
-    let nodes: Vec<u64> = (0..profile.launches.len()).filter_map(|r| profile.launches.graph_node(r)).collect();
-    assert_eq!(nodes, [0, 0, 0], "each is the first node of its launch");
-    assert!(profile.notes.iter().any(|n| n.kind == NoteKind::Graphs));
+    let event = |cat: &str, name: &str, ts: u32, more: &str, correlation: u32| {
+        format!(
+            r#"{{"ph": "X", "cat": "{cat}", "name": "{name}", "pid": 5, "tid": 5, "ts": {ts}, "dur": 2, "args": {{"correlation": {correlation}{more}}}}}"#
+        )
+    };
+    let on_gpu = |name: &str, ts: u32, more: &str, correlation: u32| {
+        event("kernel", name, ts, &format!(r#", "device": 0, "stream": 7{more}"#), correlation)
+    };
+    // Two launches of one graph, their kernels out of order, one with its own number, and a kernel outside.
+    let events = [
+        event("cuda_runtime", "cudaGraphLaunch", 10, "", 1),
+        on_gpu("second", 40, "", 1),
+        on_gpu("first", 20, "", 1),
+        on_gpu("numbered", 60, r#", "graph node id": 8"#, 1),
+        event("cuda_runtime", "cudaLaunchKernel", 70, "", 2),
+        on_gpu("alone", 80, "", 2),
+        event("cuda_runtime", "cudaGraphLaunch", 90, "", 3),
+        on_gpu("first", 100, "", 3),
+        on_gpu("second", 120, "", 3),
+    ];
+    let profile = read(&file("graphs.pt.trace.json", format!(r#"{{"traceEvents": [{}]}}"#, events.join(", ")))).unwrap();
+    let name = |row: usize| profile.kernels[profile.launches.kernel(row).0 as usize].function().to_owned();
+    let nodes: Vec<(String, Option<u64>)> = (0..profile.launches.len()).map(|r| (name(r), profile.launches.graph_node(r))).collect();
+    let want = [("first", Some(9)), ("second", Some(10)), ("numbered", Some(8)), ("alone", None), ("first", Some(9)), ("second", Some(10))];
+    assert_eq!(nodes, want.map(|(n, node)| (n.to_owned(), node)));
+    assert!(profile.notes.iter().any(|n| n.kind == NoteKind::Graphs && n.text.starts_with("4 launches")));
+}
+
+#[test]
+fn hips_calls_tell_an_amd_gpu_without_facts() {
+    let text = r#"{"traceEvents": [
+        {"ph": "X", "cat": "cuda_runtime", "name": "hipLaunchKernel", "pid": 5, "tid": 5, "ts": 1, "dur": 1, "args": {"correlation": 1}},
+        {"ph": "X", "cat": "kernel", "name": "k", "pid": 2, "tid": 0, "ts": 3, "dur": 1, "args": {"correlation": 1, "device": 2, "stream": 0}}]}"#;
+    let profile = read(&file("hip.json", text)).unwrap();
+    assert_eq!((profile.devices[0].id, profile.devices[0].maker), (2, Maker::Amd));
 }
 
 /// What is looked at on every screen does not depend on the profile being whole.

@@ -6,10 +6,11 @@ use crate::library::LibraryError;
 use crate::rerun::shell;
 use std::path::Path;
 
-/// Puts the tool's whole path in front where it is not on PATH.
+/// Puts the tool's whole path in front where it is not on PATH, or where the user named another.
 pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
     let Some(first) = argv.first_mut() else { return };
-    if first.contains('/') || find::on_path(first).is_some() {
+    let named = nsys.is_some() && first == "nsys";
+    if first.contains('/') || (!named && find::on_path(first).is_some()) {
         return;
     }
     let found = match first.as_str() {
@@ -41,10 +42,10 @@ pub fn fit(argv: &mut Vec<String>, program: usize, tool: &str, forced: bool) -> 
     Ok(fitted.dropped.iter().map(|option| format!("left out: {option}, which this {tool} does not know")).collect())
 }
 
-/// Sends the report to a folder: the option's value keeps its last part. Returns where it goes then, or nothing when the option is not there.
-pub fn redirect(argv: &mut [String], option: &str, folder: &Path) -> Option<String> {
-    let at = argv.iter().position(|w| w == option)?;
-    let value = argv.get_mut(at + 1)?;
+/// Sends the report to a folder: its name keeps its last part. Returns where it goes then, or nothing when the command does not name it.
+pub fn redirect(argv: &mut [String], program: usize, tool: &str, folder: &Path) -> Option<String> {
+    let at = options::report_at(argv, program, tool)?;
+    let value = argv.get_mut(at)?;
     let name = value.rsplit('/').find(|p| !p.is_empty()).unwrap_or("report").to_owned();
     let folder = folder.to_str()?;
     *value = format!("{}/{name}", shell::output_path(folder));
@@ -63,24 +64,26 @@ pub fn patterns(tool: &str, output: &str) -> Vec<String> {
     };
     let (folder, name) = output.rsplit_once('/').map_or(("", output), |(f, n)| (f, n));
     let name = name.strip_suffix(&format!(".{suffix}")).unwrap_or(name);
-    let mut plain = String::new();
-    let mut open = false;
+    // Between the first macro and the last anything may stand.
+    let (mut head, mut tail, mut open) = (String::new(), String::new(), false);
     let mut rest = name;
     while let Some(at) = rest.find('%') {
-        plain.push_str(&rest[..at]);
+        tail.push_str(&rest[..at]);
         let after = &rest[at + 1..];
         rest = if let Some(after) = after.strip_prefix('%') {
-            plain.push('%');
+            tail.push('%');
             after
         } else {
             if !open {
-                plain.push('*');
+                head = std::mem::take(&mut tail);
             }
+            tail.clear();
             open = true;
             after.strip_prefix("q{").and_then(|a| a.split_once('}')).map_or_else(|| after.get(1..).unwrap_or_default(), |(_, a)| a)
         };
     }
-    plain.push_str(rest);
+    tail.push_str(rest);
+    let plain = if open { format!("{head}*{tail}") } else { tail };
     let whole = if folder.is_empty() { plain } else { format!("{folder}/{plain}") };
     let mut out = vec![format!("{whole}.{suffix}")];
     // Reports of repeated ranges are numbered.
@@ -97,13 +100,14 @@ mod tests {
     #[test]
     fn reports_go_where_they_are_looked_for() {
         let mut argv: Vec<String> = ["ncu", "--export", "out/gemm-5", "./app", "--export", "x"].map(str::to_owned).into();
-        assert_eq!(redirect(&mut argv, "--export", Path::new("/runs/1%/ncu")).unwrap(), "/runs/1%/ncu/gemm-5");
+        assert_eq!(redirect(&mut argv, 3, "ncu", Path::new("/runs/1%/ncu")).unwrap(), "/runs/1%/ncu/gemm-5");
         assert_eq!(argv[2], "/runs/1%%/ncu/gemm-5");
         assert_eq!(argv[5], "x");
-        assert_eq!(redirect(&mut argv, "--output", Path::new("/x")), None);
+        assert_eq!(redirect(&mut argv, 3, "nsys", Path::new("/x")), None);
         assert_eq!(patterns("ncu", "/r/gemm-5"), ["/r/gemm-5.ncu-rep"]);
         assert_eq!(patterns("nsys", "/r/report"), ["/r/report.nsys-rep", "/r/report.*.nsys-rep"]);
         assert_eq!(patterns("nsys", "/r/r.%q{RANK}"), ["/r/r.*.nsys-rep"]);
+        assert_eq!(patterns("nsys", "/r/r.%h.x.%p-%%"), ["/r/r.*-%.nsys-rep"], "what stands between two macros may be anything");
         assert_eq!(patterns("ncu", "a%%b%p"), ["a%b*.ncu-rep"]);
     }
 }

@@ -1,8 +1,8 @@
 //! Follows a run, whoever started it: what it prints and how it is.
 
 use super::super::Failure;
-use crate::launch::runs::{News, Tail};
-use crate::library::{Library, Run};
+use crate::launch::runs::{News, Tail, process};
+use crate::library::{Library, Run, State};
 use crate::model::text::clean;
 
 /// A run that is followed.
@@ -32,6 +32,13 @@ impl Follow {
         Self { library, id, tail }
     }
 
+    /// The same, leaving nothing out that is still there.
+    #[must_use]
+    pub fn patient(library: Library, id: i64) -> Self {
+        let tail = Tail::patient(&library.run_folder(id));
+        Self { library, id, tail }
+    }
+
     /// What is new since the last look.
     pub fn look(&mut self) -> Result<Update, Failure> {
         // In this order: what a run that has ended printed is all there.
@@ -42,6 +49,13 @@ impl Follow {
         }
         news.open = bare(&news.open);
         let ended = !run.state.live() && news.all;
+        // Nobody watches over what the run left behind any more.
+        if ended
+            && run.state == State::Lost
+            && let Some((supervisor, _)) = run.holder.filter(|_| run.profiler.is_some())
+        {
+            process::end_session(supervisor);
+        }
         Ok(Update { news, run, ended })
     }
 }

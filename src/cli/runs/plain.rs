@@ -32,7 +32,7 @@ pub fn follow(library: Library, run: &Run, mut holder: Holder) -> Result<Run, Fa
             count.fetch_add(1, Ordering::SeqCst);
         }
     });
-    let mut follow = Follow::new(library, run.id);
+    let mut follow = Follow::patient(library, run.id);
     let mut done = 0;
     let mut shown = 0;
     let mut percent = None;
@@ -43,7 +43,7 @@ pub fn follow(library: Library, run: &Run, mut holder: Holder) -> Result<Run, Fa
             // A reader of stderr that went away does not end the run.
             let _ = match line {
                 Some(line) => writeln!(err, "{line}"),
-                None => writeln!(err, "… lines left out: it prints faster than they are read"),
+                None => writeln!(err, "… lines left out: of a long output the log keeps the first and the last few MB"),
             };
             shown += 1;
         }
@@ -66,7 +66,10 @@ pub fn follow(library: Library, run: &Run, mut holder: Holder) -> Result<Run, Fa
         {
             return Err(Failure { text: "the run's supervisor could not start".to_owned(), code: FAILED });
         }
-        std::thread::park_timeout(LOOK);
+        // What is there already is not waited for.
+        if update.news.all {
+            std::thread::park_timeout(LOOK);
+        }
     }
 }
 
@@ -97,7 +100,10 @@ pub fn tell(run: &Run) -> Result<(), Failure> {
         _ => FAILED,
     };
     let text = match run.state {
-        State::Lost => format!("run {} is lost: its supervisor was killed; its log is kept (`warpscope runs show {}`)", run.id, run.id),
+        State::Lost => format!(
+            "run {} is lost: its supervisor ended without a word (killed, or the disk was full); its log is kept (`warpscope runs show {}`)",
+            run.id, run.id
+        ),
         _ => String::new(),
     };
     Err(Failure { text, code })

@@ -2,7 +2,8 @@
 
 use super::super::{Failure, interrupt, print};
 use crate::import::{Job, Wants, exported};
-use crate::library::{Library, LibraryError, export};
+use crate::library::{Library, LibraryError, Report, export, store};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 /// Copies a run's reports into a folder; `clean`: of timelines, only copies without the environment.
@@ -16,21 +17,23 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
         move |source| LibraryError::File { path, source }
     };
     std::fs::create_dir_all(folder).map_err(wrong(folder))?;
+    let scratch = store::folder()?;
     let mut written = Vec::new();
     for report in &run.reports {
-        let name = report.path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-        let timeline = [".nsys-rep", ".qdrep", ".sqlite"].iter().any(|k| name.trim_end_matches(".zst").ends_with(k));
+        let name = own_name(&run.reports, report);
+        let timeline = is(&name, &[".nsys-rep", ".qdrep", ".sqlite"]);
         if clean && timeline {
             let nsys = nsys.map(Path::to_owned);
             let from =
                 interrupt::reading(&report.path, |cancel| exported(&report.path, &Job { cancel, nsys, ..Job::new(Wants::ALL, &|_| {}) }))?;
             let stem = name.trim_end_matches(".zst").rsplit_once('.').map_or(name.as_str(), |(s, _)| s).to_owned();
             let target = folder.join(format!("{stem}.clean.sqlite"));
-            let cleaned = export::clean(&from, &target)?;
+            let cleaned = export::clean(&from, &target, &scratch)?;
             print::error(&format!(
-                "{}: {} environment variables taken out, and verified gone byte by byte",
+                "{}: {} environment variables taken out, and verified gone from every cell and byte by byte (pairs below {} letters are not looked for)",
                 target.display(),
-                cleaned.variables
+                cleaned.variables,
+                export::TELLING
             ));
             if !cleaned.elsewhere.is_empty() {
                 print::error(&format!(
@@ -48,17 +51,41 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
         }
         std::fs::copy(&report.path, &target).map_err(wrong(&report.path))?;
         if clean {
-            print::error(&format!(
-                "{}: copied as it is; reports of Nsight Compute hold the program's command, directory and environment (`warpscope metrics FILE --session` shows them)",
-                target.display()
-            ));
+            print::error(&format!("{}: copied as it is; {}", target.display(), holds(&name)));
         }
         written.push(target);
     }
     if !clean {
-        print::error(
-            "these reports hold the environment of every process that they saw, secrets included; --clean makes copies of timelines without it",
-        );
+        let names: BTreeSet<&str> = run.reports.iter().map(|r| holds(&r.path.to_string_lossy())).collect();
+        names.into_iter().for_each(print::error);
     }
     print::lines(&written.iter().map(|p| p.display().to_string()).collect::<Vec<_>>())
+}
+
+fn is(name: &str, kinds: &[&str]) -> bool {
+    let name = name.trim_end_matches(".zst").trim_end_matches(".gz");
+    kinds.iter().any(|k| name.ends_with(k))
+}
+
+/// What a report tells about whoever recorded it.
+fn holds(name: &str) -> &'static str {
+    if is(name, &[".nsys-rep", ".qdrep", ".sqlite"]) {
+        "timelines hold the environment of every process that they saw, secrets included; --clean makes copies without it"
+    } else if is(name, &[".ncu-rep"]) {
+        "reports of Nsight Compute hold the program's command, directory and environment (`warpscope metrics FILE --session` shows them)"
+    } else if is(name, &[".json"]) {
+        "PyTorch's traces hold the program's command, folders and names of functions, but no environment"
+    } else {
+        "look at what it holds before you share it"
+    }
+}
+
+/// The name of a report's copy: two of one name, from two folders, keep the folder's name before theirs.
+fn own_name(all: &[Report], report: &Report) -> String {
+    let name = |p: &Path| p.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let own = name(&report.path);
+    if all.iter().filter(|r| name(&r.path) == own).count() < 2 {
+        return own;
+    }
+    format!("{}-{own}", report.path.parent().map(name).unwrap_or_default())
 }

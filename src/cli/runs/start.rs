@@ -2,10 +2,10 @@
 
 use super::super::{FAILED, Failure};
 use super::supervisor::SUPERVISE;
-use crate::launch::runs::spawn;
 use crate::launch::runs::supervise::{DETACH, STOP};
-use crate::library::{Library, LibraryError, NewRun, Run};
-use std::io::Write;
+use crate::launch::runs::{Exit, Finding, spawn};
+use crate::library::{Library, LibraryError, NewRun, Run, State};
+use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin};
 
@@ -44,6 +44,15 @@ impl Started {
         }
     }
 
+    /// The run has ended, or goes on by itself: whoever waits for its supervisor does so beside.
+    pub fn done(mut self: Box<Self>) {
+        self.lifeline = None;
+        std::thread::spawn(move || {
+            // There is nothing to do about a supervisor that cannot be waited for.
+            let _ = self.supervisor.wait();
+        });
+    }
+
     /// Whether the supervisor is gone.
     pub fn gone(&mut self) -> bool {
         !matches!(self.supervisor.try_wait(), Ok(None))
@@ -62,7 +71,18 @@ pub fn start(
     words.extend(detached.then(|| "--detached".to_owned()));
     let spawned = spawn::supervisor(&program, &words, !detached);
     match spawned {
-        Ok(mut supervisor) => Ok(Started { run, lifeline: supervisor.stdin.take(), supervisor }),
+        Ok(mut supervisor) => {
+            // From its word on the supervisor holds the run: this process may end, and so may the terminal.
+            let mut word = [0];
+            let held = supervisor.stdout.take().is_some_and(|mut o| o.read_exact(&mut word).is_ok());
+            if held {
+                return Ok(Started { run, lifeline: supervisor.stdin.take(), supervisor });
+            }
+            let how = supervisor.wait()?;
+            let what = format!("the run's supervisor ended before it began ({how})");
+            library.end(run.id, State::Failed, Exit::default(), &[Finding { what: what.clone(), fix: String::new() }], &[])?;
+            Err(Failure { text: what, code: FAILED })
+        }
         Err(e) => {
             library.forget(run.id)?;
             let _ = std::fs::remove_dir(library.run_folder(run.id));

@@ -7,6 +7,7 @@ use crate::library::store::Library;
 use crate::library::{Report, Run, State, export};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -39,6 +40,7 @@ pub fn supervise(id: i64, detached: bool) -> Result<(), Failure> {
     let library = Library::open()?;
     let run = library.run(id)?;
     library.hold(id)?;
+    tell_starter();
     let outcome = watch_over(&library, &run, detached, signals);
     match outcome {
         Ok(()) => Ok(()),
@@ -48,6 +50,13 @@ pub fn supervise(id: i64, detached: bool) -> Result<(), Failure> {
             Err(failure)
         }
     }
+}
+
+/// Says that the run is held. Whoever started this process waits for it; nobody reads what comes after.
+fn tell_starter() {
+    let mut out = std::io::stdout();
+    // If the starter is gone already, the lifeline says so.
+    let _ = out.write_all(b"h").and_then(|()| out.flush());
 }
 
 fn listen(count: &Arc<AtomicUsize>) -> Result<(), Failure> {
@@ -75,7 +84,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
         argv: &run.argv,
         env: &run.env,
         directory: &run.directory,
-        folder: &folder,
+        patience: supervise::patience(&run.tool),
         lifeline: !detached,
         signals,
         helper: Some(looking),
@@ -88,7 +97,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
             Event::Detached => library.detach(run.id),
         };
     })
-    .map_err(|e| Failure { text: format!("cannot start {}: {e}", run.argv.first().map_or("", String::as_str)), code: FAILED })?;
+    .map_err(|e| Failure { text: e.to_string(), code: FAILED })?;
     if let Some(gpus) = facts::gpus() {
         let _ = library.describe(run.id, "clocks_end", &gpus.clocks);
     }
@@ -99,7 +108,8 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
             reports.push(export::report(path.clone(), &folder));
         }
     }
-    let (state, findings) = judge(&run.tool, outcome.exit, &outcome.watch, &reports);
+    let (state, mut findings) = judge(&run.tool, outcome.exit, &outcome.watch, &reports);
+    findings.extend(log.trouble.map(|why| Finding { what: format!("its output could not be kept to the end: {why}"), fix: String::new() }));
     library.end(run.id, state, outcome.exit, &findings, &reports)?;
     Ok(())
 }

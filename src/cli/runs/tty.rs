@@ -1,49 +1,77 @@
 //! A run that has the terminal to itself: for programs that ask, draw or debug. What it prints is not kept.
+//!
+//! A process of its own stands between the explorer and the profiler here, too, in the terminal's session: it ends the profiler and what that
+//! leaves behind when the explorer is killed or the terminal goes away.
 
 use super::super::args::Args;
 use super::super::{FAILED, Failure, explore};
 use super::plain;
 use super::supervisor::{EXEC, judge, look_around};
 use crate::config::Config;
-use crate::launch::runs::{Exit, Watch, facts, spawn};
-use crate::library::{Library, LibraryError, NewRun, Run, export};
-use signal_hook::consts::{SIGINT, SIGQUIT};
+use crate::launch::runs::{Exit, Watch, facts, process, spawn, supervise};
+use crate::library::{Library, LibraryError, NewRun, Run, State, export};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+
+/// Name of the command that has the terminal.
+pub const FOREGROUND: &str = "__foreground";
+
+/// The terminal sends its keys' signals to the profiler, too, which is meant; these programs wait for what comes of it.
+fn leave_keys_to_the_profiler() -> std::io::Result<()> {
+    for signal in [SIGINT, SIGQUIT] {
+        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    }
+    Ok(())
+}
 
 /// Runs it to its end in the foreground.
 pub fn run(library: &mut Library, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, Failure> {
     let run = library.begin(make)?;
-    // The terminal sends its keys' signals to the profiler, too, which is meant; this program waits for what comes of it.
-    for signal in [SIGINT, SIGQUIT] {
-        signal_hook::flag::register(signal, Arc::new(AtomicBool::new(false)))?;
+    leave_keys_to_the_profiler()?;
+    let words = [FOREGROUND.to_owned(), run.id.to_string(), std::process::id().to_string()];
+    let status = spawn::in_terminal(&std::env::current_exe()?, &words)?;
+    let ended = library.run(run.id)?;
+    if ended.state == State::Starting {
+        library.forget(run.id)?;
+        return Err(Failure { text: format!("the run did not start ({status})"), code: FAILED });
     }
+    Ok(ended)
+}
+
+/// `__foreground RUN EXPLORER`.
+pub fn foreground(id: i64, explorer: i32) -> Result<(), Failure> {
+    leave_keys_to_the_profiler()?;
+    let stop = Arc::new(AtomicUsize::new(0));
+    for signal in [SIGTERM, SIGHUP] {
+        signal_hook::flag::register_usize(signal, Arc::clone(&stop), 1)?;
+    }
+    process::end_with(explorer)?;
+    let library = Library::open()?;
+    let run = library.run(id)?;
+    library.hold(id)?;
     let looking = look_around(&run);
     let own = [std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()];
     let words: Vec<OsString> = own.into_iter().chain(run.argv.iter().map(OsString::from)).collect();
-    let ended = spawn::foreground(&words, &run.env, &run.directory, |pid| {
+    let patience = supervise::patience(&run.tool);
+    let (status, stopped) = supervise::foreground(&words, &run.env, &run.directory, patience, &stop, |pid| {
         // A fact less is no reason to stop.
         let _ = library.started(run.id, pid);
-    });
-    let status = match ended {
-        Ok(status) => status,
-        Err(e) => {
-            library.forget(run.id)?;
-            return Err(Failure { text: format!("cannot start the profiler: {e}"), code: FAILED });
-        }
-    };
+    })?;
     let _ = looking.join();
     if let Some(gpus) = facts::gpus() {
-        library.describe(run.id, "clocks_end", &gpus.clocks)?;
+        let _ = library.describe(run.id, "clocks_end", &gpus.clocks);
     }
     let reports = export::found(&run.patterns, &library.run_folder(run.id), run.started_ms);
-    let exit = Exit { code: status.code(), signal: status.signal(), stopped: false };
+    // Ctrl-C in its terminal is how such a run is stopped; shells tell it as 130.
+    let interrupted = status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT);
+    let exit = Exit { code: status.code(), signal: status.signal(), stopped: stopped || interrupted };
     let (state, findings) = judge(&run.tool, exit, &Watch::default(), &reports);
     library.end(run.id, state, exit, &findings, &reports)?;
-    Ok(library.run(run.id)?)
+    Ok(())
 }
 
 /// Opens what it left in the explorer.

@@ -39,7 +39,7 @@ struct Launching {
 }
 
 /// Builds the profile; without calls, if those were not read, the order of the launches is not established.
-pub fn build(mut parts: Vec<Part>, facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
+pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
     let mut whole = Whole { begin: begin(&parts), ..Whole::default() };
     profile.ranges = ranges(&mut parts, &mut whole);
     for part in parts {
@@ -47,6 +47,8 @@ pub fn build(mut parts: Vec<Part>, facts: Facts, with_calls: bool, mut profile: 
     }
     whole.on_gpu.sort_unstable_by_key(|g| g.at);
     whole.calls.sort_unstable_by_key(|c| c.at);
+    // A trace that was joined of several may have lost its facts; HIP's calls tell, too.
+    facts.amd |= whole.calls.iter().any(|c| whole.names.list.get(c.name as usize).is_some_and(|n| n.starts_with("hip")));
     devices(&whole.on_gpu, &facts, &mut profile);
     let launching = whole.launching();
     whole.only_process = whole.only_process();
@@ -116,6 +118,12 @@ fn devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
             .map(|id| known.iter().find(|d| d.id == *id).cloned().unwrap_or(Device { id: *id, maker: facts.maker(), ..Device::default() }))
             .collect()
     };
+    for device in &mut profile.devices {
+        device.maker = facts.maker();
+        if facts.amd {
+            device.compute_capability = None;
+        }
+    }
 }
 
 impl Whole {
@@ -209,10 +217,12 @@ impl Whole {
                 in_graph.entry(key).or_default().push((row.start, at));
             }
         }
+        // Above every number that the trace gives itself: one node is not two.
+        let first = rows.iter().filter_map(|g| g.node).max().map_or(0, |n| n.saturating_add(1));
         for list in in_graph.values_mut() {
             list.sort_unstable();
             unnumbered += list.len() as u64;
-            for (number, (_, at)) in (0_u64..).zip(list.iter()) {
+            for (number, (_, at)) in (first..).zip(list.iter()) {
                 node[*at] = nodes.id(&number);
             }
         }
@@ -271,7 +281,7 @@ impl Whole {
         for call in &self.calls {
             let total = totals.entry(call.name).or_default();
             total.0 += 1;
-            total.1 += call.duration;
+            total.1 = total.1.saturating_add(call.duration);
         }
         let mut rows: Vec<(u32, (u64, i64))> = totals.into_iter().collect();
         rows.sort_by_key(|(name, (_, total))| (std::cmp::Reverse(*total), *name));

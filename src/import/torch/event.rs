@@ -101,24 +101,30 @@ fn small(raw: Option<&RawValue>) -> Option<u32> {
 /// Times beyond this (a century) are no times.
 const MOST_NS: i64 = 3_200_000_000_000_000_000;
 
+/// Nothing on a GPU takes eleven days, and sums of thousands of these still fit.
+const LONGEST_NS: i64 = 1_000_000_000_000_000;
+
 /// Nanoseconds of a time in µs, to the last digit: as a real number an epoch's µs have no ns.
 pub fn nanoseconds(text: &str) -> Option<i64> {
     let text = text.trim();
     let (sign, digits) = text.strip_prefix('-').map_or((1, text), |t| (-1, t));
     let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if digits.starts_with(['-', '+']) {
+        return None;
+    }
     let plain = |t: &str| t.bytes().all(|b| b.is_ascii_digit());
     let ns = if !whole.is_empty() && plain(whole) && plain(fraction) {
         let mut ns = whole.parse::<i64>().ok()?.checked_mul(1000)?;
         for (place, digit) in [100, 10, 1].into_iter().zip(fraction.bytes()) {
-            ns += place * i64::from(digit - b'0');
+            ns = ns.checked_add(place * i64::from(digit - b'0'))?;
         }
         // The fourth digit rounds.
-        ns + i64::from(fraction.as_bytes().get(3).is_some_and(|d| *d >= b'5'))
+        ns.checked_add(i64::from(fraction.as_bytes().get(3).is_some_and(|d| *d >= b'5')))?
     } else {
         let real: f64 = digits.parse().ok()?;
         (real * 1000.0).is_finite().then_some((real * 1000.0).round() as i64)?
     };
-    (ns.abs() < MOST_NS).then_some(sign * ns)
+    (ns.unsigned_abs() < MOST_NS.unsigned_abs()).then_some(sign * ns)
 }
 
 /// What an event is about.
@@ -251,7 +257,7 @@ pub fn read(text: &[u8], wants: Wants) -> Read<'_> {
     let time = |raw: Option<&RawValue>| raw.and_then(|r| nanoseconds(&word(r)));
     let (start, duration) = match kind {
         Kind::Process => (0, 0),
-        _ => match (time(start), time(duration).filter(|d| *d >= 0)) {
+        _ => match (time(start), time(duration).filter(|d| (0..LONGEST_NS).contains(d))) {
             (Some(start), Some(duration)) => (start, duration),
             _ => return Read::Broken,
         },
@@ -330,6 +336,10 @@ mod tests {
             (".", None),
             ("nan", None),
             ("99999999999999999999", None),
+            ("9223372036854775.999", None),
+            ("--1e30", None),
+            ("-+1", None),
+            ("1e300", None),
         ] {
             assert_eq!(nanoseconds(text), ns, "{text}");
         }

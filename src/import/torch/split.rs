@@ -49,6 +49,8 @@ pub struct Splitter<R> {
     ended: bool,
     state: State,
     number: u64,
+    /// Bytes of the value that is gone over which were not kept.
+    dropped: usize,
     /// Values of the outermost object, but for the events.
     pub facts: Vec<Fact>,
     /// Whether there was a list of events.
@@ -70,6 +72,7 @@ impl<R: Read> Splitter<R> {
             ended: false,
             state: State::Begin,
             number: 0,
+            dropped: 0,
             facts: Vec::new(),
             seen_events: false,
             cut: false,
@@ -110,7 +113,13 @@ impl<R: Read> Splitter<R> {
 
     /// Goes over blanks, commas and colons to the next byte that means something.
     fn next(&mut self) -> std::io::Result<Option<u8>> {
+        let from = self.at;
         loop {
+            // Of blanks without end nothing is kept.
+            if self.at - from > READ {
+                self.text.drain(from..self.at);
+                self.at = from;
+            }
             match self.byte(self.at)? {
                 Some(b' ' | b'\n' | b'\r' | b'\t' | b',' | b':') => self.at += 1,
                 other => return Ok(other),
@@ -151,6 +160,12 @@ impl<R: Read> Splitter<R> {
         let (from, mut at, mut depth) = (self.at, self.at, 0_usize);
         loop {
             if at >= self.text.len() {
+                // A fact of this size is none; its text need not be kept to find its end.
+                if self.state == State::Keys && at - from > LARGEST_FACT {
+                    self.dropped += at - from;
+                    self.text.drain(from..at);
+                    at = from;
+                }
                 if at - from > LARGEST || !self.fill()? {
                     // A number at the very end of the text is whole.
                     return Ok((depth == 0 && at > from && at - from <= LARGEST).then_some(at));
@@ -260,7 +275,7 @@ impl<R: Read> Splitter<R> {
         let from = self.at;
         match self.value_end()? {
             Some(end) if end > from => {
-                if end - from <= LARGEST_FACT {
+                if end - from <= LARGEST_FACT && std::mem::take(&mut self.dropped) == 0 {
                     self.facts.push((key, self.text[from..end].to_vec()));
                 }
                 self.at = end;
@@ -309,6 +324,27 @@ mod tests {
         assert_eq!((events.len(), facts.len(), cut_off), (1, 1, true));
         assert!(cut(r#"{"traceEvents": [{"a": 1}]"#).2);
         assert!(cut(r#"{"k": {"#).2);
+    }
+
+    #[test]
+    fn a_huge_value_beside_the_events_is_gone_over() {
+        let text = format!(r#"{{"stacks": [{}1], "traceEvents": [{{"a": 1}}], "k": 2}}"#, "\"x\", ".repeat(LARGEST_FACT / 4));
+        let mut splitter = Splitter::new(text.as_bytes());
+        let mut events = 0;
+        while let Some(batch) = splitter.batch().unwrap() {
+            events += batch.events.len();
+        }
+        assert_eq!((events, splitter.cut, splitter.facts), (1, false, vec![("k".to_owned(), b"2".to_vec())]));
+    }
+
+    #[test]
+    fn blanks_are_not_kept() {
+        let text = format!("{{\"traceEvents\": [{{\"a\": 1}},{}{{\"b\": 2}}]}}", " ".repeat(4 * READ));
+        let mut splitter = Splitter::new(text.as_bytes());
+        let batch = splitter.batch().unwrap().unwrap();
+        assert!(batch.text.len() <= 3 * READ, "{}", batch.text.len());
+        let events: Vec<&[u8]> = batch.events.iter().map(|&(a, b)| &batch.text[a..b]).collect();
+        assert_eq!(events, [&b"{\"a\": 1}"[..], b"{\"b\": 2}"]);
     }
 
     #[test]

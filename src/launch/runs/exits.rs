@@ -178,12 +178,12 @@ impl Watch {
         if self.names {
             self.names = line.starts_with([' ', '\t']) && text.starts_with('/');
             if self.names {
-                self.generated.push(PathBuf::from(text));
+                self.wrote(text);
                 return;
             }
         }
         if let Some(path) = text.strip_prefix("==PROF== Report: ") {
-            self.generated.push(PathBuf::from(path));
+            self.wrote(path);
             return;
         }
         let known = MESSAGES.iter().position(|m| m.words.iter().all(|w| text.contains(w)));
@@ -193,6 +193,16 @@ impl Watch {
             }
         } else if text.starts_with("==ERROR==") && self.errors.len() < MOST_LINES {
             self.errors.push(text.trim_start_matches("==ERROR==").trim().to_owned());
+        }
+    }
+
+    /// Takes the name of a report. The program's own output may look alike: only what has a report's name counts, and not without end.
+    fn wrote(&mut self, path: &str) {
+        let path = PathBuf::from(path);
+        let kind = path.extension().is_some_and(|e| ["nsys-rep", "ncu-rep", "qdrep", "sqlite"].iter().any(|k| e == *k));
+        let plain = path.is_absolute() && path.components().all(|c| !matches!(c, std::path::Component::ParentDir));
+        if kind && plain && self.generated.len() < MOST_LINES && !self.generated.contains(&path) {
+            self.generated.push(path);
         }
     }
 
@@ -257,8 +267,8 @@ pub fn explain(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Fin
                 "name the Python of the environment that the program usually runs in, by its path",
             ));
         }
-        // Shells and nsys report a program that signal N ended as 128 + N.
-        (None, Some(code)) if code > 128 && !tool_failed => {
+        // Shells and nsys report a program that signal N ended as 128 + N; the last signal is 64.
+        (None, Some(code)) if (129..=192).contains(&code) && !tool_failed => {
             out.push(finding(format!("the program was ended by signal {} (exit code {code})", code - 128), program_fix(reports)));
         }
         (None, Some(code)) if code != 0 && !tool_failed => {

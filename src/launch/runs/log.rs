@@ -27,16 +27,26 @@ pub struct LogWriter {
     written: u64,
     /// The output that the last byte came from, when that was in the middle of a line.
     open: Option<usize>,
+    /// Why it could not be written to the end. A log that fails is no reason to end a run: what comes after is dropped.
+    pub trouble: Option<String>,
 }
 
 impl LogWriter {
     /// Begins a log in a folder that is there.
     pub fn create(folder: &Path) -> std::io::Result<Self> {
-        Ok(Self { folder: folder.to_owned(), file: File::create(piece(folder, 0))?, number: 0, written: 0, open: None })
+        Ok(Self { folder: folder.to_owned(), file: File::create(piece(folder, 0))?, number: 0, written: 0, open: None, trouble: None })
     }
 
     /// Adds bytes of an output (0: stdout, 1: stderr, 2: warpscope's own words). A line of one is not continued by another.
-    pub fn write(&mut self, output: usize, bytes: &[u8]) -> std::io::Result<()> {
+    pub fn write(&mut self, output: usize, bytes: &[u8]) {
+        if self.trouble.is_none()
+            && let Err(e) = self.try_write(output, bytes)
+        {
+            self.trouble = Some(e.to_string());
+        }
+    }
+
+    fn try_write(&mut self, output: usize, bytes: &[u8]) -> std::io::Result<()> {
         let Some(&last) = bytes.last() else { return Ok(()) };
         if self.open.is_some_and(|o| o != output) {
             self.file.write_all(b"\n")?;
@@ -61,8 +71,8 @@ impl LogWriter {
     }
 
     /// Adds a line of warpscope's own.
-    pub fn say(&mut self, text: &str) -> std::io::Result<()> {
-        self.write(2, format!("warpscope: {text}\n").as_bytes())
+    pub fn say(&mut self, text: &str) {
+        self.write(2, format!("warpscope: {text}\n").as_bytes());
     }
 }
 
@@ -82,6 +92,10 @@ pub struct Tail {
     number: u64,
     at: u64,
     line: Vec<u8>,
+    /// Whether the end of what was there was reached once: how a run began is read even when there is much of it.
+    caught_up: bool,
+    /// Whether everything that is there is read, however far behind that is.
+    patient: bool,
 }
 
 /// What a look at a log brought.
@@ -99,7 +113,13 @@ impl Tail {
     /// A reader from the beginning.
     #[must_use]
     pub fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_owned(), file: None, number: 0, at: 0, line: Vec::new() }
+        Self { folder: folder.to_owned(), file: None, number: 0, at: 0, line: Vec::new(), caught_up: false, patient: false }
+    }
+
+    /// A reader that leaves nothing out of what is still there: for a pipe, not for eyes.
+    #[must_use]
+    pub fn patient(folder: &Path) -> Self {
+        Self { patient: true, ..Self::new(folder) }
     }
 
     fn open(&mut self) -> bool {
@@ -115,6 +135,22 @@ impl Tail {
         numbers.filter(|n| *n > self.number).min()
     }
 
+    /// Takes bytes apart into lines.
+    fn take(&mut self, bytes: &[u8], news: &mut News) {
+        self.at += bytes.len() as u64;
+        for &byte in bytes {
+            match byte {
+                b'\n' | b'\r' if self.line.is_empty() => {}
+                b'\n' | b'\r' => {
+                    news.lines.push(Some(String::from_utf8_lossy(&self.line).into_owned()));
+                    self.line.clear();
+                }
+                _ if self.line.len() < LINE => self.line.push(byte),
+                _ => {}
+            }
+        }
+    }
+
     /// What is new since the last look, up to a bounded amount: `all` says whether there is more.
     pub fn look(&mut self) -> News {
         let mut news = News { all: true, ..News::default() };
@@ -122,15 +158,24 @@ impl Tail {
         while budget > 0 && self.open() {
             let Some(file) = &mut self.file else { break };
             let length = file.metadata().map_or(0, |m| m.len());
-            if length.saturating_sub(self.at) > BEHIND && file.seek(SeekFrom::Start(length - CHUNK as u64)).is_ok() {
+            let may_leave_out = !self.patient && (self.caught_up || self.number > 0);
+            if may_leave_out && length.saturating_sub(self.at) > BEHIND && file.seek(SeekFrom::Start(length - CHUNK as u64)).is_ok() {
                 self.at = length - CHUNK as u64;
                 self.line.clear();
                 news.lines.push(None);
             }
             let mut buffer = vec![0; CHUNK.min(budget)];
-            let n = file.read(&mut buffer).unwrap_or(0);
+            let mut n = file.read(&mut buffer).unwrap_or(0);
             if n == 0 {
+                self.caught_up = true;
                 let Some(next) = self.following() else { break };
+                // Between the two looks the writer may have finished this piece and begun the next.
+                n = self.file.as_mut().and_then(|f| f.read(&mut buffer).ok()).unwrap_or(0);
+                if n > 0 {
+                    self.take(&buffer[..n], &mut news);
+                    budget -= n.min(budget);
+                    continue;
+                }
                 if next > self.number + 1 {
                     news.lines.push(None);
                     self.line.clear();
@@ -138,20 +183,9 @@ impl Tail {
                 (self.file, self.number, self.at) = (None, next, 0);
                 continue;
             }
-            self.at += n as u64;
+            self.take(&buffer[..n], &mut news);
             budget -= n.min(budget);
             news.all = budget > 0;
-            for &byte in &buffer[..n] {
-                match byte {
-                    b'\n' | b'\r' if self.line.is_empty() => {}
-                    b'\n' | b'\r' => {
-                        news.lines.push(Some(String::from_utf8_lossy(&self.line).into_owned()));
-                        self.line.clear();
-                    }
-                    _ if self.line.len() < LINE => self.line.push(byte),
-                    _ => {}
-                }
-            }
         }
         news.open = String::from_utf8_lossy(&self.line).into_owned();
         news
@@ -178,11 +212,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut log = LogWriter::create(folder.path()).unwrap();
         let mut tail = Tail::new(folder.path());
-        log.write(0, b"0%....").unwrap();
+        log.write(0, b"0%....");
         assert_eq!(tail.look(), News { lines: vec![], open: "0%....".into(), all: true });
-        log.write(0, b"100%\nout").unwrap();
-        log.write(1, b"err\n10%\r20%\r").unwrap();
-        log.say("the end").unwrap();
+        log.write(0, b"100%\nout");
+        log.write(1, b"err\n10%\r20%\r");
+        log.say("the end");
         let lines: Vec<String> = all(&mut tail).into_iter().flatten().collect();
         assert_eq!(lines, ["0%....100%", "out", "err", "10%", "20%", "warpscope: the end"]);
     }
@@ -191,16 +225,17 @@ mod tests {
     fn a_flood_is_bounded_on_disk_and_begin_and_end_stay() {
         let folder = tempfile::tempdir().unwrap();
         let mut log = LogWriter::create(folder.path()).unwrap();
-        log.write(0, b"the beginning\n").unwrap();
+        log.write(0, b"the beginning\n");
         let flood = "a line of a program that says a lot\n".repeat(1000);
         for _ in 0..600 {
-            log.write(1, flood.as_bytes()).unwrap();
+            log.write(1, flood.as_bytes());
         }
-        log.write(0, b"the end\n").unwrap();
+        log.write(0, b"the end\n");
         let bytes: u64 = pieces(folder.path()).iter().map(|p| p.metadata().unwrap().len()).sum();
         assert!(bytes <= 4 * PIECE && pieces(folder.path()).len() <= 3, "{bytes}");
         let lines = all(&mut Tail::new(folder.path()));
         assert!(lines.contains(&None));
+        assert_eq!(lines[0].as_deref(), Some("the beginning"), "how it began is there");
         assert_eq!(lines.last().unwrap().as_deref(), Some("the end"));
     }
 
@@ -209,13 +244,28 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut log = LogWriter::create(folder.path()).unwrap();
         let mut tail = Tail::new(folder.path());
-        log.write(0, b"first\n").unwrap();
+        log.write(0, b"first\n");
         assert_eq!(tail.look().lines, [Some("first".to_owned())]);
         for n in 0..40_000 {
-            log.write(0, format!("{n:>20}\n").as_bytes()).unwrap();
+            log.write(0, format!("{n:>20}\n").as_bytes());
         }
         let lines = all(&mut tail);
         assert_eq!(lines[0], None);
         assert_eq!(lines.last().unwrap().as_deref().map(str::trim), Some("39999"));
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_given_up_and_says_why() {
+        let full = Path::new("/dev/full");
+        if !full.exists() {
+            println!("no /dev/full: not checked");
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = LogWriter::create(folder.path()).unwrap();
+        log.file = File::options().write(true).open(full).unwrap();
+        log.write(0, b"one\n");
+        log.say("two");
+        assert!(log.trouble.unwrap().contains("No space left"));
     }
 }

@@ -4,6 +4,7 @@ pub mod exits;
 pub mod facts;
 pub mod log;
 pub mod options;
+pub mod place;
 pub mod process;
 pub mod progress;
 pub mod spawn;

@@ -44,6 +44,26 @@ const NEEDED: [&str; 30] = [
     "--python-sampling",
 ];
 
+/// Where in a command (perhaps a launcher, then the profiler and its options, then the program: `program` words at its end) the name of the report
+/// stands. Words of the launcher and of the program may look alike: only the profiler's own count.
+#[must_use]
+pub fn report_at(argv: &[String], program: usize, tool: &str) -> Option<usize> {
+    let (names, end): (&[&str], usize) = match tool {
+        "nsys" => (&["--output", "-o"], argv.len().saturating_sub(program)),
+        "ncu" => (&["--export", "-o"], argv.len().saturating_sub(program)),
+        // The script stands between Python and the program; its options come first.
+        "torch" => (&["--trace"], argv.len()),
+        _ => return None,
+    };
+    let is_tool = |w: &String| match tool {
+        "torch" => w.ends_with(".torch.py"),
+        _ => Path::new(w).file_name().is_some_and(|n| n == tool),
+    };
+    let begin = argv.iter().take(end).position(is_tool)? + 1;
+    let option = argv.get(begin..end)?.iter().position(|w| names.contains(&w.as_str()))? + begin;
+    (option + 1 < argv.len()).then_some(option + 1)
+}
+
 /// What became of a command's options.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Fitted {
@@ -109,6 +129,20 @@ pub fn fit(argv: &mut Vec<String>, program: usize, known: &BTreeSet<String>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reports_name_is_the_profilers_own_word() {
+        let at = |tool: &str, program: usize, line: &str| {
+            let argv: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            report_at(&argv, program, tool).map(|i| argv[i].clone())
+        };
+        assert_eq!(at("ncu", 4, "ncu --export r python eval.py --output results").as_deref(), Some("r"));
+        assert_eq!(at("ncu", 1, "srun --export ALL /opt/ncu --set basic --export r app").as_deref(), Some("r"));
+        assert_eq!(at("nsys", 3, "nsys profile -o r app --output x").as_deref(), Some("r"));
+        assert_eq!(at("nsys", 3, "nsys profile app --output x"), None);
+        assert_eq!(at("torch", 2, "python3 /d/r.torch.py --seconds 60 --trace t train.py").as_deref(), Some("t"));
+        assert_eq!(at("rocprofv3", 1, "rocprofv3 --output-file r -- app"), None);
+    }
 
     #[test]
     fn help_names_options() {

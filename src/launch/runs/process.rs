@@ -33,6 +33,32 @@ pub fn process(pid: i32) -> Option<Process> {
     parse(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// Ends what is left of a run whose supervisor is gone: the processes of the session that the supervisor began. A session's number is given to no
+/// process while the session has members. TERM, and after a moment KILL.
+pub fn end_session(session: i32) {
+    let members = || -> Vec<i32> {
+        let of = |pid: &i32| {
+            let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            // Field 6 of the line; the state is the third.
+            let mut fields = text.rsplit_once(')')?.1.split_whitespace();
+            let zombie = fields.next()? == "Z";
+            (!zombie && fields.nth(2)?.parse::<i32>().ok()? == session).then_some(())
+        };
+        let all = fs::read_dir("/proc").into_iter().flatten().flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+        all.filter(|pid| of(pid).is_some()).collect()
+    };
+    for signal in [nix::sys::signal::Signal::SIGTERM, nix::sys::signal::Signal::SIGKILL] {
+        for pid in members() {
+            // It may have ended just now.
+            let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid), signal);
+        }
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(2);
+        while !members().is_empty() && std::time::Instant::now() < until {
+            std::thread::park_timeout(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
 /// Whether the very process that started then still runs.
 #[must_use]
 pub fn runs(pid: i32, started: u64) -> bool {
@@ -63,6 +89,12 @@ pub fn descendants(of: i32) -> Vec<Process> {
 pub fn own_session() -> std::io::Result<()> {
     nix::unistd::setsid()?;
     Ok(())
+}
+
+/// Asks the system to send TERM to this process when its parent ends, in whatever way. Fails when it has ended already.
+pub fn end_with(parent: i32) -> std::io::Result<()> {
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?;
+    if nix::unistd::getppid().as_raw() == parent { Ok(()) } else { Err(std::io::Error::other("whoever started this is gone")) }
 }
 
 /// Asks the process that holds a run to stop it; nothing is sent to another process that has got its number since.

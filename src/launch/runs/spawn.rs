@@ -1,24 +1,20 @@
 //! Starts this program's own processes for a run.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// Starts a supervisor: with a line to it that ends the run when it is cut, or on its own. It has no output.
+/// Starts a supervisor: with a line to it that ends the run when it is cut, or on its own. Its output is one byte, when it holds the run.
 pub fn supervisor(program: &Path, words: &[String], lifeline: bool) -> io::Result<Child> {
     Command::new(program)
         .args(words)
         .stdin(if lifeline { Stdio::piped() } else { Stdio::null() })
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
 }
 
-/// Runs a command in the foreground to its end: the terminal is its own. `started` hears its process id.
-pub fn foreground(words: &[OsString], env: &[(String, String)], directory: &Path, started: impl FnOnce(i32)) -> io::Result<ExitStatus> {
-    let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no command"))?;
-    let mut child = Command::new(program).args(arguments).envs(env.iter().map(|(k, v)| (k, v))).current_dir(directory).spawn()?;
-    started(i32::try_from(child.id()).unwrap_or(i32::MAX));
-    child.wait()
+/// Starts this program's own process that has the terminal while a run does, and waits for it.
+pub fn in_terminal(program: &Path, words: &[String]) -> io::Result<ExitStatus> {
+    Command::new(program).args(words).status()
 }

@@ -1,14 +1,24 @@
 //! A step of a guided run: one command beside the run, to its end.
 
 use super::super::run;
+use std::ffi::OsString;
 use std::path::Path;
 use std::process::Command;
 
 /// Runs the command. `hear` gets each line that it prints, `cancelled` is asked often. Errors are sentences: how it ended, and its last words.
-pub fn perform(argv: &[String], directory: &Path, mut hear: impl FnMut(&str), cancelled: impl Fn() -> bool) -> Result<(), String> {
-    let Some((program, arguments)) = argv.split_first() else { return Err("the step has no command".to_owned()) };
-    let mut command = Command::new(program);
-    command.args(arguments);
+///
+/// `starter` are words before the command's own: this program's last step before another, which ties the command's life to it.
+pub fn perform(
+    starter: &[OsString],
+    argv: &[String],
+    directory: &Path,
+    mut hear: impl FnMut(&str),
+    cancelled: impl Fn() -> bool,
+) -> Result<(), String> {
+    let Some(program) = argv.first() else { return Err("the step has no command".to_owned()) };
+    let mut words = starter.iter().cloned().chain(argv.iter().map(OsString::from));
+    let mut command = Command::new(words.next().unwrap_or_default());
+    command.args(words);
     if directory.is_dir() {
         command.current_dir(directory);
     }
@@ -31,7 +41,7 @@ mod tests {
     fn sh(script: &str, cancelled: bool) -> (Result<(), String>, Vec<String>) {
         let argv = ["sh", "-c", script].map(str::to_owned);
         let mut heard = Vec::new();
-        let done = perform(&argv, Path::new("/"), |l| heard.push(l.to_owned()), || cancelled);
+        let done = perform(&[], &argv, Path::new("/"), |l| heard.push(l.to_owned()), || cancelled);
         (done, heard)
     }
 
@@ -41,6 +51,6 @@ mod tests {
         assert_eq!(sh("echo a", false).1, ["a"]);
         assert_eq!(sh("echo not there >&2; exit 22", false).0, Err("sh ended with exit code 22: not there".to_owned()));
         assert_eq!(sh("exec sleep 600", true).0, Err("it was ended".to_owned()));
-        assert!(perform(&["/nonexistent/x".to_owned()], Path::new("/"), |_| {}, || false).unwrap_err().contains("cannot be started"));
+        assert!(perform(&[], &["/nonexistent/x".to_owned()], Path::new("/"), |_| {}, || false).unwrap_err().contains("cannot be started"));
     }
 }

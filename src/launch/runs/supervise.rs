@@ -9,7 +9,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill, killpg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use nix::unistd::{Pid, getpid, getppid};
+use nix::unistd::{Pid, getpid};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
@@ -33,8 +33,8 @@ pub struct Order<'a> {
     pub env: &'a [(String, String)],
     /// Working directory.
     pub directory: &'a Path,
-    /// Folder of the log.
-    pub folder: &'a Path,
+    /// How long the profiler may be silent after INT before it is told to end: some write their reports without a word.
+    pub patience: Duration,
     /// Whether the run ends when stdin is closed: the explorer holds its other end. Without it the run is detached from the beginning.
     pub lifeline: bool,
     /// How often this process was asked by signals to stop the run.
@@ -81,14 +81,6 @@ impl Stage {
             Self::Killed => None,
         }
     }
-
-    /// How long a silent child may take to obey. After INT it writes its report, and says how far that is; that counts as obeying.
-    fn patience(self) -> Duration {
-        match self {
-            Self::Interrupted => Duration::from_secs(20),
-            _ => Duration::from_secs(5),
-        }
-    }
 }
 
 /// What happens to a run.
@@ -113,6 +105,18 @@ pub struct Outcome {
     pub left: usize,
 }
 
+/// How long a profiler may be silent after INT. nsys and ncu say how far they are. PyTorch's writing of a trace is one silent call of 2.4 s for each
+/// second that was traced (H200, torch 2.11, a busy program), and rocprofv3 is silent, too.
+#[must_use]
+pub fn patience(tool: &str) -> Duration {
+    match tool {
+        "nsys" | "ncu" => Duration::from_secs(20),
+        _ => Duration::from_mins(5),
+    }
+}
+
+/// How long after TERM a child may take.
+const AFTER_TERM: Duration = Duration::from_secs(5);
 /// How long one look at the outputs may wait.
 const TICK: u16 = 100;
 /// However much a profiler has to say after INT, this is the end.
@@ -130,12 +134,8 @@ pub const DETACH: u8 = b'd';
 /// profiler, too. Returns only when it cannot be started, with why.
 #[must_use]
 pub fn exec(argv: &[OsString], supervisor: i32) -> io::Error {
-    if let Err(e) = prctl::set_pdeathsig(Signal::SIGTERM) {
-        return e.into();
-    }
-    // It may have died before the line above.
-    if getppid().as_raw() != supervisor {
-        return io::Error::other("the supervisor is gone");
+    if let Err(e) = process::end_with(supervisor) {
+        return e;
     }
     match argv.split_first() {
         Some((program, arguments)) => Command::new(program).args(arguments).exec(),
@@ -157,17 +157,22 @@ impl<R: Read> Output<R> {
     }
 
     /// Reads what is there; whole lines go to the log at once.
-    fn take(&mut self, number: usize, log: &mut LogWriter, heard: &mut Heard) -> io::Result<()> {
-        let Some(from) = &mut self.from else { return Ok(()) };
+    fn take(&mut self, number: usize, log: &mut LogWriter, heard: &mut Heard) {
+        let Some(from) = &mut self.from else { return };
         let mut buffer = [0; 16 << 10];
         let n = match from.read(&mut buffer) {
             Ok(n) => n,
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => return,
             Err(_) => 0,
         };
         if n == 0 {
             self.from = None;
-            return self.flush(number, log);
+            // Last words without the end of a line.
+            if !self.line.is_empty() {
+                heard.line(&String::from_utf8_lossy(&std::mem::take(&mut self.line)));
+            }
+            self.flush(number, log);
+            return;
         }
         for &byte in &buffer[..n] {
             match byte {
@@ -181,16 +186,17 @@ impl<R: Read> Output<R> {
         }
         self.rest.extend_from_slice(&buffer[..n]);
         let whole = self.rest.iter().rposition(|b| matches!(b, b'\n' | b'\r')).map_or(0, |at| at + 1);
-        log.write(number, &self.rest[..whole])?;
+        log.write(number, &self.rest[..whole]);
         self.rest.drain(..whole);
-        if self.rest.len() > LINE { self.flush(number, log) } else { Ok(()) }
+        if self.rest.len() > LINE {
+            self.flush(number, log);
+        }
     }
 
     /// Nothing more came for a while: what is there of a line is shown.
-    fn flush(&mut self, number: usize, log: &mut LogWriter) -> io::Result<()> {
-        log.write(number, &self.rest)?;
+    fn flush(&mut self, number: usize, log: &mut LogWriter) {
+        log.write(number, &self.rest);
         self.rest.clear();
-        Ok(())
     }
 }
 
@@ -216,12 +222,13 @@ struct Stop {
     since: Instant,
     begun: Instant,
     group: Pid,
+    patience: Duration,
 }
 
 impl Stop {
     /// Goes one step further.
-    fn step(&mut self, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> io::Result<()> {
-        let Some((stage, signal)) = self.stage.next() else { return Ok(()) };
+    fn step(&mut self, log: &mut LogWriter, event: &mut dyn FnMut(Event)) {
+        let Some((stage, signal)) = self.stage.next() else { return };
         if self.stage == Stage::Running {
             self.begun = Instant::now();
         }
@@ -237,27 +244,53 @@ impl Stop {
             Stage::Interrupted => "asked the profiler to stop (INT); it writes its report now",
             Stage::Terminated => "told the profiler to end (TERM)",
             _ => "killed the profiler (KILL)",
-        })?;
+        });
         event(Event::Stage(stage));
-        Ok(())
     }
 
     fn due(&self, progress: Instant) -> bool {
         match self.stage {
             Stage::Running | Stage::Killed => false,
-            Stage::Interrupted => self.since.max(progress).elapsed() > self.stage.patience() || self.begun.elapsed() > LONGEST_STOP,
-            Stage::Terminated => self.since.elapsed() > self.stage.patience(),
+            Stage::Interrupted => self.since.max(progress).elapsed() > self.patience || self.begun.elapsed() > LONGEST_STOP,
+            Stage::Terminated => self.since.elapsed() > AFTER_TERM,
         }
     }
 }
 
-/// Runs a profiler to its end.
-pub fn supervise(mut order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> io::Result<Outcome> {
+/// Why a run could not be brought to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Broken {
+    /// The profiler did not start.
+    #[error("cannot start {program}: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The profiler could not be watched any more, and was ended.
+    #[error("the profiler could not be watched any more, and was ended: {0}")]
+    Watch(io::Error),
+}
+
+/// Runs a profiler to its end. Whatever happens, nothing of it is left running.
+pub fn supervise(order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> Result<Outcome, Broken> {
+    let not_started = |source| Broken::Start { program: order.argv.first().cloned().unwrap_or_default(), source };
+    let mut child = spawn(&order).map_err(not_started)?;
+    watch(order, &mut child, log, event).map_err(|e| {
+        let _ = killpg(Pid::from_raw(i32::try_from(child.id()).unwrap_or(i32::MAX)), Signal::SIGKILL);
+        let _ = child.wait();
+        sweep(Instant::now());
+        Broken::Watch(e)
+    })
+}
+
+fn spawn(order: &Order<'_>) -> io::Result<Child> {
     // Whatever the profiler leaves behind becomes a child of this process, where it can be found.
     prctl::set_child_subreaper(true)?;
     let mut words = order.starter.iter().cloned().chain(order.argv.iter().map(OsString::from));
     let program = words.next().ok_or_else(|| io::Error::other("no command"))?;
-    let mut child = Command::new(program)
+    Command::new(program)
         .args(words)
         .envs(order.env.iter().map(|(k, v)| (k, v)))
         .current_dir(order.directory)
@@ -265,13 +298,16 @@ pub fn supervise(mut order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMu
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        .spawn()?;
+        .spawn()
+}
+
+fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &mut dyn FnMut(Event)) -> io::Result<Outcome> {
     let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
     event(Event::Started(pid));
     let mut outs = (Output::new(child.stdout.take()), Output::new(child.stderr.take()));
     let mut heard = Heard { watch: Watch::default(), progress: Instant::now() };
     let now = Instant::now();
-    let mut stop = Stop { stage: Stage::Running, since: now, begun: now, group: Pid::from_raw(pid) };
+    let mut stop = Stop { stage: Stage::Running, since: now, begun: now, group: Pid::from_raw(pid), patience: order.patience };
     // Not through stdin's buffer: what waits in there, `poll` does not see.
     let mut lifeline = if order.lifeline { Some(File::from(io::stdin().as_fd().try_clone_to_owned()?)) } else { None };
     let mut signals = 0;
@@ -280,14 +316,14 @@ pub fn supervise(mut order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMu
     loop {
         let ready = wait(outs.0.from.as_ref(), outs.1.from.as_ref(), lifeline.as_ref())?;
         if ready[0] {
-            outs.0.take(0, log, &mut heard)?;
+            outs.0.take(0, log, &mut heard);
         } else {
-            outs.0.flush(0, log)?;
+            outs.0.flush(0, log);
         }
         if ready[1] {
-            outs.1.take(1, log, &mut heard)?;
+            outs.1.take(1, log, &mut heard);
         } else {
-            outs.1.flush(1, log)?;
+            outs.1.flush(1, log);
         }
         let mut steps = 0;
         if ready[2]
@@ -298,7 +334,7 @@ pub fn supervise(mut order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMu
                 Ok(1) if byte[0] == STOP => steps += 1,
                 Ok(1) if byte[0] == DETACH => {
                     lifeline = None;
-                    log.say("detached: the run goes on by itself")?;
+                    log.say("detached: the run goes on by itself");
                     event(Event::Detached);
                 }
                 Ok(1) => {}
@@ -307,7 +343,7 @@ pub fn supervise(mut order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMu
                 _ => {
                     lifeline = None;
                     if stop.stage == Stage::Running && ended.is_none() {
-                        log.say("whoever started the run is gone, so it is stopped")?;
+                        log.say("whoever started the run is gone, so it is stopped");
                         steps += 1;
                     }
                 }
@@ -318,32 +354,32 @@ pub fn supervise(mut order: Order<'_>, log: &mut LogWriter, event: &mut dyn FnMu
         signals = asked;
         if ended.is_none() {
             for _ in 0..steps {
-                stop.step(log, event)?;
+                stop.step(log, event);
             }
             if stop.due(heard.progress) {
-                stop.step(log, event)?;
+                stop.step(log, event);
             }
             ended = child.try_wait()?.map(|s| (s, Instant::now()));
         }
         if swept.elapsed() > Duration::from_secs(1) {
             swept = Instant::now();
             if order.helper.as_ref().is_none_or(JoinHandle::is_finished) {
-                reap(&child);
+                reap(child);
             }
         }
         if let Some((status, at)) = ended {
             let closed = outs.0.from.is_none() && outs.1.from.is_none();
             // A grandchild that holds the outputs open is not waited for.
             if closed || at.elapsed() > LEFT {
-                outs.0.flush(0, log)?;
-                outs.1.flush(1, log)?;
+                outs.0.flush(0, log);
+                outs.1.flush(1, log);
                 // Bounded by the patience of its questions.
                 if let Some(helper) = order.helper.take() {
                     let _ = helper.join();
                 }
                 let left = sweep(at);
                 if left > 0 {
-                    log.say(&format!("ended what was left behind: {left} process{}", if left == 1 { "" } else { "es" }))?;
+                    log.say(&format!("ended what was left behind: {left} process{}", if left == 1 { "" } else { "es" }));
                 }
                 let exit = Exit { code: status.code(), signal: status.signal(), stopped: stop.stage != Stage::Running };
                 return Ok(Outcome { exit, watch: heard.watch, left });
@@ -389,6 +425,45 @@ fn reap(child: &Child) {
     for p in process::descendants(mine).into_iter().filter(|p| p.parent == mine && p.state == 'Z' && p.pid != profiler) {
         let _ = waitpid(Pid::from_raw(p.pid), Some(WaitPidFlag::WNOHANG));
     }
+}
+
+/// Runs a command that has the terminal to itself to its end, in the foreground, and ends what it leaves behind. `started` hears its process id.
+/// When `stop` is counted up it is told to stop: INT, TERM after its patience, then KILL.
+pub fn foreground(
+    words: &[OsString],
+    env: &[(String, String)],
+    directory: &Path,
+    patience: Duration,
+    stop: &AtomicUsize,
+    started: impl FnOnce(i32),
+) -> io::Result<(std::process::ExitStatus, bool)> {
+    prctl::set_child_subreaper(true)?;
+    let (program, arguments) = words.split_first().ok_or_else(|| io::Error::other("no command"))?;
+    let mut child = Command::new(program).args(arguments).envs(env.iter().map(|(k, v)| (k, v))).current_dir(directory).spawn()?;
+    let pid = i32::try_from(child.id()).unwrap_or(i32::MAX);
+    started(pid);
+    let mut told: Option<(Stage, Instant)> = None;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        let due = match told {
+            None => stop.load(Ordering::SeqCst) > 0,
+            Some((Stage::Interrupted, at)) => at.elapsed() > patience,
+            Some((Stage::Terminated, at)) => at.elapsed() > AFTER_TERM,
+            Some(_) => false,
+        };
+        if due && let Some((stage, signal)) = told.map_or(Stage::Running, |t| t.0).next() {
+            told = Some((stage, Instant::now()));
+            // The terminal's group holds the shell's job as a whole; only the run's own processes are meant.
+            for p in process::descendants(getpid().as_raw()) {
+                let _ = kill(Pid::from_raw(p.pid), signal);
+            }
+        }
+        std::thread::park_timeout(Duration::from_millis(20));
+    };
+    sweep(Instant::now());
+    Ok((status, told.is_some()))
 }
 
 /// Ends what is left of the run: time to end by itself, then TERM, then KILL. Says how many processes had to be ended.

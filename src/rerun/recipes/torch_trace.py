@@ -41,6 +41,7 @@ class Tracer:
         self.state = "waiting"  # waiting, ready, tracing, done
         self.profile = None
         self.whole = False
+        self.waits = None
         self.began = 0.0
         # A signal that programs do not use, to reach the main thread from the timer. SA_RESTART: no call of the program is cut short.
         self.signal = getattr(signal, "SIGRTMIN", signal.SIGALRM - 9) + 9
@@ -113,7 +114,10 @@ class Tracer:
     def stop(self, why):
         if os.getpid() != self.owner or self.state != "tracing":
             return
-        self.state = "done"
+        self.state = "writing"
+        # Half a trace is of no use to anybody: what would end the program waits until it is written.
+        interrupt = signal.signal(signal.SIGINT, self.ended) if threading.current_thread() is MAIN else None
+        say("writing the trace, which may take a while")
         # Beside the place, then moved: a trace that is there is whole.
         folder, name = os.path.split(self.path)
         part = os.path.join(folder, ".%d.%s" % (os.getpid(), name))
@@ -127,16 +131,25 @@ class Tracer:
             say("no trace: %s: %s" % (type(error).__name__, error))
         finally:
             self.profile = None
+            self.state = "done"
             try:
                 os.unlink(part)
             except OSError:
                 pass
+            if interrupt is not None:
+                signal.signal(signal.SIGINT, interrupt)
+            if self.waits is not None:
+                if self.waits != signal.SIGINT:
+                    signal.signal(self.waits, signal.SIG_DFL)
+                os.kill(os.getpid(), self.waits)
 
     def ended(self, number, _frame):
-        # First: a second signal ends the program at once.
-        signal.signal(number, signal.SIG_DFL)
+        if self.state == "writing":
+            self.waits = number
+            return
         self.stop("by signal %d" % number)
         # As without a handler: the parent sees a program that the signal ended.
+        signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 
 

@@ -1,0 +1,47 @@
+//! Where a run is: the machine, this start of it, and whether its disk is also other machines'.
+
+use nix::sys::statfs::{FsType, statfs};
+use std::path::Path;
+
+fn line(path: &str) -> Option<String> {
+    std::fs::read_to_string(path).ok().map(|t| t.trim().to_owned())
+}
+
+/// The machine's name.
+#[must_use]
+pub fn hostname() -> Option<String> {
+    line("/proc/sys/kernel/hostname")
+}
+
+/// This start of the machine.
+#[must_use]
+pub fn boot() -> String {
+    line("/proc/sys/kernel/random/boot_id").unwrap_or_default()
+}
+
+/// What tells where a process id means a process: this start of the machine, and the container's own numbering.
+#[must_use]
+pub fn machine() -> String {
+    let numbering = std::fs::read_link("/proc/self/ns/pid").map(|p| p.display().to_string()).unwrap_or_default();
+    format!("{} {numbering}", boot())
+}
+
+/// Whether other machines may see a folder: file systems of networks and clusters, by their magic numbers (statfs(2)).
+#[must_use]
+pub fn shared_disk(folder: &Path) -> bool {
+    // NFS, SMB, CIFS, SMB2, Lustre, GPFS, FUSE (sshfs and many more), AFS, 9P, BeeGFS, Ceph.
+    const SHARED: [FsType; 11] = [
+        FsType(0x6969),
+        FsType(0x517b),
+        FsType(0xff53_4d42),
+        FsType(0xfe53_4d42),
+        FsType(0x0bd0_0bd0),
+        FsType(0x4750_4653),
+        FsType(0x6573_5546),
+        FsType(0x5346_414f),
+        FsType(0x0102_1997),
+        FsType(0x1983_0326),
+        FsType(0x00c3_6400),
+    ];
+    statfs(folder).is_ok_and(|s| SHARED.contains(&s.filesystem_type()))
+}
