@@ -386,6 +386,16 @@ pub fn stop(app: &mut App) -> Vec<Effect> {
     if screen.run.is_none() {
         return say(app, STARTING, false);
     }
+    if screen.stage() == Stage::Running && screen.next_step().is_some_and(|s| !s.argv.is_empty()) {
+        // Esc may have been meant for a step that has just ended, and a server takes minutes to come back.
+        return super::run_ask::ask_before_stop(app);
+    }
+    stop_now(app)
+}
+
+/// Goes one step further with a stop.
+pub(super) fn stop_now(app: &mut App) -> Vec<Effect> {
+    let Some(screen) = &app.run else { return Vec::new() };
     let text = match screen.stage() {
         Stage::Running => "asked the profiler to stop (INT); it writes its report now; esc again: TERM",
         Stage::Interrupted => "told it to end (TERM); esc again: KILL",

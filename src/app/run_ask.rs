@@ -1,7 +1,7 @@
 //! What is asked about a run before it starts and before the program ends, and what the answers do.
 
 use super::pick::{Choice, Item, Pick};
-use super::run::{run_here, start};
+use super::run::{run_here, start, stop_now};
 use super::{App, Effect, Overlay};
 use crate::launch::runs::Stage;
 use crate::model::text::clean;
@@ -25,6 +25,8 @@ pub enum RunChoice {
     Start,
     /// Start the program that a report names: the user has seen it.
     Trust,
+    /// Stop it.
+    Stop,
     /// Do nothing.
     Nothing,
     /// Stop it and quit.
@@ -37,6 +39,7 @@ pub enum RunChoice {
 pub fn choose(app: &mut App, choice: RunChoice) -> Vec<Effect> {
     match choice {
         RunChoice::Start => start(app),
+        RunChoice::Stop => stop_now(app),
         RunChoice::Trust => {
             if let Some(report) = app.reports.get_mut(app.active) {
                 report.trusted = true;
@@ -80,5 +83,16 @@ pub fn ask_before_quit(app: &mut App) -> Vec<Effect> {
     // What is not there yet cannot be let go of.
     items.retain(|i| begun || i.choice != Choice::Run(RunChoice::DetachAndQuit));
     app.overlay = Some(Overlay::Pick(Pick::by_letter("a run is under way", items, None)));
+    Vec::new()
+}
+
+/// Asks before a guided run is stopped in the middle of its steps.
+pub(super) fn ask_before_stop(app: &mut App) -> Vec<Effect> {
+    let item = |label: &str, hint: &str, letter, choice| Item { label: label.to_owned(), hint: hint.to_owned(), letter, choice };
+    let items = vec![
+        item("go on", "", Some('b'), Choice::Run(RunChoice::Nothing)),
+        item("stop the server", "and the profiler, which writes what it has", Some('s'), Choice::Run(RunChoice::Stop)),
+    ];
+    app.overlay = Some(Overlay::Pick(Pick::by_letter("steps are left", items, None)));
     Vec::new()
 }

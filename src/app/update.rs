@@ -134,6 +134,11 @@ pub(super) fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         // Pressed once more while it is asked, it is meant.
         return if super::run_ask::asked_before_quit(app) { quit_now(app) } else { quit(app) };
     }
+    // Keys that nobody sees the effect of have none, but for leaving.
+    if app.size.0 < super::SMALLEST.0 || app.size.1 < super::SMALLEST.1 {
+        let leaves = app.settings.keymap.action(key, super::Where::Kernels) == Some(ActionId::Quit);
+        return if leaves && !super::run::held(app) { quit(app) } else { Vec::new() };
+    }
     if app.overlay.is_some() {
         return typing::overlay_key(app, event, key);
     }

@@ -357,7 +357,7 @@ pub struct Rerun {
     #[arg(long, help_heading = "Output")]
     pub format: Option<RerunFormat>,
     /// The program and its arguments [default: as recorded].
-    #[arg(last = true, value_name = "CMD", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    #[arg(last = true, value_name = "CMD")]
     pub program: Vec<String>,
 }
 

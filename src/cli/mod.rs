@@ -104,7 +104,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Demo(opening)) => explore::built_in(args, opening, &config),
         None if args.files.is_empty() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => explore::home(args, &config),
         None if args.files.is_empty() => Err(Failure::wrong(
-            "name a report (.nsys-rep, .sqlite, `nsys stats` CSV), or try `warpscope demo`; `warpscope --help` shows more",
+            "name a report (.nsys-rep, .sqlite, .ncu-rep, .pt.trace.json, `nsys stats` or `ncu` CSV), or try `warpscope demo`; `warpscope --help` shows more",
         )),
         None => explore::files(args, &config),
     }

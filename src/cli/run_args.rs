@@ -52,7 +52,7 @@ pub struct Run {
     #[arg(long)]
     pub force: bool,
     /// The program and its arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
     pub program: Vec<String>,
 }
 

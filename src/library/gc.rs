@@ -62,6 +62,9 @@ fn wrong(path: &Path) -> impl Fn(io::Error) -> LibraryError + '_ {
     |source| LibraryError::File { path: path.display().to_string(), source }
 }
 
+/// Prefix of files into which reports are packed; one that is there belongs to a program that was killed.
+const PACKING: &str = ".warpscope-packing-";
+
 /// Whether a file is inside a run's own folder: neither by `..` nor by a link of a folder on the way does it lead elsewhere.
 fn inside(folder: &Path, file: &Path) -> bool {
     let real = |p: &Path| std::fs::canonicalize(p).ok();
@@ -101,6 +104,9 @@ fn remove_empty(folder: &Path, left: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
             remove_empty(&entry.path(), left);
+        } else if entry.file_name().to_string_lossy().starts_with(PACKING) {
+            // Of no use to anybody.
+            let _ = std::fs::remove_file(entry.path());
         } else {
             left.push(entry.path());
         }
@@ -123,7 +129,7 @@ pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryE
         return Err(LibraryError::Refused(format!("{} is there already", target.display())));
     }
     let parent = report.path.parent().unwrap_or(&folder);
-    let mut made = tempfile::NamedTempFile::new_in(parent).map_err(wrong(parent))?;
+    let mut made = tempfile::Builder::new().prefix(PACKING).tempfile_in(parent).map_err(wrong(parent))?;
     let from = File::open(&report.path).map_err(wrong(&report.path))?;
     zstd::stream::copy_encode(BufReader::new(&from), made.as_file_mut(), 9).map_err(wrong(&report.path))?;
     made.as_file().sync_all().map_err(wrong(&target))?;

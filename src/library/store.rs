@@ -276,6 +276,9 @@ impl Library {
     /// Adds a tag, or removes it.
     pub fn tag(&self, id: i64, tag: &str, add: bool) -> Result<(), LibraryError> {
         self.run(id)?;
+        if add && (tag.trim().is_empty() || tag.contains(|c: char| c.is_control() || c.is_whitespace() || c == ',')) {
+            return Err(LibraryError::Refused(format!("{tag:?} is no tag: write a word without blanks and commas")));
+        }
         let sql = if add { "INSERT OR IGNORE INTO tags VALUES (?1, ?2)" } else { "DELETE FROM tags WHERE run = ?1 AND tag = ?2" };
         self.db.execute(sql, params![id, tag]).map_err(|e| self.wrong(e))?;
         Ok(())

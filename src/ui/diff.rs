@@ -90,7 +90,11 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
     // Reports of the library have the same name: their folders tell them apart.
     let apart = |i: usize, name: String| {
         let path = app.reports.get(i).map(|r| r.file.display().to_string()).unwrap_or_default();
-        if before == after { cut_middle(&clean(&path), (columns / 2).saturating_sub(14)) } else { name }
+        match path.split_once("/warpscope/runs/").and_then(|(_, rest)| rest.split_once('/')) {
+            _ if before != after => name,
+            Some((run, _)) if run.bytes().all(|b| b.is_ascii_digit()) => format!("run {run}"),
+            _ => cut_middle(&clean(&path), (columns / 2).saturating_sub(14)),
+        }
     };
     let first = vec![
         part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),

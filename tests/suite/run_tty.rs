@@ -112,6 +112,32 @@ fn a_program_may_have_the_terminal_to_itself() {
     assert_eq!(s.end(), 0);
 }
 
+#[test]
+fn what_has_the_terminal_ends_with_the_explorer_and_leaves_nothing() {
+    let home = Home::new();
+    let own = home.file("program.pid");
+    let program = format!("(trap '' INT HUP; exec sleep 600) & echo $! > {}; wait", own.display());
+    let begin = || {
+        let _ = std::fs::remove_file(&own);
+        let mut s = start(&home, &["run", "--tty", "--", "sh", "-c", &program], (100, 30), &[]);
+        let pid = pid_in(&own);
+        s.wait_until("the program", |_| process::process(pid).is_some());
+        (s, pid, process::process(pid).unwrap().started)
+    };
+    // Killed: nobody is there to say anything.
+    let (mut s, pid, started) = begin();
+    s.signal(Signal::SIGKILL);
+    s.end();
+    until("the program to end", || !process::runs(pid, started));
+    // Stopped by the terminal's own key: what does not listen to it is ended afterwards.
+    let (mut s, pid, started) = begin();
+    s.keys("\u{3}");
+    s.wait("CatArrayBatchedCopy");
+    assert!(!process::runs(pid, started), "what was left behind is ended before the report is opened");
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+}
+
 /// Stands for vLLM's server: answers, and keeps what it was asked.
 const SERVER: &str = r#"
 import http.server, os, sys

@@ -155,8 +155,15 @@ fn each_bad_end_is_explained() {
     assert!(rc == 1 && err.contains("no kernel was profiled"), "{err}");
     let (rc, _, err) = home.run(&["run", "--recipe", "exakt", "--", "true"], "");
     assert!(rc == 2 && err.contains("did you mean `exact`?"), "{err}");
-    let (rc, _, err) = home.run(&["run"], "");
-    assert!(rc == 2 && err.contains("name the program"), "{err}");
+    for (program, says) in [
+        (&[][..], "name the program"),
+        (&["--help"], "--help would be an option of the profiler"),
+        (&["no-such-program"], "there is no program no-such-program on PATH"),
+        (&["./no-such-program"], "there is no program ./no-such-program"),
+    ] {
+        let (rc, _, err) = home.run(&[&["run", "--"][..], program].concat(), "");
+        assert!(rc == 2 && err.contains(says), "{err}");
+    }
     let states: Vec<String> = (1..=4).map(|n| home.show(n)["state"].as_str().unwrap().to_owned()).collect();
     assert_eq!(states, ["failed"; 4]);
     let (rc, _, _) = home.run(&["runs", "show", "5"], "");
@@ -264,8 +271,12 @@ fn nothing_outlives_a_killed_explorer_and_the_row_is_readable() {
 #[test]
 fn a_killed_supervisor_takes_the_profiler_with_it_and_the_run_is_lost() {
     let home = Home::new();
-    let mut child = home.start(&["run", "--", "sleep", "600"], "");
+    let own = home.file("program.pid");
+    let program = format!("echo $$ > {}; trap '' TERM; while :; do sleep 600; done", own.display());
+    let mut child = home.start(&["run", "--", "sh", "-c", &program], "");
     let (pid, started) = home.profiler();
+    let program = pid_in(&own);
+    let program = (program, process::process(program).unwrap().started);
     let supervisor = process::process(pid).unwrap().parent;
     kill(Pid::from_raw(supervisor), Signal::SIGKILL).unwrap();
     until("the profiler to end", || !process::runs(pid, started));
@@ -274,6 +285,7 @@ fn a_killed_supervisor_takes_the_profiler_with_it_and_the_run_is_lost() {
         child.wait_with_output().unwrap()
     });
     assert!(rc == 1 && err.contains("run 1 is lost"), "{rc} {err}");
+    assert!(!process::runs(program.0, program.1), "what the profiler started is ended, too, even if it does not listen");
     assert_eq!(home.show(1)["state"], "lost");
     // It can be cleared away.
     let (rc, _, err) = home.run(&["runs", "delete", "1", "--yes"], "");
@@ -382,11 +394,20 @@ fn what_is_shared_has_no_environment_when_that_is_wanted() {
     assert!(rc == 0 && err.contains("hold the environment of every process"), "{err}");
     assert!(fs::read(home.file("shared/report.nsys-rep")).unwrap().windows(7).any(|w| w == b"hunter2"));
     let (rc, out, err) = home.run(&["runs", "export", "1", "clean", "--clean"], "");
-    assert!(rc == 0 && err.contains("verified gone byte by byte"), "{err}");
+    assert!(rc == 0 && err.contains("verified gone from every cell and byte by byte"), "{err}");
     let bytes = fs::read(home.file("clean/report.clean.sqlite")).unwrap();
     assert!(!bytes.windows(7).any(|w| w == b"hunter2"));
     let before = home.run(&["top", "shared/report.nsys-rep", "--format", "csv"], "").1;
     assert_eq!(home.run(&["top", out.trim(), "--format", "csv"], "").1, before, "the kernels are all there");
+    // What cannot be cleaned is left out, and that is a failure.
+    let result = root().join("fixtures/demo/llm_gemm.ncu-rep.zst");
+    let out =
+        home.command(&["run", "--tool", "ncu", "--", "true"], "").env("STANDIN_RESULT", &result).stdin(Stdio::null()).output().unwrap();
+    assert_eq!(out.status.code(), Some(0));
+    let (rc, out, err) = home.run(&["runs", "export", "2", "clean2", "--clean"], "");
+    assert!(rc == 1 && out.is_empty() && err.contains("left out") && err.contains("1 of 1 reports could not be cleaned"), "{err}");
+    let (rc, out, err) = home.run(&["runs", "export", "2", "plain2"], "");
+    assert!(rc == 0 && out.contains("plain2/report.ncu-rep") && err.contains("reports of Nsight Compute hold"), "{err}");
 }
 
 #[test]
@@ -423,7 +444,7 @@ fn with_the_real_profilers() {
             assert!(rc == 0, "{err}");
             let bytes = fs::read(home.file(out.trim())).unwrap();
             assert!(!bytes.windows(7).any(|w| w == b"hunter2"), "the real export is clean, too");
-            let (rc, _, err) = home.run(&["run", "--", "./no-such-program"], "");
+            let (rc, _, err) = home.run(&["run", "--force", "--", "./no-such-program"], "");
             assert!(rc == 1 && err.contains("the program was not found"), "{err}");
         }
     }
@@ -436,4 +457,38 @@ fn with_the_real_profilers() {
             assert!(rc == 1 && told, "{err}");
         }
     }
+}
+
+#[test]
+fn words_are_passed_on_whatever_they_are() {
+    let home = Home::new();
+    let (rc, _, err) = home.run(&["run", "--", "sh", "-c", "echo $#:$1:$2", "x", "", "a b"], "");
+    assert!(rc == 0 && err.contains("\n2::a b\n"), "{err}");
+    // All of a long output that the log still holds.
+    let (rc, _, err) = home.run(&["run", "--", "seq", "1", "200000"], "");
+    assert!(rc == 0 && err.lines().filter(|l| l.parse::<u32>().is_ok()).count() == 200_000);
+    // A suffix is not written twice.
+    let (rc, out, err) = home.run(&["run", "-o", "mine.nsys-rep", "--", "true"], "");
+    assert!(rc == 0 && out.trim().ends_with("/mine.nsys-rep") && !out.contains("nsys-rep.nsys-rep"), "{out} {err}");
+}
+
+#[test]
+fn a_library_that_cannot_be_written_can_be_looked_at() {
+    use std::os::unix::fs::PermissionsExt;
+    let home = Home::new();
+    assert_eq!(home.run(&["run", "--", "true"], "").0, 0);
+    if nix::unistd::getuid().is_root() {
+        println!("root may write everywhere: not checked");
+        return;
+    }
+    let folder = home.file("data/warpscope");
+    let set = |mode: u32| {
+        for path in [folder.join("runs.db"), folder.join("runs.lock"), folder.clone()] {
+            fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+        }
+    };
+    set(0o500);
+    let (rc, out, err) = home.run(&["runs", "list", "--format", "csv"], "");
+    set(0o700);
+    assert!(rc == 0 && out.lines().count() == 2, "{err}");
 }

@@ -221,7 +221,7 @@ fn traces_that_are_no_json_are_repaired_and_say_so() {
         }
         let profile = read(&file("broken.pt.trace.json", raw)).unwrap();
         assert_eq!(profile.launches.len(), whole.launches.len(), "{name}");
-        assert!(profile.notes.iter().any(|n| n.text.starts_with("1 events were no valid JSON")), "{name}: {:?}", profile.notes);
+        assert!(profile.notes.iter().any(|n| n.text.starts_with("1 event was no valid JSON")), "{name}: {:?}", profile.notes);
     }
 }
 

@@ -92,7 +92,11 @@ impl Chosen<'_> {
             move |source| LibraryError::File { path, source }
         };
         let output = match &self.args.output {
-            Some(path) => self.directory.join(path),
+            // With its suffix the profiler would give it another.
+            Some(path) => {
+                let whole = path.extension().is_some_and(|e| e == "nsys-rep" || e == "ncu-rep");
+                self.directory.join(if whole { path.with_extension("") } else { path.clone() })
+            }
             None => folder.join(self.recipe.tool).join("report"),
         };
         let place = output.parent().unwrap_or(folder).to_owned();
@@ -185,15 +189,31 @@ fn look_before(found: &[Check], force: bool) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Whether there is a program of that name, and whether its name is one.
+fn check_program(program: &[String], directory: &Path, force: bool) -> Result<(), Failure> {
+    let Some(name) = program.first().filter(|n| !n.is_empty()) else {
+        return Err(Failure::wrong("name the program: `warpscope run -- python3 train.py`"));
+    };
+    if name.starts_with('-') {
+        let text = format!("{name} would be an option of the profiler: the program comes first (a program of that name: ./{name})");
+        return Err(Failure::wrong(text));
+    }
+    let there = if name.contains('/') { directory.join(name).is_file() } else { find::on_path(name).is_some() };
+    if there || force {
+        return Ok(());
+    }
+    let place = if name.contains('/') { "" } else { " on PATH" };
+    Err(Failure::wrong(format!("there is no program {name}{place}")))
+}
+
 /// `warpscope run`.
 pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
-    if args.program.is_empty() {
-        return Err(Failure::wrong("name the program: `warpscope run -- python3 train.py`"));
-    }
+    let directory = std::env::current_dir().map_err(|e| Failure::wrong(format!("the folder that this runs in: {e}")))?;
+    check_program(&args.program, &directory, args.force)?;
     let nsys = all.nsys.clone().or_else(|| config.nsys.clone());
     let users = recipes::users(config)?;
     let (recipe, said) = choose(args, nsys.as_deref(), &users)?;
-    let chosen = Chosen { recipe, args, directory: std::env::current_dir()?, nsys: nsys.clone() };
+    let chosen = Chosen { recipe, args, directory, nsys: nsys.clone() };
     // Mistakes of the call are told before anything is looked at.
     let trial = chosen.prepare("report")?;
     if let Some(said) = said {

@@ -127,7 +127,8 @@ fn tidy(library: &Library, args: &Gc) -> Result<(), Failure> {
         .collect();
     lines.extend(plan.pack.iter().map(|(_, r)| format!("pack {} ({})", r.path.display(), Bytes(r.bytes))));
     print::lines(&lines)?;
-    let what = format!("delete {} runs and pack {} reports", plan.remove.len(), plan.pack.len());
+    let some = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let what = format!("delete {} and pack {}", some(plan.remove.len(), "run"), some(plan.pack.len(), "report"));
     if args.dry_run || !ask(&what, args.yes)? {
         return Ok(());
     }

@@ -1,9 +1,10 @@
 //! `warpscope runs export`: a run's files for somebody else, with what is private in them said first.
 
-use super::super::{Failure, interrupt, print};
+use super::super::{FAILED, Failure, interrupt, print};
 use crate::import::{Job, Wants, exported};
 use crate::library::{Library, LibraryError, Report, export, store};
 use std::collections::BTreeSet;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
 
 /// Copies a run's reports into a folder; `clean`: of timelines, only copies without the environment.
@@ -16,9 +17,10 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
         let path = path.display().to_string();
         move |source| LibraryError::File { path, source }
     };
-    std::fs::create_dir_all(folder).map_err(wrong(folder))?;
+    // As private as where they come from.
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong(folder))?;
     let scratch = store::folder()?;
-    let mut written = Vec::new();
+    let (mut written, mut left_out) = (Vec::new(), 0);
     for report in &run.reports {
         let name = own_name(&run.reports, report);
         let timeline = is(&name, &[".nsys-rep", ".qdrep", ".sqlite"]);
@@ -45,11 +47,21 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
             written.push(target);
             continue;
         }
+        if clean && is(&name, &[".ncu-rep"]) {
+            print::error(&format!(
+                "{}: left out; {}, and there is no way to take that out: share what `warpscope metrics` prints, or copy it by hand",
+                report.path.display(),
+                holds(&name)
+            ));
+            left_out += 1;
+            continue;
+        }
         let target = folder.join(&name);
         if target.symlink_metadata().is_ok() {
             return Err(Failure::wrong(format!("{} is there already; name another folder", target.display())));
         }
         std::fs::copy(&report.path, &target).map_err(wrong(&report.path))?;
+        std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).map_err(wrong(&target))?;
         if clean {
             print::error(&format!("{}: copied as it is; {}", target.display(), holds(&name)));
         }
@@ -59,7 +71,16 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
         let names: BTreeSet<&str> = run.reports.iter().map(|r| holds(&r.path.to_string_lossy())).collect();
         names.into_iter().for_each(print::error);
     }
-    print::lines(&written.iter().map(|p| p.display().to_string()).collect::<Vec<_>>())
+    print::lines(&written.iter().map(|p| p.display().to_string()).collect::<Vec<_>>())?;
+    if left_out > 0 {
+        let text = format!(
+            "{left_out} of {} reports could not be cleaned and {} left out",
+            run.reports.len(),
+            if left_out == 1 { "was" } else { "were" }
+        );
+        return Err(Failure { text, code: FAILED });
+    }
+    Ok(())
 }
 
 fn is(name: &str, kinds: &[&str]) -> bool {

@@ -117,13 +117,19 @@ fn damage(profile: &mut Profile, cut: bool, mended: u64, broken: u64) {
         profile.notes.push(Note::new(Severity::Error, NoteKind::Damaged, text));
     }
     if broken > 0 {
-        let text = format!("{broken} events could not be read, and are missing here.");
+        let text = format!("{} could not be read, and {} missing here.", events(broken), if broken == 1 { "is" } else { "are" });
         profile.notes.push(Note::new(Severity::Error, NoteKind::Damaged, text));
     }
     if mended > 0 {
+        let were = if mended == 1 { "was" } else { "were" };
         let text = format!(
-            "{mended} events were no valid JSON (quotes or control characters in names, nan, bytes that are no UTF-8) and were repaired."
+            "{} {were} no valid JSON (quotes or control characters in names, nan, bytes that are no UTF-8) and {were} repaired.",
+            events(mended)
         );
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
+}
+
+fn events(n: u64) -> String {
+    format!("{n} event{}", if n == 1 { "" } else { "s" })
 }
