@@ -119,9 +119,7 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
         }
         Begin::Attach(run) => {
             effects.push(Effect::Follow(run.id));
-            let mut screen = RunScreen::new(shell::line(&run.argv), Some(run.clone()), false);
-            screen.opens = run.state.live();
-            app.run = Some(screen);
+            app.run = Some(RunScreen::new(shell::line(&run.argv), Some(run), false));
         }
         Begin::Home => effects.extend(library::open(&mut app)),
     }

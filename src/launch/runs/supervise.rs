@@ -105,13 +105,13 @@ pub struct Outcome {
     pub left: usize,
 }
 
-/// How long a profiler may be silent after INT. nsys and ncu say how far they are. PyTorch's writing of a trace is one silent call of 2.4 s for each
-/// second that was traced (H200, torch 2.11, a busy program), and rocprofv3 is silent, too.
+/// How long a profiler may be silent after INT. nsys and ncu say how far they are. PyTorch's writing of a trace is one silent call of 2.4 to 3.5 s
+/// for each second that was traced (H200, torch 2.11, busy programs), and rocprofv3 is silent, too.
 #[must_use]
 pub fn patience(tool: &str) -> Duration {
     match tool {
         "nsys" | "ncu" => Duration::from_secs(20),
-        _ => Duration::from_mins(5),
+        _ => Duration::from_mins(10),
     }
 }
 

@@ -115,6 +115,7 @@ class Tracer:
         if os.getpid() != self.owner or self.state != "tracing":
             return
         self.state = "writing"
+        traced = time.monotonic() - self.began
         # Half a trace is of no use to anybody: what would end the program waits until it is written.
         interrupt = signal.signal(signal.SIGINT, self.ended) if threading.current_thread() is MAIN else None
         say("writing the trace, which may take a while")
@@ -126,7 +127,7 @@ class Tracer:
             self.profile.stop()
             self.profile.export_chrome_trace(part)
             os.replace(part, self.path)
-            say("%s, %.1f s traced, ended %s" % (self.path, time.monotonic() - self.began, why))
+            say("%s, %.1f s traced, ended %s" % (self.path, traced, why))
         except Exception as error:
             say("no trace: %s: %s" % (type(error).__name__, error))
         finally:
