@@ -8,8 +8,10 @@ use std::sync::Mutex;
 use warpscope::import::{self, Cancel, ImportError, Job, Progress, Wants};
 use warpscope::model::Profile;
 
+/// Of this test's own thread: other tests make entries at the same time.
 fn cache() -> PathBuf {
-    scratch().join("cache")
+    let test = std::thread::current().name().unwrap_or_default().replace(':', "-");
+    scratch().join("exporter").join(test)
 }
 
 /// A report of a version; only its first bytes are real.
