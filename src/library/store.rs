@@ -122,6 +122,15 @@ impl Library {
         LibraryError::Database { path: self.folder.join("runs.db").display().to_string(), source }
     }
 
+    /// A number above the folders that are there, where a database was begun anew beside the runs of another; else none, and it counts on.
+    fn above_folders(&self) -> Option<i64> {
+        let last: i64 =
+            self.db.query_row("SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'runs'", [], |r| r.get(0)).ok()?;
+        let folders = std::fs::read_dir(self.folder.join("runs")).ok()?.flatten();
+        let highest = folders.filter_map(|e| e.file_name().to_str()?.parse::<i64>().ok()).max()?;
+        (highest > last).then_some(highest + 1)
+    }
+
     /// Folder of a run.
     #[must_use]
     pub fn run_folder(&self, id: i64) -> PathBuf {
@@ -139,15 +148,17 @@ impl Library {
         let values: Vec<(String, String)> = environment.into_iter().filter(|(k, _)| super::record::plain(k)).collect();
         self.db
             .execute(
-                "INSERT INTO runs (started_ms, state, tool, argv, program, env, directory, patterns, host, env_names, env_values, holder, holder_started, machine)
-                 VALUES (?1, 'starting', '', '[]', '[]', '[]', '', '[]', ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![now_ms(), place::hostname(), json(&names), json(&values), pid, ticks, place::machine()],
+                "INSERT INTO runs (id, started_ms, state, tool, argv, program, env, directory, patterns, host, env_names, env_values, holder, holder_started, machine)
+                 VALUES (?8, ?1, 'starting', '', '[]', '[]', '[]', '', '[]', ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![now_ms(), place::hostname(), json(&names), json(&values), pid, ticks, place::machine(), self.above_folders()],
             )
             .map_err(|e| self.wrong(e))?;
         let id = self.db.last_insert_rowid();
         let folder = self.run_folder(id);
         let fresh = !folder.exists();
-        let made = make_private(&folder).and_then(|()| make(id, &folder));
+        let made = make_private(&folder)
+            .and_then(|()| make(id, &folder))
+            .and_then(|new| new.tags.iter().try_for_each(|t| tag_is_one(t)).map(|()| new));
         let new = match made {
             Ok(new) => new,
             Err(e) => {
@@ -276,8 +287,8 @@ impl Library {
     /// Adds a tag, or removes it.
     pub fn tag(&self, id: i64, tag: &str, add: bool) -> Result<(), LibraryError> {
         self.run(id)?;
-        if add && (tag.trim().is_empty() || tag.contains(|c: char| c.is_control() || c.is_whitespace() || c == ',')) {
-            return Err(LibraryError::Refused(format!("{tag:?} is no tag: write a word without blanks and commas")));
+        if add {
+            tag_is_one(tag)?;
         }
         let sql = if add { "INSERT OR IGNORE INTO tags VALUES (?1, ?2)" } else { "DELETE FROM tags WHERE run = ?1 AND tag = ?2" };
         self.db.execute(sql, params![id, tag]).map_err(|e| self.wrong(e))?;
@@ -339,6 +350,14 @@ impl Library {
         }
         Ok(())
     }
+}
+
+/// Whether a text is a tag.
+fn tag_is_one(tag: &str) -> Result<(), LibraryError> {
+    if tag.is_empty() || tag.contains(|c: char| c.is_control() || c.is_whitespace() || c == ',') {
+        return Err(LibraryError::Refused(format!("{tag:?} is no tag: write a word without blanks and commas")));
+    }
+    Ok(())
 }
 
 fn this_process() -> (i32, i64) {

@@ -460,6 +460,24 @@ fn with_the_real_profilers() {
 }
 
 #[test]
+fn a_library_that_is_begun_anew_does_not_count_over_old_runs() {
+    let home = Home::new();
+    assert_eq!(home.run(&["run", "--", "true"], "").0, 0);
+    let report = home.file("data/warpscope/runs/1/nsys/report.nsys-rep");
+    let before = fs::read(&report).unwrap();
+    for name in ["runs.db", "runs.db-wal", "runs.db-shm"] {
+        let _ = fs::remove_file(home.file("data/warpscope").join(name));
+    }
+    let (rc, out, err) = home.run(&["run", "--", "true"], "");
+    assert!(rc == 0 && out.contains("/runs/2/"), "{out} {err}");
+    assert_eq!(fs::read(report).unwrap(), before);
+    let (rc, _, err) = home.run(&["run", "--tag", "a,b", "--", "true"], "");
+    assert!(rc == 2 && err.contains("is no tag"), "{err}");
+    let (_, out, _) = home.run(&["runs", "list", "--format", "csv"], "");
+    assert_eq!(out.lines().count(), 2, "what was refused is not kept");
+}
+
+#[test]
 fn words_are_passed_on_whatever_they_are() {
     let home = Home::new();
     let (rc, _, err) = home.run(&["run", "--", "sh", "-c", "echo $#:$1:$2", "x", "", "a b"], "");

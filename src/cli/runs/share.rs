@@ -31,6 +31,7 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
             let stem = name.trim_end_matches(".zst").rsplit_once('.').map_or(name.as_str(), |(s, _)| s).to_owned();
             let target = folder.join(format!("{stem}.clean.sqlite"));
             let cleaned = export::clean(&from, &target, &scratch)?;
+            std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).map_err(wrong(&target))?;
             print::error(&format!(
                 "{}: {} environment variables taken out, and verified gone from every cell and byte by byte (pairs below {} letters are not looked for)",
                 target.display(),
