@@ -23,7 +23,7 @@ pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure>
     }
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if args.plain || !terminal {
-        let ended = plain::follow(library, &run, Holder::Other)?;
+        let ended = plain::follow(library, &run, Holder::Other, &*plain::listen()?)?;
         return if ended.state.live() { Ok(()) } else { plain::tell(&ended) };
     }
     explore::attach(all, config, run)

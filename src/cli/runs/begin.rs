@@ -235,8 +235,9 @@ pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
         let run = tty::run(&mut library, make)?;
         return if args.plain { plain::tell(&run) } else { tty::open(all, config, &run) };
     }
-    let started = start::start(&mut library, args.detach, make)?;
     let plain = args.detach || args.plain || !terminal;
+    let asked = if plain && !args.detach { Some(plain::listen()?) } else { None };
+    let started = start::start(&mut library, args.detach, make)?;
     if plain {
         print::error(&format!("run {}: {}", started.run.id, shell::line(&started.run.argv)));
         started.run.notes.lines().for_each(print::error);
@@ -246,9 +247,9 @@ pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
         print::error(&format!("it goes on by itself; `warpscope attach {}` shows it", started.run.id));
         return print::lines(&[started.run.id.to_string()]);
     }
-    if plain {
+    if let Some(asked) = asked {
         let run = started.run.clone();
-        let ended = plain::follow(library, &run, Holder::Mine(Box::new(started)))?;
+        let ended = plain::follow(library, &run, Holder::Mine(Box::new(started)), &asked)?;
         return plain::tell(&ended);
     }
     explore::run(all, config, started)

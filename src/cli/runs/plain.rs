@@ -22,8 +22,8 @@ pub enum Holder {
     Other,
 }
 
-/// Follows a run to its end. INT and TERM stop it (of a detached run: only the following).
-pub fn follow(library: Library, run: &Run, mut holder: Holder) -> Result<Run, Failure> {
+/// Counts the signals that ask for an end. To be called before a run is started: none of them gets lost then.
+pub fn listen() -> Result<Arc<AtomicUsize>, Failure> {
     let asked = Arc::new(AtomicUsize::new(0));
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let count = Arc::clone(&asked);
@@ -32,6 +32,11 @@ pub fn follow(library: Library, run: &Run, mut holder: Holder) -> Result<Run, Fa
             count.fetch_add(1, Ordering::SeqCst);
         }
     });
+    Ok(asked)
+}
+
+/// Follows a run to its end. INT and TERM stop it (of a detached run: only the following).
+pub fn follow(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsize) -> Result<Run, Failure> {
     let mut follow = Follow::patient(library, run.id);
     let mut done = 0;
     let mut shown = 0;
