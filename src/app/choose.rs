@@ -279,7 +279,13 @@ fn copy(app: &mut App, what: CopyWhat) -> Vec<Effect> {
         return Vec::new();
     }
     match copied(app, what) {
-        Some((text, said)) => vec![Effect::Copy(text, said)],
+        Some((text, said)) => {
+            // Whatever is pasted next obeys it as a terminal would; only rows and lines of a command have line ends.
+            let one = matches!(what, CopyWhat::Name(_) | CopyWhat::MetricName | CopyWhat::MetricValue);
+            let lines = text.split('\n').map(clean).collect::<Vec<_>>();
+            let text = if one { clean(&text).into_owned() } else { lines.join("\n") };
+            vec![Effect::Copy(text, said)]
+        }
         None => {
             app.status = Some(Status { text: "nothing is selected".to_owned(), error: true });
             Vec::new()
@@ -295,7 +301,7 @@ fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
             let diff = app.diff.as_ref()?.diff.as_ref()?;
             let rows: Vec<_> = diff.rows.iter().take(MOST_COPIED).collect();
             let mut out = Vec::new();
-            report::diff::print(&mut out, diff, &rows, report::Format::Csv, None).ok()?;
+            report::diff::print(&mut out, diff, &rows, report::Format::Csv, TO_PASTE).ok()?;
             return Some((String::from_utf8(out).ok()?, format!("{} rows", rows.len())));
         }
         _ => {}
@@ -334,7 +340,7 @@ fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
                 _ => list.rows.iter().take(MOST_COPIED).copied().collect(),
             };
             let rows = picked.iter().map(|&(row, nth)| report::launches::one(profile, paths, row as usize, u64::from(nth)));
-            report::launches::print(&mut out, rows, report::Format::Csv, None).ok()?;
+            report::launches::print(&mut out, rows, report::Format::Csv, TO_PASTE).ok()?;
             picked.len()
         }
         None => {
@@ -346,7 +352,7 @@ fn copied(app: &App, what: CopyWhat) -> Option<(String, String)> {
                 }
                 _ => kernels.shown.iter().copied().take(MOST_COPIED).collect(),
             };
-            report::top::table(profile, grouping, &picked).print(&mut out, report::Format::Csv, None).ok()?;
+            report::top::table(profile, grouping, &picked).print(&mut out, report::Format::Csv, TO_PASTE).ok()?;
             picked.len()
         }
     };
@@ -375,5 +381,7 @@ fn copied_command(screen: &RerunScreen, report: &super::Report, what: CopyWhat) 
     })
 }
 
+/// As wide as need be, and for a terminal.
+const TO_PASTE: Option<usize> = Some(usize::MAX);
 /// Rows of a table that are copied at most: a terminal's clipboard is no place for more.
 const MOST_COPIED: usize = 10_000;

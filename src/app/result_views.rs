@@ -7,6 +7,7 @@ use crate::analysis::metric;
 use crate::analysis::rows::{Row, plain};
 use crate::model::text::clean;
 use crate::model::{Metrics, config};
+use crate::report::table::no_formula;
 use std::sync::Arc;
 
 /// Results of the active screen's report whose kernels are marked in the table.
@@ -179,6 +180,8 @@ pub fn copies(view: View) -> Pick {
 
 /// A field of a CSV row.
 fn field(text: &str) -> String {
+    let text = &*no_formula(text);
+    let text = &*clean(text);
     if text.contains([',', '"', '\n']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text.to_owned() }
 }
 

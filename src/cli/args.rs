@@ -104,6 +104,14 @@ pub enum Command {
         /// Process id of the explorer.
         explorer: i32,
     },
+    /// The process that gives the terminal back when the explorer cannot.
+    #[command(name = "__terminal", hide = true)]
+    Terminal {
+        /// The terminal's modes as they were.
+        modes: String,
+        /// Process group of the explorer.
+        group: i32,
+    },
     /// The last step before the profiler.
     #[command(name = "__exec", hide = true)]
     Exec {

@@ -9,10 +9,11 @@ use crate::analysis::fuzzy::nearest;
 use crate::app::{App, Effect, Mouse, Msg, RunScreen, Settings, Work, library, update};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
+use crate::launch::terminal::{self as tty, Guard};
 use crate::library::Run;
 use crate::model::{Metrics, Note, Severity};
 use crate::rerun::{Selects, shell};
-use crate::ui::terminal::{Screen, restore, restore_on_panic};
+use crate::ui::terminal::{self, Screen, guard, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
@@ -34,6 +35,17 @@ enum From {
     File(PathBuf),
     BuiltIn(&'static str, &'static [u8]),
 }
+
+/// Name of the command that gives the terminal back when the explorer cannot.
+pub const GUARD: &str = "__terminal";
+
+/// `__terminal MODES GROUP`.
+pub fn terminal(modes: &str, group: i32) -> Result<(), Failure> {
+    Ok(tty::guard(modes, group, &terminal::escape())?)
+}
+
+/// Exit code when the terminal is gone, as shells have it for a hangup.
+const HUNG_UP: u8 = 129;
 
 /// `warpscope FILE…`.
 pub fn files(args: &Args, config: &Config) -> Result<(), Failure> {
@@ -125,6 +137,7 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
     }
     listen(&send)?;
     restore_on_panic();
+    guard(std::env::current_exe().ok().and_then(|program| Guard::start(&program, &[GUARD])));
     let screen = Screen::take(size)?;
     let mut explorer = Explorer {
         cancels: sources.iter().map(|_| Cancel::default()).collect(),
@@ -170,7 +183,27 @@ struct Explorer {
 
 impl Explorer {
     fn run(&mut self, wakes: &Receiver<Wake>, effects: Vec<Effect>) -> Result<(), Failure> {
-        self.screen.draw(&self.app, &mut self.view, &self.theme)?;
+        let outcome = self.until_the_end(wakes, effects);
+        // Whatever it ended by.
+        self.finish();
+        if let Some(said) = self.recorder.last_word() {
+            print::error(&said);
+        }
+        match outcome? {
+            // As shells report a program that a signal ended; there is nothing to say about it.
+            Some(signal) => Err(Failure { text: String::new(), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) }),
+            None => Ok(()),
+        }
+    }
+
+    /// A frame. Whoever cannot draw has no terminal any more.
+    fn draw(&mut self) -> Result<(), Failure> {
+        self.screen.draw(&self.app, &mut self.view, &self.theme).map_err(hung_up)
+    }
+
+    /// The loop; gives the signal that ended it.
+    fn until_the_end(&mut self, wakes: &Receiver<Wake>, effects: Vec<Effect>) -> Result<Option<i32>, Failure> {
+        self.draw()?;
         let mut quit = self.perform(effects)?;
         let mut ended_by = None;
         while !quit {
@@ -215,7 +248,10 @@ impl Explorer {
                     }
                     Wake::Stop => self.suspend()?,
                     Wake::Continue => self.resume()?,
-                    Wake::Gone => quit = true,
+                    Wake::Gone => {
+                        ended_by = ended_by.or(Some(signal_hook::consts::SIGHUP));
+                        quit = true;
+                    }
                 }
                 if quit {
                     break;
@@ -223,18 +259,10 @@ impl Explorer {
             }
             if dirty && !quit {
                 self.retheme();
-                self.screen.draw(&self.app, &mut self.view, &self.theme)?;
+                self.draw()?;
             }
         }
-        self.finish();
-        if let Some(said) = self.recorder.last_word() {
-            print::error(&said);
-        }
-        match ended_by {
-            // As shells report a program that a signal ended; there is nothing to say about it.
-            Some(signal) => Err(Failure { text: String::new(), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) }),
-            None => Ok(()),
-        }
+        Ok(ended_by)
     }
 
     /// Waits for readers that run a child, so that none is left behind.
@@ -332,7 +360,7 @@ impl Explorer {
                 | Effect::Forget(_)
                 | Effect::Tags(..)
                 | Effect::Note(..) => self.recorder.perform(effect),
-                Effect::Redraw => self.screen.reset(self.app.size)?,
+                Effect::Redraw => self.screen.reset(self.app.size).map_err(hung_up)?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
             }
@@ -435,12 +463,11 @@ impl Explorer {
 
     /// After a stop, whoever caused it: the shell has used the terminal in between.
     fn resume(&mut self) -> Result<(), Failure> {
-        self.screen.retake()?;
-        let size = crossterm::terminal::size()?;
+        self.screen.retake().map_err(hung_up)?;
+        let size = crossterm::terminal::size().map_err(hung_up)?;
         self.app.size = size;
-        self.screen.reset(size)?;
-        self.screen.draw(&self.app, &mut self.view, &self.theme)?;
-        Ok(())
+        self.screen.reset(size).map_err(hung_up)?;
+        self.draw()
     }
 
     /// Makes the theme that the state names, and draws everything in it.
@@ -454,6 +481,12 @@ impl Explorer {
             Err(text) => self.app.status = Some(crate::app::Status { text, error: true }),
         }
     }
+}
+
+/// The end of a program whose terminal is gone: there is nobody to tell.
+#[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
+fn hung_up(_: std::io::Error) -> Failure {
+    Failure { text: String::new(), code: HUNG_UP }
 }
 
 /// Saves an executable script; a file that is there stays as it is.

@@ -3,9 +3,11 @@
 use super::Failure;
 use super::runs::start::Started;
 use crate::app::{Msg, Work, work};
+use crate::launch::terminal::{Came, Keys};
+use crate::ui::input::Input;
 use crossbeam_channel::{Sender, unbounded};
 use crossterm::event::Event;
-use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGWINCH};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// What wakes the loop.
@@ -28,13 +30,17 @@ pub enum Wake {
 
 /// Starts listening to the terminal and to signals.
 pub fn listen(send: &Sender<Wake>) -> Result<(), Failure> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT])?;
+    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH])?;
     let to = send.clone();
     std::thread::spawn(move || {
         for signal in signals.forever() {
             let wake = match signal {
                 SIGTSTP => Wake::Stop,
                 SIGCONT => Wake::Continue,
+                SIGWINCH => match crossterm::terminal::size() {
+                    Ok((width, height)) => Wake::Terminal(Event::Resize(width, height)),
+                    Err(_) => continue,
+                },
                 other => Wake::Signal(other),
             };
             if to.send(wake).is_err() {
@@ -43,12 +49,20 @@ pub fn listen(send: &Sender<Wake>) -> Result<(), Failure> {
         }
     });
     let to = send.clone();
+    let mut keys = Keys::open()?;
     std::thread::spawn(move || {
+        let (mut input, mut buffer) = (Input::default(), [0; 4096]);
         loop {
-            let wake = crossterm::event::read().map_or(Wake::Gone, Wake::Terminal);
-            let gone = matches!(wake, Wake::Gone);
-            if to.send(wake).is_err() || gone {
-                break;
+            let events = match keys.read(&mut buffer, input.patience()) {
+                Came::Bytes(n) => input.feed(&buffer[..n]),
+                Came::Nothing => input.idle(),
+                Came::End => {
+                    let _ = to.send(Wake::Gone);
+                    return;
+                }
+            };
+            if events.into_iter().any(|e| to.send(Wake::Terminal(e)).is_err()) {
+                return;
             }
         }
     });

@@ -83,6 +83,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Supervise { run, detached }) => return runs::supervisor::supervise(*run, *detached),
         Some(Command::Exec { supervisor, argv }) => return Err(runs::supervisor::last_step(*supervisor, argv)),
         Some(Command::Foreground { run, explorer }) => return runs::tty::foreground(*run, *explorer),
+        Some(Command::Terminal { modes, group }) => return explore::terminal(modes, *group),
         _ => {}
     }
     let config = Config::load(args.config.as_deref()).map_err(Failure::wrong)?;
@@ -91,7 +92,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Run(run)) => runs::begin::run(args, run, &config),
         Some(Command::Attach(attach)) => runs::attach::attach(args, attach, &config),
         Some(Command::Runs(runs)) => runs::list::runs(runs, nsys.as_deref()),
-        Some(Command::Supervise { .. } | Command::Exec { .. } | Command::Foreground { .. }) => Ok(()),
+        Some(Command::Supervise { .. } | Command::Exec { .. } | Command::Foreground { .. } | Command::Terminal { .. }) => Ok(()),
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
         Some(Command::Metrics(args)) => metrics::metrics(args),

@@ -14,10 +14,10 @@ use std::collections::BTreeSet;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-/// Prints one sentence to stderr, safe for a terminal.
-#[expect(clippy::print_stderr, reason = "the one place where the program speaks to stderr")]
+/// Prints one sentence to stderr, safe for a terminal. When nobody can hear it (a full disk, a pipe or terminal that is gone), what the
+/// program does goes on all the same.
 pub fn error(text: &str) {
-    eprintln!("warpscope: {}", clean(text));
+    let _ = writeln!(std::io::stderr(), "warpscope: {}", clean(text));
 }
 
 /// What a grouping needs to be read.
@@ -48,9 +48,49 @@ pub const LISTS_KERNELS: &str = "warpscope top";
 /// Kernels that an ambiguous selector names.
 const MOST_NAMED: usize = 8;
 
+/// Lines on their way to a terminal: whatever they hold, it gets nothing that it would obey.
+struct Cleaned<W: Write> {
+    to: W,
+    line: Vec<u8>,
+}
+
+impl<W: Write> Cleaned<W> {
+    fn pass(&mut self) -> std::io::Result<()> {
+        let line = std::mem::take(&mut self.line);
+        self.to.write_all(clean(&String::from_utf8_lossy(&line)).as_bytes())
+    }
+}
+
+impl<W: Write> Write for Cleaned<W> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        for part in bytes.split_inclusive(|&b| b == b'\n') {
+            match part.strip_suffix(b"\n") {
+                Some(rest) => {
+                    self.line.extend_from_slice(rest);
+                    self.pass()?;
+                    self.to.write_all(b"\n")?;
+                }
+                None => self.line.extend_from_slice(part),
+            }
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.pass()?;
+        self.to.flush()
+    }
+}
+
 /// Writes to stdout through a buffer; a reader that went away is no error.
 pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> Result<(), Failure> {
     let mut out = BufWriter::with_capacity(1 << 16, std::io::stdout().lock());
+    if std::io::stdout().is_terminal() {
+        let mut out = Cleaned { to: out, line: Vec::new() };
+        let result = write(&mut out).and_then(|()| out.flush());
+        let (_, _) = out.to.into_parts();
+        return Ok(report::tolerate_broken_pipe(result)?);
+    }
     let result = write(&mut out).and_then(|()| out.flush());
     // What is left in the buffer cannot be written either.
     let (_, _) = out.into_parts();
@@ -59,9 +99,7 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> R
 
 /// Prints lines.
 pub fn lines(lines: &[String]) -> Result<(), Failure> {
-    // A name is a name for a script; a terminal would obey it.
-    let terminal = std::io::stdout().is_terminal();
-    to_stdout(|out| lines.iter().try_for_each(|l| if terminal { writeln!(out, "{}", clean(l)) } else { writeln!(out, "{l}") }))
+    to_stdout(|out| lines.iter().try_for_each(|l| writeln!(out, "{l}")))
 }
 
 /// Says on stderr what makes the printed figures incomplete: scripts that read CSV see no notes.

@@ -118,17 +118,21 @@ fn remove_leftovers(folder: &Path) {
     }
 }
 
-/// Copies everything to a new file, until cancelled.
-pub fn copy(reader: &mut dyn Read, to: &Path, cancel: &Cancel) -> std::io::Result<()> {
+/// Copies everything to a new file, until cancelled; says how many bytes.
+pub fn copy(reader: &mut dyn Read, to: &Path, cancel: &Cancel) -> std::io::Result<u64> {
     let mut out = File::create_new(to)?;
     let mut buffer = vec![0; 1 << 18];
+    let mut bytes = 0;
     loop {
         if cancel.is_cancelled() {
             return Err(Error::new(ErrorKind::Interrupted, "cancelled"));
         }
         match reader.read(&mut buffer) {
-            Ok(0) => return out.flush(),
-            Ok(n) => out.write_all(&buffer[..n])?,
+            Ok(0) => return out.flush().map(|()| bytes),
+            Ok(n) => {
+                out.write_all(&buffer[..n])?;
+                bytes += n as u64;
+            }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }

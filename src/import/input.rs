@@ -9,6 +9,10 @@ use std::time::SystemTime;
 /// Bytes that are looked at to tell what a file is. Some tools write 26 KB of metadata before a trace's events.
 const HEAD: usize = 1 << 16;
 
+/// What a packed file may unpack to: so much, and so many times its size. Real reports pack 3 to 40 times.
+const UNPACKED: u64 = 256 << 20;
+const UNPACKED_TIMES: u64 = 200;
+
 /// Where the bytes are.
 #[derive(Clone, Debug)]
 pub enum Bytes {
@@ -162,11 +166,18 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, reads: 
         if !reads(&probe) {
             return Err(super::known::refusal(&probe));
         }
-        match cache::copy(&mut probe.head.chain(reader), out, &job.cancel) {
+        let most = UNPACKED + meta.len().saturating_mul(UNPACKED_TIMES);
+        // One byte more than that tells.
+        match cache::copy(&mut probe.head.chain(reader).take(most + 1), out, &job.cancel) {
+            Ok(bytes) if bytes > most => Err(ImportError::refused(
+                path,
+                format!("{} bytes that unpack to more than {} MB", meta.len(), most / 1_000_000),
+                "no profiler's report packs so well; if it is one, unpack it yourself and open what comes out",
+            )),
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && super::IMPORTERS.iter().any(|i| i.salvages() && i.knows(&probe)) => {
                 Ok(())
             }
-            other => other.map_err(damaged),
+            other => other.map(drop).map_err(damaged),
         }
     })
 }

@@ -97,10 +97,10 @@ fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(),
     let recorded = Version::find(&String::from_utf8_lossy(&input.head));
     let tool = choose(path, recorded.as_ref(), job)?;
     let mut command = Command::new(&tool.path);
-    command.args(["export", "--type", "sqlite", "--force-overwrite", "true", "-o"]).arg(out).arg(report_argument(report));
+    command.args(["export", "--type", "sqlite", "--force-overwrite", "true", "-o"]).arg(absolute(out)).arg(absolute(report));
     let stage = "exporting with nsys";
     job.progress(stage, 0, 0);
-    let ended = launch::run(
+    let ended = launch::ask(
         &mut command,
         |line| {
             if let Some(percent) = percent(line) {
@@ -122,9 +122,9 @@ fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(),
     Err(ImportError::Tool { path: path.clone(), what, next })
 }
 
-/// nsys takes a file that begins with a dash for an option.
-fn report_argument(report: &Path) -> PathBuf {
-    if report.is_absolute() { report.to_owned() } else { Path::new(".").join(report) }
+/// nsys does not run in the current folder, and takes a file that begins with a dash for an option.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// The last percentage in a line of nsys' progress bar.

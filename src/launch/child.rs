@@ -31,6 +31,16 @@ pub struct Ended {
     pub cancelled: bool,
 }
 
+/// Where a profiler or disassembler is asked something: ncu and nsys obey files of the folder that they run in (`config.ncu-cfg`, `config.ini`,
+/// `pyvenv.cfg`), and the user's current folder may hold a stranger's.
+const NEUTRAL: &str = "/";
+
+/// As [`run`], for a tool that is only asked something: it runs in a folder where nobody but the administrator can have left a file for it.
+/// Paths in its words must be absolute.
+pub fn ask(command: &mut Command, line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
+    run(command.current_dir(NEUTRAL), line, cancelled)
+}
+
 /// Runs a command to its end. `line` hears each line (carriage returns end lines too: progress bars use them); `cancelled` is asked often.
 pub fn run(command: &mut Command, mut line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;

@@ -29,7 +29,9 @@ const INSTALLS: [(&str, &str, &[&str]); 6] = [
 #[must_use]
 pub fn nsys(chosen: Option<&Path>) -> Vec<PathBuf> {
     if let Some(chosen) = chosen {
-        return vec![chosen.to_owned()];
+        // Tools are not asked in the current folder, so the path must be whole.
+        let named = chosen.to_str().filter(|name| !name.contains('/')).and_then(on_path);
+        return vec![named.unwrap_or_else(|| std::path::absolute(chosen).unwrap_or_else(|_| chosen.to_owned()))];
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut found: Vec<PathBuf> =
@@ -75,7 +77,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub fn with_version(path: &Path, cancelled: &dyn Fn() -> bool) -> Tool {
     let until = Instant::now() + PATIENCE;
     let mut version = None;
-    let ended = super::run(
+    let ended = super::ask(
         Command::new(path).arg("--version"),
         |line| version = version.take().or_else(|| Version::find(line)),
         || cancelled() || Instant::now() > until,

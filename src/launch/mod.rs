@@ -4,8 +4,9 @@ pub mod child;
 pub mod doctor;
 pub mod find;
 pub mod runs;
+pub mod terminal;
 pub mod version;
 
-pub use child::{Ended, run};
+pub use child::{Ended, ask, run};
 pub use find::{Tool, nsys};
 pub use version::Version;

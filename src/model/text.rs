@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 /// True for characters that a terminal obeys, that reorder text, or that are invisible.
-fn unsafe_to_show(c: char) -> bool {
+#[must_use]
+pub fn unsafe_to_show(c: char) -> bool {
     c.is_control()
         || matches!(
             c,

@@ -4,6 +4,7 @@ use super::Format;
 use super::table::{self, Cell, Column};
 use super::top::{NoteJson, SourceJson};
 use crate::model::{Metrics, ResultMetrics, Value, config, units};
+use rustc_hash::FxHashSet;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use std::io::{self, Write};
@@ -53,7 +54,9 @@ struct MapJson<'a>(&'a Shown<'a>, &'a ResultMetrics);
 impl Serialize for MapJson<'_> {
     fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
         let mut map = s.serialize_map(None)?;
-        for (name, unit, value) in self.0.of(self.1) {
+        // A report may name a metric twice; an object has a key once.
+        let mut seen = FxHashSet::default();
+        for (name, unit, value) in self.0.of(self.1).filter(|(name, ..)| seen.insert(*name)) {
             map.serialize_entry(name, &MetricJson { value: ValueJson(value), unit })?;
         }
         map.end()

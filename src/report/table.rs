@@ -3,6 +3,7 @@
 use crate::analysis::labels;
 use crate::model::text::clean;
 use crate::report::Format;
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
@@ -77,15 +78,29 @@ pub fn print(
     }
 }
 
-/// Raw values, except that a terminal must not obey them.
+/// A text that no spreadsheet takes for a formula: where it begins like one and is no number, it gets a `'` before it, as spreadsheets themselves
+/// write it (OWASP, CSV injection).
+#[must_use]
+pub fn no_formula(text: &str) -> Cow<'_, str> {
+    if text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err() {
+        Cow::Owned(format!("'{text}"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Raw values, except that neither a spreadsheet nor a terminal must obey them.
 fn csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
     csv.write_record(columns.iter().map(|c| c.field)).map_err(io_error)?;
     for row in rows {
         if terminal {
-            csv.write_record(row.iter().map(|c| clean(&c.raw).into_owned())).map_err(io_error)?;
+            csv.write_record(row.iter().map(|c| clean(&no_formula(&c.raw)).into_owned())).map_err(io_error)?;
         } else {
-            csv.write_record(row.iter().map(|c| c.raw.as_bytes())).map_err(io_error)?;
+            for cell in &row {
+                csv.write_field(no_formula(&cell.raw).as_bytes()).map_err(io_error)?;
+            }
+            csv.write_record(None::<&[u8]>).map_err(io_error)?;
         }
     }
     csv.flush()
@@ -97,7 +112,12 @@ fn for_people(columns: &[Column]) -> Vec<usize> {
 
 fn markdown(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write) -> io::Result<()> {
     let shown = for_people(columns);
-    let escape = |t: &str| ['\\', '|', '<', '`', '*', '_'].iter().fold(clean(t).into_owned(), |t, c| t.replace(*c, &format!("\\{c}")));
+    // What Markdown gives a meaning, links, pictures and HTML among them.
+    let escape = |t: &str| {
+        ['\\', '|', '<', '`', '*', '_', '[', ']', '!', '&', '~', '$']
+            .iter()
+            .fold(clean(t).into_owned(), |t, c| t.replace(*c, &format!("\\{c}")))
+    };
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     writeln!(out, "{}", line(shown.iter().map(|&i| columns[i].title.to_owned()).collect()))?;
     writeln!(out, "{}", line(shown.iter().map(|&i| if columns[i].right { "---:" } else { "---" }.to_owned()).collect()))?;
@@ -198,5 +218,25 @@ mod tests {
         assert_eq!(printed(Format::Table), "kernel      total\na|b^[[2J  1.50 µs\nカ           7 ns\n");
         assert_eq!(printed(Format::Md).lines().nth(2), Some("| a\\|b^[[2J | 1.50 µs |"));
         assert_eq!(printed(Format::Csv), "name,total_ns\na|b\x1b[2J,1500\nカ,7\n");
+    }
+
+    #[test]
+    fn names_are_no_formulas_and_no_pictures() {
+        for evil in ["=HYPERLINK(\"http://evil\")", "@SUM(1+1)", "+cmd|' /C calc'!A0", "-rf", "\t=1"] {
+            assert_eq!(no_formula(evil), format!("'{evil}"));
+        }
+        for plain in ["void k()", "-1.5e3", "+2", "-inf", "", "a=b", "_Z1kv"] {
+            assert_eq!(no_formula(plain), plain);
+        }
+        let mut table = table();
+        table.rows =
+            vec![vec![Cell::text("=1+1"), Cell::both(-3, "x")], vec![Cell::text("![x](http://evil) <b> &lt;"), Cell::both(1, "x")]];
+        let printed = |format| {
+            let mut out = Vec::new();
+            table.print(&mut out, format, None).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(printed(Format::Csv), "name,total_ns\n'=1+1,-3\n![x](http://evil) <b> &lt;,1\n");
+        assert_eq!(printed(Format::Md).lines().nth(3), Some(r"| \!\[x\](http://evil) \<b> \&lt; | x |"));
     }
 }

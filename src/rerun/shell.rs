@@ -1,14 +1,32 @@
 //! Words for a POSIX shell, and for the places in a profiler's own options where a character means something.
 
+use crate::model::text::unsafe_to_show;
+
 /// Whether a word stands for itself in a POSIX shell.
 fn bare(word: &str) -> bool {
     !word.is_empty() && word.bytes().all(|b| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b))
 }
 
-/// A word quoted for a POSIX shell. Only single quotes are used: within double quotes `$`, `` ` ``, `\` and `!` still mean something.
+/// A word quoted for a POSIX shell. Only single quotes are used: within double quotes `$`, `` ` ``, `\` and `!` still mean something. What a
+/// terminal would obey, or not show, is written by `printf` when the word is used: pasted as it is, it could end the paste and press keys.
 #[must_use]
 pub fn quote(word: &str) -> String {
-    if bare(word) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+    if bare(word) {
+        return word.to_owned();
+    }
+    let mut out = String::from("'");
+    for c in word.chars() {
+        match c {
+            '\'' => out.push_str(r"'\''"),
+            c if c != '\n' && unsafe_to_show(c) => {
+                let bytes: String = c.encode_utf8(&mut [0; 4]).bytes().map(|b| format!("\\{b:03o}")).collect();
+                out.extend(["'\"$(printf '", &bytes, "')\"'"]);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('\'');
+    out
 }
 
 /// The words of a command on one line.

@@ -8,6 +8,7 @@ pub mod detail;
 pub mod diff;
 pub mod footer;
 pub mod header;
+pub mod input;
 pub mod kernels;
 pub mod launches;
 pub mod library;

@@ -3,6 +3,7 @@
 use super::View;
 use super::theme::Theme;
 use crate::app::App;
+use crate::launch::terminal::Guard;
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{cursor, execute, queue};
@@ -10,6 +11,8 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use std::io::{self, BufWriter, Stdout, Write};
+use std::mem::ManuallyDrop;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A frame is some kilobytes; one write sends it.
@@ -17,17 +20,45 @@ const BUFFER: usize = 64 << 10;
 
 /// Whether the terminal is ours now.
 static TAKEN: AtomicBool = AtomicBool::new(false);
+/// Who gives it back when this process is killed.
+static GUARD: Mutex<Option<Guard>> = Mutex::new(None);
+
+/// Has a process give the terminal back should this one not be able to.
+pub fn guard(by: Option<Guard>) {
+    if let Ok(mut guard) = GUARD.lock() {
+        *guard = by;
+    }
+}
+
+/// Tells it. Not from a panic in the middle of telling.
+fn tell(what: fn(&mut Guard)) {
+    if let Ok(mut guard) = GUARD.try_lock()
+        && let Some(guard) = guard.as_mut()
+    {
+        what(guard);
+    }
+}
+
+/// What a terminal is sent to be as it was.
+#[must_use]
+pub fn escape() -> Vec<u8> {
+    let mut out = Vec::new();
+    // A list in memory takes everything.
+    let _ = queue!(out, EndSynchronizedUpdate, DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+    out
+}
 
 /// The screen while the program has it. Dropping it gives the terminal back.
 pub struct Screen {
-    terminal: Terminal<CrosstermBackend<BufWriter<Stdout>>>,
+    /// Not dropped with the screen: it would write to the terminal once more, and panic where both that and stderr are gone.
+    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
     /// Takes the terminal over.
     pub fn take(size: (u16, u16)) -> io::Result<Self> {
         take()?;
-        Ok(Self { terminal: terminal(size)? })
+        Ok(Self { terminal: ManuallyDrop::new(terminal(size)?) })
     }
 
     /// Draws a frame; the terminal shows it at once.
@@ -42,7 +73,7 @@ impl Screen {
     pub fn reset(&mut self, size: (u16, u16)) -> io::Result<()> {
         // Not Terminal::clear: it asks the terminal for the cursor and waits seconds for one that does not answer.
         execute!(self.terminal.backend_mut(), Clear(ClearType::All))?;
-        self.terminal = terminal(size)?;
+        drop(ManuallyDrop::into_inner(std::mem::replace(&mut self.terminal, ManuallyDrop::new(terminal(size)?))));
         Ok(())
     }
 
@@ -54,6 +85,8 @@ impl Screen {
 
     /// Takes the terminal again after a stop.
     pub fn retake(&mut self) -> io::Result<()> {
+        // After a stop that gave no chance to give it back (SIGSTOP), the shell has set modes of its own, and crossterm believes in its own.
+        let _ = crossterm::terminal::disable_raw_mode();
         take()
     }
 
@@ -78,6 +111,7 @@ fn terminal((width, height): (u16, u16)) -> io::Result<Terminal<CrosstermBackend
 }
 
 fn take() -> io::Result<()> {
+    tell(Guard::taken);
     crossterm::terminal::enable_raw_mode()?;
     TAKEN.store(true, Ordering::SeqCst);
     execute!(io::stdout(), EnterAlternateScreen, EnableMouseCapture, EnableBracketedPaste, cursor::Hide, Clear(ClearType::All))
@@ -87,9 +121,10 @@ fn take() -> io::Result<()> {
 pub fn restore() {
     if TAKEN.swap(false, Ordering::SeqCst) {
         // There is nobody to tell when the terminal is gone.
-        let _ =
-            execute!(io::stdout(), EndSynchronizedUpdate, DisableBracketedPaste, DisableMouseCapture, LeaveAlternateScreen, cursor::Show);
+        let mut out = io::stdout();
+        let _ = out.write_all(&escape()).and_then(|()| out.flush());
         let _ = crossterm::terminal::disable_raw_mode();
+        tell(Guard::given);
     }
 }
 

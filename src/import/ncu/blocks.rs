@@ -2,11 +2,9 @@
 //! There is no index and no end mark. Lengths are checked against the bytes that are there before anything is allocated; what is not asked
 //! for is skipped over without being read.
 
-use super::proto::BlockHeader;
-use super::wire::Wire;
+use super::wire::{Form, Wire};
 use crate::import::{ImportError, Input};
-use crate::model::Extent;
-use prost::Message;
+use std::sync::Arc;
 
 /// Kinds of messages in a block, in the order in which they lie there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,10 +21,25 @@ pub enum Kind {
     Graph,
 }
 
+/// A block's header.
+#[derive(Debug, Default)]
+pub struct Header {
+    /// Metric names; results refer to them by number.
+    pub names: Vec<Arc<str>>,
+    /// Facts of the session, a message.
+    pub session: Option<Vec<u8>>,
+    /// The process that the results are of, a message.
+    pub process: Option<Vec<u8>>,
+    /// How many messages of each kind follow.
+    counts: [u64; 5],
+    /// Bytes of all of them.
+    payload: u64,
+}
+
 /// What comes next in the file.
 pub enum Item {
     /// A block's header.
-    Header(Box<BlockHeader>),
+    Header(Header),
     /// A message begins: it ends before this place.
     Message(Kind, u64),
 }
@@ -40,8 +53,6 @@ pub struct Blocks {
     end: u64,
     /// Where the current message ends: what of it was not read is stepped over.
     message_end: u64,
-    /// Where the last header lies.
-    pub header: Extent,
 }
 
 impl Blocks {
@@ -54,7 +65,7 @@ impl Blocks {
         };
         wire.skip(header, "file header")?;
         let at = wire.at;
-        Ok(Self { wire, left: Vec::new(), end: at, message_end: at, header: Extent::default() })
+        Ok(Self { wire, left: Vec::new(), end: at, message_end: at })
     }
 
     /// The next header or message; `None` at the end of the report.
@@ -91,21 +102,47 @@ impl Blocks {
         let Some(length) = self.wire.length("block")? else {
             return Ok(None);
         };
-        self.header = Extent { at: self.wire.at, length };
-        let bytes = self.wire.take(length, "block header")?;
-        let Ok(header) = BlockHeader::decode(&*bytes) else {
-            return Err(self.wire.damaged("block header", "it is none"));
-        };
-        self.end = self.wire.at + u64::from(header.payload.unwrap_or_default());
+        let end = self.wire.at.saturating_add(length);
+        if end > self.wire.size {
+            return Err(self.wire.damaged("block header", "it is longer than what is left of the file"));
+        }
+        let header = header(&mut self.wire, end)?;
+        self.end = self.wire.at.saturating_add(header.payload);
         self.message_end = self.wire.at;
-        let count = |n: Option<u32>| u64::from(n.unwrap_or_default());
-        self.left = vec![
-            (Kind::Source, count(header.sources)),
-            (Kind::Kernel, count(header.results)),
-            (Kind::Range, count(header.ranges)),
-            (Kind::CommandList, count(header.command_lists)),
-            (Kind::Graph, count(header.graphs)),
-        ];
-        Ok(Some(Item::Header(Box::new(header))))
+        let kinds = [Kind::Source, Kind::Kernel, Kind::Range, Kind::CommandList, Kind::Graph];
+        self.left = kinds.into_iter().zip(header.counts).collect();
+        Ok(Some(Item::Header(header)))
     }
+}
+
+/// Bytes of memory for a name beside its letters: the reference, its counters, and what an allocation costs.
+const NAME: usize = 64;
+
+/// Reads a header up to `end`. Field by field: what is in it may be a hundred times as large in memory when it is decoded whole.
+fn header(wire: &mut Wire, end: u64) -> Result<Header, ImportError> {
+    let mut out = Header::default();
+    while let Some((number, form)) = wire.field(end)? {
+        match (number, form) {
+            (1, Form::Varint) => out.counts[0] = wire.varint(end)?,
+            (2, Form::Varint) => out.counts[1] = wire.varint(end)?,
+            (7..=9, Form::Varint) => out.counts[usize::try_from(number - 5).unwrap_or_default()] = wire.varint(end)?,
+            (5, Form::Varint) => out.payload = wire.varint(end)?,
+            (3, Form::Bytes) => out.session = Some(wire.bytes(end)?),
+            (6, Form::Bytes) => out.process = Some(wire.bytes(end)?),
+            (4, Form::Bytes) => {
+                let to = wire.bytes_end(end)?;
+                while let Some((number, form)) = wire.field(to)? {
+                    if (number, form) == (1, Form::Bytes) {
+                        let name = wire.text(to)?;
+                        wire.keep(NAME + name.len())?;
+                        out.names.push(Arc::from(name));
+                    } else {
+                        wire.skip_value(form, to)?;
+                    }
+                }
+            }
+            _ => wire.skip_value(form, end)?,
+        }
+    }
+    Ok(out)
 }

@@ -1,5 +1,6 @@
 //! A kernel's binary: its functions, and which source line each instruction came from (DWARF line tables, when it was built with `-lineinfo`).
 
+use crate::import::Cancel;
 use crate::model::code::{Function, SourceFile};
 use gimli::{AttributeValue, DebugLine, DebugLineOffset, EndianSlice, LineInstruction, LineRow, LittleEndian, Reader};
 use object::read::elf::ElfFile64;
@@ -10,7 +11,13 @@ use std::sync::Arc;
 /// Sections get addresses of their own while the line table is read: an ELF file of CUDA has all of them at zero.
 const SECTION_SHIFT: u32 = 40;
 /// Rows of line tables that are read at most: a real binary of many kernels has some hundred thousand.
-const MOST_ROWS: usize = 20_000_000;
+const MOST_ROWS: usize = 4_000_000;
+/// Bytes of all files' names: an entry of a few bytes may name a folder of thousands.
+const MOST_PATHS: usize = 16 << 20;
+/// An instruction takes at least so many bytes: 8 up to Pascal, 16 since.
+const LEAST_INSTRUCTION: u64 = 8;
+/// Instructions of a line table between two looks at whether somebody still waits for it.
+const LOOK: usize = 1 << 12;
 
 /// What is read of a binary.
 #[derive(Debug, Default)]
@@ -21,16 +28,17 @@ pub struct Cubin {
     pub files: Vec<SourceFile>,
 }
 
-/// Reads a binary; what is damaged is left out.
+/// Reads a binary; what is damaged is left out, and once cancelled, the rest of its line tables.
 #[must_use]
-pub fn read(bytes: &[u8]) -> Option<Cubin> {
+pub fn read(bytes: &[u8], cancel: &Cancel) -> Option<Cubin> {
     let elf = ElfFile64::<object::LittleEndian>::parse(bytes).ok()?;
     let mut out = Cubin::default();
     let mut by_section: HashMap<usize, usize> = HashMap::new();
     for section in elf.sections() {
         if let Some(name) = section.name().ok().and_then(|n| n.strip_prefix(".text.")) {
             by_section.insert(section.index().0, out.functions.len());
-            out.functions.push(Function { name: Arc::from(name), size: section.size(), ..Function::default() });
+            let size = section.size().min(bytes.len() as u64);
+            out.functions.push(Function { name: Arc::from(name), size, ..Function::default() });
         }
     }
     let Some(lines) = elf.section_by_name(".debug_line") else { return Some(out) };
@@ -47,7 +55,7 @@ pub fn read(bytes: &[u8]) -> Option<Cubin> {
         }
     }
     // What of the table can be read is right; the rest has no lines.
-    let _ = table(&data, &by_section, &mut out);
+    let _ = table(&data, &by_section, &mut out, cancel);
     for function in &mut out.functions {
         function.lines.sort_by_key(|l| l.0);
         function.lines.dedup_by_key(|l| l.0);
@@ -59,23 +67,34 @@ pub fn read(bytes: &[u8]) -> Option<Cubin> {
 /// for none).
 const INLINED_CALL: u8 = 0x90;
 
-fn table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin) -> gimli::Result<()> {
+/// A row of the sequence so far: the place in the user's own code that led to it, if any.
+struct Row {
+    own: Option<(u32, u32)>,
+}
+
+fn table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin, cancel: &Cancel) -> gimli::Result<()> {
     let section = DebugLine::new(data, LittleEndian);
     let mut at = 0;
     let mut rows_left = MOST_ROWS;
     let mut files: HashMap<String, u32> = HashMap::new();
+    // Of each file, whether it is a library's.
+    let mut library: Vec<bool> = Vec::new();
+    let (mut paths, mut steps) = (0, 0_usize);
     while at < data.len() {
         let mut program = section.program(DebugLineOffset(at), 8, None, None)?;
         // The length does not count itself.
         let length = program.header().unit_length();
         at = at.saturating_add(length).saturating_add(4);
         let mut numbers: HashMap<u64, u32> = HashMap::new();
-        // File, line, and the row that called it, of every row of the sequence so far.
-        let mut rows: Vec<(u32, u32, usize)> = Vec::new();
+        let mut rows: Vec<Row> = Vec::new();
         let mut caller = 0;
         let mut row = LineRow::new(program.header());
         let mut instructions = program.header().instructions();
         while let Some(instruction) = instructions.next_instruction(program.header())? {
+            steps += 1;
+            if steps.is_multiple_of(LOOK) && cancel.is_cancelled() {
+                return Ok(());
+            }
             if let LineInstruction::UnknownExtended(code, mut operands) = instruction
                 && code.0 == INLINED_CALL
             {
@@ -92,13 +111,19 @@ fn table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin) -> gi
                 let name = header.file(row.file_index()).map(|f| path(header, f)).unwrap_or_default();
                 let next = u32::try_from(out.files.len() + 1).unwrap_or(u32::MAX);
                 *files.entry(name.clone()).or_insert_with(|| {
+                    paths += name.len();
+                    library.push(is_library(&name));
                     out.files.push(SourceFile { name: Arc::from(name), text: None, from_disk: false });
                     next
                 })
             });
             let line = if row.end_sequence() { 0 } else { row.line().map_or(0, |l| u32::try_from(l.get()).unwrap_or(u32::MAX)) };
-            rows.push((file, line, caller));
-            let (file, line) = own(&rows, &out.files);
+            if paths > MOST_PATHS {
+                return Ok(());
+            }
+            let own = own(&rows, file, line, caller, &library);
+            rows.push(Row { own });
+            let (file, line) = own.unwrap_or((file, line));
             let address = row.address();
             if row.end_sequence() {
                 caller = 0;
@@ -108,37 +133,33 @@ fn table(data: &[u8], by_section: &HashMap<usize, usize>, out: &mut Cubin) -> gi
             let section = usize::try_from(address >> SECTION_SHIFT).unwrap_or(usize::MAX);
             let Some(function) = by_section.get(&section).and_then(|&f| out.functions.get_mut(f)) else { continue };
             let offset = address & ((1 << SECTION_SHIFT) - 1);
+            let more = function.lines.len() as u64 <= function.size / LEAST_INSTRUCTION;
             match function.lines.last_mut() {
                 // Of several rows for one instruction the last counts.
                 Some(last) if last.0 == offset => *last = (offset, file, line),
-                _ => function.lines.push((offset, file, line)),
+                // A function has no more places than instructions.
+                _ if more => function.lines.push((offset, file, line)),
+                _ => {}
             }
         }
     }
     Ok(())
 }
 
-/// Calls of calls that are followed.
-const DEEPEST: usize = 64;
+/// Whether a file is not the user's own code.
+fn is_library(name: &str) -> bool {
+    ["/usr/", "/opt/"].iter().any(|p| name.starts_with(p)) || (name.contains("/cuda") && name.contains("/include/"))
+}
 
-/// File and line of the last row; of code that was inlined from a library, of the place in the user's own code that called it.
-fn own(rows: &[(u32, u32, usize)], files: &[SourceFile]) -> (u32, u32) {
-    let Some(&last) = rows.last() else { return (0, 0) };
-    let library = |file: u32| {
-        let name = usize::try_from(file).ok().and_then(|f| files.get(f.checked_sub(1)?)).map_or("", |f| &*f.name);
-        ["/usr/", "/opt/"].iter().any(|p| name.starts_with(p)) || (name.contains("/cuda") && name.contains("/include/"))
-    };
-    let mut at = last;
-    for _ in 0..DEEPEST {
-        if !library(at.0) {
-            return (at.0, at.1);
-        }
-        match at.2.checked_sub(1).and_then(|caller| rows.get(caller)) {
-            Some(caller) => at = *caller,
-            None => break,
-        }
+/// The place in the user's own code behind a row: the row itself, or for code that was inlined from a library, what the row that called it (by
+/// its number, 0 for none) led to. Only rows before it can have called it.
+fn own(rows: &[Row], file: u32, line: u32, caller: usize, library: &[bool]) -> Option<(u32, u32)> {
+    let of_library = usize::try_from(file).ok().and_then(|f| library.get(f.checked_sub(1)?)).is_some_and(|&l| l);
+    if !of_library {
+        return Some((file, line));
     }
-    (last.0, last.1)
+    let caller = rows.get(caller.checked_sub(1)?)?;
+    caller.own
 }
 
 type Slice<'a> = EndianSlice<'a, LittleEndian>;
@@ -165,17 +186,26 @@ mod tests {
 
     #[test]
     fn inlined_library_code_belongs_to_the_line_that_called_it() {
-        let file = |name: &str| SourceFile { name: Arc::from(name), ..SourceFile::default() };
-        let files = [file("/home/me/k.cu"), file("/usr/local/cuda/include/crt/mma.hpp"), file("/home/me/helper.cuh")];
+        assert!(
+            is_library("/usr/local/cuda/include/crt/mma.hpp") && is_library("/home/me/cuda-12/include/x.h") && !is_library("/home/me/k.cu")
+        );
+        // Files: the user's kernel, a library's header, the user's helper.
+        let library = [false, true, false];
+        let mut rows: Vec<Row> = Vec::new();
+        let mut add = |file, line, caller| {
+            let own = own(&rows, file, line, caller, &library);
+            rows.push(Row { own });
+            own
+        };
         // Row 1 calls; row 2 is inlined there; row 3 is inlined into row 2.
-        let rows = [(1, 25, 0), (2, 91, 1), (2, 99, 2)];
-        assert_eq!(own(&rows[..2], &files), (1, 25));
-        assert_eq!(own(&rows, &files), (1, 25));
+        assert_eq!(add(1, 25, 0), Some((1, 25)));
+        assert_eq!(add(2, 91, 1), Some((1, 25)));
+        assert_eq!(add(2, 99, 2), Some((1, 25)));
         // The user's own helper keeps its lines.
-        assert_eq!(own(&[(1, 25, 0), (3, 7, 1)], &files), (3, 7));
-        // Without a caller, or in a circle, the place itself.
-        assert_eq!(own(&[(2, 91, 0)], &files), (2, 91));
-        assert_eq!(own(&[(2, 91, 1)], &files), (2, 91));
-        assert_eq!(own(&[], &files), (0, 0));
+        assert_eq!(add(3, 7, 1), Some((3, 7)));
+        // Without a caller, or called by itself or by a later row, there is no other place.
+        assert_eq!(add(2, 91, 0), None);
+        assert_eq!(add(2, 91, 6), None);
+        assert_eq!(add(2, 91, 70), None);
     }
 }

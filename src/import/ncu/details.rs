@@ -1,17 +1,34 @@
 //! What a report holds about one result beside its values, read when somebody looks at the result: sections, rules, instances, NVTX state.
 
 use super::layout;
-use super::proto::{Extra, GraphExtra, MetricResult, MetricValue, NvtxState, RangeExtra};
-use super::wire::Wire;
+use super::proto::{Instance, MetricValue, NvtxState, SourceReference};
+use super::wire::{Form, Wire};
 use crate::import::{ImportError, Input};
 use crate::model::sections::{InstanceKey, Instances};
 use crate::model::{Details, ResultKind, ResultMetrics, Value};
 use prost::Message;
-use std::collections::HashMap;
 
 /// Sections and rules of a result that are shown: real results have up to about 30 and 60; a screen is made of all of them.
 const MOST_SECTIONS: usize = 2_000;
 const MOST_RULES: usize = 5_000;
+
+/// Numbers of the fields that differ between kinds of results; those of NVIDIA's `.proto` files, which ship with ncu.
+struct Fields {
+    metric: u64,
+    section: u64,
+    rules: &'static [u64],
+    nvtx: u64,
+    source: u64,
+}
+
+fn fields(kind: ResultKind) -> Fields {
+    match kind {
+        ResultKind::Kernel => Fields { metric: 13, section: 17, rules: &[19], nvtx: 21, source: 15 },
+        // Rules of ranges and of graphs are of ncu 2025 and later.
+        ResultKind::Range => Fields { metric: 4, section: 7, rules: &[20], nvtx: 10, source: 15 },
+        ResultKind::CommandList | ResultKind::Graph => Fields { metric: 4, section: 7, rules: &[21, 22], nvtx: 10, source: 17 },
+    }
+}
 
 /// Reads them. The report must still be the one that the result is from.
 pub fn read(input: &Input, result: &ResultMetrics) -> Result<Details, ImportError> {
@@ -20,60 +37,90 @@ pub fn read(input: &Input, result: &ResultMetrics) -> Result<Details, ImportErro
     };
     let mut wire = Wire::open(&input.path, &input.bytes, input.size)?;
     wire.seek(place.at)?;
-    let bytes = wire.take(place.length, "result")?;
-    let damaged = |_| wire.damaged("result", "it cannot be read");
+    let end = place.at.saturating_add(place.length);
     let chip = result.compute_capability.and_then(|(major, minor)| u32::try_from(major.checked_mul(10)?.checked_add(minor)?).ok());
-    let (extra, sources) = match result.kind {
-        ResultKind::Kernel => {
-            let extra = Extra::decode(&*bytes).map_err(damaged)?;
-            let sources = extra.source.and_then(|s| s.reference).into_iter().collect();
-            (Extra { source: None, ..extra }, sources)
+    let of_kernel = result.kind == ResultKind::Kernel;
+    let numbers = fields(result.kind);
+    let mut out = Details::default();
+    let (mut thread, mut state) = (None, None);
+    while let Some((number, form)) = wire.field(end)? {
+        match (number, form) {
+            (1, Form::Varint) => thread = u32::try_from(wire.varint(end)?).ok(),
+            (n, Form::Bytes) if n == numbers.metric => {
+                let to = wire.bytes_end(end)?;
+                if let Some((name, list)) = instances(&mut wire, to)? {
+                    out.instances.insert(name, list);
+                }
+            }
+            (n, Form::Bytes) if n == numbers.section && out.sections.len() < MOST_SECTIONS => {
+                let bytes = wire.bytes(end)?;
+                out.sections.push(layout::section(wire.decode(&bytes, "section")?, chip));
+            }
+            (n, Form::Bytes) if numbers.rules.contains(&n) && out.rules.len() < MOST_RULES => {
+                let bytes = wire.bytes(end)?;
+                out.rules.push(layout::rule(wire.decode(&bytes, "rule")?));
+            }
+            (n, Form::Bytes) if n == numbers.nvtx => {
+                let bytes = wire.bytes(end)?;
+                state = Some(wire.decode::<NvtxState>(&bytes, "NVTX state")?);
+            }
+            (n, Form::Bytes) if n == numbers.source && of_kernel => {
+                let bytes = wire.bytes(end)?;
+                out.sources = wire.decode::<SourceReference>(&bytes, "source")?.reference.into_iter().collect();
+            }
+            (n, Form::Varint) if n == numbers.source && !of_kernel => {
+                let reference = wire.varint(end)?;
+                wire.keep(size_of::<u64>())?;
+                out.sources.push(reference);
+            }
+            _ => wire.skip_value(form, end)?,
         }
-        ResultKind::Range => {
-            let r = RangeExtra::decode(&*bytes).map_err(damaged)?;
-            (Extra { thread: r.thread, metrics: r.metrics, sections: r.sections, rules: r.rules, nvtx: r.nvtx, source: None }, r.sources)
-        }
-        ResultKind::CommandList | ResultKind::Graph => {
-            let r = GraphExtra::decode(&*bytes).map_err(damaged)?;
-            let rules = r.rules.into_iter().chain(r.graph_rules).collect();
-            let extra = Extra { thread: r.thread, metrics: r.metrics, sections: r.sections, rules, nvtx: r.nvtx, source: None };
-            (extra, r.sources)
-        }
-    };
-    Ok(Details {
-        sections: extra.sections.into_iter().take(MOST_SECTIONS).map(|s| layout::section(s, chip)).collect(),
-        rules: extra.rules.into_iter().take(MOST_RULES).map(layout::rule).collect(),
-        instances: instances(extra.metrics),
-        nvtx: extra.nvtx.map(|n| nvtx(&n, extra.thread)).unwrap_or_default(),
-        sources,
-    })
+    }
+    out.nvtx = state.map(|n| nvtx(&n, thread)).unwrap_or_default();
+    Ok(out)
 }
 
-fn instances(metrics: Vec<MetricResult>) -> HashMap<u32, Instances> {
-    let key = |v: MetricValue| match v {
+/// A metric's name and instances, when it has any.
+fn instances(wire: &mut Wire, end: u64) -> Result<Option<(u32, Instances)>, ImportError> {
+    let (mut name, mut list) = (None, Instances::default());
+    while let Some((number, form)) = wire.field(end)? {
+        match (number, form) {
+            (1, Form::Varint) => name = u32::try_from(wire.varint(end)?).ok(),
+            (3, Form::Bytes) => {
+                let bytes = wire.bytes(end)?;
+                wire.keep(size_of::<(InstanceKey, Value)>() + bytes.len())?;
+                // No field of it is there more than once, so it is no larger in memory than that.
+                let Ok(instance) = Instance::decode(&*bytes) else {
+                    return Err(wire.damaged("result", "it cannot be read"));
+                };
+                list.extend(instance.value.and_then(value).map(|v| (instance.key.map_or(InstanceKey::None, key), v)));
+            }
+            _ => wire.skip_value(form, end)?,
+        }
+    }
+    Ok(name.filter(|_| !list.is_empty()).map(|n| (n, list)))
+}
+
+fn key(v: MetricValue) -> InstanceKey {
+    match v {
         MetricValue { text: Some(t), .. } => InstanceKey::Text(t.into()),
         MetricValue { large: Some(n), .. } => InstanceKey::Number(n),
         MetricValue { small: Some(n), .. } => InstanceKey::Number(n.into()),
         MetricValue { double: Some(d), .. } => InstanceKey::Float(d),
         MetricValue { float: Some(f), .. } => InstanceKey::Float(f.into()),
         _ => InstanceKey::None,
-    };
-    let value = |v: MetricValue| match v {
+    }
+}
+
+fn value(v: MetricValue) -> Option<Value> {
+    match v {
         MetricValue { text: Some(t), .. } => Some(Value::Text(t.into())),
         MetricValue { double: Some(d), .. } => Some(Value::Float(d)),
         MetricValue { float: Some(f), .. } => Some(Value::Float(f.into())),
         MetricValue { large: Some(n), .. } => Some(Value::Integer(n)),
         MetricValue { small: Some(n), .. } => Some(Value::Integer(n.into())),
         _ => None,
-    };
-    let mut out = HashMap::new();
-    for metric in metrics {
-        let Some(name) = metric.name.filter(|_| !metric.instances.is_empty()) else { continue };
-        let list = metric.instances.into_iter();
-        let list: Instances = list.filter_map(|i| Some((i.key.map_or(InstanceKey::None, key), value(i.value?)?))).collect();
-        out.insert(name, list);
     }
-    out
 }
 
 /// Ranges that were open at the launch: those of its thread, outermost first, then those of the process.

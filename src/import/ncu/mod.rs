@@ -102,14 +102,15 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
         match item {
             Item::Header(header) => {
                 job.progress("results", blocks.wire.at, blocks.wire.size);
-                let names = header.strings.map(|s| s.strings).unwrap_or_default();
+                let names = header.names;
                 if !names.is_empty() && !out.names.is_empty() {
                     // No known report has two; that the second goes on from the first is a guess.
                     let text = "The report has a second list of metric names; results after it may have wrong names";
                     out.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
                 }
-                out.names.extend(names.into_iter().map(Arc::from));
+                out.names.extend(names);
                 if let Some(session) = header.session {
+                    let session: proto::Session = blocks.wire.decode(&session, "block header")?;
                     // "2025.3.1.0 (build 36398880) (public-release)"
                     let ncu = session.versions.into_iter().find(|v| v.provider.as_deref() == Some("Nsight Compute Target"));
                     let version = ncu.and_then(|v| v.version).and_then(|v| v.split(' ').next().map(str::to_owned));
@@ -132,6 +133,7 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                     }
                 }
                 if let Some(process) = header.process {
+                    let process: proto::Process = blocks.wire.decode(&process, "block header")?;
                     pid = process.pid;
                     out.process = out.process.take().or(proto::lossy(process.name).filter(|n| !n.is_empty()));
                 }
@@ -139,6 +141,7 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
             Item::Message(Kind::Source, end) => {
                 let at = blocks.wire.at;
                 if let Some(reference) = results::reference(&mut blocks.wire, end)? {
+                    blocks.wire.keep(size_of::<SourceAt>())?;
                     out.sources.push(SourceAt { reference, place: Extent { at, length: end - at } });
                 }
             }

@@ -10,29 +10,6 @@ pub fn lossy(bytes: Option<Vec<u8>>) -> Option<String> {
     bytes.map(|b| String::from_utf8(b).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()))
 }
 
-/// Header of a block: how many messages of each kind follow it, and how long they are together.
-#[derive(Clone, PartialEq, Message)]
-pub struct BlockHeader {
-    #[prost(uint32, optional, tag = "1")]
-    pub sources: Option<u32>,
-    #[prost(uint32, optional, tag = "2")]
-    pub results: Option<u32>,
-    #[prost(message, optional, tag = "3")]
-    pub session: Option<Session>,
-    #[prost(message, optional, tag = "4")]
-    pub strings: Option<Strings>,
-    #[prost(uint32, optional, tag = "5")]
-    pub payload: Option<u32>,
-    #[prost(message, optional, tag = "6")]
-    pub process: Option<Process>,
-    #[prost(uint32, optional, tag = "7")]
-    pub ranges: Option<u32>,
-    #[prost(uint32, optional, tag = "8")]
-    pub command_lists: Option<u32>,
-    #[prost(uint32, optional, tag = "9")]
-    pub graphs: Option<u32>,
-}
-
 /// Facts of the session, of which only versions and ncu's own command line are read: the rest is private.
 #[derive(Clone, PartialEq, Message)]
 pub struct Session {
@@ -63,13 +40,6 @@ pub struct Version {
     pub version: Option<String>,
 }
 
-/// Metric names; results refer to them by number.
-#[derive(Clone, PartialEq, Message)]
-pub struct Strings {
-    #[prost(string, repeated, tag = "1")]
-    pub strings: Vec<String>,
-}
-
 #[derive(Clone, PartialEq, Message)]
 pub struct Process {
     #[prost(uint32, optional, tag = "1")]
@@ -78,74 +48,10 @@ pub struct Process {
     pub name: Option<Vec<u8>>,
 }
 
-/// What is read of a profiled launch when somebody looks at it.
-#[derive(Clone, PartialEq, Message)]
-pub struct Extra {
-    #[prost(uint32, optional, tag = "1")]
-    pub thread: Option<u32>,
-    #[prost(message, repeated, tag = "13")]
-    pub metrics: Vec<MetricResult>,
-    #[prost(message, optional, tag = "15")]
-    pub source: Option<SourceReference>,
-    #[prost(message, repeated, tag = "17")]
-    pub sections: Vec<Section>,
-    #[prost(message, repeated, tag = "19")]
-    pub rules: Vec<RuleResult>,
-    #[prost(message, optional, tag = "21")]
-    pub nvtx: Option<NvtxState>,
-}
-
-/// The same of a range.
-#[derive(Clone, PartialEq, Message)]
-pub struct RangeExtra {
-    #[prost(uint32, optional, tag = "1")]
-    pub thread: Option<u32>,
-    #[prost(message, repeated, tag = "4")]
-    pub metrics: Vec<MetricResult>,
-    #[prost(message, repeated, tag = "7")]
-    pub sections: Vec<Section>,
-    #[prost(message, optional, tag = "10")]
-    pub nvtx: Option<NvtxState>,
-    #[prost(uint64, repeated, packed = "false", tag = "15")]
-    pub sources: Vec<u64>,
-    // Of ncu 2025 and later.
-    #[prost(message, repeated, tag = "20")]
-    pub rules: Vec<RuleResult>,
-}
-
-/// The same of a graph or command list.
-#[derive(Clone, PartialEq, Message)]
-pub struct GraphExtra {
-    #[prost(uint32, optional, tag = "1")]
-    pub thread: Option<u32>,
-    #[prost(message, repeated, tag = "4")]
-    pub metrics: Vec<MetricResult>,
-    #[prost(message, repeated, tag = "7")]
-    pub sections: Vec<Section>,
-    #[prost(message, optional, tag = "10")]
-    pub nvtx: Option<NvtxState>,
-    #[prost(uint64, repeated, packed = "false", tag = "17")]
-    pub sources: Vec<u64>,
-    #[prost(message, repeated, tag = "21")]
-    pub rules: Vec<RuleResult>,
-    // Of ncu 2025 and later, for graphs.
-    #[prost(message, repeated, tag = "22")]
-    pub graph_rules: Vec<RuleResult>,
-}
-
 #[derive(Clone, PartialEq, Message)]
 pub struct SourceReference {
     #[prost(uint64, optional, tag = "1")]
     pub reference: Option<u64>,
-}
-
-/// Of a metric only its instances: its value was read before.
-#[derive(Clone, PartialEq, Message)]
-pub struct MetricResult {
-    #[prost(uint32, optional, tag = "1")]
-    pub name: Option<u32>,
-    #[prost(message, repeated, tag = "3")]
-    pub instances: Vec<Instance>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -171,42 +77,13 @@ pub struct MetricValue {
     pub large: Option<u64>,
 }
 
-/// A kernel's binary and sources.
-#[derive(Clone, PartialEq, Message)]
-pub struct Source {
-    #[prost(uint64, optional, tag = "1")]
-    pub reference: Option<u64>,
-    #[prost(bytes = "vec", optional, tag = "3")]
-    pub intermediate: Option<Vec<u8>>,
-    #[prost(bytes = "vec", optional, tag = "4")]
-    pub binary: Option<Vec<u8>>,
-    #[prost(uint32, optional, tag = "6")]
-    pub revision: Option<u32>,
-    #[prost(message, optional, tag = "8")]
-    pub files: Option<SourceFiles>,
-    #[prost(message, optional, tag = "9")]
-    pub symbols: Option<Symbols>,
-}
-
-/// Where functions lay while they were profiled.
-#[derive(Clone, PartialEq, Message)]
-pub struct Symbols {
-    #[prost(message, repeated, tag = "1")]
-    pub functions: Vec<Symbol>,
-}
-
+/// Where a function lay while it was profiled.
 #[derive(Clone, PartialEq, Message)]
 pub struct Symbol {
     #[prost(string, optional, tag = "1")]
     pub name: Option<String>,
     #[prost(uint64, optional, tag = "2")]
     pub address: Option<u64>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct SourceFiles {
-    #[prost(message, repeated, tag = "1")]
-    pub files: Vec<SourceFile>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -264,15 +141,6 @@ pub struct Executable {
     pub arguments: Option<Vec<u8>>,
     #[prost(bytes = "vec", optional, tag = "4")]
     pub environment: Option<Vec<u8>>,
-}
-
-/// A block header with all facts of the session.
-#[derive(Clone, PartialEq, Message)]
-pub struct SessionHeader {
-    #[prost(message, optional, tag = "3")]
-    pub session: Option<FullSession>,
-    #[prost(message, optional, tag = "6")]
-    pub process: Option<FullProcess>,
 }
 
 #[derive(Clone, PartialEq, Message)]

@@ -53,11 +53,16 @@ pub fn read(wire: &mut Wire, kind: Kind, end: u64, pid: Option<u32>) -> Result<R
         values: Vec::new(),
     };
     let of_kernel = kind == Kind::Kernel;
+    wire.keep(size_of::<ResultMetrics>())?;
     while let Some((number, form)) = wire.field(end)? {
         match (number, form) {
             (n, Form::Bytes) if n == numbers.metric => {
                 let to = wire.bytes_end(end)?;
-                out.values.extend(metric(wire, to)?);
+                if let Some((name, value)) = metric(wire, to)? {
+                    let text = if let Value::Text(t) = &value { t.len() } else { 0 };
+                    wire.keep(size_of::<(u32, Value)>() + text)?;
+                    out.values.push((name, value));
+                }
             }
             (n, Form::Varint) if n == numbers.context => out.context = Some(wire.varint(end)?),
             (n, Form::Varint) if n == numbers.stream => out.stream = Some(wire.varint(end)?),
@@ -72,6 +77,7 @@ pub fn read(wire: &mut Wire, kind: Kind, end: u64, pid: Option<u32>) -> Result<R
             }
             (5..=7, Form::Bytes) if of_kernel => {
                 let text = wire.text(end)?;
+                wire.keep(text.len())?;
                 // A kernel with C linkage has an empty full name.
                 let name = (!text.is_empty()).then(|| Arc::<str>::from(text));
                 match number {

@@ -2,10 +2,8 @@
 //! those who ask for them.
 
 use super::blocks::{Blocks, Item};
-use super::proto::{SessionHeader, lossy};
-use super::wire::Wire;
+use super::proto::{FullProcess, FullSession, lossy};
 use crate::import::{ImportError, Input};
-use prost::Message;
 
 /// One fact: what it is, and its text.
 pub type Fact = (&'static str, String);
@@ -20,22 +18,18 @@ pub fn read(input: &Input) -> Result<Vec<Fact>, ImportError> {
             out.push((word, text));
         }
     };
-    let mut wire = Wire::open(&input.path, &input.bytes, input.size)?;
     let mut blocks = Blocks::open(input)?;
     loop {
         match blocks.step() {
-            Ok(Some(Item::Header(_))) => {
-                // The header again, with the fields that are not read otherwise.
-                wire.seek(blocks.header.at)?;
-                let bytes = wire.take(blocks.header.length, "block header")?;
-                let Ok(header) = SessionHeader::decode(&*bytes) else { continue };
+            Ok(Some(Item::Header(header))) => {
                 let Some(session) = header.session else {
-                    if let Some(p) = header.process {
+                    if let Some(Ok(p)) = header.process.map(|p| blocks.wire.decode::<FullProcess>(&p, "process")) {
                         add("process", lossy(p.name));
                         add("host", lossy(p.host));
                     }
                     continue;
                 };
+                let Ok(session) = blocks.wire.decode::<FullSession>(&session, "session") else { continue };
                 for system in [("host", session.host), ("target", session.target)] {
                     if let (word, Some(s)) = system {
                         add(word, lossy(s.computer));

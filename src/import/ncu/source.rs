@@ -3,7 +3,7 @@
 
 use super::cubin;
 use super::proto;
-use super::wire::Wire;
+use super::wire::{Form, Wire};
 use crate::import::input::Bytes;
 use crate::import::{Cancel, ImportError, Input};
 use crate::launch;
@@ -24,6 +24,8 @@ const MOST_SOURCE: u64 = 8 << 20;
 const MOST_FILES: usize = 64;
 /// How long a disassembler may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Bytes of memory for a symbol beside its name.
+const SYMBOL: usize = 64;
 /// Instructions that are kept at most.
 const MOST_INSTRUCTIONS: usize = 2_000_000;
 
@@ -43,20 +45,13 @@ pub fn read(
     let mut binary = None;
     for source in metrics.sources.iter().filter(|s| details.sources.contains(&s.reference)) {
         wire.seek(source.place.at)?;
-        let bytes = wire.take(source.place.length, "source")?;
-        let Ok(message) = proto::Source::decode(&*bytes) else {
-            return Err(wire.damaged("source", "it cannot be read"));
-        };
-        binary = binary.or(message.binary.filter(|b| !b.is_empty()));
-        let files = message.files.into_iter().flat_map(|f| f.files);
-        stored.extend(files.filter_map(|f| Some((proto::lossy(f.name)?, proto::lossy(f.content).filter(|c| !c.is_empty())?))));
-        let symbols = message.symbols.into_iter().flat_map(|s| s.functions);
-        addresses.extend(symbols.filter_map(|s| Some((s.name?, s.address.filter(|a| *a > 0)?))));
+        let end = source.place.at.saturating_add(source.place.length);
+        stored_code(&mut wire, end, &mut binary, &mut stored, &mut addresses)?;
     }
     let first = first_address(metrics, result, details);
     match &binary {
         None => code.remarks.push("the report holds no binary of this kernel: addresses only".to_owned()),
-        Some(binary) => match cubin::read(binary) {
+        Some(binary) => match cubin::read(binary, cancel) {
             None => code.remarks.push("the binary in the report is no ELF file: addresses only".to_owned()),
             Some(found) => {
                 code.files = found.files;
@@ -101,6 +96,49 @@ pub fn read(
         }
     }
     Ok(code)
+}
+
+/// Reads what the report stores of a kernel's code: its binary, the texts of its files, and where its functions lay.
+fn stored_code(
+    wire: &mut Wire,
+    end: u64,
+    binary: &mut Option<Vec<u8>>,
+    stored: &mut HashMap<String, String>,
+    addresses: &mut HashMap<String, u64>,
+) -> Result<(), ImportError> {
+    while let Some((number, form)) = wire.field(end)? {
+        match (number, form) {
+            (4, Form::Bytes) if binary.is_none() => *binary = Some(wire.bytes(end)?).filter(|b| !b.is_empty()),
+            // Both are lists in a message of their own.
+            (8 | 9, Form::Bytes) => {
+                let to = wire.bytes_end(end)?;
+                while let Some((inner, form)) = wire.field(to)? {
+                    if (inner, form) != (1, Form::Bytes) {
+                        wire.skip_value(form, to)?;
+                        continue;
+                    }
+                    let bytes = wire.bytes(to)?;
+                    let damaged = || wire.damaged("source", "it cannot be read");
+                    // No field of these is there more than once: they are no larger in memory.
+                    if number == 8 {
+                        let file = proto::SourceFile::decode(&*bytes).map_err(|_| damaged())?;
+                        if let (Some(name), Some(text)) = (proto::lossy(file.name), proto::lossy(file.content).filter(|c| !c.is_empty())) {
+                            wire.keep(name.len() + text.len())?;
+                            stored.insert(name, text);
+                        }
+                    } else {
+                        let symbol = proto::Symbol::decode(&*bytes).map_err(|_| damaged())?;
+                        if let (Some(name), Some(address)) = (symbol.name, symbol.address.filter(|a| *a > 0)) {
+                            wire.keep(SYMBOL + name.len())?;
+                            addresses.insert(name, address);
+                        }
+                    }
+                }
+            }
+            _ => wire.skip_value(form, end)?,
+        }
+    }
+    Ok(())
 }
 
 /// Where the kernel began: instance of `launch__function_pcs`, by index.
@@ -177,16 +215,9 @@ fn instructions(code: &mut Code, binary: &[u8], details: &Details, tool: &Path, 
             code.remarks.push("no SASS text: ncu reads it from a file only".to_owned());
             return;
         };
-        command.arg("--import").arg(path).args([
-            "--page",
-            "source",
-            "--csv",
-            "--print-source",
-            "sass",
-            "--launch-count",
-            "1",
-            "--launch-skip",
-        ]);
+        // A `config.ncu-cfg` could have it write its log over any file.
+        command.args(["--config-file", "off", "--import"]).arg(std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
+        command.args(["--page", "source", "--csv", "--print-source", "sass", "--launch-count", "1", "--launch-skip"]);
         command.arg(result.to_string());
     } else {
         let made = tempfile::Builder::new().prefix("warpscope-").suffix(".cubin").tempfile();
@@ -214,7 +245,7 @@ fn instructions(code: &mut Code, binary: &[u8], details: &Details, tool: &Path, 
     let mut found: Vec<Vec<(u64, Arc<str>)>> = vec![Vec::new(); code.functions.len()];
     let mut left = MOST_INSTRUCTIONS;
     let until = Instant::now() + PATIENCE;
-    let ended = launch::run(
+    let ended = launch::ask(
         &mut command,
         |line| {
             if let Some((address, text)) = page_row(line).filter(|_| name == "ncu") {

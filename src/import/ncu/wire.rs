@@ -14,6 +14,17 @@ impl<T: Read + Seek + Send> ReadSeek for T {}
 /// Bytes of a message, text or binary that are read at once at most: results of real reports have a few megabytes.
 const MOST_BYTES: u64 = 256 << 20;
 
+/// What may be kept of a report: so much, and so many times its size. Of real reports less than a tenth of their size is kept.
+const KEPT: u64 = 64 << 20;
+const KEPT_TIMES: u64 = 2;
+/// Fields of one message that is decoded whole, those of the messages in it included. Sections and rules of real reports have some hundreds;
+/// each may take a hundred bytes and more of memory where it takes two of the file.
+const MOST_FIELDS: usize = 100_000;
+/// Bytes of memory that a field takes on average once it is what a screen shows.
+const FIELD: usize = 64;
+/// Messages in messages that are looked into to count their fields.
+const DEEPEST: usize = 24;
+
 /// How a field is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
@@ -35,6 +46,8 @@ pub struct Wire {
     pub at: u64,
     /// Size of the report.
     pub size: u64,
+    /// Bytes of memory that may still be kept.
+    left: u64,
 }
 
 impl Wire {
@@ -44,7 +57,13 @@ impl Wire {
             Bytes::File(file) => Box::new(File::open(file).map_err(|e| ImportError::io(path, e))?),
             Bytes::BuiltIn(bytes) => Box::new(Cursor::new(*bytes)),
         };
-        Ok(Self { path: path.to_owned(), reader: BufReader::with_capacity(1 << 16, inner), at: 0, size })
+        Ok(Self {
+            path: path.to_owned(),
+            reader: BufReader::with_capacity(1 << 16, inner),
+            at: 0,
+            size,
+            left: KEPT + size.saturating_mul(KEPT_TIMES),
+        })
     }
 
     /// An error about this file, at this place.
@@ -52,6 +71,27 @@ impl Wire {
     pub fn damaged(&self, place: &str, reason: &str) -> ImportError {
         let next = "copy it again from where it was recorded, or profile again".to_owned();
         ImportError::Damaged { path: self.path.clone(), place: format!("{place} at byte {}", self.at), reason: reason.to_owned(), next }
+    }
+
+    /// Counts memory that is kept for what was read; fails when no honest report of this size takes so much.
+    pub fn keep(&mut self, bytes: usize) -> Result<(), ImportError> {
+        let Some(left) = self.left.checked_sub(bytes as u64) else {
+            let what = format!("a report of {} bytes that would take more than {} in memory", self.size, KEPT + self.size * KEPT_TIMES);
+            return Err(ImportError::refused(&self.path, what, "no ncu writes such a report: copy it again from where it was recorded"));
+        };
+        self.left = left;
+        Ok(())
+    }
+
+    /// A message that is decoded whole.
+    pub fn decode<M: prost::Message + Default>(&mut self, bytes: &[u8], place: &str) -> Result<M, ImportError> {
+        let mut left = MOST_FIELDS;
+        count(bytes, &mut left, DEEPEST);
+        if left == 0 {
+            return Err(self.damaged(place, "it has more fields than one that ncu writes"));
+        }
+        self.keep((MOST_FIELDS - left) * FIELD)?;
+        M::decode(bytes).map_err(|_| self.damaged(place, "it cannot be read"))
     }
 
     fn io(&self, e: std::io::Error) -> ImportError {
@@ -218,9 +258,64 @@ impl Wire {
     }
 }
 
+/// Takes the fields of a message from `left`, and those of the messages in it; a text that looks like a message counts as one. False when it is
+/// no message.
+fn count(mut bytes: &[u8], left: &mut usize, depth: usize) -> bool {
+    while !bytes.is_empty() && *left > 0 {
+        let Some(key) = number(&mut bytes) else { return false };
+        let length = match key & 7 {
+            0 if number(&mut bytes).is_some() => 0,
+            1 => 8,
+            2 => match number(&mut bytes).map(usize::try_from) {
+                Some(Ok(length)) => length,
+                _ => return false,
+            },
+            5 => 4,
+            _ => return false,
+        };
+        let Some((value, rest)) = bytes.split_at_checked(length) else { return false };
+        *left -= 1;
+        if key & 7 == 2 && depth > 0 {
+            count(value, left, depth - 1);
+        }
+        bytes = rest;
+    }
+    true
+}
+
+/// A number of variable length at the beginning of the bytes, which lose it.
+fn number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..70).step_by(7) {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or_default();
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn fields_are_counted_at_every_depth_and_what_is_kept_is_bounded() {
+        // A number, a message of two numbers, a text that is no message.
+        let bytes = [0x08, 1, 0x12, 4, 0x08, 1, 0x10, 2, 0x1a, 2, b'?', b'?'];
+        let mut left = 10;
+        assert!(count(&bytes, &mut left, 4));
+        assert_eq!(left, 5);
+        let mut left = 3;
+        count(&bytes, &mut left, 4);
+        assert_eq!(left, 0);
+        assert!(!count(&[0x12, 5, 1], &mut 10, 4));
+        let mut w = wire(&[0; 10]);
+        w.keep(64 << 20).unwrap();
+        assert!(w.keep(21).unwrap_err().to_string().contains("in memory"));
+    }
 
     fn wire(bytes: &'static [u8]) -> Wire {
         Wire::open(Path::new("x"), &Bytes::BuiltIn(bytes), bytes.len() as u64).unwrap()

@@ -1,39 +1,73 @@
 //! Read-only connections to an export, and what tables and columns it has. The schema is looked up, never assumed.
+//!
+//! A report may come from a stranger. Only ordinary tables are read (an authorizer refuses views, virtual tables and everything that SQL could
+//! do besides), every statement ends when the job is cancelled, and what is kept of a table is counted against the size of the file: a
+//! b-tree whose pages share children has more rows than any file can hold.
 
 use crate::import::input::Bytes;
-use crate::import::{ImportError, Input};
+use crate::import::{Cancel, ImportError, Input};
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
+use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// Stands for the difference of `end` and `start`, which SQLite then computes: one column instead of two.
 pub const DURATION: &str = "end - start";
+
+/// Bytes that a row takes in a file at least: two in the page's list of cells, one each for its length, its rowid, and its header's length.
+pub const LEAST_ROW: u64 = 5;
+/// Steps of SQLite's virtual machine between two looks at whether the job is cancelled.
+const STEPS: i32 = 1_000;
+
+/// What is known of a table.
+#[derive(Default)]
+struct Table {
+    columns: BTreeSet<String>,
+    /// The column that is the primary key, when it is one column.
+    key: Option<String>,
+}
 
 /// An export that is open, with a pool of connections for the reading threads.
 pub struct Db {
     path: PathBuf,
     bytes: Bytes,
     size: u64,
-    tables: BTreeMap<String, BTreeSet<String>>,
+    cancel: Cancel,
+    tables: Arc<BTreeMap<String, Table>>,
     pool: Mutex<Vec<Connection>>,
 }
 
+/// Bytes that one table may still give: together its rows and texts cannot be larger than the file.
+pub struct Allowance(AtomicU64);
+
+impl Allowance {
+    /// Takes bytes out of it; false when they are not there.
+    #[must_use]
+    pub fn spend(&self, bytes: u64) -> bool {
+        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+}
+
 impl Db {
-    /// Opens an export and looks up its tables.
-    pub fn open(input: &Input) -> Result<Self, ImportError> {
+    /// Opens an export and looks up its tables. Whatever is read from it afterwards ends when `cancel` says so.
+    pub fn open(input: &Input, cancel: &Cancel) -> Result<Self, ImportError> {
         let mut db = Self {
             path: input.path.clone(),
             bytes: input.bytes.clone(),
             size: input.size,
-            tables: BTreeMap::new(),
+            cancel: cancel.clone(),
+            tables: Arc::default(),
             pool: Mutex::default(),
         };
         db.check_whole(&input.head)?;
-        let connection = db.connect()?;
-        db.tables = tables(&connection).map_err(|e| db.damaged("its schema", &e))?;
+        let mut connection = db.connect()?;
+        db.tables = Arc::new(db.schema(&connection)?);
+        db.restrict(&mut connection)?;
         db.give(connection);
         Ok(db)
     }
@@ -44,16 +78,34 @@ impl Db {
         &self.path
     }
 
-    /// Size of the database in bytes.
-    #[must_use]
-    pub fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// An error about one table.
+    /// An error about one table, or that the job was cancelled, which ends a statement with an error, too.
     #[must_use]
     pub fn damaged(&self, table: &str, error: &rusqlite::Error) -> ImportError {
-        ImportError::damaged(&self.path, table, error)
+        if self.cancel.is_cancelled() { self.cancelled() } else { ImportError::damaged(&self.path, table, error) }
+    }
+
+    /// The error of a job that was cancelled.
+    #[must_use]
+    pub fn cancelled(&self) -> ImportError {
+        ImportError::Cancelled { path: self.path.clone() }
+    }
+
+    /// The error about a table that gives more than the file can hold.
+    #[must_use]
+    pub fn overfull(&self, table: &str) -> ImportError {
+        ImportError::damaged(&self.path, table, "it holds more than a file of this size can")
+    }
+
+    /// What a table may give.
+    #[must_use]
+    pub fn allowance(&self) -> Allowance {
+        Allowance(AtomicU64::new(self.size))
+    }
+
+    /// Rows that a table of this file can have at most.
+    #[must_use]
+    pub fn most_rows(&self) -> u64 {
+        self.size / LEAST_ROW
     }
 
     /// A connection of its own for the calling thread; hand it back with [`Db::give`].
@@ -84,13 +136,19 @@ impl Db {
     /// Whether a table has a column.
     #[must_use]
     pub fn has_column(&self, table: &str, column: &str) -> bool {
-        self.tables.get(table).is_some_and(|columns| columns.contains(column))
+        self.tables.get(table).is_some_and(|t| t.columns.contains(column))
+    }
+
+    /// Whether a column is the table's primary key.
+    #[must_use]
+    pub fn is_key(&self, table: &str, column: &str) -> bool {
+        self.tables.get(table).is_some_and(|t| t.key.as_deref() == Some(column))
     }
 
     /// Whether a table has a column of this name however it is written: SQL does not tell cases apart.
     #[must_use]
     pub fn has_column_in_any_case(&self, table: &str, column: &str) -> bool {
-        self.tables.get(table).is_some_and(|columns| columns.iter().any(|c| c.eq_ignore_ascii_case(column)))
+        self.tables.get(table).is_some_and(|t| t.columns.iter().any(|c| c.eq_ignore_ascii_case(column)))
     }
 
     /// The column quoted for SQL, or `NULL` when the table lacks it.
@@ -110,26 +168,50 @@ impl Db {
 
     /// All rows of a small table, each as text, integers included; empty when the table is missing.
     pub fn rows(&self, table: &str, columns: &[&str]) -> Result<Vec<Vec<Option<String>>>, ImportError> {
-        self.rows_where(table, columns, "1")
+        let mut out = Vec::new();
+        self.each_row(table, &self.columns(table, columns), columns.len(), |row| out.push(row))?;
+        Ok(out)
     }
 
-    /// As [`Db::rows`], only those that meet a condition in SQL.
-    pub fn rows_where(&self, table: &str, columns: &[&str], condition: &str) -> Result<Vec<Vec<Option<String>>>, ImportError> {
+    /// As [`Db::rows`], without the rows whose first column holds `word`: their second column is not even looked at.
+    pub fn rows_without(&self, table: &str, columns: [&str; 2], word: &str) -> Result<Vec<Vec<Option<String>>>, ImportError> {
+        let [name, value] = columns.map(|c| self.column(table, c));
+        let mut out = Vec::new();
+        // The rows come here all the same, to be counted.
+        let list = format!("{name}, CASE WHEN {name} LIKE '%{word}%' THEN NULL ELSE {value} END");
+        self.each_row(table, &list, 2, |row| {
+            if !row.first().and_then(Option::as_ref).is_some_and(|n| n.to_uppercase().contains(word)) {
+                out.push(row);
+            }
+        })?;
+        Ok(out)
+    }
+
+    fn each_row(&self, table: &str, list: &str, columns: usize, mut each: impl FnMut(Vec<Option<String>>)) -> Result<(), ImportError> {
         if !self.has(table) {
-            return Ok(Vec::new());
+            return Ok(());
         }
         let connection = self.take()?;
-        let read = || -> rusqlite::Result<Vec<Vec<Option<String>>>> {
-            let mut statement =
-                connection.prepare(&format!("SELECT {} FROM \"{table}\" WHERE {condition}", self.columns(table, columns)))?;
+        let allowance = self.allowance();
+        let mut read = || -> rusqlite::Result<bool> {
+            let mut statement = connection.prepare(&format!("SELECT {list} FROM \"{table}\""))?;
             let mut rows = statement.query([])?;
-            let mut out = Vec::new();
             while let Some(row) = rows.next()? {
-                out.push((0..columns.len()).map(|i| row.get_ref(i).ok().and_then(text_of)).collect());
+                let values = (0..columns).filter_map(|i| row.get_ref(i).ok());
+                let bytes: usize = values.map(|v| if let ValueRef::Text(t) = v { t.len() } else { 0 }).sum();
+                if !allowance.spend(LEAST_ROW + bytes as u64) {
+                    return Ok(false);
+                }
+                each((0..columns).map(|i| row.get_ref(i).ok().and_then(text_of)).collect());
             }
-            Ok(out)
+            Ok(true)
         };
-        let out = read().map_err(|e| self.damaged(table, &e));
+        let read = read();
+        let out = match read {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.overfull(table)),
+            Err(e) => Err(self.damaged(table, &e)),
+        };
         self.give(connection);
         out
     }
@@ -167,7 +249,7 @@ impl Db {
 
     fn connect(&self) -> Result<Connection, ImportError> {
         let open = || -> rusqlite::Result<Connection> {
-            let connection = match &self.bytes {
+            let mut connection = match &self.bytes {
                 Bytes::File(path) => Connection::open_with_flags(
                     immutable_uri(path),
                     OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI,
@@ -184,11 +266,70 @@ impl Db {
             connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 64 << 20)?;
             // A scan never comes back to a page, so a small cache serves as well as a large one.
             connection.execute_batch("PRAGMA query_only=1; PRAGMA cache_size=-512; PRAGMA mmap_size=0;")?;
+            let cancel = self.cancel.clone();
+            connection.progress_handler(STEPS, Some(move || cancel.is_cancelled()))?;
             Ok(connection)
         };
-        open().map_err(|e| self.damaged("its first pages", &e))
+        let mut connection = open().map_err(|e| self.damaged("its first pages", &e))?;
+        self.restrict(&mut connection)?;
+        Ok(connection)
+    }
+
+    /// Lets a connection do nothing but read the tables that are known, and look at the schema.
+    fn restrict(&self, connection: &mut Connection) -> Result<(), ImportError> {
+        let tables = Arc::clone(&self.tables);
+        let allowed = move |context: AuthContext<'_>| {
+            let allowed = match context.action {
+                AuthAction::Select => true,
+                AuthAction::Read { table_name, .. } => table_name == "sqlite_master" || tables.contains_key(table_name),
+                AuthAction::Function { function_name } => FUNCTIONS.contains(&function_name),
+                AuthAction::Pragma { pragma_name, .. } => pragma_name == "table_info",
+                _ => false,
+            };
+            // What is read through a view has one as its accessor.
+            if allowed && context.accessor.is_none() { Authorization::Allow } else { Authorization::Deny }
+        };
+        connection.authorizer(Some(allowed)).map_err(|e| self.damaged("its first pages", &e))
+    }
+
+    /// Ordinary tables with their columns. Views and virtual tables are not NVIDIA's, and could run anything; generated columns are not listed.
+    fn schema(&self, connection: &Connection) -> Result<BTreeMap<String, Table>, ImportError> {
+        let fail = |e: rusqlite::Error| self.damaged("its schema", &e);
+        let mut out = BTreeMap::new();
+        let allowance = self.allowance();
+        let mut statement = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").map_err(fail)?;
+        let mut rows = statement.query([]).map_err(fail)?;
+        let mut names = Vec::new();
+        while let Some(row) = rows.next().map_err(fail)? {
+            // A name that is no UTF-8 is not NVIDIA's.
+            let name = row.get_ref(0).map_err(fail)?.as_str().ok().filter(|n| !n.contains('"')).map(str::to_owned);
+            if !allowance.spend(LEAST_ROW + name.as_ref().map_or(0, String::len) as u64) {
+                return Err(self.overfull("its schema"));
+            }
+            names.extend(name);
+        }
+        for name in names {
+            let mut info = connection.prepare(&format!("PRAGMA table_info(\"{name}\")")).map_err(fail)?;
+            let mut rows = info.query([]).map_err(fail)?;
+            let mut table = Table::default();
+            let mut keys = 0;
+            while let Some(row) = rows.next().map_err(fail)? {
+                let key = row.get::<_, i64>(5).map_err(fail)? > 0;
+                keys += u32::from(key);
+                if let Ok(column) = row.get_ref(1).map_err(fail)?.as_str() {
+                    table.key = if key { Some(column.to_owned()) } else { table.key };
+                    table.columns.insert(column.to_owned());
+                }
+            }
+            table.key = table.key.filter(|_| keys == 1);
+            out.insert(name, table);
+        }
+        Ok(out)
     }
 }
+
+/// SQL functions that statements here call.
+const FUNCTIONS: [&str; 5] = ["min", "max", "count", "like", super::scan::GATHER];
 
 /// `file:` URI with everything escaped that has a meaning in one. Immutable: no locks are taken and nothing is written beside the file.
 fn immutable_uri(path: &Path) -> String {
@@ -200,28 +341,7 @@ fn immutable_uri(path: &Path) -> String {
     format!("file:{escaped}?mode=ro&immutable=1")
 }
 
-/// Ordinary tables with their columns. Views and virtual tables are not NVIDIA's, and could run anything.
-fn tables(connection: &Connection) -> rusqlite::Result<BTreeMap<String, BTreeSet<String>>> {
-    let mut out = BTreeMap::new();
-    let mut names = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")?;
-    // A name that is no UTF-8 is not NVIDIA's.
-    let names: Vec<Option<String>> =
-        names.query_map([], |row| Ok(row.get_ref(0)?.as_str().ok().map(str::to_owned)))?.collect::<Result<_, _>>()?;
-    for name in names.into_iter().flatten() {
-        if name.contains('"') {
-            continue;
-        }
-        let mut info = connection.prepare(&format!("PRAGMA table_info(\"{name}\")"))?;
-        let columns: Vec<Option<String>> =
-            info.query_map([], |row| Ok(row.get_ref(1)?.as_str().ok().map(str::to_owned)))?.collect::<Result<_, _>>()?;
-        let columns: BTreeSet<String> = columns.into_iter().flatten().collect();
-        out.insert(name, columns);
-    }
-    Ok(out)
-}
-
-pub(super) fn text_of(value: rusqlite::types::ValueRef<'_>) -> Option<String> {
-    use rusqlite::types::ValueRef;
+pub(super) fn text_of(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null | ValueRef::Blob(_) => None,
         ValueRef::Integer(i) => Some(i.to_string()),

@@ -4,9 +4,11 @@ use super::calls::{RUNTIME, pid_of};
 use super::db::Db;
 use super::places::Places;
 use super::scan::{self, NULL};
+use super::strings::Strings;
 use crate::import::{ImportError, Job};
 use crate::model::{Bytes, CopyKind, GraphLaunch, MemOp, MemOpKind, MemoryKind, Nanos};
 use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 /// The table of copies.
 pub const MEMCPY: &str = "CUPTI_ACTIVITY_KIND_MEMCPY";
@@ -93,19 +95,43 @@ pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<MemOp
     Ok(ops)
 }
 
+type Calls = HashMap<(Option<u32>, i64), i64>;
+
 /// Starts of the calls that launched graphs, by process and correlation id.
-fn graph_calls(db: &Db) -> Result<HashMap<(Option<u32>, i64), i64>, ImportError> {
-    let named = "nameId IN (SELECT id FROM StringIds WHERE value LIKE 'cudaGraphLaunch%' OR value LIKE 'cuGraphLaunch%')";
-    let rows = db.rows_where(RUNTIME, &["globalTid", "correlationId", "start"], named)?;
-    let number = |row: &[Option<String>], i: usize| row.get(i).and_then(Option::as_deref).and_then(|t| t.parse::<i64>().ok());
-    Ok(rows.iter().filter_map(|r| Some(((pid_of(number(r, 0)?), number(r, 1)?), number(r, 2)?))).collect())
+fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Calls, ImportError> {
+    if !db.has(RUNTIME) {
+        return Ok(Calls::new());
+    }
+    let shared = Mutex::new(strings);
+    let launches_graphs = |name: i64| {
+        let name = shared.lock().unwrap_or_else(PoisonError::into_inner).get(name);
+        name.is_some_and(|n| ["cudaGraphLaunch", "cuGraphLaunch"].iter().any(|g| n.starts_with(g)))
+    };
+    let layout = scan::layout(db, RUNTIME)?;
+    let columns = ["globalTid", "correlationId", "start", "nameId"];
+    let init = || (HashMap::<i64, bool>::new(), Calls::new());
+    let parts = scan::integers(db, RUNTIME, columns, ("graph launches", layout), job, init, |(known, calls), _, rows| {
+        for &[thread, id, start, name] in rows {
+            if *known.entry(name).or_insert_with(|| launches_graphs(name)) {
+                let first = calls.entry((pid_of(thread), id)).or_insert(start);
+                *first = start.min(*first);
+            }
+        }
+        Ok(())
+    })?;
+    let mut out = Calls::new();
+    for (key, start) in parts.into_iter().flat_map(|(_, calls)| calls) {
+        let first = out.entry(key).or_insert(start);
+        *first = start.min(*first);
+    }
+    Ok(out)
 }
 
 /// Reads graphs that were traced as a whole, in the order of the calls that launched them.
-pub fn graphs(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<GraphLaunch>, ImportError> {
+pub fn graphs(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, places: &mut Places<'_>) -> Result<Vec<GraphLaunch>, ImportError> {
     let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "graphId", "correlationId", "", ""];
     let rows = gather(db, job, GRAPH, columns, "graphs")?;
-    let calls = if rows.is_empty() || !job.wants.calls { HashMap::new() } else { graph_calls(db)? };
+    let calls = if rows.is_empty() || !job.wants.calls { Calls::new() } else { graph_calls(db, job, strings)? };
     let mut out: Vec<GraphLaunch> = rows
         .iter()
         .map(|row| {

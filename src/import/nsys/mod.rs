@@ -32,7 +32,7 @@ impl Importer for NsysSqlite {
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        let db = Db::open(input)?;
+        let db = Db::open(input, &job.cancel)?;
         if !MARKS.iter().any(|t| db.has(t)) {
             let what = if db.table_count() == 0 {
                 "an SQLite database without tables"
@@ -120,7 +120,7 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         let read = memops::read(db, job, &mut places);
         profile.memops = secondary(&mut profile.notes, read)?;
     }
-    let graphs = memops::graphs(db, job, &mut places);
+    let graphs = memops::graphs(db, job, &mut strings, &mut places);
     profile.graphs = secondary(&mut profile.notes, graphs)?;
     if job.wants.ranges {
         let read = ranges::read(db, job, &mut strings);

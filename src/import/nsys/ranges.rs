@@ -46,6 +46,7 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
     }
     let layout = scan::layout(db, NVTX)?;
     let columns = ["start", "end", "eventType", "globalTid", "domainId", "textId", "text"];
+    let texts = db.allowance();
     let readers = scan::rows(db, NVTX, &columns, ("NVTX ranges", layout), job, Reader::default, |reader, chunk, row| {
         let integer = |i| row.get_ref(i).map(|v| v.as_i64().unwrap_or(NULL));
         let kind = match integer(2)? {
@@ -59,6 +60,9 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
         let pid = pid_of(thread).unwrap_or_default();
         let domain = if domain == NULL { 0 } else { domain };
         let inline = match row.get_ref(6)? {
+            ValueRef::Text(text) if !texts.spend(text.len() as u64) => {
+                return Err(rusqlite::Error::UserFunctionError("its texts are longer than a file of this size can hold".into()));
+            }
             ValueRef::Text(text) => Some(String::from_utf8_lossy(text)),
             _ => None,
         };

@@ -14,6 +14,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rows in a chunk: small enough that a chunk of wide rows stays in cache and that cancelling is felt at once.
 pub const CHUNK: usize = 1 << 15;
+/// The aggregate function's name in SQL.
+pub const GATHER: &str = "warpscope_gather";
+/// A text that is a number is no longer.
+const LONGEST_NUMBER: usize = 64;
 /// Stands for NULL, and for anything that is no integer, in a gathered row.
 pub const NULL: i64 = i64::MIN;
 
@@ -44,20 +48,27 @@ pub fn layout(db: &Db, table: &str) -> Result<Layout, ImportError> {
     };
     // Two queries: asked for both ends at once, SQLite would walk the whole table.
     let bounds = end("min").zip(end("max"));
-    // A row takes at least four bytes, so a wider range of rowids than that has gaps.
+    // A wider range of rowids than the file can hold has gaps.
     let dense = match bounds {
         Some((Some(low), Some(high))) => {
-            u64::try_from(i128::from(high) - i128::from(low) + 1).ok().filter(|&n| n <= db.size() / 4).map(|n| (low, n))
+            u64::try_from(i128::from(high) - i128::from(low) + 1).ok().filter(|&n| n <= db.most_rows()).map(|n| (low, n))
         }
         Some(_) => Some((0, 0)),
         None => None,
     };
+    let most = i64::try_from(db.most_rows()).unwrap_or(i64::MAX);
     let layout = match dense.zip(column) {
         Some(((low, n), column)) => Ok(Layout { base: Some((low, column)), rows: usize::try_from(n).unwrap_or(usize::MAX) }),
+        // Not a bare count(*), which nothing can interrupt and which walks shared pages for ever.
         None => connection
-            .query_row(&format!("SELECT count(*) FROM \"{table}\""), [], |r| r.get::<_, i64>(0))
-            .map(|n| Layout { base: None, rows: usize::try_from(n).unwrap_or(0) })
-            .map_err(|e| db.damaged(table, &e)),
+            .query_row(&format!("SELECT count(*) FROM (SELECT 1 FROM \"{table}\" LIMIT ?1)"), [most.saturating_add(1)], |r| {
+                r.get::<_, i64>(0)
+            })
+            .map_err(|e| db.damaged(table, &e))
+            .and_then(|n| match usize::try_from(n) {
+                Ok(rows) if n <= most => Ok(Layout { base: None, rows }),
+                _ => Err(db.overfull(table)),
+            }),
     };
     db.give(connection);
     layout
@@ -83,8 +94,12 @@ impl Layout {
 
 type Buffer = Arc<Mutex<Vec<i64>>>;
 
-/// The aggregate function: appends its integer arguments to a buffer.
+/// The aggregate function: appends its integer arguments to a buffer, for as many rows as a chunk can have.
 struct Gather(Buffer);
+
+#[derive(Debug, thiserror::Error)]
+#[error("more rows than row numbers")]
+struct Overfull;
 
 impl Aggregate<Vec<i64>, i64> for Gather {
     fn init(&self, _: &mut Context<'_>) -> rusqlite::Result<Vec<i64>> {
@@ -92,12 +107,17 @@ impl Aggregate<Vec<i64>, i64> for Gather {
     }
 
     fn step(&self, context: &mut Context<'_>, rows: &mut Vec<i64>) -> rusqlite::Result<()> {
+        if rows.len() >= CHUNK * context.len() {
+            return Err(rusqlite::Error::UserFunctionError(Box::new(Overfull)));
+        }
         for i in 0..context.len() {
             rows.push(match context.get_raw(i) {
                 ValueRef::Integer(v) => v,
                 // Columns of exports that other programs rewrote.
                 ValueRef::Real(v) if v.is_finite() && v.abs() < 9e18 => v as i64,
-                ValueRef::Text(t) => std::str::from_utf8(t).ok().and_then(|t| t.trim().parse().ok()).unwrap_or(NULL),
+                ValueRef::Text(t) if t.len() <= LONGEST_NUMBER => {
+                    std::str::from_utf8(t).ok().and_then(|t| t.trim().parse().ok()).unwrap_or(NULL)
+                }
                 _ => NULL,
             });
         }
@@ -153,7 +173,7 @@ impl Walk<'_> {
     /// The next chunk to read, or `None` when there is none; fails when cancelled.
     fn claim(&self) -> Result<Option<usize>, ImportError> {
         if self.job.cancel.is_cancelled() {
-            return Err(ImportError::Cancelled { path: self.db.path().to_owned() });
+            return Err(self.db.cancelled());
         }
         let chunk = self.next.fetch_add(1, Ordering::Relaxed);
         Ok((chunk < self.layout.chunks()).then_some(chunk))
@@ -177,19 +197,18 @@ pub fn integers<const N: usize, S: Send>(
     each: impl Fn(&mut S, usize, &[[i64; N]]) -> Result<(), ImportError> + Sync,
 ) -> Result<Vec<S>, ImportError> {
     let walk = Walk { db, table, stage, layout, job, next: AtomicUsize::new(0), done: AtomicU64::new(0) };
-    let sql = format!("SELECT warpscope_gather({}) FROM \"{table}\" {}", db.columns(table, &columns), layout.condition());
-    // With LIMIT the rows have to be picked before they are gathered.
     let sql = if layout.base.is_some() {
-        sql
+        format!("SELECT {GATHER}({}) FROM \"{table}\" {}", db.columns(table, &columns), layout.condition())
     } else {
-        format!("SELECT warpscope_gather({}) FROM (SELECT * FROM \"{table}\" {})", db.columns(table, &columns), layout.condition())
+        // With LIMIT the rows have to be picked before they are gathered.
+        let picked: Vec<String> = columns.iter().zip(0..).map(|(c, i)| format!("{} AS c{i}", db.column(table, c))).collect();
+        let names: Vec<String> = (0..N).map(|i| format!("c{i}")).collect();
+        format!("SELECT {GATHER}({}) FROM (SELECT {} FROM \"{table}\" {})", names.join(", "), picked.join(", "), layout.condition())
     };
     walk.run(|connection| {
         let buffer = Buffer::default();
         let fail = |e: rusqlite::Error| db.damaged(table, &e);
-        connection
-            .create_aggregate_function("warpscope_gather", -1, FunctionFlags::SQLITE_DIRECTONLY, Gather(Arc::clone(&buffer)))
-            .map_err(fail)?;
+        connection.create_aggregate_function(GATHER, -1, FunctionFlags::SQLITE_DIRECTONLY, Gather(Arc::clone(&buffer))).map_err(fail)?;
         let mut statement = connection.prepare(&sql).map_err(fail)?;
         let mut state = init();
         while let Some(chunk) = walk.claim()? {
@@ -223,7 +242,12 @@ pub fn rows<S: Send>(
         let mut state = init();
         while let Some(chunk) = walk.claim()? {
             let mut rows = statement.query(layout.bounds(chunk)).map_err(fail)?;
+            let mut room = CHUNK;
             while let Some(row) = rows.next().map_err(fail)? {
+                let Some(left) = room.checked_sub(1).filter(|_| !job.cancel.is_cancelled()) else {
+                    return Err(if job.cancel.is_cancelled() { db.cancelled() } else { db.overfull(table) });
+                };
+                room = left;
                 each(&mut state, chunk, row).map_err(fail)?;
             }
             walk.finished();

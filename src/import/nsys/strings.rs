@@ -1,6 +1,6 @@
 //! `StringIds`: every name in an export, looked up by id as names are met.
 
-use super::db::{Db, text_of};
+use super::db::{Allowance, Db, text_of};
 use crate::import::ImportError;
 use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
@@ -13,20 +13,17 @@ pub struct Strings<'a> {
     /// `StringIds.id` is the table's key in every real export; a hand-made table is read whole instead.
     keyed: bool,
     known: FxHashMap<i64, Option<Arc<str>>>,
-    damage: Option<rusqlite::Error>,
+    allowance: Allowance,
+    damage: Option<ImportError>,
 }
 
 impl<'a> Strings<'a> {
     /// Strings of an export; without the table every lookup is `None`.
     pub fn open(db: &'a Db) -> Result<Self, ImportError> {
-        let mut strings = Self { db, connection: None, keyed: false, known: FxHashMap::default(), damage: None };
+        let mut strings = Self { db, connection: None, keyed: false, known: FxHashMap::default(), allowance: db.allowance(), damage: None };
         if db.has_column("StringIds", "id") && db.has_column("StringIds", "value") {
-            let connection = db.take()?;
-            let keyed = connection
-                .prepare("SELECT 1 FROM pragma_table_info('StringIds') WHERE name = 'id' AND pk = 1")
-                .and_then(|mut s| s.exists([]));
-            strings.keyed = keyed.unwrap_or(false);
-            strings.connection = Some(connection);
+            strings.connection = Some(db.take()?);
+            strings.keyed = db.is_key("StringIds", "id");
             if !strings.keyed {
                 for row in db.rows("StringIds", &["id", "value"])? {
                     if let [Some(id), value] = &row[..]
@@ -42,7 +39,7 @@ impl<'a> Strings<'a> {
 
     /// Fails when a string could not be read: names would be missing without a word.
     pub fn check(&mut self) -> Result<(), ImportError> {
-        self.damage.take().map_or(Ok(()), |e| Err(self.db.damaged("StringIds", &e)))
+        self.damage.take().map_or(Ok(()), Err)
     }
 
     /// The string of an id; `None` when there is none or it is empty.
@@ -58,9 +55,14 @@ impl<'a> Strings<'a> {
             Ok(statement.query_row([id], |r| r.get_ref(0).map(text_of)).optional()?.flatten())
         };
         let found = match self.connection.as_ref().map(lookup) {
+            // Texts that many ids share are not counted again and again here: each id is looked up once.
+            Some(Ok(Some(found))) if !self.allowance.spend(found.len() as u64) => {
+                self.damage.get_or_insert(self.db.overfull("StringIds"));
+                None
+            }
             Some(Ok(found)) => found,
             Some(Err(e)) => {
-                self.damage.get_or_insert(e);
+                self.damage.get_or_insert(self.db.damaged("StringIds", &e));
                 None
             }
             None => None,

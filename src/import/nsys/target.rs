@@ -132,7 +132,7 @@ impl Target {
         }
         let mut arguments: BTreeMap<usize, String> = BTreeMap::new();
         let mut command = None;
-        for row in db.rows_where("META_DATA_CAPTURE", &["name", "value"], "name NOT LIKE '%ENVIRONMENT%'")? {
+        for row in db.rows_without("META_DATA_CAPTURE", ["name", "value"], "ENVIRONMENT")? {
             let [Some(name), value] = &row[..] else {
                 continue;
             };

@@ -1,6 +1,6 @@
 //! Facts about this machine, as far as they can be had without rights and within seconds. What could not be found out is absent.
 
-use super::super::{Tool, Version, find, run};
+use super::super::{self as launch, Tool, Version, find};
 use super::smi::{self, Gpu};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -119,7 +119,7 @@ const HOLDERS: [&str; 3] = ["nv-hostengine", "dcgm-exporter", "dcgmi"];
 fn ask(program: &Path, args: &[&str], cancelled: &dyn Fn() -> bool) -> Result<Vec<String>, String> {
     let until = Instant::now() + PATIENCE;
     let mut lines = Vec::new();
-    let ended = run(Command::new(program).args(args), |l| lines.push(l.to_owned()), || cancelled() || Instant::now() > until);
+    let ended = launch::ask(Command::new(program).args(args), |l| lines.push(l.to_owned()), || cancelled() || Instant::now() > until);
     match ended {
         Ok(e) if e.status.success() => Ok(lines),
         Ok(e) if e.cancelled => Err(format!("{} did not answer within {} s", program.display(), PATIENCE.as_secs())),

@@ -1,7 +1,7 @@
 //! What a run is remembered with: the GPUs with their clocks, the commit of the code, the profiler's version.
 
 use super::super::doctor::smi;
-use super::super::{Version, find, run};
+use super::super::{Version, ask, find};
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ pub struct Gpus {
 fn lines(command: &mut Command) -> Option<Vec<String>> {
     let until = Instant::now() + PATIENCE;
     let mut lines = Vec::new();
-    let ended = run(command, |l| lines.push(l.to_owned()), || Instant::now() > until).ok()?;
+    let ended = ask(command, |l| lines.push(l.to_owned()), || Instant::now() > until).ok()?;
     (ended.status.success() && !ended.cancelled).then_some(lines)
 }
 
@@ -41,8 +41,9 @@ pub fn gpus() -> Option<Gpus> {
 /// The commit of a folder, and whether tracked files differ from it; `None` outside of a repository or without git.
 #[must_use]
 pub fn commit(folder: &Path) -> Option<(String, bool)> {
-    // Only looks: without this git may rewrite its index.
-    let git = |args: &[&str]| lines(Command::new("git").arg("--no-optional-locks").arg("-C").arg(folder).args(args));
+    // Only looks: without these git may rewrite its index, and start a program that the repository names.
+    let quiet = ["--no-optional-locks", "-c", "core.fsmonitor=false"];
+    let git = |args: &[&str]| lines(Command::new("git").args(quiet).arg("-C").arg(folder).args(args));
     let commit = git(&["rev-parse", "HEAD"])?.into_iter().find(|l| l.len() >= 40 && l.chars().all(|c| c.is_ascii_hexdigit()))?;
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
     Some((commit, !changes.is_empty()))

@@ -1,6 +1,6 @@
 //! Which options of a command the profiler that is here knows, by its own `--help`: versions gain options, and lose some.
 
-use super::super::run;
+use super::super::ask;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
@@ -84,7 +84,7 @@ pub fn known(tool: &Path, kind: &str) -> Option<BTreeSet<String>> {
     let until = Instant::now() + PATIENCE;
     let mut out = BTreeSet::new();
     let hear = |line: &str| out.extend(named(line).map(str::to_owned));
-    let ended = run(Command::new(tool).args(arguments), hear, || Instant::now() > until).ok()?;
+    let ended = ask(Command::new(tool).args(arguments), hear, || Instant::now() > until).ok()?;
     (!ended.cancelled && out.len() >= FEWEST).then_some(out)
 }
 
