@@ -11,6 +11,8 @@ mod suite {
     mod doctor;
     mod exporter;
     mod hints;
+    mod hostile;
+    mod hostile_tty;
     mod join;
     mod layers;
     mod ncu_metrics;

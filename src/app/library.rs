@@ -155,6 +155,7 @@ pub fn again(app: &mut App) -> Vec<Effect> {
         let text = format!("{} is not there any more, and the command needs it; start it again with `warpscope run`", gone.display());
         return say(app, text, true);
     }
+    app.queue = super::run_queue::Queue::default();
     app.starting = Some((start.clone(), None));
     say(app, "looking at what may stand in the way …", false);
     vec![Effect::Preflight(Box::new(start))]

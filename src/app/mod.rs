@@ -19,6 +19,7 @@ pub mod result;
 pub mod result_views;
 pub mod run;
 pub mod run_ask;
+pub mod run_queue;
 pub mod steps;
 pub mod typing;
 pub mod update;
@@ -200,7 +201,14 @@ pub enum Effect {
     /// End the step that is under way.
     EndStep,
     /// So many steps of a run are done.
-    Stepped(i64, usize),
+    Stepped {
+        /// The run.
+        run: i64,
+        /// How many steps are behind it.
+        done: usize,
+        /// Whether the last of them was left out.
+        left_out: bool,
+    },
     /// Read the library.
     Library,
     /// Delete a run.
@@ -325,6 +333,8 @@ pub struct App {
     pub run: Option<RunScreen>,
     /// What is about to be started, with what its result belongs to.
     pub starting: Option<(run::Start, Option<run::Origin>)>,
+    /// What is run after the run that is watched.
+    pub queue: run_queue::Queue,
     /// A re-run's result that is being read: what it belongs to, and its report.
     pub awaited: Option<(run::Origin, usize)>,
     /// The library, when it is on.
@@ -354,6 +364,7 @@ impl App {
             pins,
             run: None,
             starting: None,
+            queue: run_queue::Queue::default(),
             awaited: None,
             library: None,
             diff: None,

@@ -30,6 +30,8 @@ pub struct Report {
     pub file: PathBuf,
     /// Whether the program that it names may be run without showing it first: it is of the user's own run, or was shown.
     pub trusted: bool,
+    /// Whether it is part of the program: the demo's.
+    pub built_in: bool,
     /// How far it is.
     pub stage: Stage,
     /// The profile: at first with the columns of the first table, later whole.
@@ -77,6 +79,7 @@ impl Report {
         Self {
             file,
             trusted: false,
+            built_in: false,
             stage: Stage::Reading("opening", 0, 0),
             profile: None,
             generation: 0,

@@ -4,10 +4,11 @@ use super::actions::ActionId;
 use super::pick::{Choice, Item, Pick};
 use super::result::{ResultScreen, View};
 use super::run_ask::{RunChoice, ask_trust};
+use super::run_queue::{Queue, go_on};
 use super::{App, Effect, Overlay, Report, Status};
 use crate::launch::runs::{Progress, Stage, progress};
 use crate::library::{Run, State};
-use crate::rerun::{Found, Selects, Verdict, shell, verify};
+use crate::rerun::{Found, Rerun, Selects, Verdict, shell, verify};
 use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -192,36 +193,52 @@ pub fn run_here(app: &mut App) -> Vec<Effect> {
     }
     let index = app.active;
     let Some((report, screen)) = app.report().and_then(|r| Some((r, r.rerun.as_ref()?))) else { return Vec::new() };
-    let Some(rerun) = screen.rerun() else { return say(app, "there is no command to run", true) };
-    if rerun.wrapper.is_some() {
+    if report.built_in && screen.request.options.program.is_none() {
+        let text = "the demo was recorded elsewhere, and its program is not here: record one of yours with `warpscope run -- PROGRAM`";
+        return say(app, text, false);
+    }
+    let Some(plan) = screen.plan().filter(|p| !p.commands.is_empty()) else { return say(app, "there is no command to run", true) };
+    if plan.commands.iter().any(|c| c.wrapper.is_some()) {
         let save = app.settings.keymap.label(ActionId::Save);
         return say(app, format!("a launcher must start this script in the program's place: {save} saves it"), true);
     }
-    let argv = rerun.argv();
-    let program: Vec<String> =
-        rerun.parts.iter().filter(|p| p.id == crate::rerun::PartId::Program).flat_map(|p| p.words.iter().cloned()).collect();
-    if program.is_empty() || argv.iter().any(|w| w == crate::rerun::program::PLACEHOLDER) {
+    let words = |c: &Rerun| -> Vec<String> {
+        c.parts.iter().filter(|p| p.id == crate::rerun::PartId::Program).flat_map(|p| p.words.iter().cloned()).collect()
+    };
+    let unknown = |c: &Rerun| words(c).is_empty() || c.argv().iter().any(|w| w == crate::rerun::program::PLACEHOLDER);
+    if plan.commands.iter().any(unknown) {
         return say(app, "the report does not say which program it was: set it in the field `program` first", true);
     }
     if !report.trusted && screen.request.options.program.is_none() {
+        let program = plan.commands.first().map(words).unwrap_or_default();
         return ask_trust(app, &program);
     }
-    let start = Start {
-        argv,
-        program,
-        tool: rerun.tool.to_owned(),
-        recipe: Some("re-run".to_owned()),
-        directory: rerun.directory.as_ref().map(PathBuf::from),
-        // A name that the user chose is his.
-        own: screen.request.options.output.is_none(),
-        env: Vec::new(),
-        named: rerun.output.clone(),
-        from: Some(report.file.clone()),
-        selects: rerun.selects.clone(),
-    };
-    let origin = Origin { report: index, selects: rerun.selects.clone() };
+    let mut all: Vec<(Start, Option<Origin>)> = plan
+        .commands
+        .iter()
+        .map(|c| {
+            let start = Start {
+                argv: c.argv(),
+                program: words(c),
+                tool: c.tool.to_owned(),
+                recipe: Some("re-run".to_owned()),
+                directory: c.directory.as_ref().map(PathBuf::from),
+                // A name that the user chose is his.
+                own: screen.request.options.output.is_none(),
+                env: Vec::new(),
+                named: c.output.clone(),
+                from: Some(report.file.clone()),
+                selects: c.selects.clone(),
+            };
+            (start, Some(Origin { report: index, selects: c.selects.clone() }))
+        })
+        .collect();
+    let rest = all.split_off(1);
+    let first = all.remove(0);
+    app.queue = Queue::after_first(rest.len() + 1, rest);
     app.status = Some(Status { text: "looking at what may stand in the way …".to_owned(), error: false });
-    app.starting = Some((start.clone(), Some(origin)));
+    let start = first.0.clone();
+    app.starting = Some(first);
     vec![Effect::Preflight(Box::new(start))]
 }
 
@@ -273,6 +290,7 @@ pub fn started(app: &mut App, outcome: Result<Box<Run>, String>) -> Vec<Effect> 
         }
         Err(text) => {
             app.run = None;
+            app.queue = Queue::default();
             say(app, text, true)
         }
     }
@@ -296,6 +314,7 @@ pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
     if files.is_empty() {
         screen.shown = true;
         effects.extend(say(app, why.unwrap_or_else(|| format!("run {}: {}", run.id, run.state.word())), true));
+        effects.extend(go_on(app, &run));
         return effects;
     }
     let origin = screen.origin.take();
@@ -313,6 +332,7 @@ pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
         (_, Some(why)) => why,
     };
     say(app, text, run.state == State::Failed);
+    effects.extend(go_on(app, &run));
     effects
 }
 
@@ -358,7 +378,10 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
         (Some(v), _) => v.sentence(),
         (None, _) => "the result is here".to_owned(),
     };
-    say(app, text, !matches!(verdict, None | Some(Verdict::Verified(_))) || (timeline && pair.is_none()));
+    let given_up = app.queue.given_up();
+    let fell_short = given_up.is_some();
+    let text = given_up.map_or_else(|| text.clone(), |g| format!("{g}; {text}"));
+    say(app, text, !matches!(verdict, None | Some(Verdict::Verified(_))) || (timeline && pair.is_none()) || fell_short);
     let mut screen = ResultScreen::new(new, Arc::clone(&metrics), 0);
     screen.sure = pair.map(|p| p.sure);
     screen.details = super::result::Asked::Waiting;

@@ -66,15 +66,19 @@ pub fn skip(app: &mut App) -> Vec<Effect> {
     }
     let Some(step) = screen.next_step() else { return say(app, "there is no step to leave out", false) };
     let text = format!("left out: {}", step.role);
-    let effects = advance(screen);
+    let effects = advance(screen, true);
     say(app, text, false);
     effects
 }
 
-fn advance(screen: &mut RunScreen) -> Vec<Effect> {
+fn advance(screen: &mut RunScreen, left_out: bool) -> Vec<Effect> {
     let (steps, next) = screen.steps();
     screen.step = (next + 1).min(steps.len());
-    screen.run.as_ref().map(|r| Effect::Stepped(r.id, screen.step)).into_iter().collect()
+    let Some(run) = &mut screen.run else { return Vec::new() };
+    if let Some(step) = run.steps.get_mut(next) {
+        step.left_out = left_out;
+    }
+    vec![Effect::Stepped { run: run.id, done: screen.step, left_out }]
 }
 
 /// Ends the step that is under way; false when none is.
@@ -95,7 +99,7 @@ pub fn news(app: &mut App, run: i64, news: &StepNews) -> Vec<Effect> {
         }
         StepNews::Ended(Ok(())) => {
             screen.doing = None;
-            let effects = advance(screen);
+            let effects = advance(screen, false);
             let then = screen.next_step().map_or_else(String::new, |s| format!("; then: {}", s.role));
             say(app, format!("{role}: done{then}"), false);
             effects

@@ -95,6 +95,9 @@ pub enum Command {
         /// Whether nobody holds it.
         #[arg(long)]
         detached: bool,
+        /// The supervisor itself, and not the process that keeps it.
+        #[arg(long)]
+        kept: bool,
     },
     /// The process that has the terminal while a run does.
     #[command(name = "__foreground", hide = true)]

@@ -4,22 +4,21 @@ use super::args::{Args, Opening};
 use super::loops::{Wake, listen, worker};
 use super::recorder::Recorder;
 use super::runs::start::Started;
-use super::{Failure, demo, details, print};
-use crate::analysis::fuzzy::nearest;
+use super::tty;
+use super::{Failure, demo, details, print, save};
 use crate::app::{App, Effect, Mouse, Msg, RunScreen, Settings, Work, library, update};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
-use crate::launch::terminal::{self as tty, Guard};
 use crate::library::Run;
 use crate::model::{Metrics, Note, Severity};
 use crate::rerun::{Selects, shell};
-use crate::ui::terminal::{self, Screen, guard, restore, restore_on_panic};
+use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
 use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -36,21 +35,10 @@ enum From {
     BuiltIn(&'static str, &'static [u8]),
 }
 
-/// Name of the command that gives the terminal back when the explorer cannot.
-pub const GUARD: &str = "__terminal";
-
-/// `__terminal MODES GROUP`.
-pub fn terminal(modes: &str, group: i32) -> Result<(), Failure> {
-    Ok(tty::guard(modes, group, &terminal::escape())?)
-}
-
-/// Exit code when the terminal is gone, as shells have it for a hangup.
-const HUNG_UP: u8 = 129;
-
 /// `warpscope FILE…`.
 pub fn files(args: &Args, config: &Config) -> Result<(), Failure> {
     if let Some(file) = args.files.iter().find(|f| std::fs::symlink_metadata(f).is_err()) {
-        return Err(no_such_file(file));
+        return Err(Failure::no_such_file(file));
     }
     explore(args.files.iter().cloned().map(From::File).collect(), args, &args.opening, config, Begin::Reports)
 }
@@ -86,16 +74,6 @@ fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme::Li
     })
 }
 
-/// A mistyped command looks like a file.
-fn no_such_file(file: &Path) -> Failure {
-    let name = file.to_string_lossy();
-    let commands = crate::report::REPORTS.iter().map(|r| r.0).chain(["demo", "themes", "recipes"]);
-    match nearest(&name, commands).filter(|_| !name.contains(['/', '.'])) {
-        Some(near) => Failure::wrong(format!("{name}: no such file; did you mean the command `{near}`?")),
-        None => Failure::wrong(format!("{name}: no such file")),
-    }
-}
-
 /// What the explorer begins with, besides reports.
 enum Begin {
     Reports,
@@ -118,6 +96,9 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
         From::BuiltIn(name, _) => PathBuf::from(name),
     });
     let (mut app, mut effects) = App::new(names.collect(), settings, size);
+    for (report, source) in app.reports.iter_mut().zip(&sources) {
+        report.built_in = matches!(source, From::BuiltIn(..));
+    }
     let (send, wakes) = unbounded();
     let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
     let mut recorder = Recorder::new(send.clone(), nsys.clone());
@@ -137,7 +118,7 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
     }
     listen(&send)?;
     restore_on_panic();
-    guard(std::env::current_exe().ok().and_then(|program| Guard::start(&program, &[GUARD])));
+    tty::guard();
     let screen = Screen::take(size)?;
     let mut explorer = Explorer {
         cancels: sources.iter().map(|_| Cancel::default()).collect(),
@@ -198,7 +179,7 @@ impl Explorer {
 
     /// A frame. Whoever cannot draw has no terminal any more.
     fn draw(&mut self) -> Result<(), Failure> {
-        self.screen.draw(&self.app, &mut self.view, &self.theme).map_err(hung_up)
+        self.screen.draw(&self.app, &mut self.view, &self.theme).map_err(|e| Failure::hung_up(&e))
     }
 
     /// The loop; gives the signal that ended it.
@@ -278,6 +259,11 @@ impl Explorer {
     }
 
     fn update(&mut self, msg: Msg) -> Result<bool, Failure> {
+        if let Msg::Run(news) = &msg
+            && news.ended
+        {
+            self.recorder.ended(news.run.id);
+        }
         let effects = update(&mut self.app, msg);
         self.perform(effects)
     }
@@ -320,7 +306,7 @@ impl Explorer {
                     update(&mut self.app, Msg::Copied(said));
                 }
                 Effect::Save(path, text) => {
-                    let said = save(&path, &text);
+                    let said = save::script(&path, &text);
                     update(&mut self.app, Msg::Copied(said));
                 }
                 Effect::Verify { report, path, selects } => self.verify(report, path, selects),
@@ -355,12 +341,12 @@ impl Explorer {
                 | Effect::DetachRun
                 | Effect::Step { .. }
                 | Effect::EndStep
-                | Effect::Stepped(..)
+                | Effect::Stepped { .. }
                 | Effect::Library
                 | Effect::Forget(_)
                 | Effect::Tags(..)
                 | Effect::Note(..) => self.recorder.perform(effect),
-                Effect::Redraw => self.screen.reset(self.app.size).map_err(hung_up)?,
+                Effect::Redraw => self.screen.reset(self.app.size).map_err(|e| Failure::hung_up(&e))?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
             }
@@ -463,10 +449,10 @@ impl Explorer {
 
     /// After a stop, whoever caused it: the shell has used the terminal in between.
     fn resume(&mut self) -> Result<(), Failure> {
-        self.screen.retake().map_err(hung_up)?;
-        let size = crossterm::terminal::size().map_err(hung_up)?;
+        self.screen.retake().map_err(|e| Failure::hung_up(&e))?;
+        let size = crossterm::terminal::size().map_err(|e| Failure::hung_up(&e))?;
         self.app.size = size;
-        self.screen.reset(size).map_err(hung_up)?;
+        self.screen.reset(size).map_err(|e| Failure::hung_up(&e))?;
         self.draw()
     }
 
@@ -480,26 +466,6 @@ impl Explorer {
             Ok(theme) => self.theme = theme,
             Err(text) => self.app.status = Some(crate::app::Status { text, error: true }),
         }
-    }
-}
-
-/// The end of a program whose terminal is gone: there is nobody to tell.
-#[expect(clippy::needless_pass_by_value, reason = "it is what map_err gives")]
-fn hung_up(_: std::io::Error) -> Failure {
-    Failure { text: String::new(), code: HUNG_UP }
-}
-
-/// Saves an executable script; a file that is there stays as it is.
-fn save(path: &Path, text: &str) -> Result<String, String> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o755).open(path);
-    match file.and_then(|mut f| f.write_all(text.as_bytes())) {
-        Ok(()) => Ok(format!("saved {}; run it with sh", path.display())),
-        Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {
-            Err(format!("{} is there already; save under another name", path.display()))
-        }
-        Err(e) => Err(format!("could not save {}: {e}", path.display())),
     }
 }
 

@@ -16,11 +16,15 @@ pub mod recorder;
 pub mod rerun;
 pub mod run_args;
 pub mod runs;
+pub mod save;
+pub mod tty;
 
+use crate::analysis::fuzzy::nearest;
 use crate::config::Config;
 use args::{Args, Command};
 use clap::Parser;
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The work failed although the call was right.
@@ -42,6 +46,17 @@ impl Failure {
     #[must_use]
     pub fn wrong(text: impl Into<String>) -> Self {
         Self { text: text.into(), code: WRONG }
+    }
+
+    /// A mistyped command looks like a file.
+    #[must_use]
+    pub fn no_such_file(file: &Path) -> Self {
+        let name = file.to_string_lossy();
+        let commands = crate::report::REPORTS.iter().map(|r| r.0).chain(["demo", "themes", "recipes"]);
+        match nearest(&name, commands).filter(|_| !name.contains(['/', '.'])) {
+            Some(near) => Self::wrong(format!("{name}: no such file; did you mean the command `{near}`?")),
+            None => Self::wrong(format!("{name}: no such file")),
+        }
     }
 }
 
@@ -66,6 +81,9 @@ impl From<std::io::Error> for Failure {
 #[must_use]
 pub fn main() -> ExitCode {
     let args = Args::parse();
+    if let Ok(program) = std::env::current_exe() {
+        crate::launch::end_tools_with_us(vec![program.into_os_string(), runs::supervisor::EXEC.into()]);
+    }
     match run(&args) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
@@ -80,10 +98,11 @@ pub fn main() -> ExitCode {
 fn run(args: &Args) -> Result<(), Failure> {
     match &args.command {
         // These read no configuration: a mistake in it must not stop a run.
-        Some(Command::Supervise { run, detached }) => return runs::supervisor::supervise(*run, *detached),
+        Some(Command::Supervise { run, detached, kept: true }) => return runs::supervisor::supervise(*run, *detached),
+        Some(Command::Supervise { run, detached, kept: false }) => return runs::supervisor::keep(*run, *detached),
         Some(Command::Exec { supervisor, argv }) => return Err(runs::supervisor::last_step(*supervisor, argv)),
         Some(Command::Foreground { run, explorer }) => return runs::tty::foreground(*run, *explorer),
-        Some(Command::Terminal { modes, group }) => return explore::terminal(modes, *group),
+        Some(Command::Terminal { modes, group }) => return tty::give_back(modes, *group),
         _ => {}
     }
     let config = Config::load(args.config.as_deref()).map_err(Failure::wrong)?;

@@ -55,6 +55,13 @@ impl Recorder {
         }
     }
 
+    /// A run has ended: nothing of it is held any more.
+    pub fn ended(&mut self, id: i64) {
+        if let Some(held) = self.held.take_if(|h| h.run.id == id) {
+            held.done();
+        }
+    }
+
     /// What to say when the explorer ends.
     pub fn last_word(&mut self) -> Option<String> {
         self.enough.cancel();
@@ -145,10 +152,10 @@ impl Recorder {
                 }));
             }
             Effect::EndStep => self.step.cancel(),
-            Effect::Stepped(id, done) => {
+            Effect::Stepped { run, done, left_out } => {
                 let send = self.send.clone();
                 std::thread::spawn(move || {
-                    if let Err(e) = Library::open().and_then(|l| l.stepped(id, done)) {
+                    if let Err(e) = Library::open().and_then(|l| l.stepped(run, done, left_out)) {
                         let _ = send.send(Wake::Message(Msg::Trouble(e.to_string())));
                     }
                 });

@@ -5,6 +5,7 @@ pub mod recipes;
 
 use crate::analysis::fuzzy::nearest;
 use crate::analysis::{GroupBy, SortBy};
+use crate::launch::private;
 use etcetera::BaseStrategy;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -100,11 +101,7 @@ impl Config {
         let Some(path) = named.map(Path::to_owned).or_else(|| folder().map(|f| f.join("config.toml"))) else {
             return Ok(Self::default());
         };
-        let odd = std::fs::metadata(&path).is_ok_and(|m| !m.is_file() || m.len() > MOST_BYTES);
-        if odd {
-            return Err(format!("{}: no configuration file (not a regular file, or larger than {MOST_BYTES} bytes)", path.display()));
-        }
-        match std::fs::read_to_string(&path) {
+        match private::small_text(&path, MOST_BYTES) {
             Ok(text) => Self::parse(&text).map_err(|e| format!("{}: {e}", path.display())),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound && named.is_none() => Ok(Self::default()),
             Err(e) => Err(format!("{}: {e}", path.display())),

@@ -3,12 +3,12 @@
 //! An entry is keyed by the report's path, size and modification time, and appears under its name only when it is whole.
 
 use super::{Cancel, ImportError, Job};
+use crate::launch::private;
 use etcetera::BaseStrategy;
 use std::cell::Cell;
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Error, ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -17,8 +17,17 @@ use std::rc::Rc;
 pub fn folder() -> PathBuf {
     match etcetera::choose_base_strategy() {
         Ok(base) => base.cache_dir().join("warpscope"),
-        Err(_) => std::env::temp_dir().join(format!("warpscope-{}", nix::unistd::getuid())),
+        Err(_) => homeless(),
     }
+}
+
+fn homeless() -> PathBuf {
+    std::env::temp_dir().join(format!("warpscope-{}", nix::unistd::getuid()))
+}
+
+/// Makes the folder (or any other of this user's), private: reports hold the environment of every process they saw.
+pub fn make_private(folder: &Path) -> std::io::Result<()> {
+    if folder == homeless() { private::make_in_shared(folder) } else { private::make(folder) }
 }
 
 fn key(path: &Path, meta: &Metadata, what: &str) -> String {
@@ -43,15 +52,16 @@ pub fn entry(
     make: impl FnOnce(&Path) -> Result<(), ImportError>,
 ) -> Result<PathBuf, ImportError> {
     let target = folder.join(key(path, meta, what));
-    if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
-        return Ok(target);
-    }
     let unwritable = |e: std::io::Error| ImportError::Tool {
         path: path.to_owned(),
         what: format!("the cache folder {} cannot be written ({e})", folder.display()),
         next: "set XDG_CACHE_HOME to a folder that you can write and that has room".to_owned(),
     };
+    // Before what lies in it is trusted.
     make_private(folder).map_err(unwritable)?;
+    if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
+        return Ok(target);
+    }
     remove_leftovers(folder);
     let scratch = tempfile::Builder::new().prefix(MAKING).tempdir_in(folder).map_err(unwritable)?;
     let made = scratch.path().join("file.sqlite");
@@ -90,16 +100,6 @@ fn make_room(folder: &Path, newest: &Path, most: u64) {
             total -= bytes;
         }
     }
-}
-
-/// Makes a folder that only its owner can look into: reports hold the environment of every process they saw. Fails when the folder is
-/// somebody else's.
-pub fn make_private(folder: &Path) -> std::io::Result<()> {
-    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    if std::fs::metadata(folder)?.uid() != nix::unistd::getuid().as_raw() {
-        return Err(Error::new(ErrorKind::PermissionDenied, "it belongs to another user"));
-    }
-    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700))
 }
 
 /// Prefix of folders in which entries are made.

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 const HEAD: usize = 1 << 16;
 
 /// What a packed file may unpack to: so much, and so many times its size. Real reports pack 3 to 40 times.
-const UNPACKED: u64 = 256 << 20;
+const UNPACKED: u64 = 64 << 20;
 const UNPACKED_TIMES: u64 = 200;
 
 /// Where the bytes are.

@@ -119,7 +119,12 @@ fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(),
     }
     let version = tool.version.as_ref().map_or_else(String::new, |v| format!(" {v}"));
     let (what, next) = explain(&ended.log, &version, ended.status.code());
-    Err(ImportError::Tool { path: path.clone(), what, next })
+    // A damaged file is no failure of the tool.
+    Err(if finds_damage(&ended.log).is_some() {
+        ImportError::refused(path, what, next)
+    } else {
+        ImportError::Tool { path: path.clone(), what, next }
+    })
 }
 
 /// nsys does not run in the current folder, and takes a file that begins with a dash for an option.
@@ -132,6 +137,17 @@ fn percent(line: &str) -> Option<u64> {
     let before = line.rsplit_once('%')?.0;
     let digits = before.len() - before.trim_end_matches(|c: char| c.is_ascii_digit()).len();
     before[before.len() - digits..].parse().ok().filter(|&p| p <= 100)
+}
+
+/// The line in which nsys says that the report is damaged.
+fn finds_damage(log: &[String]) -> Option<&String> {
+    const WORDS: [&str; 5] = ["magic number mismatch", "truncated", "end of file", "Wire format", "corrupt"];
+    // What lacks a library, or disk, says more than it has found out about the report.
+    let other = ["cannot open shared object", "error while loading shared libraries", "newer than your current version", "No space left"];
+    if log.iter().any(|l| other.iter().any(|w| l.contains(w))) {
+        return None;
+    }
+    log.iter().find(|l| WORDS.iter().any(|w| l.contains(w)))
 }
 
 /// What went wrong, from what nsys printed, and what to do.
@@ -160,7 +176,7 @@ fn explain(log: &[String], version: &str, code: Option<i32>) -> (String, String)
             "install the nsys that recorded it or a newer one, or export it there with `nsys export --type sqlite`".to_owned(),
         );
     }
-    if let Some(line) = line_with(&["magic number mismatch", "truncated", "end of file", "Wire format", "corrupt"]) {
+    if let Some(line) = finds_damage(log) {
         return (format!("nsys{version} finds it damaged: {}", shorten(line)), "copy it again: it may be cut short".to_owned());
     }
     if let Some(line) = line_with(&["No space left"]) {

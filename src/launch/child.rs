@@ -4,9 +4,11 @@
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use std::collections::VecDeque;
+use std::ffi::OsString;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
@@ -31,6 +33,31 @@ pub struct Ended {
     pub cancelled: bool,
 }
 
+/// Words of this program that stand before a tool's own: its last step before another program, to which the number of the process is added that it is
+/// to end with.
+static STARTER: OnceLock<Vec<OsString>> = OnceLock::new();
+
+/// Has tools that are asked something end with this program, however that ends. Only the program itself can say how it is started; tests, which
+/// are another, do without.
+pub fn end_tools_with_us(words: Vec<OsString>) {
+    // The first word stands.
+    let _ = STARTER.set(words);
+}
+
+/// The command as a last step of this program's, when there is one.
+fn tied(command: &Command) -> Option<Command> {
+    let (first, rest) = STARTER.get()?.split_first()?;
+    let mut out = Command::new(first);
+    out.args(rest).arg(std::process::id().to_string()).arg(command.get_program()).args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => out.env(name, value),
+            None => out.env_remove(name),
+        };
+    }
+    Some(out)
+}
+
 /// Where a profiler or disassembler is asked something: ncu and nsys obey files of the folder that they run in (`config.ncu-cfg`, `config.ini`,
 /// `pyvenv.cfg`), and the user's current folder may hold a stranger's.
 const NEUTRAL: &str = "/";
@@ -38,7 +65,10 @@ const NEUTRAL: &str = "/";
 /// As [`run`], for a tool that is only asked something: it runs in a folder where nobody but the administrator can have left a file for it.
 /// Paths in its words must be absolute.
 pub fn ask(command: &mut Command, line: impl FnMut(&str), cancelled: impl Fn() -> bool) -> std::io::Result<Ended> {
-    run(command.current_dir(NEUTRAL), line, cancelled)
+    match tied(command) {
+        Some(mut tied) => run(tied.current_dir(NEUTRAL), line, cancelled),
+        None => run(command.current_dir(NEUTRAL), line, cancelled),
+    }
 }
 
 /// Runs a command to its end. `line` hears each line (carriage returns end lines too: progress bars use them); `cancelled` is asked often.

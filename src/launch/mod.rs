@@ -3,10 +3,11 @@
 pub mod child;
 pub mod doctor;
 pub mod find;
+pub mod private;
 pub mod runs;
 pub mod terminal;
 pub mod version;
 
-pub use child::{Ended, ask, run};
+pub use child::{Ended, ask, end_tools_with_us, run};
 pub use find::{Tool, nsys};
 pub use version::Version;

@@ -73,7 +73,7 @@ pub const TELLING: usize = 8;
 /// in `scratch`.
 ///
 /// nsys writes the environment to three places: rows of `META_DATA_CAPTURE`, `TARGET_INFO_SYSTEM_ENV`, and texts of `StringIds` in which
-/// NUL parts the variables.
+/// NUL parts the variables (or that are a single variable).
 pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, LibraryError> {
     let wrong = |source| LibraryError::Database { path: export.display().to_string(), source };
     let file = |path: &Path, source| LibraryError::File { path: path.display().to_string(), source };
@@ -155,8 +155,61 @@ fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
                 db.execute("UPDATE StringIds SET value = '' WHERE value = ?1", [text])?;
             }
         }
+        if has("StringIds", "id")? {
+            take_out_single(db, &mut found)?;
+        }
     }
     Ok(found)
+}
+
+/// Names of variables whose values are secrets, whatever refers to them.
+const SECRETS: [&str; 7] = ["TOKEN", "SECRET", "PASSW", "CREDENTIAL", "APIKEY", "API_KEY", "PRIVATE"];
+
+/// Takes out texts that are one variable with its value and that nothing names itself by: the environment of a process with a single one has no
+/// NUL in it. A range may rightly be called `step=5`.
+fn take_out_single(db: &Connection, found: &mut BTreeSet<(String, String)>) -> rusqlite::Result<()> {
+    let mut statement = db.prepare("SELECT id, value FROM StringIds WHERE value GLOB '[A-Za-z_]*=?*'")?;
+    let rows = statement.query_map([], |r| Ok((r.get::<_, i64>(0)?, r.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default().to_vec())))?;
+    let mut single: Vec<(i64, (String, String))> = Vec::new();
+    for row in rows {
+        let (id, value) = row?;
+        let text = String::from_utf8_lossy(&value);
+        let mut pair = pairs(&text, '\0');
+        single.extend(pair.next().filter(|p| p.0.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')).map(|p| (id, p)));
+    }
+    if single.is_empty() {
+        return Ok(());
+    }
+    db.execute_batch("CREATE TEMP TABLE single (id INTEGER PRIMARY KEY); CREATE TEMP TABLE named (id INTEGER PRIMARY KEY)")?;
+    for (id, _) in &single {
+        db.execute("INSERT OR IGNORE INTO temp.single VALUES (?1)", [id])?;
+    }
+    let tables: Vec<String> = db
+        .prepare("SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND name <> 'StringIds'")?
+        .query_map([], |r| r.get(0))?
+        .collect::<Result<_, _>>()?;
+    for table in tables {
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let columns: Vec<String> =
+            db.prepare("SELECT name FROM pragma_table_info(?1)")?.query_map([&table], |r| r.get(0))?.collect::<Result<_, _>>()?;
+        // Columns that refer to texts: nameId, textId, demangledName …
+        for column in columns.iter().filter(|c| ["Id", "Name"].iter().any(|end| c.ends_with(end))) {
+            let (t, c) = (quoted(&table), quoted(column));
+            db.execute(
+                &format!("INSERT OR IGNORE INTO temp.named SELECT DISTINCT {c} FROM main.{t} WHERE {c} IN (SELECT id FROM temp.single)"),
+                [],
+            )?;
+        }
+    }
+    for (id, pair) in single {
+        let named = db.query_row("SELECT EXISTS (SELECT 1 FROM temp.named WHERE id = ?1)", [id], |r| r.get::<_, bool>(0))?;
+        let secret = SECRETS.iter().any(|s| pair.0.to_uppercase().contains(s));
+        if !named || secret {
+            db.execute("UPDATE StringIds SET value = '' WHERE id = ?1", [id])?;
+            found.insert(pair);
+        }
+    }
+    Ok(())
 }
 
 /// What of the environment is still there.

@@ -61,6 +61,9 @@ pub struct Step {
     pub argv: Vec<String>,
     /// Why.
     pub why: String,
+    /// Whether the user went on without doing it here.
+    #[serde(default)]
+    pub left_out: bool,
 }
 
 /// A run that is about to start.
@@ -115,8 +118,10 @@ pub struct Run {
     pub id: i64,
     /// Start, milliseconds since 1970.
     pub started_ms: i64,
-    /// End.
+    /// End; of a run that is lost without anybody who saw it, none.
     pub ended_ms: Option<i64>,
+    /// Last change of its log or reports, when it is lost without an end.
+    pub last_seen_ms: Option<i64>,
     /// How it is.
     pub state: State,
     /// How far a stop has gone, as a word of [`crate::launch::runs::Stage`].
@@ -188,10 +193,10 @@ pub struct Run {
 }
 
 impl Run {
-    /// Duration in milliseconds, until now when it still runs.
+    /// Duration in milliseconds, until now when it still runs, and until its last sign of life when nobody saw its end.
     #[must_use]
     pub fn millis(&self, now_ms: i64) -> i64 {
-        let until = self.ended_ms.unwrap_or(if self.state.live() { now_ms } else { self.started_ms });
+        let until = self.ended_ms.unwrap_or(if self.state.live() { now_ms } else { self.last_seen_ms.unwrap_or(self.started_ms) });
         until.saturating_sub(self.started_ms).max(0)
     }
 

@@ -2,13 +2,15 @@
 
 use super::record::{NewRun, Report, Run, State};
 use super::{LibraryError, schema};
+use crate::launch::private;
 use crate::launch::runs::place;
-use crate::launch::runs::{Exit, Finding, process};
+use crate::launch::runs::{Exit, Finding, log, process};
 use etcetera::BaseStrategy;
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 use std::fs::TryLockError;
 use std::io::ErrorKind;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -29,18 +31,28 @@ pub fn folder() -> Result<PathBuf, LibraryError> {
         .map_err(|_| LibraryError::Refused("there is no home folder for the run library; set XDG_DATA_HOME".to_owned()))
 }
 
+fn ms(time: SystemTime) -> i64 {
+    time.duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
+}
+
 /// Now, milliseconds since 1970.
 #[must_use]
 pub fn now_ms() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_millis()).unwrap_or(i64::MAX))
+    ms(SystemTime::now())
 }
 
 fn make_private(folder: &Path) -> Result<(), LibraryError> {
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(folder)
-        .map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
+    private::make(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })
+}
+
+/// A database of somebody else's, put in the library's place, runs nothing: its tables must be tables.
+fn harden(db: &Connection) -> rusqlite::Result<()> {
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW, false)?;
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+    db.set_limit(Limit::SQLITE_LIMIT_LENGTH, 64 << 20)?;
+    Ok(())
 }
 
 fn json<T: serde::Serialize>(value: &T) -> String {
@@ -61,14 +73,18 @@ impl Library {
     /// Opens the library in a folder.
     pub fn at(folder: &Path) -> Result<Self, LibraryError> {
         let file = folder.join("runs.db");
-        if !file.is_file() {
+        if file.is_file() {
+            // Its folder holds commands and logs, and names programs that are run again.
+            private::check(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })?;
+        } else {
+            make_private(folder)?;
             make_private(&folder.join("runs"))?;
         }
         let wrong = |source| LibraryError::Database { path: file.display().to_string(), source };
         // Changing the journal's kind and the schema waits for nobody inside SQLite: programs that start at once take turns here.
         let lock = folder.join("runs.lock");
         let unlocked = |source| LibraryError::File { path: lock.display().to_string(), source };
-        let turn = match std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(&lock) {
+        let turn = match private::lock_file(&lock) {
             // Somebody else's library, or an archived one: it can be looked at.
             Err(e) if matches!(e.kind(), ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied) && file.is_file() => {
                 return Self::to_look_at(folder, &file);
@@ -88,6 +104,7 @@ impl Library {
             std::thread::park_timeout(Duration::from_millis(20));
         }
         let mut db = Connection::open(&file).map_err(wrong)?;
+        harden(&db).map_err(wrong)?;
         db.busy_timeout(PATIENCE).map_err(wrong)?;
         // Readers and a writer do not wait for each other. On a disk that several machines see that needs memory which they do not share.
         let journal = if place::shared_disk(folder) { "PRAGMA journal_mode = DELETE" } else { "PRAGMA journal_mode = WAL" };
@@ -107,6 +124,7 @@ impl Library {
         let name = format!("file:{}?immutable=1", file.display().to_string().replace('%', "%25").replace('?', "%3f").replace('#', "%23"));
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = Connection::open_with_flags(name, flags).map_err(wrong)?;
+        harden(&db).map_err(wrong)?;
         let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0)).map_err(wrong)?;
         if usize::try_from(found).ok() != Some(schema::newest()) {
             return Err(LibraryError::Refused(format!(
@@ -279,9 +297,13 @@ impl Library {
         self.change(id, "notes = ?2", &[&text])
     }
 
-    /// So many steps of a guided run are done.
-    pub fn stepped(&self, id: i64, done: usize) -> Result<(), LibraryError> {
-        self.change(id, "step = ?2", &[&i64::try_from(done).unwrap_or(i64::MAX)])
+    /// So many steps of a guided run are behind it; the last of them may have been left out.
+    pub fn stepped(&self, id: i64, done: usize, left_out: bool) -> Result<(), LibraryError> {
+        let mut steps = self.run(id)?.steps;
+        if let Some(step) = done.checked_sub(1).and_then(|at| steps.get_mut(at)) {
+            step.left_out = left_out;
+        }
+        self.change(id, "step = ?2, steps = ?3", &[&i64::try_from(done).unwrap_or(i64::MAX), &json(&steps)])
     }
 
     /// Adds a tag, or removes it.
@@ -347,6 +369,8 @@ impl Library {
             if run.reports.is_empty() {
                 run.reports = super::export::found(&run.patterns, &self.run_folder(run.id), run.started_ms);
             }
+            let files = log::pieces(&self.run_folder(run.id)).into_iter().chain(run.reports.iter().map(|r| r.path.clone()));
+            run.last_seen_ms = files.filter_map(|f| f.metadata().ok()?.modified().ok()).map(ms).max();
         }
         Ok(())
     }
@@ -374,6 +398,7 @@ fn row(r: &Row<'_>) -> rusqlite::Result<Run> {
         id: r.get("id")?,
         started_ms: r.get("started_ms")?,
         ended_ms: r.get("ended_ms")?,
+        last_seen_ms: None,
         state: State::parse(&text("state")?),
         stage: text("stage")?,
         detached: r.get("detached")?,

@@ -1,6 +1,7 @@
 //! Words for a POSIX shell, and for the places in a profiler's own options where a character means something.
 
 use crate::model::text::unsafe_to_show;
+use std::fmt::Write;
 
 /// Whether a word stands for itself in a POSIX shell.
 fn bare(word: &str) -> bool {
@@ -19,8 +20,11 @@ pub fn quote(word: &str) -> String {
         match c {
             '\'' => out.push_str(r"'\''"),
             c if c != '\n' && unsafe_to_show(c) => {
-                let bytes: String = c.encode_utf8(&mut [0; 4]).bytes().map(|b| format!("\\{b:03o}")).collect();
-                out.extend(["'\"$(printf '", &bytes, "')\"'"]);
+                out.push_str("'\"$(printf '");
+                for byte in c.encode_utf8(&mut [0; 4]).bytes() {
+                    let _ = write!(out, "\\{byte:03o}");
+                }
+                out.push_str("')\"'");
             }
             c => out.push(c),
         }

@@ -16,6 +16,7 @@ const LONGEST: usize = 64;
 /// After a paste that was given up, so many bytes at once are more of it: nobody types that fast.
 const BURST: usize = 12;
 
+const CTRL_C: &[u8] = b"\x03";
 const PASTE_BEGIN: &[u8] = b"\x1b[200~";
 const PASTE_END: &[u8] = b"\x1b[201~";
 
@@ -46,6 +47,12 @@ fn key(code: KeyCode, modifiers: KeyModifiers) -> Event {
 impl Input {
     /// Takes bytes, and gives the events that they complete.
     pub fn feed(&mut self, bytes: &[u8]) -> Vec<Event> {
+        // Whoever finds the keyboard dead presses this; no terminal passes it on in a paste.
+        if self.paste.is_some() && bytes == CTRL_C {
+            return self.idle();
+        }
+        // The end of a paste that was given up at its first byte.
+        let bytes = bytes.strip_prefix(&PASTE_END[1..]).filter(|_| self.given_up).unwrap_or(bytes);
         if self.given_up && self.bytes.is_empty() {
             // A single sequence, such as a mouse report, is none of a paste.
             let text = !bytes.starts_with(b"\x1b") || bytes.windows(PASTE_END.len()).any(|w| w == PASTE_END);
@@ -93,13 +100,21 @@ impl Input {
     /// How long to wait before [`Input::idle`]; `None` while nothing is unfinished.
     #[must_use]
     pub fn patience(&self) -> Option<Duration> {
-        if self.paste.is_some() { Some(PASTE) } else { (!self.bytes.is_empty()).then_some(KEY) }
+        match self.paste {
+            // Alone it is the Escape key, which ends a paste as well.
+            Some(_) if self.bytes == b"\x1b" => Some(KEY),
+            Some(_) => Some(PASTE),
+            None => (!self.bytes.is_empty()).then_some(KEY),
+        }
     }
 
     /// Nothing more came: what is unfinished is the Escape key, a paste that ends here, or nothing.
     pub fn idle(&mut self) -> Vec<Event> {
         if let Some(mut text) = self.paste.take() {
             text.append(&mut self.bytes);
+            if text.last() == Some(&0x1b) {
+                text.pop();
+            }
             let first = !std::mem::replace(&mut self.given_up, true);
             return if first { vec![Event::Paste(String::from_utf8_lossy(&text).into_owned())] } else { Vec::new() };
         }
@@ -182,7 +197,7 @@ fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
     };
     let (parameters, last) = (&rest[..at], rest[at]);
     let taken = 2 + at + 1;
-    if !(0x40..=0x7e).contains(&last) {
+    if at > LONGEST || !(0x40..=0x7e).contains(&last) {
         // Broken off: what came instead counts.
         return Next::Event(None, 2 + at);
     }
@@ -388,6 +403,17 @@ mod tests {
         input.feed(b"\x1b[200~abc");
         input.idle();
         assert_eq!(shown(input.feed(b"j")), ["j"], "somebody types");
+        // Nobody need wait.
+        let mut input = Input::default();
+        input.feed(b"\x1b[200~abc");
+        assert_eq!(shown(input.feed(b"\x03")), ["paste abc"]);
+        assert_eq!(shown(input.feed(b"q")), ["q"]);
+        let mut input = Input::default();
+        input.feed(b"\x1b[200~abc");
+        assert_eq!(shown(input.feed(b"\x1b")), [""; 0]);
+        assert_eq!(input.patience(), Some(KEY));
+        assert_eq!(shown(input.idle()), ["paste abc"]);
+        assert_eq!(shown(input.feed(b"[201~q")), ["q"], "it was the end, cut");
     }
 
     proptest! {

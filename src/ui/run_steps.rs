@@ -22,6 +22,7 @@ pub fn lines(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
     let mut spans = vec![Span::styled("steps ", theme.style(Role::Head))];
     for (i, step) in steps.iter().enumerate() {
         let (mark, role) = match i.cmp(&next) {
+            std::cmp::Ordering::Less if step.left_out => ("–", Role::Dim),
             std::cmp::Ordering::Less => ("✓", Role::Good),
             std::cmp::Ordering::Equal => ("▸", Role::Next),
             std::cmp::Ordering::Greater => ("·", Role::Faint),

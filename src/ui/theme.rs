@@ -3,6 +3,7 @@
 use crate::analysis::Family;
 use crate::analysis::fuzzy::nearest;
 use crate::config::ColorMode;
+use crate::launch::private;
 use ratatui::style::{Color, Modifier, Style};
 use std::collections::BTreeMap;
 
@@ -95,6 +96,9 @@ pub struct Theme {
     styles: BTreeMap<Role, Style>,
 }
 
+/// A theme is some hundred lines of text.
+const MOST_BYTES: u64 = 1 << 20;
+
 /// Theme files by name: the program's own and the user's.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
@@ -117,7 +121,9 @@ impl Library {
             entries.into_iter().flatten().flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
         own.sort();
         for path in own {
-            if let (Some(name), Ok(text)) = (path.file_stem().map(|s| s.to_string_lossy().into_owned()), std::fs::read_to_string(&path)) {
+            if let (Some(name), Ok(text)) =
+                (path.file_stem().map(|s| s.to_string_lossy().into_owned()), private::small_text(&path, MOST_BYTES))
+            {
                 files.retain(|(n, _)| *n != name);
                 files.push((name, text));
             }

@@ -13,7 +13,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("import", &["model", "launch"]),
     ("rerun", &["model", "analysis"]),
     ("report", &["model", "analysis", "rerun", "library"]),
-    ("config", &["analysis"]),
+    ("config", &["analysis", "launch"]),
     ("app", &["model", "analysis", "import", "report", "config", "rerun", "launch", "library"]),
     ("ui", &["model", "analysis", "import", "app", "config", "rerun", "report", "launch", "library"]),
     ("cli", &["model", "analysis", "import", "report", "config", "app", "ui", "launch", "library", "rerun"]),

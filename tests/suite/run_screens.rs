@@ -14,6 +14,7 @@ fn run(id: i64, state: State) -> Run {
         id,
         started_ms: 1_763_640_000_000 + id * 3_600_000,
         ended_ms: (!state.live()).then_some(1_763_640_000_000 + id * 3_600_000 + 83_000),
+        last_seen_ms: None,
         state,
         stage: "running".to_owned(),
         detached: false,
@@ -281,6 +282,7 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
         what: what.to_owned(),
         argv: argv.iter().map(|w| (*w).to_owned()).collect(),
         why: "It loads the model first.".to_owned(),
+        left_out: false,
     };
     let long = r#"{"max_tokens":16,"model":"meta-llama/Llama-3.1-8B-Instruct","prompt":"San Francisco is a city that"}"#;
     run.steps = vec![
@@ -301,7 +303,7 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
     explorer.press("s");
     explorer.send(Msg::Step(7, StepNews::Line("ok".into())));
     explorer.send(Msg::Step(7, StepNews::Ended(Ok(()))));
-    assert!(matches!(explorer.asked.last(), Some(Effect::Stepped(7, 1))));
+    assert!(matches!(explorer.asked.last(), Some(Effect::Stepped { run: 7, done: 1, left_out: false })));
     explorer.app.size = (120, 40);
     assert_snapshot!("steps_120x40", explorer.screen());
     // What another program has done counts, too; the last step is what stops any run.
@@ -346,4 +348,53 @@ fn what_is_being_started_is_neither_stopped_nor_detached_yet() {
     }
     explorer.press("q");
     assert!(explorer.screen().contains("stop it and quit") && !explorer.screen().contains("detach it"));
+}
+
+#[test]
+fn several_commands_run_one_after_the_other() {
+    let mut explorer = Explorer::open(&[super::support::packed("single")], (120, 40));
+    explorer.app.reports[0].trusted = true;
+    explorer.press("space j space j space r");
+    assert_eq!(explorer.app.reports[0].rerun.as_ref().unwrap().plan().unwrap().commands.len(), 3);
+    explorer.press("R");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))));
+    explorer.send(Msg::Preflight(Vec::new()));
+    let result = super::support::root().join("fixtures/ncu/one.ncu-rep.zst");
+    let ended = |id, state| {
+        let reports = vec![Report { path: result.clone(), bytes: 1, owned: true }];
+        Run { tool: "ncu".into(), reports, ..run(id, state) }
+    };
+    let started = |explorer: &Explorer| match explorer.asked.last() {
+        Some(Effect::Start(start)) => start.argv.clone(),
+        other => panic!("{other:?}"),
+    };
+    let first = started(&explorer);
+    explorer.send(Msg::Started(Ok(Box::new(run(11, State::Running)))));
+    explorer.send(news(&run(11, State::Running), &["==PROF== Profiling"], ""));
+    assert!(explorer.screen().contains("1 of 3"), "{}", explorer.screen());
+    explorer.send(news(&ended(11, State::Done), &[], ""));
+    let second = started(&explorer);
+    assert_ne!(first, second);
+    explorer.send(Msg::Started(Ok(Box::new(run(12, State::Running)))));
+    explorer.send(news(&run(12, State::Running), &[], ""));
+    assert!(explorer.screen().contains("2 of 3"));
+    // One that fails ends the row, and what was not begun is said.
+    let before = explorer.asked.len();
+    explorer.send(news(&ended(12, State::Failed), &[], ""));
+    assert_eq!(explorer.asked.len(), before);
+    assert!(explorer.app.status.as_ref().unwrap().text.contains("run 12 (2 of 3): failed; the other 1 was not begun"));
+}
+
+#[test]
+fn a_step_that_was_left_out_does_not_look_like_one_that_was_done() {
+    let (mut explorer, mut run) = watching((80, 24));
+    let step = |role: &str| Step { role: role.into(), what: String::new(), argv: vec!["true".into()], why: String::new(), left_out: false };
+    run.steps = vec![step("wait"), step("warm-up"), step("open")];
+    explorer.send(news(&run, &[], ""));
+    explorer.press("o");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Stepped { run: 7, done: 1, left_out: true })));
+    explorer.press("s");
+    explorer.send(Msg::Step(7, StepNews::Ended(Ok(()))));
+    let screen = explorer.screen();
+    assert!(screen.contains("– wait") && screen.contains("✓ warm-up"), "{screen}");
 }

@@ -1,7 +1,7 @@
 //! Runs in the real explorer in a pseudo-terminal, with stand-ins for the profilers: record, look, pick, run again, compare; and leaving.
 
 use super::runs::{Home, pid_in, until};
-use super::support::root;
+use super::support::{edited, root};
 use super::tty::Session;
 use nix::sys::signal::Signal;
 use warpscope::launch::runs::process;
@@ -16,7 +16,11 @@ fn start(home: &Home, args: &[&str], size: (u16, u16), more: &[(&str, &str)]) ->
 fn record_look_pick_run_again_and_find_both_in_the_library() {
     let home = Home::new();
     let result = root().join("fixtures/demo/llm_gemm.ncu-rep.zst");
-    let mut s = start(&home, &["run", "--", "true"], (120, 40), &[("STANDIN_RESULT", &result.to_string_lossy())]);
+    // The capture names the folder that its program ran in; here that is another.
+    let folder = home.folder.path().display();
+    let timeline = edited("llm", &format!("UPDATE META_DATA_CAPTURE SET value = '{folder}' WHERE name = 'PROCESS_0:WORKING_DIR'"));
+    let more = [("STANDIN_RESULT", &*result.to_string_lossy()), ("STANDIN_REPORT", &*timeline.to_string_lossy())];
+    let mut s = start(&home, &["run", "--", "true"], (120, 40), &more);
     s.wait("CatArrayBatchedCopy");
     s.wait("next:");
     s.keys("/192x128\r");

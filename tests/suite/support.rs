@@ -155,7 +155,7 @@ impl Explorer {
                 | Effect::DetachRun
                 | Effect::Step { .. }
                 | Effect::EndStep
-                | Effect::Stepped(..)
+                | Effect::Stepped { .. }
                 | Effect::Library
                 | Effect::Forget(_)
                 | Effect::Tags(..)

@@ -20,7 +20,7 @@ pub struct Session {
     writer: Box<dyn Write + Send>,
     output: Receiver<Vec<u8>>,
     parser: vt100::Parser,
-    raw: Vec<u8>,
+    pub raw: Vec<u8>,
     ended: bool,
 }
 
@@ -66,7 +66,8 @@ impl Session {
             master: pty.master,
             writer,
             output,
-            parser: vt100::Parser::new(cells(size.1), cells(size.0), 0),
+            // A terminal may say that it has no size.
+            parser: vt100::Parser::new(cells(size.1.max(1)), cells(size.0.max(1)), 0),
             raw: Vec::new(),
             ended: false,
         }
@@ -103,6 +104,22 @@ impl Session {
         }
     }
 
+    /// Presses a key until the program has ended.
+    pub fn press_to_the_end(&mut self, key: &str, after: &str) {
+        let until = Instant::now() + LIMIT;
+        while !self.ended {
+            assert!(Instant::now() < until, "still running after {after:?}:\n{}", self.text());
+            // It may end just now.
+            let _ = self.writer.write_all(key.as_bytes());
+            self.take(Duration::from_millis(100));
+        }
+    }
+
+    /// Takes in what comes until nothing more does.
+    pub fn look(&mut self) {
+        while self.take(Duration::from_millis(100)) > 0 {}
+    }
+
     pub fn keys(&mut self, keys: &str) {
         self.writer.write_all(keys.as_bytes()).unwrap();
         self.writer.flush().unwrap();
@@ -126,6 +143,19 @@ impl Session {
         assert!(last("\x1b[?1006l") > last("\x1b[?1006h"), "the mouse is released");
         assert!(last("\x1b[?2004l") > last("\x1b[?2004h"), "pasting is as before");
         assert!(!self.parser.screen().alternate_screen());
+    }
+
+    /// The terminal's modes, as another program on it sees them.
+    pub fn modes(&self) -> nix::sys::termios::Termios {
+        nix::sys::termios::tcgetattr(self.tty()).unwrap()
+    }
+
+    /// The terminal, opened once more.
+    pub fn tty(&self) -> std::fs::File {
+        let flags = nix::fcntl::OFlag::O_NOCTTY.bits();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(std::fs::File::options().read(true).write(true), flags)
+            .open(self.master.tty_name().unwrap())
+            .unwrap()
     }
 
     pub fn signal(&self, signal: nix::sys::signal::Signal) {

@@ -149,7 +149,8 @@ impl Chosen<'_> {
 /// What the user does while the server runs.
 fn steps(prepared: &Prepared) -> Vec<Step> {
     let todo = prepared.steps.iter().filter(|s| s.role != Role::Start);
-    todo.map(|s| Step { role: s.role.word().to_owned(), what: s.what.clone(), argv: s.argv.clone(), why: s.why.clone() }).collect()
+    todo.map(|s| Step { role: s.role.word().to_owned(), what: s.what.clone(), argv: s.argv.clone(), why: s.why.clone(), left_out: false })
+        .collect()
 }
 
 /// The steps, for a run that nobody watches in the explorer.
@@ -211,6 +212,9 @@ pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
     let directory = std::env::current_dir().map_err(|e| Failure::wrong(format!("the folder that this runs in: {e}")))?;
     check_program(&args.program, &directory, args.force)?;
     let nsys = all.nsys.clone().or_else(|| config.nsys.clone());
+    if let Some(named) = nsys.as_deref().filter(|_| find::nsys(nsys.as_deref()).iter().all(|p| !p.is_file())) {
+        return Err(Failure::wrong(format!("there is no nsys at {}: correct --nsys, or `nsys` in the configuration", named.display())));
+    }
     let users = recipes::users(config)?;
     let (recipe, said) = choose(args, nsys.as_deref(), &users)?;
     let chosen = Chosen { recipe, args, directory, nsys: nsys.clone() };

@@ -4,6 +4,7 @@ use super::super::Failure;
 use crate::launch::runs::{News, Tail, process};
 use crate::library::{Library, Run, State};
 use crate::model::text::clean;
+use std::time::{Duration, Instant};
 
 /// A run that is followed.
 #[derive(Debug)]
@@ -11,7 +12,12 @@ pub struct Follow {
     library: Library,
     id: i64,
     tail: Tail,
+    /// Since when the run seems to be lost.
+    lost: Option<Instant>,
 }
+
+/// Time for the process that keeps a supervisor to take over from it.
+const TAKE_OVER: Duration = Duration::from_secs(1);
 
 /// What is new of a run.
 #[derive(Debug)]
@@ -29,14 +35,14 @@ impl Follow {
     #[must_use]
     pub fn new(library: Library, id: i64) -> Self {
         let tail = Tail::new(&library.run_folder(id));
-        Self { library, id, tail }
+        Self { library, id, tail, lost: None }
     }
 
     /// The same, leaving nothing out that is still there.
     #[must_use]
     pub fn patient(library: Library, id: i64) -> Self {
         let tail = Tail::patient(&library.run_folder(id));
-        Self { library, id, tail }
+        Self { library, id, tail, lost: None }
     }
 
     /// What is new since the last look.
@@ -48,7 +54,8 @@ impl Follow {
             *line = bare(line);
         }
         news.open = bare(&news.open);
-        let ended = !run.state.live() && news.all;
+        self.lost = if run.state == State::Lost && run.ended_ms.is_none() { self.lost.or_else(|| Some(Instant::now())) } else { None };
+        let ended = !run.state.live() && news.all && self.lost.is_none_or(|since| since.elapsed() > TAKE_OVER);
         // Nobody watches over what the run left behind any more.
         if ended
             && run.state == State::Lost

@@ -9,4 +9,5 @@ pub mod plain;
 pub mod share;
 pub mod start;
 pub mod supervisor;
+pub mod temporary;
 pub mod tty;

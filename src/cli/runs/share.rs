@@ -2,7 +2,7 @@
 
 use super::super::{FAILED, Failure, interrupt, print};
 use crate::import::{Job, Wants, exported};
-use crate::library::{Library, LibraryError, Report, export, store};
+use crate::library::{Library, LibraryError, Report, export, gc, store};
 use std::collections::BTreeSet;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::Path;
@@ -20,6 +20,10 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
     // As private as where they come from.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong(folder))?;
     let scratch = store::folder()?;
+    if let Some(odd) = run.reports.iter().find(|r| !gc::is_sound(&library.run_folder(id), r)) {
+        let text = format!("{} is not where run {id} left its reports, so nothing is copied", odd.path.display());
+        return Err(Failure::wrong(text));
+    }
     let (mut written, mut left_out) = (Vec::new(), 0);
     for report in &run.reports {
         let name = own_name(&run.reports, report);

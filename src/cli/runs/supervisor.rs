@@ -1,8 +1,9 @@
 //! The hidden commands that a run consists of: its supervisor, and the last step before the profiler.
 
 use super::super::{FAILED, Failure};
+use super::temporary::{self, Temporary};
 use crate::launch::runs::supervise::{self, Order, exec};
-use crate::launch::runs::{Event, Exit, Finding, LogWriter, explain, facts, process};
+use crate::launch::runs::{Event, Exit, Finding, LogWriter, explain, facts, process, spawn};
 use crate::library::store::Library;
 use crate::library::{Report, Run, State, export};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -12,9 +13,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Name of the supervisor's command.
 pub const SUPERVISE: &str = "__supervise";
+/// Its option: this is the supervisor itself, and not the process that keeps it.
+const KEPT: &str = "--kept";
 /// Name of the last step's command.
 pub const EXEC: &str = "__exec";
 /// Exit code of the last step when the program is not there, as shells have it.
@@ -31,9 +35,43 @@ pub fn last_step(supervisor: i32, argv: &[OsString]) -> Failure {
     Failure { text: format!("cannot start {program}: {error}"), code }
 }
 
-/// `__supervise RUN`: nobody reads what this process says, so everything goes into the library and the log.
-pub fn supervise(id: i64, detached: bool) -> Result<(), Failure> {
+/// Time for a profiler that was told to end (the system does so when its supervisor is gone) to write its report.
+const LAST_REPORT: Duration = Duration::from_secs(5);
+
+/// `__supervise RUN`: keeps a supervisor in a process of its own. Should that be killed, all that it left behind comes here, in whatever sessions
+/// it is, and is ended; and the run is brought to its end in the library.
+pub fn keep(id: i64, detached: bool) -> Result<(), Failure> {
     // A session of its own: neither the terminal's keys nor its end reach the profiler.
+    let _ = process::own_session();
+    // Whoever means the run by these means the supervisor, which hears them, too.
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::default())?;
+    }
+    let mut words = vec![SUPERVISE.to_owned(), id.to_string(), KEPT.to_owned()];
+    words.extend(detached.then(|| "--detached".to_owned()));
+    let mut supervisor = spawn::kept(&std::env::current_exe()?, &words)?;
+    // Only the supervisor speaks to whoever started this.
+    let ended = supervisor.wait()?;
+    let library = Library::open()?;
+    let run = library.run(id)?;
+    // A run that nobody holds reads as lost even where its row says that it is under way.
+    if run.ended_ms.is_some() || !matches!(run.state, State::Lost | State::Starting | State::Running) {
+        return Ok(());
+    }
+    // Whoever follows it waits for its end.
+    library.hold(id)?;
+    supervise::end_leftovers(LAST_REPORT);
+    let folder = library.run_folder(id);
+    let _ = std::fs::remove_dir_all(folder.join(temporary::FOLDER));
+    let reports = export::found(&run.patterns, &folder, run.started_ms);
+    let what = format!("the process that watched over the run ended without a word ({ended}): killed, or out of memory");
+    library.end(id, State::Lost, Exit::default(), &[Finding { what, fix: String::new() }], &reports)?;
+    Ok(())
+}
+
+/// `__supervise RUN --kept`: nobody reads what this process says, so everything goes into the library and the log.
+pub fn supervise(id: i64, detached: bool) -> Result<(), Failure> {
+    // Its number names all that is the run's, should both this process and the one that keeps it be killed.
     let _ = process::own_session();
     let signals = Arc::new(AtomicUsize::new(0));
     listen(&signals)?;
@@ -79,10 +117,14 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     let looking = look_around(run);
     let me = std::process::id();
     let starter = vec![std::env::current_exe()?.into_os_string(), EXEC.into(), me.to_string().into()];
+    let private = Temporary::make(run, &folder)?;
+    if private.made() {
+        log.say(&format!("temporary files of {} go to {}", run.tool, folder.join(temporary::FOLDER).display()));
+    }
     let order = Order {
         starter,
-        argv: &run.argv,
-        env: &run.env,
+        argv: &private.argv,
+        env: &private.env,
         directory: &run.directory,
         patience: supervise::patience(&run.tool),
         lifeline: !detached,
@@ -109,6 +151,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
         }
     }
     let (state, mut findings) = judge(&run.tool, outcome.exit, &outcome.watch, &reports);
+    findings.extend(private.clear(&reports, state == State::Failed).as_deref().map(temporary::kept));
     findings.extend(log.trouble.map(|why| Finding { what: format!("its output could not be kept to the end: {why}"), fix: String::new() }));
     library.end(run.id, state, outcome.exit, &findings, &reports)?;
     Ok(())

@@ -7,6 +7,7 @@ use super::super::args::Args;
 use super::super::{FAILED, Failure, explore};
 use super::plain;
 use super::supervisor::{EXEC, judge, look_around};
+use super::temporary::{self, Temporary};
 use crate::config::Config;
 use crate::launch::runs::{Exit, Watch, facts, process, spawn, supervise};
 use crate::library::{Library, LibraryError, NewRun, Run, State, export};
@@ -16,6 +17,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::time::Duration;
 
 /// Name of the command that has the terminal.
 pub const FOREGROUND: &str = "__foreground";
@@ -28,12 +30,19 @@ fn leave_keys_to_the_profiler() -> std::io::Result<()> {
     Ok(())
 }
 
+/// Time for a profiler whose supervisor was killed to write its report.
+const LAST_REPORT: Duration = Duration::from_secs(5);
+
 /// Runs it to its end in the foreground.
 pub fn run(library: &mut Library, make: impl FnOnce(i64, &Path) -> Result<NewRun, LibraryError>) -> Result<Run, Failure> {
     let run = library.begin(make)?;
     leave_keys_to_the_profiler()?;
     let words = [FOREGROUND.to_owned(), run.id.to_string(), std::process::id().to_string()];
     let status = spawn::in_terminal(&std::env::current_exe()?, &words)?;
+    if !status.success() {
+        // Of a process that was killed everything came here.
+        supervise::end_leftovers(LAST_REPORT);
+    }
     let ended = library.run(run.id)?;
     if ended.state == State::Starting {
         library.forget(run.id)?;
@@ -54,10 +63,11 @@ pub fn foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     let run = library.run(id)?;
     library.hold(id)?;
     let looking = look_around(&run);
+    let private = Temporary::make(&run, &library.run_folder(id))?;
     let own = [std::env::current_exe()?.into_os_string(), EXEC.into(), std::process::id().to_string().into()];
-    let words: Vec<OsString> = own.into_iter().chain(run.argv.iter().map(OsString::from)).collect();
+    let words: Vec<OsString> = own.into_iter().chain(private.argv.iter().map(OsString::from)).collect();
     let patience = supervise::patience(&run.tool);
-    let (status, stopped) = supervise::foreground(&words, &run.env, &run.directory, patience, &stop, |pid| {
+    let (status, stopped) = supervise::foreground(&words, &private.env, &run.directory, patience, &stop, |pid| {
         // A fact less is no reason to stop.
         let _ = library.started(run.id, pid);
     })?;
@@ -69,7 +79,8 @@ pub fn foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     // Ctrl-C in its terminal is how such a run is stopped; shells tell it as 130.
     let interrupted = status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT);
     let exit = Exit { code: status.code(), signal: status.signal(), stopped: stopped || interrupted };
-    let (state, findings) = judge(&run.tool, exit, &Watch::default(), &reports);
+    let (state, mut findings) = judge(&run.tool, exit, &Watch::default(), &reports);
+    findings.extend(private.clear(&reports, state == State::Failed).as_deref().map(temporary::kept));
     library.end(run.id, state, exit, &findings, &reports)?;
     Ok(())
 }

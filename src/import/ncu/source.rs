@@ -76,7 +76,8 @@ pub fn read(
     if binary.is_some() && code.functions.iter().all(|f| f.lines.is_empty()) {
         code.remarks.push("no line information: build with nvcc -lineinfo (or the compiler's equal) to see source lines".to_owned());
     }
-    texts(&mut code, &stored);
+    let folders = folders(input, metrics);
+    texts(&mut code, &stored, &folders);
     if let Some(binary) = binary {
         let report = match &input.bytes {
             Bytes::File(path) => Some((path.as_path(), result)),
@@ -153,7 +154,7 @@ fn first_address(metrics: &Metrics, result: usize, details: &Details) -> Option<
 }
 
 /// Texts of the files that instructions came from: the report's, else the disk's.
-fn texts(code: &mut Code, stored: &HashMap<String, String>) {
+fn texts(code: &mut Code, stored: &HashMap<String, String>, folders: &[PathBuf]) {
     let used: HashSet<u32> = code.functions.iter().flat_map(|f| f.lines.iter().map(|l| l.1)).collect();
     let (mut disk, mut missing) = (0, 0);
     for (at, file) in code.files.iter_mut().enumerate() {
@@ -163,7 +164,7 @@ fn texts(code: &mut Code, stored: &HashMap<String, String>) {
         if let Some(text) = stored.get(&*file.name) {
             file.text = Some(Arc::from(text.as_str()));
         } else if disk < MOST_FILES
-            && let Some(text) = from_disk(&file.name)
+            && let Some(text) = from_disk(&file.name, folders)
         {
             (file.text, file.from_disk) = (Some(Arc::from(text)), true);
             disk += 1;
@@ -176,16 +177,42 @@ fn texts(code: &mut Code, stored: &HashMap<String, String>) {
             .push("source text is this disk's, which may have changed since: profile with --import-source yes to store it".to_owned());
     }
     if missing > 0 && code.files.iter().all(|f| f.text.is_none()) {
-        code.remarks.push("no source text: it is neither in the report (--import-source yes) nor on this disk".to_owned());
+        let what = "no source text: it is neither in the report (--import-source yes) nor on this disk below the program's folder, the report's, or this one";
+        code.remarks.push(what.to_owned());
     }
 }
 
-/// A source file of this disk. The report names it, and a report is not to be trusted: what the kernel makes up as it is read is no source.
-fn from_disk(name: &str) -> Option<String> {
+/// Folders whose sources are shown: the toolkit's and the system's, the report's own, the current one, and the program's, unless that is so high up
+/// that everything is below it. A report says itself where its program ran.
+fn folders(input: &Input, metrics: &Metrics) -> Vec<PathBuf> {
+    let home = std::env::var_os("HOME").map(PathBuf::from).and_then(|h| h.canonicalize().ok());
+    let narrow = |p: &PathBuf| p.components().count() > 2 && home.as_ref().is_none_or(|h| !h.starts_with(p));
+    let program = metrics.directory.iter().map(PathBuf::from);
+    let told = program.chain(input.path.parent().map(Path::to_owned)).filter_map(|p| p.canonicalize().ok()).filter(narrow);
+    // Whoever goes to a folder means it.
+    let here = std::env::current_dir().ok().and_then(|p| p.canonicalize().ok());
+    ["/usr", "/opt"].into_iter().map(PathBuf::from).chain(told).chain(here).collect()
+}
+
+/// Endings of source files: CUDA, C, C++, Python, Fortran, HIP, `OpenCL`, Rust, Julia, and what they are compiled to.
+const SOURCES: [&str; 26] = [
+    "cu", "cuh", "c", "cc", "cpp", "cxx", "c++", "h", "hh", "hpp", "hxx", "h++", "inl", "inc", "ipp", "tcc", "py", "pyx", "f", "f90",
+    "cuf", "hip", "cl", "rs", "jl", "ptx",
+];
+
+/// A source file of this disk. The report names it, and a report is not to be trusted: only what ends like a source, is not hidden, and lies in one of
+/// the folders is shown, and what the kernel makes up as it is read is no source.
+fn from_disk(name: &str, folders: &[PathBuf]) -> Option<String> {
     let path = Path::new(name);
-    // Links are followed first: one could lead there.
+    // Links are followed first: one could lead out of the folder.
     let path = path.canonicalize().ok().filter(|_| path.is_absolute())?;
     if ["/proc", "/sys", "/dev"].iter().any(|p| path.starts_with(p)) {
+        return None;
+    }
+    let below = folders.iter().find_map(|f| path.strip_prefix(f).ok())?;
+    let hidden = below.components().any(|c| c.as_os_str().to_string_lossy().starts_with('.'));
+    let source = path.extension().and_then(|e| e.to_str()).is_some_and(|e| SOURCES.contains(&e.to_lowercase().as_str()));
+    if hidden || !source {
         return None;
     }
     std::fs::metadata(&path).ok().filter(|m| m.is_file() && m.len() <= MOST_SOURCE)?;
@@ -315,6 +342,33 @@ fn instruction(line: &str) -> Option<(u64, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_sources_of_the_programs_folders_are_shown() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().canonicalize().unwrap().join("project");
+        std::fs::create_dir_all(folder.join(".git")).unwrap();
+        let put = |name: &str| {
+            let path = folder.join(name);
+            std::fs::write(&path, name).unwrap();
+            path.display().to_string()
+        };
+        let folders = [folder.clone()];
+        assert_eq!(from_disk(&put("k.cu"), &folders).as_deref(), Some("k.cu"));
+        for name in ["secrets.env", "id_rsa", ".git/x.py", ".hidden.py"] {
+            assert_eq!(from_disk(&put(name), &folders), None, "{name}");
+        }
+        let outside = home.path().join("other.cu");
+        std::fs::write(&outside, "x").unwrap();
+        assert_eq!(from_disk(&outside.display().to_string(), &folders), None);
+        std::os::unix::fs::symlink(&outside, folder.join("link.cu")).unwrap();
+        assert_eq!(from_disk(&folder.join("link.cu").display().to_string(), &folders), None);
+        // A report may name any folder as its program's.
+        let input = Input::built_in("x", b"");
+        let of = |directory: &str| super::folders(&input, &Metrics { directory: Some(directory.to_owned()), ..Metrics::default() });
+        assert!(of(&folder.display().to_string()).contains(&folder));
+        assert!(!of("/").contains(&PathBuf::from("/")) && !of("/home").contains(&PathBuf::from("/home")));
+    }
 
     #[test]
     fn lines_of_both_disassemblers_are_understood() {

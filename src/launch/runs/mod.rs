@@ -8,10 +8,12 @@ pub mod place;
 pub mod process;
 pub mod progress;
 pub mod spawn;
+pub mod stage;
 pub mod steps;
 pub mod supervise;
 
 pub use exits::{Exit, Finding, Watch, explain};
 pub use log::{LogWriter, News, Tail};
 pub use progress::Progress;
-pub use supervise::{Event, Order, Outcome, Stage, supervise};
+pub use stage::Stage;
+pub use supervise::{Event, Order, Outcome, supervise};

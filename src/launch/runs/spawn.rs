@@ -14,7 +14,15 @@ pub fn supervisor(program: &Path, words: &[String], lifeline: bool) -> io::Resul
         .spawn()
 }
 
-/// Starts this program's own process that has the terminal while a run does, and waits for it.
+/// Starts the supervisor itself, with the line to it and its output passed on; whatever it leaves behind comes to this process.
+pub fn kept(program: &Path, words: &[String]) -> io::Result<Child> {
+    nix::sys::prctl::set_child_subreaper(true)?;
+    Command::new(program).args(words).spawn()
+}
+
+/// Starts this program's own process that has the terminal while a run does, and waits for it; what it leaves behind when it is
+/// killed comes to this process.
 pub fn in_terminal(program: &Path, words: &[String]) -> io::Result<ExitStatus> {
+    nix::sys::prctl::set_child_subreaper(true)?;
     Command::new(program).args(words).status()
 }

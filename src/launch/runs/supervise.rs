@@ -5,6 +5,7 @@ use super::exits::{Exit, Watch};
 use super::log::LogWriter;
 use super::process::{self, Process};
 use super::progress;
+use super::stage::Stage;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl;
 use nix::sys::signal::{Signal, kill, killpg};
@@ -41,46 +42,6 @@ pub struct Order<'a> {
     pub signals: Arc<AtomicUsize>,
     /// A thread that starts programs of its own for a while. They are children of this process, too, but none of the run's.
     pub helper: Option<JoinHandle<()>>,
-}
-
-/// How far a stop has gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Stage {
-    /// Not asked to stop.
-    Running,
-    /// INT was sent: the profiler stops the program and writes its report.
-    Interrupted,
-    /// TERM was sent.
-    Terminated,
-    /// KILL was sent.
-    Killed,
-}
-
-impl Stage {
-    /// All, with their words.
-    pub const ALL: [(Self, &'static str); 4] =
-        [(Self::Running, "running"), (Self::Interrupted, "interrupted"), (Self::Terminated, "terminated"), (Self::Killed, "killed")];
-
-    /// The word.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)
-    }
-
-    /// By its word.
-    #[must_use]
-    pub fn parse(word: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, w)| *w == word).map(|(s, _)| *s)
-    }
-
-    fn next(self) -> Option<(Self, Signal)> {
-        match self {
-            Self::Running => Some((Self::Interrupted, Signal::SIGINT)),
-            Self::Interrupted => Some((Self::Terminated, Signal::SIGTERM)),
-            Self::Terminated => Some((Self::Killed, Signal::SIGKILL)),
-            Self::Killed => None,
-        }
-    }
 }
 
 /// What happens to a run.
@@ -464,6 +425,11 @@ pub fn foreground(
     };
     sweep(Instant::now());
     Ok((status, told.is_some()))
+}
+
+/// Ends what a supervisor that was killed left behind: it came to this process, which must be a subreaper. It may end by itself for a while.
+pub fn end_leftovers(patience: Duration) {
+    sweep(Instant::now() + patience.saturating_sub(LEFT));
 }
 
 /// Ends what is left of the run: time to end by itself, then TERM, then KILL. Says how many processes had to be ended.

@@ -1,0 +1,132 @@
+//! A private folder for nsys' temporary files. What it collects (`nsys-report-*.qdstrm`, readable by everybody) holds the whole environment, and
+//! stays behind when nsys is killed or the disk is full.
+//!
+//! Only nsys itself gets it: the program keeps its own `TMPDIR`, since a long path breaks sockets in it. Not for guided runs, whose steps start
+//! and stop the collection from outside and find it by files there.
+
+use crate::launch::runs::Finding;
+use crate::library::{LibraryError, Report, Run};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+/// Its name in the run's folder.
+pub const FOLDER: &str = "tmp";
+
+/// What is run, and where its temporary files go.
+#[derive(Debug)]
+pub struct Temporary {
+    /// The command.
+    pub argv: Vec<String>,
+    /// Variables on top of those that are there.
+    pub env: Vec<(String, String)>,
+    folder: Option<PathBuf>,
+}
+
+impl Temporary {
+    /// Makes the folder where the run wants one.
+    pub fn make(run: &Run, folder: &Path) -> Result<Self, LibraryError> {
+        let mut out = Self { argv: run.argv.clone(), env: run.env.clone(), folder: None };
+        let own = run.env.iter().find(|(name, _)| name == "TMPDIR").map(|(_, value)| value.clone());
+        let before = own.or_else(|| std::env::var("TMPDIR").ok()).filter(|t| !t.is_empty()).unwrap_or_else(|| "/tmp".to_owned());
+        let program = run.argv.len().saturating_sub(run.program.len());
+        let named = |word: &String| word == "-e" || word.starts_with("--env");
+        let nsys = run.argv.first().is_some_and(|w| Path::new(w).file_name().is_some_and(|n| n == "nsys"));
+        let profile = run.argv.get(1).is_some_and(|w| w == "profile");
+        // A comma would begin another variable.
+        let fits = nsys && profile && run.steps.is_empty() && !before.contains(',') && !run.argv[..program].iter().any(named);
+        let private = folder.join(FOLDER);
+        if let Some(text) = private.to_str().filter(|_| fits) {
+            let made = std::fs::DirBuilder::new().mode(0o700).create(&private);
+            made.map_err(|source| LibraryError::File { path: private.display().to_string(), source })?;
+            out.argv.insert(2, format!("--env-var=TMPDIR={before}"));
+            out.env.push(("TMPDIR".to_owned(), text.to_owned()));
+            out.folder = Some(private);
+        }
+        Ok(out)
+    }
+
+    /// Whether there is one.
+    #[must_use]
+    pub fn made(&self) -> bool {
+        self.folder.is_some()
+    }
+
+    /// Clears it away, all but reports that nsys wrote there because it could not elsewhere. Of a run that `failed` without a report, what nsys
+    /// collected is all there is: that stays, and its place is returned.
+    #[must_use]
+    pub fn clear(self, reports: &[Report], failed: bool) -> Option<PathBuf> {
+        let folder = self.folder?;
+        let files = || std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path());
+        let collected = files().find(|p| p.extension().is_some_and(|e| e == "qdstrm"));
+        let keep = collected.filter(|_| failed && reports.is_empty());
+        if keep.is_none() && reports.iter().all(|r| !r.path.starts_with(&folder)) {
+            // What cannot be removed is in nobody's way: the folder is private.
+            let _ = std::fs::remove_dir_all(&folder);
+            return None;
+        }
+        for path in files().filter(|p| keep.as_ref() != Some(p) && reports.iter().all(|r| r.path != *p)) {
+            let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+        }
+        keep
+    }
+}
+
+/// What to say of a collection that stays.
+#[must_use]
+pub fn kept(collected: &Path) -> Finding {
+    Finding {
+        what: format!("what nsys collected is kept: {}", collected.display()),
+        fix: "import it with the QdstrmImporter of this nsys, or delete the run".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::library::{Library, NewRun, Step};
+
+    fn run(argv: &[&str], steps: Vec<Step>) -> (tempfile::TempDir, Run, PathBuf) {
+        let home = tempfile::tempdir().unwrap();
+        let mut library = Library::at(home.path()).unwrap();
+        let argv: Vec<String> = argv.iter().map(|&w| w.to_owned()).collect();
+        let program = vec![argv.last().unwrap().clone()];
+        let run = library.begin(|_, _| Ok(NewRun { tool: "nsys".to_owned(), argv, program, steps, ..NewRun::default() })).unwrap();
+        let folder = library.run_folder(run.id);
+        (home, run, folder)
+    }
+
+    #[test]
+    fn nsys_alone_gets_a_private_folder_and_the_program_keeps_its_own() {
+        let (_home, run, folder) = run(&["/opt/nsys", "profile", "-o", "r", "app"], Vec::new());
+        let made = Temporary::make(&run, &folder).unwrap();
+        let before = std::env::var("TMPDIR").unwrap_or_else(|_| "/tmp".to_owned());
+        assert_eq!(made.argv, ["/opt/nsys", "profile", &format!("--env-var=TMPDIR={before}"), "-o", "r", "app"]);
+        assert_eq!(made.env, [("TMPDIR".to_owned(), folder.join("tmp").display().to_string())]);
+        std::fs::write(folder.join("tmp/nsys-report-1.qdstrm"), "PATH=/secret").unwrap();
+        assert_eq!(made.clear(&[], false), None);
+        assert!(!folder.join("tmp").exists());
+        // It is all that there is of a run that failed.
+        let made = Temporary::make(&run, &folder).unwrap();
+        let collected = folder.join("tmp/nsys-report-1.qdstrm");
+        std::fs::write(&collected, "events").unwrap();
+        std::fs::create_dir(folder.join("tmp/nvidia")).unwrap();
+        assert_eq!(made.clear(&[], true), Some(collected));
+        assert!(!folder.join("tmp/nvidia").exists());
+    }
+
+    #[test]
+    fn who_needs_the_usual_folder_keeps_it() {
+        let step = Step { role: "begin".to_owned(), what: String::new(), argv: Vec::new(), why: String::new(), left_out: false };
+        for (argv, steps) in [
+            (vec!["nsys", "profile", "-e", "A=1", "app"], Vec::new()),
+            (vec!["nsys", "launch", "app"], Vec::new()),
+            (vec!["ncu", "--set", "full", "app"], Vec::new()),
+            (vec!["mpirun", "nsys", "profile", "app"], Vec::new()),
+            (vec!["nsys", "profile", "app"], vec![step]),
+        ] {
+            let (_home, run, folder) = run(&argv, steps);
+            let made = Temporary::make(&run, &folder).unwrap();
+            assert!(made.argv == argv && made.env.is_empty() && !made.made(), "{argv:?}");
+        }
+    }
+}
