@@ -63,6 +63,35 @@ fn every_file_opens_or_gives_one_sentence() {
     assert!(opened > 0 && compared > 0);
 }
 
+/// What attackers made: under 2 GiB of memory every command ends with a table or a sentence.
+#[test]
+fn hostile_files_cost_little() {
+    let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS") else { return };
+    let folder = Path::new(&corpus).join("hostile");
+    let mut all = Vec::new();
+    files(&folder, &mut all);
+    all.retain(|p| [".gz", ".zst"].iter().any(|e| p.to_string_lossy().ends_with(e)));
+    let mut codes = BTreeMap::new();
+    for path in &all {
+        let file = path.to_str().unwrap();
+        for command in [
+            &["top"][..],
+            &["top", "--by", "nvtx"],
+            &["launches", "--limit", "3"],
+            &["hints"],
+            &["metrics", "--sections"],
+            &["metrics", "--source"],
+        ] {
+            let args: Vec<&str> = command.iter().copied().chain([file]).collect();
+            let out = super::hostile::limited(&args);
+            let code = out.status.code();
+            assert!(matches!(code, Some(0..=2)), "{args:?}: {:?} {}", out.status, String::from_utf8_lossy(&out.stderr));
+            *codes.entry(code).or_insert(0) += 1;
+        }
+    }
+    println!("corpus: {} hostile files, exit codes {codes:?}", all.len());
+}
+
 /// Every result of every ncu report, looked at on every screen; the values are where the rows say.
 #[test]
 fn every_result_is_looked_at() {
