@@ -8,6 +8,8 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+/// Folder in a run's own for the profiler's temporary files.
+pub const TEMPORARY: &str = "tmp";
 /// A run with this tag is never removed.
 pub const KEEP: &str = "keep";
 
@@ -99,6 +101,11 @@ pub fn remove(library: &Library, run: &Run) -> Result<(u64, Vec<PathBuf>), Libra
                 Err(e) if e.kind() == io::ErrorKind::NotFound => {}
                 Err(e) => return Err(wrong(file)(e)),
             }
+        }
+        // Left behind where nobody was there to clear it away.
+        let temporary = folder.join(TEMPORARY);
+        if temporary.symlink_metadata().is_ok_and(|m| m.is_dir()) {
+            std::fs::remove_dir_all(&temporary).map_err(wrong(&temporary))?;
         }
         remove_empty(&folder, &mut left);
     }

@@ -165,7 +165,7 @@ blocks = [c["id"] for c in json.loads(out)["checks"] if c["state"] == "blocks"]
 check("doctor: nothing blocks", not blocks, str(blocks))
 loop("nsys", {**base, "XDG_DATA_HOME": os.path.join(work, "data-nsys")}, ["run"], [program])
 # The nsys that is named is not there: what a machine without one does.
-loop("scan", {**base, "XDG_DATA_HOME": os.path.join(work, "data-scan")}, ["--nsys", "/nonexistent/nsys", "run"], [program])
+loop("scan", {**base, "XDG_DATA_HOME": os.path.join(work, "data-scan")}, ["run", "--recipe", "scan"], [program])
 if subprocess.run(["python3", "-c", "import torch"], capture_output=True).returncode == 0:
     with open(os.path.join(work, "layer.py"), "w") as f:
         f.write(TORCH)

@@ -510,3 +510,47 @@ fn a_library_that_cannot_be_written_can_be_looked_at() {
     set(0o700);
     assert!(rc == 0 && out.lines().count() == 2, "{err}");
 }
+
+#[test]
+fn an_nsys_that_is_not_there_is_not_silently_none() {
+    let home = Home::new();
+    let (rc, out, err) = home.run(&["--nsys", "/not/there/nsys", "run", "--", "true"], "");
+    assert!(rc == 2 && out.is_empty() && err.contains("there is no nsys at /not/there/nsys"), "{rc} {err}");
+}
+
+#[test]
+fn what_has_a_session_of_its_own_ends_with_a_killed_supervisor_too() {
+    let home = Home::new();
+    let own = home.file("agent.pid");
+    // As nsys' agent does: away from the profiler's session, and deaf.
+    let program = format!("setsid sh -c 'trap \"\" TERM HUP INT; echo $$ > {}; while :; do sleep 600; done' & wait", own.display());
+    let mut child = home.start(&["run", "--", "sh", "-c", &program], "");
+    let (pid, _) = home.profiler();
+    let agent = pid_in(&own);
+    let agent = (agent, process::process(agent).unwrap().started);
+    let supervisor = process::process(pid).unwrap().parent;
+    kill(Pid::from_raw(supervisor), Signal::SIGKILL).unwrap();
+    until("the agent to end", || !process::runs(agent.0, agent.1));
+    child.wait().unwrap();
+    let run = home.show(1);
+    assert_eq!(run["state"], "lost");
+    assert!(run["ended_ms"].is_number(), "{run}");
+}
+
+#[test]
+fn only_a_runs_own_files_are_exported() {
+    let home = Home::new();
+    assert_eq!(home.run(&["run", "--", "true"], "").0, 0);
+    let secret = home.file("secret.nsys-rep");
+    fs::write(&secret, "secret").unwrap();
+    let db = rusqlite::Connection::open(home.file("data/warpscope/runs.db")).unwrap();
+    for path in [
+        "data/warpscope/runs/1/../../../../secret.nsys-rep",
+        "data/warpscope/runs/1/nsys/../../../../../secret.nsys-rep",
+        "secret.nsys-rep",
+    ] {
+        db.execute("UPDATE reports SET path = ?1", [home.file(path).to_str().unwrap()]).unwrap();
+        let (rc, _, err) = home.run(&["runs", "export", "1", "out"], "");
+        assert!(rc == 2 && err.contains("is not where run 1 left its reports"), "{path}: {err}");
+    }
+}

@@ -5,7 +5,7 @@ use super::temporary::{self, Temporary};
 use crate::launch::runs::supervise::{self, Order, exec};
 use crate::launch::runs::{Event, Exit, Finding, LogWriter, explain, facts, process, spawn};
 use crate::library::store::Library;
-use crate::library::{Report, Run, State, export};
+use crate::library::{Report, Run, State, export, gc};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::ffi::OsString;
 use std::io::Write;
@@ -62,7 +62,7 @@ pub fn keep(id: i64, detached: bool) -> Result<(), Failure> {
     library.hold(id)?;
     supervise::end_leftovers(LAST_REPORT);
     let folder = library.run_folder(id);
-    let _ = std::fs::remove_dir_all(folder.join(temporary::FOLDER));
+    let _ = std::fs::remove_dir_all(folder.join(gc::TEMPORARY));
     let reports = export::found(&run.patterns, &folder, run.started_ms);
     let what = format!("the process that watched over the run ended without a word ({ended}): killed, or out of memory");
     library.end(id, State::Lost, Exit::default(), &[Finding { what, fix: String::new() }], &reports)?;
@@ -119,7 +119,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     let starter = vec![std::env::current_exe()?.into_os_string(), EXEC.into(), me.to_string().into()];
     let private = Temporary::make(run, &folder)?;
     if private.made() {
-        log.say(&format!("temporary files of {} go to {}", run.tool, folder.join(temporary::FOLDER).display()));
+        log.say(&format!("temporary files of {} go to {}", run.tool, folder.join(gc::TEMPORARY).display()));
     }
     let order = Order {
         starter,

@@ -5,12 +5,10 @@
 //! and stop the collection from outside and find it by files there.
 
 use crate::launch::runs::Finding;
+use crate::library::gc::TEMPORARY;
 use crate::library::{LibraryError, Report, Run};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-
-/// Its name in the run's folder.
-pub const FOLDER: &str = "tmp";
 
 /// What is run, and where its temporary files go.
 #[derive(Debug)]
@@ -34,7 +32,7 @@ impl Temporary {
         let profile = run.argv.get(1).is_some_and(|w| w == "profile");
         // A comma would begin another variable.
         let fits = nsys && profile && run.steps.is_empty() && !before.contains(',') && !run.argv[..program].iter().any(named);
-        let private = folder.join(FOLDER);
+        let private = folder.join(TEMPORARY);
         if let Some(text) = private.to_str().filter(|_| fits) {
             let made = std::fs::DirBuilder::new().mode(0o700).create(&private);
             made.map_err(|source| LibraryError::File { path: private.display().to_string(), source })?;
