@@ -282,6 +282,7 @@ pub(super) fn start(app: &mut App) -> Vec<Effect> {
 pub fn started(app: &mut App, outcome: Result<Box<Run>, String>) -> Vec<Effect> {
     match outcome {
         Ok(run) => {
+            app.queue.began(run.id);
             if let Some(screen) = &mut app.run {
                 screen.command = shell::line(&run.argv);
                 screen.run = Some(run);

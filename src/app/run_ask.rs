@@ -48,7 +48,6 @@ pub fn choose(app: &mut App, choice: RunChoice) -> Vec<Effect> {
         }
         RunChoice::Nothing => {
             app.starting = None;
-            app.queue = super::run_queue::Queue::default();
             Vec::new()
         }
         RunChoice::StopAndQuit => {

@@ -11,6 +11,8 @@ pub struct Queue {
     waiting: VecDeque<(Start, Option<Origin>)>,
     /// How many there were in all.
     total: usize,
+    /// The run of it that is under way.
+    current: Option<i64>,
     /// That some were not begun, until it is said.
     given_up: Option<String>,
 }
@@ -19,7 +21,12 @@ impl Queue {
     /// Of these, the first of which is about to start.
     #[must_use]
     pub fn after_first(all: usize, rest: Vec<(Start, Option<Origin>)>) -> Self {
-        Self { waiting: rest.into(), total: all, given_up: None }
+        Self { waiting: rest.into(), total: all, ..Self::default() }
+    }
+
+    /// This run of it has begun.
+    pub fn began(&mut self, run: i64) {
+        self.current = Some(run);
     }
 
     /// Which of how many runs now, when there are several.
@@ -36,7 +43,9 @@ impl Queue {
 
 /// A run of the queue has ended: begins the next, or gives up the rest and says so.
 pub fn go_on(app: &mut App, run: &Run) -> Vec<Effect> {
-    let Some((at, total)) = app.queue.at() else { return Vec::new() };
+    // Other runs may end as well, and what was asked about and declined was never begun.
+    let Some((at, total)) = app.queue.at().filter(|_| app.queue.current == Some(run.id)) else { return Vec::new() };
+    app.queue.current = None;
     if run.state == State::Done
         && let Some(next) = app.queue.waiting.pop_front()
     {

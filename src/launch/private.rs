@@ -21,6 +21,12 @@ fn mine(meta: &Metadata) -> Result<()> {
     if meta.uid() == getuid().as_raw() { Ok(()) } else { Err(denied("it belongs to another user")) }
 }
 
+/// Whether a folder is this user's.
+#[must_use]
+pub fn is_mine(folder: &Path) -> bool {
+    std::fs::metadata(folder).is_ok_and(|m| mine(&m).is_ok())
+}
+
 /// Makes a folder, and those above it, that only this user can look into. Fails when it is there and somebody else's.
 pub fn make(folder: &Path) -> Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;

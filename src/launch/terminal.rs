@@ -2,7 +2,7 @@
 //! without a chance to do so (killed, out of memory, aborted by a library).
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::sys::termios::{self, ControlFlags, InputFlags, LocalFlags, OutputFlags, SetArg, Termios};
 use nix::unistd::{getpgrp, tcgetpgrp};
 use std::fs::File;
@@ -16,6 +16,11 @@ use std::time::Duration;
 /// The terminal that stdin is, to read bytes from as they come.
 #[derive(Debug)]
 pub struct Keys(File);
+
+/// Stops the process group, as the terminal's own key does: a script that waits for this program stops as well, and its shell gets the terminal.
+pub fn stop_group() -> io::Result<()> {
+    Ok(killpg(getpgrp(), Signal::SIGSTOP)?)
+}
 
 /// What came.
 #[derive(Debug, PartialEq, Eq)]

@@ -162,8 +162,23 @@ fn take_out(db: &Connection) -> rusqlite::Result<BTreeSet<(String, String)>> {
     Ok(found)
 }
 
-/// Names of variables whose values are secrets, whatever refers to them.
-const SECRETS: [&str; 7] = ["TOKEN", "SECRET", "PASSW", "CREDENTIAL", "APIKEY", "API_KEY", "PRIVATE"];
+/// Columns that refer to a text by its number (nsys 2022 to 2025). Other numbers (correlationId, deviceId …) only look like one.
+const REFERENCES: [&str; 12] = [
+    "nameId",
+    "textId",
+    "jsonTextId",
+    "demangledName",
+    "shortName",
+    "mangledName",
+    "symbol",
+    "module",
+    "callchainNameId",
+    "categoryId",
+    "name",
+    "value",
+];
+/// Parts of names of variables whose values are secrets, whatever refers to them.
+const SECRETS: [&str; 8] = ["TOKEN", "SECRET", "PASS", "CREDENTIAL", "KEY", "PRIVATE", "AUTH", "_PAT"];
 
 /// Takes out texts that are one variable with its value and that nothing names itself by: the environment of a process with a single one has no
 /// NUL in it. A range may rightly be called `step=5`.
@@ -192,8 +207,7 @@ fn take_out_single(db: &Connection, found: &mut BTreeSet<(String, String)>) -> r
         let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let columns: Vec<String> =
             db.prepare("SELECT name FROM pragma_table_info(?1)")?.query_map([&table], |r| r.get(0))?.collect::<Result<_, _>>()?;
-        // Columns that refer to texts: nameId, textId, demangledName …
-        for column in columns.iter().filter(|c| ["Id", "Name"].iter().any(|end| c.ends_with(end))) {
+        for column in columns.iter().filter(|c| REFERENCES.contains(&c.as_str())) {
             let (t, c) = (quoted(&table), quoted(column));
             db.execute(
                 &format!("INSERT OR IGNORE INTO temp.named SELECT DISTINCT {c} FROM main.{t} WHERE {c} IN (SELECT id FROM temp.single)"),

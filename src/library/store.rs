@@ -75,7 +75,11 @@ impl Library {
         let file = folder.join("runs.db");
         if file.is_file() {
             // Its folder holds commands and logs, and names programs that are run again.
-            private::check(folder).map_err(|source| LibraryError::File { path: folder.display().to_string(), source })?;
+            match private::check(folder) {
+                // It can be looked at.
+                Err(_) if !private::is_mine(folder) => return Self::to_look_at(folder, &file),
+                other => other.map_err(|source| LibraryError::File { path: folder.display().to_string(), source })?,
+            }
         } else {
             make_private(folder)?;
             make_private(&folder.join("runs"))?;

@@ -13,6 +13,8 @@ const KEY: Duration = Duration::from_millis(50);
 const PASTE: Duration = Duration::from_secs(3);
 /// A sequence that is longer is none.
 const LONGEST: usize = 64;
+/// Answers of a terminal are no longer.
+const LONGEST_ANSWER: usize = 4096;
 /// After a paste that was given up, so many bytes at once are more of it: nobody types that fast.
 const BURST: usize = 12;
 
@@ -122,7 +124,7 @@ impl Input {
         match bytes[..] {
             [0x1b] => vec![key(KeyCode::Esc, KeyModifiers::NONE)],
             // Alt with a key that also begins a sequence.
-            [0x1b, c @ (b'[' | b'O')] => vec![key(KeyCode::Char(char::from(c)), KeyModifiers::ALT)],
+            [0x1b, c @ (b'[' | b'O' | b']' | b'P' | b'_' | b'^' | b'X')] => vec![key(KeyCode::Char(char::from(c)), KeyModifiers::ALT)],
             _ => Vec::new(),
         }
     }
@@ -132,9 +134,16 @@ fn next(bytes: &[u8]) -> Next {
     match bytes {
         [0x1b] | [0x1b, b'O'] => Next::Unfinished,
         [0x1b, b'[', rest @ ..] => sequence(bytes, rest),
+        [0x1b, b'O', b'M', ..] => Next::Event(Some(key(KeyCode::Enter, KeyModifiers::NONE)), 3),
         [0x1b, b'O', last, ..] => Next::Event(function(*last).map(|code| key(code, KeyModifiers::NONE)), 3),
         // Escape, and then whatever begins with the next.
         [0x1b, 0x1b, ..] => Next::Event(Some(key(KeyCode::Esc, KeyModifiers::NONE)), 1),
+        // Late answers of a terminal (colours, its name): nobody typed them.
+        [0x1b, b']' | b'P' | b'_' | b'^' | b'X', rest @ ..] => match answer(rest) {
+            Some(length) => Next::Event(None, 2 + length),
+            None if rest.len() > LONGEST_ANSWER => Next::Event(None, bytes.len()),
+            None => Next::Unfinished,
+        },
         [0x1b, rest @ ..] => match plain(rest) {
             Next::Event(Some(Event::Key(k)), n) => Next::Event(Some(key(k.code, k.modifiers | KeyModifiers::ALT)), n + 1),
             Next::Event(other, n) => Next::Event(other, n + 1),
@@ -142,6 +151,13 @@ fn next(bytes: &[u8]) -> Next {
         },
         _ => plain(bytes),
     }
+}
+
+/// Length of an answer with its end (BEL, or `ESC \`).
+fn answer(rest: &[u8]) -> Option<usize> {
+    let bell = rest.iter().position(|&b| b == 7).map(|at| at + 1);
+    let string = rest.windows(2).position(|w| w == b"\x1b\\").map(|at| at + 2);
+    bell.into_iter().chain(string).min()
 }
 
 /// A character or a control key.
@@ -220,6 +236,11 @@ fn sequence(bytes: &[u8], rest: &[u8]) -> Next {
         let report = if parameters[0] == b'<' && matches!(last, b'M' | b'm') { number(0).zip(number(1)).zip(number(2)) } else { None };
         return Next::Event(report.and_then(|((b, x), y)| mouse(b, x, y, last == b'm')), taken);
     }
+    // Mouse reports of terminals that write them in decimal, but not marked.
+    if let (b'M', Some(button), Some(column), Some(row)) = (last, number(0), number(1), number(2)) {
+        let button = button.saturating_sub(32);
+        return Next::Event(mouse(button, column, row, button & 0b110_0011 == 3), taken);
+    }
     let modifiers = number(1).map_or(KeyModifiers::NONE, modifiers);
     let code = match last {
         b'~' => number(0).and_then(editing),
@@ -256,7 +277,6 @@ fn function(last: u8) -> Option<KeyCode> {
         b'D' => KeyCode::Left,
         b'F' => KeyCode::End,
         b'H' => KeyCode::Home,
-        b'M' => KeyCode::Enter,
         c @ b'P'..=b'S' => KeyCode::F(c - b'P' + 1),
         _ => return None,
     })
@@ -352,6 +372,7 @@ mod tests {
         assert_eq!(all(b"\x1bx\x1b\x1bq\x1b"), ["alt-x", "esc", "alt-q", "esc"]);
         assert_eq!(all(b"\x1b[97;5u\x1b[13u"), ["ctrl-a", "enter"]);
         assert_eq!(all(b"\x1b["), ["alt-["]);
+        assert_eq!(all(b"\x1b]11;rgb:0000/0000/0000\x1b\\q\x1bP>|name\x1b\\\x1b]4;1;x\x07j"), ["q", "j"], "a terminal's late answers");
     }
 
     #[test]
@@ -361,6 +382,7 @@ mod tests {
             ["Down(Left) 2,3", "Up(Left) 2,3", "ScrollUp 0,0", "Moved 1,1"]
         );
         assert_eq!(all(b"\x1b[M #$"), ["Down(Left) 2,3"]);
+        assert_eq!(all(b"\x1b[32;3;4M\x1b[67;2;2M\x1b[35;3;4M"), ["Down(Left) 2,3", "Moved 1,1", "Up(Right) 2,3"]);
     }
 
     #[test]

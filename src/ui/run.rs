@@ -71,7 +71,7 @@ pub fn head(app: &App, screen: &RunScreen, theme: &Theme, columns: usize) -> [Li
     if run.detached && run.state.live() {
         parts.push(part(1, vec![Span::styled("detached", theme.style(Role::Warn))]));
     }
-    if let Some((at, total)) = app.queue.at().filter(|_| screen.mine) {
+    if let Some((at, total)) = app.queue.at().filter(|_| screen.mine && !screen.ended) {
         parts.push(part(1, vec![Span::styled(format!("{at} of {total}"), theme.style(Role::Next))]));
     }
     if let Some(parent) = run.parent {

@@ -3,7 +3,7 @@
 use super::View;
 use super::theme::Theme;
 use crate::app::App;
-use crate::launch::terminal::Guard;
+use crate::launch::terminal::{Guard, stop_group};
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{cursor, execute, queue};
@@ -77,10 +77,10 @@ impl Screen {
         Ok(())
     }
 
-    /// Gives the terminal back and stops until the shell continues the program.
+    /// Gives the terminal back and stops, with the script that it may run in, until the shell continues the program.
     pub fn suspend(&mut self) -> io::Result<()> {
         restore();
-        signal_hook::low_level::emulate_default_handler(signal_hook::consts::SIGTSTP)
+        stop_group()
     }
 
     /// Takes the terminal again after a stop.

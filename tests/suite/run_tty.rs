@@ -45,6 +45,20 @@ fn record_look_pick_run_again_and_find_both_in_the_library() {
 }
 
 #[test]
+fn of_a_run_that_has_ended_no_process_stays() {
+    let home = Home::new();
+    let mut s = start(&home, &["run", "--", "true"], (100, 30), &[]);
+    s.wait("CatArrayBatchedCopy");
+    // The supervisor has ended and was waited for; what stays watches over the terminal.
+    until("the supervisor to be gone", || {
+        let left = process::descendants(s.pid());
+        left.len() == 1 && left.iter().all(|p| p.state != 'Z')
+    });
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+}
+
+#[test]
 fn quitting_asks_what_becomes_of_the_run() {
     let home = Home::new();
     let mut s = start(&home, &["run", "--", "sleep", "600"], (100, 30), &[]);

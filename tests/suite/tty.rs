@@ -145,6 +145,11 @@ impl Session {
         assert!(!self.parser.screen().alternate_screen());
     }
 
+    /// The program's process id.
+    pub fn pid(&self) -> i32 {
+        i32::try_from(self.child.process_id().unwrap()).unwrap()
+    }
+
     /// The terminal's modes, as another program on it sees them.
     pub fn modes(&self) -> nix::sys::termios::Termios {
         nix::sys::termios::tcgetattr(self.tty()).unwrap()

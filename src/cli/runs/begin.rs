@@ -212,7 +212,8 @@ pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
     let directory = std::env::current_dir().map_err(|e| Failure::wrong(format!("the folder that this runs in: {e}")))?;
     check_program(&args.program, &directory, args.force)?;
     let nsys = all.nsys.clone().or_else(|| config.nsys.clone());
-    if let Some(named) = nsys.as_deref().filter(|_| find::nsys(nsys.as_deref()).iter().all(|p| !p.is_file())) {
+    let wanted = args.recipe.is_none() && args.tool.as_deref().is_none_or(|t| t == "nsys");
+    if let Some(named) = nsys.as_deref().filter(|_| wanted && find::nsys(nsys.as_deref()).iter().all(|p| !p.is_file())) {
         return Err(Failure::wrong(format!("there is no nsys at {}: correct --nsys, or `nsys` in the configuration", named.display())));
     }
     let users = recipes::users(config)?;

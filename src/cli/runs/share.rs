@@ -20,7 +20,7 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
     // As private as where they come from.
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong(folder))?;
     let scratch = store::folder()?;
-    if let Some(odd) = run.reports.iter().find(|r| !gc::is_sound(&library.run_folder(id), r)) {
+    if let Some(odd) = run.reports.iter().find(|r| r.path.exists() && !gc::is_sound(&library.run_folder(id), r)) {
         let text = format!("{} is not where run {id} left its reports, so nothing is copied", odd.path.display());
         return Err(Failure::wrong(text));
     }

@@ -52,20 +52,29 @@ pub fn keep(id: i64, detached: bool) -> Result<(), Failure> {
     let mut supervisor = spawn::kept(&std::env::current_exe()?, &words)?;
     // Only the supervisor speaks to whoever started this.
     let ended = supervisor.wait()?;
-    let library = Library::open()?;
+    let killed = !ended.success();
+    let library = Library::open();
+    if killed && let Ok(library) = &library {
+        // Whoever follows the run waits for its end.
+        let _ = library.hold(id);
+    }
+    if killed {
+        // Whatever the library says, or cannot.
+        supervise::end_leftovers(LAST_REPORT);
+    }
+    let library = library?;
     let run = library.run(id)?;
     // A run that nobody holds reads as lost even where its row says that it is under way.
     if run.ended_ms.is_some() || !matches!(run.state, State::Lost | State::Starting | State::Running) {
         return Ok(());
     }
-    // Whoever follows it waits for its end.
-    library.hold(id)?;
-    supervise::end_leftovers(LAST_REPORT);
     let folder = library.run_folder(id);
-    let _ = std::fs::remove_dir_all(folder.join(gc::TEMPORARY));
     let reports = export::found(&run.patterns, &folder, run.started_ms);
+    let kept = temporary::clear(&folder.join(gc::TEMPORARY), &reports);
     let what = format!("the process that watched over the run ended without a word ({ended}): killed, or out of memory");
-    library.end(id, State::Lost, Exit::default(), &[Finding { what, fix: String::new() }], &reports)?;
+    let mut findings = vec![Finding { what, fix: String::new() }];
+    findings.extend(kept.as_deref().map(temporary::kept));
+    library.end(id, State::Lost, Exit::default(), &findings, &reports)?;
     Ok(())
 }
 
@@ -151,7 +160,7 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
         }
     }
     let (state, mut findings) = judge(&run.tool, outcome.exit, &outcome.watch, &reports);
-    findings.extend(private.clear(&reports, state == State::Failed).as_deref().map(temporary::kept));
+    findings.extend(private.clear(&reports).as_deref().map(temporary::kept));
     findings.extend(log.trouble.map(|why| Finding { what: format!("its output could not be kept to the end: {why}"), fix: String::new() }));
     library.end(run.id, state, outcome.exit, &findings, &reports)?;
     Ok(())

@@ -27,7 +27,7 @@ impl Temporary {
         let own = run.env.iter().find(|(name, _)| name == "TMPDIR").map(|(_, value)| value.clone());
         let before = own.or_else(|| std::env::var("TMPDIR").ok()).filter(|t| !t.is_empty()).unwrap_or_else(|| "/tmp".to_owned());
         let program = run.argv.len().saturating_sub(run.program.len());
-        let named = |word: &String| word == "-e" || word.starts_with("--env");
+        let named = |word: &String| word.starts_with("-e") || word.starts_with("--env");
         let nsys = run.argv.first().is_some_and(|w| Path::new(w).file_name().is_some_and(|n| n == "nsys"));
         let profile = run.argv.get(1).is_some_and(|w| w == "profile");
         // A comma would begin another variable.
@@ -49,24 +49,29 @@ impl Temporary {
         self.folder.is_some()
     }
 
-    /// Clears it away, all but reports that nsys wrote there because it could not elsewhere. Of a run that `failed` without a report, what nsys
-    /// collected is all there is: that stays, and its place is returned.
+    /// Clears it away, as [`clear`] says.
     #[must_use]
-    pub fn clear(self, reports: &[Report], failed: bool) -> Option<PathBuf> {
-        let folder = self.folder?;
-        let files = || std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|e| e.path());
-        let collected = files().find(|p| p.extension().is_some_and(|e| e == "qdstrm"));
-        let keep = collected.filter(|_| failed && reports.is_empty());
-        if keep.is_none() && reports.iter().all(|r| !r.path.starts_with(&folder)) {
-            // What cannot be removed is in nobody's way: the folder is private.
-            let _ = std::fs::remove_dir_all(&folder);
-            return None;
-        }
-        for path in files().filter(|p| keep.as_ref() != Some(p) && reports.iter().all(|r| r.path != *p)) {
-            let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
-        }
-        keep
+    pub fn clear(self, reports: &[Report]) -> Option<PathBuf> {
+        clear(&self.folder?, reports)
     }
+}
+
+/// Clears a run's temporary folder away, all but reports that nsys wrote there because it could not elsewhere. Where there is no report, what nsys
+/// collected is all there is, and only this user can read it: that stays, and its place is returned.
+#[must_use]
+pub fn clear(folder: &Path, reports: &[Report]) -> Option<PathBuf> {
+    let files = || std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
+    let collected = files().find(|p| p.extension().is_some_and(|e| e == "qdstrm"));
+    let keep = collected.filter(|_| reports.is_empty());
+    if keep.is_none() && reports.iter().all(|r| !r.path.starts_with(folder)) {
+        // What cannot be removed is in nobody's way: the folder is private.
+        let _ = std::fs::remove_dir_all(folder);
+        return None;
+    }
+    for path in files().filter(|p| keep.as_ref() != Some(p) && reports.iter().all(|r| r.path != *p)) {
+        let _ = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+    }
+    keep
 }
 
 /// What to say of a collection that stays.
@@ -101,14 +106,15 @@ mod tests {
         assert_eq!(made.argv, ["/opt/nsys", "profile", &format!("--env-var=TMPDIR={before}"), "-o", "r", "app"]);
         assert_eq!(made.env, [("TMPDIR".to_owned(), folder.join("tmp").display().to_string())]);
         std::fs::write(folder.join("tmp/nsys-report-1.qdstrm"), "PATH=/secret").unwrap();
-        assert_eq!(made.clear(&[], false), None);
+        let report = Report { path: folder.join("nsys/report.nsys-rep"), bytes: 1, owned: true };
+        assert_eq!(made.clear(&[report]), None);
         assert!(!folder.join("tmp").exists());
-        // It is all that there is of a run that failed.
+        // Without a report it is all that there is.
         let made = Temporary::make(&run, &folder).unwrap();
         let collected = folder.join("tmp/nsys-report-1.qdstrm");
         std::fs::write(&collected, "events").unwrap();
         std::fs::create_dir(folder.join("tmp/nvidia")).unwrap();
-        assert_eq!(made.clear(&[], true), Some(collected));
+        assert_eq!(made.clear(&[]), Some(collected));
         assert!(!folder.join("tmp/nvidia").exists());
     }
 

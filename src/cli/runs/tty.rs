@@ -80,7 +80,7 @@ pub fn foreground(id: i64, explorer: i32) -> Result<(), Failure> {
     let interrupted = status.signal() == Some(SIGINT) || status.code() == Some(128 + SIGINT);
     let exit = Exit { code: status.code(), signal: status.signal(), stopped: stopped || interrupted };
     let (state, mut findings) = judge(&run.tool, exit, &Watch::default(), &reports);
-    findings.extend(private.clear(&reports, state == State::Failed).as_deref().map(temporary::kept));
+    findings.extend(private.clear(&reports).as_deref().map(temporary::kept));
     library.end(run.id, state, exit, &findings, &reports)?;
     Ok(())
 }

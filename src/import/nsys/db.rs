@@ -24,6 +24,9 @@ pub const LEAST_ROW: u64 = 5;
 /// Steps of SQLite's virtual machine between two looks at whether the job is cancelled.
 const STEPS: i32 = 1_000;
 
+/// Steps that reading the schema may take: real exports have some hundred tables.
+const OPENING_STEPS: u64 = 50_000_000;
+
 /// What is known of a table.
 #[derive(Default)]
 struct Table {
@@ -67,7 +70,7 @@ impl Db {
         db.check_whole(&input.head)?;
         let mut connection = db.connect()?;
         db.tables = Arc::new(db.schema(&connection)?);
-        db.restrict(&mut connection)?;
+        db.restrict(&mut connection).map_err(|e| db.damaged("its schema", &e))?;
         db.give(connection);
         Ok(db)
     }
@@ -248,6 +251,7 @@ impl Db {
     }
 
     fn connect(&self) -> Result<Connection, ImportError> {
+        let opening = Arc::new(AtomicU64::new(0));
         let open = || -> rusqlite::Result<Connection> {
             let mut connection = match &self.bytes {
                 Bytes::File(path) => Connection::open_with_flags(
@@ -260,36 +264,46 @@ impl Db {
                     memory
                 }
             };
+            // Before the first statement: it reads the schema, and what ANALYZE left, which may be a stranger's as well.
+            let (cancel, opening) = (self.cancel.clone(), Arc::clone(&opening));
+            let most = OPENING_STEPS / u64::from(STEPS.unsigned_abs());
+            connection.progress_handler(
+                STEPS,
+                Some(move || {
+                    cancel.is_cancelled() || opening.load(Ordering::Relaxed) < most && opening.fetch_add(1, Ordering::Relaxed) + 1 >= most
+                }),
+            )?;
+            self.restrict(&mut connection)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
             connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, 64 << 20)?;
             // A scan never comes back to a page, so a small cache serves as well as a large one.
             connection.execute_batch("PRAGMA query_only=1; PRAGMA cache_size=-512; PRAGMA mmap_size=0;")?;
-            let cancel = self.cancel.clone();
-            connection.progress_handler(STEPS, Some(move || cancel.is_cancelled()))?;
+            connection.query_row("SELECT count(*) FROM (SELECT 1 FROM sqlite_master LIMIT 1)", [], |_| Ok(()))?;
             Ok(connection)
         };
-        let mut connection = open().map_err(|e| self.damaged("its first pages", &e))?;
-        self.restrict(&mut connection)?;
+        let connection = open().map_err(|e| self.damaged("its schema", &e))?;
+        // From here on only who cancels ends a statement.
+        opening.store(u64::MAX, Ordering::Relaxed);
         Ok(connection)
     }
 
     /// Lets a connection do nothing but read the tables that are known, and look at the schema.
-    fn restrict(&self, connection: &mut Connection) -> Result<(), ImportError> {
+    fn restrict(&self, connection: &mut Connection) -> rusqlite::Result<()> {
         let tables = Arc::clone(&self.tables);
         let allowed = move |context: AuthContext<'_>| {
             let allowed = match context.action {
                 AuthAction::Select => true,
                 AuthAction::Read { table_name, .. } => table_name == "sqlite_master" || tables.contains_key(table_name),
                 AuthAction::Function { function_name } => FUNCTIONS.contains(&function_name),
-                AuthAction::Pragma { pragma_name, .. } => pragma_name == "table_info",
+                AuthAction::Pragma { pragma_name, .. } => PRAGMAS.contains(&pragma_name),
                 _ => false,
             };
             // What is read through a view has one as its accessor.
             if allowed && context.accessor.is_none() { Authorization::Allow } else { Authorization::Deny }
         };
-        connection.authorizer(Some(allowed)).map_err(|e| self.damaged("its first pages", &e))
+        connection.authorizer(Some(allowed))
     }
 
     /// Ordinary tables with their columns. Views and virtual tables are not NVIDIA's, and could run anything; generated columns are not listed.
@@ -297,7 +311,9 @@ impl Db {
         let fail = |e: rusqlite::Error| self.damaged("its schema", &e);
         let mut out = BTreeMap::new();
         let allowance = self.allowance();
-        let mut statement = connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").map_err(fail)?;
+        let mut statement = connection
+            .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite_%'")
+            .map_err(fail)?;
         let mut rows = statement.query([]).map_err(fail)?;
         let mut names = Vec::new();
         while let Some(row) = rows.next().map_err(fail)? {
@@ -328,6 +344,8 @@ impl Db {
     }
 }
 
+/// Pragmas that statements here call.
+const PRAGMAS: [&str; 4] = ["table_info", "query_only", "cache_size", "mmap_size"];
 /// SQL functions that statements here call.
 const FUNCTIONS: [&str; 5] = ["min", "max", "count", "like", super::scan::GATHER];
 

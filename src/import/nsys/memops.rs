@@ -112,7 +112,7 @@ fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Call
     let init = || (HashMap::<i64, bool>::new(), Calls::new());
     let parts = scan::integers(db, RUNTIME, columns, ("graph launches", layout), job, init, |(known, calls), _, rows| {
         for &[thread, id, start, name] in rows {
-            if *known.entry(name).or_insert_with(|| launches_graphs(name)) {
+            if start != NULL && id != NULL && *known.entry(name).or_insert_with(|| launches_graphs(name)) {
                 let first = calls.entry((pid_of(thread), id)).or_insert(start);
                 *first = start.min(*first);
             }

@@ -191,6 +191,8 @@ impl Whole {
         let (mut missing, mut doubtful, mut unnumbered) = (0, 0, 0);
         // Nodes of a graph launch are numbered by their order on the device when the trace does not number them.
         let mut in_graph: FxHashMap<(u32, i64), Vec<(i64, usize)>> = FxHashMap::default();
+        // Configurations are numbered by their first launch: until here they are in the order in which threads met them, which is another each time.
+        let mut met = vec![u32::MAX; self.configs.list.len()];
         let rows = std::mem::take(&mut self.on_gpu);
         for row in rows.iter().filter(|g| g.kind == Kind::Kernel) {
             let call = row.correlation.and_then(|c| launching.get(&c));
@@ -203,7 +205,16 @@ impl Whole {
             columns.kernel.push(kernel);
             columns.start.push(row.start - self.begin);
             columns.duration.push(Some(row.duration));
-            config.push(row.config);
+            config.push(match met.get_mut(row.config as usize) {
+                Some(number) => {
+                    if *number == u32::MAX {
+                        *number = u32::try_from(profile.configs.len()).unwrap_or(u32::MAX);
+                        profile.configs.extend(self.configs.list.get(row.config as usize).cloned());
+                    }
+                    *number
+                }
+                None => u32::MAX,
+            });
             place.push(self.place(row, call, profile));
             since.push(call.map(|c| row.start.saturating_sub(c.start)));
             cost.push(call.map(|c| c.cost));
@@ -228,7 +239,6 @@ impl Whole {
         }
         self.on_gpu = rows;
         let any = missing < columns.kernel.len() as u64;
-        profile.configs.clone_from(&self.configs.list);
         profile.launches = Launches::new(columns);
         profile.launches.set_details(config, place, node, nodes.list);
         profile.launches.set_calls(since, cost);

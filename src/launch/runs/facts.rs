@@ -41,16 +41,23 @@ pub fn gpus() -> Option<Gpus> {
 /// The commit of a folder, and whether tracked files differ from it; `None` outside of a repository or without git.
 #[must_use]
 pub fn commit(folder: &Path) -> Option<(String, bool)> {
-    // Only looks: without these git may rewrite its index, and start a program that the repository names.
+    // Only looks: git must not rewrite its index, nor start the repository's file system monitor.
+    let program = find::on_path("git")?;
     let quiet = ["--no-optional-locks", "-c", "core.fsmonitor=false"];
-    let git = |args: &[&str]| lines(Command::new("git").args(quiet).arg("-C").arg(folder).args(args));
+    let git = |args: &[&str]| lines(Command::new(&program).args(quiet).arg("-C").arg(folder).args(args));
     let commit = git(&["rev-parse", "HEAD"])?.into_iter().find(|l| l.len() >= 40 && l.chars().all(|c| c.is_ascii_hexdigit()))?;
-    let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
+    // By size and time, not by content: to compare that, git runs the filters that the repository's own settings name.
+    let changes = git(&["diff-index", "--raw", "--ignore-submodules=all", "HEAD", "--"])?;
     Some((commit, !changes.is_empty()))
 }
 
 /// A tool's version.
 #[must_use]
 pub fn version(tool: &Path) -> Option<String> {
-    find::with_version(tool, &|| false).version.as_ref().map(Version::to_string)
+    // It is not asked in the current folder.
+    let whole = match tool.to_str().filter(|name| !name.contains('/')) {
+        Some(name) => find::on_path(name)?,
+        None => std::path::absolute(tool).ok()?,
+    };
+    find::with_version(&whole, &|| false).version.as_ref().map(Version::to_string)
 }
