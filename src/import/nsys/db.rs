@@ -24,6 +24,8 @@ pub const LEAST_ROW: u64 = 5;
 /// Steps of SQLite's virtual machine between two looks at whether the job is cancelled.
 const STEPS: i32 = 1_000;
 
+/// Bytes that SQLite may take in the whole program.
+const MOST_HEAP: u64 = 256 << 20;
 /// Steps that reading the schema may take: real exports have some hundred tables.
 const OPENING_STEPS: u64 = 50_000_000;
 
@@ -274,6 +276,8 @@ impl Db {
                 }),
             )?;
             self.restrict(&mut connection)?;
+            // What SQLite keeps for itself: no statement here needs more than its pages and one row. Reading the schema also loads what ANALYZE left, unasked.
+            connection.query_row(&format!("PRAGMA hard_heap_limit = {MOST_HEAP}"), [], |_| Ok(()))?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
             connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER, false)?;
@@ -345,7 +349,7 @@ impl Db {
 }
 
 /// Pragmas that statements here call.
-const PRAGMAS: [&str; 4] = ["table_info", "query_only", "cache_size", "mmap_size"];
+const PRAGMAS: [&str; 5] = ["hard_heap_limit", "table_info", "query_only", "cache_size", "mmap_size"];
 /// SQL functions that statements here call.
 const FUNCTIONS: [&str; 5] = ["min", "max", "count", "like", super::scan::GATHER];
 

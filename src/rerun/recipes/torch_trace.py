@@ -227,7 +227,9 @@ def program(arguments):
         with open(script, "rb") as file:
             text = file.read()
     except OSError as error:
-        sys.stderr.write("%s: can't open file %r: [Errno %d] %s\n" % (sys.executable, os.path.abspath(script), error.errno, error.strerror))
+        # Python says its name as it was called.
+        name = getattr(sys, "orig_argv", [sys.executable])[0]
+        sys.stderr.write("%s: can't open file %r: [Errno %d] %s\n" % (name, os.path.abspath(script), error.errno, error.strerror))
         sys.exit(2)
     main.__file__ = os.path.abspath(script) if sys.version_info >= (3, 9) else script
     main.__cached__ = None
