@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// How long the rest of a key's sequence may take: terminals send it at once, networks cut it at most between two packets.
 const KEY: Duration = Duration::from_millis(50);
+/// The same after Escape alone, which is a key of its own: less than a frame.
+const ESCAPE: Duration = Duration::from_millis(10);
 /// How long a paste may pause: over a poor line it comes in pieces.
 const PASTE: Duration = Duration::from_secs(3);
 /// A sequence that is longer is none.
@@ -106,6 +108,8 @@ impl Input {
             // Alone it is the Escape key, which ends a paste as well.
             Some(_) if self.bytes == b"\x1b" => Some(KEY),
             Some(_) => Some(PASTE),
+            // Pressed, nearly always: whoever presses it waits for the answer.
+            None if self.bytes == b"\x1b" => Some(ESCAPE),
             None => (!self.bytes.is_empty()).then_some(KEY),
         }
     }
