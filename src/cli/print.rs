@@ -15,7 +15,7 @@ use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 /// Prints one sentence to stderr, safe for a terminal. When nobody can hear it (a full disk, a pipe or terminal that is gone), what the
-/// program does goes on all the same.
+/// program does goes on.
 pub fn error(text: &str) {
     let _ = writeln!(std::io::stderr(), "warpscope: {}", clean(text));
 }

@@ -182,7 +182,7 @@ impl Db {
     pub fn rows_without(&self, table: &str, columns: [&str; 2], word: &str) -> Result<Vec<Vec<Option<String>>>, ImportError> {
         let [name, value] = columns.map(|c| self.column(table, c));
         let mut out = Vec::new();
-        // The rows come here all the same, to be counted.
+        // Such rows come here, too, to be counted.
         let list = format!("{name}, CASE WHEN {name} LIKE '%{word}%' THEN NULL ELSE {value} END");
         self.each_row(table, &list, 2, |row| {
             if !row.first().and_then(Option::as_ref).is_some_and(|n| n.to_uppercase().contains(word)) {
