@@ -14,7 +14,7 @@ use warpscope::analysis::{GroupBy, Grouping, Overview, Paths, compare, page};
 use warpscope::app::{App, Effect, Msg, Settings, update, work};
 use warpscope::config::ColorMode;
 use warpscope::import::{self, Input, Job, Names, Wants, ncu};
-use warpscope::model::LaunchId;
+use warpscope::model::{Cancel, LaunchId};
 use warpscope::rerun::{Options, Target, plan};
 use warpscope::ui::theme::Library;
 use warpscope::ui::{View, draw};
@@ -45,7 +45,7 @@ fn speed(c: &mut Criterion) {
     let mut effects = update(&mut app, Msg::Loaded(0, Ok(Arc::clone(&profile))));
     while let Some(effect) = effects.pop() {
         if let Effect::Work(work) | Effect::Rest(work) = effect {
-            let done = work::perform(&work);
+            let done = work::perform(&work, &Cancel::default()).unwrap();
             effects.extend(update(&mut app, Msg::Done { report: work.report, generation: work.generation, done }));
         }
     }

@@ -37,7 +37,7 @@ pub struct Part<'a> {
     /// The profile.
     pub profile: &'a Profile,
     /// Launch, report and result, where results were joined.
-    pub joined: Vec<(u32, &'a Metrics, usize)>,
+    pub joined: Vec<(u32, Arc<Metrics>, usize)>,
 }
 
 /// Kernels that count as hot: those with the most time.
@@ -68,7 +68,7 @@ fn hot<'a>(parts: &'a [Part<'a>]) -> Vec<Hot<'a>> {
             let is = |launch: u32| (launch as usize) < launches.len() && launches.kernel(launch as usize).0 == kernel;
             let results = match &part.profile.metrics {
                 Some(own) => (0u32..).take(own.results.len()).filter(|l| is(*l)).map(|l| (&**own, l as usize)).collect(),
-                None => part.joined.iter().filter(|j| is(j.0)).map(|j| (j.1, j.2)).collect(),
+                None => part.joined.iter().filter(|j| is(j.0)).map(|j| (&*j.1, j.2)).collect(),
             };
             let name = part.profile.kernels.get(kernel as usize).map_or_else(String::new, |k| k.function().to_owned());
             (name, share(ns), results)
@@ -102,12 +102,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         } else {
             Tick::Open
         },
-        have: format!(
-            "{} launches in {} timeline{}",
-            units::grouped(i64::try_from(launches).unwrap_or(i64::MAX)),
-            timelines.len(),
-            if timelines.len() == 1 { "" } else { "s" }
-        ),
+        have: format!("{} in {}", units::count(launches, "launch"), units::count(timelines.len(), "timeline")),
         next: "record one with nsys: `warpscope recipes exact`",
     }];
     let depth = |m: &Metrics, r: usize| Facts::of_result(m, r).depth();
@@ -118,7 +113,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         what: "hot kernels analysed",
         tick: of(analysed, hot.len()),
         have: format!("{analysed} of the {} hottest, {:.0}% of kernel time", hot.len(), (share * 100.0).max(0.0)),
-        next: "mark them and press the re-run key; open the results beside the timeline",
+        next: "mark them and press the re-run key; open the results alongside the timeline",
     });
     let placed =
         count(&|m, r| m.results.get(r).is_some_and(|r| roofline::place(m, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))));
@@ -132,7 +127,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
     out.push(Item {
         what: "stalls explained",
         tick: of(stalls, hot.len()),
-        have: format!("{stalls} of {} have warp states or samples", hot.len()),
+        have: format!("{stalls} of {} have warp states or PC samples", hot.len()),
         next: "collect WarpStateStats or SourceCounters",
     });
     let ranges: usize = timelines.iter().map(|p| p.ranges.ranges.len()).sum();
@@ -147,7 +142,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
     out.push(Item {
         what: "before and after recorded",
         tick: if pairs > 0 { Tick::Done } else { Tick::Open },
-        have: format!("{pairs} kernel{} in two reports", if pairs == 1 { "" } else { "s" }),
+        have: format!("{} in two reports", units::count(pairs, "kernel")),
         next: "after a change profile the same launch again and open both reports; the compare key shows them side by side",
     });
     out
@@ -163,7 +158,7 @@ fn devices(timelines: &[&Profile]) -> Item {
             (1, _) => Tick::NotNeeded,
             (there, used) => of(used, there),
         },
-        have: format!("{used} of {there} GPU{} in the timelines", if there == 1 { "" } else { "s" }),
+        have: format!("{used} of {} in the timelines", units::count(there, "GPU")),
         next: "open the report of each rank: several files on the command line are one session",
     }
 }

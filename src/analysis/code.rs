@@ -200,9 +200,9 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
         out.instructions.sort_by(|a, b| hotter(&a.counts, &b.counts).then(a.address.cmp(&b.address)));
     }
     if out.instructions.is_empty() {
-        out.remarks.push("no values per instruction in this result: collect --section SourceCounters".to_owned());
+        out.remarks.push("no per-instruction values in this result: collect --section SourceCounters".to_owned());
     } else if out.samples == 0.0 {
-        out.remarks.push("no samples of program counters in this result: ranked by executions".to_owned());
+        out.remarks.push("no PC samples in this result: ranked by executions".to_owned());
     }
     out
 }

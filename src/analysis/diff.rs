@@ -237,7 +237,8 @@ fn caveats(a: &Profile, b: &Profile) -> Vec<String> {
     let mut out = Vec::new();
     if a.metrics.is_some() != b.metrics.is_some() {
         out.push(
-            "one is ncu's, whose durations are of launches alone with flushed caches and locked clocks; the other is a timeline".to_owned(),
+            "one report is from ncu, which times each launch in isolation with flushed caches and locked clocks; the other is a timeline"
+                .to_owned(),
         );
     }
     let names = |p: &Profile| p.devices.iter().filter_map(|d| d.name.clone()).collect::<std::collections::BTreeSet<_>>();

@@ -247,9 +247,9 @@ impl Grouping {
                 GroupBy::Nvtx if profile.notes.iter().any(|n| n.kind == NoteKind::Damaged && n.text.starts_with("NVTX")) => {
                     "its NVTX ranges could not be read"
                 }
-                GroupBy::Nvtx => "the report holds no NVTX ranges or operators",
+                GroupBy::Nvtx => "the report has no NVTX ranges or operators",
                 _ if !profile.complete => "not read yet",
-                _ => "the report does not say it",
+                _ => "not in the report",
             });
             return out;
         }
@@ -339,7 +339,7 @@ impl Grouping {
     /// Rows from sums, for a report that has no launches. Only names can group them.
     fn fill_from_totals(&mut self, profile: &Profile) {
         if self.by != GroupBy::Demangled && self.by != GroupBy::Name {
-            self.unavailable = Some("the report has only sums per kernel");
+            self.unavailable = Some("the report has per-kernel totals only");
             return;
         }
         self.total_ns = profile.totals.iter().map(|t| t.total.0).fold(0, i64::saturating_add);

@@ -175,8 +175,8 @@ pub fn count(value: f64) -> String {
 const UNITS: [(&str, &str, &str); 30] = [
     ("sm", "SM", "the streaming multiprocessors"),
     ("smsp", "SMSP", "the four sub-partitions of each SM, each with its own scheduler"),
-    ("tpc", "TPC", "the pairs of SMs"),
-    ("gpc", "GPC", "the processing clusters"),
+    ("tpc", "TPC", "the texture processing clusters (pairs of SMs)"),
+    ("gpc", "GPC", "the graphics processing clusters"),
     ("gpu", "GPU", "the whole GPU"),
     ("gr", "GR", "the graphics and compute engine"),
     ("l1tex", "L1", "the L1/TEX caches, one in each SM"),
@@ -193,8 +193,8 @@ const UNITS: [(&str, &str, &str); 30] = [
     ("nvlrx", "NVLink in", "what NVLink receives"),
     ("nvltx", "NVLink out", "what NVLink sends"),
     ("ctc", "C2C", "the chip-to-chip link"),
-    ("launch", "launch", "the launch itself: said by the driver, not measured"),
-    ("device", "device", "the device: said by the driver"),
+    ("launch", "launch", "the launch itself: reported by the driver, not measured"),
+    ("device", "device", "the device: reported by the driver"),
     ("inst", "inst", "instructions, counted by instrumented code"),
     ("thread", "thread", "threads, counted by instrumented code"),
     ("memory", "memory", "memory accesses, counted by instrumented code"),
@@ -249,25 +249,25 @@ pub fn computed(name: &str) -> Vec<String> {
     }
     let mut parts = form.split('.');
     match parts.next().unwrap_or_default() {
-        "sum" => out.push("sum: all units of the chip added up.".to_owned()),
+        "sum" => out.push("sum: the total over all units of the chip.".to_owned()),
         "avg" => out.push("avg: the mean over the units of the chip.".to_owned()),
-        "min" => out.push("min: the unit with the least.".to_owned()),
-        "max" => out.push("max: the unit with the most.".to_owned()),
+        "min" => out.push("min: the unit with the lowest value.".to_owned()),
+        "max" => out.push("max: the unit with the highest value.".to_owned()),
         "pct" => out.push("pct: a ratio of two counters, in percent.".to_owned()),
         "ratio" => out.push("ratio: one counter over another.".to_owned()),
-        "max_rate" => out.push("max_rate: the greatest value that the ratio can have.".to_owned()),
+        "max_rate" => out.push("max_rate: the highest value that the ratio can have.".to_owned()),
         _ => {}
     }
     for part in parts {
         let text = match part {
             "pct_of_peak_sustained_active" => {
-                "In percent of the peak rate over the cycles in which the unit had work: idle units do not lower it."
+                "In percent of the peak rate over the cycles in which the unit was active: idle units do not lower it."
             }
             "pct_of_peak_sustained_elapsed" => "In percent of the peak rate over all cycles of the kernel: idle units lower it.",
-            "per_cycle_active" => "Per cycle in which the unit had work.",
+            "per_cycle_active" => "Per cycle in which the unit was active.",
             "per_cycle_elapsed" => "Per cycle of the kernel.",
             "per_second" => "Per second of the kernel's duration.",
-            "peak_sustained" => "Not measured: the most that the unit can do per cycle.",
+            "peak_sustained" => "Not measured: the peak rate of the unit per cycle.",
             _ => continue,
         };
         out.push(text.to_owned());

@@ -12,6 +12,17 @@ const COPY_PERCENT: f64 = 15.0;
 /// Mean duration below which launching costs as much as running: a launch takes the host 3–8 µs.
 const SHORT_NS: f64 = 5_000.0;
 
+/// Around the name of an action whose key a sentence shows as it is bound. No name in a report has these private characters.
+pub const KEY_BEGIN: char = '\u{e0f0}';
+/// Ends it.
+pub const KEY_END: char = '\u{e0f1}';
+
+/// The key of an action in a sentence.
+#[must_use]
+pub fn key_of(action: &str) -> String {
+    format!("{KEY_BEGIN}{action}{KEY_END}")
+}
+
 /// The sentence. `kernels` must be grouped by a kernel name.
 #[must_use]
 pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> String {
@@ -24,7 +35,7 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
     if let Some(lost) = profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= Severity::Warning)
         && profile.capture.gate.is_none()
     {
-        return format!("{} Read the notes (n) before trusting counts.", lost.text);
+        return format!("{} Read the notes ({}) before trusting counts.", lost.text, key_of("notes"));
     }
     let name = cut_middle(&top.name, 48);
     if profile.launches.is_empty() {
@@ -32,25 +43,24 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
     }
     if profile.metrics.is_some() {
         let (n, results) = (top.stats.count, profile.launches.len());
+        let (open, metrics, roofline) = (key_of("open"), key_of("metrics"), key_of("roofline"));
         let what = if n == 1 {
-            "⏎ or p shows its metrics".to_owned()
+            format!("{open} or {metrics} shows its metrics")
         } else {
-            format!("⏎ shows its {n} results, p the metrics of the longest")
+            format!("{open} shows its {n} results, {metrics} the metrics of the longest")
         };
         if let Some(hint) =
             longest_result(profile, top.kernel).and_then(|r| diagnose(&Facts::of_result(profile.metrics.as_ref()?, r)).into_iter().next())
         {
-            let whose = if results == 1 {
-                format!("{name} takes its time: ")
-            } else {
-                format!("{name} takes {:.0}% of the time that ncu measured: ", top.share_percent)
-            };
-            return format!("a says why {whose}{}", hint.headline);
+            let takes =
+                if results == 1 { "one result".to_owned() } else { format!("{:.0}% of the time measured by ncu", top.share_percent) };
+            // The key first: on a narrow terminal the end of the sentence is cut off.
+            return format!("{name}, {takes}: why? ({}) {}", key_of("hints"), hint.headline);
         }
         return if results == 1 {
-            format!("one result, {name}: p shows its metrics, o its roofline, e its code")
+            format!("one result, {name}: {metrics} shows its metrics, {roofline} its roofline, {} its code", key_of("source"))
         } else {
-            format!("{:.0}% of the time that ncu measured is {name}: {what}, o its roofline", top.share_percent)
+            format!("{:.0}% of the time measured by ncu is {name}: {what}, {roofline} its roofline", top.share_percent)
         };
     }
     let idle = overview.idle_percent;
@@ -60,7 +70,7 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
         let short = top.stats.avg < SHORT_NS && top.stats.count > 1000;
         let why = if short {
             format!(
-                "{name} runs {} times for {} each: launching costs as much as running, so batch, fuse or use CUDA graphs",
+                "{name} runs {} times for {} each: the launch costs as much as the run, so batch, fuse or use CUDA graphs",
                 units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX)),
                 Nanos::human(top.stats.avg)
             )
@@ -76,7 +86,7 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
     }
     let copies = overview.copy_percent.unwrap_or(0.0);
     if copies > overview.busy_percent.unwrap_or(0.0) && copies >= COPY_PERCENT {
-        let pageable = if overview.pageable_copies > 0 { " (some of pageable memory: pin it)" } else { "" };
+        let pageable = if overview.pageable_copies > 0 { " (some from pageable memory: pin it)" } else { "" };
         return format!(
             "copies take {copies:.0}% of the span, kernels {:.0}%: look at what is copied{pageable}",
             overview.busy_percent.unwrap_or(0.0)
@@ -84,8 +94,9 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
     }
     if let Some(spread) = top.stats.spread_percent().filter(|&s| s > 50.0 && top.stats.count >= 10) {
         return format!(
-            "{:.0}% of kernel time is {name}, and its launches vary (spread {spread:.0}%): ⏎ shows which are slow",
-            top.share_percent
+            "{:.0}% of kernel time is {name}, and its launches vary (spread {spread:.0}%): {} shows which are slow",
+            top.share_percent,
+            key_of("open")
         );
     }
     let count = units::grouped(i64::try_from(top.stats.count).unwrap_or(i64::MAX));
@@ -93,9 +104,10 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
     // What the launch alone tells, before anything was measured.
     let launch = longest_result(profile, top.kernel).and_then(|row| Subject::of_launch(profile, u32::try_from(row).ok()?));
     let told = launch.and_then(|s| s.hints.into_iter().find(|h| h.severity >= hints::Severity::Medium));
+    let rerun = key_of("rerun");
     match told {
-        Some(hint) => format!("{what}, {}: r collects what it is bound by", hint.headline),
-        None => format!("{what}: ⏎ shows its launches, r collects what one is bound by"),
+        Some(hint) => format!("{what}, {}: {rerun} finds out what bounds it", hint.headline),
+        None => format!("{what}: {} shows its launches, {rerun} finds out what bounds one", key_of("open")),
     }
 }
 

@@ -215,7 +215,7 @@ impl Page<'_> {
             self.rows.push(Row::Chart(Chart::Time { label, unit: unit.to_owned(), values }));
         }
         if silent > 0 {
-            self.rows.push(Row::Note(format!("{silent} more were zero all the time")));
+            self.rows.push(Row::Note(format!("{silent} more were always zero")));
         }
     }
 
@@ -332,7 +332,7 @@ impl Page<'_> {
         let share = share.map_or_else(String::new, |all| {
             format!(" of {all:.1} cycles between two instructions of a warp ({:.0}%)", cycles / all * 100.0)
         });
-        let mut text = format!("most: {}, {cycles:.1}{share}.", concept.title.trim_start_matches("Stall: "));
+        let mut text = format!("top: {}, {cycles:.1}{share}.", concept.title.trim_start_matches("Stall: "));
         for part in [&concept.meaning, &concept.hint].into_iter().flatten() {
             let part = part.trim_start_matches("Average number of warps in this state per issued instruction: ").trim_end_matches('.');
             let mut letters = part.chars();
@@ -430,7 +430,12 @@ impl Page<'_> {
             }
             self.title(id, name);
             let open = self.wish.open.contains(id) || self.details.sections.is_empty() && id == "other";
-            self.rows.push(Row::Fold { key: id.to_owned(), label: "in no section of this report".to_owned(), count: list.len(), open });
+            self.rows.push(Row::Fold {
+                key: id.to_owned(),
+                label: "not in any section of this report".to_owned(),
+                count: list.len(),
+                open,
+            });
             if open {
                 for name in list {
                     let label = if catalog::catalog().of_metric(&name).is_some() { String::new() } else { name.to_string() };

@@ -162,8 +162,7 @@ pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
         }
     }
     if result.clocks_locked == Some(true) {
-        out.remarks
-            .push("The clocks were locked to their base: peaks and rates are those of that clock, not of the boost clock.".to_owned());
+        out.remarks.push("The clocks were locked to base: peaks and rates are at that clock, not at the boost clock.".to_owned());
     }
     out
 }
@@ -198,7 +197,7 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
         // Compilers load constants with one HFMA2 of zeros for each thread; that is no work in FP16.
         let only_fma = matches!(ops, [Some(add), Some(mul), _] if add == 0.0 && mul == 0.0);
         if letter == 'h' && only_fma && achieved.zip(peak).is_some_and(|(a, p)| a > 0.0 && a < p * LOADED_CONSTANTS) {
-            out.remarks.push("Its few HFMA2 are counted as no FP16 work: compilers load constants with them.".to_owned());
+            out.remarks.push("Its few HFMA2 instructions are not counted as FP16 work: compilers load constants with them.".to_owned());
             continue;
         }
         if achieved.is_none() && peak.is_none() {
@@ -256,7 +255,7 @@ impl Plot {
             metrics.results.iter().enumerate().filter(|(i, o)| *i != at && same_chip(o, result)).collect();
         if rest.len() > MOST_OTHERS {
             rest.sort_by_cached_key(|(i, o)| (!marked.contains(i), std::cmp::Reverse(metrics.duration(o).map_or(0, |d| d.0))));
-            out.placed.remarks.push(format!("Of {} other results the {MOST_OTHERS} longest are shown.", rest.len()));
+            out.placed.remarks.push(format!("Of {} other results only the {MOST_OTHERS} longest are shown.", rest.len()));
             rest.truncate(MOST_OTHERS);
         }
         for (i, other) in rest {

@@ -1,8 +1,8 @@
 //! The command line's grammar.
 
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand};
+use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
-use crate::app::launches::LaunchSort;
 use crate::config::ColorMode;
 use crate::model::NameForm;
 use crate::report::Format;
@@ -22,12 +22,12 @@ use std::path::PathBuf;
     args_conflicts_with_subcommands = false
 )]
 pub struct Args {
-    /// What to do; without a command the reports are opened in the explorer.
+    /// What to do; without a command, the reports open in the explorer.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Reports to open: .nsys-rep, .qdrep, .sqlite, `nsys stats` CSV, .ncu-rep, `ncu --csv`; also .gz and .zst of these.
+    /// Reports to open: .nsys-rep, .qdrep, .sqlite, `nsys stats` CSV, .ncu-rep, `ncu --csv`, .pt.trace.json; also .gz and .zst of these.
     pub files: Vec<PathBuf>,
-    /// Theme [default: dark, sixteen or mono, by the terminal's colours]; `warpscope themes` lists them.
+    /// Theme [default: dark, sixteen or mono, depending on the terminal's colours]; `warpscope themes` lists them.
     #[arg(long, global = true, help_heading = "Everywhere", value_name = "NAME")]
     pub theme: Option<String>,
     /// Colours [default: by `NO_COLOR`, `COLORTERM` and `TERM`].
@@ -42,7 +42,7 @@ pub struct Args {
     /// Configuration file [default: `$XDG_CONFIG_HOME/warpscope/config.toml`].
     #[arg(long, global = true, help_heading = "Everywhere", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// The nsys that exports .nsys-rep files [default: the first that is new enough, on PATH, then where NVIDIA installs it].
+    /// The nsys to export .nsys-rep files with [default: the first that is new enough, on PATH, then where NVIDIA installs it].
     #[arg(long, global = true, help_heading = "Everywhere", value_name = "PATH")]
     pub nsys: Option<PathBuf>,
 }
@@ -50,10 +50,10 @@ pub struct Args {
 /// How the explorer opens a report.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Opening {
-    /// Grouping that the explorer opens with [default: name].
+    /// Initial grouping of the explorer [default: name].
     #[arg(long, value_name = "GROUPING")]
     pub group: Option<GroupBy>,
-    /// Order that the explorer opens with [default: total].
+    /// Initial sort order of the explorer [default: total].
     #[arg(long)]
     pub sort: Option<SortBy>,
 }
@@ -61,11 +61,11 @@ pub struct Opening {
 /// Commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Record a program with a profiler, see how it goes, and open the report.
+    /// Record a program with a profiler, watch its progress, and open the report.
     Run(Box<Run>),
-    /// Follow a run that goes on by itself.
+    /// Follow a detached run.
     Attach(Attach),
-    /// What was recorded: list, show, tag, share, make room.
+    /// The library of recorded runs: list, show, tag, share, free space.
     Runs(Runs),
     /// Rank kernels, or other groups of launches, by time.
     Top(Top),
@@ -73,17 +73,17 @@ pub enum Command {
     Launches(Launches),
     /// List the metrics of an Nsight Compute report.
     Metrics(Metrics),
-    /// Say what is wrong, or right, with the kernels of a report, why, and what to change.
+    /// Say what limits the kernels of a report, why, and what to change.
     Hints(Hints),
-    /// Print the command that profiles chosen launches again with ncu, exactly those.
+    /// Print the ncu command that profiles exactly the chosen launches again.
     Rerun(Box<Rerun>),
-    /// Look at this machine: what stands between you and a profile, what it means, and how to mend it. Changes nothing.
+    /// Check this machine: what prevents profiling here, what it means, and how to fix it. Changes nothing.
     Doctor(Doctor),
-    /// Compare two runs: what got slower or faster, what is new or gone, and whether that is more than chance.
+    /// Compare two runs: what got slower or faster, what is new or gone, and whether the change is significant.
     Diff(Diff),
     /// List ways to record a program, or print the command of one.
     Recipes(Recipes),
-    /// Open the explorer on a capture that is built in: a small transformer on an H200.
+    /// Open the explorer on a built-in capture: a small transformer on an H200.
     Demo(Opening),
     /// List the themes.
     Themes,
@@ -131,10 +131,10 @@ pub enum Command {
 pub struct Top {
     /// Report.
     pub file: PathBuf,
-    /// What launches are grouped by.
+    /// How to group launches.
     #[arg(long, default_value = "name")]
     pub by: GroupBy,
-    /// What groups are ranked by.
+    /// How to rank groups.
     #[arg(long, default_value = "total")]
     pub sort: SortBy,
     /// List at most N groups.
@@ -153,7 +153,7 @@ pub struct Top {
 pub struct Launches {
     /// Report.
     pub file: PathBuf,
-    /// Only launches of this kernel: an exact function or demangled name, else a fuzzy match that must be unique.
+    /// Only launches of this kernel: an exact function or demangled name, otherwise a fuzzy match that must be unique.
     #[arg(long, value_name = "SEL")]
     pub kernel: Option<String>,
     /// Order [default: launch order on the host].
@@ -171,9 +171,9 @@ pub struct Launches {
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
 pub struct Metrics {
-    /// Report: .ncu-rep, or what `ncu --csv` printed; also packed as .gz or .zst.
+    /// Report: .ncu-rep, or the output of `ncu --csv`; also compressed as .gz or .zst.
     pub file: PathBuf,
-    /// Only results of this kernel: an exact name, else the one name that has these words, or nearly.
+    /// Only results of this kernel: an exact name, otherwise a fuzzy match that must be unique.
     #[arg(long, value_name = "SEL")]
     pub kernel: Option<String>,
     /// Only this result, by its number from 0.
@@ -182,22 +182,22 @@ pub struct Metrics {
     /// Only metrics whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT")]
     pub metric: Option<String>,
-    /// The sign before decimals, for a CSV in which nothing tells it (117.344).
+    /// The decimal separator, for a CSV in which it is ambiguous (117.344).
     #[arg(long)]
     pub decimal: Option<DecimalSign>,
-    /// Instead of all metrics the report's own sections with their labels, as `ncu --page details` has them.
+    /// Instead of all metrics, the report's own sections with their labels, as in `ncu --page details`.
     #[arg(long, conflicts_with_all = ["metric", "rules", "session"])]
     pub sections: bool,
-    /// Instead of metrics what NVIDIA's rules say, with their estimated speed-ups.
+    /// Instead of metrics, what NVIDIA's rules say, with their estimated speedups.
     #[arg(long, conflicts_with_all = ["metric", "session"])]
     pub rules: bool,
-    /// Instead of metrics the hottest source lines, with stall reasons and excess traffic.
+    /// Instead of metrics, the hottest source lines, with stall reasons and excess traffic.
     #[arg(long, conflicts_with_all = ["metric", "session", "sections", "rules"])]
     pub source: bool,
-    /// Instead of metrics the hottest instructions; their text needs nvdisasm, cuobjdump or ncu.
+    /// Instead of metrics, the hottest instructions; their text needs nvdisasm, cuobjdump or ncu.
     #[arg(long, conflicts_with_all = ["metric", "session", "sections", "rules", "source"])]
     pub sass: bool,
-    /// Instead of metrics the facts of the session: machines, versions, the program with its directory and environment. Private: look before you share.
+    /// Instead of metrics, the session information: machines, versions, the program with its directory and environment. Private: check it before you share it.
     #[arg(long, conflicts_with_all = ["kernel", "launch", "metric"])]
     pub session: bool,
     /// Output format [default: table on a terminal, else csv].
@@ -208,12 +208,12 @@ pub struct Metrics {
 /// `warpscope hints`.
 #[derive(Debug, clap::Args)]
 pub struct Hints {
-    /// Report: of Nsight Compute, or a timeline (from which only the launch itself can be judged).
+    /// Report: from Nsight Compute, or a timeline (from which only the launch itself can be judged).
     pub file: PathBuf,
-    /// Only this kernel: an exact name, else the one name that has these words, or nearly.
+    /// Only this kernel: an exact name, otherwise a fuzzy match that must be unique.
     #[arg(long, value_name = "SEL")]
     pub kernel: Option<String>,
-    /// Only this launch, by its number in `warpscope launches` (of a report of Nsight Compute the result's number).
+    /// Only this launch, by its number in `warpscope launches` (for an Nsight Compute report, the result's number).
     #[arg(long, value_name = "ID")]
     pub launch: Option<u32>,
     /// Print the chain of reasoning with its numbers, what to change, and the command that confirms it, as text (without --format).
@@ -248,7 +248,7 @@ pub struct Diff {
     pub before: PathBuf,
     /// The report after it.
     pub after: PathBuf,
-    /// What launches are grouped by.
+    /// How to group launches.
     #[arg(long, default_value = "name")]
     pub by: GroupBy,
     /// List at most N groups.
@@ -257,7 +257,7 @@ pub struct Diff {
     /// Only groups whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
-    /// End with code 1 if the summed kernel time grew by more than PCT percent.
+    /// Exit with code 1 if the total kernel time grew by more than PCT percent.
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub fail_above: Option<f64>,
     /// Output format [default: table on a terminal, else csv].
@@ -268,7 +268,7 @@ pub struct Diff {
 /// A percentage, with or without its sign.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim().trim_end_matches('%').trim_end().parse::<f64>().map_err(|e| e.to_string())?;
-    if number.is_finite() { Ok(number) } else { Err("write a number of percent".to_owned()) }
+    if number.is_finite() { Ok(number) } else { Err("write a percentage, such as 5%".to_owned()) }
 }
 
 /// `metrics --decimal`.
@@ -289,13 +289,13 @@ pub struct Rerun {
     /// The launch, by its number in `warpscope launches`; several with commas.
     #[arg(long, value_name = "ID", value_delimiter = ',', conflicts_with_all = ["kernel", "top", "graph", "nth", "slowest", "median", "every"], help_heading = "Which launches")]
     pub launch: Vec<u32>,
-    /// A launch of this kernel: an exact function or demangled name, else a fuzzy match that must be unique. The median one unless said.
+    /// A launch of this kernel: an exact function or demangled name, otherwise a fuzzy match that must be unique. The median launch by default.
     #[arg(long, value_name = "SEL", conflicts_with_all = ["top", "graph"], help_heading = "Which launches")]
     pub kernel: Option<String>,
     /// One launch of each of the N kernels that take the most time; the commands come in launch order.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), conflicts_with = "graph", help_heading = "Which launches")]
     pub top: Option<u16>,
-    /// The Nth launch of a CUDA graph, from 0, in a report that traced graphs whole.
+    /// The Nth launch of a CUDA graph, from 0, in a report with graphs traced as a whole.
     #[arg(long, value_name = "N", conflicts_with_all = ["nth", "slowest", "median", "every", "within", "whole_graph", "base"], help_heading = "Which launches")]
     pub graph: Option<u32>,
     /// The Nth launch of the kernel's function in its process, from 0.
@@ -313,13 +313,13 @@ pub struct Rerun {
     /// The whole CUDA graph that the launch belongs to.
     #[arg(long, help_heading = "Which launches")]
     pub whole_graph: bool,
-    /// Form of the name that ncu compares [default: function].
+    /// Form of the kernel name that ncu matches [default: function].
     #[arg(long, value_name = "FORM", help_heading = "Counting")]
     pub base: Option<NameForm>,
     /// Only launches inside this NVTX range are chosen and counted.
     #[arg(long, value_name = "RANGE", help_heading = "Counting")]
     pub within: Option<String>,
-    /// Of these ranges only number N, from 1.
+    /// Only number N of these ranges, from 1.
     #[arg(long, value_name = "N", requires = "within", value_parser = clap::value_parser!(u32).range(1..), help_heading = "Counting")]
     pub instance: Option<u32>,
     /// What opened the capture, when the report does not say: start, profiler, profiler:N, nvtx:RANGE, late.
@@ -331,13 +331,13 @@ pub struct Rerun {
     /// Set of sections: basic, detailed, full, roofline, pmsampling, nvlink [default: basic].
     #[arg(long, value_name = "SET", conflicts_with_all = ["section", "question"], help_heading = "Collecting")]
     pub set: Option<String>,
-    /// A section by its identifier; may be given again.
+    /// A section by its identifier; may be repeated.
     #[arg(long, value_name = "ID", conflicts_with = "question", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Collecting")]
     pub section: Vec<String>,
     /// The sections that answer a question: bound, memory, stalls, compute, occupancy, source.
     #[arg(long, value_name = "WORD", help_heading = "Collecting")]
     pub question: Option<String>,
-    /// Clocks: base locks them, none leaves them alone [default: base].
+    /// Clocks: base locks them, none does not [default: base].
     #[arg(long, value_name = "MODE", help_heading = "Collecting")]
     pub clock_control: Option<ClockControl>,
     /// Caches: all flushes them before each pass, none does not [default: all].
@@ -346,16 +346,16 @@ pub struct Rerun {
     /// Replay: kernel, application, app-range [default: kernel, or app-range for kernels that wait for other GPUs].
     #[arg(long, value_name = "MODE", help_heading = "Collecting")]
     pub replay_mode: Option<Replay>,
-    /// Put CUDA sources into the report.
+    /// Import CUDA source into the report.
     #[arg(long, help_heading = "Collecting")]
     pub import_source: bool,
-    /// End the program after the last result.
+    /// Terminate the program after the last result.
     #[arg(long, help_heading = "Collecting")]
     pub kill: bool,
     /// Report to write, without .ncu-rep [default: from kernel and launch; for several commands a directory].
     #[arg(long, short = 'o', value_name = "PATH", value_parser = clap::builder::NonEmptyStringValueParser::new(), help_heading = "Output")]
     pub export: Option<String>,
-    /// Overwrite the report if it is there.
+    /// Overwrite the report if it exists.
     #[arg(long, short = 'f', help_heading = "Output")]
     pub force_overwrite: bool,
     /// Working directory of the program [default: as recorded].
@@ -383,7 +383,7 @@ pub struct Recipes {
     /// Kernel to profile, for recipes of ncu (exact function name) and rocprofv3 (beginning of the name that it prints).
     #[arg(long, value_name = "NAME", requires = "recipe")]
     pub kernel: Option<String>,
-    /// Launches (TensorRT-LLM: iterations) to let pass first.
+    /// Launches (TensorRT-LLM: iterations) to skip first.
     #[arg(long, value_name = "N", requires = "recipe")]
     pub launch_skip: Option<u64>,
     /// Launches (TensorRT-LLM: iterations) to profile.
@@ -392,7 +392,7 @@ pub struct Recipes {
     /// Seconds that PyTorch traces [default: 60].
     #[arg(long, value_name = "N", requires = "recipe")]
     pub seconds: Option<u64>,
-    /// Put the profiler between the launcher (torchrun, mpirun, mpiexec, srun) and the program: a report for each rank.
+    /// Put the profiler between the launcher (torchrun, mpirun, mpiexec, srun) and the program: one report per rank.
     #[arg(long, requires = "recipe")]
     pub ranks: bool,
     /// Report to write, without its suffix [default: report].

@@ -42,7 +42,7 @@ pub fn code(
 ) -> Result<Arc<Code>, String> {
     let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
     if of.place.is_none() {
-        let remark = "this result was read from text, which holds no code: open the .ncu-rep".to_owned();
+        let remark = "this result was read from text, which has no code: open the .ncu-rep".to_owned();
         return Ok(Arc::new(Code { remarks: vec![remark], ..Code::default() }));
     }
     guarded(|| {

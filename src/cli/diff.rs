@@ -15,7 +15,7 @@ pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let found = diff::diff(&before, &after, args.by);
     if found.launches.0 == 0 || found.launches.1 == 0 {
         let empty = if found.launches.0 == 0 { &args.before } else { &args.after };
-        return Err(Failure::wrong(format!("{}: it holds no kernels to compare", empty.display())));
+        return Err(Failure::wrong(format!("{}: no kernels to compare", empty.display())));
     }
     for caveat in &found.caveats {
         print::error(&format!("warning: {caveat}"));

@@ -5,6 +5,7 @@ use super::{FAILED, Failure, interrupt, print};
 use crate::config::{self, ColorMode, Config};
 use crate::launch::doctor::{Check, Places, State, examine, gather};
 use crate::model::text::clean;
+use crate::model::units::count;
 use crate::report::{self, Format};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
@@ -67,8 +68,8 @@ fn terminal(color: Option<ColorMode>, config: &Config) -> Vec<Check> {
             "terminal",
             "terminal",
             State::Unknown,
-            "stdout is no terminal".to_owned(),
-            "colours and characters depend on where it is opened",
+            "stdout is not a terminal".to_owned(),
+            "colours and characters depend on the terminal it is opened in",
             None,
         )];
     }
@@ -90,7 +91,7 @@ fn terminal(color: Option<ColorMode>, config: &Config) -> Vec<Check> {
     });
     let inside = variable("TMUX").is_some();
     out.push(if inside {
-        let means = "copying goes through tmux only if it lets it pass";
+        let means = "copying works inside tmux only if tmux passes it through";
         ok(
             "clipboard",
             "copying (OSC 52)",
@@ -115,10 +116,9 @@ fn people(out: &mut dyn Write, checks: &[Check], (blocks, warnings): (usize, usi
             writeln!(out, "{:<8}  → {}", "", clean(fix))?;
         }
     }
-    let word = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     match (blocks, warnings) {
-        (0, 0) => writeln!(out, "\nnothing is in the way"),
-        (0, w) => writeln!(out, "\nnothing blocks; {}", word(w, "warning")),
-        (b, w) => writeln!(out, "\n{} that block{}, {}", word(b, "thing"), if b == 1 { "s" } else { "" }, word(w, "warning")),
+        (0, 0) => writeln!(out, "\nno problems found"),
+        (0, w) => writeln!(out, "\nno blockers; {}", count(w, "warning")),
+        (b, w) => writeln!(out, "\n{} that block{}, {}", count(b, "thing"), if b == 1 { "s" } else { "" }, count(w, "warning")),
     }
 }

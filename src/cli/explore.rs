@@ -1,12 +1,13 @@
 //! The explorer: takes the terminal, runs the loop, and does what the state asks for: reads files and analyses on threads of their own.
 
 use super::args::{Args, Opening};
-use super::loops::{Wake, listen, worker};
+use super::loops::{Wake, listen};
 use super::recorder::Recorder;
 use super::runs::start::Started;
 use super::tty;
+use super::workers::Workers;
 use super::{Failure, demo, details, print, save};
-use crate::app::{App, Effect, Mouse, Msg, RunScreen, Settings, Work, library, update};
+use crate::app::{self, App, Effect, Mouse, Msg, Settings, Watched, Work, update};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
 use crate::library::Run;
@@ -84,7 +85,7 @@ enum Begin {
 
 fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, begin: Begin) -> Result<(), Failure> {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
-        return Err(Failure::wrong("the explorer needs a terminal; for scripts there are `warpscope top` and `warpscope launches`"));
+        return Err(Failure::wrong("the explorer needs a terminal; for scripts use `warpscope top` or `warpscope launches`"));
     }
     let library = theme::Library::load(config::folder().as_deref());
     let mode = args.color.or(config.color).unwrap_or_else(|| ColorMode::detect(variable));
@@ -96,7 +97,7 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
         From::BuiltIn(name, _) => PathBuf::from(name),
     });
     let (mut app, mut effects) = App::new(names.collect(), settings, size);
-    for (report, source) in app.reports.iter_mut().zip(&sources) {
+    for (report, source) in app.session.reports.iter_mut().zip(&sources) {
         report.built_in = matches!(source, From::BuiltIn(..));
     }
     let (send, wakes) = unbounded();
@@ -107,14 +108,16 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
         Begin::Run(started) => {
             let run = Box::new(started.run.clone());
             effects.push(Effect::Follow(run.id));
-            app.run = Some(RunScreen::new(shell::line(&run.argv), Some(run), true));
+            app.running.watched = Some(Watched::new(shell::line(&run.argv), Some(run), true));
+            app::watch(&mut app);
             recorder.hold(started);
         }
         Begin::Attach(run) => {
             effects.push(Effect::Follow(run.id));
-            app.run = Some(RunScreen::new(shell::line(&run.argv), Some(run), false));
+            app.running.watched = Some(Watched::new(shell::line(&run.argv), Some(run), false));
+            app::watch(&mut app);
         }
-        Begin::Home => effects.extend(library::open(&mut app)),
+        Begin::Home => effects.extend(app::library(&mut app)),
     }
     listen(&send)?;
     restore_on_panic();
@@ -124,9 +127,9 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
         cancels: sources.iter().map(|_| Cancel::default()).collect(),
         code: Cancel::default(),
         readers: Vec::new(),
-        worker: worker(send.clone()),
-        theme: library.theme(&app.settings.theme, mode).map_err(Failure::wrong)?,
-        themed: app.settings.theme.clone(),
+        workers: Workers::new(&send),
+        theme: library.theme(&app.session.settings.theme, mode).map_err(Failure::wrong)?,
+        themed: app.session.settings.theme.clone(),
         view: View::new(ascii),
         nsys,
         recorder,
@@ -150,7 +153,7 @@ struct Explorer {
     /// Of the code that is being read.
     code: Cancel,
     readers: Vec<std::thread::JoinHandle<()>>,
-    worker: Sender<Box<Work>>,
+    workers: Workers,
     send: Sender<Wake>,
     library: theme::Library,
     mode: ColorMode,
@@ -293,10 +296,7 @@ impl Explorer {
                         cancel.cancel();
                     }
                 }
-                Effect::Work(work) => {
-                    // The worker lives as long as this sender.
-                    let _ = self.worker.send(work);
-                }
+                Effect::Work(work) => self.workers.take(work),
                 Effect::Rest(work) => {
                     self.resting.retain(|(_, w)| w.report != work.report);
                     self.resting.push((Instant::now() + REST, work));
@@ -346,7 +346,7 @@ impl Explorer {
                 | Effect::Forget(_)
                 | Effect::Tags(..)
                 | Effect::Note(..) => self.recorder.perform(effect),
-                Effect::Redraw => self.screen.reset(self.app.size).map_err(|e| Failure::hung_up(&e))?,
+                Effect::Redraw => self.screen.reset(self.app.session.size).map_err(|e| Failure::hung_up(&e))?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
             }
@@ -414,7 +414,7 @@ impl Explorer {
         cancel: Cancel,
         read: impl FnOnce(&dyn Fn() -> Result<Input, ImportError>, &Metrics, &Cancel) -> Msg + Send + 'static,
     ) {
-        let metrics = self.app.reports.get(from).and_then(|r| r.profile.as_ref()).and_then(|p| p.metrics.clone());
+        let metrics = self.app.session.reports.get(from).and_then(|r| r.profile.as_ref()).and_then(|p| p.metrics.clone());
         let (Some(metrics), Some(source)) = (metrics, self.sources.get(from).cloned()) else { return };
         let send = self.send.clone();
         self.readers.retain(|r| !r.is_finished());
@@ -451,17 +451,17 @@ impl Explorer {
     fn resume(&mut self) -> Result<(), Failure> {
         self.screen.retake().map_err(|e| Failure::hung_up(&e))?;
         let size = crossterm::terminal::size().map_err(|e| Failure::hung_up(&e))?;
-        self.app.size = size;
+        self.app.session.size = size;
         self.screen.reset(size).map_err(|e| Failure::hung_up(&e))?;
         self.draw()
     }
 
     /// Makes the theme that the state names, and draws everything in it.
     fn retheme(&mut self) {
-        if self.themed == self.app.settings.theme {
+        if self.themed == self.app.session.settings.theme {
             return;
         }
-        self.themed.clone_from(&self.app.settings.theme);
+        self.themed.clone_from(&self.app.session.settings.theme);
         match self.library.theme(&self.themed, self.mode) {
             Ok(theme) => self.theme = theme,
             Err(text) => self.app.status = Some(crate::app::Status { text, error: true }),

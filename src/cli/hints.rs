@@ -15,9 +15,9 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let mut places = subject::places(&profile);
     if places.is_empty() {
         return Err(Failure::wrong(if profile.totals.is_empty() {
-            format!("{file}: it holds no kernels")
+            format!("{file}: it has no kernels")
         } else {
-            format!("{file}: it holds sums per kernel, no single launches; open the report that it was made from")
+            format!("{file}: it has per-kernel totals only; open the report that it was made from")
         }));
     }
     if let Some(selector) = &args.kernel {
@@ -34,7 +34,7 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
         }
         if places.is_empty() {
             return Err(Failure::wrong(format!(
-                "{file}: there is no launch {launch}, or it is of another kernel; `warpscope launches` lists them"
+                "{file}: there is no launch {launch}, or it belongs to another kernel; `warpscope launches` lists them"
             )));
         }
     }

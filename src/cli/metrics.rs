@@ -26,8 +26,8 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
     }
     if let Some(launch) = args.launch.filter(|&l| l >= metrics.results.len()) {
         return Err(Failure::wrong(match metrics.results.len() {
-            0 => format!("{file}: it holds no results"),
-            n => format!("{file}: there is no result {launch}: they go from 0 to {}", n - 1),
+            0 => format!("{file}: it has no results"),
+            n => format!("{file}: there is no result {launch}: results are numbered 0 to {}", n - 1),
         }));
     }
     // Results stand in for kernels: each has its names.
@@ -36,7 +36,7 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
     let of_kernel = |at: usize| kernel.as_ref().is_none_or(|k| u32::try_from(at).is_ok_and(|at| k.contains(&KernelId(at))));
     if let Some(launch) = args.launch.filter(|&l| !of_kernel(l)) {
         let name = names.get(launch).map_or("", |k| k.demangled());
-        return Err(Failure::wrong(format!("{file}: result {launch} is of another kernel: {name}")));
+        return Err(Failure::wrong(format!("{file}: result {launch} belongs to another kernel: {name}")));
     }
     let filter = args.metric.as_deref().unwrap_or_default();
     let shown = Shown { metrics: &metrics, filter: filter.to_lowercase() };
@@ -58,7 +58,7 @@ fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::Res
     let file = args.file.display();
     let input = Input::open_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &ncu::is_report)?;
     if !ncu::is_report(&input) {
-        return Err(Failure::wrong(format!("{file}: only a .ncu-rep holds sections, rules and code")));
+        return Err(Failure::wrong(format!("{file}: only a .ncu-rep has sections, rules and code")));
     }
     let (mut sections, mut rules, mut hot) = (Vec::new(), Vec::new(), Vec::new());
     let mut remarks: Vec<String> = Vec::new();
@@ -98,7 +98,7 @@ fn session(args: &Metrics) -> Result<(), Failure> {
     let job = Job::new(Wants::ALL, &|_| {});
     let input = Input::open_if(&args.file, &job, &ncu::is_report)?;
     if !ncu::is_report(&input) {
-        return Err(Failure::wrong(format!("{}: only a .ncu-rep holds facts of its session", args.file.display())));
+        return Err(Failure::wrong(format!("{}: only a .ncu-rep has session information", args.file.display())));
     }
     let facts = ncu::session::read(&input)?;
     print::to_stdout(|out| report::metrics::session(out, &facts, print::format_or_default(args.format), print::terminal_width()))

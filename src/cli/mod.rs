@@ -18,6 +18,7 @@ pub mod run_args;
 pub mod runs;
 pub mod save;
 pub mod tty;
+mod workers;
 
 use crate::analysis::fuzzy::nearest;
 use crate::config::Config;

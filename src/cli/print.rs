@@ -2,9 +2,9 @@
 
 use super::args::{Launches, Top};
 use super::{Failure, interrupt};
+use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::select::{self, Selected};
 use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
-use crate::app::launches::LaunchSort;
 use crate::import::{Names, Wants};
 use crate::model::text::clean;
 use crate::model::{Kernel, KernelId};
@@ -142,7 +142,11 @@ pub fn kernels(all: &[Kernel], file: &Path, selector: &str, lists: &str) -> Resu
             let more = names.len().saturating_sub(MOST_NAMED);
             let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
             let named = names.iter().take(MOST_NAMED).map(|n| labels::cut_middle(n, 100)).collect::<Vec<_>>().join(", ");
-            Err(Failure::wrong(format!("{}: {selector:?} matches {} kernels, name one: {named}{rest}", file.display(), names.len())))
+            Err(Failure::wrong(format!(
+                "{}: {selector:?} matches {} kernels; name one of them: {named}{rest}",
+                file.display(),
+                names.len()
+            )))
         }
     }
 }
@@ -152,7 +156,7 @@ pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open(&args.file, nsys, Wants { memops: false, ..Wants::ALL })?;
     if !profile.totals.is_empty() {
         return Err(Failure::wrong(format!(
-            "{}: it holds sums per kernel, not launches; open the report or its SQLite export",
+            "{}: it has per-kernel totals only; open the report or its SQLite export",
             args.file.display()
         )));
     }

@@ -34,8 +34,8 @@ pub fn find<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failure> {
     user::find(id, users).ok_or_else(|| {
         let near = nearest(id, user::all(users).map(|r| r.id));
         Failure::wrong(near.map_or_else(
-            || format!("no recipe `{id}`; `warpscope recipes` lists them"),
-            |n| format!("no recipe `{id}`; did you mean `{n}`?"),
+            || format!("unknown recipe `{id}`; `warpscope recipes` lists them"),
+            |n| format!("unknown recipe `{id}`; did you mean `{n}`?"),
         ))
     })
 }

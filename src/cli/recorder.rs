@@ -8,8 +8,7 @@ use super::runs::plain::LOOK;
 use super::runs::start::{self, Started};
 use super::runs::supervisor::EXEC;
 use super::runs::{files, list};
-use crate::app::run::{News, Start};
-use crate::app::steps::StepNews;
+use crate::app::orders::{News, Start, StepNews};
 use crate::app::{Effect, Msg};
 use crate::import::Cancel;
 use crate::launch::doctor::State;
@@ -71,9 +70,9 @@ impl Recorder {
         }
         let id = held.run.id;
         Some(if self.detached {
-            format!("run {id} goes on by itself; `warpscope attach {id}` shows it")
+            format!("run {id} continues in the background; `warpscope attach {id}` shows it")
         } else {
-            format!("run {id} is being stopped; `warpscope runs show {id}` says what came of it")
+            format!("run {id} is being stopped; `warpscope runs show {id}` shows how it ended")
         })
     }
 
@@ -227,7 +226,7 @@ fn starter() -> std::io::Result<[OsString; 3]> {
 fn stop(id: i64) -> Result<(), Failure> {
     let run = Library::open()?.run(id)?;
     let Some((pid, started)) = run.holder.filter(|_| run.state.live()) else {
-        return Err(Failure::wrong(format!("run {id} is not under way")));
+        return Err(Failure::wrong(format!("run {id} is not in progress")));
     };
     Ok(process::ask_to_stop(pid, started)?)
 }
@@ -253,7 +252,7 @@ fn complete(start: &Start, folder: &Path, nsys: Option<&Path>) -> Result<NewRun,
     let directory = match &start.directory {
         Some(there) if there.is_dir() => there.clone(),
         Some(there) => {
-            return Err(LibraryError::Refused(format!("the folder {} is not there: set the field `directory` first", there.display())));
+            return Err(LibraryError::Refused(format!("the folder {} does not exist: set the field `directory` first", there.display())));
         }
         None => std::env::current_dir().map_err(|source| LibraryError::File { path: ".".to_owned(), source })?,
     };

@@ -47,7 +47,7 @@ pub fn rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
     }
     let held = |c: char| c.is_control() && c != '\n';
     if terminal && plan.commands.iter().any(|c| c.argv().iter().any(|w| w.contains(held))) {
-        print::error("a name holds control characters, which are shown as ^X here; `--format shell` into a file has them as they are");
+        print::error("a name contains control characters, shown here as ^X; `--format shell` into a file keeps them unchanged");
     }
     let made_from = profile.source.file.display().to_string();
     print::to_stdout(|out| match format {
@@ -71,8 +71,8 @@ fn options(args: &Rerun) -> Result<Options, Failure> {
             let near = nearest(word, collect::QUESTIONS.iter().map(|q| q.word));
             let words = collect::QUESTIONS.iter().map(|q| q.word).collect::<Vec<_>>().join(", ");
             return Err(Failure::wrong(near.map_or_else(
-                || format!("no question `{word}`; there are {words}"),
-                |n| format!("no question `{word}`; did you mean `{n}`?"),
+                || format!("unknown question `{word}`; the questions are {words}"),
+                |n| format!("unknown question `{word}`; did you mean `{n}`?"),
             )));
         };
         Collect::Question(q.word)
@@ -87,9 +87,9 @@ fn options(args: &Rerun) -> Result<Options, Failure> {
             let near = nearest(&name, known.iter().copied());
             let hint = near.map_or_else(|| format!("ncu has {}", known.join(", ")), |n| format!("did you mean `{n}`?"));
             if what == "set" {
-                return Err(Failure::wrong(format!("no {what} `{name}`; {hint}")));
+                return Err(Failure::wrong(format!("unknown {what} `{name}`; {hint}")));
             }
-            print::error(&format!("warning: `{name}` is no {what} that warpscope knows; {hint}"));
+            print::error(&format!("warning: `{name}` is not a {what} that warpscope knows; {hint}"));
         }
     }
     Ok(Options {
@@ -129,8 +129,8 @@ fn range(profile: &Profile, label: &str, launch: Option<LaunchId>) -> Result<Ran
     let labels: Vec<String> = (0..).zip(&profile.ranges.names).map(|(i, _)| profile.ranges.label(i)).collect();
     let near = nearest(label, labels.iter().map(String::as_str));
     let hint = match near {
-        _ if labels.is_empty() => "the report holds no ranges".to_owned(),
-        _ if profile.ranges.annotations() => "the operators of a PyTorch trace are no NVTX ranges, and ncu does not see them".to_owned(),
+        _ if labels.is_empty() => "the report has no ranges".to_owned(),
+        _ if profile.ranges.annotations() => "the operators of a PyTorch trace are not NVTX ranges, and ncu does not see them".to_owned(),
         Some(near) => format!("did you mean {near:?}?"),
         None if label.contains(" › ") => "name one range, without those around it".to_owned(),
         None => "`warpscope top --by nvtx` lists them".to_owned(),
@@ -194,10 +194,10 @@ fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, 
             picked.extend(pick::slowest(profile, &launches, n.into()));
         }
         if let Some(nth) = args.nth {
-            let found = pick::nth(profile, &launches, nth);
+            let found = pick::nth_of(profile, &launches, nth);
             if found.len() > 1 && args.top.is_none() {
                 let list = found.iter().map(|l| l.0.to_string()).collect::<Vec<_>>().join(", ");
-                return Err(Failure::wrong(format!("{} processes have such a launch; name one with --launch: {list}", found.len())));
+                return Err(Failure::wrong(format!("{} processes have such a launch; choose one with --launch: {list}", found.len())));
             }
             if found.is_empty() {
                 let name = args.kernel.as_deref().unwrap_or("one of the kernels");

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
 pub struct Run {
-    /// Profiler: nsys, ncu, torch, rocprofv3 [default: nsys, and where there is none, ncu].
+    /// Profiler: nsys, ncu, torch, rocprofv3 [default: nsys, or ncu if nsys is not installed].
     #[arg(long, value_name = "TOOL")]
     pub tool: Option<String>,
     /// Recipe, by its word in `warpscope recipes` [default: exact; without nsys, scan].
@@ -21,34 +21,34 @@ pub struct Run {
     /// Only this kernel, by its exact name, for recipes that choose launches.
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub kernel: Option<String>,
-    /// Launches that are let pass first.
+    /// Launches to skip first.
     #[arg(long, value_name = "N")]
     pub launch_skip: Option<u64>,
-    /// Launches that are profiled.
+    /// Launches to profile.
     #[arg(long, value_name = "N")]
     pub launch_count: Option<u64>,
-    /// Seconds that PyTorch traces.
+    /// Seconds of PyTorch tracing.
     #[arg(long, value_name = "N")]
     pub seconds: Option<u64>,
-    /// Under mpirun, srun or torchrun: one report for each rank.
+    /// Under mpirun, srun or torchrun: one report per rank.
     #[arg(long)]
     pub ranks: bool,
     /// Report to write, without its suffix [default: in the run library].
     #[arg(long, short = 'o', value_name = "PATH")]
     pub output: Option<PathBuf>,
-    /// Tag of the run; may be given again.
+    /// Tag of the run; may be repeated.
     #[arg(long, value_name = "TAG", value_parser = NonEmptyStringValueParser::new())]
     pub tag: Vec<String>,
-    /// Let it go on by itself, also when this ssh session ends; `warpscope attach` shows it.
+    /// Detach: the run continues even if this ssh session ends; `warpscope attach` shows it.
     #[arg(long, conflicts_with = "tty")]
     pub detach: bool,
-    /// Give the terminal to the program: it asks, draws or is debugged. Its output is not kept.
+    /// Give the terminal to the program, for prompts, full-screen output or a debugger. Its output is not kept.
     #[arg(long)]
     pub tty: bool,
     /// Without the explorer: output to stderr, the reports' names to stdout.
     #[arg(long)]
     pub plain: bool,
-    /// Try it even if something is known to be in the way.
+    /// Run even if preflight checks found a blocker.
     #[arg(long)]
     pub force: bool,
     /// The program and its arguments.
@@ -59,12 +59,12 @@ pub struct Run {
 /// `warpscope attach`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Attach {
-    /// The run's number [default: the newest that is under way].
+    /// The run's number [default: the newest in progress].
     pub run: Option<i64>,
     /// Without the explorer: output to stderr, the reports' names to stdout.
     #[arg(long)]
     pub plain: bool,
-    /// Stop the run; again, for the next step: INT, TERM, KILL.
+    /// Stop the run; each repetition escalates: INT, TERM, KILL.
     #[arg(long)]
     pub stop: bool,
 }
@@ -77,18 +77,18 @@ pub struct Runs {
     pub command: Option<RunsCommand>,
 }
 
-/// What to do with what was recorded.
+/// What to do with recorded runs.
 #[derive(Clone, Debug, Subcommand)]
 pub enum RunsCommand {
     /// List runs, the newest first.
     List {
-        /// Only runs in which all these words occur: in program, folder, profiler, recipe, state, tags, notes.
+        /// Only runs that contain all these words, in program, folder, profiler, recipe, state, tags, notes.
         search: Vec<String>,
         /// Output format [default: table on a terminal, else csv].
         #[arg(long)]
         format: Option<Format>,
     },
-    /// Show all there is to know of a run.
+    /// Show the details of a run.
     Show {
         /// The run's number [default: the newest].
         run: Option<i64>,
@@ -96,15 +96,15 @@ pub enum RunsCommand {
         #[arg(long, value_name = "FORMAT", value_parser = super::args::only_json)]
         format: Option<Format>,
     },
-    /// Make room: delete old runs, pack old reports (they still open). Asks first; live runs and those tagged `keep` stay.
+    /// Free space: delete old runs, compress old reports (they still open). Asks first; runs in progress and those tagged `keep` stay.
     Gc(Gc),
-    /// Copy a run's reports into a folder, to share them. They hold the environment of every process; --clean takes it out of timelines.
+    /// Copy a run's reports into a folder, to share them. They contain the environment of every process; --clean removes it from timelines.
     Export {
         /// The run's number.
         run: i64,
         /// Folder for the copies.
         folder: PathBuf,
-        /// Of timelines, copy an SQLite export without environment variables, verified byte by byte.
+        /// For timelines, copy an SQLite export without environment variables, verified byte by byte.
         #[arg(long)]
         clean: bool,
     },
@@ -145,10 +145,10 @@ pub struct Gc {
     /// Keep the newest runs up to this size of reports: 500M, 10G.
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub keep_size: Option<u64>,
-    /// Pack reports of runs older than DAYS with zstd.
+    /// Compress reports of runs older than DAYS with zstd.
     #[arg(long, value_name = "DAYS")]
     pub pack_after: Option<u32>,
-    /// Only say what would be done.
+    /// Only show what would be done.
     #[arg(long)]
     pub dry_run: bool,
     /// Do not ask.
@@ -169,7 +169,7 @@ fn size(text: &str) -> Result<u64, String> {
         Some('M') => 1_048_576.0,
         Some('G') => 1_073_741_824.0,
         Some('T') => 1_099_511_627_776.0,
-        Some(c) => return Err(format!("no size ends with {c}; write 500M or 10G")),
+        Some(c) => return Err(format!("unknown size suffix {c}; write 500M or 10G")),
     };
     match digits.trim().parse::<f64>() {
         Ok(n) if n.is_finite() && n >= 0.0 => Ok((n * factor) as u64),

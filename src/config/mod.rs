@@ -122,19 +122,19 @@ impl Config {
         match key {
             "theme" => self.theme = Some(string(key, value)?),
             "nsys" => self.nsys = Some(string(key, value)?.into()),
-            "ascii" => self.ascii = Some(value.as_bool().ok_or_else(|| format!("`ascii` is true or false, not {value}"))?),
+            "ascii" => self.ascii = Some(value.as_bool().ok_or_else(|| format!("`ascii` must be true or false, not {value}"))?),
             "group" => self.group = Some(one_of(key, &string(key, value)?, GroupBy::ALL.map(|g| (g.word(), g)))?),
             "sort" => self.sort = Some(one_of(key, &string(key, value)?, SortBy::ALL.map(|s| (s.word(), s)))?),
             "color" => self.color = Some(one_of(key, &string(key, value)?, ColorMode::ALL)?),
             "pins" => {
                 let toml::Value::Array(pins) = value else {
-                    return Err(format!("`pins` is a list of metrics, not {value}"));
+                    return Err(format!("`pins` must be a list of metrics, not {value}"));
                 };
                 self.pins = pins.into_iter().map(|p| string(key, p)).collect::<Result<_, _>>()?;
             }
             "keys" => {
                 let toml::Value::Table(keys) = value else {
-                    return Err("`keys` is a table: [keys]".to_owned());
+                    return Err("`keys` must be a table: [keys]".to_owned());
                 };
                 for (action, value) in keys {
                     let list = match value {
@@ -154,7 +154,7 @@ impl Config {
 fn string(key: &str, value: toml::Value) -> Result<String, String> {
     match value {
         toml::Value::String(text) => Ok(text),
-        other => Err(format!("`{key}` is a text in quotes, not {other}")),
+        other => Err(format!("`{key}` must be a quoted string, not {other}")),
     }
 }
 
@@ -169,8 +169,8 @@ fn one_of<T: Copy, const N: usize>(key: &str, word: &str, all: [(&'static str, T
 #[must_use]
 pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) -> String {
     match nearest(word, known) {
-        Some(near) => format!("no {what} `{word}`; did you mean `{near}`?"),
-        None => format!("no {what} `{word}`; there are {}", known.join(", ")),
+        Some(near) => format!("unknown {what} `{word}`; did you mean `{near}`?"),
+        None => format!("unknown {what} `{word}`; there are {}", known.join(", ")),
     }
 }
 
@@ -192,8 +192,8 @@ mod tests {
 
     #[test]
     fn unknown_words_are_refused_with_the_nearest_known_one() {
-        assert_eq!(Config::parse("thme = 'x'").unwrap_err(), "no key `thme`; did you mean `theme`?");
-        assert_eq!(Config::parse("sort = 'totl'").unwrap_err(), "no sort `totl`; did you mean `total`?");
+        assert_eq!(Config::parse("thme = 'x'").unwrap_err(), "unknown key `thme`; did you mean `theme`?");
+        assert_eq!(Config::parse("sort = 'totl'").unwrap_err(), "unknown sort `totl`; did you mean `total`?");
         assert!(Config::parse("ascii = 'yes'").unwrap_err().contains("true or false"));
         assert!(Config::parse("= =").is_err());
     }

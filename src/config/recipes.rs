@@ -27,7 +27,7 @@ const KEYS: [&str; 7] = ["tool", "about", "when", "cost", "argv", "env", "report
 /// Reads the table `recipes`. Errors are one sentence with the place.
 pub(super) fn parse(value: toml::Value) -> Result<BTreeMap<String, Written>, String> {
     let toml::Value::Table(recipes) = value else {
-        return Err("`recipes` holds tables: [recipes.NAME]".to_owned());
+        return Err("`recipes` must contain tables: [recipes.NAME]".to_owned());
     };
     recipes.into_iter().map(|(name, value)| Ok((name.clone(), one(&name, value)?))).collect()
 }
@@ -35,7 +35,7 @@ pub(super) fn parse(value: toml::Value) -> Result<BTreeMap<String, Written>, Str
 fn one(name: &str, value: toml::Value) -> Result<Written, String> {
     let place = |key: &str| format!("recipes.{name}.{key}");
     let toml::Value::Table(table) = value else {
-        return Err(format!("`recipes.{name}` is a table: [recipes.{name}]"));
+        return Err(format!("`recipes.{name}` must be a table: [recipes.{name}]"));
     };
     let mut written = Written::default();
     for (key, value) in table {
@@ -49,7 +49,7 @@ fn one(name: &str, value: toml::Value) -> Result<Written, String> {
             "reports" => written.reports = list(&place, value)?,
             "env" => {
                 let toml::Value::Table(env) = value else {
-                    return Err(format!("`{place}` is a table: {{ NAME = \"value\" }}"));
+                    return Err(format!("`{place}` must be a table: {{ NAME = \"value\" }}"));
                 };
                 written.env = env
                     .into_iter()
@@ -70,7 +70,7 @@ fn one(name: &str, value: toml::Value) -> Result<Written, String> {
 fn list(place: &str, value: toml::Value) -> Result<Vec<String>, String> {
     match value {
         toml::Value::Array(list) => list.into_iter().map(|v| string(place, v)).collect(),
-        other => Err(format!("`{place}` is a list of texts, not {other}")),
+        other => Err(format!("`{place}` must be a list of strings, not {other}")),
     }
 }
 
@@ -85,14 +85,14 @@ mod tests {
         let mine = &config.recipes["mine"];
         assert_eq!((mine.tool.as_str(), mine.argv.len(), mine.env.len(), mine.reports.len()), ("nsys", 2, 2, 1));
         for (text, error) in [
-            ("recipes = 3", "`recipes` holds tables: [recipes.NAME]"),
-            ("recipes.a = 3", "`recipes.a` is a table: [recipes.a]"),
+            ("recipes = 3", "`recipes` must contain tables: [recipes.NAME]"),
+            ("recipes.a = 3", "`recipes.a` must be a table: [recipes.a]"),
             ("[recipes.a]\ntool = \"nsys\"", "`recipes.a.argv` is missing"),
             ("[recipes.a]\nargv = [\"x\"]", "`recipes.a.tool` is missing"),
-            ("[recipes.a]\nargv = \"nsys profile\"", "`recipes.a.argv` is a list of texts, not \"nsys profile\""),
-            ("[recipes.a]\nargv = [1]", "`recipes.a.argv` is a text in quotes, not 1"),
-            ("[recipes.a]\nenv = { A = 1 }", "`recipes.a.env.A` is a text in quotes, not 1"),
-            ("[recipes.a]\nargs = []", "recipes.a: no key `args`; did you mean `argv`?"),
+            ("[recipes.a]\nargv = \"nsys profile\"", "`recipes.a.argv` must be a list of strings, not \"nsys profile\""),
+            ("[recipes.a]\nargv = [1]", "`recipes.a.argv` must be a quoted string, not 1"),
+            ("[recipes.a]\nenv = { A = 1 }", "`recipes.a.env.A` must be a quoted string, not 1"),
+            ("[recipes.a]\nargs = []", "recipes.a: unknown key `args`; did you mean `argv`?"),
         ] {
             assert_eq!(Config::parse(text).unwrap_err(), error, "{text}");
         }

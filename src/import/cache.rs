@@ -55,7 +55,7 @@ pub fn entry(
     let unwritable = |e: std::io::Error| ImportError::Tool {
         path: path.to_owned(),
         what: format!("the cache folder {} cannot be written ({e})", folder.display()),
-        next: "set XDG_CACHE_HOME to a folder that you can write and that has room".to_owned(),
+        next: "set XDG_CACHE_HOME to a writable folder with enough space".to_owned(),
     };
     // Before what lies in it is trusted.
     make_private(folder).map_err(unwritable)?;

@@ -85,7 +85,7 @@ impl Input {
         let head = read_head(&unpacked).map_err(|e| ImportError::io(&unpacked, e))?;
         let size = std::fs::metadata(&unpacked).map_err(|e| ImportError::io(&unpacked, e))?.len();
         if head.is_empty() {
-            return Err(ImportError::refused(path, "nothing is packed in it", "pack the report again"));
+            return Err(ImportError::refused(path, "the archive is empty", "compress the report again"));
         }
         Ok(Self { path: path.to_owned(), bytes: Bytes::File(unpacked), head, size, stamp: None })
     }
@@ -148,15 +148,15 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, reads: 
             if e.kind() == std::io::ErrorKind::StorageFull {
                 return ImportError::Tool {
                     path: path.to_owned(),
-                    what: format!("there is no room to unpack it in {}", job.cache.display()),
-                    next: "free some, or set XDG_CACHE_HOME to a folder with room".to_owned(),
+                    what: format!("there is not enough space to decompress it in {}", job.cache.display()),
+                    next: "free some, or set XDG_CACHE_HOME to a folder with enough space".to_owned(),
                 };
             }
             ImportError::Damaged {
                 path: path.to_owned(),
-                place: format!("its packing, {} bytes in", done.get()),
+                place: format!("the compressed data, {} bytes in", done.get()),
                 reason: e.to_string(),
-                next: "copy it again, or pack it again".to_owned(),
+                next: "copy it again, or compress it again".to_owned(),
             }
         };
         // What is in it decides before the disk is filled with it.
@@ -171,8 +171,8 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, reads: 
         match cache::copy(&mut probe.head.chain(reader).take(most + 1), out, &job.cancel) {
             Ok(bytes) if bytes > most => Err(ImportError::refused(
                 path,
-                format!("{} bytes that unpack to more than {} MB", meta.len(), most / 1_000_000),
-                "no profiler's report packs so well; if it is one, unpack it yourself and open what comes out",
+                format!("{} bytes that decompress to more than {} MB", meta.len(), most / 1_000_000),
+                "no profiler report compresses that well; if it is one, decompress it yourself and open the result",
             )),
             Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && super::IMPORTERS.iter().any(|i| i.salvages() && i.knows(&probe)) => {
                 Ok(())

@@ -1,26 +1,8 @@
 //! What a reader is asked for, how it reports progress, and how it is stopped.
 
-use crate::model::Profile;
+use crate::model::{Cancel, Profile};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// A flag that stops a running job; clones share it.
-#[derive(Clone, Debug, Default)]
-pub struct Cancel(Arc<AtomicBool>);
-
-impl Cancel {
-    /// Asks the job to stop.
-    pub fn cancel(&self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-
-    /// Whether it was asked to stop.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
-    }
-}
 
 /// Which kernel names to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -47,11 +47,7 @@ static KNOWN: &[Known] = &[
         what: "an `nsys stats` CSV of a report without kernel times",
         next: "of these, cuda_gpu_trace and cuda_gpu_kern_sum can be opened; better, open the .nsys-rep or its SQLite export",
     },
-    Known {
-        is: |h| h == b"NVR",
-        what: "an Nsight Compute report (.ncu-rep) of which only the beginning is there",
-        next: "copy it again from where it was recorded",
-    },
+    Known { is: |h| h == b"NVR", what: "a truncated Nsight Compute report (.ncu-rep)", next: "copy it again from where it was recorded" },
     Known {
         is: |h| text_has(h, &["\"Kernel Name\"", "\"Metric Name\""]),
         what: "Nsight Compute text output without its usual columns",
@@ -72,15 +68,15 @@ static KNOWN: &[Known] = &[
         what: "a Python pickle, such as a PyTorch memory snapshot",
         next: READS,
     },
-    Known { is: |h| h.is_empty(), what: "nothing is packed in it", next: "pack the report again" },
+    Known { is: |h| h.is_empty(), what: "an empty archive", next: "compress the report again" },
     Known {
         is: |h| h.starts_with(&[0x1f, 0x8b]) || h.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]),
-        what: "packed more than once",
-        next: "unpack it once",
+        what: "compressed more than once",
+        next: "decompress it once",
     },
     Known { is: |h| h.starts_with(b"%PDF"), what: "a PDF document", next: READS },
     Known { is: |h| h.starts_with(b"#!"), what: "a script", next: READS },
-    Known { is: json_like, what: "JSON that is no profile warpscope knows", next: READS },
+    Known { is: json_like, what: "JSON that is not a profile warpscope knows", next: READS },
 ];
 
 /// The one sentence for a file that no importer reads.
@@ -116,7 +112,7 @@ mod tests {
     #[test]
     fn each_known_kind_gets_its_own_sentence() {
         assert!(sentence(b"version https://git-lfs.github.com/spec/v1\n").contains("git lfs pull"));
-        assert!(sentence(b"NVR").contains("only the beginning"));
+        assert!(sentence(b"NVR").contains("truncated"));
         assert!(sentence(b"U3w[END]NVIDIA Nsight Systems Stream").contains("QdstrmImporter"));
     }
 

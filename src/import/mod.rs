@@ -14,9 +14,10 @@ pub mod order;
 pub mod stats_csv;
 pub mod torch;
 
+pub use crate::model::Cancel;
 pub use error::ImportError;
 pub use input::Input;
-pub use job::{Cancel, Job, Names, Preview, Progress, Wants};
+pub use job::{Job, Names, Preview, Progress, Wants};
 
 use crate::model::Profile;
 use std::path::Path;
@@ -53,7 +54,7 @@ pub fn exported(path: &Path, job: &Job<'_>) -> Result<std::path::PathBuf, Import
     }
     match &input.bytes {
         input::Bytes::File(file) if nsys::NsysSqlite.knows(&input) => Ok(file.clone()),
-        _ => Err(ImportError::refused(path, "no timeline of Nsight Systems", "name an .nsys-rep or its SQLite export")),
+        _ => Err(ImportError::refused(path, "not an Nsight Systems timeline", "name a .nsys-rep or its SQLite export")),
     }
 }
 

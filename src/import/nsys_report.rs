@@ -41,7 +41,7 @@ impl Importer for NsysReport {
 /// The export of a report, made now unless it is in the cache.
 pub fn exported(input: &Input, job: &Job<'_>) -> Result<PathBuf, ImportError> {
     let Bytes::File(report) = &input.bytes else {
-        return Err(ImportError::refused(&input.path, "a report inside the program", "open a file"));
+        return Err(ImportError::refused(&input.path, "a report built into the program", "open a file"));
     };
     let meta = std::fs::metadata(report).map_err(|e| ImportError::io(report, e))?;
     cache::entry(&job.cache, report, &meta, "sqlite", |out| export(input, report, out, job))
@@ -81,7 +81,7 @@ fn choose(path: &Path, recorded: Option<&Version>, job: &Job<'_>) -> Result<Tool
             format!("correct `nsys` in the configuration, {elsewhere}"),
         ),
         _ if silent.is_some() => tool_error(
-            format!("{} is there but does not say its version", silent.unwrap_or_default().display()),
+            format!("{} exists but does not report its version", silent.unwrap_or_default().display()),
             format!("run it with `--version` by hand to see why, {elsewhere}"),
         ),
         _ => tool_error(
@@ -166,7 +166,7 @@ fn explain(log: &[String], version: &str, code: Option<i32>) -> (String, String)
             _ => "",
         };
         return (
-            format!("the importer of nsys{version} lacks {library}"),
+            format!("the importer of nsys{version} is missing {library}"),
             format!("install it{package}, or add its folder to LD_LIBRARY_PATH"),
         );
     }
@@ -177,12 +177,12 @@ fn explain(log: &[String], version: &str, code: Option<i32>) -> (String, String)
         );
     }
     if let Some(line) = finds_damage(log) {
-        return (format!("nsys{version} finds it damaged: {}", shorten(line)), "copy it again: it may be cut short".to_owned());
+        return (format!("nsys{version} reports that it is damaged: {}", shorten(line)), "copy it again: it may be truncated".to_owned());
     }
     if let Some(line) = line_with(&["No space left"]) {
         return (
             format!("nsys{version} ran out of disk: {}", shorten(line)),
-            "free space where the cache is, or set XDG_CACHE_HOME to a larger disk".to_owned(),
+            "free space on the disk of the cache, or set XDG_CACHE_HOME to a larger disk".to_owned(),
         );
     }
     let last = log.iter().rev().find(|l| !l.trim().is_empty()).map_or_else(|| "it printed nothing".to_owned(), |l| shorten(l));
@@ -211,7 +211,7 @@ mod tests {
     fn what_nsys_prints_becomes_a_sentence_with_a_next_step() {
         assert!(
             explained("Importer: error while loading shared libraries: libdw.so.1: cannot open shared object file")
-                .contains("lacks libdw.so.1; install it (Debian and Ubuntu: libdw1)")
+                .contains("is missing libdw.so.1; install it (Debian and Ubuntu: libdw1)")
         );
         assert!(
             explained("Report was created in Nsight Systems version (2025.2.1.130), newer than your current version (2023.4.4.54).")

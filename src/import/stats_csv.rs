@@ -362,7 +362,7 @@ fn read_summary(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Impo
         Note::new(
             Severity::Warning,
             NoteKind::Guess,
-            "A cuda_gpu_kern_sum CSV has sums per kernel and nothing else: no single launches, percentiles, configurations, streams, copies or ranges.",
+            "A cuda_gpu_kern_sum CSV has per-kernel totals only: no individual launches, percentiles, configurations, streams, memory copies or ranges.",
         )
         .with_fix("open the .nsys-rep or its SQLite export to see launches"),
     );

@@ -48,7 +48,7 @@ pub fn make_in_shared(folder: &Path) -> Result<()> {
     let flags = OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY;
     let opened = OpenOptions::new().read(true).custom_flags(flags.bits()).open(folder).map_err(|e| match e.raw_os_error() {
         Some(code) if code == nix::errno::Errno::ELOOP as i32 || code == nix::errno::Errno::ENOTDIR as i32 => {
-            denied("it is a link or a file in the place of a folder")
+            denied("it is a link or a file, not a folder")
         }
         _ => e,
     })?;
@@ -65,7 +65,7 @@ pub fn check(folder: &Path) -> Result<()> {
         mine(&meta)?;
     }
     if meta.mode() & OTHERS_WRITE != 0 {
-        return Err(denied("others may write to it; take that from them (chmod go-w), or set XDG_DATA_HOME to another folder"));
+        return Err(denied("other users can write to it; remove that permission (chmod go-w), or set XDG_DATA_HOME to another folder"));
     }
     Ok(())
 }
@@ -75,8 +75,8 @@ pub fn lock_file(path: &Path) -> Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
     // A pipe that nobody reads.
     let file =
-        file.map_err(|e| if e.raw_os_error() == Some(nix::errno::Errno::ENXIO as i32) { denied("it is no plain file") } else { e })?;
-    if file.metadata()?.is_file() { Ok(file) } else { Err(denied("it is no plain file")) }
+        file.map_err(|e| if e.raw_os_error() == Some(nix::errno::Errno::ENXIO as i32) { denied("it is not a regular file") } else { e })?;
+    if file.metadata()?.is_file() { Ok(file) } else { Err(denied("it is not a regular file")) }
 }
 
 /// The text of a file that a person writes by hand, at most `most` bytes of it: a setting, a theme. Pipes and devices are refused before they are read.
@@ -84,7 +84,7 @@ pub fn small_text(path: &Path, most: u64) -> Result<String> {
     let file = OpenOptions::new().read(true).custom_flags(OFlag::O_NONBLOCK.bits()).open(path)?;
     let meta = file.metadata()?;
     if !meta.is_file() {
-        return Err(Error::new(ErrorKind::InvalidInput, "it is no plain file"));
+        return Err(Error::new(ErrorKind::InvalidInput, "it is not a regular file"));
     }
     let mut text = String::new();
     // Files of /proc have no size.
@@ -124,7 +124,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let pipe = home.path().join("pipe");
         nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(small_text(&pipe, 10).unwrap_err().to_string().contains("no plain file"));
+        assert!(small_text(&pipe, 10).unwrap_err().to_string().contains("not a regular file"));
         assert!(lock_file(&pipe).is_err());
         assert!(small_text(Path::new("/dev/zero"), 10).is_err());
         let file = home.path().join("file");

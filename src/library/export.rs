@@ -78,7 +78,7 @@ pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, Libr
     let wrong = |source| LibraryError::Database { path: export.display().to_string(), source };
     let file = |path: &Path, source| LibraryError::File { path: path.display().to_string(), source };
     if copy.symlink_metadata().is_ok() {
-        return Err(LibraryError::Refused(format!("{} is there already; name another file", copy.display())));
+        return Err(LibraryError::Refused(format!("{} already exists; choose another file", copy.display())));
     }
     let making = tempfile::Builder::new().prefix("clean-").tempdir_in(scratch).map_err(|e| file(scratch, e))?;
     let (first, second) = (making.path().join("first.sqlite"), making.path().join("second.sqlite"));
@@ -87,7 +87,7 @@ pub fn clean(export: &Path, copy: &Path, scratch: &Path) -> Result<Cleaned, Libr
         let db = open(&first, OpenFlags::SQLITE_OPEN_READ_WRITE).map_err(wrong)?;
         let encoding: String = db.query_row("PRAGMA encoding", [], |r| r.get(0)).map_err(wrong)?;
         if encoding != "UTF-8" {
-            let what = format!("{}: its texts are {encoding}, in which nothing can be looked for; nsys writes UTF-8", export.display());
+            let what = format!("{}: its text encoding is {encoding}, which cannot be searched; nsys writes UTF-8", export.display());
             return Err(LibraryError::Refused(what));
         }
         let variables = take_out(&db).map_err(wrong)?;
@@ -327,7 +327,7 @@ mod tests {
         let names: i64 = db.query_row("SELECT COUNT(*) FROM StringIds", [], |r| r.get(0)).unwrap();
         let kept: i64 = db.query_row("SELECT COUNT(*) FROM META_DATA_CAPTURE", [], |r| r.get(0)).unwrap();
         assert_eq!((names, kept), (3, 1));
-        assert!(clean(&from, &to, scratch.path()).unwrap_err().to_string().contains("is there already"));
+        assert!(clean(&from, &to, scratch.path()).unwrap_err().to_string().contains("already exists"));
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2);
     }

@@ -134,13 +134,13 @@ fn remove_empty(folder: &Path, left: &mut Vec<PathBuf>) {
 pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryError> {
     let folder = library.run_folder(id);
     if !report.owned || !inside(&folder, &report.path) || !report.path.symlink_metadata().is_ok_and(|m| m.is_file()) {
-        return Err(LibraryError::Refused(format!("{} is no file of the library", report.path.display())));
+        return Err(LibraryError::Refused(format!("{} is not a file of the library", report.path.display())));
     }
     let mut name = report.path.clone().into_os_string();
     name.push(".zst");
     let target = PathBuf::from(name);
     if target.symlink_metadata().is_ok() {
-        return Err(LibraryError::Refused(format!("{} is there already", target.display())));
+        return Err(LibraryError::Refused(format!("{} already exists", target.display())));
     }
     let parent = report.path.parent().unwrap_or(&folder);
     let mut made = tempfile::Builder::new().prefix(PACKING).tempfile_in(parent).map_err(wrong(parent))?;
@@ -151,7 +151,7 @@ pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryE
     let again = zstd::stream::read::Decoder::new(packed).map_err(wrong(&target))?;
     let original = File::open(&report.path).map_err(wrong(&report.path))?;
     if !same(BufReader::new(again), BufReader::new(original)).map_err(wrong(&target))? {
-        return Err(LibraryError::Refused(format!("{} did not survive packing; it stays as it is", report.path.display())));
+        return Err(LibraryError::Refused(format!("{} could not be compressed without loss; left unchanged", report.path.display())));
     }
     let bytes = made.as_file().metadata().map_or(0, |m| m.len());
     made.persist_noclobber(&target).map_err(|e| wrong(&target)(e.error))?;

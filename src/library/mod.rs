@@ -14,7 +14,7 @@ pub use store::Library;
 fn advice(source: &rusqlite::Error) -> &'static str {
     match source.sqlite_error_code() {
         Some(rusqlite::ErrorCode::NotADatabase | rusqlite::ErrorCode::DatabaseCorrupt) => {
-            "; move it away and a new one is begun: the reports stay in the folder `runs` beside it"
+            "; move it away to start a new one: the reports stay in the folder `runs` next to it"
         }
         Some(rusqlite::ErrorCode::DiskFull) => "; free space, or set XDG_DATA_HOME to another folder",
         _ => "",
@@ -42,7 +42,7 @@ pub enum LibraryError {
     },
     /// A newer warpscope wrote it.
     #[error(
-        "the run library {path} is of a newer warpscope (schema {found}, this one knows {known}); use that one, or set XDG_DATA_HOME to another folder"
+        "the run library {path} was written by a newer warpscope (schema {found}, this one supports {known}); use that version, or set XDG_DATA_HOME to another folder"
     )]
     Newer {
         /// Its file.

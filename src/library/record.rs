@@ -190,6 +190,8 @@ pub struct Run {
     pub tags: Vec<String>,
     /// What it left.
     pub reports: Vec<Report>,
+    /// Those of its reports and of the files written for it that no longer exist; looked at when all runs are listed.
+    pub gone: Vec<PathBuf>,
 }
 
 impl Run {

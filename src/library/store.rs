@@ -28,7 +28,7 @@ pub struct Library {
 pub fn folder() -> Result<PathBuf, LibraryError> {
     etcetera::choose_base_strategy()
         .map(|b| b.data_dir().join("warpscope"))
-        .map_err(|_| LibraryError::Refused("there is no home folder for the run library; set XDG_DATA_HOME".to_owned()))
+        .map_err(|_| LibraryError::Refused("no home directory found for the run library; set XDG_DATA_HOME".to_owned()))
 }
 
 fn ms(time: SystemTime) -> i64 {
@@ -100,7 +100,7 @@ impl Library {
         while matches!(turn.try_lock(), Err(TryLockError::WouldBlock)) {
             if Instant::now() > until {
                 return Err(LibraryError::Refused(format!(
-                    "another program has held {} for {} s; try again when it has ended",
+                    "another process has kept {} locked for {} s; try again when it has finished",
                     lock.display(),
                     PATIENCE.as_secs()
                 )));
@@ -132,7 +132,7 @@ impl Library {
         let found: i64 = db.query_row("PRAGMA user_version", [], |r| r.get(0)).map_err(wrong)?;
         if usize::try_from(found).ok() != Some(schema::newest()) {
             return Err(LibraryError::Refused(format!(
-                "{} is of another version of warpscope (schema {found}, this one knows {}), and cannot be written",
+                "{} was written by another version of warpscope (schema {found}, this one supports {}), and cannot be modified",
                 file.display(),
                 schema::newest()
             )));
@@ -336,6 +336,8 @@ impl Library {
         let mut runs = read().map_err(|e| self.wrong(e))?;
         for run in &mut runs {
             self.complete(run)?;
+            let files = run.reports.iter().map(|r| &r.path).chain(&run.support);
+            run.gone = files.filter(|p| !p.exists()).cloned().collect();
         }
         Ok(runs)
     }
@@ -383,7 +385,7 @@ impl Library {
 /// Whether a text is a tag.
 fn tag_is_one(tag: &str) -> Result<(), LibraryError> {
     if tag.is_empty() || tag.contains(|c: char| c.is_control() || c.is_whitespace() || c == ',') {
-        return Err(LibraryError::Refused(format!("{tag:?} is no tag: write a word without blanks and commas")));
+        return Err(LibraryError::Refused(format!("{tag:?} is not a valid tag: write one word without spaces or commas")));
     }
     Ok(())
 }
@@ -437,5 +439,6 @@ fn row(r: &Row<'_>) -> rusqlite::Result<Run> {
         step: r.get::<_, i64>("step")?.try_into().unwrap_or_default(),
         tags: Vec::new(),
         reports: Vec::new(),
+        gone: Vec::new(),
     })
 }

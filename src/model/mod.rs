@@ -5,6 +5,7 @@
 
 pub mod api;
 pub mod argv;
+pub mod cancel;
 pub mod code;
 pub mod config;
 pub mod device;
@@ -21,6 +22,7 @@ pub mod text;
 pub mod units;
 
 pub use api::{ApiCalls, ApiTotal};
+pub use cancel::Cancel;
 pub use code::Code;
 pub use config::{ConfigId, LaunchConfig};
 pub use device::{Device, Maker};

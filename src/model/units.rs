@@ -41,6 +41,26 @@ pub fn grouped(value: i64) -> String {
     out
 }
 
+/// How many of a thing: `1 launch`, `1,045 launches`, `2 processes`, `3 queries`.
+#[must_use]
+pub fn count(n: impl TryInto<i64>, noun: &str) -> String {
+    let n = n.try_into().unwrap_or(i64::MAX);
+    format!("{} {}", grouped(n), plural(n, noun))
+}
+
+/// The noun as it stands after that number.
+#[must_use]
+pub fn plural(n: impl TryInto<i64>, noun: &str) -> String {
+    if n.try_into().is_ok_and(|n| n == 1) {
+        return noun.to_owned();
+    }
+    match noun.strip_suffix('y') {
+        Some(stem) if !stem.ends_with(['a', 'e', 'i', 'o', 'u']) => format!("{stem}ies"),
+        _ if ["ch", "sh", "s", "x"].iter().any(|end| noun.ends_with(end)) => format!("{noun}es"),
+        _ => format!("{noun}s"),
+    }
+}
+
 impl Nanos {
     /// The magnitude in seconds.
     #[must_use]
@@ -101,6 +121,19 @@ pub fn human_percent(percent: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_singular() {
+        let all = [
+            count(1, "launch"),
+            count(1_045_u64, "launch"),
+            count(0_usize, "row"),
+            count(2, "query"),
+            count(3, "process"),
+            count(2, "key"),
+        ];
+        assert_eq!(all, ["1 launch", "1,045 launches", "0 rows", "2 queries", "3 processes", "2 keys"]);
+    }
 
     #[test]
     fn durations_keep_three_digits_and_change_unit_before_they_grow_a_fourth() {

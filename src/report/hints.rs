@@ -140,8 +140,8 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("id", "diagnosis", false, false, 0),
     ("severity", "severity", false, false, 2),
     ("confidence", "sure", false, false, 5),
-    ("gain_percent", "gain up to", true, false, 1),
-    ("headline", "in this kernel", false, false, 0),
+    ("gain_percent", "max gain", true, false, 1),
+    ("headline", "finding", false, false, 0),
 ];
 
 /// Rows of the table: one for each hint of a kernel, at most so many.
@@ -172,8 +172,8 @@ fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
 pub fn nothing(s: &Subject) -> String {
     match s.collect() {
         _ if s.failed => "ncu could not profile this launch".to_owned(),
-        Some(c) => format!("too little was collected to name a cause; collect {}", c.sections.join(", ")),
-        None => "nothing that the rules know stands out".to_owned(),
+        Some(c) => format!("not enough was collected to name a cause; collect {}", c.sections.join(", ")),
+        None => "nothing stands out by the rules".to_owned(),
     }
 }
 
@@ -234,7 +234,7 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<I
                 out,
                 "     gain: ",
                 "           ",
-                &format!("up to {:.0}% of the kernel's time. Bound: {}", h.percent(), h.bound),
+                &format!("up to {:.0}% of the kernel's time. Upper bound: {}", h.percent(), h.bound),
                 width,
             )?;
             for e in &h.evidence {
@@ -248,7 +248,7 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<I
                 writeln!(out, "         {}", clean(metric))?;
             }
             for (id, headline) in &h.effects {
-                wrapped(out, "     → so: ", "           ", &format!("{}: {headline}", id.id()), width)?;
+                wrapped(out, "     → effect: ", "           ", &format!("{}: {headline}", id.id()), width)?;
             }
             for action in &h.actions {
                 wrapped(out, "     change: ", "             ", action, width)?;

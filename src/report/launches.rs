@@ -3,10 +3,10 @@
 use super::Format;
 use super::table::{self, Cell, Column};
 use super::top::{NoteJson, SourceJson};
-use crate::analysis::Paths;
+use crate::analysis::{Paths, nth};
 use crate::model::{Bytes, KernelId, LaunchOrder, Nanos, Profile, config};
 use serde::Serialize;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 /// One launch with everything that the report says about it.
@@ -35,18 +35,7 @@ pub struct LaunchJson<'a> {
 
 /// Launches of some kernels, or of all, each with how many of its function came before in its process.
 pub fn numbered<'a>(profile: &'a Profile, kernels: Option<&'a BTreeSet<KernelId>>) -> impl Iterator<Item = (u32, u32)> + use<'a> {
-    let mut counts: HashMap<(Option<u32>, &'a str), u32> = HashMap::new();
-    (0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX)).filter_map(move |row| {
-        let launches = &profile.launches;
-        let id = launches.kernel(row as usize);
-        let kernel = profile.kernels.get(id.0 as usize)?;
-        let pid = launches.place(row as usize).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid);
-        // Counted over all launches, listed or not: `nth` does not depend on the selection.
-        let count = counts.entry((pid, kernel.function())).or_default();
-        let nth = *count;
-        *count += 1;
-        kernels.is_none_or(|k| k.contains(&id)).then_some((row, nth))
-    })
+    nth::all(profile).filter(move |(row, _)| kernels.is_none_or(|k| k.contains(&profile.launches.kernel(*row as usize))))
 }
 
 /// Launches of some kernels, or of all, in launch order.

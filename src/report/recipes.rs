@@ -155,7 +155,7 @@ pub fn text(out: &mut dyn Write, recipe: &Recipe<'_>, prepared: &Prepared, colum
         }
     }
     for (path, _) in &prepared.files {
-        wrapped(out, "writes   ", &format!("{path}, before the command; --format script shows it"), columns)?;
+        wrapped(out, "writes   ", &format!("{path}, written before the command; --format script shows it"), columns)?;
     }
     let reports: Vec<String> = prepared.reports.iter().map(ToString::to_string).collect();
     if !reports.is_empty() {
@@ -182,7 +182,7 @@ fn with_variables(prepared: &Prepared) -> Vec<Part> {
     let variables = (!prepared.env.is_empty()).then(|| Part {
         id: crate::rerun::PartId::Tool,
         words: ["env".to_owned()].into_iter().chain(prepared.env.iter().map(|(n, v)| format!("{n}={v}"))).collect(),
-        why: "Variables for this command only.".to_owned(),
+        why: "Environment variables for this command only.".to_owned(),
     });
     variables.into_iter().chain(prepared.parts.iter().cloned()).collect()
 }

@@ -176,7 +176,7 @@ fn verdict(command: &Rerun) -> &'static str {
     if command.selects.is_empty() {
         "a range, not a launch"
     } else if command.exact() {
-        "exact: nothing in the report speaks against it, if the program does again what it did"
+        "exact: nothing in the report contradicts it, provided the program does the same again"
     } else {
         "not exact: see the warnings"
     }
@@ -202,8 +202,12 @@ pub fn cost(c: &Cost) -> Option<String> {
     let (passes, seconds, bytes) = (c.passes?, c.seconds?, c.bytes?);
     let most = if c.at_most { "at most " } else { "" };
     let program = if c.runs > 1 { format!("{} runs of the program", c.runs) } else { "the program".to_owned() };
-    let plural = if passes == 1 { "" } else { "es" };
-    Some(format!("{most}{passes} pass{plural} · about {} on top of {program} · report {}", Nanos::human(seconds * 1e9), Bytes(bytes)))
+    Some(format!(
+        "{most}{} · about {} on top of {program} · report {}",
+        crate::model::units::count(passes, "pass"),
+        Nanos::human(seconds * 1e9),
+        Bytes(bytes)
+    ))
 }
 
 /// Lines of at most `columns`, broken at blanks.
@@ -256,7 +260,7 @@ pub fn explain(out: &mut dyn Write, plan: &Plan, columns: usize) -> io::Result<(
             let runs: u32 = plan.commands.iter().map(|c| c.cost.runs).sum();
             writeln!(out, "in all about {} on top of {runs} runs of the program", Nanos::human(seconds * 1e9))?;
         }
-        writeln!(out, "{} commands; make the directory first: mkdir -p -- {}\n", plan.commands.len(), clean(&shell::quote(folder)))?;
+        writeln!(out, "{} commands; create the directory first: mkdir -p -- {}\n", plan.commands.len(), clean(&shell::quote(folder)))?;
     }
     for (i, command) in plan.commands.iter().enumerate() {
         if i > 0 {

@@ -62,7 +62,7 @@ impl<'a> From<&'a Run> for RunJson<'a> {
             path: x.path.display().to_string(),
             bytes: x.bytes,
             owned: x.owned,
-            missing: (!x.path.exists()).then_some("the file is not there any more"),
+            missing: (!x.path.exists()).then_some("the file no longer exists"),
         };
         Self {
             id: r.id,
@@ -183,7 +183,7 @@ pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String
     add("folder", Some(run.directory.display().to_string()));
     let git = |c: &String| {
         let dirty = match run.git_dirty {
-            Some(true) => ", with changes on top",
+            Some(true) => ", with uncommitted changes",
             Some(false) => "",
             None => ", changes unknown",
         };
@@ -198,7 +198,7 @@ pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String
     };
     add("SM clocks", run.clocks_start.as_ref().map(clocks));
     let pairs = |all: &[(String, String)]| all.iter().map(|(k, v)| format!("{k}={v}")).collect::<Vec<_>>().join(" ");
-    add("set for it", Some(pairs(&run.env)));
+    add("env set", Some(pairs(&run.env)));
     add("environment", Some(pairs(&run.env_values)));
     let code = match (run.exit_code, run.exit_signal) {
         (_, Some(signal)) => Some(format!("signal {signal}")),
@@ -208,7 +208,7 @@ pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String
     add("exit", code);
     add("re-run of", run.parent.map(|p| format!("run {p}")));
     for r in &run.reports {
-        let gone = if r.path.exists() { "" } else { " (not there any more)" };
+        let gone = if r.path.exists() { "" } else { " (no longer exists)" };
         add("report", Some(format!("{} ({}){gone}", r.path.display(), Bytes(r.bytes))));
     }
     add("tags", Some(run.tags.join(" ")));

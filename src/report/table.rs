@@ -106,6 +106,18 @@ fn csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn 
     csv.flush()
 }
 
+/// Rows under a head as CSV for a terminal's clipboard: neither a spreadsheet nor a terminal obeys what stands in them.
+#[must_use]
+pub fn to_paste(head: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut csv = csv::Writer::from_writer(Vec::new());
+    // A vector takes whatever is written to it.
+    let _ = csv.write_record(head);
+    for row in rows {
+        let _ = csv.write_record(row.iter().map(|c| clean(&no_formula(c)).into_owned()));
+    }
+    csv.into_inner().ok().and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_default()
+}
+
 fn for_people(columns: &[Column]) -> Vec<usize> {
     (0..columns.len()).filter(|&i| !columns[i].machine_only).collect()
 }

@@ -26,7 +26,7 @@ impl Draft<'_> {
             if o.replay.is_none() {
                 let options = Options { replay: Some(Replay::Kernel), ..o.clone() };
                 offer(options, &|_| {
-                    Some(("The kernel alone: only where one GPU runs it without others; else it hangs.".to_owned(), false))
+                    Some(("The kernel alone: only if a single GPU runs it without peers; otherwise it hangs.".to_owned(), false))
                 });
             }
             return out;
@@ -36,7 +36,7 @@ impl Draft<'_> {
             offer(Options { base: Base(NameForm::Mangled), ..o.clone() }, &|d| {
                 let left = d.skips.first().copied().unwrap_or(0);
                 let why = format!(
-                    "With the mangled name only this kernel counts: {left} before it instead of {skip} ({kernels} kernels share the function name)."
+                    "With the mangled name only this kernel is counted: {left} before it instead of {skip} ({kernels} kernels share the function name)."
                 );
                 (left < skip).then_some((why, true))
             });
@@ -59,12 +59,12 @@ impl Draft<'_> {
             offer(Options { within: Within::Range(e.range, instance), ..o.clone() }, &|d| {
                 let inside = d.skips.first().copied().unwrap_or(0);
                 let which = instance.map_or_else(String::new, |n| format!(" number {n}"));
-                (inside < skip).then(|| (format!("Inside the NVTX range {name:?}{which}: {inside} launches before it instead of {skip}, so what runs outside it does not matter."), false))
+                (inside < skip).then(|| (format!("Inside the NVTX range {name:?}{which}: {inside} launches before it instead of {skip}, so anything that runs outside it does not matter."), false))
             });
         }
         if !o.whole_graph && self.rows.len() == 1 && self.rows.first().is_some_and(|&r| self.profile.launches.graph_node(r).is_some()) {
             offer(Options { whole_graph: true, ..o.clone() }, &|_| {
-                Some(("The whole CUDA graph that it belongs to, as one result.".to_owned(), false))
+                Some(("The whole CUDA graph it belongs to, as a single result.".to_owned(), false))
             });
         }
         out

@@ -98,7 +98,7 @@ pub fn as_before(profile: &Profile, rows: &[usize], options: &Options, rerun: &m
                 let skip = selection.skip + first;
                 part.words = ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), rows.len().to_string()].to_vec();
                 part.why = format!(
-                    "The report's own command left {} launches out and then profiled every one that it selected: result {first} is the next after {skip}.",
+                    "The report's own command skipped {} launches and then profiled every one that it selected: result {first} is the next after {skip}.",
                     selection.skip
                 );
             }
@@ -127,9 +127,9 @@ pub fn check(f: &Facts<'_>) -> Option<Warning> {
         warning(
             "chosen-launches",
             Severity::Warning,
-            "ncu was told to leave launches out of this report, or the report does not say: launches that came before are not counted.",
+            "ncu was told to skip launches in this report, or the report does not say: earlier launches are not counted.",
         )
-        .fix("open the timeline (nsys) beside this report and start from the launch there")
+        .fix("open the timeline (nsys) alongside this report and start from the launch there")
         .inexact()
     })
 }

@@ -70,13 +70,13 @@ pub static SETS: &[Set] = &[
     set("detailed", figure(20, 0.63, 110_000), "basic, memory, compute, source"),
     set("full", figure(38, 1.65, 930_000), "detailed, stalls, instructions"),
     set("roofline", figure(17, 0.39, 620_000), "all rooflines: half, single, double, tensor"),
-    set("pmsampling", figure(9, 1.1, 240_000), "how the kernel behaves over its own run time"),
+    set("pmsampling", figure(9, 1.1, 240_000), "how the kernel behaves over its run time"),
     set("nvlink", figure(1, 0.05, 15_000), "NVLink traffic and topology"),
 ];
 
 /// The sections that are worth asking for by name.
 pub static SECTIONS: &[Section] = &[
-    section("SpeedOfLight", figure(10, 0.31, 33_000), "throughput of compute and memory, as percent of what is possible"),
+    section("SpeedOfLight", figure(10, 0.31, 33_000), "compute and memory throughput, as percent of peak"),
     section("LaunchStats", figure(1, 0.01, 16_000), "grid, block, registers, shared memory, waves"),
     section("Occupancy", figure(1, 0.06, 29_000), "occupancy and what limits it"),
     section("WorkloadDistribution", figure(1, 0.07, 16_000), "how evenly SMs and memory slices are used"),
@@ -85,7 +85,7 @@ pub static SECTIONS: &[Section] = &[
     section("MemoryWorkloadAnalysis_Tables", figure(30, 0.94, 45_000), "sectors per request, bank conflicts, by unit"),
     section("ComputeWorkloadAnalysis", figure(11, 0.15, 28_000), "how busy each compute pipe is"),
     section("InstructionStats", figure(3, 0.05, 16_000), "instruction mix"),
-    section("SchedulerStats", figure(1, 0.03, 17_000), "warps that are eligible and issued per cycle"),
+    section("SchedulerStats", figure(1, 0.03, 17_000), "eligible and issued warps per cycle"),
     section("WarpStateStats", figure(9, 0.12, 19_000), "what warps wait for"),
     section("SourceCounters", figure(5, 0.21, 31_000), "stalls and traffic by source line and instruction"),
     section("SpeedOfLight_RooflineChart", figure(3, 0.10, 19_000), "single and double precision roofline"),
@@ -110,7 +110,7 @@ pub static QUESTIONS: &[Question] = &[
     },
     Question {
         word: "stalls",
-        asks: "what do its warps wait for?",
+        asks: "what are its warps waiting for?",
         sections: &["SpeedOfLight", "SchedulerStats", "WarpStateStats"],
         source: false,
         figure: figure(17, 0.32, 41_000),

@@ -65,14 +65,14 @@ fn base_of(kernel: &Kernel, wanted: NameForm) -> (NameForm, Option<String>) {
 
 impl<'a> Draft<'a> {
     pub(super) fn new(profile: &'a Profile, rows: &'a [usize], options: &'a Options) -> Result<Self, String> {
-        let first = *rows.first().ok_or("no launch is chosen")?;
+        let first = *rows.first().ok_or("no launch is selected")?;
         let kernel = kernel_of(profile, first);
         let pid = pid_of(profile, first);
         let (base, name) =
             if options.whole_graph { (NameForm::Function, Some("graph".to_owned())) } else { base_of(&kernel, options.base.0) };
         // Overloads share a function name and have symbols of their own: one command compares one name.
         if rows.iter().any(|&row| count::name(&kernel_of(profile, row), base).map(str::to_owned) != name && !options.whole_graph) {
-            return Err(format!("these launches do not have one {} name", base.word()));
+            return Err(format!("these launches do not share one {} name", base.word()));
         }
         let around = nvtx::enclosing(profile, first);
         let gate = Gate::resolve(profile, options, &around)?;
@@ -82,23 +82,23 @@ impl<'a> Draft<'a> {
         let opened = gate::opened_by(profile, options);
         let whole_graphs = options.whole_graph || !profile.graphs.is_empty();
         if whole_graphs && !options.whole_graph && name.as_deref().is_none_or(|n| n == "graph") {
-            return Err("CUDA graphs were traced whole, and under ncu they go by the name graph: this kernel cannot be told from them; record with `nsys profile --cuda-graph-trace=node`".to_owned());
+            return Err("CUDA graphs were traced as a whole, and ncu calls them all graph: this kernel cannot be told apart from them; record with `nsys profile --cuda-graph-trace=node`".to_owned());
         }
         let mut population = gate.population(profile, opened, pid);
         population.without_nodes = whole_graphs && !options.whole_graph;
         for &row in rows {
             if profile.launches.call(row).is_none() && population.only_called {
                 return Err(format!(
-                    "launch {row} was made before the capture opened (its API call is not in the report), so a run under the same gate does not reach it; choose a later launch"
+                    "launch {row} was made before the capture opened (its API call is not in the report), so a run with the same capture range does not reach it; choose a later launch"
                 ));
             }
             if population.stopped(profile, row) {
                 return Err(format!(
-                    "launch {row} comes after cudaProfilerStop, where ncu stops with the gate of this capture; choose an earlier launch, or say that the capture was opened by the start of the program if nothing ran before it"
+                    "launch {row} comes after cudaProfilerStop, where ncu stops with the capture range of this report; choose an earlier launch, or say that the capture was opened by the start of the program if nothing ran before it"
                 ));
             }
             if !population.holds(profile, row) {
-                return Err(format!("launch {row} does not lie where the others are counted"));
+                return Err(format!("launch {row} is outside the range in which the others are counted"));
             }
         }
         let unit = if options.whole_graph { Unit::graphs(profile) } else { Unit::named(profile, base, name.as_deref()) };
@@ -128,14 +128,14 @@ impl<'a> Draft<'a> {
             words.extend(["--kernel-name-base".to_owned(), self.base.word().to_owned()]);
         }
         let why = match &self.name {
-            None => "The report gives this kernel no name, so all kernels count.".to_owned(),
+            None => "The report has no name for this kernel, so all kernels are counted.".to_owned(),
             Some(name) => {
                 words.extend(["--kernel-name".to_owned(), exact(name)]);
                 match (self.base, self.count.kernels) {
-                    _ if self.options.whole_graph => "Every launch of a CUDA graph goes by the name graph.".to_owned(),
+                    _ if self.options.whole_graph => "ncu calls every CUDA graph launch graph.".to_owned(),
                     (NameForm::Function, n) if n > 1 => {
                         format!(
-                            "The function name, without namespaces, template arguments and parameters: {n} kernels in this report share it, and all count."
+                            "The function name, without namespaces, template arguments and parameters: {n} kernels in this report share it, and all are counted."
                         )
                     }
                     (NameForm::Function, _) => {
@@ -156,8 +156,8 @@ impl<'a> Draft<'a> {
         };
         let what = if self.options.whole_graph { "graph launches" } else { "launches of this name" };
         let place = match (&self.gate, &self.scope) {
-            (Gate { range: Some(_), .. } | Gate { api: Some(_), .. }, _) => " inside what the filters let through",
-            (_, Scope::InTurn(_)) => " over all processes",
+            (Gate { range: Some(_), .. } | Gate { api: Some(_), .. }, _) => " within the filters",
+            (_, Scope::InTurn(_)) => " across all processes",
             _ => "",
         };
         if self.neighbours() {
@@ -167,10 +167,8 @@ impl<'a> Draft<'a> {
                 1 => format!("One of the {what} comes"),
                 _ => format!("{skipped} {what} come"),
             };
-            let why = format!(
-                "{come} before{place}, in the order of the calls on the host; then {n} {} profiled.",
-                if n == 1 { "is" } else { "in a row are" }
-            );
+            let why =
+                format!("{come} before{place}, in host call order; then {n} {} profiled.", if n == 1 { "is" } else { "in a row are" });
             let words = ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), n.to_string()].to_vec();
             return vec![self.name_part(), Part { id: PartId::Which, words, why }];
         }
@@ -179,7 +177,7 @@ impl<'a> Draft<'a> {
         name.words.truncate(name.words.len().saturating_sub(2));
         let id = format!("::{}:{numbers}", id_name(self.name.as_deref().unwrap_or_default()));
         let words = ["--kernel-id".to_owned(), id, "--launch-count".to_owned(), n.to_string()].to_vec();
-        let why = format!("Context and stream are left open; then the name, and the numbers of the {n} {what} to profile{place}, from 1.");
+        let why = format!("Any context and stream; then the name, and the numbers of the {n} {what} to profile{place}, counted from 1.");
         vec![name, Part { id: PartId::Which, words, why }]
     }
 
@@ -193,9 +191,9 @@ impl<'a> Draft<'a> {
             parts.extend(self.gate.part(self.profile));
             if self.whole_graphs {
                 let why = if o.whole_graph {
-                    "Each launch of a CUDA graph is profiled as one."
+                    "Each CUDA graph launch is profiled as a whole."
                 } else {
-                    "Each launch of a CUDA graph counts as one, under the name graph: the kernels inside count no more than they did in the capture."
+                    "Each CUDA graph launch counts as one, under the name graph; the kernels inside are not counted, as in the capture."
                 };
                 parts.push(Part {
                     id: PartId::Graphs,
@@ -223,7 +221,7 @@ impl<'a> Draft<'a> {
         let mut parts = vec![Part {
             id: PartId::Processes,
             words: ["--target-processes", "all"].map(str::to_owned).to_vec(),
-            why: "All processes run under ncu: what waits for another rank finds it there.".to_owned(),
+            why: "All processes run under ncu, so a kernel that waits for another rank finds it running.".to_owned(),
         }];
         // cudaProfilerStart and Stop may be the range: they must not be ignored.
         let mut gate = Gate { ignore_api: false, ..self.gate.clone() };
@@ -234,8 +232,7 @@ impl<'a> Draft<'a> {
         match (gate.range, gate.part(self.profile)) {
             (None, Some(mut part)) if gate.api == Some(1) => {
                 part.words = ["--range-filter", ":1:"].map(str::to_owned).to_vec();
-                part.why =
-                    String::from("The range is what lies between the first cudaProfilerStart and cudaProfilerStop, as in the capture.");
+                part.why = String::from("The range runs from the first cudaProfilerStart to cudaProfilerStop, as in the capture.");
                 parts.push(part);
             }
             (_, Some(mut part)) => {

@@ -72,12 +72,15 @@ pub fn profiler_calls(profile: &Profile) -> Vec<(u32, i64, bool)> {
 fn check_instance(profile: &Profile, around: &[Enclosing], range: RangeName, n: u32, gated: bool) -> Result<(), String> {
     let name = profile.ranges.label(range.name);
     if gated {
-        return Err("the capture did not begin with the program, so the number of a single NVTX range in it is not known; count in all ranges of that name".to_owned());
+        return Err(
+            "the capture did not begin with the program, so the number of a single NVTX range is unknown; count in all ranges of that name"
+                .to_owned(),
+        );
     }
     let mine: Vec<&Enclosing> = around.iter().filter(|e| e.range == range).collect();
     if !mine.iter().any(|e| e.instance + 1 == n) {
         let numbers = mine.iter().map(|e| (e.instance + 1).to_string()).collect::<Vec<_>>().join(", ");
-        return Err(format!("the launch lies in the NVTX range {name:?} number {numbers}, counted from 1, not in number {n}"));
+        return Err(format!("the launch is in the NVTX range {name:?} number {numbers}, counted from 1, not in number {n}"));
     }
     let threads: std::collections::BTreeSet<(u32, u32)> = profile
         .ranges
@@ -116,13 +119,13 @@ impl Gate {
         match options.within {
             Within::Range(range, instance) => {
                 if !inside(range) {
-                    return Err(format!("the launch does not lie in the NVTX range {:?}", label(range)));
+                    return Err(format!("the launch is not in the NVTX range {:?}", label(range)));
                 }
                 if let OpenedBy::Range(opening) = opened
                     && opening != range
                 {
                     return Err(format!(
-                        "the capture was opened by the NVTX range {:?}, which the count must begin with; ncu cannot ask for {:?} inside it as well",
+                        "the capture was opened by the NVTX range {:?}, where the count must begin; ncu cannot filter by {:?} inside it as well",
                         label(opening),
                         label(range)
                     ));
@@ -136,7 +139,7 @@ impl Gate {
                 if let OpenedBy::Range(range) = opened {
                     if !inside(range) {
                         return Err(format!(
-                            "the launch does not lie in the NVTX range {:?} on its own thread, so ncu's filter for it would not let it through",
+                            "the launch is not in the NVTX range {:?} on its own thread, so ncu's filter for the range would not match it",
                             label(range)
                         ));
                     }
@@ -153,7 +156,7 @@ impl Gate {
         if let Some((range, _)) = gate.range
             && nvtx::expression(profile, range).is_none()
         {
-            return Err(format!("ncu has no expression for an NVTX range named {:?}", label(range)));
+            return Err(format!("ncu has no syntax for an NVTX range named {:?}", label(range)));
         }
         Ok(gate)
     }
@@ -185,30 +188,32 @@ impl Gate {
             Some(1) => {
                 words.extend(["--profile-from-start", "off"].map(str::to_owned));
                 why.push(
-                    "The capture saw only what lies between cudaProfilerStart and cudaProfilerStop; so does ncu, and counts from there."
+                    "The capture covers only what ran between cudaProfilerStart and cudaProfilerStop; so does ncu, and counts from there."
                         .to_owned(),
                 );
             }
             Some(n) => {
                 words.extend(["--range-filter".to_owned(), format!(":{n}:")]);
                 why.push(format!(
-                    "Only what lies between cudaProfilerStart number {n} and its cudaProfilerStop counts, as in the capture."
+                    "Only launches between cudaProfilerStart number {n} and its cudaProfilerStop are counted, as in the capture."
                 ));
             }
             None => {}
         }
         if self.ignore_api {
             words.push("--disable-profiler-start-stop".to_owned());
-            why.push("The program calls cudaProfilerStop, where ncu would stop counting; the capture went on, and so does ncu.".to_owned());
+            why.push(
+                "The program calls cudaProfilerStop, where ncu would stop counting; the capture continued, and so does ncu.".to_owned(),
+            );
         }
         if let Some((range, instance)) = self.range {
             words.extend(["--nvtx".to_owned(), "--nvtx-include".to_owned(), nvtx::expression(profile, range).unwrap_or_default()]);
             let kind = if range.kind == RangeKind::PushPop { "that their own thread pushed" } else { "of their process" };
             let slash = if range.kind == RangeKind::PushPop { " (the / at the end says push/pop)" } else { "" };
-            why.push(format!("Only launches inside NVTX ranges {:?} {kind} count{slash}.", profile.ranges.label(range.name)));
+            why.push(format!("Only launches inside NVTX ranges {:?} {kind} are counted{slash}.", profile.ranges.label(range.name)));
             if let Some(n) = instance {
                 words.extend(["--range-filter".to_owned(), format!("::{n}")]);
-                why.push(format!("Of these ranges only number {n} counts, from 1."));
+                why.push(format!("Of these ranges only number {n} is used, counted from 1."));
             }
         }
         (!words.is_empty()).then(|| Part { id: PartId::Gate, words, why: why.join(" ") })

@@ -9,8 +9,8 @@ use crate::model::{GraphLaunch, NameForm, Profile};
 pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun, String> {
     let Some(graph) = profile.graphs.get(index) else {
         return Err(match profile.graphs.len() {
-            0 => "this report holds no CUDA graphs that were traced whole".to_owned(),
-            n => format!("there is no graph launch {index}: they go from 0 to {}", n - 1),
+            0 => "this report has no CUDA graphs traced as a whole".to_owned(),
+            n => format!("there is no graph launch {index}: they are numbered 0 to {}", n - 1),
         });
     };
     let pid = |place: u32| profile.places.get(place as usize).and_then(|p| p.pid).unwrap_or_default();
@@ -29,13 +29,11 @@ pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun
     let skip = graphs_before + kernels_before;
     let opened = gate::opened_by(profile, options);
     if matches!(opened, OpenedBy::Range(_)) {
-        return Err("an NVTX range opened this capture, and a graph that was traced whole does not say on which thread it was launched; record from the start of the program".to_owned());
+        return Err("an NVTX range opened this capture, and a graph traced as a whole has no record of the thread that launched it; record from the start of the program".to_owned());
     }
     if options.within != Within::Everything {
-        return Err(
-            "a graph that was traced whole does not say on which thread it was launched, so it cannot be counted inside an NVTX range"
-                .to_owned(),
-        );
+        return Err("a graph traced as a whole has no record of the thread that launched it, so it cannot be counted inside an NVTX range"
+            .to_owned());
     }
     let ignore_api = !matches!(opened, OpenedBy::ProfilerApi(_)) && gate::profiler_calls(profile).iter().any(|c| !c.2);
     let gate = Gate {
@@ -50,18 +48,18 @@ pub fn graph(profile: &Profile, index: usize, options: &Options) -> Result<Rerun
     parts.push(Part {
         id: PartId::Graphs,
         words: ["--graph-profiling", "graph"].map(str::to_owned).to_vec(),
-        why: "Each launch of a CUDA graph is profiled as one.".to_owned(),
+        why: "Each CUDA graph launch is profiled as a whole.".to_owned(),
     });
     parts.push(Part {
         id: PartId::Name,
         words: ["--kernel-name", "graph"].map(str::to_owned).to_vec(),
-        why: "Every launch of a CUDA graph goes by the name graph.".to_owned(),
+        why: "ncu calls every CUDA graph launch graph.".to_owned(),
     });
     parts.push(Part {
         id: PartId::Which,
         words: ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), "1".to_owned()].to_vec(),
         why: format!(
-            "{} before, in the order of the calls on the host; then one is profiled.",
+            "{} before, in host call order; then one is profiled.",
             if skip == 1 { "One graph launch comes".to_owned() } else { format!("{skip} graph launches come") }
         ),
     });

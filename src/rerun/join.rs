@@ -31,11 +31,11 @@ impl Sure {
     #[must_use]
     pub fn why(self) -> String {
         match self {
-            Self::Command => "ncu's command counts to this launch; kernel, grid and block agree".to_owned(),
+            Self::Command => "ncu's command counts to this launch; kernel, grid and block match".to_owned(),
             Self::Only => "the only launch with this kernel, grid and block".to_owned(),
             Self::Order => "as many results as launches with this kernel, grid and block: paired in order".to_owned(),
-            Self::Alike(1) => "a launch with this kernel, grid and block; the timeline may not hold all of them".to_owned(),
-            Self::Alike(n) => format!("one of {n} launches with this kernel, grid and block; which one is not known"),
+            Self::Alike(1) => "a launch with this kernel, grid and block; the timeline may not have all of them".to_owned(),
+            Self::Alike(n) => format!("one of {n} launches with this kernel, grid and block; which one is unknown"),
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod processes;
 pub mod program;
 pub mod ranges;
 pub mod recipes;
+pub mod request;
 pub mod script;
 pub mod shell;
 pub mod verify;
@@ -32,6 +33,7 @@ pub use collect::{Collect, Cost};
 pub use nvtx::{Enclosing, RangeName};
 pub use options::{Base, CacheControl, ClockControl, OpenedBy, Options, Replay, Within};
 pub use plan::{Plan, Target, plan};
+pub use request::{Choose, Picked, Request};
 pub use verify::{Found, Verdict, verify};
 pub use warnings::Warning;
 

@@ -88,7 +88,7 @@ pub fn each(profile: &Profile, rows: &[usize], options: &Options) -> Result<Opti
                     ["--kernel-id".to_owned(), format!("::regex:^({pattern})$:{number}"), "--launch-count".to_owned(), n.to_string()]
                         .to_vec();
                 part.why = format!(
-                    "Context and stream are left open; then the {n} names, and which launch of each is profiled, from 1: ncu counts each name for itself."
+                    "Any context and stream; then the {n} names, and which launch of each is profiled, counted from 1: ncu counts each name separately."
                 );
             }
             _ => {}

@@ -10,7 +10,7 @@ pub fn tool() -> Part {
     Part {
         id: PartId::Tool,
         words: ["ncu", "--config-file", "off"].map(str::to_owned).to_vec(),
-        why: "NVIDIA's kernel profiler. A configuration file in this or the home directory could change any option; it is left out."
+        why: "NVIDIA's kernel profiler. A configuration file in this or the home directory could change any option; it is ignored."
             .to_owned(),
     }
 }
@@ -24,25 +24,29 @@ pub fn settings(o: &Options, as_range: bool) -> Vec<Part> {
         parts.push(part(
             PartId::Clocks,
             &["--clock-control", "none"],
-            "Clocks are left as they are: times are as in production, and vary as there.",
+            "Clocks are not locked: times are as in production, and vary as much.",
         ));
     }
     if o.cache == CacheControl::None {
-        parts.push(part(PartId::Caches, &["--cache-control", "none"], "Caches keep what the pass before left in them."));
+        parts.push(part(
+            PartId::Caches,
+            &["--cache-control", "none"],
+            "Caches are not flushed: each pass starts with what the previous one left in them.",
+        ));
     }
     if as_range {
-        let why = "The program runs once for every pass, and all that runs inside the range is measured together.";
+        let why = "The program runs once for each pass, and everything inside the range is measured together.";
         parts.push(part(PartId::Replay, &["--replay-mode", "app-range"], why));
     } else if o.replay == Some(Replay::Application) {
-        let why = "The program runs once for every pass, instead of the kernel; no memory is saved and restored.";
+        let why = "The program is rerun for each pass, instead of the kernel; no memory is saved and restored.";
         parts.push(part(PartId::Replay, &["--replay-mode", "application"], why));
     }
     if o.import_source || o.collect.wants_source() {
-        let why = "CUDA sources go into the report; the program must be built with -lineinfo.";
+        let why = "CUDA source is imported into the report; the program must be built with -lineinfo.";
         parts.push(part(PartId::Source, &["--import-source", "yes"], why));
     }
     if o.kill {
-        parts.push(part(PartId::End, &["--kill", "yes"], "The program is ended after the last result."));
+        parts.push(part(PartId::End, &["--kill", "yes"], "The program is terminated after the last result."));
     }
     parts
 }
@@ -54,9 +58,9 @@ pub fn output(output: &str, overwrite: bool) -> Part {
     let mut why = format!("The report: {output}.ncu-rep.");
     if overwrite {
         words.push("--force-overwrite".to_owned());
-        why.push_str(" A file that is there is overwritten.");
+        why.push_str(" An existing file is overwritten.");
     } else {
-        why.push_str(" ncu refuses to start when it is there already.");
+        why.push_str(" ncu refuses to start if it already exists.");
     }
     Part { id: PartId::Output, words, why }
 }

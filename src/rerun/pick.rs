@@ -1,6 +1,7 @@
 //! Picks launches by what they are: the slowest, the median, the nth, all of a kernel in a range, one of each kernel.
 
 use super::nvtx::{self, Cover, RangeName};
+use crate::analysis::nth;
 use crate::model::{KernelId, LaunchId, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,23 +36,9 @@ pub fn median(profile: &Profile, launches: &[LaunchId]) -> Option<LaunchId> {
 
 /// The launch that `nth` others of the same function in the same process came before, by process.
 #[must_use]
-pub fn nth(profile: &Profile, launches: &[LaunchId], nth: u64) -> Vec<LaunchId> {
+pub fn nth_of(profile: &Profile, launches: &[LaunchId], nth: u64) -> Vec<LaunchId> {
     let wanted: BTreeSet<u32> = launches.iter().map(|l| l.0).collect();
-    let mut counts: BTreeMap<(u32, &str), u64> = BTreeMap::new();
-    let mut out = Vec::new();
-    for row in 0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX) {
-        let at = row as usize;
-        let Some(kernel) = profile.kernels.get(profile.launches.kernel(at).0 as usize) else {
-            continue;
-        };
-        let pid = profile.launches.place(at).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.pid).unwrap_or_default();
-        let count = counts.entry((pid, kernel.function())).or_default();
-        if *count == nth && wanted.contains(&row) {
-            out.push(LaunchId(row));
-        }
-        *count += 1;
-    }
-    out
+    nth::all(profile).filter(|(row, n)| u64::from(*n) == nth && wanted.contains(row)).map(|(row, _)| LaunchId(row)).collect()
 }
 
 /// Those inside ranges of a name, or inside the nth of them in each process, from 1.

@@ -38,21 +38,21 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         return Err(if profile.totals.is_empty() {
             "this report has no launches to profile again".to_owned()
         } else {
-            "this report holds sums per kernel, no single launches; open the report that it was made from".to_owned()
+            "this report has per-kernel totals only; open the report that it was made from".to_owned()
         });
     }
     let mut rows: Vec<usize> = wanted.iter().map(|l| l.0 as usize).collect();
     rows.sort_unstable();
     rows.dedup();
     if let Some(&row) = rows.iter().find(|&&r| r >= profile.launches.len()) {
-        return Err(format!("there is no launch {row}: launches go from 0 to {}", profile.launches.len() - 1));
+        return Err(format!("there is no launch {row}: launches are numbered 0 to {}", profile.launches.len() - 1));
     }
     if rows.is_empty() {
-        return Err("no launch is chosen".to_owned());
+        return Err("no launch is selected".to_owned());
     }
     if rows.len() > MOST_LAUNCHES {
         return Err(format!(
-            "{} launches are chosen; profile at most {MOST_LAUNCHES} at once: take the slowest few, or those inside an NVTX range",
+            "{} launches are selected; profile at most {MOST_LAUNCHES} at once: take the slowest few, or those inside an NVTX range",
             rows.len()
         ));
     }
@@ -62,14 +62,14 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
     };
     if rows.iter().any(amd) {
         return Err(
-            "an AMD GPU ran this launch, and ncu measures NVIDIA's only; `warpscope recipes rocprof-counters` shows rocprofv3's command"
+            "this launch ran on an AMD GPU, and ncu profiles NVIDIA GPUs only; `warpscope recipes rocprof-counters` shows rocprofv3's command"
                 .to_owned(),
         );
     }
     if options.whole_graph {
         return match rows.len() {
             1 => Ok(Plan { commands: vec![ncu::command(profile, &rows, options, true)?], folder: None }),
-            _ => Err("choose one launch to profile the graph that it belongs to".to_owned()),
+            _ => Err("select one launch to profile the graph it belongs to".to_owned()),
         };
     }
     let groups = groups(profile, &rows, options)?;

@@ -73,7 +73,7 @@ fn guess_rank(profile: &Profile, pids: &BTreeSet<u32>, pid: u32) -> (u32, &'stat
     if own.len() == pids.len()
         && let Some(device) = devices.get(&pid).and_then(|d| d.first())
     {
-        return (*device, "each process has one GPU, and ranks usually go by GPU");
+        return (*device, "each process has one GPU, and ranks usually follow the order of the GPUs");
     }
     let at = pids.iter().position(|&p| p == pid).unwrap_or(0);
     (u32::try_from(at).unwrap_or(0), "ranks are usually started in the order of their process ids")
@@ -87,7 +87,7 @@ impl Scope {
             Self::One => return None,
             Self::InTurn(n) => (
                 vec!["--target-processes".to_owned(), "all".to_owned()],
-                format!("{n} processes launch kernels of this name, one after another; ncu's count goes over all of them."),
+                format!("{n} processes launch kernels of this name, one after another; ncu counts across all of them."),
             ),
             Self::ByName(name) => (
                 vec![
@@ -101,7 +101,7 @@ impl Scope {
             ),
             Self::AtOnce { .. } => (
                 vec!["--target-processes".to_owned(), "all".to_owned()],
-                "Only this rank runs under ncu, with whatever it starts, so that the count is its own.".to_owned(),
+                "Only this rank and its child processes run under ncu, so that the count is its own.".to_owned(),
             ),
         };
         Some(Part { id: PartId::Processes, words, why })
@@ -133,11 +133,11 @@ pub fn launched(ncu: &[Part], rank: u32, program: &[String]) -> Option<Vec<Part>
     let variable = launcher.shell_variable();
     let text = format!("if [ \"${{{variable}}}\" = {rank} ]; then exec {} \"$@\"; fi; exec \"$@\"", shell::line(&command));
     Some(vec![
-        Part { id: PartId::Program, words: head, why: "The launcher, as it was.".to_owned() },
+        Part { id: PartId::Program, words: head, why: "The launcher, unchanged.".to_owned() },
         Part {
             id: PartId::Processes,
             words: vec!["sh".to_owned(), "-c".to_owned(), text, "sh".to_owned()],
-            why: format!("Rank {rank} runs under ncu and counts for itself; the other ranks run as they are."),
+            why: format!("Rank {rank} runs under ncu with a count of its own; the other ranks run without a profiler."),
         },
         Part { id: PartId::Program, words: inner, why: "The program that the launcher starts.".to_owned() },
     ])

@@ -14,7 +14,7 @@ pub fn waits_for_others(profile: &Profile, kernel: &Kernel) -> Option<&'static s
         return Some("it is a collective: it waits for the same kernel on other GPUs, which replaying it alone never lets run");
     }
     if Family::guess(kernel.function(), kernel.demangled()) == Family::Nccl && several_gpus(profile) {
-        return Some("its name says that it exchanges data between GPUs: replayed alone it would wait for its peers for ever");
+        return Some("its name says that it exchanges data between GPUs: replayed alone it would wait for its peers forever");
     }
     None
 }

@@ -49,7 +49,7 @@ pub fn script(plan: &Plan, made_from: &str) -> String {
     comment(&mut out, &format!("Made by warpscope from {made_from}: profiles the same launches again."));
     let needs_program = plan.commands.iter().any(|c| c.wrapper.is_none() && !c.runnable());
     if needs_program {
-        comment(&mut out, "The report does not say which program ran: give it and its arguments to this script.");
+        comment(&mut out, "The report does not say which program ran: pass it and its arguments to this script.");
     }
     out.push_str("set -eu\n");
     if needs_program {
@@ -66,7 +66,8 @@ pub fn script(plan: &Plan, made_from: &str) -> String {
         out.push('\n');
         about(&mut out, command);
         if command.wrapper.is_some() {
-            let text = "Several processes launch this at the same time: save this launch by itself for a script that the launcher starts.";
+            let text =
+                "Several processes launch this at the same time: save this launch separately to get a script for the launcher to start.";
             comment(&mut out, text);
             out.push_str("echo \"$0: a launch of several processes at once needs a script of its own\" >&2\nexit 2\n");
             continue;
@@ -78,7 +79,7 @@ pub fn script(plan: &Plan, made_from: &str) -> String {
         // A script that was interrupted goes on where it stopped.
         let report = shell::quote(&format!("{}.ncu-rep", command.output));
         if plan.commands.len() > 1 && !command.overwrites() {
-            out.extend(["if [ -e ", &report, " ]; then\n    echo ", &report, " is there already\nelse\n", &text, "\nfi\n"]);
+            out.extend(["if [ -e ", &report, " ]; then\n    echo ", &report, " already exists\nelse\n", &text, "\nfi\n"]);
             continue;
         }
         out.push_str(&text);

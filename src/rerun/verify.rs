@@ -1,6 +1,7 @@
 //! After the run: were the selected launches the ones that were profiled?
 
 use super::Selects;
+use crate::model::units::count;
 use crate::model::{ResultMetrics, config, kernel, units};
 
 /// What a profiler's report says about one result.
@@ -59,14 +60,14 @@ fn dims(d: Option<[u32; 3]>) -> String {
 #[must_use]
 pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
     if found.is_empty() {
-        return Verdict::Differs(vec!["the report holds no results: no launch was selected".to_owned()]);
+        return Verdict::Differs(vec!["the report has no results: no launch was selected".to_owned()]);
     }
     if selects.is_empty() {
-        return Verdict::Differs(vec!["no single launch was selected, so there is nothing to compare".to_owned()]);
+        return Verdict::Differs(vec!["no individual launch was selected, so there is nothing to compare".to_owned()]);
     }
     let mut out = Vec::new();
     if found.len() != selects.len() {
-        out.push(format!("{} result{} instead of {}", found.len(), if found.len() == 1 { "" } else { "s" }, selects.len()));
+        out.push(format!("{} instead of {}", count(found.len(), "result"), selects.len()));
     }
     for (i, (want, have)) in selects.iter().zip(found).enumerate() {
         let at = if selects.len() > 1 { format!("result {i}: ") } else { String::new() };
@@ -84,12 +85,12 @@ pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
         }
         let both = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| a.is_some() && b.is_some();
         if want.kernel != "graph" && !(both(want.grid, have.grid) && both(want.block, have.block)) {
-            out.push(format!("{at}grid and block are not in both reports, so it proves nothing"));
+            out.push(format!("{at}grid and block are missing from a report, so nothing can be verified"));
         }
     }
     if !out.is_empty() {
         return Verdict::Differs(if reordered(selects, found) {
-            vec!["the results are the selected launches, but in another order".to_owned()]
+            vec!["the results are the selected launches, but in a different order".to_owned()]
         } else {
             out
         });
@@ -213,7 +214,7 @@ mod tests {
         let mut other = Selects { alike: 3, ..want() };
         other.grid = Some([7, 1, 1]);
         let swapped = verify(&[want(), other.clone()], &[Found { grid: other.grid, ..have("tk") }, have("tk")]);
-        assert!(swapped.sentence().contains("in another order"), "{}", swapped.sentence());
+        assert!(swapped.sentence().contains("in a different order"), "{}", swapped.sentence());
         let looks = verify(&[other.clone()], &[Found { grid: other.grid, ..have("tk") }]);
         assert!(looks.sentence().ends_with("(3 other launches look the same)"), "{}", looks.sentence());
     }
@@ -230,8 +231,8 @@ mod tests {
         assert_eq!(differs(&[Found { grid: Some([6, 1, 1]), ..have("tk") }]), "grid 6 instead of 5");
         assert_eq!(differs(&[Found { block: Some([64, 2, 1]), ..have("tk") }]), "block 64×2 instead of 32");
         assert!(differs(&[have("tk"), have("tk")]).contains("2 results instead of 1"));
-        assert!(differs(&[Found { grid: None, ..have("tk") }]).contains("proves nothing"));
-        assert!(differs(&[Found { block: None, ..have("tk") }]).contains("proves nothing"));
+        assert!(differs(&[Found { grid: None, ..have("tk") }]).contains("nothing can be verified"));
+        assert!(differs(&[Found { block: None, ..have("tk") }]).contains("nothing can be verified"));
         assert!(differs(&[Found { failed: true, ..have("tk") }]).contains("could not profile"));
         let other = Found { mangled: Some("_Z3fooPi".into()), ..have("foo(int *)") };
         assert_eq!(differs(&[other]), "kernel foo(int *) instead of void a::b::tk<float, (int)3>(T1 *)");

@@ -9,6 +9,7 @@ use super::processes::Scope;
 use super::program::{self, Program};
 use super::{Options, Replay, ranges};
 use crate::analysis::Family;
+use crate::model::units::count;
 use crate::model::{Kernel, LaunchConfig, LaunchOrder, NameForm, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
 
@@ -130,10 +131,10 @@ fn hidden_launches(f: &Facts<'_>) -> Option<Warning> {
             warning(
                 id,
                 Severity::Error,
-                "No exact count exists: the capture began after the program, and how many launches came before is not in the report. \
+                "No exact count is possible: the capture began after the program started, and the report does not say how many launches came before. \
                  The command counts from the program's start and will select an earlier launch of this kernel.",
             )
-            .fix("if an NVTX range or cudaProfilerStart opened the capture, say so; else put an NVTX range around the launch and record again")
+            .fix("if an NVTX range or cudaProfilerStart opened the capture, say so; otherwise put an NVTX range around the launch and record again")
             .inexact(),
         );
     };
@@ -143,7 +144,7 @@ fn hidden_launches(f: &Facts<'_>) -> Option<Warning> {
         warning(
             id,
             Severity::Warning,
-            format!("The capture began after the program: the count holds if the NVTX range {name:?} was not entered before that."),
+            format!("The capture began after the program started: the count holds if the NVTX range {name:?} was not entered before that."),
         )
         .fix("check the name of the range in the program, or record again from its start")
         .inexact()
@@ -152,8 +153,8 @@ fn hidden_launches(f: &Facts<'_>) -> Option<Warning> {
             id,
             Severity::Error,
             format!(
-                "No exact count exists: the capture began after the program, and the NVTX range {name:?} may have been entered before. \
-                 The command selects the launch at this place in the earlier ranges of that name."
+                "No exact count is possible: the capture began after the program started, and the NVTX range {name:?} may have been entered before. \
+                 The command selects the launch at this position in the earlier ranges of that name."
             ),
         )
         .fix("give each step's range a name of its own, or record again from the program's start")
@@ -169,16 +170,16 @@ fn processes(f: &Facts<'_>) -> Option<Warning> {
             id,
             Severity::Warning,
             format!(
-                "ncu has one global counter, which goes over {n} processes here: it holds as long as they run one after another, as they did in this report."
+                "ncu has one global counter, which spans {n} processes here: the count holds as long as they run one after another, as in this report."
             ),
         )),
         Scope::AtOnce { processes, rank, because } => {
             let text = format!(
-                "{processes} processes launch this kernel at the same time, so a common count would be a race: only rank {rank} is profiled."
+                "{processes} processes launch this kernel at the same time, so a shared count would be a race: only rank {rank} is profiled."
             );
             Some(match because {
-                Some(because) => warning(id, Severity::Warning, format!("{text} Which rank it is, is a guess: {because}."))
-                    .fix("check the rank, and set it if it is another")
+                Some(because) => warning(id, Severity::Warning, format!("{text} The rank is a guess: {because}."))
+                    .fix("check the rank, and correct it if it is wrong")
                     .inexact(),
                 None => warning(id, Severity::Info, text),
             })
@@ -231,10 +232,7 @@ fn launches_without_kernel(f: &Facts<'_>) -> Option<Warning> {
         warning(
             "launches-without-kernel",
             Severity::Warning,
-            format!(
-                "{n} launch call{} before this one ran no kernel that the report knows: the count may be too low by as many.",
-                if n == 1 { "" } else { "s" }
-            ),
+            format!("{} before this one without a kernel in the report: the count may be too low by that many.", count(n, "launch call")),
         )
         .fix("compare grid and block of the result with what is expected here")
         .inexact()
@@ -246,7 +244,7 @@ fn names_missing(f: &Facts<'_>) -> Option<Warning> {
     let named = super::count::name(f.kernel, f.base).is_some();
     let n = f.profile.kernels.iter().filter(|k| super::count::name(k, f.base).is_none()).count();
     (named && n > 0 && !f.as_range && !f.options.whole_graph).then(|| {
-        let text = format!("{n} kernels have no {} name in the report: launches of theirs may count, too.", f.base.word());
+        let text = format!("{n} kernels have no {} name in the report: their launches may be counted, too.", f.base.word());
         warning("names-missing", Severity::Warning, text).fix("compare grid and block of the result with what is expected here").inexact()
     })
 }
@@ -261,12 +259,14 @@ fn threads(f: &Facts<'_>) -> Option<Warning> {
         warning(
             "threads",
             Severity::Warning,
-            format!("{n} launching threads launch at the same time or in quick alternation: their order, and with it the count, may differ from run to run."),
+            format!(
+                "{n} threads launch at the same time or alternate rapidly: their order, and with it the count, may differ from run to run."
+            ),
         )
         .fix("count inside an NVTX range that only one thread enters, or compare grid and block after the run")
         .inexact()
     } else {
-        warning("threads", Severity::Info, format!("{n} launching threads took turns: the count holds if they do so again."))
+        warning("threads", Severity::Info, format!("{n} threads took turns launching: the count holds if they do so again."))
     })
 }
 
@@ -306,7 +306,7 @@ fn graph_branches(f: &Facts<'_>) -> Option<Warning> {
         warning(
             "graph-branches",
             Severity::Warning,
-            "The graph has branches that run this kernel side by side; ncu runs them one after another and may take them in another order.",
+            "The graph has branches that run this kernel in parallel; ncu serializes them and may take them in a different order.",
         )
         .fix("compare grid and block after the run, or profile the whole graph")
         .inexact()
@@ -336,9 +336,9 @@ fn waits_for_others(f: &Facts<'_>) -> Option<Warning> {
         warning(
             "waits-for-others",
             Severity::Warning,
-            format!("The kernel cannot be replayed by itself: {why}. The command measures the range around it, with all that runs in it."),
+            format!("The kernel cannot be replayed alone: {why}. The command measures the range around it, with everything that runs in it."),
         )
-        .fix("all ranks must run again for every pass: if a launcher (torchrun, mpirun) starts them, put ncu and its options before the launcher's own command")
+        .fix("all ranks must be rerun for every pass: if a launcher (torchrun, mpirun) starts them, put ncu and its options before the launcher's own command")
     } else {
         warning("waits-for-others", Severity::Error, format!("The kernel will hang under ncu: {why}."))
             .fix("choose the replay mode app-range")
@@ -353,7 +353,7 @@ fn cooperative(f: &Facts<'_>) -> Option<Warning> {
         warning(
             "cooperative",
             Severity::Warning,
-            "The launch is cooperative and several GPUs are at work: if its blocks wait for another GPU, it hangs under ncu.",
+            "The launch is cooperative and several GPUs are in use: if its blocks wait for another GPU, it hangs under ncu.",
         )
         .fix("if it hangs, choose the replay mode app-range")
     })
@@ -369,7 +369,7 @@ fn autotuning(f: &Facts<'_>) -> Option<Warning> {
             "autotuning",
             Severity::Warning,
             format!(
-                "The kernel ran with {} block shapes before this launch, as Triton does when it looks for the best one: with a warm cache those launches do not come again.",
+                "The kernel ran with {} block shapes before this launch, as Triton does when autotuning: with a warm cache those launches are not repeated.",
                 f.count.shapes
             ),
         )
@@ -411,7 +411,7 @@ fn serving(f: &Facts<'_>) -> Option<Warning> {
         warning(
             "serving",
             Severity::Warning,
-            format!("{server} batches requests as they come, and under ncu everything takes longer: the batches, and with them the launches, will differ."),
+            format!("{server} batches requests as they arrive, and everything is slower under ncu: the batches, and with them the launches, will differ."),
         )
         .fix("profile a fixed offline batch, or count inside an NVTX range")
         .inexact(),
@@ -423,7 +423,7 @@ fn whole_graphs(f: &Facts<'_>) -> Option<Warning> {
         warning(
             "whole-graphs",
             Severity::Info,
-            "CUDA graphs were traced whole: kernels inside them are not in the report, so ncu is told to profile graphs whole and does not count those kernels either.",
+            "CUDA graphs were traced as a whole: kernels inside them are not in the report, so ncu is told to profile whole graphs and does not count those kernels either.",
         )
         .fix("to reach a kernel inside a graph, record with `nsys profile --cuda-graph-trace=node`")
     })
@@ -436,7 +436,7 @@ fn rebuilt_symbol(f: &Facts<'_>) -> Option<Warning> {
         warning(
             "rebuilt-symbol",
             Severity::Info,
-            "The symbol holds a hash that changes when the program is built again: the command fits this build only.",
+            "The symbol contains a hash that changes when the program is rebuilt: the command works for this build only.",
         )
     })
 }
@@ -454,7 +454,7 @@ pub fn no_range() -> Warning {
     warning(
         "no-range",
         Severity::Error,
-        "No range lies around this launch, and ncu measures ranges here: with the program as it is, nothing is profiled.",
+        "This launch has no enclosing range, and ncu measures ranges here: with the program unchanged, nothing is profiled.",
     )
     .fix("call cudaProfilerStart and cudaProfilerStop around the step that matters, or put an NVTX range around it and record again")
 }
@@ -464,16 +464,15 @@ pub fn no_range() -> Warning {
 pub fn of_graph(profile: &Profile, pid: u32, late: bool, from: program::From) -> Vec<Warning> {
     let mut out = Vec::new();
     if late {
-        let text =
-            "No exact count exists: the capture began after the program, and how many graph launches came before is not in the report.";
+        let text = "No exact count is possible: the capture began after the program started, and the report does not say how many graph launches came before.";
         out.push(warning("hidden-launches", Severity::Error, text).fix("record again from the program's start").inexact());
     }
     let pid_of = |place: u32| profile.places.get(place as usize).and_then(|p| p.pid).unwrap_or_default();
     let named = |r: usize| profile.kernels.get(profile.launches.kernel(r).0 as usize).is_some_and(|k| k.function() == "graph");
     let other_kernels = || (0..profile.launches.len()).any(|r| named(r) && profile.launches.place(r).is_some_and(|p| pid_of(p.0) != pid));
     if profile.graphs.iter().any(|g| pid_of(g.place) != pid) || other_kernels() {
-        let text = "Other processes launch graphs, too, and ncu counts over all of them.";
-        out.push(warning("processes", Severity::Warning, text).fix("profile one process by itself").inexact());
+        let text = "Other processes launch graphs, too, and ncu counts across all of them.";
+        out.push(warning("processes", Severity::Warning, text).fix("profile one process alone").inexact());
     }
     if let Some(note) = profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= Severity::Warning) {
         let text = format!("The count is a lower bound: events were lost ({}).", note.text.trim_end_matches('.'));

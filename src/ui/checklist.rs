@@ -10,7 +10,7 @@ use ratatui::text::{Line, Span};
 pub fn lines(items: &[Item], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WHAT: usize = 28;
     if items.is_empty() {
-        return vec![Line::raw("nothing is read yet")];
+        return vec![Line::raw("nothing has been read yet")];
     }
     let mut out = Vec::new();
     for item in items {

@@ -52,7 +52,7 @@ pub enum Plan {
 #[must_use]
 pub fn plan(text: &str, term: &str, between: Between) -> Plan {
     if without_clipboard(term) {
-        return Plan::Save("this terminal has no clipboard");
+        return Plan::Save("this terminal has no clipboard access");
     }
     let mut sequence = String::new();
     if CopyToClipboard::to_clipboard_from(text).write_ansi(&mut sequence).is_err() || sequence.len() > MOST {

@@ -2,9 +2,11 @@
 
 use super::text::wrap;
 use super::{Role, Theme};
+use crate::analysis::group_detail::{Counted, Detail};
 use crate::analysis::{Family, Occupancy};
-use crate::app::work::{Counted, Detail};
-use crate::app::{App, Overlay, Report, Screen};
+use crate::app::screen::Selection;
+use crate::app::screens::Kind;
+use crate::app::{ActionId, App, LaunchesScreen, Page, Report, What};
 use crate::model::text::clean;
 use crate::model::{Kernel, KernelId, Nanos, Profile, units};
 use ratatui::Frame;
@@ -17,19 +19,19 @@ const LISTED: usize = 6;
 
 /// Draws the pane right of the table, or below it in two columns.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, below: bool, app: &App, theme: &Theme) {
-    let Some(report) = app.report() else { return };
+    let (Some(report), Some(screen)) = (app.report(), app.top().map(|e| e.id)) else { return };
     let block = Block::new().borders(if below { Borders::TOP } else { Borders::LEFT }).border_style(theme.style(Role::Border));
     let inner = block.inner(area);
     frame.render_widget(block, area);
     let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
     let columns = usize::from(inner.width);
     if !below {
-        let lines = lines(app, report, columns, theme);
+        let lines = lines(app, report, screen, columns, theme);
         frame.render_widget(ratatui::text::Text::from(lines), inner);
         return;
     }
     let half = columns / 2 - 1;
-    let lines = lines(app, report, half, theme);
+    let lines = lines(app, report, screen, half, theme);
     let height = usize::from(inner.height);
     for (i, line) in lines.into_iter().take(height * 2).enumerate() {
         let x = if i < height { inner.x } else { inner.x + inner.width / 2 + 1 };
@@ -38,22 +40,23 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, below: bool, app: &App, theme: &T
     }
 }
 
-/// The kernel that the details are about.
-fn kernel(report: &Report) -> Option<KernelId> {
-    match &report.launches {
-        Some(screen) => Some(report.profile.as_ref()?.launches.kernel(screen.launch()? as usize)),
-        None => report.kernels.grouping.as_ref()?.rows.get(report.kernels.row()?)?.kernel,
+/// The kernel of what is selected on a screen.
+fn kernel(report: &Report, selection: &Selection) -> Option<KernelId> {
+    if let Some(launch) = selection.launch {
+        return Some(report.profile.as_ref()?.launches.kernel(launch as usize));
     }
+    let (grouping, row) = selection.group.as_ref()?;
+    grouping.rows.get(*row)?.kernel
 }
 
-/// The three names, one under the other.
+/// The three names of what is selected on a screen, one under the other.
 #[must_use]
-pub fn names(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn names(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    let found = kernel(report).and_then(|k| report.profile.as_ref()?.kernels.get(k.0 as usize).cloned());
+    let selection = app.selection(screen);
+    let found = kernel(report, &selection).and_then(|k| report.profile.as_ref()?.kernels.get(k.0 as usize).cloned());
     let Some(Kernel { function, demangled, mangled, spelled }) = found else {
-        let name =
-            report.kernels.grouping.as_ref().and_then(|g| g.rows.get(report.kernels.row()?)).map(|r| r.name.clone()).unwrap_or_default();
+        let name = selection.group.and_then(|(g, row)| g.rows.get(row).map(|r| r.name.clone())).unwrap_or_default();
         return wrap(&clean(&name), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     };
     let foreign = spelled.map(|name| ("demangled, as c++filt spells it", Some(name)));
@@ -65,46 +68,40 @@ pub fn names(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static
         }
         out.push(Line::default());
     }
-    out.push(Line::styled("y copies one of them", theme.style(Role::Dim)));
+    out.push(Line::styled(format!("{} copies one of them", app.session.key(ActionId::Copy)), theme.style(Role::Dim)));
     out
 }
 
-/// The lines of the details.
+/// The lines of the details of what is selected on a screen.
 #[must_use]
-pub fn lines(app: &App, report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(profile) = report.profile.as_deref() else {
-        return Vec::new();
-    };
+pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(profile) = report.profile.as_deref() else { return Vec::new() };
     let mut out = Lines { out: Vec::new(), columns, theme };
-    let kernels = &report.kernels;
-    let launch = report.launches.as_ref().map(|screen| (&screen.grouping, screen.row));
-    let Some((grouping, selected)) = launch.or_else(|| kernels.grouping.as_ref().zip(kernels.row())) else {
-        return Vec::new();
-    };
+    let launches = app.entry(screen).and_then(|e| LaunchesScreen::of(&e.open));
+    let selection = app.selection(screen);
+    let Some((grouping, selected)) = &selection.group else { return Vec::new() };
     // While the cursor moves the pane keeps the row where it last rested, name and all; on top of the table it is about the selected row.
-    let on_top = matches!(app.overlay, Some(Overlay::Details(_)));
-    let rested = report.detail.as_ref().filter(|(by, ..)| *by == grouping.by && launch.is_none() && !on_top).map(|d| d.1);
-    let row = rested.unwrap_or(selected);
+    let on_top = app.over.as_ref().is_some_and(|o| matches!(o.what, What::Page(Page::Details, _)));
+    let rested = report.detail.as_ref().filter(|(by, ..)| *by == grouping.by && launches.is_none() && !on_top).map(|d| d.1);
+    let row = rested.unwrap_or(*selected);
     let Some(group) = grouping.rows.get(row) else {
         return Vec::new();
     };
-    let of_launch = report.launches.as_ref().and_then(|_| kernel(report));
+    let of_launch = launches.and_then(|_| kernel(report, &selection));
     let name = of_launch.or(group.kernel).and_then(|k| profile.kernels.get(k.0 as usize)).map_or(group.name.as_str(), Kernel::demangled);
     out.wrapped(&clean(name), Role::Title, 5);
     if group.kernel.is_some() {
         let guess = if group.family == Family::Other {
-            "no guess from the name".to_owned()
+            "not recognized from the name".to_owned()
         } else {
-            format!("{}, by its name", group.family.word())
+            format!("{}, judging by its name", group.family.word())
         };
         out.pair("family", &guess, theme.family(group.family));
-        if group.kernels > 1 && launch.is_none() {
+        if group.kernels > 1 && launches.is_none() {
             out.say(&format!("{} kernels share this function name; this is the longest", group.kernels), Role::Dim);
         }
     }
-    if app.screen() == Screen::Launches
-        && let Some(launch) = report.launches.as_ref().and_then(super::super::app::launches::LaunchesScreen::launch)
-    {
+    if let Some(launch) = launches.and_then(LaunchesScreen::launch) {
         one_launch(&mut out, report, profile, launch as usize);
         return out.out;
     }
@@ -185,9 +182,8 @@ fn occupancy_lines(out: &mut Lines<'_>, occupancy: &Occupancy) {
     let style = out.theme.style(style);
     let limit = occupancy.limited_by().map_or_else(String::new, |l| format!(", limited by {l}"));
     out.pair("occupancy", &format!("{:.0}% theoretical{limit}", occupancy.percent), style);
-    let plural = |n: u32| if n == 1 { "" } else { "s" };
     let (blocks, warps) = (occupancy.blocks_per_sm, occupancy.warps_per_sm);
-    out.plain("", &format!("{blocks} block{}, {warps} warp{} per SM", plural(blocks), plural(warps)));
+    out.plain("", &format!("{}, {} per SM", units::count(blocks, "block"), units::count(warps, "warp")));
     if let Some(waves) = occupancy.waves {
         let tail = if waves < 1.0 { " (the grid does not fill the GPU)" } else { "" };
         let style = out.theme.style(if waves < 1.0 { Role::Warn } else { Role::Text });
@@ -289,7 +285,7 @@ fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usiz
             out.plain("cluster", &format!("{} blocks", dims(Some(cluster))));
         }
         if config.cooperative {
-            out.plain("launch", "cooperative: all blocks are resident at once");
+            out.plain("launch", "cooperative: all blocks are co-resident");
         }
         if let Some(registers) = config.registers {
             out.plain("registers", &format!("{registers} per thread"));

@@ -1,26 +1,17 @@
 //! What changed between two runs: the kernels table with its differences, the largest change first.
 
+use super::table::{self, Column, Head, Rows};
 use super::text::{fit_parts, left, part, right};
-use super::view::{View, scroll};
+use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::diff::{Diff, Fate, Row};
 use crate::analysis::labels::cut_middle;
-use crate::app::{ActionId, App, DiffScreen, Mouse};
+use crate::app::{ActionId, App, DiffScreen};
 use crate::model::text::clean;
 use crate::model::{Nanos, units};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
-
-/// A column right of the name: title, width, and how soon it goes when room is short.
-struct Column {
-    title: &'static str,
-    width: usize,
-    rank: u8,
-    /// Whether its colour says better or worse.
-    telling: bool,
-    cell: fn(&Row) -> String,
-}
 
 fn percent(p: Option<f64>) -> String {
     p.map_or_else(String::new, |p| if p.abs() < 0.05 { "0.0%".to_owned() } else { format!("{p:+.1}%") })
@@ -30,35 +21,27 @@ fn signed(ns: i64) -> String {
     format!("{}{}", if ns > 0 { "+" } else { "" }, Nanos(ns))
 }
 
-const COLUMNS: [Column; 7] = [
-    Column {
-        title: "before",
-        width: 9,
-        rank: 3,
-        telling: false,
-        cell: |r| r.before.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()),
-    },
-    Column {
-        title: "after",
-        width: 9,
-        rank: 2,
-        telling: false,
-        cell: |r| r.after.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()),
-    },
-    Column { title: "change", width: 10, rank: 0, telling: true, cell: |r| signed(r.delta()) },
-    Column { title: "in %", width: 8, rank: 0, telling: true, cell: |r| percent(r.percent()) },
-    Column { title: "launches", width: 17, rank: 5, telling: false, cell: launches },
-    Column { title: "each", width: 8, rank: 1, telling: false, cell: |r| percent(r.each_percent()) },
+/// Makes the text of a cell.
+type Cell = fn(&Row) -> String;
+
+/// Columns right of the name.
+const COLUMNS: [Column<Cell>; 7] = [
+    Column { title: "before", width: 9, rank: 3, cell: |r| r.before.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()) },
+    Column { title: "after", width: 9, rank: 2, cell: |r| r.after.as_ref().map_or_else(String::new, |s| Nanos(s.total).to_string()) },
+    Column { title: "change", width: 10, rank: 0, cell: |r| signed(r.delta()) },
+    Column { title: "in %", width: 8, rank: 0, cell: |r| percent(r.percent()) },
+    Column { title: "launches", width: 17, rank: 5, cell: launches },
+    Column { title: "each", width: 8, rank: 1, cell: |r| percent(r.each_percent()) },
     Column {
         title: "test",
         width: 7,
         rank: 4,
-        telling: false,
+
         cell: |r| {
             if r.significant() {
-                "sure".to_owned()
+                "signif.".to_owned()
             } else if r.p.is_some() {
-                "chance?".to_owned()
+                "noise?".to_owned()
             } else {
                 String::new()
             }
@@ -79,7 +62,7 @@ fn launches(r: &Row) -> String {
 }
 
 fn file(app: &App, report: usize) -> String {
-    app.reports.get(report).and_then(|r| r.file.file_name()).map_or_else(String::new, |n| clean(&n.to_string_lossy()).into_owned())
+    app.session.reports.get(report).and_then(|r| r.file.file_name()).map_or_else(String::new, |n| clean(&n.to_string_lossy()).into_owned())
 }
 
 /// The two lines at the top.
@@ -89,7 +72,7 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
     let (before, after) = (file(app, screen.before), file(app, screen.after));
     // Reports of the library have the same name: their folders tell them apart.
     let apart = |i: usize, name: String| {
-        let path = app.reports.get(i).map(|r| r.file.display().to_string()).unwrap_or_default();
+        let path = app.session.reports.get(i).map(|r| r.file.display().to_string()).unwrap_or_default();
         match path.split_once("/warpscope/runs/").and_then(|(_, rest)| rest.split_once('/')) {
             _ if before != after => name,
             Some((run, _)) if run.bytes().all(|b| b.is_ascii_digit()) => format!("run {run}"),
@@ -127,7 +110,7 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
             }
         }
         let sure = diff.rows.iter().filter(|r| r.significant()).count();
-        second.push(part(3, vec![Span::styled(format!("{sure} changed for sure"), dim)]));
+        second.push(part(3, vec![Span::styled(format!("{sure} significant"), dim)]));
     }
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
@@ -146,7 +129,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);
     let Some(diff) = &screen.diff else {
-        let why = [screen.before, screen.after].into_iter().find_map(|i| match app.reports.get(i).map(|r| &r.stage) {
+        let why = [screen.before, screen.after].into_iter().find_map(|i| match app.session.reports.get(i).map(|r| &r.stage) {
             Some(crate::app::Stage::Failed(why)) => Some(format!("{}: {why}", file(app, i))),
             _ => None,
         });
@@ -156,27 +139,17 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
     };
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(inner);
     let fate_width = if diff.rows.iter().any(|r| r.fate != Fate::Both) { FATE } else { 0 };
-    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
-    let room = |shown: &[usize]| columns.saturating_sub(fate_width + shown.iter().map(|&i| COLUMNS[i].width + GAP).sum::<usize>());
-    while room(&shown) < NAME
-        && let Some(worst) = shown.iter().copied().max_by_key(|&i| COLUMNS[i].rank)
-    {
-        shown.retain(|&i| i != worst);
-    }
-    let name = room(&shown);
+    let shown = table::fit(&COLUMNS, columns.saturating_sub(fate_width + NAME), GAP, |_| true);
+    let name = columns.saturating_sub(fate_width + table::taken(&COLUMNS, &shown, GAP));
     let cell = |i: usize, text: &str| format!("{}{}", " ".repeat(GAP), right(text, COLUMNS[i].width));
-    let mut titles = format!("{}{}", left("", fate_width), left("kernel", name));
-    for &i in &shown {
-        titles.push_str(&cell(i, COLUMNS[i].title));
-    }
-    frame.render_widget(Line::styled(titles, theme.style(Role::Head)), heads);
-    let height = usize::from(rows.height);
-    view.diff_top = scroll(view.diff_top, screen.selected, diff.rows.len(), height);
-    for (y, (at, row)) in (0..).zip(diff.rows.iter().enumerate().skip(view.diff_top).take(height)) {
-        let rect = Rect { y: rows.y + y, height: 1, ..rows };
-        view.hits.push((rect, Mouse::Row(at)));
+    let first = format!("{}{}", left("", fate_width), left("kernel", name));
+    let all = std::iter::once(first).chain(shown.iter().map(|&i| cell(i, COLUMNS[i].title)));
+    table::heads(frame, heads, all.map(Head::plain).collect(), view, theme);
+    let of = Rows { list: "diff", count: diff.rows.len(), selected: screen.selected };
+    table::rows(frame, rows, of, view, theme, |at, _| {
+        let Some(row) = diff.rows.get(at) else { return Vec::new() };
         let fate = if row.fate == Fate::Both { "" } else { row.fate.word() };
-        // What is neither sure nor much is not shouted.
+        // What is neither significant nor much is not shouted.
         let quiet = row.fate == Fate::Both && !row.significant() && row.percent().is_some_and(|p| p.abs() < QUIET);
         let text = theme.style(if quiet { Role::Dim } else { Role::Text });
         let mut spans = vec![
@@ -184,21 +157,20 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
             Span::styled(left(&cut_middle(&clean(row.name()), name), name), text),
         ];
         spans.extend(shown.iter().map(|&i| {
-            let style = if COLUMNS[i].telling && !quiet { theme.style(change_role(row.delta())) } else { text };
+            // These two say better or worse.
+            let telling = matches!(COLUMNS[i].title, "change" | "in %");
+            let style = if telling && !quiet { theme.style(change_role(row.delta())) } else { text };
             Span::styled(cell(i, &(COLUMNS[i].cell)(row)), style)
         }));
-        frame.render_widget(Line::from(spans), rect);
-        if at == screen.selected {
-            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
-        }
-    }
+        spans
+    });
 }
 
 /// What to do next.
 #[must_use]
 pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     let diff: &Diff = screen.diff.as_deref()?;
-    let key = |id| app.settings.keymap.label(id);
+    let key = |id| app.session.key(id);
     if let Some(caveat) = diff.caveats.first() {
         return Some(caveat.clone());
     }
@@ -207,12 +179,12 @@ pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     if row.fate == Fate::Renamed
         && let Some(before) = &row.before
     {
-        return Some(format!("probably the kernel that was {} before; {open} goes to it", before.name));
+        return Some(format!("probably a new name for {}; {open} goes to the kernel", before.name));
     }
     Some(match row.p {
-        Some(p) if row.significant() => format!("its launches changed by more than chance (p {}); {open} goes to it", tiny(p)),
-        Some(p) => format!("the difference between its launches may be chance (p {}); {open} goes to it", tiny(p)),
-        None => format!("{open} goes to the kernel; too few launches to tell a change from chance"),
+        Some(p) if row.significant() => format!("the change is statistically significant (p {}); {open} goes to the kernel", tiny(p)),
+        Some(p) => format!("the difference may be noise (p {}); {open} goes to the kernel", tiny(p)),
+        None => format!("{open} goes to the kernel; too few launches for a significance test"),
     })
 }
 

@@ -3,7 +3,7 @@
 use super::text::{fit_parts, part};
 use super::{Role, Theme};
 use crate::analysis::labels::cut_end;
-use crate::app::{ACTIONS, ActionId, App, Overlay, RunScreen, Screen, Where};
+use crate::app::{ACTIONS, ActionId, App, Open, Watched, What, Where};
 use crate::model::text::clean;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -29,31 +29,24 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
         part(rank, vec![Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Dim))])
     };
     let fixed = |pairs: &[(&str, &str)]| pairs.iter().zip(0..).map(|((k, w), i)| pair(i, (*k).to_owned(), w)).collect();
-    let parts = match &app.overlay {
-        Some(Overlay::Pick(pick)) if pick.typed.is_some() => {
+    let finder = match app.top().map(|e| &e.open) {
+        Some(Open::Kernels(screen)) => Some(&screen.finder),
+        Some(Open::Library(screen)) => Some(&screen.finder),
+        Some(Open::Result(screen)) => Some(&screen.sections.finder),
+        _ => None,
+    };
+    let parts = match app.over.as_ref().map(|o| &o.what) {
+        Some(What::Pick(pick)) if pick.typed.is_some() => {
             fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("type", "to narrow")])
         }
-        Some(Overlay::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose at once")]),
-        Some(Overlay::Line(..)) => fixed(&[("⏎", "take"), ("esc", "close")]),
-        Some(Overlay::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
-        Some(_) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
-        None if app.screen() == Screen::Library && app.library.as_ref().is_some_and(|l| l.typing) => {
-            fixed(&[("⏎", "keep"), ("esc", "clear"), ("↑↓", "move")])
-        }
-        None if !matches!(app.screen(), Screen::Run | Screen::Library | Screen::Diff)
-            && app.report().is_some_and(|r| {
-                r.rerun.is_none()
-                    && match &r.result {
-                        Some(screen) => screen.typing,
-                        None => r.kernels.typing && r.launches.is_none(),
-                    }
-            }) =>
-        {
-            fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")])
-        }
+        Some(What::Pick(_)) => fixed(&[("⏎", "choose"), ("esc", "close"), ("↑↓", "move"), ("letter", "choose directly")]),
+        Some(What::Line(..)) => fixed(&[("⏎", "accept"), ("esc", "close")]),
+        Some(What::Number(_)) => fixed(&[("⏎", "go"), ("esc", "close")]),
+        Some(What::Page(..)) => fixed(&[("esc", "close"), ("↑↓", "scroll")]),
+        None if finder.is_some_and(|f| f.typing) => fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")]),
         None => {
             let here = app.here();
-            let measured = crate::app::result::available(app);
+            let measured = matches!(here, Where::Kernels | Where::Launches) && app.selected().result.is_some();
             let mut parts: Vec<_> = ACTIONS
                 .iter()
                 .filter(|a| a.on.works(here))
@@ -64,8 +57,8 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                     | (ActionId::Back, Where::Kernels)
                     | (ActionId::Open, Where::Run)
                     | (ActionId::Library, Where::Library) => false,
-                    (ActionId::Step | ActionId::SkipStep, _) => app.run.as_ref().is_some_and(|r| r.next_step().is_some()),
-                    (ActionId::Detach, _) => app.run.as_ref().is_some_and(|r| r.live() && r.mine),
+                    (ActionId::Step | ActionId::SkipStep, _) => app.running.watched.as_ref().is_some_and(|r| r.next_step().is_some()),
+                    (ActionId::Detach, _) => app.running.watched.as_ref().is_some_and(|r| r.live() && r.mine),
                     _ => true,
                 })
                 .filter_map(|a| {
@@ -75,25 +68,17 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                         (ActionId::Open, Where::Metrics | Where::Roofline | Where::Compare) => "explain",
                         (ActionId::Open, Where::Source) => "line/SASS",
                         (ActionId::Open, Where::Launches) => "metrics",
-                        (ActionId::Back, Where::Run) if app.run.as_ref().is_some_and(RunScreen::live) => "stop",
+                        (ActionId::Back, Where::Run) if app.running.watched.as_ref().is_some_and(Watched::live) => "stop",
                         _ => word,
                     };
-                    let key = app.settings.keymap.label(a.id);
+                    let key = app.session.key(a.id);
                     (!key.is_empty()).then(|| pair(rank, key, word))
                 })
                 .collect();
-            if app.reports.len() > 1 {
+            if app.session.reports.len() > 1 {
                 parts.insert(
                     0,
-                    pair(
-                        2,
-                        format!(
-                            "{}{}",
-                            app.settings.keymap.label(ActionId::PreviousReport),
-                            app.settings.keymap.label(ActionId::NextReport)
-                        ),
-                        "report",
-                    ),
+                    pair(2, format!("{}{}", app.session.key(ActionId::PreviousReport), app.session.key(ActionId::NextReport)), "report"),
                 );
             }
             parts

@@ -2,7 +2,7 @@
 
 use super::text::{bar, fit_parts, part};
 use super::{Role, Theme};
-use crate::app::{ActionId, App, Report, Screen, Stage};
+use crate::app::{ActionId, App, Open, Report, Stage};
 use crate::model::text::clean;
 use crate::model::{Device, Nanos, NoteKind, Profile, Severity, units};
 use ratatui::Frame;
@@ -13,10 +13,10 @@ use ratatui::text::{Line, Span};
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(2));
     let at = |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };
-    let own = match app.screen() {
-        Screen::Run => app.run.as_ref().map(|s| super::run::head(app, s, theme, columns)),
-        Screen::Library => app.library.as_ref().map(|s| super::library::head(s, theme, columns)),
-        Screen::Diff => app.diff.as_ref().map(|s| super::diff::head(app, s, theme, columns)),
+    let own = match app.top().map(|e| &e.open) {
+        Some(Open::Run(_)) => app.running.watched.as_ref().map(|w| super::run::head(app, w, theme, columns)),
+        Some(Open::Library(screen)) => Some(super::library::head(screen, theme, columns)),
+        Some(Open::Diff(screen)) => Some(super::diff::head(app, screen, theme, columns)),
         _ => None,
     };
     if let Some([first, second]) = own {
@@ -26,7 +26,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     }
     let Some(report) = app.report() else { return };
     frame.render_widget(first(app, report, theme, columns), at(0));
-    frame.render_widget(second(report, theme, columns), at(1));
+    frame.render_widget(second(app, report, theme, columns), at(1));
 }
 
 /// A bar that stands alone shows how long it could be.
@@ -64,20 +64,23 @@ fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'sta
         part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
         part(0, vec![Span::styled(clean(&name).into_owned(), theme.style(Role::Title))]),
     ];
-    if app.reports.len() > 1 {
-        parts.push(part(1, vec![Span::styled(format!("{} of {}", app.active + 1, app.reports.len()), theme.style(Role::Warn))]));
+    if app.session.reports.len() > 1 {
+        parts.push(part(
+            1,
+            vec![Span::styled(format!("{} of {}", app.session.active + 1, app.session.reports.len()), theme.style(Role::Warn))],
+        ));
     }
-    if let Some(run) = app.run.as_ref().filter(|r| r.live()).and_then(|r| r.run.as_ref()) {
-        let key = app.settings.keymap.label(ActionId::Watch);
-        parts.push(part(1, vec![Span::styled(format!("run {} under way ({key})", run.id), theme.style(Role::Next))]));
+    if let Some(run) = app.running.watched.as_ref().filter(|r| r.live()).and_then(|r| r.run.as_ref()) {
+        let key = app.session.key(ActionId::Watch);
+        parts.push(part(1, vec![Span::styled(format!("run {} running ({key})", run.id), theme.style(Role::Next))]));
     }
     if let Some(profile) = &report.profile {
         let source = &profile.source;
         let tool = source.version.as_ref().map_or_else(|| source.tool.clone(), |v| format!("{} {}", source.tool, short_version(v)));
         parts.push(part(4, vec![Span::styled(clean(&tool).into_owned(), theme.style(Role::Dim))]));
         parts.push(part(2, vec![Span::styled(devices(profile), text)]));
-        let launches = report.kernels.grouping.as_ref().map_or(profile.launches.len() as u64, |g| g.launches);
-        parts.push(part(3, vec![Span::styled(format!("{} launches", count(launches)), text)]));
+        let launches = report.groups.grouping.as_ref().map_or(profile.launches.len() as u64, |g| g.launches);
+        parts.push(part(3, vec![Span::styled(units::count(launches, "launch"), text)]));
         if let Some(length) = report.overview.as_ref().and_then(|o| o.length()) {
             parts.push(part(5, vec![Span::styled(format!("{} span", Nanos(length)), theme.style(Role::Dim))]));
         }
@@ -90,7 +93,7 @@ fn short_version(version: &str) -> String {
     version.split('.').take(3).collect::<Vec<_>>().join(".")
 }
 
-fn second(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
+fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
     let text = theme.style(Role::Text);
     let dim = theme.style(Role::Dim);
     let mut parts = Vec::new();
@@ -100,13 +103,13 @@ fn second(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
             spans.extend(track(bar(share, 16, theme.style(Role::Warn), theme)));
             spans.push(Span::styled(format!(" {:.0}%", share * 100.0), text));
         }
-        spans.push(Span::styled("  esc stops", dim));
+        spans.push(Span::styled(format!("  {} stops", app.session.key(ActionId::Back)), dim));
         parts.push(part(0, spans));
     }
     if let Stage::Failed(_) = report.stage
         && report.profile.is_some()
     {
-        parts.push(part(0, vec![Span::styled("reading stopped: this is part of the report", theme.style(Role::Bad))]));
+        parts.push(part(0, vec![Span::styled("reading stopped: the report is incomplete", theme.style(Role::Bad))]));
     }
     if let Some(overview) = &report.overview {
         if let Some(busy) = overview.busy_percent {
@@ -115,7 +118,7 @@ fn second(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
             spans.extend(track(bar(busy / 100.0, 10, theme.style(Role::Good), theme)));
             parts.push(part(0, spans));
         }
-        if let Some(grouping) = report.kernels.grouping.as_ref().filter(|g| g.by.is_kernel()) {
+        if let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel()) {
             parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(count(grouping.rows.len() as u64), text)]));
             if grouping.rows.len() > 3 {
                 let top: f64 = grouping.rows.iter().take(3).map(|r| r.share_percent).sum();
@@ -138,8 +141,8 @@ fn second(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
                 Severity::Warning => Role::Warn,
                 Severity::Info => Role::Dim,
             };
-            let n = matters.len();
-            parts.push(part(1, vec![Span::styled(format!("{n} note{} (n)", if n == 1 { "" } else { "s" }), theme.style(role))]));
+            let text = format!("{} ({})", units::count(matters.len(), "note"), app.session.key(ActionId::Notes));
+            parts.push(part(1, vec![Span::styled(text, theme.style(role))]));
         }
         if profile.notes.iter().any(|n| n.kind == NoteKind::Lost) {
             parts.push(part(2, vec![Span::styled("events may be missing", theme.style(Role::Warn))]));

@@ -1,15 +1,16 @@
 //! The table of kernels, or of other groups of launches.
 
 use super::result::hints::cell;
+use super::table::{self, Column, Head, Rows};
 use super::text::{bar, fit_parts, left, lit, part, right, sparkline};
-use super::view::{View, scroll};
+use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::fuzzy::Fuzzy;
+use crate::analysis::hints::FirstHint;
 use crate::analysis::stats::BINS;
 use crate::analysis::{Family, GroupBy, GroupRow, SortBy, labels};
-use crate::app::hints::Verdict;
-use crate::app::mouse::HEADS;
-use crate::app::{App, KernelsScreen, Mouse, Report};
+use crate::app::screens::kernels::HEADS;
+use crate::app::{ActionId, App, KernelsScreen, Report};
 use crate::import::Preview;
 use crate::model::{Nanos, units};
 use ratatui::Frame;
@@ -17,42 +18,27 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-/// One column: title, order that its head chooses, width, and how soon it goes when room is short (the smallest number stays longest).
-struct Column {
-    title: &'static str,
-    sort: Option<SortBy>,
-    width: usize,
-    rank: u8,
-    cell: fn(&GroupRow) -> String,
-}
-
 fn human(v: Option<f64>) -> String {
     v.map(Nanos::human).unwrap_or_default()
 }
 
+/// Makes the text of a cell.
+type Cell = fn(&GroupRow) -> String;
+
 /// Columns right of the name and the share, in their order on the screen.
-const COLUMNS: [Column; 8] = [
-    Column { title: "total", sort: Some(SortBy::Total), width: 8, rank: 0, cell: |r| Nanos(r.stats.total).to_string() },
-    Column {
-        title: "count",
-        sort: Some(SortBy::Count),
-        width: 9,
-        rank: 1,
-        cell: |r| units::grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX)),
-    },
-    Column { title: "avg", sort: Some(SortBy::Avg), width: 8, rank: 2, cell: |r| Nanos::human(r.stats.avg) },
-    Column { title: "p50", sort: Some(SortBy::Median), width: 8, rank: 5, cell: |r| human(r.stats.median) },
-    Column { title: "p99", sort: Some(SortBy::P99), width: 8, rank: 3, cell: |r| human(r.stats.p99.map(|p| p as f64)) },
-    Column { title: "min", sort: Some(SortBy::Min), width: 8, rank: 7, cell: |r| Nanos(r.stats.min).to_string() },
-    Column { title: "max", sort: Some(SortBy::Max), width: 8, rank: 6, cell: |r| Nanos(r.stats.max).to_string() },
-    Column {
-        title: "spread",
-        sort: Some(SortBy::Spread),
-        width: 6,
-        rank: 8,
-        cell: |r| r.stats.spread_percent().map(|s| format!("{s:.0}%")).unwrap_or_default(),
-    },
+const COLUMNS: [Column<Cell>; 8] = [
+    Column { title: "total", width: 8, rank: 0, cell: |r| Nanos(r.stats.total).to_string() },
+    Column { title: "count", width: 9, rank: 1, cell: |r| units::grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX)) },
+    Column { title: "avg", width: 8, rank: 2, cell: |r| Nanos::human(r.stats.avg) },
+    Column { title: "p50", width: 8, rank: 5, cell: |r| human(r.stats.median) },
+    Column { title: "p99", width: 8, rank: 3, cell: |r| human(r.stats.p99.map(|p| p as f64)) },
+    Column { title: "min", width: 8, rank: 7, cell: |r| Nanos(r.stats.min).to_string() },
+    Column { title: "max", width: 8, rank: 6, cell: |r| Nanos(r.stats.max).to_string() },
+    Column { title: "spread", width: 6, rank: 8, cell: |r| r.stats.spread_percent().map(|s| format!("{s:.0}%")).unwrap_or_default() },
 ];
+/// Orders that the heads of these columns choose.
+const SORTS: [SortBy; 8] =
+    [SortBy::Total, SortBy::Count, SortBy::Avg, SortBy::Median, SortBy::P99, SortBy::Min, SortBy::Max, SortBy::Spread];
 /// Rank of the histogram among the columns.
 const HISTOGRAM_RANK: u8 = 4;
 const HISTOGRAM_WIDTH: usize = BINS;
@@ -114,16 +100,16 @@ fn layout(width: usize, diagnosed: bool) -> Layout {
 }
 
 /// Draws the bar above the table and the table.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &KernelsScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
-    frame.render_widget(controls(report, theme, inner.width.into()), line(0));
+    frame.render_widget(controls(report, screen, theme, inner.width.into()), line(0));
     let layout = layout(inner.width.into(), !report.diagnosed.is_empty());
     let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
-    heads(frame, line(1), report, &layout, view, theme);
-    match (&report.kernels.grouping, &report.preview) {
-        (Some(_), _) => table(frame, rows, report, &layout, view, theme),
+    heads(frame, line(1), (report, screen), &layout, view, theme);
+    match (&report.groups.grouping, &report.preview) {
+        (Some(_), _) => rows_of(frame, rows, (report, screen), &app.session.key(ActionId::Back), &layout, view, theme),
         (None, Some(preview)) => growing(frame, rows, preview, &layout, theme),
         (None, None) => {
             let text = if report.reading() { "reading …" } else { "nothing to show" };
@@ -133,35 +119,35 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
 }
 
 /// Filter, grouping, order, number of rows.
-fn controls(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
-    let kernels = &report.kernels;
+fn controls(report: &Report, kernels: &KernelsScreen, theme: &Theme, columns: usize) -> Line<'static> {
+    let groups = &report.groups;
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let mut parts = Vec::new();
-    let pattern = kernels.filter.value();
-    if kernels.typing || !pattern.is_empty() {
+    let pattern = kernels.finder.text();
+    if kernels.finder.typing || !pattern.is_empty() {
         let mut spans = vec![Span::styled("filter ", dim), Span::styled(pattern.to_owned(), theme.style(Role::Match))];
-        if kernels.typing {
+        if kernels.finder.typing {
             spans.push(Span::styled("▏", theme.style(Role::Key)));
         }
         parts.push(part(0, spans));
     }
-    let mut group = vec![Span::styled("group ", dim), Span::styled(kernels.by.word(), text)];
-    if report.grouping_pending() {
+    let mut group = vec![Span::styled("group ", dim), Span::styled(groups.by.word(), text)];
+    if groups.pending() {
         group.push(Span::styled(" …", theme.style(Role::Warn)));
     }
     parts.push(part(0, group));
     let arrow = if kernels.ascending { "▲" } else { "▼" };
     parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", kernels.sort.word()), text)]));
-    if let Some(grouping) = &kernels.grouping {
+    if let Some(grouping) = &groups.grouping {
         let n = |n: usize| units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
         let of = if kernels.shown.len() == grouping.rows.len() {
             n(kernels.shown.len())
         } else {
             format!("{} of {}", n(kernels.shown.len()), n(grouping.rows.len()))
         };
-        parts.push(part(2, vec![Span::styled(format!("{of} row{}", if grouping.rows.len() == 1 { "" } else { "s" }), dim)]));
-        if !kernels.marked.is_empty() {
-            let (count, share) = kernels.marked_sum;
+        parts.push(part(2, vec![Span::styled(format!("{of} {}", units::plural(grouping.rows.len(), "row")), dim)]));
+        if !groups.marked.is_empty() {
+            let (count, share) = groups.marked_sum;
             parts.push(part(1, vec![Span::styled(format!("● {count} marked, {}", units::human_percent(share)), theme.style(Role::Mark))]));
         }
         if let Some(why) = grouping.unavailable {
@@ -171,78 +157,63 @@ fn controls(report: &Report, theme: &Theme, columns: usize) -> Line<'static> {
     fit_parts(parts, &Span::raw("   "), columns)
 }
 
-fn heads(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, view: &mut View, theme: &Theme) {
-    let kernels = &report.kernels;
-    let noun = match kernels.grouping.as_ref().map_or(kernels.by, |g| g.by) {
+fn heads(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &KernelsScreen), layout: &Layout, view: &mut View, theme: &Theme) {
+    let groups = &report.groups;
+    let noun = match groups.grouping.as_ref().map_or(groups.by, |g| g.by) {
         GroupBy::Nvtx if report.profile.as_ref().is_some_and(|p| p.ranges.annotations()) => "operator",
         by => by.noun(),
     };
-    let mut spans = Vec::new();
-    let mut x = area.x;
-    let mut head = |text: String, sort: Option<SortBy>, spans: &mut Vec<Span<'static>>| {
-        let width = u16::try_from(labels::width(&text)).unwrap_or(0);
-        if let Some(index) = sort.and_then(|s| HEADS.iter().position(|h| *h == s)) {
-            view.hits.push((Rect { x, width, ..area }, Mouse::Head(index)));
-        }
-        x = x.saturating_add(width);
-        let sorted = sort == Some(kernels.sort);
-        // Only the word is underlined, not the blanks that place it.
-        let word = text.trim_start();
-        spans.push(Span::raw(text[..text.len() - word.len()].to_owned()));
-        let tail = word.len() - word.trim_end().len();
-        spans.push(Span::styled(word.trim_end().to_owned(), theme.style(if sorted { Role::Sorted } else { Role::Head })));
-        spans.push(Span::raw(" ".repeat(tail)));
-    };
-    head(format!("{} ", right("#", NUMBER - 1)), None, &mut spans);
-    head(" ".repeat(GAP), None, &mut spans);
-    head(left(noun, layout.name), Some(SortBy::Name), &mut spans);
-    head(" ".repeat(GAP), None, &mut spans);
-    head(right("share", layout.bar + 1 + SHARE_TEXT), Some(SortBy::Total), &mut spans);
-    for &i in &layout.shown {
-        head(right(COLUMNS[i].title, COLUMNS[i].width + GAP), COLUMNS[i].sort, &mut spans);
-    }
+    let by = |text: String, sort: SortBy| Head { text, number: HEADS.iter().position(|h| *h == sort), sorted: sort == kernels.sort };
+    let gap = || Head::plain(" ".repeat(GAP));
+    let mut all = vec![Head::plain(format!("{} ", right("#", NUMBER - 1))), gap(), by(left(noun, layout.name), SortBy::Name), gap()];
+    all.push(by(right("share", layout.bar + 1 + SHARE_TEXT), SortBy::Total));
+    all.extend(layout.shown.iter().map(|&i| by(right(COLUMNS[i].title, COLUMNS[i].width + GAP), SORTS[i])));
     if layout.histogram {
-        head(format!("  {}", left("durations", HISTOGRAM_WIDTH)), None, &mut spans);
+        all.push(Head::plain(format!("  {}", left("durations", HISTOGRAM_WIDTH))));
     }
     if layout.diagnosis > 0 {
-        head(format!(" {}", left("  diagnosis", layout.diagnosis)), None, &mut spans);
+        all.push(Head::plain(format!(" {}", left("  diagnosis", layout.diagnosis))));
     }
-    frame.render_widget(Line::from(spans), area);
+    table::heads(frame, area, all, view, theme);
 }
 
-fn table(frame: &mut Frame<'_>, area: Rect, report: &Report, layout: &Layout, view: &mut View, theme: &Theme) {
-    let kernels = &report.kernels;
-    let Some(grouping) = &kernels.grouping else {
-        return;
-    };
+fn rows_of(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (report, kernels): (&Report, &KernelsScreen),
+    back: &str,
+    layout: &Layout,
+    view: &mut View,
+    theme: &Theme,
+) {
+    let Some(grouping) = &report.groups.grouping else { return };
     if kernels.shown.is_empty() {
-        empty(frame, area, report, theme);
+        empty(frame, area, (report, kernels), back, theme);
         return;
     }
-    let height = usize::from(area.height);
-    view.kernels_top = scroll(view.kernels_top, kernels.selected, kernels.shown.len(), height);
-    let top = view.kernels_top;
     // Rows are ranked by total, whatever the order of the table.
     let longest = grouping.rows.first().map_or(0.0, |r| r.share_percent);
-    let fuzzy = (!kernels.filter.value().trim().is_empty()).then(|| Fuzzy::new(kernels.filter.value()));
-    let visible: Vec<(usize, u32)> = kernels.shown.iter().copied().enumerate().skip(top).take(height).collect();
-    for (line, (at, row)) in (0..).zip(visible) {
-        let rect = Rect { y: area.y + line, height: 1, ..area };
-        view.hits.push((rect, Mouse::Row(at)));
-        let name = view.fit(&kernels.labels, layout.name, row as usize);
-        let profiled = match report.profiled.get(&(row as usize)) {
+    let fuzzy = (!kernels.finder.text().trim().is_empty()).then(|| Fuzzy::new(kernels.finder.text()));
+    let rows = Rows { list: "kernels", count: kernels.shown.len(), selected: kernels.selected };
+    table::rows(frame, area, rows, view, theme, |at, view| {
+        let Some((row, group)) = kernels.shown.get(at).and_then(|&r| Some((r as usize, grouping.rows.get(r as usize)?))) else {
+            return Vec::new();
+        };
+        let name = view.fit(&report.groups.labels, layout.name, row);
+        let profiled = match report.profiled.get(&row) {
             Some(true) => "◆",
             Some(false) => "◇",
             None => " ",
         };
-        let verdict = report.diagnosed.get(&(row as usize));
-        let shown = Shown { name: &name, at, longest, kernels, fuzzy: fuzzy.as_ref(), profiled, verdict };
-        let spans = row_spans(&grouping.rows[row as usize], &shown, layout, theme);
-        frame.render_widget(Line::from(spans), rect);
-        if at == kernels.selected {
-            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
-        }
-    }
+        let marked = report.groups.marked.contains(&group.name);
+        let verdict = report.diagnosed.get(&row);
+        row_spans(
+            group,
+            &Shown { name: &name, at, longest, sort: kernels.sort, marked, fuzzy: fuzzy.as_ref(), profiled, verdict },
+            layout,
+            theme,
+        )
+    });
 }
 
 /// How a row is shown.
@@ -250,21 +221,21 @@ struct Shown<'a> {
     name: &'a str,
     at: usize,
     longest: f64,
-    kernels: &'a KernelsScreen,
+    sort: SortBy,
+    marked: bool,
     fuzzy: Option<&'a Fuzzy>,
     /// One column: whether ncu has results of it.
     profiled: &'static str,
     /// The first hint of its longest result.
-    verdict: Option<&'a Verdict>,
+    verdict: Option<&'a FirstHint>,
 }
 
 fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) -> Vec<Span<'static>> {
     let color = if row.kernel.is_some() { theme.family(row.family) } else { theme.family(Family::Gemm) };
     let text = theme.style(Role::Text);
-    let marked = shown.kernels.marked.contains(&row.name);
     let mut spans = vec![
         Span::styled(right(&(shown.at + 1).to_string(), NUMBER - 1), theme.style(Role::Faint)),
-        if marked { Span::styled("●", theme.style(Role::Mark)) } else { Span::styled(shown.profiled, theme.style(Role::Good)) },
+        if shown.marked { Span::styled("●", theme.style(Role::Mark)) } else { Span::styled(shown.profiled, theme.style(Role::Good)) },
         Span::raw(" ".repeat(GAP)),
     ];
     let at = shown.fuzzy.and_then(|f| f.positions(shown.name)).map(|p| p.1).unwrap_or_default();
@@ -276,7 +247,7 @@ fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) 
     spans.push(Span::styled(right(&units::human_percent(row.share_percent), SHARE_TEXT + 1), theme.style(Role::Title)));
     for &i in &layout.shown {
         let column = &COLUMNS[i];
-        let style: Style = if column.sort == Some(shown.kernels.sort) { theme.style(Role::Title) } else { text };
+        let style: Style = if SORTS[i] == shown.sort { theme.style(Role::Title) } else { text };
         spans.push(Span::styled(right(&(column.cell)(row), column.width + GAP), style));
     }
     if layout.histogram {
@@ -291,17 +262,17 @@ fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) 
 }
 
 /// What is said instead of rows.
-fn empty(frame: &mut Frame<'_>, area: Rect, report: &Report, theme: &Theme) {
+fn empty(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &KernelsScreen), back: &str, theme: &Theme) {
     use crate::model::NoteKind;
     let columns = usize::from(area.width).clamp(20, 96);
     let note = report.profile.as_ref().and_then(|p| p.notes.iter().find(|n| n.kind == NoteKind::Empty));
     let mut lines: Vec<Line<'_>> = Vec::new();
-    if !report.kernels.filter.value().is_empty() {
+    if !kernels.finder.text().is_empty() {
         lines.push(Line::styled(
-            format!("No name matches “{}”.", crate::model::text::clean(report.kernels.filter.value())),
+            format!("No name matches “{}”.", crate::model::text::clean(kernels.finder.text())),
             theme.style(Role::Warn),
         ));
-        lines.push(Line::styled("esc clears the filter", theme.style(Role::Dim)));
+        lines.push(Line::styled(format!("{back} clears the filter"), theme.style(Role::Dim)));
     } else if let Some(note) = note {
         lines.push(Line::styled("No kernels in this report.", theme.style(Role::Bad)));
         lines.push(Line::default());

@@ -1,12 +1,12 @@
 //! The launches of one group: how their durations are distributed and change over time, and each of them.
 
+use super::table::{self, Column, Head, Rows};
 use super::text::{fit_parts, left, part, right};
-use super::view::{View, scroll};
+use super::view::View;
 use super::{Role, Theme, chart};
+use crate::analysis::launch_list::{LaunchList, LaunchSort};
 use crate::analysis::{Family, GroupBy, Occupancy, labels};
-use crate::app::launches::LaunchSort;
-use crate::app::work::LaunchList;
-use crate::app::{App, LaunchesScreen, Mouse, Report};
+use crate::app::{ActionId, App, LaunchesScreen, Report};
 use crate::model::text::clean;
 use crate::model::{LaunchConfig, LaunchOrder, Nanos, Place, Profile, config, units};
 use ratatui::Frame;
@@ -24,76 +24,39 @@ struct One<'a> {
     config: Option<&'a LaunchConfig>,
 }
 
-struct Column {
-    title: &'static str,
-    sort: Option<LaunchSort>,
-    width: usize,
-    rank: u8,
-    cell: fn(&One<'_>) -> String,
-}
-
 fn number(n: Option<u32>) -> String {
     n.map(|n| n.to_string()).unwrap_or_default()
 }
 
-const COLUMNS: [Column; 14] = [
-    Column {
-        title: "launch",
-        sort: Some(LaunchSort::Launch),
-        width: 10,
-        rank: 0,
-        cell: |o| units::grouped(i64::try_from(o.row).unwrap_or(i64::MAX)),
-    },
-    Column { title: "nth", sort: None, width: 9, rank: 1, cell: |o| units::grouped(i64::from(o.nth)) },
-    Column {
-        title: "start",
-        sort: Some(LaunchSort::Start),
-        width: 13,
-        rank: 3,
-        cell: |o| format!("{:.6} s", o.profile.launches.start(o.row) as f64 / 1e9),
-    },
-    Column {
-        title: "duration",
-        sort: Some(LaunchSort::Duration),
-        width: 9,
-        rank: 0,
-        cell: |o| Nanos(o.profile.launches.duration(o.row)).to_string(),
-    },
-    Column { title: "ncu", sort: None, width: 11, rank: 1, cell: profiled },
-    Column { title: "vs p50", sort: None, width: 7, rank: 1, cell: versus_median },
-    Column {
-        title: "grid",
-        sort: Some(LaunchSort::Grid),
-        width: 12,
-        rank: 2,
-        cell: |o| o.config.and_then(|c| c.grid).map(config::dim3).unwrap_or_default(),
-    },
-    Column {
-        title: "block",
-        sort: None,
-        width: 9,
-        rank: 2,
-        cell: |o| o.config.and_then(|c| c.block).map(config::dim3).unwrap_or_default(),
-    },
-    Column { title: "regs", sort: None, width: 5, rank: 6, cell: |o| number(o.config.and_then(|c| c.registers)) },
+/// Makes the text of a cell.
+type Cell = fn(&One<'_>) -> String;
+
+const COLUMNS: [Column<Cell>; 14] = [
+    Column { title: "launch", width: 10, rank: 0, cell: |o| units::grouped(i64::try_from(o.row).unwrap_or(i64::MAX)) },
+    Column { title: "nth", width: 9, rank: 1, cell: |o| units::grouped(i64::from(o.nth)) },
+    Column { title: "start", width: 13, rank: 3, cell: |o| format!("{:.6} s", o.profile.launches.start(o.row) as f64 / 1e9) },
+    Column { title: "duration", width: 9, rank: 0, cell: |o| Nanos(o.profile.launches.duration(o.row)).to_string() },
+    Column { title: "ncu", width: 11, rank: 1, cell: profiled },
+    Column { title: "vs p50", width: 7, rank: 1, cell: versus_median },
+    Column { title: "grid", width: 12, rank: 2, cell: |o| o.config.and_then(|c| c.grid).map(config::dim3).unwrap_or_default() },
+    Column { title: "block", width: 9, rank: 2, cell: |o| o.config.and_then(|c| c.block).map(config::dim3).unwrap_or_default() },
+    Column { title: "regs", width: 5, rank: 6, cell: |o| number(o.config.and_then(|c| c.registers)) },
     Column {
         title: "shared",
-        sort: None,
         width: 9,
         rank: 6,
         cell: |o| o.config.and_then(LaunchConfig::shared).map(|b| b.to_string()).unwrap_or_default(),
     },
-    Column { title: "occ", sort: None, width: 5, rank: 7, cell: occupancy },
-    Column { title: "stream", sort: Some(LaunchSort::Stream), width: 6, rank: 4, cell: |o| number(o.place.and_then(|p| p.stream)) },
-    Column {
-        title: "gpu",
-        sort: None,
-        width: 4,
-        rank: 8,
-        cell: |o| number(o.place.and_then(|p| o.profile.device_of(p).map(|d| d.id).or(p.ordinal))),
-    },
-    Column { title: "pid", sort: None, width: 8, rank: 9, cell: |o| number(o.place.and_then(|p| p.pid)) },
+    Column { title: "occ", width: 5, rank: 7, cell: occupancy },
+    Column { title: "stream", width: 6, rank: 4, cell: |o| number(o.place.and_then(|p| p.stream)) },
+    Column { title: "gpu", width: 4, rank: 8, cell: |o| number(o.place.and_then(|p| o.profile.device_of(p).map(|d| d.id).or(p.ordinal))) },
+    Column { title: "pid", width: 8, rank: 9, cell: |o| number(o.place.and_then(|p| p.pid)) },
 ];
+
+/// The order that the head of a column chooses.
+fn sort_of(title: &str) -> Option<LaunchSort> {
+    LaunchSort::ALL.into_iter().find(|s| s.word() == title)
+}
 
 /// ncu's own duration of this launch, or of one of its like: another clock, so it stands apart from the timeline's.
 fn profiled(o: &One<'_>) -> String {
@@ -132,13 +95,8 @@ const KERNEL_LEAST: usize = 24;
 const PATH_LEAST: usize = 14;
 
 /// Draws the screen.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
-    let (Some(report), Some(screen)) = (app.report(), app.report().and_then(|r| r.launches.as_ref())) else {
-        return;
-    };
-    let Some(profile) = report.profile.as_deref() else {
-        return;
-    };
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {
+    let Some((report, profile)) = app.report().and_then(|r| Some((r, r.profile.as_deref()?))) else { return };
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let chart_rows = match inner.height {
         _ if !profile.launches.timed() => 0,
@@ -154,7 +112,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
         Constraint::Min(1),
     ])
     .areas(inner);
-    frame.render_widget(heading(report, screen, theme, inner.width.into()), title);
+    frame.render_widget(heading(report, screen, &app.session.key(ActionId::Back), theme, inner.width.into()), title);
     let Some(list) = &screen.list else {
         frame.render_widget(Line::styled("finding the launches …", theme.style(Role::Dim)), figures);
         return;
@@ -163,12 +121,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     if chart_rows > 0 && !list.rows.is_empty() && profile.launches.timed() {
         plots(frame, charts, list, theme);
     }
-    table(frame, (head, rows), &Shown { report, screen, profile, list }, view, theme);
+    rows_of(frame, (head, rows), &Shown { report, screen, profile, list }, view, theme);
 }
 
-fn heading(report: &Report, screen: &LaunchesScreen, theme: &Theme, columns: usize) -> Line<'static> {
+fn heading(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Theme, columns: usize) -> Line<'static> {
     let dim = theme.style(Role::Dim);
-    let label = if screen.by() == report.kernels.by { report.kernels.labels.get(screen.row).cloned() } else { None };
+    let label = if screen.by() == report.groups.by { report.groups.labels.get(screen.row).cloned() } else { None };
     let name = clean(label.as_deref().unwrap_or(screen.group_name())).into_owned();
     let mut tail = Vec::new();
     let f = &screen.facets;
@@ -186,7 +144,10 @@ fn heading(report: &Report, screen: &LaunchesScreen, theme: &Theme, columns: usi
     if !conditions.is_empty() {
         tail.push(part(
             0,
-            vec![Span::styled(format!("only {}", conditions.join(", ")), theme.style(Role::Warn)), Span::styled(" (esc clears)", dim)],
+            vec![
+                Span::styled(format!("only {}", conditions.join(", ")), theme.style(Role::Warn)),
+                Span::styled(format!(" ({back} clears)"), dim),
+            ],
         ));
     }
     if screen.pending() {
@@ -208,11 +169,11 @@ fn heading(report: &Report, screen: &LaunchesScreen, theme: &Theme, columns: usi
 fn summary(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, theme: &Theme, columns: usize) -> Line<'static> {
     let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
     let Some(stats) = &list.stats else {
-        return Line::styled("no launch meets these conditions", theme.style(Role::Warn));
+        return Line::styled("no launch matches these filters", theme.style(Role::Warn));
     };
     let pair = |rank: u8, word: &str, value: String| part(rank, vec![Span::styled(format!("{word} "), dim), Span::styled(value, text)]);
     let mut parts = vec![
-        part(0, vec![Span::styled(format!("{} launches", units::grouped(i64::try_from(stats.count).unwrap_or(i64::MAX))), text)]),
+        part(0, vec![Span::styled(units::count(stats.count, "launch"), text)]),
         pair(1, "total", Nanos(stats.total).to_string()),
         pair(2, "avg", Nanos::human(stats.avg)),
         pair(3, "p50", stats.median.map(Nanos::human).unwrap_or_default()),
@@ -260,16 +221,12 @@ struct Shown<'a> {
     list: &'a LaunchList,
 }
 
-fn table(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, view: &mut View, theme: &Theme) {
+fn rows_of(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, view: &mut View, theme: &Theme) {
     let &Shown { report, screen, profile, list } = shown;
     let width = usize::from(area.width);
-    let mut ranked: Vec<usize> = (0..COLUMNS.len()).collect();
-    ranked.sort_by_key(|&i| COLUMNS[i].rank);
     // Launches of several kernels: which one it is comes before what it was launched with, and a common median says nothing.
     let group = screen.grouping.rows.get(screen.row);
     let mixed = !screen.by().is_kernel() || group.is_some_and(|g| g.kernels > 1);
-    let mut room = if mixed { width.saturating_sub(KERNEL_LEAST + 1) } else { width };
-    let mut columns: Vec<usize> = Vec::new();
     let several = |i: usize| match COLUMNS[i].title {
         // Columns that say the same for every launch only take room.
         "gpu" => profile.devices.len() > 1,
@@ -279,47 +236,30 @@ fn table(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, v
         "ncu" => !report.joins.is_empty(),
         _ => true,
     };
-    for i in ranked.into_iter().filter(|&i| several(i)) {
-        if COLUMNS[i].width + 1 > room {
-            break;
-        }
-        room -= COLUMNS[i].width + 1;
-        columns.push(i);
-    }
-    columns.sort_unstable();
+    let room = if mixed { width.saturating_sub(KERNEL_LEAST + 1) } else { width };
+    let columns = table::fit(&COLUMNS, room, 1, several);
+    let room = room.saturating_sub(table::taken(&COLUMNS, &columns, 1));
     // What room is left goes to the kernel's name, and from there to the path.
     let kernel = mixed.then(|| if room >= PATH_LEAST + 20 { KERNEL_LEAST + 20 } else { KERNEL_LEAST + room });
     let room = kernel.map_or(room, |k| (room + KERNEL_LEAST).saturating_sub(k));
     let with_path = room >= PATH_LEAST && screen.by() != GroupBy::Nvtx && report.paths.as_ref().is_some_and(|p| !p.of_launch.is_empty());
-    let mut x = head.x;
-    let mut spans = Vec::new();
-    for &i in &columns {
-        let column = &COLUMNS[i];
-        let w = u16::try_from(column.width + 1).unwrap_or(0);
-        if let Some(at) = column.sort.and_then(|s| LaunchSort::ALL.iter().position(|a| *a == s)) {
-            view.hits.push((Rect { x, width: w, ..head }, Mouse::Head(at)));
-        }
-        x += w;
-        let style = theme.style(if column.sort == Some(screen.sort) { Role::Sorted } else { Role::Head });
-        let text = right(column.title, column.width);
-        let blank = text.len() - text.trim_start().len();
-        spans.extend([Span::raw(" ".repeat(blank)), Span::styled(column.title, style), Span::raw(" ")]);
-    }
-    if let Some(width) = kernel {
-        spans.push(Span::styled(left(" kernel", width + 1), theme.style(Role::Head)));
-    }
+    let mut all: Vec<Head> = columns
+        .iter()
+        .map(|&i| {
+            let sort = sort_of(COLUMNS[i].title);
+            let number = sort.and_then(|s| LaunchSort::ALL.iter().position(|a| *a == s));
+            Head { text: format!("{} ", right(COLUMNS[i].title, COLUMNS[i].width)), number, sorted: sort == Some(screen.sort) }
+        })
+        .collect();
+    all.extend(kernel.map(|width| Head::plain(left(" kernel", width + 1))));
     if with_path {
-        spans.push(Span::styled(format!(" {}", profile.ranges.noun()), theme.style(Role::Head)));
+        all.push(Head::plain(format!(" {}", profile.ranges.noun())));
     }
-    frame.render_widget(Line::from(spans), head);
-    let height = usize::from(area.height);
-    view.launches_top = scroll(view.launches_top, screen.selected, list.rows.len(), height);
-    let top = view.launches_top;
-    for (line, (at, &(row, nth))) in (0..).zip(list.rows.iter().enumerate().skip(top).take(height)) {
-        let rect = Rect { y: area.y + line, height: 1, ..area };
-        view.hits.push((rect, Mouse::Row(at)));
-        let launches = &profile.launches;
-        let row = row as usize;
+    table::heads(frame, head, all, view, theme);
+    let rows = Rows { list: "launches", count: list.rows.len(), selected: screen.selected };
+    table::rows(frame, area, rows, view, theme, |at, _| {
+        let Some(&(row, nth)) = list.rows.get(at) else { return Vec::new() };
+        let (launches, row) = (&profile.launches, row as usize);
         let one = One {
             profile,
             list,
@@ -329,11 +269,8 @@ fn table(frame: &mut Frame<'_>, (head, area): (Rect, Rect), shown: &Shown<'_>, v
             place: launches.place(row).and_then(|p| profile.places.get(p.0 as usize)),
             config: launches.config(row).and_then(|c| profile.configs.get(c.0 as usize)),
         };
-        frame.render_widget(Line::from(cells(&one, &columns, (kernel, with_path.then_some(room)), theme)), rect);
-        if at == screen.selected {
-            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
-        }
-    }
+        cells(&one, &columns, (kernel, with_path.then_some(room)), theme)
+    });
 }
 
 fn cells(one: &One<'_>, columns: &[usize], (kernel, path): (Option<usize>, Option<usize>), theme: &Theme) -> Vec<Span<'static>> {

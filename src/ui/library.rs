@@ -1,47 +1,37 @@
 //! The library's screen: what was recorded, the newest first.
 
 use super::run::role;
+use super::table::{self, Column, Head, Rows};
 use super::text::{fit_parts, left, part, right, wrap};
-use super::view::{View, scroll};
+use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::cut_end;
-use crate::app::{ActionId, App, LibraryScreen, Mouse};
+use crate::app::{ActionId, App, LibraryScreen};
 use crate::library::Run;
 use crate::model::Bytes;
 use crate::model::text::clean;
+use crate::model::units::count;
 use crate::report::runs::{length, moment};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 
-/// A column right of the program: title, width, and how soon it goes when room is short.
-struct Column {
-    title: &'static str,
-    width: usize,
-    rank: u8,
-    right: bool,
-    cell: fn(&Run, i64) -> String,
-}
+/// Makes the text of a cell.
+type Cell = fn(&Run, i64) -> String;
 
-const COLUMNS: [Column; 6] = [
-    Column { title: "profiler", width: 9, rank: 2, right: false, cell: |r, _| r.tool.clone() },
-    Column { title: "recipe", width: 12, rank: 4, right: false, cell: |r, _| r.recipe.clone().unwrap_or_default() },
-    Column { title: "took", width: 11, rank: 1, right: true, cell: |r, now| length(r.millis(now)) },
+/// Columns right of the program.
+const COLUMNS: [Column<Cell>; 6] = [
+    Column { title: "profiler", width: 9, rank: 2, cell: |r, _| r.tool.clone() },
+    Column { title: "recipe", width: 12, rank: 4, cell: |r, _| r.recipe.clone().unwrap_or_default() },
+    Column { title: "took", width: 11, rank: 1, cell: |r, now| length(r.millis(now)) },
     Column {
         title: "reports",
         width: 9,
         rank: 3,
-        right: true,
         cell: |r, _| if r.reports.is_empty() { "–".to_owned() } else { Bytes(r.bytes()).to_string() },
     },
-    Column {
-        title: "started",
-        width: 16,
-        rank: 0,
-        right: false,
-        cell: |r, _| moment(r.started_ms).get(..16).unwrap_or_default().to_owned(),
-    },
-    Column { title: "tags", width: 14, rank: 5, right: false, cell: |r, _| r.tags.join(" ") },
+    Column { title: "started", width: 16, rank: 0, cell: |r, _| moment(r.started_ms).get(..16).unwrap_or_default().to_owned() },
+    Column { title: "tags", width: 14, rank: 5, cell: |r, _| r.tags.join(" ") },
 ];
 const NUMBER: usize = 5;
 const STATE: usize = 9;
@@ -59,28 +49,28 @@ pub fn head(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'sta
     let mut parts = vec![
         part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
         part(0, vec![Span::styled("run library", theme.style(Role::Title))]),
-        part(1, vec![Span::styled(format!("{} run{}", runs.len(), if runs.len() == 1 { "" } else { "s" }), theme.style(Role::Text))]),
+        part(1, vec![Span::styled(count(runs.len(), "run"), theme.style(Role::Text))]),
     ];
     if bytes > 0 {
         parts.push(part(2, vec![Span::styled(format!("{} of reports", Bytes(bytes)), dim)]));
     }
     if live > 0 {
-        parts.push(part(1, vec![Span::styled(format!("{live} under way"), theme.style(Role::Next))]));
+        parts.push(part(1, vec![Span::styled(format!("{live} running"), theme.style(Role::Next))]));
     }
     let mut second = Vec::new();
-    if screen.typing || !screen.filter.value().is_empty() {
+    if screen.finder.typing || !screen.finder.is_empty() {
         second.push(part(
             0,
             vec![
                 Span::styled("find ", dim),
-                Span::styled(clean(screen.filter.value()).into_owned(), theme.style(Role::Title)),
-                Span::styled(if screen.typing { "▏" } else { "" }, theme.style(Role::Key)),
+                Span::styled(clean(screen.finder.text()).into_owned(), theme.style(Role::Title)),
+                Span::styled(if screen.finder.typing { "▏" } else { "" }, theme.style(Role::Key)),
             ],
         ));
         second.push(part(1, vec![Span::styled(format!("{} of {} runs", screen.shown.len(), runs.len()), dim)]));
     }
     if let Some(id) = screen.marked {
-        second.push(part(0, vec![Span::styled(format!("● run {id} is the one before"), theme.style(Role::Mark))]));
+        second.push(part(0, vec![Span::styled(format!("● run {id} is the baseline"), theme.style(Role::Mark))]));
     }
     [fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
@@ -95,47 +85,35 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
     }
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(inner);
     let fixed = NUMBER + GAP + GAP + STATE;
-    let mut shown: Vec<usize> = (0..COLUMNS.len()).collect();
-    let room = |shown: &[usize]| columns.saturating_sub(fixed + shown.iter().map(|&i| COLUMNS[i].width + GAP).sum::<usize>());
-    while room(&shown) < PROGRAM
-        && let Some(worst) = shown.iter().copied().max_by_key(|&i| COLUMNS[i].rank)
-    {
-        shown.retain(|&i| i != worst);
-    }
-    let program = room(&shown);
+    let shown = table::fit(&COLUMNS, columns.saturating_sub(fixed + PROGRAM), GAP, |_| true);
+    let program = columns.saturating_sub(fixed + table::taken(&COLUMNS, &shown, GAP));
     let gap = " ".repeat(GAP);
-    let cell =
-        |c: &Column, text: &str| format!("{gap}{}", if c.right { right(text, c.width) } else { left(&cut_end(text, c.width), c.width) });
-    let mut titles = format!("{}{gap}{}{gap}{}", right("run", NUMBER), left("program", program), left("state", STATE));
-    for &i in &shown {
-        titles.push_str(&cell(&COLUMNS[i], COLUMNS[i].title));
-    }
-    frame.render_widget(Line::styled(titles, theme.style(Role::Head)), heads);
-    let height = usize::from(rows.height);
-    view.library_top = scroll(view.library_top, screen.selected, screen.shown.len(), height);
+    let numbers = |i: usize| matches!(COLUMNS[i].title, "took" | "reports");
+    let cell = |i: usize, text: &str| {
+        let width = COLUMNS[i].width;
+        format!("{gap}{}", if numbers(i) { right(text, width) } else { left(&cut_end(text, width), width) })
+    };
+    let first = format!("{}{gap}{}{gap}{}", right("run", NUMBER), left("program", program), left("state", STATE));
+    let all = std::iter::once(first).chain(shown.iter().map(|&i| cell(i, COLUMNS[i].title)));
+    table::heads(frame, heads, all.map(Head::plain).collect(), view, theme);
     let all = screen.runs.as_deref().unwrap_or_default();
-    for (y, (at, &i)) in (0..).zip(screen.shown.iter().enumerate().skip(view.library_top).take(height)) {
-        let Some(run) = all.get(i) else { continue };
-        let rect = Rect { y: rows.y + y, height: 1, ..rows };
-        view.hits.push((rect, Mouse::Row(at)));
+    let of = Rows { list: "library", count: screen.shown.len(), selected: screen.selected };
+    table::rows(frame, rows, of, view, theme, |at, _| {
+        let Some(run) = screen.shown.get(at).and_then(|&i| all.get(i)) else { return Vec::new() };
         let mark = if screen.marked == Some(run.id) { "●" } else { " " };
-        let text = theme.style(Role::Text);
         let mut spans = vec![
             Span::styled(right(&run.id.to_string(), NUMBER), theme.style(Role::Dim)),
             Span::styled(format!(" {mark}"), theme.style(Role::Mark)),
-            Span::styled(left(&cut_end(&clean(&run.program.join(" ")), program), program), text),
+            Span::styled(left(&cut_end(&clean(&run.program.join(" ")), program), program), theme.style(Role::Text)),
             Span::raw(gap.clone()),
             Span::styled(left(run.state.word(), STATE), theme.style(role(run.state))),
         ];
         spans.extend(shown.iter().map(|&i| {
-            let role = if COLUMNS[i].right { Role::Text } else { Role::Dim };
-            Span::styled(cell(&COLUMNS[i], &clean(&(COLUMNS[i].cell)(run, screen.now_ms))), theme.style(role))
+            let role = if numbers(i) { Role::Text } else { Role::Dim };
+            Span::styled(cell(i, &clean(&(COLUMNS[i].cell)(run, screen.now_ms))), theme.style(role))
         }));
-        frame.render_widget(Line::from(spans), rect);
-        if at == screen.selected {
-            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
-        }
-    }
+        spans
+    });
 }
 
 /// Nothing to list, and why.
@@ -149,20 +127,20 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
         (Some(why), _) => say(&clean(why), Role::Bad),
         (None, None) => say("reading the library …", Role::Dim),
         (None, Some(runs)) if runs.is_empty() => {
-            say("Nothing was recorded yet.", Role::Title);
+            say("Nothing has been recorded yet.", Role::Title);
             say("", Role::Text);
             for (command, what) in [
-                ("warpscope run -- python3 train.py", "records a program with nsys (or ncu, where there is no nsys) and opens the report"),
+                ("warpscope run -- python3 train.py", "records a program with nsys (or ncu if nsys is not installed) and opens the report"),
                 ("warpscope recipes", "ways to record: by range, by rank, with Python stacks, servers …"),
-                ("warpscope doctor", "what stands between you and a profile on this machine"),
-                ("warpscope FILE…", "opens reports that are there already"),
-                ("warpscope demo", "shows a capture that is built in"),
+                ("warpscope doctor", "what prevents profiling here, and how to fix it"),
+                ("warpscope FILE…", "opens existing reports"),
+                ("warpscope demo", "shows the built-in demo capture"),
             ] {
                 say(command, Role::Key);
                 say(&format!("    {what}"), Role::Dim);
             }
         }
-        (None, Some(_)) => say(&format!("no run matches; {} clears the words", app.settings.keymap.label(ActionId::Back)), Role::Warn),
+        (None, Some(_)) => say(&format!("no run matches; {} clears the search", app.session.key(ActionId::Back)), Role::Warn),
     }
     frame.render_widget(Text::from(lines), area);
 }
@@ -170,17 +148,17 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
 /// What to do next.
 #[must_use]
 pub fn next(app: &App, screen: &LibraryScreen) -> Option<String> {
-    let key = |id| app.settings.keymap.label(id);
+    let key = |id| app.session.key(id);
     let run = screen.run()?;
     if let Some(f) = run.findings.first() {
         let fix = if f.fix.is_empty() { String::new() } else { format!("; {}", f.fix) };
         return Some(format!("{}{fix}", f.what));
     }
     if run.state.live() {
-        return Some(format!("{} shows what it prints", key(ActionId::Open)));
+        return Some(format!("{} shows its output", key(ActionId::Open)));
     }
     let commit = run.git_commit.as_ref().map(|c| {
-        let dirty = if run.git_dirty == Some(true) { " and changes" } else { "" };
+        let dirty = if run.git_dirty == Some(true) { " plus uncommitted changes" } else { "" };
         format!("commit {}{dirty}, ", c.get(..8).unwrap_or(c))
     });
     let notes = if run.notes.is_empty() { String::new() } else { format!("“{}” ", run.notes) };

@@ -18,6 +18,7 @@ pub mod result;
 pub mod run;
 pub mod run_steps;
 pub mod status;
+pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod theme;
@@ -26,7 +27,7 @@ pub mod view;
 pub use theme::{Role, Theme};
 pub use view::View;
 
-use crate::app::{App, DetailsRoom, SMALLEST, Screen, Stage};
+use crate::app::{App, DetailsRoom, Open, SMALLEST, Stage};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -68,46 +69,40 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
     ])
     .areas(area);
     header::draw(frame, head, app, theme);
-    let own = matches!(app.screen(), Screen::Run | Screen::Library | Screen::Diff);
-    let failed = !own && app.report().is_some_and(|r| matches!(r.stage, Stage::Failed(_)) && r.profile.is_none());
+    let top = app.top().map(|e| &e.open);
+    let failed = app.on_report() && app.report().is_some_and(|r| matches!(r.stage, Stage::Failed(_)) && r.profile.is_none());
     if failed {
         status::failure(frame, body, app, theme);
     } else {
-        let details = app.details
-            && matches!(app.screen(), Screen::Kernels | Screen::Launches)
-            && app.report().is_some_and(|r| r.kernels.grouping.is_some());
-        let (main, side) = match app.details_room() {
+        let details = app.session.details
+            && matches!(top, Some(Open::Kernels(_) | Open::Launches(_)))
+            && app.report().is_some_and(|r| r.groups.grouping.is_some());
+        let (main, side) = match app.session.details_room() {
             DetailsRoom::Right if details => {
                 let width = (area.width / 3).clamp(46, 58);
                 let [main, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(width)]).areas(body);
                 (main, Some((side, false)))
             }
             DetailsRoom::Below if details => {
-                let [main, side] = Layout::vertical([Constraint::Min(10), Constraint::Length(below_height(app, body.height))]).areas(body);
+                let [main, side] = Layout::vertical([Constraint::Min(10), Constraint::Length(below_height(top, body.height))]).areas(body);
                 (main, Some((side, true)))
             }
             _ => (body, None),
         };
-        match app.screen() {
-            Screen::Kernels => kernels::draw(frame, main, app, view, theme),
-            Screen::Launches => launches::draw(frame, main, app, view, theme),
-            Screen::Rerun => rerun::draw(frame, main, app, view, theme),
-            Screen::Result(_) => result::draw(frame, main, app, view, theme),
-            Screen::Run => {
-                if let Some(screen) = &app.run {
-                    run::draw(frame, main, screen, theme);
+        // One row a screen.
+        match top {
+            Some(Open::Kernels(screen)) => kernels::draw(frame, main, app, screen, view, theme),
+            Some(Open::Launches(screen)) => launches::draw(frame, main, app, screen, view, theme),
+            Some(Open::Rerun(screen)) => rerun::draw(frame, main, app, screen, view, theme),
+            Some(Open::Result(screen)) => result::draw(frame, main, app, screen, view, theme),
+            Some(Open::Run(_)) => {
+                if let Some(watched) = &app.running.watched {
+                    run::draw(frame, main, watched, theme);
                 }
             }
-            Screen::Library => {
-                if let Some(screen) = &app.library {
-                    library::draw(frame, main, app, screen, view, theme);
-                }
-            }
-            Screen::Diff => {
-                if let Some(screen) = &app.diff {
-                    diff::draw(frame, main, app, screen, view, theme);
-                }
-            }
+            Some(Open::Library(screen)) => library::draw(frame, main, app, screen, view, theme),
+            Some(Open::Diff(screen)) => diff::draw(frame, main, app, screen, view, theme),
+            None => {}
         }
         if let Some((side, below)) = side {
             detail::draw(frame, side, below, app, theme);
@@ -119,8 +114,8 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
 }
 
 /// Rows of the details below the table: a third, and what the table leaves over, so far as it helps.
-fn below_height(app: &App, body: u16) -> u16 {
-    let rows = app.report().map_or(0, |r| if r.launches.is_some() { usize::MAX } else { r.kernels.shown.len() });
+fn below_height(top: Option<&Open>, body: u16) -> u16 {
+    let rows = if let Some(Open::Kernels(screen)) = top { screen.shown.len() } else { usize::MAX };
     let table = u16::try_from(rows.saturating_add(3)).unwrap_or(u16::MAX);
     body.saturating_sub(table).clamp(13.min(body / 3), 22.min(body / 2))
 }

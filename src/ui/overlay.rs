@@ -6,10 +6,11 @@ use super::{Role, Theme, detail};
 use crate::analysis::Family;
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::labels::{cut_end, width};
-use crate::app::{ACTIONS, App, LineOf, Mouse, Overlay, Pick, Where};
+use crate::app::screens::Kind;
+use crate::app::{ACTIONS, App, LineOf, Mouse, Over, Page, Pick, Report, ResultScreen, What, Where};
 use crate::config::keys::Key;
 use crate::model::text::clean;
-use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, Profile, Severity};
+use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, Profile, Severity, units};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
@@ -20,42 +21,40 @@ use tui_input::Input;
 /// Draws what lies on top, if anything does.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(8)).min(100);
-    match &app.overlay {
-        None => {}
-        Some(Overlay::Help(at)) => page(frame, area, "keys", &help(app, columns, theme), *at, theme),
-        Some(Overlay::Notes(at)) => page(frame, area, "about this report", &notes(app, columns, theme), *at, theme),
-        Some(Overlay::Names(at)) => {
-            page(frame, area, "names", &app.report().map(|r| detail::names(r, columns, theme)).unwrap_or_default(), *at, theme);
+    let Some(over) = &app.over else { return };
+    match &over.what {
+        What::Page(what, at) => {
+            let (title, lines) = lines(app, over, what, columns, theme);
+            page(frame, area, title, &lines, *at, theme);
         }
-        Some(Overlay::Details(at)) => {
-            page(frame, area, "details", &app.report().map(|r| detail::lines(app, r, columns, theme)).unwrap_or_default(), *at, theme);
-        }
-        Some(Overlay::Advice(at, text)) => {
-            let line =
-                |t: &String| Line::styled(clean(t).into_owned(), theme.style(if t.starts_with("  ") { Role::Text } else { Role::Title }));
-            page(frame, area, "hints from the launch alone", &text.iter().map(line).collect::<Vec<_>>(), *at, theme);
-        }
-        Some(Overlay::RunFacts(at, facts)) => page(frame, area, "about this run", &run_facts(facts, columns, theme), *at, theme),
-        Some(Overlay::Checklist(at, items)) => page(frame, area, "checklist", &super::checklist::lines(items, columns, theme), *at, theme),
-        Some(Overlay::Explain(at)) => {
-            page(
-                frame,
-                area,
-                "about this",
-                &app.report().map(|r| super::result::explain::lines(r, columns, theme)).unwrap_or_default(),
-                *at,
-                theme,
-            );
-        }
-        Some(Overlay::Pick(pick)) => list(frame, area, pick, view, theme),
-        Some(Overlay::Line(what, input)) => typed(frame, area, *what, input, theme),
-        Some(Overlay::Number(input)) => {
+        What::Pick(pick) => list(frame, area, pick, view, theme),
+        What::Line(what, input) => typed(frame, area, *what, input, theme),
+        What::Number(input) => {
             let line = Line::from(vec![
                 Span::styled("number ", theme.style(Role::Dim)),
                 Span::styled(input.value().to_owned(), theme.style(Role::Title)),
                 Span::styled("▏", theme.style(Role::Key)),
             ]);
             page(frame, area, "jump to the nth launch, from 0", &[line], 0, theme);
+        }
+    }
+}
+
+/// Title and lines of a page. It is about the screen and the report that it was opened on.
+fn lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> (&'static str, Vec<Line<'static>>) {
+    let report = app.session.reports.get(over.report);
+    let text = |t: &String| Line::styled(clean(t).into_owned(), theme.style(if t.starts_with("  ") { Role::Text } else { Role::Title }));
+    match what {
+        Page::Help => ("keys", help(app, columns, theme)),
+        Page::Notes => ("about this report", notes(report, columns, theme)),
+        Page::Names => ("names", report.map(|r| detail::names(app, r, over.screen, columns, theme)).unwrap_or_default()),
+        Page::Details => ("details", report.map(|r| detail::lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
+        Page::Advice(advice) => ("hints from the launch alone", advice.iter().map(text).collect()),
+        Page::RunFacts(facts) => ("about this run", run_facts(facts, columns, theme)),
+        Page::Checklist(items) => ("checklist", super::checklist::lines(items, columns, theme)),
+        Page::Explain => {
+            let screen = app.entry(over.screen).and_then(|e| ResultScreen::of(&e.open));
+            ("about this", screen.map(|s| super::result::explain::lines(s, columns, theme)).unwrap_or_default())
         }
     }
 }
@@ -132,7 +131,7 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     ] {
         out.push(Line::styled(place.word(), theme.style(Role::Head)));
         for action in ACTIONS.iter().filter(|a| a.on == place) {
-            let keys = app.settings.keymap.keys(action.id).iter().map(Key::label).collect::<Vec<_>>().join(" ");
+            let keys = app.session.settings.keymap.keys(action.id).iter().map(Key::label).collect::<Vec<_>>().join(" ");
             let text = cut_end(action.help, columns.saturating_sub(22));
             out.push(Line::from(vec![
                 Span::styled(left(&keys, 20), theme.style(Role::Key)),
@@ -141,7 +140,7 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         }
         out.push(Line::default());
     }
-    out.push(Line::styled("colours: what a kernel's name suggests", theme.style(Role::Head)));
+    out.push(Line::styled("colours: kernel family, guessed from the name", theme.style(Role::Head)));
     let mut families = Vec::new();
     for family in Family::ALL {
         families.push(Span::styled(format!("█ {}  ", family.word()), theme.family(family)));
@@ -152,12 +151,12 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     out.push(Line::default());
     for text in [
         "spread: standard deviation over mean. durations: histogram from min to max, log scale.",
-        "busy: time in which a kernel ran, over the span, averaged over the GPUs in use. idle gaps: over 10 µs without kernel, copy or set.",
-        "nth: how many launches of this function came before in this process: what ncu's --launch-skip counts when one process runs.",
-        "◆ metrics of this very launch (ncu's command counts to it, or no other launch can be meant). ◇ metrics of one of its like: same kernel, grid and block; which launch it was is not known. ncu's durations are not the timeline's: it flushes caches and locks clocks.",
-        "roofline: ● work over bytes of device memory, ◆ of L2, ▲ of L1; of other results only device memory; ◂ ▸ ▾ lie outside of the chart.",
-        "hints: ▲ from 30% of the kernel's time at stake, △ from 10%, · less; ✓ near its roof. The time is an upper bound.",
-        "The mouse selects, opens, scrolls, and sorts by a press on a column's head.",
+        "busy: share of the span in which a kernel was running, averaged over the GPUs in use. idle gaps: over 10 µs without a kernel, memcpy or memset.",
+        "nth: how many launches of this function came earlier in this process, which is what ncu's --launch-skip counts for a single process.",
+        "◆ metrics of exactly this launch (ncu's command counts to it, or it is the only candidate). ◇ metrics of a similar launch: same kernel, grid and block, but which launch it was is unknown. ncu's durations differ from the timeline's: ncu flushes caches and locks clocks.",
+        "roofline: ● work per byte of device memory traffic, ◆ of L2, ▲ of L1; other results show device memory only; ◂ ▸ ▾ are off the chart.",
+        "hints: ▲ at least 30% of the kernel's time at stake, △ at least 10%, · less; ✓ near its roof. The time is an upper bound.",
+        "Mouse: click to select and open, wheel to scroll, click a column header to sort by it.",
     ] {
         out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
@@ -180,9 +179,9 @@ fn run_facts(facts: &[(&'static str, String)], columns: usize, theme: &Theme) ->
     out
 }
 
-fn notes(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(profile) = app.report().and_then(|r| r.profile.as_ref()) else {
-        return vec![Line::raw("nothing is read yet")];
+fn notes(report: Option<&Report>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(profile) = report.and_then(|r| r.profile.as_ref()) else {
+        return vec![Line::raw("nothing has been read yet")];
     };
     let mut out = Vec::new();
     for note in &profile.notes {
@@ -259,7 +258,7 @@ fn about(profile: &Profile) -> Vec<(&'static str, String)> {
         *sum = (sum.0 + 1, sum.1 + op.bytes.unwrap_or_default().0, sum.2.saturating_add(op.duration.0));
     }
     for (what, (count, bytes, ns)) in copies {
-        out.push(("copies", format!("{what}: {count} operation{}, {} in {}", if count == 1 { "" } else { "s" }, Bytes(bytes), Nanos(ns))));
+        out.push(("copies", format!("{what}: {}, {} in {}", units::count(count, "operation"), Bytes(bytes), Nanos(ns))));
     }
     out
 }

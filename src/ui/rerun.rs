@@ -1,11 +1,12 @@
 //! The re-run screen: what is selected, the command with the piece of the selected field lit, what it does, and the fields.
 
+use super::table::{self, Rows};
 use super::text::{fit_parts, left, part, wrap};
-use super::view::{View, scroll};
+use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, width};
-use crate::app::rerun::Row;
-use crate::app::{App, Mouse, RerunScreen};
+use crate::app::screens::rerun::Row;
+use crate::app::{App, RerunScreen};
 use crate::model::text::clean;
 use crate::model::{Profile, Severity};
 use crate::report::rerun::{cost, selected};
@@ -18,10 +19,8 @@ use ratatui::text::{Line, Span, Text};
 pub const WIDE: u16 = 118;
 
 /// Draws the screen.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
-    let Some((screen, profile)) = app.report().and_then(|r| Some((r.rerun.as_ref()?, r.profile.as_deref()?))) else {
-        return;
-    };
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view: &mut View, theme: &Theme) {
+    let Some(profile) = app.report().and_then(|r| r.profile.as_deref()) else { return };
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);
     let head = heading(screen, theme, columns);
@@ -44,15 +43,15 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
         fields(
             frame,
             Rect { y: fields_area.y + 1, height: fields_area.height.saturating_sub(1), ..fields_area },
-            screen,
-            profile,
+            app,
+            (screen, profile),
             view,
             theme,
         );
     } else {
         let lines = command(screen, theme, columns);
         let why = explained(screen, theme, columns);
-        let rows = screen.len().max(1);
+        let rows = screen.rows().len().max(1);
         let height = usize::from(body.height);
         // The rows keep at least five lines, what the selected one says three; a warning or another command gets as many as it needs.
         let whole = !matches!(screen.row(), Some(Row::Field(_)));
@@ -73,7 +72,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
         let end = if more.is_empty() { "──" } else { "─" };
         let line = vec![Span::styled(line, border), Span::styled(more, dim), Span::styled(end, border)];
         frame.render_widget(Line::from(line), rule);
-        fields(frame, b, screen, profile, view, theme);
+        fields(frame, b, app, (screen, profile), view, theme);
         frame.render_widget(Text::from(cut(why, why_rows, theme)), c);
     }
 }
@@ -116,7 +115,7 @@ fn heading(screen: &RerunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
     let name = rerun
         .and_then(|r| r.selects.first())
         .map(|s| clean(&s.kernel).into_owned())
-        .or_else(|| screen.rows.first().and_then(|&r| screen.grouping.rows.get(r)).map(|r| clean(&r.name).into_owned()))
+        .or_else(|| screen.groups.first().and_then(|&r| screen.grouping.rows.get(r)).map(|r| clean(&r.name).into_owned()))
         .unwrap_or_default();
     let room = columns.saturating_sub(tail.width() + 16);
     let mut title = vec![
@@ -276,10 +275,9 @@ fn results(rerun: Option<&Rerun>, theme: &Theme, columns: usize) -> Vec<Line<'st
 /// Columns of a field's title.
 const TITLE: usize = 12;
 
-fn fields(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Profile, view: &mut View, theme: &Theme) {
-    let height = usize::from(area.height);
+fn fields(frame: &mut Frame<'_>, area: Rect, app: &App, (screen, profile): (&RerunScreen, &Profile), view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width);
-    let mut rows: Vec<Line<'static>> = Vec::new();
+    let mut rows: Vec<Vec<Span<'static>>> = Vec::new();
     let room = columns.saturating_sub(TITLE + 1);
     for row in screen.rows() {
         let (title, role, text, text_role) = match row {
@@ -292,18 +290,11 @@ fn fields(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Pro
                 let (word, role) = if other.better { ("better", Role::Good) } else { ("or", Role::Dim) };
                 (word, role, clean(&other.why).into_owned(), Role::Next)
             }
-            Row::Field(field) => (field.title, Role::Dim, (field.value)(screen, profile), Role::Text),
+            Row::Field(field) => (field.title, Role::Dim, app.session.settings.keymap.spell(&(field.value)(screen, profile)), Role::Text),
         };
         let text = Span::styled(cut_end(&text, room), theme.style(text_role));
-        rows.push(Line::from(vec![Span::styled(left(title, TITLE), theme.style(role)), text]));
+        rows.push(vec![Span::styled(left(title, TITLE), theme.style(role)), text]);
     }
-    let top = scroll((screen.selected + 1).saturating_sub(height), screen.selected, rows.len(), height);
-    for (y, (at, line)) in (0..).zip(rows.into_iter().enumerate().skip(top).take(height)) {
-        let rect = Rect { y: area.y + y, height: 1, ..area };
-        view.hits.push((rect, Mouse::Row(at)));
-        frame.render_widget(line, rect);
-        if at == screen.selected {
-            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
-        }
-    }
+    let of = Rows { list: "re-run", count: rows.len(), selected: screen.selected };
+    table::rows(frame, area, of, view, theme, |at, _| rows.get_mut(at).map(std::mem::take).unwrap_or_default());
 }

@@ -3,7 +3,8 @@
 use super::text::{bar, fit_parts, part, wrap};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, width};
-use crate::app::{ActionId, App, RunScreen};
+use crate::app::{ActionId, App, Watched};
+use crate::config::keys::Key;
 use crate::launch::runs::{Progress, Stage};
 use crate::library::State;
 use crate::model::text::clean;
@@ -25,7 +26,7 @@ pub fn role(state: State) -> Role {
 
 /// The two lines at the top.
 #[must_use]
-pub fn head(app: &App, screen: &RunScreen, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
+pub fn head(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let separator = Span::styled(" · ", theme.style(Role::Faint));
     let Some(run) = &screen.run else {
@@ -71,7 +72,7 @@ pub fn head(app: &App, screen: &RunScreen, theme: &Theme, columns: usize) -> [Li
     if run.detached && run.state.live() {
         parts.push(part(1, vec![Span::styled("detached", theme.style(Role::Warn))]));
     }
-    if let Some((at, total)) = app.queue.at().filter(|_| screen.mine && !screen.ended) {
+    if let Some((at, total)) = app.running.queue.at().filter(|_| screen.mine && !screen.ended) {
         parts.push(part(1, vec![Span::styled(format!("{at} of {total}"), theme.style(Role::Next))]));
     }
     if let Some(parent) = run.parent {
@@ -81,7 +82,7 @@ pub fn head(app: &App, screen: &RunScreen, theme: &Theme, columns: usize) -> [Li
 }
 
 /// How far it is.
-fn progress(app: &App, screen: &RunScreen, theme: &Theme, columns: usize) -> Line<'static> {
+fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<'static> {
     let dim = theme.style(Role::Dim);
     let track = |share: f64| {
         let mut spans = bar(share, 24.min(columns / 4), theme.style(Role::Good), theme);
@@ -101,7 +102,7 @@ fn progress(app: &App, screen: &RunScreen, theme: &Theme, columns: usize) -> Lin
         return Line::styled(text, dim);
     }
     let mut spans = match &screen.progress {
-        None => vec![Span::styled("the program runs under the profiler  ", dim)],
+        None => vec![Span::styled("running under the profiler  ", dim)],
         Some(Progress::Connected) => vec![Span::styled("the profiler is connected to the program  ", dim)],
         Some(Progress::Report(percent)) => {
             let mut spans = vec![Span::styled("writing the report ", dim)];
@@ -126,14 +127,14 @@ fn progress(app: &App, screen: &RunScreen, theme: &Theme, columns: usize) -> Lin
             spans
         }
     };
-    let key = app.settings.keymap.label(ActionId::Detach);
+    let key = app.session.key(ActionId::Detach);
     let keys = if screen.mine { format!("esc stops, {key} detaches") } else { "esc stops".to_owned() };
     spans.push(Span::styled(keys, theme.style(Role::Faint)));
     fit_parts(spans.into_iter().map(|s| part(0, vec![s])).collect(), &Span::raw(""), columns)
 }
 
 /// Draws the screen.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &RunScreen, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);
     let command: Vec<Line<'static>> = {
@@ -186,7 +187,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &RunScreen, theme: &Theme
     let lines: Vec<Line<'static>> =
         screen.lines.iter().cloned().chain(open).skip(start).take(end - start).map(|l| printed(l, columns, theme)).collect();
     if lines.is_empty() {
-        frame.render_widget(Line::styled("nothing printed yet", theme.style(Role::Faint)), body);
+        frame.render_widget(Line::styled("no output yet", theme.style(Role::Faint)), body);
     } else {
         frame.render_widget(Text::from(lines), body);
     }
@@ -197,7 +198,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &RunScreen, theme: &Theme
 const NOTES: usize = 3;
 
 /// What to know about the run while it goes on.
-fn notes(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+fn notes(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let text = screen.run.as_ref().filter(|_| screen.live()).map_or("", |r| r.notes.as_str());
     let lines = text.lines().filter(|l| !l.trim().is_empty()).take(NOTES);
     lines.map(|l| Line::styled(cut_end(&clean(l), columns), theme.style(Role::Warn))).collect()
@@ -205,7 +206,7 @@ fn notes(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>
 
 fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(line) = line else {
-        return Line::styled("… lines left out: it prints faster than anybody reads", theme.style(Role::Warn));
+        return Line::styled("… lines dropped: the output is too fast to show in full", theme.style(Role::Warn));
     };
     let role = if line.starts_with("==ERROR==") {
         Role::Bad
@@ -220,16 +221,14 @@ fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static>
 }
 
 /// How it ended: what happened, and what to do.
-fn outcome(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+fn outcome(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let Some(run) = screen.run.as_ref().filter(|_| screen.ended) else { return Vec::new() };
     let mut out = vec![Line::default()];
     if run.findings.is_empty() {
         let text = match run.state {
             State::Done => "done",
-            State::Lost => {
-                "lost: its supervisor was killed, its disk was full, or the machine went down; what it printed until then is above"
-            }
-            _ => "it ended",
+            State::Lost => "lost: its supervisor was killed, the disk was full, or the machine went down; its output until then is above",
+            _ => "the run ended",
         };
         out.push(Line::styled(text, theme.style(role(run.state))));
     }
@@ -243,24 +242,29 @@ fn outcome(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'stati
     out
 }
 
+/// The key that leaves the screen and lets the run continue: esc, which leads back elsewhere, stops it.
+fn off(app: &App) -> String {
+    let esc = Key::parse("esc");
+    let keys = app.session.settings.keymap.keys(ActionId::Back);
+    let other = keys.iter().find(|k| Some(**k) != esc && k.label().chars().all(char::is_alphanumeric));
+    other.or_else(|| keys.iter().find(|k| Some(**k) != esc)).map(Key::label).unwrap_or_default()
+}
+
 /// What to do next.
 #[must_use]
-pub fn next(app: &App, screen: &RunScreen) -> String {
-    let key = |id| app.settings.keymap.label(id);
+pub fn next(app: &App, screen: &Watched) -> String {
+    let key = |id| app.session.key(id);
     let back = key(ActionId::Back);
     if let Some(step) = super::run_steps::next(app, screen) {
         return step;
     }
     if !screen.ended {
-        let after = if screen.origin.is_some() { "its result is joined with its launch" } else { "its report is opened" };
-        return format!(
-            "when it ends {after}; {} goes back to the reports, and the run goes on",
-            if app.here() == crate::app::Where::Run { "h".to_owned() } else { back }
-        );
+        let after = if screen.origin.is_some() { "its result joins its launch" } else { "its report opens" };
+        return format!("when it ends, {after}; {} goes back to the reports while the run continues", off(app));
     }
     let library = key(ActionId::Library);
     match screen.run.as_ref().and_then(|r| r.findings.first()) {
         Some(f) if !f.fix.is_empty() => f.fix.clone(),
-        _ => format!("{back} leaves this screen; {library} has all runs"),
+        _ => format!("{back} leaves this screen; {library} lists all runs"),
     }
 }

@@ -3,7 +3,7 @@
 use super::text::wrap;
 use super::{Role, Theme};
 use crate::analysis::labels::cut_end;
-use crate::app::{ActionId, App, RunScreen};
+use crate::app::{ActionId, App, Watched};
 use crate::model::text::clean;
 use crate::report::runs::clock;
 use crate::rerun::shell;
@@ -14,7 +14,7 @@ const COMMAND: usize = 2;
 
 /// The lines; none for a run without steps, or that has ended.
 #[must_use]
-pub fn lines(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+pub fn lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let (steps, next) = screen.steps();
     if steps.is_empty() || !screen.live() {
         return Vec::new();
@@ -37,7 +37,7 @@ pub fn lines(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
     let mut what = vec![Span::styled(clean(&step.what).into_owned(), theme.style(Role::Title))];
     if let Some(since) = screen.doing {
         what.push(Span::styled(
-            format!("  at it for {}, esc ends it", clock(screen.now_ms.saturating_sub(since).max(0))),
+            format!("  running for {}, esc ends it", clock(screen.now_ms.saturating_sub(since).max(0))),
             theme.style(Role::Warn),
         ));
     }
@@ -56,12 +56,12 @@ pub fn lines(screen: &RunScreen, theme: &Theme, columns: usize) -> Vec<Line<'sta
 
 /// What to do next about the steps.
 #[must_use]
-pub fn next(app: &App, screen: &RunScreen) -> Option<String> {
-    let key = |id| app.settings.keymap.label(id);
+pub fn next(app: &App, screen: &Watched) -> Option<String> {
+    let key = |id| app.session.key(id);
     let step = screen.next_step()?;
     if screen.doing.is_some() {
-        return Some(format!("{}; {}", step.why.trim_end_matches('.'), "the run goes on beside it"));
+        return Some(format!("{}; {}", step.why.trim_end_matches('.'), "the run continues meanwhile"));
     }
     let does = if step.argv.is_empty() { "stops it".to_owned() } else { format!("does it ({})", step.role) };
-    Some(format!("{} {does}, {} leaves it out: do it in another terminal if you like", key(ActionId::Step), key(ActionId::SkipStep)))
+    Some(format!("{} {does}, {} skips it if you do it in another terminal", key(ActionId::Step), key(ActionId::SkipStep)))
 }

@@ -4,8 +4,8 @@ use super::text::wrap;
 use super::{Role, Theme};
 use crate::analysis::compare::Change;
 use crate::analysis::roofline;
-use crate::app::hints::Line;
-use crate::app::{ActionId, App, LaunchesScreen, RerunScreen, ResultScreen, ResultView as View, Screen, Stage};
+use crate::app::screens::result::hints::Line;
+use crate::app::{ActionId, App, LaunchesScreen, Open, RerunScreen, ResultScreen, ResultView as View, Stage};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile, Severity, units};
 use crate::report::hints::{threshold, value};
@@ -14,48 +14,44 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line as Drawn, Span, Text};
 
 fn sentence(app: &App) -> Option<String> {
-    match app.screen() {
-        Screen::Run => return app.run.as_ref().map(|s| super::run::next(app, s)),
-        Screen::Library => return app.library.as_ref().and_then(|s| super::library::next(app, s)),
-        Screen::Diff => return app.diff.as_ref().and_then(|s| super::diff::next(app, s)),
-        _ => {}
-    }
-    let report = app.report()?;
+    let open = &app.top()?.open;
+    let report = app.report();
     // What is on the screen is only a part of the report, and why.
-    if let (Stage::Failed(why), true) = (&report.stage, report.profile.is_some()) {
+    if let (true, Some((Stage::Failed(why), true))) = (app.on_report(), report.map(|r| (&r.stage, r.profile.is_some()))) {
         return Some(why.clone());
     }
-    if let Some(screen) = &report.rerun {
-        return Some(of_rerun(app, screen));
+    match open {
+        Open::Run(_) => app.running.watched.as_ref().map(|w| super::run::next(app, w)),
+        Open::Library(screen) => super::library::next(app, screen),
+        Open::Diff(screen) => super::diff::next(app, screen),
+        Open::Rerun(screen) => Some(of_rerun(app, screen)),
+        Open::Result(screen) => Some(of_result(app, screen)),
+        Open::Launches(screen) => of_launches(app, report?.profile.as_deref()?, screen),
+        Open::Kernels(_) => {
+            // The table says it already.
+            let empty = report?.groups.grouping.as_ref().is_some_and(|g| g.rows.is_empty());
+            report?.next.as_deref().filter(|_| !empty).map(|next| app.session.settings.keymap.spell(next))
+        }
     }
-    if let Some(screen) = &report.result {
-        return Some(of_result(app, screen));
-    }
-    if let Some(screen) = &report.launches {
-        return of_launches(app, report.profile.as_deref()?, screen);
-    }
-    // The table says it already.
-    let empty = report.kernels.grouping.as_ref().is_some_and(|g| g.rows.is_empty());
-    report.next.clone().filter(|_| !empty)
 }
 
 /// On the re-run screen: the gravest warning, a better command, or what to do with this one.
 fn of_rerun(app: &App, screen: &RerunScreen) -> String {
-    let key = |id| app.settings.keymap.label(id);
+    let key = |id| app.session.key(id);
     let Some(rerun) = screen.rerun() else {
-        return format!("{} changes a field, {} takes it back", key(ActionId::Open), key(ActionId::Undo));
+        return format!("{} edits a field, {} undoes the last change", key(ActionId::Open), key(ActionId::Undo));
     };
     if let Some((text, good)) = &screen.verdict {
-        return if *good { "kernel, grid and block of the result are those of this launch".to_owned() } else { text.clone() };
+        return if *good { "the result matches this launch's kernel, grid and block".to_owned() } else { text.clone() };
     }
     // Where warnings stand on the screen in full they need not be said again, unless they forbid the run.
-    let wide = app.size.0 >= super::rerun::WIDE;
+    let wide = app.session.size.0 >= super::rerun::WIDE;
     let least = if wide { Severity::Error } else { Severity::Warning };
     if let Some(w) = rerun.warnings.iter().filter(|w| w.severity >= least).max_by_key(|w| w.severity) {
         return w.sentence();
     }
     format!(
-        "{} runs it here and shows the result; or {} copies the command, {} saves it as a script, and later {} compares its result",
+        "{} runs it here and shows the result; or {} copies the command, {} saves it as a script, and {} later checks its result",
         key(ActionId::RunHere),
         key(ActionId::Copy),
         key(ActionId::Save),
@@ -65,8 +61,9 @@ fn of_rerun(app: &App, screen: &RerunScreen) -> String {
 
 /// On a screen about a result: why it is the one of this launch, and what can be done here.
 fn of_result(app: &App, screen: &ResultScreen) -> String {
-    let key = |id| app.settings.keymap.label(id);
-    let joined = screen.sure.filter(|_| screen.view == View::Metrics).map(|s| format!("{}. ncu's times are not the timeline's. ", s.why()));
+    let key = |id| app.session.key(id);
+    let joined =
+        screen.sure.filter(|_| screen.view == View::Metrics).map(|s| format!("{}. ncu's durations differ from the timeline's. ", s.why()));
     let here = match screen.view {
         View::Metrics => {
             let result = screen.metrics.results.get(screen.result);
@@ -76,14 +73,14 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
             if let Some(collect) = screen.subject.collect() {
                 let sections = collect.sections.join(", ");
                 return format!(
-                    "{}too little was collected to name a cause: {} and {} collect {sections}",
+                    "{}not enough was collected to name a cause: {} and {} collect {sections}",
                     joined.unwrap_or_default(),
                     key(ActionId::Hints),
                     key(ActionId::Rerun)
                 );
             }
             let mut text = format!(
-                "nothing stands out; {} next section, {} finds among {} metrics, {} what a row means",
+                "nothing stands out; {}: next section, {}: search {} metrics, {}: explain a row",
                 key(ActionId::NextSection),
                 key(ActionId::FindMetric),
                 result.map_or(0, |r| r.values.len()),
@@ -91,30 +88,30 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
             );
             // Screens that would be empty are not advertised.
             if result.is_some_and(|r| roofline::place(&screen.metrics, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))) {
-                text = format!("{text}, {} the roofline", key(ActionId::Roofline));
+                text = format!("{text}, {}: roofline", key(ActionId::Roofline));
             }
             if screen.details.get().is_some_and(|d| !d.sources.is_empty()) {
-                text = format!("{text}, {} the hottest code", key(ActionId::Source));
+                text = format!("{text}, {}: hottest code", key(ActionId::Source));
             }
             text
         }
         View::Hints => of_hints(app, screen),
-        View::Roofline => match screen.plot.as_ref().and_then(|p| p.points.get(screen.plot_selected).map(|at| (p, at))) {
+        View::Roofline => match screen.roofline.plot.as_ref().and_then(|p| p.points.get(screen.roofline.selected).map(|at| (p, at))) {
             Some((plot, p)) if p.own => of_point(plot, p, &key(ActionId::Open)),
             Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
-            None => "collect what stands above, and open the result beside this one".to_owned(),
+            None => "collect what is listed above, and open the result alongside this one".to_owned(),
         },
         View::Compare => {
-            let count = |c: Change| screen.compared.iter().filter(|r| r.change == c).count();
+            let count = |c: Change| screen.compare.rows.iter().filter(|r| r.change == c).count();
             format!(
-                "{} metrics are better in the other, {} worse; {} says what one means",
+                "{} metrics are better in the other result, {} worse; {} explains one",
                 count(Change::Better),
                 count(Change::Worse),
                 key(ActionId::Open)
             )
         }
         View::Source => format!(
-            "{} from a line to its hottest instruction and back, {} lines or SASS, {} by samples or in order",
+            "{}: between a line and its hottest instruction, {}: lines or SASS, {}: by samples or in code order",
             key(ActionId::Open),
             key(ActionId::Instructions),
             key(ActionId::CodeOrder)
@@ -125,13 +122,13 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
 
 /// On the hints screen: what to do about the selected hint.
 fn of_hints(app: &App, screen: &ResultScreen) -> String {
-    let key = |id| app.settings.keymap.label(id);
+    let key = |id| app.session.key(id);
     let rerun = key(ActionId::Rerun);
-    let Some(hint) = screen.hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
-        return format!("{rerun} collects what decides; open the result beside this report");
+    let Some(hint) = screen.hints.hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
+        return format!("{rerun} collects what is missing; open the result alongside this report");
     };
     // The selected number's threshold and metric, for which a narrow screen has no room.
-    if let Some(Line::Evidence(i, e)) = screen.hint_lines.get(screen.hint_selected)
+    if let Some(Line::Evidence(i, e)) = screen.hints.lines.get(screen.hints.selected)
         && let Some(e) = screen.subject.hints.get(*i).and_then(|h| h.evidence.get(*e))
     {
         let than = e.threshold.map_or_else(String::new, |t| format!(", {}: {}", threshold(e).unwrap_or_default(), t.source));
@@ -144,7 +141,7 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
         return format!("{} = {}{than}; {place}", e.label, value(e));
     }
     let action = hint.actions.first().map_or("", |a| a);
-    let after = if app.reports.len() > 1 {
+    let after = if app.session.reports.len() > 1 {
         format!("then {} compares", key(ActionId::Compare))
     } else {
         "then profile it again and open both reports".to_owned()
@@ -169,9 +166,9 @@ fn of_point(plot: &roofline::Plot, p: &roofline::Point, open: &str) -> String {
     let roof = |p: &roofline::Point| if p.memory_bound { p.level.word() } else { "the compute peak" };
     let nearest = plot.points.iter().filter(|o| o.own && o.work == p.work).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(p);
     let more = if share(nearest) < UNDER_ALL {
-        "far under every roof: latency or another unit is the limit, see the warp states".to_owned()
+        "far below every roof: latency or another unit is the limit, see the warp states".to_owned()
     } else if roof(nearest) == roof(p) {
-        format!("{open} says how it is computed")
+        format!("{open} shows how it is computed")
     } else {
         format!("the nearest roof is {}: {:.0}%", roof(nearest), share(nearest))
     };
@@ -183,7 +180,7 @@ fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<
     let list = screen.list.as_ref()?;
     let (slowest, stats) = (list.slowest?, list.stats.as_ref()?);
     let duration = profile.launches.duration(slowest as usize);
-    let key = app.settings.keymap.label(ActionId::Jump);
+    let key = app.session.key(ActionId::Jump);
     let there = if screen.launch() == Some(slowest) { "selected now".to_owned() } else { format!("{key} s goes there") };
     let name = units::grouped(i64::from(slowest));
     let compared = match stats.median {
@@ -202,7 +199,7 @@ fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<
 pub fn next_height(app: &App, width: u16) -> u16 {
     let columns = usize::from(width.saturating_sub(8)).max(20);
     let lines = sentence(app).map_or(1, |s| wrap(&s, columns).len());
-    if app.size.1 >= 22 { u16::try_from(lines.clamp(1, 2)).unwrap_or(1) } else { 1 }
+    if app.session.size.1 >= 22 { u16::try_from(lines.clamp(1, 2)).unwrap_or(1) } else { 1 }
 }
 
 /// Draws the next step.

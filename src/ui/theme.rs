@@ -171,7 +171,7 @@ impl Library {
             text.parse().map_err(|e: toml::de::Error| format!("theme {name}: {}", e.to_string().trim().replace('\n', " ")))?;
         let mut file = match table.get("inherits") {
             Some(toml::Value::String(parent)) => self.file(parent, depth + 1)?,
-            Some(other) => return Err(format!("theme {name}: inherits {other}, which is no name")),
+            Some(other) => return Err(format!("theme {name}: inherits {other}, which is not a theme name")),
             None => File::default(),
         };
         for (key, value) in &table {
@@ -183,14 +183,14 @@ impl Library {
                     if let Some(key) = styles.keys().find(|k| !ROLES.iter().any(|(r, _)| r == k)) {
                         let near = nearest(key, ROLES.map(|(r, _)| r));
                         return Err(format!(
-                            "theme {name}: no role `{key}`{}",
+                            "theme {name}: unknown role `{key}`{}",
                             near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"))
                         ));
                     }
                     file.style.extend(styles);
                 }
                 _ => {
-                    return Err(format!("theme {name}: no key `{key}`; there are name, inherits, [palette] and [style]"));
+                    return Err(format!("theme {name}: unknown key `{key}`; the keys are name, inherits, [palette] and [style]"));
                 }
             }
         }
@@ -201,7 +201,7 @@ impl Library {
 fn strings(theme: &str, table: &toml::Table) -> Result<BTreeMap<String, String>, String> {
     table
         .iter()
-        .map(|(k, v)| v.as_str().map(|s| (k.clone(), s.to_owned())).ok_or_else(|| format!("theme {theme}: {k} is no text")))
+        .map(|(k, v)| v.as_str().map(|s| (k.clone(), s.to_owned())).ok_or_else(|| format!("theme {theme}: {k} is not a string")))
         .collect()
 }
 
@@ -263,7 +263,7 @@ fn parse_color(word: &str) -> Result<Color, String> {
             Ok(Color::Rgb(r, g, b))
         }
         (None, Ok(index)) => Ok(Color::Indexed(index)),
-        (None, Err(_)) => Err(format!("no colour `{word}`: write #rrggbb, 0–255, a palette name or one of black … bright-white")),
+        (None, Err(_)) => Err(format!("unknown colour `{word}`: write #rrggbb, 0–255, a palette name or one of black … bright-white")),
     }
 }
 
@@ -377,7 +377,7 @@ mod tests {
     fn mistakes_in_a_theme_are_named() {
         let with = |text: &str| Library { files: vec![("x".into(), text.into())] }.theme("x", ColorMode::True).unwrap_err();
         assert!(with("[style]\ntxet = 'red'").contains("did you mean `text`?"));
-        assert!(with("[style]\ntext = 'blurple'").contains("no colour `blurple`"));
+        assert!(with("[style]\ntext = 'blurple'").contains("unknown colour `blurple`"));
         assert!(with("inherits = 'x'").contains("inherits from itself"));
         assert!(Library::load(None).theme("drak", ColorMode::True).unwrap_err().contains("did you mean `dark`?"));
     }

@@ -2,8 +2,9 @@
 
 use crate::analysis::labels;
 use crate::app::Mouse;
-use crate::app::kernels::MOST_COMPARED;
+use crate::app::session::groups::MOST_COMPARED;
 use ratatui::layout::{Position, Rect};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Names fitted to a width, with what they were made from.
@@ -17,24 +18,8 @@ struct Fitted {
 /// What drawing remembers.
 #[derive(Debug, Default)]
 pub struct View {
-    /// First row of the kernels table on the screen.
-    pub kernels_top: usize,
-    /// First row of the launches table on the screen.
-    pub launches_top: usize,
-    /// First line of the metrics screen that is shown.
-    pub result_top: usize,
-    /// First line of the hints screen that is shown.
-    pub hints_top: usize,
-    /// First row of the roofline's list on the screen.
-    pub plot_top: usize,
-    /// First row of the comparison on the screen.
-    pub compare_top: usize,
-    /// First row of the library on the screen.
-    pub library_top: usize,
-    /// First row of what changed on the screen.
-    pub diff_top: usize,
-    /// First row of the source screen.
-    pub code_top: usize,
+    /// First row of each list that is scrolled, by its name.
+    tops: HashMap<&'static str, usize>,
     /// Draw ASCII only.
     pub ascii: bool,
     /// Rectangles of the last frame and what a press there means; later ones lie on top.
@@ -54,6 +39,18 @@ impl View {
     pub fn hit(&self, column: u16, row: u16) -> Mouse {
         let position = Position { x: column, y: row };
         self.hits.iter().rev().find(|(area, _)| area.contains(position)).map_or(Mouse::Elsewhere, |(_, m)| *m)
+    }
+
+    /// How far a list is scrolled.
+    pub fn top(&mut self, list: &'static str) -> &mut usize {
+        self.tops.entry(list).or_default()
+    }
+
+    /// Scrolls a list so that its selected row is visible, moving as little as possible.
+    pub fn scrolled(&mut self, list: &'static str, selected: usize, rows: usize, height: usize) -> usize {
+        let top = self.top(list);
+        *top = scroll(*top, selected, rows, height);
+        *top
     }
 
     /// A name fitted to a width so that it differs from the others; all are fitted again only when the names or the width changed. In a table

@@ -145,7 +145,7 @@ fn errors_are_one_sentence_on_stderr_with_the_right_code() {
     assert!(code == 2 && text.contains("needs a terminal"), "{text}");
     let summary = root().join("fixtures/stats/zoo_cuda_gpu_kern_sum.csv").to_string_lossy().into_owned();
     let (code, text) = failure(&["launches", &summary]);
-    assert!(code == 2 && text.contains("sums per kernel"), "{text}");
+    assert!(code == 2 && text.contains("per-kernel totals only"), "{text}");
     let (code, text) = failure(&["top", &summary, "--by", "stream"]);
     assert!(code == 2 && text.contains("cannot group by stream"), "{text}");
 }

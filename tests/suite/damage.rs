@@ -25,7 +25,7 @@ fn files_that_are_no_reports_get_one_sentence() {
     assert!(sentence(&file("x.ncu-rep", b"NVR\0\x01\x02")).contains("file header"));
     assert!(sentence(&file("stream.qdstrm", b"U3w[END]NVIDIA Nsight Systems Stream 1")).contains("QdstrmImporter"));
     assert!(sentence(&file("noise.bin", &[7; 100])).contains("it starts with 07 07"));
-    assert!(sentence(&file("other.sqlite", &fs::read(other_database()).unwrap())).contains("no Nsight Systems export"));
+    assert!(sentence(&file("other.sqlite", &fs::read(other_database()).unwrap())).contains("not an Nsight Systems export"));
     assert!(read(&scratch().join("not-there.sqlite")).unwrap_err().to_string().contains("No such file"));
 }
 
@@ -42,7 +42,7 @@ fn an_export_that_is_cut_says_so_at_every_length() {
     for part in 1..20 {
         let path = file("cut.sqlite", &bytes[..bytes.len() * part / 20]);
         let text = sentence(&path);
-        assert!(text.contains("cut short") || text.contains("damaged"), "{part}: {text}");
+        assert!(text.contains("truncated") || text.contains("damaged"), "{part}: {text}");
     }
 }
 
@@ -113,13 +113,13 @@ fn figures_that_no_gpu_has_are_drawn_without_harm() {
 fn damaged_packing_says_where() {
     let whole = fs::read(packed("single")).unwrap();
     let text = sentence(&file("cut.sqlite.zst", &whole[..whole.len() / 2]));
-    assert!(text.contains("damaged in its packing"), "{text}");
+    assert!(text.contains("damaged in the compressed data"), "{text}");
     let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     std::io::Write::write_all(&mut gz, &fs::read(unpacked("single")).unwrap()).unwrap();
     let gz = gz.finish().unwrap();
     assert_eq!(read(&file("whole.sqlite.gz", &gz)).unwrap().launches.len(), 200, ".gz is opened as it is");
     let text = sentence(&file("cut.sqlite.gz", &gz[..gz.len() / 2]));
-    assert!(text.contains("damaged in its packing"), "{text}");
+    assert!(text.contains("damaged in the compressed data"), "{text}");
 }
 
 #[test]

@@ -66,7 +66,7 @@ fn on_the_command_line() {
     // A timeline and a report of ncu are hardly comparable, and sums have no single launches.
     let ncu = root().join("fixtures/hints/zoo_full.ncu-rep.zst").display().to_string();
     let (rc, _, err) = run(&["diff", &a, &ncu]);
-    assert!(rc == 0 && err.contains("one is ncu's"), "{err}");
+    assert!(rc == 0 && err.contains("one report is from ncu"), "{err}");
     let sums = root().join("fixtures/stats/zoo_cuda_gpu_kern_sum.csv").display().to_string();
     let (rc, out, _) = run(&["diff", &a, &sums, "--by", "demangled", "--format", "json"]);
     let json: Json = serde_json::from_str(&out).unwrap();

@@ -32,7 +32,7 @@ fn the_keys_table_is_the_actions() {
 fn the_picture_is_the_demo() {
     let mut explorer = Explorer::open(&demo_files(), (110, 24));
     // The demo's own name for its capture.
-    explorer.app.reports[0].file = PathBuf::from(DEMO[0].0);
+    explorer.app.session.reports[0].file = PathBuf::from(DEMO[0].0);
     let screen: String = explorer.screen().lines().map(|l| format!("{}\n", l.trim_end())).collect();
     assert!(readme().contains(&screen), "put this into README.md:\n{screen}");
 }

@@ -82,7 +82,7 @@ fn what_is_wrong_with_the_tool_is_said_with_what_to_do() {
             "echo 'Importer: error while loading shared libraries: libdw.so.1: cannot open shared object file: No such file or directory' >&2; exit 127",
         ),
     );
-    assert!(text.contains("lacks libdw.so.1") && text.contains("libdw1"), "{text}");
+    assert!(text.contains("is missing libdw.so.1") && text.contains("libdw1"), "{text}");
     let text = sentence(
         &report("2025.5.1"),
         &tool("2025.5.1", "echo half > \"$out\"; echo 'Exportation error: Section Table Reference magic number mismatch.' >&2; exit 1"),

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use warpscope::analysis::hints::subject::{Subject, all};
 use warpscope::analysis::hints::{DIAGNOSES, Depth, Diagnosis, Facts, Severity, Sure, diagnose};
 use warpscope::analysis::rows::Row;
-use warpscope::app::{Msg, ResultView, Screen};
+use warpscope::app::{Msg, ResultView, Where};
 
 fn fixture(name: &str) -> PathBuf {
     root().join(format!("fixtures/hints/{name}.ncu-rep.zst"))
@@ -313,7 +313,8 @@ fn hints_on_stdout() {
     let (csv, _, _) = run(&["hints", &file, "--launch", "3"]);
     assert!(csv.starts_with("result,launch,kernel,rank,id,severity,confidence,gain_percent,headline\n"), "{csv}");
     let (explained, _, _) = run(&["hints", &file, "--kernel", "copy_strided", "--explain"]);
-    for text in ["uncoalesced-global", "→ so: memory-latency", "change:", "confirm:", "--section SourceCounters", "NVIDIA's", "throughput:"]
+    for text in
+        ["uncoalesced-global", "→ effect: memory-latency", "change:", "confirm:", "--section SourceCounters", "NVIDIA's", "throughput:"]
     {
         assert!(explained.contains(text), "{text}\n{explained}");
     }
@@ -323,7 +324,7 @@ fn hints_on_stdout() {
     assert!(rc == 0 && csv.contains("launch-overhead"), "{csv}");
     let stats = root().join("fixtures/stats/zoo_cuda_gpu_kern_sum.csv").display().to_string();
     let (_, err, rc) = run(&["hints", &stats]);
-    assert!(rc == 2 && err.contains("sums per kernel"), "{err}");
+    assert!(rc == 2 && err.contains("per-kernel totals only"), "{err}");
 }
 
 fn at(kernel: &str, size: (u16, u16)) -> Explorer {
@@ -331,7 +332,7 @@ fn at(kernel: &str, size: (u16, u16)) -> Explorer {
     explorer.press("/");
     explorer.type_text(kernel);
     explorer.press("enter a");
-    assert_eq!(explorer.app.screen(), Screen::Result(ResultView::Hints));
+    assert_eq!(explorer.app.here(), Where::Hints);
     explorer
 }
 
@@ -350,10 +351,10 @@ fn the_hints_screen_at_three_sizes() {
 fn lines_of_the_hints_screen_lead_on() {
     let mut explorer = at("copy_strided", (110, 40));
     let line = |e: &Explorer| {
-        let s = e.app.reports[0].result.as_ref().unwrap();
-        s.hint_lines[s.hint_selected].clone()
+        let s = e.app.result(0).unwrap();
+        s.hints.lines[s.hints.selected].clone()
     };
-    use warpscope::app::hints::Line;
+    use warpscope::app::screens::result::hints::Line;
     assert_eq!(line(&explorer), Line::Hint(0, true));
     explorer.press("enter");
     assert_eq!(line(&explorer), Line::Hint(0, false));
@@ -361,18 +362,18 @@ fn lines_of_the_hints_screen_lead_on() {
     assert!(matches!(line(&explorer), Line::Evidence(0, _)), "{:?}", line(&explorer));
     // A number leads to its place among the metrics.
     explorer.press("enter");
-    assert_eq!(explorer.app.screen(), Screen::Result(ResultView::Metrics));
-    let screen = explorer.app.reports[0].result.as_ref().unwrap();
-    assert!(screen.rows[screen.selected].metric().is_some());
+    assert_eq!(explorer.app.here(), Where::Metrics);
+    let screen = explorer.app.result(0).unwrap();
+    assert!(screen.sections.rows[screen.sections.selected].metric().is_some());
     // One step back each time.
     explorer.press("esc");
-    assert_eq!(explorer.app.screen(), Screen::Result(ResultView::Hints));
+    assert_eq!(explorer.app.here(), Where::Hints);
     explorer.press("esc");
-    assert_eq!(explorer.app.screen(), Screen::Kernels);
+    assert_eq!(explorer.app.here(), Where::Kernels);
     // The first rows of the metrics are hints, which lead back.
     explorer.press("p home down");
-    let screen = explorer.app.reports[0].result.as_ref().unwrap();
-    assert!(matches!(screen.rows[screen.selected], Row::Hint(0)), "{:?}", screen.rows[screen.selected]);
+    let screen = explorer.app.result(0).unwrap();
+    assert!(matches!(screen.sections.rows[screen.sections.selected], Row::Hint(0)), "{:?}", screen.sections.rows[screen.sections.selected]);
     explorer.press("enter y h");
     assert!(explorer.copied.last().unwrap().starts_with("uncoalesced-global: "), "{:?}", explorer.copied);
     explorer.press("y c");
@@ -383,12 +384,12 @@ fn lines_of_the_hints_screen_lead_on() {
     );
     // The re-run takes what confirms the hint.
     explorer.press("r");
-    assert_eq!(explorer.app.screen(), Screen::Rerun);
+    assert_eq!(explorer.app.here(), Where::Rerun);
     assert!(explorer.screen().contains("SourceCounters"), "{}", explorer.screen());
     explorer.press("esc");
-    assert_eq!(explorer.app.screen(), Screen::Result(ResultView::Hints));
+    assert_eq!(explorer.app.here(), Where::Hints);
     explorer.press("a");
-    assert_eq!(explorer.app.screen(), Screen::Result(ResultView::Metrics));
+    assert_eq!(explorer.app.here(), Where::Metrics);
     explorer.send(Msg::Resize(60, 16));
     explorer.press("a");
     assert!(explorer.screen().contains("uncoalesced-global"));
@@ -409,15 +410,15 @@ fn a_timeline_has_hints_in_the_explorer() {
 
 #[test]
 fn nvidia_s_rules_stand_below_ours_and_lead_to_their_text() {
-    use warpscope::app::hints::Line;
+    use warpscope::app::screens::result::hints::Line;
     let mut explorer = Explorer::open(&[root().join("fixtures/ncu/full.ncu-rep.zst")], (110, 40));
     explorer.press("p a end");
-    let screen = explorer.app.reports[0].result.as_ref().unwrap();
-    let Line::Theirs(rule, message) = screen.hint_lines[screen.hint_selected] else { panic!("{:?}", screen.hint_lines) };
-    assert!(explorer.screen().contains("NVIDIA's rules, by their estimates"));
+    let screen = explorer.app.result(0).unwrap();
+    let Line::Theirs(rule, message) = screen.hints.lines[screen.hints.selected] else { panic!("{:?}", screen.hints.lines) };
+    assert!(explorer.screen().contains("NVIDIA's rules, by estimated speedup"));
     explorer.press("enter");
-    let screen = explorer.app.reports[0].result.as_ref().unwrap();
-    assert_eq!((screen.view, &screen.rows[screen.selected]), (ResultView::Metrics, &Row::Rule(rule, message)));
+    let screen = explorer.app.result(0).unwrap();
+    assert_eq!((screen.view, &screen.sections.rows[screen.sections.selected]), (ResultView::Metrics, &Row::Rule(rule, message)));
 }
 
 #[test]
@@ -426,7 +427,7 @@ fn every_kernel_with_metrics_has_its_diagnosis_in_the_table() {
     // A timeline with results beside it, too.
     let mut explorer = Explorer::open(&demo_files(), (120, 40));
     assert!(explorer.screen().contains("diagnosis"), "{}", explorer.screen());
-    let report = &explorer.app.reports[0];
+    let report = &explorer.app.session.reports[0];
     assert!(!report.diagnosed.is_empty() && report.diagnosed.len() <= report.profiled.len());
 }
 

@@ -224,7 +224,7 @@ fn a_report_takes_no_more_memory_than_one_of_its_size() {
     for path in [names, kernels] {
         for command in [&["top"][..], &["metrics", "--format", "json"], &["hints"]] {
             let err = refused(&with(command, &path));
-            assert!(err.contains("in memory"), "{err}");
+            assert!(err.contains("bytes of memory"), "{err}");
         }
     }
     // A section with a million items; sections, rules and metrics that are nothing.
@@ -255,7 +255,7 @@ fn what_unpacks_to_more_than_any_report_is_refused() {
     std::io::copy(&mut std::io::Read::take(std::io::repeat(0), 200 << 20), &mut packed).unwrap();
     packed.finish().unwrap();
     let err = refused(&with(&["top"], &path));
-    assert!(err.contains("unpack to more than") && err.contains("unpack it yourself"), "{err}");
+    assert!(err.contains("decompress to more than") && err.contains("decompress it yourself"), "{err}");
     let left =
         fs::read_dir(scratch().join(".cache/warpscope")).unwrap().flatten().filter(|e| e.file_name().to_string_lossy().contains("zeros"));
     assert_eq!(left.count(), 0, "nothing of it stays");
@@ -422,10 +422,10 @@ fn pipes_and_devices_are_not_waited_for() {
     let (rc, out, _) = ran(&["themes"]);
     assert!(rc == Some(0) && out.contains("dark") && !["pipe", "zero", "large"].iter().any(|t| out.contains(t)), "{out}");
     let (rc, _, err) = ran(&["--config", pipe.to_str().unwrap(), "themes"]);
-    assert!(rc == Some(2) && err.contains("no plain file"), "{err}");
+    assert!(rc == Some(2) && err.contains("not a regular file"), "{err}");
     std::os::unix::fs::symlink(&pipe, home.path().join(".local/share/warpscope/runs.lock")).unwrap();
     let (rc, _, err) = ran(&["runs"]);
-    assert!(rc == Some(1) && err.contains("runs.lock: it is no plain file"), "{err}");
+    assert!(rc == Some(1) && err.contains("runs.lock: it is not a regular file"), "{err}");
 }
 
 #[test]
@@ -457,7 +457,7 @@ fn a_library_that_others_may_write_to_or_made_is_not_trusted() {
     assert!(rc == Some(1) && err.contains("runs.db"), "{err}");
     fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
     let (rc, err) = ran();
-    assert!(rc == Some(1) && err.contains("others may write to it"), "{err}");
+    assert!(rc == Some(1) && err.contains("other users can write to it"), "{err}");
 }
 
 #[test]
@@ -509,17 +509,17 @@ fn damage_that_nsys_finds_is_the_files() {
     let report = folder.path().join("r.nsys-rep");
     fs::write(&report, "NVIDIA Tegra Profiler Report 2025@3@2@99-253236v0.\0\0binary").unwrap();
     let (rc, _, err) = run(&["--nsys", nsys.to_str().unwrap(), "top", report.to_str().unwrap()]);
-    assert!(rc == 2 && err.contains("finds it damaged"), "{rc} {err}");
+    assert!(rc == 2 && err.contains("reports that it is damaged"), "{rc} {err}");
 }
 
 #[test]
 fn the_demo_says_that_it_is_one() {
     let mut explorer = Explorer::open(&[packed("llm")], (120, 40));
-    explorer.app.reports[0].built_in = true;
+    explorer.app.session.reports[0].built_in = true;
     explorer.press("r");
     explorer.press("R");
     let status = explorer.app.status.clone().unwrap();
-    assert!(status.text.contains("the demo was recorded elsewhere"), "{}", status.text);
+    assert!(status.text.contains("the demo was recorded on another machine"), "{}", status.text);
     assert!(explorer.asked.is_empty());
-    assert!(explorer.app.reports[0].profile.as_ref().unwrap().notes.iter().all(|n| n.kind != NoteKind::Damaged));
+    assert!(explorer.app.session.reports[0].profile.as_ref().unwrap().notes.iter().all(|n| n.kind != NoteKind::Damaged));
 }

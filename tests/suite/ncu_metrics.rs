@@ -111,10 +111,10 @@ fn results_and_metrics_are_chosen() {
     let (_, part, _) = run(&["metrics", file, "--metric", "time_duration.sum", "--kernel", "saxpy float"]);
     assert_eq!(part.lines().count(), 2, "a part of the full name: {part}");
     for (args, want) in [
-        (vec!["--launch", "3"], "they go from 0 to 2"),
+        (vec!["--launch", "3"], "results are numbered 0 to 2"),
         (vec!["--kernel", "gemm"], "no kernel matches \"gemm\"; `warpscope metrics` lists them"),
         (vec!["--metric", "nonsense"], "no metric whose name contains \"nonsense\""),
-        (vec!["--launch", "1", "--kernel", "saxpy double"], "result 1 is of another kernel"),
+        (vec!["--launch", "1", "--kernel", "saxpy double"], "result 1 belongs to another kernel"),
     ] {
         let (code, out, err) = run(&[vec!["metrics", file], args.clone()].concat());
         assert_eq!((code, out.as_str()), (2, ""), "{args:?}");
@@ -304,7 +304,7 @@ fn a_cut_csv_gives_its_whole_rows_and_a_log_without_results_its_reason() {
     for (log, want) in [
         ("==PROF== Connected\n==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n", "NVreg_RestrictProfilingToAdminUsers=0"),
         ("==PROF== Connected\nhello\n==WARNING== No kernels were profiled.\n", "check --kernel-name"),
-        ("==ERROR== The application returned an error code (1).\n", "mend that"),
+        ("==ERROR== The application returned an error code (1).\n", "fix that"),
         ("==PROF== Connected to process 1\nhello\n", "a log of ncu without a table"),
         ("hello\n", "not an Nsight Compute report"),
     ] {

@@ -5,7 +5,7 @@ use super::support::{Explorer, demo_files, root};
 use insta::assert_snapshot;
 use std::path::PathBuf;
 use warpscope::analysis::compare::Change;
-use warpscope::app::{Mouse, Msg, Screen};
+use warpscope::app::{Mouse, Msg, Where};
 use warpscope::rerun::join::Sure;
 
 fn ncu(name: &str) -> PathBuf {
@@ -18,7 +18,7 @@ fn a_report_of_ncu_alone_is_a_session() {
     // A kernel with one result opens it.
     let mut explorer = Explorer::open(&[ncu("full")], (80, 24));
     explorer.press("enter");
-    assert!(matches!(explorer.app.screen(), Screen::Result(_)));
+    assert!(matches!(explorer.app.here(), Where::Metrics));
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_breakdown_opens_and_closes_and_a_metric_is_explained() {
     explorer.press("p");
     let fold = |e: &Explorer| {
         use warpscope::analysis::rows::Row;
-        e.app.reports[0].result.as_ref().unwrap().rows.iter().position(|r| matches!(r, Row::Fold { .. })).unwrap()
+        e.app.result(0).unwrap().sections.rows.iter().position(|r| matches!(r, Row::Fold { .. })).unwrap()
     };
     let at = fold(&explorer);
     explorer.send(Msg::Mouse(Mouse::Row(at)));
@@ -85,7 +85,7 @@ fn metrics_are_found_pinned_and_copied() {
     explorer.press("enter");
     assert_snapshot!("metrics_found", explorer.screen());
     explorer.press("m");
-    let pinned = explorer.app.pins[0].clone();
+    let pinned = explorer.app.session.pins[0].clone();
     assert!(pinned.contains("hit_rate"), "{pinned}");
     explorer.press("y v y n y r");
     assert_eq!(explorer.copied[1], *pinned);
@@ -119,8 +119,8 @@ fn two_results_side_by_side() {
     assert!(explorer.screen().contains("compare with"));
     explorer.press("enter");
     assert_snapshot!("compare", explorer.screen());
-    let screen = explorer.app.reports[0].result.as_ref().unwrap();
-    assert!(screen.compared.iter().any(|r| r.change != Change::Same));
+    let screen = explorer.app.result(0).unwrap();
+    assert!(screen.compare.rows.iter().any(|r| r.change != Change::Same));
     explorer.press("enter");
     assert!(explorer.screen().contains("about this"));
 }
@@ -132,14 +132,14 @@ fn lines_and_instructions() {
     assert_snapshot!("source_lines", explorer.screen());
     explorer.press("enter");
     assert_snapshot!("source_instructions", explorer.screen());
-    let listing = explorer.app.reports[0].result.as_ref().unwrap().listing.clone().unwrap();
+    let listing = explorer.app.result(0).unwrap().source.listing.clone().unwrap();
     // All of the kernel's instructions have a line of its own source.
     assert!(listing.instructions.len() > 50 && listing.instructions.iter().all(|i| i.line.is_some()));
     assert!(listing.lines.iter().any(|l| l.name == "zoo.cu" && l.text.is_some()));
     let sum: f64 = listing.lines.iter().map(|l| l.counts.samples).sum();
     assert!((sum - listing.samples).abs() < 0.5 && sum > 100.0, "every sample is at a line");
     explorer.press("s");
-    let in_order = explorer.app.reports[0].result.as_ref().unwrap().listing.clone().unwrap();
+    let in_order = explorer.app.result(0).unwrap().source.listing.clone().unwrap();
     assert!(in_order.instructions.windows(2).all(|w| w[0].address < w[1].address));
 }
 
@@ -147,7 +147,7 @@ fn lines_and_instructions() {
 fn a_timeline_and_its_results_are_one_key_apart() {
     let mut explorer = Explorer::open(&demo_files(), (120, 40));
     assert_snapshot!("joined_kernels", explorer.screen());
-    let joins = explorer.app.reports[0].joins.clone();
+    let joins = explorer.app.session.reports[0].joins.clone();
     assert_eq!(joins.len(), 3);
     for (_, join) in &joins {
         assert!(join.pairs.iter().all(|p| p.sure == Sure::Command), "{:?}", join.pairs);
@@ -160,30 +160,30 @@ fn a_timeline_and_its_results_are_one_key_apart() {
         .1
         .pairs
         .iter()
-        .find(|p| explorer.app.reports[0].launches.as_ref().unwrap().list.as_ref().unwrap().rows.iter().any(|r| r.0 == p.launch))
+        .find(|p| explorer.app.launches(0).unwrap().list.as_ref().unwrap().rows.iter().any(|r| r.0 == p.launch))
         .unwrap()
         .launch;
-    let at = explorer.app.reports[0].launches.as_ref().unwrap().list.as_ref().unwrap().rows.iter().position(|r| r.0 == launch).unwrap();
+    let at = explorer.app.launches(0).unwrap().list.as_ref().unwrap().rows.iter().position(|r| r.0 == launch).unwrap();
     explorer.send(Msg::Mouse(Mouse::Row(at)));
     assert_snapshot!("joined_launches", explorer.screen());
     explorer.press("enter");
     let text = explorer.screen();
-    assert!(text.contains("this launch") && text.contains("not the timeline's"), "{text}");
+    assert!(text.contains("this launch") && text.contains("ncu's durations differ from the timeline's"), "{text}");
     explorer.press("P");
-    assert!(matches!(explorer.app.screen(), Screen::Launches));
+    assert!(matches!(explorer.app.here(), Where::Launches));
     // From the result's own report to the launch in the timeline.
     explorer.press("esc ]");
     explorer.press("p P");
-    assert_eq!((explorer.app.active, explorer.app.screen()), (0, Screen::Launches));
+    assert_eq!((explorer.app.session.active, explorer.app.here()), (0, Where::Launches));
 }
 
 #[test]
 fn results_from_a_csv_have_metrics_but_no_code() {
     let mut explorer = Explorer::open(&[root().join("fixtures/ncu/three_raw.csv")], (100, 24));
     explorer.press("p");
-    assert!(matches!(explorer.app.screen(), Screen::Result(_)), "{}", explorer.screen());
+    assert!(matches!(explorer.app.here(), Where::Metrics), "{}", explorer.screen());
     explorer.press("e");
-    assert!(explorer.screen().contains("holds no code"), "{}", explorer.screen());
+    assert!(explorer.screen().contains("has no code"), "{}", explorer.screen());
 }
 
 /// What a newcomer does without a GPU or a file: kernels, metrics, roofline, code, and the command that profiles it again.
@@ -195,7 +195,7 @@ fn the_demo_leads_from_kernels_to_a_roofline_code_and_a_command() {
     explorer.press("p");
     assert!(explorer.screen().contains("GPU Speed Of Light Throughput"), "{}", explorer.screen());
     explorer.press("o");
-    let plot = explorer.app.report().unwrap().result.as_ref().unwrap().plot.clone().unwrap();
+    let plot = explorer.app.result(explorer.app.session.active).unwrap().roofline.plot.clone().unwrap();
     assert!(plot.points.iter().any(|p| p.own && p.work == "FP32" && p.achieved > 1e12), "{:?}", plot.points);
     assert_snapshot!("demo_roofline", explorer.screen());
     explorer.press("e");
@@ -217,7 +217,7 @@ fn a_range_is_a_result_with_sections_rules_and_its_range() {
     let mut explorer = Explorer::open(&[ncu("range")], (100, 30));
     explorer.press("p");
     assert_snapshot!("metrics_range", explorer.screen());
-    let details = explorer.app.reports[0].result.as_ref().unwrap().details.get().unwrap().clone();
+    let details = explorer.app.result(0).unwrap().details.get().unwrap().clone();
     assert_eq!(details.nvtx, ["step1"]);
     // ncu 2025 has rules for ranges, too, in a field of their own.
     assert!(details.rules.iter().any(|r| r.id == "LaunchConfiguration"), "{:?}", details.rules.len());

@@ -47,14 +47,14 @@ fn why_a_capture_is_empty() {
     // What nsys 2025.3 leaves of a forked child that ends by _exit.
     let lost = format!("{no_launch_sql}; INSERT INTO DIAGNOSTIC_EVENT VALUES (0,1,3,2,'Not all CUDA events might have been collected.',0)");
     let (text, fix) = empty_note(&edited_profile("single", &lost));
-    assert!(text.contains("_exit") && fix.contains("end normally"), "{text} {fix}");
+    assert!(text.contains("_exit") && fix.contains("exit normally"), "{text} {fix}");
 
     let dropped = format!("{cuda_on} INSERT INTO DIAGNOSTIC_EVENT VALUES (0,1,3,2,'1234 events were dropped.',0)");
     let (text, _) = empty_note(&edited_profile("nogpu", &dropped));
     assert!(text.contains("dropped events"), "{text}");
 
     let (text, fix) = empty_note(&edited_profile("graph_whole", &format!("DELETE FROM {K}")));
-    assert!(text.contains("traced whole") && fix.contains("--cuda-graph-trace=node"), "{text} {fix}");
+    assert!(text.contains("traced as a whole") && fix.contains("--cuda-graph-trace=node"), "{text} {fix}");
 
     let no_launch = no_launch_sql;
     let _unused = format!("DELETE FROM {K}; DELETE FROM {R} WHERE nameId IN (SELECT id FROM StringIds WHERE value LIKE '%Launch%')");

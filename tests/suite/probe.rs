@@ -333,7 +333,7 @@ fn cases_9_and_10_nvtx_gates_and_names() {
     }
     let outside =
         warpscope::rerun::plan(&p, &warpscope::rerun::Target::Launches(vec![warpscope::model::LaunchId(0)]), &within("A", 15, None));
-    assert!(outside.unwrap_err().contains("does not lie in the NVTX range \"A\""));
+    assert!(outside.unwrap_err().contains("is not in the NVTX range \"A\""));
 }
 
 #[test]
@@ -406,7 +406,7 @@ fn threads_and_configurations() {
     let p = profile("threads");
     let rerun = check(&p, &events, 102, &Options::default(), "--kernel-name foo --launch-skip 3 --launch-count 1");
     let warning = rerun.warnings.iter().find(|w| w.id == "threads").unwrap();
-    assert!(warning.text.contains("2 launching threads"), "{}", warning.text);
+    assert!(warning.text.contains("2 threads launch at the same time"), "{}", warning.text);
     // All grids are 1 here; blocks tell them apart.
     let p = profile("cfg");
     let rerun = one(&p, 3, &Options::default());

@@ -71,9 +71,9 @@ fn recipes_of_the_user_are_listed_and_checked() {
     let (code, _, err) = run(&["--config", config, "recipes", "mien"]);
     assert!(code == 2 && err.contains("did you mean `mine`?"), "{err}");
     for (change, sentence) in [
-        (("recipes.mine", "recipes.exact"), "recipe `exact`: this name is built in; take another"),
-        (("{OUTPUT}", "{OUT}"), "no place {OUT}; there are {OUTPUT} and {RANGE}"),
-        (("argv", "agv"), "recipes.mine: no key `agv`; did you mean `argv`?"),
+        (("recipes.mine", "recipes.exact"), "recipe `exact`: this is a built-in name; choose another"),
+        (("{OUTPUT}", "{OUT}"), "unknown placeholder {OUT}; there are {OUTPUT} and {RANGE}"),
+        (("argv", "agv"), "recipes.mine: unknown key `agv`; did you mean `argv`?"),
     ] {
         fs::write(&file, text.replace(change.0, change.1)).unwrap();
         let (code, _, err) = run(&["--config", config, "recipes"]);

@@ -229,11 +229,11 @@ fn what_cannot_be_is_refused_in_a_sentence() {
     let profile = profile("single");
     let plan =
         |launches: &[u32]| rerun::plan(&profile, &Target::Launches(launches.iter().copied().map(LaunchId).collect()), &Options::default());
-    assert_eq!(plan(&[200]).unwrap_err(), "there is no launch 200: launches go from 0 to 199");
-    assert_eq!(plan(&[]).unwrap_err(), "no launch is chosen");
+    assert_eq!(plan(&[200]).unwrap_err(), "there is no launch 200: launches are numbered 0 to 199");
+    assert_eq!(plan(&[]).unwrap_err(), "no launch is selected");
     let sums = read(&root().join("fixtures/stats/single_cuda_gpu_kern_sum.csv")).unwrap();
     let refused = rerun::plan(&sums, &Target::Launches(vec![LaunchId(0)]), &Options::default()).unwrap_err();
-    assert!(refused.contains("sums per kernel"), "{refused}");
+    assert!(refused.contains("per-kernel totals only"), "{refused}");
 }
 
 /// A report of ncu that was told to leave launches out counts as its own command did.

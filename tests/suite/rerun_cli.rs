@@ -128,14 +128,14 @@ fn doubts_are_on_stderr_and_mistakes_are_sentences() {
         assert!(code == 2 && out.is_empty() && err.contains(says) && err.lines().count() <= 12, "{args:?}: {code} {err}");
     };
     wrong(&[&path("single")], "say which launch");
-    wrong(&[&path("single"), "--launch", "200"], "launches go from 0 to 199");
+    wrong(&[&path("single"), "--launch", "200"], "launches are numbered 0 to 199");
     wrong(&[&path("single"), "--kernel", "nope"], "no kernel matches \"nope\"");
     wrong(&[&path("single"), "--kernel", "saxpy", "--nth", "999"], "counted from 0");
     wrong(&[&path("procs"), "--kernel", "saxpy", "--nth", "1"], "2 processes have such a launch");
     wrong(&[&path("single"), "--launch", "1", "--set", "ful"], "did you mean `full`?");
     wrong(&[&path("single"), "--launch", "1", "--question", "memroy"], "did you mean `memory`?");
     wrong(&[&path("single"), "--launch", "1", "--within", "step0x"], "did you mean \"step0\"?");
-    wrong(&[&path("single"), "--launch", "1", "--within", "step2"], "does not lie in the NVTX range \"step2\"");
+    wrong(&[&path("single"), "--launch", "1", "--within", "step2"], "is not in the NVTX range \"step2\"");
     wrong(&[&path("single"), "--launch", "1", "--opened-by", "magic"], "write start, profiler");
     wrong(&[&path("single"), "--graph", "0"], "no CUDA graphs");
     wrong(&[&path("single"), "--launch", "61", "--within", "inner", "--instance", "9"], "number 2, counted from 1, not in number 9");
@@ -150,7 +150,7 @@ fn doubts_are_on_stderr_and_mistakes_are_sentences() {
         let (code, out, err) = run(&[&["rerun", &path("single")], &args[..]].concat());
         assert!(code == 2 && out.is_empty() && err.starts_with("error: "), "{args:?}: {err}");
     }
-    wrong(&["fixtures/stats/single_cuda_gpu_kern_sum.csv", "--launch", "0"], "sums per kernel");
+    wrong(&["fixtures/stats/single_cuda_gpu_kern_sum.csv", "--launch", "0"], "per-kernel totals only");
     wrong(&[&path("nogpu"), "--launch", "0"], "no launches");
     // A section that is not in the table may be the user's own.
     let (code, _, err) = run(&["rerun", &path("single"), "--launch", "1", "--section", "SpeedOfLigth"]);

@@ -78,7 +78,7 @@ fn streams_of_one_number_on_two_devices_are_two() {
 fn a_kernel_named_graph_among_whole_graphs_is_refused() {
     let profile = edited_profile("graph_whole", "UPDATE StringIds SET value = 'graph' WHERE value = 'saxpy'");
     let row = (0u32..).find(|&r| profile.kernels[profile.launches.kernel(r as usize).0 as usize].function() == "graph").unwrap();
-    assert!(refused(&profile, row, &Options::default()).contains("cannot be told from them"));
+    assert!(refused(&profile, row, &Options::default()).contains("cannot be told apart from them"));
     // It counts with the graphs.
     let plan = rerun::plan(&profile, &Target::Graph(0), &Options::default()).unwrap();
     let before = (0..profile.launches.len())
@@ -119,7 +119,7 @@ fn names_that_the_importer_made_up_are_no_filters() {
     let made_up = around.iter().find(|e| unnamed.ranges.label(e.range.name) == "(unnamed range)").unwrap();
     assert_eq!(nvtx::expression(&unnamed, made_up.range), None);
     let options = Options { within: Within::Range(made_up.range, None), ..Options::default() };
-    assert!(refused(&unnamed, 61, &options).contains("no expression"));
+    assert!(refused(&unnamed, 61, &options).contains("no syntax"));
 }
 
 #[test]

@@ -3,13 +3,13 @@
 use super::support::{Explorer, edited, packed, root};
 use insta::assert_snapshot;
 use std::path::PathBuf;
-use warpscope::app::{Mouse, Msg, Screen};
+use warpscope::app::{Mouse, Msg, Where};
 use warpscope::config::ColorMode;
 
 fn open(name: &str, size: (u16, u16), keys: &str) -> Explorer {
     let mut explorer = Explorer::open(&[packed(name)], size);
     explorer.press(keys);
-    assert_eq!(explorer.app.screen(), Screen::Rerun);
+    assert_eq!(explorer.app.here(), Where::Rerun);
     explorer
 }
 
@@ -47,7 +47,7 @@ fn warnings_several_commands_and_reasons() {
     explorer.type_text("9");
     explorer.press("enter r");
     let screen = explorer.screen();
-    assert!(screen.contains("not exact") && screen.contains("No exact count exists"), "{screen}");
+    assert!(screen.contains("not exact") && screen.contains("No exact count is possible"), "{screen}");
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn every_field_changes_the_command_and_undo_takes_it_back() {
     assert!(explorer.screen().contains("nothing to undo"));
     assert_eq!(command(&mut explorer), first);
     explorer.press("esc");
-    assert_eq!(explorer.app.screen(), Screen::Launches);
+    assert_eq!(explorer.app.here(), Where::Launches);
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn there_is_a_word_where_nothing_can_be_profiled() {
     assert!(explorer.screen().contains("there is no launch to profile again"), "{}", explorer.screen());
     let mut explorer = Explorer::open(&[root().join("fixtures/stats/single_cuda_gpu_kern_sum.csv")], (80, 24));
     explorer.press("r");
-    assert!(explorer.screen().contains("sums per kernel"), "{}", explorer.screen());
+    assert!(explorer.screen().contains("per-kernel totals only"), "{}", explorer.screen());
 }
 
 /// The row of the clocks: a better command, profiler, launches, name, counted in, collect.

@@ -3,9 +3,8 @@
 use super::support::{Explorer, demo_files, packed, root};
 use insta::assert_snapshot;
 use std::path::PathBuf;
-use warpscope::app::run::News;
-use warpscope::app::steps::StepNews;
-use warpscope::app::{Effect, LibraryScreen, Msg, RunScreen, Screen};
+use warpscope::app::orders::{News, StepNews};
+use warpscope::app::{self, Effect, Msg, Watched, Where};
 use warpscope::launch::runs::Finding;
 use warpscope::library::{Report, Run, State, Step};
 
@@ -51,6 +50,7 @@ fn run(id: i64, state: State) -> Run {
         step: 0,
         tags: Vec::new(),
         reports: Vec::new(),
+        gone: Vec::new(),
     }
 }
 
@@ -64,8 +64,9 @@ fn news(run: &Run, lines: &[&str], open: &str) -> Msg {
 fn watching(size: (u16, u16)) -> (Explorer, Run) {
     let mut explorer = Explorer::open(&[], size);
     let run = run(7, State::Running);
-    explorer.app.run =
-        Some(RunScreen::new("nsys profile --trace=cuda,nvtx --output /data/runs/7/nsys/report python3 train.py".into(), None, true));
+    explorer.app.running.watched =
+        Some(Watched::new("nsys profile --trace=cuda,nvtx --output /data/runs/7/nsys/report python3 train.py".into(), None, true));
+    app::watch(&mut explorer.app);
     explorer.send(Msg::Started(Ok(Box::new(run.clone()))));
     (explorer, run)
 }
@@ -73,8 +74,8 @@ fn watching(size: (u16, u16)) -> (Explorer, Run) {
 #[test]
 fn a_run_is_watched_to_its_end() {
     let (mut explorer, mut run) = watching((80, 24));
-    assert_eq!(explorer.app.screen(), Screen::Run);
-    assert!(explorer.screen().contains("nothing printed yet"));
+    assert_eq!(explorer.app.here(), Where::Run);
+    assert!(explorer.screen().contains("no output yet"));
     explorer.send(news(&run, &["epoch 1 loss 2.31", "epoch 2 loss 1.97"], "epoch 3"));
     assert_snapshot!("run_80x24", explorer.screen());
     explorer.send(news(
@@ -84,16 +85,16 @@ fn a_run_is_watched_to_its_end() {
     ));
     let screen = explorer.screen();
     assert!(screen.contains("writing the report") && screen.contains("43%") && !screen.contains("18%"), "a bar is one line: {screen}");
-    explorer.app.size = (120, 40);
+    explorer.app.session.size = (120, 40);
     assert_snapshot!("run_120x40", explorer.screen());
     // It ended without a report: the screen stays and says why.
     run.state = State::Failed;
     run.findings = vec![Finding { what: "the disk is full".into(), fix: "free space, or put reports elsewhere: -o PATH".into() }];
     explorer.send(news(&run, &["No space left on device"], ""));
-    explorer.app.size = (80, 24);
+    explorer.app.session.size = (80, 24);
     assert_snapshot!("run_failed", explorer.screen());
     explorer.press("esc");
-    assert_eq!(explorer.app.screen(), Screen::Library, "home is the library");
+    assert_eq!(explorer.app.here(), Where::Library, "home is the library");
 }
 
 #[test]
@@ -119,9 +120,9 @@ fn esc_stops_h_leaves_d_detaches_and_q_asks() {
     assert!(explorer.quit && explorer.asked.len() == before, "the stop that is under way is not pressed on: {:?}", explorer.asked);
     explorer.quit = false;
     explorer.press("h");
-    assert_eq!(explorer.app.screen(), Screen::Library);
+    assert_eq!(explorer.app.here(), Where::Library);
     explorer.press("W");
-    assert_eq!(explorer.app.screen(), Screen::Run);
+    assert_eq!(explorer.app.here(), Where::Run);
     explorer.press("d");
     assert!(matches!(explorer.asked.last(), Some(Effect::DetachRun)));
     // Nothing is lost any more: no question.
@@ -137,7 +138,7 @@ fn a_run_that_left_a_report_opens_it_with_what_went_wrong() {
     run.reports =
         vec![Report { path: packed("llm"), bytes: 5, owned: false }, Report { path: root().join("Cargo.toml"), bytes: 5, owned: false }];
     explorer.send(news(&run, &[], ""));
-    assert_eq!((explorer.app.screen(), explorer.app.reports.len()), (Screen::Kernels, 1));
+    assert_eq!((explorer.app.here(), explorer.app.session.reports.len()), (Where::Kernels, 1));
     let screen = explorer.screen();
     assert!(screen.contains("CatArrayBatchedCopy") && screen.contains("what was recorded until then is kept"), "{screen}");
 }
@@ -152,7 +153,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     assert!(explorer.screen().contains(kernel));
     explorer.press("R");
     // A report may be somebody else's: the program that it names is shown before it is run, once.
-    assert!(explorer.screen().contains("the report names this program") && explorer.asked.is_empty());
+    assert!(explorer.screen().contains("run the program that this report names?") && explorer.asked.is_empty());
     explorer.press("b");
     explorer.press("R");
     explorer.press("r");
@@ -160,7 +161,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     // Something is in the way: it asks, and Esc runs nothing.
     explorer.send(Msg::Preflight(vec![("Nsight Compute: not on PATH → install it".into(), true)]));
     let screen = explorer.screen();
-    assert!(screen.contains("this will probably fail") && screen.contains("not on PATH"), "{screen}");
+    assert!(screen.contains("this run will probably fail") && screen.contains("not on PATH"), "{screen}");
     explorer.press("b");
     assert!(!explorer.asked.iter().any(|e| matches!(e, Effect::Start(_))));
     explorer.press("R");
@@ -171,20 +172,20 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     let mut ended = run(8, State::Done);
     ended.reports = vec![Report { path: demo_files()[2].clone(), bytes: 5, owned: true }];
     explorer.send(Msg::Started(Ok(Box::new(run(8, State::Running)))));
-    assert_eq!(explorer.app.screen(), Screen::Run);
+    assert_eq!(explorer.app.here(), Where::Run);
     explorer.send(news(&ended, &["==PROF== Report: r.ncu-rep"], ""));
     // Back on the timeline, on the hints of the result, with the verdict of the comparison.
-    assert_eq!(explorer.app.active, 0);
+    assert_eq!(explorer.app.session.active, 0);
     let screen = explorer.screen();
     assert!(screen.contains(kernel) && screen.contains("shared-bandwidth-bound"), "{screen}");
     assert!(screen.contains("differs: 4 results instead of 1"), "{screen}");
     explorer.press("esc esc");
-    assert_eq!(explorer.app.screen(), Screen::Kernels);
+    assert_eq!(explorer.app.here(), Where::Kernels);
 }
 
 fn library(size: (u16, u16)) -> Explorer {
     let mut explorer = Explorer::open(&[], size);
-    explorer.app.library = Some(LibraryScreen::default());
+    app::library(&mut explorer.app);
     let mut failed = run(3, State::Failed);
     failed.findings = vec![Finding {
         what: "another tool holds the GPU's performance counters".into(),
@@ -220,7 +221,7 @@ fn the_library_at_three_sizes_and_empty() {
         }
     });
     let mut empty = Explorer::open(&[], (80, 24));
-    empty.app.library = Some(LibraryScreen::default());
+    app::library(&mut empty.app);
     assert!(empty.screen().contains("reading the library"));
     empty.send(Msg::Library(Ok((Vec::new(), 0))));
     assert_snapshot!("library_empty", empty.screen());
@@ -252,7 +253,7 @@ fn runs_are_found_opened_compared_tagged_and_deleted() {
     assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))));
     // Before: run 2. After: run 4.
     explorer.press("c up up c");
-    assert_eq!(explorer.app.screen(), Screen::Diff);
+    assert_eq!(explorer.app.here(), Where::Diff);
     let screen = explorer.screen();
     assert!(screen.contains("kernel time") && screen.contains("new") && screen.contains("gone"), "{screen}");
 }
@@ -267,11 +268,11 @@ fn what_changed_at_three_sizes() {
         explorer.press("S");
         assert!(explorer.screen().contains("kernel time"));
         explorer.press("down enter");
-        assert_eq!(explorer.app.screen(), Screen::Kernels);
+        assert_eq!(explorer.app.here(), Where::Kernels);
     }
     let mut one = Explorer::open(&[before], (80, 24));
     one.press("D");
-    assert!(one.screen().contains("there is one report in this session"));
+    assert!(one.screen().contains("only one report is open"));
 }
 
 #[test]
@@ -295,7 +296,7 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
     explorer.press("s");
     assert!(matches!(explorer.asked.last(), Some(Effect::Step { run: 7, argv, .. }) if argv.last().unwrap().ends_with("/health")));
     explorer.press("s");
-    assert!(explorer.screen().contains("the step is under way"));
+    assert!(explorer.screen().contains("the step is in progress"));
     explorer.press("esc");
     assert!(matches!(explorer.asked.last(), Some(Effect::EndStep)), "esc ends the step, not the run");
     explorer.send(Msg::Step(7, StepNews::Ended(Err("curl ended with exit code 7: no server\u{1b}[31m".into()))));
@@ -304,7 +305,7 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
     explorer.send(Msg::Step(7, StepNews::Line("ok".into())));
     explorer.send(Msg::Step(7, StepNews::Ended(Ok(()))));
     assert!(matches!(explorer.asked.last(), Some(Effect::Stepped { run: 7, done: 1, left_out: false })));
-    explorer.app.size = (120, 40);
+    explorer.app.session.size = (120, 40);
     assert_snapshot!("steps_120x40", explorer.screen());
     // What another program has done counts, too; the last step is what stops any run.
     run.step = 2;
@@ -320,11 +321,11 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
 #[test]
 fn a_chain_of_runs_is_walked_back() {
     let mut explorer = Explorer::open(&[], (100, 24));
-    explorer.app.library = Some(LibraryScreen::default());
+    app::library(&mut explorer.app);
     let mut runs: Vec<Run> = (1..=4).rev().map(|id| run(id, State::Done)).collect();
     (runs[0].parent, runs[1].parent) = (Some(3), Some(1));
     explorer.send(Msg::Library(Ok((runs, 1_763_640_000_000))));
-    let at = |e: &Explorer| e.app.library.as_ref().unwrap().run().unwrap().id;
+    let at = |e: &Explorer| e.app.library().unwrap().run().unwrap().id;
     assert_eq!(at(&explorer), 4);
     explorer.press("p");
     assert_eq!(at(&explorer), 3);
@@ -332,19 +333,20 @@ fn a_chain_of_runs_is_walked_back() {
     explorer.press("p");
     assert_eq!(at(&explorer), 1);
     explorer.press("p");
-    assert!(explorer.screen().contains("run 1 is where it began; its re-runs: 3"));
+    assert!(explorer.screen().contains("run 1 is the original; its re-runs: 3"));
     explorer.press("up p");
     assert_eq!(at(&explorer), 2);
-    assert!(explorer.screen().contains("run 2 is no re-run, and has none"));
+    assert!(explorer.screen().contains("run 2 is not a re-run and has no re-runs"));
 }
 
 #[test]
 fn what_is_being_started_is_neither_stopped_nor_detached_yet() {
     let mut explorer = Explorer::open(&[], (100, 24));
-    explorer.app.run = Some(RunScreen::new("nsys profile true".into(), None, true));
+    explorer.app.running.watched = Some(Watched::new("nsys profile true".into(), None, true));
+    app::watch(&mut explorer.app);
     for key in ["esc", "d"] {
         explorer.press(key);
-        assert!(explorer.asked.is_empty() && explorer.screen().contains("the run is being started"), "{key}");
+        assert!(explorer.asked.is_empty() && explorer.screen().contains("the run is starting"), "{key}");
     }
     explorer.press("q");
     assert!(explorer.screen().contains("stop it and quit") && !explorer.screen().contains("detach it"));
@@ -353,9 +355,9 @@ fn what_is_being_started_is_neither_stopped_nor_detached_yet() {
 #[test]
 fn several_commands_run_one_after_the_other() {
     let mut explorer = Explorer::open(&[super::support::packed("single")], (120, 40));
-    explorer.app.reports[0].trusted = true;
+    explorer.app.session.reports[0].trusted = true;
     explorer.press("space j space j space r");
-    assert_eq!(explorer.app.reports[0].rerun.as_ref().unwrap().plan().unwrap().commands.len(), 3);
+    assert_eq!(explorer.app.rerun(0).unwrap().plan().unwrap().commands.len(), 3);
     explorer.press("R");
     assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))));
     explorer.send(Msg::Preflight(Vec::new()));
@@ -382,7 +384,7 @@ fn several_commands_run_one_after_the_other() {
     let before = explorer.asked.len();
     explorer.send(news(&ended(12, State::Failed), &[], ""));
     assert_eq!(explorer.asked.len(), before);
-    assert!(explorer.app.status.as_ref().unwrap().text.contains("run 12 (2 of 3): failed; the other 1 was not begun"));
+    assert!(explorer.app.status.as_ref().unwrap().text.contains("run 12 (2 of 3): failed; the remaining 1 was not started"));
 }
 
 #[test]
@@ -397,4 +399,37 @@ fn a_step_that_was_left_out_does_not_look_like_one_that_was_done() {
     explorer.send(Msg::Step(7, StepNews::Ended(Ok(()))));
     let screen = explorer.screen();
     assert!(screen.contains("– wait") && screen.contains("✓ warm-up"), "{screen}");
+}
+
+/// A list is about the screen that it was opened on, whatever comes up before it is answered.
+#[test]
+fn an_answer_lands_on_the_report_that_was_asked_about() {
+    use warpscope::analysis::GroupBy;
+    let mut explorer = Explorer::open(&[packed("zoo")], (100, 30));
+    explorer.app.running.watched = Some(Watched::new("nsys profile python3 train.py".into(), None, true));
+    explorer.send(Msg::Started(Ok(Box::new(run(7, State::Running)))));
+    explorer.press("g");
+    let mut ended = run(7, State::Done);
+    ended.reports = vec![Report { path: packed("llm"), bytes: 5, owned: true }];
+    explorer.send(news(&ended, &[], ""));
+    assert_eq!(explorer.app.session.reports.len(), 2);
+    explorer.press("c");
+    let by = |e: &Explorer, report: usize| e.app.session.reports[report].groups.by;
+    assert_eq!((by(&explorer, 0), by(&explorer, 1)), (GroupBy::Config, GroupBy::Name));
+    // Nor did the new report come up under the list.
+    assert_eq!(explorer.app.session.active, 0);
+    // The same of a line: tags of the run that was selected when it was asked.
+    let mut explorer = library((100, 24));
+    explorer.press("down down T");
+    let later = vec![run(9, State::Done), run(5, State::Done), run(3, State::Failed)];
+    explorer.send(Msg::Library(Ok((later, 1_763_640_000_000))));
+    explorer.type_text("mine");
+    explorer.press("enter");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Tags(3, tags)) if *tags == ["mine"]), "{:?}", explorer.asked.last());
+    // And of a screen that is closed meanwhile: nothing is changed, and that is said.
+    let mut explorer = Explorer::open(&[packed("zoo"), packed("llm")], (100, 30));
+    explorer.press("enter s");
+    explorer.app.close_all_of(0);
+    explorer.press("d");
+    assert!(explorer.screen().contains("closed; nothing was changed"), "{}", explorer.screen());
 }

@@ -66,7 +66,7 @@ fn quitting_asks_what_becomes_of_the_run() {
     let started = process::process(pid).unwrap().started;
     s.wait("running");
     s.keys("q");
-    s.wait("a run is under way");
+    s.wait("a run is in progress");
     s.keys("s");
     assert_eq!(s.end(), 0);
     s.assert_restored();
@@ -113,7 +113,7 @@ fn a_hangup_ends_a_run_that_was_not_detached() {
 fn without_a_report_the_library_is_home() {
     let home = Home::new();
     let mut s = start(&home, &[], (80, 24), &[]);
-    s.wait("Nothing was recorded yet.");
+    s.wait("Nothing has been recorded yet.");
     s.keys("q");
     assert_eq!(s.end(), 0);
     s.assert_restored();
@@ -202,7 +202,7 @@ fn a_server_is_led_through_its_steps() {
     s.keys("s");
     s.wait("open: done; then: load");
     s.keys("o");
-    s.wait("left out: load");
+    s.wait("skipped: load");
     s.keys("s");
     s.wait("close: done");
     // Where it stands is kept: another program goes on from here.

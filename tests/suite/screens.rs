@@ -6,7 +6,7 @@ use ratatui::style::Modifier;
 use std::path::PathBuf;
 use warpscope::app::{Mouse, Msg};
 use warpscope::config::ColorMode;
-use warpscope::import::{Preview, Progress};
+use warpscope::import::{Cancel, Preview, Progress};
 
 fn llm(size: (u16, u16)) -> Explorer {
     Explorer::open(&[packed("llm")], size)
@@ -57,7 +57,7 @@ fn what_lies_over_the_screen() {
         explorer.press(keys);
         assert_snapshot!(format!("over_{name}"), explorer.screen());
         explorer.press("esc");
-        assert!(explorer.app.overlay.is_none(), "{name} closes");
+        assert!(explorer.app.over.is_none(), "{name} closes");
     }
 }
 
@@ -76,7 +76,7 @@ fn filtering_lights_the_letters_that_match() {
     explorer.type_text("zzzz");
     assert!(explorer.screen().contains("No name matches"));
     explorer.press("esc");
-    assert_eq!(explorer.app.reports[0].kernels.shown.len(), 18);
+    assert_eq!(explorer.app.kernels(0).unwrap().shown.len(), 18);
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn no_two_rows_look_the_same() {
                 explorer.press(&format!("g {letter}"));
                 for _ in 0..3 {
                     explorer.screen();
-                    let labels = explorer.app.reports[0].kernels.labels.clone();
+                    let labels = explorer.app.session.reports[0].groups.labels.clone();
                     for width in [26, 34, 40, 60] {
                         let fitted = warpscope::analysis::labels::fit(&labels, width);
                         let distinct: std::collections::HashSet<_> = fitted.iter().collect();
@@ -117,7 +117,7 @@ fn a_summary_csv_has_a_table_but_no_launches() {
     let mut explorer = Explorer::open(&[root().join("fixtures/stats/zoo_cuda_gpu_kern_sum.csv")], (100, 24));
     assert_snapshot!("summary_csv", explorer.screen());
     explorer.press("enter");
-    assert!(explorer.screen().contains("no single launches"));
+    assert!(explorer.screen().contains("per-kernel totals only"));
 }
 
 #[test]
@@ -160,9 +160,9 @@ fn ascii_and_no_colour() {
 fn facets_jumps_and_sorting_of_launches() {
     let mut explorer = Explorer::open(&[packed("threads")], (120, 40));
     explorer.press("enter f s down enter");
-    let screen = explorer.app.reports[0].launches.as_ref().unwrap();
+    let screen = explorer.app.launches(0).unwrap();
     assert!(screen.facets.stream.is_some());
-    let profile = explorer.app.reports[0].profile.clone().unwrap();
+    let profile = explorer.app.session.reports[0].profile.clone().unwrap();
     let streams: std::collections::BTreeSet<_> = screen
         .list
         .as_ref()
@@ -174,27 +174,18 @@ fn facets_jumps_and_sorting_of_launches() {
     assert_eq!(streams.len(), 1);
     assert_snapshot!("launches_one_stream", explorer.screen());
     explorer.press("esc");
-    assert!(!explorer.app.reports[0].launches.as_ref().unwrap().facets.any());
+    assert!(!explorer.app.launches(0).unwrap().facets.any());
     explorer.press("s d");
-    let durations: Vec<i64> = explorer.app.reports[0]
-        .launches
-        .as_ref()
-        .unwrap()
-        .list
-        .as_ref()
-        .unwrap()
-        .rows
-        .iter()
-        .map(|r| profile.launches.duration(r.0 as usize))
-        .collect();
+    let durations: Vec<i64> =
+        explorer.app.launches(0).unwrap().list.as_ref().unwrap().rows.iter().map(|r| profile.launches.duration(r.0 as usize)).collect();
     assert!(durations.is_sorted_by(|a, b| a >= b));
     explorer.press("J n");
     explorer.type_text("2");
     explorer.press("1 enter");
-    let screen = explorer.app.reports[0].launches.as_ref().unwrap();
+    let screen = explorer.app.launches(0).unwrap();
     assert_eq!(screen.list.as_ref().unwrap().rows[screen.selected].1, 21);
     explorer.press("J n 9 9 9 9 enter");
-    assert!(explorer.screen().contains("no launch number 9999"));
+    assert!(explorer.screen().contains("launch number 9999 is not in this list"));
 }
 
 #[test]
@@ -207,7 +198,8 @@ fn answers_that_come_late_are_not_shown_under_another_heading() {
             Effect::Work(w) | Effect::Rest(w) => Some(w),
             _ => None,
         });
-        work.map(|w| Msg::Done { report: w.report, generation: w.generation, done: work::perform(w) }).collect()
+        work.map(|w| Msg::Done { report: w.report, generation: w.generation, done: work::perform(w, &Cancel::default()).unwrap() })
+            .collect()
     };
     let first = answer(&ask(&mut explorer, "enter"));
     ask(&mut explorer, "esc");
@@ -216,20 +208,17 @@ fn answers_that_come_late_are_not_shown_under_another_heading() {
     for msg in first {
         explorer.send(msg);
     }
-    assert!(
-        explorer.app.reports[0].launches.as_ref().unwrap().list.is_none(),
-        "the first kernel's launches belong to a screen that is gone"
-    );
+    assert!(explorer.app.launches(0).unwrap().list.is_none(), "the first kernel's launches belong to a screen that is gone");
     let reversed = answer(&ask(&mut explorer, "S"));
     for msg in second {
         explorer.send(msg);
     }
-    assert!(explorer.app.reports[0].launches.as_ref().unwrap().pending(), "an order that is no longer wanted");
+    assert!(explorer.app.launches(0).unwrap().pending(), "an order that is no longer wanted");
     for msg in reversed.into_iter().chain(moved) {
         explorer.send(msg);
     }
-    let screen = explorer.app.reports[0].launches.as_ref().unwrap();
-    let profile = explorer.app.reports[0].profile.as_ref().unwrap();
+    let screen = explorer.app.launches(0).unwrap();
+    let profile = explorer.app.session.reports[0].profile.as_ref().unwrap();
     let list = screen.list.as_ref().unwrap();
     assert!(!screen.pending() && list.rows.is_sorted_by(|a, b| a.0 > b.0));
     assert!(list.rows.iter().all(|r| profile.kernels[profile.launches.kernel(r.0 as usize).0 as usize].function() == screen.group_name()));
@@ -240,7 +229,7 @@ fn copies_are_what_the_screen_says() {
     let mut explorer = Explorer::open(&[packed("single")], (120, 40));
     explorer.press("g d y d y r m m y t");
     assert_eq!(explorer.copied.len(), 3);
-    let first = explorer.app.reports[0].kernels.grouping.as_ref().unwrap().rows[0].name.clone();
+    let first = explorer.app.session.reports[0].groups.grouping.as_ref().unwrap().rows[0].name.clone();
     assert_eq!(explorer.copied[0], first);
     assert_eq!(explorer.copied[1].lines().count(), 2);
     assert_eq!(explorer.copied[2].lines().count(), 3, "the marked rows");
@@ -256,14 +245,14 @@ fn the_mouse_selects_opens_sorts_and_scrolls() {
     let row = hit(&explorer, &|m| *m == Mouse::Row(4));
     let pressed = explorer.view.hit(row.x + 5, row.y);
     explorer.send(Msg::Mouse(pressed));
-    assert_eq!(explorer.app.reports[0].kernels.selected, 4);
+    assert_eq!(explorer.app.kernels(0).unwrap().selected, 4);
     let head = hit(&explorer, &|m| *m == Mouse::Head(2));
     explorer.send(Msg::Mouse(explorer.view.hit(head.x, head.y)));
-    assert_eq!(explorer.app.reports[0].kernels.sort, warpscope::analysis::SortBy::Count);
+    assert_eq!(explorer.app.kernels(0).unwrap().sort, warpscope::analysis::SortBy::Count);
     explorer.send(Msg::Mouse(Mouse::Wheel(3)));
-    let selected = explorer.app.reports[0].kernels.selected;
+    let selected = explorer.app.kernels(0).unwrap().selected;
     explorer.send(Msg::Mouse(Mouse::Row(selected)));
-    assert!(explorer.app.reports[0].launches.is_some());
+    assert!(explorer.app.launches(0).is_some());
 }
 
 #[test]
@@ -273,7 +262,7 @@ fn several_reports_are_one_session() {
     explorer.press("]");
     assert!(explorer.screen().contains("llm.sqlite.zst · 2 of 2"));
     explorer.press("]");
-    assert_eq!(explorer.app.active, 0);
+    assert_eq!(explorer.app.session.active, 0);
 }
 
 #[test]
@@ -294,7 +283,7 @@ fn escape_and_quit() {
     explorer.press("esc");
     assert!(explorer.screen().contains("q quits"));
     explorer.press("enter esc");
-    assert!(explorer.app.reports[0].launches.is_none());
+    assert!(explorer.app.launches(0).is_none());
     explorer.press("q");
     assert!(explorer.quit);
     let mut explorer = llm((80, 24));

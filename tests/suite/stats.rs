@@ -100,7 +100,7 @@ fn the_summary_csv_of_a_report_ranks_like_the_report() {
     assert_eq!(names(&summary), names(&report));
     assert!(summary.launches.is_empty(), "a summary has no launches, and none are made up");
     assert!(Grouping::of(&summary, GroupBy::Stream, None).unavailable.is_some());
-    assert!(summary.notes[0].text.contains("sums per kernel"));
+    assert!(summary.notes[0].text.contains("per-kernel totals only"));
 }
 
 #[test]

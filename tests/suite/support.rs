@@ -112,11 +112,11 @@ impl Explorer {
         for effect in effects {
             match effect {
                 Effect::Load(i) => {
-                    let outcome = read(&self.app.reports[i].file.clone()).map(Arc::new).map_err(|e| e.to_string());
+                    let outcome = read(&self.app.session.reports[i].file.clone()).map(Arc::new).map_err(|e| e.to_string());
                     self.send(Msg::Loaded(i, outcome));
                 }
                 Effect::Work(work) | Effect::Rest(work) => {
-                    let done = work::perform(&work);
+                    let done = work::perform(&work, &Cancel::default()).unwrap();
                     self.send(Msg::Done { report: work.report, generation: work.generation, done });
                 }
                 Effect::Copy(text, what) => {
@@ -145,8 +145,8 @@ impl Explorer {
                     self.send(Msg::Code { report, from, result, outcome });
                 }
                 Effect::Open(files) => {
-                    let first = self.app.reports.len() - files.len();
-                    self.perform((first..self.app.reports.len()).map(Effect::Load).collect());
+                    let first = self.app.session.reports.len() - files.len();
+                    self.perform((first..self.app.session.reports.len()).map(Effect::Load).collect());
                 }
                 Effect::Preflight(_)
                 | Effect::Start(_)
@@ -167,7 +167,7 @@ impl Explorer {
     }
 
     fn metrics(&self, report: usize) -> (Arc<Metrics>, impl FnOnce() -> Result<Input, ImportError> + use<>) {
-        let report = &self.app.reports[report];
+        let report = &self.app.session.reports[report];
         let file = report.file.clone();
         let open = move || Input::open(&file, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) });
         (report.profile.as_ref().unwrap().metrics.clone().unwrap(), open)
@@ -197,7 +197,7 @@ impl Explorer {
 
     pub fn buffer(&mut self, theme: &str, mode: ColorMode) -> ratatui::buffer::Buffer {
         let theme = Library::load(None).theme(theme, mode).unwrap();
-        let mut terminal = Terminal::new(TestBackend::new(self.app.size.0, self.app.size.1)).unwrap();
+        let mut terminal = Terminal::new(TestBackend::new(self.app.session.size.0, self.app.session.size.1)).unwrap();
         terminal.draw(|frame| draw(frame, &self.app, &mut self.view, &theme)).unwrap();
         terminal.backend().buffer().clone()
     }

@@ -113,7 +113,7 @@ fn operators_enclose_launches_and_are_no_nvtx() {
     let file = packed("llm");
     let file = file.to_str().unwrap();
     let (code, _, error) = run(&["rerun", file, "--kernel", "CatArrayBatchedCopy", "--nth", "0", "--within", "aten::cat", "--", "x"]);
-    assert!(code != 0 && error.contains("no NVTX ranges, and ncu does not see them"), "{error}");
+    assert!(code != 0 && error.contains("are not NVTX ranges, and ncu does not see them"), "{error}");
 }
 
 #[test]
@@ -221,7 +221,7 @@ fn traces_that_are_no_json_are_repaired_and_say_so() {
         }
         let profile = read(&file("broken.pt.trace.json", raw)).unwrap();
         assert_eq!(profile.launches.len(), whole.launches.len(), "{name}");
-        assert!(profile.notes.iter().any(|n| n.text.starts_with("1 event was no valid JSON")), "{name}: {:?}", profile.notes);
+        assert!(profile.notes.iter().any(|n| n.text.starts_with("1 event was not valid JSON")), "{name}: {:?}", profile.notes);
     }
 }
 
@@ -234,14 +234,14 @@ fn cut_traces_give_what_is_whole() {
         let profile = read(&path).unwrap();
         assert!(profile.launches.len() >= last);
         last = profile.launches.len();
-        assert!(profile.notes.iter().any(|n| n.text.contains("ends in the middle")), "{part}");
+        assert!(profile.notes.iter().any(|n| n.text.contains("is truncated")), "{part}");
         look(&profile);
     }
     assert_eq!(last, 868);
     // The packed file without its end: the same.
     let bytes = fs::read(packed("llm")).unwrap();
     let profile = read(&file("cut.pt.trace.json.gz", &bytes[..bytes.len() * 9 / 10])).unwrap();
-    assert!(profile.launches.len() > 100 && profile.notes.iter().any(|n| n.text.contains("ends in the middle")));
+    assert!(profile.launches.len() > 100 && profile.notes.iter().any(|n| n.text.contains("is truncated")));
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn other_json_is_refused_and_empty_traces_say_why() {
     let refused = |name: &str, text: &str| read(&file(name, text)).unwrap_err().to_string();
     assert!(refused("et.json", r#"{"schemaVersion": 1, "nodes": []}"#).contains("without traceEvents"));
     assert!(refused("half.json", r#"{"schemaVersion": 1, "deviceProp"#).contains("without its events"));
-    assert!(refused("config.json", r#"{"jobs": []}"#).contains("JSON that is no profile"));
+    assert!(refused("config.json", r#"{"jobs": []}"#).contains("JSON that is not a profile"));
     let text = r#"{"schemaVersion": 1, "ERROR": ["CUPTI\u001b[31m is not there"], "traceEvents": []}"#;
     let profile = read(&file("none.json", text)).unwrap();
     let notes: Vec<&str> = profile.notes.iter().map(|n| n.text.as_str()).collect();

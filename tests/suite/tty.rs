@@ -269,7 +269,7 @@ fn a_cursor_step_sends_little_and_idling_nothing() {
         sent = s.raw.len() - before;
     }
     assert!(sent > 0 && sent < 1024, "a cursor step sent {sent} bytes");
-    s.wait("GEMM, by its name");
+    s.wait("GEMM, judging by its name");
     while s.take(Duration::from_millis(500)) > 0 {}
     let before = s.raw.len();
     s.take(Duration::from_millis(500));
@@ -399,7 +399,7 @@ fn a_command_is_copied_saved_and_its_result_compared() {
     s.keys("w\u{15}");
     s.keys(&script.to_string_lossy());
     s.keys("\r");
-    s.wait("is there already");
+    s.wait("already exists");
     assert_eq!(std::fs::read_to_string(&script).unwrap(), "mine");
     s.keys("v\u{15}");
     s.keys(&result.to_string_lossy());

@@ -37,7 +37,7 @@ pub fn discount(part: f64) -> String {
     if part >= 0.995 {
         String::new()
     } else {
-        format!("; counted for {}, since a unit between 60 and 80% of its peak may be the limit or not", pct(part))
+        format!("; weighted by {}, since a unit between 60 and 80% of its peak may or may not be the limit", pct(part))
     }
 }
 
@@ -88,7 +88,7 @@ impl<'a> Case<'a> {
             Some(next) if 1.0 - self.peak() < share => {
                 format!("the next limit: {} at {}", next.unit.word(), pct(next.share))
             }
-            _ => format!("the share of cycles that warps spend so: {}", pct(share)),
+            _ => format!("the share of cycles that warps spend in these states: {}", pct(share)),
         };
         let busy =
             if self.active < 0.98 { format!(", of the {} of the time in which SMs have work", pct(self.active)) } else { String::new() };
@@ -172,7 +172,7 @@ impl<'a> Case<'a> {
             return None;
         }
         Some(Evidence {
-            label: format!("stalled: {}, of all cycles of warps", reason.replace('_', " ")),
+            label: format!("stalled: {}, of all warp cycles", reason.replace('_', " ")),
             concept: &concept.id,
             metric: measured.metric.to_string(),
             value: stalls.share(reason) * 100.0,

@@ -10,27 +10,27 @@ const ADVICE: &[(&[Family], &[D], &str)] = &[
     (
         &[Family::Elementwise, Family::Copy],
         &[D::DramBandwidth, D::LaunchOverhead, D::SmallGrid, D::MemoryLatency],
-        "by its name an elementwise or copying kernel: fuse it with its neighbours (torch.compile, one Triton kernel, an epilogue of the GEMM)",
+        "judging by its name, an elementwise or copy kernel: fuse it with its neighbours (torch.compile, one Triton kernel, an epilogue of the GEMM)",
     ),
     (
         &[Family::Norm, Family::Reduce],
         &[D::DramBandwidth, D::LaunchOverhead, D::SmallGrid],
-        "by its name a norm or reduction: fuse it with what writes or reads its values (torch.compile, a fused norm)",
+        "judging by its name, a norm or reduction: fuse it with the kernel that produces or consumes its values (torch.compile, a fused norm)",
     ),
     (
         &[Family::Gemm],
         &[D::SmallGrid, D::Tail],
-        "by its name a matrix product: another tile size, split-K or stream-K, or a larger batch gives more or fuller waves",
+        "judging by its name, a matrix product: a different tile size, split-K or stream-K, or a larger batch gives more or fuller waves",
     ),
     (
         &[Family::Attention],
         &[D::SmallGrid, D::Tail],
-        "by its name attention: split the keys and values over blocks (flash decoding), or batch more sequences",
+        "judging by its name, attention: split the keys and values across blocks (flash decoding), or batch more sequences",
     ),
     (
         &[Family::Nccl],
         &[D::MemoryLatency, D::SmallGrid, D::Dependencies, D::Barriers],
-        "by its name a collective: it waits for other GPUs; ncu measures it alone, so look at the timeline instead",
+        "judging by its name, a collective: it waits for other GPUs; ncu measures it in isolation, so look at the timeline instead",
     ),
 ];
 

@@ -41,7 +41,7 @@ impl Severity {
 }
 
 /// Share of a kernel's time from which a cause goes before the verdict that the kernel is near its roof. Below 10 % a change is within what
-/// clocks and replay passes vary (`metrics.md` §6, trap g).
+/// clocks and replay passes vary (Nsight Compute's Profiling Guide, "Range and Precision").
 pub const WORTH: f64 = 0.10;
 
 /// Share of a kernel's time below which a cause is not named.

@@ -15,7 +15,7 @@ pub const AT_LIMIT: Threshold = at_least(80.0, "NVIDIA's SpeedOfLight rule");
 
 /// The same of device memory for kernels whose traffic is a quarter to three quarters writes: turning between reads and writes costs it time.
 /// Copies, transposes and row softmaxes on an H200 end at 75 to 82 %, kernels that mostly read at 88 to 91 %.
-pub const MIXED: Threshold = at_least(75.0, "reads and writes in turn end at 75 to 82%");
+pub const MIXED: Threshold = at_least(75.0, "mixed reads and writes top out at 75 to 82%");
 
 /// Share of device memory's peak that the best streams reach: 89 to 92 % in reports of H200, RTX 4090 and T4.
 pub const ATTAINABLE: f64 = 0.92;
@@ -37,7 +37,7 @@ pub const CONFLICTS: Threshold = at_least(10.0, "NVIDIA's SharedMemoryConflicts 
 
 /// Share of sectors beyond need. NVIDIA's UncoalescedAccess.py warns at any; the 10 % of its sister rule for shared memory keep out the one
 /// sector more that a misaligned but dense access touches (1 of 9 for 32-bit words).
-pub const EXCESS: Threshold = at_least(12.0, "above one sector in nine, which is only misaligned");
+pub const EXCESS: Threshold = at_least(12.0, "above one sector in nine, which mere misalignment explains");
 
 /// Threads of 32 that are active in an instruction. NVIDIA's ThreadDivergence.py.
 pub const THREADS: Threshold = below(24.0, "NVIDIA's ThreadDivergence rule");
@@ -77,6 +77,6 @@ pub const ATOMICS: Threshold = at_least(10.0, "a tenth of the accesses, as for b
 /// slices within a few percent, one address alone gives the number of slices (48 to 160).
 pub const HOT_SLICE: Threshold = at_least(4.0, "random addresses spread evenly over slices");
 
-/// Points by which L2 must be busier than device memory to be the limit rather than its way: `metrics.md` §6.3 takes 5 points as the same
+/// Points by which L2 must be busier than device memory to be the limit rather than on the way to it: 5 points count as the same
 /// level; L2's figure counts both directions, which adds up to ten more in plain copies (H200, A100).
 pub const L2_ABOVE_DRAM: f64 = 0.15;

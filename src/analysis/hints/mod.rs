@@ -6,6 +6,7 @@ pub mod context;
 pub mod demand;
 pub mod diagnosis;
 pub mod facts;
+pub mod first;
 pub mod hint;
 pub mod limits;
 pub mod rank;
@@ -16,6 +17,7 @@ pub mod subject;
 
 pub use diagnosis::{DIAGNOSES, Diagnosis};
 pub use facts::{Depth, Facts};
+pub use first::FirstHint;
 pub use hint::{Confirm, Evidence, Hint, Severity, Sure};
 pub use subject::Subject;
 

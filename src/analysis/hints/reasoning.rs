@@ -14,36 +14,36 @@ pub fn sentences(facts: &Facts) -> Vec<String> {
     let mut out = Vec::new();
     if let Some(ns) = facts.duration_ns() {
         let short =
-            if case.short() { "shorter than 20 µs, so percentages are not steady" } else { "long enough for steady percentages (20 µs)" };
+            if case.short() { "shorter than 20 µs, so percentages are noisy" } else { "long enough for stable percentages (20 µs)" };
         out.push(format!("duration: {}, {short}", Nanos::human(ns)));
     }
     if let (Some(blocks), Some(sms)) = (facts.positive("grid_size"), facts.positive("sm_count")) {
         let waves = facts.get("waves_per_sm").map_or_else(String::new, |w| format!(", {w:.2} waves"));
-        let active = facts.active().map_or_else(String::new, |a| format!("; a mean SM had work in {} of the cycles", pct(a)));
+        let active = facts.active().map_or_else(String::new, |a| format!("; on average an SM was active in {} of the cycles", pct(a)));
         out.push(format!("shape: {blocks:.0} blocks for {sms:.0} SMs{waves}{active}"));
     }
     match (case.demand.busiest(), bottleneck(&case)) {
         (Some(busy), Some(b)) if b.share() * 100.0 >= AT_LIMIT.value => {
             out.push(format!(
-                "throughput: {} at {} of the peak, at the limit (80%): waiting is an effect of it",
+                "throughput: {} at {} of its peak, at the limit (80%): stalls are a consequence",
                 busy.unit.word(),
                 pct(busy.share)
             ));
         }
         (Some(busy), Some(_)) => {
             out.push(format!(
-                "throughput: {} at {} of the peak, between 60% and 80%: that may be the limit",
+                "throughput: {} at {} of its peak, between 60% and 80%: that may be the limit",
                 busy.unit.word(),
                 pct(busy.share)
             ));
         }
         (Some(busy), None) => {
             let less = if !case.roofs_known() {
-                "of those that were collected; whether another is at its limit is not known"
+                "of those collected; another may be at its limit"
             } else if busy.share * 100.0 < MAY_LIMIT.value {
-                "below 60%: nothing is at its limit, warps wait"
+                "below 60%: no unit is at its limit, warps are stalled"
             } else {
-                "on the way of another"
+                "on the path to another unit"
             };
             out.push(format!("throughput: the busiest unit is {} at {} of its peak, {less}", busy.unit.word(), pct(busy.share)));
         }
@@ -59,7 +59,7 @@ pub fn sentences(facts: &Facts) -> Vec<String> {
                 .map(|(reason, share)| format!("{} {}", reason.replace('_', " "), pct(share)))
                 .collect();
             out.push(format!(
-                "stalls: of the cycles between two instructions of a warp {}; issuing {}",
+                "stalls: of the cycles between two instructions of a warp, {}; issuing {}",
                 top.join(", "),
                 pct(stalls.share("selected"))
             ));

@@ -73,7 +73,7 @@ impl Subject {
         let kernel = profile.kernels.get(profile.launches.kernel(row).0 as usize)?.clone();
         let config = profile.launches.config(row).and_then(|c| profile.configs.get(c.0 as usize)).cloned().unwrap_or_default();
         let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
-        let device = place.and_then(|p| p.device).and_then(|id| profile.devices.iter().find(|d| d.id == id)).cloned().unwrap_or_default();
+        let device = place.and_then(|p| profile.device_of(p)).cloned().unwrap_or_default();
         let duration = Nanos(profile.launches.duration(row));
         Some(Self::new(None, launch, kernel, Facts::of_launch(&config, &device, duration)))
     }
@@ -128,7 +128,7 @@ fn undecided() -> Confirm {
     Confirm {
         sections: DECIDE.to_vec(),
         source: false,
-        why: "what warps wait for, and which traffic is needed: that decides between the causes".to_owned(),
+        why: "what warps wait for, and how much of the traffic is needed: that tells the causes apart".to_owned(),
     }
 }
 

@@ -15,10 +15,10 @@ pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure>
     let run = list::the(&library, args.run, args.run.is_none())?;
     if args.stop {
         let Some((pid, started)) = run.holder.filter(|_| run.state.live()) else {
-            return Err(Failure::wrong(format!("run {} is not under way: it is {}", run.id, run.state.word())));
+            return Err(Failure::wrong(format!("run {} is not in progress: it is {}", run.id, run.state.word())));
         };
         process::ask_to_stop(pid, started).map_err(|e| Failure { text: format!("cannot stop run {}: {e}", run.id), code: FAILED })?;
-        print::error(&format!("run {} was asked to stop; `warpscope attach {}` shows how it goes", run.id, run.id));
+        print::error(&format!("run {} was asked to stop; `warpscope attach {}` shows its progress", run.id, run.id));
         return Ok(());
     }
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();

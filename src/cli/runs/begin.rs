@@ -36,19 +36,22 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
     }
     if let Some(tool) = &args.tool {
         let first = RECIPES.iter().find(|r| r.tool == tool).copied();
-        return Ok((first.ok_or_else(|| Failure::wrong(format!("no profiler `{tool}`: there are {}", TOOLS.join(", "))))?, None));
+        return Ok((
+            first.ok_or_else(|| Failure::wrong(format!("unknown profiler `{tool}`: the profilers are {}", TOOLS.join(", "))))?,
+            None,
+        ));
     }
     if has("nsys", nsys) {
         return Ok((recipes::find("exact", users)?, None));
     }
     if has("ncu", None) {
         let scan = recipes::find("scan", users)?;
-        return Ok((scan, Some(format!("there is no nsys here, so ncu scans instead: {}; cost: {}", scan.about, scan.cost))));
+        return Ok((scan, Some(format!("nsys is not installed, so ncu scans instead: {}; cost: {}", scan.about, scan.cost))));
     }
     let torch = "trace a PyTorch program with `warpscope run --tool torch -- python3 …`";
     Err(Failure {
         text: format!(
-            "there is neither nsys nor ncu on this machine: install one of them (`warpscope doctor` says where they are looked for), or {torch}"
+            "neither nsys nor ncu was found on this machine: install one of them (`warpscope doctor` shows where warpscope looks for them), or {torch}"
         ),
         code: FAILED,
     })
@@ -103,9 +106,9 @@ impl Chosen<'_> {
         if self.args.output.is_none() {
             std::fs::create_dir_all(&place).map_err(failed(&place))?;
         } else if !place.is_dir() {
-            return Err(refused(format!("the folder {} is not there", place.display())));
+            return Err(refused(format!("the folder {} does not exist", place.display())));
         }
-        let name = output.to_str().ok_or_else(|| refused(format!("{}: the profilers take only names that are UTF-8", output.display())))?;
+        let name = output.to_str().ok_or_else(|| refused(format!("{}: the profilers accept only UTF-8 names", output.display())))?;
         let prepared = self.prepare(name).map_err(|e| refused(e.text))?;
         let inside = |name: &str| place.join(name);
         let patterns: Vec<String> = prepared.reports.iter().map(|p| inside(&p.to_string()).display().to_string()).collect();
@@ -113,7 +116,7 @@ impl Chosen<'_> {
         if let Some(taken) =
             prepared.reports.iter().filter(|p| p.tail.is_none()).map(|p| inside(&p.head)).find(|p| p.symlink_metadata().is_ok())
         {
-            return Err(refused(format!("{} is there already; name another with -o", taken.display())));
+            return Err(refused(format!("{} already exists; choose another name with -o", taken.display())));
         }
         let mut support = Vec::new();
         for (name, text) in &prepared.files {
@@ -181,11 +184,11 @@ pub fn look(tool: &str, argv: &[String], folder: Option<&Path>, nsys: Option<&Pa
 /// Says what stands in the way; what blocks ends it, unless it is forced.
 fn look_before(found: &[Check], force: bool) -> Result<(), Failure> {
     for check in found {
-        let word = if check.state == State::Blocks && !force { "blocked" } else { "take care" };
+        let word = if check.state == State::Blocks && !force { "blocked" } else { "warning" };
         print::error(&format!("{word}: {}", sentence(check)));
     }
     if !force && found.iter().any(|c| c.state == State::Blocks) {
-        return Err(Failure { text: "nothing was run; --force tries it all the same".to_owned(), code: FAILED });
+        return Err(Failure { text: "nothing was run; --force runs it anyway".to_owned(), code: FAILED });
     }
     Ok(())
 }
@@ -196,7 +199,7 @@ fn check_program(program: &[String], directory: &Path, force: bool) -> Result<()
         return Err(Failure::wrong("name the program: `warpscope run -- python3 train.py`"));
     };
     if name.starts_with('-') {
-        let text = format!("{name} would be an option of the profiler: the program comes first (a program of that name: ./{name})");
+        let text = format!("{name} would be taken as a profiler option: the program comes first (a program of that name: ./{name})");
         return Err(Failure::wrong(text));
     }
     let there = if name.contains('/') { directory.join(name).is_file() } else { find::on_path(name).is_some() };
@@ -204,17 +207,17 @@ fn check_program(program: &[String], directory: &Path, force: bool) -> Result<()
         return Ok(());
     }
     let place = if name.contains('/') { "" } else { " on PATH" };
-    Err(Failure::wrong(format!("there is no program {name}{place}")))
+    Err(Failure::wrong(format!("program {name} not found{place}")))
 }
 
 /// `warpscope run`.
 pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
-    let directory = std::env::current_dir().map_err(|e| Failure::wrong(format!("the folder that this runs in: {e}")))?;
+    let directory = std::env::current_dir().map_err(|e| Failure::wrong(format!("the current directory: {e}")))?;
     check_program(&args.program, &directory, args.force)?;
     let nsys = all.nsys.clone().or_else(|| config.nsys.clone());
     let wanted = args.recipe.is_none() && args.tool.as_deref().is_none_or(|t| t == "nsys");
     if let Some(named) = nsys.as_deref().filter(|_| wanted && find::nsys(nsys.as_deref()).iter().all(|p| !p.is_file())) {
-        return Err(Failure::wrong(format!("there is no nsys at {}: correct --nsys, or `nsys` in the configuration", named.display())));
+        return Err(Failure::wrong(format!("no nsys found at {}: correct --nsys, or `nsys` in the configuration", named.display())));
     }
     let users = recipes::users(config)?;
     let (recipe, said) = choose(args, nsys.as_deref(), &users)?;
@@ -225,7 +228,7 @@ pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
         print::error(&said);
     }
     if !has(recipe.tool, nsys.as_deref()) {
-        let text = format!("there is no {} on this machine; `warpscope doctor` says where it is looked for", recipe.tool);
+        let text = format!("{} was not found on this machine; `warpscope doctor` shows where warpscope looks for it", recipe.tool);
         return Err(Failure { text, code: FAILED });
     }
     let folder = args.output.as_ref().map(|o| chosen.directory.join(o));
@@ -249,7 +252,7 @@ pub fn run(all: &Args, args: &RunArgs, config: &Config) -> Result<(), Failure> {
         tell_steps(&started.run.steps);
     }
     if args.detach {
-        print::error(&format!("it goes on by itself; `warpscope attach {}` shows it", started.run.id));
+        print::error(&format!("it continues in the background; `warpscope attach {}` shows it", started.run.id));
         return print::lines(&[started.run.id.to_string()]);
     }
     if let Some(asked) = asked {

@@ -36,10 +36,10 @@ pub fn fit(argv: &mut Vec<String>, program: usize, tool: &str, forced: bool) -> 
     if !fitted.missing.is_empty() && !forced {
         let missing = fitted.missing.join(", ");
         return Err(LibraryError::Refused(format!(
-            "the {tool} that is here does not know {missing}, without which this would record something else: take another recipe, or a newer {tool} (`warpscope doctor` shows which is used)"
+            "the installed {tool} does not support {missing}, without which this would record something else: use another recipe, or a newer {tool} (`warpscope doctor` shows which one is used)"
         )));
     }
-    Ok(fitted.dropped.iter().map(|option| format!("left out: {option}, which this {tool} does not know")).collect())
+    Ok(fitted.dropped.iter().map(|option| format!("skipped {option}, which this {tool} does not support")).collect())
 }
 
 /// Sends the report to a folder: its name keeps its last part. Returns where it goes then, or nothing when the command does not name it.

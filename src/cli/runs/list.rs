@@ -5,6 +5,7 @@ use super::super::{Failure, print};
 use super::share;
 use crate::library::{Library, Run, gc, store};
 use crate::model::Bytes;
+use crate::model::units::count;
 use crate::report::{self, Format};
 use crate::rerun::shell;
 use std::io::{IsTerminal, Write};
@@ -43,7 +44,7 @@ pub fn the(library: &Library, number: Option<i64>, live: bool) -> Result<Run, Fa
         return Ok(library.run(number)?);
     }
     let newest = library.runs()?.into_iter().find(|r| !live || r.state.live());
-    newest.ok_or_else(|| Failure::wrong("no run is under way; `warpscope runs` lists those that have ended"))
+    newest.ok_or_else(|| Failure::wrong("no run is in progress; `warpscope runs` lists those that have ended"))
 }
 
 fn list(library: &Library, search: &str, format: Option<Format>) -> Result<(), Failure> {
@@ -52,7 +53,7 @@ fn list(library: &Library, search: &str, format: Option<Format>) -> Result<(), F
     let format = print::format_or_default(format);
     if runs.is_empty() && format == Format::Table {
         return print::lines(&[if search.is_empty() {
-            "nothing was recorded yet: warpscope run -- PROGRAM ARGS…".to_owned()
+            "nothing has been recorded yet: warpscope run -- PROGRAM ARGS…".to_owned()
         } else {
             format!("no run matches {search:?}")
         }]);
@@ -98,7 +99,7 @@ pub fn delete(library: &Library, run: &Run) -> Result<u64, Failure> {
         print::error(&format!("{} stays: warpscope did not write it", path.display()));
     }
     for report in run.reports.iter().filter(|r| !r.owned && r.path.exists()) {
-        print::error(&format!("{} stays: it is outside of the library", report.path.display()));
+        print::error(&format!("{} stays: it is outside the library", report.path.display()));
     }
     Ok(free)
 }
@@ -112,7 +113,7 @@ pub fn remove_quietly(library: &Library, id: i64) -> Result<(), Failure> {
 
 fn tidy(library: &Library, args: &Gc) -> Result<(), Failure> {
     if args.keep.is_none() && args.keep_size.is_none() && args.pack_after.is_none() {
-        return Err(Failure::wrong("say what stays: --keep N runs, --keep-size 10G, or --pack-after DAYS"));
+        return Err(Failure::wrong("say what to keep: --keep N runs, --keep-size 10G, or --pack-after DAYS"));
     }
     let runs = library.runs()?;
     let wish = gc::Wish { runs: args.keep, bytes: args.keep_size, pack_days: args.pack_after };
@@ -125,10 +126,9 @@ fn tidy(library: &Library, args: &Gc) -> Result<(), Failure> {
         .iter()
         .map(|r| format!("delete run {} of {}: {} ({})", r.id, report::runs::moment(r.started_ms), shell::line(&r.program), Bytes(own(r))))
         .collect();
-    lines.extend(plan.pack.iter().map(|(_, r)| format!("pack {} ({})", r.path.display(), Bytes(r.bytes))));
+    lines.extend(plan.pack.iter().map(|(_, r)| format!("compress {} ({})", r.path.display(), Bytes(r.bytes))));
     print::lines(&lines)?;
-    let some = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
-    let what = format!("delete {} and pack {}", some(plan.remove.len(), "run"), some(plan.pack.len(), "report"));
+    let what = format!("delete {} and compress {}", count(plan.remove.len(), "run"), count(plan.pack.len(), "report"));
     if args.dry_run || !ask(&what, args.yes)? {
         return Ok(());
     }
@@ -139,5 +139,5 @@ fn tidy(library: &Library, args: &Gc) -> Result<(), Failure> {
     for (id, report) in &plan.pack {
         free += gc::pack(library, *id, report)?;
     }
-    print::lines(&[format!("{} are free now", Bytes(free))])
+    print::lines(&[format!("{} freed", Bytes(free))])
 }

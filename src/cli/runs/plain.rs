@@ -48,7 +48,7 @@ pub fn follow(library: Library, run: &Run, mut holder: Holder, asked: &AtomicUsi
             // A reader of stderr that went away does not end the run.
             let _ = match line {
                 Some(line) => writeln!(err, "{line}"),
-                None => writeln!(err, "… lines left out: of a long output the log keeps the first and the last few MB"),
+                None => writeln!(err, "… lines dropped: the log keeps the first and the last few MB of a long output"),
             };
             shown += 1;
         }
@@ -106,7 +106,7 @@ pub fn tell(run: &Run) -> Result<(), Failure> {
     };
     let text = match run.state {
         State::Lost => format!(
-            "run {} is lost: its supervisor ended without a word (killed, or the disk was full); its log is kept (`warpscope runs show {}`)",
+            "run {} is lost: its supervisor died silently (killed, or the disk was full); its log is kept (`warpscope runs show {}`)",
             run.id, run.id
         ),
         _ => String::new(),

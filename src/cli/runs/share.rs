@@ -21,7 +21,7 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(wrong(folder))?;
     let scratch = store::folder()?;
     if let Some(odd) = run.reports.iter().find(|r| r.path.exists() && !gc::is_sound(&library.run_folder(id), r)) {
-        let text = format!("{} is not where run {id} left its reports, so nothing is copied", odd.path.display());
+        let text = format!("{} is not where run {id} left its reports; nothing was copied", odd.path.display());
         return Err(Failure::wrong(text));
     }
     let (mut written, mut left_out) = (Vec::new(), 0);
@@ -37,14 +37,14 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
             let cleaned = export::clean(&from, &target, &scratch)?;
             std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).map_err(wrong(&target))?;
             print::error(&format!(
-                "{}: {} environment variables taken out, and verified gone from every cell and byte by byte (pairs below {} letters are not looked for)",
+                "{}: {} environment variables removed, and verified to be gone from every cell and byte by byte (pairs shorter than {} letters are not searched for)",
                 target.display(),
                 cleaned.variables,
                 export::TELLING
             ));
             if !cleaned.elsewhere.is_empty() {
                 print::error(&format!(
-                    "{}: the values of {} still occur as other facts (folders, the program's arguments); look at them before you share",
+                    "{}: the values of {} still occur in other fields (folders, the program's arguments); check them before you share",
                     target.display(),
                     cleaned.elsewhere.join(", ")
                 ));
@@ -54,7 +54,7 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
         }
         if clean && is(&name, &[".ncu-rep"]) {
             print::error(&format!(
-                "{}: left out; {}, and there is no way to take that out: share what `warpscope metrics` prints, or copy it by hand",
+                "{}: skipped; {}, and that cannot be removed: share what `warpscope metrics` prints, or copy it by hand",
                 report.path.display(),
                 holds(&name)
             ));
@@ -63,12 +63,12 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
         }
         let target = folder.join(&name);
         if target.symlink_metadata().is_ok() {
-            return Err(Failure::wrong(format!("{} is there already; name another folder", target.display())));
+            return Err(Failure::wrong(format!("{} already exists; choose another folder", target.display())));
         }
         std::fs::copy(&report.path, &target).map_err(wrong(&report.path))?;
         std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).map_err(wrong(&target))?;
         if clean {
-            print::error(&format!("{}: copied as it is; {}", target.display(), holds(&name)));
+            print::error(&format!("{}: copied unchanged; {}", target.display(), holds(&name)));
         }
         written.push(target);
     }
@@ -79,7 +79,7 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
     print::lines(&written.iter().map(|p| p.display().to_string()).collect::<Vec<_>>())?;
     if left_out > 0 {
         let text = format!(
-            "{left_out} of {} reports could not be cleaned and {} left out",
+            "{left_out} of {} reports could not be cleaned and {} skipped",
             run.reports.len(),
             if left_out == 1 { "was" } else { "were" }
         );
@@ -96,13 +96,13 @@ fn is(name: &str, kinds: &[&str]) -> bool {
 /// What a report tells about whoever recorded it.
 fn holds(name: &str) -> &'static str {
     if is(name, &[".nsys-rep", ".qdrep", ".sqlite"]) {
-        "timelines hold the environment of every process that they saw, secrets included; --clean makes copies without it"
+        "timelines contain the environment of every traced process, secrets included; --clean makes copies without it"
     } else if is(name, &[".ncu-rep"]) {
-        "reports of Nsight Compute hold the program's command, directory and environment (`warpscope metrics FILE --session` shows them)"
+        "Nsight Compute reports contain the program's command, directory and environment (`warpscope metrics FILE --session` shows them)"
     } else if is(name, &[".json"]) {
-        "PyTorch's traces hold the program's command, folders and names of functions, but no environment"
+        "PyTorch traces contain the program's command, folders and function names, but no environment"
     } else {
-        "look at what it holds before you share it"
+        "check what it contains before you share it"
     }
 }
 

@@ -71,7 +71,7 @@ pub fn keep(id: i64, detached: bool) -> Result<(), Failure> {
     let folder = library.run_folder(id);
     let reports = export::found(&run.patterns, &folder, run.started_ms);
     let kept = temporary::clear(&folder.join(gc::TEMPORARY), &reports);
-    let what = format!("the process that watched over the run ended without a word ({ended}): killed, or out of memory");
+    let what = format!("the run's supervisor died silently ({ended}): killed, or out of memory");
     let mut findings = vec![Finding { what, fix: String::new() }];
     findings.extend(kept.as_deref().map(temporary::kept));
     library.end(id, State::Lost, Exit::default(), &findings, &reports)?;
@@ -161,7 +161,8 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     }
     let (state, mut findings) = judge(&run.tool, outcome.exit, &outcome.watch, &reports);
     findings.extend(private.clear(&reports).as_deref().map(temporary::kept));
-    findings.extend(log.trouble.map(|why| Finding { what: format!("its output could not be kept to the end: {why}"), fix: String::new() }));
+    findings
+        .extend(log.trouble.map(|why| Finding { what: format!("its output could not be logged to the end: {why}"), fix: String::new() }));
     library.end(run.id, state, outcome.exit, &findings, &reports)?;
     Ok(())
 }

@@ -81,13 +81,13 @@ impl Blocks {
             let kind = *kind;
             let place = if kind == Kind::Source { "source" } else { "result" };
             let Some(length) = self.wire.length(place)? else {
-                return Err(self.wire.damaged(place, "it is not there"));
+                return Err(self.wire.damaged(place, "it is missing"));
             };
             if self.wire.at + length > self.end {
                 return Err(self.wire.damaged(place, "it is longer than its block"));
             }
             if self.wire.at + length > self.wire.size {
-                return Err(self.wire.damaged(place, "it is longer than what is left of the file"));
+                return Err(self.wire.damaged(place, "it is longer than the rest of the file"));
             }
             // An empty source is possible; an empty result is none, and four bytes must not become a row.
             if length == 0 && kind != Kind::Source {
@@ -104,7 +104,7 @@ impl Blocks {
         };
         let end = self.wire.at.saturating_add(length);
         if end > self.wire.size {
-            return Err(self.wire.damaged("block header", "it is longer than what is left of the file"));
+            return Err(self.wire.damaged("block header", "it is longer than the rest of the file"));
         }
         let header = header(&mut self.wire, end)?;
         self.end = self.wire.at.saturating_add(header.payload);

@@ -161,7 +161,7 @@ impl Reader {
                 odd ^= odd_quotes(line);
             } else {
                 if !open.is_empty() {
-                    self.damaged("a row has an open quote");
+                    self.damaged("a row has an unclosed quote");
                 }
                 open.clear();
                 open.push_str(line);
@@ -174,7 +174,7 @@ impl Reader {
             if row {
                 self.row(&open);
                 if self.kept > MOST_BYTES {
-                    self.damaged("it is too large, the rest is left out");
+                    self.damaged("it is too large, the rest was skipped");
                     return Ok(());
                 }
             } else {
@@ -183,7 +183,7 @@ impl Reader {
             open.clear();
         }
         if !open.is_empty() {
-            self.damaged("its last row is cut");
+            self.damaged("its last row is truncated");
         }
         Ok(())
     }
@@ -353,10 +353,9 @@ impl Reader {
             evidence.add(&cell.text);
         }
         if evidence.unsettled() && decimal.is_none() {
-            let text =
-                "Nothing in the CSV tells whether 117.344 means 117 or 117 thousand; it is read as ncu writes whole numbers, in thousands";
+            let text = "The CSV does not show whether 117.344 means 117 or 117 thousand; it is read the way ncu writes whole numbers, with thousands separators";
             self.out.notes.push(Note {
-                fix: Some("say --decimal if it is not, and run ncu with LC_ALL=C".to_owned()),
+                fix: Some("use --decimal if that is wrong, and run ncu with LC_ALL=C".to_owned()),
                 ..Note::new(Severity::Warning, NoteKind::Guess, text)
             });
         }
@@ -385,9 +384,9 @@ impl Reader {
             "run ncu as root, or give the program CAP_PERFMON (in a container --cap-add=PERFMON or SYS_ADMIN), or load the nvidia module with \
              NVreg_RestrictProfilingToAdminUsers=0"
         } else if self.errors.is_empty() {
-            "check --kernel-name, --launch-skip and the ranges that the command waits for"
+            "check --kernel-name, --launch-skip and the range filters of the command"
         } else {
-            "mend that and run it again"
+            "fix that and run it again"
         };
         ImportError::refused(path, format!("ncu wrote no results: {error}"), next)
     }

@@ -124,7 +124,7 @@ fn read_blocks(input: &Input, job: &Job<'_>, out: &mut Metrics) -> Result<(), Im
                             out.directory = Some(directory).filter(|d| !d.is_empty());
                             out.program = Some(path).into_iter().filter(|p| !p.is_empty()).chain(words(arguments)).collect();
                         } else {
-                            let text = "The program's path or arguments are not UTF-8: a re-run cannot name it";
+                            let text = "The program's path or arguments are not UTF-8: a re-run cannot reproduce them";
                             out.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
                         }
                     }

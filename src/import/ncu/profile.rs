@@ -2,6 +2,7 @@
 
 use super::{is_report, read_input};
 use crate::import::{ImportError, Importer, Input, Job};
+use crate::model::units::count;
 use crate::model::{
     Bytes, Capture, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Metrics, Note, NoteKind, Place, Process, Profile,
     ResultMetrics, Severity, Value, argv,
@@ -93,8 +94,7 @@ pub fn of(metrics: Metrics) -> Profile {
     let program = if named { Some(metrics.program.clone()) } else { line.map(|l| l.program) };
     profile.notes.clone_from(&metrics.notes);
     if let (false, Some(_)) = (named, &program) {
-        let text =
-            "The program is taken from ncu's command line, which is kept without quotes: a word with a blank in it is two words here.";
+        let text = "The program is taken from ncu's command line, which is stored without quotes: an argument with a space in it appears as two here.";
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
     }
     profile.capture = Capture { argv: program.unwrap_or_default(), directory: metrics.directory.clone(), ..Capture::default() };
@@ -104,31 +104,26 @@ pub fn of(metrics: Metrics) -> Profile {
 }
 
 fn notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64) {
-    let plural = |n: u64| if n == 1 { "" } else { "s" };
-    let fix = "profile again with a section that has it: `--section SpeedOfLight`, or `--metrics gpu__time_duration.sum`";
+    let fix = "profile again with a section that collects it: `--section SpeedOfLight`, or `--metrics gpu__time_duration.sum`";
     let notes = &mut profile.notes;
     if metrics.results.is_empty() {
-        let text = "The report holds no results: ncu profiled no launch.";
-        let fix = "check its filters (--kernel-name, --launch-skip, --launch-count) and whether the program uses the GPU at all";
+        let text = "The report has no results: ncu profiled no launch.";
+        let fix = "check its filters (--kernel-name, --launch-skip, --launch-count) and that the program uses the GPU at all";
         notes.push(Note::new(Severity::Error, NoteKind::Empty, text).with_fix(fix));
         return;
     }
     if failed > 0 {
-        let text = format!(
-            "{failed} launch{} could not be profiled; what ncu says about it is in its metrics.",
-            if failed == 1 { "" } else { "es" }
-        );
+        let text = format!("{} could not be profiled; ncu's message is in the metrics.", count(failed, "launch"));
         notes.push(Note::new(Severity::Error, NoteKind::Tool, text));
     }
     if untimed > 0 {
-        let text =
-            format!("{untimed} result{} without a duration: it was not collected, and counts as zero in the table.", plural(untimed));
+        let text = format!("{} without a duration: it was not collected, and is shown as zero in the table.", count(untimed, "result"));
         notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix(fix));
     }
     let locked = metrics.results.iter().any(|r| r.clocks_locked == Some(true));
-    let clocks = if locked { "with the clocks locked to their base" } else { "with the clocks as they were" };
+    let clocks = if locked { "with clocks locked to base" } else { "with clocks not locked" };
     let text = format!(
-        "Durations are ncu's: each launch alone on the GPU, {clocks}, caches flushed unless told otherwise. They are not those of the program's own run."
+        "Durations are ncu's: each launch alone on the GPU, {clocks}, caches flushed unless told otherwise. They differ from a run without a profiler."
     );
     notes.push(Note::new(Severity::Info, NoteKind::Tool, text));
 }

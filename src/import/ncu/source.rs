@@ -50,9 +50,9 @@ pub fn read(
     }
     let first = first_address(metrics, result, details);
     match &binary {
-        None => code.remarks.push("the report holds no binary of this kernel: addresses only".to_owned()),
+        None => code.remarks.push("the report has no binary of this kernel: addresses only".to_owned()),
         Some(binary) => match cubin::read(binary, cancel) {
-            None => code.remarks.push("the binary in the report is no ELF file: addresses only".to_owned()),
+            None => code.remarks.push("the binary in the report is not an ELF file: addresses only".to_owned()),
             Some(found) => {
                 code.files = found.files;
                 code.functions = found.functions;
@@ -74,7 +74,7 @@ pub fn read(
         code.functions.push(Function { name: own.unwrap_or_else(|| Arc::from("kernel")), address, ..Function::default() });
     }
     if binary.is_some() && code.functions.iter().all(|f| f.lines.is_empty()) {
-        code.remarks.push("no line information: build with nvcc -lineinfo (or the compiler's equal) to see source lines".to_owned());
+        code.remarks.push("no line information: build with nvcc -lineinfo (or your compiler's equivalent) to see source lines".to_owned());
     }
     let folders = folders(input, metrics);
     texts(&mut code, &stored, &folders);
@@ -174,10 +174,10 @@ fn texts(code: &mut Code, stored: &HashMap<String, String>, folders: &[PathBuf])
     }
     if disk > 0 {
         code.remarks
-            .push("source text is this disk's, which may have changed since: profile with --import-source yes to store it".to_owned());
+            .push("source text is from this disk and may have changed since: profile with --import-source yes to store it".to_owned());
     }
     if missing > 0 && code.files.iter().all(|f| f.text.is_none()) {
-        let what = "no source text: it is neither in the report (--import-source yes) nor on this disk below the program's folder, the report's, or this one";
+        let what = "no source text: it is neither in the report (--import-source yes) nor on this disk below the program's folder, the report's, or the current one";
         code.remarks.push(what.to_owned());
     }
 }
@@ -239,7 +239,7 @@ fn instructions(code: &mut Code, binary: &[u8], details: &Details, tool: &Path, 
     let mut file = None;
     if name == "ncu" {
         let Some((path, result)) = report else {
-            code.remarks.push("no SASS text: ncu reads it from a file only".to_owned());
+            code.remarks.push("no SASS text: ncu can read it from a file only".to_owned());
             return;
         };
         // A `config.ncu-cfg` could have it write its log over any file.
@@ -249,7 +249,7 @@ fn instructions(code: &mut Code, binary: &[u8], details: &Details, tool: &Path, 
     } else {
         let made = tempfile::Builder::new().prefix("warpscope-").suffix(".cubin").tempfile();
         let Some(mut made) = made.ok().filter(|f| f.as_file().metadata().is_ok()) else {
-            code.remarks.push("no SASS text: no temporary file for the disassembler could be made".to_owned());
+            code.remarks.push("no SASS text: could not create a temporary file for the disassembler".to_owned());
             return;
         };
         if made.write_all(binary).is_err() {

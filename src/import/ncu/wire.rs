@@ -77,7 +77,8 @@ impl Wire {
     /// Counts memory that is kept for what was read; fails when no honest report of this size takes so much.
     pub fn keep(&mut self, bytes: usize) -> Result<(), ImportError> {
         let Some(left) = self.left.checked_sub(bytes as u64) else {
-            let what = format!("a report of {} bytes that would take more than {} in memory", self.size, KEPT + self.size * KEPT_TIMES);
+            let what =
+                format!("a report of {} bytes that would need more than {} bytes of memory", self.size, KEPT + self.size * KEPT_TIMES);
             return Err(ImportError::refused(&self.path, what, "no ncu writes such a report: copy it again from where it was recorded"));
         };
         self.left = left;
@@ -139,7 +140,7 @@ impl Wire {
     /// So many bytes.
     pub fn take(&mut self, bytes: u64, place: &str) -> Result<Vec<u8>, ImportError> {
         if bytes > MOST_BYTES || self.at.checked_add(bytes).is_none_or(|to| to > self.size) {
-            return Err(self.damaged(place, "it is longer than what is left of the file"));
+            return Err(self.damaged(place, "it is longer than the rest of the file"));
         }
         let mut out = vec![0; usize::try_from(bytes).unwrap_or(usize::MAX)];
         self.reader.read_exact(&mut out).map_err(|e| ImportError::io(&self.path, e))?;
@@ -318,7 +319,7 @@ mod tests {
         assert!(!count(&[0x12, 5, 1], &mut 10, 4));
         let mut w = wire(&[0; 10]);
         w.keep(64 << 20).unwrap();
-        assert!(w.keep(41).unwrap_err().to_string().contains("in memory"));
+        assert!(w.keep(41).unwrap_err().to_string().contains("bytes of memory"));
     }
 
     fn wire(bytes: &'static [u8]) -> Wire {

@@ -98,7 +98,7 @@ impl Db {
     /// The error about a table that gives more than the file can hold.
     #[must_use]
     pub fn overfull(&self, table: &str) -> ImportError {
-        ImportError::damaged(&self.path, table, "it holds more than a file of this size can")
+        ImportError::damaged(&self.path, table, "it contains more than a file of this size can")
     }
 
     /// What a table may give.
@@ -232,7 +232,7 @@ impl Db {
             if std::fs::metadata(&name).is_ok_and(|m| m.len() > 0) {
                 return Err(ImportError::refused(
                     &self.path,
-                    format!("still being written (its {suffix} file lies beside it)"),
+                    format!("still being written (its {suffix} file is next to it)"),
                     "open it again when the export has finished, or export it again if the exporter was killed",
                 ));
             }
@@ -245,7 +245,7 @@ impl Db {
         if promised > self.size {
             return Err(ImportError::refused(
                 &self.path,
-                format!("cut short: {} of {promised} bytes are there", self.size),
+                format!("truncated: only {} of {promised} bytes", self.size),
                 "it is still being written or copied, or the copy failed: fetch it again",
             ));
         }

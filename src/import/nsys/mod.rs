@@ -37,7 +37,7 @@ impl Importer for NsysSqlite {
             let what = if db.table_count() == 0 {
                 "an SQLite database without tables"
             } else {
-                "an SQLite database, but no Nsight Systems export"
+                "an SQLite database, but not an Nsight Systems export"
             };
             return Err(ImportError::refused(&input.path, what, "export a report with `nsys export --type sqlite REPORT.nsys-rep`"));
         }
@@ -80,7 +80,7 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
             profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
         }
         if pass.backwards > 0 {
-            let text = format!("{} launches have no start, or end before they start; they count as lasting 0 ns.", pass.backwards);
+            let text = format!("{} launches have no start, or end before they start; their duration is counted as 0 ns.", pass.backwards);
             profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
         }
         layout = Some(pass.layout);
@@ -207,7 +207,7 @@ fn secondary<T: Default>(notes: &mut Vec<Note>, read: Result<T, ImportError>) ->
             notes.push(Note::new(
                 Severity::Error,
                 NoteKind::Damaged,
-                format!("{place} could not be read ({reason}); what it holds is missing here."),
+                format!("{place} could not be read ({reason}); its contents are missing here."),
             ));
             Ok(T::default())
         }

@@ -89,11 +89,11 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
                 NoteKind::Gate,
                 "The capture was opened by cudaProfilerStart: earlier launches are not in the report.",
             )
-            .with_fix("launch numbers hold for a re-run with `ncu --profile-from-start off`"),
+            .with_fix("launch numbers are valid for a re-run with `ncu --profile-from-start off`"),
         ),
         Some(Gate::Nvtx) => notes.push(
             Note::new(Severity::Info, NoteKind::Gate, "The capture was opened by an NVTX range: earlier launches are not in the report.")
-                .with_fix("launch numbers hold for a re-run with `ncu --nvtx --nvtx-include RANGE`"),
+                .with_fix("launch numbers are valid for a re-run with `ncu --nvtx --nvtx-include RANGE`"),
         ),
         Some(Gate::Delay(delay)) => {
             notes.push(Note::new(
@@ -108,7 +108,7 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
                 NoteKind::Gate,
                 "The capture began after the program had started: earlier launches are not in the report.",
             )
-            .with_fix("launch numbers count from the beginning of the capture (a delay, a hot key or `nsys start`)"),
+            .with_fix("launch numbers count from the beginning of the capture (a delay, a hotkey or `nsys start`)"),
         ),
         None => {}
     }
@@ -125,7 +125,7 @@ pub fn complete(profile: &mut Profile, db: &Db, target: &Target, diagnostics: Di
             notes.push(Note::new(
                 Severity::Info,
                 NoteKind::Order,
-                "The report holds no API calls for its launches; they are ordered by their start on the device.",
+                "The report has no API calls for its launches; they are ordered by their start on the device.",
             ));
         }
         _ => {}
@@ -153,7 +153,10 @@ fn whole_graphs(profile: &Profile, severity: Severity) -> Note {
     Note::new(
         severity,
         NoteKind::Graphs,
-        format!("{n} CUDA graph launch{} traced whole: the kernels inside are not in the report.", if n == 1 { " was" } else { "es were" }),
+        format!(
+            "{n} CUDA graph launch{} traced as a whole: the kernels inside are not in the report.",
+            if n == 1 { " was" } else { "es were" }
+        ),
     )
     .with_fix("record again with `nsys profile --cuda-graph-trace=node …`")
 }
@@ -185,7 +188,7 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     if launched > 0 && target.capture.graphs == Some(GraphMode::Graph) && profile.api.totals.iter().any(|t| t.name.contains("GraphLaunch"))
     {
         return note(
-            "CUDA graphs were launched and traced whole: the kernels inside are not in the report.".to_owned(),
+            "CUDA graphs were launched and traced as a whole: the kernels inside are not in the report.".to_owned(),
             "record again with `nsys profile --cuda-graph-trace=node …`",
         );
     }
@@ -201,13 +204,13 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     if late {
         return note(
             "The capture did not begin with the program, and no kernel was launched while it was open.".to_owned(),
-            "check what opens it (`--capture-range`, `--delay`): cudaProfilerStart must be called, or the NVTX range be pushed with a registered string (else NSYS_NVTX_PROFILER_REGISTER_ONLY=0)",
+            "check what opens it (`--capture-range`, `--delay`): cudaProfilerStart must be called, or the NVTX range must be pushed with a registered string (else NSYS_NVTX_PROFILER_REGISTER_ONLY=0)",
         );
     }
     if db.has(RUNTIME) && diagnostics.says("Not all CUDA events") {
         return note(
-            "The program called CUDA, but what it launched was lost: it was stopped early, or a process ended without its exit handlers (_exit, SIGKILL).".to_owned(),
-            "let every process end normally, forked children too, or call cudaProfilerStop before they end",
+            "The program called CUDA, but what it launched was lost: it was stopped early, or a process exited without running its exit handlers (_exit, SIGKILL).".to_owned(),
+            "let every process exit normally, forked children too, or call cudaProfilerStop before they exit",
         );
     }
     if db.has(RUNTIME) {
@@ -218,7 +221,7 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     }
     let forked = target.options.get("TRACE_AFTER_FORK_BEFORE_EXEC").map(String::as_str) == Some("false");
     if diagnostics.says("CUDA profiling might have not been started correctly") || diagnostics.says("No CUDA events collected") {
-        let text = "nsys was in the program but saw no CUDA in it: it used none, or a child that was forked without exec did.";
+        let text = "nsys was attached to the program but saw no CUDA in it: it used none, or a child that was forked without exec did.";
         return note(
             text.to_owned(),
             if forked {
@@ -231,7 +234,7 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     note(
         "Nothing ran on a GPU in this capture.".to_owned(),
         if forked {
-            "if it should have: `--trace-fork-before-exec=true` follows children that fork without exec (Python multiprocessing)"
+            "if that is unexpected: `--trace-fork-before-exec=true` follows children that fork without exec (Python multiprocessing)"
         } else {
             "check that the command in the capture is the one that computes"
         },

@@ -61,7 +61,7 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
         let domain = if domain == NULL { 0 } else { domain };
         let inline = match row.get_ref(6)? {
             ValueRef::Text(text) if !texts.spend(text.len() as u64) => {
-                return Err(rusqlite::Error::UserFunctionError("its texts are longer than a file of this size can hold".into()));
+                return Err(rusqlite::Error::UserFunctionError("its strings are longer than a file of this size can contain".into()));
             }
             ValueRef::Text(text) => Some(String::from_utf8_lossy(text)),
             _ => None,

@@ -248,7 +248,7 @@ impl Whole {
         let count = |n: u64| crate::model::units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
         if doubtful > 0 {
             let text = format!(
-                "{} launches share the number of their call with a call of another thread (a trace that was joined of several?): which is theirs is a guess.",
+                "{} launches share their correlation ID with a call of another thread (a trace merged from several?): which call is theirs is a guess.",
                 count(doubtful)
             );
             profile.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
@@ -353,11 +353,16 @@ fn copy_kind(name: &str) -> MemOpKind {
 fn notes(facts: &Facts, profile: &mut Profile) {
     let launches = &profile.launches;
     if launches.is_empty() {
-        let text =
-            if profile.memops.is_empty() { "No GPU activity in this trace." } else { "No kernels in this trace, only copies and sets." };
-        profile.notes.push(Note::new(Severity::Error, NoteKind::Empty, text).with_fix(
-            "pass activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], and look for CUPTI's errors where the program printed them",
-        ));
+        let text = if profile.memops.is_empty() {
+            "No GPU activity in this trace."
+        } else {
+            "No kernels in this trace, only memcpys and memsets."
+        };
+        profile.notes.push(
+            Note::new(Severity::Error, NoteKind::Empty, text).with_fix(
+                "pass activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], and look for CUPTI errors in the program's output",
+            ),
+        );
         return;
     }
     let missing = match profile.order {
@@ -370,12 +375,13 @@ fn notes(facts: &Facts, profile: &mut Profile) {
     };
     profile.notes.extend(missing.map(|text| Note::new(Severity::Warning, NoteKind::Order, text)));
     if facts.amd {
-        let text = "These are an AMD GPU's kernels: ncu cannot profile them again, and PyTorch gives neither registers nor shared memory.";
+        let text = "These kernels ran on an AMD GPU: ncu cannot profile them again, and PyTorch records neither registers nor LDS.";
         profile.notes.push(
             Note::new(Severity::Info, NoteKind::Guess, text).with_fix("`warpscope recipes rocprof-counters` shows rocprofv3's command"),
         );
     } else if profile.configs.iter().any(|c| c.dynamic_shared.is_some()) {
-        let text = "Names are in PyTorch's spelling, which ncu does not compare: re-runs go by function names. Shared memory is static and dynamic together.";
+        let text =
+            "Names are spelled as PyTorch does, which ncu cannot match: re-runs use function names. Shared memory is static plus dynamic.";
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
     }
 }

@@ -121,7 +121,7 @@ impl Facts {
                 Note::new(
                     Severity::Warning,
                     NoteKind::Gate,
-                    "A PyTorch trace begins where the program starts its profiler, and does not say how many launches came before: numbers count from there.",
+                    "A PyTorch trace begins where the program starts its profiler, and does not say how many launches came before: launch numbers count from there.",
                 )
                 .with_fix("trace from the start with `warpscope run --tool torch -- python SCRIPT`, or start ncu at the same place (torch.cuda.profiler.start())"),
             );

@@ -47,8 +47,11 @@ impl Importer for TorchTrace {
         let mut splitter = Splitter::new(reader);
         let parts = read_parts(&mut splitter, input, job)?;
         if !splitter.seen_events {
-            let what =
-                if splitter.cut { "the beginning of a PyTorch trace, without its events" } else { "JSON without traceEvents, so no trace" };
+            let what = if splitter.cut {
+                "the beginning of a PyTorch trace, without its events"
+            } else {
+                "JSON without traceEvents, so not a trace"
+            };
             return Err(ImportError::refused(&input.path, what, "name the file that torch.profiler wrote (*.pt.trace.json)"));
         }
         let facts = facts::Facts::new(&splitter.facts);
@@ -106,14 +109,14 @@ fn read_parts(splitter: &mut Splitter<Box<dyn Read>>, input: &Input, job: &Job<'
         parts.map_err(|_| ImportError::Tool {
             path: input.path.clone(),
             what: "a thread of the reader failed".to_owned(),
-            next: "this is a defect of warpscope: please report it with the file".to_owned(),
+            next: "this is a bug in warpscope: please report it with the file".to_owned(),
         })
     })
 }
 
 fn damage(profile: &mut Profile, cut: bool, mended: u64, broken: u64) {
     if cut {
-        let text = "The trace ends in the middle: the program was killed while it wrote, or the copy is not whole. What is there is shown.";
+        let text = "The trace is truncated: the program was killed while writing it, or the copy is incomplete. The part that could be read is shown.";
         profile.notes.push(Note::new(Severity::Error, NoteKind::Damaged, text));
     }
     if broken > 0 {
@@ -123,7 +126,7 @@ fn damage(profile: &mut Profile, cut: bool, mended: u64, broken: u64) {
     if mended > 0 {
         let were = if mended == 1 { "was" } else { "were" };
         let text = format!(
-            "{} {were} no valid JSON (quotes or control characters in names, nan, bytes that are no UTF-8) and {were} repaired.",
+            "{} {were} not valid JSON (quotes or control characters in names, nan, bytes that are not UTF-8) and {were} repaired.",
             events(mended)
         );
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
@@ -131,5 +134,5 @@ fn damage(profile: &mut Profile, cut: bool, mended: u64, broken: u64) {
 }
 
 fn events(n: u64) -> String {
-    format!("{n} event{}", if n == 1 { "" } else { "s" })
+    crate::model::units::count(n, "event")
 }

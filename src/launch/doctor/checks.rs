@@ -92,7 +92,7 @@ fn gpus(m: &Machine) -> Option<Check> {
         _ => {
             let found = m.smi_error.clone().unwrap_or_else(|| "nvidia-smi is not on PATH, and there is no /dev/kfd".to_owned());
             check(id, what, State::Blocks, found)
-                .means("without a GPU and its driver reports can be read here, but nothing can be profiled")
+                .means("without a GPU and driver, reports can be read here, but nothing can be profiled")
                 .fix("run this on the GPU machine; in a container start it with --gpus all (NVIDIA) or --device=/dev/kfd --device=/dev/dri (AMD)")
         }
     })
@@ -106,8 +106,8 @@ fn ncu(m: &Machine) -> Option<Check> {
     Some(match &m.ncu {
         Some(tool) => check(id, what, State::Ok, format!("{} at {}", version(tool), tool.path.display())),
         None => check(id, what, State::Blocks, "not on PATH and not in /opt/nvidia/nsight-compute")
-            .means("no kernel can be profiled again")
-            .fix("install it with the CUDA toolkit, or from https://developer.nvidia.com/nsight-compute; it needs no root: unpack it and add it to PATH"),
+            .means("kernels cannot be profiled again")
+            .fix("install it with the CUDA toolkit, or from https://developer.nvidia.com/nsight-compute; no root needed: unpack it and add it to PATH"),
     })
 }
 
@@ -127,13 +127,13 @@ const CHIPS: [((u32, u32), &str); 11] = [
 ];
 
 fn chip(m: &Machine) -> Option<Check> {
-    let (id, what) = ("ncu-chip", "Nsight Compute knows this GPU");
+    let (id, what) = ("ncu-chip", "Nsight Compute supports this GPU");
     let gpu = m.gpus.as_ref()?.first()?;
     let (tool, cc) = (m.ncu.as_ref()?, gpu.capability?);
     let Some(chips) = &m.chips else {
         return Some(
             check(id, what, State::Unknown, "ncu --list-chips gave no answer")
-                .means("whether this ncu knows the GPU shows only when it profiles"),
+                .means("whether this ncu supports the GPU will show only when it profiles"),
         );
     };
     let name = CHIPS.iter().find(|c| c.0 == cc).map(|c| c.1);
@@ -143,12 +143,12 @@ fn chip(m: &Machine) -> Option<Check> {
     let newer = if cc.0 < 7 {
         "GPUs before Volta need nvprof"
     } else if cc.0 == 7 && cc.1 < 5 {
-        "Volta needs an ncu of 2025.2 or before"
+        "Volta needs ncu 2025.2 or older"
     } else {
         "install a newer ncu"
     };
     Some(
-        check(id, what, State::Blocks, format!("compute capability {}.{} is not among the chips of ncu {}", cc.0, cc.1, version(tool)))
+        check(id, what, State::Blocks, format!("compute capability {}.{} is not supported by ncu {}", cc.0, cc.1, version(tool)))
             .means("it would profile nothing")
             .fix(newer),
     )
@@ -161,7 +161,7 @@ fn nsys(m: &Machine) -> Option<Check> {
     }
     Some(match &m.nsys {
         Some(tool) => check(id, what, State::Ok, format!("{} at {}", version(tool), tool.path.display())),
-        None => check(id, what, State::Warning, "not on PATH, not where NVIDIA installs it, not inside Nsight Compute")
+        None => check(id, what, State::Warning, "not found on PATH, where NVIDIA installs it, or inside Nsight Compute")
             .means("no timeline can be recorded, and .nsys-rep files cannot be opened (.sqlite files can)")
             .fix("install nsight-systems-cli; without it `warpscope recipes scan` gives durations of launches with ncu alone"),
     })
@@ -169,12 +169,12 @@ fn nsys(m: &Machine) -> Option<Check> {
 
 fn importer(m: &Machine) -> Option<Check> {
     m.nsys.as_ref()?;
-    let (id, what) = ("nsys-importer", "libraries of nsys' importer");
+    let (id, what) = ("nsys-importer", "libraries of the nsys importer");
     Some(if m.missing_libraries.is_empty() {
-        check(id, what, State::Ok, "libdw and libelf are there")
+        check(id, what, State::Ok, "libdw and libelf found")
     } else {
         check(id, what, State::Warning, format!("not found: {}", m.missing_libraries.join(", ")))
-            .means("nsys records, but cannot turn its recording into a report (\"Importer … error while loading shared libraries\")")
+            .means("nsys can record, but cannot turn the recording into a report (\"Importer … error while loading shared libraries\")")
             .fix("apt install libdw1 libelf1, or unpack their packages with dpkg -x and extend LD_LIBRARY_PATH")
     })
 }
@@ -186,14 +186,14 @@ fn rocprof(m: &Machine) -> Option<Check> {
     }
     Some(match &m.rocprof {
         Some(tool) => check(id, what, State::Ok, tool.path.display().to_string()),
-        None => check(id, what, State::Warning, "not on PATH")
+        None => check(id, what, State::Warning, "not found on PATH")
             .means("nothing can be recorded on the AMD GPU")
             .fix("add /opt/rocm/bin to PATH (ROCm 6.2 or later)"),
     })
 }
 
 fn counters(m: &Machine) -> Option<Check> {
-    let (id, what) = ("counters", "right to read the GPU's counters");
+    let (id, what) = ("counters", "GPU performance counter access");
     if !has_gpu(m) {
         return None;
     }
@@ -201,33 +201,33 @@ fn counters(m: &Machine) -> Option<Check> {
     let admin = can(SYS_ADMIN);
     Some(match m.admin_only {
         Some(false) => check(id, what, State::Ok, "open to all users (RmProfilingAdminOnly: 0)"),
-        Some(true) if admin => check(id, what, State::Ok, "only for administrators, and this process has CAP_SYS_ADMIN"),
+        Some(true) if admin => check(id, what, State::Ok, "admin only, and this process has CAP_SYS_ADMIN"),
         Some(true) => {
             let who = if m.root { "root without CAP_SYS_ADMIN" } else { "an ordinary user" };
             let fix = if m.container {
                 "start the container with --cap-add=SYS_ADMIN, or open the counters on the host: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d/nvidia-prof.conf, update-initramfs -u, reboot"
             } else {
-                "sudo env PATH=$PATH ncu …, or open them for all: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d/nvidia-prof.conf, update-initramfs -u, reboot"
+                "sudo env PATH=$PATH ncu …, or open them to all users: options nvidia NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d/nvidia-prof.conf, update-initramfs -u, reboot"
             };
-            check(id, what, State::Blocks, format!("only for administrators (RmProfilingAdminOnly: 1), and this is {who}"))
-                .means("ncu would end with ERR_NVGPUCTRPERM, and nsys could not sample GPU metrics; timelines work")
+            check(id, what, State::Blocks, format!("admin only (RmProfilingAdminOnly: 1), and this process is run by {who}"))
+                .means("ncu would fail with ERR_NVGPUCTRPERM, and nsys could not sample GPU metrics; timelines work")
                 .fix(fix)
         }
         None => check(id, what, State::Unknown, "/proc/driver/nvidia/params cannot be read")
-            .means("if ncu ends with ERR_NVGPUCTRPERM the right is missing")
+            .means("if ncu fails with ERR_NVGPUCTRPERM, the permission is missing")
             .fix("grep RmProfilingAdminOnly /proc/driver/nvidia/params on the host"),
     })
 }
 
 fn samples(m: &Machine) -> Option<Check> {
-    let (id, what) = ("cpu-samples", "right to sample the CPU");
+    let (id, what) = ("cpu-samples", "CPU sampling permission");
     m.nsys.as_ref()?;
     let perfmon = m.capabilities.is_some_and(|c| c >> PERFMON & 1 == 1 || c >> SYS_ADMIN & 1 == 1);
     Some(match m.paranoid {
         Some(p) if p <= 2 => check(id, what, State::Ok, format!("perf_event_paranoid is {p}")),
-        Some(p) if perfmon => check(id, what, State::Ok, format!("perf_event_paranoid is {p}, and this process may anyway")),
+        Some(p) if perfmon => check(id, what, State::Ok, format!("perf_event_paranoid is {p}, but this process is allowed to")),
         Some(p) => check(id, what, State::Warning, format!("perf_event_paranoid is {p}"))
-            .means("timelines have no CPU samples and no thread switches; kernels, copies and calls are recorded")
+            .means("timelines have no CPU samples and no context switches; kernels, memory copies and API calls are recorded")
             .fix("sudo sysctl kernel.perf_event_paranoid=2"),
         None => {
             check(id, what, State::Unknown, "perf_event_paranoid cannot be read").means("CPU samples may be missing; kernels are recorded")
@@ -247,8 +247,8 @@ fn container(m: &Machine) -> Option<Check> {
 fn mig(m: &Machine) -> Option<Check> {
     let split: Vec<String> = m.gpus.as_ref()?.iter().filter(|g| g.mig == Some(true)).map(|g| g.index.to_string()).collect();
     (!split.is_empty()).then(|| {
-        check("mig", "GPUs in instances (MIG)", State::Warning, format!("GPU {} split into instances", split.join(", ")))
-            .means("counters of units that instances share are not available, and clocks cannot be locked")
+        check("mig", "Multi-Instance GPU (MIG)", State::Warning, format!("GPU {} partitioned into MIG instances", split.join(", ")))
+            .means("counters of units shared between instances are not available, and clocks cannot be locked")
             .fix("profile on a whole GPU, or add --clock-control none")
     })
 }
@@ -256,19 +256,19 @@ fn mig(m: &Machine) -> Option<Check> {
 fn mps(m: &Machine) -> Option<Check> {
     m.mps.then(|| {
         check("mps", "multi-process service (MPS)", State::Warning, "its daemon runs")
-            .means("timelines work; ncu profiles clients of it only since 2025.2, with --mps")
+            .means("timelines work; ncu profiles MPS clients only since 2025.2, with --mps")
             .fix("stop it for profiling: echo quit | nvidia-cuda-mps-control")
     })
 }
 
 fn holders(m: &Machine) -> Option<Check> {
     has_gpu(m).then(|| {
-        let (id, what) = ("counter-holders", "others that hold the counters");
+        let (id, what) = ("counter-holders", "other users of the counters");
         if m.counter_holders.is_empty() {
             return check(id, what, State::Ok, "none seen");
         }
         check(id, what, State::Warning, format!("running: {}", m.counter_holders.join(", ")))
-            .means("ncu may end with \"driver resource was unavailable\" while DCGM samples")
+            .means("ncu may fail with \"driver resource was unavailable\" while DCGM samples")
             .fix("dcgmi profile --pause (and --resume afterwards)")
     })
 }
@@ -283,7 +283,7 @@ fn others(m: &Machine) -> Option<Check> {
         let more = m.processes.len().saturating_sub(4);
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         check(id, what, State::Warning, format!("{}{rest}", named.join(", ")))
-            .means("they share caches, memory and time with what is measured")
+            .means("they compete for caches, memory and GPU time with what is measured")
             .fix("wait for them, or choose a free GPU with CUDA_VISIBLE_DEVICES")
     })
 }
@@ -295,8 +295,8 @@ fn clocks(m: &Machine) -> Option<Check> {
     let clock = all.first().and_then(|g| Some(format!("SM at {} of {} MHz", g.clock?, g.most_clock?))).unwrap_or_default();
     Some(if lazy {
         check(id, what, State::Warning, format!("{clock}, persistence mode is off").trim_start_matches(", ").to_owned())
-            .means("the first launch after a pause waits for the driver to load, and clocks wander")
-            .fix("sudo nvidia-smi -pm 1; to compare runs lock the clocks: sudo nvidia-smi -lgc MHZ (ncu locks them itself while it measures)")
+            .means("the first launch after idling waits for the driver to load, and clocks vary")
+            .fix("sudo nvidia-smi -pm 1; to compare runs, lock the clocks: sudo nvidia-smi -lgc MHZ (ncu locks them itself while it measures)")
     } else {
         check(
             id,
@@ -309,12 +309,12 @@ fn clocks(m: &Machine) -> Option<Check> {
 
 fn lock(m: &Machine) -> Option<Check> {
     m.ncu.as_ref()?;
-    let (id, what) = ("ncu-lock", "lock file of ncu");
+    let (id, what) = ("ncu-lock", "ncu lock file");
     Some(match &m.foreign_lock {
         None => check(id, what, State::Ok, "free"),
-        Some(path) => check(id, what, State::Blocks, format!("{} belongs to somebody else", path.display()))
-            .means("ncu would end with \"Failed to open/create lock file\"")
-            .fix("TMPDIR=$HOME/tmp ncu … (with that folder made before)"),
+        Some(path) => check(id, what, State::Blocks, format!("{} belongs to another user", path.display()))
+            .means("ncu would fail with \"Failed to open/create lock file\"")
+            .fix("TMPDIR=$HOME/tmp ncu … (create that folder first)"),
     })
 }
 
@@ -326,13 +326,13 @@ fn room(id: &'static str, what: &'static str, folder: &Folder, variable: &str) -
     let free = folder.free.map_or_else(|| "an unknown amount".to_owned(), gib);
     let found = format!("{}: {free} free", folder.path.display());
     if !folder.writable {
-        return check(id, what, State::Blocks, format!("{} cannot be written to", folder.path.display()))
-            .means("reports, or the files that profilers keep meanwhile, have no place")
+        return check(id, what, State::Blocks, format!("{} is not writable", folder.path.display()))
+            .means("there is no place for reports or for the profilers' temporary files")
             .fix(format!("choose another folder{variable}"));
     }
     match folder.free {
         Some(free) if free < LITTLE => check(id, what, State::Warning, found)
-            .means("a long recording may not fit: about 110 bytes a launch for nsys, up to 1 MB a result for ncu --set full")
+            .means("a long recording may not fit: about 110 bytes per launch for nsys, up to 1 MB per result for ncu --set full")
             .fix(format!("free some space, or choose another folder{variable}")),
         Some(_) => check(id, what, State::Ok, found),
         None => check(id, what, State::Unknown, found),
@@ -346,7 +346,7 @@ fn tmp(m: &Machine) -> Option<Check> {
 
 #[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
 fn disk(m: &Machine) -> Option<Check> {
-    Some(room("disk", "folder of the reports", &m.here, ""))
+    Some(room("disk", "report folder", &m.here, ""))
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ fn ask(program: &Path, args: &[&str], cancelled: &dyn Fn() -> bool) -> Result<Ve
     match ended {
         Ok(e) if e.status.success() => Ok(lines),
         Ok(e) if e.cancelled => Err(format!("{} did not answer within {} s", program.display(), PATIENCE.as_secs())),
-        Ok(e) => Err(e.log.first().cloned().unwrap_or_else(|| "it failed without a word".to_owned())),
+        Ok(e) => Err(e.log.first().cloned().unwrap_or_else(|| "it failed without a message".to_owned())),
         Err(e) => Err(e.to_string()),
     }
 }

@@ -42,7 +42,7 @@ pub fn preflight(machine: &Machine, tool: &str, samples: bool, needs: Option<u64
         // A timeline of a program without GPU work is still a timeline.
         if tool == "nsys" && check.id == "gpus" && check.state == State::Blocks {
             check.state = State::Warning;
-            "the timeline will hold no kernels".clone_into(&mut check.means);
+            "the timeline will contain no kernels".clone_into(&mut check.means);
         }
     }
     let free = machine.here.free;
@@ -51,10 +51,10 @@ pub fn preflight(machine: &Machine, tool: &str, samples: bool, needs: Option<u64
     {
         found.push(Check {
             id: "disk",
-            what: "folder of the reports",
+            what: "report folder",
             state: State::Warning,
             found: format!("{} MiB free in {}", free >> 20, machine.here.path.display()),
-            means: format!("the report may take {} MiB, and as much again while it is written", needs >> 20),
+            means: format!("the report may take {} MiB, and as much again while it is being written", needs >> 20),
             fix: Some("free space, or put the report elsewhere with -o".to_owned()),
         });
     }

@@ -31,18 +31,18 @@ const fn message(words: &'static [&'static str], what: &'static str, fix: &'stat
 static MESSAGES: &[Message] = &[
     message(
         &["ERR_NVGPUCTRPERM"],
-        "this user may not read the GPU's performance counters",
-        "run it as root (sudo -E env PATH=\"$PATH\" …), or let an administrator set `options nvidia NVreg_RestrictProfilingToAdminUsers=0` and reload the driver; in a container --cap-add=SYS_ADMIN; `warpscope doctor` says which is missing",
+        "this user has no permission to access the GPU performance counters",
+        "run it as root (sudo -E env PATH=\"$PATH\" …), or have an administrator set `options nvidia NVreg_RestrictProfilingToAdminUsers=0` and reload the driver; in a container --cap-add=SYS_ADMIN; `warpscope doctor` shows which is missing",
     ),
     message(
         &["driver resource was unavailable"],
-        "another tool holds the GPU's performance counters",
+        "another tool is using the GPU performance counters",
         "pause DCGM with `dcgmi profile --pause` (afterwards --resume), or wait for the other ncu, or nsys with GPU metrics, to end",
     ),
     message(
         &["ailed to open/create lock file"],
         "ncu cannot write its lock file",
-        "set TMPDIR to a folder of your own: on a machine with several users the lock of another user is in the way",
+        "set TMPDIR to a folder of your own: on a shared machine another user's lock file may block yours",
     ),
     message(
         &["No space left on device"],
@@ -51,39 +51,39 @@ static MESSAGES: &[Message] = &[
     ),
     message(
         &["failed to connect to the CUDA driver"],
-        "there is no CUDA driver for the program to use",
-        "run this on the GPU machine; in a container start it with --gpus all; a stub libcuda.so on LD_LIBRARY_PATH must go",
+        "the program found no CUDA driver",
+        "run this on the GPU machine; in a container start it with --gpus all; remove any stub libcuda.so from LD_LIBRARY_PATH",
     ),
     message(
         &["Cuda driver is not compatible with Nsight Compute"],
         "this ncu is too new for the driver",
-        "use the ncu of the CUDA release that the driver is of (nvidia-smi shows it), or update the driver",
+        "use the ncu of the driver's CUDA release (nvidia-smi shows it), or update the driver",
     ),
     message(
         &["Failed to access the following metrics", "MIG"],
-        "these metrics cannot be had on a MIG instance",
-        "leave out the sections that need them, or profile on a whole GPU",
+        "these metrics are not available on a MIG instance",
+        "drop the sections that need them, or profile on a whole GPU",
     ),
     message(
         &["Failed to find metric"],
-        "ncu does not know a metric on this GPU, and ended the program",
+        "ncu does not support a metric on this GPU, and terminated the program",
         "`ncu --query-metrics` lists the names; recipes and re-runs of warpscope ask for sections instead",
     ),
     message(&["Option '--section", "did not match any section"], "this ncu has no such section", "`ncu --list-sections` lists them"),
     message(
         &["already exists. Use '-f'"],
-        "the report is there already, and ncu does not overwrite it",
-        "name another with -o, or remove it",
+        "the report already exists, and ncu does not overwrite it",
+        "choose another name with -o, or remove it",
     ),
     message(
         &["Failed to create '", "File exists"],
-        "the report was there already: nsys wrote it to the temporary folder instead",
-        "name another with -o",
+        "the report already existed: nsys wrote it to the temporary folder instead",
+        "choose another name with -o",
     ),
     message(
         &["Failed to create '"],
         "nsys could not write the report where it should be, and wrote it to the temporary folder instead",
-        "check that the folder is there and writable",
+        "check that the folder exists and is writable",
     ),
     message(
         &["does not exist or is not an executable"],
@@ -97,12 +97,12 @@ static MESSAGES: &[Message] = &[
     ),
     message(
         &["unrecognised option"],
-        "this profiler does not know an option of the recipe",
+        "this profiler does not support an option of the recipe",
         "it may be older than the recipe needs: `warpscope doctor` shows its version, `warpscope recipes` the options",
     ),
     message(
         &["unrecognized option"],
-        "this profiler does not know an option of the recipe",
+        "this profiler does not support an option of the recipe",
         "it may be older than the recipe needs: `warpscope doctor` shows its version, `warpscope recipes` the options",
     ),
     message(
@@ -113,28 +113,28 @@ static MESSAGES: &[Message] = &[
     message(
         &["Failed to read environment variable", "%q"],
         "the report's name needs a variable that is not set",
-        "put the profiler between the launcher and the program, where the rank's variable is set: recipe `rank`",
+        "put the profiler between the launcher and the program, where the rank variable is set: recipe `rank`",
     ),
     message(&["No metrics to collect found in sections"], "ncu knows no section of that set", "`ncu --list-sets` lists the sets"),
     message(
         &["CUPTI_ERROR_MULTIPLE_SUBSCRIBERS"],
-        "two profilers want CUPTI at the same time",
+        "two profilers are using CUPTI at the same time",
         "take torch.profiler out of the program while nsys or ncu runs, or trace with torch alone: recipe `torch`",
     ),
     message(
         &["error while loading shared libraries"],
         "a library is missing",
-        "install it, or add its folder to LD_LIBRARY_PATH; nsys' importer needs libdw1 and libelf1 (Debian and Ubuntu)",
+        "install it, or add its folder to LD_LIBRARY_PATH; the nsys importer needs libdw1 and libelf1 (Debian and Ubuntu)",
     ),
     message(
         &["CUDA out of memory"],
         "the program ran out of GPU memory",
-        "ncu needs room to save what a kernel writes: make the batch smaller, or replay the application (--replay-mode application)",
+        "ncu needs room to save what a kernel writes: reduce the batch size, or use application replay (--replay-mode application)",
     ),
     message(
         &["Backing up device memory in system memory"],
         "the GPU's memory is too full to save what a kernel writes, so replay is slow",
-        "make the batch smaller, or use --replay-mode application",
+        "reduce the batch size, or use --replay-mode application",
     ),
     message(
         &["No kernels were profiled"],
@@ -249,9 +249,9 @@ pub fn explain(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Fin
         }
         (Some(9), _) => out.push(finding(
             format!("{tool} was killed (signal 9)"),
-            "most often the kernel's out-of-memory killer or the batch system's limit: `dmesg` and the job's log say which",
+            "most often the OOM killer or a limit of the batch system: `dmesg` and the job's log say which",
         )),
-        (Some(signal), _) => out.push(finding(format!("{tool} was ended by signal {signal}"), "")),
+        (Some(signal), _) => out.push(finding(format!("{tool} was terminated by signal {signal}"), "")),
         (None, Some(127)) if reports == 0 => {
             out.push(finding(
                 "the program was not found (exit code 127)",
@@ -259,28 +259,31 @@ pub fn explain(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Fin
             ));
         }
         (None, Some(9)) if tool == "ncu" => {
-            out.push(finding("ncu ended the program because collecting failed (exit code 9)", "the log's last ==ERROR== says what failed"));
+            out.push(finding(
+                "ncu terminated the program because metric collection failed (exit code 9)",
+                "the log's last ==ERROR== says what failed",
+            ));
         }
         (None, Some(NO_TORCH)) if tool == "torch" => {
             out.push(finding(
                 "this Python has no torch",
-                "name the Python of the environment that the program usually runs in, by its path",
+                "give the path of the Python from the environment that the program usually runs in",
             ));
         }
         // Shells and nsys report a program that signal N ended as 128 + N; the last signal is 64.
         (None, Some(code)) if (129..=192).contains(&code) && !tool_failed => {
-            out.push(finding(format!("the program was ended by signal {} (exit code {code})", code - 128), program_fix(reports)));
+            out.push(finding(format!("the program was terminated by signal {} (exit code {code})", code - 128), program_fix(reports)));
         }
         (None, Some(code)) if code != 0 && !tool_failed => {
-            out.push(finding(format!("the program ended with exit code {code}"), program_fix(reports)));
+            out.push(finding(format!("the program exited with code {code}"), program_fix(reports)));
         }
         _ => {}
     }
     let gated = NOTHING.iter().any(|n| watch.said(n));
     if reports == 0 && out.is_empty() && !gated {
         out.push(finding(
-            format!("{tool} ended without an error but left no report"),
-            "if recording waits for a range or for cudaProfilerStart, that never came: check the range's name, and that the program gets there",
+            format!("{tool} exited without an error but left no report"),
+            "if the recording waits for a range or for cudaProfilerStart, it never happened: check the range's name, and that the program gets there",
         ));
     }
     out
@@ -288,9 +291,9 @@ pub fn explain(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Fin
 
 fn program_fix(reports: usize) -> &'static str {
     if reports > 0 {
-        "the report is there all the same; the log's last lines say why the program failed"
+        "the report was written anyway; the last lines of the log say why the program failed"
     } else {
-        "the log's last lines say why"
+        "the last lines of the log say why"
     }
 }
 
@@ -329,14 +332,14 @@ mod tests {
         let first = |tool: &str, exit, lines: &[&str], reports| explain(tool, exit, &watch(lines), reports).first().map(|f| f.what.clone());
         assert_eq!(first("nsys", code(0), &[], 1), None);
         let permission = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters on the target device 0.";
-        assert_eq!(first("ncu", code(1), &[permission], 0).unwrap(), "this user may not read the GPU's performance counters");
+        assert_eq!(first("ncu", code(1), &[permission], 0).unwrap(), "this user has no permission to access the GPU performance counters");
         assert_eq!(
             first("ncu", code(0), &["==WARNING== No kernels were profiled."], 0).unwrap(),
             "the program ran, but no kernel was profiled"
         );
-        assert_eq!(first("nsys", code(0), &["Generated:"], 0).unwrap(), "nsys ended without an error but left no report");
-        assert_eq!(first("nsys", code(3), &[], 1).unwrap(), "the program ended with exit code 3");
-        assert_eq!(first("nsys", code(139), &[], 1).unwrap(), "the program was ended by signal 11 (exit code 139)");
+        assert_eq!(first("nsys", code(0), &["Generated:"], 0).unwrap(), "nsys exited without an error but left no report");
+        assert_eq!(first("nsys", code(3), &[], 1).unwrap(), "the program exited with code 3");
+        assert_eq!(first("nsys", code(139), &[], 1).unwrap(), "the program was terminated by signal 11 (exit code 139)");
         assert_eq!(first("ncu", code(1), &["==ERROR== something new"], 0).unwrap(), "ncu says: something new");
         let stopped = Exit { code: Some(130), stopped: true, ..Exit::default() };
         assert_eq!(first("nsys", stopped, &[], 1).unwrap(), "the run was stopped; what was recorded until then is kept");

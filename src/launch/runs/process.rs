@@ -94,7 +94,7 @@ pub fn own_session() -> std::io::Result<()> {
 /// Asks the system to send TERM to this process when its parent ends, in whatever way. Fails when it has ended already.
 pub fn end_with(parent: i32) -> std::io::Result<()> {
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGTERM)?;
-    if nix::unistd::getppid().as_raw() == parent { Ok(()) } else { Err(std::io::Error::other("whoever started this is gone")) }
+    if nix::unistd::getppid().as_raw() == parent { Ok(()) } else { Err(std::io::Error::other("the process that started this is gone")) }
 }
 
 /// Asks the process that holds a run to stop it; nothing is sent to another process that has got its number since.

@@ -24,7 +24,7 @@ pub fn perform(
     }
     let ended = run(&mut command, |line| hear(line), cancelled).map_err(|e| format!("{program} cannot be started: {e}"))?;
     if ended.cancelled {
-        return Err("it was ended".to_owned());
+        return Err("it was stopped".to_owned());
     }
     if ended.status.success() {
         return Ok(());
@@ -50,7 +50,7 @@ mod tests {
         assert_eq!(sh("echo a; echo b >&2", false).0, Ok(()));
         assert_eq!(sh("echo a", false).1, ["a"]);
         assert_eq!(sh("echo not there >&2; exit 22", false).0, Err("sh ended with exit code 22: not there".to_owned()));
-        assert_eq!(sh("exec sleep 600", true).0, Err("it was ended".to_owned()));
+        assert_eq!(sh("exec sleep 600", true).0, Err("it was stopped".to_owned()));
         assert!(perform(&[], &["/nonexistent/x".to_owned()], Path::new("/"), |_| {}, || false).unwrap_err().contains("cannot be started"));
     }
 }

@@ -202,8 +202,8 @@ impl Stop {
             }
         }
         log.say(match stage {
-            Stage::Interrupted => "asked the profiler to stop (INT); it writes its report now",
-            Stage::Terminated => "told the profiler to end (TERM)",
+            Stage::Interrupted => "asked the profiler to stop (INT); it is writing its report",
+            Stage::Terminated => "told the profiler to terminate (TERM)",
             _ => "killed the profiler (KILL)",
         });
         event(Event::Stage(stage));
@@ -230,7 +230,7 @@ pub enum Broken {
         source: io::Error,
     },
     /// The profiler could not be watched any more, and was ended.
-    #[error("the profiler could not be watched any more, and was ended: {0}")]
+    #[error("the profiler could no longer be monitored and was stopped: {0}")]
     Watch(io::Error),
 }
 
@@ -295,7 +295,7 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
                 Ok(1) if byte[0] == STOP => steps += 1,
                 Ok(1) if byte[0] == DETACH => {
                     lifeline = None;
-                    log.say("detached: the run goes on by itself");
+                    log.say("detached: the run continues in the background");
                     event(Event::Detached);
                 }
                 Ok(1) => {}
@@ -304,7 +304,7 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
                 _ => {
                     lifeline = None;
                     if stop.stage == Stage::Running && ended.is_none() {
-                        log.say("whoever started the run is gone, so it is stopped");
+                        log.say("the process that started the run is gone, so the run is being stopped");
                         steps += 1;
                     }
                 }
@@ -340,7 +340,7 @@ fn watch(mut order: Order<'_>, child: &mut Child, log: &mut LogWriter, event: &m
                 }
                 let left = sweep(at);
                 if left > 0 {
-                    log.say(&format!("ended what was left behind: {left} process{}", if left == 1 { "" } else { "es" }));
+                    log.say(&format!("terminated {left} leftover process{}", if left == 1 { "" } else { "es" }));
                 }
                 let exit = Exit { code: status.code(), signal: status.signal(), stopped: stop.stage != Stage::Running };
                 return Ok(Outcome { exit, watch: heard.watch, left });

@@ -45,11 +45,11 @@ fn filter_parts(wanted: &Wanted) -> Vec<Part> {
     let (regex, range) = filters(wanted);
     let mut out = Vec::new();
     if let Some(regex) = regex {
-        let why = "Only kernels whose name, as rocprofv3 prints it, begins so.";
+        let why = "Only kernels whose name, as rocprofv3 prints it, starts with this.";
         out.push(part(PartId::Name, &["--kernel-include-regex", &regex], why));
     }
     if let Some(range) = range {
-        let why = "Which launches of each kernel, from 1; each kernel is counted for itself, in each process.";
+        let why = "Which launches of each kernel, from 1; each kernel is counted separately, in each process.";
         out.push(part(PartId::Which, &["--kernel-iteration-range", &range], why));
     }
     out
@@ -87,7 +87,7 @@ fn job_file(folder: &str, stem: &str, wanted: &Wanted) -> String {
 pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let stem = place.stem;
     if place.output.contains('%') {
-        return Err(format!("{:?}: rocprofv3 replaces what stands between percent signs and has no other way to write one", place.output));
+        return Err(format!("{:?}: rocprofv3 expands text between percent signs and has no way to escape one", place.output));
     }
     let folder = place.folder.unwrap_or(".");
     let mut prepared = Prepared::default();
@@ -96,13 +96,13 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
     let csv = |name: &str| Pattern::exact(format!("{stem}_{name}.csv"));
     match job {
         Job::Kernels => {
-            collect(&mut parts, &["--kernel-trace", "--memory-copy-trace"], "Kernels and copies, each with begin and end.");
+            collect(&mut parts, &["--kernel-trace", "--memory-copy-trace"], "Kernels and memory copies, with start and end times.");
             collect(&mut parts, &["--output-format", "csv", "json"], "Tables, and one file with everything.");
             prepared.reports =
                 vec![csv("kernel_trace"), csv("memory_copy_trace"), csv("agent_info"), Pattern::exact(format!("{stem}_results.json"))];
         }
         Job::System => {
-            collect(&mut parts, &["--sys-trace"], "Kernels, copies, HIP and HSA calls, markers.");
+            collect(&mut parts, &["--sys-trace"], "Kernels, memory copies, HIP and HSA calls, markers.");
             collect(&mut parts, &["--output-format", "pftrace"], "For ui.perfetto.dev.");
             prepared.reports = vec![Pattern::exact(format!("{stem}_results.pftrace"))];
         }

@@ -128,7 +128,7 @@ impl Recipe<'_> {
             How::User(user) => user.prepare(wanted, &place),
         };
         if wanted.program.is_empty() {
-            prepared.by_hand = Some("no program was named: put it and its arguments at the end".to_owned());
+            prepared.by_hand = Some("no program given: put it and its arguments at the end".to_owned());
         }
         if multirun(&wanted.program) {
             prepared.notes.push(
@@ -171,9 +171,9 @@ impl Recipe<'_> {
         refuse(wanted.kernel.is_some(), kernel, "kernel: it does not choose among them")?;
         refuse(wanted.skip.is_some() || wanted.count.is_some(), launches, "number of launches: it does not choose among them")?;
         refuse(wanted.seconds.is_some(), seconds, "seconds: it records from beginning to end")?;
-        refuse(wanted.ranks, ranks, "launcher apart: put it between launcher and program by hand")?;
+        refuse(wanted.ranks, ranks, "separate launcher: put the profiler between launcher and program by hand")?;
         if wanted.count == Some(0) {
-            return Err("a profile of 0 launches is none: count from 1".to_owned());
+            return Err("0 launches would profile nothing: give at least 1".to_owned());
         }
         Ok(())
     }
@@ -197,7 +197,7 @@ impl<'a> Place<'a> {
             None => (None, output),
         };
         if stem.is_empty() || stem == "." || stem == ".." {
-            return Err(format!("{output:?} names no report: write a file's name without suffix, after the folder if there is one"));
+            return Err(format!("{output:?} is not a report name: write a file name without suffix, after the folder if there is one"));
         }
         Ok(Self { output, folder, stem })
     }

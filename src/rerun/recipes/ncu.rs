@@ -43,13 +43,13 @@ impl What {
         match self.collect() {
             None => {
                 out.push(part(PartId::Collect, &["--metrics", "gpu__time_duration.sum"], "One metric, in one pass."));
-                out.push(part(PartId::Clocks, &["--clock-control", "none"], "Clocks are left as they are, as in production."));
+                out.push(part(PartId::Clocks, &["--clock-control", "none"], "Clocks are not locked, as in production."));
             }
             Some(collect) => {
                 let source = matches!(self, Self::SetWithSource(_)) || collect.wants_source();
                 out.push(Part { id: PartId::Collect, words: collect.words(), why: format!("What is measured: {}.", collect.about()) });
                 if source {
-                    let why = "CUDA sources go into the report; the program must be built with -lineinfo.";
+                    let why = "CUDA source is imported into the report; the program must be built with -lineinfo.";
                     out.push(part(PartId::Source, &["--import-source", "yes"], why));
                 }
             }
@@ -73,13 +73,15 @@ pub(super) fn include(range: &str) -> Result<String, String> {
         escaped = false;
     }
     if name.trim().is_empty() || name.starts_with("regex:") {
-        return Err(format!("{range:?} is no NVTX range that ncu can be told"));
+        return Err(format!("{range:?} is not an NVTX range that ncu can filter by"));
     }
     let name = nvtx::escape(&name);
     Ok(match domain.as_deref() {
         None | Some("") => format!("{name}/"),
         // A domain must be named, or be a regular expression.
-        Some("*") => return Err(format!("{range:?}: ncu takes no range of any domain; name the domain, or none for the default one")),
+        Some("*") => {
+            return Err(format!("{range:?}: ncu cannot match a range in any domain; name the domain, or none for the default one"));
+        }
         Some(domain) => format!("{}@{name}/", nvtx::escape(domain)),
     })
 }
@@ -88,30 +90,28 @@ pub(super) fn include(range: &str) -> Result<String, String> {
 fn which(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<Part> {
     let mut out = Vec::new();
     match &wanted.kernel {
-        Some(kernel) => out.push(part(PartId::Name, &["--kernel-name", kernel], "Only launches of this function; the name is exact.")),
+        Some(kernel) => {
+            out.push(part(PartId::Name, &["--kernel-name", kernel], "Only launches of this function; the name must match exactly."));
+        }
         // A collective waits for the other ranks, which do not replay at the same time.
         None if ranks => out.push(part(
             PartId::Name,
             &["--kernel-name", "regex:^(?!nccl)"],
-            "All kernels but NCCL's: those wait for other ranks, and hang when they are replayed.",
+            "All kernels except NCCL's, which wait for other ranks and hang when replayed.",
         )),
         None => {}
     }
     let of = if wanted.kernel.is_some() { "of this kernel" } else { "of the program" };
     if let Some(skip) = wanted.skip.filter(|s| *s > 0) {
-        out.push(part(
-            PartId::Which,
-            &["--launch-skip", &skip.to_string()],
-            format!("Launches {of} that are let pass first, in the order of the calls on the host."),
-        ));
+        out.push(part(PartId::Which, &["--launch-skip", &skip.to_string()], format!("Launches {of} to skip first, in host call order.")));
     }
     let default = if wanted.kernel.is_some() { counters.of_kernel } else { counters.count };
     let count = wanted.count.unwrap_or(default);
     let s = if count == 1 { "launch is" } else { "launches are" };
     let why = if wanted.count.is_some() || wanted.kernel.is_some() {
-        format!("Then {count} {s} profiled; the program runs on afterwards.")
+        format!("Then {count} {s} profiled; the program then keeps running.")
     } else {
-        format!("The first {count} {s} profiled, as a bound: choose others by --kernel, --launch-skip and --launch-count.")
+        format!("The first {count} {s} profiled, to limit the cost: choose others with --kernel, --launch-skip and --launch-count.")
     };
     out.push(part(PartId::Which, &["--launch-count", &count.to_string()], why));
     out
@@ -120,7 +120,7 @@ fn which(counters: &Counters, wanted: &Wanted, ranks: bool) -> Vec<Part> {
 pub(super) fn prepare(counters: &Counters, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let mut gate = Vec::new();
     if let Some(range) = &wanted.range {
-        let why = "Only launches inside this push/pop range count, on the thread that opened it.";
+        let why = "Only launches inside this push/pop range are counted, on the thread that opened it.";
         gate.push(part(PartId::Gate, &["--nvtx", "--nvtx-include", &include(range)?], why));
     }
     let profiler = |ranks: &Ranks| {
@@ -131,7 +131,7 @@ pub(super) fn prepare(counters: &Counters, wanted: &Wanted, place: &Place<'_>) -
         match ranks {
             Ranks::Together => out.push(parts::output(place.output, false)),
             each => {
-                let why = format!("{} ncu refuses to start when it is there already.", each.why(place, "ncu-rep"));
+                let why = format!("{} ncu refuses to start if it already exists.", each.why(place, "ncu-rep"));
                 out.push(Part { id: PartId::Output, words: vec!["--export".to_owned(), each.output(place)], why });
             }
         }

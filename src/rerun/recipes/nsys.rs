@@ -18,14 +18,14 @@ pub(super) struct Timeline {
     pub each: bool,
 }
 
-pub(super) const CUDA: Group = (&["--trace=cuda,nvtx"], "CUDA calls, kernels, copies and NVTX ranges; nothing else is traced.");
+pub(super) const CUDA: Group = (&["--trace=cuda,nvtx"], "CUDA API calls, kernels, memory copies and NVTX ranges; nothing else is traced.");
 pub(super) const NO_CPU: Group =
-    (&["--sample=none", "--cpuctxsw=none"], "No CPU samples and no thread switches: both need rights, and cost time.");
+    (&["--sample=none", "--cpuctxsw=none"], "No CPU sampling and no context switches: both need privileges and add overhead.");
 pub(super) const NODES: Group =
-    (&["--cuda-graph-trace=node"], "Kernels inside CUDA graphs are recorded one by one, which a re-run needs to count them.");
+    (&["--cuda-graph-trace=node"], "Kernels inside CUDA graphs are recorded individually, which a re-run needs to count them.");
 pub(super) const API_EACH: Group = (
     &["--capture-range=cudaProfilerApi", "--capture-range-end=repeat"],
-    "One report for each range. A re-run must say which: --opened-by profiler:2.",
+    "One report per range. A re-run must say which: --opened-by profiler:2.",
 );
 
 /// The profiler and its options, without output and program.
@@ -40,7 +40,7 @@ pub(super) fn options(groups: &[Group], range: Option<&str>) -> Vec<Part> {
 
 /// The report.
 pub(super) fn output(ranks: &Ranks, place: &Place<'_>) -> Part {
-    let why = format!("{} nsys overwrites none: if it is there, the new one stays in TMPDIR.", ranks.why(place, "nsys-rep"));
+    let why = format!("{} nsys does not overwrite: if it already exists, the new one stays in TMPDIR.", ranks.why(place, "nsys-rep"));
     Part { id: PartId::Output, words: vec!["--output".to_owned(), ranks.output(place)], why }
 }
 
@@ -64,7 +64,7 @@ pub(super) fn prepare(recipe: &Recipe<'_>, timeline: &Timeline, wanted: &Wanted,
         Ranks::Together => match ranks::launcher(&wanted.program) {
             Some("srun") => {
                 return Err(format!(
-                    "srun's tasks are not its children, so recipe {} would record none of them: take --ranks or the recipe `rank`, which start nsys in each task",
+                    "srun's tasks are not its children, so recipe {} would record none of them: use --ranks or the recipe `rank`, which start nsys in each task",
                     recipe.id
                 ));
             }

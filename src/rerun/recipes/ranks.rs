@@ -40,12 +40,12 @@ impl Ranks {
             Self::Each(launched) if launched.launcher.variables.len() > 1 => {
                 let other = launched.launcher.variables.iter().find(|v| **v != launched.variable).unwrap_or(&"PMI_RANK");
                 format!(
-                    "One report for each rank: {output}.0.{suffix} … Open MPI has OMPI_COMM_WORLD_RANK, MPICH and Intel MPI have PMI_RANK: put {other} there if yours is the other."
+                    "One report per rank: {output}.0.{suffix} … Open MPI has OMPI_COMM_WORLD_RANK, MPICH and Intel MPI have PMI_RANK: use {other} if yours is the other."
                 )
             }
-            Self::Each(launched) => format!("One report for each rank: {output}.0.{suffix} … by {}.", launched.variable),
+            Self::Each(launched) => format!("One report per rank: {output}.0.{suffix} … by {}.", launched.variable),
             Self::Inner => format!(
-                "One report for each rank: {output}.0.{suffix} … RANK is torchrun's variable; Open MPI has OMPI_COMM_WORLD_RANK, MPICH and Intel MPI PMI_RANK, Slurm SLURM_PROCID."
+                "One report per rank: {output}.0.{suffix} … RANK is torchrun's variable; Open MPI has OMPI_COMM_WORLD_RANK, MPICH and Intel MPI PMI_RANK, Slurm SLURM_PROCID."
             ),
         }
     }
@@ -56,9 +56,9 @@ impl Ranks {
         let inner = match self {
             Self::Each(launched) => {
                 let why = if launched.launcher.names.contains(&"torchrun") {
-                    "The launcher; --no-python, because it starts a profiler now and not a Python script."
+                    "The launcher; --no-python, because it now starts a profiler instead of a Python script."
                 } else {
-                    "The launcher, as it was."
+                    "The launcher, unchanged."
                 };
                 parts.push(Part { id: PartId::Processes, words: launched.head.clone(), why: why.to_owned() });
                 program(&launched.inner)
@@ -83,12 +83,12 @@ pub(super) fn of(wanted: &Wanted, always: bool, inner: impl Fn(&Ranks) -> Vec<Pa
             let name = wanted.program.first().map_or("", String::as_str);
             let by_hand: Vec<String> = inner(&Ranks::Inner).into_iter().flat_map(|p| p.words).collect();
             Err(format!(
-                "where the program begins in this command of {name} is not known (at `{word}`); write it by hand: {name} OPTIONS {} PROGRAM ARGUMENTS, with the launcher's own variable for RANK",
+                "cannot tell where the program starts in this command of {name} (at `{word}`); write it by hand: {name} OPTIONS {} PROGRAM ARGUMENTS, with the launcher's own variable for RANK",
                 shell::line(&by_hand)
             ))
         }
         None if wanted.ranks && !wanted.program.is_empty() => Err(format!(
-            "no launcher in `{}`: torchrun, mpirun, mpiexec or srun must start the program, or leave out what asks for ranks",
+            "no launcher in `{}`: torchrun, mpirun, mpiexec or srun must start the program, or drop the option that asks for ranks",
             shell::line(&wanted.program)
         )),
         None => Ok(Ranks::Inner),

@@ -27,9 +27,9 @@ pub static RECIPES: &[Row] = &[
     nsys(
         "exact",
         [
-            "timeline that a re-run can count in",
+            "timeline with exact launch counts for re-runs",
             "the first report of any program",
-            "little: about 110 bytes of report a kernel; kernels of CUDA graphs cost more than with `light`",
+            "low: about 110 bytes of report per kernel; kernels in CUDA graphs cost more than with `light`",
         ],
         &[CUDA, NO_CPU, NODES],
     ),
@@ -38,7 +38,7 @@ pub static RECIPES: &[Row] = &[
         [
             "timeline with CUDA graphs as a whole",
             "graphs of thousands of short kernels, where `exact` costs too much",
-            "the least; kernels inside graphs are not recorded",
+            "lowest; kernels inside graphs are not recorded",
         ],
         &[CUDA, NO_CPU, (&["--cuda-graph-trace=graph"], "A CUDA graph is one record; the kernels inside are not listed.")],
     ),
@@ -47,10 +47,10 @@ pub static RECIPES: &[Row] = &[
         [
             "timeline with library calls, OS calls and CPU samples",
             "the GPU waits for the host, and you want to know what the host does",
-            "more: samples and OS calls; needs perf_event_paranoid of 2 or less",
+            "higher: samples and OS calls; needs perf_event_paranoid of 2 or less",
         ],
         &[
-            (&["--trace=cuda,nvtx,osrt,cublas,cudnn"], "CUDA, NVTX, calls that block in the operating system, cuBLAS and cuDNN."),
+            (&["--trace=cuda,nvtx,osrt,cublas,cudnn"], "CUDA, NVTX, blocking OS calls, cuBLAS and cuDNN."),
             (&["--sample=process-tree"], "CPU samples of the program and its children."),
             NODES,
         ],
@@ -60,13 +60,13 @@ pub static RECIPES: &[Row] = &[
         [
             "timeline with Python call stacks",
             "a Python program, and you want to know which line launched a kernel",
-            "more: a stack for every launch, and samples",
+            "higher: a stack for every launch, and samples",
         ],
         &[
-            (&["--trace=cuda,nvtx,osrt,python-gil"], "CUDA, NVTX, blocking OS calls, and who holds Python's lock."),
+            (&["--trace=cuda,nvtx,osrt,python-gil"], "CUDA, NVTX, blocking OS calls, and who holds Python's GIL."),
             (
                 &["--sample=process-tree", "--python-backtrace=cuda", "--python-sampling=true"],
-                "Python stacks of CUDA calls, and Python samples.",
+                "Python backtraces of CUDA calls, and Python sampling.",
             ),
             NODES,
         ],
@@ -78,7 +78,7 @@ pub static RECIPES: &[Row] = &[
             [
                 "timeline of one NVTX range",
                 "a long program with ranges: record the first time that a range is entered",
-                "little; nothing is recorded outside the range",
+                "low; nothing is recorded outside the range",
             ],
             &[
                 CUDA,
@@ -86,11 +86,11 @@ pub static RECIPES: &[Row] = &[
                 NODES,
                 (
                     &["--capture-range=nvtx", "--nvtx-capture={RANGE}", "--capture-range-end=stop"],
-                    "Recording begins when the range is first entered and ends with it; the program runs on. RANGE or RANGE@DOMAIN, exact.",
+                    "Recording begins when the range is first entered and ends with it; the program keeps running. RANGE or RANGE@DOMAIN, exact.",
                 ),
                 (
                     &["--env-var=NSYS_NVTX_PROFILER_REGISTER_ONLY=0"],
-                    "Ranges whose names are not registered strings count, too: Python's, for one.",
+                    "Also triggers on ranges whose names are not registered strings, such as Python's.",
                 ),
             ],
         )
@@ -100,7 +100,7 @@ pub static RECIPES: &[Row] = &[
         [
             "timeline between cudaProfilerStart and cudaProfilerStop",
             "the program calls them (torch.cuda.profiler.start and stop)",
-            "little; nothing is recorded outside",
+            "low; nothing is recorded outside",
         ],
         &[
             CUDA,
@@ -108,7 +108,7 @@ pub static RECIPES: &[Row] = &[
             NODES,
             (
                 &["--capture-range=cudaProfilerApi", "--capture-range-end=stop"],
-                "Recording begins with cudaProfilerStart and ends with cudaProfilerStop; the program runs on.",
+                "Recording begins with cudaProfilerStart and ends with cudaProfilerStop; the program keeps running.",
             ),
         ],
     ),
@@ -119,7 +119,7 @@ pub static RECIPES: &[Row] = &[
         [
             "one timeline for each cudaProfilerStart … Stop",
             "a server or a training loop that opens the range again and again",
-            "little; reports are numbered: NAME.1, NAME.2 …",
+            "low; reports are numbered: NAME.1, NAME.2 …",
         ],
     ),
     row(
@@ -129,7 +129,7 @@ pub static RECIPES: &[Row] = &[
         [
             "timeline of each rank, in a report of its own",
             "torchrun, mpirun, mpiexec or srun start the program: give the whole command, and nsys goes between launcher and program",
-            "as `exact`, for each rank",
+            "as `exact`, per rank",
         ],
     ),
     nsys(
@@ -137,7 +137,7 @@ pub static RECIPES: &[Row] = &[
         [
             "timeline with the GPU's own counters sampled",
             "how busy SMs, memory and links are over time",
-            "reports many times as large (they grow with time and frequency); no ncu, DCGM or other nsys beside it; needs the right to read counters",
+            "reports many times larger (they grow with time and frequency); no ncu, DCGM or other nsys at the same time; needs permission to read GPU counters",
         ],
         &[
             CUDA,
@@ -148,8 +148,8 @@ pub static RECIPES: &[Row] = &[
     ),
     nsys(
         "memory",
-        ["timeline with allocations", "device memory runs out, or allocation takes time", "much: every allocation is recorded"],
-        &[CUDA, NO_CPU, NODES, (&["--cuda-memory-usage=true"], "Device memory in use, with every allocation.")],
+        ["timeline with allocations", "device memory runs out, or allocation takes time", "high: every allocation is recorded"],
+        &[CUDA, NO_CPU, NODES, (&["--cuda-memory-usage=true"], "Device memory usage, with every allocation.")],
     ),
     nsys(
         "forks",
@@ -158,14 +158,14 @@ pub static RECIPES: &[Row] = &[
             "children that fork without exec (Python's multiprocessing with the start method fork); better, let it spawn",
             "risky: tracing a forked process that shares its parent's CUDA state can break it",
         ],
-        &[CUDA, NO_CPU, NODES, (&["--trace-fork-before-exec=true"], "Children are traced from the fork on, not only after exec.")],
+        &[CUDA, NO_CPU, NODES, (&["--trace-fork-before-exec=true"], "Child processes are traced from the fork on, not only after exec.")],
     ),
     ncu(
         "scan",
         [
             "duration, grid and block of the first 2,000 launches",
-            "there is no nsys on this machine",
-            "one pass a launch; kernels run one at a time, so gaps and overlap are not what they were",
+            "nsys is not installed on this machine",
+            "one pass per launch; kernels are serialized, so gaps and overlap are not as in the program",
         ],
         What::Duration,
         2000,
@@ -173,7 +173,7 @@ pub static RECIPES: &[Row] = &[
     ),
     ncu(
         "scan-light",
-        ["speed of light of the first 50 launches", "a small program, no nsys", "10 passes, about 0.3 s a launch"],
+        ["speed of light of the first 50 launches", "a small program, no nsys", "10 passes, about 0.3 s per launch"],
         What::Set("basic"),
         50,
         50,
@@ -183,7 +183,7 @@ pub static RECIPES: &[Row] = &[
         [
             "speed of light, launch and occupancy of chosen launches",
             "is a kernel bound by compute, memory or latency?",
-            "10 passes, about 0.3 s and 52 kB a launch",
+            "10 passes, about 0.3 s and 52 kB per launch",
         ],
         What::Question("bound"),
         20,
@@ -194,7 +194,7 @@ pub static RECIPES: &[Row] = &[
         [
             "rooflines of chosen launches: half, single, double, tensor",
             "how far is a kernel from what this GPU can do?",
-            "17 passes, about 0.4 s and 620 kB a launch",
+            "17 passes, about 0.4 s and 620 kB per launch",
         ],
         What::Set("roofline"),
         10,
@@ -205,7 +205,7 @@ pub static RECIPES: &[Row] = &[
         [
             "traffic between all memory units of chosen launches",
             "a kernel is bound by memory: why is it slow?",
-            "35 passes, about 1.1 s and 86 kB a launch",
+            "35 passes, about 1.1 s and 86 kB per launch",
         ],
         What::Question("memory"),
         5,
@@ -216,7 +216,7 @@ pub static RECIPES: &[Row] = &[
         [
             "what the warps of chosen launches wait for",
             "a kernel is bound by latency: no unit is near its peak",
-            "17 passes, about 0.3 s and 41 kB a launch",
+            "17 passes, about 0.3 s and 41 kB per launch",
         ],
         What::Question("stalls"),
         10,
@@ -227,7 +227,7 @@ pub static RECIPES: &[Row] = &[
         [
             "stalls by source line and instruction of chosen launches",
             "which line of a kernel is it?",
-            "13 passes, about 0.3 s and 40 kB a launch, and the sources; build with -lineinfo",
+            "13 passes, about 0.3 s and 40 kB per launch, plus the sources; build with -lineinfo",
         ],
         What::Question("source"),
         5,
@@ -236,9 +236,9 @@ pub static RECIPES: &[Row] = &[
     ncu(
         "ncu-full",
         [
-            "everything that ncu has, with sources, of chosen launches",
-            "the last word on one kernel",
-            "38 passes, about 1.7 s and 930 kB a launch: name the kernel",
+            "all sections of ncu, with sources, of chosen launches",
+            "the full analysis of one kernel",
+            "38 passes, about 1.7 s and 930 kB per launch: name the kernel",
         ],
         What::SetWithSource("full"),
         3,
@@ -249,31 +249,31 @@ pub static RECIPES: &[Row] = &[
         "torch",
         How::Torch,
         [
-            "PyTorch's own trace (CPU and GPU) of a Python program, which stays as it is",
-            "which operator launched a kernel; or there is neither nsys nor ncu",
-            "for 60 s (--seconds) from `import torch` on; small kernels make 110,000 events a second, which is 1.7 MB compressed and 2.4 s of writing for each; not inside nsys or ncu, and not for a program that runs torch.profiler itself: each wants CUPTI for itself. A program that ends by os._exit or SIGKILL leaves none",
+            "PyTorch's own trace (CPU and GPU) of an unmodified Python program",
+            "which operator launched a kernel; or neither nsys nor ncu is installed",
+            "for 60 s (--seconds) from `import torch` on; small kernels make 110,000 events a second, each second taking 1.7 MB compressed and 2.4 s to write; not under nsys or ncu, and not for a program that runs torch.profiler itself: only one of them can use CUPTI. A program that ends by os._exit or SIGKILL leaves no trace",
         ],
     ),
     row(
         "rocprof",
         "rocprofv3",
         How::Rocprof(Job::Kernels),
-        ["kernels and copies of an AMD GPU", "the first report of a ROCm program", "little: about 300 bytes of table a kernel"],
+        ["kernels and copies of an AMD GPU", "the first report of a ROCm program", "low: about 300 bytes of table per kernel"],
     ),
     row(
         "rocprof-system",
         "rocprofv3",
         How::Rocprof(Job::System),
-        ["timeline of a ROCm program for Perfetto", "the GPU waits for the host", "more: every call of HIP and HSA"],
+        ["timeline of a ROCm program for Perfetto", "the GPU waits for the host", "higher: every HIP and HSA call"],
     ),
     row(
         "rocprof-counters",
         "rocprofv3",
         How::Rocprof(Job::Counters),
         [
-            "hardware counters of an AMD GPU, for each launch",
+            "hardware counters of an AMD GPU, per launch",
             "waves and memory traffic of a kernel; edit the list for others",
-            "kernels run one at a time; counters that do not fit one pass need a run each",
+            "kernels are serialized; counters that do not fit in one pass need another run",
         ],
     ),
     row(
@@ -281,9 +281,9 @@ pub static RECIPES: &[Row] = &[
         "rocprofv3",
         How::Rocprof(Job::Threads),
         [
-            "every instruction of one compute unit of an AMD GPU, in time",
-            "the last word on one kernel: name it, for without a name it is the first launch of each",
-            "100 MB of buffer for each shader engine, and large files; needs the trace decoder and ROCm 7",
+            "thread trace: every instruction of one compute unit of an AMD GPU",
+            "the full analysis of one kernel: name it; without a name it is the first launch of each",
+            "100 MB of buffer per shader engine, and large files; needs the trace decoder and ROCm 7",
         ],
     ),
     row(
@@ -292,7 +292,7 @@ pub static RECIPES: &[Row] = &[
         How::Rocprof(Job::File),
         [
             "trace, counters and thread trace of a ROCm program, as a job file",
-            "a program that does the same in each run; edit the YAML for more",
+            "a deterministic program; edit the YAML for more",
             "the program runs three times",
         ],
     ),
@@ -301,9 +301,9 @@ pub static RECIPES: &[Row] = &[
         "nsys",
         How::Server(Server::VllmNsys),
         [
-            "timeline of a vLLM server while you say so, step by step",
+            "timeline of a vLLM server on demand, step by step",
             "vllm serve, from 0.13 on: kernels and gaps under real load",
-            "little outside the recording; the server starts slower, for its workers spawn",
+            "low outside the recording; the server starts more slowly, because its workers are spawned",
         ],
     ),
     row(
@@ -311,9 +311,9 @@ pub static RECIPES: &[Row] = &[
         "torch",
         How::Server(Server::VllmTorch),
         [
-            "PyTorch's trace of a vLLM server while you say so, step by step",
+            "PyTorch's trace of a vLLM server on demand, step by step",
             "vllm serve, from 0.13 on: which operator launched a kernel",
-            "much: a few requests fill a trace, and writing it takes minutes",
+            "high: a few requests fill a trace, and writing it takes minutes",
         ],
     ),
     row(
@@ -322,7 +322,7 @@ pub static RECIPES: &[Row] = &[
         How::Server(Server::VllmTorchOld),
         [
             "PyTorch's trace of a vLLM server before 0.13, by VLLM_TORCH_PROFILER_DIR",
-            "vllm serve that does not know --profiler-config",
+            "a vllm serve without --profiler-config",
             "as `vllm-torch`",
         ],
     ),
@@ -333,7 +333,7 @@ pub static RECIPES: &[Row] = &[
         [
             "timeline of some iterations of TensorRT-LLM",
             "trtllm-serve or trtllm-bench; choose iterations by --launch-skip and --launch-count",
-            "little outside the iterations; extra NVTX ranges and forks are traced, too",
+            "low outside the iterations; extra NVTX ranges and forks are traced, too",
         ],
     ),
     row(
@@ -343,7 +343,7 @@ pub static RECIPES: &[Row] = &[
         [
             "PyTorch's trace of some iterations of TensorRT-LLM",
             "its PyTorch workflow: which operator launched a kernel",
-            "much while it traces; not under nsys at the same time",
+            "high while it traces; not under nsys at the same time",
         ],
     ),
 ];

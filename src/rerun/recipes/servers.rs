@@ -31,12 +31,12 @@ const ITERATIONS: (u64, u64) = (100, 50);
 const RPC_TIMEOUT: &str = "1800000";
 
 const TRTLLM: &[Group] = &[
-    (&["--trace=cuda,nvtx,python-gil"], "CUDA, NVTX ranges, and who holds Python's lock."),
+    (&["--trace=cuda,nvtx,python-gil"], "CUDA, NVTX ranges, and who holds Python's GIL."),
     NO_CPU,
     NODES,
     (
         &["--capture-range=cudaProfilerApi", "--capture-range-end=stop"],
-        "TensorRT-LLM opens and closes the recording itself, at the iterations that TLLM_PROFILE_START_STOP names; it runs on afterwards.",
+        "TensorRT-LLM opens and closes the recording itself, at the iterations that TLLM_PROFILE_START_STOP names, then keeps running.",
     ),
     (&["--trace-fork-before-exec=true"], "Its workers are started by MPI, or forked; they are traced, too."),
 ];
@@ -145,12 +145,12 @@ fn vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, 
     let serves = argv.iter().any(|w| w == "serve" || w.ends_with("api_server") || w.ends_with("api_server.py"));
     if !argv.is_empty() && !serves {
         return Err(
-            "this recipe records a server: vllm serve MODEL OPTIONS; for vLLM inside a script take `exact`, or `profiler-api` with llm.start_profile()"
+            "this recipe records a server: vllm serve MODEL OPTIONS; for vLLM inside a script use `exact`, or `profiler-api` with llm.start_profile()"
                 .to_owned(),
         );
     }
     if has(argv, "--profiler-config") {
-        return Err("the recipe sets vLLM's --profiler-config: leave it out of the command".to_owned());
+        return Err("the recipe sets vLLM's --profiler-config: remove it from the command".to_owned());
     }
     let set = |config: serde_json::Value, why: &str| Part {
         id: PartId::Gate,
@@ -194,24 +194,29 @@ fn vllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, 
     prepared.steps = vec![
         start(),
         at.wait(),
-        step(Role::WarmUp, "Warm it up.", at.completion(16), "The first requests compile and tune kernels, which would hide the rest."),
-        step(Role::Open, "Open the recording.", at.post("/start_profile"), "What is asked before is not recorded."),
+        step(
+            Role::WarmUp,
+            "Warm it up.",
+            at.completion(16),
+            "The first requests compile and autotune kernels, which would dominate the recording.",
+        ),
+        step(Role::Open, "Open the recording.", at.post("/start_profile"), "Earlier requests are not recorded."),
         step(
             Role::Load,
-            "Send the load that you want to see: few requests, for traces grow fast.",
+            "Send the load that you want to profile: only a few requests, because traces grow fast.",
             at.completion(64),
             "Any client will do; `vllm bench serve --profile` opens and closes the recording itself.",
         ),
         step(
             Role::Close,
-            "Close the recording, and let it take its time.",
+            "Close the recording, and wait until it is written.",
             at.post("/stop_profile"),
-            "The workers write their traces now, which can take minutes. Opened again, the next recording has a report of its own.",
+            "The workers write their traces now, which can take minutes. If you open it again, the next recording gets its own report.",
         ),
         stop(if server == Server::VllmNsys {
-            "nsys finishes its reports when the server has ended."
+            "nsys finishes its reports when the server exits."
         } else {
-            "The traces are written already."
+            "The traces are already written."
         }),
     ];
     Ok(prepared)
@@ -223,7 +228,7 @@ fn trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared
     let last = first.saturating_add(wanted.count.unwrap_or(ITERATIONS.1));
     if argv.iter().any(|w| w.starts_with("TLLM_")) {
         return Err(
-            "a variable is no program: write it into the environment, the command begins with trtllm-serve, trtllm-bench or python"
+            "a variable is not a program: set it in the environment and start the command with trtllm-serve, trtllm-bench or python"
                 .to_owned(),
         );
     }
@@ -250,7 +255,7 @@ fn trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared
     }
     prepared.env = env;
     prepared.notes.push(format!(
-        "Iterations {first} to {last} are recorded: let the run be longer than that, and choose others by --launch-skip and --launch-count."
+        "Iterations {first} to {last} are recorded: the run must be longer than that; choose others with --launch-skip and --launch-count."
     ));
     // trtllm-bench brings its own load and ends by itself.
     if argv.is_empty() || argv.iter().any(|w| w.rsplit('/').next() == Some("trtllm-serve")) {
@@ -264,7 +269,7 @@ fn trtllm(server: Server, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared
                 at.completion(last.saturating_add(50)),
                 "Each generated token is about one iteration; the first ones, before the recording, warm the server up.",
             ),
-            stop("The profiler finishes its report when the server has ended."),
+            stop("The profiler finishes its report when the server exits."),
         ];
     }
     Ok(prepared)

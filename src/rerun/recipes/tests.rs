@@ -48,7 +48,7 @@ fn every_recipe_is_whole() {
         let open = recipe.prepare(&Wanted { program: Vec::new(), ..w.clone() }).unwrap();
         assert!(open.argv().contains(&PLACEHOLDER.to_owned()) && open.by_hand.is_some(), "{}", recipe.id);
         for bad in ["", "a/", ".."] {
-            assert!(recipe.prepare(&Wanted { output: bad.into(), ..w.clone() }).unwrap_err().contains("names no report"));
+            assert!(recipe.prepare(&Wanted { output: bad.into(), ..w.clone() }).unwrap_err().contains("is not a report name"));
         }
     }
 }
@@ -90,9 +90,9 @@ fn wishes_that_a_recipe_would_ignore_are_refused() {
     assert!(refused("exact", &Wanted { kernel: Some("a".into()), ..wanted("./app") }).contains("takes no kernel"));
     assert!(refused("torch", &Wanted { skip: Some(1), ..wanted("python a.py") }).contains("takes no number of launches"));
     assert!(refused("exact", &Wanted { ranks: true, ..wanted("./app") }).contains("no launcher in `./app`"));
-    assert!(refused("torch", &wanted("vllm serve m")).contains("vllm is no Python"));
+    assert!(refused("torch", &wanted("vllm serve m")).contains("vllm is not"));
     assert!(refused("vllm", &wanted("python3 a.py")).contains("records a server"));
-    assert!(refused("vllm", &wanted("vllm serve m --profiler-config={}")).contains("leave it out"));
+    assert!(refused("vllm", &wanted("vllm serve m --profiler-config={}")).contains("remove it"));
 }
 
 #[test]

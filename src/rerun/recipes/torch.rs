@@ -24,7 +24,7 @@ fn taken(argv: &[String]) -> Result<(Vec<String>, Vec<String>), String> {
     let version = name.strip_prefix("python").map(|v| v.trim_end_matches('t'));
     if !version.is_some_and(|v| v.chars().all(|c| c.is_ascii_digit() || c == '.')) {
         return Err(format!(
-            "PyTorch is traced in a Python program, and {python} is no Python: write python SCRIPT ARGUMENTS or python -m MODULE ARGUMENTS"
+            "PyTorch is traced in a Python program, and {python} is not Python: write python SCRIPT ARGUMENTS or python -m MODULE ARGUMENTS"
         ));
     }
     let refuse = |word: &str, why: &str| Err(format!("python {word}: {why}; write python SCRIPT ARGUMENTS or python -m MODULE ARGUMENTS"));
@@ -64,7 +64,7 @@ fn taken(argv: &[String]) -> Result<(Vec<String>, Vec<String>), String> {
                 }
                 'c' => return refuse("-c", "a program on the command line has no file; put it into one"),
                 letter if FLAGS.contains(letter) => {}
-                _ => return refuse(word, "with this option Python cannot be told what to trace"),
+                _ => return refuse(word, "with this option Python runs no script that could be traced"),
             }
         }
         at = next;
@@ -78,7 +78,7 @@ pub(super) fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, St
         Ok(ranks) => ranks,
         Err(_) if launcher.is_some() => {
             return Err(format!(
-                "where the program begins in this command of {} is not known: leave out the option that warpscope does not know, or start the command of `warpscope recipes torch -- python SCRIPT` from the launcher",
+                "cannot tell where the program starts in this command of {}: remove the option that warpscope does not know, or start the command of `warpscope recipes torch -- python SCRIPT` from the launcher",
                 launcher.unwrap_or_default()
             ));
         }
@@ -99,7 +99,7 @@ pub(super) fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, St
         (format!("{stem}.pt.trace.json.gz"), Pattern::exact(format!("{stem}.pt.trace.json.gz")))
     };
     if stem.contains("{rank}") {
-        return Err("a trace's name may not hold {rank}: that becomes the rank".to_owned());
+        return Err("a trace's name must not contain {rank}: that becomes the rank".to_owned());
     }
     let mut parts = Vec::new();
     if each {
@@ -107,20 +107,20 @@ pub(super) fn prepare(wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, St
     }
     parts.push(Part { id: PartId::Program, words: python, why: "The program's Python, with its options.".to_owned() });
     let why = format!(
-        "A script that is written first: it runs the program as Python would, and traces it with torch.profiler from its `import torch` on. Exit code and traceback stay the program's; without torch the exit code is {NO_TORCH}."
+        "A script that is written beforehand: it runs the program as Python would, and traces it with torch.profiler from its `import torch` on. Exit code and traceback stay the program's; without torch the exit code is {NO_TORCH}."
     );
     parts.push(Part { id: PartId::Tool, words: vec![place.beside(&wrapper)], why });
     parts.push(part(
         PartId::Collect,
         &["--seconds", &seconds.to_string()],
         format!(
-            "After {seconds} s the trace is written, which takes a while, and the program runs on without: a trace grows without bound."
+            "After {seconds} s the trace is written, which takes a while, and the program continues without tracing: otherwise a trace grows without bound."
         ),
     ));
     let why = if each {
-        "The trace, one for each rank. Also when the program raises, exits, or is ended by SIGINT, SIGTERM or SIGHUP."
+        "The trace, one per rank. Written also when the program raises, exits, or is ended by SIGINT, SIGTERM or SIGHUP."
     } else {
-        "The trace. Also when the program raises, exits, or is ended by SIGINT, SIGTERM or SIGHUP."
+        "The trace. Written also when the program raises, exits, or is ended by SIGINT, SIGTERM or SIGHUP."
     };
     parts.push(part(PartId::Output, &["--trace", &place.beside(&trace)], why));
     parts.push(Part { id: PartId::Program, words: tail, why: "The program and its arguments.".to_owned() });

@@ -64,29 +64,29 @@ impl User {
         let id = &self.id;
         let wrong = |what: String| Err(format!("recipe `{id}`: {what}"));
         if super::recipe(id).is_some() {
-            return wrong("this name is built in; take another".to_owned());
+            return wrong("this is a built-in name; choose another".to_owned());
         }
         let fit = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
         if id.is_empty() || id.starts_with('-') || !id.chars().all(fit) {
-            return wrong("a name is letters, digits, - and _".to_owned());
+            return wrong("a name may contain letters, digits, - and _".to_owned());
         }
         if !TOOLS.contains(&self.tool.as_str()) {
             let tools = TOOLS.join(", ");
             let hint = nearest(&self.tool, TOOLS).map_or_else(|| format!("there are {tools}"), |n| format!("did you mean `{n}`?"));
-            return wrong(format!("no tool `{}`; {hint}", self.tool));
+            return wrong(format!("unknown tool `{}`; {hint}", self.tool));
         }
         if self.argv.first().is_none_or(String::is_empty) {
-            return wrong("`argv` names no program: write [\"nsys\", \"profile\", …, \"-o\", \"{OUTPUT}\"]".to_owned());
+            return wrong("`argv` has no program: write [\"nsys\", \"profile\", …, \"-o\", \"{OUTPUT}\"]".to_owned());
         }
         let texts = self.argv.iter().chain(self.env.iter().map(|(_, v)| v)).chain(&self.reports);
         if let Some(place) = texts.clone().find_map(|t| unknown_place(t)) {
-            return wrong(format!("no place {{{place}}}; there are {OUTPUT} and {RANGE}"));
+            return wrong(format!("unknown placeholder {{{place}}}; there are {OUTPUT} and {RANGE}"));
         }
         if let Some((name, _)) = self.env.iter().find(|(n, _)| n.is_empty() || n.contains(['=', '\0'])) {
-            return wrong(format!("{name:?} is no name of a variable"));
+            return wrong(format!("{name:?} is not a valid variable name"));
         }
         if texts.clone().any(|t| t.contains('\0')) {
-            return wrong("a word holds a zero byte".to_owned());
+            return wrong("a word contains a NUL byte".to_owned());
         }
         if let Some(report) =
             self.reports.iter().find(|r| !r.starts_with(OUTPUT) || r.matches('*').count() > 1 || r.contains("..") || r.contains(RANGE))
@@ -94,7 +94,7 @@ impl User {
             return wrong(format!("report {report:?}: write {OUTPUT} and what follows it, with at most one *"));
         }
         if !self.reports.is_empty() && !self.argv.iter().chain(self.env.iter().map(|(_, v)| v)).any(|w| w.contains(OUTPUT)) {
-            return wrong(format!("nothing tells the profiler where the report goes: `argv` or `env` must hold {OUTPUT}"));
+            return wrong(format!("nothing tells the profiler where the report goes: `argv` or `env` must contain {OUTPUT}"));
         }
         Ok(())
     }
@@ -181,13 +181,13 @@ mod tests {
             change(&mut user);
             user.check().unwrap_err()
         };
-        assert_eq!(refused(|u| u.id = "exact".into()), "recipe `exact`: this name is built in; take another");
-        assert_eq!(refused(|u| u.tool = "nsy".into()), "recipe `mine`: no tool `nsy`; did you mean `nsys`?");
-        assert!(refused(|u| u.argv.clear()).contains("names no program"));
-        assert!(refused(|u| u.argv.push("{OUT}".into())).contains("no place {OUT}"));
+        assert_eq!(refused(|u| u.id = "exact".into()), "recipe `exact`: this is a built-in name; choose another");
+        assert_eq!(refused(|u| u.tool = "nsy".into()), "recipe `mine`: unknown tool `nsy`; did you mean `nsys`?");
+        assert!(refused(|u| u.argv.clear()).contains("has no program"));
+        assert!(refused(|u| u.argv.push("{OUT}".into())).contains("unknown placeholder {OUT}"));
         assert!(refused(|u| u.reports.push("other.nsys-rep".into())).contains("{OUTPUT} and what follows"));
         assert!(refused(|u| u.reports.push("{OUTPUT}/../x".into())).contains("at most one *"));
-        assert!(refused(|u| u.env.push(("A=B".into(), String::new()))).contains("no name of a variable"));
+        assert!(refused(|u| u.env.push(("A=B".into(), String::new()))).contains("is not a valid variable name"));
         assert!(refused(|u| u.id = "a b".into()).contains("letters, digits"));
     }
 }

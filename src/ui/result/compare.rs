@@ -1,11 +1,12 @@
 //! Two results side by side: better and worse in colour, by the direction that the metric has.
 
+use super::super::table::{self, Rows};
 use super::super::text::{left, right};
-use super::super::view::{View, scroll};
+use super::super::view::View;
 use super::super::{Role, Theme};
 use crate::analysis::compare::{Change, Row};
 use crate::analysis::labels::{cut_end, cut_middle, width};
-use crate::app::{ActionId, App, Mouse, ResultScreen};
+use crate::app::{ActionId, App, ResultScreen};
 use crate::model::config::dim3;
 use crate::model::text::clean;
 use ratatui::Frame;
@@ -14,16 +15,16 @@ use ratatui::text::{Line, Span};
 
 /// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
-    let Some((report, metrics, other)) = &screen.other else { return };
+    let Some((report, metrics, other)) = &screen.compare.other else { return };
     let columns = usize::from(area.width);
     let [against, head, rows] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let name = metrics.results.get(*other).map(|r| {
         let dims = |d: Option<[u32; 3]>| d.map(dim3).unwrap_or_default();
         format!("{}  ({}) × ({})", clean(r.kernel.function()), dims(r.grid), dims(r.block))
     });
-    let file = app.reports.get(*report).filter(|_| *report != screen.report).and_then(|r| r.file.file_name());
+    let file = app.session.reports.get(*report).filter(|_| *report != screen.report).and_then(|r| r.file.file_name());
     let file = file.map(|f| format!("  in {}", clean(&f.to_string_lossy()))).unwrap_or_default();
-    let key = app.settings.keymap.label(ActionId::CompareWith);
+    let key = app.session.key(ActionId::CompareWith);
     let tail = format!("  result {other} ({} of {}){file}  ({key} chooses another)", other + 1, metrics.results.len());
     let line = vec![
         Span::styled("with ", theme.style(Role::Dim)),
@@ -38,11 +39,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     let full = columns.saturating_sub(label + 2 * value + 14);
     let titles = format!("{}{}{}{}", left("metric", label), right("this", value), right("other", value), right("change", 12));
     frame.render_widget(Line::styled(titles, theme.style(Role::Head)), head);
-    let height = usize::from(rows.height);
-    view.compare_top = scroll(view.compare_top, screen.compare_selected, screen.compared.len(), height);
-    for (y, (at, row)) in (0..).zip(screen.compared.iter().enumerate().skip(view.compare_top).take(height)) {
-        let rect = Rect { y: rows.y + y, height: 1, ..rows };
-        view.hits.push((rect, Mouse::Row(at)));
+    let of = Rows { list: "compare", count: screen.compare.rows.len(), selected: screen.compare.selected };
+    table::rows(frame, rows, of, view, theme, |at, _| {
+        let Some(row) = screen.compare.rows.get(at) else { return Vec::new() };
         let (role, sign) = match row.change {
             Change::Better => (Role::Good, "better"),
             Change::Worse => (Role::Bad, "worse"),
@@ -62,11 +61,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
             spans.push(Span::styled(format!("  {}", left(&sign, 8)), theme.style(role)));
             spans.push(Span::styled(cut_end(&clean(&row.name), full.saturating_sub(10)), theme.style(Role::Faint)));
         }
-        frame.render_widget(Line::from(spans), rect);
-        if at == screen.compare_selected {
-            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
-        }
-    }
+        spans
+    });
 }
 
 /// `+12.3%`, `-4.5 pts`, `3.1×`, or what else there is to say.

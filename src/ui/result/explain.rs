@@ -6,7 +6,7 @@ use super::super::{Role, Theme};
 use crate::analysis::catalog::{Better, Bound, better, catalog};
 use crate::analysis::metric::{self, Lookup, count, human_number};
 use crate::analysis::page::Row;
-use crate::app::{Report, ResultScreen, ResultView};
+use crate::app::{ResultScreen, ResultView};
 use crate::model::Value;
 use crate::model::sections::Piece;
 use crate::model::text::clean;
@@ -42,16 +42,15 @@ impl Out<'_> {
 
 /// The lines for the selected row.
 #[must_use]
-pub fn lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(screen) = &report.result else { return Vec::new() };
+pub fn lines(screen: &ResultScreen, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Out { lines: Vec::new(), columns, theme };
     match screen.view {
-        ResultView::Metrics => match screen.rows.get(screen.selected) {
+        ResultView::Metrics => match screen.sections.rows.get(screen.sections.selected) {
             Some(Row::Section { name, about, id, .. }) => {
                 out.say(name, Role::Title);
                 out.say(&format!("--section {id}"), Role::Dim);
                 out.lines.push(Line::default());
-                out.say(if about.is_empty() { "The report says nothing about this section." } else { about }, Role::Text);
+                out.say(if about.is_empty() { "The report has no description of this section." } else { about }, Role::Text);
             }
             Some(Row::Rule(rule, message)) => self::rule(screen, (*rule, *message), &mut out),
             Some(Row::Cells { metrics, .. }) => {
@@ -62,12 +61,12 @@ pub fn lines(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static
             }
             Some(row) => match row.metric() {
                 Some(name) => of_metric(screen, name, &mut out),
-                None => out.say("one instance of a metric; the section's title says of which", Role::Dim),
+                None => out.say("one instance of a metric; the section title names it", Role::Dim),
             },
             None => {}
         },
         ResultView::Compare => {
-            if let Some(row) = screen.compared.get(screen.compare_selected) {
+            if let Some(row) = screen.compare.rows.get(screen.compare.selected) {
                 of_metric(screen, &row.name, &mut out);
             }
         }
@@ -88,10 +87,10 @@ fn rule(screen: &ResultScreen, (rule, message): (usize, usize), out: &mut Out<'_
     out.say(&crate::analysis::rows::plain(&m.text).replace('\n', " "), Role::Text);
     if let Some((_, percent)) = m.speedup {
         out.lines.push(Line::default());
-        out.say(&format!("Estimated speed-up: at most {percent:.1}%. It is an upper bound by the rule's own formula."), Role::Dim);
+        out.say(&format!("Estimated speedup: at most {percent:.1}%, an upper bound by the rule's own formula."), Role::Dim);
     }
     if !m.because.is_empty() {
-        out.head("because of");
+        out.head("based on");
         for (name, value) in &m.because {
             out.pair("", &format!("{name} = {}", count(*value)));
         }
@@ -106,14 +105,14 @@ fn rule(screen: &ResultScreen, (rule, message): (usize, usize), out: &mut Out<'_
         })
         .collect();
     if !links.is_empty() {
-        out.head("leads to");
+        out.head("see also");
         for link in links {
             out.say(&link, Role::Next);
         }
     }
     if !r.markers.is_empty() {
         out.lines.push(Line::default());
-        out.say(&format!("points at {} places of the code (source screen)", r.markers.len()), Role::Dim);
+        out.say(&format!("marks {} places in the code (source screen)", r.markers.len()), Role::Dim);
     }
 }
 
@@ -138,10 +137,10 @@ fn of_metric(screen: &ResultScreen, name: &str, out: &mut Out<'_>) {
                 out.pair("", format!("= {number} {shown}").trim_end());
             }
         }
-        None => out.pair("value", "not collected: absent, which is not zero"),
+        None => out.pair("value", "not collected, which does not mean zero"),
     }
     if let Some(n) = lookup.id(name).and_then(|id| screen.details.get()?.instances.get(&id)) {
-        out.pair("", &format!("{} values by instance", n.len()));
+        out.pair("", &format!("{} instance values", n.len()));
     }
     if let Some(direction) = better(name) {
         out.pair("better", if direction == Better::High { "higher" } else { "lower" });
@@ -168,7 +167,10 @@ fn of_metric(screen: &ResultScreen, name: &str, out: &mut Out<'_>) {
         out.head("thresholds");
         for t in &c.thresholds {
             let bound = match &t.value {
-                Bound::Number(n) => n.to_string(),
+                Bound::Number(n) => match human_number(*n, unit) {
+                    (value, unit) if unit.is_empty() => value,
+                    (value, unit) => format!("{value} {unit}"),
+                },
                 Bound::Text(t) => t.clone(),
             };
             out.say(&format!("{} {bound}  {}: {}  ({})", t.op, t.level, t.text, t.source), Role::Text);
@@ -183,9 +185,9 @@ fn of_metric(screen: &ResultScreen, name: &str, out: &mut Out<'_>) {
 }
 
 fn point(screen: &ResultScreen, out: &mut Out<'_>) {
-    let Some(plot) = &screen.plot else { return };
-    let Some(p) = plot.points.get(screen.plot_selected) else {
-        out.say("nothing is placed; what to collect stands below the plot", Role::Dim);
+    let Some(plot) = &screen.roofline.plot else { return };
+    let Some(p) = plot.points.get(screen.roofline.selected) else {
+        out.say("nothing to plot; what to collect is listed below the chart", Role::Dim);
         return;
     };
     let rate = |v: f64| {
@@ -194,29 +196,22 @@ fn point(screen: &ResultScreen, out: &mut Out<'_>) {
     };
     out.say(&format!("{}, {} over {}", p.kernel, p.work, p.level.word()), Role::Title);
     out.pair("achieved", &rate(p.achieved));
-    out.pair("most", &format!("{} at this intensity: the lower of {} and intensity × traffic peak", rate(p.attainable), rate(p.peak)));
+    out.pair("most", &format!("{} at this intensity: the lower of {} and intensity × peak bandwidth", rate(p.attainable), rate(p.peak)));
     out.pair("of roof", &format!("{:.1}%", p.achieved / p.attainable * 100.0));
-    out.pair(
-        "of peak",
-        &format!(
-            "{:.1}%: the share of the {} peak at the clock that was used (MFU against that clock)",
-            p.achieved / p.peak * 100.0,
-            p.work
-        ),
-    );
+    out.pair("of peak", &format!("{:.1}% of the {} peak at the actual clock (MFU at that clock)", p.achieved / p.peak * 100.0, p.work));
     if let Some(clock) = plot.placed.clock {
         let (n, u) = human_number(clock, "cycle/second");
-        out.pair("clock", &format!("{n} {u}, as measured; peaks are reckoned with it, not with the datasheet's"));
+        out.pair("clock", &format!("{n} {u}, as measured; peaks are computed from it, not from the datasheet clock"));
     }
     if let Some(w) = plot.placed.work.iter().find(|w| w.name == p.work) {
         out.head("how it is computed");
         out.say(&w.formula, Role::Text);
-        out.say("intensity: work per second over bytes per second of this level", Role::Text);
+        out.say("intensity: work per second divided by bytes per second at this level", Role::Text);
         let level = match p.level {
             crate::analysis::roofline::Level::Dram => "dram__bytes per second; peak: bytes per cycle × DRAM clock",
-            crate::analysis::roofline::Level::L2 => "32 × lts__lts2xbar_cycles_active per second; peak likewise × L2 clock",
+            crate::analysis::roofline::Level::L2 => "32 × lts__lts2xbar_cycles_active per second; peak: the same × L2 clock",
             crate::analysis::roofline::Level::L1 => {
-                "128 × l1tex__lsu_writeback_active per second: data returned to registers; TMA and wgmma operands are not in it"
+                "128 × l1tex__lsu_writeback_active per second: data returned to registers; TMA and wgmma operands are not included"
             }
         };
         out.say(level, Role::Text);

@@ -6,7 +6,7 @@ use super::super::{Role, Theme};
 use crate::analysis::hints::{Diagnosis, Evidence, Hint, Severity};
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::path::{self, Step};
-use crate::app::hints::Line as Row;
+use crate::app::screens::result::hints::Line as Row;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::Scope;
 use crate::model::text::clean;
@@ -40,8 +40,8 @@ const REASON: usize = 12;
 #[must_use]
 pub fn steps(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) -> Line<'static> {
     // Beside a result of another report: a change lies between them.
-    let compared = screen.other.as_ref().is_some_and(|o| o.0 != screen.report);
-    let steps = path::steps(&screen.subject, compared, app.reports.len() > 1);
+    let compared = screen.compare.other.as_ref().is_some_and(|o| o.0 != screen.report);
+    let steps = path::steps(&screen.subject, compared, app.session.reports.len() > 1);
     let mut spans = Vec::new();
     let mut used = 0;
     for Step { word, done, now } in steps {
@@ -75,23 +75,16 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         screen,
         theme,
         columns: body.width.into(),
-        rerun: app.settings.keymap.label(ActionId::Rerun),
-        source: app.settings.keymap.label(ActionId::Source),
+        rerun: app.session.key(ActionId::Rerun),
+        source: app.session.key(ActionId::Source),
     };
-    let blocks: Vec<Vec<Line<'static>>> = screen.hint_lines.iter().enumerate().map(|(i, r)| draw.lines(i, r)).collect();
-    scrolled(frame, body, &blocks, screen.hint_selected, &mut view.hints_top, &mut view.hits, theme);
+    let blocks: Vec<Vec<Line<'static>>> = screen.hints.lines.iter().enumerate().map(|(i, r)| draw.lines(i, r)).collect();
+    scrolled(frame, body, &blocks, screen.hints.selected, view, theme);
 }
 
 /// Blocks of lines, of which the selected one is lit and visible.
-fn scrolled(
-    frame: &mut Frame<'_>,
-    area: Rect,
-    blocks: &[Vec<Line<'static>>],
-    selected: usize,
-    top: &mut usize,
-    hits: &mut Vec<(Rect, Mouse)>,
-    theme: &Theme,
-) {
+fn scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>], selected: usize, view: &mut View, theme: &Theme) {
+    let top = view.top("hints");
     let height = usize::from(area.height);
     let first: usize = blocks.iter().take(selected).map(Vec::len).sum();
     let tall = blocks.get(selected).map_or(1, Vec::len);
@@ -106,14 +99,15 @@ fn scrolled(
     if selected == 0 {
         *top = 0;
     }
+    let top = *top;
     let all = blocks.iter().enumerate().flat_map(|(i, lines)| lines.iter().map(move |l| (i, l)));
-    for (y, (at, line)) in (0..area.height).zip(all.skip(*top)) {
+    for (y, (at, line)) in (0..area.height).zip(all.skip(top)) {
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(line.clone(), rect);
         if at == selected {
             frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
         }
-        hits.push((rect, Mouse::Row(at)));
+        view.hits.push((rect, Mouse::Row(at)));
     }
 }
 
@@ -216,14 +210,14 @@ impl Draw<'_> {
             out.push(Line::styled("ncu could not profile this launch: it failed, or was never run.", self.theme.style(Role::Warn)));
         } else if let Some(collect) = subject.collect() {
             let text = format!(
-                "Too little was collected to name a cause. {} collects {}: {}.",
+                "Not enough was collected to name a cause. {} collects {}: {}.",
                 self.rerun,
                 collect.sections.join(", "),
                 collect.why
             );
             out.extend(wrap(&text, self.columns).into_iter().map(|l| Line::styled(l, self.theme.style(Role::Next))));
         } else {
-            out.push(Line::styled("Nothing that the rules know stands out; what was found stands below.", self.theme.style(Role::Text)));
+            out.push(Line::styled("No rule found anything that stands out; the reasoning is below.", self.theme.style(Role::Text)));
         }
         out
     }
@@ -310,7 +304,7 @@ impl Draw<'_> {
 /// The first hints in a narrow column beside the metrics.
 pub fn pane(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) {
     let columns = usize::from(area.width);
-    let key = app.settings.keymap.label(ActionId::Hints);
+    let key = app.session.key(ActionId::Hints);
     let mut out = vec![Line::from(vec![
         Span::styled("Hints ", theme.style(Role::Head)),
         Span::styled(format!("{key} shows why"), theme.style(Role::Faint)),
@@ -337,7 +331,7 @@ pub fn pane(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         }
     }
     if screen.subject.hints.is_empty() {
-        let text = if screen.subject.collect().is_some() { "too little was collected to name a cause" } else { "nothing stands out" };
+        let text = if screen.subject.collect().is_some() { "not enough was collected to name a cause" } else { "nothing stands out" };
         out.push(Line::styled(text, theme.style(Role::Dim)));
     }
     frame.render_widget(Text::from(out), area);

@@ -7,10 +7,11 @@ use super::{level, memory};
 use crate::analysis::hints::Hint;
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::page::{Cell, Chart, Row};
-use crate::app::result::Asked;
+use crate::app::screens::result::Asked;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::{Message, Piece, Scope, Verdict};
 use crate::model::text::clean;
+use crate::model::units;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
@@ -29,7 +30,7 @@ const CURVE: usize = 4;
 /// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let mut body = area;
-    if screen.typing || !screen.filter.value().is_empty() {
+    if screen.sections.finder.typing || !screen.sections.finder.text().is_empty() {
         let [line, rest] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
         frame.render_widget(search(screen, theme), line);
         body = rest;
@@ -40,14 +41,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         frame.render_widget(Line::styled(cut_end(&clean(&text), body.width.into()), theme.style(role)), line);
         body = rest;
     }
-    if area.width >= WIDE && screen.filter.value().is_empty() {
+    if area.width >= WIDE && screen.sections.finder.text().is_empty() {
         let [list, gap, main] = Layout::horizontal([Constraint::Length(RAIL), Constraint::Length(3), Constraint::Min(40)]).areas(body);
         rail(frame, list, screen, view, theme);
         let line = vec![Line::styled(" │ ", theme.style(Role::Border)); usize::from(gap.height)];
         frame.render_widget(Text::from(line), gap);
         body = main;
     }
-    if area.width >= WIDEST && screen.filter.value().is_empty() {
+    if area.width >= WIDEST && screen.sections.finder.text().is_empty() {
         let [main, gap, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(3), Constraint::Length(PANE)]).areas(body);
         frame.render_widget(Text::from(vec![Line::styled(" │ ", theme.style(Role::Border)); usize::from(gap.height)]), gap);
         super::hints::pane(frame, side, app, screen, theme);
@@ -63,8 +64,8 @@ fn state(app: &App, screen: &ResultScreen) -> Option<String> {
     if matches!(screen.details, Asked::Waiting) {
         return Some("reading sections and rules …".to_owned());
     }
-    if screen.rows.is_empty() && !screen.filter.value().is_empty() {
-        return Some(format!("no metric matches; {} clears", app.settings.keymap.label(ActionId::Back)));
+    if screen.sections.rows.is_empty() && !screen.sections.finder.text().is_empty() {
+        return Some(format!("no metric matches; {} clears", app.session.key(ActionId::Back)));
     }
     let nvtx = screen.details.get().filter(|d| !d.nvtx.is_empty()).map(|d| d.nvtx.join(" › "));
     nvtx.map(|n| format!("NVTX {n}"))
@@ -73,13 +74,13 @@ fn state(app: &App, screen: &ResultScreen) -> Option<String> {
 fn search(screen: &ResultScreen, theme: &Theme) -> Line<'static> {
     let mut spans = vec![
         Span::styled("find ", theme.style(Role::Dim)),
-        Span::styled(clean(screen.filter.value()).into_owned(), theme.style(Role::Match)),
+        Span::styled(clean(screen.sections.finder.text()).into_owned(), theme.style(Role::Match)),
     ];
-    if screen.typing {
+    if screen.sections.finder.typing {
         spans.push(Span::styled("▏", theme.style(Role::Key)));
     }
-    let found = screen.rows.len();
-    spans.push(Span::styled(format!("  {found} metric{}", if found == 1 { "" } else { "s" }), theme.style(Role::Dim)));
+    let found = screen.sections.rows.len();
+    spans.push(Span::styled(format!("  {}", units::count(found, "metric")), theme.style(Role::Dim)));
     Line::from(spans)
 }
 
@@ -94,6 +95,7 @@ fn glyph(verdict: Verdict) -> (&'static str, Role) {
 /// The sections, the one that the selection is in lit.
 fn rail(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let heads: Vec<(usize, &str, Option<Verdict>)> = screen
+        .sections
         .rows
         .iter()
         .enumerate()
@@ -102,7 +104,7 @@ fn rail(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
             _ => None,
         })
         .collect();
-    let here = heads.iter().rposition(|h| h.0 <= screen.selected).unwrap_or(0);
+    let here = heads.iter().rposition(|h| h.0 <= screen.sections.selected).unwrap_or(0);
     let height = usize::from(area.height);
     let top = (here + 1).saturating_sub(height);
     let columns = usize::from(area.width);
@@ -124,7 +126,7 @@ fn rail(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
 fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let (columns, height) = (usize::from(area.width), usize::from(area.height));
     let draw = Draw { screen, theme, columns };
-    let heights: Vec<usize> = screen.rows.iter().enumerate().map(|(i, r)| draw.height(i, r)).collect();
+    let heights: Vec<usize> = screen.sections.rows.iter().enumerate().map(|(i, r)| draw.height(i, r)).collect();
     let start: Vec<usize> = heights
         .iter()
         .scan(0, |at, h| {
@@ -134,9 +136,10 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
         })
         .collect();
     let total: usize = heights.iter().sum();
-    let (first, rows) = (start.get(screen.selected).copied().unwrap_or(0), heights.get(screen.selected).copied().unwrap_or(1));
-    let mut top = view.result_top.min(total.saturating_sub(height));
-    let is_section = matches!(screen.rows.get(screen.selected), Some(Row::Section { .. }));
+    let (first, rows) =
+        (start.get(screen.sections.selected).copied().unwrap_or(0), heights.get(screen.sections.selected).copied().unwrap_or(1));
+    let mut top = (*view.top("sections")).min(total.saturating_sub(height));
+    let is_section = matches!(screen.sections.rows.get(screen.sections.selected), Some(Row::Section { .. }));
     if first < top || first + rows > top + height {
         // A section is shown from its title on; of a long rule its beginning.
         top = if first < top || is_section || rows > height { first } else { first + rows - height };
@@ -144,13 +147,13 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
         top = first;
     }
     // What can only be read above the first selectable row is reached with it.
-    if screen.rows.iter().position(Row::selectable) == Some(screen.selected) && first < height {
+    if screen.sections.rows.iter().position(Row::selectable) == Some(screen.sections.selected) && first < height {
         top = 0;
     }
-    view.result_top = top.min(total.saturating_sub(height));
-    let top = view.result_top;
+    *view.top("sections") = top.min(total.saturating_sub(height));
+    let top = *view.top("sections");
     let mut y = 0;
-    for (at, row) in screen.rows.iter().enumerate() {
+    for (at, row) in screen.sections.rows.iter().enumerate() {
         let (from, tall) = (start[at], heights[at]);
         if from + tall <= top {
             continue;
@@ -167,7 +170,7 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
             let rect = Rect { y: area.y + u16::try_from(y).unwrap_or(0), height: 1, ..area };
             frame.render_widget(line, rect);
             // The blank line before a section's title is not part of it.
-            if at == screen.selected && (n == last || !matches!(row, Row::Section { .. })) {
+            if at == screen.sections.selected && (n == last || !matches!(row, Row::Section { .. })) {
                 frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
             }
             view.hits.push((rect, Mouse::Row(at)));
@@ -175,7 +178,7 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
         }
     }
     // Found metrics are counted above them.
-    if total > height && screen.filter.value().is_empty() {
+    if total > height && screen.sections.finder.text().is_empty() {
         // Lines, not percent: those are what metrics have.
         let text = format!(" {}–{} of {total} ", top + 1, (top + height).min(total));
         let w = u16::try_from(width(&text)).unwrap_or(0);
@@ -363,7 +366,7 @@ impl Draw<'_> {
                 vec![Line::from(vec![
                     Span::styled(format!("   {}", left(&cut_end(&clean(label), room), room)), theme.style(Role::Text)),
                     Span::styled(drawn, theme.style(Role::Next)),
-                    Span::styled(format!("  most {most} {unit}"), theme.style(Role::Dim)),
+                    Span::styled(format!("  max {most} {unit}"), theme.style(Role::Dim)),
                 ])]
             }
             Chart::Curve { points, here, axis } => {

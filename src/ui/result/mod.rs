@@ -13,7 +13,7 @@ use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::cut_middle;
 use crate::analysis::metric::Lookup;
-use crate::app::{App, ResultScreen, ResultView};
+use crate::app::{App, LaunchesScreen, ResultScreen, ResultView};
 use crate::model::config::dim3;
 use crate::model::text::clean;
 use ratatui::Frame;
@@ -21,8 +21,7 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
 /// Draws the screen that is on.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
-    let Some(screen) = app.report().and_then(|r| r.result.as_ref()) else { return };
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let [title, figures, body] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(4)]).areas(inner);
     frame.render_widget(heading(app, screen, theme, inner.width.into()), title);
@@ -56,7 +55,7 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
         vec![Span::styled(format!("result {} ({} of {})", screen.result, screen.result + 1, screen.metrics.results.len()), dim)],
     ));
     if let Some(sure) = screen.sure {
-        let behind = app.report().and_then(|r| r.launches.as_ref()).and_then(crate::app::LaunchesScreen::launch);
+        let behind = app.launches(app.session.active).and_then(LaunchesScreen::launch);
         let pair = app.report().and_then(|r| r.launch_of(screen.report, screen.result));
         let other = behind.zip(pair).is_some_and(|(b, p)| b != p.launch);
         let (word, role) = if other {
@@ -64,7 +63,7 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
         } else if sure.exact() {
             ("◆ this launch", Role::Good)
         } else {
-            ("◇ one of its like", Role::Warn)
+            ("◇ similar launch", Role::Warn)
         };
         tail.push(part(1, vec![Span::styled(word, theme.style(role))]));
     } else if app.report().is_some_and(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none())) {

@@ -1,13 +1,14 @@
 //! The roofline: work over intensity, both on logarithmic scales; the roofs of this clock, this kernel's points and those of the others.
 
 use super::super::chart::Canvas;
+use super::super::table::{self, Rows};
 use super::super::text::{left, right, wrap};
-use super::super::view::{View, scroll};
+use super::super::view::View;
 use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, width};
 use crate::analysis::metric::{count, human_number};
 use crate::analysis::roofline::{Level, Plot, Point};
-use crate::app::{Mouse, ResultScreen};
+use crate::app::ResultScreen;
 use crate::model::text::clean;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -20,7 +21,7 @@ const SCALE: usize = 13;
 
 /// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
-    let Some(plot) = &screen.plot else { return };
+    let Some(plot) = &screen.roofline.plot else { return };
     let columns = usize::from(area.width);
     let notes = remarks(plot, if area.width >= WIDE { columns * 2 / 5 } else { columns }, theme);
     if area.width >= WIDE {
@@ -56,9 +57,9 @@ fn remarks(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         out.extend(wrap(text, columns.max(20)).into_iter().map(|l| Line::styled(l, theme.style(role))));
     };
     if plot.points.is_empty() {
-        say("nothing can be placed: this result has no work or no traffic that was counted", Role::Warn);
+        say("nothing to plot: no work or no memory traffic was counted for this result", Role::Warn);
     } else if !plot.points.iter().any(|p| p.own) {
-        say("this result is not on the chart: it has no floating-point work that was counted; the points are other results", Role::Warn);
+        say("this result is not on the chart: no floating-point work was counted for it; the points are other results", Role::Warn);
     }
     if !plot.placed.missing.is_empty() {
         say(&format!("to collect: {}", plot.placed.missing.join("; ")), Role::Next);
@@ -114,7 +115,7 @@ fn axes(plot: &Plot) -> Option<Axes> {
 
 fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, theme: &Theme) {
     let Some(axes) = axes(plot) else {
-        let text = "no chart: no roof is known; what to collect stands below";
+        let text = "no chart: no roof is known; what to collect is listed below";
         frame.render_widget(
             Line::styled(cut_end(text, area.width.into()), theme.style(Role::Dim)),
             Rect { height: 1.min(area.height), ..area },
@@ -156,7 +157,7 @@ fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot
     scales(frame, area, (columns, rows), &axes, theme);
     labels(frame, area, plot, (columns, rows), (&to_x, &to_y), theme);
     // Others first, own points over them, the selected one last.
-    let selected = plot.points.get(screen.plot_selected);
+    let selected = plot.points.get(screen.roofline.selected);
     let mut points: Vec<&Point> = plot.points.iter().collect();
     points.sort_by_key(|p| (p.own, p.marked, selected.is_some_and(|s| std::ptr::eq(s, *p))));
     let longest = plot.points.iter().map(|p| p.duration).fold(1.0, f64::max);
@@ -296,14 +297,14 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
         right("FLOP/byte", 9),
         right("achieved", 12),
         right("of roof", 8),
-        if wide { format!("{} {} ", right("most here", 12), right("of peak", 8)) } else { String::new() },
+        if wide { format!("{} {} ", right("attainable", 12), right("of peak", 8)) } else { String::new() },
         "roof"
     );
     frame.render_widget(Line::styled(cut_end(&head, columns), theme.style(Role::Head)), Rect { height: 1.min(area.height), ..area });
-    let height = usize::from(area.height).saturating_sub(1);
-    view.plot_top = scroll(view.plot_top, screen.plot_selected, plot.points.len(), height);
-    for (y, (at, p)) in (1..).zip(plot.points.iter().enumerate().skip(view.plot_top).take(height)) {
-        let rect = Rect { y: area.y + y, height: 1, ..area };
+    let below = Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area };
+    let of = Rows { list: "roofline", count: plot.points.len(), selected: screen.roofline.selected };
+    table::rows(frame, below, of, view, theme, |at, _| {
+        let Some(p) = plot.points.get(at) else { return Vec::new() };
         let glyph = if p.own {
             mark(p.level)
         } else if p.marked {
@@ -316,7 +317,7 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
         let share = p.achieved / p.attainable * 100.0;
         let intensity = if p.intensity.is_finite() { count(p.intensity) } else { "∞".to_owned() };
         let bound = if p.memory_bound { p.level.word() } else { "compute" };
-        let line = vec![
+        vec![
             Span::styled(format!("{glyph} "), theme.style(if p.marked { Role::Mark } else { color(p.level) })),
             Span::styled(format!("{} ", left(&cut_middle(&clean(&p.kernel), name), name)), theme.style(role)),
             Span::styled(format!("{} {} ", left(&cut_end(&p.work, 11), 11), left(p.level.word(), 5)), theme.style(Role::Text)),
@@ -333,11 +334,6 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
                 theme.style(Role::Text),
             ),
             Span::styled(bound.to_owned(), theme.style(Role::Dim)),
-        ];
-        view.hits.push((rect, Mouse::Row(at)));
-        frame.render_widget(Line::from(line), rect);
-        if at == screen.plot_selected {
-            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
-        }
-    }
+        ]
+    });
 }

@@ -51,7 +51,7 @@ pub fn contention(case: &Case<'_>) -> Option<Hint> {
         hot.as_ref().map_or_else(String::new, |(times, _)| format!(", and one slice of L2 gets {times:.0} times as many as the mean"));
     let while_waiting = waiting.map_or_else(String::new, |w| format!(", while warps wait {} of the time", pct(w)));
     let kind = if shared.unwrap_or(0.0) > global.unwrap_or(0.0) { "shared" } else { "global" };
-    let headline = format!("{kind} atomics wait for each other: they are {} of the accesses{slice}{while_waiting}", pct(share));
+    let headline = format!("{kind} atomics contend with each other: they are {} of the accesses{slice}{while_waiting}", pct(share));
     Some(
         Hint::new(Diagnosis::Atomics, stake, headline)
             .bound(case.waiting_bound(waits))

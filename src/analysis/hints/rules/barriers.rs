@@ -34,6 +34,6 @@ pub fn barriers(case: &Case<'_>) -> Option<Hint> {
                 "even out the work of the warps before a barrier; let idle warps do something else",
                 "synchronise less: __syncwarp or named barriers for part of a block; smaller blocks, more of them to an SM",
             ])
-            .confirm(&["SourceCounters"], true, "the barriers that are waited at"),
+            .confirm(&["SourceCounters"], true, "the barriers that warps wait at"),
     )
 }

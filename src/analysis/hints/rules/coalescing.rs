@@ -49,16 +49,13 @@ pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
     let (unit, stake) = waste.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let stake = stake.min(roof);
     let times = 1.0 / (1.0 - share).max(1.0 / 32.0);
-    let headline = format!(
-        "uncoalesced: {} of the sectors that global accesses move are beyond need ({times:.1} times as many as the bytes take)",
-        pct(share)
-    );
+    let headline = format!("{} of the sectors of global accesses are excessive ({times:.1} times as many as the data needs)", pct(share));
     Some(
         Hint::new(Diagnosis::Uncoalesced, stake, headline)
             .bound(format!("the part of {}'s {} that moves unused bytes", unit.word(), pct(get(unit))))
             .sure(if sure { Sure::Certain } else { Sure::Likely })
             .because([
-                case.computed("sectors beyond need", share * 100.0, "%", Some(EXCESS)),
+                case.computed("excessive sectors", share * 100.0, "%", Some(EXCESS)),
                 case.evidence("l2_excessive_sectors", None),
                 case.evidence("global_load_sectors_per_request", None),
                 case.evidence("global_load_efficiency", None),
@@ -71,6 +68,6 @@ pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
                 "stage through shared memory: load rows coalesced, read columns there",
                 "random access: sort or group the indices, or fetch whole sectors and use all of their 32 bytes",
             ])
-            .confirm(&["SourceCounters", "MemoryWorkloadAnalysis_Tables"], true, "the lines whose sectors are wasted"),
+            .confirm(&["SourceCounters", "MemoryWorkloadAnalysis_Tables"], true, "the lines with excessive sectors"),
     )
 }

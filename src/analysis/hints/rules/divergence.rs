@@ -22,15 +22,14 @@ pub fn divergence(case: &Case<'_>) -> Option<Hint> {
     // Fewer instructions take fewer slots and less waiting; what memory moves stays.
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     let stake = (case.active * lost).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
-    let headline =
-        format!("divergence: an instruction runs for {threads:.1} of {full:.0} threads of a warp; {} of the lanes do nothing", pct(lost));
+    let headline = format!("an instruction has {threads:.1} of {full:.0} threads of a warp active; {} of the lanes are idle", pct(lost));
     Some(
         Hint::new(Diagnosis::Divergence, stake, headline)
-            .bound(format!("the same work in instructions of full warps: {} fewer", pct(lost)))
+            .bound(format!("the same work with full warps: {} fewer instructions", pct(lost)))
             .sure(if block.is_some() { Sure::Certain } else { Sure::Likely })
             .because([
                 f.get("threads_per_inst").filter(|t| *t <= threads).map_or_else(
-                    || case.computed("active threads of an instruction", threads, "thread", Some(THREADS)),
+                    || case.computed("active threads per instruction", threads, "thread", Some(THREADS)),
                     |_| case.evidence("threads_per_inst", Some(THREADS)),
                 ),
                 case.evidence("branch_uniformity", None),
@@ -38,8 +37,8 @@ pub fn divergence(case: &Case<'_>) -> Option<Hint> {
                 case.busy(Unit::Issue, None),
             ])
             .change(&[
-                "let the threads of a warp take the same path: branch on blockIdx or the warp's number, not on the lane's",
-                "sort or compact the work first, so that neighbours do the same",
+                "let the threads of a warp take the same path: branch on blockIdx or the warp index, not on the lane",
+                "sort or compact the work first, so that neighbouring threads do the same",
                 "replace short branches by arithmetic or selection; let all lanes share the work of a long loop",
             ])
             .confirm(&["SourceCounters"], true, "the branches that diverge"),

@@ -12,7 +12,7 @@ pub fn instructions(case: &Case<'_>) -> Option<Hint> {
         return None;
     }
     Some(
-        Hint::new(Diagnosis::InstructionCache, case.waiting(share), format!("warps wait for instructions to be fetched {} of the time", pct(share)))
+        Hint::new(Diagnosis::InstructionCache, case.waiting(share), format!("warps wait for instruction fetch {} of the time", pct(share)))
             .bound(case.waiting_bound(share))
             .because([case.stall("no_instruction", Some(STALL)), case.stall("branch_resolving", None), case.evidence("instructions_executed", None)])
             .change(&[

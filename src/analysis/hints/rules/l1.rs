@@ -32,7 +32,7 @@ pub fn conflicts(case: &Case<'_>) -> Option<Hint> {
     let stake = stage.max(waits * (1.0 - busy)).min(roof);
     let ways = 1.0 / (1.0 - share).max(1.0 / 32.0);
     let headline = format!(
-        "bank conflicts: {} of shared memory's wavefronts are conflicts; an access takes {ways:.1} times as many as it needs",
+        "{} of shared memory wavefronts are due to bank conflicts; an access takes {ways:.1} times as many as it needs",
         pct(share)
     );
     Some(
@@ -40,7 +40,7 @@ pub fn conflicts(case: &Case<'_>) -> Option<Hint> {
             .sure(if by_code(case) { Sure::Certain } else { Sure::Likely })
             .bound(format!("wavefronts without conflicts: {} of shared memory's {}", pct(share), pct(busy)))
             .because([
-                case.computed("wavefronts that are conflicts", share * 100.0, "%", Some(CONFLICTS)),
+                case.computed("wavefronts due to bank conflicts", share * 100.0, "%", Some(CONFLICTS)),
                 case.busy(Unit::Shared, None),
                 case.evidence("shared_bank_conflicts", None),
                 case.evidence("shared_wavefronts", None),
@@ -66,13 +66,13 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     let sure = if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely };
     let hint = if shared {
-        let few = conflict_share(case).map_or_else(String::new, |c| format!(" ({} of its wavefronts are conflicts)", pct(c)));
+        let few = conflict_share(case).map_or_else(String::new, |c| format!(" ({} of its wavefronts are due to bank conflicts)", pct(c)));
         let known = conflict_share(case).is_some();
         let headline = format!("shared memory is the limit: {} of its peak{few}", pct(share));
         Hint::new(Diagnosis::SharedBandwidth, stake, headline)
             .because([case.busy(Unit::Shared, at), case.busy(Unit::L1, None), case.busy(Unit::Lsu, None), case.stall("mio_throttle", None)])
             .change(&[
-                "compute more per load: let each thread make a larger tile in registers (4×4, 8×8)",
+                "compute more per load: let each thread compute a larger tile in registers (4×4, 8×8)",
                 "load 64 or 128 bits at a time from shared memory",
             ])
             .change(if case.demand.get(Unit::Tensor).is_none_or(|t| t < 0.05) {
@@ -83,7 +83,7 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
             .confirm(
                 &["MemoryWorkloadAnalysis_Tables", "SourceCounters"],
                 true,
-                "that there are no conflicts, and which loads make the traffic",
+                "that there are no conflicts, and which loads cause the traffic",
             )
             .sure(if known { Sure::Certain } else { Sure::Likely })
     } else {
@@ -112,7 +112,11 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
                 "load 64 or 128 bits per thread: fewer instructions and wavefronts for the same bytes",
                 "let the threads of a warp read the same or neighbouring words, which share wavefronts",
             ])
-            .confirm(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "sectors per request, and the loads that make the traffic")
+            .confirm(
+                &["MemoryWorkloadAnalysis_Tables", "SourceCounters"],
+                true,
+                "sectors per request, and the loads that cause the traffic",
+            )
     };
     Some(hint.bound(format!("{bound}{}", discount(Case::binding(share)))).sure(sure))
 }

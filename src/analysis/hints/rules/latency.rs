@@ -15,7 +15,7 @@ pub fn memory(case: &Case<'_>) -> Option<Hint> {
     if stalls.share("long_scoreboard") * 100.0 < STALL.value && share * 100.0 < STALL.value {
         return None;
     }
-    let cycles = case.facts.get("stall_long_scoreboard").map_or_else(String::new, |c| format!(", {c:.0} cycles for each instruction"));
+    let cycles = case.facts.get("stall_long_scoreboard").map_or_else(String::new, |c| format!(", {c:.0} cycles per instruction"));
     let peak = case.demand.busiest().map_or_else(String::new, |b| format!("; the busiest unit is {} at {}", b.unit.word(), pct(b.share)));
     Some(
         Hint::new(Diagnosis::MemoryLatency, case.waiting(share), format!("warps wait for memory {} of the time{cycles}{peak}", pct(share)))
@@ -34,9 +34,9 @@ pub fn memory(case: &Case<'_>) -> Option<Hint> {
                 "start loads earlier and more of them: unroll, prefetch into registers, cp.async or TMA into shared memory",
                 "break chains in which one load gives the address of the next; follow several at once",
                 "bring the data nearer: reuse in L1 or shared memory, smaller working sets",
-                "let more warps run, if occupancy is low",
+                "run more warps, if occupancy is low",
             ])
-            .confirm(&["SourceCounters", "MemoryWorkloadAnalysis_Tables"], true, "the loads that are waited for, and where they hit"),
+            .confirm(&["SourceCounters", "MemoryWorkloadAnalysis_Tables"], true, "the loads that warps wait for, and where they hit"),
     )
 }
 
@@ -51,7 +51,7 @@ fn from_throughputs(case: &Case<'_>) -> Option<Hint> {
     let headline = format!("memory is at {} and compute at {} of their peaks: probably warps wait for loads", pct(memory), pct(sm));
     Some(
         Hint::new(Diagnosis::MemoryLatency, stake, headline)
-            .bound("half of what no unit's demand explains; stalls were not collected")
+            .bound("half of the time that no unit's demand explains; stalls were not collected")
             .sure(Sure::Possible)
             .because([case.evidence("memory_throughput", Some(LATENCY)), case.evidence("sm_throughput", Some(LATENCY))])
             .change(&["start loads earlier and more of them: unroll, prefetch, cp.async"])
@@ -70,8 +70,8 @@ pub fn dependencies(case: &Case<'_>) -> Option<Hint> {
     }
     let top = stalls.largest(&reasons).replace('_', " ");
     let warps = case.facts.get("active_warps_scheduler").or_else(|| case.facts.get("achieved_warps").map(|w| w / 4.0));
-    let warps_text = warps.map_or_else(String::new, |w| format!(" with {w:.1} warps to a scheduler"));
-    let headline = format!("instructions wait for the one before them {} of the time ({top}){warps_text}", pct(share));
+    let warps_text = warps.map_or_else(String::new, |w| format!(" with {w:.1} warps per scheduler"));
+    let headline = format!("instructions wait for the previous one {} of the time ({top}){warps_text}", pct(share));
     Some(
         Hint::new(Diagnosis::Dependencies, case.waiting(share), headline)
             .bound(case.waiting_bound(share))
@@ -85,9 +85,9 @@ pub fn dependencies(case: &Case<'_>) -> Option<Hint> {
             ])
             .change(&[
                 "give each thread independent work: several accumulators, unrolled loops, more elements",
-                "let more warps run: larger grid or blocks, fewer registers or less shared memory for each",
-                "shorten chains: tree sums instead of running sums, precomputed values",
+                "run more warps: larger grid or blocks, fewer registers or less shared memory for each",
+                "shorten dependency chains: tree sums instead of running sums, precomputed values",
             ])
-            .confirm(&["SourceCounters", "InstructionStats"], true, "the instructions that are waited for"),
+            .confirm(&["SourceCounters", "InstructionStats"], true, "the instructions that warps wait for"),
     )
 }

@@ -16,7 +16,7 @@ pub fn overhead(case: &Case<'_>) -> Option<Hint> {
     let empty = if case.depth() == Depth::Timeline { EMPTY_IN_TIMELINE_NS } else { EMPTY_KERNEL_NS };
     let stake = empty / ns;
     let time = Nanos::human(ns);
-    let headline = format!("too short: {time}, of which starting and ending a kernel takes about {}", pct(stake.min(1.0)));
+    let headline = format!("only {time} long, of which starting and ending a kernel takes about {}", pct(stake.min(1.0)));
     Some(
         Hint::new(Diagnosis::LaunchOverhead, stake, headline)
             .bound(format!("an empty kernel takes about {} on the device", Nanos::human(empty)))
@@ -27,6 +27,6 @@ pub fn overhead(case: &Case<'_>) -> Option<Hint> {
                 "launch it in a CUDA graph (torch.compile(mode=\"reduce-overhead\")), so that a launch costs less",
                 "let launches overlap: programmatic dependent launch, other streams",
             ])
-            .confirm(&[], false, "a timeline shows how often it runs and what lies between"),
+            .confirm(&[], false, "a timeline shows how often it runs and what happens in between"),
     )
 }

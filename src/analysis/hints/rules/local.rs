@@ -43,8 +43,8 @@ pub fn local(case: &Case<'_>) -> Option<Hint> {
         None => (Diagnosis::LocalMemory, Sure::Likely),
     };
     let evidence = [
-        case.computed("accesses to L1 that are local", share * 100.0, "%", Some(LOCAL)),
-        part.and_then(|p| case.computed("of them spills", p * 100.0, "%", None)),
+        case.computed("local share of L1 accesses", share * 100.0, "%", Some(LOCAL)),
+        part.and_then(|p| case.computed("of these, spills", p * 100.0, "%", None)),
         case.evidence("local_spill_requests", None),
         case.evidence("local_requests", None),
         case.evidence("registers_per_thread", None),
@@ -53,16 +53,16 @@ pub fn local(case: &Case<'_>) -> Option<Hint> {
         case.stall("long_scoreboard", None),
         case.stall("lg_throttle", None),
     ];
-    let with = registers.map_or_else(String::new, |r| format!(" with {r:.0} registers a thread"));
+    let with = registers.map_or_else(String::new, |r| format!(" with {r:.0} registers per thread"));
     let hint = if id == Diagnosis::Spilling {
-        Hint::new(id, stake, format!("registers spill{with}: {} of the accesses to L1 are spills to local memory", pct(share))).change(&[
-            "allow more registers: raise or drop the minimum of blocks in __launch_bounds__, or -maxrregcount",
-            "keep fewer values alive: smaller tiles per thread, less unrolling, recompute instead of keep",
-            "split the kernel, or move values that live long to shared memory",
+        Hint::new(id, stake, format!("registers spill{with}: {} of the L1 accesses are spills to local memory", pct(share))).change(&[
+            "allow more registers: lower or drop the minimum of blocks in __launch_bounds__, or raise -maxrregcount",
+            "keep fewer values alive: smaller tiles per thread, less unrolling, recompute instead of keeping them",
+            "split the kernel, or move long-lived values to shared memory",
         ])
     } else {
         let not = if part.is_some() { ", and they are not spills" } else { "" };
-        Hint::new(id, stake, format!("local memory: {} of the accesses to L1 are to local arrays{not}", pct(share))).change(&[
+        Hint::new(id, stake, format!("{} of the L1 accesses go to local arrays{not}", pct(share))).change(&[
             "index local arrays by constants only: unroll the loops over them, so that they become registers",
             "put arrays that must be indexed at run time into shared memory, one row for each thread",
             "pass small structures by value; look for large ones on the stack (-Xptxas -v: stack frame)",

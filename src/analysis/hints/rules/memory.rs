@@ -30,7 +30,7 @@ fn dram(case: &Case<'_>, share: f64) -> Hint {
     let useful =
         ["l2_sectors_global", "global_load_efficiency", "global_load_sectors_per_request"].iter().any(|i| case.facts.get(i).is_some());
     let headline = if near && useful {
-        format!("device memory runs at {} of its peak{rate}: for these bytes the kernel is as fast as it gets", pct(share))
+        format!("device memory runs at {} of its peak{rate}: for this traffic the kernel is as fast as it gets", pct(share))
     } else {
         format!("device memory is the busiest unit, at {} of its peak{rate}", pct(share))
     };
@@ -83,7 +83,7 @@ fn l2(case: &Case<'_>, share: f64) -> Hint {
                 "let blocks that run together share lines: larger tiles, another order of blocks",
                 "use each sector whole: 128-bit loads, neighbours to neighbouring threads",
             ])
-            .confirm(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "which loads make the traffic");
+            .confirm(&["MemoryWorkloadAnalysis_Tables", "SourceCounters"], true, "which loads cause the traffic");
     // Whether the sectors are needed was not collected: then the cause may lie there.
     let known = case.facts.get("l2_sectors_global").is_some() || case.facts.get("global_load_efficiency").is_some();
     hint.sure(if share * 100.0 >= AT_LIMIT.value && known { Sure::Certain } else { Sure::Likely })

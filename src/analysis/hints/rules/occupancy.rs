@@ -11,8 +11,8 @@ use crate::analysis::hints::limits::{ISSUE, OCCUPANCY};
 const LIMITS: [(&str, Diagnosis, &str); 5] = [
     ("occupancy_limit_registers", Diagnosis::OccupancyRegisters, "registers"),
     ("occupancy_limit_shared_mem", Diagnosis::OccupancyShared, "shared memory"),
-    ("occupancy_limit_warps", Diagnosis::OccupancyBlock, "the size of the block"),
-    ("occupancy_limit_blocks", Diagnosis::OccupancyBlock, "the number of blocks that an SM takes"),
+    ("occupancy_limit_warps", Diagnosis::OccupancyBlock, "the block size"),
+    ("occupancy_limit_blocks", Diagnosis::OccupancyBlock, "the block slots of an SM"),
     ("occupancy_limit_barriers", Diagnosis::OccupancyBarriers, "barriers"),
 ];
 
@@ -52,17 +52,17 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
     // Pipelines of bulk copies and warpgroup products are built for few warps.
     let pipelined = f.positive("tensor_instructions_gmma").is_some() || f.positive("pipe_tma").is_some();
     let uses = match id {
-        Diagnosis::OccupancyRegisters => f.get("registers_per_thread").map(|r| format!(" ({r:.0} a thread)")),
+        Diagnosis::OccupancyRegisters => f.get("registers_per_thread").map(|r| format!(" ({r:.0} per thread)")),
         Diagnosis::OccupancyShared => {
             let bytes: f64 = ["smem_per_block_dynamic", "smem_per_block_static"].iter().filter_map(|i| f.get(i)).sum();
-            (bytes > 0.0).then(|| format!(" ({:.0} KiB a block)", bytes / 1024.0))
+            (bytes > 0.0).then(|| format!(" ({:.0} KiB per block)", bytes / 1024.0))
         }
         _ => f.get("block_size").map(|b| format!(" ({b:.0} threads)")),
     };
     let uses = uses.unwrap_or_default();
     let idle = if issue.is_some() { ", and issue slots stay idle" } else { "" };
     let headline = format!(
-        "{word}{uses} let only {blocks:.0} block{} onto an SM: occupancy is {} at most{idle}",
+        "limited by {word}{uses} to {blocks:.0} block{} per SM: occupancy is {} at most{idle}",
         if blocks < 1.5 { "" } else { "s" },
         pct(theory)
     );
@@ -72,12 +72,12 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
             "or give each thread more independent work, so that fewer warps hide the same latency",
         ],
         Diagnosis::OccupancyShared => &[
-            "use less shared memory for each block: smaller tiles, fewer stages, smaller types",
+            "use less shared memory per block: smaller tiles, fewer stages, smaller types",
             "let more threads share the same tile: larger blocks for the same shared memory",
             "raise the carve-out (cudaFuncAttributePreferredSharedMemoryCarveout), if it is what limits",
         ],
-        Diagnosis::OccupancyBlock => &["choose a block of 128 to 512 threads whose number divides the SM's", "or do more in each thread"],
-        _ => &["use fewer named barriers for each block, or smaller clusters"],
+        Diagnosis::OccupancyBlock => &["choose a block size of 128 to 512 threads that divides the SM's", "or do more in each thread"],
+        _ => &["use fewer named barriers per block, or smaller clusters"],
     };
     let sure = if pipelined || case.stalls.is_none() || !case.roofs_known() { Sure::Possible } else { Sure::Likely };
     let stake = match (alone, pipelined) {
@@ -87,11 +87,11 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
     };
     let sure = if alone { Sure::Possible } else { sure };
     let bound = if alone {
-        "only counters tell whether it costs anything; named because it is the launch's limit".to_owned()
+        "only counters can tell whether it costs anything; listed because it limits the launch".to_owned()
     } else {
         let reached = (theory / warps).min(1.0);
         format!(
-            "as many more instructions as warps, by Little's law: now {} of the warps that could be there{}",
+            "as many more instructions as warps, by Little's law: now {} of the possible warps{}",
             pct(reached),
             discount(case.waiting_counts())
         )

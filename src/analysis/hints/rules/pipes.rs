@@ -63,8 +63,8 @@ fn integers(case: &Case<'_>, unit: Unit) -> bool {
 fn compute(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     let near = share * 100.0 >= AT_LIMIT.value;
     let end = match unit {
-        Unit::Sm => "; which one was not collected",
-        _ if near => ": the kernel computes as fast as this pipe can",
+        Unit::Sm => "; which one is unknown, as it was not collected",
+        _ if near => ": the kernel runs as fast as this pipe allows",
         _ => "",
     };
     let hint = Hint::new(
@@ -96,13 +96,13 @@ fn alu(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     .because([
         case.busy(Unit::Alu, None),
         case.busy(Unit::Xu, None),
-        float_part(case).and_then(|p| case.computed("part of the FMA pipe that is FP32", p * 100.0, "%", None)),
+        float_part(case).and_then(|p| case.computed("FP32 share of the FMA pipe", p * 100.0, "%", None)),
         case.busy(Unit::Issue, None),
     ])
     .change(&[
         "divide and take remainders by constants or powers of two (shifts, masks); fast division with precomputed factors",
         "compute indices once, outside of loops, and step them by additions; 32-bit indices instead of 64-bit",
-        "let each thread do several elements for the same index work; vector loads",
+        "let each thread process several elements per index computation; vector loads",
     ])
     .confirm(&["InstructionStats", "SourceCounters"], true, "the lines with the integer work")
 }
@@ -170,7 +170,7 @@ fn tensor(case: &Case<'_>, share: f64) -> Hint {
     ])
     .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], false, "which tensor instructions it uses");
     if case.facts.get("tensor_instructions_gmma") == Some(0.0) {
-        // Measured: mma.sync reaches 2730.7 of wgmma's 4096 operations per SM and cycle on Hopper (`metrics.md` §6).
+        // Measured: mma.sync reaches 2730.7 of wgmma's 4096 operations per SM and cycle on Hopper.
         hint.actions.insert(0, "use wgmma: mma.sync reaches only two thirds of the peak on Hopper".to_owned());
     }
     let near = share * 100.0 >= AT_LIMIT.value;

@@ -47,9 +47,9 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
     let stake = (empty + hidden).min(1.0 - case.demand.peak());
     let wave = waves.map_or_else(String::new, |w| format!(", {w:.2} waves"));
     let headline = if few {
-        format!("the grid is too small: {} for {sms:.0} SMs, {} of the SMs get none", count(blocks), pct(1.0 - blocks / sms))
+        format!("{} for {sms:.0} SMs: {} of the SMs get none", count(blocks), pct(1.0 - blocks / sms))
     } else {
-        format!("the grid is small: {}{wave}; the SMs could hold {:.0} times as many", count(blocks), 1.0 / filled)
+        format!("only {}{wave}; the SMs could hold {:.0} times as many", count(blocks), 1.0 / filled)
     };
     let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
     Some(
@@ -58,7 +58,7 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
                 format!("the {} of the SMs without a block", pct(empty))
             } else {
                 format!(
-                    "all SMs filled, from {} of what they hold, or {}{}",
+                    "all SMs filled, up from {} of what they can hold, or {}{}",
                     pct(filled),
                     case.next_roof(&[]).1,
                     discount(Demand::waiting_counts(slice))
@@ -69,15 +69,15 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
                 case.evidence("grid_size", None),
                 case.evidence("sm_count", None),
                 case.evidence("waves_per_sm", Some(WAVES)),
-                measured.and_then(|a| case.computed("cycles in which a mean SM had work", a * 100.0, "%", None)),
+                measured.and_then(|a| case.computed("cycles in which an SM was active, on average", a * 100.0, "%", None)),
                 case.evidence("achieved_occupancy", None),
             ])
             .change(&[
                 "make more blocks: smaller tiles, split the inner dimension (split-K), a larger batch",
-                "run other kernels beside it: streams, or one launch for several problems",
+                "run other kernels concurrently: streams, or one launch for several problems",
                 "smaller blocks, if there are fewer blocks than SMs",
             ])
-            .confirm(&["SpeedOfLight", "LaunchStats", "Occupancy"], false, "how many SMs had work"),
+            .confirm(&["SpeedOfLight", "LaunchStats", "Occupancy"], false, "how many SMs were active"),
     )
 }
 
@@ -100,15 +100,15 @@ pub fn tail(case: &Case<'_>) -> Option<Hint> {
     let whole = waves.floor();
     let plural = if whole > 1.0 { "s" } else { "" };
     let headline =
-        format!("tail: {waves:.2} waves; after {whole:.0} full wave{plural} the last one fills {} of the GPU", pct(waves.fract()));
+        format!("{waves:.2} waves: after {whole:.0} full wave{plural} the last one fills only {} of the GPU", pct(waves.fract()));
     Some(
         Hint::new(Diagnosis::Tail, stake, headline)
             .bound(if 1.0 - case.demand.peak() <= stake + 0.001 {
                 case.next_roof(&[]).1
             } else {
                 measured.map_or_else(
-                || format!("{} waves' time for {waves:.2} waves' work, if all blocks take as long", waves.ceil()),
-                |m| format!("warp slots that were empty: {}; by the waves alone {}", pct(m), pct(theory)),
+                || format!("{} waves' time for {waves:.2} waves' work, if all blocks take equally long", waves.ceil()),
+                |m| format!("empty warp slots: {}; from the waves alone {}", pct(m), pct(theory)),
             )
             })
             .sure(if measured.is_some() { Sure::Certain } else { Sure::Likely })
@@ -116,7 +116,7 @@ pub fn tail(case: &Case<'_>) -> Option<Hint> {
                 case.evidence("waves_per_sm", None),
                 case.evidence("grid_size", None),
                 case.evidence("sm_count", None),
-                measured.and_then(|m| case.computed("warp slots that were empty", m * 100.0, "%", None)),
+                measured.and_then(|m| case.computed("empty warp slots", m * 100.0, "%", None)),
                 case.evidence("theoretical_occupancy", None),
                 case.evidence("achieved_occupancy", None),
             ])
@@ -153,7 +153,7 @@ pub fn imbalance(case: &Case<'_>) -> Option<Hint> {
     let sms = spread
         .filter(|s| *s < 0.8 && *s > 0.0)
         .map_or_else(String::new, |s| format!("; the least busy SM worked {} as long as the busiest", pct(s)));
-    let headline = format!("imbalance: {} of the warp slots that the launch fills were empty over the kernel{sms}", pct(rest));
+    let headline = format!("averaged over the kernel, {} of the warp slots that the launch fills were empty{sms}", pct(rest));
     let sure = if many || waves.is_none() || f.active().is_none() {
         Sure::Possible
     } else if spread.is_some_and(|s| s < 0.8) || stake >= 0.3 {
@@ -163,14 +163,15 @@ pub fn imbalance(case: &Case<'_>) -> Option<Hint> {
     };
     Some(
         Hint::new(Diagnosis::Imbalance, stake, headline)
-            .bound("the same work on all warp slots from begin to end, or until a unit binds")
+            .bound("the same work on all warp slots from start to end, or until a unit becomes the limit")
             .sure(sure)
             .because([
-                f.active().and_then(|a| case.computed("cycles in which a mean SM had work", a * 100.0, "%", None)),
+                f.active().and_then(|a| case.computed("cycles in which an SM was active, on average", a * 100.0, "%", None)),
                 spread.and_then(|s| case.computed("least busy SM over the busiest", s * 100.0, "%", None)),
                 case.evidence("theoretical_occupancy", None),
                 case.evidence("achieved_occupancy", None),
-                gap(case).and_then(|g| case.computed("theoretical minus achieved occupancy, in points", g, "", Some(OCCUPANCY_GAP))),
+                gap(case)
+                    .and_then(|g| case.computed("theoretical minus achieved occupancy, in percentage points", g, "", Some(OCCUPANCY_GAP))),
                 case.evidence("waves_per_sm", None),
             ])
             .change(&[

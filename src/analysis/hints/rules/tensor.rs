@@ -37,7 +37,7 @@ pub fn unused(case: &Case<'_>) -> Option<Hint> {
     let far = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.busy(u)).max_by(|a, b| a.share.total_cmp(&b.share));
     let stake = (1.0 - far.map_or(0.0, |b| b.share)) * busy;
     let headline = format!(
-        "matrix-like FP16 work on the ordinary pipes: FP16 arithmetic runs at {} of its peak, each byte of device memory serves {reuse:.0} operations, and the tensor cores are idle",
+        "matrix-like FP16 work without tensor cores: FP16 arithmetic runs at {} of its peak, each byte of device memory serves {reuse:.0} operations, and the tensor cores are idle",
         pct(half.min(1.0))
     );
     Some(
@@ -54,7 +54,7 @@ pub fn unused(case: &Case<'_>) -> Option<Hint> {
             ])
             .change(&[
                 "if it multiplies matrices: use cuBLAS, CUTLASS, or mma/wgmma; torch: matmul on bf16 or fp16 tensors of sizes that are multiples of 8",
-                "accumulate in FP32 on the tensor cores: faster and more exact than FP16 sums",
+                "accumulate in FP32 on the tensor cores: faster and more accurate than FP16 sums",
             ])
             .confirm(&["ComputeWorkloadAnalysis", "InstructionStats"], true, "which instructions the work is made of"),
     )

@@ -1,0 +1,97 @@
+//! What there is to know of one group of launches: its configurations, streams, devices, processes and ranges.
+
+use super::{Grouping, Occupancy, Paths};
+use crate::model::{Cancel, LaunchId, Profile};
+use std::collections::{BTreeMap, HashMap};
+
+/// A value with how often it occurs among a group's launches.
+pub type Counted<T> = Vec<(T, u64)>;
+
+/// What the detail pane shows of a group.
+#[derive(Clone, Debug, Default)]
+pub struct Detail {
+    /// Configurations, most frequent first: index, launches, occupancy on the device where most of them ran.
+    pub configs: Vec<(u32, u64, Option<Occupancy>)>,
+    /// Streams, most frequent first, as (stream, context).
+    pub streams: Counted<(Option<u32>, Option<u32>)>,
+    /// Devices by index.
+    pub devices: Counted<Option<u32>>,
+    /// Process ids.
+    pub pids: Counted<Option<u32>>,
+    /// NVTX paths; `None` is outside every range. Empty when paths are not known.
+    pub paths: Counted<Option<u32>>,
+    /// First launch.
+    pub first: Option<LaunchId>,
+    /// Slowest launch.
+    pub slowest: Option<LaunchId>,
+    /// Launches that came from a CUDA graph.
+    pub from_graphs: u64,
+}
+
+/// Most frequent first.
+pub(super) fn counted<T: Ord>(counts: BTreeMap<T, u64>) -> Counted<T> {
+    let mut out: Vec<(T, u64)> = counts.into_iter().collect();
+    out.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    out
+}
+
+/// Launches between two looks at whether the details are still wanted.
+const LOOK: usize = 1 << 16;
+
+impl Detail {
+    /// The details of a row; `None` when they are wanted no more.
+    #[must_use]
+    pub fn of(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, cancel: &Cancel) -> Option<Self> {
+        detail(profile, paths, grouping, row, cancel)
+    }
+}
+
+fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: usize, cancel: &Cancel) -> Option<Detail> {
+    let launches = &profile.launches;
+    let mut configs: HashMap<u32, u64> = HashMap::new();
+    let mut places: HashMap<u32, u64> = HashMap::new();
+    let mut path_counts: BTreeMap<Option<u32>, u64> = BTreeMap::new();
+    let mut out = Detail::default();
+    let mut slowest = (i64::MIN, None);
+    let with_paths = paths.is_some_and(|p| !p.of_launch.is_empty());
+    for launch in 0..launches.len() {
+        if launch % LOOK == 0 && cancel.is_cancelled() {
+            return None;
+        }
+        if grouping.row_of(profile, paths, launch) != Some(row) {
+            continue;
+        }
+        let id = LaunchId(u32::try_from(launch).unwrap_or(u32::MAX));
+        out.first = out.first.or(Some(id));
+        if launches.duration(launch) > slowest.0 {
+            slowest = (launches.duration(launch), Some(id));
+        }
+        if let Some(c) = launches.config(launch) {
+            *configs.entry(c.0).or_default() += 1;
+        }
+        if let Some(p) = launches.place(launch) {
+            *places.entry(p.0).or_default() += 1;
+        }
+        if with_paths {
+            *path_counts.entry(paths.and_then(|p| p.path(launch))).or_default() += 1;
+        }
+        out.from_graphs += u64::from(launches.graph_node(launch).is_some());
+    }
+    out.slowest = slowest.1;
+    let (mut streams, mut devices, mut pids) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    for (place, n) in places {
+        if let Some(p) = profile.places.get(place as usize) {
+            *streams.entry((p.stream, p.context)).or_default() += n;
+            *devices.entry(p.device).or_default() += n;
+            *pids.entry(p.pid).or_default() += n;
+        }
+    }
+    (out.streams, out.devices, out.pids, out.paths) = (counted(streams), counted(devices), counted(pids), counted(path_counts));
+    let device = out.devices.first().and_then(|d| profile.devices.get(d.0? as usize));
+    let configs: BTreeMap<u32, u64> = configs.into_iter().collect();
+    out.configs = counted(configs)
+        .into_iter()
+        .map(|(c, n)| (c, n, device.zip(profile.configs.get(c as usize)).and_then(|(d, c)| Occupancy::of(c, d))))
+        .collect();
+    Some(out)
+}

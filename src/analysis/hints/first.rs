@@ -1,0 +1,26 @@
+//! The first hint of each result: what tables have room for.
+
+use super::{Diagnosis, Facts, Severity, diagnose};
+use crate::model::Metrics;
+use std::collections::HashMap;
+
+/// The first hint of a result, for tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FirstHint {
+    /// What it says.
+    pub id: Diagnosis,
+    /// How much is at stake.
+    pub severity: Severity,
+    /// In this kernel's numbers.
+    pub headline: String,
+}
+
+/// The first hint of each of some results that have one.
+#[must_use]
+pub fn of_results(metrics: &Metrics, results: impl Iterator<Item = usize>) -> HashMap<usize, FirstHint> {
+    let first = |r| diagnose(&Facts::of_result(metrics, r)).into_iter().next();
+    results
+        .filter_map(|r| Some((r, first(r)?)))
+        .map(|(r, h)| (r, FirstHint { id: h.id, severity: h.severity, headline: h.headline }))
+        .collect()
+}

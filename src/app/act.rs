@@ -1,0 +1,158 @@
+//! What an action does: what is the screen's own the screen does, the rest is the same everywhere.
+
+use super::actions::{ACTIONS, ActionId};
+use super::msg::Effect;
+use super::open::{ask_changes, carry, checklist, go, pair, quit, say};
+use super::over::{Choice, Item, Page, Pick};
+use super::screen::{Answer, Cx, Go, News, ResultView, Screen};
+use super::session::DetailsRoom;
+use super::state::App;
+
+/// Does an action on the screen that is on.
+pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
+    let Some(asked) = app.top().map(|e| e.id) else { return common(app, 0, id) };
+    match app.ask(asked, |screen, cx| screen.act(id, cx)).flatten() {
+        Some(answer) => carry(app, asked, answer),
+        None => common(app, asked, id),
+    }
+}
+
+/// Moves the selection of the screen that is on.
+pub fn scroll(app: &mut App, by: isize) -> Vec<Effect> {
+    ask_top(app, |screen, cx| screen.scroll(by, cx))
+}
+
+/// Asks the screen that is on, and carries out what it answers.
+pub fn ask_top(app: &mut App, ask: impl FnOnce(&mut dyn Screen, &mut Cx<'_>) -> Answer) -> Vec<Effect> {
+    let Some(asked) = app.top().map(|e| e.id) else { return Vec::new() };
+    app.ask(asked, ask).map(|answer| carry(app, asked, answer)).unwrap_or_default()
+}
+
+/// Tells all screens of a report and those of no report.
+pub fn tell(app: &mut App, report: usize, news: News<'_>) -> Vec<Effect> {
+    let audience = app.audience(report);
+    tell_these(app, &audience, news)
+}
+
+/// Tells all screens.
+pub fn tell_all(app: &mut App, news: News<'_>) -> Vec<Effect> {
+    let audience = app.everybody();
+    tell_these(app, &audience, news)
+}
+
+fn tell_these(app: &mut App, audience: &[u64], news: News<'_>) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for &id in audience {
+        if let Some(answer) = app.ask(id, |screen, cx| screen.take(news, cx)) {
+            effects.extend(carry(app, id, answer));
+        }
+    }
+    effects
+}
+
+fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
+    let page = app.session.page();
+    let over = |app: &mut App, page: Page| carry(app, asked, Answer::over(page));
+    match id {
+        ActionId::Up => scroll(app, -1),
+        ActionId::Down => scroll(app, 1),
+        ActionId::PageUp => scroll(app, -page),
+        ActionId::PageDown => scroll(app, page),
+        ActionId::First => scroll(app, isize::MIN / 2),
+        ActionId::Last => scroll(app, isize::MAX / 2),
+        ActionId::Metrics => go(app, asked, Go::Result(ResultView::Metrics)),
+        ActionId::Hints => go(app, asked, Go::Result(ResultView::Hints)),
+        ActionId::Roofline => go(app, asked, Go::Result(ResultView::Roofline)),
+        ActionId::Source => go(app, asked, Go::Result(ResultView::Source)),
+        ActionId::Rerun => go(app, asked, Go::Rerun { run: false }),
+        ActionId::RunNow => go(app, asked, Go::Rerun { run: true }),
+        ActionId::Pair => pair(app, asked),
+        ActionId::Watch => go(app, asked, Go::Watch),
+        ActionId::Library => go(app, asked, Go::Library),
+        ActionId::Diff => {
+            let answer = ask_changes(app);
+            carry(app, asked, answer)
+        }
+        ActionId::Checklist => checklist(app, asked),
+        ActionId::Form => names(app),
+        ActionId::FullName => over(app, Page::Names),
+        ActionId::Details => match app.session.details_room() {
+            DetailsRoom::Over => over(app, Page::Details),
+            _ => {
+                app.session.details = !app.session.details;
+                Vec::new()
+            }
+        },
+        ActionId::Notes => over(app, Page::Notes),
+        ActionId::Help => over(app, Page::Help),
+        ActionId::NextReport => switch(app, 1),
+        ActionId::PreviousReport => switch(app, -1),
+        ActionId::Theme => {
+            let themes = themes(app);
+            carry(app, asked, Answer::over(themes))
+        }
+        ActionId::Palette => {
+            let palette = palette(app);
+            carry(app, asked, Answer::over(palette))
+        }
+        ActionId::Redraw => vec![Effect::Redraw],
+        ActionId::Suspend => vec![Effect::Suspend],
+        ActionId::Quit => quit(app),
+        // What belongs to other screens.
+        _ => Vec::new(),
+    }
+}
+
+/// Another form of names, for all screens of the report.
+fn names(app: &mut App) -> Vec<Effect> {
+    let at = app.session.active;
+    let Some(report) = app.session.reports.get_mut(at) else { return Vec::new() };
+    report.groups.form = report.groups.form.next();
+    let word = report.groups.form.word();
+    // Only kernels have names in several forms.
+    if let Some(profile) = report.profile.clone().filter(|_| report.groups.by.is_kernel()) {
+        report.groups.label(&profile);
+    }
+    let effects = tell(app, at, News::Names);
+    say(app, format!("{word} names"), false);
+    effects
+}
+
+/// To the next or previous report, and to the same kernel in it: that is what one wants to compare.
+fn switch(app: &mut App, by: isize) -> Vec<Effect> {
+    let n = app.session.reports.len();
+    if n < 2 {
+        return say(app, "only one report is open; name several on the command line", false);
+    }
+    let at = app.session.active;
+    let name = app.kernels(at).and_then(|k| k.selected_name()).map(str::to_owned);
+    let next = (at + n).saturating_add_signed(by) % n;
+    app.session.active = next;
+    let Some(kernels) = app.kernels_mut(next) else { return Vec::new() };
+    if !name.is_some_and(|name| kernels.select(&name)) {
+        return Vec::new();
+    }
+    let row = kernels.row();
+    app.session.reports.get_mut(next).map(|r| r.want_detail(next, row)).unwrap_or_default()
+}
+
+/// All actions that work on this screen.
+fn palette(app: &App) -> Pick {
+    let here = app.here();
+    let items = ACTIONS.iter().filter(|a| a.on.works(here) && a.id != ActionId::Palette).map(|a| {
+        let keys = app.session.settings.keymap.keys(a.id).iter().map(crate::config::keys::Key::label).collect::<Vec<_>>().join(" ");
+        let hint = if keys.is_empty() { a.help.to_owned() } else { format!("{} · {keys}", a.help) };
+        Item::new(a.name, hint, None, Choice::Action(a.id))
+    });
+    Pick::by_typing("actions", items.collect())
+}
+
+/// Themes, shown as the selection moves.
+fn themes(app: &App) -> Pick {
+    let settings = &app.session.settings;
+    let current = Choice::Theme(settings.theme.clone());
+    let items = settings.themes.iter().map(|t| Item::new(t, "", None, Choice::Theme(t.clone()))).collect();
+    let mut pick = Pick::by_letter("theme", items, Some(&current));
+    pick.before = Some(current);
+    pick
+}

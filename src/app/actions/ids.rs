@@ -1,0 +1,142 @@
+//! What can be done, by name.
+
+/// What an action does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ActionId {
+    /// Selection up one row.
+    Up,
+    /// Selection down one row.
+    Down,
+    /// Selection up one page.
+    PageUp,
+    /// Selection down one page.
+    PageDown,
+    /// First row.
+    First,
+    /// Last row.
+    Last,
+    /// Into the selected row.
+    Open,
+    /// Out of where you are.
+    Back,
+    /// Choose the slowest, median, first or nth launch.
+    Jump,
+    /// Filter as you type.
+    Filter,
+    /// Choose a stream, device, process or range.
+    Facet,
+    /// Choose the grouping.
+    Group,
+    /// Choose the order.
+    Sort,
+    /// Turn the order round.
+    Reverse,
+    /// Function, demangled or mangled names.
+    Form,
+    /// The selected row's full name.
+    FullName,
+    /// Show or hide the details.
+    Details,
+    /// Mark the row.
+    Mark,
+    /// Remove all marks.
+    Unmark,
+    /// Choose what to copy.
+    Copy,
+    /// The command that profiles the launch again.
+    Rerun,
+    /// Save the commands as a script.
+    Save,
+    /// Compare a result with what was selected.
+    Verify,
+    /// Take the last change back.
+    Undo,
+    /// The next of several commands.
+    NextCommand,
+    /// The metrics of a launch.
+    Metrics,
+    /// From a result to its launch, and back.
+    Pair,
+    /// Filter metrics as you type.
+    FindMetric,
+    /// The next section.
+    NextSection,
+    /// The previous section.
+    PreviousSection,
+    /// Pin the metric.
+    Pin,
+    /// What is wrong, or right.
+    Hints,
+    /// What of an analysis is done.
+    Checklist,
+    /// The roofline.
+    Roofline,
+    /// Beside another result.
+    Compare,
+    /// Another result beside this one.
+    CompareWith,
+    /// Source lines and instructions.
+    Source,
+    /// Lines or instructions.
+    Instructions,
+    /// By samples or by place.
+    CodeOrder,
+    /// The next result of the report.
+    NextResult,
+    /// The previous result of the report.
+    PreviousResult,
+    /// Run the command here.
+    RunHere,
+    /// Profile the launch again at once.
+    RunNow,
+    /// Show the run that is under way.
+    Watch,
+    /// Let the run go on by itself.
+    Detach,
+    /// What was recorded.
+    Library,
+    /// Find a run.
+    FindRun,
+    /// What a run printed.
+    RunLog,
+    /// Do the next step of a guided run.
+    Step,
+    /// Leave it out.
+    SkipStep,
+    /// To the run that it is a re-run of.
+    RunOrigin,
+    /// Run it once more.
+    RunAgain,
+    /// Compare two runs.
+    RunCompare,
+    /// All there is to know of a run.
+    RunFacts,
+    /// Tag a run.
+    RunTags,
+    /// Write a note about a run.
+    RunNote,
+    /// Delete a run.
+    RunDelete,
+    /// What changed between two reports.
+    Diff,
+    /// Before and after the other way round.
+    Swap,
+    /// The report's notes.
+    Notes,
+    /// The next report of the session.
+    NextReport,
+    /// The previous report of the session.
+    PreviousReport,
+    /// Choose a theme.
+    Theme,
+    /// All actions, by typing.
+    Palette,
+    /// The keys.
+    Help,
+    /// Draw everything again.
+    Redraw,
+    /// Hand the terminal back to the shell.
+    Suspend,
+    /// End.
+    Quit,
+}

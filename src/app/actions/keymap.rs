@@ -1,0 +1,136 @@
+//! Which keys do what: those of the table, or the user's.
+
+use super::ids::ActionId;
+use super::places::Where;
+use super::table::{ACTIONS, of};
+use crate::analysis::fuzzy::nearest;
+use crate::analysis::next::{KEY_BEGIN, KEY_END};
+use crate::config::keys::Key;
+use std::collections::{BTreeMap, HashMap};
+
+/// Which keys do what.
+#[derive(Clone, Debug)]
+pub struct Keymap {
+    keys: BTreeMap<ActionId, Vec<Key>>,
+    actions: HashMap<Key, Vec<ActionId>>,
+}
+
+impl Default for Keymap {
+    fn default() -> Self {
+        // The table's own keys are all readable: a test holds that.
+        Self::with(&BTreeMap::new()).unwrap_or_else(|_| Self { keys: BTreeMap::new(), actions: HashMap::new() })
+    }
+}
+
+impl Keymap {
+    /// The default keys, with the user's in place of those of the actions that he names. Two actions may share a key only where never
+    /// both work.
+    pub fn with(user: &BTreeMap<String, Vec<String>>) -> Result<Self, String> {
+        for name in user.keys() {
+            if !ACTIONS.iter().any(|a| a.name == name) {
+                let near = nearest(name, ACTIONS.iter().map(|a| a.name));
+                return Err(match near {
+                    Some(near) => format!("[keys]: no action `{name}`; did you mean `{near}`?"),
+                    None => format!("[keys]: no action `{name}`; press `?` in `warpscope` for the list"),
+                });
+            }
+        }
+        let mut map = Self { keys: BTreeMap::new(), actions: HashMap::new() };
+        for action in ACTIONS {
+            let names: Vec<&str> = user.get(action.name).map_or_else(|| action.keys.to_vec(), |k| k.iter().map(String::as_str).collect());
+            for name in names {
+                let key = Key::parse(name)
+                    .ok_or_else(|| format!("[keys] {}: no key `{name}`; write `q`, `ctrl-c`, `f1`, `enter`, `pgdn` …", action.name))?;
+                let taken = map.actions.entry(key).or_default();
+                let rival = taken.iter().filter_map(|&id| of(id)).find(|other| other.on.meets(action.on));
+                if let Some(rival) = rival {
+                    // A default gives way to a key that the user chose.
+                    let (mine, theirs) = (user.contains_key(action.name), user.contains_key(rival.name));
+                    if mine == theirs {
+                        return Err(format!("[keys]: `{name}` is bound to both `{}` and `{}`", rival.name, action.name));
+                    }
+                    if theirs {
+                        continue;
+                    }
+                    let rival = rival.id;
+                    taken.retain(|&id| id != rival);
+                    if let Some(keys) = map.keys.get_mut(&rival) {
+                        keys.retain(|&k| k != key);
+                    }
+                }
+                taken.push(action.id);
+                map.keys.entry(action.id).or_default().push(key);
+            }
+        }
+        Ok(map)
+    }
+
+    /// What a key does on a screen.
+    #[must_use]
+    pub fn action(&self, key: Key, on: Where) -> Option<ActionId> {
+        self.actions.get(&key)?.iter().copied().find(|&id| of(id).is_some_and(|a| a.on.works(on)))
+    }
+
+    /// Keys of an action.
+    #[must_use]
+    pub fn keys(&self, id: ActionId) -> &[Key] {
+        self.keys.get(&id).map_or(&[], Vec::as_slice)
+    }
+
+    /// A sentence with the keys that it names (see [`key_of`](crate::analysis::next::key_of)) as they are bound.
+    #[must_use]
+    pub fn spell(&self, sentence: &str) -> String {
+        let mut out = String::with_capacity(sentence.len());
+        let mut rest = sentence;
+        while let Some((before, after)) = rest.split_once(KEY_BEGIN) {
+            out.push_str(before);
+            let Some((name, after)) = after.split_once(KEY_END) else { break };
+            let label = ACTIONS.iter().find(|a| a.name == name).map(|a| self.label(a.id)).unwrap_or_default();
+            out.push_str(if label.is_empty() { name } else { &label });
+            rest = after;
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// The first key of an action, as it is shown; empty when it has none.
+    #[must_use]
+    pub fn label(&self, id: ActionId) -> String {
+        self.keys(id).first().map(Key::label).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Where::{Kernels, Launches};
+
+    fn user(pairs: &[(&str, &str)]) -> BTreeMap<String, Vec<String>> {
+        pairs.iter().map(|(a, k)| ((*a).to_owned(), vec![(*k).to_owned()])).collect()
+    }
+
+    #[test]
+    fn the_default_keys_are_readable_and_without_conflict() {
+        let map = Keymap::with(&BTreeMap::new()).unwrap();
+        for action in ACTIONS {
+            assert_eq!(map.keys(action.id).len(), action.keys.len(), "{}", action.name);
+        }
+        assert_eq!(map.action(Key::parse("J").unwrap(), Launches), Some(ActionId::Jump));
+        assert_eq!(map.action(Key::parse("J").unwrap(), Kernels), None);
+    }
+
+    #[test]
+    fn the_user_s_key_takes_the_place_of_a_default() {
+        let map = Keymap::with(&user(&[("quit", "s")])).unwrap();
+        assert_eq!(map.action(Key::parse("s").unwrap(), Kernels), Some(ActionId::Quit));
+        assert_eq!(map.action(Key::parse("q").unwrap(), Kernels), None);
+        assert!(map.keys(ActionId::Sort).is_empty());
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        assert_eq!(Keymap::with(&user(&[("qiut", "x")])).unwrap_err(), "[keys]: no action `qiut`; did you mean `quit`?");
+        assert!(Keymap::with(&user(&[("quit", "hyper-x")])).unwrap_err().contains("no key `hyper-x`"));
+        assert!(Keymap::with(&user(&[("quit", "x"), ("help", "x")])).unwrap_err().contains("both"));
+    }
+}

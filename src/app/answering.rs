@@ -1,0 +1,222 @@
+//! Keys, text and presses for what lies on top. An answer goes to the screen that the question was opened on, whatever is shown meanwhile.
+
+use super::act::act;
+use super::actions::{ActionId, Where};
+use super::copies;
+use super::msg::Effect;
+use super::open::{carry, go, say};
+use super::over::finder::insert;
+use super::over::{Choice, Over, Page, What};
+use super::runs;
+use super::screen::{Answer, Go};
+use super::state::App;
+use crate::analysis::launch_list::JumpTo;
+use crate::config::keys::Key;
+use crossterm::event::{Event, KeyCode, KeyEvent, KeyModifiers};
+use tui_input::backend::crossterm::EventHandler;
+
+/// What is said when the screen that something was opened on is closed.
+const GONE: &str = "the screen that this was about is closed; nothing was changed";
+
+/// Takes a key.
+pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
+    let page = app.session.page();
+    let action = app.session.settings.keymap.action(key, Where::Kernels);
+    let Some(over) = &mut app.over else { return Vec::new() };
+    match &mut over.what {
+        What::Page(what, at) => {
+            let by = match (event.code, action) {
+                (KeyCode::Esc | KeyCode::Enter, _) => return close(app),
+                (_, Some(ActionId::Up)) => -1,
+                (_, Some(ActionId::Down)) => 1,
+                (_, Some(ActionId::PageUp)) => -page,
+                (_, Some(ActionId::PageDown)) => page,
+                (_, Some(ActionId::First)) => isize::MIN / 2,
+                (_, Some(ActionId::Last)) => isize::MAX / 2,
+                (_, Some(ActionId::Copy)) => {
+                    // What the screen below copies, or its names.
+                    let screen = over.screen;
+                    let explain = matches!(what, Page::Explain);
+                    app.over = None;
+                    let answer = app.ask(screen, |s, cx| if explain { s.act(ActionId::Copy, cx) } else { None });
+                    let answer = answer.flatten().unwrap_or_else(|| Answer::over(copies::of_table()));
+                    return carry(app, screen, answer);
+                }
+                (_, Some(a)) if closes(a) => return close(app),
+                _ => 0,
+            };
+            *at = at.saturating_add_signed(by);
+            Vec::new()
+        }
+        What::Number(input) => {
+            match event.code {
+                KeyCode::Esc => return close(app),
+                KeyCode::Enter => {
+                    let n = input.value().trim().parse().ok();
+                    return match n {
+                        Some(n) => choose(app, Choice::Jump(JumpTo::Nth(n))),
+                        None => {
+                            app.over = None;
+                            say(app, "type a number from 0", true)
+                        }
+                    };
+                }
+                KeyCode::Char(c) if !c.is_ascii_digit() => {}
+                _ => {
+                    input.handle_event(&Event::Key(event));
+                }
+            }
+            Vec::new()
+        }
+        What::Line(what, input) => {
+            let what = *what;
+            match event.code {
+                KeyCode::Esc => return close(app),
+                KeyCode::Enter => {
+                    let (text, screen) = (input.value().to_owned(), over.screen);
+                    app.over = None;
+                    return match app.ask(screen, |s, cx| s.line(what, &text, cx)) {
+                        Some(answer) => carry(app, screen, answer),
+                        None => say(app, GONE, true),
+                    };
+                }
+                _ => {
+                    input.handle_event(&Event::Key(event));
+                }
+            }
+            Vec::new()
+        }
+        What::Pick(_) => pick(app, event, page),
+    }
+}
+
+/// Keys that open a page close it, too.
+fn closes(action: ActionId) -> bool {
+    matches!(
+        action,
+        ActionId::Back
+            | ActionId::Quit
+            | ActionId::Help
+            | ActionId::Notes
+            | ActionId::FullName
+            | ActionId::Details
+            | ActionId::Checklist
+            | ActionId::Hints
+            | ActionId::RunFacts
+    )
+}
+
+fn close(app: &mut App) -> Vec<Effect> {
+    app.over = None;
+    runs::arrived(app)
+}
+
+fn pick(app: &mut App, event: KeyEvent, page: isize) -> Vec<Effect> {
+    let Some(Over { what: What::Pick(list), .. }) = &mut app.over else { return Vec::new() };
+    match event.code {
+        KeyCode::Esc => {
+            if let Some(Choice::Theme(name)) = list.before.take() {
+                app.session.settings.theme = name;
+            }
+            return close(app);
+        }
+        KeyCode::Enter => {
+            let chosen = list.item().map(|i| i.choice.clone());
+            return chosen.map(|c| choose(app, c)).unwrap_or_default();
+        }
+        KeyCode::Up => list.step(-1),
+        KeyCode::Down | KeyCode::Tab => list.step(1),
+        KeyCode::PageUp => list.step(-page),
+        KeyCode::PageDown => list.step(page),
+        KeyCode::Char(c) if list.typed.is_none() => {
+            if let Some(chosen) = list.by_key(c).map(|i| i.choice.clone()) {
+                return choose(app, chosen);
+            }
+            match c {
+                'j' => list.step(1),
+                'k' => list.step(-1),
+                'q' => return pick(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE), page),
+                _ => {}
+            }
+        }
+        _ => {
+            if let Some(input) = &mut list.typed
+                && input.handle_event(&Event::Key(event)).is_some_and(|c| c.value)
+            {
+                list.narrow();
+            }
+        }
+    }
+    preview_theme(app);
+    Vec::new()
+}
+
+/// A theme is shown as soon as it is selected; Esc brings back the one before.
+fn preview_theme(app: &mut App) {
+    if let Some(Over { what: What::Pick(list), .. }) = &app.over
+        && let Some(Choice::Theme(name)) = list.item().map(|i| i.choice.clone())
+    {
+        app.session.settings.theme = name;
+    }
+}
+
+/// Turns the wheel over it.
+pub fn wheel(app: &mut App, by: isize) {
+    match app.over.as_mut().map(|o| &mut o.what) {
+        Some(What::Pick(list)) => {
+            list.step(by);
+            preview_theme(app);
+        }
+        Some(What::Page(_, at)) => *at = at.saturating_add_signed(by),
+        _ => {}
+    }
+}
+
+/// Presses on an item of the list.
+pub fn press(app: &mut App, item: usize) -> Vec<Effect> {
+    let Some(Over { what: What::Pick(list), .. }) = &mut app.over else { return Vec::new() };
+    list.selected = item;
+    let chosen = list.item().map(|i| i.choice.clone());
+    chosen.map(|c| choose(app, c)).unwrap_or_default()
+}
+
+/// Puts a text where letters go.
+pub fn paste(app: &mut App, text: &str) {
+    match app.over.as_mut().map(|o| &mut o.what) {
+        Some(What::Pick(list)) => {
+            if let Some(input) = &mut list.typed {
+                insert(input, text, |_| true);
+                list.narrow();
+            }
+        }
+        Some(What::Number(input)) => insert(input, text, |c| c.is_ascii_digit()),
+        Some(What::Line(_, input)) => insert(input, text, |_| true),
+        Some(What::Page(..)) | None => {}
+    }
+}
+
+/// Does what was chosen, on the screen that the list was opened on.
+fn choose(app: &mut App, choice: Choice) -> Vec<Effect> {
+    let Some(over) = app.over.take() else { return Vec::new() };
+    let asked = over.screen;
+    let effects = match choice {
+        Choice::Action(id) if app.top().is_some_and(|e| e.id == asked) => act(app, id),
+        Choice::Action(_) => say(app, "another screen came up meanwhile; nothing was done", true),
+        Choice::Theme(name) => {
+            app.session.settings.theme = name;
+            Vec::new()
+        }
+        Choice::Copy(what) => match app.ask(asked, |s, cx| s.copy(what, cx)) {
+            Some(Some((text, said))) => vec![Effect::Copy(copies::safe(what, &text), said)],
+            Some(None) => say(app, "nothing is selected", true),
+            None => say(app, GONE, true),
+        },
+        Choice::Run(what) => runs::choose(app, asked, what),
+        Choice::Changes(before, after) => go(app, asked, Go::Changes { before, after }),
+        other => match app.ask(asked, |s, cx| s.choose(other, cx)) {
+            Some(answer) => carry(app, asked, answer),
+            None => say(app, GONE, true),
+        },
+    };
+    effects.into_iter().chain(runs::arrived(app)).collect()
+}

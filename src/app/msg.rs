@@ -1,0 +1,189 @@
+//! What happens to the state, and what it asks for.
+
+use super::orders::{News, Start, StepNews};
+use super::work::{Done, Work};
+use crate::import::Progress;
+use crate::library::Run;
+use crate::model::{Code, Details, Profile};
+use crate::rerun::{Found, Selects};
+use crossterm::event::KeyEvent;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// What happened.
+#[derive(Clone, Debug)]
+pub enum Msg {
+    /// A key was pressed.
+    Key(KeyEvent),
+    /// Text was pasted.
+    Paste(String),
+    /// The mouse did something to something on the screen.
+    Mouse(Mouse),
+    /// The terminal's size in columns and rows.
+    Resize(u16, u16),
+    /// A report is being read.
+    Progress(usize, Progress),
+    /// A report was read.
+    Loaded(usize, Result<Arc<Profile>, String>),
+    /// An analysis is done.
+    Done {
+        /// Report.
+        report: usize,
+        /// The state of the report that it is about.
+        generation: u64,
+        /// What came out.
+        done: Done,
+    },
+    /// Something failed: what to tell.
+    Trouble(String),
+    /// Something was copied or saved: what to tell.
+    Copied(Result<String, String>),
+    /// A result was compared with what was selected.
+    Verified {
+        /// Report.
+        report: usize,
+        /// What was selected.
+        selects: Vec<Selects>,
+        /// What is in the result, or why it could not be read.
+        found: Result<Vec<Found>, String>,
+    },
+    /// What a report holds about a result was read.
+    Details {
+        /// The report whose screen asked.
+        report: usize,
+        /// The report that the result is in.
+        from: usize,
+        /// The result.
+        result: usize,
+        /// What was read, or why it could not be.
+        outcome: Result<Arc<Details>, String>,
+    },
+    /// The code of a result was read.
+    Code {
+        /// The report whose screen asked.
+        report: usize,
+        /// The report that the result is in.
+        from: usize,
+        /// The result.
+        result: usize,
+        /// What was read, or why it could not be.
+        outcome: Result<Arc<Code>, String>,
+    },
+    /// What may stand in a run's way: sentences, and whether each blocks.
+    Preflight(Vec<(String, bool)>),
+    /// A run has started, or could not.
+    Started(Result<Box<Run>, String>),
+    /// Something is new of the run that is watched.
+    Run(Box<News>),
+    /// Something is new of the step that is done beside this run.
+    Step(i64, StepNews),
+    /// The library's runs, and now in milliseconds since 1970.
+    Library(Result<(Vec<Run>, i64), String>),
+    /// The program was asked to end from outside.
+    Terminate,
+}
+
+/// What the mouse did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mouse {
+    /// Pressed on a row of the table: its index in the list.
+    Row(usize),
+    /// Pressed on a column's head: its index on this screen.
+    Head(usize),
+    /// Pressed on an item of the list on top.
+    Item(usize),
+    /// Pressed elsewhere.
+    Elsewhere,
+    /// Turned the wheel, down is positive.
+    Wheel(isize),
+}
+
+/// What is to be done outside.
+#[derive(Clone, Debug)]
+pub enum Effect {
+    /// Read a report.
+    Load(usize),
+    /// Stop reading it.
+    Cancel(usize),
+    /// Analyse.
+    Work(Box<Work>),
+    /// Analyse when the cursor has come to rest: a newer one takes its place. A held key then sends little, which a slow line needs.
+    Rest(Box<Work>),
+    /// Copy a text; the second says what it is.
+    Copy(String, String),
+    /// Save a text as an executable file that is not there yet.
+    Save(PathBuf, String),
+    /// Read a profiler's result, to compare it with what was selected.
+    Verify {
+        /// Report.
+        report: usize,
+        /// The file.
+        path: PathBuf,
+        /// What was selected.
+        selects: Vec<Selects>,
+    },
+    /// Read what a report holds about a result.
+    Details {
+        /// The report whose screen asks.
+        report: usize,
+        /// The report that the result is in.
+        from: usize,
+        /// The result.
+        result: usize,
+    },
+    /// Read the code of a result.
+    Code {
+        /// The report whose screen asks.
+        report: usize,
+        /// The report that the result is in.
+        from: usize,
+        /// The result.
+        result: usize,
+    },
+    /// Read reports that were added to the session.
+    Open(Vec<PathBuf>),
+    /// Look at what may stand in the way of this run.
+    Preflight(Box<Start>),
+    /// Start a run and watch it.
+    Start(Box<Start>),
+    /// Watch a run of the library.
+    Follow(i64),
+    /// Ask the run of this program to stop, or to go a step further.
+    StopRun,
+    /// Let it go on by itself.
+    DetachRun,
+    /// Run a step of a guided run.
+    Step {
+        /// The run.
+        run: i64,
+        /// The command.
+        argv: Vec<String>,
+        /// Working directory.
+        directory: PathBuf,
+    },
+    /// End the step that is under way.
+    EndStep,
+    /// So many steps of a run are done.
+    Stepped {
+        /// The run.
+        run: i64,
+        /// How many steps are behind it.
+        done: usize,
+        /// Whether the last of them was left out.
+        left_out: bool,
+    },
+    /// Read the library.
+    Library,
+    /// Delete a run.
+    Forget(i64),
+    /// Set a run's tags.
+    Tags(i64, Vec<String>),
+    /// Set a run's note.
+    Note(i64, String),
+    /// Draw everything again.
+    Redraw,
+    /// Hand the terminal back to the shell for a while.
+    Suspend,
+    /// End.
+    Quit,
+}

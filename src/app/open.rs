@@ -1,0 +1,348 @@
+//! Carries out what screens answer. Screens are opened only here.
+
+use super::actions::{ActionId, Where};
+use super::msg::Effect;
+use super::over::{Choice, Item, Over, Page, Pick, RunChoice};
+use super::running::Watched;
+use super::screen::{Answer, Go, ResultView, Status};
+use super::screens::{DiffScreen, Kind, LaunchesScreen, LibraryScreen, RerunScreen, ResultScreen, RunScreen};
+use super::session::report::Best;
+use super::state::App;
+use super::work::{Ask, Part, Work};
+use crate::library::Run;
+use crate::model::LaunchId;
+use crate::rerun::join::Pair;
+use crate::rerun::{Choose, shell};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Carries out what a screen answered.
+pub fn carry(app: &mut App, asked: u64, answer: Answer) -> Vec<Effect> {
+    let Answer { mut effects, say, over, go } = answer;
+    if say.is_some() {
+        app.status = say;
+    }
+    if let Some(what) = over {
+        app.over = Some(Over { screen: asked, report: app.report_of(asked), what });
+    }
+    if let Some(go) = go {
+        effects.extend(self::go(app, asked, go));
+    }
+    effects
+}
+
+/// Says something.
+pub fn say(app: &mut App, text: impl Into<String>, error: bool) -> Vec<Effect> {
+    app.status = Some(Status { text: text.into(), error });
+    Vec::new()
+}
+
+/// Goes where the screen with that number leads.
+pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
+    let at = app.report_of(asked);
+    match go {
+        Go::Back => leave(app, asked),
+        Go::Launches { grouping, row } => {
+            let id = app.push(at, |id| LaunchesScreen::new(grouping, row, id));
+            settle(app, id)
+        }
+        Go::Result(view) => result(app, asked, view),
+        Go::Rerun { run } => rerun(app, asked, run),
+        Go::Kernel { report, name } => {
+            app.close_common();
+            app.close_all_of(report);
+            app.session.active = report;
+            select(app, report, &name)
+        }
+        Go::Reports(files) => reports(app, &files),
+        Go::Changes { before, after } => changes(app, before, after),
+        Go::ChangesOf { before, after } => {
+            let mut effects = reports(app, &[before.clone(), after.clone()]);
+            if let (Some(before), Some(after)) = (app.session.position(&before), app.session.position(&after)) {
+                effects.extend(changes(app, before, after));
+            }
+            effects
+        }
+        Go::Record(all) => {
+            let effects: Vec<Effect> = app.running.record(all).into_iter().collect();
+            say(app, "running preflight checks …", false);
+            effects
+        }
+        // Who has gone elsewhere meanwhile is not surprised by a run.
+        Go::RunHere if app.top().is_some_and(|e| e.id == asked) => {
+            let answer = app.ask(asked, |screen, cx| screen.act(ActionId::RunHere, cx)).flatten();
+            answer.map(|a| carry(app, asked, a)).unwrap_or_default()
+        }
+        Go::RunHere => Vec::new(),
+        Go::Watch if app.running.watched.is_none() => {
+            let library = app.session.key(ActionId::Library);
+            say(app, format!("no run was started here; {library} lists earlier runs"), false)
+        }
+        Go::Watch => {
+            watch(app);
+            Vec::new()
+        }
+        Go::Follow(run) => follow(app, &run),
+        Go::Library => library(app),
+        Go::Quit => quit(app),
+    }
+}
+
+/// A screen has just been opened: it asks for what it needs.
+fn settle(app: &mut App, id: u64) -> Vec<Effect> {
+    let answer = app.ask(id, |screen, cx| screen.opened(cx));
+    answer.map(|a| carry(app, id, a)).unwrap_or_default()
+}
+
+/// Selects a kernel by name, and asks for its details.
+fn select(app: &mut App, report: usize, name: &str) -> Vec<Effect> {
+    let Some(kernels) = app.kernels_mut(report) else { return Vec::new() };
+    if !kernels.select(name) {
+        return Vec::new();
+    }
+    let row = kernels.row();
+    app.session.reports.get_mut(report).map(|r| r.want_detail(report, row)).unwrap_or_default()
+}
+
+/// Off a screen.
+fn leave(app: &mut App, id: u64) -> Vec<Effect> {
+    let run = app.entry(id).is_some_and(|e| RunScreen::of(&e.open).is_some());
+    app.close(id);
+    if run {
+        if app.running.live() {
+            let key = app.session.key(ActionId::Watch);
+            say(app, format!("the run continues; {key} shows it"), false);
+        } else {
+            app.running.watched = None;
+        }
+    }
+    // With no report open the library is home.
+    if app.top().is_none() { library(app) } else { Vec::new() }
+}
+
+/// Opens a screen about a result of a report.
+pub fn show(app: &mut App, report: usize, (from, result, sure): Best, view: ResultView, opened: ResultView) -> Vec<Effect> {
+    let Some(metrics) = app.session.metrics(from).cloned() else { return Vec::new() };
+    let mut screen = ResultScreen::new(from, metrics, result);
+    (screen.sure, screen.view, screen.opened) = (sure, view, opened);
+    let id = app.push(report, |_| screen);
+    settle(app, id)
+}
+
+/// To the result of what is selected, or, where there is none, to what the launch tells by itself, or to how to get one.
+fn result(app: &mut App, asked: u64, view: ResultView) -> Vec<Effect> {
+    let (at, selection) = (app.report_of(asked), app.selection(asked));
+    if let Some(best) = selection.result {
+        return show(app, at, best, view, view);
+    }
+    if view == ResultView::Hints
+        && let Some(report) = app.session.reports.get(at).filter(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none()))
+        && let Some(launch) = selection.launch.or_else(|| report.slowest_of(selection.group?.1))
+    {
+        let columns = usize::from(app.session.size.0.saturating_sub(8)).clamp(20, 100);
+        return report.ask(at, Ask::Advice { screen: asked, launch, columns });
+    }
+    no_metrics(app)
+}
+
+/// How to get metrics.
+pub fn no_metrics(app: &mut App) -> Vec<Effect> {
+    let rerun = app.session.key(ActionId::Rerun);
+    say(app, format!("no metrics: {rerun} shows the command that profiles it; open its result alongside this report"), false)
+}
+
+/// To the command that profiles the selected launch, or a typical launch of the selected or marked groups, again.
+fn rerun(app: &mut App, asked: u64, run: bool) -> Vec<Effect> {
+    let (at, selection) = (app.report_of(asked), app.selection(asked));
+    let place = app.entry(asked).map(|e| e.open.screen().place());
+    let Some(report) = app.session.reports.get(at) else { return Vec::new() };
+    let Some(profile) = &report.profile else { return say(app, "nothing has been read yet", false) };
+    if profile.launches.is_empty() {
+        let nothing = profile.totals.is_empty();
+        let text = if nothing { "there is no launch to profile again" } else { "this report has per-kernel totals only" };
+        return say(app, text, true);
+    }
+    if report.reading() {
+        return say(app, "the launches are still being read", false);
+    }
+    let (rows, choose) = match (selection.launch, place) {
+        (Some(launch), _) => (selection.group.as_ref().map(|g| vec![g.1]).unwrap_or_default(), Choose::One(LaunchId(launch))),
+        (None, Some(Where::Kernels)) => {
+            let marked = report.groups.marked_rows();
+            let own = || selection.group.as_ref().map(|g| vec![g.1]).unwrap_or_default();
+            (if marked.is_empty() { own() } else { marked }, Choose::Median)
+        }
+        (None, Some(Where::Launches)) => return say(app, "no launch is selected", true),
+        (None, _) => return say(app, "this result matches no launch in the timeline: select a launch there", true),
+    };
+    let Some((grouping, _)) = selection.group else { return say(app, "no kernel is selected", true) };
+    let id = app.push(at, |id| {
+        let mut screen = RerunScreen::new(grouping, rows, choose, id);
+        // A hint's own sections.
+        if let Some(options) = selection.collect {
+            screen.request.options = options;
+        }
+        screen.run_when_ready = run;
+        screen
+    });
+    settle(app, id)
+}
+
+/// From a result to its launch in the timeline that was opened beside it, and back.
+pub fn pair(app: &mut App, asked: u64) -> Vec<Effect> {
+    let (at, selection) = (app.report_of(asked), app.selection(asked));
+    let Some((from, result, _)) = selection.result else { return no_metrics(app) };
+    let on_result = selection.collect.is_some();
+    // Here by way of a launch: it is behind this screen.
+    if from != at && on_result {
+        return match app.session.reports.get(at).and_then(|r| r.launch_of(from, result)) {
+            Some(pair) => to_launch(app, at, pair),
+            None => say(app, "this result matches no launch in the timeline", false),
+        };
+    }
+    if from != at || (!on_result && selection.launch.is_none()) {
+        return self::result(app, asked, ResultView::Metrics);
+    }
+    let found = app.session.reports.iter().enumerate().find_map(|(i, r)| Some((i, r.launch_of(at, result)?)));
+    match found {
+        Some((timeline, pair)) => to_launch(app, timeline, pair),
+        None => say(app, "no open timeline has this launch: open the nsys report alongside this one", false),
+    }
+}
+
+/// Selects the launch of a pair in its timeline.
+fn to_launch(app: &mut App, timeline: usize, pair: Pair) -> Vec<Effect> {
+    app.close_common();
+    app.close_all_of(timeline);
+    app.session.active = timeline;
+    let Some(report) = app.session.reports.get(timeline) else { return Vec::new() };
+    let (Some(grouping), Some(profile)) = (report.groups.grouping.clone(), &report.profile) else { return Vec::new() };
+    let Some(row) = grouping.row_of(profile, report.paths.as_deref(), pair.launch as usize) else { return Vec::new() };
+    let name = grouping.rows.get(row).map(|r| r.name.clone()).unwrap_or_default();
+    let mut effects = select(app, timeline, &name);
+    let id = app.push(timeline, |id| {
+        let mut screen = LaunchesScreen::new(grouping, row, id);
+        screen.wanted = Some(pair.launch);
+        screen
+    });
+    effects.extend(settle(app, id));
+    say(app, pair.sure.why(), false);
+    effects
+}
+
+/// Shows reports, opening those that are not open yet.
+fn reports(app: &mut App, files: &[PathBuf]) -> Vec<Effect> {
+    let new: Vec<PathBuf> = files.iter().filter(|f| app.session.position(f).is_none()).cloned().collect();
+    let effects = add(app, new);
+    if let Some(at) = files.first().and_then(|f| app.session.position(f)) {
+        app.session.active = at;
+    }
+    app.close_common();
+    effects
+}
+
+/// Adds reports of the user's own runs to the session and reads them.
+pub fn add(app: &mut App, files: Vec<PathBuf>) -> Vec<Effect> {
+    if files.is_empty() {
+        return Vec::new();
+    }
+    app.session.add(&files);
+    app.furnish();
+    vec![Effect::Open(files)]
+}
+
+/// To what changed between two reports.
+fn changes(app: &mut App, before: usize, after: usize) -> Vec<Effect> {
+    app.close_common();
+    app.session.active = after;
+    let id = app.push_common(DiffScreen::new(before, after));
+    settle(app, id)
+}
+
+/// Asks which other report to compare with, where there are several.
+pub fn ask_changes(app: &mut App) -> Answer {
+    let active = app.session.active;
+    let others: Vec<usize> = (0..app.session.reports.len()).filter(|&i| i != active).collect();
+    match others[..] {
+        [] => Answer::say("only one report is open; open a second one, or choose another run in the library"),
+        [other] => Go::Changes { before: other.min(active), after: other.max(active) }.into(),
+        _ => {
+            let item = |i: usize| {
+                let file = &app.session.reports[i].file;
+                let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+                Item::new(name, file.display().to_string(), None, Choice::Changes(i, active))
+            };
+            Answer::over(Pick::by_typing("compare with this baseline", others.into_iter().map(item).collect()))
+        }
+    }
+}
+
+/// Shows the run that is watched.
+pub fn watch(app: &mut App) {
+    if let Some(id) = app.find::<RunScreen>(None) {
+        app.close(id);
+    }
+    app.push_common(RunScreen);
+}
+
+/// Shows what a run of the library printed; of a live one, as it comes.
+fn follow(app: &mut App, run: &Run) -> Vec<Effect> {
+    let id = run.id;
+    let mut watched = Watched::new(shell::line(&run.argv), Some(Box::new(run.clone())), false);
+    watched.opens = run.state.live();
+    app.running.watched = Some(watched);
+    watch(app);
+    vec![Effect::Follow(id)]
+}
+
+/// To what was recorded.
+pub fn library(app: &mut App) -> Vec<Effect> {
+    app.close_common_but::<LibraryScreen>();
+    let id = app.find::<LibraryScreen>(None);
+    let id = id.unwrap_or_else(|| app.push_common(LibraryScreen::default()));
+    settle(app, id)
+}
+
+/// Asks for the checklist of the session.
+pub fn checklist(app: &mut App, asked: u64) -> Vec<Effect> {
+    let session = &app.session;
+    let parts: Vec<Part> = session
+        .reports
+        .iter()
+        .filter_map(|r| {
+            let joined = r.joins.iter().filter_map(|(other, join)| Some((session.metrics(*other)?.clone(), Arc::clone(join)))).collect();
+            Some(Part { profile: r.profile.clone()?, joined })
+        })
+        .collect();
+    // Any report that is read will do: the work is about all of them.
+    let about = session.reports.iter().enumerate().find_map(|(i, r)| Some((i, r.generation, r.profile.clone()?)));
+    let Some((report, generation, profile)) = about else {
+        return carry(app, asked, Answer::over(Page::Checklist(Arc::default())));
+    };
+    vec![Effect::Work(Box::new(Work { report, generation, profile, paths: None, ask: Ask::Checklist { screen: asked, parts } }))]
+}
+
+/// Ends the program; a run that would end with it is asked about first.
+pub fn quit(app: &mut App) -> Vec<Effect> {
+    if !app.running.held() {
+        return quit_now(app);
+    }
+    let begun = app.running.watched.as_ref().is_some_and(|s| s.run.is_some());
+    let mut items =
+        vec![Item::new("stop it and quit", "asks the profiler to stop and write its report", 's', Choice::Run(RunChoice::StopAndQuit))];
+    // What is not there yet cannot be let go of.
+    if begun {
+        let hint = "the run continues; `warpscope attach` shows it again";
+        items.push(Item::new("detach it and quit", hint, 'd', Choice::Run(RunChoice::DetachAndQuit)));
+    }
+    items.push(Item::new("stay", "", 'b', Choice::Run(RunChoice::Nothing)));
+    let asked = app.top().map_or(0, |e| e.id);
+    carry(app, asked, Answer::over(Pick::by_letter("a run is in progress", items, None)))
+}
+
+/// Ends the program.
+#[must_use]
+pub fn quit_now(app: &App) -> Vec<Effect> {
+    let reading = app.session.reports.iter().enumerate().filter(|(_, r)| r.reading());
+    reading.map(|(i, _)| Effect::Cancel(i)).chain([Effect::Quit]).collect()
+}

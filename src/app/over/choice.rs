@@ -1,0 +1,102 @@
+//! What an item of a list stands for.
+
+use super::line::LineOf;
+use crate::analysis::launch_list::{JumpTo, LaunchSort};
+use crate::analysis::{GroupBy, SortBy};
+use crate::app::actions::ActionId;
+use crate::model::NameForm;
+use crate::rerun::Request;
+
+/// Which facet of launches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Facet {
+    /// Stream.
+    Stream,
+    /// Device.
+    Device,
+    /// Process.
+    Process,
+    /// NVTX path.
+    Path,
+}
+
+/// What can be copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopyWhat {
+    /// The name in a form.
+    Name(NameForm),
+    /// The selected row, with its column titles.
+    Row,
+    /// All listed rows as CSV.
+    Table,
+    /// A metric's exact value.
+    MetricValue,
+    /// A metric's name.
+    MetricName,
+    /// All rows of a section.
+    Section,
+    /// The command on one line.
+    Command,
+    /// The command over several lines.
+    CommandLines,
+    /// The command, after going to the program's directory.
+    CommandThere,
+    /// The script.
+    Script,
+    /// The plan as JSON.
+    Json,
+}
+
+/// What an item stands for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Do an action.
+    Action(ActionId),
+    /// Group launches.
+    Group(GroupBy),
+    /// Order groups.
+    Sort(SortBy),
+    /// Order launches.
+    LaunchSort(LaunchSort),
+    /// Use a theme.
+    Theme(String),
+    /// Copy something.
+    Copy(CopyWhat),
+    /// Go to a launch.
+    Jump(JumpTo),
+    /// Ask for a number and go to that launch.
+    AskNth,
+    /// Choose a value of a facet.
+    Facet(Facet),
+    /// Only launches with this value; `None` for all.
+    FacetValue(Facet, Option<Option<u32>>),
+    /// Plan this re-run.
+    Request(Box<Request>),
+    /// Type a line.
+    Line(LineOf),
+    /// Compare with a result of a report.
+    Other(usize, usize),
+    /// About a run.
+    Run(RunChoice),
+    /// Delete a run of the library.
+    Forget(i64),
+    /// What changed between two reports, before and after.
+    Changes(usize, usize),
+}
+
+/// What can be chosen about a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunChoice {
+    /// Start it.
+    Start,
+    /// Start the program that this report names: the user has seen it.
+    Trust(usize),
+    /// Stop it.
+    Stop,
+    /// Do nothing.
+    Nothing,
+    /// Stop it and quit.
+    StopAndQuit,
+    /// Let it go on by itself and quit.
+    DetachAndQuit,
+}

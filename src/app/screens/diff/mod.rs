@@ -1,0 +1,115 @@
+//! What changed between two reports, kernel by kernel.
+
+use crate::analysis::GroupBy;
+use crate::analysis::diff::Diff;
+use crate::app::actions::{ActionId, Where};
+use crate::app::copies::{MOST_COPIED, TO_PASTE};
+use crate::app::msg::Effect;
+use crate::app::over::CopyWhat;
+use crate::app::screen::{Answer, Cx, Go, News, Screen, shift};
+use crate::app::session::Session;
+use crate::app::work::{Ask, Done, Work};
+use crate::model::units::count;
+use crate::report;
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct DiffScreen {
+    /// Index of the report before.
+    pub before: usize,
+    /// Index of the report after.
+    pub after: usize,
+    /// What came out; `None` until it is there.
+    pub diff: Option<Arc<Diff>>,
+    /// Index of the selected row.
+    pub selected: usize,
+}
+
+impl DiffScreen {
+    #[must_use]
+    pub fn new(before: usize, after: usize) -> Self {
+        Self { before, after, diff: None, selected: 0 }
+    }
+
+    /// Asks for the comparison, once both reports are read.
+    fn want(&self, session: &Session) -> Vec<Effect> {
+        if self.diff.is_some() {
+            return Vec::new();
+        }
+        let ready = |i: usize| session.reports.get(i).filter(|r| !r.reading()).and_then(|r| Some((r.generation, r.profile.clone()?)));
+        let (Some((_, before)), Some((generation, profile))) = (ready(self.before), ready(self.after)) else { return Vec::new() };
+        let ask = Ask::Diff { before, by: GroupBy::Name, pair: (self.before, self.after) };
+        vec![Effect::Work(Box::new(Work { report: self.after, generation, profile, paths: None, ask }))]
+    }
+
+    fn rows(&self) -> usize {
+        self.diff.as_ref().map_or(0, |d| d.rows.len())
+    }
+
+    /// To the selected kernel in the report after, or, when it is gone, before.
+    fn open(&self) -> Answer {
+        let Some(row) = self.diff.as_ref().and_then(|d| d.rows.get(self.selected)) else { return Answer::none() };
+        match (&row.after, &row.before) {
+            (Some(side), _) => Go::Kernel { report: self.after, name: side.name.clone() }.into(),
+            (None, Some(side)) => Go::Kernel { report: self.before, name: side.name.clone() }.into(),
+            _ => Answer::none(),
+        }
+    }
+
+    fn copied(&self) -> Option<(String, String)> {
+        let diff = self.diff.as_ref()?;
+        let rows: Vec<_> = diff.rows.iter().take(MOST_COPIED).collect();
+        let mut out = Vec::new();
+        report::diff::print(&mut out, diff, &rows, report::Format::Csv, TO_PASTE).ok()?;
+        Some((String::from_utf8(out).ok()?, count(rows.len(), "row")))
+    }
+}
+
+impl Screen for DiffScreen {
+    fn place(&self) -> Where {
+        Where::Diff
+    }
+
+    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+        self.want(cx.session).into()
+    }
+
+    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        Some(match id {
+            ActionId::Open => self.open(),
+            ActionId::Back => self.back(cx),
+            ActionId::Swap => Go::Changes { before: self.after, after: self.before }.into(),
+            ActionId::Copy => match self.copied() {
+                Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
+                None => Answer::wrong("nothing is selected"),
+            },
+            _ => return None,
+        })
+    }
+
+    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+        self.selected = shift(self.selected, by, self.rows());
+        Answer::none()
+    }
+
+    fn press(&mut self, row: usize, _: &mut Cx<'_>) -> Answer {
+        if self.selected == row {
+            return self.open();
+        }
+        self.selected = shift(row, 0, self.rows());
+        Answer::none()
+    }
+
+    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+        match news {
+            News::Done(Done::Diff(pair, diff)) if *pair == (self.before, self.after) => self.diff = Some(Arc::clone(diff)),
+            News::Loaded => return self.want(cx.session).into(),
+            _ => {}
+        }
+        Answer::none()
+    }
+
+    fn copy(&self, _: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
+        self.copied()
+    }
+}

@@ -1,0 +1,45 @@
+//! Groupings and orders to choose from.
+
+use crate::analysis::{GroupBy, SortBy};
+use crate::app::over::{Choice, Item, Pick};
+
+/// The eight groupings.
+#[must_use]
+pub fn groupings(current: GroupBy) -> Pick {
+    let rows = [
+        (GroupBy::Name, 'n', "function name: overloads and instantiations together"),
+        (GroupBy::Demangled, 'd', "full C++ name, as nsys stats does"),
+        (GroupBy::Mangled, 'm', "linker symbol"),
+        (GroupBy::Config, 'c', "grid, block, shared memory and registers"),
+        (GroupBy::Stream, 's', "stream of a context"),
+        (GroupBy::Device, 'g', "GPU"),
+        (GroupBy::Process, 'p', "process"),
+        (GroupBy::Nvtx, 'r', "path of NVTX ranges or operators around the launch"),
+    ];
+    Pick::by_letter(
+        "group by",
+        rows.map(|(by, letter, hint)| Item::new(by.word(), hint, letter, Choice::Group(by))).into(),
+        Some(&Choice::Group(current)),
+    )
+}
+
+/// Orders of groups.
+#[must_use]
+pub fn orders(current: SortBy) -> Pick {
+    let rows = [
+        (SortBy::Total, 't', "total duration"),
+        (SortBy::Count, 'c', "number of launches"),
+        (SortBy::Avg, 'a', "mean duration"),
+        (SortBy::Median, 'm', "median duration (p50)"),
+        (SortBy::P99, '9', "99th percentile"),
+        (SortBy::Min, 'i', "shortest launch"),
+        (SortBy::Max, 'x', "longest launch"),
+        (SortBy::Spread, 's', "standard deviation over mean"),
+        (SortBy::Name, 'n', "name"),
+    ];
+    Pick::by_letter(
+        "sort by",
+        rows.map(|(by, letter, hint)| Item::new(by.word(), hint, letter, Choice::Sort(by))).into(),
+        Some(&Choice::Sort(current)),
+    )
+}

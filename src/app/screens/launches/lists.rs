@@ -1,0 +1,87 @@
+//! Orders, places to go and values to pick among launches.
+
+use crate::analysis::group_detail::Counted;
+use crate::analysis::launch_list::{Facets, JumpTo, LaunchList, LaunchSort};
+use crate::app::over::{Choice, Facet, Item, Pick};
+use crate::app::session::Report;
+use crate::model::text::clean;
+use crate::model::units::{count, grouped};
+
+/// Orders of launches.
+#[must_use]
+pub fn launch_orders(current: LaunchSort) -> Pick {
+    let rows = [
+        (LaunchSort::Launch, 'l', "launch order on the host, as a re-run counts"),
+        (LaunchSort::Start, 's', "start on the device"),
+        (LaunchSort::Duration, 'd', "duration"),
+        (LaunchSort::Grid, 'g', "blocks in the grid"),
+        (LaunchSort::Stream, 't', "stream"),
+    ];
+    Pick::by_letter(
+        "sort by",
+        rows.map(|(by, letter, hint)| Item::new(by.word(), hint, letter, Choice::LaunchSort(by))).into(),
+        Some(&Choice::LaunchSort(current)),
+    )
+}
+
+/// Where to go in the launches.
+#[must_use]
+pub fn jumps() -> Pick {
+    let rows = [
+        (Choice::Jump(JumpTo::Slowest), 's', "slowest", "longest duration"),
+        (Choice::Jump(JumpTo::Median), 'm', "median", "closest to the median duration"),
+        (Choice::Jump(JumpTo::Fastest), 'a', "fastest", "shortest duration"),
+        (Choice::Jump(JumpTo::First), 'f', "first", "first in launch order"),
+        (Choice::Jump(JumpTo::Profiled), 'p', "profiled", "the next launch profiled with ncu"),
+        (Choice::AskNth, 'n', "nth …", "by its number among the launches of its function"),
+    ];
+    Pick::by_letter("jump to", rows.map(|(choice, letter, label, hint)| Item::new(label, hint, letter, choice)).into(), None)
+}
+
+/// Which facet to pick a value of.
+#[must_use]
+pub fn facets(f: &Facets, list: &LaunchList) -> Pick {
+    let choices = &list.choices;
+    let says = |set: bool, n: usize| if set { format!("{}, one selected", count(n, "value")) } else { count(n, "value") };
+    let rows = [
+        (Facet::Stream, 's', "stream", says(f.stream.is_some(), choices.streams.len())),
+        (Facet::Device, 'd', "device", says(f.device.is_some(), choices.devices.len())),
+        (Facet::Process, 'p', "process", says(f.pid.is_some(), choices.pids.len())),
+        (Facet::Path, 'r', "NVTX range", says(f.path.is_some(), choices.paths.len())),
+    ];
+    Pick::by_letter(
+        "filter launches by",
+        rows.map(|(facet, letter, label, hint)| Item::new(label, hint, letter, Choice::Facet(facet))).into(),
+        None,
+    )
+}
+
+/// Values of a facet.
+#[must_use]
+pub fn facet_values(facet: Facet, list: &LaunchList, report: &Report) -> Option<Pick> {
+    let profile = report.profile.as_ref()?;
+    let choices = &list.choices;
+    let (title, values): (_, &Counted<Option<u32>>) = match facet {
+        Facet::Stream => ("stream", &choices.streams),
+        Facet::Device => ("device", &choices.devices),
+        Facet::Process => ("process", &choices.pids),
+        Facet::Path => ("NVTX range", &choices.paths),
+    };
+    let name = |value: Option<u32>| match (facet, value) {
+        (Facet::Path, None) => "(no range)".to_owned(),
+        (_, None) => "(unknown)".to_owned(),
+        (Facet::Stream, Some(v)) => format!("stream {v}"),
+        (Facet::Device, Some(v)) => {
+            profile.devices.get(v as usize).map_or_else(|| format!("device {v}"), |d| format!("GPU {} {}", d.id, d.short_name()))
+        }
+        (Facet::Process, Some(v)) => format!("pid {v}"),
+        (Facet::Path, Some(v)) => report.paths.as_ref().map_or_else(String::new, |p| p.label(profile, v)),
+    };
+    let launches = |n: u64| match n {
+        1 => "1 launch".to_owned(),
+        n => format!("{} launches", grouped(i64::try_from(n).unwrap_or(i64::MAX))),
+    };
+    let mut items = vec![Item::new("all", "", None, Choice::FacetValue(facet, None))];
+    items.extend(values.iter().map(|&(v, n)| Item::new(clean(&name(v)), launches(n), None, Choice::FacetValue(facet, Some(v)))));
+    Some(Pick::by_typing(title, items))
+}

@@ -1,0 +1,262 @@
+//! The launches of one group: which, in which order, and which is selected.
+
+mod lists;
+
+use crate::analysis::launch_list::{Facets, JumpTo, LaunchList, LaunchSort, ListKey};
+use crate::analysis::{GroupBy, Grouping, Paths};
+use crate::app::actions::{ActionId, Where};
+use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
+use crate::app::over::{Choice, CopyWhat, Facet, What};
+use crate::app::screen::{Answer, Cx, Go, News, ResultView, Screen, Selection, shift};
+use crate::app::session::Session;
+use crate::app::work::{Ask, Done};
+use crate::report;
+use std::sync::Arc;
+use tui_input::Input;
+
+#[derive(Clone, Debug)]
+pub struct LaunchesScreen {
+    /// The grouping that the group is from.
+    pub grouping: Arc<Grouping>,
+    /// The group's row in it.
+    pub row: usize,
+    /// Conditions.
+    pub facets: Facets,
+    pub sort: LaunchSort,
+    /// Smallest first.
+    pub ascending: bool,
+    /// The launches, once they are there.
+    pub list: Option<Arc<LaunchList>>,
+    /// Index of the selected launch in the list.
+    pub selected: usize,
+    /// The launch to be selected in the first list.
+    pub wanted: Option<u32>,
+    /// Number of this screen.
+    serial: u64,
+    /// What `list` was made with.
+    list_key: ListKey,
+}
+
+impl LaunchesScreen {
+    /// A screen for one group, in launch order.
+    #[must_use]
+    pub fn new(grouping: Arc<Grouping>, row: usize, serial: u64) -> Self {
+        Self {
+            grouping,
+            row,
+            facets: Facets::default(),
+            sort: LaunchSort::Launch,
+            ascending: true,
+            list: None,
+            selected: 0,
+            wanted: None,
+            serial,
+            list_key: ListKey::default(),
+        }
+    }
+
+    /// Number of launches listed.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.list.as_ref().map_or(0, |l| l.rows.len())
+    }
+
+    /// True when none are listed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The selected launch.
+    #[must_use]
+    pub fn launch(&self) -> Option<u32> {
+        self.list.as_ref()?.rows.get(self.selected).map(|r| r.0)
+    }
+
+    /// What the list should be.
+    #[must_use]
+    pub fn key(&self) -> ListKey {
+        ListKey { serial: self.serial, facets: self.facets.clone(), sort: Some(self.sort), ascending: self.ascending }
+    }
+
+    /// Whether the list is not yet what it should be.
+    #[must_use]
+    pub fn pending(&self) -> bool {
+        self.list_key != self.key()
+    }
+
+    /// What the screen is about.
+    #[must_use]
+    pub fn group_name(&self) -> &str {
+        self.grouping.rows.get(self.row).map_or("", |r| &r.name)
+    }
+
+    /// The grouping's kind.
+    #[must_use]
+    pub fn by(&self) -> GroupBy {
+        self.grouping.by
+    }
+
+    /// Asks for the list, in which this launch is to be selected.
+    #[must_use]
+    fn want(&self, cx: &Cx<'_>, keep: Option<u32>) -> Answer {
+        let (grouping, before) = (self.grouping.clone(), self.list.clone());
+        let ask = Ask::Launches { grouping, row: self.row, key: self.key(), before, keep };
+        cx.report().map(|r| r.ask(cx.report, ask)).unwrap_or_default().into()
+    }
+
+    /// Another order, whose first launch is what the user wants to see; the same one again reverses it when `turn` says so.
+    fn ordered(&mut self, by: LaunchSort, turn: bool, cx: &Cx<'_>) -> Answer {
+        if self.sort != by {
+            (self.sort, self.ascending) = (by, by.ascends());
+        } else if turn {
+            self.ascending = !self.ascending;
+        } else {
+            return Answer::none();
+        }
+        self.want(cx, None)
+    }
+
+    /// Goes to a launch, which is looked for beside the loop: there may be millions.
+    fn jump(&self, to: JumpTo, cx: &Cx<'_>) -> Answer {
+        let (Some(report), Some(list)) = (cx.report(), &self.list) else { return Answer::wrong("no launches are listed") };
+        let own = report.profile.as_ref().is_some_and(|p| p.metrics.is_some());
+        let joins = (!own).then(|| report.joins.iter().map(|(_, j)| Arc::clone(j)).collect());
+        let ask = Ask::Jump { screen: self.serial, list: Arc::clone(list), to, from: self.selected, joins };
+        report.ask(cx.report, ask).into()
+    }
+
+    fn jumped(&mut self, to: JumpTo, at: Option<usize>, cx: &Cx<'_>) -> Answer {
+        match (at, to) {
+            (Some(at), _) => {
+                self.selected = at;
+                Answer::none()
+            }
+            (None, JumpTo::Profiled) => Answer::wrong(format!(
+                "none of these was profiled with ncu; {} shows the command that does",
+                cx.session.key(ActionId::Rerun)
+            )),
+            (None, JumpTo::Nth(n)) => Answer::wrong(format!("launch number {n} is not in this list")),
+            _ => Answer::wrong("no launches are listed"),
+        }
+    }
+
+    fn result(&self, session: &Session, report: usize) -> Option<crate::app::session::report::Best> {
+        let (launch, own) = (self.launch()?, session.reports.get(report)?);
+        if own.profile.as_ref()?.metrics.is_some() {
+            return Some((report, launch as usize, None));
+        }
+        own.pair(launch).map(|(other, pair)| (other, pair.result, Some(pair.sure)))
+    }
+}
+
+impl Screen for LaunchesScreen {
+    fn place(&self) -> Where {
+        Where::Launches
+    }
+
+    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+        self.want(cx, self.wanted)
+    }
+
+    fn selection(&self, session: &Session, report: usize) -> Selection {
+        let group = Some((self.grouping.clone(), self.row));
+        Selection { group, launch: self.launch(), result: self.result(session, report), ..Selection::default() }
+    }
+
+    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        Some(match id {
+            // A launch leads to its metrics, or to how to get them.
+            ActionId::Open => Go::Result(ResultView::Metrics).into(),
+            ActionId::Back => self.back(cx),
+            ActionId::Jump => Answer::over(lists::jumps()),
+            ActionId::Facet => Answer::over(lists::facets(&self.facets, self.list.as_ref()?)),
+            ActionId::Sort => Answer::over(lists::launch_orders(self.sort)),
+            ActionId::Reverse => self.ordered(self.sort, true, cx),
+            ActionId::Copy => Answer::over(copies::of_table()),
+            _ => return None,
+        })
+    }
+
+    fn scroll(&mut self, by: isize, _cx: &mut Cx<'_>) -> Answer {
+        self.selected = shift(self.selected, by, self.len());
+        Answer::none()
+    }
+
+    fn press(&mut self, row: usize, _cx: &mut Cx<'_>) -> Answer {
+        self.selected = shift(row, 0, self.len());
+        Answer::none()
+    }
+
+    fn head(&mut self, column: usize, cx: &mut Cx<'_>) -> Answer {
+        LaunchSort::ALL.get(column).map(|&by| self.ordered(by, true, cx)).unwrap_or_default()
+    }
+
+    fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
+        match choice {
+            Choice::LaunchSort(by) => self.ordered(by, false, cx),
+            Choice::Jump(to) => self.jump(to, cx),
+            Choice::AskNth => Answer::over(What::Number(Input::default())),
+            Choice::Facet(facet) => {
+                let pick = self.list.as_ref().zip(cx.report()).and_then(|(list, report)| lists::facet_values(facet, list, report));
+                pick.map(Answer::over).unwrap_or_default()
+            }
+            Choice::FacetValue(facet, value) => {
+                match facet {
+                    Facet::Stream => self.facets.stream = value,
+                    Facet::Device => self.facets.device = value,
+                    Facet::Process => self.facets.pid = value,
+                    Facet::Path => self.facets.path = value,
+                }
+                self.want(cx, self.launch())
+            }
+            _ => Answer::none(),
+        }
+    }
+
+    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+        match news {
+            News::Done(Done::Launches(key, list, at)) if *key == self.key() => {
+                (self.list_key, self.selected) = (key.clone(), *at);
+                self.list = Some(Arc::clone(list));
+                Answer::none()
+            }
+            // The ranges are known now: launches can be picked by them.
+            News::Done(Done::Paths(_)) => self.want(cx, self.launch()),
+            News::Done(Done::Jumped(serial, list, to, at)) if *serial == self.serial => {
+                // The list may have been made again meanwhile, in another order or with the ranges.
+                let same = self.list.as_ref().is_some_and(|l| Arc::ptr_eq(l, list));
+                if same { self.jumped(*to, *at, cx) } else { self.jump(*to, cx) }
+            }
+            _ => Answer::none(),
+        }
+    }
+
+    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+        let report = cx.report()?;
+        let profile = report.profile.as_ref()?;
+        if let CopyWhat::Name(form) = what {
+            let kernel = profile.kernels.get(profile.launches.kernel(self.launch()? as usize).0 as usize)?;
+            return Some((kernel.name(form).to_owned(), format!("{} name", form.word())));
+        }
+        let list = self.list.as_ref()?;
+        let none = Paths::default();
+        let paths = report.paths.as_deref().unwrap_or(&none);
+        let picked: Vec<(u32, u32)> = match what {
+            CopyWhat::Row => list.rows.get(self.selected).copied().into_iter().collect(),
+            _ => list.rows.iter().take(MOST_COPIED).copied().collect(),
+        };
+        let rows = picked.iter().map(|&(row, nth)| report::launches::one(profile, paths, row as usize, u64::from(nth)));
+        let mut out = Vec::new();
+        report::launches::print(&mut out, rows, report::Format::Csv, TO_PASTE).ok()?;
+        Some((String::from_utf8(out).ok()?, copies::said(what, picked.len())))
+    }
+
+    fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
+        if self.facets.any() {
+            self.facets = Facets::default();
+            return self.want(cx, self.launch());
+        }
+        Go::Back.into()
+    }
+}

@@ -1,0 +1,289 @@
+//! What was recorded, and what can be done with it. Home when no report is open.
+
+use crate::app::actions::{ActionId, Where};
+use crate::app::msg::Effect;
+use crate::app::orders::Start;
+use crate::app::over::{Choice, CopyWhat, Finder, Item, LineOf, Page, Pick, RunChoice, What};
+use crate::app::screen::{Answer, Cx, Go, News, Screen, shift};
+use crate::launch::runs::options;
+use crate::library::Run;
+use crate::report::runs::facts;
+use crate::rerun::shell;
+use std::path::PathBuf;
+use tui_input::Input;
+
+#[derive(Clone, Debug, Default)]
+pub struct LibraryScreen {
+    /// All runs, the newest first; `None` until they are read.
+    pub runs: Option<Vec<Run>>,
+    /// Why they could not be read.
+    pub trouble: Option<String>,
+    /// Indices of the runs that match the filter.
+    pub shown: Vec<usize>,
+    pub finder: Finder,
+    /// Index of the selected one in `shown`.
+    pub selected: usize,
+    /// The run that others are compared with.
+    pub marked: Option<i64>,
+    /// Now, milliseconds since 1970.
+    pub now_ms: i64,
+}
+
+/// What is said where there is nothing to act on.
+const NO_RUN: &str = "no run is selected";
+
+impl LibraryScreen {
+    /// The selected run.
+    #[must_use]
+    pub fn run(&self) -> Option<&Run> {
+        self.runs.as_ref()?.get(*self.shown.get(self.selected)?)
+    }
+
+    /// Lists what matches the filter.
+    fn arrange(&mut self) {
+        let words = self.finder.text();
+        let runs = self.runs.as_deref().unwrap_or_default();
+        self.shown = runs.iter().enumerate().filter(|(_, r)| r.matches(words)).map(|(i, _)| i).collect();
+        self.selected = shift(self.selected, 0, self.shown.len());
+    }
+
+    fn take_runs(&mut self, outcome: &Result<(Vec<Run>, i64), String>) {
+        let (runs, now) = match outcome {
+            Ok(read) => read,
+            Err(text) => {
+                self.trouble = Some(text.clone());
+                return;
+            }
+        };
+        let before = self.run().map(|r| r.id);
+        (self.runs, self.trouble, self.now_ms) = (Some(runs.clone()), None, *now);
+        self.arrange();
+        // New runs come in above: the selection stays on its run.
+        let id = |i: usize| runs.get(i).map(|r| r.id);
+        self.selected = self.shown.iter().position(|&i| id(i) == before).unwrap_or(self.selected);
+    }
+
+    /// What the selected run printed; of a live one, as it comes.
+    fn log(&self, cx: &Cx<'_>) -> Answer {
+        let Some(run) = self.run() else { return Answer::wrong(NO_RUN) };
+        if cx.running.held() {
+            let watched = cx.running.watched.as_ref().and_then(|r| r.run.as_ref()).map(|r| r.id);
+            if watched == Some(run.id) {
+                return Go::Watch.into();
+            }
+            return Answer::wrong("a run of this session is in progress; wait for it or stop it first");
+        }
+        Go::Follow(Box::new(run.clone())).into()
+    }
+
+    /// Opens the selected run: its reports, or where there are none, what it printed.
+    fn open(&self, cx: &Cx<'_>) -> Answer {
+        let Some(run) = self.run() else { return Answer::wrong(NO_RUN) };
+        let files: Vec<PathBuf> = run.openable().map(|r| &r.path).filter(|p| !run.gone.contains(p)).cloned().collect();
+        if run.state.live() {
+            return self.log(cx);
+        }
+        if files.is_empty() {
+            let gone = if run.reports.is_empty() { "the run left no report" } else { "its reports no longer exist" };
+            return self.log(cx).and_say(format!("{gone}; showing its output"), false);
+        }
+        Go::Reports(files).into()
+    }
+
+    /// Runs the selected run's command once more.
+    fn again(&self, cx: &Cx<'_>) -> Answer {
+        let Some(run) = self.run() else { return Answer::wrong(NO_RUN) };
+        if cx.running.live() {
+            return Answer::wrong("a run is in progress; wait for it or stop it first");
+        }
+        // The report's name is in the command: it goes to the new run's folder.
+        if options::report_at(&run.argv, run.program.len(), &run.tool).is_none() {
+            return Answer::wrong("cannot tell where this command writes its report; start it again with `warpscope run`");
+        }
+        if let Some(gone) = run.support.iter().find(|p| run.gone.contains(p)) {
+            let text = format!("{} no longer exists, but the command needs it; start it again with `warpscope run`", gone.display());
+            return Answer::wrong(text);
+        }
+        let start = Start {
+            argv: run.argv.clone(),
+            program: run.program.clone(),
+            tool: run.tool.clone(),
+            recipe: run.recipe.clone(),
+            directory: Some(run.directory.clone()),
+            own: true,
+            env: run.env.clone(),
+            named: String::new(),
+            from: run.reports.first().map(|r| r.path.clone()),
+            selects: Vec::new(),
+        };
+        Go::Record(vec![(start, None)]).into()
+    }
+
+    /// Marks the selected run, or compares it with the marked one.
+    fn compare(&mut self) -> Answer {
+        let Some(run) = self.run().cloned() else { return Answer::wrong(NO_RUN) };
+        match self.marked {
+            Some(id) if id != run.id => {
+                let file = |r: &Run| r.openable().next().map(|r| r.path.clone());
+                let other = self.runs.iter().flatten().find(|r| r.id == id).and_then(file);
+                let (Some(before), Some(after)) = (other, file(&run)) else { return Answer::wrong("one of the two runs left no report") };
+                self.marked = None;
+                Go::ChangesOf { before, after }.into()
+            }
+            Some(_) => {
+                self.marked = None;
+                Answer::say("unmarked")
+            }
+            None => {
+                self.marked = Some(run.id);
+                Answer::say(format!("run {} is the baseline; select the run to compare with it and press the same key", run.id))
+            }
+        }
+    }
+
+    /// Goes to the run that the selected one is a re-run of; at the first of a chain says which re-runs it has.
+    fn origin(&mut self) -> Answer {
+        let Some((id, parent)) = self.run().map(|r| (r.id, r.parent)) else { return Answer::wrong(NO_RUN) };
+        let runs = self.runs.as_deref().unwrap_or_default();
+        let Some(parent) = parent else {
+            let mut again: Vec<String> = runs.iter().filter(|r| r.parent == Some(id)).map(|r| r.id.to_string()).collect();
+            again.reverse();
+            return Answer::say(if again.is_empty() {
+                format!("run {id} is not a re-run and has no re-runs")
+            } else {
+                format!("run {id} is the original; its re-runs: {}", again.join(", "))
+            });
+        };
+        let Some(index) = runs.iter().position(|r| r.id == parent) else {
+            return Answer::wrong(format!("run {parent} is no longer in the library"));
+        };
+        if !self.shown.contains(&index) {
+            self.finder.clear();
+            self.arrange();
+        }
+        self.selected = self.shown.iter().position(|&i| i == index).unwrap_or(self.selected);
+        Answer::say(format!("run {id} is a re-run of run {parent}"))
+    }
+
+    /// Asks before a run is deleted.
+    fn ask_delete(&self) -> Answer {
+        let Some(run) = self.run() else { return Answer::wrong(NO_RUN) };
+        if run.state.live() {
+            return Answer::wrong("the run is in progress: stop it first");
+        }
+        let items = vec![
+            Item::new("keep it", "", 'b', Choice::Run(RunChoice::Nothing)),
+            Item::new(
+                format!("delete run {}", run.id),
+                "its library entry and the reports in its folder; this cannot be undone",
+                'd',
+                Choice::Forget(run.id),
+            ),
+        ];
+        Answer::over(Pick::by_letter("delete", items, None))
+    }
+}
+
+impl Screen for LibraryScreen {
+    fn place(&self) -> Where {
+        Where::Library
+    }
+
+    fn opened(&mut self, _: &mut Cx<'_>) -> Answer {
+        Answer::effect(Effect::Library)
+    }
+
+    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        let line = |what: fn(i64) -> LineOf, text: fn(&Run) -> String| match self.run() {
+            Some(run) => Answer::over(What::Line(what(run.id), Input::new(text(run)))),
+            None => Answer::wrong(NO_RUN),
+        };
+        Some(match id {
+            ActionId::Open => self.open(cx),
+            ActionId::Back => self.back(cx),
+            ActionId::FindRun => {
+                self.finder.typing = true;
+                Answer::none()
+            }
+            ActionId::RunLog => self.log(cx),
+            ActionId::RunAgain => self.again(cx),
+            ActionId::RunCompare => self.compare(),
+            ActionId::RunOrigin => self.origin(),
+            ActionId::RunTags => line(LineOf::Tags, |r| r.tags.join(" ")),
+            ActionId::RunNote => line(LineOf::Note, |r| r.notes.clone()),
+            ActionId::RunDelete => self.ask_delete(),
+            ActionId::RunFacts => match self.run() {
+                Some(run) => Answer::over(Page::RunFacts(facts(run, &shell::line(&run.argv), self.now_ms).into())),
+                None => Answer::wrong(NO_RUN),
+            },
+            ActionId::Copy => match self.run() {
+                Some(run) => Answer::effect(Effect::Copy(shell::line(&run.argv), "command".to_owned())),
+                None => Answer::wrong(NO_RUN),
+            },
+            _ => return None,
+        })
+    }
+
+    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+        self.selected = shift(self.selected, by, self.shown.len());
+        Answer::none()
+    }
+
+    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+        if self.selected == row {
+            return self.open(cx);
+        }
+        self.selected = shift(row, 0, self.shown.len());
+        Answer::none()
+    }
+
+    fn finder(&mut self) -> Option<&mut Finder> {
+        Some(&mut self.finder)
+    }
+
+    fn found(&mut self, first: bool, _: &mut Cx<'_>) -> Answer {
+        if first {
+            self.selected = 0;
+        }
+        self.arrange();
+        Answer::none()
+    }
+
+    fn choose(&mut self, choice: Choice, _: &mut Cx<'_>) -> Answer {
+        match choice {
+            Choice::Forget(id) => Answer::effect(Effect::Forget(id)),
+            _ => Answer::none(),
+        }
+    }
+
+    fn line(&mut self, what: LineOf, text: &str, _: &mut Cx<'_>) -> Answer {
+        match what {
+            LineOf::Note(id) => Answer::effect(Effect::Note(id, text.trim().to_owned())),
+            LineOf::Tags(id) => Answer::effect(Effect::Tags(id, text.split_whitespace().map(str::to_owned).collect())),
+            _ => Answer::none(),
+        }
+    }
+
+    fn take(&mut self, news: News<'_>, _: &mut Cx<'_>) -> Answer {
+        if let News::Library(outcome) = news {
+            self.take_runs(outcome);
+        }
+        Answer::none()
+    }
+
+    fn copy(&self, _: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
+        Some((shell::line(&self.run()?.argv), "command".to_owned()))
+    }
+
+    /// Off the screen: its filter first, then back to the reports, where there are any.
+    fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
+        if self.finder.clear() {
+            self.arrange();
+            return Answer::none();
+        }
+        if cx.session.reports.is_empty() {
+            return Answer::say(format!("{} quits", cx.session.key(ActionId::Quit)));
+        }
+        Go::Back.into()
+    }
+}

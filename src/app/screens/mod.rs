@@ -1,0 +1,79 @@
+//! All screens. Adding one is a folder here and a row below.
+
+pub mod diff;
+pub mod kernels;
+pub mod launches;
+pub mod library;
+pub mod rerun;
+pub mod result;
+pub mod run;
+
+pub use diff::DiffScreen;
+pub use kernels::KernelsScreen;
+pub use launches::LaunchesScreen;
+pub use library::LibraryScreen;
+pub use rerun::RerunScreen;
+pub use result::ResultScreen;
+pub use run::RunScreen;
+
+use super::screen::Screen;
+
+/// A kind of screen, to be found among open ones.
+pub trait Kind: Sized {
+    fn of(open: &Open) -> Option<&Self>;
+    fn of_mut(open: &mut Open) -> Option<&mut Self>;
+}
+
+macro_rules! screens {
+    ($($name:ident($screen:ident)),+ $(,)?) => {
+        /// An open screen.
+        #[derive(Clone, Debug)]
+        pub enum Open {
+            $($name($screen)),+
+        }
+
+        impl Open {
+            #[must_use]
+            pub fn screen(&self) -> &dyn Screen {
+                match self {
+                    $(Self::$name(screen) => screen),+
+                }
+            }
+
+            #[must_use]
+            pub fn screen_mut(&mut self) -> &mut dyn Screen {
+                match self {
+                    $(Self::$name(screen) => screen),+
+                }
+            }
+        }
+
+        $(
+            impl From<$screen> for Open {
+                fn from(screen: $screen) -> Self {
+                    Self::$name(screen)
+                }
+            }
+
+            impl Kind for $screen {
+                fn of(open: &Open) -> Option<&Self> {
+                    if let Open::$name(screen) = open { Some(screen) } else { None }
+                }
+
+                fn of_mut(open: &mut Open) -> Option<&mut Self> {
+                    if let Open::$name(screen) = open { Some(screen) } else { None }
+                }
+            }
+        )+
+    };
+}
+
+screens! {
+    Kernels(KernelsScreen),
+    Launches(LaunchesScreen),
+    Result(ResultScreen),
+    Rerun(RerunScreen),
+    Run(RunScreen),
+    Library(LibraryScreen),
+    Diff(DiffScreen),
+}

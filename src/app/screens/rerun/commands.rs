@@ -1,0 +1,166 @@
+//! What is done with the command: copied, saved, compared with a result, run.
+
+use super::state::RerunScreen;
+use crate::app::actions::ActionId;
+use crate::app::copies;
+use crate::app::msg::Effect;
+use crate::app::orders::{Origin, Start};
+use crate::app::over::{Choice, CopyWhat, Item, LineOf, Pick, RunChoice, What};
+use crate::app::screen::{Answer, Cx, Go};
+use crate::app::session::Report;
+use crate::model::text::clean;
+use crate::report;
+use crate::rerun::program::PLACEHOLDER;
+use crate::rerun::{PartId, Rerun, script, shell};
+use std::path::PathBuf;
+use tui_input::Input;
+
+/// What is said while the command is not the one that was asked for last.
+const PENDING: &str = "still rebuilding the command; try again";
+
+/// What to copy.
+#[must_use]
+pub fn copies() -> Pick {
+    copies::pick(&[
+        (CopyWhat::Command, 'c', "command", "on one line"),
+        (CopyWhat::CommandLines, 'l', "command over several lines", "with backslash continuations"),
+        (CopyWhat::CommandThere, 'd', "command with its directory", "cd there first"),
+        (CopyWhat::Script, 's', "script", "with the selected launches and warnings"),
+        (CopyWhat::Json, 'j', "JSON", "as `warpscope rerun --format json`"),
+    ])
+}
+
+fn words(c: &Rerun) -> Vec<String> {
+    c.parts.iter().filter(|p| p.id == PartId::Program).flat_map(|p| p.words.iter().cloned()).collect()
+}
+
+impl RerunScreen {
+    /// Whether the command that is shown is not yet the one that was asked for; says so.
+    pub(super) fn not_ready(&self) -> Option<Answer> {
+        self.pending().then(|| Answer::wrong(PENDING))
+    }
+
+    pub(super) fn copied(&self, report: &Report, what: CopyWhat) -> Option<(String, String)> {
+        let (plan, rerun) = (self.plan()?, self.rerun()?);
+        let wrapper = rerun.wrapper.clone();
+        let said = if wrapper.is_some() { "wrapper script" } else { "command" };
+        let there = |text: String| match &rerun.directory {
+            Some(directory) => format!("cd -- {} && {text}", shell::quote(directory)),
+            None => text,
+        };
+        Some(match what {
+            CopyWhat::CommandLines => (wrapper.unwrap_or_else(|| rerun.shell_lines()), said.to_owned()),
+            CopyWhat::CommandThere => (wrapper.unwrap_or_else(|| there(rerun.shell())), said.to_owned()),
+            CopyWhat::Script => (script::script(plan, &report.file.display().to_string()), "script".to_owned()),
+            CopyWhat::Json => {
+                let mut out = Vec::new();
+                report::rerun::json(&mut out, plan).ok()?;
+                (String::from_utf8(out).ok()?, "JSON".to_owned())
+            }
+            _ => (wrapper.unwrap_or_else(|| rerun.shell()), said.to_owned()),
+        })
+    }
+
+    /// Asks where to save the script.
+    pub(super) fn ask_save(&self) -> Answer {
+        if let Some(wait) = self.not_ready() {
+            return wait;
+        }
+        let Some(plan) = self.plan() else { return Answer::wrong("there is no command to save") };
+        let stem = plan.folder.clone().or_else(|| plan.commands.first().map(|c| c.output.clone())).unwrap_or_default();
+        let stem = stem.rsplit('/').find(|s| !s.is_empty()).unwrap_or("rerun");
+        Answer::over(What::Line(LineOf::Save, Input::new(format!("./{stem}.sh"))))
+    }
+
+    pub(super) fn save(&self, path: &str, report: Option<&Report>) -> Answer {
+        if let Some(wait) = self.not_ready() {
+            return wait;
+        }
+        if path.is_empty() {
+            return Answer::wrong("no file name given; nothing saved");
+        }
+        let (Some(report), Some(plan)) = (report, self.plan()) else { return Answer::none() };
+        let text = script::script(plan, &report.file.display().to_string());
+        Answer::effect(Effect::Save(PathBuf::from(path), text))
+    }
+
+    /// Asks which result to compare.
+    pub(super) fn ask_verify(&self) -> Answer {
+        if let Some(wait) = self.not_ready() {
+            return wait;
+        }
+        let Some(rerun) = self.rerun().filter(|r| !r.selects.is_empty()) else {
+            return Answer::wrong("no individual launch is selected, so there is nothing to compare");
+        };
+        // A relative name lies where the program ran.
+        let file = format!("{}.ncu-rep", rerun.output);
+        let path = match &rerun.directory {
+            Some(directory) => PathBuf::from(directory).join(&file).display().to_string(),
+            None => file,
+        };
+        Answer::over(What::Line(LineOf::Verify, Input::new(path)))
+    }
+
+    pub(super) fn verify(&self, path: &str, report: usize) -> Answer {
+        if path.is_empty() {
+            return Answer::none();
+        }
+        let selects = self.rerun().map(|r| r.selects.clone()).unwrap_or_default();
+        Answer::effect(Effect::Verify { report, path: PathBuf::from(path), selects })
+    }
+
+    /// Profiles the launches here and now.
+    pub(super) fn run(&self, cx: &Cx<'_>) -> Answer {
+        if let Some(wait) = self.not_ready() {
+            return wait;
+        }
+        if cx.running.live() {
+            return Answer::wrong("a run is in progress; wait for it or stop it first");
+        }
+        let Some(report) = cx.report() else { return Answer::none() };
+        let own_program = self.request.options.program.is_some();
+        if report.built_in && !own_program {
+            return Answer::say(
+                "the demo was recorded on another machine, and its program is not available here: record your own with `warpscope run -- PROGRAM`",
+            );
+        }
+        let Some(plan) = self.plan().filter(|p| !p.commands.is_empty()) else { return Answer::wrong("there is no command to run") };
+        if plan.commands.iter().any(|c| c.wrapper.is_some()) {
+            let save = cx.session.key(ActionId::Save);
+            return Answer::wrong(format!("a launcher must start this script instead of the program: {save} saves it"));
+        }
+        let unknown = |c: &Rerun| words(c).is_empty() || c.argv().iter().any(|w| w == PLACEHOLDER);
+        if plan.commands.iter().any(unknown) {
+            return Answer::wrong("the report does not say which program ran: set the field `program` first");
+        }
+        if !report.trusted && !own_program {
+            return ask_trust(cx.report, &plan.commands.first().map(words).unwrap_or_default());
+        }
+        let one = |c: &Rerun| {
+            let start = Start {
+                argv: c.argv(),
+                program: words(c),
+                tool: c.tool.to_owned(),
+                recipe: Some("re-run".to_owned()),
+                directory: c.directory.as_ref().map(PathBuf::from),
+                // A name that the user chose is his.
+                own: self.request.options.output.is_none(),
+                env: Vec::new(),
+                named: c.output.clone(),
+                from: Some(report.file.clone()),
+                selects: c.selects.clone(),
+            };
+            (start, Some(Origin { report: cx.report, selects: c.selects.clone() }))
+        };
+        Go::Record(plan.commands.iter().map(one).collect()).into()
+    }
+}
+
+/// A report may be somebody else's, and names the program that would be run: it is shown first, once for each report.
+fn ask_trust(report: usize, program: &[String]) -> Answer {
+    let items = vec![
+        Item::new("run it", clean(&shell::line(program)), 'r', Choice::Run(RunChoice::Trust(report))),
+        Item::new("back", "do not run it", 'b', Choice::Run(RunChoice::Nothing)),
+    ];
+    Answer::over(Pick::by_letter("run the program that this report names?", items, None))
+}

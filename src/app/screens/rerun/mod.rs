@@ -1,0 +1,247 @@
+//! The command that profiles launches again: which launches, with which options, and the commands that come out.
+
+mod commands;
+pub mod fields;
+mod state;
+
+pub use state::RerunScreen;
+
+use crate::app::actions::{ActionId, Where};
+use crate::app::msg::Effect;
+use crate::app::over::{Choice, CopyWhat, LineOf, What};
+use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, shift};
+use crate::app::session::Session;
+use crate::app::work::{Ask, Done};
+use crate::rerun::{Choose, Collect, Found, Picked, Plan, Request, Selects, Verdict, verify};
+use fields::{Edit, FIELDS, Field};
+use std::sync::Arc;
+use tui_input::Input;
+
+/// A row of the screen.
+#[derive(Clone, Copy, Debug)]
+pub enum Row {
+    /// A warning, by its index.
+    Warning(usize),
+    /// Another command, by its index.
+    Alternative(usize),
+    /// Something to change.
+    Field(&'static Field),
+}
+
+impl RerunScreen {
+    /// Rows: what to take care of, a better command, what can be changed, other commands.
+    #[must_use]
+    pub fn rows(&self) -> Vec<Row> {
+        let warnings = self.rerun().map_or(0, |r| r.warnings.len());
+        let others = |better: bool| {
+            self.alternatives().iter().enumerate().filter(move |(_, a)| a.better == better).map(|(i, _)| Row::Alternative(i))
+        };
+        let mut rows: Vec<Row> = (0..warnings).map(Row::Warning).collect();
+        rows.extend(others(true));
+        rows.extend(FIELDS.iter().filter(|f| (f.applies)(self)).map(Row::Field));
+        rows.extend(others(false));
+        rows
+    }
+
+    /// The selected row.
+    #[must_use]
+    pub fn row(&self) -> Option<Row> {
+        self.rows().get(self.selected).copied()
+    }
+
+    /// Selects the field of a title, else the first field.
+    fn select(&mut self, title: Option<&str>) {
+        let rows = self.rows();
+        let is = |row: &Row, title: Option<&str>| matches!(row, Row::Field(f) if title.is_none_or(|t| t == f.title));
+        let at = rows.iter().position(|r| title.is_some() && is(r, title)).or_else(|| rows.iter().position(|r| is(r, None)));
+        self.selected = at.unwrap_or(0);
+    }
+
+    /// Takes a plan, if it is the one that was asked for last.
+    fn take_plan(&mut self, serial: u64, request: &Request, picked: &Arc<Picked>, plan: &Result<Arc<Plan>, String>) {
+        if serial != self.serial || *request != self.request {
+            return;
+        }
+        // Rows come and go with the command: the field that was selected stays selected.
+        let title = match self.row() {
+            Some(Row::Field(field)) if self.plan.is_some() => Some(field.title),
+            _ => None,
+        };
+        self.planned = Some(request.clone());
+        self.picked = Some(Arc::clone(picked));
+        self.plan = Some(plan.clone());
+        self.command = self.command.min(self.plan().map_or(0, |p| p.commands.len().saturating_sub(1)));
+        self.select(title.or(Some("launches")));
+    }
+
+    fn want(&self, cx: &Cx<'_>) -> Vec<Effect> {
+        let (grouping, rows, request) = (self.grouping.clone(), self.groups.clone(), self.request.clone());
+        let ask = Ask::Rerun { grouping, rows, request, screen: self.serial };
+        cx.report().map(|r| r.ask(cx.report, ask)).unwrap_or_default()
+    }
+
+    /// Asks for something else.
+    fn ask(&mut self, request: Request, cx: &Cx<'_>) -> Answer {
+        self.change(request);
+        self.want(cx).into()
+    }
+
+    /// Acts on the selected row: opens a field's choices, or takes an alternative over.
+    fn edit(&mut self, cx: &Cx<'_>) -> Answer {
+        match self.row() {
+            Some(Row::Alternative(i)) => {
+                let Some(other) = self.alternatives().get(i) else { return Answer::none() };
+                let request = Request { options: other.options.clone(), ..self.request.clone() };
+                self.ask(request, cx)
+            }
+            Some(Row::Field(field)) => {
+                let Some(profile) = cx.report().and_then(|r| r.profile.as_deref()) else { return Answer::none() };
+                match (field.edit)(self, profile) {
+                    Edit::Nothing(why) => Answer::say(why),
+                    Edit::Ask(request) => self.ask(*request, cx),
+                    Edit::Over(what) => Answer::over(*what),
+                }
+            }
+            Some(Row::Warning(_)) => Answer::say("this line is a warning: there is nothing to edit"),
+            None => Answer::none(),
+        }
+    }
+
+    /// Shows the next of several commands.
+    fn next_command(&mut self) -> Answer {
+        let n = self.plan().map_or(0, |p| p.commands.len());
+        if n < 2 {
+            return Answer::say("there is only one command");
+        }
+        let title = match self.row() {
+            Some(Row::Field(field)) => Some(field.title),
+            _ => None,
+        };
+        self.command = (self.command + 1) % n;
+        self.verdict = None;
+        self.select(title);
+        Answer::none()
+    }
+
+    /// A result was read: is it of what was selected?
+    fn verified(&mut self, selects: &[Selects], found: &Result<Vec<Found>, String>) -> Answer {
+        let (text, good) = match found {
+            Ok(found) => {
+                let verdict = verify(selects, found);
+                let said = (verdict.sentence(), matches!(verdict, Verdict::Verified(_)));
+                if self.rerun().is_some_and(|r| r.selects == selects) {
+                    self.verdict = Some(said.clone());
+                }
+                said
+            }
+            Err(text) => (text.clone(), false),
+        };
+        Answer::none().and_say(text, !good)
+    }
+}
+
+impl Screen for RerunScreen {
+    fn place(&self) -> Where {
+        Where::Rerun
+    }
+
+    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+        self.want(cx).into()
+    }
+
+    fn selection(&self, _: &Session, _: usize) -> Selection {
+        let group = self.groups.first().map(|&row| (self.grouping.clone(), row));
+        let launch = self.picked.as_ref().and_then(|p| p.launches.first()).map(|l| l.0);
+        Selection { group, launch, ..Selection::default() }
+    }
+
+    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        Some(match id {
+            ActionId::Open => self.edit(cx),
+            ActionId::Back => self.back(cx),
+            ActionId::RunHere => self.run(cx),
+            ActionId::Save => self.ask_save(),
+            ActionId::Verify => self.ask_verify(),
+            ActionId::NextCommand => self.next_command(),
+            ActionId::Copy => Answer::over(commands::copies()),
+            ActionId::Undo if self.undo() => Answer::from(self.want(cx)).and_say("the last change was undone", false),
+            ActionId::Undo => Answer::say("nothing to undo"),
+            _ => return None,
+        })
+    }
+
+    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+        self.selected = shift(self.selected, by, self.rows().len());
+        Answer::none()
+    }
+
+    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+        if self.selected == row {
+            return self.edit(cx);
+        }
+        self.selected = shift(row, 0, self.rows().len());
+        Answer::none()
+    }
+
+    fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
+        match choice {
+            Choice::Request(request) => self.ask(*request, cx),
+            Choice::Line(what) => Answer::over(What::Line(what, Input::new(fields::line_text(self, what)))),
+            _ => Answer::none(),
+        }
+    }
+
+    fn line(&mut self, what: LineOf, text: &str, cx: &mut Cx<'_>) -> Answer {
+        let text = text.trim();
+        let mut request = self.request.clone();
+        let o = &mut request.options;
+        let given = (!text.is_empty()).then(|| text.to_owned());
+        match what {
+            LineOf::Output => o.output = given.map(|t| t.strip_suffix(".ncu-rep").map_or(t.clone(), str::to_owned)),
+            LineOf::Directory => o.directory = given,
+            LineOf::Program => match shlex::split(text) {
+                Some(words) => o.program = (!words.is_empty()).then_some(words),
+                None => return Answer::wrong("a quote is not closed; nothing changed"),
+            },
+            LineOf::Sections => {
+                let ids: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+                if ids.is_empty() {
+                    return Answer::wrong("no section given; nothing changed");
+                }
+                o.collect = Collect::Sections(ids);
+            }
+            LineOf::Rank => match (text.is_empty(), text.parse()) {
+                (true, _) => o.rank = None,
+                (_, Ok(rank)) => o.rank = Some(rank),
+                _ => return Answer::wrong("a rank is a number from 0 up; nothing changed"),
+            },
+            LineOf::Graph => match text.parse() {
+                Ok(n) => request.choose = Choose::Graph(n),
+                Err(_) => return Answer::wrong("a graph launch is a number from 0 up; nothing changed"),
+            },
+            LineOf::Save => return self.save(text, cx.report()),
+            LineOf::Verify => return self.verify(text, cx.report),
+            LineOf::Tags(_) | LineOf::Note(_) => return Answer::none(),
+        }
+        self.ask(request, cx)
+    }
+
+    fn take(&mut self, news: News<'_>, _: &mut Cx<'_>) -> Answer {
+        match news {
+            News::Done(Done::Rerun(serial, request, picked, plan)) => {
+                self.take_plan(*serial, request, picked, plan);
+                if self.run_when_ready && !self.pending() {
+                    self.run_when_ready = false;
+                    return Go::RunHere.into();
+                }
+                Answer::none()
+            }
+            News::Verified { selects, found } => self.verified(selects, found),
+            _ => Answer::none(),
+        }
+    }
+
+    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+        self.copied(cx.report()?, what)
+    }
+}

@@ -1,0 +1,134 @@
+//! What is wrong, or right, with one result, line by line; each line leads on.
+
+use crate::analysis::gains;
+use crate::analysis::hints::{Subject, reasoning};
+use crate::app::screen::shift;
+use crate::model::Details;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A line of the screen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Line {
+    /// A hint, and whether it is open.
+    Hint(usize, bool),
+    /// How its gain was bounded.
+    Bound(usize),
+    /// A number that led to it.
+    Evidence(usize, usize),
+    /// An effect of it.
+    Effect(usize, usize),
+    /// Something to change.
+    Action(usize, usize),
+    /// What would confirm it.
+    Confirm(usize),
+    /// A title.
+    Title(&'static str),
+    /// A sentence of the reasoning.
+    Reason(String),
+    /// A rule of NVIDIA's with its estimate: rule and message.
+    Theirs(usize, usize),
+    /// Nothing is known.
+    Nothing,
+}
+
+impl Line {
+    /// Whether the selection stops here.
+    #[must_use]
+    pub fn selectable(&self) -> bool {
+        matches!(self, Self::Hint(..) | Self::Evidence(..) | Self::Confirm(_) | Self::Theirs(..))
+    }
+}
+
+/// Rules of NVIDIA's that are shown.
+const MOST_THEIRS: usize = 5;
+
+/// The lines. The first hint is open unless it was closed; the others when they were opened.
+#[must_use]
+pub fn lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<usize>) -> Vec<Line> {
+    let mut out = Vec::new();
+    for (i, hint) in subject.hints.iter().enumerate() {
+        let open = (i == 0) != toggled.contains(&i);
+        out.push(Line::Hint(i, open));
+        if open {
+            out.push(Line::Bound(i));
+            out.extend((0..hint.evidence.len()).map(|e| Line::Evidence(i, e)));
+            out.extend((0..hint.effects.len()).map(|e| Line::Effect(i, e)));
+            out.extend((0..hint.actions.len()).map(|a| Line::Action(i, a)));
+            if !hint.confirm.sections.is_empty() {
+                out.push(Line::Confirm(i));
+            }
+        }
+    }
+    if subject.hints.is_empty() {
+        out.push(Line::Nothing);
+    }
+    let reasons = reasoning::sentences(&subject.facts);
+    if !reasons.is_empty() {
+        out.push(Line::Title("How it was found"));
+        out.extend(reasons.into_iter().map(Line::Reason));
+    }
+    let theirs = details.map(gains::largest).unwrap_or_default();
+    if !theirs.is_empty() {
+        out.push(Line::Title("NVIDIA's rules, by estimated speedup"));
+        out.extend(theirs.into_iter().take(MOST_THEIRS).map(|(r, m, ..)| Line::Theirs(r, m)));
+    }
+    out
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct HintsView {
+    pub lines: Arc<[Line]>,
+    /// Index of the selected line.
+    pub selected: usize,
+    /// Hints that were opened, or, of the first, closed.
+    pub toggled: BTreeSet<usize>,
+}
+
+impl HintsView {
+    /// The hint that the selected line is of.
+    #[must_use]
+    pub fn hint(&self) -> Option<usize> {
+        self.lines.get(self.selected).and_then(|l| match l {
+            Line::Hint(i, _) | Line::Evidence(i, _) | Line::Confirm(i) => Some(*i),
+            _ => None,
+        })
+    }
+
+    /// Makes the lines anew.
+    pub fn arrange(&mut self, subject: &Subject, details: Option<&Details>) {
+        let before = self.lines.get(self.selected).cloned();
+        self.lines = lines(subject, details, &self.toggled).into();
+        let same = |l: &Line| match (&before, l) {
+            (Some(Line::Hint(a, _)), Line::Hint(b, _)) => a == b,
+            (Some(b), l) => b == l,
+            (None, _) => false,
+        };
+        let at = self.lines.iter().position(same).unwrap_or(self.selected);
+        self.selected = at.min(self.lines.len().saturating_sub(1));
+    }
+
+    pub fn scroll(&mut self, by: isize) {
+        let selectable: Vec<usize> = (0..self.lines.len()).filter(|&i| self.lines[i].selectable()).collect();
+        let now = selectable.iter().position(|&i| i >= self.selected).unwrap_or(0);
+        self.selected = selectable.get(shift(now, by, selectable.len())).copied().unwrap_or(0);
+    }
+
+    /// Opens or closes a hint.
+    pub fn toggle(&mut self, hint: usize) {
+        if !self.toggled.remove(&hint) {
+            self.toggled.insert(hint);
+        }
+    }
+
+    /// Opens a hint and selects it.
+    pub fn show(&mut self, hint: usize, subject: &Subject, details: Option<&Details>) {
+        if hint > 0 {
+            self.toggled.insert(hint);
+        } else {
+            self.toggled.remove(&0);
+        }
+        self.arrange(subject, details);
+        self.selected = self.lines.iter().position(|l| matches!(l, Line::Hint(i, _) if *i == hint)).unwrap_or(0);
+    }
+}

@@ -1,0 +1,106 @@
+//! Sections with metrics of one result.
+
+use crate::analysis::page::{self, Row, Wish};
+use crate::app::over::Finder;
+use crate::app::screen::shift;
+use crate::model::{Details, Metrics};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, Default)]
+pub struct MetricsView {
+    pub rows: Arc<Vec<Row>>,
+    /// Index of the selected row.
+    pub selected: usize,
+    pub finder: Finder,
+    /// Folds that are open.
+    pub open: BTreeSet<String>,
+}
+
+/// What the rows are made of.
+pub struct Of<'a> {
+    pub metrics: &'a Metrics,
+    pub result: usize,
+    pub details: Option<&'a Details>,
+    /// Metrics that are shown first.
+    pub pins: &'a [Arc<str>],
+    /// How many hints there are.
+    pub hints: usize,
+}
+
+impl MetricsView {
+    /// Makes the rows anew, and keeps the selection on its row where it is still there.
+    pub fn arrange(&mut self, of: &Of<'_>) {
+        let before = self.rows.get(self.selected).cloned();
+        let none = Details::default();
+        let wish = Wish { filter: self.finder.text().to_owned(), pins: of.pins.to_vec(), open: self.open.clone(), hints: of.hints };
+        self.rows = Arc::new(page::rows(of.metrics, of.result, of.details.unwrap_or(&none), &wish));
+        let same = |row: &Row| match (&before, row) {
+            (Some(Row::Fold { key: a, .. }), Row::Fold { key: b, .. }) => a == b,
+            (Some(b), row) => b == row,
+            (None, _) => false,
+        };
+        // A metric can be in several sections: the nearest row is meant.
+        let all = self.rows.iter().enumerate().filter(|(_, r)| same(r)).map(|(i, _)| i);
+        let at = all.min_by_key(|i| i.abs_diff(self.selected)).unwrap_or(0);
+        self.select_near(at);
+    }
+
+    /// Selects the row at a place, else the next one where the selection stops, else the nearest above.
+    pub fn select_near(&mut self, at: usize) {
+        let ok = |i: &usize| self.rows.get(*i).is_some_and(Row::selectable);
+        let last = self.rows.len().saturating_sub(1);
+        let at = at.min(last);
+        self.selected = (at..self.rows.len()).find(ok).or_else(|| (0..=at).rev().find(ok)).unwrap_or(0);
+    }
+
+    /// Over rows that are only read: the next one where the selection stops.
+    pub fn scroll(&mut self, by: isize) {
+        let selectable: Vec<usize> = (0..self.rows.len()).filter(|&i| self.rows[i].selectable()).collect();
+        let now = selectable.iter().position(|&i| i >= self.selected).unwrap_or(0);
+        self.selected = selectable.get(shift(now, by, selectable.len())).copied().unwrap_or(0);
+    }
+
+    /// Opens or closes a fold.
+    pub fn toggle(&mut self, key: String) {
+        if !self.open.remove(&key) {
+            self.open.insert(key);
+        }
+    }
+
+    /// To the next or previous section.
+    pub fn section(&mut self, forward: bool) {
+        let head = |i: &usize| matches!(self.rows.get(*i), Some(Row::Section { .. }));
+        let found = if forward { (self.selected + 1..self.rows.len()).find(head) } else { (0..self.selected).rev().find(head) };
+        self.selected = found.unwrap_or(self.selected);
+    }
+
+    /// To a metric; where no section shows it, it is searched for.
+    pub fn go_to(&mut self, name: &str, of: &Of<'_>) {
+        self.finder.clear();
+        self.arrange(of);
+        let is = |r: &Row| match r {
+            Row::Cells { metrics, .. } => metrics.iter().any(|m| **m == *name),
+            other => other.metric().is_some_and(|m| **m == *name),
+        };
+        if let Some(at) = self.rows.iter().position(is) {
+            self.selected = at;
+        } else {
+            self.finder.input = name.into();
+            self.arrange(of);
+            self.selected = self.rows.iter().position(is).unwrap_or(0);
+        }
+    }
+
+    /// The selected row.
+    #[must_use]
+    pub fn row(&self) -> Option<&Row> {
+        self.rows.get(self.selected)
+    }
+
+    /// The metric of the selected row.
+    #[must_use]
+    pub fn metric(&self) -> Option<&Arc<str>> {
+        self.row()?.metric()
+    }
+}

@@ -1,0 +1,400 @@
+//! The screens about one result: its metrics by section, what is wrong with it, its roofline, another result beside it, its code.
+
+mod asked;
+mod copy;
+pub mod hints;
+mod metrics;
+mod source;
+mod state;
+
+pub use asked::Asked;
+pub use state::ResultScreen;
+
+use crate::analysis::compare;
+use crate::analysis::roofline::Plot;
+use crate::analysis::rows::Row;
+use crate::app::actions::{ActionId, Where};
+use crate::app::msg::Effect;
+use crate::app::over::{Choice, CopyWhat, Finder, Item, Page, Pick};
+use crate::app::screen::{Answer, Cx, Go, News, ResultView as View, Screen, Selection, shift};
+use crate::app::session::Session;
+use crate::model::text::clean;
+use crate::model::{Metrics, ResultMetrics, config};
+use crate::rerun::confirm;
+use hints::Line;
+use std::sync::Arc;
+
+/// Results of one report that are offered.
+const MOST_LISTED: usize = 2_000;
+
+/// `3 copy_coalesced 2112×256`.
+fn named(metrics: &Metrics, result: usize) -> String {
+    let Some(r) = metrics.results.get(result) else { return String::new() };
+    let dims = |d: Option<[u32; 3]>| d.map(config::dim3).unwrap_or_default();
+    format!("{result}  {}  {} × {}", clean(r.kernel.function()), dims(r.grid), dims(r.block))
+}
+
+/// Results of a report whose kernels are marked in the table.
+fn marked(session: &Session, report: usize) -> Vec<usize> {
+    let Some(report) = session.reports.get(report) else { return Vec::new() };
+    let (Some(profile), Some(grouping)) = (&report.profile, &report.groups.grouping) else { return Vec::new() };
+    let results = profile.metrics.as_ref().map_or(0, |m| m.results.len()).min(profile.launches.len());
+    if report.groups.marked.is_empty() {
+        return Vec::new();
+    }
+    let name = |at: usize| grouping.row_of(profile, report.paths.as_deref(), at).and_then(|r| grouping.rows.get(r)).map(|r| &r.name);
+    (0..results).filter(|&at| name(at).is_some_and(|n| report.groups.marked.contains(n))).collect()
+}
+
+impl ResultScreen {
+    /// The launch of the screen's own report that the result is of.
+    fn launch(&self, session: &Session, report: usize) -> Option<u32> {
+        if self.report == report {
+            return u32::try_from(self.result).ok();
+        }
+        session.reports.get(report)?.launch_of(self.report, self.result).map(|p| p.launch)
+    }
+
+    /// Makes what the view that is on needs.
+    fn enter(&mut self, cx: &Cx<'_>) -> Answer {
+        match self.view {
+            View::Metrics => {}
+            View::Hints => self.arrange_hints(),
+            View::Roofline => {
+                self.roofline.plot = Some(Arc::new(Plot::of(&self.metrics, self.result, &marked(cx.session, self.report))));
+                self.roofline.selected = 0;
+            }
+            View::Compare => match &self.compare.other {
+                Some((_, other, result)) => {
+                    self.compare.rows = Arc::new(compare::rows(&self.metrics, self.result, other, *result, ""));
+                    self.compare.selected = shift(self.compare.selected, 0, self.compare.rows.len());
+                }
+                None => {
+                    self.view = View::Metrics;
+                    return self.ask_other(cx.session);
+                }
+            },
+            View::Source => {
+                if matches!(self.source.code, Asked::No) {
+                    self.source.code = Asked::Waiting;
+                    return Answer::effect(Effect::Code { report: cx.report, from: self.report, result: self.result });
+                }
+            }
+        }
+        Answer::none()
+    }
+
+    /// Turns to one of the views, or from it back.
+    fn turn(&mut self, view: View, cx: &Cx<'_>) -> Answer {
+        self.view = match self.view == view {
+            true if self.opened == view => View::Metrics,
+            true => self.opened,
+            false => view,
+        };
+        self.enter(cx)
+    }
+
+    /// Becomes the next or previous result of the same report.
+    fn step(&mut self, by: isize, cx: &Cx<'_>) -> Answer {
+        let n = self.metrics.results.len();
+        if n < 2 {
+            return Answer::say("this is the only result in its report");
+        }
+        let mut next = (self.result + n).saturating_add_signed(by) % n;
+        // Beside itself a result says nothing.
+        let beside = matches!(&self.compare.other, Some((report, _, other)) if *report == self.report && *other == next);
+        if n > 2 && self.view == View::Compare && beside {
+            next = (next + n).saturating_add_signed(by.signum()) % n;
+        }
+        let mut new = Self::new(self.report, Arc::clone(&self.metrics), next);
+        // Reached through a timeline: how sure it is which launch the next one is of.
+        new.sure = cx.report().filter(|_| self.report != cx.report).and_then(|r| r.launch_of(self.report, next)).map(|p| p.sure);
+        (new.view, new.opened) = (self.view, self.opened);
+        (new.sections.finder, new.sections.open) = (self.sections.finder.clone(), std::mem::take(&mut self.sections.open));
+        (new.source.instructions, new.source.in_order) = (self.source.instructions, self.source.in_order);
+        new.compare.other = self.compare.other.take().map(|other| new.beside(other));
+        new.arrange(&cx.session.pins);
+        // The same row of the next result: that is what one wants to see.
+        new.sections.select_near(self.sections.selected);
+        *self = new;
+        let mut answer = self.enter(cx);
+        answer.effects.insert(0, self.read(cx.report));
+        answer
+    }
+
+    /// Asks for what the report holds about the result.
+    fn read(&self, report: usize) -> Effect {
+        Effect::Details { report, from: self.report, result: self.result }
+    }
+
+    /// Two reports side by side go on together: to the same launch of the same kernel.
+    fn beside(&self, (report, metrics, other): (usize, Arc<Metrics>, usize)) -> (usize, Arc<Metrics>, usize) {
+        // By what a rebuild does not change: symbols may hold a hash.
+        let key = |r: &ResultMetrics| (r.kernel.function().to_owned(), r.grid, r.block);
+        let own = self.metrics.results.get(self.result).map(key);
+        let nth = self.metrics.results.iter().take(self.result).filter(|r| Some(key(r)) == own).count();
+        let found = metrics.results.iter().enumerate().filter(|(_, r)| Some(key(r)) == own).nth(nth).map(|(i, _)| i);
+        let at = found.filter(|_| report != self.report).unwrap_or(other);
+        (report, metrics, at)
+    }
+
+    /// A list of results to compare with: of this report and of all others in the session.
+    fn ask_other(&self, session: &Session) -> Answer {
+        let own = self.metrics.results.get(self.result).map(|r| &r.kernel);
+        let mut items: Vec<(bool, Item)> = Vec::new();
+        for (at, report) in session.reports.iter().enumerate() {
+            let Some(metrics) = session.metrics(at) else { continue };
+            let file = report.file.file_name().map(|f| f.to_string_lossy().into_owned()).unwrap_or_default();
+            for (result, r) in metrics.results.iter().enumerate().take(MOST_LISTED) {
+                if (at, result) == (self.report, self.result) {
+                    continue;
+                }
+                let duration = metrics.duration(r).map_or_else(String::new, |d| format!("{d}, "));
+                let hint = format!("{duration}{}", clean(&file));
+                items.push((own != Some(&r.kernel), Item::new(named(metrics, result), hint, None, Choice::Other(at, result))));
+            }
+        }
+        if items.is_empty() {
+            return Answer::say("there is no other result: open a second report alongside this one");
+        }
+        // The same kernel before others: that is what one changes and measures again.
+        items.sort_by_key(|i| i.0);
+        Answer::over(Pick::by_typing("compare with", items.into_iter().map(|i| i.1).collect()))
+    }
+
+    /// Opens what the selected row leads to: a fold, a section that a rule names, or what there is to know about a metric.
+    fn open_row(&mut self, cx: &Cx<'_>) -> Answer {
+        match self.view {
+            View::Metrics => match self.sections.row().cloned() {
+                Some(Row::Fold { key, .. }) => {
+                    self.sections.toggle(key);
+                    self.arrange(&cx.session.pins);
+                }
+                Some(Row::Hint(hint)) => {
+                    self.view = View::Hints;
+                    self.hints.show(hint, &self.subject, self.details.get().map(|d| &**d));
+                }
+                Some(Row::Rule(..) | Row::Metric(_) | Row::Bar { .. } | Row::Cells { .. } | Row::Section { .. }) => {
+                    return Answer::over(Page::Explain);
+                }
+                _ => {}
+            },
+            View::Hints => return self.open_line(cx),
+            View::Compare => return Answer::over(Page::Explain),
+            View::Roofline => {
+                // Another kernel's point leads to its metrics.
+                let plot = self.roofline.plot.as_ref();
+                let other = plot.and_then(|p| p.points.get(self.roofline.selected)).filter(|p| !p.own).map(|p| p.result);
+                let Some(other) = other else { return Answer::over(Page::Explain) };
+                let by = isize::try_from(other).unwrap_or(0) - isize::try_from(self.result).unwrap_or(0);
+                return self.step(by, cx);
+            }
+            View::Source => self.source.jump(),
+        }
+        Answer::none()
+    }
+
+    /// Acts on the selected line of the hints: opens or closes a hint, goes to the metric's place or to NVIDIA's rule, or to the command that
+    /// confirms.
+    fn open_line(&mut self, cx: &Cx<'_>) -> Answer {
+        match self.hints.lines.get(self.hints.selected).cloned() {
+            Some(Line::Hint(i, _)) => {
+                self.hints.toggle(i);
+                self.arrange_hints();
+            }
+            Some(Line::Evidence(i, e)) => {
+                let metric = self.subject.hints.get(i).and_then(|h| h.evidence.get(e)).map(|e| e.metric.clone());
+                let Some(name) = metric.filter(|m| !m.is_empty()) else {
+                    return Answer::say("computed from the metrics listed around it");
+                };
+                self.view = View::Metrics;
+                let (of, sections) = self.sections_of(&cx.session.pins);
+                sections.go_to(&name, &of);
+            }
+            Some(Line::Confirm(_)) => return Go::Rerun { run: false }.into(),
+            Some(Line::Theirs(r, m)) => {
+                self.view = View::Metrics;
+                self.sections.finder.clear();
+                self.arrange(&cx.session.pins);
+                match self.sections.rows.iter().position(|row| *row == Row::Rule(r, m)) {
+                    Some(at) => self.sections.selected = at,
+                    None => return Answer::over(Page::Explain),
+                }
+            }
+            _ => {}
+        }
+        Answer::none()
+    }
+
+    /// Pins or unpins the selected metric for the whole session.
+    fn pin(&mut self, cx: &mut Cx<'_>) -> Answer {
+        let Some(name) = self.sections.metric().cloned() else { return Answer::wrong("no metric is selected") };
+        let pins = &mut cx.session.pins;
+        let said = if pins.contains(&name) {
+            pins.retain(|p| *p != name);
+            format!("unpinned {name}")
+        } else {
+            let said = format!("pinned {name} to the top of every result");
+            pins.push(name);
+            said
+        };
+        self.arrange(&cx.session.pins);
+        Answer::say(said)
+    }
+
+    /// The command that confirms the selected hint, and what it is.
+    fn confirming(&self, cx: &Cx<'_>) -> Option<(String, String)> {
+        let launch = self.launch(cx.session, cx.report)?;
+        let command = confirm::command(cx.report()?.profile.as_deref()?, launch, &self.confirm()?).ok()?;
+        let shell = command.shell();
+        (!shell.is_empty()).then(|| (shell, "command".to_owned()))
+    }
+}
+
+impl Screen for ResultScreen {
+    fn place(&self) -> Where {
+        match self.view {
+            View::Metrics => Where::Metrics,
+            View::Hints => Where::Hints,
+            View::Roofline => Where::Roofline,
+            View::Compare => Where::Compare,
+            View::Source => Where::Source,
+        }
+    }
+
+    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+        self.arrange(&cx.session.pins);
+        let mut answer = self.enter(cx);
+        answer.effects.insert(0, self.read(cx.report));
+        answer
+    }
+
+    fn selection(&self, session: &Session, report: usize) -> Selection {
+        let launch = self.launch(session, report);
+        let own = session.reports.get(report);
+        let group = own.zip(launch).and_then(|(r, launch)| {
+            let grouping = r.groups.grouping.clone()?;
+            let row = grouping.row_of(r.profile.as_deref()?, r.paths.as_deref(), launch as usize)?;
+            Some((grouping, row))
+        });
+        Selection { group, launch, result: Some((self.report, self.result, self.sure)), collect: Some(self.collect()) }
+    }
+
+    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        Some(match id {
+            ActionId::Open => self.open_row(cx),
+            ActionId::Back => self.back(cx),
+            ActionId::Metrics => self.turn(View::Metrics, cx),
+            ActionId::Hints => self.turn(View::Hints, cx),
+            ActionId::Roofline => self.turn(View::Roofline, cx),
+            ActionId::Compare => self.turn(View::Compare, cx),
+            ActionId::Source => self.turn(View::Source, cx),
+            ActionId::CompareWith => self.ask_other(cx.session),
+            ActionId::NextResult => self.step(1, cx),
+            ActionId::PreviousResult => self.step(-1, cx),
+            ActionId::Pin => self.pin(cx),
+            ActionId::FindMetric => {
+                self.sections.finder.typing = true;
+                Answer::none()
+            }
+            ActionId::NextSection | ActionId::PreviousSection => {
+                self.sections.section(id == ActionId::NextSection);
+                Answer::none()
+            }
+            ActionId::Instructions => {
+                (self.source.instructions, self.source.selected) = (!self.source.instructions, 0);
+                Answer::none()
+            }
+            ActionId::CodeOrder => {
+                (self.source.in_order, self.source.selected) = (!self.source.in_order, 0);
+                self.source.list(&self.metrics, self.result, self.details.get().map(|d| &**d));
+                Answer::none()
+            }
+            ActionId::Copy => Answer::over(copy::list(self.view)),
+            _ => return None,
+        })
+    }
+
+    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+        match self.view {
+            View::Metrics => self.sections.scroll(by),
+            View::Hints => self.hints.scroll(by),
+            View::Roofline => {
+                self.roofline.selected = shift(self.roofline.selected, by, self.roofline.plot.as_ref().map_or(0, |p| p.points.len()));
+            }
+            View::Compare => self.compare.selected = shift(self.compare.selected, by, self.compare.rows.len()),
+            View::Source => self.source.selected = shift(self.source.selected, by, self.source.rows()),
+        }
+        Answer::none()
+    }
+
+    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+        let at = match self.view {
+            View::Metrics if !self.sections.rows.get(row).is_some_and(Row::selectable) => return Answer::none(),
+            View::Metrics => &mut self.sections.selected,
+            View::Hints if !self.hints.lines.get(row).is_some_and(Line::selectable) => return Answer::none(),
+            View::Hints => &mut self.hints.selected,
+            View::Roofline => &mut self.roofline.selected,
+            View::Compare => &mut self.compare.selected,
+            View::Source => &mut self.source.selected,
+        };
+        if std::mem::replace(at, row) == row { self.open_row(cx) } else { Answer::none() }
+    }
+
+    fn finder(&mut self) -> Option<&mut Finder> {
+        (self.view == View::Metrics).then_some(&mut self.sections.finder)
+    }
+
+    fn found(&mut self, first: bool, cx: &mut Cx<'_>) -> Answer {
+        self.arrange(&cx.session.pins);
+        if first {
+            self.sections.selected = 0;
+        }
+        Answer::none()
+    }
+
+    fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
+        let Choice::Other(report, result) = choice else { return Answer::none() };
+        let Some(metrics) = cx.session.metrics(report) else { return Answer::none() };
+        self.compare.other = Some((report, Arc::clone(metrics), result));
+        (self.view, self.compare.selected) = (View::Compare, 0);
+        self.enter(cx)
+    }
+
+    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+        match news {
+            News::Details { from, result, outcome } if (from, result) == (self.report, self.result) => {
+                self.details = Asked::of(outcome);
+                let first = self.sections.rows.is_empty() || self.sections.selected == 0;
+                self.arrange(&cx.session.pins);
+                if first {
+                    self.sections.select_near(0);
+                }
+                self.arrange_hints();
+                self.source.list(&self.metrics, self.result, self.details.get().map(|d| &**d));
+            }
+            News::Code { from, result, outcome } if (from, result) == (self.report, self.result) => {
+                self.source.take(outcome, &self.metrics, self.result, self.details.get().map(|d| &**d));
+            }
+            News::Pins => self.arrange(&cx.session.pins),
+            _ => {}
+        }
+        Answer::none()
+    }
+
+    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+        if what == CopyWhat::Command { self.confirming(cx) } else { copy::copied(self, what) }
+    }
+
+    /// Clears the filter, turns back to the view that it was opened with, or leaves.
+    fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
+        if self.view == View::Metrics && self.sections.finder.clear() {
+            return self.found(false, cx);
+        }
+        if self.view == self.opened {
+            return Go::Back.into();
+        }
+        self.view = self.opened;
+        Answer::none()
+    }
+}

@@ -1,0 +1,66 @@
+//! The hottest source lines and instructions of one result.
+
+use super::asked::Asked;
+use crate::analysis::code::{self, Instruction, Listing};
+use crate::model::{Code, Details, Metrics};
+use std::sync::Arc;
+
+#[derive(Clone, Debug)]
+pub struct SourceView {
+    /// Binary and sources.
+    pub code: Asked<Code>,
+    /// Lines and instructions.
+    pub listing: Option<Arc<Listing>>,
+    /// Whether instructions are shown.
+    pub instructions: bool,
+    /// Ordered by address or line instead of by samples.
+    pub in_order: bool,
+    /// Index of the selected row.
+    pub selected: usize,
+}
+
+impl Default for SourceView {
+    fn default() -> Self {
+        Self { code: Asked::No, listing: None, instructions: false, in_order: false, selected: 0 }
+    }
+}
+
+impl SourceView {
+    /// Rows of the listing that is shown.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.listing.as_ref().map_or(0, |l| if self.instructions { l.instructions.len() } else { l.lines.len() })
+    }
+
+    /// Makes the listing anew.
+    pub fn list(&mut self, metrics: &Metrics, result: usize, details: Option<&Details>) {
+        let (Some(code), Some(details)) = (self.code.get(), details) else { return };
+        self.listing = Some(Arc::new(code::list(metrics, result, details, code, self.in_order)));
+    }
+
+    /// Takes the code. Where no line is known the instructions are all there is.
+    pub fn take(&mut self, outcome: &Result<Arc<Code>, String>, metrics: &Metrics, result: usize, details: Option<&Details>) {
+        self.code = Asked::of(outcome);
+        self.list(metrics, result, details);
+        if self.listing.as_ref().is_some_and(|l| l.lines.is_empty()) {
+            self.instructions = true;
+        }
+    }
+
+    /// From a line to its hottest instruction and back.
+    pub fn jump(&mut self) {
+        let Some(listing) = self.listing.clone() else { return };
+        if self.instructions {
+            let line = listing.instructions.get(self.selected).and_then(|i| i.line);
+            if let Some(at) = line.and_then(|l| listing.lines.iter().position(|x| (x.file, x.line) == l)) {
+                (self.instructions, self.selected) = (false, at);
+            }
+        } else if let Some(line) = listing.lines.get(self.selected) {
+            let own = |i: &&Instruction| i.line == Some((line.file, line.line));
+            let hottest = listing.instructions.iter().filter(own).max_by(|a, b| a.counts.samples.total_cmp(&b.counts.samples));
+            if let Some(at) = hottest.and_then(|h| listing.instructions.iter().position(|i| i.address == h.address)) {
+                (self.instructions, self.selected) = (true, at);
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What the screens about one result know. Each of the views has its own rows and its own selection.
+
+use super::asked::Asked;
+use super::hints::HintsView;
+use super::metrics::{MetricsView, Of};
+use super::source::SourceView;
+use crate::analysis::compare;
+use crate::analysis::hints::{Confirm, Subject};
+use crate::analysis::roofline::Plot;
+use crate::app::screen::ResultView;
+use crate::model::{Details, Metrics};
+use crate::rerun::join::Sure;
+use crate::rerun::{Options, confirm};
+use std::sync::Arc;
+
+/// The roofline.
+#[derive(Clone, Debug, Default)]
+pub struct RooflineView {
+    pub plot: Option<Arc<Plot>>,
+    /// Index of the selected point.
+    pub selected: usize,
+}
+
+/// Beside another result.
+#[derive(Clone, Debug, Default)]
+pub struct CompareView {
+    /// The other result: report, its metrics, result.
+    pub other: Option<(usize, Arc<Metrics>, usize)>,
+    pub rows: Arc<Vec<compare::Row>>,
+    /// Index of the selected row.
+    pub selected: usize,
+}
+
+#[derive(Clone, Debug)]
+pub struct ResultScreen {
+    /// The report that the result is in (not the one whose launch led here).
+    pub report: usize,
+    /// Its metrics.
+    pub metrics: Arc<Metrics>,
+    /// Index of the result.
+    pub result: usize,
+    /// How sure it is that the result is of the launch that led here.
+    pub sure: Option<Sure>,
+    /// Which of the views is on.
+    pub view: ResultView,
+    /// The view that it was opened with, to which the others lead back.
+    pub opened: ResultView,
+    /// Sections, rules and instances.
+    pub details: Asked<Details>,
+    /// What the rules say about the result.
+    pub subject: Arc<Subject>,
+    pub sections: MetricsView,
+    pub hints: HintsView,
+    pub roofline: RooflineView,
+    pub compare: CompareView,
+    pub source: SourceView,
+}
+
+impl ResultScreen {
+    #[must_use]
+    pub fn new(report: usize, metrics: Arc<Metrics>, result: usize) -> Self {
+        let subject = Arc::new(Subject::of_metrics(&metrics, result).unwrap_or_default());
+        Self {
+            report,
+            metrics,
+            result,
+            sure: None,
+            view: ResultView::Metrics,
+            opened: ResultView::Metrics,
+            details: Asked::Waiting,
+            subject,
+            sections: MetricsView::default(),
+            hints: HintsView::default(),
+            roofline: RooflineView::default(),
+            compare: CompareView::default(),
+            source: SourceView::default(),
+        }
+    }
+
+    /// What the rows of the sections are made of, and these rows.
+    pub fn sections_of<'a>(&'a mut self, pins: &'a [Arc<str>]) -> (Of<'a>, &'a mut MetricsView) {
+        let details = self.details.get().map(|d| &**d);
+        (Of { metrics: &self.metrics, result: self.result, details, pins, hints: self.subject.hints.len() }, &mut self.sections)
+    }
+
+    /// Makes the rows of the sections anew.
+    pub fn arrange(&mut self, pins: &[Arc<str>]) {
+        let (of, sections) = self.sections_of(pins);
+        sections.arrange(&of);
+    }
+
+    /// Makes the lines of the hints anew.
+    pub fn arrange_hints(&mut self) {
+        self.hints.arrange(&self.subject, self.details.get().map(|d| &**d));
+    }
+
+    /// Whether the report holds the code of the result.
+    #[must_use]
+    pub fn has_code(&self) -> bool {
+        self.details.get().is_some_and(|d| !d.sources.is_empty())
+    }
+
+    /// What confirms the selected hint, or decides where there is none.
+    #[must_use]
+    pub fn confirm(&self) -> Option<Confirm> {
+        let hint = self.hints.hint().or(Some(0)).and_then(|i| self.subject.hints.get(i));
+        hint.map(|h| h.confirm.clone()).filter(|c| !c.sections.is_empty()).or_else(|| self.subject.collect())
+    }
+
+    /// What a re-run from here collects: among the hints what confirms the selected one, elsewhere the usual.
+    #[must_use]
+    pub fn collect(&self) -> Options {
+        if self.view != ResultView::Hints {
+            return Options::first_look();
+        }
+        self.confirm().and_then(|c| confirm::options(&c)).unwrap_or_else(Options::first_look)
+    }
+}

@@ -1,0 +1,115 @@
+//! The run that is watched: what its profiler prints, how far it is, and the steps that a person does beside it. What it knows is the
+//! session's ([`Watched`]): a run goes on while other screens are on.
+
+mod steps;
+
+use crate::app::actions::{ActionId, Where};
+use crate::app::msg::Effect;
+use crate::app::over::{Choice, CopyWhat, Item, Page, Pick, RunChoice};
+use crate::app::running::Watched;
+use crate::app::screen::{Answer, Cx, Go, Screen};
+use crate::launch::runs::Stage;
+use crate::report::runs::facts;
+use crate::rerun::shell;
+
+#[derive(Clone, Debug, Default)]
+pub struct RunScreen;
+
+/// While the run has no number yet.
+const STARTING: &str = "the run is starting; try again in a moment";
+
+/// Goes one step further with a stop.
+fn stop_now(watched: &Watched) -> Answer {
+    Answer::effect(Effect::StopRun).and_say(watched.stop_said(), false)
+}
+
+/// Asks before a guided run is stopped in the middle of its steps.
+fn ask_before_stop() -> Answer {
+    let items = vec![
+        Item::new("keep going", "", 'b', Choice::Run(RunChoice::Nothing)),
+        Item::new("stop the server", "and the profiler, which then writes its report", 's', Choice::Run(RunChoice::Stop)),
+    ];
+    Answer::over(Pick::by_letter("some steps are not done yet", items, None))
+}
+
+/// Stops the run, one step further each time; of a run that has ended, leaves the screen.
+fn stop(cx: &Cx<'_>) -> Answer {
+    let Some(watched) = &cx.running.watched else { return Go::Back.into() };
+    if watched.doing.is_some() {
+        return Answer::effect(Effect::EndStep).and_say("ending the step; the run continues", false);
+    }
+    if watched.ended {
+        return Go::Back.into();
+    }
+    if watched.run.is_none() {
+        return Answer::say(STARTING);
+    }
+    if watched.stage() == Stage::Running && watched.next_step().is_some_and(|s| !s.argv.is_empty()) {
+        // The key may have been meant for a step that has just ended, and a server takes minutes to come back.
+        return ask_before_stop();
+    }
+    stop_now(watched)
+}
+
+/// Lets it go on by itself.
+fn detach(cx: &mut Cx<'_>) -> Answer {
+    let Some(watched) = cx.running.watched.as_mut().filter(|s| s.live()) else { return Answer::wrong("no run is in progress") };
+    if !watched.mine {
+        return Answer::say("the run is already detached");
+    }
+    let Some(id) = watched.run.as_ref().map(|r| r.id) else { return Answer::say(STARTING) };
+    watched.mine = false;
+    let text = format!("detached: the run continues after warpscope exits or the ssh session ends; `warpscope attach {id}` shows it again");
+    Answer::effect(Effect::DetachRun).and_say(text, false)
+}
+
+impl Screen for RunScreen {
+    fn place(&self) -> Where {
+        Where::Run
+    }
+
+    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        Some(match id {
+            ActionId::Open => Answer::none(),
+            ActionId::Back => self.back(cx),
+            ActionId::Detach => detach(cx),
+            ActionId::Step => {
+                let watched = cx.running.watched.as_mut()?;
+                match steps::go(watched) {
+                    Some(answer) => answer,
+                    None => stop(cx),
+                }
+            }
+            ActionId::SkipStep => steps::skip(cx.running.watched.as_mut()?),
+            ActionId::RunFacts => {
+                let watched = cx.running.watched.as_ref()?;
+                let Some(run) = watched.run.as_deref() else { return Some(Answer::say(STARTING)) };
+                Answer::over(Page::RunFacts(facts(run, &shell::line(&run.argv), watched.now_ms).into()))
+            }
+            ActionId::Copy => {
+                let text = cx.running.watched.as_ref()?.command.clone();
+                Answer::effect(Effect::Copy(text, "command".to_owned()))
+            }
+            _ => return None,
+        })
+    }
+
+    fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
+        if let Some(watched) = &mut cx.running.watched {
+            watched.back = watched.back.saturating_add_signed(by.saturating_neg()).min(watched.lines.len());
+        }
+        Answer::none()
+    }
+
+    fn press(&mut self, _: usize, _: &mut Cx<'_>) -> Answer {
+        Answer::none()
+    }
+
+    fn escape(&mut self, cx: &mut Cx<'_>) -> Answer {
+        stop(cx)
+    }
+
+    fn copy(&self, _: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+        Some((cx.running.watched.as_ref()?.command.clone(), "command".to_owned()))
+    }
+}

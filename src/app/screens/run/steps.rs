@@ -1,0 +1,39 @@
+//! Steps of a guided run: what a person does beside it, one after the other, here or in another terminal.
+
+use crate::app::msg::Effect;
+use crate::app::running::Watched;
+use crate::app::screen::Answer;
+use crate::launch::runs::Stage;
+
+/// Said while a step is being done.
+const UNDER_WAY: &str = "the step is in progress; esc ends it";
+
+/// Does the next step; `None` where that is to stop the run.
+pub fn go(watched: &mut Watched) -> Option<Answer> {
+    if watched.doing.is_some() {
+        return Some(Answer::say(UNDER_WAY));
+    }
+    let Some(step) = watched.next_step().cloned() else {
+        let text = if watched.steps().0.is_empty() { "this run has no steps to do" } else { "all steps are done" };
+        return Some(Answer::say(text));
+    };
+    let Some(run) = &watched.run else { return Some(Answer::none()) };
+    let (id, directory) = (run.id, run.directory.clone());
+    if step.argv.is_empty() {
+        // Only the stop key goes further than the first word.
+        let running = watched.stage() == Stage::Running;
+        return (!running).then(|| Answer::say("the run is being stopped; esc escalates"));
+    }
+    watched.doing = Some(watched.now_ms);
+    Some(Answer::effect(Effect::Step { run: id, argv: step.argv, directory }))
+}
+
+/// Skips the next step: it was done elsewhere, or is not wanted.
+pub fn skip(watched: &mut Watched) -> Answer {
+    if watched.doing.is_some() {
+        return Answer::say(UNDER_WAY);
+    }
+    let Some(step) = watched.next_step() else { return Answer::say("there is no step to skip") };
+    let text = format!("skipped: {}", step.role);
+    Answer::from(watched.advance(true)).and_say(text, false)
+}

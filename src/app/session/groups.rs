@@ -1,0 +1,121 @@
+//! Groups of a report's launches: the same for every screen that shows or picks them.
+
+use crate::analysis::{GroupBy, Grouping, group, labels};
+use crate::model::text::clean;
+use crate::model::{NameForm, Profile};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Rows beyond which labels are not compared with each other: a table of ranges may have a hundred thousand.
+pub const MOST_COMPARED: usize = 5_000;
+
+/// The groups, how they are named, and which are marked.
+#[derive(Clone, Debug)]
+pub struct Groups {
+    /// What launches are to be grouped by.
+    pub by: GroupBy,
+    /// The groups, once they are there; for a moment still those of another kind.
+    pub grouping: Option<Arc<Grouping>>,
+    /// Which form of kernel names is shown.
+    pub form: NameForm,
+    /// Short distinct names, one for each row of the grouping.
+    pub labels: Arc<Vec<String>>,
+    /// Names of marked rows.
+    pub marked: HashSet<String>,
+    /// How many rows are marked, and their share of the time in percent.
+    pub marked_sum: (usize, f64),
+}
+
+impl Groups {
+    #[must_use]
+    pub fn new(by: GroupBy) -> Self {
+        Self { by, grouping: None, form: NameForm::Function, labels: Arc::default(), marked: HashSet::new(), marked_sum: (0, 0.0) }
+    }
+
+    /// Takes new groups.
+    pub fn take(&mut self, profile: &Profile, grouping: Arc<Grouping>) {
+        self.grouping = Some(grouping);
+        self.sum_marked();
+        self.label(profile);
+    }
+
+    /// Whether the groups are of another kind than the one that was asked for last.
+    #[must_use]
+    pub fn pending(&self) -> bool {
+        self.grouping.as_ref().is_some_and(|g| g.by != self.by)
+    }
+
+    /// The name of a row.
+    #[must_use]
+    pub fn name(&self, row: usize) -> Option<&str> {
+        self.grouping.as_ref()?.rows.get(row).map(|r| r.name.as_str())
+    }
+
+    /// Makes the labels anew: after new groups, or another form of names.
+    pub fn label(&mut self, profile: &Profile) {
+        let Some(grouping) = &self.grouping else {
+            return;
+        };
+        let plain = || grouping.rows.iter().map(|r| r.name.clone()).collect::<Vec<_>>();
+        let kernel = |r: &group::GroupRow| r.kernel.and_then(|k| profile.kernels.get(k.0 as usize));
+        let out = if !grouping.by.is_kernel() || grouping.rows.len() > MOST_COMPARED {
+            plain()
+        } else {
+            match self.form {
+                NameForm::Function if grouping.by != GroupBy::Name => {
+                    let rows: Vec<(&str, &str, &str)> = grouping
+                        .rows
+                        .iter()
+                        .map(|r| kernel(r).map_or((r.name.as_str(), "", ""), |k| (k.function(), k.demangled(), k.mangled())))
+                        .collect();
+                    labels::kernels(&rows)
+                }
+                NameForm::Function => plain(),
+                // Several kernels may share a function name: then one of them does not stand for the row.
+                form => grouping
+                    .rows
+                    .iter()
+                    .map(|r| match kernel(r) {
+                        Some(k) if r.kernels == 1 || form == NameForm::Demangled && grouping.by == GroupBy::Demangled => {
+                            k.name(form).to_owned()
+                        }
+                        Some(_) if r.kernels > 1 => format!("{} ({} kernels)", r.name, r.kernels),
+                        _ => r.name.clone(),
+                    })
+                    .collect(),
+            }
+        };
+        let mut out: Vec<String> = out.iter().map(|l| clean(l).into_owned()).collect();
+        if out.len() <= MOST_COMPARED {
+            // Names that differ only in what cannot be shown.
+            labels::make_distinct(&mut out);
+        }
+        self.labels = Arc::new(out);
+    }
+
+    /// Marks or unmarks a row.
+    pub fn toggle(&mut self, name: String) {
+        if !self.marked.remove(&name) {
+            self.marked.insert(name);
+        }
+        self.sum_marked();
+    }
+
+    /// Removes all marks.
+    pub fn unmark(&mut self) {
+        self.marked.clear();
+        self.sum_marked();
+    }
+
+    /// Marked rows of the grouping.
+    #[must_use]
+    pub fn marked_rows(&self) -> Vec<usize> {
+        let rows = self.grouping.iter().flat_map(|g| g.rows.iter().enumerate());
+        rows.filter(|(_, r)| self.marked.contains(&r.name)).map(|(i, _)| i).collect()
+    }
+
+    fn sum_marked(&mut self) {
+        let rows = self.grouping.iter().flat_map(|g| &g.rows).filter(|r| self.marked.contains(&r.name));
+        self.marked_sum = if self.marked.is_empty() { (0, 0.0) } else { rows.fold((0, 0.0), |(n, s), r| (n + 1, s + r.share_percent)) };
+    }
+}

@@ -1,0 +1,135 @@
+//! The session: its reports, and what is the same for all of them.
+
+pub mod groups;
+pub mod report;
+
+pub use groups::Groups;
+pub use report::{Report, Stage};
+
+use super::actions::{ActionId, Keymap};
+use crate::analysis::{GroupBy, SortBy};
+use crate::model::Metrics;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What the user set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Name of the theme.
+    pub theme: String,
+    /// Names of all themes.
+    pub themes: Vec<String>,
+    /// Keys.
+    pub keymap: Keymap,
+    /// Grouping that a report opens with.
+    pub group: GroupBy,
+    /// Order that a report opens with.
+    pub sort: SortBy,
+    /// Metrics that are pinned from the beginning.
+    pub pins: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            theme: "dark".to_owned(),
+            themes: vec!["dark".to_owned()],
+            keymap: Keymap::default(),
+            group: GroupBy::Name,
+            sort: SortBy::Total,
+            pins: Vec::new(),
+        }
+    }
+}
+
+/// A line for the user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// What is said.
+    pub text: String,
+    /// Whether something went wrong.
+    pub error: bool,
+}
+
+/// The session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    pub reports: Vec<Report>,
+    /// Index of the one that is shown.
+    pub active: usize,
+    pub settings: Settings,
+    /// Metrics that are shown first for every result.
+    pub pins: Vec<Arc<str>>,
+    /// Columns and rows of the terminal.
+    pub size: (u16, u16),
+    /// Whether the details are wanted beside the tables.
+    pub details: bool,
+}
+
+impl Session {
+    /// The report that is shown.
+    #[must_use]
+    pub fn report(&self) -> Option<&Report> {
+        self.reports.get(self.active)
+    }
+
+    /// The first key of an action, as it is shown.
+    #[must_use]
+    pub fn key(&self, id: ActionId) -> String {
+        self.settings.keymap.label(id)
+    }
+
+    /// Results of a report.
+    #[must_use]
+    pub fn metrics(&self, report: usize) -> Option<&Arc<Metrics>> {
+        self.reports.get(report)?.profile.as_ref()?.metrics.as_ref()
+    }
+
+    /// Which report a file is.
+    #[must_use]
+    pub fn position(&self, file: &Path) -> Option<usize> {
+        self.reports.iter().position(|r| r.file == file)
+    }
+
+    /// Whether the report is a timeline that was read whole.
+    #[must_use]
+    pub fn timeline(&self, report: usize) -> bool {
+        self.reports.get(report).is_some_and(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.complete))
+    }
+
+    /// Adds reports of the user's own runs.
+    pub fn add(&mut self, files: &[PathBuf]) {
+        for file in files {
+            let mut report = Report::new(file.clone(), &self.settings);
+            report.trusted = true;
+            self.reports.push(report);
+        }
+    }
+
+    /// Rows of a page on this terminal.
+    #[must_use]
+    pub fn page(&self) -> isize {
+        isize::try_from(self.size.1.saturating_sub(10).max(4)).unwrap_or(10)
+    }
+
+    /// Where the details go at this size.
+    #[must_use]
+    pub fn details_room(&self) -> DetailsRoom {
+        match self.size {
+            (w, h) if w >= 150 && h >= 24 => DetailsRoom::Right,
+            (w, h) if w >= 80 && h >= 34 => DetailsRoom::Below,
+            _ => DetailsRoom::Over,
+        }
+    }
+}
+
+/// Where the details go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DetailsRoom {
+    /// Right of the table.
+    Right,
+    /// Below the table.
+    Below,
+    /// Over the table, on request.
+    Over,
+}

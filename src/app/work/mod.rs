@@ -1,0 +1,232 @@
+//! Analyses that take longer than a frame on a large report: what is asked, what comes back, and the pure function between.
+
+use crate::analysis::checklist::{self, Item};
+use crate::analysis::diff::Diff;
+use crate::analysis::group_detail::Detail;
+use crate::analysis::hints::{FirstHint, Subject, first};
+use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
+use crate::analysis::{GroupBy, Grouping, Overview, Paths, next};
+use crate::model::{Cancel, Metrics, Nanos, Profile};
+use crate::report::hints::explain;
+use crate::rerun::join::{self, Join};
+use crate::rerun::{Picked, Plan, Request, request};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A piece of analysis.
+#[derive(Clone, Debug)]
+pub enum Ask {
+    /// Header figures and the next step.
+    Overview,
+    /// NVTX paths of all launches.
+    Paths,
+    Group(GroupBy),
+    /// Details of one group.
+    Detail {
+        grouping: Arc<Grouping>,
+        row: usize,
+        /// Number of the question: only the answer to the newest is wanted.
+        serial: u64,
+    },
+    /// Launches of one group, picked and ordered.
+    Launches {
+        grouping: Arc<Grouping>,
+        row: usize,
+        /// Which of its launches, in which order, and for which screen.
+        key: ListKey,
+        /// The list that is shown now: when only the order changes, the rest of it is still right.
+        before: Option<Arc<LaunchList>>,
+        /// The launch that is to be selected in it.
+        keep: Option<u32>,
+    },
+    /// Where a launch is in a list.
+    Jump {
+        /// Number of the screen.
+        screen: u64,
+        list: Arc<LaunchList>,
+        to: JumpTo,
+        /// The row that is selected.
+        from: usize,
+        /// Which launches have results; `None` where all have.
+        joins: Option<Vec<Arc<Join>>>,
+    },
+    /// First hints of the results.
+    Verdicts,
+    /// Which launches the results of another report are of.
+    Join {
+        /// The other report.
+        other: usize,
+        metrics: Arc<Metrics>,
+    },
+    /// What changed from another report to this one.
+    Diff {
+        before: Arc<Profile>,
+        by: GroupBy,
+        /// Indices of both reports.
+        pair: (usize, usize),
+    },
+    /// Commands of the re-run screen.
+    Rerun {
+        grouping: Arc<Grouping>,
+        rows: Vec<usize>,
+        request: Request,
+        /// Number of the screen.
+        screen: u64,
+    },
+    /// What a launch tells by itself.
+    Advice {
+        /// Number of the screen.
+        screen: u64,
+        launch: u32,
+        /// Room for the text.
+        columns: usize,
+    },
+    /// What of an analysis the session has.
+    Checklist {
+        /// Number of the screen.
+        screen: u64,
+        parts: Vec<Part>,
+    },
+}
+
+/// A report of the session for the checklist.
+#[derive(Clone, Debug)]
+pub struct Part {
+    pub profile: Arc<Profile>,
+    /// Results of other reports that are of its launches.
+    pub joined: Vec<(Arc<Metrics>, Arc<Join>)>,
+}
+
+/// A piece of analysis with what it works on.
+#[derive(Clone, Debug)]
+pub struct Work {
+    /// Index of the report in the session.
+    pub report: usize,
+    /// Which state of the report this is about; results for an older one are dropped.
+    pub generation: u64,
+    pub profile: Arc<Profile>,
+    /// NVTX paths, once they are known.
+    pub paths: Option<Arc<Paths>>,
+    pub ask: Ask,
+}
+
+impl Work {
+    /// A newer piece takes the place of an older one of the same kind.
+    #[must_use]
+    pub fn kind(&self) -> (usize, std::mem::Discriminant<Ask>, usize) {
+        let other = if let Ask::Join { other, .. } = self.ask { other } else { 0 };
+        (self.report, std::mem::discriminant(&self.ask), other)
+    }
+
+    /// What the user waits for goes before what fills the header: the smaller, the sooner.
+    #[must_use]
+    pub fn urgency(&self) -> u8 {
+        match self.ask {
+            Ask::Launches { .. } | Ask::Jump { .. } | Ask::Rerun { .. } | Ask::Diff { .. } | Ask::Advice { .. } | Ask::Checklist { .. } => {
+                0
+            }
+            Ask::Group(_) => 1,
+            Ask::Detail { .. } => 2,
+            Ask::Verdicts | Ask::Join { .. } | Ask::Overview => 3,
+            Ask::Paths => 4,
+        }
+    }
+}
+
+/// What came out.
+#[derive(Clone, Debug)]
+pub enum Done {
+    /// Header figures and the next step.
+    Overview(Arc<Overview>, String),
+    Paths(Arc<Paths>),
+    Group(Arc<Grouping>),
+    /// First hints of the report's own results.
+    Verdicts(Arc<HashMap<usize, FirstHint>>),
+    /// Pairs with another report's results, with ncu's durations and the first hints of these results.
+    Joined(usize, Arc<Join>, Arc<Vec<(usize, Nanos)>>, Arc<HashMap<usize, FirstHint>>),
+    /// What changed between two reports.
+    Diff((usize, usize), Arc<Diff>),
+    /// Details of a group: the question's number, the grouping, the row.
+    Detail(u64, GroupBy, usize, Arc<Detail>),
+    /// Launches, and which row is to be selected.
+    Launches(ListKey, Arc<LaunchList>, usize),
+    /// Where the launch is in the list of a screen, if it is there at all.
+    Jumped(u64, Arc<LaunchList>, JumpTo, Option<usize>),
+    /// Commands: the screen's number, what was wanted, what was picked, and what came out.
+    Rerun(u64, Box<Request>, Arc<Picked>, Result<Arc<Plan>, String>),
+    /// What a launch tells, for a screen.
+    Advice(u64, Option<Arc<[String]>>),
+    /// The checklist, for a screen.
+    Checklist(u64, Arc<[Item]>),
+}
+
+/// Does a piece of analysis; `None` when it is wanted no more.
+#[must_use]
+pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
+    let profile = &*work.profile;
+    let paths = work.paths.as_deref();
+    if cancel.is_cancelled() {
+        return None;
+    }
+    Some(match &work.ask {
+        Ask::Overview => {
+            let overview = Overview::of(profile);
+            if cancel.is_cancelled() {
+                return None;
+            }
+            let sentence = next::sentence(profile, &overview, &Grouping::of(profile, GroupBy::Name, None));
+            Done::Overview(Arc::new(overview), sentence)
+        }
+        Ask::Verdicts => {
+            let metrics = profile.metrics.as_deref();
+            Done::Verdicts(Arc::new(metrics.map(|m| first::of_results(m, 0..m.results.len())).unwrap_or_default()))
+        }
+        Ask::Join { other, metrics } => {
+            let join = join::join(profile, metrics);
+            let duration = |p: &join::Pair| Some((p.result, metrics.duration(metrics.results.get(p.result)?)?));
+            let durations = join.pairs.iter().filter_map(duration).collect();
+            let verdicts = first::of_results(metrics, join.pairs.iter().map(|p| p.result));
+            Done::Joined(*other, Arc::new(join), Arc::new(durations), Arc::new(verdicts))
+        }
+        Ask::Diff { before, by, pair } => Done::Diff(*pair, Arc::new(crate::analysis::diff::diff(before, profile, *by))),
+        Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
+        Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),
+        Ask::Rerun { grouping, rows, request, screen } => {
+            let (picked, plan) = request::perform(profile, paths, grouping, rows, request, cancel)?;
+            Done::Rerun(*screen, Box::new(request.clone()), Arc::new(picked), plan)
+        }
+        Ask::Detail { grouping, row, serial } => {
+            Done::Detail(*serial, grouping.by, *row, Arc::new(Detail::of(profile, paths, grouping, *row, cancel)?))
+        }
+        Ask::Launches { grouping, row, key, before, keep } => {
+            let list = LaunchList::of(profile, paths, (grouping, *row), key, before.as_deref(), cancel)?;
+            let at = keep.and_then(|launch| list.position(launch)).unwrap_or(0);
+            Done::Launches(key.clone(), Arc::new(list), at)
+        }
+        Ask::Jump { screen, list, to, from, joins } => {
+            let profiled = |launch| joins.as_ref().is_none_or(|all| all.iter().any(|j| j.of_launch(launch).is_some()));
+            Done::Jumped(*screen, Arc::clone(list), *to, list.find(*to, *from, profiled))
+        }
+        Ask::Advice { screen, launch, columns } => Done::Advice(*screen, advice(profile, *launch, *columns)),
+        Ask::Checklist { screen, parts } => {
+            let parts: Vec<checklist::Part<'_>> = parts
+                .iter()
+                .map(|part| {
+                    let pairs = |(metrics, join): &'_ (Arc<Metrics>, Arc<Join>)| {
+                        join.pairs.iter().map(|p| (p.launch, Arc::clone(metrics), p.result)).collect::<Vec<_>>()
+                    };
+                    checklist::Part { profile: &part.profile, joined: part.joined.iter().flat_map(pairs).collect() }
+                })
+                .collect();
+            Done::Checklist(*screen, if parts.is_empty() { Arc::default() } else { checklist::items(&parts).into() })
+        }
+    })
+}
+
+/// What a launch tells by itself, in lines.
+fn advice(profile: &Profile, launch: u32, columns: usize) -> Option<Arc<[String]>> {
+    let subject = Subject::of_launch(profile, launch)?;
+    let mut out = Vec::new();
+    explain(&mut out, profile, std::iter::once(subject), columns).ok()?;
+    Some(String::from_utf8(out).ok()?.lines().map(str::to_owned).collect())
+}

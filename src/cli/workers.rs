@@ -1,0 +1,163 @@
+//! Threads that analyse beside the explorer's loop. What the user waits for goes first; a newer question of the same kind about the same report
+//! takes the place of one that waits, and ends one that is being answered.
+
+use super::loops::Wake;
+use crate::app::{Msg, Work, work};
+use crate::model::Cancel;
+use crossbeam_channel::Sender;
+use std::num::NonZero;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+/// Threads at most: reports are read on all processors, and what is analysed at once is in memory at once.
+const MOST: usize = 4;
+
+/// What waits and what is being done.
+#[derive(Default)]
+struct Queue {
+    waiting: Vec<(u64, Box<Work>)>,
+    doing: Vec<(u64, Box<Work>, Cancel)>,
+    /// Numbers the pieces in the order in which they came.
+    last: u64,
+    /// Nobody wants anything any more.
+    over: bool,
+}
+
+impl Queue {
+    fn take(&mut self, work: Box<Work>) {
+        let kind = work.kind();
+        self.waiting.retain(|(_, w)| w.kind() != kind);
+        for (_, _, cancel) in self.doing.iter().filter(|(_, w, _)| w.kind() == kind) {
+            cancel.cancel();
+        }
+        self.last += 1;
+        self.waiting.push((self.last, work));
+    }
+
+    /// The most urgent piece, of equal ones the oldest.
+    fn next(&mut self) -> Option<(u64, Box<Work>, Cancel)> {
+        let at = (0..self.waiting.len()).min_by_key(|&i| (self.waiting[i].1.urgency(), self.waiting[i].0))?;
+        let (number, work) = self.waiting.remove(at);
+        let cancel = Cancel::default();
+        self.doing.push((number, work.clone(), cancel.clone()));
+        Some((number, work, cancel))
+    }
+}
+
+/// The threads. Dropping this ends them.
+pub struct Workers {
+    shared: Arc<(Mutex<Queue>, Condvar)>,
+}
+
+fn lock(queue: &Mutex<Queue>) -> MutexGuard<'_, Queue> {
+    // A panic of an analysis is caught outside of the lock.
+    queue.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Workers {
+    /// Threads that send what comes out: at least two, so that what is wanted now need not wait for what takes long.
+    #[must_use]
+    pub fn new(send: &Sender<Wake>) -> Self {
+        let shared = Arc::<(Mutex<Queue>, Condvar)>::default();
+        let threads = std::thread::available_parallelism().map_or(2, NonZero::get).clamp(2, MOST);
+        for _ in 0..threads {
+            let (shared, send) = (Arc::clone(&shared), send.clone());
+            std::thread::spawn(move || serve(&shared, &send));
+        }
+        Self { shared }
+    }
+
+    /// Takes a piece of analysis.
+    pub fn take(&self, work: Box<Work>) {
+        lock(&self.shared.0).take(work);
+        self.shared.1.notify_one();
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.shared.0);
+        queue.over = true;
+        queue.doing.iter().for_each(|d| d.2.cancel());
+        drop(queue);
+        self.shared.1.notify_all();
+    }
+}
+
+fn serve((queue, woken): &(Mutex<Queue>, Condvar), send: &Sender<Wake>) {
+    let mut held = lock(queue);
+    loop {
+        if held.over {
+            return;
+        }
+        let Some((number, work, cancel)) = held.next() else {
+            held = woken.wait(held).unwrap_or_else(PoisonError::into_inner);
+            continue;
+        };
+        drop(held);
+        let msg = match catch_unwind(AssertUnwindSafe(|| work::perform(&work, &cancel))) {
+            Ok(Some(done)) => Some(Msg::Done { report: work.report, generation: work.generation, done }),
+            Ok(None) => None,
+            Err(_) => Some(Msg::Trouble("an analysis of this report failed; please report it as a bug".to_owned())),
+        };
+        // Freed before anybody waits for the lock.
+        drop(work);
+        held = lock(queue);
+        held.doing.retain(|d| d.0 != number);
+        // What a newer question has replaced meanwhile is not told.
+        if let Some(msg) = msg.filter(|_| !cancel.is_cancelled())
+            && send.send(Wake::Message(msg)).is_err()
+        {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::GroupBy;
+    use crate::app::work::Ask;
+    use crate::model::{Profile, Source};
+
+    fn work(report: usize, ask: Ask) -> Box<Work> {
+        Box::new(Work { report, generation: 1, profile: Arc::new(Profile::new(Source::default())), paths: None, ask })
+    }
+
+    #[test]
+    fn a_newer_piece_replaces_one_that_waits_and_ends_one_that_is_done() {
+        let mut queue = Queue::default();
+        queue.take(work(0, Ask::Overview));
+        queue.take(work(0, Ask::Group(GroupBy::Name)));
+        queue.take(work(1, Ask::Group(GroupBy::Name)));
+        queue.take(work(0, Ask::Group(GroupBy::Stream)));
+        assert_eq!(queue.waiting.len(), 3);
+        let (_, first, cancel) = queue.next().unwrap();
+        assert_eq!((first.report, matches!(first.ask, Ask::Group(GroupBy::Name))), (1, true), "the most urgent, of these the oldest");
+        let (_, second, other) = queue.next().unwrap();
+        assert!(second.report == 0 && matches!(second.ask, Ask::Group(GroupBy::Stream)));
+        queue.take(work(1, Ask::Group(GroupBy::Process)));
+        assert!(cancel.is_cancelled() && !other.is_cancelled());
+        assert!(matches!(queue.next().unwrap().1.ask, Ask::Group(GroupBy::Process)), "the header waits");
+    }
+
+    #[test]
+    fn pieces_are_done_and_told() {
+        let (send, wakes) = crossbeam_channel::unbounded();
+        let workers = Workers::new(&send);
+        drop(send);
+        for report in 0..20 {
+            workers.take(work(report, Ask::Overview));
+        }
+        let mut told: Vec<usize> = (0..20)
+            .map(|_| match wakes.recv().unwrap() {
+                Wake::Message(Msg::Done { report, .. }) => report,
+                _ => panic!("another message"),
+            })
+            .collect();
+        told.sort_unstable();
+        assert_eq!(told, (0..20).collect::<Vec<_>>());
+        drop(workers);
+        assert!(wakes.recv().is_err(), "the threads have ended");
+    }
+}

@@ -1,0 +1,108 @@
+//! From a choice of launches in groups to commands.
+
+use super::gate::opened_by;
+use super::processes::Scope;
+use super::{Enclosing, OpenedBy, Options, Plan, RangeName, Target, ncu, nvtx, pick, plan};
+use crate::analysis::{Grouping, Paths};
+use crate::model::{Cancel, LaunchId, Profile};
+use std::sync::Arc;
+
+/// Which launches of the groups are wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Choose {
+    /// This one.
+    One(LaunchId),
+    /// The one nearest to the median, of each group.
+    Median,
+    /// The longest, of each group; so many.
+    Slowest(usize),
+    /// The longest and the one nearest to the median, of each group.
+    SlowestAndMedian,
+    /// The first, of each group.
+    First,
+    /// All inside ranges of this name.
+    Inside(RangeName),
+    /// A CUDA graph that was traced whole, by its index.
+    Graph(u32),
+}
+
+/// What a plan was made from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Which launches.
+    pub choose: Choose,
+    /// Options.
+    pub options: Options,
+}
+
+/// What was picked, and what lies around it.
+#[derive(Clone, Debug, Default)]
+pub struct Picked {
+    /// The launches, in launch order.
+    pub launches: Vec<LaunchId>,
+    /// Ranges around the first, innermost first; only those that ncu can name.
+    pub around: Vec<Enclosing>,
+    /// Whether the first is a node of a CUDA graph.
+    pub node: bool,
+    /// What opened the capture, as the report or the user says.
+    pub opened: Option<OpenedBy>,
+    /// Whether the capture did not begin with the program, as the report says.
+    pub gated: bool,
+    /// CUDA graphs that were traced whole.
+    pub graphs: usize,
+    /// Over which processes the first is counted.
+    pub scope: Option<Scope>,
+}
+
+/// Picks and plans; `None` when it is wanted no more. Groups are read once each: O(launches) for every group.
+pub fn perform(
+    profile: &Profile,
+    paths: Option<&Paths>,
+    grouping: &Grouping,
+    rows: &[usize],
+    request: &Request,
+    cancel: &Cancel,
+) -> Option<(Picked, Result<Arc<Plan>, String>)> {
+    let mut launches = Vec::new();
+    if let Choose::Graph(index) = request.choose {
+        let picked = Picked { gated: profile.capture.gate.is_some(), graphs: profile.graphs.len(), ..Picked::default() };
+        return Some((picked, plan(profile, &Target::Graph(index), &request.options).map(Arc::new)));
+    }
+    if let Choose::One(launch) = request.choose {
+        launches.push(launch);
+    } else {
+        for &row in rows {
+            if cancel.is_cancelled() {
+                return None;
+            }
+            let group: Vec<LaunchId> = grouping.members(profile, paths, row).into_iter().map(LaunchId).collect();
+            match request.choose {
+                Choose::One(_) | Choose::Graph(_) => {}
+                Choose::Median => launches.extend(pick::median(profile, &group)),
+                Choose::Slowest(n) => launches.extend(pick::slowest(profile, &group, n)),
+                Choose::SlowestAndMedian => {
+                    launches.extend(pick::slowest(profile, &group, 1));
+                    launches.extend(pick::median(profile, &group));
+                }
+                Choose::First => launches.extend(group.first()),
+                Choose::Inside(range) => launches.extend(pick::inside(profile, &group, range, None)),
+            }
+        }
+    }
+    launches.sort_unstable();
+    launches.dedup();
+    let first = launches.first().map(|l| l.0 as usize);
+    let mut around = first.map(|row| nvtx::enclosing(profile, row)).unwrap_or_default();
+    around.retain(|e| nvtx::expression(profile, e.range).is_some());
+    let made = plan(profile, &Target::Launches(launches.clone()), &request.options);
+    let picked = Picked {
+        around,
+        node: first.is_some_and(|row| profile.launches.graph_node(row).is_some()),
+        graphs: profile.graphs.len(),
+        opened: Some(opened_by(profile, &request.options)),
+        gated: opened_by(profile, &Options::default()) != OpenedBy::Start,
+        scope: first.and_then(|row| ncu::scope_of(profile, row, &request.options)),
+        launches,
+    };
+    Some((picked, made.map(Arc::new)))
+}

@@ -1,0 +1,118 @@
+//! The one table: which columns there is room for, heads that can be pressed, rows of which one is selected.
+
+use super::view::View;
+use super::{Role, Theme};
+use crate::app::Mouse;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+/// A column; `F` is what makes a cell of a row.
+pub struct Column<F> {
+    pub title: &'static str,
+    pub width: usize,
+    /// How soon it goes when room is short: the smallest number stays longest.
+    pub rank: u8,
+    pub cell: F,
+}
+
+/// Columns for which there is room, by rank; each takes `gap` more than its width. What is less important never slips in where something more
+/// important found no room.
+pub fn fit<F>(columns: &[Column<F>], mut room: usize, gap: usize, applies: impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut ranked: Vec<usize> = (0..columns.len()).filter(|&i| applies(i)).collect();
+    ranked.sort_by_key(|&i| columns[i].rank);
+    let mut shown = Vec::new();
+    for i in ranked {
+        let Some(left) = room.checked_sub(columns[i].width + gap) else { break };
+        room = left;
+        shown.push(i);
+    }
+    shown.sort_unstable();
+    shown
+}
+
+/// Columns that some of a table's take with their gaps.
+pub fn taken<F>(columns: &[Column<F>], shown: &[usize], gap: usize) -> usize {
+    shown.iter().map(|&i| columns[i].width + gap).sum()
+}
+
+/// A head over a column: its text with the blanks that place it, its number when a press orders by it, and whether the table is ordered by it.
+pub struct Head {
+    pub text: String,
+    pub number: Option<usize>,
+    pub sorted: bool,
+}
+
+impl Head {
+    /// One that only says what is below it.
+    pub fn plain(text: impl Into<String>) -> Self {
+        Self { text: text.into(), number: None, sorted: false }
+    }
+}
+
+/// Draws the heads.
+pub fn heads(frame: &mut Frame<'_>, area: Rect, heads: Vec<Head>, view: &mut View, theme: &Theme) {
+    let mut spans = Vec::new();
+    let mut x = area.x;
+    for head in heads {
+        let width = u16::try_from(crate::analysis::labels::width(&head.text)).unwrap_or(0);
+        if let Some(number) = head.number {
+            view.hits.push((Rect { x, width, ..area }, Mouse::Head(number)));
+        }
+        x = x.saturating_add(width);
+        // Only the word is underlined, not the blanks that place it.
+        let word = head.text.trim_start();
+        spans.push(Span::raw(head.text[..head.text.len() - word.len()].to_owned()));
+        let tail = word.len() - word.trim_end().len();
+        spans.push(Span::styled(word.trim_end().to_owned(), theme.style(if head.sorted { Role::Sorted } else { Role::Head })));
+        spans.push(Span::raw(" ".repeat(tail)));
+    }
+    frame.render_widget(Line::from(spans), area);
+}
+
+/// How many rows a list has, and which is selected. Its name keeps how far it is scrolled.
+#[derive(Clone, Copy)]
+pub struct Rows {
+    pub list: &'static str,
+    pub count: usize,
+    pub selected: usize,
+}
+
+/// Draws the rows that fit, scrolled as little as possible; `row` makes one.
+pub fn rows(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    of: Rows,
+    view: &mut View,
+    theme: &Theme,
+    mut row: impl FnMut(usize, &mut View) -> Vec<Span<'static>>,
+) {
+    let top = view.scrolled(of.list, of.selected, of.count, area.height.into());
+    for (y, at) in (0..area.height).zip(top..of.count) {
+        let rect = Rect { y: area.y + y, height: 1, ..area };
+        view.hits.push((rect, Mouse::Row(at)));
+        let spans = row(at, view);
+        frame.render_widget(Line::from(spans), rect);
+        if at == of.selected {
+            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_come_in_by_rank() {
+        let column = |rank, width| Column { title: "", width, rank, cell: () };
+        let columns = [column(2, 4), column(0, 6), column(1, 9), column(3, 1)];
+        let shown = |room| fit(&columns, room, 1, |_| true);
+        assert_eq!(shown(6), [] as [usize; 0]);
+        assert_eq!(shown(7), [1]);
+        assert_eq!(shown(17), [1, 2]);
+        assert_eq!(shown(21), [1, 2], "the narrow one is less important than the one that found no room");
+        assert_eq!(shown(24), [0, 1, 2, 3]);
+        assert_eq!(fit(&columns, 24, 1, |i| i != 1), [0, 2, 3]);
+    }
+}
