@@ -49,7 +49,7 @@ fn speed(c: &mut Criterion) {
             effects.extend(update(&mut app, Msg::Done { report: work.report, generation: work.generation, done }));
         }
     }
-    let theme = Library::load(None).theme("dark", ColorMode::True).unwrap();
+    let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
     let mut terminal = Terminal::new(TestBackend::new(200, 50)).unwrap();
     let mut view = View::new(false);
     group.bench_function("draw a frame", |b| b.iter(|| terminal.draw(|frame| draw(frame, &app, &mut view, &theme)).unwrap().count));

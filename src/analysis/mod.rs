@@ -22,6 +22,7 @@ pub mod occupancy;
 pub mod overview;
 pub mod page;
 pub mod path;
+mod placed;
 pub mod roofline;
 pub mod rows;
 pub mod select;

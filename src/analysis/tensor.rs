@@ -1,7 +1,7 @@
 //! Tensor work by type of operands, from `sm__ops_path_tensor_*` counters: they count operations, whatever the instruction.
 
 use super::metric::Lookup;
-use super::roofline::{Placed, Work};
+use super::placed::{Placed, Work};
 
 /// Types of tensor operands in metric names, and the words for them.
 const TYPES: [(&str, &str); 12] = [

@@ -25,7 +25,7 @@ pub struct Args {
     /// What to do; without a command, the reports open in the explorer.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Reports to open: .nsys-rep, .qdrep, .sqlite, `nsys stats` CSV, .ncu-rep, `ncu --csv`, .pt.trace.json; also .gz and .zst of these.
+    #[arg(help = format!("Reports to open: {}; also .gz and .zst of these", crate::import::open::files().join(", ")))]
     pub files: Vec<PathBuf>,
     /// Theme [default: dark, sixteen or mono, depending on the terminal's colours]; `warpscope themes` lists them.
     #[arg(long, global = true, help_heading = "Everywhere", value_name = "NAME")]
@@ -228,17 +228,8 @@ pub struct Hints {
 #[derive(Debug, clap::Args)]
 pub struct Doctor {
     /// Output format: lines for people, or json.
-    #[arg(long, value_name = "FORMAT", value_parser = only_json)]
+    #[arg(long, value_name = "FORMAT", value_parser = super::run_args::only_json)]
     pub format: Option<Format>,
-}
-
-/// Lines for people, or JSON.
-pub fn only_json(text: &str) -> Result<Format, String> {
-    match text {
-        "json" => Ok(Format::Json),
-        "table" => Ok(Format::Table),
-        _ => Err("there are table and json".to_owned()),
-    }
 }
 
 /// `warpscope diff`.

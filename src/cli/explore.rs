@@ -87,7 +87,7 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return Err(Failure::wrong("the explorer needs a terminal; for scripts use `warpscope top` or `warpscope launches`"));
     }
-    let library = theme::Library::load(config::folder().as_deref());
+    let library = theme::Library::new(config::themes(config::folder().as_deref()));
     let mode = args.color.or(config.color).unwrap_or_else(|| ColorMode::detect(variable));
     let settings = settings(args, opening, config, &library, mode)?;
     let ascii = args.ascii.or(config.ascii).unwrap_or_else(|| !config::utf8_locale(variable));
@@ -420,7 +420,7 @@ impl Explorer {
         self.readers.retain(|r| !r.is_finished());
         self.readers.push(std::thread::spawn(move || {
             let open = || match &source {
-                From::File(path) => Input::open(path, &details::quiet()),
+                From::File(path) => import::open::input(path, &details::quiet()),
                 From::BuiltIn(name, bytes) => Ok(Input::built_in(name, bytes)),
             };
             // Nobody listens any more once the program ends.
@@ -435,7 +435,7 @@ impl Explorer {
                 Ok(()) => Ok(format!("copied the {what} ({} bytes)", text.len())),
                 Err(e) => Err(format!("could not copy: {e}")),
             },
-            clipboard::Plan::Save(why) => match clipboard::save(text, &import::cache::folder()) {
+            clipboard::Plan::Save(why) => match save::copied(text, &import::cache::folder()) {
                 Ok(path) => Ok(format!("{why}: saved the {what} to {}", path.display())),
                 Err(e) => Err(format!("{why}, and saving failed: {e}")),
             },
@@ -471,7 +471,7 @@ impl Explorer {
 
 /// `warpscope themes`.
 pub fn themes() -> Result<(), Failure> {
-    let names = theme::Library::load(config::folder().as_deref()).names();
+    let names = theme::Library::new(config::themes(config::folder().as_deref())).names();
     print::lines(&names)
 }
 

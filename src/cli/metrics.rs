@@ -4,7 +4,7 @@ use super::args::{DecimalSign, Metrics};
 use super::{Failure, interrupt, print};
 use crate::analysis::code;
 use crate::import::ncu::{self, Decimal};
-use crate::import::{Cancel, Input, Job, Wants};
+use crate::import::{self, Cancel, Job, Wants};
 use crate::model::{self, Kernel, KernelId};
 use crate::report::metrics::Shown;
 use crate::report::{self, Format};
@@ -56,7 +56,7 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
 /// What lies in the report beside the values: sections, rules, or the code.
 fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
     let file = args.file.display();
-    let input = Input::open_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &ncu::is_report)?;
+    let input = import::input_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &ncu::is_report)?;
     if !ncu::is_report(&input) {
         return Err(Failure::wrong(format!("{file}: only a .ncu-rep has sections, rules and code")));
     }
@@ -96,7 +96,7 @@ fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::Res
 /// Facts of the session, which are private and are printed only when asked for.
 fn session(args: &Metrics) -> Result<(), Failure> {
     let job = Job::new(Wants::ALL, &|_| {});
-    let input = Input::open_if(&args.file, &job, &ncu::is_report)?;
+    let input = import::input_if(&args.file, &job, &ncu::is_report)?;
     if !ncu::is_report(&input) {
         return Err(Failure::wrong(format!("{}: only a .ncu-rep has session information", args.file.display())));
     }

@@ -6,7 +6,7 @@ use crate::analysis::fuzzy::nearest;
 use crate::config::Config;
 use crate::model::text::clean;
 use crate::report;
-use crate::rerun::recipes::{Prepared, Recipe, User, Wanted, user};
+use crate::rerun::recipes::{Prepared, Recipe, User, Wanted};
 use std::io::IsTerminal;
 
 /// The user's own recipes, checked.
@@ -25,14 +25,17 @@ pub fn users(config: &Config) -> Result<Vec<User>, Failure> {
             reports: r.reports.clone(),
         })
         .collect();
-    users.iter().try_for_each(User::check).map_err(|e| Failure::wrong(format!("configuration: {e}")))?;
+    users
+        .iter()
+        .try_for_each(|u| u.check(|id| crate::rerun::recipes::recipe(id).is_some()))
+        .map_err(|e| Failure::wrong(format!("configuration: {e}")))?;
     Ok(users)
 }
 
 /// A recipe by its word, or a sentence with the nearest one.
 pub fn find<'a>(id: &str, users: &'a [User]) -> Result<Recipe<'a>, Failure> {
-    user::find(id, users).ok_or_else(|| {
-        let near = nearest(id, user::all(users).map(|r| r.id));
+    crate::rerun::recipes::find(id, users).ok_or_else(|| {
+        let near = nearest(id, crate::rerun::recipes::all(users).map(|r| r.id));
         Failure::wrong(near.map_or_else(
             || format!("unknown recipe `{id}`; `warpscope recipes` lists them"),
             |n| format!("unknown recipe `{id}`; did you mean `{n}`?"),
@@ -64,8 +67,8 @@ pub fn refused(recipe: &Recipe<'_>, wanted: &Wanted, error: &str) -> Failure {
 }
 
 fn list(users: &[User]) -> Result<(), Failure> {
-    let width = user::all(users).map(|r| r.id.len()).max().unwrap_or(0);
-    let lines: Vec<String> = user::all(users)
+    let width = crate::rerun::recipes::all(users).map(|r| r.id.len()).max().unwrap_or(0);
+    let lines: Vec<String> = crate::rerun::recipes::all(users)
         .flat_map(|r| {
             let said = |word: &str, text: &str| (!text.is_empty()).then(|| format!("{:width$}    {word}: {}", "", clean(text)));
             let head = [clean(r.about), "your own recipe".into()].into_iter().find(|a| !a.is_empty()).unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use super::Failure;
 use super::loops::Wake;
-use super::runs::begin::{look, sentence};
 use super::runs::follow::{Follow, Update};
+use super::runs::look::{look, sentence};
 use super::runs::plain::LOOK;
 use super::runs::start::{self, Started};
 use super::runs::supervisor::EXEC;

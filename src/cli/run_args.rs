@@ -93,7 +93,7 @@ pub enum RunsCommand {
         /// The run's number [default: the newest].
         run: Option<i64>,
         /// Output format: lines for people, or json.
-        #[arg(long, value_name = "FORMAT", value_parser = super::args::only_json)]
+        #[arg(long, value_name = "FORMAT", value_parser = only_json)]
         format: Option<Format>,
     },
     /// Free space: delete old runs, compress old reports (they still open). Asks first; runs in progress and those tagged `keep` stay.
@@ -174,6 +174,15 @@ fn size(text: &str) -> Result<u64, String> {
     match digits.trim().parse::<f64>() {
         Ok(n) if n.is_finite() && n >= 0.0 => Ok((n * factor) as u64),
         _ => Err("write a size as 500M or 10G".to_owned()),
+    }
+}
+
+/// Lines for people, or JSON.
+pub fn only_json(text: &str) -> Result<Format, String> {
+    match text {
+        "json" => Ok(Format::Json),
+        "table" => Ok(Format::Table),
+        _ => Err("there are table and json".to_owned()),
     }
 }
 

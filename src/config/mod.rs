@@ -84,7 +84,7 @@ pub fn utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
     locale.contains("utf-8") || locale.contains("utf8")
 }
 
-/// A configuration larger than this is none.
+/// A configuration, or a theme, larger than this is none.
 const MOST_BYTES: u64 = 1 << 20;
 
 const KEYS: [&str; 9] = ["theme", "group", "sort", "color", "ascii", "nsys", "pins", "keys", "recipes"];
@@ -172,6 +172,16 @@ pub fn unknown_word<const N: usize>(what: &str, word: &str, known: [&str; N]) ->
         Some(near) => format!("unknown {what} `{word}`; did you mean `{near}`?"),
         None => format!("unknown {what} `{word}`; there are {}", known.join(", ")),
     }
+}
+
+/// Name and text of the user's own themes: the TOML files of the folder `themes` beside the configuration.
+#[must_use]
+pub fn themes(folder: Option<&Path>) -> Vec<(String, String)> {
+    let entries = folder.and_then(|f| std::fs::read_dir(f.join("themes")).ok());
+    let files = entries.into_iter().flatten().flatten().map(|e| e.path());
+    let mut own: Vec<PathBuf> = files.filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
+    own.sort();
+    own.iter().filter_map(|p| Some((p.file_stem()?.to_string_lossy().into_owned(), private::small_text(p, MOST_BYTES).ok()?))).collect()
 }
 
 #[cfg(test)]

@@ -2,15 +2,14 @@
 //!
 //! An entry is keyed by the report's path, size and modification time, and appears under its name only when it is whole.
 
-use super::{Cancel, ImportError, Job};
+use super::error::ImportError;
 use crate::launch::private;
+use crate::model::Cancel;
 use etcetera::BaseStrategy;
-use std::cell::Cell;
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::{Error, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 /// `$XDG_CACHE_HOME/warpscope`, or where there is no home, a folder of this user below the temporary directory.
 #[must_use]
@@ -136,37 +135,6 @@ pub fn copy(reader: &mut dyn Read, to: &Path, cancel: &Cancel) -> std::io::Resul
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             Err(e) => return Err(e),
         }
-    }
-}
-
-/// A reader that reports how much of a packed file has been read.
-pub struct Counted<'a> {
-    inner: File,
-    done: Rc<Cell<u64>>,
-    total: u64,
-    job: &'a Job<'a>,
-}
-
-impl<'a> Counted<'a> {
-    /// Counts the bytes of `inner` out of `total`.
-    #[must_use]
-    pub fn new(inner: File, total: u64, job: &'a Job<'a>) -> Self {
-        Self { inner, done: Rc::default(), total, job }
-    }
-
-    /// The count, which goes on growing.
-    #[must_use]
-    pub fn done(&self) -> Rc<Cell<u64>> {
-        Rc::clone(&self.done)
-    }
-}
-
-impl Read for Counted<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let n = self.inner.read(buffer)?;
-        self.done.set(self.done.get() + n as u64);
-        self.job.progress("unpacking", self.done.get(), self.total);
-        Ok(n)
     }
 }
 

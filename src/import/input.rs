@@ -1,6 +1,9 @@
 //! A file before it is known what it is: its first bytes, its size, and the bytes behind `.gz` and `.zst`.
 
-use super::{ImportError, Job, cache};
+use super::cache;
+use super::counted::Counted;
+use super::error::ImportError;
+use super::job::Job;
 use std::fs::{File, Metadata};
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -33,9 +36,38 @@ pub struct Input {
     pub head: Vec<u8>,
     /// Size of the unpacked bytes.
     pub size: u64,
+    /// Of a folder: the files in it, which may belong together as one report. Its head is empty.
+    pub members: Vec<Member>,
     /// Size and modification time of `bytes`, to notice a file that changes under the reader.
     stamp: Option<(u64, Option<SystemTime>)>,
 }
+
+/// A file of a folder.
+#[derive(Clone, Debug)]
+pub struct Member {
+    pub path: PathBuf,
+    /// The first bytes, as they are.
+    pub head: Vec<u8>,
+    pub size: u64,
+}
+
+/// What decides whether a file is read at all.
+#[derive(Clone, Copy)]
+pub struct Kinds<'a> {
+    /// Whether somebody reads it.
+    pub knows: &'a dyn Fn(&Input) -> bool,
+    /// Whether what is there of a packed file whose end is missing can be read.
+    pub salvages: &'a dyn Fn(&Input) -> bool,
+    /// Why nobody does.
+    pub refusal: &'a dyn Fn(&Input) -> ImportError,
+}
+
+/// Folders below a folder that are looked into: rocprofv3 writes one for each host.
+const DEEPEST: usize = 2;
+/// Files of a folder that are looked at.
+const MOST_MEMBERS: usize = 4_096;
+/// Bytes of each that are looked at.
+const MEMBER_HEAD: u64 = 4_096;
 
 /// Packings that are undone before a file is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,17 +85,12 @@ fn packing(head: &[u8]) -> Option<Packing> {
 }
 
 impl Input {
-    /// Looks at a file, and unpacks it into the cache when it is packed and an importer reads it.
-    pub fn open(path: &Path, job: &Job<'_>) -> Result<Self, ImportError> {
-        Self::open_if(path, job, &|input| super::IMPORTERS.iter().any(|i| i.knows(input)))
-    }
-
-    /// The same for what `reads` reads.
-    pub fn open_if(path: &Path, job: &Job<'_>, reads: &dyn Fn(&Self) -> bool) -> Result<Self, ImportError> {
+    /// Looks at a file or folder, and unpacks a packed file into the cache when somebody reads it.
+    pub fn open(path: &Path, job: &Job<'_>, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let meta = std::fs::metadata(path).map_err(io)?;
         if meta.is_dir() {
-            return Err(ImportError::refused(path, "a directory, not a report", "name a file in it"));
+            return Self::folder(path, kinds);
         }
         if !meta.is_file() {
             return Err(ImportError::refused(path, "not a regular file", "save it to a file first"));
@@ -77,31 +104,44 @@ impl Input {
                 path: path.to_owned(),
                 head,
                 size: meta.len(),
+                members: Vec::new(),
                 stamp: Some(stamp(&meta)),
                 bytes: Bytes::File(path.to_owned()),
             });
         };
-        let unpacked = unpack(path, &meta, packing, job, reads)?;
+        let unpacked = unpack(path, &meta, packing, job, kinds)?;
         let head = read_head(&unpacked).map_err(|e| ImportError::io(&unpacked, e))?;
         let size = std::fs::metadata(&unpacked).map_err(|e| ImportError::io(&unpacked, e))?.len();
         if head.is_empty() {
             return Err(ImportError::refused(path, "the archive is empty", "compress the report again"));
         }
-        Ok(Self { path: path.to_owned(), bytes: Bytes::File(unpacked), head, size, stamp: None })
+        Ok(Self { path: path.to_owned(), bytes: Bytes::File(unpacked), head, size, members: Vec::new(), stamp: None })
+    }
+
+    /// A folder whose files may belong together as one report.
+    fn folder(path: &Path, kinds: Kinds<'_>) -> Result<Self, ImportError> {
+        let mut members = Vec::new();
+        gather(path, DEEPEST, &mut members).map_err(|e| ImportError::io(path, e))?;
+        members.sort_by(|a, b| a.path.cmp(&b.path));
+        let input = Self { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), head: Vec::new(), size: 0, members, stamp: None };
+        if (kinds.knows)(&input) {
+            return Ok(input);
+        }
+        Err(ImportError::refused(path, "a directory, not a report", "name a file in it"))
     }
 
     /// An input that is part of the program, under the name that is shown for it.
     #[must_use]
     pub fn built_in(name: &str, bytes: &'static [u8]) -> Self {
         let head = bytes[..bytes.len().min(HEAD)].to_vec();
-        Self { path: PathBuf::from(name), bytes: Bytes::BuiltIn(bytes), head, size: bytes.len() as u64, stamp: None }
+        Self { path: PathBuf::from(name), bytes: Bytes::BuiltIn(bytes), head, size: bytes.len() as u64, members: Vec::new(), stamp: None }
     }
 
     /// The same report, now read from another file (the export that was made of it).
     pub fn exported(&self, file: &Path) -> Result<Self, ImportError> {
         let meta = std::fs::metadata(file).map_err(|e| ImportError::io(file, e))?;
         let head = read_head(file).map_err(|e| ImportError::io(file, e))?;
-        Ok(Self { path: self.path.clone(), bytes: Bytes::File(file.to_owned()), head, size: meta.len(), stamp: None })
+        Ok(Self { path: self.path.clone(), bytes: Bytes::File(file.to_owned()), head, size: meta.len(), members: Vec::new(), stamp: None })
     }
 
     /// Fails when the file changed while it was read: then it is still being written.
@@ -121,6 +161,27 @@ impl Input {
     }
 }
 
+/// The regular files in a folder and below it; what cannot be read is none.
+fn gather(folder: &Path, deeper: usize, out: &mut Vec<Member>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let Ok(entry) = entry else { continue };
+        let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+        if kind.is_dir() && deeper > 0 {
+            // A folder that may not be read is left out.
+            let _ = gather(&path, deeper - 1, out);
+        } else if kind.is_file()
+            && out.len() < MOST_MEMBERS
+            && let Ok(meta) = entry.metadata()
+        {
+            let mut head = Vec::new();
+            if File::open(&path).and_then(|f| f.take(MEMBER_HEAD).read_to_end(&mut head)).is_ok() {
+                out.push(Member { path, head, size: meta.len() });
+            }
+        }
+    }
+    Ok(())
+}
+
 fn stamp(meta: &Metadata) -> (u64, Option<SystemTime>) {
     (meta.len(), meta.modified().ok())
 }
@@ -131,11 +192,11 @@ fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(head)
 }
 
-fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, reads: &dyn Fn(&Input) -> bool) -> Result<PathBuf, ImportError> {
+fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: Kinds<'_>) -> Result<PathBuf, ImportError> {
     cache::entry(&job.cache, path, meta, "unpacked", |out| {
         let io = |e: std::io::Error| ImportError::io(path, e);
         let file = File::open(path).map_err(io)?;
-        let counted = cache::Counted::new(file, meta.len(), job);
+        let counted = Counted::new(file, meta.len(), job);
         let done = counted.done();
         let mut reader: Box<dyn Read> = match packing {
             Packing::Gzip => Box::new(flate2::read::MultiGzDecoder::new(counted)),
@@ -162,9 +223,10 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, reads: 
         // What is in it decides before the disk is filled with it.
         let mut head = Vec::with_capacity(HEAD);
         (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(damaged)?;
-        let probe = Input { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), size: head.len() as u64, head, stamp: None };
-        if !reads(&probe) {
-            return Err(super::known::refusal(&probe));
+        let probe =
+            Input { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), size: head.len() as u64, head, members: Vec::new(), stamp: None };
+        if !(kinds.knows)(&probe) {
+            return Err((kinds.refusal)(&probe));
         }
         let most = UNPACKED + meta.len().saturating_mul(UNPACKED_TIMES);
         // One byte more than that tells.
@@ -174,9 +236,7 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, reads: 
                 format!("{} bytes that decompress to more than {} MB", meta.len(), most / 1_000_000),
                 "no profiler report compresses that well; if it is one, decompress it yourself and open the result",
             )),
-            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && super::IMPORTERS.iter().any(|i| i.salvages() && i.knows(&probe)) => {
-                Ok(())
-            }
+            Err(e) if e.kind() == std::io::ErrorKind::UnexpectedEof && (kinds.salvages)(&probe) => Ok(()),
             other => other.map(drop).map_err(damaged),
         }
     })

@@ -1,11 +1,13 @@
 //! Files that are recognised but not read, so that the answer is a sentence about this file and not a shrug.
 
-use super::{IMPORTERS, ImportError, Input};
+use super::error::ImportError;
+use super::input::Input;
 
 /// How a kind of file is recognised, what it is, and what to do with it.
 struct Known {
     is: fn(&[u8]) -> bool,
     what: &'static str,
+    /// What to do; empty where all that can be said is what is read.
     next: &'static str,
 }
 
@@ -17,8 +19,6 @@ fn text_has(head: &[u8], needles: &[&str]) -> bool {
 fn json_like(head: &[u8]) -> bool {
     matches!(head.trim_ascii_start().first(), Some(b'{' | b'['))
 }
-
-const READS: &str = "this version reads Nsight Systems (.nsys-rep, .sqlite, `nsys stats` CSV), Nsight Compute (.ncu-rep, `ncu --csv`) and PyTorch traces (.pt.trace.json)";
 
 static KNOWN: &[Known] = &[
     Known {
@@ -54,6 +54,11 @@ static KNOWN: &[Known] = &[
         next: "print it with `ncu --import REPORT --csv --page raw`",
     },
     Known {
+        is: |h| h.starts_with(b"SQLite format 3\0") && memchr::memmem::find(h, b"rocpd_").is_some(),
+        what: "a rocpd database of rocprofv3 (AMD)",
+        next: "",
+    },
+    Known {
         is: |h| {
             text_has(h, &["\"rocprofiler-sdk"])
                 || text_has(h, &["Kernel_Name"])
@@ -61,12 +66,12 @@ static KNOWN: &[Known] = &[
                 || text_has(h, &["Agent_Id"])
         },
         what: "an AMD rocprof report",
-        next: READS,
+        next: "",
     },
     Known {
         is: |h| h.starts_with(&[0x80, 2]) || h.starts_with(&[0x80, 4]),
         what: "a Python pickle, such as a PyTorch memory snapshot",
-        next: READS,
+        next: "",
     },
     Known { is: |h| h.is_empty(), what: "an empty archive", next: "compress the report again" },
     Known {
@@ -74,21 +79,18 @@ static KNOWN: &[Known] = &[
         what: "compressed more than once",
         next: "decompress it once",
     },
-    Known { is: |h| h.starts_with(b"%PDF"), what: "a PDF document", next: READS },
-    Known { is: |h| h.starts_with(b"#!"), what: "a script", next: READS },
-    Known { is: json_like, what: "JSON that is not a profile warpscope knows", next: READS },
+    Known { is: |h| h.starts_with(b"%PDF"), what: "a PDF document", next: "" },
+    Known { is: |h| h.starts_with(b"#!"), what: "a script", next: "" },
+    Known { is: json_like, what: "JSON that is not a profile warpscope knows", next: "" },
 ];
 
-/// The one sentence for a file that no importer reads.
+/// The one sentence for a file that no importer reads. `reads` says which files are read, with their suffixes, `tried` by name only.
 #[must_use]
-pub fn refusal(input: &Input) -> ImportError {
+pub fn refusal(input: &Input, reads: &str, tried: &str) -> ImportError {
     match KNOWN.iter().find(|k| (k.is)(&input.head)) {
+        Some(Known { what, next: "", .. }) => ImportError::refused(&input.path, *what, format!("this version reads {reads}")),
         Some(known) => ImportError::refused(&input.path, known.what, known.next),
-        None => ImportError::Unknown {
-            path: input.path.clone(),
-            tried: IMPORTERS.iter().map(|i| i.name()).collect::<Vec<_>>().join(", "),
-            head: head_for_people(&input.head),
-        },
+        None => ImportError::Unknown { path: input.path.clone(), tried: tried.to_owned(), head: head_for_people(&input.head) },
     }
 }
 
@@ -106,13 +108,14 @@ mod tests {
     use super::*;
 
     fn sentence(bytes: &'static [u8]) -> String {
-        refusal(&Input::built_in("x", bytes)).to_string()
+        refusal(&Input::built_in("x", bytes), "A (.a)", "A").to_string()
     }
 
     #[test]
     fn each_known_kind_gets_its_own_sentence() {
         assert!(sentence(b"version https://git-lfs.github.com/spec/v1\n").contains("git lfs pull"));
         assert!(sentence(b"NVR").contains("truncated"));
+        assert!(sentence(b"SQLite format 3\0....CREATE TABLE rocpd_string").ends_with("rocprofv3 (AMD); this version reads A (.a)"));
         assert!(sentence(b"U3w[END]NVIDIA Nsight Systems Stream").contains("QdstrmImporter"));
     }
 

@@ -17,6 +17,10 @@ impl Importer for NsysReport {
         "Nsight Systems report"
     }
 
+    fn files(&self) -> &'static [&'static str] {
+        &[".nsys-rep", ".qdrep"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         input.head.starts_with(MAGIC)
     }

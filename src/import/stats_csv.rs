@@ -42,6 +42,10 @@ impl Importer for NsysStatsCsv {
         "nsys stats CSV"
     }
 
+    fn files(&self) -> &'static [&'static str] {
+        &["`nsys stats` CSV"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         header(&String::from_utf8_lossy(&input.head)).is_some()
     }

@@ -190,7 +190,7 @@ pub struct Run {
     pub tags: Vec<String>,
     /// What it left.
     pub reports: Vec<Report>,
-    /// Those of its reports and of the files written for it that no longer exist; looked at when all runs are listed.
+    /// Those of its reports and of the files written for it that no longer existed when the run was read.
     pub gone: Vec<PathBuf>,
 }
 

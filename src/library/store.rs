@@ -336,8 +336,6 @@ impl Library {
         let mut runs = read().map_err(|e| self.wrong(e))?;
         for run in &mut runs {
             self.complete(run)?;
-            let files = run.reports.iter().map(|r| &r.path).chain(&run.support);
-            run.gone = files.filter(|p| !p.exists()).cloned().collect();
         }
         Ok(runs)
     }
@@ -378,6 +376,8 @@ impl Library {
             let files = log::pieces(&self.run_folder(run.id)).into_iter().chain(run.reports.iter().map(|r| r.path.clone()));
             run.last_seen_ms = files.filter_map(|f| f.metadata().ok()?.modified().ok()).map(ms).max();
         }
+        let files = run.reports.iter().map(|r| &r.path).chain(&run.support);
+        run.gone = files.filter(|p| !p.exists()).cloned().collect();
         Ok(())
     }
 }

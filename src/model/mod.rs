@@ -18,6 +18,7 @@ pub mod place;
 pub mod profile;
 pub mod range;
 pub mod sections;
+pub mod source;
 pub mod text;
 pub mod units;
 
@@ -32,7 +33,8 @@ pub use memop::{CopyKind, MemOp, MemOpKind, MemoryKind};
 pub use metrics::{Extent, Metrics, ResultKind, ResultMetrics, SourceAt, Value};
 pub use note::{Note, NoteKind, Severity};
 pub use place::{Place, PlaceId, Process};
-pub use profile::{Capture, Gate, GraphLaunch, GraphMode, KernelTotal, LaunchOrder, Profile, Source};
+pub use profile::{Capture, Gate, GraphLaunch, GraphMode, KernelTotal, LaunchOrder, Profile};
 pub use range::{Range, RangeKind, Ranges};
 pub use sections::Details;
+pub use source::Source;
 pub use units::{Bytes, Nanos};

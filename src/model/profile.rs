@@ -1,21 +1,7 @@
 //! A whole report.
 
-use super::{ApiCalls, Device, Kernel, KernelId, LaunchConfig, Launches, MemOp, Metrics, Nanos, Note, Place, Process, Ranges};
-use std::path::PathBuf;
+use super::{ApiCalls, Device, Kernel, KernelId, LaunchConfig, Launches, MemOp, Metrics, Nanos, Note, Place, Process, Ranges, Source};
 use std::sync::Arc;
-
-/// Which tool made a report, and which file it was read from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Source {
-    /// Tool, e.g. `nsys`.
-    pub tool: String,
-    /// The tool's version, when the report says it.
-    pub version: Option<String>,
-    /// Version of the file's schema, when it has one.
-    pub schema: Option<String>,
-    /// The file as the user named it.
-    pub file: PathBuf,
-}
 
 /// What the order of [`LaunchId`](super::LaunchId)s means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

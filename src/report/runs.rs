@@ -62,7 +62,7 @@ impl<'a> From<&'a Run> for RunJson<'a> {
             path: x.path.display().to_string(),
             bytes: x.bytes,
             owned: x.owned,
-            missing: (!x.path.exists()).then_some("the file no longer exists"),
+            missing: r.gone.contains(&x.path).then_some("the file no longer exists"),
         };
         Self {
             id: r.id,
@@ -208,7 +208,7 @@ pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String
     add("exit", code);
     add("re-run of", run.parent.map(|p| format!("run {p}")));
     for r in &run.reports {
-        let gone = if r.path.exists() { "" } else { " (no longer exists)" };
+        let gone = if run.gone.contains(&r.path) { " (no longer exists)" } else { "" };
         add("report", Some(format!("{} ({}){gone}", r.path.display(), Bytes(r.bytes))));
     }
     add("tags", Some(run.tags.join(" ")));

@@ -1,7 +1,8 @@
 //! A report of ncu itself holds the launches that ncu was told to profile. Where its command line is in the report and understood, a result is
 //! counted as that command counted it; else launches that came before are not known, and the count here says so.
 
-use super::warnings::{Facts, Warning, warning};
+use super::facts::Facts;
+use super::warning::{Warning, warning};
 use super::{Options, PartId, Rerun};
 use crate::model::{LaunchOrder, Metrics, NameForm, Profile, Severity, argv};
 

@@ -1,12 +1,14 @@
 //! What is known before an ncu command is put together, and its pieces.
 
 use super::count::{self, Count, Unit};
+use super::facts::Facts;
 use super::gate::{self, Gate};
 use super::nvtx::{self, Enclosing};
 use super::options::{Options, Replay};
 use super::processes::{self, Scope};
 use super::program::{self, Program};
-use super::warnings::{self, Facts};
+use super::warning::Warning;
+use super::warnings;
 use super::{Cost, Part, PartId, Rerun, Selects, collect, parts, ranges, shell};
 use crate::model::{Kernel, LaunchId, NameForm, Nanos, Profile, units};
 
@@ -263,7 +265,7 @@ impl<'a> Draft<'a> {
         self.rows.iter().zip(nth).map(|(&row, nth)| selected(self.profile, row, nth)).collect()
     }
 
-    pub(super) fn warnings(&self) -> Vec<warnings::Warning> {
+    pub(super) fn warnings(&self) -> Vec<Warning> {
         let mut all = warnings::all(&Facts {
             profile: self.profile,
             options: self.options,

@@ -1,70 +1,19 @@
 //! What may make a re-run select another launch, or fail. One function and one row in [`CHECKS`] each; silent unless the report gives
 //! cause.
 
-use super::count::{Count, calls_without_kernel};
-use super::gate::{self, Gate};
-use super::nvtx::Enclosing;
+use super::count::calls_without_kernel;
+use super::facts::Facts;
+use super::gate;
 use super::options::OpenedBy;
+use super::options::Replay;
 use super::processes::Scope;
-use super::program::{self, Program};
-use super::{Options, Replay, ranges};
+use super::program;
+use super::ranges;
+use super::warning::{Warning, warning};
 use crate::analysis::Family;
 use crate::model::units::count;
-use crate::model::{Kernel, LaunchConfig, LaunchOrder, NameForm, NoteKind, Profile, Severity};
+use crate::model::{LaunchConfig, LaunchOrder, NameForm, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
-
-/// One warning.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// Stable word that scripts can rely on.
-    pub id: &'static str,
-    /// How much it matters.
-    pub severity: Severity,
-    /// What may go wrong, in plain words.
-    pub text: String,
-    /// What to do about it.
-    pub fix: Option<String>,
-    /// Whether the selection may be another launch than the wanted one.
-    pub inexact: bool,
-}
-
-/// What the checks look at.
-#[derive(Debug)]
-pub struct Facts<'a> {
-    /// The report.
-    pub profile: &'a Profile,
-    /// What the user chose.
-    pub options: &'a Options,
-    /// Rows of the wanted launches, in launch order.
-    pub rows: &'a [usize],
-    /// Their kernel (of the first).
-    pub kernel: &'a Kernel,
-    /// Process of the first.
-    pub pid: u32,
-    /// Form of the name that is compared.
-    pub base: NameForm,
-    /// What must be open.
-    pub gate: &'a Gate,
-    /// Over which processes the count goes.
-    pub scope: &'a Scope,
-    /// The count.
-    pub count: &'a Count,
-    /// Ranges around the first.
-    pub around: &'a [Enclosing],
-    /// The program.
-    pub program: &'a Program,
-    /// Graphs were traced whole, so they are profiled whole.
-    pub whole_graphs: bool,
-    /// The command profiles a range, not single kernels.
-    pub as_range: bool,
-}
-
-impl Facts<'_> {
-    /// Processes whose launches count.
-    fn counted(&self) -> BTreeSet<u32> {
-        if matches!(self.scope, Scope::InTurn(_)) { self.count.by_process.keys().copied().collect() } else { BTreeSet::from([self.pid]) }
-    }
-}
 
 type Check = fn(&Facts<'_>) -> Option<Warning>;
 
@@ -93,31 +42,6 @@ pub static CHECKS: &[(&str, Check)] = &[
 #[must_use]
 pub fn all(facts: &Facts<'_>) -> Vec<Warning> {
     CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()
-}
-
-pub(super) fn warning(id: &'static str, severity: Severity, text: impl Into<String>) -> Warning {
-    Warning { id, severity, text: text.into(), fix: None, inexact: false }
-}
-
-impl Warning {
-    pub(super) fn fix(mut self, fix: impl Into<String>) -> Self {
-        self.fix = Some(fix.into());
-        self
-    }
-
-    pub(super) fn inexact(mut self) -> Self {
-        self.inexact = true;
-        self
-    }
-
-    /// The warning and what to do about it, in one sentence.
-    #[must_use]
-    pub fn sentence(&self) -> String {
-        match &self.fix {
-            Some(fix) => format!("{}; {fix}", self.text.trim_end_matches('.')),
-            None => self.text.clone(),
-        }
-    }
 }
 
 /// The capture opened late, and nothing that ncu knows opens at the same place.

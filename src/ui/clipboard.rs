@@ -3,7 +3,6 @@
 
 use crossterm::Command;
 use crossterm::clipboard::CopyToClipboard;
-use std::path::{Path, PathBuf};
 
 /// Bytes that terminals take at least; more is dropped by some without a word.
 const MOST: usize = 74_000;
@@ -79,14 +78,6 @@ pub fn plan(text: &str, term: &str, between: Between) -> Plan {
     Plan::Send(out)
 }
 
-/// Saves a text where the user can find it; gives the path.
-pub fn save(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
-    crate::import::cache::make_private(folder)?;
-    let path = folder.join("copied.txt");
-    std::fs::write(&path, text)?;
-    Ok(path)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,8 +101,5 @@ mod tests {
     fn what_cannot_be_copied_is_saved() {
         assert!(matches!(plan("x", "linux", Between::Nothing), Plan::Save(_)));
         assert!(matches!(plan(&"x".repeat(100_000), "xterm", Between::Nothing), Plan::Save(_)));
-        let folder = tempfile::tempdir().unwrap();
-        let path = save("text", folder.path()).unwrap();
-        assert_eq!(std::fs::read_to_string(path).unwrap(), "text");
     }
 }

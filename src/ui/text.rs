@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn bars_fill_in_eighths_and_never_vanish() {
-        let theme = super::super::theme::Library::load(None).theme("mono", crate::config::ColorMode::None).unwrap();
+        let theme = super::super::theme::Library::new(Vec::new()).theme("mono", crate::config::ColorMode::None).unwrap();
         let text = |share| bar(share, 4, Style::default(), &theme).iter().map(|s| s.content.to_string()).collect::<String>();
         assert_eq!(text(0.5), "██  ");
         assert_eq!(text(0.001), "▏   ");

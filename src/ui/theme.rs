@@ -3,7 +3,6 @@
 use crate::analysis::Family;
 use crate::analysis::fuzzy::nearest;
 use crate::config::ColorMode;
-use crate::launch::private;
 use ratatui::style::{Color, Modifier, Style};
 use std::collections::BTreeMap;
 
@@ -96,9 +95,6 @@ pub struct Theme {
     styles: BTreeMap<Role, Style>,
 }
 
-/// A theme is some hundred lines of text.
-const MOST_BYTES: u64 = 1 << 20;
-
 /// Theme files by name: the program's own and the user's.
 #[derive(Clone, Debug, Default)]
 pub struct Library {
@@ -106,27 +102,19 @@ pub struct Library {
 }
 
 #[derive(Clone, Debug, Default)]
-struct File {
+struct Parsed {
     palette: BTreeMap<String, String>,
     style: BTreeMap<String, String>,
 }
 
 impl Library {
-    /// The program's themes, and those in the user's folder (which may replace them).
+    /// The program's themes, and the user's own (name and text), which may replace them.
     #[must_use]
-    pub fn load(folder: Option<&std::path::Path>) -> Self {
+    pub fn new(own: Vec<(String, String)>) -> Self {
         let mut files: Vec<(String, String)> = THEMES.iter().map(|(n, t)| ((*n).to_owned(), (*t).to_owned())).collect();
-        let entries = folder.and_then(|f| std::fs::read_dir(f.join("themes")).ok());
-        let mut own: Vec<_> =
-            entries.into_iter().flatten().flatten().map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == "toml")).collect();
-        own.sort();
-        for path in own {
-            if let (Some(name), Ok(text)) =
-                (path.file_stem().map(|s| s.to_string_lossy().into_owned()), private::small_text(&path, MOST_BYTES))
-            {
-                files.retain(|(n, _)| *n != name);
-                files.push((name, text));
-            }
+        for (name, text) in own {
+            files.retain(|(n, _)| *n != name);
+            files.push((name, text));
         }
         Self { files }
     }
@@ -156,7 +144,7 @@ impl Library {
         Ok(Theme { styles })
     }
 
-    fn file(&self, name: &str, depth: usize) -> Result<File, String> {
+    fn file(&self, name: &str, depth: usize) -> Result<Parsed, String> {
         let Some((_, text)) = self.files.iter().find(|(n, _)| n == name) else {
             let near = nearest(name, self.files.iter().map(|(n, _)| n.as_str()));
             return Err(near.map_or_else(
@@ -172,7 +160,7 @@ impl Library {
         let mut file = match table.get("inherits") {
             Some(toml::Value::String(parent)) => self.file(parent, depth + 1)?,
             Some(other) => return Err(format!("theme {name}: inherits {other}, which is not a theme name")),
-            None => File::default(),
+            None => Parsed::default(),
         };
         for (key, value) in &table {
             match (key.as_str(), value) {
@@ -356,7 +344,7 @@ mod tests {
 
     #[test]
     fn every_theme_is_whole_in_every_colour_mode() {
-        let library = Library::load(None);
+        let library = Library::new(Vec::new());
         assert!(library.names().len() >= 6);
         for name in library.names() {
             for (_, mode) in ColorMode::ALL {
@@ -379,7 +367,7 @@ mod tests {
         assert!(with("[style]\ntxet = 'red'").contains("did you mean `text`?"));
         assert!(with("[style]\ntext = 'blurple'").contains("unknown colour `blurple`"));
         assert!(with("inherits = 'x'").contains("inherits from itself"));
-        assert!(Library::load(None).theme("drak", ColorMode::True).unwrap_err().contains("did you mean `dark`?"));
+        assert!(Library::new(Vec::new()).theme("drak", ColorMode::True).unwrap_err().contains("did you mean `dark`?"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use warpscope::analysis::metric::is_list;
 use warpscope::analysis::rows::{Row, Wish};
 use warpscope::analysis::{GroupBy, Grouping, code, page, roofline};
 use warpscope::import::ncu::{details, session, source};
-use warpscope::import::{Cancel, Input, Job, Wants};
+use warpscope::import::{self, Cancel, Job, Wants};
 
 fn files(folder: &Path, out: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else { return };
@@ -101,7 +101,7 @@ fn every_result_is_looked_at() {
     for path in &all {
         let Ok(profile) = read(path) else { continue };
         let metrics = profile.metrics.clone().unwrap();
-        let input = Input::open(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }).unwrap();
+        let input = import::open::input(path, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) }).unwrap();
         session::read(&input).unwrap();
         for (at, result) in metrics.results.iter().enumerate() {
             let details = details::read(&input, result).unwrap_or_else(|e| panic!("{e}"));

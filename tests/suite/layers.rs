@@ -1,8 +1,7 @@
-//! The layers point one way, and libraries stay where they belong.
+//! The layers point one way, no files import each other in a circle, what must not touch the world does not, and libraries stay where they belong.
 
+use super::arrows::Sources;
 use super::support::root;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 /// Each layer and the layers that it may use.
 const LAYERS: &[(&str, &[&str])] = &[
@@ -36,69 +35,117 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("std::process::Command", &["launch", "import"]),
 ];
 
-fn sources(folder: &Path) -> Vec<PathBuf> {
-    let mut out = Vec::new();
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            out.extend(sources(&path));
-        } else if path.extension().is_some_and(|e| e == "rs") {
-            out.push(path);
-        }
-    }
-    out
-}
+/// Layers that only compute: no files, clocks, processes, threads or variables.
+const PURE: &[&str] = &["model", "analysis", "rerun", "report", "app", "ui"];
+/// What would touch the world.
+const WORLD: &[&str] = &[
+    "std::fs",
+    "fs::",
+    "File::",
+    "Instant",
+    "SystemTime",
+    "std::process",
+    "thread::spawn",
+    "thread::sleep",
+    "std::net",
+    "std::env",
+    "env::var",
+    ".exists()",
+    ".is_file()",
+    ".is_dir()",
+    ".canonicalize(",
+    ".metadata(",
+    ".read_dir(",
+];
 
-fn layer(path: &Path) -> String {
-    path.strip_prefix(root().join("src")).unwrap().components().next().unwrap().as_os_str().to_string_lossy().into_owned()
-}
-
-/// The part of a file that ships: unit tests may look across.
-fn shipped(text: &str) -> &str {
-    text.split("#[cfg(test)]").next().unwrap()
+fn project() -> Sources {
+    Sources::read(&root().join("src"))
 }
 
 #[test]
 fn a_layer_uses_only_layers_below_it() {
-    for path in sources(&root().join("src")) {
-        let layer = layer(&path);
-        if layer.ends_with(".rs") {
-            continue;
-        }
-        let allowed = LAYERS.iter().find(|(l, _)| *l == layer).unwrap_or_else(|| panic!("{layer} is no layer")).1;
-        let text = fs::read_to_string(&path).unwrap();
-        for (other, _) in LAYERS {
-            let named = shipped(&text).contains(&format!("crate::{other}::")) || shipped(&text).contains(&format!("crate::{other};"));
-            assert!(!named || *other == layer || allowed.contains(other), "{}: {layer} must not use {other}", path.display());
-        }
-    }
+    assert_eq!(project().upward(LAYERS), [] as [String; 0]);
 }
 
-/// Whether a line names a path that begins so: `nix::`, but not `unix::`.
-fn names(line: &str, path: &str) -> bool {
-    line.match_indices(path).any(|(at, _)| !line[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+#[test]
+fn no_files_import_each_other_in_a_circle() {
+    assert_eq!(project().circles(), [] as [String; 0]);
+}
+
+#[test]
+fn what_only_computes_touches_nothing() {
+    assert_eq!(project().naming(PURE, WORLD), [] as [String; 0]);
 }
 
 #[test]
 fn libraries_stay_in_their_layers() {
-    for path in sources(&root().join("src")) {
-        let layer = layer(&path);
-        let text = fs::read_to_string(&path).unwrap();
-        for (library, layers) in LIBRARIES {
-            let named = shipped(&text)
-                .lines()
-                .filter(|l| !l.trim_start().starts_with("//"))
-                .any(|l| names(l, &format!("{library}::")) || l.contains(&format!("use {library};")));
-            assert!(!named || layers.contains(&layer.as_str()), "{}: {library} has no place in {layer}", path.display());
-        }
+    let sources = project();
+    for (library, layers) in LIBRARIES {
+        let others: Vec<&str> = LAYERS.iter().map(|l| l.0).filter(|l| !layers.contains(l)).collect();
+        let path = if library.contains("::") { (*library).to_owned() } else { format!("{library}::") };
+        assert_eq!(sources.naming(&others, &[&path]), [] as [String; 0]);
     }
 }
 
 #[test]
 fn files_are_small_and_say_what_they_are() {
-    for path in sources(&root().join("src")) {
-        let text = fs::read_to_string(&path).unwrap();
-        assert!(text.starts_with("//!"), "{} has no `//!` line", path.display());
-        assert!(text.lines().count() <= 500, "{} holds more than one idea", path.display());
+    for (path, text) in &project().files {
+        assert!(text.starts_with("//!"), "{path} has no `//!` line");
+        assert!(text.lines().count() <= 500, "{path} holds more than one idea");
+    }
+}
+
+/// Each kind of mistake, planted in a scratch copy: the checks above must see it, however it is written.
+#[test]
+fn planted_mistakes_are_found() {
+    let layers: &[(&str, &[&str])] = &[("model", &[]), ("app", &["model"])];
+    let good = [
+        ("lib.rs", "pub mod app;\npub mod model;"),
+        ("model/mod.rs", "//! m\npub mod a;\npub mod b;\npub use a::A;\npub use b::{B, Other as C};"),
+        ("model/a.rs", "pub struct A; // use crate::app::Nothing\nconst T: &str = \"crate::app::x\";"),
+        ("model/b.rs", "use super::A;\npub struct B(A);\npub struct Other;"),
+        ("app/mod.rs", "pub mod x;\npub mod deep;\nuse crate::model::{self, B};"),
+        ("app/x.rs", "use crate::model::C;\n#[cfg(test)]\nmod tests { use crate::app::deep::y::Y; fn t() { std::fs::read(\"\"); } }"),
+        ("app/deep/mod.rs", "pub mod y;"),
+        ("app/deep/y.rs", "use super::super::x::X;\npub struct Y(X);"),
+    ];
+    let found = |path: &str, text: &str| {
+        let mut files: Vec<(String, String)> = good.iter().map(|(p, t)| ((*p).to_owned(), (*t).to_owned())).collect();
+        files.iter_mut().filter(|f| f.0 == path).for_each(|f| f.1.push_str(text));
+        let sources = Sources::of(files);
+        [sources.upward(layers), sources.circles(), sources.naming(&["app", "model"], WORLD)].map(|f| f.join("; "))
+    };
+    assert_eq!(found("none", ""), ["", "", ""]);
+    // Upward, in each way of writing it.
+    for line in [
+        "\nuse crate::app::x::X;",
+        "\nuse crate::{model, app::x};",
+        "\nfn f() { crate::app::x::go(); }",
+        "\nuse super::super::app::x::X;",
+        "\nfn f() -> crate::app::deep::y::Y { todo!() }",
+        "\nuse crate::app;",
+    ] {
+        let [upward, ..] = found("model/a.rs", line);
+        assert!(upward.contains("model/a.rs: model must not use app"), "{line}: {upward:?}");
+    }
+    // Circles: of two files of one folder, across folders, through a re-export, by an inline path.
+    for (path, line, through) in [
+        ("model/a.rs", "\nuse super::b::B;", "model/a.rs"),
+        ("model/a.rs", "\nuse super::C;", "model/b.rs"),
+        ("app/x.rs", "\nuse super::deep::y::Y;", "app/deep/y.rs"),
+        ("app/x.rs", "\nfn f() { super::deep::y::go() }", "app/x.rs"),
+    ] {
+        let [_, circles, _] = found(path, line);
+        assert!(circles.contains(through), "{line}: {circles:?}");
+    }
+    // The world, by import and by path.
+    for line in [
+        "\nuse std::fs::File;",
+        "\nfn f() { std::time::Instant::now(); }",
+        "\nuse std::process::Command;",
+        "\nfn f(p: &Path) { p.exists(); }",
+    ] {
+        let [.., world] = found("app/x.rs", line);
+        assert!(world.contains("app/x.rs names"), "{line}: {world:?}");
     }
 }

@@ -171,7 +171,7 @@ fn each_bad_end_is_explained() {
     // A report of that name is there: nothing is overwritten, nothing is run.
     fs::write(home.file("mine.nsys-rep"), "mine").unwrap();
     let (rc, _, err) = home.run(&["run", "-o", "mine", "--", "true"], "");
-    assert!(rc == 2 && err.contains("is there already"), "{err}");
+    assert!(rc == 2 && err.contains("already exists"), "{err}");
     assert_eq!(fs::read_to_string(home.file("mine.nsys-rep")).unwrap(), "mine");
 }
 

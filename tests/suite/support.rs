@@ -96,7 +96,7 @@ pub struct Explorer {
 
 impl Explorer {
     pub fn open(files: &[PathBuf], size: (u16, u16)) -> Self {
-        let settings = Settings { themes: Library::load(None).names(), ..Settings::default() };
+        let settings = Settings { themes: Library::new(Vec::new()).names(), ..Settings::default() };
         let (app, effects) = App::new(files.to_vec(), settings, size);
         let mut explorer = Self { app, view: View::default(), copied: Vec::new(), saved: Vec::new(), quit: false, asked: Vec::new() };
         explorer.perform(effects);
@@ -169,7 +169,7 @@ impl Explorer {
     fn metrics(&self, report: usize) -> (Arc<Metrics>, impl FnOnce() -> Result<Input, ImportError> + use<>) {
         let report = &self.app.session.reports[report];
         let file = report.file.clone();
-        let open = move || Input::open(&file, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) });
+        let open = move || import::open::input(&file, &Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) });
         (report.profile.as_ref().unwrap().metrics.clone().unwrap(), open)
     }
 
@@ -196,7 +196,7 @@ impl Explorer {
     }
 
     pub fn buffer(&mut self, theme: &str, mode: ColorMode) -> ratatui::buffer::Buffer {
-        let theme = Library::load(None).theme(theme, mode).unwrap();
+        let theme = Library::new(Vec::new()).theme(theme, mode).unwrap();
         let mut terminal = Terminal::new(TestBackend::new(self.app.session.size.0, self.app.session.size.1)).unwrap();
         terminal.draw(|frame| draw(frame, &self.app, &mut self.view, &theme)).unwrap();
         terminal.backend().buffer().clone()

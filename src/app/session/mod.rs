@@ -2,54 +2,16 @@
 
 pub mod groups;
 pub mod report;
+mod settings;
 
 pub use groups::Groups;
 pub use report::{Report, Stage};
+pub use settings::Settings;
 
-use super::actions::{ActionId, Keymap};
-use crate::analysis::{GroupBy, SortBy};
+use super::actions::ActionId;
 use crate::model::Metrics;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// What the user set.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// Name of the theme.
-    pub theme: String,
-    /// Names of all themes.
-    pub themes: Vec<String>,
-    /// Keys.
-    pub keymap: Keymap,
-    /// Grouping that a report opens with.
-    pub group: GroupBy,
-    /// Order that a report opens with.
-    pub sort: SortBy,
-    /// Metrics that are pinned from the beginning.
-    pub pins: Vec<String>,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            theme: "dark".to_owned(),
-            themes: vec!["dark".to_owned()],
-            keymap: Keymap::default(),
-            group: GroupBy::Name,
-            sort: SortBy::Total,
-            pins: Vec::new(),
-        }
-    }
-}
-
-/// A line for the user.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Status {
-    /// What is said.
-    pub text: String,
-    /// Whether something went wrong.
-    pub error: bool,
-}
 
 /// The session.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! One report of the session: how far it is read, and what was computed from it.
 
-use super::{Groups, Settings};
+use super::groups::Groups;
+use super::settings::Settings;
 use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::FirstHint;
 use crate::analysis::{GroupBy, Overview, Paths};

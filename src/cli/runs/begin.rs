@@ -2,14 +2,14 @@
 
 use super::super::args::{Args, Run as RunArgs};
 use super::super::{FAILED, Failure, explore, print, recipes};
+use super::look::{look, sentence};
 use super::plain::{self, Holder};
 use super::{start, tty};
 use crate::config::Config;
-use crate::launch::doctor::{Check, Places, State, gather, preflight};
+use crate::launch::doctor::{Check, State};
 use crate::launch::find;
-use crate::library::store;
 use crate::library::{Library, LibraryError, NewRun, Step};
-use crate::rerun::recipes::{Prepared, RECIPES, Recipe, Role, TOOLS, User, Wanted, expected_bytes};
+use crate::rerun::recipes::{Prepared, RECIPES, Recipe, Role, TOOLS, User, Wanted};
 use crate::rerun::shell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -162,23 +162,6 @@ fn tell_steps(steps: &[Step]) {
         let command = if s.argv.is_empty() { String::new() } else { format!(" {}", shell::line(&s.argv)) };
         print::error(&format!("step {}, in another terminal: {}{command}   ({}: {})", i + 1, s.what, s.role, s.why));
     }
-}
-
-/// One line for a check.
-#[must_use]
-pub fn sentence(check: &Check) -> String {
-    let means = if check.means.is_empty() { String::new() } else { format!("; {}", check.means) };
-    let fix = check.fix.as_ref().map_or_else(String::new, |f| format!(" → {f}"));
-    format!("{}: {}{means}{fix}", check.what, check.found)
-}
-
-/// What may stand in the way of a command, the worst first. Its reports go to the folder, or to the library.
-pub fn look(tool: &str, argv: &[String], folder: Option<&Path>, nsys: Option<&Path>) -> Vec<Check> {
-    let samples = argv.iter().any(|w| w == "--sample=process-tree");
-    let library = store::folder().ok();
-    let reports = folder.or(library.as_deref());
-    let places = reports.map_or_else(Places::usual, Places::for_reports);
-    preflight(&gather(&places, nsys, &|| false), tool, samples, expected_bytes(tool, argv))
 }
 
 /// Says what stands in the way; what blocks ends it, unless it is forced.

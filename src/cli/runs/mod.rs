@@ -5,6 +5,7 @@ pub mod begin;
 pub mod files;
 pub mod follow;
 pub mod list;
+pub mod look;
 pub mod plain;
 pub mod share;
 pub mod start;

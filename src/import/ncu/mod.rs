@@ -17,8 +17,10 @@ pub mod source;
 pub mod units;
 mod wire;
 
-use super::input::Bytes;
-use super::{ImportError, Input, Job};
+use super::error::ImportError;
+use super::input::{Bytes, Input, Kinds};
+use super::job::Job;
+use super::known;
 use crate::model::{Extent, Metrics, Note, NoteKind, Severity, Source, SourceAt};
 pub use numbers::Decimal;
 pub use profile::{Ncu, of as profile_of};
@@ -39,7 +41,9 @@ pub fn is_report(input: &Input) -> bool {
 pub fn read(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
     // What is neither a report nor text is not unpacked.
     let is_text = |i: &Input| !i.head.contains(&0);
-    let input = Input::open_if(path, job, &|i| is_report(i) || is_text(i))?;
+    let knows = |i: &Input| is_report(i) || is_text(i);
+    let refusal = |i: &Input| known::refusal(i, "Nsight Compute reports (.ncu-rep, `ncu --csv`)", "Nsight Compute");
+    let input = Input::open(path, job, Kinds { knows: &knows, salvages: &|_| false, refusal: &refusal })?;
     if !is_report(&input) && !is_text(&input) {
         return Err(ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints"));
     }

@@ -19,6 +19,10 @@ impl Importer for Ncu {
         "Nsight Compute reports and CSV"
     }
 
+    fn files(&self) -> &'static [&'static str] {
+        &[".ncu-rep", "`ncu --csv`"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         if is_report(input) {
             return true;

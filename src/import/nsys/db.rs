@@ -351,7 +351,10 @@ impl Db {
 /// Pragmas that statements here call.
 const PRAGMAS: [&str; 5] = ["hard_heap_limit", "table_info", "query_only", "cache_size", "mmap_size"];
 /// SQL functions that statements here call.
-const FUNCTIONS: [&str; 5] = ["min", "max", "count", "like", super::scan::GATHER];
+/// The name in SQL of the aggregate function that gathers columns.
+pub const GATHER: &str = "warpscope_gather";
+
+const FUNCTIONS: [&str; 5] = ["min", "max", "count", "like", GATHER];
 
 /// `file:` URI with everything escaped that has a meaning in one. Immutable: no locks are taken and nothing is written beside the file.
 fn immutable_uri(path: &Path) -> String {

@@ -27,8 +27,13 @@ impl Importer for NsysSqlite {
         "Nsight Systems SQLite export"
     }
 
+    fn files(&self) -> &'static [&'static str] {
+        &[".sqlite"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
-        input.head.starts_with(b"SQLite format 3\0")
+        // Other producers' databases have tables of their own; what is damaged or empty is this importer's to explain.
+        input.head.starts_with(b"SQLite format 3\0") && memchr::memmem::find(&input.head, b"rocpd_").is_none()
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {

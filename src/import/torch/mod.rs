@@ -25,9 +25,17 @@ impl Importer for TorchTrace {
         "PyTorch trace (JSON)"
     }
 
+    fn files(&self) -> &'static [&'static str] {
+        &[".pt.trace.json"]
+    }
+
     fn knows(&self, input: &Input) -> bool {
         let head = input.head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&input.head);
         let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
+        // JSON of other producers.
+        if has(b"rocprofiler-sdk-tool") {
+            return false;
+        }
         match head.trim_ascii_start().first() {
             Some(b'{') => has(b"\"traceEvents\"") || has(b"\"schemaVersion\"") || has(b"\"deviceProperties\""),
             Some(b'[') => has(b"\"ph\""),

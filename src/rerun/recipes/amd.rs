@@ -1,7 +1,8 @@
 //! AMD GPUs: rocprofv3, which wants `--` before the program. Options are those of its documentation for `ROCm` 6.2 to 7;
 //! nothing was run on AMD hardware.
 
-use super::{Pattern, Place, Prepared, Wanted, part, program};
+use super::pattern::Pattern;
+use super::prepared::{Place, Prepared, Wanted, part, program};
 use crate::rerun::{Part, PartId, shell};
 use std::fmt::Write as _;
 

@@ -1,7 +1,8 @@
 //! Counters of single kernels: ncu on chosen launches, or on the first ones.
 
+use super::pattern::Pattern;
+use super::prepared::{Place, Prepared, Wanted, part};
 use super::ranks::{self, Ranks};
-use super::{Pattern, Place, Prepared, Wanted, part};
 use crate::rerun::collect::{self, Collect};
 use crate::rerun::{Part, PartId, nvtx, parts};
 

@@ -1,7 +1,8 @@
 //! Timelines: `nsys profile`. Boolean options are written `=true`; nothing parts the options from the program, for nsys takes `--` as its name.
 
+use super::pattern::Pattern;
+use super::prepared::{Place, Prepared, Wanted, part};
 use super::ranks::{self, Ranks};
-use super::{Pattern, Place, Prepared, Recipe, Wanted, part};
 use crate::rerun::{Part, PartId};
 
 /// Words that belong together, and what they do. `{RANGE}` stands for the range.
@@ -52,7 +53,7 @@ pub(super) fn reports(place: &Place<'_>, ranks: bool, each: bool) -> Vec<Pattern
     [Pattern::exact(format!("{stem}.nsys-rep"))].into_iter().filter(|_| !ranks).chain(numbered).collect()
 }
 
-pub(super) fn prepare(recipe: &Recipe<'_>, timeline: &Timeline, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
+pub(super) fn prepare(id: &str, timeline: &Timeline, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
     let profiler = |ranks: &Ranks| {
         let mut parts = options(timeline.groups, wanted.range.as_deref());
         parts.push(output(ranks, place));
@@ -64,8 +65,7 @@ pub(super) fn prepare(recipe: &Recipe<'_>, timeline: &Timeline, wanted: &Wanted,
         Ranks::Together => match ranks::launcher(&wanted.program) {
             Some("srun") => {
                 return Err(format!(
-                    "srun's tasks are not its children, so recipe {} would record none of them: use --ranks or the recipe `rank`, which start nsys in each task",
-                    recipe.id
+                    "srun's tasks are not its children, so recipe {id} would record none of them: use --ranks or the recipe `rank`, which start nsys in each task"
                 ));
             }
             Some(name) => prepared.notes.push(format!(

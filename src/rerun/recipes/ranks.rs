@@ -1,6 +1,6 @@
 //! The profiler between a launcher and the program: one report for each rank.
 
-use super::{Place, Wanted, program};
+use super::prepared::{Place, Wanted, program};
 use crate::rerun::launchers::{self, Launched};
 use crate::rerun::{Part, PartId, shell};
 

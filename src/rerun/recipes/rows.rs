@@ -3,8 +3,8 @@
 use super::amd::Job;
 use super::ncu::{Counters, What};
 use super::nsys::{API_EACH, CUDA, Group, NO_CPU, NODES, Timeline};
+use super::recipe::{How, Recipe};
 use super::servers::Server;
-use super::{How, Recipe};
 
 type Row = Recipe<'static>;
 

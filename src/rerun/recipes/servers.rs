@@ -3,9 +3,10 @@
 //! Options and variables: vLLM's page on profiling (0.8 to 0.32) and TensorRT-LLM's performance analysis (0.19 to 1.3).
 
 use super::nsys::{self, API_EACH, CUDA, Group, NO_CPU, NODES};
+use super::pattern::Pattern;
+use super::prepared::{Place, Prepared, Wanted, program, words};
 use super::ranks::Ranks;
 use super::steps::{Role, Step};
-use super::{Pattern, Place, Prepared, Wanted, program, words};
 use crate::rerun::{Part, PartId};
 use serde_json::json;
 

@@ -1,7 +1,9 @@
 //! Rules that every recipe keeps, and the commands of some.
 
+use super::recipe::How;
 use super::*;
 use crate::rerun::collect::Figure;
+use crate::rerun::program::PLACEHOLDER;
 
 fn argv(text: &str) -> Vec<String> {
     text.split(' ').map(str::to_owned).collect()

@@ -1,8 +1,13 @@
 //! Recipes of the user's own: argv lists with places for the report and the range.
 
-use super::{How, Pattern, Place, Prepared, RECIPES, Recipe, TOOLS, Wanted, program};
+use super::pattern::Pattern;
+use super::prepared::{Place, Prepared, Wanted, program};
 use crate::analysis::fuzzy::nearest;
-use crate::rerun::{Part, PartId, shell};
+use crate::rerun::command::{Part, PartId};
+use crate::rerun::shell;
+
+/// Tools that recipes start, as [`User::tool`] has them.
+pub const TOOLS: [&str; 4] = ["nsys", "ncu", "torch", "rocprofv3"];
 
 const OUTPUT: &str = "{OUTPUT}";
 const RANGE: &str = "{RANGE}";
@@ -59,11 +64,11 @@ fn fill(text: &str, output: &str, range: &str) -> String {
 }
 
 impl User {
-    /// Whether it can be used; else one sentence that names it.
-    pub fn check(&self) -> Result<(), String> {
+    /// Whether it can be used beside the built-in recipes, which are known by their words; else one sentence that names it.
+    pub fn check(&self, built_in: impl Fn(&str) -> bool) -> Result<(), String> {
         let id = &self.id;
         let wrong = |what: String| Err(format!("recipe `{id}`: {what}"));
-        if super::recipe(id).is_some() {
+        if built_in(id) {
             return wrong("this is a built-in name; choose another".to_owned());
         }
         let fit = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
@@ -99,18 +104,9 @@ impl User {
         Ok(())
     }
 
-    /// The recipe.
-    #[must_use]
-    pub fn recipe(&self) -> Recipe<'_> {
-        Recipe {
-            id: &self.id,
-            tool: &self.tool,
-            about: &self.about,
-            when: &self.when,
-            cost: &self.cost,
-            needs_range: self.argv.iter().chain(self.env.iter().map(|(_, v)| v)).any(|w| w.contains(RANGE)),
-            how: How::User(self),
-        }
+    /// Whether it is made for an NVTX range.
+    pub(super) fn needs_range(&self) -> bool {
+        self.argv.iter().chain(self.env.iter().map(|(_, v)| v)).any(|w| w.contains(RANGE))
     }
 
     pub(super) fn prepare(&self, wanted: &Wanted, place: &Place<'_>) -> Prepared {
@@ -135,20 +131,14 @@ impl User {
     }
 }
 
-/// A recipe by its word among the built-in ones and the user's.
-#[must_use]
-pub fn find<'a>(id: &str, users: &'a [User]) -> Option<Recipe<'a>> {
-    super::recipe(id).copied().or_else(|| users.iter().find(|u| u.id == id).map(User::recipe))
-}
-
-/// All recipes: the built-in ones, then the user's.
-pub fn all(users: &[User]) -> impl Iterator<Item = Recipe<'_>> {
-    RECIPES.iter().copied().chain(users.iter().map(User::recipe))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rerun::recipes::{find, recipe};
+
+    fn built_in(id: &str) -> bool {
+        recipe(id).is_some()
+    }
 
     fn mine() -> User {
         User {
@@ -164,13 +154,19 @@ mod tests {
     #[test]
     fn places_are_filled_and_the_program_comes_last() {
         let user = mine();
-        user.check().unwrap();
+        user.check(built_in).unwrap();
         let wanted = Wanted { program: vec!["./a b".into()], output: "d/r%".into(), range: Some("{OUTPUT}".into()), ..Wanted::default() };
-        let prepared = user.recipe().prepare(&wanted).unwrap();
+        let prepared = find("mine", std::slice::from_ref(&user)).unwrap().prepare(&wanted).unwrap();
         assert_eq!(prepared.argv(), ["nsys", "profile", "-p", "{OUTPUT}", "-o", "d/r%%.%q{RANK}", "./a b"]);
         assert_eq!(prepared.env, [("LOG".to_owned(), "d/r%.log".to_owned())]);
         assert!(prepared.reports[0].matches("r%.3.nsys-rep"));
-        assert!(user.recipe().prepare(&Wanted { range: None, ..wanted }).unwrap_err().contains("needs the name of an NVTX range"));
+        assert!(
+            find("mine", std::slice::from_ref(&user))
+                .unwrap()
+                .prepare(&Wanted { range: None, ..wanted })
+                .unwrap_err()
+                .contains("needs the name of an NVTX range")
+        );
         assert!(find("mine", &[user]).is_some() && find("exact", &[]).is_some() && find("mine", &[]).is_none());
     }
 
@@ -179,7 +175,7 @@ mod tests {
         let refused = |change: fn(&mut User)| {
             let mut user = mine();
             change(&mut user);
-            user.check().unwrap_err()
+            user.check(built_in).unwrap_err()
         };
         assert_eq!(refused(|u| u.id = "exact".into()), "recipe `exact`: this is a built-in name; choose another");
         assert_eq!(refused(|u| u.tool = "nsy".into()), "recipe `mine`: unknown tool `nsy`; did you mean `nsys`?");

@@ -1,0 +1,66 @@
+//! Where a result lies on a roofline: its work and its traffic.
+
+/// A level of the memory system.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Device memory.
+    Dram,
+    /// L2 cache.
+    L2,
+    /// L1 cache: data returned to registers.
+    L1,
+}
+
+impl Level {
+    /// All levels.
+    pub const ALL: [Self; 3] = [Self::Dram, Self::L2, Self::L1];
+
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Dram => "DRAM",
+            Self::L2 => "L2",
+            Self::L1 => "L1",
+        }
+    }
+}
+
+/// Work of one kind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Work {
+    /// `FP32`, `BF16 tensor`.
+    pub name: String,
+    /// Operations per second; `None` when they were not counted.
+    pub achieved: Option<f64>,
+    /// The most that the chip can do at the clock it had.
+    pub peak: Option<f64>,
+    /// How both were reckoned.
+    pub formula: String,
+}
+
+/// Traffic at one level.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Traffic {
+    /// Level.
+    pub level: Level,
+    /// Bytes per second; `None` when they were not counted.
+    pub achieved: Option<f64>,
+    /// The most at the clock it had.
+    pub peak: Option<f64>,
+}
+
+/// Work and traffic of one result.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Placed {
+    /// Kinds of work that the report knows.
+    pub work: Vec<Work>,
+    /// Levels that the report knows.
+    pub traffic: Vec<Traffic>,
+    /// The SM clock during the kernel, Hz.
+    pub clock: Option<f64>,
+    /// What to collect for what is missing.
+    pub missing: Vec<String>,
+    /// What to know about these figures.
+    pub remarks: Vec<String>,
+}

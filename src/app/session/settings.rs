@@ -1,0 +1,34 @@
+//! What the user set on the command line and in the configuration file.
+
+use crate::analysis::{GroupBy, SortBy};
+use crate::app::actions::Keymap;
+
+/// What the user set.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Name of the theme.
+    pub theme: String,
+    /// Names of all themes.
+    pub themes: Vec<String>,
+    /// Keys.
+    pub keymap: Keymap,
+    /// Grouping that a report opens with.
+    pub group: GroupBy,
+    /// Order that a report opens with.
+    pub sort: SortBy,
+    /// Metrics that are pinned from the beginning.
+    pub pins: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            theme: "dark".to_owned(),
+            themes: vec!["dark".to_owned()],
+            keymap: Keymap::default(),
+            group: GroupBy::Name,
+            sort: SortBy::Total,
+            pins: Vec::new(),
+        }
+    }
+}

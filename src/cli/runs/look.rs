@@ -1,0 +1,23 @@
+//! What may prevent a run on this machine.
+
+use crate::launch::doctor::{Check, Places, gather, preflight};
+use crate::library::store;
+use crate::rerun::recipes::expected_bytes;
+use std::path::Path;
+
+/// One line for a check.
+#[must_use]
+pub fn sentence(check: &Check) -> String {
+    let means = if check.means.is_empty() { String::new() } else { format!("; {}", check.means) };
+    let fix = check.fix.as_ref().map_or_else(String::new, |f| format!(" → {f}"));
+    format!("{}: {}{means}{fix}", check.what, check.found)
+}
+
+/// What may stand in the way of a command, the worst first. Its reports go to the folder, or to the library.
+pub fn look(tool: &str, argv: &[String], folder: Option<&Path>, nsys: Option<&Path>) -> Vec<Check> {
+    let samples = argv.iter().any(|w| w == "--sample=process-tree");
+    let library = store::folder().ok();
+    let reports = folder.or(library.as_deref());
+    let places = reports.map_or_else(Places::usual, Places::for_reports);
+    preflight(&gather(&places, nsys, &|| false), tool, samples, expected_bytes(tool, argv))
+}

@@ -1,0 +1,38 @@
+//! Bytes that are counted while they are unpacked.
+
+use super::job::Job;
+use std::cell::Cell;
+use std::fs::File;
+use std::io::Read;
+use std::rc::Rc;
+
+/// A reader that reports how much of a packed file has been read.
+pub struct Counted<'a> {
+    inner: File,
+    done: Rc<Cell<u64>>,
+    total: u64,
+    job: &'a Job<'a>,
+}
+
+impl<'a> Counted<'a> {
+    /// Counts the bytes of `inner` out of `total`.
+    #[must_use]
+    pub fn new(inner: File, total: u64, job: &'a Job<'a>) -> Self {
+        Self { inner, done: Rc::default(), total, job }
+    }
+
+    /// The count, which goes on growing.
+    #[must_use]
+    pub fn done(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.done)
+    }
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.done.set(self.done.get() + n as u64);
+        self.job.progress("unpacking", self.done.get(), self.total);
+        Ok(n)
+    }
+}

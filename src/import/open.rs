@@ -1,0 +1,70 @@
+//! Opens a file of any known format. Adding a format is one file with an [`Importer`] and one row in [`IMPORTERS`].
+
+use super::error::ImportError;
+use super::importer::Importer;
+use super::input::{Bytes, Input, Kinds};
+use super::job::Job;
+use super::{known, ncu, nsys, nsys_report, stats_csv, torch};
+use crate::model::Profile;
+use std::path::{Path, PathBuf};
+
+/// Every format that can be opened, in the order in which they are asked.
+pub static IMPORTERS: &[&dyn Importer] =
+    &[&nsys::NsysSqlite, &nsys_report::NsysReport, &stats_csv::NsysStatsCsv, &ncu::Ncu, &torch::TorchTrace];
+
+fn refusal(input: &Input) -> ImportError {
+    let tried = IMPORTERS.iter().map(|i| i.name()).collect::<Vec<_>>().join(", ");
+    known::refusal(input, &reads(), &tried)
+}
+
+/// What can be opened, in words: `Nsight Systems SQLite export (.sqlite), …`.
+#[must_use]
+pub fn reads() -> String {
+    IMPORTERS.iter().map(|i| format!("{} ({})", i.name(), i.files().join(", "))).collect::<Vec<_>>().join(", ")
+}
+
+/// How the names of files that can be opened end, or the commands that print them.
+#[must_use]
+pub fn files() -> Vec<&'static str> {
+    IMPORTERS.iter().flat_map(|i| i.files()).copied().collect()
+}
+
+/// Looks at a file or folder, and unpacks it when an importer reads it.
+pub fn input(path: &Path, job: &Job<'_>) -> Result<Input, ImportError> {
+    input_if(path, job, &|input| IMPORTERS.iter().any(|i| i.knows(input)))
+}
+
+/// The same for what `knows` knows.
+pub fn input_if(path: &Path, job: &Job<'_>, knows: &dyn Fn(&Input) -> bool) -> Result<Input, ImportError> {
+    let salvages = |input: &Input| IMPORTERS.iter().any(|i| i.salvages() && i.knows(input));
+    Input::open(path, job, Kinds { knows, salvages: &salvages, refusal: &refusal })
+}
+
+/// Opens a file of any known format.
+pub fn open(path: &Path, job: &Job<'_>) -> Result<Profile, ImportError> {
+    read(&input(path, job)?, job)
+}
+
+/// The SQLite export of a timeline: the file itself, unpacked, or what nsys makes of its report.
+pub fn exported(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
+    let input = input(path, job)?;
+    if nsys_report::NsysReport.knows(&input) {
+        return nsys_report::exported(&input, job);
+    }
+    match &input.bytes {
+        Bytes::File(file) if nsys::NsysSqlite.knows(&input) => Ok(file.clone()),
+        _ => Err(ImportError::refused(path, "not an Nsight Systems timeline", "name a .nsys-rep or its SQLite export")),
+    }
+}
+
+/// Reads an input that was opened before, or that is built into the program.
+pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+    for importer in IMPORTERS {
+        if importer.knows(input) {
+            let profile = importer.read(input, job)?;
+            input.check_unchanged()?;
+            return Ok(profile);
+        }
+    }
+    Err(refusal(input))
+}

@@ -1,0 +1,34 @@
+//! The built-in recipes and the user's.
+
+use super::recipe::{How, Recipe};
+use super::rows::RECIPES;
+use super::user::User;
+
+/// A built-in recipe by its word.
+#[must_use]
+pub fn recipe(id: &str) -> Option<&'static Recipe<'static>> {
+    RECIPES.iter().find(|r| r.id == id)
+}
+
+fn of(user: &User) -> Recipe<'_> {
+    Recipe {
+        id: &user.id,
+        tool: &user.tool,
+        about: &user.about,
+        when: &user.when,
+        cost: &user.cost,
+        needs_range: user.needs_range(),
+        how: How::User(user),
+    }
+}
+
+/// A recipe by its word among the built-in ones and the user's.
+#[must_use]
+pub fn find<'a>(id: &str, users: &'a [User]) -> Option<Recipe<'a>> {
+    recipe(id).copied().or_else(|| users.iter().find(|u| u.id == id).map(of))
+}
+
+/// All recipes: the built-in ones, then the user's.
+pub fn all(users: &[User]) -> impl Iterator<Item = Recipe<'_>> {
+    RECIPES.iter().copied().chain(users.iter().map(of))
+}

@@ -1,0 +1,100 @@
+//! A recipe: what it records, and the command that it makes of a program.
+
+use super::prepared::{Place, Prepared, Wanted, multirun};
+use super::user::User;
+use super::{amd, ncu, nsys, servers, torch};
+use crate::rerun::command::Part;
+
+/// A way to record a program.
+#[derive(Clone, Copy, Debug)]
+pub struct Recipe<'a> {
+    /// Its word.
+    pub id: &'a str,
+    /// The profiler, one of [`TOOLS`].
+    pub tool: &'a str,
+    /// What it records, in a few words.
+    pub about: &'a str,
+    /// When it is the right one.
+    pub when: &'a str,
+    /// What it costs.
+    pub cost: &'a str,
+    /// Whether it needs the name of an NVTX range.
+    pub needs_range: bool,
+    pub(super) how: How<'a>,
+}
+
+/// How a recipe's command is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum How<'a> {
+    Nsys(nsys::Timeline),
+    Ncu(ncu::Counters),
+    Torch,
+    Rocprof(amd::Job),
+    Server(servers::Server),
+    User(&'a User),
+}
+
+impl Recipe<'_> {
+    /// The command and what belongs to it. Errors are one sentence: what the recipe needs, or cannot do for this program.
+    pub fn prepare(&self, wanted: &Wanted) -> Result<Prepared, String> {
+        let place = Place::of(&wanted.output)?;
+        self.check(wanted)?;
+        let mut prepared = match self.how {
+            How::Nsys(timeline) => nsys::prepare(self.id, &timeline, wanted, &place)?,
+            How::Ncu(counters) => ncu::prepare(&counters, wanted, &place)?,
+            How::Torch => torch::prepare(wanted, &place)?,
+            How::Rocprof(job) => amd::prepare(job, wanted, &place)?,
+            How::Server(server) => servers::prepare(server, wanted, &place)?,
+            How::User(user) => user.prepare(wanted, &place),
+        };
+        if wanted.program.is_empty() {
+            prepared.by_hand = Some("no program given: put it and its arguments at the end".to_owned());
+        }
+        if multirun(&wanted.program) {
+            prepared.notes.push(
+                "This looks like a Hydra multirun (-m): all its jobs would go into one report. Start one profiler for each job instead, with its overrides and without -m."
+                    .to_owned(),
+            );
+        }
+        Ok(prepared)
+    }
+
+    /// The command in pieces.
+    pub fn parts(&self, wanted: &Wanted) -> Result<Vec<Part>, String> {
+        Ok(self.prepare(wanted)?.parts)
+    }
+
+    /// The command.
+    pub fn argv(&self, wanted: &Wanted) -> Result<Vec<String>, String> {
+        Ok(self.prepare(wanted)?.argv())
+    }
+
+    /// Refuses wishes that the recipe would have to ignore.
+    fn check(&self, wanted: &Wanted) -> Result<(), String> {
+        let id = self.id;
+        if self.needs_range && wanted.range.is_none() {
+            return Err(format!("recipe {id} needs the name of an NVTX range"));
+        }
+        let by_user = matches!(self.how, How::User(_));
+        let (range, launches, kernel, seconds, ranks) = match self.how {
+            How::Nsys(_) => (self.needs_range, false, false, false, true),
+            How::Ncu(_) => (true, true, true, false, true),
+            How::Torch => (false, false, false, true, true),
+            How::Rocprof(job) => (false, job.filters(), job.filters(), false, false),
+            How::Server(server) => (false, server.iterations(), false, false, false),
+            How::User(_) => (self.needs_range, false, false, false, false),
+        };
+        let refuse = |given: bool, takes: bool, what: &str| {
+            if given && !takes { Err(format!("recipe {id} takes no {what}")) } else { Ok(()) }
+        };
+        refuse(wanted.range.is_some(), range, if by_user { "range: its argv has no {RANGE}" } else { "NVTX range" })?;
+        refuse(wanted.kernel.is_some(), kernel, "kernel: it does not choose among them")?;
+        refuse(wanted.skip.is_some() || wanted.count.is_some(), launches, "number of launches: it does not choose among them")?;
+        refuse(wanted.seconds.is_some(), seconds, "seconds: it records from beginning to end")?;
+        refuse(wanted.ranks, ranks, "separate launcher: put the profiler between launcher and program by hand")?;
+        if wanted.count == Some(0) {
+            return Err("0 launches would profile nothing: give at least 1".to_owned());
+        }
+        Ok(())
+    }
+}
