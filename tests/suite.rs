@@ -38,4 +38,5 @@ mod suite {
     pub mod support;
     mod torch;
     pub mod tty;
+    mod whole;
 }

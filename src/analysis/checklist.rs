@@ -130,7 +130,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         have: format!("{stalls} of {} have warp states or PC samples", hot.len()),
         next: "collect WarpStateStats or SourceCounters",
     });
-    let ranges: usize = timelines.iter().map(|p| p.ranges.ranges.len()).sum();
+    let ranges: usize = timelines.iter().map(|p| p.ranges.len()).sum();
     out.push(Item {
         what: "ranges present",
         tick: if ranges > 0 { Tick::Done } else { Tick::Open },

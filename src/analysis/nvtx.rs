@@ -3,7 +3,7 @@
 //! Push/pop ranges nest, so a launch has a path from the outermost to the innermost. A launch outside all of them belongs to the latest
 //! start/end range that is open in its process.
 
-use crate::model::{Profile, RangeKind};
+use crate::model::{Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -54,14 +54,14 @@ impl Paths {
     /// Attributes every launch. O(n log n) in ranges and launches.
     #[must_use]
     pub fn of(profile: &Profile) -> Self {
-        if profile.ranges.ranges.is_empty() {
+        if profile.ranges.is_empty() {
             return Self::default();
         }
         let mut of_launch = vec![NO_PATH; profile.launches.len()];
         let mut interner = Interner::default();
         let by_thread = launches_by(profile, |pid, thread| thread.map(|t| (pid, t)));
         sweep_threads(profile, &by_thread, &mut interner, &mut of_launch);
-        if profile.ranges.ranges.iter().any(|r| r.kind == RangeKind::StartEnd) {
+        if profile.ranges.iter().any(|r| r.kind == RangeKind::StartEnd) {
             let by_process = launches_by(profile, |pid, _| Some(pid));
             sweep_processes(profile, &by_process, &mut interner, &mut of_launch);
         }
@@ -136,8 +136,10 @@ fn call_of(profile: &Profile, row: u32) -> i64 {
 fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, interner: &mut Interner, of_launch: &mut [u32]) {
     let ranges = &profile.ranges;
     let mut by_thread: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
-    for (i, range) in ranges.ranges.iter().enumerate() {
+    for (i, range) in ranges.iter().enumerate() {
+        // A function of Python is a stack, not what the program marked.
         if range.kind != RangeKind::StartEnd
+            && range.origin != RangeOrigin::Python
             && let (Some(list), Ok(i)) = (by_thread.get_mut(range.thread as usize), u32::try_from(i))
         {
             list.push(i);
@@ -149,14 +151,14 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
         };
         // Outer before inner when two start together.
         let key = |&i: &u32| {
-            let r = ranges.ranges[i as usize];
+            let r = ranges.get(i as usize);
             (r.start, std::cmp::Reverse(r.end))
         };
         if !list.is_sorted_by_key(key) {
             list.sort_by_key(key);
         }
         let mut stack: Vec<Open> = Vec::new();
-        let mut next = list.iter().map(|&i| ranges.ranges[i as usize]).peekable();
+        let mut next = list.iter().map(|&i| ranges.get(i as usize)).peekable();
         for &row in launches {
             let call = call_of(profile, row);
             while let Some(range) = next.next_if(|r| r.start <= call) {
@@ -196,7 +198,7 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
 fn sweep_processes(profile: &Profile, launches: &FxHashMap<u32, Vec<u32>>, interner: &mut Interner, of_launch: &mut [u32]) {
     let ranges = &profile.ranges;
     let mut by_process: FxHashMap<u32, Vec<(i64, i64, u32)>> = FxHashMap::default();
-    for range in ranges.ranges.iter().filter(|r| r.kind == RangeKind::StartEnd) {
+    for range in ranges.iter().filter(|r| r.kind == RangeKind::StartEnd) {
         if let Some(&(pid, _)) = ranges.threads.get(range.thread as usize) {
             by_process.entry(pid).or_default().push((range.start, range.end, range.name));
         }
@@ -255,9 +257,12 @@ mod tests {
         p.launches.set_details(Vec::new(), vec![0; calls.len()], Vec::new(), Vec::new());
         p.launches.set_calls(since, cost);
         p.places.push(Place { pid: Some(1), thread: Some(7), ..Place::default() });
-        p.ranges = Ranges { names: ranges.iter().map(|r| (None, r.2.into())).collect(), threads: vec![(1, 7)], ranges: Vec::new() };
-        p.ranges.ranges =
-            ranges.iter().zip(0..).map(|(&(start, end, _, kind), name)| Range { start, end, name, thread: 0, kind }).collect();
+        p.ranges = Ranges::default();
+        p.ranges.names = ranges.iter().map(|r| (None, r.2.into())).collect();
+        p.ranges.threads = vec![(1, 7)];
+        for (&(start, end, _, kind), name) in ranges.iter().zip(0..) {
+            p.ranges.push(Range { start, end, name, thread: 0, kind, origin: RangeOrigin::Nvtx });
+        }
         p
     }
 

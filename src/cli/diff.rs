@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 /// Prints what changed between two runs, and fails if it got slower than allowed.
 pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let wants = Wants { memops: false, ..Wants::ALL };
+    let wants = Wants::LAUNCHES;
     let before = interrupt::open(&args.before, nsys.clone(), wants)?;
     let after = interrupt::open(&args.after, nsys, wants)?;
     let found = diff::diff(&before, &after, args.by);

@@ -374,7 +374,7 @@ impl Explorer {
                 // Nobody listens any more once the program ends.
                 let _ = send.send(Wake::Message(Msg::Progress(index, progress)));
             };
-            let job = Job { cancel, staged: true, nsys, ..Job::new(Wants::ALL, &tell) };
+            let job = Job { cancel, staged: true, nsys, ..Job::new(Wants::EXPLORER, &tell) };
             let read = || match &source {
                 From::File(path) => import::open(path, &job),
                 From::BuiltIn(name, bytes) => import::read(&Input::built_in(name, bytes), &job),

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Prints what is wrong, or right, with the kernels of a report.
 pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = interrupt::open(&args.file, nsys, Wants { memops: false, ..Wants::ALL })?;
+    let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES)?;
     let file = args.file.display();
     let mut places = subject::places(&profile);
     if places.is_empty() {

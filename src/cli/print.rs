@@ -5,7 +5,7 @@ use super::{Failure, interrupt};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::select::{self, Selected};
 use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
-use crate::import::{Names, Wants};
+use crate::import::{Names, Parts, Wants};
 use crate::model::text::clean;
 use crate::model::{Kernel, KernelId};
 use crate::report::launches::LaunchJson;
@@ -25,8 +25,8 @@ fn wants(by: GroupBy) -> Wants {
     match by {
         GroupBy::Demangled => Wants { names: Names::Demangled, ..Wants::TABLE },
         GroupBy::Name | GroupBy::Mangled => Wants::TABLE,
-        GroupBy::Config | GroupBy::Stream | GroupBy::Device | GroupBy::Process => Wants { starts: true, details: true, ..Wants::TABLE },
-        GroupBy::Nvtx => Wants { starts: true, details: true, calls: true, ranges: true, ..Wants::TABLE },
+        GroupBy::Config | GroupBy::Stream | GroupBy::Device | GroupBy::Process => Wants::TABLE.with(Parts::STARTS | Parts::DETAILS),
+        GroupBy::Nvtx => Wants::LAUNCHES,
     }
 }
 
@@ -153,7 +153,7 @@ pub fn kernels(all: &[Kernel], file: &Path, selector: &str, lists: &str) -> Resu
 
 /// `warpscope launches`.
 pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = interrupt::open(&args.file, nsys, Wants { memops: false, ..Wants::ALL })?;
+    let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES)?;
     if !profile.totals.is_empty() {
         return Err(Failure::wrong(format!(
             "{}: it has per-kernel totals only; open the report or its SQLite export",

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// `warpscope rerun`.
 pub fn rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let mut options = options(args)?;
-    let profile = interrupt::open(&args.file, nsys, Wants { memops: false, ..Wants::ALL })?;
+    let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES)?;
     if let Some(text) = &args.opened_by {
         options.opened_by = Some(opened_by(&profile, text)?);
     }

@@ -13,29 +13,74 @@ pub enum Names {
     Demangled,
 }
 
-/// The parts of a report that are wanted. Reading less is faster; what was not read is absent from the profile.
+bitflags::bitflags! {
+    /// Parts of a report, each read only where it is wanted.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Parts: u32 {
+        /// When launches started on the device. Details need it, too, and get it.
+        const STARTS = 1;
+        /// Launch configurations, streams, devices and graph nodes.
+        const DETAILS = 1 << 1;
+        /// Host API calls, and with them the launch order. Needs `DETAILS`.
+        const CALLS = 1 << 2;
+        /// Memcpys and memsets.
+        const MEMOPS = 1 << 3;
+        /// NVTX ranges, or a framework's operators.
+        const RANGES = 1 << 4;
+        /// Colours, categories and payloads of ranges, shapes of operators. Needs `RANGES`.
+        const RANGE_DETAILS = 1 << 5;
+        /// What devices and streams waited for.
+        const WAITS = 1 << 6;
+        /// Names of threads, calls of the operating system, scheduling.
+        const THREADS = 1 << 7;
+        /// Stacks that were sampled, and functions of Python.
+        const SAMPLES = 1 << 8;
+        /// Metrics of a GPU over time.
+        const COUNTERS = 1 << 9;
+        /// Allocations and frees.
+        const MEMORY = 1 << 10;
+        /// Collective operations.
+        const COLLECTIVES = 1 << 11;
+        /// What the profiler itself cost.
+        const OVERHEAD = 1 << 12;
+    }
+}
+
+/// What is wanted of a report. Reading less is faster; what was not read is absent from the profile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::struct_excessive_bools, reason = "parts of a report are independent of each other")]
 pub struct Wants {
-    /// Kernel names.
     pub names: Names,
-    /// When launches started on the device. Details need it too, and get it.
-    pub starts: bool,
-    /// Launch configurations, streams, devices and graph nodes.
-    pub details: bool,
-    /// Host API calls, and with them the launch order. Needs `details`.
-    pub calls: bool,
-    /// Copies and sets.
-    pub memops: bool,
-    /// NVTX ranges.
-    pub ranges: bool,
+    pub parts: Parts,
 }
 
 impl Wants {
-    /// Everything.
-    pub const ALL: Self = Self { names: Names::All, starts: true, details: true, calls: true, memops: true, ranges: true };
+    /// Everything that an importer can read.
+    pub const ALL: Self = Self { names: Names::All, parts: Parts::all() };
+    /// What the explorer shows.
+    pub const EXPLORER: Self = Self { names: Names::All, parts: Self::LAUNCHES.parts.union(Parts::MEMOPS) };
+    /// Launches with their order and their ranges: what a re-run rests on.
+    pub const LAUNCHES: Self =
+        Self { names: Names::All, parts: Parts::STARTS.union(Parts::DETAILS).union(Parts::CALLS).union(Parts::RANGES) };
     /// Only what the table of kernels needs.
-    pub const TABLE: Self = Self { names: Names::All, starts: false, details: false, calls: false, memops: false, ranges: false };
+    pub const TABLE: Self = Self { names: Names::All, parts: Parts::empty() };
+
+    /// Whether all of these parts are wanted.
+    #[must_use]
+    pub fn has(self, parts: Parts) -> bool {
+        self.parts.contains(parts)
+    }
+
+    /// But not these parts.
+    #[must_use]
+    pub fn without(self, parts: Parts) -> Self {
+        Self { parts: self.parts.difference(parts), ..self }
+    }
+
+    /// With these parts, too.
+    #[must_use]
+    pub fn with(self, parts: Parts) -> Self {
+        Self { parts: self.parts.union(parts), ..self }
+    }
 }
 
 /// Rows of the kernel table so far, while the file is still being read.

@@ -19,5 +19,5 @@ pub use crate::model::Cancel;
 pub use error::ImportError;
 pub use importer::Importer;
 pub use input::Input;
-pub use job::{Job, Names, Preview, Progress, Wants};
+pub use job::{Job, Names, Parts, Preview, Progress, Wants};
 pub use open::{IMPORTERS, exported, input_if, open, read};

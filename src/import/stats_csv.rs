@@ -254,6 +254,8 @@ fn read_trace(table: &mut Table<'_>, profile: &mut Profile) -> Result<(), Import
                 kind: memop_kind(what),
                 bytes: megabytes(bytes_at),
                 place: PlaceId(here),
+                call: None,
+                graph_node: None,
             });
             continue;
         }

@@ -5,8 +5,10 @@ use super::Bytes;
 /// Who made a GPU: whose profiler can measure it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Maker {
-    /// NVIDIA: ncu.
+    /// The report does not say.
     #[default]
+    Unknown,
+    /// NVIDIA: ncu.
     Nvidia,
     /// AMD: rocprofv3.
     Amd,
@@ -25,9 +27,11 @@ pub struct Device {
     pub chip: Option<String>,
     /// PCI address.
     pub bus: Option<String>,
+    /// Architecture, where the report names it: `gfx942`.
+    pub arch: Option<String>,
     /// Compute capability, major and minor.
     pub compute_capability: Option<(u32, u32)>,
-    /// Streaming multiprocessors.
+    /// Streaming multiprocessors, or compute units.
     pub sm_count: Option<u32>,
     /// Highest SM clock in Hz.
     pub clock_hz: Option<u64>,
@@ -37,7 +41,7 @@ pub struct Device {
     pub memory: Option<Bytes>,
     /// L2 cache.
     pub l2: Option<Bytes>,
-    /// Threads in a warp.
+    /// Threads in a warp or wavefront.
     pub warp_size: Option<u32>,
     /// Resident warps an SM can hold.
     pub max_warps_per_sm: Option<u32>,
@@ -56,6 +60,12 @@ pub struct Device {
 }
 
 impl Device {
+    /// Architecture as compilers name it: `sm_90`, `gfx942`.
+    #[must_use]
+    pub fn architecture(&self) -> Option<String> {
+        self.arch.clone().or_else(|| self.compute_capability.map(|(major, minor)| format!("sm_{major}{minor}")))
+    }
+
     /// The name without the vendor: `H200`; else the ordinal.
     #[must_use]
     pub fn short_name(&self) -> String {

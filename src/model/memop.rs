@@ -71,8 +71,8 @@ pub enum MemOpKind {
     Set,
 }
 
-/// One copy or set on a device.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// One copy or set on a device, as the columns give it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemOp {
     /// Start on the session's clock.
     pub start: Nanos,
@@ -84,4 +84,128 @@ pub struct MemOp {
     pub bytes: Option<Bytes>,
     /// Where it ran.
     pub place: PlaceId,
+    /// Index into [`HostCalls`](super::HostCalls) of the call that started it.
+    pub call: Option<u32>,
+    /// Node of a CUDA graph that it executed.
+    pub graph_node: Option<u64>,
+}
+
+/// Stands for what the report does not say.
+const NONE: u32 = u32::MAX;
+/// The same for bytes.
+const NO_BYTES: u64 = u64::MAX;
+
+/// Copies and sets by start, as columns: 39 bytes each.
+#[derive(Clone, Debug, Default)]
+pub struct MemOps {
+    start: Vec<i64>,
+    duration: Vec<i64>,
+    kind: Vec<MemOpKind>,
+    bytes: Vec<u64>,
+    place: Vec<PlaceId>,
+    call: Vec<u32>,
+    /// Index into `nodes`; empty while none is a graph's.
+    node: Vec<u32>,
+    nodes: Vec<u64>,
+}
+
+impl MemOps {
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+
+    /// Adds one; [`sort`](Self::sort) when all are there.
+    pub fn push(&mut self, op: MemOp) {
+        if let Some(node) = op.graph_node {
+            self.node.resize(self.len(), NONE);
+            self.node.push(u32::try_from(self.nodes.len()).unwrap_or(NONE));
+            self.nodes.push(node);
+        } else if !self.node.is_empty() {
+            self.node.push(NONE);
+        }
+        self.start.push(op.start.0);
+        self.duration.push(op.duration.0);
+        self.kind.push(op.kind);
+        self.bytes.push(op.bytes.map_or(NO_BYTES, |b| b.0));
+        self.place.push(op.place);
+        self.call.push(op.call.unwrap_or(NONE));
+    }
+
+    #[must_use]
+    pub fn get(&self, row: usize) -> Option<MemOp> {
+        let some = |v: u32| (v != NONE).then_some(v);
+        let bytes = *self.bytes.get(row)?;
+        Some(MemOp {
+            start: Nanos(*self.start.get(row)?),
+            duration: Nanos(*self.duration.get(row)?),
+            kind: *self.kind.get(row)?,
+            bytes: (bytes != NO_BYTES).then_some(Bytes(bytes)),
+            place: *self.place.get(row)?,
+            call: self.call.get(row).copied().and_then(some),
+            graph_node: self.node.get(row).copied().and_then(some).and_then(|n| self.nodes.get(n as usize).copied()),
+        })
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = MemOp> + '_ {
+        (0..self.len()).filter_map(|row| self.get(row))
+    }
+
+    /// By start; equal ones stay as they were added.
+    pub fn sort(&mut self) {
+        if self.start.is_sorted() {
+            return;
+        }
+        let mut order: Vec<usize> = (0..self.len()).collect();
+        order.sort_by_key(|&row| self.start[row]);
+        let mut out = Self::default();
+        for op in order.into_iter().filter_map(|row| self.get(row)) {
+            out.push(op);
+        }
+        *self = out;
+    }
+
+    /// Bytes that the columns take for each operation.
+    #[must_use]
+    pub fn bytes_per_op() -> usize {
+        8 + 8 + size_of::<MemOpKind>() + 8 + 4 + 4 + 4
+    }
+}
+
+impl FromIterator<MemOp> for MemOps {
+    fn from_iter<I: IntoIterator<Item = MemOp>>(ops: I) -> Self {
+        let mut out = Self::default();
+        for op in ops {
+            out.push(op);
+        }
+        out.sort();
+        out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_give_back_what_they_took_by_start() {
+        let op = |start, bytes, node| MemOp {
+            start: Nanos(start),
+            duration: Nanos(5),
+            kind: MemOpKind::Copy { kind: CopyKind::HostToDevice, from: None, to: Some(MemoryKind::Device) },
+            bytes,
+            place: PlaceId(2),
+            call: Some(7),
+            graph_node: node,
+        };
+        let all = [op(30, None, None), op(10, Some(Bytes(0)), Some(99)), op(20, Some(Bytes(8)), None)];
+        let ops: MemOps = all.into_iter().collect();
+        assert_eq!(ops.iter().collect::<Vec<_>>(), [all[1], all[2], all[0]]);
+        assert!(MemOps::bytes_per_op() <= 48, "{}", MemOps::bytes_per_op());
+    }
 }

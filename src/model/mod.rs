@@ -3,38 +3,52 @@
 //! Importers build a [`Profile`]; everything above reads it. Nothing here does I/O. `Option` means that
 //! the tool did not say: absent is never zero.
 
-pub mod api;
 pub mod argv;
 pub mod cancel;
+pub mod clock;
 pub mod code;
+pub mod collective;
 pub mod config;
+pub mod counter;
 pub mod device;
+pub mod host_call;
 pub mod kernel;
 pub mod launches;
 pub mod memop;
+pub mod memory;
 pub mod metrics;
 pub mod note;
+pub mod os;
 pub mod place;
 pub mod profile;
 pub mod range;
 pub mod sections;
 pub mod source;
 pub mod text;
+pub mod thread;
 pub mod units;
+pub mod wait;
 
-pub use api::{ApiCalls, ApiTotal};
 pub use cancel::Cancel;
+pub use clock::{Clock, Rank};
 pub use code::Code;
+pub use collective::Collective;
 pub use config::{ConfigId, LaunchConfig};
+pub use counter::CounterTrack;
 pub use device::{Device, Maker};
+pub use host_call::{CallKind, CallName, HostCalls};
 pub use kernel::{Kernel, KernelId, NameForm};
 pub use launches::{LaunchColumns, LaunchId, Launches};
-pub use memop::{CopyKind, MemOp, MemOpKind, MemoryKind};
+pub use memop::{CopyKind, MemOp, MemOpKind, MemOps, MemoryKind};
+pub use memory::{MemoryEvent, MemoryEvents};
 pub use metrics::{Extent, Metrics, ResultKind, ResultMetrics, SourceAt, Value};
 pub use note::{Note, NoteKind, Severity};
+pub use os::{OsCalls, Overhead, Sample, Samples, StateChange, ThreadState};
 pub use place::{Place, PlaceId, Process};
 pub use profile::{Capture, Gate, GraphLaunch, GraphMode, KernelTotal, LaunchOrder, Profile};
-pub use range::{Range, RangeKind, Ranges};
+pub use range::{Range, RangeKind, RangeOrigin, Ranges};
 pub use sections::Details;
 pub use source::Source;
+pub use thread::{Thread, ThreadId, Threads};
 pub use units::{Bytes, Nanos};
+pub use wait::{WaitKind, Waits};

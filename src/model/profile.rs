@@ -1,6 +1,9 @@
 //! A whole report.
 
-use super::{ApiCalls, Device, Kernel, KernelId, LaunchConfig, Launches, MemOp, Metrics, Nanos, Note, Place, Process, Ranges, Source};
+use super::{
+    Clock, Collective, CounterTrack, Device, HostCalls, Kernel, KernelId, LaunchConfig, Launches, MemOps, MemoryEvents, Metrics, Nanos,
+    Note, OsCalls, Overhead, Place, Process, Ranges, Rank, Samples, Source, StateChange, Thread, Waits,
+};
 use std::sync::Arc;
 
 /// What the order of [`LaunchId`](super::LaunchId)s means.
@@ -110,10 +113,25 @@ pub struct Profile {
     pub totals: Vec<KernelTotal>,
     /// What the order of the launches means.
     pub order: LaunchOrder,
-    /// Copies and sets, by start.
-    pub memops: Vec<MemOp>,
-    /// Host calls that launched nothing.
-    pub api: ApiCalls,
+    /// Copies and sets.
+    pub memops: MemOps,
+    /// Host calls that launched no kernel.
+    pub calls: HostCalls,
+    pub waits: Waits,
+    /// Threads that are named, or that did something outside of CUDA.
+    pub threads: Vec<Thread>,
+    pub os_calls: OsCalls,
+    /// By time.
+    pub states: Vec<StateChange>,
+    pub samples: Samples,
+    pub counters: Vec<CounterTrack>,
+    pub memory: MemoryEvents,
+    /// By start.
+    pub collectives: Vec<Collective>,
+    /// Time that the profiler took.
+    pub overhead: Vec<Overhead>,
+    pub clock: Clock,
+    pub rank: Rank,
     /// NVTX ranges.
     pub ranges: Ranges,
     /// CUDA graphs that were traced as a whole, in the order of the calls that launched them.
@@ -141,8 +159,19 @@ impl Profile {
             launches: Launches::default(),
             totals: Vec::new(),
             order: LaunchOrder::Unread,
-            memops: Vec::new(),
-            api: ApiCalls::default(),
+            memops: MemOps::default(),
+            calls: HostCalls::default(),
+            waits: Waits::default(),
+            threads: Vec::new(),
+            os_calls: OsCalls::default(),
+            states: Vec::new(),
+            samples: Samples::default(),
+            counters: Vec::new(),
+            memory: MemoryEvents::default(),
+            collectives: Vec::new(),
+            overhead: Vec::new(),
+            clock: Clock::default(),
+            rank: Rank::default(),
             ranges: Ranges::default(),
             graphs: Vec::new(),
             metrics: None,

@@ -5,7 +5,7 @@
 //! whole. The count goes over all processes that it follows.
 
 use super::nvtx::Cover;
-use crate::model::{GraphMode, Kernel, NameForm, Profile};
+use crate::model::{CallKind, GraphMode, Kernel, NameForm, Profile};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Which launches ncu looks at.
@@ -242,9 +242,11 @@ pub fn one_after_another(profile: &Profile, pids: &BTreeSet<u32>) -> bool {
             list.push((start, profile.launches.call(row).map_or(start, |(call, cost)| call.saturating_add(cost))));
         }
     }
-    let api = &profile.api;
-    for (i, &(pid, _)) in api.thread.iter().enumerate() {
-        if let (Some(list), Some(&start), Some(&duration)) = (busy.get_mut(&pid), api.start.get(i), api.duration.get(i)) {
+    let calls = &profile.calls;
+    for i in 0..calls.len() {
+        if let (Some(list), Some(&start), Some(&duration)) =
+            (busy.get_mut(&calls.thread_of(i).0), calls.start.get(i), calls.duration.get(i))
+        {
             list.push((start, start.saturating_add(duration)));
         }
     }
@@ -268,54 +270,46 @@ pub fn one_after_another(profile: &Profile, pids: &BTreeSet<u32>) -> bool {
 
 /// What a call does to the count of calls without a kernel.
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum Effect {
     Launch,
     Begin,
     End,
-    Other,
+    None,
 }
 
 /// Launch calls before a time in some processes that ran no kernel, although nothing was being recorded into a graph: kernels that the report
 /// lost. Calls between `cudaStreamBeginCapture` and `cudaStreamEndCapture` launch nothing by nature.
 #[must_use]
 pub fn calls_without_kernel(profile: &Profile, pids: &BTreeSet<u32>, before: i64) -> u64 {
-    let api = &profile.api;
-    let kinds: Vec<Kind> = api
-        .totals
+    let calls = &profile.calls;
+    let graphs = profile.graphs.is_empty() && profile.capture.graphs != Some(GraphMode::Graph);
+    let effects: Vec<Effect> = calls
+        .names
         .iter()
-        .map(|t| {
-            let name = &*t.name;
-            // With suffixes for the default stream of each thread (_ptsz) and for options (ExC, Ex).
-            let launches = ["cudaLaunchKernel", "cudaLaunchCooperativeKernel", "cuLaunchKernel", "cuLaunchCooperativeKernel"];
-            let graphs = profile.graphs.is_empty() && profile.capture.graphs != Some(GraphMode::Graph);
-            let graph = graphs && ["cudaGraphLaunch", "cuGraphLaunch"].iter().any(|p| name.starts_with(p));
-            if graph || name == "cudaLaunch" || launches.iter().any(|p| name.starts_with(p)) {
-                Kind::Launch
-            } else if name.contains("StreamBeginCapture") {
-                Kind::Begin
-            } else if name.contains("StreamEndCapture") {
-                Kind::End
-            } else {
-                Kind::Other
-            }
+        .map(|n| match n.kind {
+            CallKind::Launch => Effect::Launch,
+            CallKind::GraphLaunch if graphs => Effect::Launch,
+            CallKind::Graph if n.name.contains("StreamBeginCapture") => Effect::Begin,
+            CallKind::Graph if n.name.contains("StreamEndCapture") => Effect::End,
+            _ => Effect::None,
         })
         .collect();
-    if !kinds.contains(&Kind::Launch) {
+    if !effects.contains(&Effect::Launch) {
         return 0;
     }
-    let mut calls: Vec<(i64, Kind)> = (0..api.start.len())
-        .filter(|&i| api.thread.get(i).is_some_and(|t| pids.contains(&t.0)) && api.start[i] < before)
-        .filter_map(|i| Some((api.start[i], *kinds.get(*api.name.get(i)? as usize)?)))
-        .filter(|c| c.1 != Kind::Other)
+    let mut calls: Vec<(i64, Effect)> = (0..calls.len())
+        .filter(|&i| pids.contains(&calls.thread_of(i).0) && calls.start[i] < before)
+        .filter_map(|i| Some((calls.start[i], *effects.get(*calls.name.get(i)? as usize)?)))
+        .filter(|c| c.1 != Effect::None)
         .collect();
     calls.sort_by_key(|c| c.0);
     let mut recording = 0_u32;
     let mut out = 0;
-    for (_, kind) in calls {
-        match kind {
-            Kind::Begin => recording += 1,
-            Kind::End => recording = recording.saturating_sub(1),
-            Kind::Launch if recording == 0 => out += 1,
+    for (_, effect) in calls {
+        match effect {
+            Effect::Begin => recording += 1,
+            Effect::End => recording = recording.saturating_sub(1),
+            Effect::Launch if recording == 0 => out += 1,
             _ => {}
         }
     }

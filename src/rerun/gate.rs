@@ -26,7 +26,7 @@ pub fn opened_by(profile: &Profile, options: &Options) -> OpenedBy {
         None => OpenedBy::Start,
         Some(model::Gate::ProfilerApi) => OpenedBy::ProfilerApi(1),
         // Nothing is recorded before the range that opens the capture, so it is the one that began first.
-        Some(model::Gate::Nvtx) => match profile.ranges.ranges.iter().min_by_key(|r| r.start) {
+        Some(model::Gate::Nvtx) => match profile.ranges.iter().min_by_key(|r| r.start) {
             Some(r) => OpenedBy::Range(RangeName { name: r.name, kind: r.kind }),
             None => OpenedBy::Late,
         },
@@ -46,9 +46,9 @@ pub fn range_of_file(profile: &Profile) -> Option<u32> {
 /// Calls of `cudaProfilerStart` (true) and `cudaProfilerStop` (false), with process and time, by time.
 #[must_use]
 pub fn profiler_calls(profile: &Profile) -> Vec<(u32, i64, bool)> {
-    let api = &profile.api;
-    let kinds: Vec<Option<bool>> = api
-        .totals
+    let calls = &profile.calls;
+    let kinds: Vec<Option<bool>> = calls
+        .names
         .iter()
         .map(|t| match &*t.name {
             "cudaProfilerStart" | "cuProfilerStart" => Some(true),
@@ -60,10 +60,10 @@ pub fn profiler_calls(profile: &Profile) -> Vec<(u32, i64, bool)> {
         return Vec::new();
     }
     let call = |i: usize| {
-        let opens = (*kinds.get(*api.name.get(i)? as usize)?)?;
-        Some((api.thread.get(i)?.0, *api.start.get(i)?, opens))
+        let opens = (*kinds.get(*calls.name.get(i)? as usize)?)?;
+        Some((calls.thread_of(i).0, *calls.start.get(i)?, opens))
     };
-    let mut out: Vec<_> = (0..api.start.len()).filter_map(call).collect();
+    let mut out: Vec<_> = (0..calls.len()).filter_map(call).collect();
     out.sort_by_key(|c| c.1);
     out
 }
@@ -83,7 +83,6 @@ fn check_instance(profile: &Profile, around: &[Enclosing], range: RangeName, n: 
         return Err(format!("the launch is in the NVTX range {name:?} number {numbers}, counted from 1, not in number {n}"));
     }
     let threads: std::collections::BTreeSet<(u32, u32)> = profile
-        .ranges
         .ranges
         .iter()
         .filter(|r| r.name == range.name && r.kind == range.kind)

@@ -89,7 +89,7 @@ pub fn enclosing(profile: &Profile, row: usize) -> Vec<Enclosing> {
         return Vec::new();
     };
     let mut found: Vec<Enclosing> = Vec::new();
-    for range in &profile.ranges.ranges {
+    for range in profile.ranges.iter() {
         let Some(&(p, t)) = profile.ranges.threads.get(range.thread as usize) else {
             continue;
         };
@@ -113,7 +113,7 @@ pub fn enclosing(profile: &Profile, row: usize) -> Vec<Enclosing> {
         }
     }
     found.sort_by_key(|e| (std::cmp::Reverse(e.start), e.end));
-    for range in &profile.ranges.ranges {
+    for range in profile.ranges.iter() {
         if profile.ranges.threads.get(range.thread as usize).is_none_or(|&(p, _)| p != pid) {
             continue;
         }
@@ -150,7 +150,7 @@ impl Cover {
     pub fn of(profile: &Profile, range: RangeName, only: Option<(u32, i64)>) -> Self {
         let per_thread = range.kind == RangeKind::PushPop;
         let mut spans: FxHashMap<Owner, Vec<(i64, i64)>> = FxHashMap::default();
-        for r in profile.ranges.ranges.iter().filter(|r| r.name == range.name && r.kind == range.kind) {
+        for r in profile.ranges.iter().filter(|r| r.name == range.name && r.kind == range.kind) {
             let Some(&(pid, tid)) = profile.ranges.threads.get(r.thread as usize) else {
                 continue;
             };
@@ -192,8 +192,8 @@ impl Cover {
 pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option<i64> {
     let ranges = &profile.ranges;
     let mine =
-        |r: &&Range| r.name == range.name && r.kind == range.kind && ranges.threads.get(r.thread as usize).is_some_and(|&(p, _)| p == pid);
-    let mut starts: Vec<i64> = ranges.ranges.iter().filter(mine).map(|r| r.start).collect();
+        |r: &Range| r.name == range.name && r.kind == range.kind && ranges.threads.get(r.thread as usize).is_some_and(|&(p, _)| p == pid);
+    let mut starts: Vec<i64> = ranges.iter().filter(mine).map(|r| r.start).collect();
     starts.sort_unstable();
     starts.get(n.checked_sub(1)? as usize).copied()
 }
@@ -203,7 +203,7 @@ pub fn start_of(profile: &Profile, range: RangeName, pid: u32, n: u32) -> Option
 pub fn named(profile: &Profile, label: &str) -> Vec<RangeName> {
     let ids: Vec<u32> = (0..).zip(&profile.ranges.names).map(|(i, _)| i).filter(|&i| profile.ranges.label(i) == label).collect();
     let mut out: Vec<RangeName> = Vec::new();
-    for r in profile.ranges.ranges.iter().filter(|r| ids.contains(&r.name) && r.kind != RangeKind::Annotation) {
+    for r in profile.ranges.iter().filter(|r| ids.contains(&r.name) && r.kind != RangeKind::Annotation) {
         let range = RangeName { name: r.name, kind: r.kind };
         if !out.contains(&range) {
             out.push(range);
@@ -216,6 +216,7 @@ pub fn named(profile: &Profile, label: &str) -> Vec<RangeName> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::RangeOrigin;
     use crate::model::Source;
     use RangeKind::{PushPop, StartEnd};
 
@@ -248,8 +249,10 @@ mod tests {
         let mut p = Profile::new(Source::default());
         p.ranges.names = vec![(None, "A".into())];
         p.ranges.threads = vec![(1, 7)];
-        let range = |start, end| Range { start, end, name: 0, thread: 0, kind: RangeKind::PushPop };
-        p.ranges.ranges = vec![range(50, 60), range(0, 20), range(5, 10)];
+        let range = |start, end| Range { start, end, name: 0, thread: 0, kind: RangeKind::PushPop, origin: RangeOrigin::Nvtx };
+        for (start, end) in [(50, 60), (0, 20), (5, 10)] {
+            p.ranges.push(range(start, end));
+        }
         let cover = Cover::of(&p, RangeName { name: 0, kind: RangeKind::PushPop }, None);
         assert_eq!(cover.spans[&(1, Some(7))], [(0, 20), (50, 60)]);
     }

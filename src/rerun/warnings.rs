@@ -12,7 +12,7 @@ use super::ranges;
 use super::warning::{Warning, warning};
 use crate::analysis::Family;
 use crate::model::units::count;
-use crate::model::{LaunchConfig, LaunchOrder, NameForm, NoteKind, Profile, Severity};
+use crate::model::{CallKind, LaunchConfig, LaunchOrder, NameForm, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
 
 type Check = fn(&Facts<'_>) -> Option<Warning>;
@@ -406,9 +406,9 @@ pub fn of_graph(profile: &Profile, pid: u32, late: bool, from: program::From) ->
         let text = "Calls that launched graphs are not in the report; graphs are counted by their start on the device.";
         out.push(warning("device-order", Severity::Warning, text).inexact());
     }
-    let api = &profile.api;
-    let is_graph = |i: usize| api.name.get(i).and_then(|&n| api.totals.get(n as usize)).is_some_and(|t| t.name.contains("GraphLaunch"));
-    let threads: BTreeSet<u32> = api.thread.iter().enumerate().filter(|&(i, t)| t.0 == pid && is_graph(i)).map(|(_, t)| t.1).collect();
+    let calls = &profile.calls;
+    let of_graphs = (0..calls.len()).filter(|&i| calls.kind(i) == CallKind::GraphLaunch);
+    let threads: BTreeSet<u32> = of_graphs.map(|i| calls.thread_of(i)).filter(|t| t.0 == pid).map(|t| t.1).collect();
     if threads.len() > 1 {
         let text = format!("{} threads launch graphs: their order, and with it the count, may differ from run to run.", threads.len());
         out.push(warning("threads", Severity::Warning, text).inexact());

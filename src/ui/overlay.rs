@@ -245,7 +245,7 @@ fn about(profile: &Profile) -> Vec<(&'static str, String)> {
         out.push(("GPU", format!("{}: {}", device.id, parts.into_iter().flatten().collect::<Vec<_>>().join(", "))));
     }
     let mut copies: BTreeMap<String, (u64, u64, i64)> = BTreeMap::new();
-    for op in &profile.memops {
+    for op in profile.memops.iter() {
         let what = match op.kind {
             MemOpKind::Set => "memset".to_owned(),
             MemOpKind::Copy { kind, from, to } => {

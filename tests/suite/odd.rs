@@ -26,6 +26,15 @@ fn no_kernel_table_and_no_kernels() {
 }
 
 #[test]
+fn a_function_of_the_host_is_no_kernel() {
+    let renamed = "UPDATE StringIds SET value = 'cuLaunchHostFunc' WHERE value LIKE 'cudaLaunchKernel%'";
+    let (text, _) = empty_note(&edited_profile("single", &format!("DELETE FROM {K}; {renamed}")));
+    assert!(!text.contains("nsys got no GPU records"), "{text}");
+    let (text, fix) = empty_note(&edited_profile("zoo", &format!("DELETE FROM {K}; {renamed}")));
+    assert!(text.contains("launched no kernel while it was recorded, only") && fix.contains("the part that computes"), "{text} {fix}");
+}
+
+#[test]
 fn why_a_capture_is_empty() {
     let no_launch_sql = format!("DELETE FROM {K}; DELETE FROM {R} WHERE nameId IN (SELECT id FROM StringIds WHERE value LIKE '%Launch%')");
     let (text, fix) = empty_note(&read(&packed("nogpu")).unwrap());

@@ -150,7 +150,7 @@ impl Report {
     pub fn loaded(&mut self, index: usize, outcome: Result<Arc<Profile>, String>) -> Vec<Effect> {
         match outcome {
             Ok(profile) => {
-                let ranges = !profile.ranges.ranges.is_empty();
+                let ranges = !profile.ranges.is_empty();
                 self.take_profile(profile);
                 self.stage = Stage::Ready;
                 self.preview = None;
@@ -320,7 +320,7 @@ impl Report {
     pub fn group(&mut self, index: usize, by: GroupBy) -> Vec<Effect> {
         self.groups.by = by;
         self.groups.unmark();
-        if by == GroupBy::Nvtx && self.paths.is_none() && self.profile.as_ref().is_some_and(|p| !p.ranges.ranges.is_empty()) {
+        if by == GroupBy::Nvtx && self.paths.is_none() && self.profile.as_ref().is_some_and(|p| !p.ranges.is_empty()) {
             return self.ask(index, Ask::Paths);
         }
         self.ask(index, Ask::Group(by))

@@ -175,6 +175,7 @@ fn device_index(devices: &mut Vec<Device>, metrics: &Metrics, result: &ResultMet
         name,
         chip: None,
         bus: None,
+        arch: None,
         compute_capability: result.compute_capability.and_then(|(a, b)| Some((u32::try_from(a).ok()?, u32::try_from(b).ok()?))),
         sm_count: small("multiprocessor_count"),
         clock_hz: attribute("clock_rate").map(|khz| khz.saturating_mul(1_000)),

@@ -8,8 +8,9 @@ use super::kernels::NO_CORRELATION;
 use super::scan::{self, NULL};
 use super::strings::Strings;
 use crate::import::{ImportError, Job};
+use crate::model::host_call::{NONE, plain_name};
 use crate::model::launches::TimesBuilder;
-use crate::model::{ApiCalls, ApiTotal, Launches, Nanos, api};
+use crate::model::{CallKind, CallName, HostCalls, Launches, Nanos};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -96,7 +97,7 @@ const UNSEEN: i64 = i64::MAX;
 struct Reader {
     totals: FxHashMap<i64, (u64, i64)>,
     matters: FxHashMap<i64, bool>,
-    kept: Vec<(usize, [i64; 4])>,
+    kept: Vec<(usize, [i64; 5])>,
     blocked: Vec<(usize, i64)>,
 }
 
@@ -125,13 +126,13 @@ pub struct Unjoined<'a> {
 }
 
 /// Reads the calls and joins them to the launches.
-pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoined<'_>) -> Result<(Option<Joined>, ApiCalls), ImportError> {
+pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoined<'_>) -> Result<(Option<Joined>, HostCalls), ImportError> {
     let Unjoined { launches, correlation, place: places, place_pid, with_thread } = unjoined;
     if !db.has(RUNTIME) {
         for place in places.iter_mut() {
             *place = with_thread(*place, None);
         }
-        return Ok((None, ApiCalls::default()));
+        return Ok((None, HostCalls::default()));
     }
     let with_process = db.has_column(RUNTIME, "globalTid") && db.has_column(super::kernels::KERNEL, "globalPid");
     let process = |global: i64| {
@@ -196,10 +197,10 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
                 }
                 let matters = *reader.matters.entry(name).or_insert_with(|| {
                     let name = shared.lock().unwrap_or_else(PoisonError::into_inner).get(name);
-                    name.is_none_or(|n| ApiCalls::matters(&n))
+                    name.is_none_or(|n| CallKind::of(&n).matters())
                 });
                 if matters {
-                    reader.kept.push((chunk, [start, end, thread, name]));
+                    reader.kept.push((chunk, [start, end, thread, id, name]));
                 }
             }
             Ok(())
@@ -237,12 +238,12 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
 }
 
 /// Merges the threads' tables; kept calls come out in file order.
-fn totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> ApiCalls {
+fn totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> HostCalls {
     let mut by_name: BTreeMap<String, (u64, i64, Vec<i64>)> = BTreeMap::new();
     let mut kept = Vec::new();
     for reader in readers {
         for (id, (count, total)) in reader.totals {
-            let name = strings.get(id).map_or_else(|| "(unnamed call)".to_owned(), |n| api::plain_name(&n).to_owned());
+            let name = strings.get(id).map_or_else(|| "(unnamed call)".to_owned(), |n| plain_name(&n).to_owned());
             let row = by_name.entry(name).or_default();
             row.0 += count;
             row.1 += total;
@@ -254,16 +255,22 @@ fn totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> ApiCalls {
     let mut rows: Vec<_> = by_name.into_iter().collect();
     rows.sort_by_key(|(_, (_, total, _))| std::cmp::Reverse(*total));
     let mut index: FxHashMap<i64, u32> = FxHashMap::default();
-    let mut calls = ApiCalls::default();
+    let mut calls = HostCalls::default();
     for (at, (name, (count, total, ids))) in rows.into_iter().enumerate() {
         index.extend(ids.into_iter().map(|id| (id, u32::try_from(at).unwrap_or(u32::MAX))));
-        calls.totals.push(ApiTotal { name: name.into(), count, total: Nanos(total) });
+        calls.names.push(CallName::new(name.into(), count, Nanos(total)));
     }
-    for (_, [start, end, thread, name]) in kept {
+    let mut threads: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    for (_, [start, end, thread, id, name]) in kept {
         calls.start.push(start);
         calls.duration.push(end.saturating_sub(start).max(0));
-        calls.name.push(index.get(&name).copied().unwrap_or(u32::MAX));
-        calls.thread.push((pid_of(thread).unwrap_or_default(), tid_of(thread).unwrap_or_default()));
+        calls.name.push(index.get(&name).copied().unwrap_or(NONE));
+        calls.correlation.push(u32::try_from(id).unwrap_or(NONE));
+        let thread = (pid_of(thread).unwrap_or_default(), tid_of(thread).unwrap_or_default());
+        calls.thread.push(*threads.entry(thread).or_insert_with(|| {
+            calls.threads.push(thread);
+            u32::try_from(calls.threads.len() - 1).unwrap_or(NONE)
+        }));
     }
     calls
 }

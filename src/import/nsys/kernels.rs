@@ -4,7 +4,7 @@ use super::db::{DURATION, Db};
 use super::intern::{Interner, renumber};
 use super::scan::{self, CHUNK, Layout, NULL};
 use super::strings::Strings;
-use crate::import::{ImportError, Job, Names, Preview, Progress};
+use crate::import::{ImportError, Job, Names, Parts, Preview, Progress};
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{Bytes, Kernel, LaunchColumns, LaunchConfig, Launches};
 use std::collections::{BTreeMap, HashMap};
@@ -50,7 +50,7 @@ struct Reader<'a> {
 
 /// Reads start, duration and kernel of every launch.
 pub fn first_pass(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<FirstPass, ImportError> {
-    let starts = job.wants.starts || job.wants.details;
+    let starts = job.wants.has(Parts::STARTS) || job.wants.has(Parts::DETAILS);
     if job.wants.names == Names::Demangled && db.has_column(KERNEL, "demangledName") {
         let pass = if starts {
             read_names(db, job, strings, ["start", "end", "demangledName"], |row: &[i64; 3]| [row[2], NULL, NULL])?

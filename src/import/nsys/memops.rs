@@ -5,8 +5,10 @@ use super::db::Db;
 use super::places::Places;
 use super::scan::{self, NULL};
 use super::strings::Strings;
-use crate::import::{ImportError, Job};
-use crate::model::{Bytes, CopyKind, GraphLaunch, MemOp, MemOpKind, MemoryKind, Nanos};
+use crate::import::{ImportError, Job, Parts};
+use crate::model::host_call::NONE;
+use crate::model::{Bytes, CallKind, CopyKind, GraphLaunch, HostCalls, MemOp, MemOpKind, MemOps, MemoryKind, Nanos};
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
@@ -32,7 +34,7 @@ fn copy_kind(kind: i64) -> CopyKind {
 }
 
 /// nsys' memory kinds (`ENUM_CUDA_MEM_KIND`).
-fn memory_kind(kind: i64) -> Option<MemoryKind> {
+pub(super) fn memory_kind(kind: i64) -> Option<MemoryKind> {
     match kind {
         0 => Some(MemoryKind::Pageable),
         1 => Some(MemoryKind::Pinned),
@@ -43,32 +45,72 @@ fn memory_kind(kind: i64) -> Option<MemoryKind> {
     }
 }
 
-type Row = (usize, [i64; 10]);
-
-fn gather(db: &Db, job: &Job<'_>, table: &str, columns: [&str; 10], stage: &'static str) -> Result<Vec<[i64; 10]>, ImportError> {
+/// All rows of a table in file order, [`NULL`] for what it lacks.
+pub(super) fn gather<const N: usize>(
+    db: &Db,
+    job: &Job<'_>,
+    table: &str,
+    columns: [&str; N],
+    stage: &'static str,
+) -> Result<Vec<[i64; N]>, ImportError> {
     if !db.has(table) {
         return Ok(Vec::new());
     }
     let layout = scan::layout(db, table)?;
-    let parts = scan::integers(db, table, columns, (stage, layout), job, Vec::<Row>::new, |out, chunk, rows| {
+    let parts = scan::integers(db, table, columns, (stage, layout), job, Vec::new, |out, chunk, rows| {
         out.extend(rows.iter().map(|&row| (chunk, row)));
         Ok(())
     })?;
-    let mut rows: Vec<Row> = parts.into_iter().flatten().collect();
+    let mut rows: Vec<(usize, [i64; N])> = parts.into_iter().flatten().collect();
     rows.sort_by_key(|&(chunk, _)| chunk);
     Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
-fn span(row: &[i64; 10]) -> (Nanos, Nanos) {
+fn span(row: &[i64]) -> (Nanos, Nanos) {
     let start = if row[0] == NULL { 0 } else { row[0] };
     let end = if row[1] == NULL { start } else { row[1] };
     (Nanos(start), Nanos(end.saturating_sub(start).max(0)))
 }
 
-/// Reads copies and sets, by start.
-pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<MemOp>, ImportError> {
-    let mut ops = Vec::new();
-    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "bytes", "copyKind", "srcKind", "dstKind"];
+/// The calls that may have started a copy or set, by process and correlation id; of two that share one, the outer.
+fn by_correlation(calls: &HostCalls) -> FxHashMap<(u32, u32), u32> {
+    let mut out: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    for (row, &correlation) in (0..).zip(&calls.correlation) {
+        let at = row as usize;
+        if correlation == NONE || matches!(calls.kind(at), CallKind::Sync | CallKind::Event | CallKind::Module | CallKind::Profiler) {
+            continue;
+        }
+        let outer = out.entry((calls.thread_of(at).0, correlation)).or_insert(row);
+        if calls.start.get(at) < calls.start.get(*outer as usize) {
+            *outer = row;
+        }
+    }
+    out
+}
+
+/// Reads copies and sets, by start, and joins them to their calls.
+pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>, calls: &HostCalls) -> Result<MemOps, ImportError> {
+    let mut ops = MemOps::default();
+    if !db.has(MEMCPY) && !db.has(MEMSET) {
+        return Ok(ops);
+    }
+    let joined = by_correlation(calls);
+    let call_of = |pid: i64, correlation: i64| joined.get(&(pid_of(pid)?, u32::try_from(correlation).ok()?)).copied();
+    let node = |node: i64| (node != NULL).then_some(node.cast_unsigned());
+    let columns = [
+        "start",
+        "end",
+        "globalPid",
+        "deviceId",
+        "contextId",
+        "streamId",
+        "bytes",
+        "copyKind",
+        "srcKind",
+        "dstKind",
+        "correlationId",
+        "graphNodeId",
+    ];
     for row in gather(db, job, MEMCPY, columns, "copies")? {
         let (start, duration) = span(&row);
         let kind = MemOpKind::Copy { kind: copy_kind(row[7]), from: memory_kind(row[8]), to: memory_kind(row[9]) };
@@ -78,9 +120,11 @@ pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<MemOp
             kind,
             bytes: u64::try_from(row[6]).ok().map(Bytes),
             place: places.id([row[2], row[3], row[4], row[5]], None),
+            call: call_of(row[2], row[10]),
+            graph_node: node(row[11]),
         });
     }
-    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "bytes", "", "", ""];
+    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "bytes", "correlationId", "graphNodeId"];
     for row in gather(db, job, MEMSET, columns, "memsets")? {
         let (start, duration) = span(&row);
         ops.push(MemOp {
@@ -89,9 +133,11 @@ pub fn read(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Vec<MemOp
             kind: MemOpKind::Set,
             bytes: u64::try_from(row[6]).ok().map(Bytes),
             place: places.id([row[2], row[3], row[4], row[5]], None),
+            call: call_of(row[2], row[7]),
+            graph_node: node(row[8]),
         });
     }
-    ops.sort_by_key(|op| op.start);
+    ops.sort();
     Ok(ops)
 }
 
@@ -129,9 +175,9 @@ fn graph_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Call
 
 /// Reads graphs that were traced as a whole, in the order of the calls that launched them.
 pub fn graphs(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, places: &mut Places<'_>) -> Result<Vec<GraphLaunch>, ImportError> {
-    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "graphId", "correlationId", "", ""];
+    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "graphId", "correlationId"];
     let rows = gather(db, job, GRAPH, columns, "graphs")?;
-    let calls = if rows.is_empty() || !job.wants.calls { Calls::new() } else { graph_calls(db, job, strings)? };
+    let calls = if rows.is_empty() || !job.wants.has(Parts::CALLS) { Calls::new() } else { graph_calls(db, job, strings)? };
     let mut out: Vec<GraphLaunch> = rows
         .iter()
         .map(|row| {

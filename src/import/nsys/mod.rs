@@ -3,6 +3,7 @@
 
 mod calls;
 mod db;
+mod devices;
 mod intern;
 mod kernels;
 mod memops;
@@ -12,9 +13,10 @@ mod ranges;
 mod scan;
 mod strings;
 mod target;
+mod threads;
 
-use super::{ImportError, Importer, Input, Job, Progress, order};
-use crate::model::{Gate, Launches, Note, NoteKind, Profile, Severity, Source};
+use super::{ImportError, Importer, Input, Job, Parts, Progress, order};
+use crate::model::{Gate, Launches, Note, NoteKind, Profile, Severity, Source, Threads};
 use db::Db;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -90,16 +92,16 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         }
         layout = Some(pass.layout);
     }
-    if job.staged && job.wants.details {
+    if job.staged && job.wants.has(Parts::DETAILS) {
         let mut early = profile.clone();
         early.complete = false;
         (job.hear)(Progress::Snapshot(Arc::new(early)));
     }
     let mut places = places::Places::new(&target);
     let mut joined = Joined::NotRead;
-    if let Some(layout) = layout.filter(|_| job.wants.details) {
+    if let Some(layout) = layout.filter(|_| job.wants.has(Parts::DETAILS)) {
         joined = details(db, job, &mut strings, &mut profile, &mut places, layout)?;
-    } else if job.wants.calls || profile.launches.is_empty() {
+    } else if job.wants.has(Parts::CALLS) || profile.launches.is_empty() {
         // Without launches the calls tell why there are none.
         let none = calls::Unjoined {
             launches: &Launches::default(),
@@ -108,8 +110,8 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
             place_pid: Vec::new(),
             with_thread: &mut |p, _| p,
         };
-        let read = calls::read(db, job, &mut strings, none).map(|(_, api)| api);
-        profile.api = secondary(&mut profile.notes, read)?;
+        let read = calls::read(db, job, &mut strings, none).map(|(_, calls)| calls);
+        profile.calls = secondary(&mut profile.notes, read)?;
     }
     let missing = match joined {
         Joined::NotRead => None,
@@ -121,21 +123,61 @@ fn read(db: &Db, job: &Job<'_>) -> Result<Profile, ImportError> {
         profile.launches = launches;
         profile.order = order;
     }
-    if job.wants.memops {
-        let read = memops::read(db, job, &mut places);
+    if job.wants.has(Parts::MEMOPS) {
+        let read = memops::read(db, job, &mut places, &profile.calls);
         profile.memops = secondary(&mut profile.notes, read)?;
     }
     let graphs = memops::graphs(db, job, &mut strings, &mut places);
     profile.graphs = secondary(&mut profile.notes, graphs)?;
-    if job.wants.ranges {
+    if job.wants.has(Parts::RANGES) {
         let read = ranges::read(db, job, &mut strings);
         profile.ranges = secondary(&mut profile.notes, read)?;
     }
+    beside(db, job, &mut strings, &mut places, &target, &mut profile)?;
     profile.places = places.list;
     let pids: BTreeSet<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
     profile.processes = pids.into_iter().map(|pid| target.process(pid)).collect();
     notes::complete(&mut profile, db, &target, diagnostics);
     Ok(profile)
+}
+
+/// Reads what no table of kernels rests on, as far as it is wanted.
+fn beside(
+    db: &Db,
+    job: &Job<'_>,
+    strings: &mut strings::Strings<'_>,
+    places: &mut places::Places<'_>,
+    target: &target::Target,
+    profile: &mut Profile,
+) -> Result<(), ImportError> {
+    let wants = |part| job.wants.has(part);
+    profile.clock = target.clock;
+    if wants(Parts::WAITS) {
+        profile.waits = secondary(&mut profile.notes, devices::waits(db, job, places))?;
+    }
+    if wants(Parts::COUNTERS) {
+        profile.counters = secondary(&mut profile.notes, devices::counters(db, job, target))?;
+    }
+    if wants(Parts::MEMORY) {
+        profile.memory = secondary(&mut profile.notes, devices::memory(db, job, target))?;
+    }
+    let mut known = Threads::default();
+    if wants(Parts::OVERHEAD) {
+        profile.overhead = secondary(&mut profile.notes, threads::overhead(db, job, strings, &mut known))?;
+    }
+    if wants(Parts::SAMPLES) {
+        profile.samples = secondary(&mut profile.notes, threads::samples(db, job, strings, &mut known))?;
+    }
+    if wants(Parts::THREADS) {
+        profile.os_calls = secondary(&mut profile.notes, threads::os_calls(db, job, strings, &mut known))?;
+        profile.states = secondary(&mut profile.notes, threads::states(db, job, &mut known))?;
+        let used: BTreeSet<(u32, u32)> = profile.calls.threads.iter().chain(&profile.ranges.threads).copied().collect();
+        let launching = places.list.iter().filter_map(|p| p.pid.zip(p.thread));
+        let used: Vec<(u32, u32)> = used.into_iter().chain(launching).collect();
+        secondary(&mut profile.notes, threads::names(db, job, strings, &mut known, &used))?;
+    }
+    profile.threads = known.list();
+    Ok(())
 }
 
 /// What is known of the launching calls.
@@ -173,7 +215,7 @@ fn details(
         last = Some(((place, thread), id));
         id
     };
-    if !job.wants.calls {
+    if !job.wants.has(Parts::CALLS) {
         for place in &mut column {
             *place = with_thread(*place, None);
         }
@@ -190,13 +232,13 @@ fn details(
     };
     let read = calls::read(db, job, strings, unjoined);
     let damaged = read.is_err();
-    let (joined, api) = secondary(&mut profile.notes, read)?;
+    let (joined, calls) = secondary(&mut profile.notes, read)?;
     if damaged {
         for place in &mut column {
             *place = with_thread(*place, None);
         }
     }
-    profile.api = api;
+    profile.calls = calls;
     profile.launches.set_places(column);
     let Some(joined) = joined else {
         return Ok(Joined::None);

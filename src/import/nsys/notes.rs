@@ -4,7 +4,7 @@ use super::calls::RUNTIME;
 use super::db::Db;
 use super::target::Target;
 use crate::import::ImportError;
-use crate::model::{Gate, GraphMode, LaunchOrder, Note, NoteKind, Profile, Severity, units};
+use crate::model::{CallKind, Gate, GraphMode, LaunchOrder, Note, NoteKind, Profile, Severity, units};
 
 /// nsys' remarks on the capture: only what is a warning or an error becomes a note, the rest tells about gates.
 #[derive(Debug, Default)]
@@ -184,8 +184,11 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
     if diagnostics.says("dropped") {
         return note("No kernels: nsys dropped events.".to_owned(), "record a shorter span with `--duration` or a capture range");
     }
-    let launched = profile.api.totals.iter().filter(|t| is_launch(&t.name)).map(|t| t.count).sum::<u64>();
-    if launched > 0 && target.capture.graphs == Some(GraphMode::Graph) && profile.api.totals.iter().any(|t| t.name.contains("GraphLaunch"))
+    let launched =
+        profile.calls.names.iter().filter(|n| matches!(n.kind, CallKind::Launch | CallKind::GraphLaunch)).map(|t| t.count).sum::<u64>();
+    if launched > 0
+        && target.capture.graphs == Some(GraphMode::Graph)
+        && profile.calls.names.iter().any(|n| n.kind == CallKind::GraphLaunch)
     {
         return note(
             "CUDA graphs were launched and traced as a whole: the kernels inside are not in the report.".to_owned(),
@@ -214,10 +217,14 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
         );
     }
     if db.has(RUNTIME) {
-        return note(
-            "The program called CUDA but launched no kernel while it was recorded.".to_owned(),
-            "record a longer part of it, or the part that computes",
-        );
+        let text = match profile.memops.len() {
+            0 => "The program called CUDA but launched no kernel while it was recorded.".to_owned(),
+            n => format!(
+                "The program launched no kernel while it was recorded, only {} memcpys and memsets.",
+                units::grouped(i64::try_from(n).unwrap_or(i64::MAX))
+            ),
+        };
+        return note(text, "record a longer part of it, or the part that computes");
     }
     let forked = target.options.get("TRACE_AFTER_FORK_BEFORE_EXEC").map(String::as_str) == Some("false");
     if diagnostics.says("CUDA profiling might have not been started correctly") || diagnostics.says("No CUDA events collected") {
@@ -239,8 +246,4 @@ fn why_empty(profile: &Profile, db: &Db, target: &Target, diagnostics: &Diagnost
             "check that the command in the capture is the one that computes"
         },
     )
-}
-
-fn is_launch(name: &str) -> bool {
-    ["cudaLaunch", "cuLaunch", "cudaGraphLaunch", "cuGraphLaunch"].iter().any(|p| name.starts_with(p))
 }

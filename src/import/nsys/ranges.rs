@@ -1,12 +1,13 @@
 //! NVTX ranges with their domains. Reports hold millions, so texts are interned while reading.
 
 use super::calls::{pid_of, tid_of};
-use super::db::Db;
+use super::db::{Allowance, Db};
 use super::scan::{self, NULL};
 use super::strings::Strings;
-use crate::import::{ImportError, Job};
-use crate::model::range::UNNAMED;
-use crate::model::{Range, RangeKind, Ranges};
+use crate::import::{ImportError, Job, Parts};
+use crate::model::range::{Payload, UNNAMED};
+use crate::model::{Range, RangeKind, RangeOrigin, Ranges};
+use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -30,7 +31,29 @@ struct Reader {
     thread_list: Vec<(u32, u32)>,
     ranges: Vec<(usize, Range)>,
     domains: Vec<(u32, i64, Text)>,
+    /// Process, domain and number of categories that have a name.
+    categories: Vec<(u32, i64, i64, Text)>,
+    /// Of ranges that have any, by their place in `ranges`.
+    extra: Vec<((usize, usize), Extra)>,
 }
+
+/// What few ranges have.
+#[derive(Debug, Default, PartialEq)]
+struct Extra {
+    color: Option<u32>,
+    /// Process, domain and number.
+    category: Option<(u32, i64, i64)>,
+    payload: Option<Given>,
+}
+
+/// A payload before its text is known.
+#[derive(Debug, PartialEq)]
+enum Given {
+    Known(Payload),
+    Text(i64),
+}
+
+const TOO_LONG: &str = "its strings are longer than a file of this size can contain";
 
 /// Event types, from nsys' `ENUM_NSYS_EVENT_TYPE`.
 const PUSH_POP: i64 = 59;
@@ -38,6 +61,8 @@ const START_END: i64 = 60;
 /// Text ranges imported from elsewhere; they nest like push/pop.
 const IMPORTED: [i64; 2] = [70, 71];
 const DOMAIN: i64 = 75;
+/// A name for a category.
+const CATEGORY: i64 = 33;
 
 /// Reads all ranges. Marks, categories and thread names are not ranges.
 pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges, ImportError> {
@@ -45,7 +70,21 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
         return Ok(Ranges::default());
     }
     let layout = scan::layout(db, NVTX)?;
-    let columns = ["start", "end", "eventType", "globalTid", "domainId", "textId", "text"];
+    let plain = ["start", "end", "eventType", "globalTid", "domainId", "textId", "text"];
+    let extra = [
+        "color",
+        "category",
+        "jsonTextId",
+        "jsonText",
+        "uint64Value",
+        "int64Value",
+        "doubleValue",
+        "uint32Value",
+        "int32Value",
+        "floatValue",
+    ];
+    let details = job.wants.has(Parts::RANGE_DETAILS);
+    let columns = if details { [&plain[..], &extra].concat() } else { plain.to_vec() };
     let texts = db.allowance();
     let readers = scan::rows(db, NVTX, &columns, ("NVTX ranges", layout), job, Reader::default, |reader, chunk, row| {
         let integer = |i| row.get_ref(i).map(|v| v.as_i64().unwrap_or(NULL));
@@ -53,7 +92,7 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
             PUSH_POP => Some(RangeKind::PushPop),
             START_END => Some(RangeKind::StartEnd),
             t if IMPORTED.contains(&t) => Some(RangeKind::PushPop),
-            DOMAIN => None,
+            DOMAIN | CATEGORY => None,
             _ => return Ok(()),
         };
         let (thread, domain, id) = (integer(3)?, integer(4)?, integer(5)?);
@@ -61,14 +100,18 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
         let domain = if domain == NULL { 0 } else { domain };
         let inline = match row.get_ref(6)? {
             ValueRef::Text(text) if !texts.spend(text.len() as u64) => {
-                return Err(rusqlite::Error::UserFunctionError("its strings are longer than a file of this size can contain".into()));
+                return Err(rusqlite::Error::UserFunctionError(TOO_LONG.into()));
             }
             ValueRef::Text(text) => Some(String::from_utf8_lossy(text)),
             _ => None,
         };
         let Some(kind) = kind else {
             let text = inline.map_or(Text::Id(id), |t| Text::Inline(t.into()));
-            reader.domains.push((pid, domain, text));
+            if integer(2)? == DOMAIN {
+                reader.domains.push((pid, domain, text));
+            } else if details {
+                reader.categories.push((pid, domain, integer(8)?, text));
+            }
             return Ok(());
         };
         let start = integer(0)?;
@@ -78,10 +121,48 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
         let end = integer(1)?;
         let name = reader.name(pid, domain, id, inline.as_deref());
         let thread = reader.thread(pid, tid_of(thread).unwrap_or_default());
-        reader.ranges.push((chunk, Range { start, end: if end == NULL { i64::MAX } else { end }, name, thread, kind }));
+        if details {
+            let at = (chunk, reader.ranges.len());
+            let extra = Extra {
+                color: integer(7).ok().filter(|&c| c != NULL).map(|c| c as u32),
+                category: integer(8).ok().filter(|&c| c > 0).map(|c| (pid, domain, c)),
+                payload: payload(row, &texts)?,
+            };
+            if extra != Extra::default() {
+                reader.extra.push((at, extra));
+            }
+        }
+        reader
+            .ranges
+            .push((chunk, Range { start, end: if end == NULL { i64::MAX } else { end }, name, thread, kind, origin: RangeOrigin::Nvtx }));
         Ok(())
     })?;
     Ok(merge(readers, strings))
+}
+
+/// The one value that a range carries, by the columns that follow `category`.
+fn payload(row: &Row<'_>, texts: &Allowance) -> rusqlite::Result<Option<Given>> {
+    let known = |p| Ok(Some(Given::Known(p)));
+    if let ValueRef::Integer(id) = row.get_ref(9)? {
+        return Ok(Some(Given::Text(id)));
+    }
+    if let ValueRef::Text(text) = row.get_ref(10)? {
+        if !texts.spend(text.len() as u64) {
+            return Err(rusqlite::Error::UserFunctionError(TOO_LONG.into()));
+        }
+        return known(Payload::Json(Arc::from(String::from_utf8_lossy(text))));
+    }
+    for (at, unsigned) in [(11, true), (12, false), (14, true), (15, false)] {
+        if let ValueRef::Integer(value) = row.get_ref(at)? {
+            return known(if unsigned { Payload::Unsigned(value.cast_unsigned()) } else { Payload::Integer(value) });
+        }
+    }
+    for at in [13, 16] {
+        if let ValueRef::Real(value) = row.get_ref(at)? {
+            return known(Payload::Real(value));
+        }
+    }
+    Ok(None)
 }
 
 impl Reader {
@@ -114,19 +195,44 @@ impl Reader {
     }
 }
 
+/// Numbers categories as they are met.
+#[derive(Default)]
+struct Categories {
+    named: FxHashMap<(u32, i64, i64), Arc<str>>,
+    numbers: FxHashMap<(u32, i64, i64), u16>,
+}
+
+impl Categories {
+    /// Its number in `list`; `None` beyond what a column holds.
+    fn number(&mut self, key: (u32, i64, i64), list: &mut Vec<Arc<str>>) -> Option<u16> {
+        if let Some(&number) = self.numbers.get(&key) {
+            return Some(number);
+        }
+        let number = u16::try_from(list.len()).ok().filter(|&n| n < u16::MAX)?;
+        list.push(self.named.get(&key).cloned().unwrap_or_else(|| Arc::from(key.2.to_string())));
+        self.numbers.insert(key, number);
+        Some(number)
+    }
+}
+
 /// Joins the threads' tables; ranges come out in file order.
 fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
     let mut text = |t: &Text| match t {
         Text::Inline(t) => Arc::from(&**t),
         Text::Id(id) => strings.get(*id).unwrap_or_else(|| Arc::from(UNNAMED)),
     };
+    let mut categories = Categories::default();
+    for (pid, domain, number, name) in readers.iter().flat_map(|r| &r.categories) {
+        categories.named.insert((*pid, *domain, *number), text(name));
+    }
     let mut domains: FxHashMap<(u32, i64), Arc<str>> = FxHashMap::default();
     for (pid, domain, name) in readers.iter().flat_map(|r| &r.domains) {
         if *domain != 0 {
             domains.insert((*pid, *domain), text(name));
         }
     }
-    let mut out = Ranges { ranges: Vec::with_capacity(readers.iter().map(|r| r.ranges.len()).sum()), ..Ranges::default() };
+    let mut out = Ranges::default();
+    out.reserve(readers.iter().map(|r| r.ranges.len()).sum());
     let mut names: FxHashMap<(Option<Arc<str>>, Arc<str>), u32> = FxHashMap::default();
     let mut threads: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let mut parts = Vec::new();
@@ -151,19 +257,34 @@ fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
                 })
             })
             .collect();
-        parts.push((reader.ranges, name_ids, thread_ids));
+        parts.push((reader.ranges, name_ids, thread_ids, reader.extra.into_iter().peekable()));
     }
     // Each thread's chunks rise, so the parts are merged by chunk without sorting single ranges.
     let mut at = vec![0; parts.len()];
     while let Some((part, chunk)) =
         parts.iter().enumerate().filter_map(|(p, (ranges, ..))| Some((p, ranges.get(at[p])?.0))).min_by_key(|&(_, chunk)| chunk)
     {
-        let (ranges, names, threads) = &parts[part];
+        let (ranges, names, threads, extra) = &mut parts[part];
         while let Some((c, range)) = ranges.get(at[part])
             && *c == chunk
         {
             let renamed = |ids: &[u32], id: u32| ids.get(id as usize).copied().unwrap_or(id);
-            out.ranges.push(Range { name: renamed(names, range.name), thread: renamed(threads, range.thread), ..*range });
+            let row = u32::try_from(out.len()).unwrap_or(u32::MAX);
+            out.push(Range { name: renamed(names, range.name), thread: renamed(threads, range.thread), ..*range });
+            if let Some((_, extra)) = extra.next_if(|((_, place), _)| *place == at[part]) {
+                if let Some(color) = extra.color {
+                    out.set_color(color);
+                }
+                if let Some(category) = extra.category.and_then(|c| categories.number(c, &mut out.categories)) {
+                    out.set_category(category);
+                }
+                let payload = match extra.payload {
+                    Some(Given::Known(payload)) => Some(payload),
+                    Some(Given::Text(id)) => strings.get(id).map(Payload::Json),
+                    None => None,
+                };
+                out.payloads.extend(payload.map(|p| (row, p)));
+            }
             at[part] += 1;
         }
     }

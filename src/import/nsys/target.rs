@@ -5,7 +5,7 @@
 use super::db::Db;
 use super::secondary;
 use crate::import::ImportError;
-use crate::model::{Bytes, Capture, Device, Gate, GraphMode, Maker, Nanos, Note, Process};
+use crate::model::{Bytes, Capture, Clock, Device, Gate, GraphMode, Maker, Nanos, Note, Process};
 use std::collections::BTreeMap;
 
 /// Machine and capture.
@@ -23,6 +23,8 @@ pub struct Target {
     pub exporter: Option<String>,
     /// Schema version, e.g. `3.20.3`.
     pub schema: Option<String>,
+    /// How the session's clock stands to the wall's.
+    pub clock: Clock,
     /// CUDA ordinal in a process → index into `devices`.
     by_process: BTreeMap<(u32, u32), u32>,
     /// CUDA ordinal → index into `devices`, when it is the same in all processes.
@@ -60,6 +62,9 @@ impl Target {
         secondary(notes, devices)?;
         let meta = target.read_meta(db);
         secondary(notes, meta)?;
+        for row in secondary(notes, db.rows("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"]))? {
+            target.clock.epoch_ns = row.first().and_then(Option::as_deref).and_then(|t| t.parse().ok());
+        }
         for row in secondary(notes, db.rows("PROCESSES", &["pid", "name"]))? {
             if let [Some(pid), Some(name)] = &row[..]
                 && let Ok(pid) = pid.parse()
@@ -85,6 +90,7 @@ impl Target {
                 name: text(1),
                 chip: text(2),
                 bus: text(3),
+                arch: None,
                 compute_capability: small(4).map(|major| (major, text(5).and_then(|t| t.parse().ok()).unwrap_or(0))),
                 sm_count: small(6),
                 clock_hz: number(7),

@@ -1,13 +1,16 @@
 //! Joins what the threads read into a profile: launches with their calls, in the order of the calls.
 
+use super::aside::{self, Aside};
 use super::event::Kind;
 use super::facts::Facts;
 use super::part::{Call, Numbers, OnGpu, Part};
+use super::ranges;
 use crate::import::order;
+use crate::model::host_call::NONE;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{
-    ApiCalls, ApiTotal, Bytes, CopyKind, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, MemoryKind,
-    Nanos, Note, NoteKind, Place, PlaceId, Process, Profile, Range, RangeKind, Ranges, Severity, kernel,
+    Bytes, CallName, CopyKind, Device, HostCalls, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, MemoryKind,
+    Nanos, Note, NoteKind, Place, PlaceId, Process, Profile, RangeOrigin, Severity, kernel,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
@@ -41,8 +44,10 @@ struct Launching {
 /// Builds the profile; without calls, if those were not read, the order of the launches is not established.
 pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profile: Profile) -> Profile {
     let mut whole = Whole { begin: begin(&parts), ..Whole::default() };
-    profile.ranges = ranges(&mut parts, &mut whole);
-    for part in parts {
+    profile.ranges = ranges::join(&mut parts, whole.begin);
+    let mut aside = Aside::default();
+    for mut part in parts {
+        aside.take(std::mem::take(&mut part.aside));
         whole.take(part);
     }
     whole.on_gpu.sort_unstable_by_key(|g| g.at);
@@ -56,53 +61,32 @@ pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profi
     if !with_calls {
         profile.order = LaunchOrder::Unread;
     }
-    whole.memops(&launching, &mut profile);
-    whole.api(&launching, &mut profile);
+    let calls = whole.calls(&launching, &mut profile);
+    whole.memops(&launching, &calls, &mut profile);
+    let queue =
+        |g: &aside::Queue| whole.places.list.iter().position(|p| p.device.is_some() && p.ordinal == g.device && p.stream == g.stream);
+    aside.fill(whole.begin, &queue, &mut profile);
     profile.places = whole.places.list;
     let mut pids: Vec<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
     pids.sort_unstable();
     pids.dedup();
     profile.processes = pids.into_iter().map(|pid| Process { pid, name: whole.processes.get(&pid).cloned() }).collect();
     notes(&facts, &mut profile);
-    facts.apply(&mut profile);
+    facts.apply(whole.begin, &mut profile);
     profile
 }
 
 /// Start of the first event that is kept; times count from there.
 fn begin(parts: &[Part]) -> i64 {
-    let starts =
-        |p: &Part| p.on_gpu.iter().map(|g| g.start).chain(p.calls.iter().map(|c| c.start)).chain(p.spans.iter().map(|s| s.start)).min();
+    let starts = |p: &Part| {
+        p.on_gpu
+            .iter()
+            .map(|g| g.start)
+            .chain(p.calls.iter().map(|c| c.start))
+            .chain(p.spans.iter().filter(|s| s.origin != RangeOrigin::Python).map(|s| s.start))
+            .min()
+    };
     parts.iter().filter_map(starts).min().unwrap_or_default()
-}
-
-/// Operators and ranges of the program, out of the parts, in the order of the trace.
-fn ranges(parts: &mut [Part], whole: &mut Whole) -> Ranges {
-    let mut spans = Vec::with_capacity(parts.iter().map(|p| p.spans.len()).sum());
-    let (mut names, mut threads): (Numbers<Arc<str>>, Numbers<(u32, u32)>) = (Numbers::default(), Numbers::default());
-    for part in parts {
-        let mut ids: FxHashMap<u32, u32> = FxHashMap::default();
-        for span in std::mem::take(&mut part.spans) {
-            let name = *ids.entry(span.name).or_insert_with(|| {
-                let text = part.names.list.get(span.name as usize).cloned().unwrap_or_else(|| Arc::from(""));
-                names.id(&text)
-            });
-            let start = span.start - whole.begin;
-            let range = Range {
-                start,
-                end: start.saturating_add(span.duration),
-                name,
-                thread: threads.id(&span.thread),
-                kind: RangeKind::Annotation,
-            };
-            spans.push((span.at, range));
-        }
-    }
-    spans.sort_unstable_by_key(|s| s.0);
-    Ranges {
-        names: names.list.into_iter().map(|n| (None, n)).collect(),
-        threads: threads.list,
-        ranges: spans.into_iter().map(|s| s.1).collect(),
-    }
 }
 
 /// The GPUs that something ran on; all that were visible when nothing did.
@@ -262,12 +246,14 @@ impl Whole {
         }
     }
 
-    fn memops(&mut self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) {
+    fn memops(&mut self, launching: &FxHashMap<(u32, i64), Launching>, calls: &FxHashMap<(u32, i64), u32>, profile: &mut Profile) {
         let rows = std::mem::take(&mut self.on_gpu);
         for row in rows.iter().filter(|g| g.kind != Kind::Kernel) {
             let call = row.correlation.and_then(|c| launching.get(&c));
             let place = PlaceId(self.place(row, call, profile));
             profile.memops.push(MemOp {
+                call: row.correlation.and_then(|c| calls.get(&c)).copied(),
+                graph_node: row.node,
                 start: Nanos(row.start - self.begin),
                 duration: Nanos(row.duration),
                 kind: if row.kind == Kind::Set { MemOpKind::Set } else { copy_kind(&self.name(row.name)) },
@@ -275,12 +261,12 @@ impl Whole {
                 place,
             });
         }
-        profile.memops.sort_by_key(|m| m.start);
+        profile.memops.sort();
         self.on_gpu = rows;
     }
 
-    /// Totals of all calls, and one by one those that launched no kernel and matter on a timeline.
-    fn api(&self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) {
+    /// Totals of all calls, and one by one those that launched no kernel and matter on a timeline. Gives the number of each by its correlation.
+    fn calls(&self, launching: &FxHashMap<(u32, i64), Launching>, profile: &mut Profile) -> FxHashMap<(u32, i64), u32> {
         let launched: FxHashSet<(u32, i64)> = self
             .on_gpu
             .iter()
@@ -295,21 +281,36 @@ impl Whole {
         }
         let mut rows: Vec<(u32, (u64, i64))> = totals.into_iter().collect();
         rows.sort_by_key(|(name, (_, total))| (std::cmp::Reverse(*total), *name));
-        let mut api = ApiCalls::default();
+        let mut calls = HostCalls::default();
         let mut index: FxHashMap<u32, u32> = FxHashMap::default();
         for (at, (name, (count, total))) in (0..).zip(rows) {
             index.insert(name, at);
-            api.totals.push(ApiTotal { name: self.name(name), count, total: Nanos(total) });
+            calls.names.push(CallName::new(self.name(name), count, Nanos(total)));
         }
+        let mut threads: Numbers<(u32, u32)> = Numbers::default();
+        let mut by_correlation: FxHashMap<(u32, i64), u32> = FxHashMap::default();
         for call in self.calls.iter().filter(|c| c.correlation.is_none_or(|id| !launched.contains(&id))) {
-            if ApiCalls::matters(&self.name(call.name)) {
-                api.start.push(call.start - self.begin);
-                api.duration.push(call.duration);
-                api.name.push(index.get(&call.name).copied().unwrap_or(u32::MAX));
-                api.thread.push(call.thread);
+            let name = index.get(&call.name).copied().unwrap_or(NONE);
+            if calls.names.get(name as usize).is_some_and(|n| !n.kind.matters()) {
+                continue;
             }
+            let row = u32::try_from(calls.len()).unwrap_or(NONE);
+            if let Some(id) = call.correlation {
+                // Of a call of the runtime and the driver's inside it the outer counts.
+                let outer = by_correlation.entry(id).or_insert(row);
+                if calls.start.get(*outer as usize).is_some_and(|&start| call.start - self.begin < start) {
+                    *outer = row;
+                }
+            }
+            calls.start.push(call.start - self.begin);
+            calls.duration.push(call.duration);
+            calls.name.push(name);
+            calls.thread.push(threads.id(&call.thread));
+            calls.correlation.push(call.correlation.and_then(|(_, id)| u32::try_from(id).ok()).unwrap_or(NONE));
         }
-        profile.api = api;
+        calls.threads = threads.list;
+        profile.calls = calls;
+        by_correlation
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Fields change their type between versions (`pid` is a number or a word), so they are taken as text first and read where they are needed.
 
-use crate::import::Wants;
+use crate::import::{Parts, Wants};
+use crate::model::RangeOrigin;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -12,7 +13,7 @@ use std::fmt;
 struct Pick<const N: usize>([&'static str; N]);
 
 /// What stands behind each key.
-type Picked<'a, const N: usize> = [Option<&'a RawValue>; N];
+pub(super) type Picked<'a, const N: usize> = [Option<&'a RawValue>; N];
 
 /// A key's place in the list.
 struct Key<'k, const N: usize>(&'k [&'static str; N]);
@@ -71,7 +72,7 @@ fn pick<'a, const N: usize>(text: &'a str, keys: [&'static str; N]) -> Option<Pi
 }
 
 /// A string; a number as it stands.
-fn word(raw: &RawValue) -> Cow<'_, str> {
+pub(super) fn word(raw: &RawValue) -> Cow<'_, str> {
     let text = raw.get();
     match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
         None => Cow::Borrowed(text),
@@ -85,7 +86,7 @@ fn word(raw: &RawValue) -> Cow<'_, str> {
 }
 
 /// A whole number, also in quotes. Numbers above `i64` come out negative, as what wrote them meant them.
-fn integer(raw: &RawValue) -> Option<i64> {
+pub(super) fn integer(raw: &RawValue) -> Option<i64> {
     let text = word(raw);
     let text = text.trim();
     text.parse().ok().or_else(|| text.parse::<u64>().ok().map(u64::cast_signed)).or_else(|| {
@@ -94,7 +95,7 @@ fn integer(raw: &RawValue) -> Option<i64> {
     })
 }
 
-fn small(raw: Option<&RawValue>) -> Option<u32> {
+pub(super) fn small(raw: Option<&RawValue>) -> Option<u32> {
     raw.and_then(integer).and_then(|n| u32::try_from(n).ok())
 }
 
@@ -127,6 +128,9 @@ pub fn nanoseconds(text: &str) -> Option<i64> {
     (ns.unsigned_abs() < MOST_NS.unsigned_abs()).then_some(sign * ns)
 }
 
+/// Where in the trace an event stands: its batch and its number there.
+pub type At = (u64, u32);
+
 /// What an event is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -140,8 +144,33 @@ pub enum Kind {
     Call,
     /// An operator or a range of the program, on the host.
     Range,
+    /// A function of Python.
+    Python,
+    /// An allocation or a free by PyTorch's allocators.
+    Memory,
+    /// What a stream, or the host for a device, waited for.
+    Wait,
+    /// Time that the profiler took.
+    Overhead,
     /// Says what a process is called.
     Process,
+    /// Says what a thread is called.
+    Thread,
+}
+
+impl Kind {
+    fn wanted(self, wants: Wants) -> bool {
+        match self {
+            Self::Range => wants.has(Parts::RANGES),
+            Self::Python => wants.has(Parts::RANGES | Parts::SAMPLES),
+            Self::Call => with_calls(wants),
+            Self::Memory => wants.has(Parts::MEMORY),
+            Self::Wait => wants.has(Parts::WAITS),
+            Self::Overhead => wants.has(Parts::OVERHEAD),
+            Self::Thread => wants.has(Parts::THREADS),
+            Self::Kernel | Self::Copy | Self::Set | Self::Process => true,
+        }
+    }
 }
 
 /// An event that is of use.
@@ -159,6 +188,8 @@ pub struct Event<'a> {
     pub pid: Option<i64>,
     /// Thread, or the stream of what ran on a device.
     pub tid: Option<i64>,
+    /// Of a range.
+    pub origin: RangeOrigin,
     args: Option<&'a RawValue>,
 }
 
@@ -191,7 +222,14 @@ pub struct Args {
 
 fn kind_of(phase: &str, category: &str, name: &str) -> Option<Kind> {
     if phase == "M" {
-        return (name == "process_name").then_some(Kind::Process);
+        return match name {
+            "process_name" => Some(Kind::Process),
+            "thread_name" => Some(Kind::Thread),
+            _ => None,
+        };
+    }
+    if phase == "i" && name == "[memory]" {
+        return Some(Kind::Memory);
     }
     if phase != "X" {
         return None;
@@ -208,6 +246,12 @@ fn kind_of(phase: &str, category: &str, name: &str) -> Option<Kind> {
         Some(Kind::Call)
     } else if is(&["cpu_op", "operator", "user_annotation"]) {
         Some(Kind::Range)
+    } else if is(&["python_function"]) {
+        Some(Kind::Python)
+    } else if is(&["cuda_sync"]) {
+        Some(Kind::Wait)
+    } else if is(&["overhead"]) {
+        Some(Kind::Overhead)
     } else {
         None
     }
@@ -219,11 +263,16 @@ fn of_no_use(text: &[u8], wants: Wants) -> bool {
     let Some(at) = memchr::memmem::find(head, b"\"cat\"") else { return false };
     let value = head[at + 5..].trim_ascii_start();
     let Some(value) = value.strip_prefix(b":") else { return false };
-    let never = [&b"\"python_function\""[..], b"\"ac2g\"", b"\"fwdbwd\"", b"\"cpu_instant_event\"", b"\"async_"];
+    let never = [&b"\"ac2g\""[..], b"\"fwdbwd\"", b"\"async_"];
+    let (python, memory) = ([&b"\"python_function\""[..]], [&b"\"cpu_instant_event\""[..]]);
     let ranges = [&b"\"cpu_op\""[..], b"\"user_annotation\""];
     let calls = [&b"\"cuda_runtime\""[..], b"\"cuda_driver\""];
     let is = |list: &[&[u8]]| list.iter().any(|c| value.trim_ascii_start().starts_with(c));
-    is(&never) || !wants.ranges && is(&ranges) || !with_calls(wants) && is(&calls)
+    is(&never)
+        || !Kind::Python.wanted(wants) && is(&python)
+        || !Kind::Memory.wanted(wants) && is(&memory)
+        || !wants.has(Parts::RANGES) && is(&ranges)
+        || !with_calls(wants) && is(&calls)
 }
 
 /// What became of an event's text.
@@ -239,7 +288,7 @@ pub enum Read<'a> {
 
 /// Whether calls are read: they also tell the process and thread of a launch.
 pub fn with_calls(wants: Wants) -> bool {
-    wants.calls || wants.details
+    wants.parts.intersects(Parts::CALLS | Parts::DETAILS)
 }
 
 /// Reads an event. What is not wanted may be left out.
@@ -252,17 +301,23 @@ pub fn read(text: &[u8], wants: Wants) -> Read<'_> {
     let phase = phase.map(word).unwrap_or_default();
     let category = category.map(word).unwrap_or_default();
     let name = name.map(word).unwrap_or_default();
-    let Some(kind) = kind_of(&phase, &category, &name) else { return Read::Other };
+    let Some(kind) = kind_of(&phase, &category, &name).filter(|k| k.wanted(wants)) else { return Read::Other };
     let (pid, tid) = (pid.and_then(integer), tid.and_then(integer));
     let time = |raw: Option<&RawValue>| raw.and_then(|r| nanoseconds(&word(r)));
     let (start, duration) = match kind {
-        Kind::Process => (0, 0),
+        Kind::Process | Kind::Thread => (0, 0),
+        Kind::Memory => match time(start) {
+            Some(start) => (start, 0),
+            None => return Read::Broken,
+        },
         _ => match (time(start), time(duration).filter(|d| (0..LONGEST_NS).contains(d))) {
             (Some(start), Some(duration)) => (start, duration),
             _ => return Read::Broken,
         },
     };
-    Read::Event(Event { kind, name, start, duration, pid, tid, args })
+    let annotation = category.eq_ignore_ascii_case("user_annotation");
+    let origin = if annotation { RangeOrigin::Annotation } else { RangeOrigin::Operator };
+    Read::Event(Event { kind, name, start, duration, pid, tid, origin, args })
 }
 
 fn dims(raw: Option<&RawValue>) -> Option<[u32; 3]> {
@@ -311,8 +366,18 @@ impl Event<'_> {
         }
     }
 
-    /// The name that a process event gives.
-    pub fn process_name(&self) -> Option<String> {
+    /// Some of the arguments, as they stand in the text.
+    pub fn pick<const N: usize>(&self, keys: [&'static str; N]) -> Picked<'_, N> {
+        self.args.and_then(|raw| pick(raw.get(), keys)).unwrap_or([None; N])
+    }
+
+    /// Whether the text of the arguments contains some words: cheaper than reading it.
+    pub fn mentions(&self, words: &[u8]) -> bool {
+        self.args.is_some_and(|raw| memchr::memmem::find(raw.get().as_bytes(), words).is_some())
+    }
+
+    /// The name that an event about a process or thread gives.
+    pub fn given_name(&self) -> Option<String> {
         let [name] = pick(self.args?.get(), ["name"])?;
         name.map(|n| word(n).into_owned())
     }
@@ -356,7 +421,7 @@ mod tests {
 
     #[test]
     fn what_is_not_of_use_and_what_is_broken() {
-        assert!(matches!(read(br#"{"ph": "X", "cat": "python_function", "name": "not " closed"}"#, Wants::ALL), Read::Other));
+        assert!(matches!(read(br#"{"ph": "X", "cat": "python_function", "name": "not " closed"}"#, Wants::EXPLORER), Read::Other));
         assert!(matches!(read(br#"{"ph": "i", "cat": "kernel"}"#, Wants::ALL), Read::Other));
         assert!(matches!(read(br#"{"ph": "X", "cat": "kernel", "ts": 1, "dur": inf}"#, Wants::ALL), Read::Broken));
         assert!(matches!(read(br#"{"ph": "X", "cat": "kernel", "ts": 1, "dur": -1}"#, Wants::ALL), Read::Broken));

@@ -1,7 +1,7 @@
 //! What a trace says beside its events: the GPUs, versions, the rank, what went wrong, and how warpscope's own recipe started the program.
 
 use super::split::Fact;
-use crate::model::{Bytes, Device, Gate, Maker, Note, NoteKind, Profile, Severity};
+use crate::model::{Bytes, Device, Gate, Maker, Note, NoteKind, Profile, Rank, Severity};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -29,10 +29,16 @@ pub struct Facts {
     /// AMD's: names end in hip, and ncu knows nothing of them.
     pub amd: bool,
     rank: Option<(u64, Option<u64>)>,
+    host: Option<String>,
+    /// Nanoseconds since 1970 from which the events' times count; they are such themselves where it is missing.
+    base: Option<i64>,
     versions: Vec<(&'static str, String)>,
     messages: Vec<(Severity, String)>,
     ours: Option<Ours>,
 }
+
+/// Times since the machine started are smaller than those since 1970: this is 2001.
+const EPOCH_NS: i64 = 1_000_000_000_000_000_000;
 
 /// Messages of the profiler that are shown at most.
 const MOST_MESSAGES: usize = 8;
@@ -52,6 +58,8 @@ impl Facts {
                 "distributedInfo" => {
                     out.rank = value.get("rank").and_then(Value::as_u64).map(|r| (r, value.get("world_size").and_then(Value::as_u64)));
                 }
+                "baseTimeNanoseconds" => out.base = value.as_i64(),
+                "host_name" => out.host = value.as_str().map(str::to_owned),
                 "ERROR" => out.messages(Severity::Error, &value),
                 "WARNING" => out.messages(Severity::Warning, &value),
                 OURS => {
@@ -100,7 +108,10 @@ impl Facts {
     }
 
     /// Says how the trace was made.
-    pub fn apply(self, profile: &mut Profile) {
+    pub fn apply(self, begin: i64, profile: &mut Profile) {
+        profile.clock.epoch_ns = self.base.map_or((begin > EPOCH_NS).then_some(begin), |base| base.checked_add(begin));
+        let number = |n: u64| u32::try_from(n).ok();
+        profile.rank = Rank { rank: self.rank.and_then(|r| number(r.0)), world: self.rank.and_then(|r| number(r.1?)), host: self.host };
         for (severity, text) in self.messages {
             profile.notes.push(Note::new(severity, NoteKind::Tool, format!("The profiler says: {text}")));
         }
@@ -187,7 +198,7 @@ mod tests {
             r#""{\"argv\": [\"python\", \"a.py\"], \"whole\": true}""#,
         ] {
             let mut profile = Profile::new(crate::model::Source::default());
-            Facts::new(&[fact(OURS, text), fact("ERROR", r#"["no CUPTI"]"#), fact("cuda_runtime_version", "12040")]).apply(&mut profile);
+            Facts::new(&[fact(OURS, text), fact("ERROR", r#"["no CUPTI"]"#), fact("cuda_runtime_version", "12040")]).apply(0, &mut profile);
             assert_eq!(profile.capture.argv, ["python", "a.py"]);
             assert_eq!(profile.capture.gate, None);
             assert_eq!(profile.notes.len(), 1);

@@ -1,9 +1,11 @@
 //! PyTorch's traces: the Chrome trace JSON that torch.profiler (kineto) writes, of every version since 2022, also when it is broken or cut.
 
+mod aside;
 mod build;
 mod event;
 mod facts;
 mod part;
+mod ranges;
 mod repair;
 mod split;
 

@@ -1,15 +1,15 @@
 //! What one thread reads out of its batches: rows with names numbered by itself, to be joined at the end.
 
-use super::event::{self, Args, Event, Kind, Read};
+use super::aside::Aside;
+use super::event::{self, Args, At, Event, Kind, Read};
 use super::repair;
 use super::split::Batch;
-use crate::import::Wants;
-use crate::model::{Bytes, LaunchConfig};
+use crate::import::{Parts, Wants};
+use crate::model::range::{NONE, Operator};
+use crate::model::{Bytes, LaunchConfig, RangeOrigin};
 use rustc_hash::FxHashMap;
+use serde_json::value::RawValue;
 use std::sync::Arc;
-
-/// Where in the trace an event stands.
-pub type At = (u64, u32);
 
 /// A kernel, copy or set on a GPU.
 #[derive(Clone, Debug)]
@@ -57,7 +57,7 @@ pub struct Call {
     pub correlation: Option<(u32, i64)>,
 }
 
-/// An operator or a range on the host.
+/// An operator, a range of the program or a function of Python.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
     /// Where it stands.
@@ -70,6 +70,9 @@ pub struct Span {
     pub duration: i64,
     /// Process and thread.
     pub thread: (u32, u32),
+    pub origin: RangeOrigin,
+    /// What the trace says of an operator, with its shapes by this part's names.
+    pub operator: Option<Operator>,
 }
 
 /// Numbers for distinct values.
@@ -127,6 +130,8 @@ pub struct Part {
     pub spans: Vec<Span>,
     /// Names of processes.
     pub processes: Vec<(u32, String)>,
+    /// What else was asked for.
+    pub aside: Aside,
     /// Events that were no JSON and could be mended.
     pub mended: u64,
     /// Events that could not be read.
@@ -145,13 +150,13 @@ impl Part {
             let at = (batch.number, number);
             let text = batch.text.get(from..to).unwrap_or_default();
             match event::read(text, wants) {
-                Read::Event(event) => self.add(at, &event),
+                Read::Event(event) => self.add(at, &event, wants),
                 Read::Other => {}
                 Read::Broken => {
                     let mended = repair::repair(text);
                     match event::read(mended.as_bytes(), wants) {
                         Read::Event(event) => {
-                            self.add(at, &event);
+                            self.add(at, &event, wants);
                             self.mended += 1;
                         }
                         Read::Other => {}
@@ -162,18 +167,21 @@ impl Part {
         }
     }
 
-    fn add(&mut self, at: At, event: &Event<'_>) {
+    fn add(&mut self, at: At, event: &Event<'_>, wants: Wants) {
         let thread = (id(event.pid), id(event.tid));
         match event.kind {
             Kind::Process => {
-                if let (Some(pid), Some(name)) = (event.pid.and_then(|p| u32::try_from(p).ok()), event.process_name()) {
+                if let (Some(pid), Some(name)) = (event.pid.and_then(|p| u32::try_from(p).ok()), event.given_name()) {
                     self.processes.push((pid, name));
                 }
             }
-            Kind::Range => {
+            Kind::Range | Kind::Python => {
                 let name = self.names.name(&event.name);
-                self.spans.push(Span { at, name, start: event.start, duration: event.duration, thread });
+                let operator = (event.kind == Kind::Range && wants.has(Parts::RANGE_DETAILS)).then(|| self.operator(event));
+                let origin = if event.kind == Kind::Python { RangeOrigin::Python } else { event.origin };
+                self.spans.push(Span { at, name, start: event.start, duration: event.duration, thread, origin, operator });
             }
+            Kind::Memory | Kind::Wait | Kind::Overhead | Kind::Thread => self.aside.add(at, event, thread),
             Kind::Call => {
                 let args = event.args();
                 let name = self.names.name(&event.name);
@@ -182,6 +190,9 @@ impl Part {
             }
             Kind::Kernel | Kind::Copy | Kind::Set => {
                 let args = event.args();
+                if wants.has(Parts::COLLECTIVES) && event.kind == Kind::Kernel {
+                    self.aside.collective(at, event);
+                }
                 let name = self.names.name(&event.name);
                 let config = self.configs.id(&config(&args));
                 let ordinal = |v: Option<i64>| v.and_then(|v| u32::try_from(v).ok());
@@ -202,6 +213,22 @@ impl Part {
             }
         }
     }
+}
+
+impl Part {
+    fn operator(&mut self, event: &Event<'_>) -> Operator {
+        let [external, sequence, dims, types] = event.pick(["External id", "Sequence number", "Input Dims", "Input type"]);
+        let shapes = match (written(dims), written(types)) {
+            (None, None) => NONE,
+            (dims, types) => self.names.name([dims, types].into_iter().flatten().collect::<Vec<_>>().join(" ").as_str()),
+        };
+        Operator { external: event::small(external).unwrap_or(NONE), sequence: event::small(sequence).unwrap_or(NONE), shapes }
+    }
+}
+
+/// A list as it stands in the text, if anything is in it.
+fn written(raw: Option<&RawValue>) -> Option<&str> {
+    raw.map(|r| r.get().trim()).filter(|t| !t.is_empty() && *t != "[]")
 }
 
 fn config(args: &Args) -> LaunchConfig {

@@ -1,0 +1,121 @@
+//! What devices did beside work: waits, metrics over time, allocations.
+
+use super::calls::pid_of;
+use super::db::Db;
+use super::memops::{gather, memory_kind};
+use super::places::Places;
+use super::scan::NULL;
+use super::target::Target;
+use crate::import::{ImportError, Job};
+use crate::model::host_call::NONE;
+use crate::model::{CounterTrack, MemoryEvent, MemoryEvents, MemoryKind, WaitKind, Waits};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+const SYNC: &str = "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION";
+const METRICS: &str = "GPU_METRICS";
+const METRIC_NAMES: &str = "TARGET_INFO_GPU_METRICS";
+const MEMORY: &str = "CUDA_GPU_MEMORY_USAGE_EVENTS";
+/// Bits of `typeId` that number the GPU (nsys' User Guide, "GPU Metrics", SQL example: `typeId & 0xFF`).
+const GPU_OF_TYPE: i64 = 0xff;
+/// No clock of a GPU runs slower, counted in Hz, or faster, counted in MHz. nsys names clocks in MHz and stores Hz (measured on an H200 with 2025.3).
+const HZ_FROM: f64 = 1e5;
+const HZ_IN_MHZ: f64 = 1e6;
+/// `memoryOperationType` of a free (`ENUM_CUDA_DEV_MEM_EVENT_OPER`).
+const FREE: i64 = 1;
+
+fn number(value: i64) -> u32 {
+    u32::try_from(value).unwrap_or(NONE)
+}
+
+/// What streams waited for, and threads for devices, by start.
+pub fn waits(db: &Db, job: &Job<'_>, places: &mut Places<'_>) -> Result<Waits, ImportError> {
+    let columns = ["start", "end", "globalPid", "deviceId", "contextId", "streamId", "correlationId", "syncType", "eventId"];
+    let mut rows = gather(db, job, SYNC, columns, "waits")?;
+    rows.retain(|row| row[0] != NULL);
+    rows.sort_by_key(|row| row[0]);
+    let mut out = Waits::default();
+    for [start, end, pid, device, context, stream, correlation, kind, event] in rows {
+        out.start.push(start);
+        out.duration.push(if end == NULL { 0 } else { end.saturating_sub(start).max(0) });
+        // CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_*.
+        out.kind.push(match kind {
+            1 => WaitKind::Event,
+            2 => WaitKind::StreamForEvent,
+            3 => WaitKind::Stream,
+            4 => WaitKind::Context,
+            _ => WaitKind::Other,
+        });
+        // A wait for no stream in particular has the largest number.
+        let stream = if stream == i64::from(NONE) { NULL } else { stream };
+        out.place.push(places.id([pid, device, context, stream], None));
+        out.correlation.push(number(correlation));
+        out.event.push(number(event));
+    }
+    Ok(out)
+}
+
+/// Metrics of GPUs over time, one track a metric, in the order of the GPUs and of nsys' numbers for metrics.
+pub fn counters(db: &Db, job: &Job<'_>, target: &Target) -> Result<Vec<CounterTrack>, ImportError> {
+    let mut rows = gather(db, job, METRICS, ["timestamp", "typeId", "metricId", "value"], "GPU metrics")?;
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut names: FxHashMap<(i64, i64), String> = FxHashMap::default();
+    for row in db.rows(METRIC_NAMES, &["typeId", "metricId", "metricName"])? {
+        let number = |at: usize| row.get(at).and_then(Option::as_deref).and_then(|t| t.parse::<i64>().ok());
+        if let (Some(kind), Some(metric), Some(Some(name))) = (number(0), number(1), row.get(2)) {
+            names.entry((kind, metric)).or_insert_with(|| name.clone());
+        }
+    }
+    rows.retain(|row| row[0] != NULL && row[3] != NULL);
+    rows.sort_by_key(|row| (row[1], row[2], row[0]));
+    let mut out = Vec::new();
+    for group in rows.chunk_by(|a, b| a[1..3] == b[1..3]) {
+        let Some(&[_, kind, metric, _]) = group.first() else { continue };
+        let gpu = u32::try_from(kind & GPU_OF_TYPE).ok();
+        let name = names.get(&(kind, metric)).map_or_else(|| format!("metric {metric}"), String::clone);
+        // `SMs Active [Throughput %]`: what it measures, then how.
+        let (name, unit) = match name.strip_suffix(']').and_then(|n| n.rsplit_once(" [")) {
+            Some((name, unit)) => (name.to_owned(), unit.to_owned()),
+            None => (name, String::new()),
+        };
+        let value = |v: i64| {
+            let v = v as f64;
+            if unit == "MHz" && v.abs() >= HZ_FROM { v / HZ_IN_MHZ } else { v }
+        };
+        out.push(CounterTrack {
+            device: gpu.and_then(|id| target.devices.iter().position(|d| d.id == id)).and_then(|at| u32::try_from(at).ok()),
+            times: group.iter().map(|row| row[0]).collect(),
+            values: group.iter().map(|row| value(row[3])).collect(),
+            name: Arc::from(name),
+            unit: Arc::from(unit),
+        });
+    }
+    Ok(out)
+}
+
+/// Allocations and frees that CUDA's driver was asked for, by time.
+pub fn memory(db: &Db, job: &Job<'_>, target: &Target) -> Result<MemoryEvents, ImportError> {
+    let columns = ["start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType"];
+    let mut rows = gather(db, job, MEMORY, columns, "memory usage")?;
+    rows.retain(|row| row[0] != NULL);
+    rows.sort_by_key(|row| row[0]);
+    let event = |[time, global, device, address, bytes, kind, operation]: [i64; 7]| {
+        let bytes = if bytes == NULL { 0 } else { bytes.max(0) };
+        let kind = memory_kind(kind);
+        // Host memory has a device in the export: the one whose context asked for it.
+        let host = matches!(kind, Some(MemoryKind::Pageable | MemoryKind::Pinned));
+        let pid = pid_of(global);
+        MemoryEvent {
+            time,
+            address: if address == NULL { 0 } else { address.cast_unsigned() },
+            bytes: if operation == FREE { -bytes } else { bytes },
+            device: u32::try_from(device).ok().filter(|_| !host).and_then(|ordinal| target.gpu_of(pid, Some(ordinal))),
+            pid: pid.unwrap_or_default(),
+            kind,
+            cached: false,
+        }
+    };
+    Ok(MemoryEvents { events: rows.into_iter().map(event).collect(), ..MemoryEvents::default() })
+}

@@ -1,0 +1,130 @@
+//! What threads did outside of CUDA: their names, calls of the operating system, scheduling, sampled stacks, and what the profiler cost.
+
+use super::calls::{pid_of, tid_of};
+use super::db::Db;
+use super::memops::gather;
+use super::scan::NULL;
+use super::strings::Strings;
+use crate::import::{ImportError, Job};
+use crate::model::{OsCalls, Overhead, Sample, Samples, StateChange, ThreadState, Threads};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+const NAMES: &str = "ThreadNames";
+const OSRT: &str = "OSRT_API";
+const SCHED: &str = "SCHED_EVENTS";
+const SAMPLES: &str = "COMPOSITE_EVENTS";
+const CHAINS: &str = "SAMPLING_CALLCHAINS";
+/// nsys' own account; `CUPTI_ACTIVITY_KIND_OVERHEAD` is CUPTI's, which newer exports have beside it.
+const OVERHEADS: [&str; 2] = ["PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"];
+
+fn thread(threads: &mut Threads, global: i64) -> u32 {
+    threads.id(pid_of(global).unwrap_or_default(), tid_of(global).unwrap_or_default()).0
+}
+
+/// Names the threads that are known by now: exports name every thread of the machine.
+pub fn names(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads, used: &[(u32, u32)]) -> Result<(), ImportError> {
+    let rows = gather(db, job, NAMES, ["nameId", "globalTid"], "thread names")?;
+    for &(pid, tid) in used {
+        threads.id(pid, tid);
+    }
+    for [name, global] in rows {
+        if let (Some(pid), Some(tid)) = (pid_of(global), tid_of(global))
+            && threads.has(pid, tid)
+            && let Some(name) = strings.get(name)
+        {
+            threads.name(pid, tid, name);
+        }
+    }
+    Ok(())
+}
+
+/// Calls of the operating system's runtime, by start.
+pub fn os_calls(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<OsCalls, ImportError> {
+    let mut rows = gather(db, job, OSRT, ["start", "end", "globalTid", "nameId"], "OS runtime calls")?;
+    rows.retain(|row| row[0] != NULL);
+    rows.sort_by_key(|row| row[0]);
+    let mut out = OsCalls::default();
+    let mut known: FxHashMap<i64, u32> = FxHashMap::default();
+    for [start, end, global, name] in rows {
+        out.start.push(start);
+        out.duration.push(if end == NULL { 0 } else { end.saturating_sub(start).max(0) });
+        out.thread.push(thread(threads, global));
+        out.name.push(*known.entry(name).or_insert_with(|| {
+            out.names.push(strings.get(name).unwrap_or_else(|| Arc::from("(unnamed call)")));
+            u32::try_from(out.names.len() - 1).unwrap_or(u32::MAX)
+        }));
+    }
+    Ok(out)
+}
+
+/// When threads were put on a processor and taken off it, by time.
+pub fn states(db: &Db, job: &Job<'_>, threads: &mut Threads) -> Result<Vec<StateChange>, ImportError> {
+    let rows = gather(db, job, SCHED, ["start", "cpu", "isSchedIn", "globalTid"], "scheduling")?;
+    let mut out: Vec<StateChange> = rows
+        .into_iter()
+        .filter(|row| row[0] != NULL)
+        .map(|[time, cpu, on, global]| StateChange {
+            time,
+            thread: thread(threads, global),
+            state: if on == 1 { ThreadState::Running } else { ThreadState::Off },
+            cpu: u16::try_from(cpu).ok(),
+        })
+        .collect();
+    out.sort_by_key(|change| change.time);
+    Ok(out)
+}
+
+/// Sampled stacks of the host, by time. A frame is its symbol, and the module's name behind it.
+pub fn samples(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Samples, ImportError> {
+    let mut out = Samples::default();
+    let mut rows = gather(db, job, SAMPLES, ["id", "start", "globalTid"], "CPU samples")?;
+    if rows.is_empty() {
+        return Ok(out);
+    }
+    rows.sort_by_key(|row| row[1]);
+    let mut frames: FxHashMap<(i64, i64), u32> = FxHashMap::default();
+    // By sample: depth and frame.
+    let mut stacks: FxHashMap<i64, Vec<(i64, u32)>> = FxHashMap::default();
+    for [id, symbol, module, depth] in gather(db, job, CHAINS, ["id", "symbol", "module", "stackDepth"], "CPU stacks")? {
+        let frame = *frames.entry((symbol, module)).or_insert_with(|| {
+            let symbol = strings.get(symbol).unwrap_or_else(|| Arc::from("(unknown)"));
+            let module = strings.get(module);
+            let file = module.as_deref().and_then(|m| m.rsplit(['/', '\\']).next()).filter(|f| !f.is_empty());
+            out.frames.push(file.map_or_else(|| Arc::clone(&symbol), |file| Arc::from(format!("{symbol} ({file})"))));
+            u32::try_from(out.frames.len() - 1).unwrap_or(u32::MAX)
+        });
+        stacks.entry(id).or_default().push((depth, frame));
+    }
+    let mut distinct: FxHashMap<Arc<[u32]>, u32> = FxHashMap::default();
+    for [id, time, global] in rows.into_iter().filter(|row| row[1] != NULL) {
+        let mut stack = stacks.remove(&id).unwrap_or_default();
+        stack.sort_unstable();
+        let stack: Arc<[u32]> = stack.into_iter().map(|(_, frame)| frame).collect();
+        let stack = *distinct.entry(stack).or_insert_with_key(|stack| {
+            out.stacks.push(Arc::clone(stack));
+            u32::try_from(out.stacks.len() - 1).unwrap_or(u32::MAX)
+        });
+        out.samples.push(Sample { time, thread: thread(threads, global), stack });
+    }
+    Ok(out)
+}
+
+/// Time that nsys and CUPTI took, by start.
+pub fn overhead(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, threads: &mut Threads) -> Result<Vec<Overhead>, ImportError> {
+    let mut out = Vec::new();
+    for table in OVERHEADS {
+        for [start, end, global, name] in gather(db, job, table, ["start", "end", "globalTid", "nameId"], "overhead")? {
+            if start != NULL {
+                out.push(Overhead {
+                    start,
+                    duration: if end == NULL { 0 } else { end.saturating_sub(start).max(0) },
+                    thread: thread(threads, global),
+                    name: strings.get(name).unwrap_or_else(|| Arc::from("(unnamed overhead)")),
+                });
+            }
+        }
+    }
+    out.sort_by_key(|o| o.start);
+    Ok(out)
+}

@@ -1,0 +1,199 @@
+//! What a trace says beside kernels, calls and operators: allocations, waits, collectives, threads, and what the profiler cost.
+
+use super::event::{At, Event, Kind, integer, small, word};
+use crate::model::host_call::NONE;
+use crate::model::{Collective, MemoryEvent, MemoryKind, Overhead, PlaceId, Profile, Thread, WaitKind};
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde_json::value::RawValue;
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// A stream of a device, by the numbers in the trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Queue {
+    pub device: Option<u32>,
+    pub stream: Option<u32>,
+}
+
+#[derive(Debug)]
+struct Wait {
+    at: At,
+    start: i64,
+    duration: i64,
+    kind: WaitKind,
+    queue: Queue,
+    correlation: u32,
+    event: u32,
+}
+
+/// Rows in any order; `At` says which stands first in the trace.
+#[derive(Debug, Default)]
+pub struct Aside {
+    /// With the ordinal of the device, and what the allocator held.
+    memory: Vec<(At, MemoryEvent, Option<u64>)>,
+    waits: Vec<Wait>,
+    /// With the queue that the kernel ran in.
+    collectives: Vec<(At, Collective, Queue)>,
+    overhead: Vec<(At, Overhead, (u32, u32))>,
+    threads: Vec<(u32, u32, Arc<str>)>,
+}
+
+/// PyTorch's `DeviceType` of the host.
+const CPU: u32 = 0;
+
+fn words(raw: Option<&RawValue>) -> Arc<str> {
+    raw.map_or_else(|| Arc::from(""), |r| Arc::from(&*word(r)))
+}
+
+fn large(raw: Option<&RawValue>) -> Option<u64> {
+    raw.and_then(integer).and_then(|n| u64::try_from(n).ok())
+}
+
+impl Aside {
+    /// Takes an event of a kind that stands aside.
+    pub fn add(&mut self, at: At, event: &Event<'_>, thread: (u32, u32)) {
+        match event.kind {
+            Kind::Memory => self.allocation(at, event, thread.0),
+            Kind::Wait => self.wait(at, event),
+            Kind::Overhead => {
+                let overhead = Overhead { start: event.start, duration: event.duration, thread: 0, name: Arc::from(&*event.name) };
+                self.overhead.push((at, overhead, thread));
+            }
+            Kind::Thread => self.threads.extend(event.given_name().map(|name| (thread.0, thread.1, Arc::from(name)))),
+            _ => {}
+        }
+    }
+
+    fn allocation(&mut self, at: At, event: &Event<'_>, pid: u32) {
+        let [address, bytes, device, kind, reserved] = event.pick(["Addr", "Bytes", "Device Id", "Device Type", "Total Reserved"]);
+        let host = small(kind) == Some(CPU);
+        let row = MemoryEvent {
+            time: event.start,
+            address: address.and_then(integer).unwrap_or_default().cast_unsigned(),
+            bytes: bytes.and_then(integer).unwrap_or_default(),
+            // The ordinal, until the devices are known.
+            device: small(device).filter(|_| !host),
+            pid,
+            kind: Some(if host { MemoryKind::Pageable } else { MemoryKind::Device }),
+            cached: true,
+        };
+        self.memory.push((at, row, large(reserved).filter(|_| !host)));
+    }
+
+    fn wait(&mut self, at: At, event: &Event<'_>) {
+        let [device, stream, correlation, source] = event.pick(["device", "stream", "correlation", "wait_on_cuda_event_id"]);
+        let name: Cow<'_, str> = event.name.to_lowercase().into();
+        let kind = match &*name {
+            n if n.contains("stream wait") => WaitKind::StreamForEvent,
+            n if n.contains("event") => WaitKind::Event,
+            n if n.contains("stream") => WaitKind::Stream,
+            n if n.contains("context") || n.contains("device") => WaitKind::Context,
+            _ => WaitKind::Other,
+        };
+        // kineto writes -1 for no stream.
+        self.waits.push(Wait {
+            at,
+            start: event.start,
+            duration: event.duration,
+            kind,
+            queue: Queue { device: small(device), stream: small(stream) },
+            correlation: small(correlation).unwrap_or(NONE),
+            event: small(source).unwrap_or(NONE),
+        });
+    }
+
+    /// Takes what a kernel says of the collective that it is part of, if it says so.
+    pub fn collective(&mut self, at: At, event: &Event<'_>) {
+        if !event.mentions(b"\"Collective name\"") {
+            return;
+        }
+        let [kind, elements_in, elements_out, dtype, group, size, ranks, sequence, device, stream] = event.pick([
+            "Collective name",
+            "In msg nelems",
+            "Out msg nelems",
+            "dtype",
+            "Process Group Name",
+            "Group size",
+            "Process Group Ranks",
+            "Seq",
+            "device",
+            "stream",
+        ]);
+        let collective = Collective {
+            kind: words(kind),
+            elements_in: large(elements_in),
+            elements_out: large(elements_out),
+            dtype: words(dtype),
+            group: words(group),
+            group_size: small(size),
+            ranks: words(ranks),
+            sequence: large(sequence),
+            start: event.start,
+            duration: event.duration,
+            launch: None,
+        };
+        self.collectives.push((at, collective, Queue { device: small(device), stream: small(stream) }));
+    }
+
+    /// Adds what another thread read.
+    pub fn take(&mut self, other: Self) {
+        self.memory.extend(other.memory);
+        self.waits.extend(other.waits);
+        self.collectives.extend(other.collectives);
+        self.overhead.extend(other.overhead);
+        self.threads.extend(other.threads);
+    }
+
+    /// Puts all of it into the profile; times count from `begin`. `place` finds a queue among the profile's places.
+    pub fn fill(mut self, begin: i64, place: &dyn Fn(&Queue) -> Option<usize>, profile: &mut Profile) {
+        let mut places: FxHashMap<Queue, Option<u32>> = FxHashMap::default();
+        let mut place = |queue: Queue| *places.entry(queue).or_insert_with(|| place(&queue).and_then(|p| u32::try_from(p).ok()));
+        self.memory.sort_by_key(|(at, row, _)| (row.time, *at));
+        for (_, row, reserved) in self.memory {
+            let device = row.device.and_then(|id| profile.devices.iter().position(|d| d.id == id)).and_then(|i| u32::try_from(i).ok());
+            if let (Some(reserved), Ok(at)) = (reserved, u32::try_from(profile.memory.events.len())) {
+                profile.memory.reserved.push((at, reserved));
+            }
+            profile.memory.events.push(MemoryEvent { time: row.time - begin, device, ..row });
+        }
+        self.waits.sort_by_key(|w| (w.start, w.at));
+        for wait in self.waits {
+            profile.waits.start.push(wait.start - begin);
+            profile.waits.duration.push(wait.duration);
+            profile.waits.kind.push(wait.kind);
+            profile.waits.place.push(PlaceId(place(wait.queue).unwrap_or(NONE)));
+            profile.waits.correlation.push(wait.correlation);
+            profile.waits.event.push(wait.event);
+        }
+        self.collectives.sort_by_key(|(at, c, _)| (c.start, *at));
+        // The launches are in the order of their calls by now: a collective's is the one that began with it in its queue.
+        let mut rows: FxHashMap<(i64, Option<u32>), u32> = FxHashMap::default();
+        let starts: FxHashSet<i64> = self.collectives.iter().map(|(_, c, _)| c.start - begin).collect();
+        if !starts.is_empty() {
+            for row in 0..profile.launches.len() {
+                let start = profile.launches.start(row);
+                if starts.contains(&start) {
+                    rows.insert((start, profile.launches.place(row).map(|p| p.0)), u32::try_from(row).unwrap_or(NONE));
+                }
+            }
+        }
+        for (_, mut collective, queue) in self.collectives {
+            collective.start -= begin;
+            collective.launch = rows.get(&(collective.start, place(queue))).copied();
+            profile.collectives.push(collective);
+        }
+        let mut threads = crate::model::Threads::default();
+        let worked: FxHashSet<(u32, u32)> = profile.calls.threads.iter().chain(&profile.ranges.threads).copied().collect();
+        // Kineto names streams of GPUs as threads, too.
+        self.threads.sort();
+        for (pid, tid, name) in self.threads.into_iter().filter(|t| worked.contains(&(t.0, t.1))) {
+            threads.name(pid, tid, name);
+        }
+        self.overhead.sort_by_key(|(at, o, _)| (o.start, *at));
+        for (_, overhead, (pid, tid)) in self.overhead {
+            profile.overhead.push(Overhead { start: overhead.start - begin, thread: threads.id(pid, tid).0, ..overhead });
+        }
+        let list: Vec<Thread> = threads.list();
+        profile.threads = list;
+    }
+}

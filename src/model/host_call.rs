@@ -1,0 +1,259 @@
+//! CUDA or HIP runtime and driver calls on the host.
+//!
+//! A call that launched kernels lives with its launches ([`Launches::call`](super::Launches::call)). Of the others, cheap queries such
+//! as `cuKernelGetName` are only counted: a report may hold one for every launch, and they say nothing one by one.
+
+use super::Nanos;
+use std::sync::Arc;
+
+/// What a call does, known by what it is: names are those of the CUDA and HIP runtime and driver APIs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum CallKind {
+    /// Starts a kernel.
+    Launch,
+    /// Starts a graph.
+    GraphLaunch,
+    /// Blocks the thread until something on a device is done.
+    Sync,
+    Copy,
+    Set,
+    Alloc,
+    Free,
+    /// Loads or unloads code.
+    Module,
+    /// Records events, or has a stream wait for one.
+    Event,
+    /// Makes graphs, captures included.
+    Graph,
+    /// Puts a function of the host into a stream.
+    HostFunction,
+    /// Opens or closes the capture.
+    Profiler,
+    /// Only asks something; a report may hold one for every launch.
+    Query,
+    Other,
+}
+
+/// Beginnings of names without `cuda`, `cu` or `hip`, and what such calls do. The first that fits counts: longer before shorter.
+const KINDS: &[(&str, CallKind)] = &[
+    // A function of the host is no kernel.
+    ("LaunchHostFunc", CallKind::HostFunction),
+    ("StreamAddCallback", CallKind::HostFunction),
+    ("GraphLaunch", CallKind::GraphLaunch),
+    ("Launch", CallKind::Launch),
+    ("ModuleLaunch", CallKind::Launch),
+    ("ExtLaunch", CallKind::Launch),
+    ("ExtModuleLaunch", CallKind::Launch),
+    ("ProfilerStart", CallKind::Profiler),
+    ("ProfilerStop", CallKind::Profiler),
+    ("DeviceSynchronize", CallKind::Sync),
+    ("ThreadSynchronize", CallKind::Sync),
+    ("CtxSynchronize", CallKind::Sync),
+    ("StreamSynchronize", CallKind::Sync),
+    ("EventSynchronize", CallKind::Sync),
+    ("StreamIsCapturing", CallKind::Query),
+    ("StreamGetCaptureInfo", CallKind::Query),
+    ("Event", CallKind::Event),
+    ("StreamWaitEvent", CallKind::Event),
+    ("StreamBeginCapture", CallKind::Graph),
+    ("StreamEndCapture", CallKind::Graph),
+    ("ThreadExchangeStreamCaptureMode", CallKind::Graph),
+    ("Graph", CallKind::Graph),
+    ("MemcpyPeerAsync", CallKind::Copy),
+    ("Memcpy", CallKind::Copy),
+    ("MemPrefetch", CallKind::Copy),
+    ("Memset", CallKind::Set),
+    ("MemsetD", CallKind::Set),
+    ("Malloc", CallKind::Alloc),
+    ("MemAlloc", CallKind::Alloc),
+    ("MemHostAlloc", CallKind::Alloc),
+    ("HostAlloc", CallKind::Alloc),
+    ("HostMalloc", CallKind::Alloc),
+    ("HostRegister", CallKind::Alloc),
+    ("MemHostRegister", CallKind::Alloc),
+    ("MemCreate", CallKind::Alloc),
+    ("MemMap", CallKind::Alloc),
+    ("MemAddressReserve", CallKind::Alloc),
+    ("ArrayCreate", CallKind::Alloc),
+    ("FreeArray", CallKind::Free),
+    ("Free", CallKind::Free),
+    ("MemFree", CallKind::Free),
+    ("HostFree", CallKind::Free),
+    ("HostUnregister", CallKind::Free),
+    ("MemHostUnregister", CallKind::Free),
+    ("MemRelease", CallKind::Free),
+    ("MemUnmap", CallKind::Free),
+    ("MemAddressFree", CallKind::Free),
+    ("ArrayDestroy", CallKind::Free),
+    ("ModuleGet", CallKind::Query),
+    ("ModuleLoad", CallKind::Module),
+    ("ModuleUnload", CallKind::Module),
+    ("LibraryGet", CallKind::Query),
+    ("LibraryLoad", CallKind::Module),
+    ("LibraryUnload", CallKind::Module),
+    ("LinkCreate", CallKind::Module),
+    ("LinkAdd", CallKind::Module),
+    ("LinkComplete", CallKind::Module),
+    ("KernelGet", CallKind::Query),
+    ("KernelSet", CallKind::Query),
+    ("FuncGet", CallKind::Query),
+    ("GetProcAddress", CallKind::Query),
+    ("GetFuncBySymbol", CallKind::Query),
+    ("DeviceGet", CallKind::Query),
+    ("Get", CallKind::Query),
+];
+
+impl CallKind {
+    /// By a call's name, with or without the version suffix that CUPTI adds.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
+        // The runtime's names begin with `cuda`, the driver's with `cu` and a capital.
+        let bare = ["cuda", "hip", "cu"].iter().find_map(|p| name.strip_prefix(p)).unwrap_or(name);
+        KINDS.iter().find(|(begins, _)| bare.starts_with(begins)).map_or(Self::Other, |(_, kind)| *kind)
+    }
+
+    /// Whether calls are kept one by one.
+    #[must_use]
+    pub fn matters(self) -> bool {
+        self != Self::Query
+    }
+}
+
+/// Calls of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallName {
+    /// Without its version suffix (`cudaMalloc`, not `cudaMalloc_v3020`).
+    pub name: Arc<str>,
+    pub kind: CallKind,
+    pub count: u64,
+    /// Summed host time.
+    pub total: Nanos,
+}
+
+impl CallName {
+    /// A name with what its calls do.
+    #[must_use]
+    pub fn new(name: Arc<str>, count: u64, total: Nanos) -> Self {
+        Self { kind: CallKind::of(&name), name, count, total }
+    }
+}
+
+/// Stands in a column for what the report does not say.
+pub const NONE: u32 = u32::MAX;
+
+/// Totals per name for all calls, and as columns (28 bytes a call) those that matter on a timeline and launched no kernel, in file order.
+#[derive(Clone, Debug, Default)]
+pub struct HostCalls {
+    /// Longest first.
+    pub names: Vec<CallName>,
+    /// Distinct (process id, thread id) pairs.
+    pub threads: Vec<(u32, u32)>,
+    /// ns.
+    pub start: Vec<i64>,
+    /// ns.
+    pub duration: Vec<i64>,
+    /// Index into `names`; [`NONE`] without a name.
+    pub name: Vec<u32>,
+    /// Index into `threads`.
+    pub thread: Vec<u32>,
+    /// What a call and the work that it started share, unique in its process; [`NONE`] where the report does not say.
+    pub correlation: Vec<u32>,
+}
+
+impl HostCalls {
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+
+    #[must_use]
+    pub fn kind(&self, call: usize) -> CallKind {
+        self.called(call).map_or(CallKind::Other, |n| n.kind)
+    }
+
+    /// Its name and what is known of all calls of that name.
+    #[must_use]
+    pub fn called(&self, call: usize) -> Option<&CallName> {
+        self.names.get(*self.name.get(call)? as usize)
+    }
+
+    /// Process and thread id.
+    #[must_use]
+    pub fn thread_of(&self, call: usize) -> (u32, u32) {
+        self.thread.get(call).and_then(|&t| self.threads.get(t as usize)).copied().unwrap_or_default()
+    }
+
+    /// Bytes that the columns take for each call.
+    #[must_use]
+    pub fn bytes_per_call() -> usize {
+        8 + 8 + 4 + 4 + 4
+    }
+}
+
+/// A call's name without the version suffix that CUPTI adds (`_v3020`, `_v2`), as `nsys stats` prints it.
+#[must_use]
+pub fn plain_name(name: &str) -> &str {
+    match name.rfind("_v") {
+        Some(at) if at + 2 < name.len() && name[at + 2..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_suffixes_go_and_nothing_else_does() {
+        assert_eq!(plain_name("cudaLaunchKernel_v7000"), "cudaLaunchKernel");
+        assert_eq!(plain_name("cuGetProcAddress_v2"), "cuGetProcAddress");
+        assert_eq!(plain_name("my_value"), "my_value");
+        assert_eq!(plain_name("odd_v"), "odd_v");
+    }
+
+    #[test]
+    fn calls_are_known_by_what_they_do() {
+        for (name, kind) in [
+            ("cudaLaunchKernel_v7000", CallKind::Launch),
+            ("cudaLaunchKernelExC_v11060", CallKind::Launch),
+            ("cuLaunchKernelEx", CallKind::Launch),
+            ("cudaLaunchCooperativeKernel", CallKind::Launch),
+            ("hipModuleLaunchKernel", CallKind::Launch),
+            ("cuLaunchHostFunc", CallKind::HostFunction),
+            ("cudaLaunchHostFunc_v10000", CallKind::HostFunction),
+            ("cudaGraphLaunch_v10000", CallKind::GraphLaunch),
+            ("cuGraphInstantiateWithFlags", CallKind::Graph),
+            ("cudaStreamSynchronize_v3020", CallKind::Sync),
+            ("cuEventSynchronize", CallKind::Sync),
+            ("cudaEventRecord_v3020", CallKind::Event),
+            ("cudaEventQuery_v3020", CallKind::Event),
+            ("cudaMemcpyAsync_v3020", CallKind::Copy),
+            ("cuMemcpyHtoDAsync_v2", CallKind::Copy),
+            ("hipMemcpyWithStream", CallKind::Copy),
+            ("cudaMemsetAsync_v3020", CallKind::Set),
+            ("cudaMalloc_v3020", CallKind::Alloc),
+            ("cuMemAlloc_v2", CallKind::Alloc),
+            ("cudaFree_v3020", CallKind::Free),
+            ("cudaFreeHost_v3020", CallKind::Free),
+            ("cuModuleLoadData", CallKind::Module),
+            ("cuKernelGetName", CallKind::Query),
+            ("cudaGetDevice_v3020", CallKind::Query),
+            ("cudaProfilerStart_v4000", CallKind::Profiler),
+            ("cudaStreamCreateWithFlags_v5000", CallKind::Other),
+            ("somebodysOwn", CallKind::Other),
+        ] {
+            assert_eq!(CallKind::of(name), kind, "{name}");
+        }
+        assert!(!CallKind::of("cuKernelGetName").matters() && CallKind::of("cudaStreamSynchronize").matters());
+    }
+
+    #[test]
+    fn a_call_costs_at_most_32_bytes() {
+        assert!(HostCalls::bytes_per_call() <= 32);
+    }
+}

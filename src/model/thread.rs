@@ -1,0 +1,55 @@
+//! Threads by name.
+
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Index into [`Profile::threads`](super::Profile::threads).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(pub u32);
+
+/// A thread of a process.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Thread {
+    pub pid: u32,
+    pub tid: u32,
+    /// As the program or the system calls it.
+    pub name: Option<Arc<str>>,
+}
+
+/// Distinct threads, numbered as they are met.
+#[derive(Debug, Default)]
+pub struct Threads {
+    ids: FxHashMap<(u32, u32), u32>,
+    list: Vec<Thread>,
+}
+
+impl Threads {
+    /// The number of a thread.
+    pub fn id(&mut self, pid: u32, tid: u32) -> ThreadId {
+        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        let id = *self.ids.entry((pid, tid)).or_insert(next);
+        if id == next {
+            self.list.push(Thread { pid, tid, name: None });
+        }
+        ThreadId(id)
+    }
+
+    /// Whether a thread has a number by now.
+    #[must_use]
+    pub fn has(&self, pid: u32, tid: u32) -> bool {
+        self.ids.contains_key(&(pid, tid))
+    }
+
+    /// Names a thread; the first name counts.
+    pub fn name(&mut self, pid: u32, tid: u32, name: Arc<str>) {
+        let ThreadId(id) = self.id(pid, tid);
+        if let Some(thread) = self.list.get_mut(id as usize) {
+            thread.name.get_or_insert(name);
+        }
+    }
+
+    #[must_use]
+    pub fn list(self) -> Vec<Thread> {
+        self.list
+    }
+}

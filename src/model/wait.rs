@@ -1,0 +1,45 @@
+//! Waits that a device, or a thread for a device, was put to: synchronising calls as the device saw them, and streams that wait for events.
+
+use super::PlaceId;
+
+/// What is waited for (CUPTI's `CUpti_ActivitySynchronizationType`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WaitKind {
+    /// A thread waits for an event.
+    Event,
+    /// A stream waits for an event of another.
+    StreamForEvent,
+    /// A thread waits for a stream.
+    Stream,
+    /// A thread waits for all of a context.
+    Context,
+    Other,
+}
+
+/// As columns: 29 bytes each.
+#[derive(Clone, Debug, Default)]
+pub struct Waits {
+    /// ns.
+    pub start: Vec<i64>,
+    /// ns.
+    pub duration: Vec<i64>,
+    pub kind: Vec<WaitKind>,
+    /// Queue that waits or is waited for.
+    pub place: Vec<PlaceId>,
+    /// What it shares with its call; [`NONE`](super::host_call::NONE) where the report does not say.
+    pub correlation: Vec<u32>,
+    /// Event that is waited for; [`NONE`](super::host_call::NONE) where there is none.
+    pub event: Vec<u32>,
+}
+
+impl Waits {
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.start.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.start.is_empty()
+    }
+}
