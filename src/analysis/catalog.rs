@@ -8,9 +8,7 @@ use std::sync::OnceLock;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Better {
-    /// Greater ones.
     High,
-    /// Smaller ones.
     Low,
 }
 
@@ -20,7 +18,6 @@ pub enum Better {
 pub enum Bound {
     /// A number in the metric's unit.
     Number(f64),
-    /// An expression.
     Text(String),
 }
 
@@ -33,18 +30,14 @@ pub struct Threshold {
     pub value: Bound,
     /// The level that it names.
     pub level: String,
-    /// What it says.
     #[serde(default)]
     pub text: String,
-    /// Who says so.
     #[serde(default)]
     pub source: String,
 }
 
-/// One concept.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Concept {
-    /// Stable identifier.
     pub id: String,
     /// What people call it.
     pub title: String,
@@ -68,10 +61,8 @@ pub struct Concept {
     /// ncu's section that has it.
     #[serde(default)]
     pub section: Option<String>,
-    /// Its label there.
     #[serde(default)]
     pub label: Option<String>,
-    /// What it means.
     #[serde(default)]
     pub meaning: Option<String>,
     /// What to do about it.
@@ -86,7 +77,6 @@ pub struct Concept {
     /// Which direction is better, where one is.
     #[serde(default)]
     pub better: Option<Better>,
-    /// Thresholds.
     #[serde(default, rename = "threshold")]
     pub thresholds: Vec<Threshold>,
 }
@@ -96,7 +86,6 @@ struct File {
     metric: Vec<Concept>,
 }
 
-/// All concepts.
 #[derive(Debug, Default)]
 pub struct Catalog {
     /// In the order of the file.

@@ -9,9 +9,7 @@ use std::sync::Arc;
 /// How far an item is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tick {
-    /// Done.
     Done,
-    /// In part.
     Partly,
     /// Not yet.
     Open,
@@ -19,7 +17,6 @@ pub enum Tick {
     NotNeeded,
 }
 
-/// One item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
     /// What is to be done.
@@ -34,7 +31,6 @@ pub struct Item {
 
 /// A report of the session: its profile, and for a timeline the results of others that are of its launches.
 pub struct Part<'a> {
-    /// The profile.
     pub profile: &'a Profile,
     /// Launch, report and result, where results were joined.
     pub joined: Vec<(u32, Arc<Metrics>, usize)>,

@@ -58,7 +58,6 @@ impl Counts {
     }
 }
 
-/// An instruction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Instruction {
     /// Address while it was profiled.
@@ -69,11 +68,9 @@ pub struct Instruction {
     pub text: Option<Arc<str>>,
     /// File (index into [`Code::files`]) and line.
     pub line: Option<(u32, u32)>,
-    /// Counters.
     pub counts: Counts,
 }
 
-/// A source line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {
     /// File (from 1, as in [`Code::files`]).
@@ -86,18 +83,13 @@ pub struct Line {
     pub text: Option<String>,
     /// Sums over its instructions.
     pub counts: Counts,
-    /// Its instructions.
     pub instructions: usize,
 }
 
-/// Both lists.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Listing {
-    /// Lines.
     pub lines: Vec<Line>,
-    /// Instructions.
     pub instructions: Vec<Instruction>,
-    /// Samples in all.
     pub samples: f64,
     /// What is missing, and why.
     pub remarks: Vec<String>,

@@ -9,9 +9,7 @@ use std::sync::Arc;
 /// How the second value is, seen from the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// Better.
     Better,
-    /// Worse.
     Worse,
     /// Different, and no direction is the better one.
     Different,
@@ -24,13 +22,11 @@ pub enum Change {
 /// A metric of both.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Name.
     pub name: Arc<str>,
     /// What people call it.
     pub label: String,
     /// The first value with its unit; empty when it is not there.
     pub first: String,
-    /// The second.
     pub second: String,
     /// Second over first, minus one, in percent; for percentages the difference in points.
     pub delta: Option<f64>,

@@ -37,7 +37,6 @@ impl Fate {
 pub struct Side {
     /// Name in this run.
     pub name: String,
-    /// Launches.
     pub count: u64,
     /// Summed duration in ns.
     pub total: i64,
@@ -112,7 +111,6 @@ const ALIKE: f64 = 0.75;
 /// Names without a partner that are compared with each other at most: their product is worked through.
 const MOST_COMPARED: usize = 300;
 
-/// The comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Diff {
     /// Rows, the largest change of time first.

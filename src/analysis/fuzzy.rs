@@ -65,7 +65,6 @@ pub fn similarity(a: &str, b: &str) -> f64 {
     if longer == 0 { 1.0 } else { 1.0 - distance(&a, &b) as f64 / longer as f64 }
 }
 
-/// Levenshtein distance.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -10,24 +10,19 @@ use std::sync::Mutex;
 pub enum GroupBy {
     /// Function name: overloads, instantiations and namespaces together.
     Name,
-    /// Demangled name.
     Demangled,
-    /// Mangled name.
     Mangled,
     /// Grid, block, shared memory and registers.
     Config,
     /// Stream of a context of a device of a process.
     Stream,
-    /// GPU.
     Device,
-    /// Process.
     Process,
     /// Path of NVTX ranges around the launching call.
     Nvtx,
 }
 
 impl GroupBy {
-    /// All groupings.
     pub const ALL: [Self; 8] =
         [Self::Name, Self::Demangled, Self::Mangled, Self::Config, Self::Stream, Self::Device, Self::Process, Self::Nvtx];
 
@@ -69,11 +64,8 @@ impl GroupBy {
 pub enum SortBy {
     /// Summed duration.
     Total,
-    /// Launches.
     Count,
-    /// Mean duration.
     Avg,
-    /// Median duration.
     Median,
     /// 99th percentile.
     P99,
@@ -83,7 +75,6 @@ pub enum SortBy {
     Max,
     /// Standard deviation over mean.
     Spread,
-    /// Name.
     Name,
 }
 
@@ -109,7 +100,6 @@ impl SortBy {
     }
 }
 
-/// One group.
 #[derive(Clone, Debug)]
 pub struct GroupRow {
     /// What the group is called.
@@ -118,7 +108,6 @@ pub struct GroupRow {
     pub kernel: Option<KernelId>,
     /// Distinct kernels in the group.
     pub kernels: u32,
-    /// Its durations.
     pub stats: Stats,
     /// Its share of the time of all launches, in percent.
     pub share_percent: f64,
@@ -146,7 +135,6 @@ pub struct Grouping {
     pub rows: Vec<GroupRow>,
     /// Summed duration of all launches in ns.
     pub total_ns: i64,
-    /// Launches.
     pub launches: u64,
     /// Why there are no groups although there are launches.
     pub unavailable: Option<&'static str>,

@@ -16,13 +16,11 @@ pub struct Detail {
     pub streams: Counted<(Option<u32>, Option<u32>)>,
     /// Devices by index.
     pub devices: Counted<Option<u32>>,
-    /// Process ids.
     pub pids: Counted<Option<u32>>,
     /// NVTX paths; `None` is outside every range. Empty when paths are not known.
     pub paths: Counted<Option<u32>>,
     /// First launch.
     pub first: Option<LaunchId>,
-    /// Slowest launch.
     pub slowest: Option<LaunchId>,
     /// Launches that came from a CUDA graph.
     pub from_graphs: u64,

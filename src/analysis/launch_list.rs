@@ -16,13 +16,10 @@ pub const PLOT_BINS: usize = 120;
 pub enum LaunchSort {
     /// Launch order: what a re-run counts.
     Launch,
-    /// Device start.
     Start,
-    /// Duration.
     Duration,
     /// Blocks in the grid.
     Grid,
-    /// Stream.
     Stream,
 }
 
@@ -80,11 +77,9 @@ impl LaunchSort {
 /// Only launches with these values; `None` in the outer option is no condition.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facets {
-    /// Stream id.
     pub stream: Option<Option<u32>>,
     /// Device index.
     pub device: Option<Option<u32>>,
-    /// Process id.
     pub pid: Option<Option<u32>>,
     /// NVTX path; with one path also those below it are left out: it is the innermost range that counts.
     pub path: Option<Option<u32>>,
@@ -110,7 +105,6 @@ impl Facets {
 pub struct ListKey {
     /// Number of the screen: no two have the same.
     pub serial: u64,
-    /// Conditions.
     pub facets: Facets,
     /// Order; `None` before the first list.
     pub sort: Option<LaunchSort>,
@@ -167,13 +161,10 @@ pub struct LaunchList {
 /// Values that launches of a group have, most frequent first.
 #[derive(Clone, Debug, Default)]
 pub struct Choices {
-    /// Streams.
     pub streams: Counted<Option<u32>>,
     /// Devices by index.
     pub devices: Counted<Option<u32>>,
-    /// Process ids.
     pub pids: Counted<Option<u32>>,
-    /// NVTX paths.
     pub paths: Counted<Option<u32>>,
 }
 

@@ -26,7 +26,6 @@ pub struct Edge {
     pub metric: String,
 }
 
-/// The chart.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Flow {
     /// SM to L1: kinds of requests with instructions, sectors per request and hit rate.
@@ -54,7 +53,6 @@ pub struct Flow {
 pub struct Kind {
     /// `global loads`.
     pub word: &'static str,
-    /// Instructions of warps.
     pub instructions: Option<f64>,
     /// Sectors per request: 4 for coalesced 32-bit accesses of a full warp.
     pub sectors: Option<f64>,
@@ -160,9 +158,7 @@ impl Flow {
 /// A table: column titles, and rows of a word with what is in each column: names of which the first that is there is meant (`a|b`), or a
 /// ratio of two (`a/b`; with `%` before it in percent).
 pub struct Table {
-    /// Column titles.
     pub columns: Vec<&'static str>,
-    /// Rows.
     pub rows: Vec<(&'static str, Vec<String>)>,
 }
 

@@ -6,15 +6,12 @@ use std::collections::HashMap;
 
 /// The metrics of one result by name.
 pub struct Lookup<'a> {
-    /// The report.
     pub metrics: &'a Metrics,
-    /// The result.
     pub result: &'a ResultMetrics,
     by_name: HashMap<&'a str, usize>,
 }
 
 impl<'a> Lookup<'a> {
-    /// Of a result.
     #[must_use]
     pub fn new(metrics: &'a Metrics, result: &'a ResultMetrics) -> Self {
         let named = result.values.iter().enumerate().filter_map(|(i, (n, _))| Some((&**metrics.names.get(*n as usize)?, i)));
@@ -45,7 +42,6 @@ impl<'a> Lookup<'a> {
         names.iter().find_map(|n| self.finite(n))
     }
 
-    /// Base unit.
     #[must_use]
     pub fn unit(&self, name: &str) -> &'a str {
         let id = self.by_name.get(name).and_then(|&i| self.result.values.get(i)).map(|(n, _)| *n as usize);

@@ -14,7 +14,6 @@ const SHORT_NS: f64 = 5_000.0;
 
 /// Around the name of an action whose key a sentence shows as it is bound. No name in a report has these private characters.
 pub const KEY_BEGIN: char = '\u{e0f0}';
-/// Ends it.
 pub const KEY_END: char = '\u{e0f1}';
 
 /// The key of an action in a sentence.

@@ -12,9 +12,7 @@ use crate::model::{Device, LaunchConfig};
 pub enum Limiter {
     /// The SM's number of warps.
     Warps,
-    /// Registers.
     Registers,
-    /// Shared memory.
     SharedMemory,
     /// The SM's number of blocks.
     Blocks,

@@ -2,7 +2,6 @@
 
 use super::hints::{Depth, Subject};
 
-/// A step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Step {
     /// What it is called.

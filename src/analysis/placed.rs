@@ -3,7 +3,6 @@
 /// A level of the memory system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Device memory.
     Dram,
     /// L2 cache.
     L2,
@@ -12,7 +11,6 @@ pub enum Level {
 }
 
 impl Level {
-    /// All levels.
     pub const ALL: [Self; 3] = [Self::Dram, Self::L2, Self::L1];
 
     /// The word for it.
@@ -42,7 +40,6 @@ pub struct Work {
 /// Traffic at one level.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Traffic {
-    /// Level.
     pub level: Level,
     /// Bytes per second; `None` when they were not counted.
     pub achieved: Option<f64>,

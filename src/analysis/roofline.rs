@@ -16,9 +16,7 @@ use std::sync::Arc;
 pub struct Point {
     /// Index of the result.
     pub result: usize,
-    /// Function name.
     pub kernel: String,
-    /// Kind of work.
     pub work: String,
     /// Level of the traffic.
     pub level: Level,
@@ -57,7 +55,6 @@ const L1_BYTES: f64 = 128.0;
 /// Bytes of a cycle between L2 and the crossbar.
 const L2_BYTES: f64 = 32.0;
 
-/// Places a result.
 #[must_use]
 pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
     let lookup = Lookup::new(metrics, result);

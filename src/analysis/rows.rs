@@ -8,36 +8,27 @@ use std::sync::Arc;
 /// A chart that is drawn over several lines.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
-    /// The memory system.
     Memory(Box<memory::Flow>),
     /// Values over something else; where this launch stands.
     Curve {
         /// (x, y), by x.
         points: Vec<(f64, f64)>,
-        /// This launch's x.
         here: Option<f64>,
-        /// What x is.
         axis: String,
     },
     /// Values over the time of the kernel.
     Time {
-        /// Name.
         label: String,
-        /// Unit.
         unit: String,
         /// Values in order of time.
         values: Vec<f64>,
     },
 }
 
-/// A row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Row {
-    /// A section begins.
     Section {
-        /// Identifier.
         id: Arc<str>,
-        /// Title.
         name: Arc<str>,
         /// What it is about.
         about: Arc<str>,
@@ -46,9 +37,7 @@ pub enum Row {
     },
     /// A list within a section that can be opened and closed.
     Fold {
-        /// What opens it.
         key: String,
-        /// Title.
         label: String,
         /// Number of rows in it.
         count: usize,
@@ -57,7 +46,6 @@ pub enum Row {
     },
     /// A title within a section.
     Label(String),
-    /// A metric.
     Metric(Cell),
     /// A metric as a bar among its like.
     Bar {
@@ -83,20 +71,17 @@ pub enum Row {
     Hint(usize),
     /// A remark of ours.
     Note(String),
-    /// A chart.
     Chart(Chart),
 }
 
 /// A metric with its value, as it is shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Cell {
-    /// The metric's name.
     pub name: Arc<str>,
     /// What people call it.
     pub label: String,
     /// The value; empty when it was not collected.
     pub number: String,
-    /// Its unit.
     pub unit: String,
     /// The value in percent, for a bar.
     pub percent: Option<f64>,

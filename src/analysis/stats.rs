@@ -6,15 +6,10 @@ pub const BINS: usize = 12;
 /// Statistics of durations in ns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stats {
-    /// Number of values.
     pub count: u64,
-    /// Sum.
     pub total: i64,
-    /// Least value.
     pub min: i64,
-    /// Greatest value.
     pub max: i64,
-    /// Arithmetic mean.
     pub avg: f64,
     /// Median: the mean of the two middle values for an even count, as nsys computes it.
     pub median: Option<f64>,

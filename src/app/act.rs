@@ -34,7 +34,6 @@ pub fn tell(app: &mut App, report: usize, news: News<'_>) -> Vec<Effect> {
     tell_these(app, &audience, news)
 }
 
-/// Tells all screens.
 pub fn tell_all(app: &mut App, news: News<'_>) -> Vec<Effect> {
     let audience = app.everybody();
     tell_these(app, &audience, news)

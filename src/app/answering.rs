@@ -18,7 +18,6 @@ use tui_input::backend::crossterm::EventHandler;
 /// What is said when the screen that something was opened on is closed.
 const GONE: &str = "the screen that this was about is closed; nothing was changed";
 
-/// Takes a key.
 pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
     let page = app.session.page();
     let action = app.session.settings.keymap.action(key, Where::Kernels);

@@ -11,7 +11,6 @@ use super::state::{App, SMALLEST};
 use crate::config::keys::Key;
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
-/// Takes a key.
 pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     if event.kind == KeyEventKind::Release {
         return Vec::new();

@@ -10,12 +10,10 @@ use crossterm::event::KeyEvent;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What happened.
 #[derive(Clone, Debug)]
 pub enum Msg {
     /// A key was pressed.
     Key(KeyEvent),
-    /// Text was pasted.
     Paste(String),
     /// The mouse did something to something on the screen.
     Mouse(Mouse),
@@ -27,11 +25,9 @@ pub enum Msg {
     Loaded(usize, Result<Arc<Profile>, String>),
     /// An analysis is done.
     Done {
-        /// Report.
         report: usize,
         /// The state of the report that it is about.
         generation: u64,
-        /// What came out.
         done: Done,
     },
     /// Something failed: what to tell.
@@ -40,9 +36,7 @@ pub enum Msg {
     Copied(Result<String, String>),
     /// A result was compared with what was selected.
     Verified {
-        /// Report.
         report: usize,
-        /// What was selected.
         selects: Vec<Selects>,
         /// What is in the result, or why it could not be read.
         found: Result<Vec<Found>, String>,
@@ -53,7 +47,6 @@ pub enum Msg {
         report: usize,
         /// The report that the result is in.
         from: usize,
-        /// The result.
         result: usize,
         /// What was read, or why it could not be.
         outcome: Result<Arc<Details>, String>,
@@ -64,7 +57,6 @@ pub enum Msg {
         report: usize,
         /// The report that the result is in.
         from: usize,
-        /// The result.
         result: usize,
         /// What was read, or why it could not be.
         outcome: Result<Arc<Code>, String>,
@@ -101,11 +93,8 @@ pub enum Mouse {
 /// What is to be done outside.
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Read a report.
     Load(usize),
-    /// Stop reading it.
     Cancel(usize),
-    /// Analyse.
     Work(Box<Work>),
     /// Analyse when the cursor has come to rest: a newer one takes its place. A held key then sends little, which a slow line needs.
     Rest(Box<Work>),
@@ -115,11 +104,8 @@ pub enum Effect {
     Save(PathBuf, String),
     /// Read a profiler's result, to compare it with what was selected.
     Verify {
-        /// Report.
         report: usize,
-        /// The file.
         path: PathBuf,
-        /// What was selected.
         selects: Vec<Selects>,
     },
     /// Read what a report holds about a result.
@@ -128,7 +114,6 @@ pub enum Effect {
         report: usize,
         /// The report that the result is in.
         from: usize,
-        /// The result.
         result: usize,
     },
     /// Read the code of a result.
@@ -137,7 +122,6 @@ pub enum Effect {
         report: usize,
         /// The report that the result is in.
         from: usize,
-        /// The result.
         result: usize,
     },
     /// Read reports that were added to the session.
@@ -154,36 +138,28 @@ pub enum Effect {
     DetachRun,
     /// Run a step of a guided run.
     Step {
-        /// The run.
         run: i64,
-        /// The command.
         argv: Vec<String>,
-        /// Working directory.
         directory: PathBuf,
     },
     /// End the step that is under way.
     EndStep,
     /// So many steps of a run are done.
     Stepped {
-        /// The run.
         run: i64,
         /// How many steps are behind it.
         done: usize,
         /// Whether the last of them was left out.
         left_out: bool,
     },
-    /// Read the library.
     Library,
-    /// Delete a run.
     Forget(i64),
     /// Set a run's tags.
     Tags(i64, Vec<String>),
     /// Set a run's note.
     Note(i64, String),
-    /// Draw everything again.
     Redraw,
     /// Hand the terminal back to the shell for a while.
     Suspend,
-    /// End.
     Quit,
 }

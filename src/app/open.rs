@@ -31,7 +31,6 @@ pub fn carry(app: &mut App, asked: u64, answer: Answer) -> Vec<Effect> {
     effects
 }
 
-/// Says something.
 pub fn say(app: &mut App, text: impl Into<String>, error: bool) -> Vec<Effect> {
     app.status = Some(Status { text: text.into(), error });
     Vec::new()
@@ -104,7 +103,6 @@ fn select(app: &mut App, report: usize, name: &str) -> Vec<Effect> {
     app.session.reports.get_mut(report).map(|r| r.want_detail(report, row)).unwrap_or_default()
 }
 
-/// Off a screen.
 fn leave(app: &mut App, id: u64) -> Vec<Effect> {
     let run = app.entry(id).is_some_and(|e| RunScreen::of(&e.open).is_some());
     app.close(id);
@@ -340,7 +338,6 @@ pub fn quit(app: &mut App) -> Vec<Effect> {
     carry(app, asked, Answer::over(Pick::by_letter("a run is in progress", items, None)))
 }
 
-/// Ends the program.
 #[must_use]
 pub fn quit_now(app: &App) -> Vec<Effect> {
     let reading = app.session.reports.iter().enumerate().filter(|(_, r)| r.reading());

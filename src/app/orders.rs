@@ -11,7 +11,6 @@ pub struct Start {
     pub argv: Vec<String>,
     /// The program and its arguments.
     pub program: Vec<String>,
-    /// The profiler's word.
     pub tool: String,
     /// The recipe's word, or what stands for one.
     pub recipe: Option<String>,
@@ -36,7 +35,6 @@ pub struct News {
     pub lines: Vec<Option<String>>,
     /// The line that is not whole yet.
     pub open: String,
-    /// How it is.
     pub run: Box<Run>,
     /// Whether nothing more will come.
     pub ended: bool,
@@ -49,7 +47,6 @@ pub struct News {
 pub struct Origin {
     /// Index of the report whose launches are profiled again.
     pub report: usize,
-    /// The launches.
     pub selects: Vec<Selects>,
 }
 

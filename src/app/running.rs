@@ -16,7 +16,6 @@ pub struct Watched {
     pub run: Option<Box<Run>>,
     /// The command, on one line.
     pub command: String,
-    /// What it printed.
     pub lines: VecDeque<Option<String>>,
     /// Lines that were dropped from the beginning.
     pub dropped: u64,
@@ -117,7 +116,6 @@ impl Watched {
         self.run.as_ref().map_or((&[], 0), |r| (&r.steps, self.step.max(r.step)))
     }
 
-    /// The next step.
     #[must_use]
     pub fn next_step(&self) -> Option<&Step> {
         let (steps, next) = self.steps();
@@ -187,7 +185,6 @@ impl Queue {
         Some(at)
     }
 
-    /// The next one.
     pub fn pop(&mut self) -> Option<(Start, Option<Origin>)> {
         self.waiting.pop_front()
     }
@@ -208,7 +205,6 @@ impl Queue {
     }
 }
 
-/// All of it.
 #[derive(Clone, Debug, Default)]
 pub struct Running {
     /// The run that is watched.

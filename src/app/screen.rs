@@ -50,7 +50,6 @@ pub struct Selection {
     pub group: Option<(Arc<Grouping>, usize)>,
     /// A launch of the screen's report.
     pub launch: Option<u32>,
-    /// A result.
     pub result: Option<Best>,
     /// What a re-run from here collects, unless it is the usual.
     pub collect: Option<Options>,
@@ -69,7 +68,6 @@ pub enum ResultView {
 /// Where a screen leads. Only `update` opens screens.
 #[derive(Clone, Debug)]
 pub enum Go {
-    /// Off this screen.
     Back,
     /// To the launches of a group of this screen's report.
     Launches {
@@ -127,7 +125,6 @@ impl Answer {
         Self::default()
     }
 
-    /// Says something.
     #[must_use]
     pub fn say(text: impl Into<String>) -> Self {
         Self::default().and_say(text, false)
@@ -200,7 +197,6 @@ pub trait Screen {
         Answer::none()
     }
 
-    /// What is selected.
     fn selection(&self, _session: &Session, _report: usize) -> Selection {
         Selection::default()
     }
@@ -254,7 +250,6 @@ pub trait Screen {
         self.back(cx)
     }
 
-    /// One step out.
     fn back(&mut self, _cx: &mut Cx<'_>) -> Answer {
         Go::Back.into()
     }

@@ -4,7 +4,7 @@ use super::args::Hints;
 use super::{Failure, interrupt, print};
 use crate::analysis::hints::subject::{self, Place};
 use crate::import::Wants;
-use crate::model::{Kernel, KernelId};
+use crate::model::{Kernel, KernelId, Severity};
 use crate::report::{self, Format};
 use std::path::PathBuf;
 
@@ -38,9 +38,8 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
             )));
         }
     }
-    for note in &profile.notes {
-        print::error(&format!("{file}: {}", note.sentence()));
-    }
+    // What is true of every report of ncu changes no hint; the explorer shows it.
+    print::notes(&file.to_string(), profile.notes.iter().filter(|n| n.severity > Severity::Info));
     let width = print::terminal_width();
     let subjects = places.into_iter().filter_map(|p| p.subject(&profile));
     print::to_stdout(|out| match print::format_or_default(args.format) {

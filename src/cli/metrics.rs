@@ -21,9 +21,7 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
     let metrics =
         interrupt::reading(&args.file, |cancel| ncu::read(&args.file, &Job { cancel, ..Job::new(Wants::ALL, &|_| {}) }, decimal))?;
     let file = args.file.display();
-    for note in &metrics.notes {
-        print::error(&format!("{file}: {}", note.sentence()));
-    }
+    print::notes(&file.to_string(), metrics.notes.iter());
     if let Some(launch) = args.launch.filter(|&l| l >= metrics.results.len()) {
         return Err(Failure::wrong(match metrics.results.len() {
             0 => format!("{file}: it has no results"),

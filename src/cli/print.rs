@@ -97,7 +97,6 @@ pub fn to_stdout(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) -> R
     Ok(report::tolerate_broken_pipe(result)?)
 }
 
-/// Prints lines.
 pub fn lines(lines: &[String]) -> Result<(), Failure> {
     to_stdout(|out| lines.iter().try_for_each(|l| writeln!(out, "{l}")))
 }
@@ -108,8 +107,21 @@ fn warn(profile: &crate::model::Profile) {
     let matters = |n: &&crate::model::Note| {
         matches!(n.kind, NoteKind::Empty | NoteKind::Graphs | NoteKind::Damaged | NoteKind::Lost) || n.severity == Severity::Error
     };
-    for note in profile.notes.iter().filter(matters) {
-        error(&format!("{}: {}", profile.file_name(), note.sentence()));
+    notes(&profile.file_name(), profile.notes.iter().filter(matters));
+}
+
+/// Sentences of notes: each once, and first what weighs most.
+fn sentences<'a>(notes: impl Iterator<Item = &'a crate::model::Note>) -> Vec<String> {
+    let mut notes: Vec<_> = notes.collect();
+    notes.sort_by_key(|n| std::cmp::Reverse(n.severity));
+    let mut said = BTreeSet::new();
+    notes.into_iter().map(crate::model::Note::sentence).filter(|s| said.insert(s.clone())).collect()
+}
+
+/// Says notes on stderr: each once, and first what weighs most.
+pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>) {
+    for sentence in sentences(notes) {
+        error(&format!("{file}: {sentence}"));
     }
 }
 
@@ -177,4 +189,17 @@ pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
         Format::Json => report::launches::json(out, &profile, rows),
         format => report::launches::print(out, rows, format, terminal_width()),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Note, NoteKind, Severity};
+
+    #[test]
+    fn notes_are_said_once_and_errors_come_first() {
+        let note = |severity, text: &str| Note::new(severity, NoteKind::Tool, text);
+        let notes = [note(Severity::Info, "c."), note(Severity::Warning, "b."), note(Severity::Info, "c."), note(Severity::Error, "a.")];
+        assert_eq!(sentences(notes.iter()), ["a.", "b.", "c."]);
+    }
 }

@@ -219,11 +219,12 @@ fn target(args: &Rerun, profile: &Profile, options: &Options) -> Result<Target, 
 /// Compares a result with what was selected.
 fn verify(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
     let mut found = Vec::new();
+    // Several results of one run say the same of themselves.
+    let mut said = std::collections::BTreeSet::new();
     for result in results {
         let metrics = ncu::read(result, &Job::new(Wants::ALL, &|_| {}), None)?;
-        for note in &metrics.notes {
-            print::error(&format!("{}: {}", result.display(), note.sentence()));
-        }
+        let new: Vec<_> = metrics.notes.iter().filter(|n| said.insert(n.sentence())).collect();
+        print::notes(&result.display().to_string(), new.into_iter());
         found.extend(metrics.results.iter().map(Found::from));
     }
     let selects: Vec<_> = plan.commands.iter().flat_map(|c| c.selects.iter().cloned()).collect();

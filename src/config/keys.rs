@@ -64,7 +64,6 @@ impl Key {
         }
     }
 
-    /// The key's name.
     #[must_use]
     pub fn name(&self) -> String {
         let base = match (NAMES.iter().find(|(_, code)| *code == self.code), self.code) {

@@ -19,7 +19,6 @@ pub struct Config {
     pub group: Option<GroupBy>,
     /// Order that a report opens with.
     pub sort: Option<SortBy>,
-    /// Colours.
     pub color: Option<ColorMode>,
     /// Draw with ASCII characters only.
     pub ascii: Option<bool>,

@@ -6,13 +6,10 @@ use std::collections::BTreeMap;
 /// A recipe as it is written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The profiler.
     pub tool: String,
-    /// What it records.
     pub about: String,
     /// When it is the right one.
     pub when: String,
-    /// What it costs.
     pub cost: String,
     /// The command before the program.
     pub argv: Vec<String>,

@@ -8,26 +8,13 @@ use std::path::{Path, PathBuf};
 pub enum ImportError {
     /// The operating system refused.
     #[error("{}: {source}", path.display())]
-    Io {
-        /// File.
-        path: PathBuf,
-        /// Reason.
-        source: std::io::Error,
-    },
+    Io { path: PathBuf, source: std::io::Error },
     /// The file is not something that can be read, and why is known.
     #[error("{}: {what}; {next}", path.display())]
-    Refused {
-        /// File.
-        path: PathBuf,
-        /// What it is.
-        what: String,
-        /// What to do.
-        next: String,
-    },
+    Refused { path: PathBuf, what: String, next: String },
     /// Nothing knows these bytes.
     #[error("{}: not a profile that warpscope knows (tried {tried}); it starts with {head}", path.display())]
     Unknown {
-        /// File.
         path: PathBuf,
         /// Formats that were tried.
         tried: String,
@@ -37,31 +24,18 @@ pub enum ImportError {
     /// The file is damaged.
     #[error("{}: damaged in {place} ({reason}); {next}", path.display())]
     Damaged {
-        /// File.
         path: PathBuf,
-        /// Table or part.
         place: String,
         /// What the reader said.
         reason: String,
-        /// What to do.
         next: String,
     },
     /// A tool that is needed to read the file failed.
     #[error("{}: {what}; {next}", path.display())]
-    Tool {
-        /// File.
-        path: PathBuf,
-        /// What failed.
-        what: String,
-        /// What to do.
-        next: String,
-    },
+    Tool { path: PathBuf, what: String, next: String },
     /// The user stopped it.
     #[error("{}: cancelled", path.display())]
-    Cancelled {
-        /// File.
-        path: PathBuf,
-    },
+    Cancelled { path: PathBuf },
 }
 
 impl ImportError {

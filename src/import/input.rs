@@ -21,7 +21,6 @@ const UNPACKED_TIMES: u64 = 200;
 pub enum Bytes {
     /// In a file: the user's own, or the unpacked copy of it.
     File(PathBuf),
-    /// In the program.
     BuiltIn(&'static [u8]),
 }
 
@@ -58,7 +57,6 @@ pub struct Kinds<'a> {
     pub knows: &'a dyn Fn(&Input) -> bool,
     /// Whether what is there of a packed file whose end is missing can be read.
     pub salvages: &'a dyn Fn(&Input) -> bool,
-    /// Why nobody does.
     pub refusal: &'a dyn Fn(&Input) -> ImportError,
 }
 

@@ -23,7 +23,6 @@ bitflags::bitflags! {
         const DETAILS = 1 << 1;
         /// Host API calls, and with them the launch order. Needs `DETAILS`.
         const CALLS = 1 << 2;
-        /// Memcpys and memsets.
         const MEMOPS = 1 << 3;
         /// NVTX ranges, or a framework's operators.
         const RANGES = 1 << 4;
@@ -37,9 +36,7 @@ bitflags::bitflags! {
         const SAMPLES = 1 << 8;
         /// Metrics of a GPU over time.
         const COUNTERS = 1 << 9;
-        /// Allocations and frees.
         const MEMORY = 1 << 10;
-        /// Collective operations.
         const COLLECTIVES = 1 << 11;
         /// What the profiler itself cost.
         const OVERHEAD = 1 << 12;
@@ -110,9 +107,7 @@ pub enum Progress {
 
 /// What the reader gets beside the file.
 pub struct Job<'a> {
-    /// What to read.
     pub wants: Wants,
-    /// Stops it.
     pub cancel: Cancel,
     /// Hears about progress; called from several threads.
     pub hear: &'a (dyn Fn(Progress) + Sync),

@@ -7,7 +7,6 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The importer.
 pub struct NsysReport;
 
 const MAGIC: &[u8] = b"NVIDIA Tegra Profiler Report ";

@@ -13,7 +13,6 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
-/// The importer.
 pub struct NsysStatsCsv;
 
 /// Which of the two reports it is.

@@ -25,7 +25,6 @@ const TICK: Duration = Duration::from_millis(50);
 /// How a child ended.
 #[derive(Clone, Debug)]
 pub struct Ended {
-    /// Its exit status.
     pub status: ExitStatus,
     /// The last lines of both outputs, in the order in which they came.
     pub log: Vec<String>,

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 /// A tool that was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tool {
-    /// Executable.
     pub path: PathBuf,
     /// What it says its version is.
     pub version: Option<Version>,

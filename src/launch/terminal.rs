@@ -22,7 +22,6 @@ pub fn stop_group() -> io::Result<()> {
     Ok(killpg(getpgrp(), Signal::SIGSTOP)?)
 }
 
-/// What came.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Came {
     /// So many bytes.

@@ -13,7 +13,6 @@ pub const TEMPORARY: &str = "tmp";
 /// A run with this tag is never removed.
 pub const KEEP: &str = "keep";
 
-/// What is wanted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wish {
     /// Keep so many of the newest runs.
@@ -27,7 +26,6 @@ pub struct Wish {
 /// What is to be done.
 #[derive(Debug, Default)]
 pub struct Plan {
-    /// Runs that go.
     pub remove: Vec<Run>,
     /// Reports that are packed, with their run.
     pub pack: Vec<(i64, Report)>,

@@ -24,18 +24,11 @@ fn advice(source: &rusqlite::Error) -> &'static str {
 /// Why the library could not do something, one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum LibraryError {
-    /// The database.
     #[error("the run library {path}: {source}{}", advice(source))]
-    Database {
-        /// Its file.
-        path: String,
-        /// What SQLite says.
-        source: rusqlite::Error,
-    },
+    Database { path: String, source: rusqlite::Error },
     /// A file or a folder.
     #[error("{path}: {source}")]
     File {
-        /// Which.
         path: String,
         /// What the system says.
         source: std::io::Error,
@@ -45,9 +38,7 @@ pub enum LibraryError {
         "the run library {path} was written by a newer warpscope (schema {found}, this one supports {known}); use that version, or set XDG_DATA_HOME to another folder"
     )]
     Newer {
-        /// Its file.
         path: String,
-        /// Its schema.
         found: i64,
         /// The newest schema that is known here.
         known: usize,
@@ -55,7 +46,6 @@ pub enum LibraryError {
     /// There is no such run.
     #[error("there is no run {0}; `warpscope runs` lists them")]
     NoRun(i64),
-    /// Something is refused.
     #[error("{0}")]
     Refused(String),
 }

@@ -8,11 +8,9 @@ use std::path::PathBuf;
 pub enum State {
     /// Not started yet.
     Starting,
-    /// The profiler runs.
     Running,
     /// It ended well and left a report.
     Done,
-    /// It failed.
     Failed,
     /// The user stopped it.
     Stopped,
@@ -31,7 +29,6 @@ impl State {
         (Self::Lost, "lost"),
     ];
 
-    /// The word.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)
@@ -55,11 +52,9 @@ impl State {
 pub struct Step {
     /// What it is for, in a word: wait, warm-up, open, load, close, stop.
     pub role: String,
-    /// What to do.
     pub what: String,
     /// The command; empty for `stop`, which is what stops any run.
     pub argv: Vec<String>,
-    /// Why.
     pub why: String,
     /// Whether the user went on without doing it here.
     #[serde(default)]
@@ -71,15 +66,12 @@ pub struct Step {
 pub struct NewRun {
     /// The profiler's word: nsys, ncu, torch, rocprofv3.
     pub tool: String,
-    /// The recipe's word.
     pub recipe: Option<String>,
-    /// The whole command.
     pub argv: Vec<String>,
     /// The program and its arguments.
     pub program: Vec<String>,
     /// Variables that are set for it.
     pub env: Vec<(String, String)>,
-    /// Working directory.
     pub directory: PathBuf,
     /// Files that it will leave: whole paths, with at most one `*`, which stands for any text without `/`. `None` of them in the run's own folder means that the user
     /// named another place.
@@ -90,7 +82,6 @@ pub struct NewRun {
     pub parent: Option<i64>,
     /// The launches that a re-run is to profile, as JSON.
     pub selects: Option<String>,
-    /// Tags.
     pub tags: Vec<String>,
     /// What the user is to know while it runs.
     pub notes: String,
@@ -103,7 +94,6 @@ pub struct NewRun {
 /// A file that a run left.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Where it is.
     pub path: PathBuf,
     /// How large it was when it was last looked at.
     pub bytes: u64,
@@ -111,10 +101,8 @@ pub struct Report {
     pub owned: bool,
 }
 
-/// A run.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// Number.
     pub id: i64,
     /// Start, milliseconds since 1970.
     pub started_ms: i64,
@@ -122,31 +110,24 @@ pub struct Run {
     pub ended_ms: Option<i64>,
     /// Last change of its log or reports, when it is lost without an end.
     pub last_seen_ms: Option<i64>,
-    /// How it is.
     pub state: State,
     /// How far a stop has gone, as a word of [`crate::launch::runs::Stage`].
     pub stage: String,
     /// Whether it outlives the explorer.
     pub detached: bool,
-    /// The profiler's word.
     pub tool: String,
-    /// Its version.
     pub tool_version: Option<String>,
-    /// The recipe's word.
     pub recipe: Option<String>,
-    /// The whole command.
     pub argv: Vec<String>,
     /// The program and its arguments.
     pub program: Vec<String>,
     /// Variables that were set for it.
     pub env: Vec<(String, String)>,
-    /// Working directory.
     pub directory: PathBuf,
     /// Files that it was to leave.
     pub patterns: Vec<String>,
     /// Files that warpscope wrote into the run's folder for it.
     pub support: Vec<PathBuf>,
-    /// Machine.
     pub host: Option<String>,
     /// This start of the machine, and the numbering of its processes: where the holder's process id means something.
     pub machine: Option<String>,
@@ -158,9 +139,7 @@ pub struct Run {
     pub env_names: Vec<String>,
     /// Those with values that hold no secrets.
     pub env_values: Vec<(String, String)>,
-    /// GPUs.
     pub devices: Option<String>,
-    /// Driver.
     pub driver: Option<String>,
     /// SM clocks at the start, MHz.
     pub clocks_start: Option<String>,
@@ -168,9 +147,7 @@ pub struct Run {
     pub clocks_end: Option<String>,
     /// The process that holds the run (the supervisor), and when it started, in clock ticks.
     pub holder: Option<(i32, u64)>,
-    /// The profiler's process.
     pub profiler: Option<i32>,
-    /// Exit code.
     pub exit_code: Option<i32>,
     /// Signal that ended it.
     pub exit_signal: Option<i32>,
@@ -180,7 +157,6 @@ pub struct Run {
     pub parent: Option<i64>,
     /// The launches that it was to profile, as JSON.
     pub selects: Option<String>,
-    /// The user's words.
     pub notes: String,
     /// What the user is to do while it runs.
     pub steps: Vec<Step>,
@@ -188,7 +164,6 @@ pub struct Run {
     pub step: usize,
     /// Tags, in alphabetical order.
     pub tags: Vec<String>,
-    /// What it left.
     pub reports: Vec<Report>,
     /// Those of its reports and of the files written for it that no longer existed when the run was read.
     pub gone: Vec<PathBuf>,

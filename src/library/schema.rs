@@ -78,7 +78,6 @@ pub fn migrate(db: &mut Connection) -> Result<(), Result<i64, rusqlite::Error>> 
     change.commit().map_err(Err)
 }
 
-/// The newest schema.
 #[must_use]
 pub fn newest() -> usize {
     STEPS.len()

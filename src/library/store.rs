@@ -17,7 +17,6 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 /// How long one program waits for another's change.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The library.
 #[derive(Debug)]
 pub struct Library {
     db: Connection,
@@ -340,7 +339,6 @@ impl Library {
         Ok(runs)
     }
 
-    /// One run.
     pub fn run(&self, id: i64) -> Result<Run, LibraryError> {
         let found = self.db.query_row("SELECT * FROM runs WHERE id = ?1", [id], row).optional().map_err(|e| self.wrong(e))?;
         let mut run = found.ok_or(LibraryError::NoRun(id))?;

@@ -16,7 +16,6 @@ pub struct SourceFile {
 /// A function of the binary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Function {
-    /// Linker symbol.
     pub name: Arc<str>,
     /// Address while it was profiled.
     pub address: u64,

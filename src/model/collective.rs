@@ -15,7 +15,6 @@ pub struct Collective {
     pub dtype: Arc<str>,
     /// Name of the process group or communicator.
     pub group: Arc<str>,
-    /// Ranks in it.
     pub group_size: Option<u32>,
     /// Its ranks, as the report has them.
     pub ranks: Arc<str>,

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-/// One such value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CounterTrack {
     /// Index into [`Profile::devices`](super::Profile::devices); `None` for the machine's.

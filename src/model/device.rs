@@ -19,13 +19,11 @@ pub enum Maker {
 pub struct Device {
     /// Ordinal that the tool gives the GPU on this machine.
     pub id: u32,
-    /// Who made it.
     pub maker: Maker,
     /// Marketing name, e.g. `NVIDIA H200`.
     pub name: Option<String>,
     /// Chip, e.g. `GH100`.
     pub chip: Option<String>,
-    /// PCI address.
     pub bus: Option<String>,
     /// Architecture, where the report names it: `gfx942`.
     pub arch: Option<String>,
@@ -37,7 +35,6 @@ pub struct Device {
     pub clock_hz: Option<u64>,
     /// Peak memory bandwidth in bytes per second.
     pub memory_bandwidth: Option<u64>,
-    /// Device memory.
     pub memory: Option<Bytes>,
     /// L2 cache.
     pub l2: Option<Bytes>,

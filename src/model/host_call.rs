@@ -9,9 +9,7 @@ use std::sync::Arc;
 /// What a call does, known by what it is: names are those of the CUDA and HIP runtime and driver APIs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CallKind {
-    /// Starts a kernel.
     Launch,
-    /// Starts a graph.
     GraphLaunch,
     /// Blocks the thread until something on a device is done.
     Sync,

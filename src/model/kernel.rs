@@ -13,7 +13,6 @@ pub enum NameForm {
     Function,
     /// The full C++ signature in nvcc's spelling.
     Demangled,
-    /// The linker symbol.
     Mangled,
 }
 
@@ -46,7 +45,6 @@ pub struct Kernel {
     pub function: Option<Arc<str>>,
     /// Full signature (`nsys` `demangledName`, `ncu` base *demangled*, unsimplified).
     pub demangled: Option<Arc<str>>,
-    /// Linker symbol.
     pub mangled: Option<Arc<str>>,
     /// Full signature in the spelling of another demangler (PyTorch's is c++filt's), which is for people: ncu compares nvcc's.
     pub spelled: Option<Arc<str>>,

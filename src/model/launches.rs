@@ -73,7 +73,6 @@ impl TimesBuilder {
         }
     }
 
-    /// Adds a row.
     pub fn push(&mut self, value: Option<i64>) {
         let (short, wide) = Self::squeeze(value);
         if let (Some(wide), Ok(row)) = (wide, u32::try_from(self.short.len())) {
@@ -94,7 +93,6 @@ pub struct LaunchColumns {
     pub start: Vec<i64>,
     /// Device duration, ns.
     pub duration: TimesBuilder,
-    /// Kernel.
     pub kernel: Vec<u32>,
 }
 
@@ -142,7 +140,6 @@ impl Launches {
         self.call_cost = cost.build();
     }
 
-    /// Number of launches.
     #[must_use]
     pub fn len(&self) -> usize {
         self.kernel.len()
@@ -178,7 +175,6 @@ impl Launches {
         self.start(row).saturating_add(self.duration(row))
     }
 
-    /// Kernel.
     #[must_use]
     pub fn kernel(&self, row: usize) -> KernelId {
         KernelId(self.kernel.get(row).copied().unwrap_or_default())

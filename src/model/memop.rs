@@ -5,15 +5,10 @@ use super::{Bytes, Nanos, PlaceId};
 /// Direction of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum CopyKind {
-    /// Host to device.
     HostToDevice,
-    /// Device to host.
     DeviceToHost,
-    /// Within one device.
     DeviceToDevice,
-    /// Host to host.
     HostToHost,
-    /// Between two devices.
     PeerToPeer,
     /// Moved by unified memory.
     Unified,
@@ -24,7 +19,6 @@ pub enum CopyKind {
 }
 
 impl CopyKind {
-    /// The usual abbreviation.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -47,11 +41,8 @@ pub enum MemoryKind {
     Pageable,
     /// Page-locked host memory.
     Pinned,
-    /// Device memory.
     Device,
-    /// CUDA array.
     Array,
-    /// Managed (unified) memory.
     Managed,
 }
 
@@ -60,14 +51,10 @@ pub enum MemoryKind {
 pub enum MemOpKind {
     /// A copy, with the kind of memory at either end when it is known.
     Copy {
-        /// Direction.
         kind: CopyKind,
-        /// Source memory.
         from: Option<MemoryKind>,
-        /// Destination memory.
         to: Option<MemoryKind>,
     },
-    /// A set.
     Set,
 }
 
@@ -76,13 +63,10 @@ pub enum MemOpKind {
 pub struct MemOp {
     /// Start on the session's clock.
     pub start: Nanos,
-    /// Duration.
     pub duration: Nanos,
-    /// What it did.
     pub kind: MemOpKind,
     /// Bytes moved or set.
     pub bytes: Option<Bytes>,
-    /// Where it ran.
     pub place: PlaceId,
     /// Index into [`HostCalls`](super::HostCalls) of the call that started it.
     pub call: Option<u32>,

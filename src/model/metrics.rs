@@ -6,7 +6,6 @@ use std::sync::Arc;
 /// A metric's value. What the tool did not collect is absent from the list, never zero.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
-    /// A count.
     Integer(u64),
     /// A measured or derived number; may be NaN, which is neither absent nor zero.
     Float(f64),
@@ -44,9 +43,7 @@ pub enum ResultKind {
     Kernel,
     /// A range of the program.
     Range,
-    /// A command list.
     CommandList,
-    /// A CUDA graph.
     Graph,
 }
 
@@ -64,7 +61,6 @@ pub struct Extent {
 pub struct SourceAt {
     /// What results refer to it by. Several may have the same: one holds the binary, another the files' texts.
     pub reference: u64,
-    /// Where it lies.
     pub place: Extent,
 }
 
@@ -79,15 +75,12 @@ pub struct ResultMetrics {
     pub grid: Option<[u32; 3]>,
     /// Threads per block in x, y, z.
     pub block: Option<[u32; 3]>,
-    /// Operating-system process id.
     pub pid: Option<u32>,
     /// Index of the device, as the tool counts them.
     pub device: Option<u64>,
     /// Compute capability of the device.
     pub compute_capability: Option<(u64, u64)>,
-    /// CUDA context id.
     pub context: Option<u64>,
-    /// Stream id.
     pub stream: Option<u64>,
     /// The tool could not profile it.
     pub failed: bool,
@@ -104,7 +97,6 @@ pub struct ResultMetrics {
 pub struct Metrics {
     /// Where they come from.
     pub source: Source,
-    /// Metric names.
     pub names: Vec<Arc<str>>,
     /// Base unit of each, in ncu's spelling (`byte/second`); empty for a plain number.
     pub units: Vec<Arc<str>>,
@@ -120,7 +112,6 @@ pub struct Metrics {
     pub program: Vec<String>,
     /// Name of the process that was profiled, as the report has it. As private.
     pub process: Option<String>,
-    /// Its working directory.
     pub directory: Option<String>,
     /// What the reader should know.
     pub notes: Vec<Note>,

@@ -3,7 +3,6 @@
 /// How much a note matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Worth knowing.
     Info,
     /// May change what the numbers mean.
     Warning,
@@ -34,7 +33,6 @@ pub enum NoteKind {
     Graphs,
     /// The capture was gated: earlier launches are not in the report.
     Gate,
-    /// Events were lost.
     Lost,
     /// The launch order is approximate.
     Order,

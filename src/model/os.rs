@@ -19,7 +19,6 @@ pub struct OsCalls {
 /// What a thread was doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ThreadState {
-    /// On a processor.
     Running,
     /// Not on a processor.
     Off,
@@ -33,7 +32,6 @@ pub struct StateChange {
     /// Index into [`Profile::threads`](super::Profile::threads).
     pub thread: u32,
     pub state: ThreadState,
-    /// Processor.
     pub cpu: Option<u16>,
 }
 

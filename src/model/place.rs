@@ -7,15 +7,12 @@ pub struct PlaceId(pub u32);
 /// One combination of process, launching thread, device, context and stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Place {
-    /// Operating-system process id.
     pub pid: Option<u32>,
     /// Index into [`Profile::devices`](super::Profile::devices), when the report says which GPU it was.
     pub device: Option<u32>,
     /// Device ordinal as the process saw it (`CUDA_VISIBLE_DEVICES` applies).
     pub ordinal: Option<u32>,
-    /// CUDA context id.
     pub context: Option<u32>,
-    /// Stream id.
     pub stream: Option<u32>,
     /// Operating-system thread id that called the launch API.
     pub thread: Option<u32>,
@@ -24,7 +21,6 @@ pub struct Place {
 /// A process in the report.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Process {
-    /// Operating-system process id.
     pub pid: u32,
     /// Executable, as the report names it.
     pub name: Option<String>,

@@ -63,7 +63,6 @@ pub struct GraphLaunch {
     pub start: Nanos,
     /// Duration on the device.
     pub duration: Nanos,
-    /// The graph's id.
     pub graph: u64,
     /// Index into [`Profile::places`].
     pub place: u32,
@@ -74,9 +73,7 @@ pub struct GraphLaunch {
 /// Sums over all launches of a kernel, from a report that has no single launches.
 #[derive(Clone, Debug, PartialEq)]
 pub struct KernelTotal {
-    /// Kernel.
     pub kernel: KernelId,
-    /// Launches.
     pub count: u64,
     /// Summed duration.
     pub total: Nanos,
@@ -97,7 +94,6 @@ pub struct Profile {
     pub source: Source,
     /// How it was made.
     pub capture: Capture,
-    /// GPUs.
     pub devices: Vec<Device>,
     /// Processes that used a GPU.
     pub processes: Vec<Process>,
@@ -113,7 +109,6 @@ pub struct Profile {
     pub totals: Vec<KernelTotal>,
     /// What the order of the launches means.
     pub order: LaunchOrder,
-    /// Copies and sets.
     pub memops: MemOps,
     /// Host calls that launched no kernel.
     pub calls: HostCalls,
@@ -132,7 +127,6 @@ pub struct Profile {
     pub overhead: Vec<Overhead>,
     pub clock: Clock,
     pub rank: Rank,
-    /// NVTX ranges.
     pub ranges: Ranges,
     /// CUDA graphs that were traced as a whole, in the order of the calls that launched them.
     pub graphs: Vec<GraphLaunch>,

@@ -28,7 +28,6 @@ pub enum RangeOrigin {
     Annotation,
     /// A function of Python.
     Python,
-    /// AMD's roctx.
     Roctx,
 }
 

@@ -20,7 +20,6 @@ pub struct Entry {
 /// A work or traffic value of a roofline.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RoofValue {
-    /// A number.
     Constant(f64),
     /// A metric, per second.
     Metric(Entry),
@@ -31,32 +30,22 @@ pub enum RoofValue {
 /// A piece of a section's body.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
-    /// Metrics as rows.
     Table {
-        /// Title.
         label: Arc<str>,
         /// Metrics, in order.
         entries: Vec<Entry>,
     },
     /// Metrics as bars; `largest_first` when they are ranked.
     Bars {
-        /// Title.
         label: Arc<str>,
-        /// Metrics.
         entries: Vec<Entry>,
         /// Whether the largest comes first.
         largest_first: bool,
     },
     /// Values of one metric's instances.
-    Histogram {
-        /// Title.
-        label: Arc<str>,
-        /// The metric.
-        entry: Entry,
-    },
+    Histogram { label: Arc<str>, entry: Entry },
     /// Metrics over something else: the curves of the occupancy calculator.
     Curves {
-        /// Title.
         label: Arc<str>,
         /// What goes to the right.
         axis: Arc<str>,
@@ -67,7 +56,6 @@ pub enum Item {
     },
     /// Rooflines with achieved values.
     Roofline {
-        /// Title.
         label: Arc<str>,
         /// Name, peak work, peak traffic.
         roofs: Vec<(Arc<str>, RoofValue, RoofValue)>,
@@ -75,12 +63,7 @@ pub enum Item {
         achieved: Vec<(Arc<str>, RoofValue, RoofValue)>,
     },
     /// Lines of the source with the most of a metric.
-    Lines {
-        /// Title.
-        label: Arc<str>,
-        /// The metrics.
-        entries: Vec<Entry>,
-    },
+    Lines { label: Arc<str>, entries: Vec<Entry> },
     /// Values over time within the kernel.
     Timeline {
         /// Rows, each with its metrics.
@@ -88,11 +71,9 @@ pub enum Item {
     },
     /// One metric with many suffixes: (suffix, label) and base metrics.
     Suffixes {
-        /// Title.
         label: Arc<str>,
         /// Suffix and what people call it.
         suffixes: Vec<(Arc<str>, Arc<str>)>,
-        /// Base metrics.
         bases: Vec<Entry>,
     },
     /// The chart of the memory system.
@@ -104,13 +85,11 @@ pub enum Item {
 /// Tables of the memory system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MemoryTable {
-    /// Shared memory.
     Shared,
     /// L1/TEX cache.
     L1,
     /// L2 cache.
     L2,
-    /// Device memory.
     Dram,
 }
 
@@ -119,7 +98,6 @@ pub enum MemoryTable {
 pub struct Section {
     /// Identifier, as `--section` takes it.
     pub id: Arc<str>,
-    /// Title.
     pub name: Arc<str>,
     /// What it is about.
     pub description: Arc<str>,
@@ -129,27 +107,21 @@ pub struct Section {
     pub extends: Option<Arc<str>>,
     /// Metrics at its top.
     pub header: Vec<Entry>,
-    /// Its body.
     pub items: Vec<Item>,
 }
 
 /// A piece of a rule's text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
-    /// Plain text.
     Text(String),
     /// Leads to a section of this result.
     Section {
-        /// The section's identifier.
         id: String,
-        /// What stands there.
         label: String,
     },
     /// Leads to a page of the documentation.
     Link {
-        /// What stands there.
         label: String,
-        /// The address.
         url: String,
     },
 }
@@ -157,15 +129,12 @@ pub enum Piece {
 /// How a rule means a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
-    /// Just said.
     None,
     /// All is well, or for information.
     Info,
     /// Something can be made faster.
     Optimization,
-    /// Take care.
     Warning,
-    /// The rule failed.
     Error,
 }
 
@@ -174,7 +143,6 @@ pub enum Verdict {
 pub enum Scope {
     /// The part of the kernel that the rule looks at.
     Local,
-    /// The whole kernel.
     Global,
 }
 
@@ -183,9 +151,7 @@ pub enum Scope {
 pub struct Message {
     /// How it is meant.
     pub verdict: Verdict,
-    /// Its title.
     pub title: String,
-    /// Its text.
     pub text: Vec<Piece>,
     /// Estimated speed-up in percent: an upper bound, by the tool's own formula.
     pub speedup: Option<(Scope, f64)>,
@@ -198,11 +164,9 @@ pub struct Message {
 pub struct RuleResult {
     /// Identifier of the rule.
     pub id: String,
-    /// Its title.
     pub name: String,
     /// Section that it belongs to.
     pub section: String,
-    /// What it says.
     pub messages: Vec<Message>,
     /// Places in the code that it points at.
     pub markers: Vec<Marker>,
@@ -222,7 +186,6 @@ pub struct Marker {
 pub enum MarkerPlace {
     /// Address of an instruction.
     Address(u64),
-    /// File and line.
     Line(Option<String>, u32),
 }
 
@@ -233,9 +196,7 @@ pub enum InstanceKey {
     None,
     /// An address, a time, a number.
     Number(u64),
-    /// A measured number.
     Float(f64),
-    /// A name.
     Text(Arc<str>),
 }
 
@@ -247,7 +208,6 @@ pub type Instances = Vec<(InstanceKey, Value)>;
 pub struct Details {
     /// Sections in the order of the report.
     pub sections: Vec<Section>,
-    /// The tool's rules.
     pub rules: Vec<RuleResult>,
     /// Values per instance, by index into [`Metrics::names`](super::Metrics::names).
     pub instances: HashMap<u32, Instances>,

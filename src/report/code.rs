@@ -10,7 +10,6 @@ use std::io::{self, Write};
 /// A line or an instruction with its counters; what was not collected is nothing.
 #[derive(Clone, Debug, Serialize)]
 pub struct Hot {
-    /// Result.
     pub result: usize,
     /// File without folders; for an instruction that of its line.
     pub file: Option<String>,
@@ -20,7 +19,6 @@ pub struct Hot {
     pub address: Option<String>,
     /// Function and offset, as `NAME+0x10`; not for lines.
     pub place: Option<String>,
-    /// Samples of warps.
     pub samples: f64,
     /// Share of all samples in percent.
     pub share_percent: f64,
@@ -84,7 +82,6 @@ pub fn rows(result: usize, listing: &Listing, instructions: bool) -> Vec<Hot> {
     listing.lines.iter().map(one).collect()
 }
 
-/// Prints them.
 pub fn print(out: &mut dyn Write, rows: &[Hot], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
         return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);

@@ -11,7 +11,6 @@ use std::io::{self, Write};
 
 /// A result's metrics whose names contain a text (in any case).
 pub struct Shown<'a> {
-    /// The report.
     pub metrics: &'a Metrics,
     /// Part of a name, in lower case; empty for all.
     pub filter: String,

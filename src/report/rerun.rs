@@ -7,7 +7,6 @@ use crate::rerun::{Alternative, Cost, Part, Plan, Rerun, Selects, Warning, shell
 use serde::Serialize;
 use std::io::{self, Write};
 
-/// One selected launch.
 #[derive(Debug, Serialize)]
 struct SelectsJson<'a> {
     kernel: &'a str,

@@ -12,7 +12,6 @@ use std::io::{self, Write};
 /// A metric as a section shows it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shown {
-    /// Result.
     pub result: usize,
     /// Identifier of the section.
     pub section: String,
@@ -22,18 +21,15 @@ pub struct Shown {
     pub table: String,
     /// What people call the metric.
     pub label: String,
-    /// The metric.
     pub metric: String,
     /// Its value; nothing when it was not collected.
     pub value: Option<String>,
-    /// Its base unit.
     pub unit: String,
 }
 
 /// What a rule says.
 #[derive(Clone, Debug, Serialize)]
 pub struct Ruled {
-    /// Result.
     pub result: usize,
     /// Identifier of the rule.
     pub rule: String,
@@ -41,7 +37,6 @@ pub struct Ruled {
     pub section: String,
     /// `INF`, `WRN`, `ERR` or `OPT`, as ncu prints them.
     pub kind: &'static str,
-    /// Title.
     pub title: String,
     /// Text without links.
     pub text: String,
@@ -136,7 +131,6 @@ fn column(field: &'static str, right: bool, machine_only: bool, rank: u8) -> Col
     Column { field, title: field, right, machine_only, rank }
 }
 
-/// Prints sections.
 pub fn print(out: &mut dyn Write, rows: &[Shown], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
         return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);
@@ -162,7 +156,6 @@ pub fn print(out: &mut dyn Write, rows: &[Shown], format: Format, width: Option<
     table::print(&columns, cells, out, format, width)
 }
 
-/// Prints rules.
 pub fn print_rules(out: &mut dyn Write, rows: &[Ruled], format: Format, width: Option<usize>) -> io::Result<()> {
     if format == Format::Json {
         return writeln!(out, "{{\"rows\":{}}}", super::json_text(&rows)?);

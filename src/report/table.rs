@@ -7,7 +7,6 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::io::{self, Write};
 
-/// One cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cell {
     /// For machines; empty when absent.
@@ -36,7 +35,6 @@ impl Cell {
 pub struct Column {
     /// Field name in CSV: the same as in JSON.
     pub field: &'static str,
-    /// Title for people.
     pub title: &'static str,
     /// Numbers stand to the right.
     pub right: bool,
@@ -46,10 +44,8 @@ pub struct Column {
     pub rank: u8,
 }
 
-/// Columns and rows.
 #[derive(Clone, Debug, Default)]
 pub struct Table {
-    /// Columns.
     pub columns: Vec<Column>,
     /// Rows, each with one cell a column.
     pub rows: Vec<Vec<Cell>>,

@@ -79,7 +79,6 @@ struct RowJson<'a> {
     p99_ns: Option<i64>,
 }
 
-/// The whole report.
 #[derive(Serialize)]
 pub struct TopJson<'a> {
     source: SourceJson<'a>,

@@ -7,7 +7,6 @@
 /// What one result costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Figure {
-    /// Replay passes.
     pub passes: u32,
     /// Seconds for a kernel that takes next to no time.
     pub seconds: f64,
@@ -18,7 +17,6 @@ pub struct Figure {
 /// A set: sections that belong together, by `--set`.
 #[derive(Debug, PartialEq)]
 pub struct Set {
-    /// Its word.
     pub word: &'static str,
     /// What it is for.
     pub about: &'static str,
@@ -29,9 +27,7 @@ pub struct Set {
 /// A section, by `--section`.
 #[derive(Debug, PartialEq)]
 pub struct Section {
-    /// Its identifier.
     pub id: &'static str,
-    /// What it holds.
     pub about: &'static str,
     /// What a result costs.
     pub figure: Figure,
@@ -42,7 +38,6 @@ pub struct Section {
 pub struct Question {
     /// Its word on the command line.
     pub word: &'static str,
-    /// The question.
     pub asks: &'static str,
     /// Sections, by [`Section::id`].
     pub sections: &'static [&'static str],
@@ -138,7 +133,6 @@ pub static QUESTIONS: &[Question] = &[
     },
 ];
 
-/// What is collected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Collect {
     /// A set, by its word.

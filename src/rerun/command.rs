@@ -21,30 +21,21 @@ pub enum PartId {
     Name,
     /// Which launches of that name.
     Which,
-    /// What is collected.
     Collect,
-    /// Clocks.
     Clocks,
-    /// Caches.
     Caches,
-    /// Replay.
     Replay,
-    /// Sources.
     Source,
     /// What happens after the last result.
     End,
-    /// The report.
     Output,
-    /// The program.
     Program,
 }
 
 /// A piece of a command: words that belong together, and what they do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Part {
-    /// What it is.
     pub id: PartId,
-    /// Its words.
     pub words: Vec<String>,
     /// What it does here, in one or two sentences.
     pub why: String,
@@ -78,7 +69,6 @@ pub struct Selects {
 pub struct Alternative {
     /// When it is the better one.
     pub why: String,
-    /// The command.
     pub argv: Vec<String>,
     /// The options that make it, to go on from there.
     pub options: Options,
@@ -89,7 +79,6 @@ pub struct Alternative {
 /// A command that profiles launches again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rerun {
-    /// The profiler's program.
     pub tool: &'static str,
     /// The command in pieces.
     pub parts: Vec<Part>,
@@ -101,9 +90,7 @@ pub struct Rerun {
     pub base: NameForm,
     /// What may make it select something else, or fail.
     pub warnings: Vec<Warning>,
-    /// Other commands.
     pub alternatives: Vec<Alternative>,
-    /// What it costs.
     pub cost: Cost,
     /// The report that it writes, without `.ncu-rep`.
     pub output: String,

@@ -82,7 +82,6 @@ impl Unit {
         Self::Kernels(profile.kernels.iter().map(|k| wanted.is_none_or(|w| name(k, base) == Some(w))).collect())
     }
 
-    /// Whole graphs.
     #[must_use]
     pub fn graphs(profile: &Profile) -> Self {
         Self::Graphs(profile.kernels.iter().map(|k| name(k, NameForm::Function) == Some("graph")).collect())
@@ -107,7 +106,6 @@ impl Unit {
 /// Threads that launch candidates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// How many.
     pub count: usize,
     /// Whether they launch at the same time: calls of two of them lie in each other, or they alternate after few launches each.
     pub race: bool,

@@ -12,7 +12,6 @@ use std::collections::BTreeSet;
 /// What the checks look at.
 #[derive(Debug)]
 pub struct Facts<'a> {
-    /// The report.
     pub profile: &'a Profile,
     /// What the user chose.
     pub options: &'a Options,
@@ -28,11 +27,9 @@ pub struct Facts<'a> {
     pub gate: &'a Gate,
     /// Over which processes the count goes.
     pub scope: &'a Scope,
-    /// The count.
     pub count: &'a Count,
     /// Ranges around the first.
     pub around: &'a [Enclosing],
-    /// The program.
     pub program: &'a Program,
     /// Graphs were traced whole, so they are profiled whole.
     pub whole_graphs: bool,

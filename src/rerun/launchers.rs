@@ -137,7 +137,6 @@ pub static LAUNCHERS: &[Launcher] = &[
 /// A launcher's command taken apart.
 #[derive(Debug)]
 pub struct Launched {
-    /// The launcher.
     pub launcher: &'static Launcher,
     /// The launcher and its options, so that it starts [`inner`](Self::inner) as a program.
     pub head: Vec<String>,

@@ -13,7 +13,6 @@ use rustc_hash::FxHashMap;
 pub struct RangeName {
     /// Index into [`Ranges::names`](crate::model::Ranges::names).
     pub name: u32,
-    /// Push/pop or start/end.
     pub kind: RangeKind,
 }
 

@@ -65,11 +65,8 @@ pub enum Within {
 pub struct Options {
     /// Form of the name that ncu compares (`--kernel-name-base`).
     pub base: Base,
-    /// What is collected.
     pub collect: Collect,
-    /// Clocks.
     pub clock: ClockControl,
-    /// Caches.
     pub cache: CacheControl,
     /// Replay; `None` for what the kernel needs.
     pub replay: Option<Replay>,

@@ -4,7 +4,6 @@ use super::options::{CacheControl, ClockControl, Options, Replay};
 use super::program::{self, Program};
 use super::{Part, PartId, shell};
 
-/// The profiler itself.
 #[must_use]
 pub fn tool() -> Part {
     Part {
@@ -51,7 +50,6 @@ pub fn settings(o: &Options, as_range: bool) -> Vec<Part> {
     parts
 }
 
-/// The report.
 #[must_use]
 pub fn output(output: &str, overwrite: bool) -> Part {
     let mut words = vec!["--export".to_owned(), shell::output_path(output)];
@@ -65,7 +63,6 @@ pub fn output(output: &str, overwrite: bool) -> Part {
     Part { id: PartId::Output, words, why }
 }
 
-/// The program.
 #[must_use]
 pub fn program(program: &Program) -> Part {
     let why = match program.from {

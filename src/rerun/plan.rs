@@ -8,7 +8,6 @@ use crate::model::{LaunchId, Maker, Profile};
 /// What is to be profiled again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// These launches.
     Launches(Vec<LaunchId>),
     /// A graph that was traced whole: its index in [`Profile::graphs`].
     Graph(u32),

@@ -10,11 +10,8 @@ pub const PLACEHOLDER: &str = "<PROGRAM AND ITS ARGUMENTS>";
 /// Where the program's words come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum From {
-    /// The report.
     Report,
-    /// The user.
     User,
-    /// Nowhere.
     Nowhere,
 }
 

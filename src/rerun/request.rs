@@ -10,7 +10,6 @@ use std::sync::Arc;
 /// Which launches of the groups are wanted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choose {
-    /// This one.
     One(LaunchId),
     /// The one nearest to the median, of each group.
     Median,
@@ -29,9 +28,7 @@ pub enum Choose {
 /// What a plan was made from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Which launches.
     pub choose: Choose,
-    /// Options.
     pub options: Options,
 }
 

@@ -11,9 +11,7 @@ pub struct Found {
     pub name: String,
     /// Linker symbol, when the report has it.
     pub mangled: Option<String>,
-    /// Grid.
     pub grid: Option<[u32; 3]>,
-    /// Block.
     pub block: Option<[u32; 3]>,
     /// The profiler could not measure it.
     pub failed: bool,
@@ -31,7 +29,6 @@ impl From<&ResultMetrics> for Found {
     }
 }
 
-/// The outcome.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Every selected launch is there, in order, with its kernel, grid and block.
@@ -41,7 +38,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// One line.
     #[must_use]
     pub fn sentence(&self) -> String {
         match self {

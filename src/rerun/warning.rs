@@ -2,7 +2,6 @@
 
 use crate::model::Severity;
 
-/// One warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     /// Stable word that scripts can rely on.

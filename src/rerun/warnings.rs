@@ -38,7 +38,6 @@ pub static CHECKS: &[(&str, Check)] = &[
     ("program-unknown", program_unknown),
 ];
 
-/// Runs all checks.
 #[must_use]
 pub fn all(facts: &Facts<'_>) -> Vec<Warning> {
     CHECKS.iter().filter_map(|(_, check)| check(facts)).collect()

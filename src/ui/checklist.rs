@@ -5,7 +5,6 @@ use super::{Role, Theme};
 use crate::analysis::checklist::{Item, Tick};
 use ratatui::text::{Line, Span};
 
-/// Its lines.
 #[must_use]
 pub fn lines(items: &[Item], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WHAT: usize = 28;

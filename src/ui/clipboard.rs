@@ -14,9 +14,7 @@ const SCREEN_CHUNK: usize = 512;
 pub enum Between {
     /// None.
     Nothing,
-    /// tmux.
     Tmux,
-    /// GNU screen.
     Screen,
 }
 

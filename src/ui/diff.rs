@@ -124,7 +124,6 @@ fn change_role(delta: i64) -> Role {
     }
 }
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);

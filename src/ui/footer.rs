@@ -9,7 +9,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Draws the footer.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: bool) {
     let columns = usize::from(area.width.saturating_sub(2));
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };

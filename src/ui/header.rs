@@ -9,7 +9,6 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-/// Draws the header.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(2));
     let at = |row: u16| Rect { x: area.x + 1, y: area.y + row, width: area.width.saturating_sub(2), height: 1 };

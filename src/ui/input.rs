@@ -38,7 +38,6 @@ pub struct Input {
 enum Next {
     /// An event, perhaps none that matters here, and how many bytes it took.
     Event(Option<Event>, usize),
-    /// A paste begins.
     Paste,
     /// Its rest has not come yet.
     Unfinished,

@@ -44,7 +44,6 @@ const HISTOGRAM_RANK: u8 = 4;
 const HISTOGRAM_WIDTH: usize = BINS;
 /// Width of the number and the mark.
 const NUMBER: usize = 5;
-/// Bar and percentage.
 const SHARE_TEXT: usize = 6;
 const GAP: usize = 1;
 

@@ -94,7 +94,6 @@ const KERNEL_LEAST: usize = 24;
 /// Width from which the NVTX path gets a column.
 const PATH_LEAST: usize = 14;
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {
     let Some((report, profile)) = app.report().and_then(|r| Some((r, r.profile.as_deref()?))) else { return };
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };

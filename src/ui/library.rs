@@ -75,7 +75,6 @@ pub fn head(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'sta
     [fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);

@@ -7,6 +7,7 @@ pub mod clipboard;
 pub mod detail;
 pub mod diff;
 pub mod footer;
+pub mod glossary;
 pub mod header;
 pub mod input;
 pub mod kernels;
@@ -32,7 +33,6 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 
-/// Draws everything.
 pub fn draw(frame: &mut Frame<'_>, app: &App, view: &mut View, theme: &Theme) {
     let area = frame.area();
     view.hits.clear();

@@ -1,5 +1,6 @@
 //! What lies over the screen: help, notes, names, details, and lists to choose from.
 
+use super::glossary::GLOSSARY;
 use super::text::{left, lit, wrap};
 use super::view::{View, scroll};
 use super::{Role, Theme, detail};
@@ -140,6 +141,17 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         }
         out.push(Line::default());
     }
+    out.push(Line::styled("signs and words", theme.style(Role::Head)));
+    for (word, meaning) in GLOSSARY {
+        for (i, line) in wrap(meaning, columns.saturating_sub(10)).into_iter().enumerate() {
+            let word = if i == 0 { *word } else { "" };
+            out.push(Line::from(vec![
+                Span::styled(left(word, 8), theme.style(Role::Key)),
+                Span::styled(format!("  {line}"), theme.style(Role::Text)),
+            ]));
+        }
+    }
+    out.push(Line::default());
     out.push(Line::styled("colours: kernel family, guessed from the name", theme.style(Role::Head)));
     let mut families = Vec::new();
     for family in Family::ALL {
@@ -152,10 +164,9 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     for text in [
         "spread: standard deviation over mean. durations: histogram from min to max, log scale.",
         "busy: share of the span in which a kernel was running, averaged over the GPUs in use. idle gaps: over 10 µs without a kernel, memcpy or memset.",
-        "nth: how many launches of this function came earlier in this process, which is what ncu's --launch-skip counts for a single process.",
-        "◆ metrics of exactly this launch (ncu's command counts to it, or it is the only candidate). ◇ metrics of a similar launch: same kernel, grid and block, but which launch it was is unknown. ncu's durations differ from the timeline's: ncu flushes caches and locks clocks.",
+        "ncu's durations differ from the timeline's: ncu flushes caches and locks clocks.",
         "roofline: ● work per byte of device memory traffic, ◆ of L2, ▲ of L1; other results show device memory only; ◂ ▸ ▾ are off the chart.",
-        "hints: ▲ at least 30% of the kernel's time at stake, △ at least 10%, · less; ✓ near its roof. The time is an upper bound.",
+        "hints: the time at stake is an upper bound.",
         "Mouse: click to select and open, wheel to scroll, click a column header to sort by it.",
     ] {
         out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));

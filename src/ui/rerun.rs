@@ -18,7 +18,6 @@ use ratatui::text::{Line, Span, Text};
 /// Columns from which fields stand beside the command.
 pub const WIDE: u16 = 118;
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, view: &mut View, theme: &Theme) {
     let Some(profile) = app.report().and_then(|r| r.profile.as_deref()) else { return };
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };

@@ -133,7 +133,6 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
     fit_parts(spans.into_iter().map(|s| part(0, vec![s])).collect(), &Span::raw(""), columns)
 }
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);

@@ -50,7 +50,6 @@ impl Head {
     }
 }
 
-/// Draws the heads.
 pub fn heads(frame: &mut Frame<'_>, area: Rect, heads: Vec<Head>, view: &mut View, theme: &Theme) {
     let mut spans = Vec::new();
     let mut x = area.x;

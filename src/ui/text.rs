@@ -34,7 +34,6 @@ pub fn sparkline(counts: &[u32]) -> String {
 pub struct Part {
     /// Rank; 0 stays.
     pub rank: u8,
-    /// Its text.
     pub spans: Vec<Span<'static>>,
 }
 

@@ -9,41 +9,27 @@ use std::collections::BTreeMap;
 /// What a piece of the screen is, which decides how it looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
-    /// Ordinary text.
     Text,
-    /// Less important text.
     Dim,
-    /// Hardly important.
     Faint,
-    /// Titles.
     Title,
-    /// The program's name.
     Brand,
-    /// Lines and frames.
     Border,
-    /// Column heads.
     Head,
     /// The head of the column that orders the table.
     Sorted,
-    /// The selected row.
     Selected,
     /// The empty part of a bar.
     BarEmpty,
     /// Letters that match a filter.
     Match,
-    /// Marks.
     Mark,
-    /// All is well.
     Good,
-    /// Take care.
     Warn,
-    /// Something is wrong.
     Bad,
-    /// Keys.
     Key,
     /// What to look at next.
     Next,
-    /// Kernel families.
     Family(Family),
 }
 

@@ -15,7 +15,6 @@ struct Fitted {
     names: Vec<String>,
 }
 
-/// What drawing remembers.
 #[derive(Debug, Default)]
 pub struct View {
     /// First row of each list that is scrolled, by its name.

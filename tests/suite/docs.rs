@@ -116,3 +116,9 @@ fn the_changelog_has_this_version_or_what_comes_next() {
     let text = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
     assert!(text.contains("## [Unreleased]") || text.contains(concat!("## [", env!("CARGO_PKG_VERSION"), "]")));
 }
+
+#[test]
+fn the_glossary_of_the_readme_is_the_programs() {
+    let rows: String = warpscope::ui::glossary::GLOSSARY.iter().map(|(word, meaning)| format!("| {word} | {meaning} |\n")).collect();
+    assert!(readme().contains(&rows), "put this into README.md:\n{rows}");
+}

@@ -7,13 +7,11 @@ use super::limits::{AT_LIMIT, L2_ABOVE_DRAM, MAY_LIMIT};
 /// The unit, and its share of its peak over the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Bottleneck {
-    /// Device memory.
     Dram(f64),
     /// L2.
     L2(f64),
     /// L1, and in it more than half for shared memory or not.
     L1 {
-        /// Its share.
         share: f64,
         /// Mostly for shared memory.
         shared: bool,

@@ -6,10 +6,8 @@ use super::hint::{Evidence, Threshold};
 use super::stalls::Stalls;
 use crate::analysis::catalog::catalog;
 
-/// The kernel.
 #[derive(Debug)]
 pub struct Case<'a> {
-    /// Facts.
     pub facts: &'a Facts,
     /// Demands of the units.
     pub demand: Demand,
@@ -42,7 +40,6 @@ pub fn discount(part: f64) -> String {
 }
 
 impl<'a> Case<'a> {
-    /// From the facts.
     #[must_use]
     pub fn new(facts: &'a Facts) -> Self {
         Self { facts, demand: Demand::of(facts), stalls: Stalls::of(facts), active: facts.active().unwrap_or(1.0) }

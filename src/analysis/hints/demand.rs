@@ -6,7 +6,6 @@ use super::facts::Facts;
 /// A unit of the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
-    /// Device memory.
     Dram,
     /// L2.
     L2,
@@ -22,7 +21,6 @@ pub enum Unit {
     Fma,
     /// The half of it that does integers.
     FmaHeavy,
-    /// Integer and logic.
     Alu,
     /// Packed FP16.
     Fp16,
@@ -30,7 +28,6 @@ pub enum Unit {
     Fp64,
     /// Special functions, conversions.
     Xu,
-    /// Tensor.
     Tensor,
     /// Some unit of the SM that was not collected by name.
     Sm,
@@ -77,10 +74,8 @@ impl Unit {
     }
 }
 
-/// One unit's demand.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Busy {
-    /// The unit.
     pub unit: Unit,
     /// Share of its peak over the whole kernel, 0 to 1.
     pub share: f64,
@@ -95,7 +90,6 @@ pub struct Demand {
 }
 
 impl Demand {
-    /// From the facts.
     #[must_use]
     pub fn of(facts: &Facts) -> Self {
         let active = facts.active();
@@ -132,7 +126,6 @@ impl Demand {
         Self { all }
     }
 
-    /// One unit.
     #[must_use]
     pub fn busy(&self, unit: Unit) -> Option<Busy> {
         self.all.iter().find(|b| b.unit == unit).copied()

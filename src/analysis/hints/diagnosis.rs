@@ -1,6 +1,5 @@
 //! The fixed vocabulary of what can be wrong, or right, with a kernel. An id is a promise to scripts: it never changes its meaning.
 
-/// A diagnosis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Diagnosis {
     /// Device memory is near its peak and the traffic is useful.
@@ -11,7 +10,6 @@ pub enum Diagnosis {
     L1Bandwidth,
     /// Shared memory's bandwidth is the limit, without bank conflicts.
     SharedBandwidth,
-    /// Shared accesses serialise.
     BankConflicts,
     /// Few of the fetched bytes are used.
     Uncoalesced,
@@ -106,7 +104,6 @@ impl Diagnosis {
         self.row().map_or("", |(_, d)| d.1)
     }
 
-    /// What it means.
     #[must_use]
     pub fn meaning(self) -> &'static str {
         self.row().map_or("", |(_, d)| d.2)

@@ -17,7 +17,6 @@ pub enum Reading {
     Missing,
     /// Collected, but not a number: a ratio without anything under its line.
     NotANumber,
-    /// A number.
     Is(Measured),
 }
 
@@ -85,7 +84,6 @@ const MEASURED: [&str; 9] = [
     "instructions_executed",
 ];
 
-/// The facts.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     readings: HashMap<&'static str, Reading>,
@@ -261,7 +259,6 @@ impl Facts {
         }
     }
 
-    /// The number.
     #[must_use]
     pub fn get(&self, id: &str) -> Option<f64> {
         self.measured(id).map(|m| m.value)

@@ -7,7 +7,6 @@ use std::collections::HashMap;
 /// The first hint of a result, for tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FirstHint {
-    /// What it says.
     pub id: Diagnosis,
     /// How much is at stake.
     pub severity: Severity,

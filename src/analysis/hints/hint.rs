@@ -7,7 +7,6 @@ use super::diagnosis::Diagnosis;
 pub enum Severity {
     /// The kernel does what it can.
     Healthy,
-    /// Worth knowing.
     Low,
     /// From 10 % of the kernel's time on.
     Medium,
@@ -77,7 +76,6 @@ pub struct Threshold {
     pub op: &'static str,
     /// The bound, in the metric's unit.
     pub value: f64,
-    /// Who says so.
     pub source: &'static str,
 }
 
@@ -105,7 +103,6 @@ pub struct Evidence {
     pub metric: String,
     /// The value in its base unit.
     pub value: f64,
-    /// Base unit.
     pub unit: String,
     /// What it was compared with.
     pub threshold: Option<Threshold>,
@@ -120,14 +117,11 @@ pub struct Confirm {
     pub sections: Vec<&'static str>,
     /// Whether the CUDA sources belong to it.
     pub source: bool,
-    /// What it decides.
     pub why: String,
 }
 
-/// The hint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hint {
-    /// What it says.
     pub id: Diagnosis,
     /// How much is at stake, in a word.
     pub severity: Severity,
@@ -135,7 +129,6 @@ pub struct Hint {
     pub sure: Sure,
     /// One sentence with this kernel's numbers.
     pub headline: String,
-    /// Numbers.
     pub evidence: Vec<Evidence>,
     /// Share of the kernel's time that a perfect remedy saves at the most, 0 to 1.
     pub stake: f64,
@@ -193,7 +186,6 @@ impl Hint {
         self
     }
 
-    /// What to change.
     #[must_use]
     pub fn change(mut self, actions: &[&str]) -> Self {
         self.actions.extend(actions.iter().map(|a| (*a).to_owned()));

@@ -56,7 +56,6 @@ impl Stalls {
         self.shares.iter().find(|s| s.0 == reason).map_or(0.0, |s| s.1)
     }
 
-    /// Share of several.
     #[must_use]
     pub fn sum(&self, reasons: &[&str]) -> f64 {
         reasons.iter().map(|r| self.share(r)).sum()

@@ -12,11 +12,9 @@ pub struct Subject {
     pub result: Option<usize>,
     /// The launch: of a timeline the one of median duration.
     pub launch: u32,
-    /// Names.
     pub kernel: Kernel,
     /// How much is known.
     pub depth: Depth,
-    /// What is known.
     pub facts: Facts,
     /// Best first.
     pub hints: Vec<Hint>,
@@ -151,7 +149,6 @@ impl Place {
         }
     }
 
-    /// Its kernel.
     #[must_use]
     pub fn kernel(self, profile: &Profile) -> Option<&Kernel> {
         match self {

@@ -13,7 +13,6 @@ pub enum ActionId {
     PageDown,
     /// First row.
     First,
-    /// Last row.
     Last,
     /// Into the selected row.
     Open,
@@ -25,7 +24,6 @@ pub enum ActionId {
     Filter,
     /// Choose a stream, device, process or range.
     Facet,
-    /// Choose the grouping.
     Group,
     /// Choose the order.
     Sort,
@@ -37,9 +35,7 @@ pub enum ActionId {
     FullName,
     /// Show or hide the details.
     Details,
-    /// Mark the row.
     Mark,
-    /// Remove all marks.
     Unmark,
     /// Choose what to copy.
     Copy,
@@ -59,25 +55,19 @@ pub enum ActionId {
     Pair,
     /// Filter metrics as you type.
     FindMetric,
-    /// The next section.
     NextSection,
-    /// The previous section.
     PreviousSection,
-    /// Pin the metric.
     Pin,
     /// What is wrong, or right.
     Hints,
     /// What of an analysis is done.
     Checklist,
-    /// The roofline.
     Roofline,
-    /// Beside another result.
     Compare,
     /// Another result beside this one.
     CompareWith,
     /// Source lines and instructions.
     Source,
-    /// Lines or instructions.
     Instructions,
     /// By samples or by place.
     CodeOrder,
@@ -93,50 +83,39 @@ pub enum ActionId {
     Watch,
     /// Let the run go on by itself.
     Detach,
-    /// What was recorded.
     Library,
-    /// Find a run.
     FindRun,
     /// What a run printed.
     RunLog,
     /// Do the next step of a guided run.
     Step,
-    /// Leave it out.
     SkipStep,
     /// To the run that it is a re-run of.
     RunOrigin,
     /// Run it once more.
     RunAgain,
-    /// Compare two runs.
     RunCompare,
     /// All there is to know of a run.
     RunFacts,
-    /// Tag a run.
     RunTags,
     /// Write a note about a run.
     RunNote,
-    /// Delete a run.
     RunDelete,
     /// What changed between two reports.
     Diff,
     /// Before and after the other way round.
     Swap,
-    /// The report's notes.
     Notes,
     /// The next report of the session.
     NextReport,
     /// The previous report of the session.
     PreviousReport,
-    /// Choose a theme.
     Theme,
     /// All actions, by typing.
     Palette,
-    /// The keys.
     Help,
-    /// Draw everything again.
     Redraw,
     /// Hand the terminal back to the shell.
     Suspend,
-    /// End.
     Quit,
 }

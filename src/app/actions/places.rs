@@ -3,13 +3,11 @@
 /// Where an action works.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
-    /// On every screen.
     Everywhere,
     /// In the table of kernels.
     Kernels,
     /// In the table of launches.
     Launches,
-    /// In both tables.
     Tables,
     /// On the re-run screen.
     Rerun,
@@ -17,9 +15,7 @@ pub enum Where {
     Metrics,
     /// On the hints screen.
     Hints,
-    /// On the roofline.
     Roofline,
-    /// On the comparison.
     Compare,
     /// On the source screen.
     Source,
@@ -29,7 +25,6 @@ pub enum Where {
     Browse,
     /// While a run is watched.
     Run,
-    /// In the library.
     Library,
     /// In both of these.
     Runs,
@@ -38,7 +33,6 @@ pub enum Where {
 }
 
 impl Where {
-    /// Single screens.
     pub const SCREENS: [Self; 11] = [
         Self::Kernels,
         Self::Launches,

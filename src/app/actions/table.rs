@@ -3,16 +3,13 @@
 use super::ids::ActionId;
 use super::places::Where;
 
-/// One action.
 #[derive(Debug)]
 pub struct Action {
-    /// What it does.
     pub id: ActionId,
     /// Its name in the configuration file and the palette.
     pub name: &'static str,
     /// Its keys unless the configuration says otherwise.
     pub keys: &'static [&'static str],
-    /// Where it works.
     pub on: Where,
     /// One sentence without a full stop.
     pub help: &'static str,
@@ -217,7 +214,6 @@ pub static ACTIONS: &[Action] = &[
     action(ActionId::Quit, "quit", &["q", "ctrl-c"], Everywhere, "quit", Some((0, "quit"))),
 ];
 
-/// An action's row.
 #[must_use]
 pub fn of(id: ActionId) -> Option<&'static Action> {
     ACTIONS.iter().find(|a| a.id == id)

@@ -10,13 +10,9 @@ use crate::rerun::Request;
 /// Which facet of launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Facet {
-    /// Stream.
     Stream,
-    /// Device.
     Device,
-    /// Process.
     Process,
-    /// NVTX path.
     Path,
 }
 
@@ -31,7 +27,6 @@ pub enum CopyWhat {
     Table,
     /// A metric's exact value.
     MetricValue,
-    /// A metric's name.
     MetricName,
     /// All rows of a section.
     Section,
@@ -41,7 +36,6 @@ pub enum CopyWhat {
     CommandLines,
     /// The command, after going to the program's directory.
     CommandThere,
-    /// The script.
     Script,
     /// The plan as JSON.
     Json,
@@ -50,17 +44,13 @@ pub enum CopyWhat {
 /// What an item stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Choice {
-    /// Do an action.
     Action(ActionId),
-    /// Group launches.
     Group(GroupBy),
     /// Order groups.
     Sort(SortBy),
     /// Order launches.
     LaunchSort(LaunchSort),
-    /// Use a theme.
     Theme(String),
-    /// Copy something.
     Copy(CopyWhat),
     /// Go to a launch.
     Jump(JumpTo),
@@ -70,13 +60,10 @@ pub enum Choice {
     Facet(Facet),
     /// Only launches with this value; `None` for all.
     FacetValue(Facet, Option<Option<u32>>),
-    /// Plan this re-run.
     Request(Box<Request>),
-    /// Type a line.
     Line(LineOf),
     /// Compare with a result of a report.
     Other(usize, usize),
-    /// About a run.
     Run(RunChoice),
     /// Delete a run of the library.
     Forget(i64),
@@ -87,11 +74,9 @@ pub enum Choice {
 /// What can be chosen about a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunChoice {
-    /// Start it.
     Start,
     /// Start the program that this report names: the user has seen it.
     Trust(usize),
-    /// Stop it.
     Stop,
     /// Do nothing.
     Nothing,

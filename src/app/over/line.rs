@@ -3,11 +3,9 @@
 /// A line of text to type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineOf {
-    /// The report.
     Output,
     /// The program and its arguments, as a shell would read them.
     Program,
-    /// The program's directory.
     Directory,
     /// Sections, parted by blanks.
     Sections,
@@ -26,7 +24,6 @@ pub enum LineOf {
 }
 
 impl LineOf {
-    /// What is asked.
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {

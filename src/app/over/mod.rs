@@ -18,7 +18,6 @@ use tui_input::Input;
 /// Something to read; longer than the screen it can be scrolled.
 #[derive(Clone, Debug)]
 pub enum Page {
-    /// The keys.
     Help,
     /// The report's notes, GPUs and command.
     Notes,
@@ -36,7 +35,6 @@ pub enum Page {
     RunFacts(Arc<[(&'static str, String)]>),
 }
 
-/// What it is.
 #[derive(Clone, Debug)]
 pub enum What {
     /// To read, scrolled by so many lines.

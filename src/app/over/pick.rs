@@ -4,7 +4,6 @@ use super::choice::Choice;
 use crate::analysis::fuzzy::Fuzzy;
 use tui_input::Input;
 
-/// One item.
 #[derive(Clone, Debug)]
 pub struct Item {
     /// What it is called.
@@ -17,12 +16,9 @@ pub struct Item {
     pub choice: Choice,
 }
 
-/// The list.
 #[derive(Clone, Debug)]
 pub struct Pick {
-    /// Its title.
     pub title: &'static str,
-    /// Its items.
     pub items: Vec<Item>,
     /// Typed text that narrows the items; without it letters choose.
     pub typed: Option<Input>,
@@ -81,7 +77,6 @@ impl Pick {
         self.selected = 0;
     }
 
-    /// The selected item.
     #[must_use]
     pub fn item(&self) -> Option<&Item> {
         self.shown.get(self.selected).map(|&i| &self.items[i])
@@ -93,7 +88,6 @@ impl Pick {
         self.items.iter().find(|i| i.letter == Some(letter))
     }
 
-    /// Moves the selection.
     pub fn step(&mut self, by: isize) {
         let last = self.shown.len().saturating_sub(1);
         self.selected = self.selected.saturating_add_signed(by).min(last);

@@ -26,7 +26,6 @@ pub trait Kind: Sized {
 
 macro_rules! screens {
     ($($name:ident($screen:ident)),+ $(,)?) => {
-        /// An open screen.
         #[derive(Clone, Debug)]
         pub enum Open {
             $($name($screen)),+

@@ -32,7 +32,6 @@ impl Groups {
         Self { by, grouping: None, form: NameForm::Function, labels: Arc::default(), marked: HashSet::new(), marked_sum: (0, 0.0) }
     }
 
-    /// Takes new groups.
     pub fn take(&mut self, profile: &Profile, grouping: Arc<Grouping>) {
         self.grouping = Some(grouping);
         self.sum_marked();
@@ -101,7 +100,6 @@ impl Groups {
         self.sum_marked();
     }
 
-    /// Removes all marks.
     pub fn unmark(&mut self) {
         self.marked.clear();
         self.sum_marked();

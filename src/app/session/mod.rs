@@ -13,7 +13,6 @@ use crate::model::Metrics;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The session.
 #[derive(Clone, Debug)]
 pub struct Session {
     pub reports: Vec<Report>,
@@ -90,7 +89,6 @@ impl Session {
 pub enum DetailsRoom {
     /// Right of the table.
     Right,
-    /// Below the table.
     Below,
     /// Over the table, on request.
     Over,

@@ -19,16 +19,13 @@ use std::sync::Arc;
 pub enum Stage {
     /// Being read: what, how much, out of how much.
     Reading(&'static str, u64, u64),
-    /// Read.
     Ready,
     /// Could not be read, and why.
     Failed(String),
 }
 
-/// One report.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The file.
     pub file: PathBuf,
     /// Whether the program that it names may be run without showing it first: it is of the user's own run, or was shown.
     pub trusted: bool,
@@ -42,11 +39,9 @@ pub struct Report {
     pub generation: u64,
     /// The table while the first profile is being read.
     pub preview: Option<Preview>,
-    /// Header figures.
     pub overview: Option<Arc<Overview>>,
     /// What to look at next.
     pub next: Option<String>,
-    /// NVTX paths.
     pub paths: Option<Arc<Paths>>,
     /// Details of a group, with the grouping and row that they are about.
     pub detail: Option<(GroupBy, usize, Arc<Detail>)>,

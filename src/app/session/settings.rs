@@ -10,7 +10,6 @@ pub struct Settings {
     pub theme: String,
     /// Names of all themes.
     pub themes: Vec<String>,
-    /// Keys.
     pub keymap: Keymap,
     /// Grouping that a report opens with.
     pub group: GroupBy,

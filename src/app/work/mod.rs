@@ -54,7 +54,6 @@ pub enum Ask {
     Verdicts,
     /// Which launches the results of another report are of.
     Join {
-        /// The other report.
         other: usize,
         metrics: Arc<Metrics>,
     },
@@ -133,7 +132,6 @@ impl Work {
     }
 }
 
-/// What came out.
 #[derive(Clone, Debug)]
 pub enum Done {
     /// Header figures and the next step.

@@ -22,9 +22,7 @@ const TAKE_OVER: Duration = Duration::from_secs(1);
 /// What is new of a run.
 #[derive(Debug)]
 pub struct Update {
-    /// What it printed.
     pub news: News,
-    /// How it is.
     pub run: Run,
     /// Whether nothing more will come.
     pub ended: bool,

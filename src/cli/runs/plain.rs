@@ -18,7 +18,6 @@ pub const LOOK: Duration = Duration::from_millis(100);
 pub enum Holder {
     /// This program started it.
     Mine(Box<Started>),
-    /// It was detached.
     Other,
 }
 

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 /// What is run, and where its temporary files go.
 #[derive(Debug)]
 pub struct Temporary {
-    /// The command.
     pub argv: Vec<String>,
     /// Variables on top of those that are there.
     pub env: Vec<(String, String)>,

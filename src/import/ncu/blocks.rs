@@ -11,17 +11,13 @@ use std::sync::Arc;
 pub enum Kind {
     /// A kernel's binary and sources.
     Source,
-    /// A profiled launch.
     Kernel,
-    /// A profiled range.
     Range,
     /// A profiled command list.
     CommandList,
-    /// A profiled graph.
     Graph,
 }
 
-/// A block's header.
 #[derive(Debug, Default)]
 pub struct Header {
     /// Metric names; results refer to them by number.
@@ -38,7 +34,6 @@ pub struct Header {
 
 /// What comes next in the file.
 pub enum Item {
-    /// A block's header.
     Header(Header),
     /// A message begins: it ends before this place.
     Message(Kind, u64),
@@ -56,7 +51,6 @@ pub struct Blocks {
 }
 
 impl Blocks {
-    /// Opens a report.
     pub fn open(input: &Input) -> Result<Self, ImportError> {
         let mut wire = Wire::open(&input.path, &input.bytes, input.size)?;
         wire.skip(4, "file header")?;

@@ -41,7 +41,6 @@ const FACTS: [&str; 21] = [
     "Estimated Speedup",
 ];
 
-/// A table's columns.
 #[derive(Default)]
 struct Header {
     titles: Vec<String>,

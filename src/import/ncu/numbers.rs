@@ -19,7 +19,6 @@ pub enum Decimal {
 pub struct Evidence {
     /// For point and comma: numbers in which it groups, numbers in which it stands before two or six digits, and before others.
     seen: [[u64; 3]; 2],
-    /// Numbers in doubt.
     doubtful: u64,
 }
 
@@ -27,7 +26,6 @@ pub struct Evidence {
 enum Shape {
     /// No sign at all.
     Whole,
-    /// This sign groups.
     Groups(u8),
     /// This sign is before so many decimals.
     Decimals(u8, usize),

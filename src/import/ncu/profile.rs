@@ -11,7 +11,6 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::Arc;
 
-/// The importer.
 pub struct Ncu;
 
 impl Importer for Ncu {

@@ -10,9 +10,7 @@ use std::sync::Arc;
 pub struct Fields {
     /// A metric with its value.
     pub metric: u64,
-    /// CUDA context.
     pub context: u64,
-    /// Stream.
     pub stream: u64,
     /// Whether clocks were locked.
     pub clocks: u64,

@@ -132,7 +132,6 @@ impl Db {
         self.tables.contains_key(table)
     }
 
-    /// Number of tables.
     #[must_use]
     pub fn table_count(&self) -> usize {
         self.tables.len()

@@ -19,7 +19,6 @@ pub const MEMSET: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
 /// The table of whole graphs.
 pub const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 
-/// CUPTI's copy kinds.
 fn copy_kind(kind: i64) -> CopyKind {
     match kind {
         1 => CopyKind::HostToDevice,

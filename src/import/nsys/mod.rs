@@ -21,7 +21,6 @@ use db::Db;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The importer.
 pub struct NsysSqlite;
 
 impl Importer for NsysSqlite {

@@ -13,7 +13,6 @@ pub type Key = [i64; 4];
 pub struct Places<'a> {
     target: &'a Target,
     ids: FxHashMap<(Key, Option<u32>), u32>,
-    /// The places.
     pub list: Vec<Place>,
 }
 

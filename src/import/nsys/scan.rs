@@ -29,7 +29,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Number of chunks.
     #[must_use]
     pub fn chunks(self) -> usize {
         self.rows.div_ceil(CHUNK)

@@ -8,7 +8,6 @@ use crate::import::ImportError;
 use crate::model::{Bytes, Capture, Clock, Device, Gate, GraphMode, Maker, Nanos, Note, Process};
 use std::collections::BTreeMap;
 
-/// Machine and capture.
 #[derive(Debug, Default)]
 pub struct Target {
     /// GPUs by id.

@@ -30,7 +30,6 @@ struct Whole {
     begin: i64,
 }
 
-/// A launching call.
 #[derive(Clone, Copy)]
 struct Launching {
     start: i64,

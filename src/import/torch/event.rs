@@ -178,7 +178,6 @@ impl Kind {
 pub struct Event<'a> {
     /// What it is about.
     pub kind: Kind,
-    /// Its name.
     pub name: Cow<'a, str>,
     /// Start, ns on the trace's clock.
     pub start: i64,
@@ -188,7 +187,6 @@ pub struct Event<'a> {
     pub pid: Option<i64>,
     /// Thread, or the stream of what ran on a device.
     pub tid: Option<i64>,
-    /// Of a range.
     pub origin: RangeOrigin,
     args: Option<&'a RawValue>,
 }
@@ -198,15 +196,11 @@ pub struct Event<'a> {
 pub struct Args {
     /// Device ordinal.
     pub device: Option<u32>,
-    /// Context.
     pub context: Option<u32>,
-    /// Stream.
     pub stream: Option<u32>,
     /// What a launch and its call share.
     pub correlation: Option<i64>,
-    /// Grid.
     pub grid: Option<[u32; 3]>,
-    /// Block.
     pub block: Option<[u32; 3]>,
     /// Registers per thread.
     pub registers: Option<u32>,
@@ -330,7 +324,6 @@ fn dims(raw: Option<&RawValue>) -> Option<[u32; 3]> {
 }
 
 impl Event<'_> {
-    /// The arguments.
     pub fn args(&self) -> Args {
         let keys = [
             "device",

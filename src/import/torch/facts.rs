@@ -14,14 +14,12 @@ struct Ours {
     /// The program and its arguments, as they would run without the script; empty for one of several ranks, which does not run alone.
     #[serde(default)]
     argv: Vec<String>,
-    /// Working directory.
     directory: Option<String>,
     /// Whether the trace began before the program could launch anything.
     #[serde(default)]
     whole: bool,
 }
 
-/// What was understood.
 #[derive(Debug, Default)]
 pub struct Facts {
     /// GPUs that were visible, whether or not they were used.

@@ -19,7 +19,6 @@ use split::{Batch, Splitter};
 use std::fs::File;
 use std::io::Read;
 
-/// The importer.
 pub struct TorchTrace;
 
 impl Importer for TorchTrace {

@@ -14,9 +14,7 @@ use std::sync::Arc;
 /// A kernel, copy or set on a GPU.
 #[derive(Clone, Debug)]
 pub struct OnGpu {
-    /// Where it stands.
     pub at: At,
-    /// What it is.
     pub kind: Kind,
     /// Name, by this part's numbers.
     pub name: u32,
@@ -28,9 +26,7 @@ pub struct OnGpu {
     pub config: u32,
     /// Device ordinal.
     pub device: Option<u32>,
-    /// Context.
     pub context: Option<u32>,
-    /// Stream.
     pub stream: Option<u32>,
     /// Rank and correlation id.
     pub correlation: Option<(u32, i64)>,
@@ -43,7 +39,6 @@ pub struct OnGpu {
 /// A call of the runtime or the driver.
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
-    /// Where it stands.
     pub at: At,
     /// Name, by this part's numbers.
     pub name: u32,
@@ -51,7 +46,6 @@ pub struct Call {
     pub start: i64,
     /// Duration, ns.
     pub duration: i64,
-    /// Process and thread.
     pub thread: (u32, u32),
     /// Rank and correlation id.
     pub correlation: Option<(u32, i64)>,
@@ -60,7 +54,6 @@ pub struct Call {
 /// An operator, a range of the program or a function of Python.
 #[derive(Clone, Copy, Debug)]
 pub struct Span {
-    /// Where it stands.
     pub at: At,
     /// Name, by this part's numbers.
     pub name: u32,
@@ -68,7 +61,6 @@ pub struct Span {
     pub start: i64,
     /// Duration, ns.
     pub duration: i64,
-    /// Process and thread.
     pub thread: (u32, u32),
     pub origin: RangeOrigin,
     /// What the trace says of an operator, with its shapes by this part's names.
@@ -79,7 +71,6 @@ pub struct Span {
 #[derive(Debug)]
 pub struct Numbers<T> {
     ids: FxHashMap<T, u32>,
-    /// The values.
     pub list: Vec<T>,
 }
 
@@ -124,11 +115,8 @@ pub struct Part {
     pub configs: Numbers<LaunchConfig>,
     /// What ran on GPUs.
     pub on_gpu: Vec<OnGpu>,
-    /// Calls.
     pub calls: Vec<Call>,
-    /// Operators and ranges.
     pub spans: Vec<Span>,
-    /// Names of processes.
     pub processes: Vec<(u32, String)>,
     /// What else was asked for.
     pub aside: Aside,

@@ -19,7 +19,6 @@ const LARGEST_FACT: usize = 4 << 20;
 pub struct Batch {
     /// Their number in the trace: batches are handed over in this order.
     pub number: u64,
-    /// The text.
     pub text: Vec<u8>,
     /// Where each event begins and ends in it.
     pub events: Vec<(usize, usize)>,

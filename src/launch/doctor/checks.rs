@@ -28,16 +28,12 @@ impl State {
     }
 }
 
-/// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// Stable identifier.
     pub id: &'static str,
     /// What was looked at.
     pub what: &'static str,
-    /// How it is.
     pub state: State,
-    /// What was found.
     pub found: String,
     /// What that means; empty where all is well.
     pub means: String,
@@ -68,7 +64,6 @@ pub type Look = fn(&Machine) -> Option<Check>;
 pub static CHECKS: &[Look] =
     &[gpus, ncu, chip, nsys, importer, rocprof, counters, samples, container, mig, mps, holders, others, clocks, lock, tmp, disk];
 
-/// Looks at everything.
 #[must_use]
 pub fn examine(machine: &Machine) -> Vec<Check> {
     CHECKS.iter().filter_map(|look| look(machine)).collect()

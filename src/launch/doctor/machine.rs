@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 pub struct Places {
     /// Root of the file system.
     pub root: PathBuf,
-    /// Folders with programs.
     pub path: Vec<PathBuf>,
     /// Folder for temporary files.
     pub tmp: PathBuf,
@@ -29,7 +28,6 @@ impl Places {
         Self { here: there.to_owned(), ..Self::usual() }
     }
 
-    /// Of this machine.
     #[must_use]
     pub fn usual() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
@@ -54,7 +52,6 @@ impl Places {
 /// A folder that something is written to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Folder {
-    /// The folder.
     pub path: PathBuf,
     /// Bytes that are free for this user.
     pub free: Option<u64>,
@@ -62,7 +59,6 @@ pub struct Folder {
     pub writable: bool,
 }
 
-/// The facts.
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::struct_excessive_bools, reason = "facts that do not depend on each other")]
 pub struct Machine {
@@ -78,17 +74,13 @@ pub struct Machine {
     pub admin_only: Option<bool>,
     /// Whether this user is root.
     pub root: bool,
-    /// Effective capabilities.
     pub capabilities: Option<u64>,
     /// `perf_event_paranoid`.
     pub paranoid: Option<i64>,
     /// Whether this is a container.
     pub container: bool,
-    /// Nsight Systems.
     pub nsys: Option<Tool>,
-    /// Nsight Compute.
     pub ncu: Option<Tool>,
-    /// AMD's profiler.
     pub rocprof: Option<Tool>,
     /// Chips that this ncu knows.
     pub chips: Option<Vec<String>>,
@@ -102,7 +94,6 @@ pub struct Machine {
     pub tmp: Folder,
     /// A lock of ncu that belongs to somebody else.
     pub foreign_lock: Option<PathBuf>,
-    /// Where reports go.
     pub here: Folder,
 }
 
@@ -128,7 +119,6 @@ fn ask(program: &Path, args: &[&str], cancelled: &dyn Fn() -> bool) -> Result<Ve
     }
 }
 
-/// Gathers the facts.
 #[must_use]
 pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool) -> Machine {
     let mut out = Machine { amd: places.root.join("dev/kfd").exists(), root: nix::unistd::geteuid().is_root(), ..Machine::default() };

@@ -14,11 +14,9 @@ pub const PROCESSES: [&str; 2] = ["--query-compute-apps=pid,process_name", "--fo
 pub struct Gpu {
     /// Index.
     pub index: u32,
-    /// Name.
     pub name: String,
     /// Version of the driver.
     pub driver: String,
-    /// Compute capability.
     pub capability: Option<(u32, u32)>,
     /// Whether it is split into instances (MIG).
     pub mig: Option<bool>,

@@ -14,7 +14,6 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Gpus {
     /// Names, as `2 × NVIDIA H200`.
     pub names: String,
-    /// Driver.
     pub driver: String,
     /// SM clocks in MHz, one for each GPU, as `1980, 345`.
     pub clocks: String,
@@ -51,7 +50,6 @@ pub fn commit(folder: &Path) -> Option<(String, bool)> {
     Some((commit, !changes.is_empty()))
 }
 
-/// A tool's version.
 #[must_use]
 pub fn version(tool: &Path) -> Option<String> {
     // It is not asked in the current folder.

@@ -18,7 +18,6 @@ fn piece(folder: &Path, n: u64) -> PathBuf {
     folder.join(format!("log.{n}"))
 }
 
-/// Writes the log.
 #[derive(Debug)]
 pub struct LogWriter {
     folder: PathBuf,

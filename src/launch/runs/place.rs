@@ -7,7 +7,6 @@ fn line(path: &str) -> Option<String> {
     std::fs::read_to_string(path).ok().map(|t| t.trim().to_owned())
 }
 
-/// The machine's name.
 #[must_use]
 pub fn hostname() -> Option<String> {
     line("/proc/sys/kernel/hostname")

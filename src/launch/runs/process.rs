@@ -6,9 +6,7 @@ use std::fs;
 /// A process: its parent, its state as one letter, and when it started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Process id.
     pub pid: i32,
-    /// Parent's process id.
     pub parent: i32,
     /// State: R, S, D, Z …
     pub state: char,

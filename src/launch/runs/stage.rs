@@ -9,9 +9,7 @@ pub enum Stage {
     Running,
     /// INT was sent: the profiler stops the program and writes its report.
     Interrupted,
-    /// TERM was sent.
     Terminated,
-    /// KILL was sent.
     Killed,
 }
 
@@ -20,7 +18,6 @@ impl Stage {
     pub const ALL: [(Self, &'static str); 4] =
         [(Self::Running, "running"), (Self::Interrupted, "interrupted"), (Self::Terminated, "terminated"), (Self::Killed, "killed")];
 
-    /// The word.
     #[must_use]
     pub fn word(self) -> &'static str {
         Self::ALL.iter().find(|(s, _)| *s == self).map_or("", |(_, w)| w)

@@ -32,7 +32,6 @@ pub struct Order<'a> {
     pub argv: &'a [String],
     /// Variables on top of those that are there.
     pub env: &'a [(String, String)],
-    /// Working directory.
     pub directory: &'a Path,
     /// How long the profiler may be silent after INT before it is told to end: some write their reports without a word.
     pub patience: Duration,
@@ -58,7 +57,6 @@ pub enum Event {
 /// How a run ended.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Codes.
     pub exit: Exit,
     /// What the profiler said.
     pub watch: Watch,
@@ -223,12 +221,7 @@ impl Stop {
 pub enum Broken {
     /// The profiler did not start.
     #[error("cannot start {program}: {source}")]
-    Start {
-        /// The program.
-        program: String,
-        /// Why.
-        source: io::Error,
-    },
+    Start { program: String, source: io::Error },
     /// The profiler could not be watched any more, and was ended.
     #[error("the profiler could no longer be monitored and was stopped: {0}")]
     Watch(io::Error),

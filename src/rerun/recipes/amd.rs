@@ -6,14 +6,12 @@ use super::prepared::{Place, Prepared, Wanted, part, program};
 use crate::rerun::{Part, PartId, shell};
 use std::fmt::Write as _;
 
-/// What is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Job {
     /// Kernels and copies, with times.
     Kernels,
     /// Also the runtime's calls, for Perfetto.
     System,
-    /// Hardware counters.
     Counters,
     /// Instructions of one compute unit in time.
     Threads,

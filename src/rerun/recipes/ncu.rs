@@ -16,12 +16,10 @@ pub(super) struct Counters {
     pub of_kernel: u64,
 }
 
-/// What is collected.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
     /// One metric in one pass, at the clocks of production.
     Duration,
-    /// A set.
     Set(&'static str),
     /// A set with the sources.
     SetWithSource(&'static str),

@@ -8,7 +8,6 @@ use crate::rerun::{Part, PartId};
 /// Words that belong together, and what they do. `{RANGE}` stands for the range.
 pub(super) type Group = (&'static [&'static str], &'static str);
 
-/// A timeline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timeline {
     /// Options between the profiler and its output.
@@ -39,7 +38,6 @@ pub(super) fn options(groups: &[Group], range: Option<&str>) -> Vec<Part> {
     parts
 }
 
-/// The report.
 pub(super) fn output(ranks: &Ranks, place: &Place<'_>) -> Part {
     let why = format!("{} nsys does not overwrite: if it already exists, the new one stays in TMPDIR.", ranks.why(place, "nsys-rep"));
     Part { id: PartId::Output, words: vec!["--output".to_owned(), ranks.output(place)], why }

@@ -12,7 +12,6 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// An exact name.
     #[must_use]
     pub fn exact(name: impl Into<String>) -> Self {
         Self { head: name.into(), tail: None }

@@ -49,7 +49,6 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The command.
     #[must_use]
     pub fn argv(&self) -> Vec<String> {
         self.parts.iter().flat_map(|p| p.words.iter().cloned()).collect()

@@ -8,7 +8,6 @@ use crate::rerun::command::Part;
 /// A way to record a program.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe<'a> {
-    /// Its word.
     pub id: &'a str,
     /// The profiler, one of [`TOOLS`].
     pub tool: &'a str,
@@ -16,7 +15,6 @@ pub struct Recipe<'a> {
     pub about: &'a str,
     /// When it is the right one.
     pub when: &'a str,
-    /// What it costs.
     pub cost: &'a str,
     /// Whether it needs the name of an NVTX range.
     pub needs_range: bool,
@@ -64,7 +62,6 @@ impl Recipe<'_> {
         Ok(self.prepare(wanted)?.parts)
     }
 
-    /// The command.
     pub fn argv(&self, wanted: &Wanted) -> Result<Vec<String>, String> {
         Ok(self.prepare(wanted)?.argv())
     }

@@ -19,7 +19,6 @@ pub(super) enum Server {
     VllmTorch,
     /// vLLM before 0.13, traced by PyTorch.
     VllmTorchOld,
-    /// TensorRT-LLM under nsys.
     TrtllmNsys,
     /// TensorRT-LLM, traced by PyTorch.
     TrtllmTorch,

@@ -9,11 +9,9 @@ pub enum Role {
     Wait,
     /// Warms the server up, unrecorded.
     WarmUp,
-    /// Opens the recording.
     Open,
     /// The load that is recorded; a person's own load takes its place.
     Load,
-    /// Closes the recording.
     Close,
     /// Ends the server, by an interrupt to the command of [`Role::Start`].
     Stop,
@@ -35,15 +33,12 @@ impl Role {
     }
 }
 
-/// One step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     /// What it is for.
     pub role: Role,
-    /// What to do.
     pub what: String,
     /// The command; empty for [`Role::Start`], which is the prepared command, and [`Role::Stop`], which is an interrupt to it.
     pub argv: Vec<String>,
-    /// Why.
     pub why: String,
 }

@@ -15,15 +15,12 @@ const RANGE: &str = "{RANGE}";
 /// A recipe as a user wrote it. [`check`](Self::check) it before it is used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
-    /// Its word.
     pub id: String,
     /// The profiler, one of [`TOOLS`].
     pub tool: String,
-    /// What it records.
     pub about: String,
     /// When it is the right one.
     pub when: String,
-    /// What it costs.
     pub cost: String,
     /// The command before the program. `{OUTPUT}` is the report without suffix, `{RANGE}` the NVTX range.
     pub argv: Vec<String>,

@@ -64,7 +64,6 @@ pub fn steps(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) ->
     Line::from(spans)
 }
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let [path, blank, body] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let _ = blank;

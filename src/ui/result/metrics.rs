@@ -27,7 +27,6 @@ const PANE: u16 = 46;
 /// Rows of a curve.
 const CURVE: usize = 4;
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let mut body = area;
     if screen.sections.finder.typing || !screen.sections.finder.text().is_empty() {

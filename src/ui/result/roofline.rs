@@ -19,7 +19,6 @@ const WIDE: u16 = 150;
 /// Columns of the numbers on the left.
 const SCALE: usize = 13;
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let Some(plot) = &screen.roofline.plot else { return };
     let columns = usize::from(area.width);

@@ -15,7 +15,6 @@ use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
 
-/// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width);
     let say = |frame: &mut Frame<'_>, text: &str, role: Role| {

@@ -21,7 +21,6 @@ use super::hint::Hint;
 /// A rule: looks at one kernel and says what it sees, or nothing. A number that was not collected never makes it speak.
 pub type Rule = fn(&Case<'_>) -> Option<Hint>;
 
-/// All rules.
 pub static RULES: &[Rule] = &[
     launch::overhead,
     shape::small_grid,

@@ -3,7 +3,6 @@
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::over::{Choice, Item, Pick};
 
-/// The eight groupings.
 #[must_use]
 pub fn groupings(current: GroupBy) -> Pick {
     let rows = [

@@ -20,7 +20,6 @@ pub struct LaunchesScreen {
     pub grouping: Arc<Grouping>,
     /// The group's row in it.
     pub row: usize,
-    /// Conditions.
     pub facets: Facets,
     pub sort: LaunchSort,
     /// Smallest first.
@@ -67,7 +66,6 @@ impl LaunchesScreen {
         self.len() == 0
     }
 
-    /// The selected launch.
     #[must_use]
     pub fn launch(&self) -> Option<u32> {
         self.list.as_ref()?.rows.get(self.selected).map(|r| r.0)
@@ -91,7 +89,6 @@ impl LaunchesScreen {
         self.grouping.rows.get(self.row).map_or("", |r| &r.name)
     }
 
-    /// The grouping's kind.
     #[must_use]
     pub fn by(&self) -> GroupBy {
         self.grouping.by

@@ -33,7 +33,6 @@ pub struct LibraryScreen {
 const NO_RUN: &str = "no run is selected";
 
 impl LibraryScreen {
-    /// The selected run.
     #[must_use]
     pub fn run(&self) -> Option<&Run> {
         self.runs.as_ref()?.get(*self.shown.get(self.selected)?)

@@ -18,7 +18,6 @@ use tui_input::Input;
 /// What is said while the command is not the one that was asked for last.
 const PENDING: &str = "still rebuilding the command; try again";
 
-/// What to copy.
 #[must_use]
 pub fn copies() -> Pick {
     copies::pick(&[

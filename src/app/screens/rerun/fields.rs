@@ -13,7 +13,6 @@ use tui_input::Input;
 
 /// One thing to change.
 pub struct Field {
-    /// Its word.
     pub title: &'static str,
     /// Pieces of the command that come from it.
     pub parts: &'static [PartId],
@@ -21,7 +20,6 @@ pub struct Field {
     pub about: &'static str,
     /// Whether it means something here.
     pub applies: fn(&RerunScreen) -> bool,
-    /// Its value.
     pub value: fn(&RerunScreen, &Profile) -> String,
     /// Lets the user change it.
     pub edit: fn(&RerunScreen, &Profile) -> Edit,

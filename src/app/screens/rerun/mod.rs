@@ -24,7 +24,6 @@ pub enum Row {
     Warning(usize),
     /// Another command, by its index.
     Alternative(usize),
-    /// Something to change.
     Field(&'static Field),
 }
 
@@ -43,7 +42,6 @@ impl RerunScreen {
         rows
     }
 
-    /// The selected row.
     #[must_use]
     pub fn row(&self) -> Option<Row> {
         self.rows().get(self.selected).copied()

@@ -8,7 +8,6 @@ use std::sync::Arc;
 pub struct RerunScreen {
     /// The grouping that the launches are from.
     pub grouping: Arc<Grouping>,
-    /// Rows of it.
     pub groups: Vec<usize>,
     /// Which launches the screen was opened for.
     pub origin: Choose,
@@ -24,7 +23,6 @@ pub struct RerunScreen {
     pub(super) planned: Option<Request>,
     /// Which of several commands is shown.
     pub command: usize,
-    /// Selected row.
     pub selected: usize,
     /// Whether it is to be run as soon as it is there.
     pub run_when_ready: bool,

@@ -7,9 +7,7 @@ use std::sync::Arc;
 pub enum Asked<T> {
     /// Not asked for.
     No,
-    /// On its way.
     Waiting,
-    /// There.
     Is(Arc<T>),
     /// Could not be read, and why.
     Failed(String),
@@ -25,7 +23,6 @@ impl<T> Asked<T> {
         }
     }
 
-    /// What is there.
     #[must_use]
     pub fn get(&self) -> Option<&Arc<T>> {
         match self {

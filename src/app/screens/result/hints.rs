@@ -18,11 +18,9 @@ pub enum Line {
     Evidence(usize, usize),
     /// An effect of it.
     Effect(usize, usize),
-    /// Something to change.
     Action(usize, usize),
     /// What would confirm it.
     Confirm(usize),
-    /// A title.
     Title(&'static str),
     /// A sentence of the reasoning.
     Reason(String),

@@ -92,7 +92,6 @@ impl MetricsView {
         }
     }
 
-    /// The selected row.
     #[must_use]
     pub fn row(&self) -> Option<&Row> {
         self.rows.get(self.selected)

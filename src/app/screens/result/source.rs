@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 #[derive(Clone, Debug)]
 pub struct SourceView {
-    /// Binary and sources.
     pub code: Asked<Code>,
-    /// Lines and instructions.
     pub listing: Option<Arc<Listing>>,
     /// Whether instructions are shown.
     pub instructions: bool,

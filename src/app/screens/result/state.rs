@@ -13,7 +13,6 @@ use crate::rerun::join::Sure;
 use crate::rerun::{Options, confirm};
 use std::sync::Arc;
 
-/// The roofline.
 #[derive(Clone, Debug, Default)]
 pub struct RooflineView {
     pub plot: Option<Arc<Plot>>,
@@ -21,7 +20,6 @@ pub struct RooflineView {
     pub selected: usize,
 }
 
-/// Beside another result.
 #[derive(Clone, Debug, Default)]
 pub struct CompareView {
     /// The other result: report, its metrics, result.
@@ -35,7 +33,6 @@ pub struct CompareView {
 pub struct ResultScreen {
     /// The report that the result is in (not the one whose launch led here).
     pub report: usize,
-    /// Its metrics.
     pub metrics: Arc<Metrics>,
     /// Index of the result.
     pub result: usize,

@@ -1,0 +1,21 @@
+//! Signs and words of the screens, as `?` and the README explain them.
+
+/// A sign or word, and what it means; a test compares them with the README.
+pub const GLOSSARY: &[(&str, &str)] = &[
+    ("◆", "metrics of exactly this launch: ncu's command counts to it, or no other launch could be meant"),
+    ("◇", "metrics of a similar launch: same kernel, grid and block, but which of several identical launches ncu measured is unknown"),
+    ("▲", "a hint with at least 30% of the kernel's time at stake; in a comparison, better; in a column header, sorted upwards"),
+    ("△", "a hint with at least 10% of the kernel's time at stake"),
+    ("·", "a hint with less at stake; in the checklist, not needed"),
+    ("✓", "the kernel is near its roof; in the checklist, done"),
+    (
+        "nth",
+        "how many launches of the same function came earlier in the same process, in the order of the launching calls: what ncu's --launch-skip counts for a single process",
+    ),
+    (
+        "waves",
+        "how often the grid fills the GPU: its blocks over the blocks that all SMs can hold at once; a last wave that is not full leaves SMs idle",
+    ),
+    ("family", "the kind of work that a kernel does (GEMM, attention, copy …), guessed from its name; it decides the colour of its bar"),
+    ("joined", "said of ncu's result when it has been assigned to a launch of a timeline that is open alongside it"),
+];
