@@ -31,20 +31,56 @@ while b"next:" not in seen:
 print(f"first frame {first * 1000:.0f} ms, whole report {time.time() - begun:.2f} s, peak {peak()} MiB")
 while read(1.0):
     pass
-for keys, name in [(b"j", "down"), (b"j", "down"), (b"\x1b[6~", "page down"), (b"S", "turn order round"), (b"sc", "sort by count"), (b"gd", "group by demangled"), (b"gr", "group by NVTX"),
-                   (b"gn", "group by name"), (b"/", "filter"), (b"t", "a letter of it"), (b"\x1b", "clear it"), (b"\x1b[H", "first row"), (b"\r", "launches"), (b"j", "down"), (b"\x1b[F", "last"),
-                   (b"Js", "jump to the slowest"), (b"sd", "sort by duration"), (b"r", "re-run"), (b"j", "next field"), (b"\rm", "mangled name"), (b"\x1b", "back"), (b"\x1b", "back")]:
-    while read(0.3):
+slow = []
+
+
+def press(keys, name, settle=True, watch=1.2):
+    """Presses keys at once; the answer is the first output after them."""
+    while settle and read(0.25):
         pass
     at = time.time()
     os.write(fd, keys)
     answered, last, sent = None, 0, 0
-    while time.time() - at < 1.5:
-        data = read(0.05)
+    while time.time() - at < watch:
+        data = read(0.02)
         if data:
             last = (time.time() - at) * 1000
             answered = answered or last
             sent += len(data)
-    print(f"{name:22} answered after {answered or 0:5.1f} ms, done after {last:5.0f} ms, {sent} bytes")
-print(f"peak {peak()} MiB")
+    print(f"{name:34} answered after {answered or 0:5.1f} ms, done after {last:5.0f} ms, {sent} bytes")
+    if answered and answered > 16:
+        slow.append(f"{name}: {answered:.1f} ms")
+
+
+def walk(title, steps):
+    print(f"-- {title}")
+    for keys, name in steps:
+        press(keys, name)
+
+
+common = [(b"j", "down"), (b"k", "up"), (b"\x1b[6~", "page down"), (b"\x1b[F", "end"), (b"\x1b[H", "home")]
+over = [(b"?", "help"), (b"\x1b[F", "its end"), (b"\x1b", "close"), (b"n", "about the report"), (b"\x1b", "close"), (b"x", "checklist"), (b"\x1b", "close"), (b":", "actions"),
+        (b"r", "a letter"), (b"\x1b", "close"), (b"t", "themes"), (b"j", "the next one"), (b"\x1b", "close"), (b"y", "copy"), (b"\x1b", "close"), (b"N", "full name"), (b"\x1b", "close")]
+walk("kernels", common + [(b"S", "reverse the sort"), (b"sc", "sort by count"), (b"gd", "group by demangled name"), (b"gm", "group by mangled name"), (b"gc", "group by configuration"),
+     (b"gs", "group by stream"), (b"gv", "group by device"), (b"gp", "group by process"), (b"gr", "group by NVTX range"), (b"gn", "group by name"), (b"/", "filter"), (b"t", "a letter of it"),
+     (b"\x1b", "clear it"), (b"m", "mark"), (b"M", "clear marks"), (b"i", "details"), (b"i", "details"), (b"d", "form of names"), (b"p", "metrics"), (b"a", "hints"), (b"\x1b", "back"),
+     (b"D", "changes"), (b"\x1b", "back")] + over)
+walk("launches", [(b"\x1b[H", "first row"), (b"\r", "launches")] + common + [(b"Js", "jump to the slowest"), (b"Jm", "jump to the median"), (b"Jf", "jump to the first"), (b"sd", "sort by duration"),
+     (b"S", "reverse the sort"), (b"f", "filter by"), (b"\x1b", "close"), (b"i", "details"), (b"i", "details"), (b"d", "form of names"), (b"a", "hints"), (b"\x1b", "back"), (b"o", "roofline")])
+walk("re-run", [(b"r", "re-run"), (b"j", "next field"), (b"\rm", "mangled name"), (b"u", "undo"), (b"\t", "next command"), (b"y", "copy"), (b"\x1b", "close"), (b"v", "check a result"), (b"\x1b", "close"),
+     (b"w", "save"), (b"\x1b", "close"), (b"\x1b", "back"), (b"\x1b", "back")])
+walk("library", [(b"L", "library"), (b"j", "down"), (b"/", "filter"), (b"\x1b", "close"), (b"\x1b", "back")])
+print("-- while a job runs")
+for job, name in [(b"gr", "group by NVTX range"), (b"gc", "group by configuration"), (b"sc", "sort by count"), (b"a", "hints"), (b"x", "checklist")]:
+    while read(0.25):
+        pass
+    os.write(fd, job)
+    read(0.004)
+    while read(0.004):
+        pass
+    press(b"j", f"down, during {name}", settle=False)
+    press(b"?", "help")
+    press(b"\x1b\x1b\x1b", "close")
+    press(b"gn", "group by name")
+print(f"peak {peak()} MiB; over 16 ms: {'; '.join(slow) or 'none'}")
 os.write(fd, b"q")

@@ -13,7 +13,7 @@ pub mod group_detail;
 pub mod hints;
 pub mod labels;
 pub mod launch_list;
-pub mod memory;
+pub mod memory_chart;
 pub mod metric;
 pub mod next;
 pub mod nth;

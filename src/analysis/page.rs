@@ -5,7 +5,7 @@ pub use super::rows::{Cell, Chart, Row, Wish};
 
 use super::fuzzy::Fuzzy;
 use super::metric::{self, Lookup, is_list};
-use super::{catalog, memory};
+use super::{catalog, memory_chart};
 use crate::model::sections::{Entry, InstanceKey, Instances, Item, MemoryTable, Section};
 use crate::model::{Details, Metrics, Value};
 use std::collections::{HashMap, HashSet};
@@ -163,7 +163,7 @@ impl Page<'_> {
             }
             Item::Timeline { rows } => self.timeline(rows),
             Item::MemoryChart => {
-                if let Some(flow) = memory::Flow::of(self.lookup) {
+                if let Some(flow) = memory_chart::Flow::of(self.lookup) {
                     self.rows.push(Row::Chart(Chart::Memory(Box::new(flow))));
                 }
             }
@@ -219,10 +219,10 @@ impl Page<'_> {
     }
 
     fn memory(&mut self, which: MemoryTable) {
-        let table = memory::table(which);
+        let table = memory_chart::table(which);
         let mut rows = Vec::new();
         for (label, names) in table.rows {
-            let cells: Vec<_> = names.iter().map(|n| memory::present(self.lookup, n)).collect();
+            let cells: Vec<_> = names.iter().map(|n| memory_chart::present(self.lookup, n)).collect();
             if cells.iter().any(Option::is_some) {
                 let metrics: Vec<Arc<str>> = cells.iter().flatten().map(|c| c.0.clone()).collect();
                 self.shown.extend(metrics.iter().cloned());

@@ -1,6 +1,6 @@
 //! Rows of the metrics screen, and what they are made with.
 
-use super::memory;
+use super::memory_chart;
 use crate::model::sections::{Piece, Verdict};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// A chart that is drawn over several lines.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Chart {
-    Memory(Box<memory::Flow>),
+    Memory(Box<memory_chart::Flow>),
     /// Values over something else; where this launch stands.
     Curve {
         /// (x, y), by x.

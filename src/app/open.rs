@@ -63,12 +63,15 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
             effects
         }
         Go::Record(all) => {
+            if app.running.starting.is_some() {
+                return say(app, "preflight checks of another run are still in progress", true);
+            }
             let effects: Vec<Effect> = app.running.record(all).into_iter().collect();
             say(app, "running preflight checks …", false);
             effects
         }
         // Who has gone elsewhere meanwhile is not surprised by a run.
-        Go::RunHere if app.top().is_some_and(|e| e.id == asked) => {
+        Go::RunHere if app.over.is_none() && app.top().is_some_and(|e| e.id == asked) => {
             let answer = app.ask(asked, |screen, cx| screen.act(ActionId::RunHere, cx)).flatten();
             answer.map(|a| carry(app, asked, a)).unwrap_or_default()
         }

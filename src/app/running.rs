@@ -211,6 +211,10 @@ pub struct Running {
     pub watched: Option<Watched>,
     /// What is about to be started, with what its result belongs to.
     pub starting: Option<(Start, Option<Origin>)>,
+    /// What the checks found, until nothing lies on top.
+    pub checked: Option<Vec<(String, bool)>>,
+    /// What the checks would rather not start; the user is asked.
+    pub doubted: Option<(Start, Option<Origin>)>,
     /// What is run after the run that is watched.
     pub queue: Queue,
     /// A re-run's result that is being read: what it belongs to, and its report.

@@ -20,6 +20,11 @@ pub fn preflight(app: &mut App, found: &[(String, bool)]) -> Vec<Effect> {
     if app.running.starting.is_none() {
         return Vec::new();
     }
+    // Whoever is typing, or is asked something else, is not interrupted: the next letter would answer this.
+    if app.over.is_some() {
+        app.running.checked = Some(found.to_vec());
+        return Vec::new();
+    }
     if !found.iter().any(|(_, blocks)| *blocks) {
         let effects = start(app);
         if let Some((first, _)) = found.first() {
@@ -36,6 +41,7 @@ pub fn preflight(app: &mut App, found: &[(String, bool)]) -> Vec<Effect> {
     };
     items.extend(found.iter().map(fact));
     app.status = None;
+    app.running.doubted = app.running.starting.take();
     let asked = app.top().map_or(0, |e| e.id);
     carry(app, asked, Answer::over(Pick::by_letter("this run will probably fail", items, None)))
 }
@@ -79,7 +85,7 @@ fn unwatch(app: &mut App) {
 
 /// Takes what is new; at the end opens what it left.
 pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
-    let Some(watched) = app.running.watched.as_mut().filter(|s| s.run.as_ref().is_none_or(|r| r.id == news.run.id)) else {
+    let Some(watched) = app.running.watched.as_mut().filter(|s| s.run.as_ref().is_some_and(|r| r.id == news.run.id)) else {
         return Vec::new();
     };
     watched.take(news);
@@ -148,6 +154,9 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
     if app.over.is_some() {
         return Vec::new();
     }
+    if let Some(found) = app.running.checked.take() {
+        return preflight(app, &found);
+    }
     let Some((origin, new)) = app.running.awaited.clone() else { return Vec::new() };
     let Some(report) = app.session.reports.get(new) else { return Vec::new() };
     if report.reading() {
@@ -188,7 +197,10 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
 /// Does what was chosen about a run; the list was opened on the screen with that number.
 pub fn choose(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Effect> {
     match choice {
-        RunChoice::Start => start(app),
+        RunChoice::Start => {
+            app.running.starting = app.running.doubted.take();
+            start(app)
+        }
         RunChoice::Stop => {
             let Some(watched) = &app.running.watched else { return Vec::new() };
             let text = watched.stop_said();
@@ -202,10 +214,7 @@ pub fn choose(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Effect> {
             let answer = app.ask(asked, |screen, cx| screen.act(ActionId::RunHere, cx)).flatten();
             answer.map(|a| carry(app, asked, a)).unwrap_or_default()
         }
-        RunChoice::Nothing => {
-            app.running.starting = None;
-            Vec::new()
-        }
+        RunChoice::Nothing => Vec::new(),
         RunChoice::StopAndQuit => {
             // A stop that is under way goes on by itself: to ask again would cut the writing of the report short.
             let running = app.running.stage() == Some(Stage::Running);

@@ -27,6 +27,8 @@ pub struct App {
     stacks: Vec<Vec<Entry>>,
     /// Screens of no report, over those of the reports.
     common: Vec<Entry>,
+    /// Screens that were closed: to free the launches that one holds can take longer than a frame.
+    closed: Vec<Entry>,
     /// What lies over the screen.
     pub over: Option<Over>,
     /// The last thing to tell.
@@ -43,10 +45,23 @@ impl App {
         let reports: Vec<Report> = files.into_iter().map(|f| Report::new(f, &settings)).collect();
         let effects = (0..reports.len()).map(Effect::Load).collect();
         let session = Session { reports, active: 0, settings, pins, size, details: true };
-        let mut app =
-            Self { session, running: Running::default(), stacks: Vec::new(), common: Vec::new(), over: None, status: None, last: 0 };
+        let mut app = Self {
+            session,
+            running: Running::default(),
+            stacks: Vec::new(),
+            common: Vec::new(),
+            closed: Vec::new(),
+            over: None,
+            status: None,
+            last: 0,
+        };
         app.furnish();
         (app, effects)
+    }
+
+    /// Screens that were closed since this was asked, to be freed where nobody waits.
+    pub fn take_closed(&mut self) -> Vec<Entry> {
+        std::mem::take(&mut self.closed)
     }
 
     /// Gives each report that has none its table of kernels.
@@ -202,11 +217,11 @@ impl App {
     /// Closes a screen and what was opened from it. The table of kernels stays.
     pub fn close(&mut self, id: u64) {
         if let Some(at) = self.common.iter().position(|e| e.id == id) {
-            self.common.truncate(at);
+            self.closed.extend(self.common.drain(at..));
         }
         for stack in &mut self.stacks {
             if let Some(at) = stack.iter().position(|e| e.id == id) {
-                stack.truncate(at.max(1));
+                self.closed.extend(stack.drain(at.max(1)..));
             }
         }
     }
@@ -224,7 +239,7 @@ impl App {
     /// Back to a report's table of kernels.
     pub fn close_all_of(&mut self, report: usize) {
         if let Some(stack) = self.stacks.get_mut(report) {
-            stack.truncate(1);
+            self.closed.extend(stack.drain(1..));
         }
     }
 

@@ -45,9 +45,10 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
 
 /// An analysis is done: first the report takes it, then its screens.
 fn done(app: &mut App, report: usize, generation: u64, done: &Done) -> Vec<Effect> {
-    let Some(mut effects) = app.session.reports.get_mut(report).and_then(|r| r.done(report, generation, done)) else {
-        return Vec::new();
-    };
+    // A page is text for the screen that asked, and knows no row of a profile that has become another.
+    let page = matches!(done, Done::Advice(..) | Done::Checklist(..));
+    let taken = app.session.reports.get_mut(report).and_then(|r| r.done(report, generation, done));
+    let Some(mut effects) = taken.or(page.then(Vec::new)) else { return Vec::new() };
     effects.extend(tell(app, report, News::Done(done)));
     match done {
         // Nobody is surprised by a page on a screen that he has gone to meanwhile.

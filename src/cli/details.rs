@@ -48,7 +48,9 @@ pub fn code(
     guarded(|| {
         let input = same(open, metrics)?;
         let details = ncu::details::read(&input, of)?;
-        ncu::source::read(&input, metrics, result, &details, tools, cancel)
+        let code = ncu::source::read(&input, metrics, result, &details, tools, cancel);
+        // What a stopped disassembler left is no code.
+        if cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { code }
     })
 }
 

@@ -3,11 +3,12 @@
 use super::args::{Args, Opening};
 use super::loops::{Wake, listen};
 use super::recorder::Recorder;
+use super::resting::Resting;
 use super::runs::start::Started;
 use super::tty;
 use super::workers::Workers;
 use super::{Failure, demo, details, print, save};
-use crate::app::{self, App, Effect, Mouse, Msg, Settings, Watched, Work, update};
+use crate::app::{self, App, Effect, Mouse, Msg, Settings, Watched, update};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
 use crate::library::Run;
@@ -17,6 +18,7 @@ use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
 use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
+use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -25,9 +27,6 @@ use std::time::{Duration, Instant};
 
 /// How long a cancelled reader may take to stop its child before the program ends without it.
 const LAST_WAIT: Duration = Duration::from_secs(6);
-
-/// How long the cursor must rest before the details of its row are computed and drawn.
-const REST: Duration = Duration::from_millis(160);
 
 /// What one report of the session is read from.
 #[derive(Clone)]
@@ -125,7 +124,7 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
     let screen = Screen::take(size)?;
     let mut explorer = Explorer {
         cancels: sources.iter().map(|_| Cancel::default()).collect(),
-        code: Cancel::default(),
+        code: HashMap::new(),
         readers: Vec::new(),
         workers: Workers::new(&send),
         theme: library.theme(&app.session.settings.theme, mode).map_err(Failure::wrong)?,
@@ -133,7 +132,7 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
         view: View::new(ascii),
         nsys,
         recorder,
-        resting: Vec::new(),
+        resting: Resting::default(),
         app,
         screen,
         sources,
@@ -151,7 +150,7 @@ struct Explorer {
     sources: Vec<From>,
     cancels: Vec<Cancel>,
     /// Of the code that is being read.
-    code: Cancel,
+    code: HashMap<usize, Cancel>,
     readers: Vec<std::thread::JoinHandle<()>>,
     workers: Workers,
     send: Sender<Wake>,
@@ -162,7 +161,7 @@ struct Explorer {
     nsys: Option<PathBuf>,
     recorder: Recorder,
     /// What to analyse for each report when the cursor has rested until then.
-    resting: Vec<(Instant, Box<Work>)>,
+    resting: Resting,
 }
 
 impl Explorer {
@@ -191,16 +190,11 @@ impl Explorer {
         let mut quit = self.perform(effects)?;
         let mut ended_by = None;
         while !quit {
-            let first = match self.resting.first() {
-                // They are pushed in the order in which they fall due.
-                Some((until, _)) => wakes.recv_deadline(*until),
-                None => wakes.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            };
-            let first = match first {
+            let first = match self.resting.wait(wakes) {
                 Ok(first) => first,
                 Err(RecvTimeoutError::Timeout) => {
-                    let (_, work) = self.resting.remove(0);
-                    self.perform(vec![Effect::Work(work)])?;
+                    let due = self.resting.due().map(Effect::Work);
+                    self.perform(due.into_iter().collect())?;
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -251,7 +245,7 @@ impl Explorer {
 
     /// Waits for readers that run a child, so that none is left behind.
     fn finish(&mut self) {
-        self.cancels.iter().chain([&self.code]).for_each(Cancel::cancel);
+        self.cancels.iter().chain(self.code.values()).for_each(Cancel::cancel);
         self.readers.extend(self.recorder.end());
         // The shell's prompt need not wait for that.
         restore();
@@ -268,6 +262,11 @@ impl Explorer {
             self.recorder.ended(news.run.id);
         }
         let effects = update(&mut self.app, msg);
+        let closed = self.app.take_closed();
+        if !closed.is_empty() {
+            // Freeing a list of ten million launches took 10 ms (measured): not on the thread that answers keys.
+            let _ = std::thread::Builder::new().spawn(move || drop(closed));
+        }
         self.perform(effects)
     }
 
@@ -296,11 +295,11 @@ impl Explorer {
                         cancel.cancel();
                     }
                 }
-                Effect::Work(work) => self.workers.take(work),
-                Effect::Rest(work) => {
-                    self.resting.retain(|(_, w)| w.report != work.report);
-                    self.resting.push((Instant::now() + REST, work));
+                Effect::Work(work) => {
+                    self.resting.asked(&work);
+                    self.workers.take(work);
                 }
+                Effect::Rest(work) => self.resting.push(work),
                 Effect::Copy(text, what) => {
                     let said = self.copy(&text, &what);
                     update(&mut self.app, Msg::Copied(said));
@@ -317,9 +316,11 @@ impl Explorer {
                     outcome: details::details(open, metrics, result),
                 }),
                 Effect::Code { report, from, result } => {
-                    // Whoever asks for another result's code waits for this one's disassembler no more.
+                    // Whoever asks for another result's code in a report waits for this one's disassembler no more.
                     let cancel = Cancel::default();
-                    std::mem::replace(&mut self.code, cancel.clone()).cancel();
+                    if let Some(older) = self.code.insert(report, cancel.clone()) {
+                        older.cancel();
+                    }
                     self.more(from, cancel, move |open, metrics, cancel| Msg::Code {
                         report,
                         from,

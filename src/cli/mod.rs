@@ -14,6 +14,7 @@ pub mod print;
 pub mod recipes;
 pub mod recorder;
 pub mod rerun;
+pub mod resting;
 pub mod run_args;
 pub mod runs;
 pub mod save;

@@ -110,6 +110,12 @@ impl CallKind {
         KINDS.iter().find(|(begins, _)| bare.starts_with(begins)).map_or(Self::Other, |(_, kind)| *kind)
     }
 
+    /// Whether such a call can be what started a kernel, memcpy or memset: others have correlation ids, too.
+    #[must_use]
+    pub fn may_start_work(self) -> bool {
+        !matches!(self, Self::Sync | Self::Event | Self::Module | Self::Profiler)
+    }
+
     /// Whether calls are kept one by one.
     #[must_use]
     pub fn matters(self) -> bool {

@@ -230,15 +230,9 @@ fn parse_color(word: &str) -> Result<Color, String> {
     if let Some((_, color)) = ANSI.iter().find(|(n, _)| *n == word) {
         return Ok(*color);
     }
-    let hex = word.strip_prefix('#').filter(|h| h.len() == 6 && h.is_ascii()).and_then(|h| u32::from_str_radix(h, 16).ok());
-    match (hex, word.parse::<u8>()) {
-        (Some(rgb), _) => {
-            let [_, r, g, b] = rgb.to_be_bytes();
-            Ok(Color::Rgb(r, g, b))
-        }
-        (None, Ok(index)) => Ok(Color::Indexed(index)),
-        (None, Err(_)) => Err(format!("unknown colour `{word}`: write #rrggbb, 0–255, a palette name or one of black … bright-white")),
-    }
+    // ratatui's own names are other colours: its white is the bright one.
+    let own = word.parse::<Color>().ok().filter(|c| matches!(c, Color::Rgb(..) | Color::Indexed(_)));
+    own.ok_or_else(|| format!("unknown colour `{word}`: write #rrggbb, 0–255, a palette name or one of black … bright-white"))
 }
 
 /// A style in the colours that the terminal has.

@@ -26,6 +26,19 @@ fn no_kernel_table_and_no_kernels() {
 }
 
 #[test]
+fn calls_without_a_time_are_counted_and_order_nothing() {
+    let whole = read(&packed("single")).unwrap();
+    let sql = format!(
+        "CREATE TABLE loose AS SELECT * FROM {R}; DROP TABLE {R}; ALTER TABLE loose RENAME TO {R}; UPDATE {R} SET start = NULL WHERE rowid IN (SELECT rowid FROM {R} WHERE nameId IN (SELECT id FROM StringIds WHERE value LIKE 'cudaLaunchKernel%') LIMIT 3)"
+    );
+    let profile = edited_profile("single", &sql);
+    let calls = |p: &Profile| p.calls.names.iter().map(|n| n.count).sum::<u64>();
+    assert_eq!(calls(&profile), calls(&whole));
+    assert!(profile.calls.names.iter().all(|n| n.total.0 >= 0 && n.total.0 < 1_000_000_000_000));
+    assert_eq!(profile.order, LaunchOrder::Partly(3));
+}
+
+#[test]
 fn a_function_of_the_host_is_no_kernel() {
     let renamed = "UPDATE StringIds SET value = 'cuLaunchHostFunc' WHERE value LIKE 'cudaLaunchKernel%'";
     let (text, _) = empty_note(&edited_profile("single", &format!("DELETE FROM {K}; {renamed}")));

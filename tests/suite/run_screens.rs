@@ -433,3 +433,25 @@ fn an_answer_lands_on_the_report_that_was_asked_about() {
     explorer.press("d");
     assert!(explorer.screen().contains("closed; nothing was changed"), "{}", explorer.screen());
 }
+
+#[test]
+fn checks_neither_interrupt_nor_replace_each_other() {
+    let mut explorer = library((120, 40));
+    explorer.press("r");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))));
+    let asked = explorer.asked.len();
+    explorer.press("r");
+    assert_eq!(explorer.asked.len(), asked);
+    assert!(explorer.screen().contains("still in progress"), "{}", explorer.screen());
+    // What is being typed goes on: an `r` in it does not mean to run anyway.
+    explorer.press("T");
+    explorer.send(Msg::Preflight(vec![("nsys: not on PATH".into(), true)]));
+    assert!(!explorer.screen().contains("this run will probably fail"), "{}", explorer.screen());
+    explorer.type_text(" r");
+    explorer.press("esc");
+    assert!(explorer.screen().contains("this run will probably fail"), "{}", explorer.screen());
+    assert!(!explorer.asked.iter().any(|e| matches!(e, Effect::Start(_))));
+    // Esc leaves nothing behind: another run can be checked.
+    explorer.press("esc r");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Preflight(_))) && explorer.asked.len() > asked);
+}

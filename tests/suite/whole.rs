@@ -265,6 +265,31 @@ fn collectives_know_their_launch_and_their_group() {
 }
 
 #[test]
+fn a_collective_is_found_whichever_thread_launched_it() {
+    let (_, mut events) = trace("ddp_rank0");
+    let of_nccl: Vec<i64> = events
+        .iter()
+        .filter(|e| e["cat"] == "kernel" && !e["args"]["Collective name"].is_null())
+        .map(|e| e["args"]["correlation"].as_i64().unwrap())
+        .collect();
+    for event in events.iter_mut().filter(|e| e["cat"] == "cuda_runtime" || e["cat"] == "cuda_driver") {
+        let correlation = event["args"]["correlation"].as_i64().unwrap_or_default();
+        if of_nccl[..of_nccl.len() / 2].contains(&correlation) {
+            event["tid"] = 4711.into();
+        }
+    }
+    let path = super::support::scratch().join("two_threads.pt.trace.json");
+    fs::write(&path, serde_json::json!({ "schemaVersion": 1, "traceEvents": events }).to_string()).unwrap();
+    let profile = read(&path).unwrap();
+    let threads: std::collections::BTreeSet<_> = profile
+        .collectives
+        .iter()
+        .map(|c| profile.launches.place(c.launch.unwrap() as usize).and_then(|p| profile.places[p.0 as usize].thread))
+        .collect();
+    assert!(threads.len() > 1 && threads.contains(&Some(4711)), "{threads:?}");
+}
+
+#[test]
 fn columns_are_as_small_as_they_say() {
     assert!(HostCalls::bytes_per_call() <= 32 && MemOps::bytes_per_op() <= 48);
     for profile in [read(&packed("whole_llm")).unwrap(), read(&trace("whole").0).unwrap()] {

@@ -43,6 +43,8 @@ pub struct Report {
     /// What to look at next.
     pub next: Option<String>,
     pub paths: Option<Arc<Paths>>,
+    /// The generation of the profile for which they were asked.
+    paths_asked: Option<u64>,
     /// Details of a group, with the grouping and row that they are about.
     pub detail: Option<(GroupBy, usize, Arc<Detail>)>,
     /// The grouping and row for which details were asked last, and the question's number.
@@ -83,6 +85,7 @@ impl Report {
             overview: None,
             next: None,
             paths: None,
+            paths_asked: None,
             detail: None,
             asked: None,
             serial: 0,
@@ -151,7 +154,7 @@ impl Report {
                 self.preview = None;
                 let mut effects = Vec::new();
                 if self.groups.by == GroupBy::Nvtx && ranges {
-                    effects.extend(self.ask(index, Ask::Paths));
+                    effects.extend(self.want_paths(index));
                 } else {
                     effects.extend(self.ask(index, Ask::Group(self.groups.by)));
                 }
@@ -160,7 +163,7 @@ impl Report {
                     effects.extend(self.ask(index, Ask::Verdicts));
                 }
                 if ranges && self.groups.by != GroupBy::Nvtx {
-                    effects.extend(self.ask(index, Ask::Paths));
+                    effects.extend(self.want_paths(index));
                 }
                 effects
             }
@@ -311,12 +314,20 @@ impl Report {
         self.best = best.into_iter().map(|(row, (_, b))| (row, b)).collect();
     }
 
+    /// Asks for the ranges around each launch, once for each profile: to ask again would begin again.
+    fn want_paths(&mut self, index: usize) -> Vec<Effect> {
+        if self.paths_asked.replace(self.generation) == Some(self.generation) {
+            return Vec::new();
+        }
+        self.ask(index, Ask::Paths)
+    }
+
     /// Groups in another way.
     pub fn group(&mut self, index: usize, by: GroupBy) -> Vec<Effect> {
         self.groups.by = by;
         self.groups.unmark();
         if by == GroupBy::Nvtx && self.paths.is_none() && self.profile.as_ref().is_some_and(|p| !p.ranges.is_empty()) {
-            return self.ask(index, Ask::Paths);
+            return self.want_paths(index);
         }
         self.ask(index, Ask::Group(by))
     }

@@ -43,9 +43,10 @@ enum Correlations {
 }
 
 impl Correlations {
-    fn new(ids: impl Iterator<Item = u32> + Clone, first: u32) -> (Self, u32) {
+    /// Numbers ids from `first`. Up to `room` words of bits may be empty.
+    fn new(ids: impl Iterator<Item = u32> + Clone, first: u32, room: usize) -> (Self, u32) {
         let (max, count) = ids.clone().fold((0_u32, 0_usize), |(m, n), id| (m.max(id), n + 1));
-        if max as usize / 64 > count.saturating_mul(16).saturating_add(1 << 20) {
+        if max as usize / 64 > count.saturating_mul(16).saturating_add(room) {
             let mut map = FxHashMap::default();
             let mut next = first;
             for id in ids {
@@ -151,11 +152,13 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
             by_process.entry(process_at(Some(place))).or_default().push(id);
         }
     }
+    // Together they may be as large as one.
+    let room = (1 << 20) / processes.len().max(1);
     for &p in &processes {
         let (correlations, next) = match by_process.get(&p) {
-            Some(ids) => Correlations::new(ids.iter().copied(), total),
+            Some(ids) => Correlations::new(ids.iter().copied(), total, room),
             None if processes.len() > 1 => continue,
-            None => Correlations::new(correlation.iter().copied().filter(|&id| id != NO_CORRELATION), total),
+            None => Correlations::new(correlation.iter().copied().filter(|&id| id != NO_CORRELATION), total, room),
         };
         total = next;
         numbers.insert(p, correlations);
@@ -179,7 +182,11 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>, unjoined: Unjoine
             for &[start, end, thread, id, name] in rows {
                 let total = reader.totals.entry(name).or_default();
                 total.0 += 1;
-                total.1 += end.saturating_sub(start).max(0);
+                // A call without a time is counted, and is at no time.
+                if start == NULL {
+                    continue;
+                }
+                total.1 = total.1.saturating_add(end.saturating_sub(start).max(0));
                 let number = u32::try_from(id).ok().and_then(|id| numbers.get(&process(thread))?.number(id));
                 if let Some(n) = number {
                     found.start[n].fetch_min(start, Ordering::Relaxed);
@@ -246,7 +253,7 @@ fn totals(readers: Vec<Reader>, strings: &mut Strings<'_>) -> HostCalls {
             let name = strings.get(id).map_or_else(|| "(unnamed call)".to_owned(), |n| plain_name(&n).to_owned());
             let row = by_name.entry(name).or_default();
             row.0 += count;
-            row.1 += total;
+            row.1 = row.1.saturating_add(total);
             row.2.push(id);
         }
         kept.extend(reader.kept);
@@ -282,7 +289,7 @@ mod tests {
     #[test]
     fn dense_and_sparse_ids_are_numbered_alike() {
         for ids in [vec![5_u32, 70, 71, 5], vec![3, 4_000_000_000, 9]] {
-            let (correlations, next) = Correlations::new(ids.iter().copied(), 10);
+            let (correlations, next) = Correlations::new(ids.iter().copied(), 10, 1 << 20);
             let mut numbers: Vec<_> = ids.iter().map(|&id| correlations.number(id)).collect();
             numbers.sort_unstable();
             numbers.dedup();
@@ -290,6 +297,13 @@ mod tests {
             assert_eq!(next, 13);
             assert_eq!(correlations.number(6), None);
         }
+    }
+
+    #[test]
+    fn many_processes_take_no_more_room_than_one() {
+        let far = || std::iter::once(60_000_000_u32);
+        assert!(matches!(Correlations::new(far(), 0, 1 << 20).0, Correlations::Bits { .. }));
+        assert!(matches!(Correlations::new(far(), 0, (1 << 20) / 10_000).0, Correlations::Sparse(_)));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::scan::{self, NULL};
 use super::strings::Strings;
 use crate::import::{ImportError, Job, Parts};
 use crate::model::host_call::NONE;
-use crate::model::{Bytes, CallKind, CopyKind, GraphLaunch, HostCalls, MemOp, MemOpKind, MemOps, MemoryKind, Nanos};
+use crate::model::{Bytes, CopyKind, GraphLaunch, HostCalls, MemOp, MemOpKind, MemOps, MemoryKind, Nanos};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -76,7 +76,7 @@ fn by_correlation(calls: &HostCalls) -> FxHashMap<(u32, u32), u32> {
     let mut out: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     for (row, &correlation) in (0..).zip(&calls.correlation) {
         let at = row as usize;
-        if correlation == NONE || matches!(calls.kind(at), CallKind::Sync | CallKind::Event | CallKind::Module | CallKind::Profiler) {
+        if correlation == NONE || !calls.kind(at).may_start_work() {
             continue;
         }
         let outer = out.entry((calls.thread_of(at).0, correlation)).or_insert(row);

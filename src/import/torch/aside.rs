@@ -2,7 +2,7 @@
 
 use super::event::{At, Event, Kind, integer, small, word};
 use crate::model::host_call::NONE;
-use crate::model::{Collective, MemoryEvent, MemoryKind, Overhead, PlaceId, Profile, Thread, WaitKind};
+use crate::model::{Collective, MemoryEvent, MemoryKind, Overhead, Place, PlaceId, Profile, Thread, WaitKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -144,42 +144,51 @@ impl Aside {
         self.threads.extend(other.threads);
     }
 
-    /// Puts all of it into the profile; times count from `begin`. `place` finds a queue among the profile's places.
-    pub fn fill(mut self, begin: i64, place: &dyn Fn(&Queue) -> Option<usize>, profile: &mut Profile) {
-        let mut places: FxHashMap<Queue, Option<u32>> = FxHashMap::default();
-        let mut place = |queue: Queue| *places.entry(queue).or_insert_with(|| place(&queue).and_then(|p| u32::try_from(p).ok()));
+    /// Puts all of it into the profile, which has its places and launches by now; times count from `begin`. `devices` gives the index of each ordinal.
+    pub fn fill(mut self, begin: i64, devices: &FxHashMap<u32, u32>, profile: &mut Profile) {
         self.memory.sort_by_key(|(at, row, _)| (row.time, *at));
         for (_, row, reserved) in self.memory {
-            let device = row.device.and_then(|id| profile.devices.iter().position(|d| d.id == id)).and_then(|i| u32::try_from(i).ok());
+            let device = row.device.and_then(|id| devices.get(&id)).copied();
             if let (Some(reserved), Ok(at)) = (reserved, u32::try_from(profile.memory.events.len())) {
                 profile.memory.reserved.push((at, reserved));
             }
             profile.memory.events.push(MemoryEvent { time: row.time - begin, device, ..row });
         }
         self.waits.sort_by_key(|w| (w.start, w.at));
+        // A wait is a stream's, whichever thread launches there.
+        let mut queues: FxHashMap<Queue, u32> = FxHashMap::default();
         for wait in self.waits {
+            let place = *queues.entry(wait.queue).or_insert_with(|| {
+                let Queue { device, stream } = wait.queue;
+                let index = device.and_then(|id| devices.get(&id)).copied();
+                profile.places.push(Place { device: index, ordinal: device, stream, ..Place::default() });
+                u32::try_from(profile.places.len() - 1).unwrap_or(NONE)
+            });
             profile.waits.start.push(wait.start - begin);
             profile.waits.duration.push(wait.duration);
             profile.waits.kind.push(wait.kind);
-            profile.waits.place.push(PlaceId(place(wait.queue).unwrap_or(NONE)));
+            profile.waits.place.push(PlaceId(place));
             profile.waits.correlation.push(wait.correlation);
             profile.waits.event.push(wait.event);
         }
         self.collectives.sort_by_key(|(at, c, _)| (c.start, *at));
         // The launches are in the order of their calls by now: a collective's is the one that began with it in its queue.
-        let mut rows: FxHashMap<(i64, Option<u32>), u32> = FxHashMap::default();
+        let mut rows: FxHashMap<(i64, Queue), u32> = FxHashMap::default();
         let starts: FxHashSet<i64> = self.collectives.iter().map(|(_, c, _)| c.start - begin).collect();
         if !starts.is_empty() {
             for row in 0..profile.launches.len() {
                 let start = profile.launches.start(row);
-                if starts.contains(&start) {
-                    rows.insert((start, profile.launches.place(row).map(|p| p.0)), u32::try_from(row).unwrap_or(NONE));
+                if starts.contains(&start)
+                    && let Some(place) = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize))
+                {
+                    let queue = Queue { device: place.ordinal, stream: place.stream };
+                    rows.insert((start, queue), u32::try_from(row).unwrap_or(NONE));
                 }
             }
         }
         for (_, mut collective, queue) in self.collectives {
             collective.start -= begin;
-            collective.launch = rows.get(&(collective.start, place(queue))).copied();
+            collective.launch = rows.get(&(collective.start, queue)).copied();
             profile.collectives.push(collective);
         }
         let mut threads = crate::model::Threads::default();

@@ -1,6 +1,6 @@
 //! Joins what the threads read into a profile: launches with their calls, in the order of the calls.
 
-use super::aside::{self, Aside};
+use super::aside::Aside;
 use super::event::Kind;
 use super::facts::Facts;
 use super::part::{Call, Numbers, OnGpu, Part};
@@ -25,6 +25,8 @@ struct Whole {
     calls: Vec<Call>,
     places: Numbers<Place>,
     only_process: Option<u32>,
+    /// Index of each device by its ordinal.
+    devices: FxHashMap<u32, u32>,
     processes: BTreeMap<u32, String>,
     /// Start of the first event that is kept.
     begin: i64,
@@ -54,6 +56,7 @@ pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profi
     // A trace that was joined of several may have lost its facts; HIP's calls tell, too.
     facts.amd |= whole.calls.iter().any(|c| whole.names.list.get(c.name as usize).is_some_and(|n| n.starts_with("hip")));
     devices(&whole.on_gpu, &facts, &mut profile);
+    whole.devices = (0..).zip(&profile.devices).map(|(index, d)| (d.id, index)).collect();
     let launching = whole.launching();
     whole.only_process = whole.only_process();
     whole.launches(&launching, &mut profile);
@@ -62,10 +65,8 @@ pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profi
     }
     let calls = whole.calls(&launching, &mut profile);
     whole.memops(&launching, &calls, &mut profile);
-    let queue =
-        |g: &aside::Queue| whole.places.list.iter().position(|p| p.device.is_some() && p.ordinal == g.device && p.stream == g.stream);
-    aside.fill(whole.begin, &queue, &mut profile);
-    profile.places = whole.places.list;
+    profile.places = std::mem::take(&mut whole.places.list);
+    aside.fill(whole.begin, &whole.devices, &mut profile);
     let mut pids: Vec<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
     pids.sort_unstable();
     pids.dedup();
@@ -94,11 +95,12 @@ fn devices(on_gpu: &[OnGpu], facts: &Facts, profile: &mut Profile) {
     let mut used: Vec<u32> = on_gpu.iter().filter_map(|g| g.device).collect();
     used.sort_unstable();
     used.dedup();
+    let by_id: FxHashMap<u32, &Device> = known.iter().rev().map(|d| (d.id, d)).collect();
     profile.devices = if used.is_empty() {
         known.clone()
     } else {
         used.iter()
-            .map(|id| known.iter().find(|d| d.id == *id).cloned().unwrap_or(Device { id: *id, maker: facts.maker(), ..Device::default() }))
+            .map(|id| by_id.get(id).map(|d| (*d).clone()).unwrap_or(Device { id: *id, maker: facts.maker(), ..Device::default() }))
             .collect()
     };
     for device in &mut profile.devices {
@@ -154,8 +156,8 @@ impl Whole {
         self.calls.iter().all(|c| c.thread.0 == first).then_some(first)
     }
 
-    fn place(&mut self, row: &OnGpu, call: Option<&Launching>, profile: &Profile) -> u32 {
-        let index = row.device.and_then(|id| profile.devices.iter().position(|d| d.id == id)).and_then(|i| u32::try_from(i).ok());
+    fn place(&mut self, row: &OnGpu, call: Option<&Launching>) -> u32 {
+        let index = row.device.and_then(|id| self.devices.get(&id)).copied();
         self.places.id(&Place {
             pid: call.map(|c| c.thread.0).or(self.only_process),
             device: index,
@@ -198,7 +200,7 @@ impl Whole {
                 }
                 None => u32::MAX,
             });
-            place.push(self.place(row, call, profile));
+            place.push(self.place(row, call));
             since.push(call.map(|c| row.start.saturating_sub(c.start)));
             cost.push(call.map(|c| c.cost));
             missing += u64::from(call.is_none());
@@ -249,7 +251,7 @@ impl Whole {
         let rows = std::mem::take(&mut self.on_gpu);
         for row in rows.iter().filter(|g| g.kind != Kind::Kernel) {
             let call = row.correlation.and_then(|c| launching.get(&c));
-            let place = PlaceId(self.place(row, call, profile));
+            let place = PlaceId(self.place(row, call));
             profile.memops.push(MemOp {
                 call: row.correlation.and_then(|c| calls.get(&c)).copied(),
                 graph_node: row.node,
@@ -294,7 +296,9 @@ impl Whole {
                 continue;
             }
             let row = u32::try_from(calls.len()).unwrap_or(NONE);
-            if let Some(id) = call.correlation {
+            let starts_work = calls.names.get(name as usize).is_none_or(|n| n.kind.may_start_work());
+            let sure = |id| launching.get(&id).is_some_and(|l| !l.doubtful);
+            if let Some(id) = call.correlation.filter(|&id| starts_work && sure(id)) {
                 // Of a call of the runtime and the driver's inside it the outer counts.
                 let outer = by_correlation.entry(id).or_insert(row);
                 if calls.start.get(*outer as usize).is_some_and(|&start| call.start - self.begin < start) {

@@ -3,7 +3,7 @@
 use super::super::text::{bar, left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme, chart};
-use super::{level, memory};
+use super::{level, memory_chart};
 use crate::analysis::hints::Hint;
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::page::{Cell, Chart, Row};
@@ -202,7 +202,7 @@ impl Draw<'_> {
         match row {
             Row::Section { .. } => 1 + usize::from(at > 0),
             Row::Rule(r, m) => self.message(*r, *m).map_or(1, |m| self.rule(m).len()),
-            Row::Chart(Chart::Memory(flow)) => memory::lines(flow, self.columns, self.theme).len(),
+            Row::Chart(Chart::Memory(flow)) => memory_chart::lines(flow, self.columns, self.theme).len(),
             Row::Chart(Chart::Curve { .. }) => CURVE + 1,
             Row::Note(text) => wrap(text, self.columns.saturating_sub(2)).len().max(1),
             _ => 1,
@@ -355,7 +355,7 @@ impl Draw<'_> {
     fn chart(&self, chart: &Chart) -> Vec<Line<'static>> {
         let theme = self.theme;
         match chart {
-            Chart::Memory(flow) => memory::lines(flow, self.columns, theme),
+            Chart::Memory(flow) => memory_chart::lines(flow, self.columns, theme),
             Chart::Time { label, unit, values } => {
                 let room = (self.columns / 3).clamp(18, 40);
                 let most = values.iter().copied().fold(f64::MIN, f64::max);

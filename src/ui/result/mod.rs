@@ -3,7 +3,7 @@
 pub mod compare;
 pub mod explain;
 pub mod hints;
-pub mod memory;
+pub mod memory_chart;
 pub mod metrics;
 pub mod roofline;
 pub mod source;

@@ -23,21 +23,27 @@ pub struct DiffScreen {
     pub diff: Option<Arc<Diff>>,
     /// Index of the selected row.
     pub selected: usize,
+    /// Generations of both reports for which the comparison was asked.
+    asked: Option<(u64, u64)>,
 }
 
 impl DiffScreen {
     #[must_use]
     pub fn new(before: usize, after: usize) -> Self {
-        Self { before, after, diff: None, selected: 0 }
+        Self { before, after, diff: None, selected: 0, asked: None }
     }
 
     /// Asks for the comparison, once both reports are read.
-    fn want(&self, session: &Session) -> Vec<Effect> {
+    fn want(&mut self, session: &Session) -> Vec<Effect> {
         if self.diff.is_some() {
             return Vec::new();
         }
         let ready = |i: usize| session.reports.get(i).filter(|r| !r.reading()).and_then(|r| Some((r.generation, r.profile.clone()?)));
-        let (Some((_, before)), Some((generation, profile))) = (ready(self.before), ready(self.after)) else { return Vec::new() };
+        let (Some((older, before)), Some((generation, profile))) = (ready(self.before), ready(self.after)) else { return Vec::new() };
+        // Other reports of the session are read, too.
+        if self.asked.replace((older, generation)) == Some((older, generation)) {
+            return Vec::new();
+        }
         let ask = Ask::Diff { before, by: GroupBy::Name, pair: (self.before, self.after) };
         vec![Effect::Work(Box::new(Work { report: self.after, generation, profile, paths: None, ask }))]
     }

@@ -30,6 +30,8 @@ pub struct LaunchesScreen {
     pub selected: usize,
     /// The launch to be selected in the first list.
     pub wanted: Option<u32>,
+    /// The launch that was selected when the list was asked for.
+    stood: Option<u32>,
     /// Number of this screen.
     serial: u64,
     /// What `list` was made with.
@@ -49,6 +51,7 @@ impl LaunchesScreen {
             list: None,
             selected: 0,
             wanted: None,
+            stood: None,
             serial,
             list_key: ListKey::default(),
         }
@@ -96,7 +99,8 @@ impl LaunchesScreen {
 
     /// Asks for the list, in which this launch is to be selected.
     #[must_use]
-    fn want(&self, cx: &Cx<'_>, keep: Option<u32>) -> Answer {
+    fn want(&mut self, cx: &Cx<'_>, keep: Option<u32>) -> Answer {
+        self.stood = self.launch();
         let (grouping, before) = (self.grouping.clone(), self.list.clone());
         let ask = Ask::Launches { grouping, row: self.row, key: self.key(), before, keep };
         cx.report().map(|r| r.ask(cx.report, ask)).unwrap_or_default().into()
@@ -214,12 +218,14 @@ impl Screen for LaunchesScreen {
     fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
         match news {
             News::Done(Done::Launches(key, list, at)) if *key == self.key() => {
-                (self.list_key, self.selected) = (key.clone(), *at);
+                // Whoever has moved on since the list was asked for stays where he is now.
+                let moved = self.launch().filter(|_| self.launch() != self.stood).and_then(|l| list.position(l));
+                (self.list_key, self.selected) = (key.clone(), moved.unwrap_or(*at));
                 self.list = Some(Arc::clone(list));
                 Answer::none()
             }
             // The ranges are known now: launches can be picked by them.
-            News::Done(Done::Paths(_)) => self.want(cx, self.launch()),
+            News::Done(Done::Paths(_)) => self.want(cx, self.launch().or(self.wanted)),
             News::Done(Done::Jumped(serial, list, to, at)) if *serial == self.serial => {
                 // The list may have been made again meanwhile, in another order or with the ranges.
                 let same = self.list.as_ref().is_some_and(|l| Arc::ptr_eq(l, list));

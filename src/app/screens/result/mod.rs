@@ -75,7 +75,7 @@ impl ResultScreen {
                 }
             },
             View::Source => {
-                if matches!(self.source.code, Asked::No) {
+                if matches!(self.source.code, Asked::No | Asked::Failed(_)) {
                     self.source.code = Asked::Waiting;
                     return Answer::effect(Effect::Code { report: cx.report, from: self.report, result: self.result });
                 }

@@ -2,7 +2,7 @@
 
 use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, width};
-use crate::analysis::memory::{Edge, Flow};
+use crate::analysis::memory_chart::{Edge, Flow};
 use crate::analysis::metric::{count, human_number};
 use ratatui::text::{Line, Span};
 

@@ -1,0 +1,61 @@
+//! Analysis that waits for the cursor to rest: what it passes over is not asked for.
+
+use super::loops::Wake;
+use crate::app::work::Work;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+/// How long the cursor rests before details are asked for: longer than a key repeats.
+const REST: Duration = Duration::from_millis(160);
+
+/// Work in the order in which it falls due.
+#[derive(Default)]
+pub struct Resting(Vec<(Instant, Box<Work>)>);
+
+impl Resting {
+    /// Lets work rest, in the place of what rests for the same report.
+    pub fn push(&mut self, work: Box<Work>) {
+        self.0.retain(|(_, w)| w.report != work.report);
+        self.0.push((Instant::now() + REST, work));
+    }
+
+    /// Forgets what has been asked again, and newer: it must not take its place.
+    pub fn asked(&mut self, newer: &Work) {
+        self.0.retain(|(_, w)| w.kind() != newer.kind());
+    }
+
+    /// The work that is due.
+    pub fn due(&mut self) -> Option<Box<Work>> {
+        (!self.0.is_empty()).then(|| self.0.remove(0).1)
+    }
+
+    /// Waits for what comes; for no longer than until something is due, which is a timeout.
+    pub fn wait(&self, wakes: &Receiver<Wake>) -> Result<Wake, RecvTimeoutError> {
+        match self.0.first() {
+            Some((until, _)) => wakes.recv_deadline(*until),
+            None => wakes.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::GroupBy;
+    use crate::app::work::Ask;
+    use crate::model::{Profile, Source};
+    use std::sync::Arc;
+
+    #[test]
+    fn what_is_asked_at_once_is_not_asked_again_by_what_rested() {
+        let work = |report, ask| Work { report, generation: 1, profile: Arc::new(Profile::new(Source::default())), paths: None, ask };
+        let mut resting = Resting::default();
+        resting.push(Box::new(work(0, Ask::Overview)));
+        resting.push(Box::new(work(1, Ask::Overview)));
+        resting.asked(&work(0, Ask::Group(GroupBy::Name)));
+        assert_eq!(resting.0.len(), 2);
+        resting.asked(&work(0, Ask::Overview));
+        assert_eq!(resting.due().map(|w| w.report), Some(1));
+        assert!(resting.due().is_none());
+    }
+}
