@@ -225,6 +225,26 @@ fn answers_that_come_late_are_not_shown_under_another_heading() {
 }
 
 #[test]
+fn a_list_that_is_made_again_leaves_the_cursor_where_it_is_now() {
+    use warpscope::app::{Effect, update, work};
+    let mut explorer = Explorer::open(&[packed("zoo")], (120, 40));
+    explorer.press("enter");
+    let report = &explorer.app.session.reports[0];
+    let (generation, paths) = (report.generation, report.paths.clone().unwrap());
+    // The ranges arrive, and the list is asked for again; meanwhile the cursor moves on.
+    let again = update(&mut explorer.app, Msg::Done { report: 0, generation, done: work::Done::Paths(paths) });
+    explorer.press("down down down");
+    let launch = explorer.app.launches(0).unwrap().launch();
+    for effect in again {
+        if let Effect::Work(w) = effect {
+            explorer.send(Msg::Done { report: 0, generation, done: work::perform(&w, &Cancel::default()).unwrap() });
+        }
+    }
+    assert_eq!(explorer.app.launches(0).unwrap().launch(), launch);
+    assert!(launch.is_some_and(|l| l > 0));
+}
+
+#[test]
 fn copies_are_what_the_screen_says() {
     let mut explorer = Explorer::open(&[packed("single")], (120, 40));
     explorer.press("g d y d y r m m y t");
