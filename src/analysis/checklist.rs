@@ -1,6 +1,7 @@
 //! What an analysis needs, and what of it a session has: ticked from the reports themselves.
 
 use super::hints::{Depth, Facts};
+use super::next::key_of;
 use super::roofline;
 use crate::model::{Metrics, Profile, units};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,7 @@ pub struct Item {
     /// What the session has of it.
     pub have: String,
     /// What to do, unless it is done.
-    pub next: &'static str,
+    pub next: String,
 }
 
 /// A report of the session: its profile, and for a timeline the results of others that are of its launches.
@@ -99,7 +100,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
             Tick::Open
         },
         have: format!("{} in {}", units::count(launches, "launch"), units::count(timelines.len(), "timeline")),
-        next: "record one with nsys: `warpscope recipes exact`",
+        next: "record one with nsys: `warpscope recipes exact`".to_owned(),
     }];
     let depth = |m: &Metrics, r: usize| Facts::of_result(m, r).depth();
     let count = |test: &dyn Fn(&Metrics, usize) -> bool| hot.iter().filter(|h| h.2.iter().any(|(m, r)| test(m, *r))).count();
@@ -109,7 +110,12 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         what: "hot kernels analysed",
         tick: of(analysed, hot.len()),
         have: format!("{analysed} of the {} hottest, {:.0}% of kernel time", hot.len(), (share * 100.0).max(0.0)),
-        next: "mark them and press the re-run key; open the results alongside the timeline",
+        next: format!(
+            "mark them ({}): {} shows the commands, and {} there runs them; the results join the timeline",
+            key_of("mark"),
+            key_of("rerun"),
+            key_of("run-here")
+        ),
     });
     let placed =
         count(&|m, r| m.results.get(r).is_some_and(|r| roofline::place(m, r).work.iter().any(|w| w.achieved.is_some_and(|a| a > 0.0))));
@@ -117,21 +123,22 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         what: "roofline placed",
         tick: of(placed, hot.len()),
         have: format!("{placed} of {}", hot.len()),
-        next: "collect --set roofline, or sections with RooflineChart in their names; kernels without floating-point work have none",
+        next: "collect --set roofline, or sections with RooflineChart in their names; kernels without floating-point work have none"
+            .to_owned(),
     });
     let stalls = count(&|m, r| super::hints::stalls::Stalls::of(&Facts::of_result(m, r)).is_some());
     out.push(Item {
         what: "stalls explained",
         tick: of(stalls, hot.len()),
         have: format!("{stalls} of {} have warp states or PC samples", hot.len()),
-        next: "collect WarpStateStats or SourceCounters",
+        next: "collect WarpStateStats or SourceCounters".to_owned(),
     });
     let ranges: usize = timelines.iter().map(|p| p.ranges.len()).sum();
     out.push(Item {
         what: "ranges present",
         tick: if ranges > 0 { Tick::Done } else { Tick::Open },
         have: format!("{ranges} ranges"),
-        next: "mark steps and layers: torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush",
+        next: "mark steps and layers: torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush".to_owned(),
     });
     out.push(devices(&timelines));
     let pairs = before_after(&reports);
@@ -139,7 +146,10 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         what: "before and after recorded",
         tick: if pairs > 0 { Tick::Done } else { Tick::Open },
         have: format!("{} in two reports", units::count(pairs, "kernel")),
-        next: "after a change profile the same launch again and open both reports; the compare key shows them side by side",
+        next: format!(
+            "after a change profile the same launch again and open both reports: {} on a result shows them side by side",
+            key_of("compare")
+        ),
     });
     out
 }
@@ -155,7 +165,7 @@ fn devices(timelines: &[&Profile]) -> Item {
             (there, used) => of(used, there),
         },
         have: format!("{used} of {} in the timelines", units::count(there, "GPU")),
-        next: "open the report of each rank: several files on the command line are one session",
+        next: "open the report of each rank: several files on the command line are one session".to_owned(),
     }
 }
 

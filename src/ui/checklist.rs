@@ -3,10 +3,11 @@
 use super::text::{left, wrap};
 use super::{Role, Theme};
 use crate::analysis::checklist::{Item, Tick};
+use crate::app::Keymap;
 use ratatui::text::{Line, Span};
 
 #[must_use]
-pub fn lines(items: &[Item], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+pub fn lines(items: &[Item], keymap: &Keymap, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WHAT: usize = 28;
     if items.is_empty() {
         return vec![Line::raw("nothing has been read yet")];
@@ -25,7 +26,7 @@ pub fn lines(items: &[Item], columns: usize, theme: &Theme) -> Vec<Line<'static>
             Span::styled(item.have.clone(), theme.style(Role::Dim)),
         ]));
         if matches!(item.tick, Tick::Partly | Tick::Open) {
-            let lines = wrap(item.next, columns.saturating_sub(4).max(20)).into_iter().enumerate();
+            let lines = wrap(&keymap.spell(&item.next), columns.saturating_sub(4).max(20)).into_iter().enumerate();
             out.extend(lines.map(|(i, l)| Line::styled(format!("  {}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))));
         }
     }

@@ -52,7 +52,7 @@ fn lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> 
         Page::Details => ("details", report.map(|r| detail::lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Advice(advice) => ("hints from the launch alone", advice.iter().map(text).collect()),
         Page::RunFacts(facts) => ("about this run", run_facts(facts, columns, theme)),
-        Page::Checklist(items) => ("checklist", super::checklist::lines(items, columns, theme)),
+        Page::Checklist(items) => ("checklist", super::checklist::lines(items, &app.session.settings.keymap, columns, theme)),
         Page::Explain => {
             let screen = app.entry(over.screen).and_then(|e| ResultScreen::of(&e.open));
             ("about this", screen.map(|s| super::result::explain::lines(s, columns, theme)).unwrap_or_default())

@@ -122,3 +122,23 @@ fn the_glossary_of_the_readme_is_the_programs() {
     let rows: String = warpscope::ui::glossary::GLOSSARY.iter().map(|(word, meaning)| format!("| {word} | {meaning} |\n")).collect();
     assert!(readme().contains(&rows), "put this into README.md:\n{rows}");
 }
+
+#[test]
+fn sentences_name_keys_of_actions_that_exist() {
+    fn files(folder: &std::path::Path, out: &mut Vec<std::path::PathBuf>) {
+        for entry in fs::read_dir(folder).unwrap().map(|e| e.unwrap().path()) {
+            if entry.is_dir() { files(&entry, out) } else { out.push(entry) }
+        }
+    }
+    let mut all = Vec::new();
+    files(&root().join("src"), &mut all);
+    let mut named = 0;
+    for file in all {
+        for after in fs::read_to_string(&file).unwrap().split("key_of(\"").skip(1) {
+            let name = after.split('"').next().unwrap();
+            assert!(warpscope::app::ACTIONS.iter().any(|a| a.name == name), "{}: there is no action {name:?}", file.display());
+            named += 1;
+        }
+    }
+    assert!(named > 10);
+}

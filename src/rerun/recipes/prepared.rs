@@ -20,7 +20,7 @@ pub struct Wanted {
     pub skip: Option<u64>,
     /// Launches (for TensorRT-LLM: iterations) that are profiled.
     pub count: Option<u64>,
-    /// Seconds that PyTorch traces; [`TRACE_SECONDS`] without a wish.
+    /// Seconds that PyTorch traces; [`TRACE_SECONDS`](super::torch::TRACE_SECONDS) without a wish.
     pub seconds: Option<u64>,
     /// Under a launcher: the profiler between it and the program, with a report for each rank. Recipe `rank`, and those of ncu and PyTorch,
     /// do so in any case.
@@ -40,7 +40,7 @@ pub struct Prepared {
     pub files: Vec<(String, String)>,
     /// What it leaves in the output's folder.
     pub reports: Vec<Pattern>,
-    /// Steps of a guided session, in order; empty where the command alone does it. [`Role::Start`] is the command itself.
+    /// Steps of a guided session, in order; empty where the command alone does it. [`Role::Start`](super::steps::Role::Start) is the command itself.
     pub steps: Vec<Step>,
     /// What to know about this program under this recipe, a sentence each.
     pub notes: Vec<String>,

@@ -9,7 +9,7 @@ use crate::rerun::command::Part;
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe<'a> {
     pub id: &'a str,
-    /// The profiler, one of [`TOOLS`].
+    /// The profiler, one of [`TOOLS`](super::user::TOOLS).
     pub tool: &'a str,
     /// What it records, in a few words.
     pub about: &'a str,
