@@ -107,7 +107,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
     let share: f64 = hot.iter().filter(|h| !h.2.is_empty()).map(|h| h.1).sum();
     let analysed = count(&|m, r| depth(m, r) >= Depth::Basic);
     out.push(Item {
-        what: "hot kernels analysed",
+        what: "hot kernels analyzed",
         tick: of(analysed, hot.len()),
         have: format!("{analysed} of the {} hottest, {:.0}% of kernel time", hot.len(), (share * 100.0).max(0.0)),
         next: format!(

@@ -123,6 +123,8 @@ fn switch(app: &mut App, by: isize) -> Vec<Effect> {
     if n < 2 {
         return say(app, "only one report is open; name several on the command line", false);
     }
+    // What lies over the reports would hide that another one is up.
+    app.close_common();
     let at = app.session.active;
     let name = app.kernels(at).and_then(|k| k.selected_name()).map(str::to_owned);
     let next = (at + n).saturating_add_signed(by) % n;

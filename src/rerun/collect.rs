@@ -84,7 +84,7 @@ pub static SECTIONS: &[Section] = &[
     section("WarpStateStats", figure(9, 0.12, 19_000), "what warps wait for"),
     section("SourceCounters", figure(5, 0.21, 31_000), "stalls and traffic by source line and instruction"),
     section("SpeedOfLight_RooflineChart", figure(3, 0.10, 19_000), "single and double precision roofline"),
-    section("PmSampling", figure(4, 0.38, 190_000), "utilisation over the kernel's run time"),
+    section("PmSampling", figure(4, 0.38, 190_000), "utilization over the kernel's run time"),
 ];
 
 /// Questions that a profile answers.

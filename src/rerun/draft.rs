@@ -164,13 +164,13 @@ impl<'a> Draft<'a> {
         };
         if self.neighbours() {
             let skipped = units::grouped(i64::try_from(skip).unwrap_or(i64::MAX));
-            let come = match skip {
-                0 => format!("No {what} come"),
-                1 => format!("One of the {what} comes"),
-                _ => format!("{skipped} {what} come"),
+            let skips = match skip {
+                0 => format!("no {what}"),
+                1 => format!("one of the {what}"),
+                _ => format!("{skipped} {what}"),
             };
-            let why =
-                format!("{come} before{place}, in host call order; then {n} {} profiled.", if n == 1 { "is" } else { "in a row are" });
+            let row = if n == 1 { "" } else { " in a row" };
+            let why = format!("Skips {skips}{place}, in host call order, then profiles {n}{row}.");
             let words = ["--launch-skip".to_owned(), skip.to_string(), "--launch-count".to_owned(), n.to_string()].to_vec();
             return vec![self.name_part(), Part { id: PartId::Which, words, why }];
         }

@@ -245,8 +245,11 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
             ),
         );
     }
+    // ncu's reports do not say when a launch began.
+    let timed = profile.metrics.is_none();
     let at = |row: usize| {
-        format!("launch {} at {:.6} s", units::grouped(i64::try_from(row).unwrap_or(i64::MAX)), launches.start(row) as f64 / 1e9)
+        let launch = format!("launch {}", units::grouped(i64::try_from(row).unwrap_or(i64::MAX)));
+        if timed { format!("{launch} at {:.6} s", launches.start(row) as f64 / 1e9) } else { launch }
     };
     if let Some(first) = detail.first {
         out.plain("first", &at(first.0 as usize));
@@ -267,7 +270,9 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
 fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usize) {
     let launches = &profile.launches;
     out.head(&format!("launch {}", units::grouped(i64::try_from(row).unwrap_or(i64::MAX))));
-    out.plain("start", &format!("{:.9} s", launches.start(row) as f64 / 1e9));
+    if profile.metrics.is_none() {
+        out.plain("start", &format!("{:.9} s", launches.start(row) as f64 / 1e9));
+    }
     out.plain("duration", &format!("{} ({} ns)", Nanos(launches.duration(row)), units::grouped(launches.duration(row))));
     match launches.call(row) {
         Some((call, cost)) => {

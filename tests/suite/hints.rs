@@ -440,7 +440,7 @@ fn the_checklist_ticks_what_is_there() {
     let mut alone = Explorer::open(&[fixture("zoo_full")], (100, 40));
     alone.press("x");
     let screen = alone.screen();
-    assert!(screen.contains("○ timeline collected") && screen.contains("✓ hot kernels analysed"), "{screen}");
+    assert!(screen.contains("○ timeline collected") && screen.contains("✓ hot kernels analyzed"), "{screen}");
 }
 
 #[test]

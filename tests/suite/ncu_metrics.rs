@@ -139,7 +139,7 @@ fn damage_costs_only_what_it_hit() {
     let (code, out, err) = run(&["rerun", &single, "--kernel", "saxpy", "--slowest=3", "--verify", &path.to_string_lossy()]);
     assert!(code == 1 && out.contains("2 results instead of 3") && err.contains("damaged after result 1"), "{code} {out} {err}");
     for (bytes, want) in [
-        (&whole[..3], "not an Nsight Compute report"),
+        (&whole[..3], "a truncated Nsight Compute report"),
         (&whole[..60], "damaged"),
         (b"\"ID\",1\n".as_slice(), "not an Nsight Compute report"),
     ] {

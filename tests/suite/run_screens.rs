@@ -270,6 +270,15 @@ fn what_changed_at_three_sizes() {
         explorer.press("down enter");
         assert_eq!(explorer.app.here(), Where::Kernels);
     }
+    // The next report comes up, instead of changing unseen below.
+    let mut two = Explorer::open(&[before.clone(), packed("zoo")], (120, 40));
+    for over in ["D", "L"] {
+        two.press(over);
+        assert_ne!(two.app.here(), Where::Kernels);
+        let active = two.app.session.active;
+        two.press("]");
+        assert_eq!((two.app.here(), two.app.session.active), (Where::Kernels, 1 - active));
+    }
     let mut one = Explorer::open(&[before], (80, 24));
     one.press("D");
     assert!(one.screen().contains("only one report is open"));

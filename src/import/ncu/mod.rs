@@ -44,6 +44,10 @@ pub fn read(path: &Path, job: &Job<'_>, decimal: Option<Decimal>) -> Result<Metr
     let knows = |i: &Input| is_report(i) || is_text(i);
     let refusal = |i: &Input| known::refusal(i, "Nsight Compute reports (.ncu-rep, `ncu --csv`)", "Nsight Compute");
     let input = Input::open(path, job, Kinds { knows: &knows, salvages: &|_| false, refusal: &refusal })?;
+    // The beginning of a report is text, too.
+    if input.head == b"NVR" {
+        return Err(refusal(&input));
+    }
     if !is_report(&input) && !is_text(&input) {
         return Err(ImportError::refused(path, "not an Nsight Compute report", "name a .ncu-rep, or the CSV that `ncu --csv` prints"));
     }

@@ -154,7 +154,7 @@ impl Draw<'_> {
             }
             Row::Bound(i) => {
                 let bound = self.hint(*i).map_or("", |h| &h.bound);
-                if bound.is_empty() { Vec::new() } else { self.under("bound by", bound, Role::Dim) }
+                if bound.is_empty() { Vec::new() } else { self.under("at best", bound, Role::Dim) }
             }
             Row::Evidence(i, e) => self.hint(*i).and_then(|h| h.evidence.get(*e)).map(|e| vec![self.evidence(e)]).unwrap_or_default(),
             Row::Effect(i, e) => {

@@ -64,13 +64,13 @@ fn compute(case: &Case<'_>, unit: Unit, share: f64) -> Hint {
     let near = share * 100.0 >= AT_LIMIT.value;
     let end = match unit {
         Unit::Sm => "; which one is unknown, as it was not collected",
-        _ if near => ": the kernel runs as fast as this pipe allows",
+        _ if near => ": the kernel runs as fast as this unit allows",
         _ => "",
     };
     let hint = Hint::new(
         Diagnosis::Compute,
         case.headroom(share),
-        format!("compute is the limit: {} at {} of its peak{end}", unit.word(), pct(share)),
+        format!("compute is the limit: {} at {} of peak{end}", unit.word(), pct(share)),
     )
     .bound(format!("{} at 100% while the SMs have work, instead of {}", unit.word(), pct(share / case.active.max(share))))
     .because([case.busy(Unit::Issue, None), case.busy(Unit::Fma, None), case.busy(Unit::Alu, None), case.evidence("sm_throughput", None)])
