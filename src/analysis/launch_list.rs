@@ -39,7 +39,7 @@ impl LaunchSort {
         }
     }
 
-    /// Whether the smallest comes first unless turned round.
+    /// Whether the smallest comes first unless reversed.
     #[must_use]
     pub fn ascends(self) -> bool {
         matches!(self, Self::Launch | Self::Start | Self::Stream)

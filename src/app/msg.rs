@@ -126,7 +126,7 @@ pub enum Effect {
     },
     /// Read reports that were added to the session.
     Open(Vec<PathBuf>),
-    /// Look at what may stand in the way of this run.
+    /// Run the preflight checks for this run.
     Preflight(Box<Start>),
     /// Start a run and watch it.
     Start(Box<Start>),

@@ -13,7 +13,7 @@ pub fn sentence(check: &Check) -> String {
     format!("{}: {}{means}{fix}", check.what, check.found)
 }
 
-/// What may stand in the way of a command, the worst first. Its reports go to the folder, or to the library.
+/// What may prevent a command from running, the worst first. Its reports go to the folder, or to the library.
 pub fn look(tool: &str, argv: &[String], folder: Option<&Path>, nsys: Option<&Path>) -> Vec<Check> {
     let samples = argv.iter().any(|w| w == "--sample=process-tree");
     let library = store::folder().ok();
