@@ -1,5 +1,6 @@
 //! Copies and sets of device memory.
 
+use super::host_call::NONE;
 use super::{Bytes, Nanos, PlaceId};
 
 /// Direction of a copy.
@@ -74,9 +75,7 @@ pub struct MemOp {
     pub graph_node: Option<u64>,
 }
 
-/// Stands for what the report does not say.
-const NONE: u32 = u32::MAX;
-/// The same for bytes.
+/// Stands for bytes that the report does not say.
 const NO_BYTES: u64 = u64::MAX;
 
 /// Copies and sets by start, as columns: 39 bytes each.

@@ -1,5 +1,6 @@
 //! Ranges that a program or framework marked, as columns: a report may hold millions.
 
+pub use super::host_call::NONE;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -55,9 +56,6 @@ pub struct Range {
     pub kind: RangeKind,
     pub origin: RangeOrigin,
 }
-
-/// Stands in a column for what the report does not say.
-pub const NONE: u32 = u32::MAX;
 
 /// What PyTorch says of an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
