@@ -1,6 +1,7 @@
 //! The command line's grammar.
 
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand};
+pub use super::triage_args::{Ranges, Triage};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
 use crate::config::ColorMode;
@@ -67,6 +68,10 @@ pub enum Command {
     Attach(Attach),
     /// The library of recorded runs: list, show, tag, share, free space.
     Runs(Runs),
+    /// Say what limits a run: where its time went, why the GPU is idle, and what to do.
+    Triage(Triage),
+    /// List NVTX ranges or operators as a tree, with the GPU's time inside each.
+    Ranges(Ranges),
     /// Rank kernels, or other groups of launches, by time.
     Top(Top),
     /// List kernel launches in launch order.

@@ -11,6 +11,7 @@ pub mod interrupt;
 pub mod loops;
 pub mod metrics;
 pub mod print;
+pub mod ranges;
 pub mod recipes;
 pub mod recorder;
 pub mod rerun;
@@ -18,6 +19,8 @@ pub mod resting;
 pub mod run_args;
 pub mod runs;
 pub mod save;
+pub mod triage;
+pub mod triage_args;
 pub mod tty;
 mod workers;
 
@@ -114,6 +117,8 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Attach(attach)) => runs::attach::attach(args, attach, &config),
         Some(Command::Runs(runs)) => runs::list::runs(runs, nsys.as_deref()),
         Some(Command::Supervise { .. } | Command::Exec { .. } | Command::Foreground { .. } | Command::Terminal { .. }) => Ok(()),
+        Some(Command::Triage(args)) => triage::triage(args, nsys),
+        Some(Command::Ranges(args)) => ranges::ranges(args, nsys),
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),
         Some(Command::Metrics(args)) => metrics::metrics(args),

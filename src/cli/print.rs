@@ -102,7 +102,7 @@ pub fn lines(lines: &[String]) -> Result<(), Failure> {
 }
 
 /// Says on stderr what makes the printed figures incomplete: scripts that read CSV see no notes.
-fn warn(profile: &crate::model::Profile) {
+pub fn warn(profile: &crate::model::Profile) {
     use crate::model::{NoteKind, Severity};
     let matters = |n: &&crate::model::Note| {
         matches!(n.kind, NoteKind::Empty | NoteKind::Graphs | NoteKind::Damaged | NoteKind::Lost) || n.severity == Severity::Error

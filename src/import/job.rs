@@ -55,6 +55,11 @@ impl Wants {
     pub const ALL: Self = Self { names: Names::All, parts: Parts::all() };
     /// What the explorer shows.
     pub const EXPLORER: Self = Self { names: Names::All, parts: Self::LAUNCHES.parts.union(Parts::MEMOPS) };
+    /// What limits a run: also what threads did outside of CUDA.
+    pub const TRIAGE: Self = Self {
+        names: Names::All,
+        parts: Self::EXPLORER.parts.union(Parts::THREADS).union(Parts::OVERHEAD).union(Parts::COLLECTIVES).union(Parts::COUNTERS),
+    };
     /// Launches with their order and their ranges: what a re-run rests on.
     pub const LAUNCHES: Self =
         Self { names: Names::All, parts: Parts::STARTS.union(Parts::DETAILS).union(Parts::CALLS).union(Parts::RANGES) };

@@ -1,7 +1,7 @@
 //! `hints`: what is wrong, or right, with each kernel, why, and what to do; for scripts, as a table, or as the chain of reasoning.
 
 use super::Format;
-use super::table::{self, Cell, Column};
+use super::table::{self, Cell, Column, wrapped};
 use super::top::{NoteJson, SourceJson};
 use crate::analysis::hints::{Evidence, Hint, Subject};
 use crate::analysis::metric::{human_number, rounded};
@@ -194,24 +194,6 @@ pub fn threshold(e: &Evidence) -> Option<String> {
     let (number, unit) = human_number(t.value, &e.unit);
     let number = number.strip_suffix(".00").unwrap_or(&number);
     Some(format!("{} {number} {unit}", t.op).trim_end().to_owned())
-}
-
-fn wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, width: usize) -> io::Result<()> {
-    let room = width.saturating_sub(first.chars().count()).max(20);
-    let mut line = String::new();
-    let mut lead = first;
-    for word in text.split(' ') {
-        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
-            writeln!(out, "{lead}{}", clean(&line))?;
-            line.clear();
-            lead = rest;
-        }
-        if !line.is_empty() {
-            line.push(' ');
-        }
-        line.push_str(word);
-    }
-    writeln!(out, "{lead}{}", clean(&line))
 }
 
 /// Prints the chain of reasoning with its numbers.

@@ -8,12 +8,14 @@ mod format;
 pub mod hints;
 pub mod launches;
 pub mod metrics;
+pub mod ranges;
 pub mod recipes;
 pub mod rerun;
 pub mod runs;
 pub mod sections;
 pub mod table;
 pub mod top;
+pub mod triage;
 
 pub use format::{Format, json, json_text};
 pub use table::{Cell, Table};
@@ -22,6 +24,8 @@ use std::io;
 
 /// Name of each report (also the subcommand that prints it) and what it lists.
 pub static REPORTS: &[(&str, &str)] = &[
+    ("triage", "what limits the run, where the time went, and what to do"),
+    ("ranges", "NVTX ranges or operators as a tree, with the GPU's time inside"),
     ("top", "kernels, or other groups of launches, ranked by time"),
     ("launches", "kernel launches in launch order"),
     ("metrics", "every metric of an Nsight Compute report"),

@@ -118,19 +118,40 @@ fn for_people(columns: &[Column]) -> Vec<usize> {
     (0..columns.len()).filter(|&i| !columns[i].machine_only).collect()
 }
 
+/// A text in which nothing is left that Markdown gives a meaning, links, pictures and HTML among them.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    ['\\', '|', '<', '`', '*', '_', '[', ']', '!', '&', '~', '$']
+        .iter()
+        .fold(clean(text).into_owned(), |t, c| t.replace(*c, &format!("\\{c}")))
+}
+
+/// Writes a text over several lines, broken at blanks: the first line begins with `first`, the others with `rest`.
+pub fn wrapped(out: &mut dyn Write, first: &str, rest: &str, text: &str, width: usize) -> io::Result<()> {
+    let room = width.saturating_sub(first.chars().count()).max(20);
+    let mut line = String::new();
+    let mut lead = first;
+    for word in text.split(' ') {
+        if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > room {
+            writeln!(out, "{lead}{}", clean(&line))?;
+            line.clear();
+            lead = rest;
+        }
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    writeln!(out, "{lead}{}", clean(&line))
+}
+
 fn markdown(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write) -> io::Result<()> {
     let shown = for_people(columns);
-    // What Markdown gives a meaning, links, pictures and HTML among them.
-    let escape = |t: &str| {
-        ['\\', '|', '<', '`', '*', '_', '[', ']', '!', '&', '~', '$']
-            .iter()
-            .fold(clean(t).into_owned(), |t, c| t.replace(*c, &format!("\\{c}")))
-    };
     let line = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     writeln!(out, "{}", line(shown.iter().map(|&i| columns[i].title.to_owned()).collect()))?;
     writeln!(out, "{}", line(shown.iter().map(|&i| if columns[i].right { "---:" } else { "---" }.to_owned()).collect()))?;
     for row in rows {
-        writeln!(out, "{}", line(shown.iter().map(|&i| escape(&row[i].human)).collect()))?;
+        writeln!(out, "{}", line(shown.iter().map(|&i| escaped(&row[i].human)).collect()))?;
     }
     Ok(())
 }

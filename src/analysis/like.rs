@@ -1,0 +1,28 @@
+//! Names that differ only in their numbers.
+
+/// A name with every number in it as `#`.
+#[must_use]
+pub fn like(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    let mut digits = false;
+    for c in name.chars() {
+        if !c.is_ascii_digit() {
+            out.push(c);
+        } else if !digits {
+            out.push('#');
+        }
+        digits = c.is_ascii_digit();
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_in_names_are_left_out() {
+        assert_eq!(like("ProfilerStep#12"), "ProfilerStep##");
+        assert_eq!(like("decode 07 of 15"), "decode # of #");
+    }
+}

@@ -1,0 +1,431 @@
+//! Ranges as a tree: NVTX, a framework's annotations and operators, with what the devices did for what was launched inside.
+//!
+//! Ranges of like names (numbers left out) under the same parent are one node. An operator of autograd's backward pass stands under the forward
+//! operator that it belongs to, by its sequence number.
+
+use crate::analysis::like::like;
+use crate::analysis::triage::ops::{Class, Op, Ops};
+use crate::model::range::NONE;
+use crate::model::{Cancel, Profile, RangeKind, RangeOrigin};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// One node: ranges of like names under one parent. Times in ns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Node {
+    /// With its domain; numbers as `#` where several ranges are together.
+    pub name: String,
+    pub origin: RangeOrigin,
+    pub parent: Option<u32>,
+    /// Its children, those with the most time on the devices first.
+    pub children: Vec<u32>,
+    /// Distance from the root.
+    pub depth: u32,
+    pub count: u64,
+    /// Summed length on the host.
+    pub wall: i64,
+    pub min: i64,
+    pub max: i64,
+    /// Length without what lies in children of the same thread.
+    pub own: i64,
+    /// Time in which the devices worked on what was launched inside: the union for each range, summed.
+    pub busy: i64,
+    /// From the first to the last operation that was launched inside, summed over ranges.
+    pub projected: i64,
+    pub kernels: u64,
+    pub copies: u64,
+    pub collectives: u64,
+    /// Earliest start.
+    pub first: i64,
+    /// Latest end.
+    pub last: i64,
+    /// A name that is in the report: what a re-run is gated with.
+    pub example: u32,
+    /// Whether ranges of several names are together.
+    pub mixed: bool,
+}
+
+impl Node {
+    /// Time between its operations in which none of them ran.
+    #[must_use]
+    pub fn idle(&self) -> i64 {
+        self.projected - self.busy
+    }
+}
+
+/// All nodes; the roots have no parent.
+#[derive(Clone, Debug, Default)]
+pub struct RangeTree {
+    pub nodes: Vec<Node>,
+    pub roots: Vec<u32>,
+    /// Node of each launch: the innermost range around it; [`NONE`] outside of all.
+    pub of_launch: Arc<Vec<u32>>,
+    /// Time of the devices on what was launched outside of every range, and in all, ns: sums of durations.
+    pub outside: (i64, i64),
+}
+
+/// One range while operations are added up.
+#[derive(Clone, Copy)]
+struct Instance {
+    parent: u32,
+    node: u32,
+    /// First start, last end, and how long of that something ran.
+    first: i64,
+    until: i64,
+    busy: i64,
+    /// Time of the backward pass, which does not lie between the first and the last operation of the forward pass.
+    later: i64,
+    /// Whether the parent is a forward operator.
+    joined: bool,
+}
+
+struct Builder<'a> {
+    profile: &'a Profile,
+    nodes: Vec<Node>,
+    ids: FxHashMap<(u32, u32, RangeOrigin), u32>,
+    /// Of each name its like.
+    likes: Vec<u32>,
+    texts: Vec<String>,
+    instances: Vec<Instance>,
+    /// Of each thread its ranges with their instances, by start.
+    by_thread: Vec<Vec<(u32, u32)>>,
+}
+
+impl Instance {
+    fn new(parent: u32, node: u32) -> Self {
+        Self { parent, node, first: i64::MAX, until: i64::MIN, busy: 0, later: 0, joined: false }
+    }
+}
+
+impl RangeTree {
+    /// Builds the tree; `None` when nobody wants it any more. Without ranges it is empty.
+    #[must_use]
+    pub fn of(profile: &Profile, cancel: &Cancel) -> Option<Self> {
+        let mut builder = Builder::new(profile);
+        builder.threads();
+        if cancel.is_cancelled() {
+            return None;
+        }
+        let (of_launch, outside) = builder.operations(cancel)?;
+        Some(builder.finish(of_launch, outside))
+    }
+
+    /// The path from the root to a node.
+    #[must_use]
+    pub fn path(&self, node: u32) -> Vec<u32> {
+        let mut out = Vec::new();
+        let mut at = Some(node);
+        while let Some(n) = at.and_then(|n| self.nodes.get(n as usize).map(|node| (n, node))) {
+            out.push(n.0);
+            at = n.1.parent;
+        }
+        out.reverse();
+        out
+    }
+
+    /// Whether a node is another one, or lies in it.
+    #[must_use]
+    pub fn inside(&self, node: u32, ancestor: u32) -> bool {
+        let mut at = Some(node);
+        while let Some(n) = at {
+            if n == ancestor {
+                return true;
+            }
+            at = self.nodes.get(n as usize).and_then(|n| n.parent);
+        }
+        false
+    }
+}
+
+impl<'a> Builder<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let ranges = &profile.ranges;
+        let mut ids: FxHashMap<String, u32> = FxHashMap::default();
+        let mut texts = Vec::new();
+        let likes = (0..u32::try_from(ranges.names.len()).unwrap_or(u32::MAX))
+            .map(|n| {
+                let text = like(&ranges.label(n));
+                *ids.entry(text.clone()).or_insert_with(|| {
+                    texts.push(text);
+                    u32::try_from(texts.len() - 1).unwrap_or(u32::MAX)
+                })
+            })
+            .collect();
+        Self {
+            profile,
+            nodes: Vec::new(),
+            ids: FxHashMap::default(),
+            likes,
+            texts,
+            instances: Vec::with_capacity(ranges.len()),
+            by_thread: vec![Vec::new(); ranges.threads.len()],
+        }
+    }
+
+    fn node(&mut self, parent: u32, name: u32, origin: RangeOrigin) -> u32 {
+        let like = self.likes.get(name as usize).copied().unwrap_or_default();
+        let next = u32::try_from(self.nodes.len()).unwrap_or(NONE);
+        let id = *self.ids.entry((parent, like, origin)).or_insert(next);
+        if id == next {
+            let depth = self.nodes.get(parent as usize).map_or(0, |p| p.depth + 1);
+            self.nodes.push(Node {
+                name: self.texts.get(like as usize).cloned().unwrap_or_default(),
+                origin,
+                parent: (parent != NONE).then_some(parent),
+                children: Vec::new(),
+                depth,
+                count: 0,
+                wall: 0,
+                min: i64::MAX,
+                max: 0,
+                own: 0,
+                busy: 0,
+                projected: 0,
+                kernels: 0,
+                copies: 0,
+                collectives: 0,
+                first: i64::MAX,
+                last: i64::MIN,
+                example: name,
+                mixed: false,
+            });
+        }
+        let node = &mut self.nodes[id as usize];
+        node.mixed |= node.example != name;
+        id
+    }
+
+    /// Goes along each thread's ranges, outer before inner.
+    fn threads(&mut self) {
+        let ranges = &self.profile.ranges;
+        let end_of_all = ranges.iter().map(|r| if r.end == i64::MAX { r.start } else { r.end }).max().unwrap_or_default();
+        let mut rows: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
+        for (row, range) in (0..).zip(ranges.iter()) {
+            if range.kind != RangeKind::StartEnd
+                && range.origin != RangeOrigin::Python
+                && let Some(list) = rows.get_mut(range.thread as usize)
+            {
+                list.push(row);
+            }
+        }
+        // Forward operators by sequence number: the first that has it.
+        let mut forward: FxHashMap<u32, (i64, u32)> = FxHashMap::default();
+        let mut backward: Vec<(u32, u32)> = Vec::new();
+        for (thread, mut list) in rows.into_iter().enumerate() {
+            let key = |&row: &u32| {
+                let r = ranges.get(row as usize);
+                (r.start, std::cmp::Reverse(r.end))
+            };
+            if !list.is_sorted_by_key(key) {
+                list.sort_by_key(key);
+            }
+            // End and instance of what is open.
+            let mut open: Vec<(i64, u32)> = Vec::new();
+            for row in list {
+                let range = ranges.get(row as usize);
+                let end = range.end.min(end_of_all).max(range.start);
+                while open.last().is_some_and(|o| o.0 <= range.start) {
+                    open.pop();
+                }
+                let parent = open.last().map_or(NONE, |o| o.1);
+                let sequence = ranges.operator(row as usize).map(|o| o.sequence).filter(|&s| s != NONE);
+                let parent_node = self.instances.get(parent as usize).map_or(NONE, |i| i.node);
+                let node = self.node(parent_node, range.name, range.origin);
+                let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
+                self.instances.push(Instance::new(parent, node));
+                if let Some(s) = sequence {
+                    let first = forward.entry(s).or_insert((range.start, instance));
+                    if range.start < first.0 {
+                        *first = (range.start, instance);
+                    }
+                    if parent == NONE {
+                        backward.push((s, instance));
+                    }
+                }
+                let length = end - range.start;
+                let n = &mut self.nodes[node as usize];
+                n.count += 1;
+                n.wall += length;
+                n.own += length;
+                n.min = n.min.min(length);
+                n.max = n.max.max(length);
+                n.first = n.first.min(range.start);
+                n.last = n.last.max(end);
+                if let Some(&(until, _)) = open.last() {
+                    // A range that was not popped in order reaches beyond its parent.
+                    self.nodes[parent_node as usize].own -= until.min(end) - range.start;
+                }
+                open.push((end, instance));
+                self.by_thread[thread].push((row, instance));
+            }
+        }
+        self.join_backward(&forward, backward);
+    }
+
+    /// Puts root operators of the backward pass under their forward ones.
+    fn join_backward(&mut self, forward: &FxHashMap<u32, (i64, u32)>, backward: Vec<(u32, u32)>) {
+        let mut moved: FxHashMap<u32, u32> = FxHashMap::default();
+        for (sequence, instance) in backward {
+            let Some(&(_, first)) = forward.get(&sequence) else { continue };
+            let (target, node) = (self.instances[first as usize].node, self.instances[instance as usize].node);
+            // Only what is another operator, and no circle.
+            if first != instance && target != node && self.nodes[node as usize].parent.is_none() && !moved.contains_key(&node) {
+                let mut up = Some(target);
+                while let Some(n) = up {
+                    if n == node {
+                        break;
+                    }
+                    up = self.nodes[n as usize].parent;
+                }
+                if up.is_none() {
+                    moved.insert(node, target);
+                }
+            }
+            if moved.get(&node) == Some(&target) || self.nodes[node as usize].parent == Some(target) {
+                (self.instances[instance as usize].parent, self.instances[instance as usize].joined) = (first, true);
+            }
+        }
+        for (node, target) in moved {
+            self.nodes[node as usize].parent = Some(target);
+        }
+    }
+
+    /// Gives every operation to the innermost range around its call, and its time to all ranges around that.
+    fn operations(&mut self, cancel: &Cancel) -> Option<(Vec<u32>, (i64, i64))> {
+        let ops = Ops::of(self.profile);
+        let threads: FxHashMap<(u32, u32), usize> = self.profile.ranges.threads.iter().copied().zip(0..).collect();
+        let mut of_launch = vec![NONE; self.profile.launches.len()];
+        let mut outside = (0, 0);
+        let process = self.process_ranges();
+        for (at, op) in ops.iter().enumerate() {
+            if at % (1 << 16) == 0 && cancel.is_cancelled() {
+                return None;
+            }
+            outside.1 += op.end - op.start;
+            let call = ops.call(&op);
+            let thread = call.and_then(|c| threads.get(&(c.pid, c.tid)));
+            let own = call.zip(thread).and_then(|(c, &thread)| self.innermost(thread, c.start));
+            let found = own.or_else(|| {
+                let c = call?;
+                let list = process.get(&c.pid)?;
+                // The one that began last and is still open.
+                let until = list.partition_point(|r| r.0 <= c.start);
+                list[..until].iter().rev().take(64).find(|r| r.1 >= c.start).map(|r| r.2)
+            });
+            let Some(mut instance) = found else {
+                outside.0 += op.end - op.start;
+                continue;
+            };
+            if let crate::analysis::triage::ops::Row::Launch(row) = op.row {
+                of_launch[row as usize] = self.instances[instance as usize].node;
+            }
+            // Beyond a forward operator: what of this operation is new to its backward one.
+            let mut joined = None;
+            while let Some(i) = self.instances.get_mut(instance as usize) {
+                if let Some(new) = joined {
+                    i.later += new;
+                } else {
+                    let new = (op.end - op.start.max(i.until)).max(0);
+                    i.first = i.first.min(op.start);
+                    i.busy += new;
+                    i.until = i.until.max(op.end);
+                    joined = i.joined.then_some(new);
+                }
+                let (node, parent) = (i.node, i.parent);
+                self.count(node, &op);
+                instance = parent;
+            }
+        }
+        Some((of_launch, outside))
+    }
+
+    fn count(&mut self, node: u32, op: &Op) {
+        let node = &mut self.nodes[node as usize];
+        match op.class {
+            Class::Kernel => node.kernels += 1,
+            Class::Collective => node.collectives += 1,
+            Class::Copy => node.copies += 1,
+        }
+    }
+
+    /// Ranges of processes: start, end, instance; by start.
+    fn process_ranges(&mut self) -> FxHashMap<u32, Vec<(i64, i64, u32)>> {
+        let ranges = &self.profile.ranges;
+        let mut out: FxHashMap<u32, Vec<(i64, i64, u32)>> = FxHashMap::default();
+        let found: Vec<_> = ranges.iter().filter(|r| r.kind == RangeKind::StartEnd).collect();
+        for range in found {
+            let pid = ranges.threads.get(range.thread as usize).map_or(0, |t| t.0);
+            let node = self.node(NONE, range.name, range.origin);
+            let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
+            self.instances.push(Instance::new(NONE, node));
+            let n = &mut self.nodes[node as usize];
+            let length = if range.end == i64::MAX { 0 } else { range.end - range.start };
+            n.count += 1;
+            n.wall += length;
+            n.own += length;
+            n.min = n.min.min(length);
+            n.max = n.max.max(length);
+            n.first = n.first.min(range.start);
+            n.last = n.last.max(range.start + length);
+            out.entry(pid).or_default().push((range.start, range.end, instance));
+        }
+        out.values_mut().for_each(|list| list.sort_unstable());
+        out
+    }
+
+    /// The innermost range of a thread that is open at a time.
+    fn innermost(&self, thread: usize, time: i64) -> Option<u32> {
+        let list = self.by_thread.get(thread)?;
+        let ranges = &self.profile.ranges;
+        let until = list.partition_point(|&(row, _)| ranges.get(row as usize).start <= time);
+        // The last that began; if it has ended, one of those around it.
+        let mut at = list.get(until.checked_sub(1)?)?.1;
+        let base = list.first()?.1;
+        loop {
+            let (row, _) = *list.get((at - base) as usize)?;
+            if ranges.get(row as usize).end >= time {
+                return Some(at);
+            }
+            at = self.instances.get(at as usize)?.parent;
+            // A forward operator is on another thread.
+            if at == NONE || at < base || (at - base) as usize >= list.len() {
+                return None;
+            }
+        }
+    }
+
+    fn finish(mut self, of_launch: Vec<u32>, outside: (i64, i64)) -> RangeTree {
+        for i in &self.instances {
+            let node = &mut self.nodes[i.node as usize];
+            node.busy += i.busy + i.later;
+            node.projected += i.later;
+            if i.first < i64::MAX {
+                node.projected += i.until - i.first;
+            }
+        }
+        let mut roots = Vec::new();
+        for id in 0..self.nodes.len() {
+            let number = u32::try_from(id).unwrap_or(NONE);
+            match self.nodes[id].parent {
+                Some(parent) => self.nodes[parent as usize].children.push(number),
+                None => roots.push(number),
+            }
+            if !self.nodes[id].mixed {
+                self.nodes[id].name = self.profile.ranges.label(self.nodes[id].example);
+            }
+            self.nodes[id].min = self.nodes[id].min.min(self.nodes[id].max);
+        }
+        // Where the backward pass was moved, depths have changed.
+        let mut stack: Vec<(u32, u32)> = roots.iter().map(|&r| (r, 0)).collect();
+        while let Some((node, depth)) = stack.pop() {
+            self.nodes[node as usize].depth = depth;
+            stack.extend(self.nodes[node as usize].children.iter().map(|&c| (c, depth + 1)));
+        }
+        let weight: Vec<(i64, i64)> = self.nodes.iter().map(|n| (-n.busy, -n.wall)).collect();
+        for node in &mut self.nodes {
+            node.children.sort_by_key(|&c| (weight[c as usize], c));
+        }
+        roots.sort_by_key(|&c| (weight[c as usize], c));
+        RangeTree { nodes: self.nodes, roots, of_launch: Arc::new(of_launch), outside }
+    }
+}

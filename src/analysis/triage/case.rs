@@ -1,0 +1,323 @@
+//! One run, ready for the rules: what the devices did, why they idled, and the figures that tell causes apart.
+
+use super::copies::{CopyClass, Copies};
+use super::gaps::{Gaps, Piece};
+use super::host::Host;
+use super::kernels::Kernels;
+use super::ops::{Class, Op, Ops, Unit};
+use super::part::{ByCause, Cause, Part};
+use super::steps::Steps;
+use super::sweep::{Busy, Gap, Hear, sweep};
+use crate::model::{Cancel, CallKind, MemOpKind, Profile};
+use rustc_hash::FxHashMap;
+
+/// Pieces of each cause that are kept to say where they are.
+const LONGEST: usize = 256;
+
+/// One device, or one process of those that share it.
+#[derive(Clone, Debug)]
+pub struct DeviceTime {
+    pub unit: Unit,
+    pub busy: Busy,
+    pub idle: ByCause,
+}
+
+impl DeviceTime {
+    /// Every part with its time in ns; together they are the window.
+    #[must_use]
+    pub fn parts(&self) -> [(Part, i64); Part::ALL.len()] {
+        Part::ALL.map(|part| {
+            let ns = match part {
+                Part::Kernels => self.busy.kernels,
+                Part::Collectives => self.busy.collectives_exposed,
+                Part::Copies => self.busy.copies_exposed,
+                _ => Cause::ALL.iter().filter(|c| c.part() == part).map(|c| self.idle.get(*c)).sum(),
+            };
+            (part, ns)
+        })
+    }
+}
+
+/// What the devices did in one step, ns over all of them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StepTime {
+    pub idle: ByCause,
+    /// Idle time that exposed copies add to.
+    pub copies: i64,
+}
+
+/// A call that the GPU ran dry after.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AfterCall {
+    pub ns: i64,
+    pub gaps: u64,
+}
+
+/// The facts of a run.
+pub struct Case<'a> {
+    pub profile: &'a Profile,
+    pub ops: Ops<'a>,
+    pub host: Host<'a>,
+    pub steps: Steps,
+    /// What is judged, ns.
+    pub window: (i64, i64),
+    /// Devices that ran something in it.
+    pub devices: Vec<DeviceTime>,
+    /// Idle time of all devices by cause.
+    pub idle: ByCause,
+    pub kernels: Kernels,
+    pub copies: Copies,
+    /// One for each step, where there are not too many.
+    pub per_step: Vec<StepTime>,
+    /// Idle time by the call behind it: of each cause and name.
+    pub after: FxHashMap<(Cause, u32), AfterCall>,
+    /// The longest pieces of each cause, longest first.
+    pub pieces: FxHashMap<Cause, Vec<Piece>>,
+    /// Calls by kind in the window: how many, ns.
+    pub calls: FxHashMap<CallKind, (u64, i64)>,
+    /// When the devices were busy: shares of [`STRIP`] slices of the window, over all devices.
+    pub strip: Vec<f32>,
+}
+
+/// Slices of the strip that shows busy over time.
+pub const STRIP: usize = 240;
+
+/// Steps beyond which they are not told apart one by one.
+const MOST_STEPS: usize = 200_000;
+
+struct Gather<'a, 'g> {
+    case_ops: &'g Ops<'a>,
+    gaps: Gaps<'g>,
+    steps: &'g Steps,
+    idle: Vec<ByCause>,
+    per_step: Vec<StepTime>,
+    kernels: Kernels,
+    copies: Copies,
+    after: FxHashMap<(Cause, u32), AfterCall>,
+    pieces: Vec<Vec<Piece>>,
+    buffer: Vec<Piece>,
+    strip: Vec<f64>,
+    window: (i64, i64),
+    cancel: &'g Cancel,
+}
+
+impl Hear for Gather<'_, '_> {
+    fn gap(&mut self, gap: &Gap) {
+        if self.cancel.is_cancelled() {
+            return;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.gaps.look(gap, &mut buffer);
+        let copy = gap.next.and_then(|op| Some((op, self.case_ops.mem_of(&op)?)));
+        let step = if self.per_step.is_empty() { None } else { self.steps.at(gap.start) };
+        self.slices(gap.start, gap.end);
+        for piece in &buffer {
+            let ns = piece.end - piece.start;
+            if let Some(idle) = self.idle.get_mut(gap.unit) {
+                idle.add(piece.cause, ns);
+            }
+            if let Some(step) = step.and_then(|s| self.per_step.get_mut(s)) {
+                step.idle.add(piece.cause, ns);
+            }
+            if let Some(name) = piece.name {
+                let after = self.after.entry((piece.cause, name)).or_default();
+                after.ns += ns;
+                after.gaps += 1;
+            }
+            if let (Cause::CopyCall, Some((_, mem))) = (piece.cause, &copy)
+                && let MemOpKind::Copy { .. } = mem.kind
+            {
+                self.copies.idle(CopyClass::of(mem), ns);
+            }
+            let kept = &mut self.pieces[piece.cause as usize];
+            kept.push(*piece);
+            if kept.len() >= LONGEST * 4 {
+                longest(kept);
+            }
+        }
+        self.buffer = buffer;
+    }
+
+    fn copy(&mut self, op: &Op, start: i64, end: i64) {
+        if let Some(mem) = self.case_ops.mem_of(op) {
+            self.copies.exposed(CopyClass::of(&mem), end - start, (start, end));
+        }
+        if let Some(step) = self.steps.at(start).and_then(|s| self.per_step.get_mut(s)) {
+            step.copies += end - start;
+        }
+    }
+
+    fn op(&mut self, op: &Op) {
+        self.gaps.op(op);
+        match op.class {
+            Class::Copy => {
+                if let Some(mem) = self.case_ops.mem_of(op) {
+                    self.copies.one(CopyClass::of(&mem), &mem);
+                }
+            }
+            _ => self.kernels.one(op, self.case_ops, self.window),
+        }
+    }
+}
+
+impl Gather<'_, '_> {
+    /// Takes idle time out of the strip.
+    fn slices(&mut self, start: i64, end: i64) {
+        let (begin, until) = self.window;
+        let width = (until - begin) as f64 / STRIP as f64;
+        let (from, to) = ((start - begin) as f64 / width, (end - begin) as f64 / width);
+        for slice in (from as usize)..=(to as usize).min(STRIP - 1) {
+            let covered = to.min(slice as f64 + 1.0) - from.max(slice as f64);
+            self.strip[slice] += covered.max(0.0);
+        }
+    }
+}
+
+fn longest(pieces: &mut Vec<Piece>) {
+    pieces.sort_unstable_by_key(|p| (std::cmp::Reverse(p.end - p.start), p.start));
+    pieces.truncate(LONGEST);
+}
+
+impl<'a> Case<'a> {
+    /// Gathers the facts; `None` where nothing ran, or nobody wants them any more. `window` is judged instead of the steady state.
+    #[must_use]
+    pub fn of(profile: &'a Profile, window: Option<(i64, i64)>, device: Option<u32>, cancel: &Cancel) -> Option<Self> {
+        let mut ops = Ops::of(profile);
+        ops.only(device);
+        let (mut first, mut last) = (i64::MAX, i64::MIN);
+        for op in ops.iter() {
+            first = first.min(op.start);
+            last = last.max(op.end);
+        }
+        if first >= last || cancel.is_cancelled() {
+            return None;
+        }
+        let mut steps = Steps::of(profile, &ops, (first, last));
+        if let Some(window) = window {
+            steps.only(window);
+        }
+        let window = window.or_else(|| steps.window()).unwrap_or((first, last));
+        let (window, host) = ((window.0.max(first), window.1.min(last)), Host::of(profile));
+        if window.0 >= window.1 || cancel.is_cancelled() {
+            return None;
+        }
+        let per_step = if steps.steps.len() <= MOST_STEPS { vec![StepTime::default(); steps.steps.len()] } else { Vec::new() };
+        let mut gather = Gather {
+            case_ops: &ops,
+            gaps: Gaps::new(&ops, &host),
+            steps: &steps,
+            idle: vec![ByCause::default(); ops.units.len()],
+            per_step,
+            kernels: Kernels::new(profile),
+            copies: Copies::default(),
+            after: FxHashMap::default(),
+            pieces: vec![Vec::new(); Cause::ALL.len()],
+            buffer: Vec::new(),
+            strip: vec![0.0; STRIP],
+            window,
+            cancel,
+        };
+        let busy = sweep(ops.iter(), ops.units.len(), window, &mut gather);
+        if cancel.is_cancelled() {
+            return None;
+        }
+        let Gather { idle, per_step, mut kernels, copies, after, pieces, strip, .. } = gather;
+        kernels.finish();
+        let devices: Vec<DeviceTime> = ops
+            .units
+            .iter()
+            .zip(busy)
+            .zip(idle)
+            .filter_map(|((unit, busy), idle)| Some(DeviceTime { unit: *unit, busy: busy?, idle }))
+            .collect();
+        let mut all = ByCause::default();
+        for device in &devices {
+            all.add_all(&device.idle);
+        }
+        let pieces = Cause::ALL
+            .into_iter()
+            .zip(pieces)
+            .map(|(cause, mut pieces)| {
+                longest(&mut pieces);
+                (cause, pieces)
+            })
+            .collect();
+        let lines = devices.len().max(1) as f64;
+        let strip = strip.into_iter().map(|idle| (1.0 - idle / lines).clamp(0.0, 1.0) as f32).collect();
+        let calls = calls(profile, window);
+        Some(Self { profile, ops, host, steps, window, devices, idle: all, kernels, copies, per_step, after, pieces, calls, strip })
+    }
+
+    /// Length of the window, ns.
+    #[must_use]
+    pub fn length(&self) -> i64 {
+        self.window.1 - self.window.0
+    }
+
+    /// What a time of all devices is of the window: 1 is all of it on every device.
+    #[must_use]
+    pub fn share(&self, ns: i64) -> f64 {
+        ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64)
+    }
+
+    /// The same of idle time with a cause.
+    #[must_use]
+    pub fn idle_share(&self, cause: Cause) -> f64 {
+        self.share(self.idle.get(cause))
+    }
+
+    /// A sum over the devices.
+    #[must_use]
+    pub fn sum(&self, of: impl Fn(&Busy) -> i64) -> i64 {
+        self.devices.iter().map(|d| of(&d.busy)).sum()
+    }
+
+    /// Per step, where there are steps.
+    #[must_use]
+    pub fn per_step(&self, n: u64) -> Option<f64> {
+        (!self.steps.steps.is_empty()).then(|| n as f64 / self.steps.steps.len() as f64)
+    }
+
+    /// The name of a call.
+    #[must_use]
+    pub fn call_name(&self, name: u32) -> &str {
+        self.profile.calls.names.get(name as usize).map_or("a call", |n| &n.name)
+    }
+
+    /// The calls behind a cause, those with the most idle time first.
+    #[must_use]
+    pub fn calls_behind(&self, cause: Cause) -> Vec<(&str, AfterCall)> {
+        let mut out: Vec<(&str, AfterCall)> =
+            self.after.iter().filter(|(k, _)| k.0 == cause).map(|(k, v)| (self.call_name(k.1), *v)).collect();
+        out.sort_by_key(|(name, after)| (std::cmp::Reverse(after.ns), *name));
+        out
+    }
+
+    /// How many calls of a kind began in the window, and the host's time in them.
+    #[must_use]
+    pub fn calls_of(&self, kind: CallKind) -> (u64, i64) {
+        self.calls.get(&kind).copied().unwrap_or_default()
+    }
+}
+
+fn calls(profile: &Profile, window: (i64, i64)) -> FxHashMap<CallKind, (u64, i64)> {
+    let calls = &profile.calls;
+    let kinds: Vec<CallKind> = calls.names.iter().map(|n| n.kind).collect();
+    let mut out: FxHashMap<CallKind, (u64, i64)> = FxHashMap::default();
+    let mut sums = vec![(0_u64, 0_i64); kinds.len()];
+    for row in 0..calls.len() {
+        if calls.start[row] >= window.0
+            && calls.start[row] < window.1
+            && let Some(sum) = sums.get_mut(calls.name[row] as usize)
+        {
+            sum.0 += 1;
+            sum.1 += calls.duration[row];
+        }
+    }
+    for (kind, (n, ns)) in kinds.into_iter().zip(sums) {
+        let sum = out.entry(kind).or_default();
+        sum.0 += n;
+        sum.1 += ns;
+    }
+    out
+}

@@ -1,0 +1,396 @@
+//! What the threads that launch work do on the host: their calls of CUDA one after the other, and what is known of the time between.
+
+use super::intervals::Intervals;
+use crate::model::{CallKind, HostCalls, MemOpKind, MemoryKind, Profile, RangeOrigin, ThreadState};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Calls that are closer to each other than this are one activity: between them a thread does what leads from one call to the next. A launch
+/// by a framework takes its host 5 to 100 µs, Python and operators included; what takes longer is work of its own.
+pub const CLOSE_NS: i64 = 200_000;
+
+/// Calls of the operating system's runtime in which a thread waits. Prefixes of names.
+const WAITS: &[&str] = &[
+    "poll",
+    "ppoll",
+    "select",
+    "pselect",
+    "epoll_",
+    "read",
+    "pread",
+    "fread",
+    "fgets",
+    "getc",
+    "recv",
+    "accept",
+    "connect",
+    "futex",
+    "pthread_cond_",
+    "pthread_mutex_",
+    "pthread_rwlock_",
+    "pthread_join",
+    "pthread_barrier_",
+    "sem_",
+    "nanosleep",
+    "clock_nanosleep",
+    "usleep",
+    "sleep",
+    "wait",
+    "sigwait",
+    "msgrcv",
+    "mq_",
+    "flock",
+    "lockf",
+    "fsync",
+    "fdatasync",
+    "write",
+    "pwrite",
+    "fwrite",
+    "fflush",
+    "send",
+    "io_getevents",
+    "io_uring",
+    "aio_suspend",
+    "process_vm_",
+];
+
+/// Built-in functions of Python in which a thread waits.
+const PYTHON_WAITS: &[&str] = &[
+    "built-in function sleep",
+    "built-in method sleep",
+    "method 'acquire'",
+    "built-in method acquire",
+    "method acquire",
+    "built-in method poll",
+    "method 'poll'",
+    "method 'recv",
+    "built-in method recv",
+    "built-in method read",
+    "method 'read",
+    "built-in function read",
+    "built-in method select",
+    "built-in function select",
+    "built-in function wait",
+    "built-in method wait",
+];
+
+/// The range that PyTorch puts around its main thread's wait for the processes of a `DataLoader`.
+const LOADER_WAITS: &str = "_MultiProcessingDataLoaderIter.__next__";
+
+/// What is known of the host beside CUDA.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Calls of the operating system.
+    pub os: bool,
+    /// When threads were on a processor.
+    pub states: bool,
+    /// Functions of Python.
+    pub python: bool,
+    /// Operators of a framework.
+    pub operators: bool,
+    /// NVTX ranges.
+    pub ranges: bool,
+}
+
+/// One call of a thread that no other call of it encloses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outer {
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+    pub kind: CallKind,
+    /// Whether the thread was blocked until something on the device was done.
+    pub blocks: bool,
+    /// Index into [`HostCalls::names`]; `None` for a launch, whose name the report may not keep.
+    pub name: Option<u32>,
+}
+
+/// A thread that launches work.
+#[derive(Debug, Default)]
+pub struct Lane {
+    pub pid: u32,
+    pub tid: u32,
+    /// One launch of each launching call, by the call's start.
+    launches: Vec<u32>,
+    /// Other calls, by start.
+    calls: Vec<u32>,
+    /// Time in which it waited for something outside of CUDA.
+    pub waits: Intervals,
+    /// Time in which it is known to have worked: on a processor, or in an operator.
+    pub works: Intervals,
+    /// Whether waiting can be told from working when neither says so.
+    pub certain: bool,
+}
+
+/// All threads that launch work.
+pub struct Host<'a> {
+    profile: &'a Profile,
+    pub lanes: Vec<Lane>,
+    by_thread: FxHashMap<(u32, u32), usize>,
+    pub known: Known,
+    /// Of each call whether the thread was blocked in it until a copy was done.
+    blocking: FxHashSet<u32>,
+    /// Of each name what it means for a capture: 1 begins one, 2 ends it.
+    capture: Vec<u8>,
+    /// When code was loaded behind the scenes.
+    pub loads: Vec<i64>,
+}
+
+impl<'a> Host<'a> {
+    /// Puts the calls of each launching thread in order.
+    #[must_use]
+    pub fn of(profile: &'a Profile) -> Self {
+        let mut host = Self {
+            profile,
+            lanes: Vec::new(),
+            by_thread: FxHashMap::default(),
+            known: Known {
+                os: !profile.os_calls.start.is_empty(),
+                states: !profile.states.is_empty(),
+                ..Known::default()
+            },
+            blocking: blocking(profile),
+            capture: profile
+                .calls
+                .names
+                .iter()
+                .map(|n| if n.name.contains("StreamBeginCapture") { 1 } else { u8::from(n.name.contains("StreamEndCapture")) * 2 })
+                .collect(),
+            loads: Vec::new(),
+        };
+        host.launches();
+        host.calls();
+        host.loads();
+        host.os();
+        host.states();
+        host.ranges();
+        for lane in &mut host.lanes {
+            lane.certain = host.known.os || host.known.states || host.known.python;
+        }
+        host
+    }
+
+    fn lane_id(&mut self, pid: u32, tid: u32) -> usize {
+        let next = self.lanes.len();
+        let id = *self.by_thread.entry((pid, tid)).or_insert(next);
+        if id == next {
+            self.lanes.push(Lane { pid, tid, ..Lane::default() });
+        }
+        id
+    }
+
+    fn launches(&mut self) {
+        let launches = &self.profile.launches;
+        let threads: Vec<Option<(u32, u32)>> =
+            self.profile.places.iter().map(|p| Some((p.pid.unwrap_or_default(), p.thread?))).collect();
+        let lanes: Vec<Option<usize>> = threads.into_iter().map(|t| t.map(|(pid, tid)| self.lane_id(pid, tid))).collect();
+        for row in 0..launches.len() {
+            let Some(lane) = launches.place(row).and_then(|p| lanes.get(p.0 as usize).copied().flatten()) else { continue };
+            let Some((call, _)) = launches.call(row) else { continue };
+            let list = &mut self.lanes[lane].launches;
+            // Nodes of a graph share the call that launched it.
+            if list.last().and_then(|&r| launches.call(r as usize)).is_none_or(|(last, _)| last != call) {
+                list.push(u32::try_from(row).unwrap_or(u32::MAX));
+            }
+        }
+        for lane in &mut self.lanes {
+            let key = |&r: &u32| launches.call(r as usize).map(|c| c.0);
+            if !lane.launches.is_sorted_by_key(key) {
+                lane.launches.sort_by_key(key);
+                lane.launches.dedup_by_key(|r| key(r));
+            }
+        }
+    }
+
+    fn calls(&mut self) {
+        let calls = &self.profile.calls;
+        // Threads that only copy launch work, too.
+        let starters: FxHashSet<u32> = self.profile.memops.iter().filter_map(|m| calls.thread.get(m.call? as usize).copied()).collect();
+        let lanes: Vec<Option<usize>> = (0..)
+            .zip(&calls.threads)
+            .map(|(i, &(pid, tid))| {
+                let known = self.by_thread.get(&(pid, tid)).copied();
+                known.or_else(|| starters.contains(&i).then(|| self.lane_id(pid, tid)))
+            })
+            .collect();
+        for (row, thread) in (0..).zip(&calls.thread) {
+            if let Some(lane) = lanes.get(*thread as usize).copied().flatten() {
+                self.lanes[lane].calls.push(row);
+            }
+        }
+        for lane in &mut self.lanes {
+            let key = |&r: &u32| calls.start[r as usize];
+            if !lane.calls.is_sorted_by_key(key) {
+                lane.calls.sort_by_key(key);
+            }
+        }
+    }
+
+    fn loads(&mut self) {
+        // CUPTI's overheads name the loading of a kernel at its first launch ("Lazy Function Loading", `LAZY_FUNCTION_LOADING`).
+        let lazy = |name: &str| {
+            let name = name.to_ascii_lowercase().replace('_', " ");
+            name.contains("lazy") && name.contains("load")
+        };
+        self.loads = self.profile.overhead.iter().filter(|o| lazy(&o.name)).map(|o| o.start).collect();
+        self.loads.sort_unstable();
+    }
+
+    fn lane_of_thread(&self, thread: u32) -> Option<usize> {
+        let thread = self.profile.threads.get(thread as usize)?;
+        self.by_thread.get(&(thread.pid, thread.tid)).copied()
+    }
+
+    fn os(&mut self) {
+        let os = &self.profile.os_calls;
+        let waits: Vec<bool> = os.names.iter().map(|n| WAITS.iter().any(|w| n.starts_with(w))).collect();
+        let lanes: Vec<Option<usize>> =
+            (0..u32::try_from(self.profile.threads.len()).unwrap_or(u32::MAX)).map(|t| self.lane_of_thread(t)).collect();
+        let mut found: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.lanes.len()];
+        for row in 0..os.start.len() {
+            if waits.get(os.name[row] as usize).copied().unwrap_or_default()
+                && let Some(lane) = lanes.get(os.thread[row] as usize).copied().flatten()
+            {
+                found[lane].push((os.start[row], os.start[row].saturating_add(os.duration[row])));
+            }
+        }
+        for (lane, waits) in self.lanes.iter_mut().zip(found) {
+            lane.waits = waits.into_iter().collect();
+        }
+    }
+
+    fn states(&mut self) {
+        if self.profile.states.is_empty() {
+            return;
+        }
+        let mut since: Vec<Option<(i64, ThreadState)>> = vec![None; self.lanes.len()];
+        let (mut on, mut off): (Vec<Vec<(i64, i64)>>, Vec<Vec<(i64, i64)>>) = (vec![Vec::new(); since.len()], vec![Vec::new(); since.len()]);
+        for change in &self.profile.states {
+            let Some(lane) = self.lane_of_thread(change.thread) else { continue };
+            if let Some((from, state)) = since[lane].replace((change.time, change.state)) {
+                if state == ThreadState::Running { &mut on[lane] } else { &mut off[lane] }.push((from, change.time));
+            }
+        }
+        for (lane, (on, off)) in self.lanes.iter_mut().zip(on.into_iter().zip(off)) {
+            lane.works = on.into_iter().collect();
+            lane.waits = lane.waits.union(&off.into_iter().collect());
+        }
+    }
+
+    fn ranges(&mut self) {
+        let ranges = &self.profile.ranges;
+        if ranges.is_empty() {
+            return;
+        }
+        let named = |words: &[&str], name: &str| words.iter().any(|w| name.contains(w));
+        let loader: Vec<bool> = ranges.names.iter().map(|(_, n)| n.contains(LOADER_WAITS)).collect();
+        let python: Vec<bool> = ranges.names.iter().map(|(_, n)| named(PYTHON_WAITS, n)).collect();
+        let lanes: Vec<Option<usize>> = ranges.threads.iter().map(|t| self.by_thread.get(t).copied()).collect();
+        let mut waits: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.lanes.len()];
+        let mut works: Vec<Vec<(i64, i64)>> = vec![Vec::new(); self.lanes.len()];
+        for range in ranges.iter() {
+            let at = range.name as usize;
+            match range.origin {
+                RangeOrigin::Python => self.known.python = true,
+                RangeOrigin::Operator => self.known.operators = true,
+                RangeOrigin::Nvtx | RangeOrigin::Roctx => self.known.ranges = true,
+                RangeOrigin::Annotation => {}
+            }
+            let Some(lane) = lanes.get(range.thread as usize).copied().flatten() else { continue };
+            let span = (range.start, range.end);
+            if range.origin == RangeOrigin::Python && python[at] || range.origin == RangeOrigin::Annotation && loader[at] {
+                waits[lane].push(span);
+            } else if range.origin == RangeOrigin::Operator {
+                // Operators nest: what lies in the last one adds nothing.
+                match works[lane].last_mut() {
+                    Some(last) if span.0 >= last.0 && span.0 <= last.1 => last.1 = last.1.max(span.1),
+                    _ => works[lane].push(span),
+                }
+            }
+        }
+        for (lane, (waits, works)) in self.lanes.iter_mut().zip(waits.into_iter().zip(works)) {
+            lane.waits = lane.waits.union(&waits.into_iter().collect());
+            lane.works = lane.works.union(&works.into_iter().collect());
+        }
+    }
+
+    /// The lane of a thread.
+    #[must_use]
+    pub fn lane(&self, pid: u32, tid: u32) -> Option<usize> {
+        self.by_thread.get(&(pid, tid)).copied()
+    }
+
+    fn launch_call(&self, lane: &Lane, at: usize) -> Option<Outer> {
+        let (start, cost) = self.profile.launches.call(*lane.launches.get(at)? as usize)?;
+        Some(Outer { start, end: start.saturating_add(cost), kind: CallKind::Launch, blocks: false, name: None })
+    }
+
+    fn other_call(&self, lane: &Lane, at: usize) -> Option<Outer> {
+        let row = *lane.calls.get(at)?;
+        let calls: &HostCalls = &self.profile.calls;
+        let (start, kind) = (*calls.start.get(row as usize)?, calls.kind(row as usize));
+        let blocks = kind == CallKind::Sync || kind == CallKind::Copy && self.blocking.contains(&row);
+        let name = calls.name.get(row as usize).copied();
+        Some(Outer { start, end: start.saturating_add(calls.duration[row as usize]), kind, blocks, name })
+    }
+}
+
+/// Copies that held their thread until they were done: from or to pageable memory, or by calls that are synchronous.
+fn blocking(profile: &Profile) -> FxHashSet<u32> {
+    let calls = &profile.calls;
+    let blocks = |op: crate::model::MemOp| {
+        let call = op.call?;
+        let at = call as usize;
+        let (start, duration) = (*calls.start.get(at)?, *calls.duration.get(at)?);
+        let pageable = matches!(op.kind, MemOpKind::Copy { from, to, .. } if [from, to].contains(&Some(MemoryKind::Pageable)));
+        let synchronous = calls.called(at).is_some_and(|n| !n.name.contains("Async"));
+        let done = op.start.0.saturating_add(op.duration.0);
+        ((pageable || synchronous) && start.saturating_add(duration) >= done).then_some(call)
+    };
+    profile.memops.iter().filter_map(blocks).collect()
+}
+
+/// Goes along a thread's calls.
+#[derive(Clone, Debug, Default)]
+pub struct Walk {
+    launch: usize,
+    call: usize,
+    /// End of the last call that was passed.
+    pub end: Option<i64>,
+    /// End of the last call that was passed in which the thread was blocked, and its name.
+    pub blocked: Option<(i64, Option<u32>)>,
+    /// Whether a stream is being captured.
+    pub capturing: bool,
+}
+
+impl Walk {
+    /// The next call that no other encloses.
+    #[must_use]
+    pub fn peek(&self, host: &Host<'_>, lane: &Lane) -> Option<Outer> {
+        let (a, b) = (host.launch_call(lane, self.launch), host.other_call(lane, self.call));
+        match (a, b) {
+            (Some(a), Some(b)) => Some(if a.start <= b.start { a } else { b }),
+            (a, b) => a.or(b),
+        }
+    }
+
+    /// Goes past a call and whatever it encloses.
+    pub fn pass(&mut self, host: &Host<'_>, lane: &Lane, outer: &Outer) {
+        // A launch inside of a call is a driver's call inside of the runtime's.
+        while host.launch_call(lane, self.launch).is_some_and(|c| c.start < outer.end || c.start <= outer.start) {
+            self.launch += 1;
+        }
+        while let Some(inner) = host.other_call(lane, self.call).filter(|c| c.start < outer.end || c.start <= outer.start) {
+            match inner.name.and_then(|n| host.capture.get(n as usize)) {
+                Some(1) => self.capturing = true,
+                Some(2) => self.capturing = false,
+                _ => {}
+            }
+            self.call += 1;
+        }
+        self.end = Some(self.end.map_or(outer.end, |e| e.max(outer.end)));
+        if outer.blocks {
+            self.blocked = Some((outer.end, outer.name));
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! What kernels ran in the window: how long, how often, of what family, how they were launched.
+
+use super::ops::{Op, Ops, Row};
+use crate::analysis::Family;
+use crate::model::Profile;
+use rustc_hash::FxHashMap;
+
+/// Duration below which a kernel's own start and end are a large part of it, ns: an empty kernel takes an H200 about 1 µs, and the pause after it
+/// as much again.
+pub const SHORT_NS: i64 = 5_000;
+/// What an empty kernel takes, ns: the shortest in timelines of an H200 took 0.96 µs.
+pub const EMPTY_NS: i64 = 1_000;
+
+/// Thirds of the window, to see durations change.
+const THIRDS: usize = 3;
+
+/// One kernel in one configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Like {
+    pub count: u64,
+    pub ns: i64,
+    /// Count and sum in each third of the window.
+    pub thirds: [(u64, i64); THIRDS],
+}
+
+/// What a stream of a device ran.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamTime {
+    /// Time in which its kernels ran, ns.
+    pub ns: i64,
+    /// Of it with grids smaller than the device.
+    pub small: i64,
+    until: i64,
+}
+
+/// Kernels of the window, collectives apart.
+#[derive(Clone, Debug, Default)]
+pub struct Kernels {
+    pub count: u64,
+    /// Summed durations, ns.
+    pub ns: i64,
+    /// Of kernels shorter than [`SHORT_NS`].
+    pub short: (u64, i64),
+    /// What starting and ending the short ones takes at least, ns.
+    pub fixed: i64,
+    /// Of kernels in graphs.
+    pub in_graphs: (u64, i64),
+    /// Collectives: count and summed durations.
+    pub collectives: (u64, i64),
+    /// Launching calls: how many launched, and how long after their calls kernels began.
+    pub launches: u64,
+    /// Samples of the calls' durations and of the time from the end of the call to the start of the kernel, ns.
+    pub costs: Vec<i64>,
+    pub queued: Vec<i64>,
+    durations: Vec<i64>,
+    /// By kernel and configuration.
+    pub like: FxHashMap<(u32, u32), Like>,
+    pub streams: FxHashMap<(usize, Option<u32>), StreamTime>,
+    /// Blocks of each configuration, and of each device the blocks that fill it once.
+    blocks: Vec<u64>,
+    sms: Vec<u64>,
+    every: u64,
+}
+
+/// Samples beyond which every second one is taken, and so on.
+const SAMPLES: usize = 1 << 17;
+
+impl Kernels {
+    #[must_use]
+    pub fn new(profile: &Profile) -> Self {
+        Self {
+            blocks: profile.configs.iter().map(|c| c.blocks().unwrap_or(u64::MAX)).collect(),
+            sms: profile.devices.iter().map(|d| d.sm_count.map_or(0, u64::from)).collect(),
+            every: 1,
+            ..Self::default()
+        }
+    }
+
+    /// Takes an operation that is no copy.
+    pub fn one(&mut self, op: &Op, ops: &Ops<'_>, window: (i64, i64)) {
+        let ns = op.end - op.start;
+        let Row::Launch(row) = op.row else {
+            // What runs inside of a graph that was traced as a whole is not known.
+            self.in_graphs.0 += 1;
+            self.in_graphs.1 += ns;
+            return;
+        };
+        let launches = &ops.profile().launches;
+        let at = row as usize;
+        let kernel = launches.kernel(at).0;
+        if ops.collective.get(kernel as usize).copied().unwrap_or_default() {
+            self.collectives.0 += 1;
+            self.collectives.1 += ns;
+            return;
+        }
+        self.count += 1;
+        self.ns += ns;
+        if ns < SHORT_NS {
+            self.short.0 += 1;
+            self.short.1 += ns;
+            self.fixed += ns.min(EMPTY_NS);
+        }
+        let in_graph = launches.graph_node(at).is_some();
+        if in_graph {
+            self.in_graphs.0 += 1;
+            self.in_graphs.1 += ns;
+        }
+        let config = launches.config(at).map_or(u32::MAX, |c| c.0);
+        let like = self.like.entry((kernel, config)).or_default();
+        like.count += 1;
+        like.ns += ns;
+        let third = ((op.start - window.0) as f64 / (window.1 - window.0) as f64 * THIRDS as f64) as usize;
+        let third = &mut like.thirds[third.min(THIRDS - 1)];
+        third.0 += 1;
+        third.1 += ns;
+        let place = launches.place(at).and_then(|p| ops.profile().places.get(p.0 as usize));
+        let stream = self.streams.entry((op.unit, place.and_then(|p| p.stream))).or_default();
+        let own = (op.end - op.start.max(stream.until)).max(0);
+        stream.until = stream.until.max(op.end);
+        stream.ns += own;
+        let sms = place.and_then(|p| self.sms.get(p.device? as usize)).copied().unwrap_or_default();
+        if self.blocks.get(config as usize).is_some_and(|&b| b < sms) {
+            stream.small += own;
+        }
+        if self.count.is_multiple_of(self.every) {
+            self.durations.push(ns);
+            if let Some((call, cost)) = launches.call(at).filter(|_| !in_graph) {
+                self.launches += self.every;
+                self.costs.push(cost);
+                self.queued.push((op.start - call.saturating_add(cost)).max(0));
+            }
+            if self.durations.len() >= SAMPLES {
+                self.every *= 2;
+                for list in [&mut self.durations, &mut self.costs, &mut self.queued] {
+                    let mut keep = false;
+                    list.retain(|_| {
+                        keep = !keep;
+                        keep
+                    });
+                }
+            }
+        }
+    }
+
+    pub fn finish(&mut self) {
+        for list in [&mut self.durations, &mut self.costs, &mut self.queued] {
+            list.sort_unstable();
+        }
+    }
+
+    /// The median duration, ns.
+    #[must_use]
+    pub fn median(&self) -> Option<i64> {
+        middle(&self.durations)
+    }
+
+    /// The median of the launching calls' own durations, ns.
+    #[must_use]
+    pub fn median_cost(&self) -> Option<i64> {
+        middle(&self.costs)
+    }
+
+    /// Share of the kernels that began within a time after their call.
+    #[must_use]
+    pub fn began_within(&self, ns: i64) -> Option<f64> {
+        (!self.queued.is_empty()).then(|| self.queued.partition_point(|&q| q <= ns) as f64 / self.queued.len() as f64)
+    }
+
+    /// The median time from the end of the call to the start of the kernel, ns.
+    #[must_use]
+    pub fn median_queued(&self) -> Option<i64> {
+        middle(&self.queued)
+    }
+
+    /// Time of each family, longest first, ns. A guess from the names.
+    #[must_use]
+    pub fn families(&self, profile: &Profile) -> Vec<(Family, i64)> {
+        let mut sums: FxHashMap<Family, i64> = FxHashMap::default();
+        let mut known: FxHashMap<u32, Family> = FxHashMap::default();
+        for ((kernel, _), like) in &self.like {
+            let family = *known.entry(*kernel).or_insert_with(|| {
+                profile.kernels.get(*kernel as usize).map_or(Family::Other, |k| Family::guess(k.function(), k.demangled()))
+            });
+            *sums.entry(family).or_default() += like.ns;
+        }
+        if self.collectives.1 > 0 {
+            sums.insert(Family::Nccl, self.collectives.1);
+        }
+        let mut out: Vec<(Family, i64)> = sums.into_iter().collect();
+        out.sort_by_key(|(family, ns)| (std::cmp::Reverse(*ns), *family));
+        out
+    }
+
+    /// Kernels with their time, count and number, longest first.
+    #[must_use]
+    pub fn top(&self) -> Vec<(u32, i64, u64)> {
+        let mut sums: FxHashMap<u32, (i64, u64)> = FxHashMap::default();
+        for ((kernel, _), like) in &self.like {
+            let sum = sums.entry(*kernel).or_default();
+            sum.0 += like.ns;
+            sum.1 += like.count;
+        }
+        let mut out: Vec<(u32, i64, u64)> = sums.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
+        out.sort_by_key(|(kernel, ns, _)| (std::cmp::Reverse(*ns), *kernel));
+        out
+    }
+}
+
+fn middle(sorted: &[i64]) -> Option<i64> {
+    sorted.get(sorted.len().checked_sub(1)? / 2).copied()
+}

@@ -1,0 +1,238 @@
+//! Everything that ran on devices, in order of start.
+
+use crate::analysis::Family;
+use crate::model::{CallKind, CopyKind, MemOp, MemOpKind, Profile};
+use rustc_hash::FxHashMap;
+
+/// What ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    Kernel,
+    Collective,
+    Copy,
+}
+
+/// The row of an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Row {
+    Launch(u32),
+    Mem(u32),
+    /// A graph that was traced as a whole.
+    Graph(u32),
+}
+
+/// One operation of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Op {
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+    /// Index into [`Ops::units`].
+    pub unit: usize,
+    pub class: Class,
+    pub row: Row,
+}
+
+/// A device, or the part that one process has in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Unit {
+    /// Index into [`Profile::devices`].
+    pub device: Option<u32>,
+    /// The device's ordinal in the process, where the report does not say which device it was.
+    pub ordinal: Option<u32>,
+    pub pid: Option<u32>,
+}
+
+/// All operations of a report, by start.
+pub struct Ops<'a> {
+    profile: &'a Profile,
+    pub units: Vec<Unit>,
+    /// Of each place its unit.
+    unit_of: Vec<usize>,
+    /// Of each kernel whether it is a collective.
+    pub collective: Vec<bool>,
+    /// Launches by start; empty where they are in that order already.
+    order: Vec<u32>,
+    /// Graphs by start.
+    graphs: Vec<u32>,
+    /// Of the calls that launched graphs, by process and start, the thread and the end.
+    graph_calls: FxHashMap<(u32, i64), (u32, i64)>,
+    /// The only device that counts.
+    only: Option<u32>,
+}
+
+impl<'a> Ops<'a> {
+    /// Puts the operations in order. Without times there are none.
+    #[must_use]
+    pub fn of(profile: &'a Profile) -> Self {
+        let launches = &profile.launches;
+        let mut order: Vec<u32> = Vec::new();
+        if launches.timed() && !(1..launches.len()).all(|i| launches.start(i - 1) <= launches.start(i)) {
+            order = (0..u32::try_from(launches.len()).unwrap_or(u32::MAX)).collect();
+            // Nearly sorted: what runs in several queues is out of order by a few places.
+            order.sort_by_key(|&r| launches.start(r as usize));
+        }
+        let mut graphs: Vec<u32> = (0..).take(profile.graphs.len()).collect();
+        graphs.sort_by_key(|&g| profile.graphs.get(g as usize).map(|g| g.start));
+        let mut ids: FxHashMap<Unit, usize> = FxHashMap::default();
+        let mut units = Vec::new();
+        let mut unit_of: Vec<usize> = Vec::with_capacity(profile.places.len());
+        for p in &profile.places {
+            let unit = Unit { device: p.device, ordinal: if p.device.is_some() { None } else { p.ordinal }, pid: p.pid };
+            unit_of.push(*ids.entry(unit).or_insert_with(|| {
+                units.push(unit);
+                units.len() - 1
+            }));
+        }
+        if units.is_empty() {
+            units.push(Unit::default());
+        }
+        let collective = profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect();
+        let mut graph_calls = FxHashMap::default();
+        if !profile.graphs.is_empty() {
+            for call in (0..profile.calls.len()).filter(|&c| profile.calls.kind(c) == CallKind::GraphLaunch) {
+                let ((pid, tid), start) = (profile.calls.thread_of(call), profile.calls.start[call]);
+                graph_calls.insert((pid, start), (tid, start.saturating_add(profile.calls.duration[call])));
+            }
+        }
+        Self { profile, units, unit_of, collective, order, graphs, graph_calls, only: None }
+    }
+
+    /// Leaves out what is not of the device with that number.
+    pub fn only(&mut self, device: Option<u32>) {
+        self.only = device;
+    }
+
+    #[must_use]
+    pub fn profile(&self) -> &'a Profile {
+        self.profile
+    }
+
+    /// The number that people know a device by.
+    #[must_use]
+    pub fn number(&self, unit: &Unit) -> Option<u32> {
+        unit.device.and_then(|d| self.profile.devices.get(d as usize)).map(|d| d.id).or(unit.ordinal)
+    }
+
+    fn counts(&self, op: &Op) -> bool {
+        self.only.is_none() || self.units.get(op.unit).and_then(|u| self.number(u)) == self.only
+    }
+
+    fn unit(&self, place: Option<u32>) -> usize {
+        place.and_then(|p| self.unit_of.get(p as usize)).copied().unwrap_or_default()
+    }
+
+    fn launch(&self, row: u32) -> Op {
+        let launches = &self.profile.launches;
+        let at = row as usize;
+        let collective = self.collective.get(launches.kernel(at).0 as usize).copied().unwrap_or_default();
+        Op {
+            start: launches.start(at),
+            end: launches.end(at),
+            unit: self.unit(launches.place(at).map(|p| p.0)),
+            class: if collective { Class::Collective } else { Class::Kernel },
+            row: Row::Launch(row),
+        }
+    }
+
+    fn mem(&self, row: usize) -> Option<Op> {
+        let op = self.profile.memops.get(row)?;
+        // A copy between host buffers is not the device's work.
+        if matches!(op.kind, MemOpKind::Copy { kind: CopyKind::HostToHost, .. }) {
+            return None;
+        }
+        Some(Op {
+            start: op.start.0,
+            end: op.start.0.saturating_add(op.duration.0.max(0)),
+            unit: self.unit(Some(op.place.0)),
+            class: Class::Copy,
+            row: Row::Mem(u32::try_from(row).ok()?),
+        })
+    }
+
+    fn graph(&self, index: u32) -> Option<Op> {
+        let g = self.profile.graphs.get(index as usize)?;
+        Some(Op {
+            start: g.start.0,
+            end: g.start.0.saturating_add(g.duration.0),
+            unit: self.unit(Some(g.place)),
+            class: Class::Kernel,
+            row: Row::Graph(index),
+        })
+    }
+
+    /// All operations by start.
+    pub fn iter(&self) -> impl Iterator<Item = Op> + '_ {
+        let launches = if self.profile.launches.timed() { self.profile.launches.len() } else { 0 };
+        let mut launches =
+            (0..launches).map(|i| self.launch(self.order.get(i).copied().unwrap_or(u32::try_from(i).unwrap_or(u32::MAX)))).peekable();
+        let mut others = {
+            let mut mems = (0..self.profile.memops.len()).filter_map(|row| self.mem(row)).peekable();
+            let mut graphs = self.graphs.iter().filter_map(|&g| self.graph(g)).peekable();
+            std::iter::from_fn(move || match (mems.peek(), graphs.peek()) {
+                (Some(m), Some(g)) if g.start < m.start => graphs.next(),
+                (None, Some(_)) => graphs.next(),
+                _ => mems.next(),
+            })
+            .peekable()
+        };
+        std::iter::from_fn(move || match (launches.peek(), others.peek()) {
+            (Some(l), Some(o)) if o.start < l.start => others.next(),
+            (None, Some(_)) => others.next(),
+            _ => launches.next(),
+        })
+        .filter(|op| self.counts(op))
+    }
+
+    /// Start and duration of the call that started an operation, and the process and thread that made it.
+    #[must_use]
+    pub fn call(&self, op: &Op) -> Option<Call> {
+        let profile = self.profile;
+        match op.row {
+            Row::Launch(row) => {
+                let (start, cost) = profile.launches.call(row as usize)?;
+                let place = profile.places.get(profile.launches.place(row as usize)?.0 as usize)?;
+                Some(Call { start, end: start.saturating_add(cost), pid: place.pid.unwrap_or_default(), tid: place.thread? })
+            }
+            Row::Mem(row) => {
+                let call = profile.memops.get(row as usize)?.call? as usize;
+                let (start, duration) = (*profile.calls.start.get(call)?, *profile.calls.duration.get(call)?);
+                let (pid, tid) = profile.calls.thread_of(call);
+                Some(Call { start, end: start.saturating_add(duration), pid, tid })
+            }
+            Row::Graph(index) => {
+                let graph = profile.graphs.get(index as usize)?;
+                let place = profile.places.get(graph.place as usize)?;
+                let (start, pid) = (graph.call?, place.pid.unwrap_or_default());
+                let &(tid, end) = self.graph_calls.get(&(pid, start))?;
+                Some(Call { start, end, pid, tid })
+            }
+        }
+    }
+
+    /// The copy or set in a row.
+    #[must_use]
+    pub fn mem_of(&self, op: &Op) -> Option<MemOp> {
+        match op.row {
+            Row::Mem(row) => self.profile.memops.get(row as usize),
+            _ => None,
+        }
+    }
+
+    /// Whether several processes share a device.
+    #[must_use]
+    pub fn shared(&self, unit: usize) -> bool {
+        let Some(mine) = self.units.get(unit) else { return false };
+        self.units.iter().enumerate().any(|(i, u)| i != unit && u.device.is_some() && u.device == mine.device && u.pid != mine.pid)
+    }
+}
+
+/// The call that started an operation. Times in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub start: i64,
+    pub end: i64,
+    pub pid: u32,
+    pub tid: u32,
+}

@@ -1,0 +1,49 @@
+//! What the launching threads waited in.
+
+use super::case::Case;
+use super::finding::{Place, PlaceKind};
+use super::gaps::Piece;
+use super::part::Cause;
+use rustc_hash::FxHashMap;
+
+/// Calls of the operating system in which the launching threads waited while a device was idle, those with the most time first. Of the longest
+/// waits only, which are nearly all of the time.
+#[must_use]
+pub fn waits(case: &Case<'_>) -> Vec<(String, Place)> {
+    let os = &case.profile.os_calls;
+    let Some(pieces) = case.pieces.get(&Cause::Wait).filter(|_| !os.start.is_empty()) else { return Vec::new() };
+    let mut by_thread: FxHashMap<(u32, u32), Vec<Piece>> = FxHashMap::default();
+    for piece in pieces {
+        if let Some(lane) = piece.lane.and_then(|l| case.host.lanes.get(l)) {
+            by_thread.entry((lane.pid, lane.tid)).or_default().push(*piece);
+        }
+    }
+    let mut threads: Vec<Option<Vec<Piece>>> =
+        case.profile.threads.iter().map(|t| by_thread.remove(&(t.pid, t.tid))).collect();
+    for list in threads.iter_mut().flatten() {
+        list.sort_unstable_by_key(|p| p.start);
+    }
+    let mut sums: FxHashMap<u32, (i64, Piece)> = FxHashMap::default();
+    for row in 0..os.start.len() {
+        let Some(list) = threads.get(os.thread[row] as usize).and_then(Option::as_ref) else { continue };
+        let (start, end) = (os.start[row], os.start[row].saturating_add(os.duration[row]));
+        let from = list.partition_point(|p| p.end <= start);
+        for piece in list[from..].iter().take_while(|p| p.start < end) {
+            let ns = end.min(piece.end) - start.max(piece.start);
+            let sum = sums.entry(os.name[row]).or_insert((0, *piece));
+            sum.0 += ns;
+            if piece.end - piece.start > sum.1.end - sum.1.start {
+                sum.1 = *piece;
+            }
+        }
+    }
+    let mut out: Vec<(u32, (i64, Piece))> = sums.into_iter().collect();
+    out.sort_by_key(|(name, (ns, _))| (std::cmp::Reverse(*ns), *name));
+    let name = |n: u32| os.names.get(n as usize).map_or_else(String::new, |n| n.to_string());
+    out.into_iter()
+        .map(|(n, (ns, piece))| {
+            let place = Place { kind: PlaceKind::Call, name: name(n), start: piece.start, end: piece.end, ns: Some(ns), rank: None };
+            (name(n), place)
+        })
+        .collect()
+}

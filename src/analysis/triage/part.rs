@@ -1,0 +1,192 @@
+//! The parts that a device's time consists of, and what idle time is made of.
+
+/// What a nanosecond of a device belongs to: exactly one of these.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Part {
+    Kernels,
+    /// Only collectives run.
+    Collectives,
+    /// Only copies or sets run.
+    Copies,
+    Synchronising,
+    Launching,
+    Computing,
+    Waiting,
+    Allocating,
+    Compiling,
+    Graphs,
+    Other,
+}
+
+impl Part {
+    /// All parts, in the order of the legend.
+    pub const ALL: [Self; 11] = [
+        Self::Kernels,
+        Self::Collectives,
+        Self::Copies,
+        Self::Synchronising,
+        Self::Launching,
+        Self::Computing,
+        Self::Waiting,
+        Self::Allocating,
+        Self::Compiling,
+        Self::Graphs,
+        Self::Other,
+    ];
+
+    /// The word for scripts; it never changes.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Collectives => "collectives exposed",
+            Self::Copies => "copies exposed",
+            Self::Synchronising => "idle: synchronising",
+            Self::Launching => "idle: launching",
+            Self::Computing => "idle: host computes",
+            Self::Waiting => "idle: host waits",
+            Self::Allocating => "idle: allocating",
+            Self::Compiling => "idle: compiling or loading code",
+            Self::Graphs => "idle: capturing or instantiating graphs",
+            Self::Other => "idle: other or unknown",
+        }
+    }
+
+    /// The same where there is little room.
+    #[must_use]
+    pub fn short(self) -> &'static str {
+        match self {
+            Self::Kernels => "kernels",
+            Self::Collectives => "collectives",
+            Self::Copies => "copies",
+            Self::Synchronising => "synchronising",
+            Self::Launching => "launching",
+            Self::Computing => "host computes",
+            Self::Waiting => "host waits",
+            Self::Allocating => "allocating",
+            Self::Compiling => "compiling",
+            Self::Graphs => "graph capture",
+            Self::Other => "other",
+        }
+    }
+
+    /// Whether nothing runs on the device.
+    #[must_use]
+    pub fn idle(self) -> bool {
+        !matches!(self, Self::Kernels | Self::Collectives | Self::Copies)
+    }
+}
+
+/// Why a device had nothing to do, in more detail than the parts tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Cause {
+    /// The thread had waited for the GPU, and is on the way to its next launch.
+    Sync,
+    /// The thread launches kernels, one after the other.
+    Launch,
+    /// The thread starts a copy or a set.
+    CopyCall,
+    Compute,
+    Wait,
+    Alloc,
+    Compile,
+    Graph,
+    /// What ran next had been launched long before: the pause is the device's own, or another queue was waited for.
+    Queued,
+    /// In other calls of CUDA.
+    OtherCall,
+    /// The host did something outside of CUDA, and the report does not say what.
+    Unknown,
+    /// The report does not say which call started what ran next.
+    NoCall,
+}
+
+impl Cause {
+    /// All causes.
+    pub const ALL: [Self; 12] = [
+        Self::Sync,
+        Self::Launch,
+        Self::CopyCall,
+        Self::Compute,
+        Self::Wait,
+        Self::Alloc,
+        Self::Compile,
+        Self::Graph,
+        Self::Queued,
+        Self::OtherCall,
+        Self::Unknown,
+        Self::NoCall,
+    ];
+
+    /// The part of the attribution that it counts to.
+    #[must_use]
+    pub fn part(self) -> Part {
+        match self {
+            Self::Sync => Part::Synchronising,
+            Self::Launch | Self::CopyCall => Part::Launching,
+            Self::Compute => Part::Computing,
+            Self::Wait => Part::Waiting,
+            Self::Alloc => Part::Allocating,
+            Self::Compile => Part::Compiling,
+            Self::Graph => Part::Graphs,
+            Self::Queued | Self::OtherCall | Self::Unknown | Self::NoCall => Part::Other,
+        }
+    }
+
+    /// What the host did, for people.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Sync => "on the way back from a synchronization",
+            Self::Launch => "launching kernels",
+            Self::CopyCall => "issuing memcpys and memsets",
+            Self::Compute => "computing",
+            Self::Wait => "waiting",
+            Self::Alloc => "allocating or freeing memory",
+            Self::Compile => "compiling or loading code",
+            Self::Graph => "capturing or instantiating graphs",
+            Self::Queued => "none of its doing: the next operation was queued already",
+            Self::OtherCall => "in other CUDA calls",
+            Self::Unknown => "outside CUDA, not recorded",
+            Self::NoCall => "not recorded",
+        }
+    }
+}
+
+/// Time by cause, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ByCause([i64; Cause::ALL.len()]);
+
+impl ByCause {
+    pub fn add(&mut self, cause: Cause, ns: i64) {
+        self.0[cause as usize] += ns;
+    }
+
+    #[must_use]
+    pub fn get(&self, cause: Cause) -> i64 {
+        self.0[cause as usize]
+    }
+
+    #[must_use]
+    pub fn total(&self) -> i64 {
+        self.0.iter().sum()
+    }
+
+    pub fn add_all(&mut self, other: &Self) {
+        for (mine, theirs) in self.0.iter_mut().zip(other.0) {
+            *mine += theirs;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_and_parts_are_listed_in_the_order_of_their_numbers() {
+        assert!(Cause::ALL.iter().enumerate().all(|(i, c)| *c as usize == i));
+        assert!(Part::ALL.iter().enumerate().all(|(i, p)| *p as usize == i));
+        assert!(Cause::ALL.iter().all(|c| c.part().idle()));
+    }
+}

@@ -1,0 +1,114 @@
+//! Which finding comes first: what costs most of the window. Effects go under their causes; a run that its kernels fill gets that verdict first,
+//! unless something outside of them is worth a tenth of it.
+
+use super::finding::{Finding, LEAST, Severity, Sure, WORTH};
+use super::verdict::Verdict as V;
+
+/// Causes, the part of an effect's stake that a cause must have to explain it, and the effects.
+const EFFECTS: &[(V, f64, &[V])] = &[
+    // A cause that says by itself what makes steps slow.
+    (V::Compilation, 0.7, &[V::PeriodicStall]),
+    (V::Allocation, 0.7, &[V::PeriodicStall]),
+    (V::GraphRecapture, 0.7, &[V::PeriodicStall]),
+    (V::UnifiedMemory, 0.7, &[V::PeriodicStall]),
+    // What fills slow steps is named by their finding.
+    (V::PeriodicStall, 0.7, &[V::HostCompute, V::InputWait, V::HostSync, V::CopyBound, V::PageableCopies]),
+    (V::LaunchBound, 0.5, &[V::SmallKernels]),
+    (V::HostSync, 0.7, &[V::SmallKernels]),
+    // The GPU that has less to do waits, whatever its host does meanwhile.
+    (V::UnbalancedDevices, 0.8, &[V::HostCompute, V::InputWait, V::LaunchBound, V::HostSync]),
+];
+
+/// Stakes that differ by less count as equal; then the cause goes first, by the order of the vocabulary.
+const TIE: f64 = 0.03;
+
+/// Puts findings in order.
+#[must_use]
+pub fn rank(mut findings: Vec<Finding>) -> Vec<Finding> {
+    findings.retain(|f| f.stake >= LEAST || matches!(f.id, V::ShortCapture | V::GpuBound));
+    findings.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.cmp(&b.id)));
+    for i in 1..findings.len() {
+        let mut at = i;
+        while at > 0 && findings[at - 1].stake - findings[at].stake < TIE && findings[at].id < findings[at - 1].id {
+            findings.swap(at, at - 1);
+            at -= 1;
+        }
+    }
+    let mut findings = under_causes(findings);
+    verdict(&mut findings);
+    if let Some(at) = findings.iter().position(|f| f.id == V::ShortCapture) {
+        findings[..=at].rotate_right(1);
+    }
+    findings
+}
+
+fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
+    let causes: Vec<(V, f64)> = findings.iter().map(|f| (f.id, f.stake)).collect();
+    let cause_of = |f: &Finding| {
+        causes.iter().find(|(id, stake)| EFFECTS.iter().any(|(cause, part, effects)| cause == id && effects.contains(&f.id) && *stake >= f.stake * part))
+    };
+    let (mut kept, mut gone): (Vec<Finding>, Vec<(V, Finding)>) = (Vec::new(), Vec::new());
+    for finding in findings {
+        match cause_of(&finding) {
+            Some((cause, _)) => gone.push((*cause, finding)),
+            None => kept.push(finding),
+        }
+    }
+    for (cause, finding) in gone {
+        // A cause that is itself an effect: then what it explains stands by itself.
+        match kept.iter_mut().find(|f| f.id == cause) {
+            Some(cause) => cause.effects.push((finding.id, finding.headline)),
+            None => kept.push(finding),
+        }
+    }
+    kept
+}
+
+/// `gpu-bound` goes first where nothing else is worth a tenth of the window; else it is no verdict, and goes.
+fn verdict(findings: &mut Vec<Finding>) {
+    let Some(at) = findings.iter().position(|f| f.id == V::GpuBound) else { return };
+    let mut bound = findings.remove(at);
+    let worst = findings.iter().filter(|f| f.sure <= Sure::Possible).map(|f| f.stake).fold(0.0, f64::max);
+    if worst < WORTH {
+        findings.insert(0, bound);
+    } else {
+        bound.severity = Severity::Low;
+        // What is left is in the kernels: it is said last.
+        if bound.stake >= WORTH {
+            findings.push(bound);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(id: V, stake: f64) -> Finding {
+        Finding::new(id, stake, id.id())
+    }
+
+    fn ids(findings: &[Finding]) -> Vec<V> {
+        findings.iter().map(|f| f.id).collect()
+    }
+
+    #[test]
+    fn what_costs_most_goes_first_and_little_is_not_said() {
+        let out = rank(vec![finding(V::LaunchBound, 0.2), finding(V::HostSync, 0.5), finding(V::Allocation, 0.02), finding(V::GpuBound, 0.3)]);
+        assert_eq!(ids(&out), [V::HostSync, V::LaunchBound, V::GpuBound]);
+        assert_eq!(out[2].severity, Severity::Low);
+    }
+
+    #[test]
+    fn kernels_are_the_limit_where_nothing_else_is_worth_a_tenth() {
+        let out = rank(vec![finding(V::LaunchBound, 0.08), finding(V::GpuBound, 0.9)]);
+        assert_eq!(ids(&out), [V::GpuBound, V::LaunchBound]);
+    }
+
+    #[test]
+    fn effects_go_under_their_causes_and_nothing_is_lost() {
+        let out = rank(vec![finding(V::PeriodicStall, 0.25), finding(V::HostCompute, 0.27), finding(V::ShortCapture, 0.0)]);
+        assert_eq!(ids(&out), [V::ShortCapture, V::PeriodicStall]);
+        assert_eq!(out[1].effects, [(V::HostCompute, "host-compute".to_owned())]);
+    }
+}

@@ -1,0 +1,43 @@
+//! The capture does not carry a verdict.
+
+use crate::analysis::triage::case::Case;
+use crate::analysis::triage::finding::{Finding, Severity};
+use crate::analysis::triage::part::Cause;
+use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::verdict::Verdict;
+use crate::model::{NoteKind, Severity as NoteSeverity, units};
+
+/// Operations below which nothing can be said of a steady state.
+const FEW: u64 = 10;
+/// Idle time with no call known, as a share of the window, from which the cause of the idle time is not known at all.
+const NO_CALLS: f64 = 0.3;
+
+/// Too short, cut, or without what is needed.
+pub fn short(case: &Case<'_>) -> Option<Finding> {
+    let operations: u64 = case.devices.iter().map(|d| d.busy.operations).sum();
+    // What is lost of ranges and of calls of the operating system takes detail, not the time of the devices.
+    let beside = |text: &str| ["NVTX", "OS runtime"].iter().any(|w| text.contains(w));
+    let lost = case.profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= NoteSeverity::Warning && !beside(&n.text));
+    let no_calls = case.idle_share(Cause::NoCall);
+    let (headline, actions): (String, &[&str]) = if operations < FEW {
+        (
+            format!("only {} in {}: too little to tell a steady state", units::count(operations, "operation"), ns(case.length() as f64)),
+            &["Record at least three steps after the warm-up."],
+        )
+    } else if no_calls >= NO_CALLS {
+        (
+            format!("the report does not say which calls started the work: why the GPU is idle for {} cannot be known", pct(no_calls)),
+            &["Record the host's CUDA calls, too (nsys --trace=cuda, warpscope run --recipe exact)."],
+        )
+    } else {
+        (lost?.text.clone(), &["Record a shorter part, or fewer kinds of events, so that none are lost."])
+    };
+    let mut finding = Finding::new(Verdict::ShortCapture, 0.0, headline)
+        .bound("nothing is gained: what follows may be wrong")
+        .because("length of the window", case.length() as f64, "ns")
+        .because("operations on devices", operations as f64, "")
+        .because("steps", Some(case.steps.steps.len()).filter(|&n| n > 0).map(|n| n as f64), "")
+        .change(actions);
+    finding.severity = Severity::Medium;
+    Some(finding)
+}

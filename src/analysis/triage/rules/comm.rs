@@ -1,0 +1,46 @@
+//! Collectives that nothing hides.
+
+use crate::analysis::triage::case::Case;
+use crate::analysis::triage::finding::{Finding, Sure};
+use crate::analysis::triage::text::pct;
+use crate::analysis::triage::verdict::Verdict;
+
+/// Exposed collectives: bound by them where they take more of the window than computing.
+pub fn collectives(case: &Case<'_>) -> Option<Finding> {
+    let (exposed, total) = (case.sum(|b| b.collectives_exposed), case.sum(|b| b.collectives));
+    if total == 0 {
+        return None;
+    }
+    let kernels = case.sum(|b| b.kernels);
+    let (share, busy) = (case.share(exposed), case.share(total));
+    let bound = total > kernels;
+    let hidden = 1.0 - exposed as f64 / total as f64;
+    let id = if bound { Verdict::CommBound } else { Verdict::CommExposed };
+    let headline = if bound {
+        format!("collectives take {} of the window, computing {}: {} of the window is nothing but communication", pct(busy), pct(case.share(kernels)), pct(share))
+    } else {
+        format!("collectives run alone for {} of the window: {} of their time is hidden behind computing", pct(share), pct(hidden))
+    };
+    let (count, _) = case.kernels.collectives;
+    let finding = Finding::new(id, share, headline)
+        .bound("the time in which only collectives ran, on this rank; a part of it may be waiting for other ranks")
+        .because("collectives run alone", exposed as f64, "ns")
+        .because("collectives in all", total as f64, "ns")
+        .because("hidden behind kernels", hidden * 100.0, "%")
+        .because("computing", kernels as f64, "ns")
+        .because("collectives in a step", case.per_step(count), "")
+        .because("mean duration of a collective", (count > 0).then(|| case.kernels.collectives.1 as f64 / count as f64), "ns")
+        .change(if bound {
+            &[
+                "Communicate less: gradient accumulation, a larger batch for each rank, lower precision on the wire, tensor parallelism only within NVLink.",
+                "Check the bandwidth that the collectives reach against the link's (NCCL_DEBUG=INFO, nccl-tests); a slow rank or link looks the same from here.",
+            ]
+        } else {
+            &[
+                "Overlap: smaller or reordered buckets (bucket_cap_mb), FSDP prefetch (forward_prefetch, limit_all_gathers), a stream of their own.",
+                "Compare the ranks: open all their reports together; a rank that is late makes the others wait inside the collective.",
+            ]
+        });
+    // One rank does not show whether it communicates or waits for another.
+    Some(finding.sure(Sure::Likely))
+}

@@ -1,0 +1,133 @@
+//! Transfers that nothing hides.
+
+use crate::analysis::triage::case::Case;
+use crate::analysis::triage::copies::{CopyClass, Sum};
+use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
+use crate::analysis::triage::part::Cause;
+use crate::analysis::triage::places;
+use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::verdict::Verdict;
+use crate::model::{Bytes, Nanos, units};
+
+fn rate(bytes_per_second: Option<f64>) -> String {
+    bytes_per_second.map_or_else(String::new, |r| format!(" at {:.1} GB/s", r / 1e9))
+}
+
+fn directions(sum: &Sum) -> &'static str {
+    match (sum.to_device, sum.count - sum.to_device) {
+        (_, 0) => "to the device",
+        (0, _) => "to the host",
+        _ => "in both directions",
+    }
+}
+
+fn evidence(finding: Finding, case: &Case<'_>, sum: &Sum) -> Finding {
+    finding
+        .because("copies run alone", Some(sum.exposed).filter(|&n| n > 0).map(|n| n as f64), "ns")
+        .because("idle while they were issued", Some(sum.idle).filter(|&n| n > 0).map(|n| n as f64), "ns")
+        .because("copies", sum.count as f64, "")
+        .because("copies in a step", case.per_step(sum.count), "")
+        .because("bytes", sum.bytes as f64, "byte")
+        .because("bandwidth while they ran", sum.rate(), "byte/s")
+        .at(sum.longest.map(|(start, end)| Place {
+            kind: PlaceKind::Window,
+            name: "the longest without other work".to_owned(),
+            start,
+            end,
+            ns: Some(end - start),
+            rank: None,
+        }))
+}
+
+/// Transfers from or to pageable memory.
+pub fn pageable(case: &Case<'_>) -> Option<Finding> {
+    let sum = case.copies.get(CopyClass::Pageable);
+    if sum.count == 0 {
+        return None;
+    }
+    let share = case.share(sum.cost());
+    let headline = format!(
+        "copies of pageable memory take {} of the window: {} {}, {}{}",
+        pct(share),
+        Bytes(sum.bytes),
+        directions(sum),
+        units::count(sum.count, "copy"),
+        rate(sum.rate())
+    );
+    Some(
+        evidence(Finding::new(Verdict::PageableCopies, share, headline), case, sum)
+            .bound("the time in which only these copies ran, and the idle time while they were staged; pinned and overlapped they take none of it")
+            .at(places::of(case, &[Cause::CopyCall]).into_iter().filter(|p| p.kind != PlaceKind::Window))
+            .change(&[
+                "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaMallocHost, cudaHostRegister; pinned copies run at the link's speed and do not hold the host.",
+                "Then copy asynchronously on another stream while the GPU works: .to(device, non_blocking=True), cudaMemcpyAsync.",
+                "Copy less: keep data on the device, transfer smaller types and convert there.",
+            ]),
+    )
+}
+
+/// Large transfers of pinned memory, between devices, or within one.
+pub fn bound(case: &Case<'_>) -> Option<Finding> {
+    let classes = [CopyClass::Host, CopyClass::Peer, CopyClass::Device];
+    let most = classes.into_iter().max_by_key(|c| case.copies.get(*c).cost())?;
+    let sum = case.copies.get(most);
+    if sum.count == 0 {
+        return None;
+    }
+    let cost: i64 = classes.iter().map(|c| case.copies.get(*c).cost()).sum();
+    let share = case.share(cost);
+    let what = match most {
+        CopyClass::Peer => "between devices".to_owned(),
+        CopyClass::Device => "within the device".to_owned(),
+        _ => directions(sum).to_owned(),
+    };
+    let headline = format!(
+        "copies that nothing hides take {} of the window: {} {what}, {}{}",
+        pct(share),
+        Bytes(sum.bytes),
+        units::count(sum.count, "copy"),
+        rate(sum.rate())
+    );
+    let finding = evidence(Finding::new(Verdict::CopyBound, share, headline), case, sum)
+        .bound("the time in which only these copies ran; overlapped with kernels they take none of it, as far as there are kernels to hide them")
+        .at(places::of(case, &[Cause::CopyCall]).into_iter().filter(|p| p.kind != PlaceKind::Window));
+    Some(if most == CopyClass::Device {
+        finding.change(&[
+            "Avoid the copy: write results where they are needed, use views, in-place operations and fused kernels.",
+            "Run it beside other work on another stream.",
+        ])
+    } else {
+        finding.change(&[
+            "Copy the next piece on a stream of its own while the GPU works on this one (two buffers, events between the streams).",
+            "Copy less: keep data on the device, transfer smaller types and convert there, compress.",
+        ])
+    })
+}
+
+/// Many tiny transfers.
+pub fn small(case: &Case<'_>) -> Option<Finding> {
+    let sum = case.copies.get(CopyClass::Small);
+    if sum.count == 0 {
+        return None;
+    }
+    let share = case.share(sum.cost());
+    let each = sum.cost() as f64 / sum.count as f64;
+    let headline = format!(
+        "{} copies of {} on average cost {} of the window: {} for each, hardly any of it for the bytes",
+        units::grouped(i64::try_from(sum.count).unwrap_or(i64::MAX)),
+        Bytes(sum.bytes / sum.count.max(1)),
+        pct(share),
+        ns(each)
+    );
+    let seconds = Nanos(case.length()).seconds();
+    let finding = evidence(Finding::new(Verdict::SmallCopies, share, headline), case, sum)
+        .bound("the time in which only these copies ran, and the idle time while they were issued; one copy of all the bytes takes next to nothing")
+        .judged("copies a second", sum.count as f64 / seconds, "1/s", ("≥", 1000.0))
+        .because("of them from or to pageable memory", (sum.pageable > 0).then_some(sum.pageable as f64), "")
+        .at(places::of(case, &[Cause::CopyCall]).into_iter().filter(|p| p.kind != PlaceKind::Window))
+        .change(&[
+            "Pack what belongs together into one buffer, copy once, and take it apart on the device.",
+            "Pass scalars as kernel arguments; create tensors on the device (torch.zeros(…, device=\"cuda\"), torch.arange(…, device=\"cuda\")).",
+        ]);
+    Some(if sum.count < 100 { finding.sure(Sure::Likely) } else { finding })
+}

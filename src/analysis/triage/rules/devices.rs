@@ -1,0 +1,57 @@
+//! Devices that are busy very differently.
+
+use crate::analysis::triage::case::Case;
+use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
+use crate::analysis::triage::text::pct;
+use crate::analysis::triage::verdict::Verdict;
+
+/// Points between the busiest and the least busy device.
+const SPREAD: f64 = 0.10;
+
+/// One device does more than the others.
+pub fn unbalanced(case: &Case<'_>) -> Option<Finding> {
+    // Processes that share a device are no devices.
+    if case.devices.len() < 2 || (0..case.ops.units.len()).any(|u| case.ops.shared(u)) {
+        return None;
+    }
+    let length = case.length() as f64;
+    let mut busy: Vec<(f64, String)> = case
+        .devices
+        .iter()
+        .map(|d| (d.busy.busy() as f64 / length, case.ops.number(&d.unit).map_or_else(|| "a device".to_owned(), |n| format!("GPU {n}"))))
+        .collect();
+    busy.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let (most, least) = (busy.first()?, busy.last()?);
+    let spread = most.0 - least.0;
+    if spread < SPREAD {
+        return None;
+    }
+    let mean = busy.iter().map(|b| b.0).sum::<f64>() / busy.len() as f64;
+    let mut finding = Finding::new(
+        Verdict::UnbalancedDevices,
+        most.0 - mean,
+        format!("{} is busy for {} of the window, {} for {}", most.1, pct(most.0), least.1, pct(least.0)),
+    )
+    .bound("what the busiest device does beyond the mean: evenly spread, the window is shorter by that")
+    .judged("between the busiest and the least busy", spread * 100.0, "%", ("≥", SPREAD * 100.0));
+    for (share, name) in &busy {
+        finding = finding.because(&format!("{name} busy"), share * 100.0, "%");
+    }
+    let place = |name: &str| Place {
+        kind: PlaceKind::Window,
+        name: name.to_owned(),
+        start: case.window.0,
+        end: case.window.1,
+        ns: None,
+        rank: None,
+    };
+    Some(
+        finding
+            .at([place(&most.1), place(&least.1)])
+            .change(&[
+                "Spread the work evenly: equal batches, pipeline stages of equal time, DistributedDataParallel in place of DataParallel.",
+                "Move what only one device does (loss, logging, gathering) to the least busy one, or off the devices.",
+            ])
+            .sure(Sure::Likely),
+    )
+}

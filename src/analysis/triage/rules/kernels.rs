@@ -1,0 +1,185 @@
+//! The kernels themselves.
+
+use crate::analysis::triage::case::Case;
+use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Severity, Sure};
+use crate::analysis::triage::kernels::{EMPTY_NS, Like, SHORT_NS};
+use crate::analysis::triage::part::Cause;
+use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::verdict::Verdict;
+use crate::model::units;
+
+/// Share of the kernels' time in short ones from which they are what the GPU does.
+const MOSTLY_SHORT: f64 = 0.3;
+
+fn kernel(case: &Case<'_>, (kernel, ns, _): (u32, i64, u64)) -> Place {
+    let name = case.profile.kernels.get(kernel as usize).map_or_else(String::new, |k| k.function().to_owned());
+    Place { kind: PlaceKind::Kernel, name, start: case.window.0, end: case.window.1, ns: Some(ns), rank: None }
+}
+
+/// Kernels so short that starting and ending them is what takes the time.
+pub fn small(case: &Case<'_>) -> Option<Finding> {
+    let k = &case.kernels;
+    let median = k.median()?;
+    if median >= SHORT_NS || (k.short.1 as f64) < MOSTLY_SHORT * k.ns as f64 {
+        return None;
+    }
+    // The pauses of the device between queued kernels go with them.
+    let cost = k.fixed + case.idle.get(Cause::Queued);
+    let share = case.share(cost);
+    let graphs = k.in_graphs.0 * 2 > k.count;
+    let finding = Finding::new(
+        Verdict::SmallKernels,
+        share,
+        format!(
+            "{} kernels of {} each: starting and ending them takes up to {} of the window{}",
+            units::grouped(i64::try_from(k.short.0).unwrap_or(i64::MAX)),
+            ns(k.short.1 as f64 / k.short.0.max(1) as f64),
+            pct(share),
+            if graphs { ", although they are in a CUDA graph" } else { "" }
+        ),
+    )
+    .bound(format!("{} for the start and end of each kernel shorter than {}, and the pauses between queued ones", ns(EMPTY_NS as f64), ns(SHORT_NS as f64)))
+    .judged("median duration of a kernel", median as f64, "ns", ("<", SHORT_NS as f64))
+    .because("kernels shorter than 5 µs", k.short.0 as f64, "")
+    .because("their share of all kernel time", k.short.1 as f64 / k.ns.max(1) as f64 * 100.0, "%")
+    .because("pauses between queued kernels", case.idle.get(Cause::Queued) as f64, "ns")
+    .because("kernels in graphs", (k.in_graphs.0 > 0).then_some(k.in_graphs.0 as f64), "")
+    .because("kernels in a step", case.per_step(k.count), "")
+    .at(k.top().into_iter().take(3).map(|t| kernel(case, t)))
+    .change(&[
+        "Fuse them: torch.compile, a Triton or CUDA kernel for the chain of elementwise operations, fused optimizers and norms.",
+        "Give each more work: larger batches, several steps or tensors at once (torch._foreach, grouped GEMM).",
+    ]);
+    Some(if graphs {
+        finding
+    } else {
+        finding.change(&["A CUDA graph shortens the pauses between them, not the kernels."])
+    })
+}
+
+/// Share of the window that a stream must have to count.
+const A_STREAM: f64 = 0.05;
+/// Kernels that run at the same time, on average, below which streams do not overlap.
+const OVERLAP: f64 = 1.1;
+
+/// Streams whose kernels leave room for each other, and still run one after the other.
+pub fn serialised(case: &Case<'_>) -> Option<Finding> {
+    let mut best: Option<(f64, Finding)> = None;
+    for (unit, device) in case.ops.units.iter().enumerate().filter_map(|(i, u)| Some((i, case.devices.iter().find(|d| d.unit == *u)?))) {
+        let mut streams: Vec<(Option<u32>, i64, i64)> = case
+            .kernels
+            .streams
+            .iter()
+            .filter(|((u, _), _)| *u == unit)
+            .map(|((_, s), t)| (*s, t.ns, t.small))
+            .filter(|s| s.1 as f64 >= A_STREAM * case.length() as f64)
+            .collect();
+        streams.sort_by_key(|s| std::cmp::Reverse(s.1));
+        let total: i64 = streams.iter().map(|s| s.1).sum();
+        let small: i64 = streams.iter().map(|s| s.2).sum();
+        if streams.len() < 2 || device.busy.kernels == 0 {
+            continue;
+        }
+        let overlap = total as f64 / device.busy.kernels as f64;
+        if overlap >= OVERLAP || small * 2 < total {
+            continue;
+        }
+        // Side by side they take as long as the longest stream.
+        let gain = (small - streams.first().map_or(0, |s| s.1)).max(0);
+        let share = gain as f64 / case.length() as f64;
+        let finding = Finding::new(
+            Verdict::Serialised,
+            share,
+            format!(
+                "{} streams take turns: their kernels fill a part of the GPU each, and hardly ever run together ({overlap:.2} at a time)",
+                streams.len()
+            ),
+        )
+        .bound("the time of all streams but the longest, as far as their grids leave room")
+        .judged("kernels at a time", overlap, "", ("<", OVERLAP))
+        .because("of their time with grids smaller than the GPU", small as f64 / total.max(1) as f64 * 100.0, "%")
+        .because("streams", streams.len() as f64, "")
+        .change(&[
+            "Look for what orders them: the legacy default stream (use --default-stream per-thread or cudaStreamNonBlocking), event waits, allocations between launches.",
+            "If each stream waits for the other's result, they are one chain: then a larger batch or a graph helps.",
+        ])
+        .sure(Sure::Likely);
+        if best.as_ref().is_none_or(|b| share > b.0) {
+            best = Some((share, finding));
+        }
+    }
+    best.map(|b| b.1)
+}
+
+/// Launches of a kernel in one configuration from which its durations say something.
+const LAUNCHES: u64 = 30;
+/// Growth from the first to the last third of the window.
+const GROWTH: f64 = 1.10;
+/// Share of the kernels' time that must have grown.
+const MOST: f64 = 0.6;
+
+/// The same kernels get slower over the run.
+pub fn throttled(case: &Case<'_>) -> Option<Finding> {
+    let mean = |l: &Like, third: usize| {
+        let (n, ns) = l.thirds[third];
+        (n > 0).then(|| ns as f64 / n as f64)
+    };
+    let (mut judged, mut slower, mut lost) = (0.0, 0.0, 0.0);
+    let (mut before, mut after) = (0.0, 0.0);
+    for like in case.kernels.like.values().filter(|l| l.count >= LAUNCHES && l.ns / i64::try_from(l.count).unwrap_or(1) >= SHORT_NS) {
+        let (Some(a), Some(b), Some(c)) = (mean(like, 0), mean(like, 1), mean(like, 2)) else { continue };
+        judged += like.ns as f64;
+        if c >= a * GROWTH && b >= a * 1.02 && c >= b {
+            slower += like.ns as f64;
+            lost += like.ns as f64 - a * like.count as f64;
+            before += a * like.thirds[2].0 as f64;
+            after += c * like.thirds[2].0 as f64;
+        }
+    }
+    if judged < 0.5 * case.kernels.ns as f64 || slower < MOST * judged {
+        return None;
+    }
+    let clocks = case.profile.counters.iter().any(|c| c.name.to_ascii_lowercase().contains("clock"));
+    let finding = Finding::new(
+        Verdict::Throttled,
+        lost / (case.length() as f64 * case.devices.len().max(1) as f64),
+        format!("the same kernels in the same configurations take {} longer at the end of the window than at its beginning", pct(after / before - 1.0)),
+    )
+    .bound("what these kernels take beyond their mean in the first third of the window")
+    .because("kernel time that got slower", slower / judged * 100.0, "%")
+    .judged("growth from the first to the last third", (after / before - 1.0) * 100.0, "%", ("≥", (GROWTH - 1.0) * 100.0))
+    .change(&[
+        "Look at clocks, power and temperature: nvidia-smi -q -d PERFORMANCE,CLOCK, or --query-gpu=clocks_throttle_reasons.active.",
+        "If the clocks hold, look for what else uses memory and power at the same time: copies, other processes, growing inputs.",
+    ]);
+    Some(if clocks { finding.sure(Sure::Likely) } else { finding.sure(Sure::Possible) })
+}
+
+/// The kernels fill the window.
+pub fn bound(case: &Case<'_>) -> Option<Finding> {
+    let kernels = case.sum(|b| b.kernels);
+    let share = case.share(kernels);
+    if kernels == 0 {
+        return None;
+    }
+    let top = case.kernels.top();
+    let first = top.first().map_or_else(String::new, |(kernel, ns, _)| {
+        let name = case.profile.kernels.get(*kernel as usize).map_or("", |k| k.function());
+        format!("; {} of it is {name}", pct(*ns as f64 / case.kernels.ns.max(1) as f64))
+    });
+    let mut finding = Finding::new(Verdict::GpuBound, share, format!("kernels fill {} of the window{first}", pct(share)))
+        .bound("the time in which kernels ran: what they can save is in their own diagnoses")
+        .because("kernels", kernels as f64, "ns")
+        .because("median duration of a kernel", case.kernels.median().map(|n| n as f64), "ns");
+    let families = case.kernels.families(case.profile);
+    let total: i64 = families.iter().map(|f| f.1).sum();
+    for (family, time) in families.iter().take(4) {
+        finding = finding.because(&format!("{}, by the kernels' names", family.word()), *time as f64 / total.max(1) as f64 * 100.0, "%");
+    }
+    let mut finding = finding.at(top.into_iter().take(3).map(|t| kernel(case, t))).change(&[
+        "Go to the kernels: what limits the first of them, and a re-run of it under ncu.",
+        "Do less: lower precision where it is allowed, fused attention and norms, no work that is thrown away.",
+    ]);
+    finding.severity = Severity::Healthy;
+    Some(finding)
+}

@@ -1,0 +1,125 @@
+//! The host launches too slowly, builds graphs, or loads code.
+
+use crate::analysis::triage::case::Case;
+use crate::analysis::triage::finding::{Finding, Sure};
+use crate::analysis::triage::part::Cause;
+use crate::analysis::triage::places;
+use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::verdict::Verdict;
+use crate::model::{CallKind, units};
+
+/// A kernel that begins so soon after its call has not queued, ns: what is left is the way to the device.
+const AT_ONCE_NS: i64 = 10_000;
+
+/// The GPU is idle while the host launches kernels one by one.
+pub fn bound(case: &Case<'_>) -> Option<Finding> {
+    let idle = case.idle.get(Cause::Launch);
+    let share = case.idle_share(Cause::Launch);
+    if case.kernels.count == 0 {
+        return None;
+    }
+    let k = &case.kernels;
+    let launched = k.launches.max(1) as f64;
+    let rate = launched / case.length() as f64 * 1e9;
+    let at_once = k.began_within(AT_ONCE_NS);
+    let graphs = k.in_graphs.0 > 0;
+    let each = idle as f64 / launched;
+    let finding = Finding::new(
+        Verdict::LaunchBound,
+        share,
+        format!(
+            "the host cannot launch as fast as the GPU works: idle for {} while {} launches a second are issued, {} of idle time for each",
+            pct(share),
+            units::grouped(rate as i64),
+            ns(each)
+        ),
+    )
+    .bound("the idle time in which the launching thread was in launch calls or between close ones; with graphs or fewer kernels it goes nearly to zero")
+    .because("idle while launching", idle as f64, "ns")
+    .because("launches a second", rate, "1/s")
+    .because("median duration of a launch call", k.median_cost().map(|n| n as f64), "ns")
+    .because("median duration of a kernel", k.median().map(|n| n as f64), "ns")
+    .judged("kernels that began within 10 µs of their call", at_once.map(|a| a * 100.0), "%", ("≥", 50.0))
+    .because("launches in a step", case.per_step(k.launches), "")
+    .at(places::of(case, &[Cause::Launch]));
+    let finding = if graphs {
+        finding.change(&[
+            "Capture more of the step in the CUDA graph: what is launched outside it is what the GPU waits for.",
+            "Fuse what is left outside, or launch it from another thread.",
+        ])
+    } else {
+        finding.change(&[
+            "Capture the step in a CUDA graph (torch.cuda.graph, torch.compile(mode=\"reduce-overhead\"), jax.jit, cudaStreamBeginCapture).",
+            "Fuse small operators: torch.compile, fused optimizers (fused=True), a larger kernel in place of several.",
+            "Give each launch more work: a larger batch, several steps or requests at once.",
+        ])
+    };
+    // A queue that was full much of the time contradicts it.
+    Some(if at_once.is_some_and(|a| a < 0.3) { finding.sure(Sure::Likely) } else { finding })
+}
+
+/// Graphs are captured or instantiated while the GPU has nothing to do.
+pub fn recapture(case: &Case<'_>) -> Option<Finding> {
+    let share = case.idle_share(Cause::Graph);
+    let (calls, host) = case.calls_of(CallKind::Graph);
+    if calls == 0 {
+        return None;
+    }
+    let named = |part: &str| -> u64 {
+        let names = &case.profile.calls.names;
+        (0..names.len()).filter(|&n| names[n].name.contains(part)).map(|n| names[n].count).sum()
+    };
+    let (instantiated, launched) = (named("GraphInstantiate"), named("GraphLaunch"));
+    Some(
+        Finding::new(
+            Verdict::GraphRecapture,
+            share,
+            format!(
+                "CUDA graphs are made again and again: {} instantiated, {}; the GPU is idle for {} meanwhile",
+                units::count(instantiated, "graph"),
+                units::count(launched, "launch"),
+                pct(share)
+            ),
+        )
+        .bound("the idle time in which graphs were captured, built or instantiated")
+        .because("idle while graphs were made", case.idle.get(Cause::Graph) as f64, "ns")
+        .because("the host's time in graph calls", host as f64, "ns")
+        .because("graph calls in a step", case.per_step(calls), "")
+        .because("instantiations in the report", instantiated as f64, "")
+        .at(places::of(case, &[Cause::Graph]))
+        .change(&[
+            "Capture once for each shape and replay: keep graphs by shape, pad to a few sizes.",
+            "Change an instantiated graph in place (cudaGraphExecUpdate, cudaGraphExecKernelNodeSetParams), and write inputs into the buffers that it was captured with.",
+        ]),
+    )
+}
+
+/// Code is compiled or loaded while the GPU has nothing to do.
+pub fn compilation(case: &Case<'_>) -> Option<Finding> {
+    let share = case.idle_share(Cause::Compile);
+    let (modules, host) = case.calls_of(CallKind::Module);
+    let lazy = case.host.loads.iter().filter(|&&t| t >= case.window.0 && t < case.window.1).count() as u64;
+    let loads = modules.max(lazy);
+    if loads == 0 {
+        return None;
+    }
+    let finding = Finding::new(
+        Verdict::Compilation,
+        share,
+        format!("code is compiled or loaded during the run: {}, the GPU idle for {} meanwhile", units::count(loads, "load"), pct(share)),
+    )
+    .bound("the idle time before code was loaded; compiled once and kept, it is gone")
+    .because("idle while code was compiled or loaded", case.idle.get(Cause::Compile) as f64, "ns")
+    .because("modules loaded", (modules > 0).then_some(modules as f64), "")
+    .because("kernels loaded at their first launch", (lazy > 0).then_some(lazy as f64), "")
+    .because("the host's time in module calls", (host > 0).then_some(host as f64), "ns")
+    .because("loads in a step", case.per_step(loads), "")
+    .at(places::of(case, &[Cause::Compile]))
+    .change(&[
+        "Keep shapes and constants the same from step to step: mark what changes as dynamic (torch.compile(dynamic=True), fewer tl.constexpr, jax.jit without static arguments).",
+        "Warm up every shape before the steady state, and keep the compile cache between runs (TRITON_CACHE_DIR, TORCHINDUCTOR_CACHE_DIR, CUDA_CACHE_PATH).",
+        "Load ahead of time: CUDA_MODULE_LOADING=EAGER, or compile for this GPU's architecture instead of PTX.",
+    ]);
+    // What came before a load is taken for compiling; nobody recorded that it was.
+    Some(finding.sure(Sure::Likely))
+}

@@ -1,0 +1,86 @@
+//! Memory is allocated in the steady state, or moves by itself.
+
+use crate::analysis::triage::case::Case;
+use crate::analysis::triage::copies::CopyClass;
+use crate::analysis::triage::finding::{Finding, Place, PlaceKind};
+use crate::analysis::triage::part::Cause;
+use crate::analysis::triage::places;
+use crate::analysis::triage::text::pct;
+use crate::analysis::triage::verdict::Verdict;
+use crate::model::{Bytes, CallKind, units};
+
+/// The GPU is idle while memory is allocated or freed.
+pub fn allocation(case: &Case<'_>) -> Option<Finding> {
+    let share = case.idle_share(Cause::Alloc);
+    let ((allocs, alloc_ns), (frees, free_ns)) = (case.calls_of(CallKind::Alloc), case.calls_of(CallKind::Free));
+    if allocs + frees == 0 {
+        return None;
+    }
+    let behind = case.calls_behind(Cause::Alloc);
+    let most = behind.first().map_or("cudaMalloc", |b| b.0);
+    let step = case.per_step(allocs + frees).map_or_else(String::new, |n| format!(", {n:.0} a step"));
+    Some(
+        Finding::new(
+            Verdict::Allocation,
+            share,
+            format!(
+                "memory is allocated and freed during the run, mostly {most} ({}{step}): the GPU is idle for {} meanwhile",
+                units::count(allocs + frees, "call"),
+                pct(share)
+            ),
+        )
+        .bound("the idle time in which memory was allocated or freed; an allocator that keeps memory takes none of it")
+        .because("idle while allocating or freeing", case.idle.get(Cause::Alloc) as f64, "ns")
+        .because("allocations", allocs as f64, "")
+        .because("frees", frees as f64, "")
+        .because("the host's time in them", (alloc_ns + free_ns) as f64, "ns")
+        .because("the host's time for each", (alloc_ns + free_ns) as f64 / (allocs + frees) as f64, "ns")
+        .at(behind.iter().take(3).map(|(name, after)| Place {
+            kind: PlaceKind::Call,
+            name: (*name).to_owned(),
+            start: case.window.0,
+            end: case.window.1,
+            ns: Some(after.ns),
+            rank: None,
+        }))
+        .at(places::of(case, &[Cause::Alloc]))
+        .change(&[
+            "Do not empty the cache in the loop (torch.cuda.empty_cache()), and do not disable it (PYTORCH_NO_CUDA_MEMORY_CACHING).",
+            "Allocate once and reuse, or from a pool: cudaMallocAsync, RMM, cupy.cuda.MemoryPool; pinned memory, too.",
+            "If the framework allocates because memory is fragmented: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True, or fixed shapes.",
+        ]),
+    )
+}
+
+/// Managed memory moves between host and device.
+pub fn unified(case: &Case<'_>) -> Option<Finding> {
+    let sum = case.copies.get(CopyClass::Unified);
+    if sum.count == 0 {
+        return None;
+    }
+    // Migrations run while kernels stall on the faults: their own time is the bound, hidden or not.
+    let share = case.share(sum.ns).min(1.0);
+    Some(
+        Finding::new(
+            Verdict::UnifiedMemory,
+            share,
+            format!(
+                "managed memory migrates: {} in {} take {} of the window, and kernels wait for the pages",
+                Bytes(sum.bytes),
+                units::count(sum.count, "transfer"),
+                pct(share)
+            ),
+        )
+        .bound("the time in which pages were moved; kernels that touch them stall meanwhile")
+        .because("migrations", sum.count as f64, "")
+        .because("bytes migrated", sum.bytes as f64, "byte")
+        .because("time in migrations", sum.ns as f64, "ns")
+        .because("bandwidth of the migrations", sum.rate(), "byte/s")
+        .because("migrations in a step", case.per_step(sum.count), "")
+        .change(&[
+            "Move pages before they are touched: cudaMemPrefetchAsync to the device that uses them next.",
+            "Say how they are used: cudaMemAdvise (read-mostly, preferred location, accessed-by), so that they stay.",
+            "Use device memory with explicit copies where the pattern is known.",
+        ]),
+    )
+}

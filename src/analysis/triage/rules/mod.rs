@@ -1,0 +1,40 @@
+//! The rules. Adding one is a file and a row.
+
+mod capture;
+mod comm;
+mod copies;
+mod devices;
+mod host;
+mod kernels;
+mod launching;
+mod memory;
+mod stalls;
+mod sync;
+
+use super::case::Case;
+use super::finding::Finding;
+
+/// A rule: looks at one run and says what it sees, or nothing. What was not recorded never makes it speak.
+pub type Rule = fn(&Case<'_>) -> Option<Finding>;
+
+pub static RULES: &[Rule] = &[
+    capture::short,
+    stalls::periodic,
+    memory::allocation,
+    memory::unified,
+    launching::recapture,
+    launching::compilation,
+    launching::bound,
+    sync::sync,
+    host::input_wait,
+    host::compute,
+    copies::pageable,
+    copies::small,
+    copies::bound,
+    comm::collectives,
+    kernels::small,
+    kernels::serialised,
+    kernels::throttled,
+    devices::unbalanced,
+    kernels::bound,
+];

@@ -1,0 +1,102 @@
+//! A few steps take much longer than the others.
+
+use crate::analysis::triage::case::Case;
+use crate::analysis::triage::finding::{Finding, LEAST, Place, PlaceKind};
+use crate::analysis::triage::part::{ByCause, Cause};
+use crate::analysis::triage::steps::median;
+use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::verdict::Verdict;
+
+/// A step that takes this many times the median is an outlier (p95 over p50 beyond 1.5 in triage practice).
+const OUTLIER: f64 = 1.5;
+/// Outliers are few: at most this share of the steps.
+const FEW: f64 = 0.25;
+/// Steps that are needed to tell outliers.
+const STEPS: usize = 8;
+
+/// What the outliers are filled with beyond what the usual step has.
+struct Extra {
+    cause: Option<Cause>,
+    ns: i64,
+}
+
+/// Steps that take much longer than their like.
+pub fn periodic(case: &Case<'_>) -> Option<Finding> {
+    let steps = &case.steps.steps;
+    if steps.len() < STEPS {
+        return None;
+    }
+    let usual = case.steps.median()?;
+    let slow: Vec<usize> = (0..steps.len()).filter(|&i| steps[i].length() as f64 > usual as f64 * OUTLIER).collect();
+    if slow.is_empty() || slow.len() as f64 > steps.len() as f64 * FEW {
+        return None;
+    }
+    let extra: i64 = slow.iter().map(|&i| steps[i].length() - usual).sum();
+    let share = extra as f64 / case.length() as f64;
+    if share < LEAST {
+        return None;
+    }
+    let fill = filled(case, &slow, usual);
+    let what = fill.cause.map_or_else(|| "the GPU computing longer".to_owned(), |c| format!("the host {}", c.word()));
+    let apart: Vec<i64> = slow.windows(2).map(|w| i64::from(steps[w[1]].number) - i64::from(steps[w[0]].number)).collect();
+    let every = median(apart.clone()).filter(|&m| apart.len() >= 2 && apart.iter().all(|a| (a - m).abs() <= 1));
+    let when = every.map_or_else(String::new, |n| format!(", every {n} steps"));
+    let mut longest: Vec<usize> = slow.clone();
+    longest.sort_by_key(|&i| std::cmp::Reverse(steps[i].length()));
+    Some(
+        Finding::new(
+            Verdict::PeriodicStall,
+            share,
+            format!(
+                "{} of {} steps take {} instead of {}{when}: {} of the window, mostly {what}",
+                slow.len(),
+                steps.len(),
+                ns(slow.iter().map(|&i| steps[i].length()).sum::<i64>() as f64 / slow.len() as f64),
+                ns(usual as f64),
+                pct(share)
+            ),
+        )
+        .bound("what the slow steps take beyond the median step")
+        .because("slow steps", slow.len() as f64, "")
+        .because("steps", steps.len() as f64, "")
+        .because("the median step", usual as f64, "ns")
+        .because("extra time", extra as f64, "ns")
+        .because(&format!("of it {}", fill.cause.map_or("kernels", Cause::word)), fill.ns as f64, "ns")
+        .at(longest.iter().take(5).map(|&i| Place {
+            kind: PlaceKind::Step,
+            name: format!("step {}", steps[i].number),
+            start: steps[i].start,
+            end: steps[i].end,
+            ns: Some(steps[i].length() - usual),
+            rank: None,
+        }))
+        .change(&[
+            "Find what happens only in these steps: checkpoints, evaluation, logging, garbage collection, a new shape, a refill of the input queue.",
+            "Take it off the launching thread (asynchronous checkpoints, a background thread), or spread it over the steps.",
+        ]),
+    )
+}
+
+/// What most of the extra time of the slow steps is.
+fn filled(case: &Case<'_>, slow: &[usize], usual: i64) -> Extra {
+    let steps = &case.steps.steps;
+    let (mut in_slow, mut in_usual, mut n_usual) = (ByCause::default(), ByCause::default(), 0_i64);
+    for (i, time) in case.per_step.iter().enumerate() {
+        if slow.binary_search(&i).is_ok() {
+            in_slow.add_all(&time.idle);
+        } else {
+            in_usual.add_all(&time.idle);
+            n_usual += 1;
+        }
+    }
+    let slow_n = i64::try_from(slow.len()).unwrap_or(1);
+    let beyond = |cause: Cause| in_slow.get(cause) - in_usual.get(cause) / n_usual.max(1) * slow_n;
+    let devices = i64::try_from(case.devices.len().max(1)).unwrap_or(1);
+    let idle = Cause::ALL.into_iter().map(|c| (beyond(c) / devices, c)).max_by_key(|e| e.0);
+    let extra: i64 = slow.iter().map(|&i| steps[i].length() - usual).sum();
+    match idle {
+        Some((ns, cause)) if ns * 2 > extra => Extra { cause: Some(cause), ns },
+        Some((ns, cause)) if ns > extra - Cause::ALL.into_iter().map(|c| beyond(c) / devices).sum::<i64>() => Extra { cause: Some(cause), ns },
+        _ => Extra { cause: None, ns: extra - Cause::ALL.into_iter().map(|c| beyond(c) / devices).sum::<i64>().min(extra) },
+    }
+}

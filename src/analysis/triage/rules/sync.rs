@@ -1,0 +1,81 @@
+//! The program waits for the GPU again and again.
+
+use crate::analysis::triage::case::Case;
+use crate::analysis::triage::copies::CopyClass;
+use crate::analysis::triage::finding::{Finding, Place, PlaceKind};
+use crate::analysis::triage::part::Cause;
+use crate::analysis::triage::places;
+use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::verdict::Verdict;
+use crate::model::{CallKind, CopyKind, MemOpKind, units};
+
+/// Bytes up to which what is copied to the host is a value that the program looks at, not data.
+const VALUE_BYTES: u64 = 64;
+
+/// The queue runs dry after each wait.
+pub fn sync(case: &Case<'_>) -> Option<Finding> {
+    let idle = case.idle.get(Cause::Sync);
+    let share = case.idle_share(Cause::Sync);
+    if idle == 0 {
+        return None;
+    }
+    let behind = case.calls_behind(Cause::Sync);
+    let copies = case.copies.get(CopyClass::Small).pageable + case.copies.get(CopyClass::Pageable).count;
+    let (calls, _) = case.calls_of(CallKind::Sync);
+    let waits = calls + copies;
+    let values = case
+        .profile
+        .memops
+        .iter()
+        .filter(|m| m.start.0 >= case.window.0 && m.start.0 < case.window.1)
+        .filter(|m| matches!(m.kind, MemOpKind::Copy { kind: CopyKind::DeviceToHost, .. }))
+        .filter(|m| m.bytes.is_some_and(|b| b.0 <= VALUE_BYTES))
+        .count() as u64;
+    let most = behind.first().map_or("a synchronization", |b| b.0).to_owned();
+    let back = if values * 2 > waits { ", most of them to read back a value of a few bytes" } else { "" };
+    let finding = Finding::new(
+        Verdict::HostSync,
+        share,
+        format!(
+            "the program waits for the GPU {} times in {}{back}; each time the GPU then runs out of work, {} in all",
+            units::grouped(i64::try_from(waits).unwrap_or(i64::MAX)),
+            ns(case.length() as f64),
+            pct(share)
+        ),
+    )
+    .bound("the idle time from the end of the wait to the next operation; without the wait the host would have launched it already")
+    .because("idle after synchronizing", idle as f64, "ns")
+    .because("waits for the GPU", waits as f64, "")
+    .because("idle after each", (waits > 0).then(|| idle as f64 / waits as f64), "ns")
+    .because("synchronizing calls in a step", case.per_step(calls), "")
+    .because("values of up to 64 bytes read back", (values > 0).then_some(values as f64), "")
+    .because(
+        "copies from pageable memory, which wait for the GPU, too",
+        (copies > 0).then_some(copies as f64),
+        "",
+    )
+    .at(behind.iter().take(3).map(|(name, after)| Place {
+        kind: PlaceKind::Call,
+        name: (*name).to_owned(),
+        start: case.window.0,
+        end: case.window.1,
+        ns: Some(after.ns),
+        rank: None,
+    }))
+    .at(places::of(case, &[Cause::Sync]));
+    Some(if values * 2 > waits {
+        finding.change(&[
+            "Do not read values back in the loop: no .item(), .cpu(), print or if on a GPU tensor; keep them on the device and read every N steps.",
+            "Read back without waiting: copy to pinned memory with non_blocking=True, record an event, look at the value a step later.",
+            "Replace what needs the value on the host (nonzero, boolean masks, dynamic shapes) by what stays on the device (torch.where, fixed shapes).",
+        ])
+    } else {
+        let first = format!("Remove {most} where only order matters: use events and stream waits (cudaStreamWaitEvent), which do not hold the host.");
+        let mut finding = finding.change(&[]);
+        finding.actions.push(first);
+        finding.change(&[
+            "Wait once a step, not after every operation; launch the next piece of work before waiting for the last.",
+            "Check for debugging switches: CUDA_LAUNCH_BLOCKING=1, torch.autograd.set_detect_anomaly, timing code with synchronize().",
+        ])
+    })
+}

@@ -1,0 +1,400 @@
+//! The steps of a run: what it does over and over. From ranges that number them, else from the sequence of its operations.
+
+use super::ops::{Class, Op, Ops, Row};
+use crate::analysis::like::like;
+use crate::model::{LaunchOrder, MemOpKind, Profile, RangeKind, RangeOrigin};
+use rustc_hash::FxHashMap;
+
+/// How steps were found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Ranges of this name, their numbers left out: `step #`.
+    Ranges(String),
+    /// Each launch of a CUDA graph is one.
+    Graphs,
+    /// The sequence of operations repeats after so many.
+    Period(usize),
+}
+
+/// One step on the devices: from its first operation to the first of the next step, or to its own last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+    /// Its place among all steps of the run, from 0.
+    pub number: u32,
+}
+
+impl Step {
+    #[must_use]
+    pub fn length(&self) -> i64 {
+        self.end - self.start
+    }
+}
+
+/// Time that is not judged, and why.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeftOut {
+    pub what: String,
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+}
+
+/// The steps of a run that count, and what was left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Steps {
+    pub found: Option<Found>,
+    pub steps: Vec<Step>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// Steps below which nothing repeats.
+const LEAST: usize = 3;
+/// Steps at the beginning that take this many times the median are warm-up.
+const WARM_UP: f64 = 1.5;
+/// Operations of which the period is looked for.
+const LOOKED_AT: usize = 200_000;
+/// Share of operations that must come again one period later.
+const REPEATS: f64 = 0.9;
+/// Share of all operations that a period must explain: else it is one loop among others.
+const EXPLAINS: f64 = 0.5;
+
+/// What repeats faster than this is an inner loop, ns.
+const SHORTEST_NS: i64 = 50_000;
+
+/// Words of ranges that number what a program does over and over.
+const WORDS: &[&str] = &["step", "iter", "batch", "decode", "token", "frame", "epoch", "timestep", "sweep", "cycle", "tick", "request"];
+
+impl Steps {
+    /// Finds the steps of a run whose operations lie in `span`.
+    #[must_use]
+    pub fn of(profile: &Profile, ops: &Ops<'_>, span: (i64, i64)) -> Self {
+        let found = by_ranges(profile, ops).or_else(|| by_graphs(profile)).or_else(|| by_period(profile, ops));
+        let Some((found, starts, end)) = found else { return Self::default() };
+        let mut steps: Vec<Step> = (0..)
+            .zip(&starts)
+            .map(|(number, &start)| Step { start, end: starts.get(number as usize + 1).copied().unwrap_or(end), number })
+            .collect();
+        steps.retain(|s| s.end > s.start);
+        let mut left_out = Vec::new();
+        let mut out = |what: String, start: i64, end: i64| {
+            if end > start {
+                left_out.push(LeftOut { what, start, end });
+            }
+        };
+        if let Some(first) = steps.first() {
+            out("before the first step".to_owned(), span.0, first.start);
+        }
+        let warm = warm_up(&steps);
+        if warm > 0 {
+            let what = if warm == 1 { "the first step: warm-up".to_owned() } else { format!("the first {warm} steps: warm-up") };
+            out(what, steps[0].start, steps[warm - 1].end);
+            steps.drain(..warm);
+        }
+        if let Some(last) = steps.last() {
+            out("after the last step".to_owned(), last.end, span.1);
+        }
+        Self { found: Some(found), steps, left_out }
+    }
+
+    /// Only the steps in a window that was chosen.
+    pub fn only(&mut self, window: (i64, i64)) {
+        self.steps.retain(|s| s.start >= window.0 && s.end <= window.1);
+        self.left_out = Vec::new();
+    }
+
+    /// From the first step to the end of the last.
+    #[must_use]
+    pub fn window(&self) -> Option<(i64, i64)> {
+        Some((self.steps.first()?.start, self.steps.last()?.end))
+    }
+
+    /// The step that a time lies in.
+    #[must_use]
+    pub fn at(&self, time: i64) -> Option<usize> {
+        let at = self.steps.partition_point(|s| s.start <= time).checked_sub(1)?;
+        (time < self.steps[at].end).then_some(at)
+    }
+
+    /// The median length, ns.
+    #[must_use]
+    pub fn median(&self) -> Option<i64> {
+        median(self.steps.iter().map(Step::length).collect())
+    }
+}
+
+/// The middle value, the lower of two.
+#[must_use]
+pub fn median(mut values: Vec<i64>) -> Option<i64> {
+    let middle = values.len().checked_sub(1)? / 2;
+    Some(*values.select_nth_unstable(middle).1)
+}
+
+/// Steps at the beginning that take much longer than the rest: at most a third.
+fn warm_up(steps: &[Step]) -> usize {
+    if steps.len() < LEAST + 1 {
+        return 0;
+    }
+    let most = steps.len() / 3;
+    // Judged against the second half, which is warm if anything is.
+    let Some(usual) = median(steps[steps.len() / 2..].iter().map(Step::length).collect()) else { return 0 };
+    steps.iter().take(most).take_while(|s| s.length() as f64 > usual as f64 * WARM_UP).count()
+}
+
+type Starts = (Found, Vec<i64>, i64);
+
+/// A range that may be a step: its start, its end, and the process.
+type Numbered = (i64, i64, u32);
+
+fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
+    if !matches!(profile.order, LaunchOrder::Host | LaunchOrder::Partly(_)) {
+        return None;
+    }
+    let ranges = &profile.ranges;
+    // Names that have a number and a word for a step, or are nothing but a numbered word.
+    let mut groups: FxHashMap<String, u32> = FxHashMap::default();
+    let group_of: Vec<Option<u32>> = ranges
+        .names
+        .iter()
+        .map(|(_, name)| {
+            let like = like(name);
+            let lower = like.to_ascii_lowercase();
+            if like.len() > 80 || !WORDS.iter().any(|w| lower.contains(w)) {
+                return None;
+            }
+            let next = u32::try_from(groups.len()).ok()?;
+            Some(*groups.entry(like).or_insert(next))
+        })
+        .collect();
+    if groups.is_empty() {
+        return None;
+    }
+    // By group and thread.
+    let mut found: FxHashMap<(u32, u32), Vec<Numbered>> = FxHashMap::default();
+    for range in ranges.iter() {
+        if matches!(range.origin, RangeOrigin::Python | RangeOrigin::Operator) || range.kind == RangeKind::StartEnd {
+            continue;
+        }
+        if let Some(group) = group_of.get(range.name as usize).copied().flatten() {
+            let pid = ranges.threads.get(range.thread as usize).map_or(0, |t| t.0);
+            found.entry((group, range.thread)).or_default().push((range.start, range.end, pid));
+        }
+    }
+    let mut best: Option<(i64, Starts)> = None;
+    let mut names: Vec<(&String, u32)> = groups.iter().map(|(n, g)| (n, *g)).collect();
+    names.sort();
+    for (name, group) in names {
+        for ((_, _), list) in found.iter_mut().filter(|((g, _), _)| *g == group) {
+            list.sort_unstable();
+            // Steps come one after the other.
+            let apart = list.windows(2).all(|w| w[1].0 >= w[0].1.min(i64::MAX - 1));
+            if list.len() < LEAST || !apart {
+                continue;
+            }
+            let Some((starts, end)) = on_devices(ops, list) else { continue };
+            let length = end - starts.first().copied().unwrap_or(end);
+            // The longest stretch; of equal ones the more steps.
+            let better = best.as_ref().is_none_or(|(b, (_, s, _))| {
+                length as f64 > *b as f64 * 1.02 || length as f64 > *b as f64 * 0.98 && starts.len() > s.len()
+            });
+            if better {
+                best = Some((length, (Found::Ranges(name.clone()), starts, end)));
+            }
+        }
+    }
+    best.map(|b| b.1)
+}
+
+/// When the work of each range began on the devices, and when the last of it ended.
+fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
+    let (first, last) = (list.first()?, list.last()?);
+    let mut begins: Vec<i64> = vec![i64::MAX; list.len()];
+    // Copies on streams of their own run ahead of the step that they are for: kernels say when it begins, where there are any.
+    let mut kernels: Vec<i64> = vec![i64::MAX; list.len()];
+    let mut end = i64::MIN;
+    for op in ops.iter() {
+        let Some(call) = ops.call(&op).filter(|c| c.pid == first.2 && c.start >= first.0 && c.start < last.1) else { continue };
+        // Autograd's threads launch inside of a step, too: only the time counts.
+        let Some(at) = list.partition_point(|r| r.0 <= call.start).checked_sub(1) else { continue };
+        begins[at] = begins[at].min(op.start);
+        if op.class == Class::Kernel {
+            kernels[at] = kernels[at].min(op.start);
+        }
+        end = end.max(op.end);
+    }
+    if kernels.iter().filter(|&&k| k < i64::MAX).count() * 2 > begins.iter().filter(|&&b| b < i64::MAX).count() {
+        begins = kernels;
+    }
+    begins.retain(|&b| b < i64::MAX);
+    begins.dedup();
+    (begins.len() >= LEAST && begins.is_sorted()).then_some((begins, end))
+}
+
+/// Launches of graphs that are all alike, where they make most of the run.
+fn by_graphs(profile: &Profile) -> Option<Starts> {
+    let launches = &profile.launches;
+    // Start of the call, first start, last end, nodes.
+    let mut calls: Vec<(i64, i64, i64, usize)> = Vec::new();
+    let (mut inside, mut total) = (0_i64, 0_i64);
+    for row in 0..launches.len() {
+        total += launches.duration(row);
+        let (Some(_), Some((call, _))) = (launches.graph_node(row), launches.call(row)) else { continue };
+        inside += launches.duration(row);
+        match calls.last_mut() {
+            Some(last) if last.0 == call => {
+                last.1 = last.1.min(launches.start(row));
+                last.2 = last.2.max(launches.end(row));
+                last.3 += 1;
+            }
+            _ => calls.push((call, launches.start(row), launches.end(row), 1)),
+        }
+    }
+    for g in &profile.graphs {
+        inside += g.duration.0;
+        total += g.duration.0;
+        calls.push((g.call.unwrap_or(g.start.0), g.start.0, g.start.0.saturating_add(g.duration.0), 0));
+    }
+    let usual = median(calls.iter().map(|c| i64::try_from(c.3).unwrap_or(i64::MAX)).collect())?;
+    let alike = calls.iter().filter(|c| i64::try_from(c.3).is_ok_and(|n| n == usual)).count();
+    if calls.len() < LEAST || alike * 10 < calls.len() * 9 || (inside as f64) < EXPLAINS * total as f64 {
+        return None;
+    }
+    calls.sort_unstable_by_key(|c| c.1);
+    let end = calls.iter().map(|c| c.2).max()?;
+    Some((Found::Graphs, calls.iter().map(|c| c.1).collect(), end))
+}
+
+/// What an operation is, so that its like can be found.
+fn symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> (u8, u64, u64) {
+    match op.row {
+        Row::Launch(row) => {
+            let row = row as usize;
+            (0, u64::from(profile.launches.kernel(row).0), profile.launches.config(row).map_or(0, |c| u64::from(c.0)))
+        }
+        Row::Graph(g) => (1, profile.graphs.get(g as usize).map_or(0, |g| g.graph), 0),
+        Row::Mem(_) => {
+            let mem = ops.mem_of(op);
+            let kind = match mem.map(|m| m.kind) {
+                Some(MemOpKind::Copy { kind, .. }) => kind as u64 + 1,
+                _ => 0,
+            };
+            (2, kind, mem.and_then(|m| m.bytes).map_or(0, |b| b.0))
+        }
+    }
+}
+
+/// Finds how often the sequence of operations repeats on the device with most of them.
+fn by_period(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
+    let mut counts = vec![0_usize; ops.units.len()];
+    for op in ops.iter() {
+        counts[op.unit] += 1;
+    }
+    let unit = (0..counts.len()).max_by_key(|&u| (counts[u], std::cmp::Reverse(u)))?;
+    let total = counts[unit];
+    if total < LEAST * 2 {
+        return None;
+    }
+    // Kernels alone where there are enough: copies come and go with what is logged.
+    let mine = || ops.iter().filter(move |o| o.unit == unit && o.class != Class::Copy);
+    let kernels = mine().count();
+    let skip = kernels.saturating_sub(LOOKED_AT) / 2;
+    let mut ids: FxHashMap<(u8, u64, u64), u32> = FxHashMap::default();
+    let mut number = |op: &Op| {
+        let next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
+        *ids.entry(symbol(profile, ops, op)).or_insert(next)
+    };
+    let sample: Vec<u32> = mine().skip(skip).take(LOOKED_AT).map(|o| number(&o)).collect();
+    let period = period(&sample)?;
+    // The kernel that comes least often in a period marks its beginning.
+    let mut often: FxHashMap<u32, usize> = FxHashMap::default();
+    for &s in &sample {
+        *often.entry(s).or_default() += 1;
+    }
+    let periods = sample.len() as f64 / period as f64;
+    let per = |s: &u32| (often.get(s).copied().unwrap_or_default() as f64 / periods).round() as usize;
+    let anchor = sample.iter().copied().filter(|s| per(s) >= 1).min_by_key(|s| (per(s), *s))?;
+    let each = per(&anchor).max(1);
+    let all: Vec<(i64, i64, u32)> = mine().map(|o| (o.start, o.end, number(&o))).collect();
+    let marks: Vec<usize> = (0..all.len()).filter(|&i| all[i].2 == anchor).step_by(each).collect();
+    // The stretch in which marks are a period apart, give or take a tenth.
+    let near = |w: &[usize]| (w[1] - w[0]).abs_diff(period) * 10 <= period;
+    let first = marks.windows(2).position(near)?;
+    let last = marks.windows(2).rposition(near)? + 1;
+    let steps = &marks[first..=last];
+    let begin = *steps.first()?;
+    let until = steps.last()? + period;
+    let end = all[begin..until.min(all.len())].iter().map(|o| o.1).max()?;
+    let good = steps.windows(2).filter(|w| near(w)).count();
+    let enough = steps.len() >= LEAST && good * 10 >= (steps.len() - 1) * 8 && steps.len() * period >= (kernels as f64 * EXPLAINS) as usize;
+    let starts: Vec<i64> = steps.iter().map(|&i| all[i].0).collect();
+    let usual = median(starts.windows(2).map(|w| w[1] - w[0]).collect())?;
+    (enough && usual >= SHORTEST_NS).then_some((Found::Period(period), starts, end))
+}
+
+/// The least number of places after which nearly all of a sequence repeats; `None` where that is one place, or nothing repeats.
+fn period(sequence: &[u32]) -> Option<usize> {
+    let mut last: FxHashMap<u32, usize> = FxHashMap::default();
+    let mut votes: FxHashMap<usize, usize> = FxHashMap::default();
+    for (at, &s) in sequence.iter().enumerate() {
+        if let Some(before) = last.insert(s, at) {
+            *votes.entry(at - before).or_default() += 1;
+        }
+    }
+    // A kernel that comes once a step votes for the period itself; rarer ones, and those in inner loops, for others.
+    let mut candidates: Vec<(usize, usize)> = votes.into_iter().filter(|v| v.0 > 1 && v.0 * LEAST <= sequence.len()).collect();
+    candidates.sort_by_key(|v| (std::cmp::Reverse(v.1), v.0));
+    candidates.truncate(64);
+    let matches = |p: usize| {
+        let same = sequence.iter().zip(&sequence[p..]).filter(|(a, b)| a == b).count();
+        same as f64 / (sequence.len() - p) as f64
+    };
+    let mut scored: Vec<(usize, f64)> = candidates.into_iter().map(|(p, _)| (p, matches(p))).collect();
+    let best = scored.iter().map(|s| s.1).fold(0.0, f64::max);
+    // The same kernel over and over has no steps.
+    let one = matches(1);
+    if best < REPEATS || one >= best - 0.02 {
+        return None;
+    }
+    scored.sort_by_key(|s| s.0);
+    scored.into_iter().find(|s| s.1 >= best - 0.02).map(|s| s.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_period_is_that_of_the_outer_loop() {
+        let mut step: Vec<u32> = vec![9];
+        for _ in 0..6 {
+            step.extend([1, 2, 3]);
+        }
+        step.extend([4, 5]);
+        let run: Vec<u32> = step.iter().copied().cycle().take(step.len() * 7 + 3).collect();
+        assert_eq!(period(&run), Some(step.len()));
+        assert_eq!(period(&[1; 50]), None);
+        let random: Vec<u32> = (0..300_u32).map(|i| i.wrapping_mul(2_654_435_761) >> 20).collect();
+        assert_eq!(period(&random), None);
+    }
+
+    #[test]
+    fn slow_steps_at_the_beginning_are_warm_up() {
+        let steps = |lengths: &[i64]| -> Vec<Step> {
+            let mut at = 0;
+            (0..)
+                .zip(lengths)
+                .map(|(number, l)| {
+                    at += l;
+                    Step { start: at - l, end: at, number }
+                })
+                .collect()
+        };
+        assert_eq!(warm_up(&steps(&[90, 30, 10, 10, 11, 10, 9, 10])), 2);
+        assert_eq!(warm_up(&steps(&[10, 10, 10, 40, 10, 10])), 0);
+        assert_eq!(warm_up(&steps(&[90, 10, 10])), 0);
+    }
+}

@@ -1,0 +1,206 @@
+//! Goes over the operations of all devices once, by start, and gives every nanosecond of a window to one part; what is left are gaps.
+
+use super::ops::{Class, Op};
+
+/// What ran on one device in the window. Times in ns.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Busy {
+    /// Time in which a kernel ran.
+    pub kernels: i64,
+    /// Time in which collectives ran, and no kernel.
+    pub collectives_exposed: i64,
+    /// Time in which copies or sets ran, and nothing else.
+    pub copies_exposed: i64,
+    /// Time in which collectives ran, whatever else did.
+    pub collectives: i64,
+    /// Time in which copies or sets ran, whatever else did.
+    pub copies: i64,
+    /// Summed length of the gaps.
+    pub idle: i64,
+    pub operations: u64,
+}
+
+impl Busy {
+    /// Time in which anything ran.
+    #[must_use]
+    pub fn busy(&self) -> i64 {
+        self.kernels + self.collectives_exposed + self.copies_exposed
+    }
+}
+
+/// A time in which a device had nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    pub unit: usize,
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+    /// What ended it; `None` at the end of the window.
+    pub next: Option<Op>,
+}
+
+/// Hears about what the sweep finds.
+pub trait Hear {
+    /// A gap, in order of their ends.
+    fn gap(&mut self, gap: &Gap);
+    /// A time in which only copies ran: the copy that ended last, start, end.
+    fn copy(&mut self, op: &Op, start: i64, end: i64);
+    /// An operation of the window, in order of start.
+    fn op(&mut self, op: &Op);
+}
+
+/// One device under the sweep.
+#[derive(Clone, Debug)]
+struct Line {
+    /// Everything before this is accounted for.
+    at: i64,
+    /// Ends of what runs, by class.
+    kernels: i64,
+    collectives: i64,
+    copies: i64,
+    /// The copy that ends last.
+    copy: Option<Op>,
+    seen: bool,
+    busy: Busy,
+}
+
+impl Line {
+    fn new(begin: i64) -> Self {
+        Self { at: begin, kernels: begin, collectives: begin, copies: begin, copy: None, seen: false, busy: Busy::default() }
+    }
+
+    /// Accounts for the time until `to`, in which nothing begins.
+    fn until(&mut self, to: i64, unit: usize, next: Option<&Op>, hear: &mut impl Hear) {
+        let part = |at: &mut i64, end: i64| {
+            let end = end.min(to);
+            let length = (end - *at).max(0);
+            *at = (*at).max(end);
+            length
+        };
+        self.busy.collectives += (self.collectives.min(to) - self.at).max(0);
+        self.busy.copies += (self.copies.min(to) - self.at).max(0);
+        let mut at = self.at;
+        self.busy.kernels += part(&mut at, self.kernels);
+        self.busy.collectives_exposed += part(&mut at, self.collectives);
+        let from = at;
+        let copies = part(&mut at, self.copies);
+        if copies > 0 {
+            self.busy.copies_exposed += copies;
+            if let Some(op) = &self.copy {
+                hear.copy(op, from, at);
+            }
+        }
+        if at < to {
+            self.busy.idle += to - at;
+            hear.gap(&Gap { unit, start: at, end: to, next: next.copied() });
+        }
+        self.at = self.at.max(to);
+    }
+
+    fn begin(&mut self, op: &Op) {
+        self.seen = true;
+        match op.class {
+            Class::Kernel => self.kernels = self.kernels.max(op.end),
+            Class::Collective => self.collectives = self.collectives.max(op.end),
+            Class::Copy => {
+                if op.end >= self.copies {
+                    self.copy = Some(*op);
+                }
+                self.copies = self.copies.max(op.end);
+            }
+        }
+    }
+}
+
+/// Goes over operations that come by start. Devices on which nothing ran in the window have no figures.
+pub fn sweep(ops: impl Iterator<Item = Op>, units: usize, window: (i64, i64), hear: &mut impl Hear) -> Vec<Option<Busy>> {
+    let (begin, end) = window;
+    let mut lines = vec![Line::new(begin); units];
+    for op in ops.take_while(|o| o.start < end).filter(|o| o.end > begin || o.start >= begin) {
+        let Some(line) = lines.get_mut(op.unit) else { continue };
+        line.until(op.start.max(begin), op.unit, Some(&op), hear);
+        line.begin(&op);
+        if op.start >= begin {
+            line.busy.operations += 1;
+            hear.op(&op);
+        }
+    }
+    let finish = |(unit, mut line): (usize, Line)| {
+        line.seen.then(|| {
+            line.until(end, unit, None, hear);
+            line.busy
+        })
+    };
+    lines.into_iter().enumerate().map(finish).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ops::Row;
+    use super::*;
+    use proptest::prelude::*;
+
+    #[derive(Default)]
+    struct Heard {
+        gaps: Vec<(usize, i64, i64)>,
+        copies: i64,
+        ops: u64,
+    }
+
+    impl Hear for Heard {
+        fn gap(&mut self, gap: &Gap) {
+            self.gaps.push((gap.unit, gap.start, gap.end));
+        }
+        fn copy(&mut self, _: &Op, start: i64, end: i64) {
+            self.copies += end - start;
+        }
+        fn op(&mut self, _: &Op) {
+            self.ops += 1;
+        }
+    }
+
+    const CLASSES: [Class; 3] = [Class::Kernel, Class::Collective, Class::Copy];
+
+    proptest! {
+        /// Every nanosecond of every device is what a bitmap says.
+        #[test]
+        fn parts_are_what_bitmaps_are(
+            mut raw in prop::collection::vec((0..100_i64, 0..40_i64, 0..2_usize, 0..3_usize), 0..30),
+            begin in 0..60_i64,
+            length in 1..80_i64,
+        ) {
+            raw.sort_unstable();
+            let ops: Vec<Op> = raw.iter().zip(0..).map(|(&(start, d, unit, class), i)| {
+                Op { start, end: start + d, unit, class: CLASSES[class], row: Row::Launch(i) }
+            }).collect();
+            let (begin, end) = (begin, begin + length);
+            let mut heard = Heard::default();
+            let found = sweep(ops.iter().copied(), 2, (begin, end), &mut heard);
+            for unit in 0..2 {
+                let runs = |t: i64, class| ops.iter().any(|o| o.unit == unit && o.class == class && o.start <= t && t < o.end);
+                let mut want = Busy::default();
+                for t in begin..end {
+                    let [k, c, m] = CLASSES.map(|class| runs(t, class));
+                    want.kernels += i64::from(k);
+                    want.collectives_exposed += i64::from(c && !k);
+                    want.copies_exposed += i64::from(m && !k && !c);
+                    want.collectives += i64::from(c);
+                    want.copies += i64::from(m);
+                    want.idle += i64::from(!k && !c && !m);
+                }
+                let Some(got) = &found[unit] else {
+                    prop_assert_eq!(want.busy(), 0);
+                    continue;
+                };
+                prop_assert_eq!(got.busy() + got.idle, length);
+                want.operations = got.operations;
+                prop_assert_eq!(got, &want);
+                let gaps: i64 = heard.gaps.iter().filter(|g| g.0 == unit).map(|g| g.2 - g.1).sum();
+                prop_assert_eq!(gaps, got.idle);
+            }
+            prop_assert_eq!(heard.copies, found.iter().flatten().map(|b| b.copies_exposed).sum::<i64>());
+            prop_assert_eq!(heard.ops, found.iter().flatten().map(|b| b.operations).sum::<u64>());
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! `warpscope ranges`.
+
+use super::triage_args::Ranges;
+use super::{Failure, interrupt, print};
+use crate::analysis::range_tree::RangeTree;
+use crate::import::{Parts, Wants};
+use crate::model::Cancel;
+use crate::report::{self, Format};
+use std::path::PathBuf;
+
+/// Prints the tree of ranges.
+pub fn ranges(args: &Ranges, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let profile = interrupt::open(&args.file, nsys, Wants::EXPLORER.with(Parts::RANGE_DETAILS))?;
+    print::warn(&profile);
+    let Some(tree) = RangeTree::of(&profile, &Cancel::default()) else { return Ok(()) };
+    if tree.nodes.is_empty() {
+        return Err(Failure::wrong(format!(
+            "{}: it has no ranges; mark steps and layers: torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush, record_function",
+            args.file.display()
+        )));
+    }
+    let rows = report::ranges::listed(&tree, args.depth, args.filter.as_deref().unwrap_or_default());
+    print::to_stdout(|out| match print::format_or_default(args.format) {
+        Format::Json => report::ranges::json(out, &profile, &tree, &rows),
+        format => report::ranges::print(out, &tree, &rows, format, print::terminal_width()),
+    })
+}

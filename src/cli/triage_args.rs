@@ -1,0 +1,42 @@
+//! The grammar of the commands that judge a run as a whole.
+
+use crate::analysis::triage::VERDICTS;
+use crate::report::Format;
+use clap::builder::PossibleValuesParser;
+use std::path::PathBuf;
+
+/// `warpscope triage`.
+#[derive(Debug, clap::Args)]
+pub struct Triage {
+    /// Timelines (nsys, torch.profiler).
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Judge only what was launched in ranges of this name (numbers may be written as #: `step #`).
+    #[arg(long, value_name = "NAME")]
+    pub range: Option<String>,
+    /// Judge only this device, by its number.
+    #[arg(long, value_name = "N")]
+    pub device: Option<u32>,
+    /// Exit with code 1 if one of these is found; several with commas.
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.1)))]
+    pub fail_on: Vec<String>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long)]
+    pub format: Option<Format>,
+}
+
+/// `warpscope ranges`.
+#[derive(Debug, clap::Args)]
+pub struct Ranges {
+    /// Timeline with NVTX ranges, or a PyTorch trace.
+    pub file: PathBuf,
+    /// List only so many levels.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: Option<u32>,
+    /// Only ranges whose name contains TEXT (in any case).
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long)]
+    pub format: Option<Format>,
+}

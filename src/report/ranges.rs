@@ -1,0 +1,153 @@
+//! `ranges`: the tree of ranges with the devices' time.
+
+use super::Format;
+use super::table::{self, Cell, Column};
+use super::top::SourceJson;
+use crate::analysis::range_tree::{Node, RangeTree};
+use crate::model::{Nanos, Profile, RangeOrigin, units};
+use serde::Serialize;
+use std::io::{self, Write};
+
+#[derive(Serialize)]
+struct RowJson<'a> {
+    name: &'a str,
+    path: Vec<&'a str>,
+    depth: u32,
+    origin: &'static str,
+    count: u64,
+    wall_ns: i64,
+    avg_ns: f64,
+    min_ns: i64,
+    max_ns: i64,
+    self_ns: i64,
+    gpu_busy_ns: i64,
+    gpu_idle_ns: i64,
+    kernels: u64,
+    copies: u64,
+    collectives: u64,
+    start_ns: i64,
+    end_ns: i64,
+}
+
+/// The word for who marked a range.
+#[must_use]
+pub fn origin(origin: RangeOrigin) -> &'static str {
+    match origin {
+        RangeOrigin::Nvtx => "nvtx",
+        RangeOrigin::Operator => "operator",
+        RangeOrigin::Annotation => "annotation",
+        RangeOrigin::Python => "python",
+        RangeOrigin::Roctx => "roctx",
+    }
+}
+
+/// Nodes in the order of the tree, down to a depth; with a text only those whose name has it (in any case).
+#[must_use]
+pub fn listed(tree: &RangeTree, depth: Option<u32>, filter: &str) -> Vec<u32> {
+    let needle = filter.to_lowercase();
+    let mut out = Vec::new();
+    let mut stack: Vec<u32> = tree.roots.iter().rev().copied().collect();
+    while let Some(id) = stack.pop() {
+        let Some(node) = tree.nodes.get(id as usize).filter(|n| depth.is_none_or(|d| n.depth < d)) else { continue };
+        if needle.is_empty() || node.name.to_lowercase().contains(&needle) {
+            out.push(id);
+        }
+        stack.extend(node.children.iter().rev());
+    }
+    out
+}
+
+fn average(n: &Node) -> f64 {
+    n.wall as f64 / n.count.max(1) as f64
+}
+
+/// Writes the nodes as JSON, one after another.
+pub fn json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u32]) -> io::Result<()> {
+    write!(out, "{{\"source\":{},\"outside_ns\":{},\"rows\":[", super::json_text(&SourceJson::from(&profile.source))?, tree.outside.0)?;
+    for (at, &id) in rows.iter().enumerate() {
+        let n = &tree.nodes[id as usize];
+        let row = RowJson {
+            name: &n.name,
+            path: tree.path(id).into_iter().filter_map(|p| tree.nodes.get(p as usize)).map(|n| n.name.as_str()).collect(),
+            depth: n.depth,
+            origin: origin(n.origin),
+            count: n.count,
+            wall_ns: n.wall,
+            avg_ns: average(n),
+            min_ns: n.min,
+            max_ns: n.max,
+            self_ns: n.own,
+            gpu_busy_ns: n.busy,
+            gpu_idle_ns: n.idle(),
+            kernels: n.kernels,
+            copies: n.copies,
+            collectives: n.collectives,
+            start_ns: n.first,
+            end_ns: n.last,
+        };
+        if at > 0 {
+            out.write_all(b",\n")?;
+        }
+        out.write_all(super::json_text(&row)?.as_bytes())?;
+    }
+    writeln!(out, "]}}")
+}
+
+const COLUMNS: &[(&str, &str, bool, u8)] = &[
+    ("depth", "depth", true, 9),
+    ("name", "range", false, 0),
+    ("count", "count", true, 1),
+    ("wall_ns", "host", true, 0),
+    ("gpu_busy_ns", "GPU busy", true, 0),
+    ("gpu_idle_ns", "GPU idle", true, 2),
+    ("kernels", "kernels", true, 3),
+    ("copies", "copies", true, 5),
+    ("collectives", "NCCL", true, 6),
+    ("self_ns", "self", true, 4),
+    ("avg_ns", "avg", true, 4),
+    ("min_ns", "min", true, 8),
+    ("max_ns", "max", true, 7),
+    ("origin", "by", false, 9),
+];
+
+/// The name of a node with its count: `decode # ×16`.
+#[must_use]
+pub fn label(n: &Node) -> String {
+    if n.count > 1 { format!("{} ×{}", n.name, units::grouped(i64::try_from(n.count).unwrap_or(i64::MAX))) } else { n.name.clone() }
+}
+
+/// Formats other than JSON.
+pub fn print(out: &mut dyn Write, tree: &RangeTree, rows: &[u32], format: Format, width: Option<usize>) -> io::Result<()> {
+    let people = matches!(format, Format::Table | Format::Md);
+    let column = |&(field, title, right, rank): &(&'static str, &'static str, bool, u8)| Column {
+        field,
+        title,
+        right,
+        machine_only: matches!(field, "depth" | "origin" | "count"),
+        rank,
+    };
+    let columns: Vec<Column> = COLUMNS.iter().map(column).collect();
+    let rows = rows.iter().map(|&id| {
+        let n = &tree.nodes[id as usize];
+        let ns = |v: i64| Cell::both(v, Nanos(v).to_string());
+        let count = |v: u64| Cell::both(v, units::grouped(i64::try_from(v).unwrap_or(i64::MAX)));
+        let name = if people { format!("{}{}", "  ".repeat(n.depth as usize), label(n)) } else { n.name.clone() };
+        vec![
+            Cell::text(n.depth.to_string()),
+            Cell::text(name),
+            count(n.count),
+            ns(n.wall),
+            ns(n.busy),
+            ns(n.idle()),
+            count(n.kernels),
+            count(n.copies),
+            count(n.collectives),
+            ns(n.own),
+            Cell::both(average(n), Nanos::human(average(n))),
+            ns(n.min),
+            ns(n.max),
+            Cell::text(origin(n.origin)),
+        ]
+    });
+    table::print(&columns, rows, out, format, width)
+}
