@@ -278,6 +278,15 @@ impl<'a> Case<'a> {
         (!self.steps.steps.is_empty()).then(|| n as f64 / self.steps.steps.len() as f64)
     }
 
+    /// How often that came which took the most time: a kernel in one configuration, copies of a class, launches of graphs.
+    #[must_use]
+    pub fn repeats(&self) -> u64 {
+        let kernels = self.kernels.like.values().map(|l| (l.ns, l.count));
+        let copies = CopyClass::ALL.into_iter().map(|c| self.copies.get(c)).map(|s| (s.ns, s.count));
+        let graphs = (self.kernels.in_graphs.1, self.kernels.in_graphs.0);
+        kernels.chain(copies).chain([graphs]).max().map_or(0, |most| most.1)
+    }
+
     /// The name of a call.
     #[must_use]
     pub fn call_name(&self, name: u32) -> &str {

@@ -68,6 +68,11 @@ impl<'a> Gaps<'a> {
     pub fn look(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         out.clear();
         let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, lane, name: None };
+        // Nobody calls for a migration: a page is touched.
+        if gap.next.and_then(|op| self.ops.mem_of(&op)).is_some_and(|m| CopyClass::of(&m) == CopyClass::Unified) {
+            out.push(whole(Cause::Paging, None));
+            return;
+        }
         let Some((op, call)) = gap.next.and_then(|op| Some((op, self.ops.call(&op)?))) else {
             out.push(whole(Cause::NoCall, None));
             return;

@@ -93,6 +93,8 @@ pub enum Cause {
     Graph,
     /// What ran next had been launched long before: the pause is the device's own, or another queue was waited for.
     Queued,
+    /// Pages of managed memory were about to move.
+    Paging,
     /// In other calls of CUDA.
     OtherCall,
     /// The host did something outside of CUDA, and the report does not say what.
@@ -103,7 +105,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Sync,
         Self::Launch,
         Self::CopyCall,
@@ -113,6 +115,7 @@ impl Cause {
         Self::Compile,
         Self::Graph,
         Self::Queued,
+        Self::Paging,
         Self::OtherCall,
         Self::Unknown,
         Self::NoCall,
@@ -129,7 +132,7 @@ impl Cause {
             Self::Alloc => Part::Allocating,
             Self::Compile => Part::Compiling,
             Self::Graph => Part::Graphs,
-            Self::Queued | Self::OtherCall | Self::Unknown | Self::NoCall => Part::Other,
+            Self::Queued | Self::Paging | Self::OtherCall | Self::Unknown | Self::NoCall => Part::Other,
         }
     }
 
@@ -146,6 +149,7 @@ impl Cause {
             Self::Compile => "compiling or loading code",
             Self::Graph => "capturing or instantiating graphs",
             Self::Queued => "none of its doing: the next operation was queued already",
+            Self::Paging => "touching managed memory, or waiting for its pages",
             Self::OtherCall => "in other CUDA calls",
             Self::Unknown => "outside CUDA, not recorded",
             Self::NoCall => "not recorded",

@@ -9,6 +9,10 @@ use crate::model::{NoteKind, Severity as NoteSeverity, units};
 
 /// Operations below which nothing can be said of a steady state.
 const FEW: u64 = 10;
+/// Length below which a capture must hold repetitions to say anything, ns (triage practice: under 1 s, or fewer than 3 steps).
+const SHORT_NS: i64 = 1_000_000_000;
+/// How often what takes the most time must come.
+const REPEATS: u64 = 5;
 /// Idle time with no call known, as a share of the window, from which the cause of the idle time is not known at all.
 const NO_CALLS: f64 = 0.3;
 
@@ -19,9 +23,13 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
     let beside = |text: &str| ["NVTX", "OS runtime"].iter().any(|w| text.contains(w));
     let lost = case.profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= NoteSeverity::Warning && !beside(&n.text));
     let no_calls = case.idle_share(Cause::NoCall);
-    let (headline, actions): (String, &[&str]) = if operations < FEW {
+    let once = case.steps.found.is_none() && case.length() < SHORT_NS && case.repeats() < REPEATS;
+    let (headline, actions): (String, &[&str]) = if operations < FEW || once {
         (
-            format!("only {} in {}: too little to tell a steady state", units::count(operations, "operation"), ns(case.length() as f64)),
+            format!("only {} in {}, and nothing repeats: too little to tell a steady state",
+                units::count(operations, "operation"),
+                ns(case.length() as f64)
+            ),
             &["Record at least three steps after the warm-up."],
         )
     } else if no_calls >= NO_CALLS {

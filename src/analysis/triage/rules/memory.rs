@@ -59,22 +59,24 @@ pub fn unified(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     // Migrations run while kernels stall on the faults: their own time is the bound, hidden or not.
-    let share = case.share(sum.ns).min(1.0);
+    let idle = case.idle.get(Cause::Paging);
+    let share = case.share(sum.ns.saturating_add(idle)).min(1.0);
     Some(
         Finding::new(
             Verdict::UnifiedMemory,
             share,
             format!(
-                "managed memory migrates: {} in {} take {} of the window, and kernels wait for the pages",
+                "managed memory migrates: {} in {}; moving the pages, and waiting for that, takes {} of the window",
                 Bytes(sum.bytes),
                 units::count(sum.count, "transfer"),
                 pct(share)
             ),
         )
-        .bound("the time in which pages were moved; kernels that touch them stall meanwhile")
+        .bound("the time in which pages were moved, while kernels stall on them, and the idle time that ends with a migration")
         .because("migrations", sum.count as f64, "")
         .because("bytes migrated", sum.bytes as f64, "byte")
         .because("time in migrations", sum.ns as f64, "ns")
+        .because("idle before migrations", (idle > 0).then_some(idle as f64), "ns")
         .because("bandwidth of the migrations", sum.rate(), "byte/s")
         .because("migrations in a step", case.per_step(sum.count), "")
         .change(&[
