@@ -6,7 +6,7 @@
 use crate::analysis::like::like;
 use crate::analysis::triage::ops::{Class, Op, Ops};
 use crate::model::range::NONE;
-use crate::model::{Cancel, Profile, RangeKind, RangeOrigin};
+use crate::model::{Cancel, KernelId, Profile, Range, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ pub struct Node {
     /// With its domain; numbers as `#` where several ranges are together.
     pub name: String,
     pub origin: RangeOrigin,
+    pub kind: RangeKind,
     pub parent: Option<u32>,
     /// Its children, those with the most time on the devices first.
     pub children: Vec<u32>,
@@ -123,6 +124,30 @@ impl RangeTree {
         out
     }
 
+    /// Kernels that were launched inside a node with their time in ns and number, longest first.
+    #[must_use]
+    pub fn kernels(&self, profile: &Profile, node: u32) -> Vec<(KernelId, i64, u64)> {
+        let mut inside = vec![false; self.nodes.len()];
+        let mut stack = vec![node];
+        while let Some(n) = stack.pop() {
+            if let Some(flag) = inside.get_mut(n as usize) {
+                *flag = true;
+                stack.extend(&self.nodes[n as usize].children);
+            }
+        }
+        let mut sums: FxHashMap<KernelId, (i64, u64)> = FxHashMap::default();
+        for (row, node) in self.of_launch.iter().enumerate() {
+            if inside.get(*node as usize).copied().unwrap_or_default() {
+                let sum = sums.entry(profile.launches.kernel(row)).or_default();
+                sum.0 += profile.launches.duration(row);
+                sum.1 += 1;
+            }
+        }
+        let mut out: Vec<(KernelId, i64, u64)> = sums.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
+        out.sort_by_key(|(kernel, ns, _)| (std::cmp::Reverse(*ns), *kernel));
+        out
+    }
+
     /// Whether a node is another one, or lies in it.
     #[must_use]
     pub fn inside(&self, node: u32, ancestor: u32) -> bool {
@@ -162,7 +187,8 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn node(&mut self, parent: u32, name: u32, origin: RangeOrigin) -> u32 {
+    fn node(&mut self, parent: u32, range: Range) -> u32 {
+        let Range { name, origin, kind, .. } = range;
         let like = self.likes.get(name as usize).copied().unwrap_or_default();
         let next = u32::try_from(self.nodes.len()).unwrap_or(NONE);
         let id = *self.ids.entry((parent, like, origin)).or_insert(next);
@@ -171,6 +197,7 @@ impl<'a> Builder<'a> {
             self.nodes.push(Node {
                 name: self.texts.get(like as usize).cloned().unwrap_or_default(),
                 origin,
+                kind,
                 parent: (parent != NONE).then_some(parent),
                 children: Vec::new(),
                 depth,
@@ -230,7 +257,7 @@ impl<'a> Builder<'a> {
                 let parent = open.last().map_or(NONE, |o| o.1);
                 let sequence = ranges.operator(row as usize).map(|o| o.sequence).filter(|&s| s != NONE);
                 let parent_node = self.instances.get(parent as usize).map_or(NONE, |i| i.node);
-                let node = self.node(parent_node, range.name, range.origin);
+                let node = self.node(parent_node, range);
                 let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
                 self.instances.push(Instance::new(parent, node));
                 if let Some(s) = sequence {
@@ -355,7 +382,7 @@ impl<'a> Builder<'a> {
         let found: Vec<_> = ranges.iter().filter(|r| r.kind == RangeKind::StartEnd).collect();
         for range in found {
             let pid = ranges.threads.get(range.thread as usize).map_or(0, |t| t.0);
-            let node = self.node(NONE, range.name, range.origin);
+            let node = self.node(NONE, range);
             let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
             self.instances.push(Instance::new(NONE, node));
             let n = &mut self.nodes[node as usize];

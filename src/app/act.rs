@@ -67,6 +67,9 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::RunNow => go(app, asked, Go::Rerun { run: true }),
         ActionId::Pair => pair(app, asked),
         ActionId::Watch => go(app, asked, Go::Watch),
+        ActionId::Overview => go(app, asked, Go::Overview),
+        ActionId::Ranges => go(app, asked, Go::Ranges(None)),
+        ActionId::Kernels => go(app, asked, Go::Kernels(None)),
         ActionId::Library => go(app, asked, Go::Library),
         ActionId::Diff => {
             let answer = ask_changes(app);

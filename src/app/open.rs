@@ -5,16 +5,22 @@ use super::msg::Effect;
 use super::over::{Choice, Item, Over, Page, Pick, RunChoice};
 use super::running::Watched;
 use super::screen::{Answer, Go, ResultView, Status};
-use super::screens::{DiffScreen, Kind, LaunchesScreen, LibraryScreen, RerunScreen, ResultScreen, RunScreen};
+use super::screens::{
+    DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RerunScreen, ResultScreen, RunScreen,
+};
 use super::session::report::Best;
 use super::state::App;
 use super::work::{Ask, Part, Work};
+use crate::config::First;
 use crate::library::Run;
 use crate::model::LaunchId;
 use crate::rerun::join::Pair;
-use crate::rerun::{Choose, shell};
+use crate::rerun::{Choose, Within, shell};
 use std::path::PathBuf;
 use std::sync::Arc;
+
+/// Rows of a terminal from which the overview has room.
+const LEAST_ROWS: u16 = 20;
 
 /// Carries out what a screen answered.
 pub fn carry(app: &mut App, asked: u64, answer: Answer) -> Vec<Effect> {
@@ -44,6 +50,12 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
         Go::Launches { grouping, row } => {
             let id = app.push(at, |id| LaunchesScreen::new(grouping, row, id));
             settle(app, id)
+        }
+        Go::Overview => toggle::<OverviewScreen>(app, at, |_| OverviewScreen::default()),
+        Go::Ranges(name) => toggle::<RangesScreen>(app, at, |id| RangesScreen::new(name, id)),
+        Go::Kernels(name) => {
+            app.close_all_of(at);
+            name.map(|n| select(app, at, &n)).unwrap_or_default()
         }
         Go::Result(view) => result(app, asked, view),
         Go::Rerun { run } => rerun(app, asked, run),
@@ -88,6 +100,37 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
         Go::Library => library(app),
         Go::Quit => quit(app),
     }
+}
+
+/// Opens a screen about a timeline as a whole; where it is on, leaves it, and where it is below, goes back to it.
+fn toggle<K: Kind + Into<Open>>(app: &mut App, report: usize, make: impl FnOnce(u64) -> K) -> Vec<Effect> {
+    match app.find::<K>(Some(report)) {
+        Some(id) if app.top().is_some_and(|e| e.id == id) => {
+            app.close(id);
+            Vec::new()
+        }
+        Some(id) => {
+            app.close_above(id);
+            Vec::new()
+        }
+        None => {
+            let id = app.push(report, make);
+            settle(app, id)
+        }
+    }
+}
+
+/// Shows the first screen of a timeline that has just been read, if that is not the table of kernels and the user is not at work there.
+pub fn greet(app: &mut App, report: usize) -> Vec<Effect> {
+    let wanted = app.session.settings.first == First::Overview && app.session.size.1 >= LEAST_ROWS;
+    let Some(r) = app.session.reports.get_mut(report).filter(|r| !r.greeted && r.timeline()) else { return Vec::new() };
+    r.greeted = true;
+    let idle = app.kernels(report).is_some_and(|k| k.selected == 0 && k.finder.is_empty() && !k.finder.typing);
+    if !wanted || !idle || app.depth(report) != 1 || app.over.as_ref().is_some_and(|o| o.report == report) {
+        return Vec::new();
+    }
+    let id = app.push(report, |_| OverviewScreen::default());
+    settle(app, id)
 }
 
 /// A screen has just been opened: it asks for what it needs.
@@ -167,6 +210,10 @@ fn rerun(app: &mut App, asked: u64, run: bool) -> Vec<Effect> {
         return say(app, "the launches are still being read", false);
     }
     let (rows, choose) = match (selection.launch, place) {
+        (None, Some(Where::Ranges)) => {
+            let rows = selection.group.as_ref().map(|g| vec![g.1]).unwrap_or_default();
+            (rows, selection.inside.map_or(Choose::Median, Choose::Inside))
+        }
         (Some(launch), _) => (selection.group.as_ref().map(|g| vec![g.1]).unwrap_or_default(), Choose::One(LaunchId(launch))),
         (None, Some(Where::Kernels)) => {
             let marked = report.groups.marked_rows();
@@ -179,6 +226,9 @@ fn rerun(app: &mut App, asked: u64, run: bool) -> Vec<Effect> {
     let Some((grouping, _)) = selection.group else { return say(app, "no kernel is selected", true) };
     let id = app.push(at, |id| {
         let mut screen = RerunScreen::new(grouping, rows, choose, id);
+        if let Some(range) = selection.inside {
+            screen.request.options.within = Within::Range(range, None);
+        }
         // A hint's own sections.
         if let Some(options) = selection.collect {
             screen.request.options = options;

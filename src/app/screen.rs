@@ -10,7 +10,7 @@ use super::work::Done;
 use crate::analysis::Grouping;
 use crate::library::Run;
 use crate::model::{Code, Details};
-use crate::rerun::{Found, Options, Selects};
+use crate::rerun::{Found, Options, RangeName, Selects};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -53,6 +53,8 @@ pub struct Selection {
     pub result: Option<Best>,
     /// What a re-run from here collects, unless it is the usual.
     pub collect: Option<Options>,
+    /// The range whose launches are meant.
+    pub inside: Option<RangeName>,
 }
 
 /// Which of the screens about a result.
@@ -80,6 +82,12 @@ pub enum Go {
     Rerun {
         run: bool,
     },
+    /// To what limits the run, or away from it.
+    Overview,
+    /// To the tree of ranges, or away from it; to the range of that name.
+    Ranges(Option<String>),
+    /// To the table of kernels; to one of them.
+    Kernels(Option<String>),
     /// To a kernel of a report, by name.
     Kernel {
         report: usize,

@@ -226,6 +226,21 @@ impl App {
         }
     }
 
+    /// Closes what was opened from a screen.
+    pub fn close_above(&mut self, id: u64) {
+        for stack in &mut self.stacks {
+            if let Some(at) = stack.iter().position(|e| e.id == id) {
+                self.closed.extend(stack.drain(at + 1..));
+            }
+        }
+    }
+
+    /// How many screens of a report are open.
+    #[must_use]
+    pub fn depth(&self, report: usize) -> usize {
+        self.stacks.get(report).map_or(0, Vec::len)
+    }
+
     /// Closes all screens of no report but those of a kind.
     pub fn close_common_but<K: Kind>(&mut self) {
         self.common.retain(|e| K::of(&e.open).is_some());

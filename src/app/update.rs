@@ -3,7 +3,7 @@
 use super::act::{tell, tell_all};
 use super::keys;
 use super::msg::{Effect, Msg};
-use super::open::{carry, no_metrics, quit_now, say};
+use super::open::{carry, greet, no_metrics, quit_now, say};
 use super::over::Page;
 use super::runs;
 use super::screen::{Answer, News};
@@ -20,10 +20,15 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
             app.session.size = (w, h);
             vec![Effect::Redraw]
         }
-        Msg::Progress(i, progress) => app.session.reports.get_mut(i).map(|r| r.progress(i, progress)).unwrap_or_default(),
+        Msg::Progress(i, progress) => {
+            let mut effects = app.session.reports.get_mut(i).map(|r| r.progress(i, progress)).unwrap_or_default();
+            effects.extend(greet(app, i));
+            effects
+        }
         Msg::Loaded(i, outcome) => {
             let mut effects = app.session.reports.get_mut(i).map(|r| r.loaded(i, outcome)).unwrap_or_default();
             effects.extend(joins(app, i));
+            effects.extend(greet(app, i));
             effects.extend(runs::arrived(app));
             effects.extend(tell_all(app, News::Loaded));
             effects

@@ -4,7 +4,7 @@ pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand};
 pub use super::triage_args::{Ranges, Triage};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
-use crate::config::ColorMode;
+use crate::config::{ColorMode, First};
 use crate::model::NameForm;
 use crate::report::Format;
 use crate::rerun::{CacheControl, ClockControl, Replay};
@@ -54,6 +54,9 @@ pub struct Opening {
     /// Initial grouping of the explorer [default: name].
     #[arg(long, value_name = "GROUPING")]
     pub group: Option<GroupBy>,
+    /// Screen that a timeline opens with [default: overview].
+    #[arg(long, value_name = "SCREEN")]
+    pub first: Option<First>,
     /// Initial sort order of the explorer [default: total].
     #[arg(long)]
     pub sort: Option<SortBy>,
@@ -477,6 +480,16 @@ impl ValueEnum for Format {
             Self::Json => "json",
             Self::Md => "md",
         }))
+    }
+}
+
+impl ValueEnum for First {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[Self::Overview, Self::Kernels]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Self::ALL.iter().find(|(_, f)| f == self).map(|(word, _)| PossibleValue::new(*word))
     }
 }
 

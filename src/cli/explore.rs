@@ -71,6 +71,7 @@ fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme::Li
         group: opening.group.or(config.group).unwrap_or(defaults.group),
         sort: opening.sort.or(config.sort).unwrap_or(defaults.sort),
         pins: config.pins.clone(),
+        first: opening.first.or(config.first).unwrap_or(config::First::Overview),
     })
 }
 

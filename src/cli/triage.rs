@@ -35,11 +35,12 @@ pub fn triage(args: &Triage, nsys: Option<PathBuf>) -> Result<(), Failure> {
         judged.push((profile, found));
     }
     let width = print::terminal_width();
+    let shown: Vec<report::triage::Judged<'_>> = judged.iter().map(|(p, t)| (p, t)).collect();
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::triage::json(out, &judged),
-        Format::Csv => report::triage::csv(out, &judged, width),
-        Format::Md => report::triage::markdown(out, &judged),
-        Format::Table => report::triage::page(out, &judged, width.unwrap_or(110)),
+        Format::Json => report::triage::json(out, &shown),
+        Format::Csv => report::triage::csv(out, &shown, width),
+        Format::Md => report::triage::markdown(out, &shown),
+        Format::Table => report::triage::page(out, &shown, width.unwrap_or(110)),
     })?;
     let found = |id: &Verdict| judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id));
     let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::of(id)).filter(found).map(Verdict::id).collect();

@@ -24,12 +24,29 @@ pub struct Config {
     pub ascii: Option<bool>,
     /// The `nsys` that exports reports.
     pub nsys: Option<PathBuf>,
+    /// Screen that a timeline opens with.
+    pub first: Option<First>,
     /// Metrics that are shown first for every result.
     pub pins: Vec<String>,
     /// Keys by action name.
     pub keys: BTreeMap<String, Vec<String>>,
     /// The user's own recipes, by name. What they say is checked where they are used.
     pub recipes: BTreeMap<String, recipes::Written>,
+}
+
+/// Which screen a timeline opens with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum First {
+    /// What limits the run.
+    Overview,
+    /// The table of kernels.
+    #[default]
+    Kernels,
+}
+
+impl First {
+    /// All, with the words for them.
+    pub const ALL: [(&'static str, Self); 2] = [("overview", Self::Overview), ("kernels", Self::Kernels)];
 }
 
 /// How many colours are used.
@@ -86,7 +103,7 @@ pub fn utf8_locale(variable: impl Fn(&str) -> Option<String>) -> bool {
 /// A configuration, or a theme, larger than this is none.
 const MOST_BYTES: u64 = 1 << 20;
 
-const KEYS: [&str; 9] = ["theme", "group", "sort", "color", "ascii", "nsys", "pins", "keys", "recipes"];
+const KEYS: [&str; 10] = ["theme", "first", "group", "sort", "color", "ascii", "nsys", "pins", "keys", "recipes"];
 
 /// Folder of the configuration.
 #[must_use]
@@ -124,6 +141,7 @@ impl Config {
             "ascii" => self.ascii = Some(value.as_bool().ok_or_else(|| format!("`ascii` must be true or false, not {value}"))?),
             "group" => self.group = Some(one_of(key, &string(key, value)?, GroupBy::ALL.map(|g| (g.word(), g)))?),
             "sort" => self.sort = Some(one_of(key, &string(key, value)?, SortBy::ALL.map(|s| (s.word(), s)))?),
+            "first" => self.first = Some(one_of(key, &string(key, value)?, First::ALL)?),
             "color" => self.color = Some(one_of(key, &string(key, value)?, ColorMode::ALL)?),
             "pins" => {
                 let toml::Value::Array(pins) = value else {

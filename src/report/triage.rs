@@ -11,7 +11,7 @@ use serde::Serialize;
 use std::io::{self, Write};
 
 /// A report with what was found in it.
-pub type Judged = (Profile, Triage);
+pub type Judged<'a> = (&'a Profile, &'a Triage);
 
 #[derive(Serialize)]
 struct WindowJson<'a> {
@@ -169,7 +169,7 @@ fn finding_json(f: &Finding) -> FindingJson<'_> {
     }
 }
 
-fn one((profile, t): &Judged) -> TriageJson<'_> {
+fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
     let kernel_ns: i64 = t.families.iter().map(|f| f.1).sum();
     TriageJson {
         source: vec![(&profile.source).into()],
@@ -205,7 +205,7 @@ pub fn steps_by(found: &Found) -> String {
 }
 
 /// Writes what was found as JSON: one object for one report, a line for each of several.
-pub fn json(out: &mut dyn Write, judged: &[Judged]) -> io::Result<()> {
+pub fn json(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
     judged.iter().try_for_each(|j| super::json(out, &one(j)))
 }
 
@@ -264,7 +264,7 @@ fn bar(share: f64) -> String {
 }
 
 /// A page for people.
-pub fn page(out: &mut dyn Write, judged: &[Judged], width: usize) -> io::Result<()> {
+pub fn page(out: &mut dyn Write, judged: &[Judged<'_>], width: usize) -> io::Result<()> {
     for (at, (profile, t)) in judged.iter().enumerate() {
         if at > 0 {
             writeln!(out)?;
@@ -327,7 +327,7 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
 }
 
 /// The same for an issue tracker.
-pub fn markdown(out: &mut dyn Write, judged: &[Judged]) -> io::Result<()> {
+pub fn markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
     for (profile, t) in judged {
         writeln!(out, "### {}", table::escaped(&profile.file_name()))?;
         writeln!(out)?;
@@ -375,7 +375,7 @@ const COLUMNS: &[(&str, bool)] =
     &[("file", false), ("rank", true), ("id", false), ("severity", false), ("sure", false), ("share_percent", true), ("headline", false)];
 
 /// One row for each finding.
-pub fn csv(out: &mut dyn Write, judged: &[Judged], width: Option<usize>) -> io::Result<()> {
+pub fn csv(out: &mut dyn Write, judged: &[Judged<'_>], width: Option<usize>) -> io::Result<()> {
     let columns: Vec<Column> =
         COLUMNS.iter().map(|&(field, right)| Column { field, title: field, right, machine_only: false, rank: 0 }).collect();
     let rows = judged.iter().flat_map(|(profile, t)| {

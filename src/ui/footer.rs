@@ -31,6 +31,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
     let finder = match app.top().map(|e| &e.open) {
         Some(Open::Kernels(screen)) => Some(&screen.finder),
         Some(Open::Library(screen)) => Some(&screen.finder),
+        Some(Open::Ranges(screen)) => Some(&screen.finder),
         Some(Open::Result(screen)) => Some(&screen.sections.finder),
         _ => None,
     };
@@ -55,7 +56,8 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                     (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches)
                     | (ActionId::Back, Where::Kernels)
                     | (ActionId::Open, Where::Run)
-                    | (ActionId::Library, Where::Library) => false,
+                    | (ActionId::Library, Where::Library)
+                    | (ActionId::Overview | ActionId::Kernels, Where::Overview) => false,
                     (ActionId::Step | ActionId::SkipStep, _) => app.running.watched.as_ref().is_some_and(|r| r.next_step().is_some()),
                     (ActionId::Detach, _) => app.running.watched.as_ref().is_some_and(|r| r.live() && r.mine),
                     _ => true,
@@ -67,6 +69,9 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                         (ActionId::Open, Where::Metrics | Where::Roofline | Where::Compare) => "explain",
                         (ActionId::Open, Where::Source) => "line/SASS",
                         (ActionId::Open, Where::Launches) => "metrics",
+                        (ActionId::Open, Where::Overview) => "go there",
+                        (ActionId::Open, Where::Ranges) => "kernels",
+                        (ActionId::Back, Where::Overview) => "kernels",
                         (ActionId::Back, Where::Run) if app.running.watched.as_ref().is_some_and(Watched::live) => "stop",
                         _ => word,
                     };

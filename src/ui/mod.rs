@@ -14,6 +14,8 @@ pub mod kernels;
 pub mod launches;
 pub mod library;
 pub mod overlay;
+pub mod overview;
+pub mod ranges;
 pub mod rerun;
 pub mod result;
 pub mod run;
@@ -102,6 +104,8 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             }
             Some(Open::Library(screen)) => library::draw(frame, main, app, screen, view, theme),
             Some(Open::Diff(screen)) => diff::draw(frame, main, app, screen, view, theme),
+            Some(Open::Overview(screen)) => overview::draw(frame, main, app, screen, view, theme),
+            Some(Open::Ranges(screen)) => ranges::draw(frame, main, app, screen, view, theme),
             None => {}
         }
         if let Some((side, below)) = side {

@@ -51,6 +51,7 @@ fn lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> 
         Page::Names => ("names", report.map(|r| detail::names(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Details => ("details", report.map(|r| detail::lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Advice(advice) => ("hints from the launch alone", advice.iter().map(text).collect()),
+        Page::Finding(finding, begin) => (finding.id.id(), super::overview::details(finding, *begin, columns, theme)),
         Page::RunFacts(facts) => ("about this run", run_facts(facts, columns, theme)),
         Page::Checklist(items) => ("checklist", super::checklist::lines(items, &app.session.settings.keymap, columns, theme)),
         Page::Explain => {
@@ -116,6 +117,13 @@ fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
     for place in [
         Where::Everywhere,
+        Where::Timeline,
+        Where::Aside,
+        Where::Detailed,
+        Where::Named,
+        Where::Sorted,
+        Where::Launchable,
+        Where::Ranges,
         Where::Browse,
         Where::Tables,
         Where::Kernels,

@@ -2,6 +2,7 @@
 
 use crate::analysis::Family;
 use crate::analysis::fuzzy::nearest;
+use crate::analysis::triage::Part;
 use crate::config::ColorMode;
 use ratatui::style::{Color, Modifier, Style};
 use std::collections::BTreeMap;
@@ -31,10 +32,12 @@ pub enum Role {
     /// What to look at next.
     Next,
     Family(Family),
+    /// A part of a device's time.
+    Part(Part),
 }
 
 /// Role names in theme files.
-const ROLES: [(&str, Role); 27] = [
+const ROLES: [(&str, Role); 38] = [
     ("text", Role::Text),
     ("dim", Role::Dim),
     ("faint", Role::Faint),
@@ -62,6 +65,17 @@ const ROLES: [(&str, Role); 27] = [
     ("nccl", Role::Family(Family::Nccl)),
     ("triton", Role::Family(Family::Triton)),
     ("other", Role::Family(Family::Other)),
+    ("kernels", Role::Part(Part::Kernels)),
+    ("collectives", Role::Part(Part::Collectives)),
+    ("copies", Role::Part(Part::Copies)),
+    ("synchronising", Role::Part(Part::Synchronising)),
+    ("launching", Role::Part(Part::Launching)),
+    ("computing", Role::Part(Part::Computing)),
+    ("waiting", Role::Part(Part::Waiting)),
+    ("allocating", Role::Part(Part::Allocating)),
+    ("compiling", Role::Part(Part::Compiling)),
+    ("capturing", Role::Part(Part::Graphs)),
+    ("unknown", Role::Part(Part::Other)),
 ];
 
 /// Themes that come with the program. A new one is a file and a row.

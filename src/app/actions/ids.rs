@@ -16,6 +16,16 @@ pub enum ActionId {
     Last,
     /// Into the selected row.
     Open,
+    /// What limits the run.
+    Overview,
+    /// The tree of ranges.
+    Ranges,
+    /// The table of kernels.
+    Kernels,
+    /// Show or hide what is below a row.
+    Fold,
+    /// The same for the whole tree.
+    FoldAll,
     /// Out of where you are.
     Back,
     /// Choose the slowest, median, first or nth launch.

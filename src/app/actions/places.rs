@@ -4,6 +4,22 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Where {
     Everywhere,
+    /// What limits the run.
+    Overview,
+    /// In the tree of ranges.
+    Ranges,
+    /// On all screens about a timeline as a whole.
+    Timeline,
+    /// Off the table of kernels, on these screens.
+    Aside,
+    /// Where rows have details.
+    Detailed,
+    /// Where names are filtered.
+    Named,
+    /// Where rows are ordered.
+    Sorted,
+    /// Where a launch can be profiled again.
+    Launchable,
     /// In the table of kernels.
     Kernels,
     /// In the table of launches.
@@ -33,7 +49,9 @@ pub enum Where {
 }
 
 impl Where {
-    pub const SCREENS: [Self; 11] = [
+    pub const SCREENS: [Self; 13] = [
+        Self::Overview,
+        Self::Ranges,
         Self::Kernels,
         Self::Launches,
         Self::Rerun,
@@ -54,6 +72,12 @@ impl Where {
         let result = matches!(there, Self::Metrics | Self::Hints | Self::Roofline | Self::Compare | Self::Source);
         match self {
             Self::Everywhere => true,
+            Self::Timeline => table || matches!(there, Self::Overview | Self::Ranges),
+            Self::Aside => matches!(there, Self::Overview | Self::Ranges),
+            Self::Detailed => table || there == Self::Overview,
+            Self::Named => matches!(there, Self::Kernels | Self::Ranges),
+            Self::Sorted => table || there == Self::Ranges,
+            Self::Launchable => table || result || there == Self::Ranges,
             Self::Tables => table,
             Self::Results => result,
             Self::Browse => table || result,
@@ -72,6 +96,14 @@ impl Where {
     pub fn word(self) -> &'static str {
         match self {
             Self::Everywhere => "everywhere",
+            Self::Overview => "overview",
+            Self::Ranges => "ranges",
+            Self::Timeline => "overview, kernels, launches, ranges",
+            Self::Aside => "overview, ranges",
+            Self::Detailed => "overview, kernels, launches",
+            Self::Named => "kernels, ranges",
+            Self::Sorted => "kernels, launches, ranges",
+            Self::Launchable => "tables, ranges and results",
             Self::Kernels => "kernels",
             Self::Launches => "launches",
             Self::Tables => "kernels, launches",

@@ -16,6 +16,23 @@ pub enum Facet {
     Path,
 }
 
+/// What ranges are ordered by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RangeSort {
+    /// Time of the devices inside.
+    Busy,
+    /// Time on the host.
+    Wall,
+    /// Time between operations inside.
+    Idle,
+    /// Time of the host outside of inner ranges.
+    Own,
+    Count,
+    /// When the first began.
+    Start,
+    Name,
+}
+
 /// What can be copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyWhat {
@@ -48,6 +65,10 @@ pub enum Choice {
     Group(GroupBy),
     /// Order groups.
     Sort(SortBy),
+    /// Order ranges.
+    RangeSort(RangeSort),
+    /// A kernel inside a range.
+    Kernel(String),
     /// Order launches.
     LaunchSort(LaunchSort),
     Theme(String),

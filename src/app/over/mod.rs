@@ -6,12 +6,13 @@ pub mod finder;
 pub mod line;
 pub mod pick;
 
-pub use choice::{Choice, CopyWhat, Facet, RunChoice};
+pub use choice::{Choice, CopyWhat, Facet, RangeSort, RunChoice};
 pub use finder::{Finder, Typed};
 pub use line::LineOf;
 pub use pick::{Item, Pick};
 
 use crate::analysis::checklist;
+use crate::analysis::triage::Finding;
 use std::sync::Arc;
 use tui_input::Input;
 
@@ -31,6 +32,8 @@ pub enum Page {
     Checklist(Arc<[checklist::Item]>),
     /// What a launch of a timeline tells by itself.
     Advice(Arc<[String]>),
+    /// A finding's numbers, places and remedies.
+    Finding(Arc<Finding>, i64),
     /// What there is to know of a run.
     RunFacts(Arc<[(&'static str, String)]>),
 }

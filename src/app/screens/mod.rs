@@ -4,6 +4,8 @@ pub mod diff;
 pub mod kernels;
 pub mod launches;
 pub mod library;
+pub mod overview;
+pub mod ranges;
 pub mod rerun;
 pub mod result;
 pub mod run;
@@ -12,6 +14,8 @@ pub use diff::DiffScreen;
 pub use kernels::KernelsScreen;
 pub use launches::LaunchesScreen;
 pub use library::LibraryScreen;
+pub use overview::OverviewScreen;
+pub use ranges::RangesScreen;
 pub use rerun::RerunScreen;
 pub use result::ResultScreen;
 pub use run::RunScreen;
@@ -75,4 +79,6 @@ screens! {
     Run(RunScreen),
     Library(LibraryScreen),
     Diff(DiffScreen),
+    Overview(OverviewScreen),
+    Ranges(RangesScreen),
 }

@@ -4,6 +4,9 @@ use super::groups::Groups;
 use super::settings::Settings;
 use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::FirstHint;
+use crate::analysis::next::key_of;
+use crate::analysis::range_tree::RangeTree;
+use crate::analysis::triage::{Triage, Verdict};
 use crate::analysis::{GroupBy, Overview, Paths};
 use crate::app::msg::Effect;
 use crate::app::work::{Ask, Done, Work};
@@ -42,6 +45,12 @@ pub struct Report {
     pub overview: Option<Arc<Overview>>,
     /// What to look at next.
     pub next: Option<String>,
+    /// What limits the run: `None` until that is known, `Some(None)` where nothing ran on a device.
+    pub triage: Option<Option<Arc<Triage>>>,
+    /// Ranges as a tree, once somebody asked for it.
+    pub tree: Option<Arc<RangeTree>>,
+    /// Whether its first screen has been shown.
+    pub greeted: bool,
     pub paths: Option<Arc<Paths>>,
     /// The generation of the profile for which they were asked.
     paths_asked: Option<u64>,
@@ -84,6 +93,9 @@ impl Report {
             preview: None,
             overview: None,
             next: None,
+            triage: None,
+            tree: None,
+            greeted: false,
             paths: None,
             paths_asked: None,
             detail: None,
@@ -137,11 +149,24 @@ impl Report {
         }
     }
 
+    /// Whether it is a timeline: what limits the run can be said of it.
+    #[must_use]
+    pub fn timeline(&self) -> bool {
+        self.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.totals.is_empty())
+    }
+
+    /// What limits the run, in a sentence, where that is not the kernels.
+    fn verdict(&self) -> Option<String> {
+        let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound)?;
+        Some(format!("{} ({}): {}", first.id, key_of("overview"), first.headline))
+    }
+
     fn take_profile(&mut self, profile: Arc<Profile>) {
         self.profile = Some(profile);
         self.generation += 1;
         self.detail = None;
         self.asked = None;
+        self.tree = None;
     }
 
     /// Takes the whole profile, or why there is none.
@@ -159,6 +184,9 @@ impl Report {
                     effects.extend(self.ask(index, Ask::Group(self.groups.by)));
                 }
                 effects.extend(self.ask(index, Ask::Overview));
+                if self.timeline() {
+                    effects.extend(self.ask(index, Ask::Triage));
+                }
                 if self.profile.as_ref().is_some_and(|p| p.metrics.is_some()) {
                     effects.extend(self.ask(index, Ask::Verdicts));
                 }
@@ -186,8 +214,17 @@ impl Report {
         match done {
             Done::Overview(overview, next) => {
                 self.overview = Some(Arc::clone(overview));
-                self.next = Some(next.clone());
+                if self.verdict().is_none() {
+                    self.next = Some(next.clone());
+                }
             }
+            Done::Triage(found) => {
+                self.triage = Some(found.clone());
+                if let Some(sentence) = self.verdict() {
+                    self.next = Some(sentence);
+                }
+            }
+            Done::Tree(tree) => self.tree = Some(Arc::clone(tree)),
             Done::Paths(paths) => {
                 self.paths = Some(Arc::clone(paths));
                 // Details that were made without ranges are made again with them.
@@ -221,7 +258,7 @@ impl Report {
                 }
             }
             // For screens.
-            Done::Diff(..) | Done::Launches(..) | Done::Jumped(..) | Done::Rerun(..) | Done::Advice(..) | Done::Checklist(..) => {}
+            Done::Inside(..) | Done::Diff(..) | Done::Launches(..) | Done::Jumped(..) | Done::Rerun(..) | Done::Advice(..) | Done::Checklist(..) => {}
         }
         Some(effects)
     }

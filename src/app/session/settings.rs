@@ -2,6 +2,7 @@
 
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::actions::Keymap;
+use crate::config::First;
 
 /// What the user set.
 #[derive(Clone, Debug)]
@@ -17,6 +18,8 @@ pub struct Settings {
     pub sort: SortBy,
     /// Metrics that are pinned from the beginning.
     pub pins: Vec<String>,
+    /// Screen that a timeline opens with.
+    pub first: First,
 }
 
 impl Default for Settings {
@@ -28,6 +31,7 @@ impl Default for Settings {
             group: GroupBy::Name,
             sort: SortBy::Total,
             pins: Vec::new(),
+            first: First::default(),
         }
     }
 }

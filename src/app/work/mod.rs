@@ -5,8 +5,10 @@ use crate::analysis::diff::Diff;
 use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::{FirstHint, Subject, first};
 use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
+use crate::analysis::range_tree::RangeTree;
+use crate::analysis::triage::{Scope, Triage, triage};
 use crate::analysis::{GroupBy, Grouping, Overview, Paths, next};
-use crate::model::{Cancel, Metrics, Nanos, Profile};
+use crate::model::{Cancel, KernelId, Metrics, Nanos, Profile};
 use crate::report::hints::explain;
 use crate::rerun::join::{self, Join};
 use crate::rerun::{Picked, Plan, Request, request};
@@ -18,6 +20,17 @@ use std::sync::Arc;
 pub enum Ask {
     /// Header figures and the next step.
     Overview,
+    /// What limits the run.
+    Triage,
+    /// Ranges as a tree.
+    Tree,
+    /// Kernels that were launched inside a node of it.
+    Inside {
+        /// Number of the screen.
+        screen: u64,
+        tree: Arc<RangeTree>,
+        node: u32,
+    },
     /// NVTX paths of all launches.
     Paths,
     Group(GroupBy),
@@ -121,10 +134,15 @@ impl Work {
     #[must_use]
     pub fn urgency(&self) -> u8 {
         match self.ask {
-            Ask::Launches { .. } | Ask::Jump { .. } | Ask::Rerun { .. } | Ask::Diff { .. } | Ask::Advice { .. } | Ask::Checklist { .. } => {
-                0
-            }
-            Ask::Group(_) => 1,
+            Ask::Launches { .. }
+            | Ask::Jump { .. }
+            | Ask::Rerun { .. }
+            | Ask::Diff { .. }
+            | Ask::Advice { .. }
+            | Ask::Checklist { .. }
+            | Ask::Inside { .. }
+            | Ask::Tree => 0,
+            Ask::Group(_) | Ask::Triage => 1,
             Ask::Detail { .. } => 2,
             Ask::Verdicts | Ask::Join { .. } | Ask::Overview => 3,
             Ask::Paths => 4,
@@ -136,6 +154,11 @@ impl Work {
 pub enum Done {
     /// Header figures and the next step.
     Overview(Arc<Overview>, String),
+    /// What limits the run; nothing where nothing ran on a device.
+    Triage(Option<Arc<Triage>>),
+    Tree(Arc<RangeTree>),
+    /// Kernels inside a node, for a screen: with their time and number, longest first.
+    Inside(u64, u32, Arc<[(KernelId, i64, u64)]>),
     Paths(Arc<Paths>),
     Group(Arc<Grouping>),
     /// First hints of the report's own results.
@@ -187,6 +210,15 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             Done::Joined(*other, Arc::new(join), Arc::new(durations), Arc::new(verdicts))
         }
         Ask::Diff { before, by, pair } => Done::Diff(*pair, Arc::new(crate::analysis::diff::diff(before, profile, *by))),
+        Ask::Triage => {
+            let found = triage(profile, &Scope::default(), cancel);
+            if cancel.is_cancelled() {
+                return None;
+            }
+            Done::Triage(found.map(Arc::new))
+        }
+        Ask::Tree => Done::Tree(Arc::new(RangeTree::of(profile, cancel)?)),
+        Ask::Inside { screen, tree, node } => Done::Inside(*screen, *node, tree.kernels(profile, *node).into()),
         Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
         Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),
         Ask::Rerun { grouping, rows, request, screen } => {

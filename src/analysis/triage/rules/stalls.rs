@@ -28,7 +28,8 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
     }
     let usual = case.steps.median()?;
     let slow: Vec<usize> = (0..steps.len()).filter(|&i| steps[i].length() as f64 > usual as f64 * OUTLIER).collect();
-    if slow.is_empty() || slow.len() as f64 > steps.len() as f64 * FEW {
+    // One slow step is an accident, or the start of the capture.
+    if slow.len() < 2 || slow.len() as f64 > steps.len() as f64 * FEW {
         return None;
     }
     let extra: i64 = slow.iter().map(|&i| steps[i].length() - usual).sum();

@@ -1,0 +1,135 @@
+//! What limits the run: findings, and the kernels with the most time.
+
+use crate::analysis::triage::{Finding, PlaceKind, Triage, Verdict};
+use crate::app::actions::{ActionId, Where};
+use crate::app::copies::TO_PASTE;
+use crate::app::msg::Effect;
+use crate::app::over::{CopyWhat, Page};
+use crate::app::screen::{Answer, Cx, Go, Screen, shift};
+use crate::app::session::Report;
+use crate::report;
+use std::sync::Arc;
+
+/// Kernels that are listed.
+pub const KERNELS: usize = 3;
+
+#[derive(Clone, Debug, Default)]
+pub struct OverviewScreen {
+    /// Index of the selected row: findings first, then kernels.
+    pub selected: usize,
+}
+
+/// A row of the overview.
+pub enum Row<'a> {
+    Finding(&'a Finding),
+    /// A kernel by its place in [`Triage::kernels`].
+    Kernel(usize),
+}
+
+/// What is known of the report of a screen.
+#[must_use]
+pub fn known(report: &Report) -> Option<&Arc<Triage>> {
+    report.triage.as_ref()?.as_ref()
+}
+
+/// How many rows there are.
+#[must_use]
+pub fn rows(triage: &Triage) -> usize {
+    triage.findings.len() + triage.kernels.len().min(KERNELS)
+}
+
+/// What is in a row.
+#[must_use]
+pub fn row(triage: &Triage, at: usize) -> Option<Row<'_>> {
+    if let Some(finding) = triage.findings.get(at) {
+        return Some(Row::Finding(finding));
+    }
+    let kernel = at - triage.findings.len();
+    (kernel < triage.kernels.len().min(KERNELS)).then_some(Row::Kernel(kernel))
+}
+
+impl OverviewScreen {
+    /// To the place of the selected row.
+    fn open(&self, cx: &Cx<'_>) -> Answer {
+        let Some(report) = cx.report() else { return Answer::none() };
+        let Some(triage) = known(report) else { return Go::Kernels(None).into() };
+        let name_of = |kernel: u32| {
+            let profile = report.profile.as_ref()?;
+            profile.kernels.get(kernel as usize).map(|k| k.function().to_owned())
+        };
+        match row(triage, self.selected) {
+            Some(Row::Kernel(at)) => Go::Kernels(triage.kernels.get(at).and_then(|k| name_of(k.0))).into(),
+            Some(Row::Finding(finding)) => {
+                let ranges = report.profile.as_ref().is_some_and(|p| !p.ranges.is_empty());
+                let place = |kinds: &[PlaceKind]| finding.places.iter().find(|p| kinds.contains(&p.kind)).map(|p| p.name.clone());
+                let of_kernels =
+                    matches!(finding.id, Verdict::GpuBound | Verdict::SmallKernels | Verdict::Throttled | Verdict::Serialised);
+                match place(&[PlaceKind::Range, PlaceKind::Operator]) {
+                    Some(name) if ranges && !of_kernels => Go::Ranges(Some(name)).into(),
+                    _ => Go::Kernels(place(&[PlaceKind::Kernel])).into(),
+                }
+            }
+            None => Go::Kernels(None).into(),
+        }
+    }
+
+    fn copied(&self, what: CopyWhat, report: &Report) -> Option<(String, String)> {
+        let triage = known(report)?;
+        let profile = report.profile.as_ref()?;
+        let mut out = Vec::new();
+        let said = match what {
+            CopyWhat::Table => {
+                report::triage::csv(&mut out, &[(profile, triage)], TO_PASTE).ok()?;
+                "findings as CSV"
+            }
+            _ => {
+                report::triage::page(&mut out, &[(profile, triage)], 110).ok()?;
+                "overview as text"
+            }
+        };
+        Some((String::from_utf8(out).ok()?, said.to_owned()))
+    }
+}
+
+impl Screen for OverviewScreen {
+    fn place(&self) -> Where {
+        Where::Overview
+    }
+
+    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        Some(match id {
+            ActionId::Open => self.open(cx),
+            ActionId::Back => self.back(cx),
+            ActionId::Details => {
+                let triage = known(cx.report()?)?;
+                match row(triage, self.selected)? {
+                    Row::Finding(finding) => Answer::over(Page::Finding(Arc::new(finding.clone()), triage.window.0)),
+                    Row::Kernel(_) => self.open(cx),
+                }
+            }
+            ActionId::Copy => match cx.report().and_then(|r| self.copied(CopyWhat::Row, r)) {
+                Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
+                None => Answer::wrong("nothing is known yet"),
+            },
+            _ => return None,
+        })
+    }
+
+    fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
+        let rows = cx.report().and_then(known).map_or(0, |t| rows(t));
+        self.selected = shift(self.selected, by, rows);
+        Answer::none()
+    }
+
+    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+        if self.selected == row {
+            return self.open(cx);
+        }
+        self.selected = row;
+        self.scroll(0, cx)
+    }
+
+    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+        self.copied(what, cx.report()?)
+    }
+}

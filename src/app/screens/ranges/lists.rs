@@ -1,0 +1,34 @@
+//! Orders and kernels to choose from.
+
+use crate::app::over::{Choice, Item, Pick, RangeSort};
+use crate::model::{KernelId, Nanos, Profile, units};
+
+/// Kernels that are listed.
+const MOST: usize = 500;
+
+#[must_use]
+pub fn orders(current: RangeSort) -> Pick {
+    let rows = [
+        (RangeSort::Busy, "GPU busy", 'g', "time in which the GPU worked on what was launched inside"),
+        (RangeSort::Idle, "GPU idle", 'i', "time between its first and last operation in which none of them ran"),
+        (RangeSort::Wall, "host", 'h', "time on the host"),
+        (RangeSort::Own, "self", 'f', "time on the host outside of inner ranges"),
+        (RangeSort::Count, "count", 'c', "number of ranges"),
+        (RangeSort::Start, "start", 't', "when the first one began"),
+        (RangeSort::Name, "name", 'n', "name"),
+    ];
+    let items = rows.map(|(by, word, letter, hint)| Item::new(word, hint, letter, Choice::RangeSort(by)));
+    Pick::by_letter("sort by", items.into(), Some(&Choice::RangeSort(current)))
+}
+
+/// The kernels that were launched inside of a range.
+#[must_use]
+pub fn kernels(profile: &Profile, inside: &[(KernelId, i64, u64)]) -> Pick {
+    let total: i64 = inside.iter().map(|k| k.1).sum();
+    let items = inside.iter().take(MOST).filter_map(|(kernel, ns, n)| {
+        let name = profile.kernels.get(kernel.0 as usize)?.function().to_owned();
+        let percent = units::human_percent(*ns as f64 / total.max(1) as f64 * 100.0);
+        Some(Item::new(name.clone(), format!("{percent} · {} · {}", Nanos(*ns), units::count(*n, "launch")), None, Choice::Kernel(name)))
+    });
+    Pick::by_typing("kernels launched inside", items.collect())
+}

@@ -1,0 +1,316 @@
+//! Ranges as a tree: which nodes are unfolded, listed and selected.
+
+mod lists;
+
+use crate::analysis::like::like;
+use crate::analysis::range_tree::{Node, RangeTree};
+use crate::app::actions::{ActionId, Where};
+use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
+use crate::app::over::{Choice, CopyWhat, Finder, RangeSort};
+use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, shift};
+use crate::app::session::Session;
+use crate::app::work::{Ask, Done};
+use crate::model::{KernelId, RangeKind};
+use crate::report;
+use crate::rerun::RangeName;
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Levels that are unfolded at first.
+const UNFOLDED: u32 = 1;
+
+#[derive(Clone, Debug)]
+pub struct RangesScreen {
+    /// The tree that `shown` is of.
+    pub tree: Option<Arc<RangeTree>>,
+    /// Nodes whose children are listed.
+    unfolded: HashSet<u32>,
+    /// Nodes that are listed, in order.
+    pub shown: Vec<u32>,
+    /// Index of the selected row in `shown`.
+    pub selected: usize,
+    pub sort: RangeSort,
+    /// Smallest first.
+    pub ascending: bool,
+    pub finder: Finder,
+    /// The range to be selected once the tree is there.
+    wanted: Option<String>,
+    /// Kernels inside of a node, longest first.
+    pub inside: Option<(u32, Arc<[(KernelId, i64, u64)]>)>,
+    /// Number of this screen.
+    serial: u64,
+}
+
+impl RangesScreen {
+    #[must_use]
+    pub fn new(wanted: Option<String>, serial: u64) -> Self {
+        Self {
+            tree: None,
+            unfolded: HashSet::new(),
+            shown: Vec::new(),
+            selected: 0,
+            sort: RangeSort::Busy,
+            ascending: false,
+            finder: Finder::default(),
+            wanted,
+            inside: None,
+            serial,
+        }
+    }
+
+    /// The selected node.
+    #[must_use]
+    pub fn node(&self) -> Option<(u32, &Node)> {
+        let id = *self.shown.get(self.selected)?;
+        Some((id, self.tree.as_ref()?.nodes.get(id as usize)?))
+    }
+
+    #[must_use]
+    pub fn is_unfolded(&self, node: u32) -> bool {
+        self.unfolded.contains(&node)
+    }
+
+    fn take_tree(&mut self, tree: Arc<RangeTree>) {
+        self.unfolded = (0..).zip(&tree.nodes).filter(|(_, n)| n.depth < UNFOLDED).map(|(i, _)| i).collect();
+        if let Some(name) = self.wanted.take() {
+            let alike = like(&name);
+            let found = (0..).zip(&tree.nodes).filter(|(_, n)| n.name == name || like(&n.name) == alike).max_by_key(|(_, n)| n.wall);
+            if let Some((id, _)) = found {
+                self.unfolded.extend(tree.path(id));
+                self.tree = Some(tree);
+                self.arrange();
+                self.selected = self.shown.iter().position(|&n| n == id).unwrap_or(0);
+                return;
+            }
+        }
+        self.tree = Some(tree);
+        self.arrange();
+    }
+
+    fn key(&self, n: &Node) -> (i64, Reverse<String>) {
+        let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        let key = match self.sort {
+            RangeSort::Busy => n.busy,
+            RangeSort::Wall => n.wall,
+            RangeSort::Idle => n.idle(),
+            RangeSort::Own => n.own,
+            RangeSort::Count => number(n.count),
+            RangeSort::Start => -n.first,
+            RangeSort::Name => 0,
+        };
+        (key, Reverse(n.name.clone()))
+    }
+
+    /// Lists what is unfolded, in order; with a filter all nodes whose names match.
+    fn arrange(&mut self) {
+        let Some(tree) = self.tree.clone() else { return };
+        let selected = self.shown.get(self.selected).copied();
+        let pattern = self.finder.text().to_lowercase();
+        let ordered = |ids: &[u32]| {
+            let mut ids = ids.to_vec();
+            ids.sort_by_cached_key(|&i| Reverse(self.key(&tree.nodes[i as usize])));
+            if self.ascending {
+                ids.reverse();
+            }
+            ids
+        };
+        let shown = if pattern.trim().is_empty() {
+            let mut out = Vec::new();
+            let mut stack: Vec<u32> = ordered(&tree.roots).into_iter().rev().collect();
+            while let Some(id) = stack.pop() {
+                out.push(id);
+                if self.unfolded.contains(&id) {
+                    stack.extend(ordered(&tree.nodes[id as usize].children).into_iter().rev());
+                }
+            }
+            out
+        } else {
+            let words: Vec<&str> = pattern.split_whitespace().collect();
+            let all: Vec<u32> = (0..)
+                .zip(&tree.nodes)
+                .filter(|(_, n)| {
+                    let name = n.name.to_lowercase();
+                    words.iter().all(|w| name.contains(w))
+                })
+                .map(|(i, _)| i)
+                .collect();
+            ordered(&all)
+        };
+        self.shown = shown;
+        self.selected = selected.and_then(|s| self.shown.iter().position(|&n| n == s)).unwrap_or(0);
+    }
+
+    fn fold(&mut self) -> Answer {
+        let Some((id, node)) = self.node() else { return Answer::none() };
+        if node.children.is_empty() {
+            return Answer::say("nothing is inside this range");
+        }
+        if !self.unfolded.remove(&id) {
+            self.unfolded.insert(id);
+        }
+        self.arrange();
+        Answer::none()
+    }
+
+    fn fold_all(&mut self) -> Answer {
+        let Some(tree) = self.tree.clone() else { return Answer::none() };
+        if self.unfolded.len() > tree.nodes.iter().filter(|n| n.depth < UNFOLDED).count() {
+            self.unfolded = (0..).zip(&tree.nodes).filter(|(_, n)| n.depth < UNFOLDED).map(|(i, _)| i).collect();
+        } else {
+            self.unfolded = (0..u32::try_from(tree.nodes.len()).unwrap_or(u32::MAX)).collect();
+        }
+        self.arrange();
+        Answer::none()
+    }
+
+    /// Asks what kernels are inside the selected range.
+    fn want(&self, cx: &Cx<'_>) -> Answer {
+        let (Some((node, _)), Some(tree), Some(report)) = (self.node(), self.tree.clone(), cx.report()) else { return Answer::none() };
+        if self.inside.as_ref().is_some_and(|i| i.0 == node) {
+            return Answer::none();
+        }
+        report.ask(cx.report, Ask::Inside { screen: self.serial, tree, node }).into()
+    }
+
+    /// Chooses among the kernels inside.
+    fn open(&self, cx: &Cx<'_>) -> Answer {
+        let Some((id, _)) = self.node() else { return Answer::none() };
+        let (Some((of, kernels)), Some(profile)) = (&self.inside, cx.report().and_then(|r| r.profile.as_ref())) else {
+            return self.want(cx);
+        };
+        if *of != id {
+            return self.want(cx);
+        }
+        if kernels.is_empty() {
+            return Answer::say("no kernel was launched inside this range");
+        }
+        Answer::over(lists::kernels(profile, kernels))
+    }
+
+    fn copied(&self, what: CopyWhat) -> Option<(String, String)> {
+        let tree = self.tree.as_ref()?;
+        let rows: Vec<u32> = match what {
+            CopyWhat::Row => vec![self.node()?.0],
+            CopyWhat::Name(_) => return Some((self.node()?.1.name.clone(), "range".to_owned())),
+            _ => self.shown.iter().copied().take(MOST_COPIED).collect(),
+        };
+        let mut out = Vec::new();
+        report::ranges::print(&mut out, tree, &rows, report::Format::Csv, TO_PASTE).ok()?;
+        Some((String::from_utf8(out).ok()?, copies::said(what, rows.len())))
+    }
+}
+
+impl Screen for RangesScreen {
+    fn place(&self) -> Where {
+        Where::Ranges
+    }
+
+    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+        let Some(report) = cx.report() else { return Answer::none() };
+        match report.tree.clone() {
+            Some(tree) => {
+                self.take_tree(tree);
+                self.want(cx)
+            }
+            None if report.reading() => Answer::none(),
+            None => report.ask(cx.report, Ask::Tree).into(),
+        }
+    }
+
+    fn selection(&self, session: &Session, report: usize) -> Selection {
+        let (Some((id, node)), Some(report)) = (self.node(), session.reports.get(report)) else { return Selection::default() };
+        let (Some(grouping), Some(profile)) = (&report.groups.grouping, &report.profile) else { return Selection::default() };
+        let first = self.inside.as_ref().filter(|i| i.0 == id).and_then(|i| i.1.first());
+        let name = first.and_then(|k| profile.kernels.get(k.0.0 as usize)).map(|k| k.function());
+        let row = name.and_then(|name| grouping.rows.iter().position(|r| r.name == name));
+        // What a framework marks for itself ncu does not see.
+        let inside = (node.kind != RangeKind::Annotation).then_some(RangeName { name: node.example, kind: node.kind });
+        Selection { group: row.map(|r| (Arc::clone(grouping), r)), inside, ..Selection::default() }
+    }
+
+    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        Some(match id {
+            ActionId::Open => self.open(cx),
+            ActionId::Back => self.back(cx),
+            ActionId::Fold => self.fold(),
+            ActionId::FoldAll => self.fold_all(),
+            ActionId::Filter => {
+                self.finder.typing = true;
+                Answer::none()
+            }
+            ActionId::Sort => Answer::over(lists::orders(self.sort)),
+            ActionId::Reverse => {
+                self.ascending = !self.ascending;
+                self.arrange();
+                Answer::none()
+            }
+            ActionId::Copy => Answer::over(copies::of_table()),
+            _ => return None,
+        })
+    }
+
+    fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
+        self.selected = shift(self.selected, by, self.shown.len());
+        self.want(cx)
+    }
+
+    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+        if self.selected == row {
+            return self.fold();
+        }
+        self.selected = shift(row, 0, self.shown.len());
+        self.want(cx)
+    }
+
+    fn finder(&mut self) -> Option<&mut Finder> {
+        Some(&mut self.finder)
+    }
+
+    fn found(&mut self, first: bool, cx: &mut Cx<'_>) -> Answer {
+        self.arrange();
+        if first {
+            self.selected = 0;
+        }
+        self.want(cx)
+    }
+
+    fn choose(&mut self, choice: Choice, cx: &mut Cx<'_>) -> Answer {
+        match choice {
+            Choice::RangeSort(by) => {
+                self.ascending = by == self.sort && !self.ascending;
+                self.sort = by;
+                self.arrange();
+                self.want(cx)
+            }
+            Choice::Kernel(name) => Go::Kernel { report: cx.report, name }.into(),
+            _ => Answer::none(),
+        }
+    }
+
+    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+        match news {
+            News::Done(Done::Tree(tree)) => {
+                self.take_tree(Arc::clone(tree));
+                self.want(cx)
+            }
+            News::Done(Done::Inside(screen, node, kernels)) if *screen == self.serial => {
+                self.inside = Some((*node, Arc::clone(kernels)));
+                Answer::none()
+            }
+            News::Loaded if self.tree.is_none() => self.opened(cx),
+            _ => Answer::none(),
+        }
+    }
+
+    fn copy(&self, what: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
+        self.copied(what)
+    }
+
+    fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
+        if self.finder.clear() {
+            return self.found(false, cx);
+        }
+        Go::Back.into()
+    }
+}

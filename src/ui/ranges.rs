@@ -1,0 +1,166 @@
+//! Ranges as a tree, with the devices' time.
+
+use super::table::{self, Column, Head, Rows};
+use super::text::{bar, fit_parts, left, part, right, wrap};
+use super::view::View;
+use super::{Role, Theme};
+use crate::analysis::labels::{cut_end, cut_middle};
+use crate::analysis::range_tree::Node;
+use crate::app::over::RangeSort;
+use crate::app::{ActionId, App, RangesScreen};
+use crate::model::text::clean;
+use crate::model::{Nanos, units};
+use crate::report::ranges::{label, origin};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span, Text};
+
+/// Makes the text of a cell.
+type Cell = fn(&Node) -> String;
+
+fn count(n: u64) -> String {
+    units::grouped(i64::try_from(n).unwrap_or(i64::MAX))
+}
+
+/// Columns right of the bar.
+const COLUMNS: [Column<Cell>; 10] = [
+    Column { title: "GPU busy", width: 8, rank: 0, cell: |n| Nanos(n.busy).to_string() },
+    Column { title: "GPU idle", width: 8, rank: 2, cell: |n| Nanos(n.idle()).to_string() },
+    Column { title: "host", width: 8, rank: 1, cell: |n| Nanos(n.wall).to_string() },
+    Column { title: "avg", width: 8, rank: 3, cell: |n| Nanos::human(n.wall as f64 / n.count.max(1) as f64) },
+    Column { title: "self", width: 8, rank: 5, cell: |n| Nanos(n.own).to_string() },
+    Column { title: "kernels", width: 8, rank: 4, cell: |n| count(n.kernels) },
+    Column { title: "copies", width: 7, rank: 7, cell: |n| count(n.copies) },
+    Column { title: "NCCL", width: 6, rank: 8, cell: |n| count(n.collectives) },
+    Column { title: "min", width: 8, rank: 9, cell: |n| Nanos(n.min).to_string() },
+    Column { title: "max", width: 8, rank: 6, cell: |n| Nanos(n.max).to_string() },
+];
+const GAP: usize = 1;
+const BAR: usize = 8;
+const NAME: usize = 30;
+
+/// The word of the column that orders the tree.
+fn sorted(by: RangeSort) -> &'static str {
+    match by {
+        RangeSort::Busy => "GPU busy",
+        RangeSort::Idle => "GPU idle",
+        RangeSort::Wall => "host",
+        RangeSort::Own => "self",
+        RangeSort::Count => "count",
+        RangeSort::Start => "start",
+        RangeSort::Name => "name",
+    }
+}
+
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, view: &mut View, theme: &Theme) {
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let columns = usize::from(inner.width);
+    let Some(tree) = screen.tree.as_ref().filter(|t| !t.nodes.is_empty()) else {
+        empty(frame, inner, app, screen, theme);
+        return;
+    };
+    let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
+    frame.render_widget(controls(app, screen, theme, columns), line(0));
+    let shown = table::fit(&COLUMNS, columns.saturating_sub(NAME + GAP + BAR), GAP, |_| true);
+    let name = columns.saturating_sub(GAP + BAR + table::taken(&COLUMNS, &shown, GAP));
+    let head = |text: String, on: bool| Head { text, number: None, sorted: on };
+    let by = sorted(screen.sort);
+    let mut heads = vec![head(left("range", name), screen.sort == RangeSort::Name), Head::plain(" ".repeat(GAP + BAR))];
+    heads.extend(shown.iter().map(|&i| head(right(COLUMNS[i].title, COLUMNS[i].width + GAP), COLUMNS[i].title == by)));
+    table::heads(frame, line(1), heads, view, theme);
+    // What the GPU spends inside is measured against all of its work.
+    let most = tree.outside.1.max(1) as f64;
+    let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
+    let of = Rows { list: "ranges", count: screen.shown.len(), selected: screen.selected };
+    let filtered = !screen.finder.is_empty();
+    table::rows(frame, rows, of, view, theme, |at, _| {
+        let Some((id, node)) = screen.shown.get(at).and_then(|&id| Some((id, tree.nodes.get(id as usize)?))) else { return Vec::new() };
+        let depth = if filtered { 0 } else { (node.depth as usize * 2).min(name / 2) };
+        let fold = match (node.children.is_empty(), screen.is_unfolded(id)) {
+            (true, _) => "  ",
+            (false, true) => "▾ ",
+            (false, false) => "▸ ",
+        };
+        let room = name.saturating_sub(depth + 2);
+        let mut spans = vec![
+            Span::styled(format!("{}{fold}", " ".repeat(depth)), theme.style(Role::Faint)),
+            Span::styled(left(&cut_middle(&clean(&label(node)), room), room), theme.style(Role::Text)),
+            Span::raw(" ".repeat(GAP)),
+        ];
+        spans.extend(bar(node.busy as f64 / most, BAR, theme.style(Role::Good), theme));
+        for &i in &shown {
+            let column = &COLUMNS[i];
+            let style = if column.title == by { Role::Title } else { Role::Text };
+            spans.push(Span::styled(right(&(column.cell)(node), column.width + GAP), theme.style(style)));
+        }
+        spans
+    });
+}
+
+fn controls(app: &App, screen: &RangesScreen, theme: &Theme, columns: usize) -> Line<'static> {
+    let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
+    let mut parts = Vec::new();
+    let pattern = screen.finder.text();
+    if screen.finder.typing || !pattern.is_empty() {
+        let mut spans = vec![Span::styled("filter ", dim), Span::styled(pattern.to_owned(), theme.style(Role::Match))];
+        if screen.finder.typing {
+            spans.push(Span::styled("▏", theme.style(Role::Key)));
+        }
+        parts.push(part(0, spans));
+    }
+    let arrow = if screen.ascending { "▲" } else { "▼" };
+    parts.push(part(0, vec![Span::styled("sort ", dim), Span::styled(format!("{} {arrow}", sorted(screen.sort)), text)]));
+    if let Some(tree) = &screen.tree {
+        let all = tree.nodes.len();
+        parts.push(part(2, vec![Span::styled(format!("{} of {}", screen.shown.len(), units::count(all, "row")), dim)]));
+        let share = tree.outside.0 as f64 / tree.outside.1.max(1) as f64 * 100.0;
+        if share >= 1.0 {
+            parts.push(part(3, vec![Span::styled(format!("{} of GPU time outside of ranges", units::human_percent(share)), dim)]));
+        }
+    }
+    if let (Some((id, _)), Some((of, kernels))) = (screen.node(), &screen.inside)
+        && *of == id
+        && let Some(first) = kernels.first()
+        && let Some(k) = app.report().and_then(|r| r.profile.as_ref()).and_then(|p| p.kernels.get(first.0.0 as usize))
+    {
+        let text = format!("inside: {}, most of it {}", units::count(kernels.len(), "kernel"), cut_end(&clean(k.function()), 40));
+        parts.push(part(4, vec![Span::styled(text, dim)]));
+    }
+    fit_parts(parts, &Span::raw("   "), columns)
+}
+
+/// What is said instead of a tree.
+fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, theme: &Theme) {
+    let reading = app.report().is_some_and(crate::app::Report::reading);
+    let text = if reading || screen.tree.is_none() {
+        "putting the ranges together …".to_owned()
+    } else {
+        format!(
+            "This report has no ranges. Mark steps and layers, and record with NVTX: torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush; \
+             in PyTorch traces record_function. {} goes back.",
+            app.session.key(ActionId::Back)
+        )
+    };
+    let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);
+    let text: Vec<Line<'_>> = wrap(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    frame.render_widget(Text::from(text), Rect { x: area.x + 3, y: area.y + area.height / 3, height: area.height - area.height / 3, ..area });
+}
+
+/// What to do next.
+#[must_use]
+pub fn next(app: &App, screen: &RangesScreen) -> Option<String> {
+    let (_, node) = screen.node()?;
+    let key = |id| app.session.key(id);
+    let (open, rerun) = (key(ActionId::Open), key(ActionId::Rerun));
+    let who = origin(node.origin);
+    if node.kernels + node.collectives == 0 {
+        return Some(format!("nothing was launched in this range ({who}); {} folds and unfolds", key(ActionId::Fold)));
+    }
+    let idle = node.idle() as f64 / (node.projected.max(1)) as f64;
+    let what = if idle >= 0.3 {
+        format!("the GPU is idle for {:.0}% of the time between what this range launches", idle * 100.0)
+    } else {
+        format!("{} launched here, {} on the GPU", units::count(node.kernels, "kernel"), Nanos(node.busy))
+    };
+    Some(format!("{what}; {open} lists its kernels, {rerun} profiles them again inside this range"))
+}
