@@ -10,7 +10,7 @@ pid, fd = pty.fork()
 if pid == 0:
     os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
     binary = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../target/release/warpscope")
-    os.execv(binary, [binary, file])
+    os.execv(binary, [binary, file, "--first", "kernels"])
 fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
 

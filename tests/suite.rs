@@ -37,6 +37,7 @@ mod suite {
     mod stats;
     pub mod support;
     mod torch;
+    mod triage;
     pub mod tty;
     mod whole;
 }

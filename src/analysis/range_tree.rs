@@ -54,6 +54,9 @@ impl Node {
     }
 }
 
+/// A kernel with its time in ns and its launches.
+pub type KernelTime = (KernelId, i64, u64);
+
 /// All nodes; the roots have no parent.
 #[derive(Clone, Debug, Default)]
 pub struct RangeTree {
@@ -126,7 +129,7 @@ impl RangeTree {
 
     /// Kernels that were launched inside a node with their time in ns and number, longest first.
     #[must_use]
-    pub fn kernels(&self, profile: &Profile, node: u32) -> Vec<(KernelId, i64, u64)> {
+    pub fn kernels(&self, profile: &Profile, node: u32) -> Vec<KernelTime> {
         let mut inside = vec![false; self.nodes.len()];
         let mut stack = vec![node];
         while let Some(n) = stack.pop() {
@@ -143,7 +146,7 @@ impl RangeTree {
                 sum.1 += 1;
             }
         }
-        let mut out: Vec<(KernelId, i64, u64)> = sums.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
+        let mut out: Vec<KernelTime> = sums.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
         out.sort_by_key(|(kernel, ns, _)| (std::cmp::Reverse(*ns), *kernel));
         out
     }
@@ -396,7 +399,9 @@ impl<'a> Builder<'a> {
             n.last = n.last.max(range.start + length);
             out.entry(pid).or_default().push((range.start, range.end, instance));
         }
-        out.values_mut().for_each(|list| list.sort_unstable());
+        for list in out.values_mut() {
+            list.sort_unstable();
+        }
         out
     }
 

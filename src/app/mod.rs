@@ -27,7 +27,9 @@ pub use open::{library, watch};
 pub use over::{LineOf, Over, Page, Pick, What};
 pub use running::Watched;
 pub use screen::{ResultView, Status};
-pub use screens::{DiffScreen, KernelsScreen, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RerunScreen, ResultScreen, RunScreen};
+pub use screens::{
+    DiffScreen, KernelsScreen, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RerunScreen, ResultScreen, RunScreen,
+};
 pub use session::{DetailsRoom, Report, Session, Settings, Stage};
 pub use state::{App, SMALLEST};
 pub use update::update;

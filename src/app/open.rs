@@ -123,7 +123,7 @@ fn toggle<K: Kind + Into<Open>>(app: &mut App, report: usize, make: impl FnOnce(
 /// Shows the first screen of a timeline that has just been read, if that is not the table of kernels and the user is not at work there.
 pub fn greet(app: &mut App, report: usize) -> Vec<Effect> {
     let wanted = app.session.settings.first == First::Overview && app.session.size.1 >= LEAST_ROWS;
-    let Some(r) = app.session.reports.get_mut(report).filter(|r| !r.greeted && r.timeline()) else { return Vec::new() };
+    let Some(r) = app.session.reports.get_mut(report).filter(|r| !r.greeted && r.timeline() && r.ran()) else { return Vec::new() };
     r.greeted = true;
     let idle = app.kernels(report).is_some_and(|k| k.selected == 0 && k.finder.is_empty() && !k.finder.typing);
     if !wanted || !idle || app.depth(report) != 1 || app.over.as_ref().is_some_and(|o| o.report == report) {

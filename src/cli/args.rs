@@ -8,7 +8,6 @@ use crate::config::{ColorMode, First};
 use crate::model::NameForm;
 use crate::report::Format;
 use crate::rerun::{CacheControl, ClockControl, Replay};
-use clap::builder::PossibleValue;
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
@@ -416,89 +415,4 @@ pub enum RerunFormat {
     Script,
     /// JSON with stable field names.
     Json,
-}
-
-/// Words of an option whose values are this program's own types.
-macro_rules! words {
-    ($type:ty: $($value:expr => $word:literal),+ $(,)?) => {
-        impl ValueEnum for $type {
-            fn value_variants<'a>() -> &'a [Self] {
-                &[$($value),+]
-            }
-
-            fn to_possible_value(&self) -> Option<PossibleValue> {
-                [$(($value, $word)),+].into_iter().find(|(v, _)| v == self).map(|(_, w)| PossibleValue::new(w))
-            }
-        }
-    };
-}
-
-words!(NameForm: NameForm::Function => "function", NameForm::Demangled => "demangled", NameForm::Mangled => "mangled");
-words!(ClockControl: ClockControl::Base => "base", ClockControl::None => "none");
-words!(CacheControl: CacheControl::All => "all", CacheControl::None => "none");
-words!(Replay: Replay::Kernel => "kernel", Replay::Application => "application", Replay::AppRange => "app-range");
-
-impl ValueEnum for GroupBy {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.word()))
-    }
-}
-
-impl ValueEnum for SortBy {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.word()))
-    }
-}
-
-impl ValueEnum for LaunchSort {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.word()))
-    }
-}
-
-impl ValueEnum for Format {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Csv, Self::Json, Self::Md]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(match self {
-            Self::Table => "table",
-            Self::Csv => "csv",
-            Self::Json => "json",
-            Self::Md => "md",
-        }))
-    }
-}
-
-impl ValueEnum for First {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Overview, Self::Kernels]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Self::ALL.iter().find(|(_, f)| f == self).map(|(word, _)| PossibleValue::new(*word))
-    }
-}
-
-impl ValueEnum for ColorMode {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::None, Self::Sixteen, Self::Indexed, Self::True]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Self::ALL.iter().find(|(_, m)| m == self).map(|(w, _)| PossibleValue::new(*w))
-    }
 }

@@ -22,6 +22,7 @@ pub mod save;
 pub mod triage;
 pub mod triage_args;
 pub mod tty;
+mod words;
 mod workers;
 
 use crate::analysis::fuzzy::nearest;
@@ -117,7 +118,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Attach(attach)) => runs::attach::attach(args, attach, &config),
         Some(Command::Runs(runs)) => runs::list::runs(runs, nsys.as_deref()),
         Some(Command::Supervise { .. } | Command::Exec { .. } | Command::Foreground { .. } | Command::Terminal { .. }) => Ok(()),
-        Some(Command::Triage(args)) => triage::triage(args, nsys),
+        Some(Command::Triage(args)) => triage::triage(args, nsys.as_deref()),
         Some(Command::Ranges(args)) => ranges::ranges(args, nsys),
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),

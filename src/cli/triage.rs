@@ -6,21 +6,25 @@ use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::Wants;
 use crate::model::Cancel;
 use crate::report::{self, Format};
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Says what limits a run.
-pub fn triage(args: &Triage, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     let mut judged = Vec::new();
     for file in &args.files {
-        let profile = interrupt::open(file, nsys.clone(), Wants::TRIAGE)?;
+        let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE)?;
         let shown = file.display();
         if profile.metrics.is_some() {
-            return Err(Failure::wrong(format!("{shown}: this is a report of ncu, which has no timeline; `warpscope hints` judges its kernels")));
+            return Err(Failure::wrong(format!(
+                "{shown}: this is a report of ncu, which has no timeline; `warpscope hints` judges its kernels"
+            )));
         }
         let window = match &args.range {
             None => None,
             Some(name) => Some(triage::range_window(&profile, name).ok_or_else(|| {
-                Failure::wrong(format!("{shown}: no range is called {name:?}, or nothing was launched in it; `warpscope ranges` lists them"))
+                Failure::wrong(format!(
+                    "{shown}: no range is called {name:?}, or nothing was launched in it; `warpscope ranges` lists them"
+                ))
             })?),
         };
         let scope = Scope { window, device: args.device };

@@ -56,7 +56,7 @@ impl Wants {
     /// What the explorer shows.
     pub const EXPLORER: Self = Self {
         names: Names::All,
-        parts: Self::LAUNCHES.parts.union(Parts::MEMOPS).union(Parts::THREADS).union(Parts::OVERHEAD),
+        parts: Self::LAUNCHES.parts.union(Parts::MEMOPS).union(Parts::RANGE_DETAILS).union(Parts::THREADS).union(Parts::OVERHEAD),
     };
     /// What a verdict on a run needs: what threads did outside of CUDA, too.
     pub const TRIAGE: Self = Self::EXPLORER;

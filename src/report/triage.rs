@@ -241,8 +241,10 @@ pub fn place(p: &Place, begin: i64) -> String {
 /// What is judged, in a line.
 #[must_use]
 pub fn judged_line(t: &Triage) -> String {
-    let steps = t.step_stats().map_or_else(String::new, |s| format!(", {} of {}", units::count(s.count, "step"), Nanos(s.median)));
-    format!("{}{steps}", Nanos(t.length()))
+    let steps = t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::count(s.count, "step"), Nanos(s.median)));
+    let span = t.span.1 - t.span.0;
+    let of = if t.length() as f64 >= span as f64 * 0.99 { String::new() } else { format!(" of {}", Nanos(span)) };
+    format!("{}{of}{steps}", Nanos(t.length()))
 }
 
 fn name_of(d: &Device, several: bool) -> String {
@@ -257,7 +259,7 @@ const BAR: usize = 28;
 fn bar(share: f64) -> String {
     let eighths = (share * (BAR * 8) as f64).round() as usize;
     let mut out = "█".repeat(eighths / 8);
-    if eighths % 8 > 0 {
+    if !eighths.is_multiple_of(8) {
         out.extend(['▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8 - 1));
     }
     out
@@ -290,7 +292,11 @@ fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) ->
     }
     for (rank, f) in t.findings.iter().enumerate() {
         writeln!(out)?;
-        let gain = if f.stake > 0.0 && f.severity.word() != "healthy" { format!(", up to {:.0}% of the window", f.percent()) } else { String::new() };
+        let gain = if f.stake > 0.0 && f.severity.word() != "healthy" {
+            format!(", up to {:.0}% of the window", f.percent())
+        } else {
+            String::new()
+        };
         writeln!(out, "{}. {} ({}, {}{gain})", rank + 1, f.id.id(), f.severity.word(), f.sure.word())?;
         wrapped(out, "   ", "   ", &f.headline, width)?;
         for e in &f.evidence {
@@ -352,7 +358,15 @@ pub fn markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
         }
         for f in &t.findings {
             writeln!(out)?;
-            writeln!(out, "- **{}** ({}, {}, up to {:.0}%): {}", f.id.id(), f.severity.word(), f.sure.word(), f.percent(), table::escaped(&f.headline))?;
+            writeln!(
+                out,
+                "- **{}** ({}, {}, up to {:.0}%): {}",
+                f.id.id(),
+                f.severity.word(),
+                f.sure.word(),
+                f.percent(),
+                table::escaped(&f.headline)
+            )?;
             for e in &f.evidence {
                 writeln!(out, "  - {}: {}", table::escaped(&e.name), value(e.value, e.unit))?;
             }

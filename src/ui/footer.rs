@@ -70,8 +70,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                         (ActionId::Open, Where::Source) => "line/SASS",
                         (ActionId::Open, Where::Launches) => "metrics",
                         (ActionId::Open, Where::Overview) => "go there",
-                        (ActionId::Open, Where::Ranges) => "kernels",
-                        (ActionId::Back, Where::Overview) => "kernels",
+                        (ActionId::Open, Where::Ranges) | (ActionId::Back, Where::Overview) => "kernels",
                         (ActionId::Back, Where::Run) if app.running.watched.as_ref().is_some_and(Watched::live) => "stop",
                         _ => word,
                     };

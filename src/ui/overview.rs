@@ -4,7 +4,7 @@ use super::text::{bar, left, right, wrap};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, width};
-use crate::analysis::triage::{Device, Finding, Part, Severity, Triage};
+use crate::analysis::triage::{Device, Finding, Part, PlaceKind, Severity, Triage};
 use crate::app::screens::overview::{self, KERNELS};
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
 use crate::model::text::clean;
@@ -39,8 +39,7 @@ fn panel(frame: &mut Frame<'_>, area: Rect, title: Vec<Span<'static>>, bordered:
         let mut spans = vec![Span::raw(" ")];
         spans.extend(title);
         spans.push(Span::raw(" "));
-        let block =
-            Block::bordered().border_type(BorderType::Rounded).border_style(theme.style(Role::Border)).title(Line::from(spans));
+        let block = Block::bordered().border_type(BorderType::Rounded).border_style(theme.style(Role::Border)).title(Line::from(spans));
         let inner = block.inner(area);
         frame.render_widget(block, area);
         return Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
@@ -63,6 +62,9 @@ fn lines(frame: &mut Frame<'_>, area: Rect, lines: Vec<Line<'static>>) {
     frame.render_widget(Text::from(lines), area);
 }
 
+/// Columns that a kernel's name has at least.
+const NAME: usize = 20;
+
 /// Draws the screen.
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
@@ -75,7 +77,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     let mut rest = area;
     let columns = usize::from(area.width.saturating_sub(4));
     verdict(frame, &mut rest, triage, columns, bordered, theme);
-    let time = time_lines(triage, columns, rest.height, theme);
+    let time = time_lines(triage, columns, rest.height, view.ascii, theme);
     let height = u16::try_from(time.len()).unwrap_or(0) + edge;
     let title = vec![
         Span::styled("Where the time went", theme.style(Role::Title)),
@@ -84,7 +86,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     let inner = panel(frame, take(&mut rest, height), title, bordered, theme);
     lines(frame, inner, time);
     let findings = u16::try_from(triage.findings.len()).unwrap_or(u16::MAX);
-    let kernels = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0);
+    let kernels = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0).min(3);
     let beside = area.width >= BESIDE && bordered;
     let (mut list, detail) = if beside {
         let width = (area.width * 9 / 20).max(52);
@@ -95,21 +97,35 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     // Kernels keep their place at the bottom; findings give way.
     let kernel_rows = if kernels > 0 { kernels + edge } else { 0 };
     let room = list.height.saturating_sub(kernel_rows).max(edge + 1);
-    let wanted = if beside { room } else { (findings + edge).min(room) };
+    // Beside the details the list has room for what was not recorded.
+    let remarks = if bordered { missing_lines(triage, usize::from(list.width.saturating_sub(6)), theme) } else { Vec::new() };
+    let remark_rows = u16::try_from(remarks.len()).unwrap_or(0);
+    let wanted = (findings + edge + remark_rows).min(room);
     let title = vec![Span::styled("Findings", theme.style(Role::Title))];
     let inner = panel(frame, take(&mut list, wanted), title, bordered, theme);
-    finding_rows(frame, inner, triage, screen.selected, view, theme);
+    let shown = inner.height.saturating_sub(remark_rows).max(1);
+    finding_rows(frame, Rect { height: shown.min(inner.height), ..inner }, triage, screen.selected, view, theme);
+    lines(frame, Rect { y: inner.y + shown, height: inner.height.saturating_sub(shown), ..inner }, remarks);
     if kernels > 0 && list.height > edge {
-        let title = vec![Span::styled("Kernels", theme.style(Role::Title)), families(triage, columns, theme)];
-        let inner = panel(frame, take(&mut list, kernel_rows), title, bordered, theme);
+        let title = vec![Span::styled("Kernels", theme.style(Role::Title)), families(triage, usize::from(list.width), theme)];
+        // Beside the details they have what is left of the column; without borders no more than three.
+        let all = u16::try_from(triage.kernels.len().min(KERNELS)).unwrap_or(0) + edge;
+        let wanted = if beside {
+            list.height
+        } else if bordered || list.height > all + 8 {
+            kernel_rows
+        } else {
+            all
+        };
+        let inner = panel(frame, take(&mut list, wanted), title, bordered, theme);
         kernel_lines(frame, inner, report, triage, screen.selected, view, theme);
     }
     let selected = triage.findings.get(screen.selected);
-    let below = (!beside && bordered && list.height > 6).then_some(list);
+    let below = (!beside && list.height > 6).then_some(list);
     if let (Some(area), Some(finding)) = (detail.or(below), selected.or_else(|| triage.findings.first())) {
         let (glyph, role) = mark(finding.severity);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
-        let inner = panel(frame, area, title, true, theme);
+        let inner = panel(frame, area, title, bordered, theme);
         let text = details(finding, triage.window.0, usize::from(inner.width), theme);
         lines(frame, inner, text);
     }
@@ -125,7 +141,8 @@ fn waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme:
     };
     let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
     let text: Vec<Line<'_>> = wrap(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
-    let area = Rect { x: area.x + 4, y: area.y + area.height / 3, width: area.width.saturating_sub(8), height: area.height - area.height / 3 };
+    let area =
+        Rect { x: area.x + 4, y: area.y + area.height / 3, width: area.width.saturating_sub(8), height: area.height - area.height / 3 };
     frame.render_widget(Text::from(text), area);
 }
 
@@ -148,7 +165,7 @@ fn verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usi
 }
 
 /// Bars of the devices with their legend, and the run as a strip.
-fn time_lines(triage: &Triage, columns: usize, room: u16, theme: &Theme) -> Vec<Line<'static>> {
+fn time_lines(triage: &Triage, columns: usize, room: u16, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let several = triage.devices.len() > 1;
     let length = triage.length().max(1) as f64;
     let mut out = Vec::new();
@@ -166,9 +183,9 @@ fn time_lines(triage: &Triage, columns: usize, room: u16, theme: &Theme) -> Vec<
         let more = triage.devices.len() - DEVICES;
         out.push(Line::styled(format!("… and {} more", units::count(more, "device")), theme.style(Role::Dim)));
     }
-    out.extend(legend(triage, columns, theme));
+    out.extend(legend(triage, columns, ascii, theme));
     if room >= 14 {
-        out.extend(strip(triage, columns, theme));
+        out.extend(strip(triage, columns, ascii, theme));
     }
     out
 }
@@ -213,10 +230,10 @@ fn filled(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'st
     vec![Span::styled(format!("{text}{}", " ".repeat(blank)), style.add_modifier(Modifier::REVERSED))]
 }
 
-const LEGEND: usize = 40;
+const LEGEND: usize = 38;
 
 /// Every part that there is, with its time and share over all devices.
-fn legend(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn legend(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     let devices = triage.devices.len().max(1) as f64;
     let there: Vec<(Part, f64, f64)> = Part::ALL
         .into_iter()
@@ -232,9 +249,9 @@ fn legend(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
                 let style = theme.style(Role::Part(*part));
                 let name = if part.idle() { format!("idle: {}", part.short()) } else { part.short().to_owned() };
                 vec![
-                    Span::styled("■ ", style),
-                    Span::styled(left(&name, wide.saturating_sub(2 + 9 + 7 + 2).min(22)), theme.style(Role::Text)),
-                    Span::styled(right(&units::human_percent(*percent), 7), theme.style(Role::Title)),
+                    Span::styled(format!("{} ", glyph(*part, "■", ascii, theme)), style),
+                    Span::styled(left(&name, wide.saturating_sub(2 + 9 + 6 + 2).min(22)), theme.style(Role::Text)),
+                    Span::styled(right(&units::human_percent(*percent), 6), theme.style(Role::Title)),
                     Span::styled(right(&Nanos::human(*ns), 9), theme.style(Role::Dim)),
                 ]
             };
@@ -250,8 +267,13 @@ fn legend(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
         .collect()
 }
 
+/// What stands for a part: a block of its colour, or, where there are no colours or no blocks, its letter.
+fn glyph(part: Part, block: &'static str, ascii: bool, theme: &Theme) -> &'static str {
+    if ascii || theme.style(Role::Part(part)).fg.is_none() { part.letter() } else { block }
+}
+
 /// How busy the devices were over the window; steps as ticks below it.
-fn strip(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn strip(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
     const LEVELS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
     const LABEL: usize = 6;
     let wide = columns.saturating_sub(LABEL).max(1);
@@ -273,6 +295,20 @@ fn strip(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         Span::styled(left("busy", LABEL), theme.style(Role::Dim)),
         Span::styled(text, theme.style(Role::Part(Part::Kernels))),
     ])];
+    if triage.why.iter().any(Option::is_some) {
+        // Of each column the cause of most of its slices.
+        let cause = |x: usize| {
+            let (from, to) = (x * slices.len() / wide, ((x + 1) * slices.len() / wide).max(x * slices.len() / wide + 1));
+            let part = &triage.why[from.min(triage.why.len() - 1)..to.min(triage.why.len()).max(from.min(triage.why.len() - 1) + 1)];
+            part.iter().flatten().max_by_key(|p| part.iter().flatten().filter(|q| q == p).count()).copied()
+        };
+        let mut spans = vec![Span::styled(left("idle", LABEL), theme.style(Role::Dim))];
+        spans.extend((0..wide).map(|x| match cause(x) {
+            Some(part) => Span::styled(glyph(part, "▀", ascii, theme), theme.style(Role::Part(part))),
+            None => Span::raw(" "),
+        }));
+        out.push(Line::from(spans));
+    }
     // More steps than every third column are no ticks.
     if !triage.steps.is_empty() && triage.steps.len() * 3 <= wide {
         let length = triage.length().max(1) as f64;
@@ -318,6 +354,16 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
     }
 }
 
+/// What was not recorded and would have told more.
+fn missing_lines(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    for text in &triage.missing {
+        out.push(Line::default());
+        out.extend(wrap(&clean(text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
+    out
+}
+
 /// Shares of kernel time by family.
 fn families(triage: &Triage, columns: usize, theme: &Theme) -> Span<'static> {
     let total: i64 = triage.families.iter().map(|f| f.1).sum();
@@ -328,7 +374,7 @@ fn families(triage: &Triage, columns: usize, theme: &Theme) -> Span<'static> {
         .map(|(family, ns)| format!("{} {:.0}%", family.word(), *ns as f64 / total.max(1) as f64 * 100.0))
         .collect();
     let text = if shown.is_empty() { String::new() } else { format!("  by name: {}", shown.join(" · ")) };
-    Span::styled(cut_end(&text, (columns / 2).saturating_sub(12)), theme.style(Role::Dim))
+    Span::styled(cut_end(&text, columns.saturating_sub(14)), theme.style(Role::Dim))
 }
 
 fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Triage, selected: usize, view: &mut View, theme: &Theme) {
@@ -336,28 +382,37 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let total: i64 = triage.kernels.iter().map(|k| k.1).sum();
     let most = triage.kernels.first().map_or(1, |k| k.1).max(1);
     let wide = usize::from(area.width);
-    for (y, (at, (kernel, ns, count))) in (0..area.height).zip(triage.kernels.iter().take(KERNELS).enumerate()) {
-        let Some(k) = profile.kernels.get(*kernel as usize) else { continue };
+    let shown = triage.kernels.len().min(KERNELS);
+    let at = selected.saturating_sub(triage.findings.len()).min(shown.saturating_sub(1));
+    let top = view.scrolled("overview kernels", at, shown, area.height.into());
+    // The first hint of each kernel's longest result, where ncu measured one.
+    let hint = |function: &str| {
+        let row = report.groups.grouping.as_ref()?.rows.iter().position(|r| r.name == function)?;
+        report.diagnosed.get(&row).map(|h| h.id.id())
+    };
+    let function = |kernel: u32| profile.kernels.get(kernel as usize);
+    let listed = || triage.kernels.iter().take(KERNELS).filter_map(|k| Some((k, function(k.0)?)));
+    let hinted = listed().filter_map(|(_, k)| hint(k.function())).map(width).max().map_or(0, |w| w + 2);
+    // What matters less goes first where a name has no room.
+    let room = wide.saturating_sub(3 + 9 + 5);
+    let columns = [(9, 9, hinted), (0, 9, hinted), (0, 0, hinted), (0, 0, 0)];
+    let (counts, times, hints) = columns.into_iter().find(|c| room >= NAME + c.0 + c.1 + c.2).unwrap_or_default();
+    let name = room.saturating_sub(counts + times + hints);
+    for (y, (at, ((_, ns, count), k))) in (0..area.height).zip(listed().enumerate().skip(top)) {
         let style = theme.family(crate::analysis::Family::guess(k.function(), k.demangled()));
-        // The first hint of its longest result, where ncu measured one.
-        let grouping = report.groups.grouping.as_ref();
-        let row = grouping.and_then(|g| g.rows.iter().position(|r| r.name == k.function()));
-        let hint = row.and_then(|r| report.diagnosed.get(&r)).map_or_else(String::new, |h| h.id.id().to_owned());
-        let tail = [
-            right(&format!("{:.0}%", *ns as f64 / total.max(1) as f64 * 100.0), 5),
-            right(&Nanos(*ns).to_string(), 9),
-            right(&format!("×{}", units::grouped(i64::try_from(*count).unwrap_or(i64::MAX))), 9),
-            if hint.is_empty() { String::new() } else { format!("  {hint}") },
-        ]
-        .concat();
-        let name = wide.saturating_sub(width(&tail) + 3 + 9);
+        let percent = format!("{:.0}%", *ns as f64 / total.max(1) as f64 * 100.0);
+        let number = format!("×{}", units::grouped(i64::try_from(*count).unwrap_or(i64::MAX)));
         let mut spans = vec![
-            Span::styled("   ", theme.style(Role::Faint)),
+            Span::raw("  "),
             Span::styled(left(&cut_middle(&clean(k.function()), name), name), theme.style(Role::Text)),
+            Span::raw(" "),
         ];
-        spans.push(Span::raw(" "));
         spans.extend(bar(*ns as f64 / most as f64, 8, style, theme));
-        spans.push(Span::styled(tail, theme.style(Role::Text)));
+        spans.push(Span::styled(right(&percent, 6), theme.style(Role::Title)));
+        spans.push(Span::styled(right(&Nanos(*ns).to_string(), times), theme.style(Role::Text)));
+        spans.push(Span::styled(right(&number, counts), theme.style(Role::Dim)));
+        let hint = hint(k.function()).map_or_else(String::new, |h| format!("  {h}"));
+        spans.push(Span::styled(left(&hint, hints), theme.style(Role::Text)));
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(Line::from(spans), rect);
         select(frame, rect, triage.findings.len() + at, selected, view, theme);
@@ -432,7 +487,9 @@ pub fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     Some(match overview::row(triage, screen.selected)? {
         overview::Row::Finding(f) => {
             let action = f.actions.first().map_or("", |a| a.trim_end_matches('.'));
-            format!("{action}; {details} shows the numbers, {open} goes to the place")
+            let place = f.places.iter().find(|p| matches!(p.kind, PlaceKind::Range | PlaceKind::Operator | PlaceKind::Kernel));
+            let to = place.map_or_else(|| "the kernels".to_owned(), |p| cut_middle(&clean(&p.name), 32));
+            format!("{open} goes to {to}, {details} shows the evidence. {action}")
         }
         overview::Row::Kernel(_) => format!("{open} goes to this kernel in the table"),
     })

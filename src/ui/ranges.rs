@@ -143,7 +143,10 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, th
     };
     let columns = usize::from(area.width.saturating_sub(6)).clamp(20, 90);
     let text: Vec<Line<'_>> = wrap(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
-    frame.render_widget(Text::from(text), Rect { x: area.x + 3, y: area.y + area.height / 3, height: area.height - area.height / 3, ..area });
+    frame.render_widget(
+        Text::from(text),
+        Rect { x: area.x + 3, y: area.y + area.height / 3, height: area.height - area.height / 3, ..area },
+    );
 }
 
 /// What to do next.

@@ -30,7 +30,8 @@ fn the_keys_table_is_the_actions() {
 
 #[test]
 fn the_picture_is_the_demo() {
-    let mut explorer = Explorer::open(&demo_files(), (110, 24));
+    let mut explorer = Explorer::open(&demo_files(), (110, 28));
+    explorer.press("O");
     // The demo's own name for its capture.
     explorer.app.session.reports[0].file = PathBuf::from(DEMO[0].0);
     let screen: String = explorer.screen().lines().map(|l| format!("{}\n", l.trim_end())).collect();
@@ -53,6 +54,14 @@ fn themes_and_words_are_all_named() {
 fn every_diagnosis_is_in_the_table() {
     for (_, id, meaning) in warpscope::analysis::hints::DIAGNOSES {
         assert!(readme().contains(&format!("| `{id}` | {meaning} |")), "{id}");
+    }
+}
+
+#[test]
+fn every_verdict_is_in_the_table() {
+    for (_, id, meaning) in warpscope::analysis::triage::VERDICTS {
+        let row = format!("| `{id}` | {meaning} |\n");
+        assert!(readme().contains(&row), "put this into README.md:\n{row}");
     }
 }
 

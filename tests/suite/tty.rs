@@ -36,8 +36,14 @@ impl Session {
         command.cwd(root());
         command.env_clear();
         let home = scratch().to_string_lossy().into_owned();
+        // Most flows begin at the table of kernels.
+        let config = scratch();
+        std::fs::create_dir_all(config.join("warpscope")).unwrap();
+        std::fs::write(config.join("warpscope/config.toml"), "first = \"kernels\"\n").unwrap();
+        let config = config.to_string_lossy().into_owned();
         for (name, value) in [
             ("HOME", home.as_str()),
+            ("XDG_CONFIG_HOME", config.as_str()),
             ("TERM", "xterm-256color"),
             ("COLORTERM", "truecolor"),
             ("LANG", "C.UTF-8"),

@@ -174,7 +174,7 @@ fn scheduling_samples_and_nvtx_details() {
         r.payloads.iter().map(|(i, p)| (*i, p.clone())).collect::<Vec<_>>(),
         [(0, Payload::Json("{\"a\": 1}".into())), (2, Payload::Real(1.5)), (3, Payload::Unsigned(u64::MAX))]
     );
-    let plain = read_as(&path, Wants::EXPLORER).unwrap();
+    let plain = read_as(&path, Wants::LAUNCHES).unwrap();
     assert!((0..4).all(|i| plain.ranges.color(i).is_none()) && plain.ranges.payloads.is_empty());
     assert!(plain.states.is_empty() && plain.samples.samples.is_empty(), "what nobody asks for is not read");
 }
@@ -235,7 +235,7 @@ fn every_event_of_a_trace() {
     // It was made on 2026-11-20.
     assert!((1_795_132_800_000_000_000..1_795_219_200_000_000_000).contains(&profile.clock.epoch_ns.unwrap()), "{:?}", profile.clock);
 
-    let explorer = read_as(&path, Wants::EXPLORER).unwrap();
+    let explorer = read_as(&path, Wants::LAUNCHES).unwrap();
     assert_eq!(explorer.ranges.len(), of("cpu_op").len());
     let rows = |p: &Profile| {
         format!("{:?}", Grouping::of(p, GroupBy::Nvtx, Some(&Paths::of(p))).rows.iter().map(|r| r.name.clone()).collect::<Vec<_>>())

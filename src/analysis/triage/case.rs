@@ -1,6 +1,6 @@
 //! One run, ready for the rules: what the devices did, why they idled, and the figures that tell causes apart.
 
-use super::copies::{CopyClass, Copies};
+use super::copies::{Copies, CopyClass};
 use super::gaps::{Gaps, Piece};
 use super::host::Host;
 use super::kernels::Kernels;
@@ -8,7 +8,7 @@ use super::ops::{Class, Op, Ops, Unit};
 use super::part::{ByCause, Cause, Part};
 use super::steps::Steps;
 use super::sweep::{Busy, Gap, Hear, sweep};
-use crate::model::{Cancel, CallKind, MemOpKind, Profile};
+use crate::model::{CallKind, Cancel, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
 /// Pieces of each cause that are kept to say where they are.
@@ -61,6 +61,8 @@ pub struct Case<'a> {
     pub steps: Steps,
     /// What is judged, ns.
     pub window: (i64, i64),
+    /// From the first to the last operation of the report, ns.
+    pub span: (i64, i64),
     /// Devices that ran something in it.
     pub devices: Vec<DeviceTime>,
     /// Idle time of all devices by cause.
@@ -77,10 +79,15 @@ pub struct Case<'a> {
     pub calls: FxHashMap<CallKind, (u64, i64)>,
     /// When the devices were busy: shares of [`STRIP`] slices of the window, over all devices.
     pub strip: Vec<f32>,
+    /// Of each slice why the devices idled most of its idle time; `None` where they hardly did.
+    pub why: Vec<Option<Part>>,
 }
 
 /// Slices of the strip that shows busy over time.
 pub const STRIP: usize = 240;
+
+/// Share of a slice from which the devices count as busy in it.
+const BUSY: f32 = 0.9;
 
 /// Steps beyond which they are not told apart one by one.
 const MOST_STEPS: usize = 200_000;
@@ -97,6 +104,7 @@ struct Gather<'a, 'g> {
     pieces: Vec<Vec<Piece>>,
     buffer: Vec<Piece>,
     strip: Vec<f64>,
+    why: Vec<ByCause>,
     window: (i64, i64),
     cancel: &'g Cancel,
 }
@@ -112,6 +120,7 @@ impl Hear for Gather<'_, '_> {
         let step = if self.per_step.is_empty() { None } else { self.steps.at(gap.start) };
         self.slices(gap.start, gap.end);
         for piece in &buffer {
+            self.cause(piece);
             let ns = piece.end - piece.start;
             if let Some(idle) = self.idle.get_mut(gap.unit) {
                 idle.add(piece.cause, ns);
@@ -161,6 +170,17 @@ impl Hear for Gather<'_, '_> {
 }
 
 impl Gather<'_, '_> {
+    /// Adds a piece to the causes of the slices that it lies in.
+    fn cause(&mut self, piece: &Piece) {
+        let width = (self.window.1 - self.window.0) as f64 / STRIP as f64;
+        let slice = |t: i64| (((t - self.window.0) as f64 / width) as usize).min(STRIP - 1);
+        let (from, to) = (slice(piece.start), slice(piece.end));
+        let each = (piece.end - piece.start) / i64::try_from(to - from + 1).unwrap_or(1);
+        for causes in &mut self.why[from..=to] {
+            causes.add(piece.cause, each);
+        }
+    }
+
     /// Takes idle time out of the strip.
     fn slices(&mut self, start: i64, end: i64) {
         let (begin, until) = self.window;
@@ -201,7 +221,7 @@ impl<'a> Case<'a> {
         if window.0 >= window.1 || cancel.is_cancelled() {
             return None;
         }
-        let per_step = if steps.steps.len() <= MOST_STEPS { vec![StepTime::default(); steps.steps.len()] } else { Vec::new() };
+        let per_step = if steps.list.len() <= MOST_STEPS { vec![StepTime::default(); steps.list.len()] } else { Vec::new() };
         let mut gather = Gather {
             case_ops: &ops,
             gaps: Gaps::new(&ops, &host),
@@ -214,6 +234,7 @@ impl<'a> Case<'a> {
             pieces: vec![Vec::new(); Cause::ALL.len()],
             buffer: Vec::new(),
             strip: vec![0.0; STRIP],
+            why: vec![ByCause::default(); STRIP],
             window,
             cancel,
         };
@@ -221,7 +242,7 @@ impl<'a> Case<'a> {
         if cancel.is_cancelled() {
             return None;
         }
-        let Gather { idle, per_step, mut kernels, copies, after, pieces, strip, .. } = gather;
+        let Gather { idle, per_step, mut kernels, copies, after, pieces, strip, why, .. } = gather;
         kernels.finish();
         let devices: Vec<DeviceTime> = ops
             .units
@@ -243,9 +264,27 @@ impl<'a> Case<'a> {
             })
             .collect();
         let lines = devices.len().max(1) as f64;
-        let strip = strip.into_iter().map(|idle| (1.0 - idle / lines).clamp(0.0, 1.0) as f32).collect();
+        let strip: Vec<f32> = strip.into_iter().map(|idle| (1.0 - idle / lines).clamp(0.0, 1.0) as f32).collect();
+        let why = why.iter().zip(&strip).map(|(causes, busy)| (*busy < BUSY).then(|| causes.most()).flatten()).collect();
         let calls = calls(profile, window);
-        Some(Self { profile, ops, host, steps, window, devices, idle: all, kernels, copies, per_step, after, pieces, calls, strip })
+        Some(Self {
+            profile,
+            ops,
+            host,
+            steps,
+            window,
+            span: (first, last),
+            devices,
+            idle: all,
+            kernels,
+            copies,
+            per_step,
+            after,
+            pieces,
+            calls,
+            strip,
+            why,
+        })
     }
 
     /// Length of the window, ns.
@@ -275,7 +314,7 @@ impl<'a> Case<'a> {
     /// Per step, where there are steps.
     #[must_use]
     pub fn per_step(&self, n: u64) -> Option<f64> {
-        (!self.steps.steps.is_empty()).then(|| n as f64 / self.steps.steps.len() as f64)
+        (!self.steps.list.is_empty()).then(|| n as f64 / self.steps.list.len() as f64)
     }
 
     /// How often that came which took the most time: a kernel in one configuration, copies of a class, launches of graphs.

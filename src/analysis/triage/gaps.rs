@@ -1,7 +1,7 @@
 //! Why a device had nothing to do: what the thread that launched the next operation did in the meantime.
 
-use super::host::{CLOSE_NS, Host, Lane, Walk};
 use super::copies::CopyClass;
+use super::host::{CLOSE_NS, Host, Lane, Walk};
 use super::ops::Ops;
 use super::part::Cause;
 use super::sweep::Gap;

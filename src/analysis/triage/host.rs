@@ -78,6 +78,7 @@ const LOADER_WAITS: &str = "_MultiProcessingDataLoaderIter.__next__";
 
 /// What is known of the host beside CUDA.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "what a report has is independent of what else it has")]
 pub struct Known {
     /// Calls of the operating system.
     pub os: bool,
@@ -87,8 +88,6 @@ pub struct Known {
     pub python: bool,
     /// Operators of a framework.
     pub operators: bool,
-    /// NVTX ranges.
-    pub ranges: bool,
 }
 
 /// One call of a thread that no other call of it encloses.
@@ -144,11 +143,7 @@ impl<'a> Host<'a> {
             profile,
             lanes: Vec::new(),
             by_thread: FxHashMap::default(),
-            known: Known {
-                os: !profile.os_calls.start.is_empty(),
-                states: !profile.states.is_empty(),
-                ..Known::default()
-            },
+            known: Known { os: !profile.os_calls.start.is_empty(), states: !profile.states.is_empty(), ..Known::default() },
             blocking: blocking(profile),
             capture: profile
                 .calls
@@ -181,8 +176,7 @@ impl<'a> Host<'a> {
 
     fn launches(&mut self) {
         let launches = &self.profile.launches;
-        let threads: Vec<Option<(u32, u32)>> =
-            self.profile.places.iter().map(|p| Some((p.pid.unwrap_or_default(), p.thread?))).collect();
+        let threads: Vec<Option<(u32, u32)>> = self.profile.places.iter().map(|p| Some((p.pid.unwrap_or_default(), p.thread?))).collect();
         let lanes: Vec<Option<usize>> = threads.into_iter().map(|t| t.map(|(pid, tid)| self.lane_id(pid, tid))).collect();
         for row in 0..launches.len() {
             let Some(lane) = launches.place(row).and_then(|p| lanes.get(p.0 as usize).copied().flatten()) else { continue };
@@ -264,7 +258,8 @@ impl<'a> Host<'a> {
             return;
         }
         let mut since: Vec<Option<(i64, ThreadState)>> = vec![None; self.lanes.len()];
-        let (mut on, mut off): (Vec<Vec<(i64, i64)>>, Vec<Vec<(i64, i64)>>) = (vec![Vec::new(); since.len()], vec![Vec::new(); since.len()]);
+        let mut on: Vec<Vec<(i64, i64)>> = vec![Vec::new(); since.len()];
+        let mut off = on.clone();
         for change in &self.profile.states {
             let Some(lane) = self.lane_of_thread(change.thread) else { continue };
             if let Some((from, state)) = since[lane].replace((change.time, change.state)) {
@@ -293,8 +288,7 @@ impl<'a> Host<'a> {
             match range.origin {
                 RangeOrigin::Python => self.known.python = true,
                 RangeOrigin::Operator => self.known.operators = true,
-                RangeOrigin::Nvtx | RangeOrigin::Roctx => self.known.ranges = true,
-                RangeOrigin::Annotation => {}
+                RangeOrigin::Nvtx | RangeOrigin::Roctx | RangeOrigin::Annotation => {}
             }
             let Some(lane) = lanes.get(range.thread as usize).copied().flatten() else { continue };
             let span = (range.start, range.end);

@@ -83,6 +83,10 @@ pub struct Triage {
     pub families: Vec<(Family, i64)>,
     /// Share of the time in which the devices were busy, in slices of the window.
     pub strip: Vec<f32>,
+    /// Of each slice why the devices idled, where they did.
+    pub why: Vec<Option<Part>>,
+    /// From the first to the last operation of the report, ns.
+    pub span: (i64, i64),
     /// Kernels with their time and count, longest first: index into [`Profile::kernels`].
     pub kernels: Vec<(u32, i64, u64)>,
 }
@@ -110,12 +114,7 @@ impl Triage {
     #[must_use]
     pub fn step_stats(&self) -> Option<StepStats> {
         let lengths: Vec<i64> = self.steps.iter().map(Step::length).collect();
-        Some(StepStats {
-            count: lengths.len(),
-            min: *lengths.iter().min()?,
-            max: *lengths.iter().max()?,
-            median: steps::median(lengths)?,
-        })
+        Some(StepStats { count: lengths.len(), min: *lengths.iter().min()?, max: *lengths.iter().max()?, median: steps::median(lengths)? })
     }
 }
 
@@ -142,9 +141,11 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         missing: missing(&case),
         families: case.kernels.families(profile),
         strip: case.strip.clone(),
+        why: case.why.clone(),
+        span: case.span,
         kernels: case.kernels.top(),
         found: case.steps.found,
-        steps: case.steps.steps,
+        steps: case.steps.list,
         left_out: case.steps.left_out,
     })
 }
@@ -198,10 +199,14 @@ fn missing(case: &Case<'_>) -> Vec<String> {
         out.push("recorded without the host's CUDA calls: what the host did while the GPU was idle is not known".to_owned());
     }
     if case.kernels.count == 0 && !case.profile.graphs.is_empty() {
-        out.push("graphs were recorded as a whole: the kernels in them are not known; `warpscope run --recipe exact` records them".to_owned());
+        out.push(
+            "graphs were recorded as a whole: the kernels in them are not known; `warpscope run --recipe exact` records them".to_owned(),
+        );
     }
     if case.steps.found.is_none() {
-        out.push("no steps were found: mark them with NVTX (\"step 0\", \"step 1\", …) or ProfilerStep to have the warm-up left out".to_owned());
+        out.push(
+            "no steps were found: mark them with NVTX (\"step 0\", \"step 1\", …) or ProfilerStep to have the warm-up left out".to_owned(),
+        );
     }
     out
 }

@@ -18,8 +18,7 @@ pub fn waits(case: &Case<'_>) -> Vec<(String, Place)> {
             by_thread.entry((lane.pid, lane.tid)).or_default().push(*piece);
         }
     }
-    let mut threads: Vec<Option<Vec<Piece>>> =
-        case.profile.threads.iter().map(|t| by_thread.remove(&(t.pid, t.tid))).collect();
+    let mut threads: Vec<Option<Vec<Piece>>> = case.profile.threads.iter().map(|t| by_thread.remove(&(t.pid, t.tid))).collect();
     for list in threads.iter_mut().flatten() {
         list.sort_unstable_by_key(|p| p.start);
     }
@@ -39,7 +38,7 @@ pub fn waits(case: &Case<'_>) -> Vec<(String, Place)> {
     }
     let mut out: Vec<(u32, (i64, Piece))> = sums.into_iter().collect();
     out.sort_by_key(|(name, (ns, _))| (std::cmp::Reverse(*ns), *name));
-    let name = |n: u32| os.names.get(n as usize).map_or_else(String::new, |n| n.to_string());
+    let name = |n: u32| os.names.get(n as usize).map_or_else(String::new, ToString::to_string);
     out.into_iter()
         .map(|(n, (ns, piece))| {
             let place = Place { kind: PlaceKind::Call, name: name(n), start: piece.start, end: piece.end, ns: Some(ns), rank: None };

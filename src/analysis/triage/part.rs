@@ -70,6 +70,24 @@ impl Part {
         }
     }
 
+    /// A letter where there are no colours.
+    #[must_use]
+    pub fn letter(self) -> &'static str {
+        match self {
+            Self::Kernels => "K",
+            Self::Collectives => "N",
+            Self::Copies => "C",
+            Self::Synchronising => "S",
+            Self::Launching => "L",
+            Self::Computing => "H",
+            Self::Waiting => "W",
+            Self::Allocating => "A",
+            Self::Compiling => "M",
+            Self::Graphs => "G",
+            Self::Other => "O",
+        }
+    }
+
     /// Whether nothing runs on the device.
     #[must_use]
     pub fn idle(self) -> bool {
@@ -174,6 +192,14 @@ impl ByCause {
     #[must_use]
     pub fn total(&self) -> i64 {
         self.0.iter().sum()
+    }
+
+    /// The part with the most time, if there is any.
+    #[must_use]
+    pub fn most(&self) -> Option<Part> {
+        let sum = |part: Part| Cause::ALL.iter().filter(|c| c.part() == part).map(|c| self.get(*c)).sum::<i64>();
+        let (ns, part) = Part::ALL.into_iter().map(|p| (sum(p), p)).max_by_key(|e| e.0)?;
+        (ns > 0).then_some(part)
     }
 
     pub fn add_all(&mut self, other: &Self) {

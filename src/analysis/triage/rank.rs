@@ -45,7 +45,9 @@ pub fn rank(mut findings: Vec<Finding>) -> Vec<Finding> {
 fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
     let causes: Vec<(V, f64)> = findings.iter().map(|f| (f.id, f.stake)).collect();
     let cause_of = |f: &Finding| {
-        causes.iter().find(|(id, stake)| EFFECTS.iter().any(|(cause, part, effects)| cause == id && effects.contains(&f.id) && *stake >= f.stake * part))
+        causes.iter().find(|(id, stake)| {
+            EFFECTS.iter().any(|(cause, part, effects)| cause == id && effects.contains(&f.id) && *stake >= f.stake * part)
+        })
     };
     let (mut kept, mut gone): (Vec<Finding>, Vec<(V, Finding)>) = (Vec::new(), Vec::new());
     for finding in findings {
@@ -94,7 +96,8 @@ mod tests {
 
     #[test]
     fn what_costs_most_goes_first_and_little_is_not_said() {
-        let out = rank(vec![finding(V::LaunchBound, 0.2), finding(V::HostSync, 0.5), finding(V::Allocation, 0.02), finding(V::GpuBound, 0.3)]);
+        let out =
+            rank(vec![finding(V::LaunchBound, 0.2), finding(V::HostSync, 0.5), finding(V::Allocation, 0.02), finding(V::GpuBound, 0.3)]);
         assert_eq!(ids(&out), [V::HostSync, V::LaunchBound, V::GpuBound]);
         assert_eq!(out[2].severity, Severity::Low);
     }

@@ -1,5 +1,6 @@
 //! The steps of a run: what it does over and over. From ranges that number them, else from the sequence of its operations.
 
+use super::copies::CopyClass;
 use super::ops::{Class, Op, Ops, Row};
 use crate::analysis::like::like;
 use crate::model::{LaunchOrder, MemOpKind, Profile, RangeKind, RangeOrigin};
@@ -48,7 +49,8 @@ pub struct LeftOut {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Steps {
     pub found: Option<Found>,
-    pub steps: Vec<Step>,
+    /// By time.
+    pub list: Vec<Step>,
     pub left_out: Vec<LeftOut>,
 }
 
@@ -58,6 +60,10 @@ const LEAST: usize = 3;
 const WARM_UP: f64 = 1.5;
 /// Operations of which the period is looked for.
 const LOOKED_AT: usize = 200_000;
+/// Lengths of runs of operations whose distances are looked at.
+const RUNS: [usize; 4] = [1, 2, 4, 8];
+/// Periods that are tried for each.
+const MOST_CANDIDATES: usize = 16;
 /// Share of operations that must come again one period later.
 const REPEATS: f64 = 0.9;
 /// Share of all operations that a period must explain: else it is one loop among others.
@@ -73,7 +79,10 @@ impl Steps {
     /// Finds the steps of a run whose operations lie in `span`.
     #[must_use]
     pub fn of(profile: &Profile, ops: &Ops<'_>, span: (i64, i64)) -> Self {
-        let found = by_ranges(profile, ops).or_else(|| by_graphs(profile)).or_else(|| by_period(profile, ops));
+        let found = by_ranges(profile, ops)
+            .or_else(|| by_graphs(profile))
+            .or_else(|| by_period(profile, ops, false))
+            .or_else(|| by_period(profile, ops, true));
         let Some((found, starts, end)) = found else { return Self::default() };
         let mut steps: Vec<Step> = (0..)
             .zip(&starts)
@@ -98,32 +107,32 @@ impl Steps {
         if let Some(last) = steps.last() {
             out("after the last step".to_owned(), last.end, span.1);
         }
-        Self { found: Some(found), steps, left_out }
+        Self { found: Some(found), list: steps, left_out }
     }
 
     /// Only the steps in a window that was chosen.
     pub fn only(&mut self, window: (i64, i64)) {
-        self.steps.retain(|s| s.start >= window.0 && s.end <= window.1);
+        self.list.retain(|s| s.start >= window.0 && s.end <= window.1);
         self.left_out = Vec::new();
     }
 
     /// From the first step to the end of the last.
     #[must_use]
     pub fn window(&self) -> Option<(i64, i64)> {
-        Some((self.steps.first()?.start, self.steps.last()?.end))
+        Some((self.list.first()?.start, self.list.last()?.end))
     }
 
     /// The step that a time lies in.
     #[must_use]
     pub fn at(&self, time: i64) -> Option<usize> {
-        let at = self.steps.partition_point(|s| s.start <= time).checked_sub(1)?;
-        (time < self.steps[at].end).then_some(at)
+        let at = self.list.partition_point(|s| s.start <= time).checked_sub(1)?;
+        (time < self.list[at].end).then_some(at)
     }
 
     /// The median length, ns.
     #[must_use]
     pub fn median(&self) -> Option<i64> {
-        median(self.steps.iter().map(Step::length).collect())
+        median(self.list.iter().map(Step::length).collect())
     }
 }
 
@@ -287,8 +296,9 @@ fn symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> (u8, u64, u64) {
     }
 }
 
-/// Finds how often the sequence of operations repeats on the device with most of them.
-fn by_period(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
+/// Finds how often the sequence of operations repeats on the device with most of them: of kernels alone, for copies come and go with what is
+/// logged, or with copies.
+fn by_period(profile: &Profile, ops: &Ops<'_>, copies: bool) -> Option<Starts> {
     let mut counts = vec![0_usize; ops.units.len()];
     for op in ops.iter() {
         counts[op.unit] += 1;
@@ -298,8 +308,11 @@ fn by_period(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     if total < LEAST * 2 {
         return None;
     }
-    // Kernels alone where there are enough: copies come and go with what is logged.
-    let mine = || ops.iter().filter(move |o| o.unit == unit && o.class != Class::Copy);
+    let mine = || {
+        ops.iter().filter(move |o| {
+            o.unit == unit && (o.class != Class::Copy || copies && ops.mem_of(o).is_some_and(|m| CopyClass::of(&m).of_host()))
+        })
+    };
     let kernels = mine().count();
     let skip = kernels.saturating_sub(LOOKED_AT) / 2;
     let mut ids: FxHashMap<(u8, u64, u64), u32> = FxHashMap::default();
@@ -337,17 +350,23 @@ fn by_period(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
 
 /// The least number of places after which nearly all of a sequence repeats; `None` where that is one place, or nothing repeats.
 fn period(sequence: &[u32]) -> Option<usize> {
-    let mut last: FxHashMap<u32, usize> = FxHashMap::default();
-    let mut votes: FxHashMap<usize, usize> = FxHashMap::default();
-    for (at, &s) in sequence.iter().enumerate() {
-        if let Some(before) = last.insert(s, at) {
-            *votes.entry(at - before).or_default() += 1;
+    // What comes once a step votes for the period itself, inner loops for others. Where every kernel is in an inner loop, some pair or longer
+    // run of them comes once a step.
+    let mut candidates: Vec<(usize, usize)> = Vec::new();
+    for run in RUNS {
+        let mut last: FxHashMap<&[u32], usize> = FxHashMap::default();
+        let mut votes: FxHashMap<usize, usize> = FxHashMap::default();
+        for (at, run) in sequence.windows(run).enumerate() {
+            if let Some(before) = last.insert(run, at) {
+                *votes.entry(at - before).or_default() += 1;
+            }
         }
+        let mut voted: Vec<(usize, usize)> = votes.into_iter().filter(|v| v.0 > 1 && v.0 * LEAST <= sequence.len()).collect();
+        voted.sort_by_key(|v| (std::cmp::Reverse(v.1), v.0));
+        candidates.extend(voted.into_iter().take(MOST_CANDIDATES));
     }
-    // A kernel that comes once a step votes for the period itself; rarer ones, and those in inner loops, for others.
-    let mut candidates: Vec<(usize, usize)> = votes.into_iter().filter(|v| v.0 > 1 && v.0 * LEAST <= sequence.len()).collect();
-    candidates.sort_by_key(|v| (std::cmp::Reverse(v.1), v.0));
-    candidates.truncate(64);
+    candidates.sort_unstable();
+    candidates.dedup_by_key(|c| c.0);
     let matches = |p: usize| {
         let same = sequence.iter().zip(&sequence[p..]).filter(|(a, b)| a == b).count();
         same as f64 / (sequence.len() - p) as f64
@@ -377,6 +396,9 @@ mod tests {
         let run: Vec<u32> = step.iter().copied().cycle().take(step.len() * 7 + 3).collect();
         assert_eq!(period(&run), Some(step.len()));
         assert_eq!(period(&[1; 50]), None);
+        // No kernel comes once: only where the loops meet does a pair.
+        let loops: Vec<u32> = [[1, 2].repeat(8), [3, 4, 5].repeat(24)].concat().repeat(12);
+        assert_eq!(period(&loops), Some(88));
         let random: Vec<u32> = (0..300_u32).map(|i| i.wrapping_mul(2_654_435_761) >> 20).collect();
         assert_eq!(period(&random), None);
     }

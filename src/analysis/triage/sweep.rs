@@ -177,7 +177,7 @@ mod tests {
             let (begin, end) = (begin, begin + length);
             let mut heard = Heard::default();
             let found = sweep(ops.iter().copied(), 2, (begin, end), &mut heard);
-            for unit in 0..2 {
+            for (unit, got) in found.iter().enumerate() {
                 let runs = |t: i64, class| ops.iter().any(|o| o.unit == unit && o.class == class && o.start <= t && t < o.end);
                 let mut want = Busy::default();
                 for t in begin..end {
@@ -189,7 +189,7 @@ mod tests {
                     want.copies += i64::from(m);
                     want.idle += i64::from(!k && !c && !m);
                 }
-                let Some(got) = &found[unit] else {
+                let Some(got) = got else {
                     prop_assert_eq!(want.busy(), 0);
                     continue;
                 };

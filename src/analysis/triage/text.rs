@@ -29,7 +29,7 @@ pub enum Record {
 
 /// The command that records what is missing.
 #[must_use]
-pub fn record(profile: &Profile, what: Record) -> Option<Confirm> {
+pub fn record(profile: &Profile, what: Record) -> Confirm {
     let (recipe, why) = match what {
         Record::Host => ("full", "records calls of the operating system and CPU samples: whether the thread waits or computes, and where"),
         Record::Samples => ("full", "records CPU samples: which function computes"),
@@ -38,5 +38,5 @@ pub fn record(profile: &Profile, what: Record) -> Option<Confirm> {
     let program = if profile.capture.argv.is_empty() { vec!["PROGRAM".to_owned()] } else { profile.capture.argv.clone() };
     let mut argv: Vec<String> = ["warpscope", "run", "--recipe", recipe, "--"].map(str::to_owned).into();
     argv.extend(program);
-    Some(Confirm { argv, why: why.to_owned() })
+    Confirm { argv, why: why.to_owned() }
 }

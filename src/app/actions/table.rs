@@ -74,7 +74,14 @@ pub static ACTIONS: &[Action] = &[
     action(ActionId::Reverse, "reverse", &["S"], Where::Sorted, "reverse the sort", None),
     action(ActionId::Form, "names", &["d"], Tables, "kernel names: function, demangled, mangled", Some((8, "names"))),
     action(ActionId::FullName, "full-name", &["N"], Tables, "show the full name in all forms", None),
-    action(ActionId::Details, "details", &["i"], Where::Detailed, "show or hide the details; of a finding: its numbers, places and remedies", Some((9, "details"))),
+    action(
+        ActionId::Details,
+        "details",
+        &["i"],
+        Where::Detailed,
+        "show or hide the details; of a finding: its numbers, places and remedies",
+        Some((9, "details")),
+    ),
     action(ActionId::Mark, "mark", &["m", "space"], Kernels, "mark or unmark the row and move to the next", Some((10, "mark"))),
     action(ActionId::Unmark, "unmark-all", &["M"], Kernels, "clear all marks", None),
     action(

@@ -155,6 +155,12 @@ impl Report {
         self.profile.as_ref().is_some_and(|p| p.metrics.is_none() && p.totals.is_empty())
     }
 
+    /// Whether anything ran on a device, at a time that is known.
+    #[must_use]
+    pub fn ran(&self) -> bool {
+        self.profile.as_ref().is_some_and(|p| !p.launches.is_empty() || !p.memops.is_empty() || !p.graphs.is_empty())
+    }
+
     /// What limits the run, in a sentence, where that is not the kernels.
     fn verdict(&self) -> Option<String> {
         let first = self.triage.as_ref()?.as_ref()?.verdict().filter(|f| f.id != Verdict::GpuBound)?;
@@ -258,7 +264,13 @@ impl Report {
                 }
             }
             // For screens.
-            Done::Inside(..) | Done::Diff(..) | Done::Launches(..) | Done::Jumped(..) | Done::Rerun(..) | Done::Advice(..) | Done::Checklist(..) => {}
+            Done::Inside(..)
+            | Done::Diff(..)
+            | Done::Launches(..)
+            | Done::Jumped(..)
+            | Done::Rerun(..)
+            | Done::Advice(..)
+            | Done::Checklist(..) => {}
         }
         Some(effects)
     }

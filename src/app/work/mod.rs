@@ -5,10 +5,10 @@ use crate::analysis::diff::Diff;
 use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::{FirstHint, Subject, first};
 use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
-use crate::analysis::range_tree::RangeTree;
+use crate::analysis::range_tree::{KernelTime, RangeTree};
 use crate::analysis::triage::{Scope, Triage, triage};
 use crate::analysis::{GroupBy, Grouping, Overview, Paths, next};
-use crate::model::{Cancel, KernelId, Metrics, Nanos, Profile};
+use crate::model::{Cancel, Metrics, Nanos, Profile};
 use crate::report::hints::explain;
 use crate::rerun::join::{self, Join};
 use crate::rerun::{Picked, Plan, Request, request};
@@ -158,7 +158,7 @@ pub enum Done {
     Triage(Option<Arc<Triage>>),
     Tree(Arc<RangeTree>),
     /// Kernels inside a node, for a screen: with their time and number, longest first.
-    Inside(u64, u32, Arc<[(KernelId, i64, u64)]>),
+    Inside(u64, u32, Arc<[KernelTime]>),
     Paths(Arc<Paths>),
     Group(Arc<Grouping>),
     /// First hints of the report's own results.

@@ -26,7 +26,8 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
     let once = case.steps.found.is_none() && case.length() < SHORT_NS && case.repeats() < REPEATS;
     let (headline, actions): (String, &[&str]) = if operations < FEW || once {
         (
-            format!("only {} in {}, and nothing repeats: too little to tell a steady state",
+            format!(
+                "only {} in {}, and nothing repeats: too little to tell a steady state",
                 units::count(operations, "operation"),
                 ns(case.length() as f64)
             ),
@@ -44,7 +45,7 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
         .bound("nothing is gained: what follows may be wrong")
         .because("length of the window", case.length() as f64, "ns")
         .because("operations on devices", operations as f64, "")
-        .because("steps", Some(case.steps.steps.len()).filter(|&n| n > 0).map(|n| n as f64), "")
+        .because("steps", Some(case.steps.list.len()).filter(|&n| n > 0).map(|n| n as f64), "")
         .change(actions);
     finding.severity = Severity::Medium;
     Some(finding)

@@ -17,7 +17,12 @@ pub fn collectives(case: &Case<'_>) -> Option<Finding> {
     let hidden = 1.0 - exposed as f64 / total as f64;
     let id = if bound { Verdict::CommBound } else { Verdict::CommExposed };
     let headline = if bound {
-        format!("collectives take {} of the window, computing {}: {} of the window is nothing but communication", pct(busy), pct(case.share(kernels)), pct(share))
+        format!(
+            "collectives take {} of the window, computing {}: {} of the window is nothing but communication",
+            pct(busy),
+            pct(case.share(kernels)),
+            pct(share)
+        )
     } else {
         format!("collectives run alone for {} of the window: {} of their time is hidden behind computing", pct(share), pct(hidden))
     };

@@ -65,7 +65,11 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
     let places = places::of(case, &[Cause::Compute, Cause::Unknown]);
     let at = places.iter().find(|p| p.ns.is_some() && p.kind.word() != "window").map_or_else(String::new, |p| format!(" ({})", p.name));
     let headline = if certain {
-        format!("the launching thread computes something else{at}: the GPU is idle for {} meanwhile, up to {} at a time", pct(share), ns(long.unwrap_or_default()))
+        format!(
+            "the launching thread computes something else{at}: the GPU is idle for {} meanwhile, up to {} at a time",
+            pct(share),
+            ns(long.unwrap_or_default())
+        )
     } else {
         format!(
             "the launching thread does something other than launching{at}: the GPU is idle for {} meanwhile, up to {} at a time; {}",
@@ -89,7 +93,13 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
     if !certain {
         finding = finding.sure(Sure::Possible);
     }
-    let record_what = if case.host.known.operators { Record::Python } else if certain { Record::Samples } else { Record::Host };
-    finding.confirm = record(case.profile, record_what);
+    let record_what = if case.host.known.operators {
+        Record::Python
+    } else if certain {
+        Record::Samples
+    } else {
+        Record::Host
+    };
+    finding.confirm = Some(record(case.profile, record_what));
     Some(finding)
 }

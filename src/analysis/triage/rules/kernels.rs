@@ -38,7 +38,11 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
             if graphs { ", although they are in a CUDA graph" } else { "" }
         ),
     )
-    .bound(format!("{} for the start and end of each kernel shorter than {}, and the pauses between queued ones", ns(EMPTY_NS as f64), ns(SHORT_NS as f64)))
+    .bound(format!(
+        "{} for the start and end of each kernel shorter than {}, and the pauses between queued ones",
+        ns(EMPTY_NS as f64),
+        ns(SHORT_NS as f64)
+    ))
     .judged("median duration of a kernel", median as f64, "ns", ("<", SHORT_NS as f64))
     .because("kernels shorter than 5 µs", k.short.0 as f64, "")
     .because("their share of all kernel time", k.short.1 as f64 / k.ns.max(1) as f64 * 100.0, "%")
@@ -50,11 +54,7 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
         "Fuse them: torch.compile, a Triton or CUDA kernel for the chain of elementwise operations, fused optimizers and norms.",
         "Give each more work: larger batches, several steps or tensors at once (torch._foreach, grouped GEMM).",
     ]);
-    Some(if graphs {
-        finding
-    } else {
-        finding.change(&["A CUDA graph shortens the pauses between them, not the kernels."])
-    })
+    Some(if graphs { finding } else { finding.change(&["A CUDA graph shortens the pauses between them, not the kernels."]) })
 }
 
 /// Share of the window that a stream must have to count.
@@ -143,7 +143,10 @@ pub fn throttled(case: &Case<'_>) -> Option<Finding> {
     let finding = Finding::new(
         Verdict::Throttled,
         lost / (case.length() as f64 * case.devices.len().max(1) as f64),
-        format!("the same kernels in the same configurations take {} longer at the end of the window than at its beginning", pct(after / before - 1.0)),
+        format!(
+            "the same kernels in the same configurations take {} longer at the end of the window than at its beginning",
+            pct(after / before - 1.0)
+        ),
     )
     .bound("what these kernels take beyond their mean in the first third of the window")
     .because("kernel time that got slower", slower / judged * 100.0, "%")

@@ -22,7 +22,7 @@ struct Extra {
 
 /// Steps that take much longer than their like.
 pub fn periodic(case: &Case<'_>) -> Option<Finding> {
-    let steps = &case.steps.steps;
+    let steps = &case.steps.list;
     if steps.len() < STEPS {
         return None;
     }
@@ -80,7 +80,7 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
 
 /// What most of the extra time of the slow steps is.
 fn filled(case: &Case<'_>, slow: &[usize], usual: i64) -> Extra {
-    let steps = &case.steps.steps;
+    let steps = &case.steps.list;
     let (mut in_slow, mut in_usual, mut n_usual) = (ByCause::default(), ByCause::default(), 0_i64);
     for (i, time) in case.per_step.iter().enumerate() {
         if slow.binary_search(&i).is_ok() {
@@ -97,7 +97,9 @@ fn filled(case: &Case<'_>, slow: &[usize], usual: i64) -> Extra {
     let extra: i64 = slow.iter().map(|&i| steps[i].length() - usual).sum();
     match idle {
         Some((ns, cause)) if ns * 2 > extra => Extra { cause: Some(cause), ns },
-        Some((ns, cause)) if ns > extra - Cause::ALL.into_iter().map(|c| beyond(c) / devices).sum::<i64>() => Extra { cause: Some(cause), ns },
+        Some((ns, cause)) if ns > extra - Cause::ALL.into_iter().map(|c| beyond(c) / devices).sum::<i64>() => {
+            Extra { cause: Some(cause), ns }
+        }
         _ => Extra { cause: None, ns: extra - Cause::ALL.into_iter().map(|c| beyond(c) / devices).sum::<i64>().min(extra) },
     }
 }

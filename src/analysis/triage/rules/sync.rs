@@ -49,11 +49,7 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
     .because("idle after each", (waits > 0).then(|| idle as f64 / waits as f64), "ns")
     .because("synchronizing calls in a step", case.per_step(calls), "")
     .because("values of up to 64 bytes read back", (values > 0).then_some(values as f64), "")
-    .because(
-        "copies from pageable memory, which wait for the GPU, too",
-        (copies > 0).then_some(copies as f64),
-        "",
-    )
+    .because("copies from pageable memory, which wait for the GPU, too", (copies > 0).then_some(copies as f64), "")
     .at(behind.iter().take(3).map(|(name, after)| Place {
         kind: PlaceKind::Call,
         name: (*name).to_owned(),
@@ -70,7 +66,9 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
             "Replace what needs the value on the host (nonzero, boolean masks, dynamic shapes) by what stays on the device (torch.where, fixed shapes).",
         ])
     } else {
-        let first = format!("Remove {most} where only order matters: use events and stream waits (cudaStreamWaitEvent), which do not hold the host.");
+        let first = format!(
+            "Remove {most} where only order matters: use events and stream waits (cudaStreamWaitEvent), which do not hold the host."
+        );
         let mut finding = finding.change(&[]);
         finding.actions.push(first);
         finding.change(&[

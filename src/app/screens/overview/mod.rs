@@ -10,8 +10,8 @@ use crate::app::session::Report;
 use crate::report;
 use std::sync::Arc;
 
-/// Kernels that are listed.
-pub const KERNELS: usize = 3;
+/// Kernels that are listed at most.
+pub const KERNELS: usize = 12;
 
 #[derive(Clone, Debug, Default)]
 pub struct OverviewScreen {
@@ -62,8 +62,7 @@ impl OverviewScreen {
             Some(Row::Finding(finding)) => {
                 let ranges = report.profile.as_ref().is_some_and(|p| !p.ranges.is_empty());
                 let place = |kinds: &[PlaceKind]| finding.places.iter().find(|p| kinds.contains(&p.kind)).map(|p| p.name.clone());
-                let of_kernels =
-                    matches!(finding.id, Verdict::GpuBound | Verdict::SmallKernels | Verdict::Throttled | Verdict::Serialised);
+                let of_kernels = matches!(finding.id, Verdict::GpuBound | Verdict::SmallKernels | Verdict::Throttled | Verdict::Serialised);
                 match place(&[PlaceKind::Range, PlaceKind::Operator]) {
                     Some(name) if ranges && !of_kernels => Go::Ranges(Some(name)).into(),
                     _ => Go::Kernels(place(&[PlaceKind::Kernel])).into(),
@@ -73,7 +72,7 @@ impl OverviewScreen {
         }
     }
 
-    fn copied(&self, what: CopyWhat, report: &Report) -> Option<(String, String)> {
+    fn copied(what: CopyWhat, report: &Report) -> Option<(String, String)> {
         let triage = known(report)?;
         let profile = report.profile.as_ref()?;
         let mut out = Vec::new();
@@ -107,7 +106,7 @@ impl Screen for OverviewScreen {
                     Row::Kernel(_) => self.open(cx),
                 }
             }
-            ActionId::Copy => match cx.report().and_then(|r| self.copied(CopyWhat::Row, r)) {
+            ActionId::Copy => match cx.report().and_then(|r| Self::copied(CopyWhat::Row, r)) {
                 Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
                 None => Answer::wrong("nothing is known yet"),
             },
@@ -130,6 +129,6 @@ impl Screen for OverviewScreen {
     }
 
     fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
-        self.copied(what, cx.report()?)
+        Self::copied(what, cx.report()?)
     }
 }

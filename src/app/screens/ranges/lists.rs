@@ -1,7 +1,8 @@
 //! Orders and kernels to choose from.
 
+use crate::analysis::range_tree::KernelTime;
 use crate::app::over::{Choice, Item, Pick, RangeSort};
-use crate::model::{KernelId, Nanos, Profile, units};
+use crate::model::{Nanos, Profile, units};
 
 /// Kernels that are listed.
 const MOST: usize = 500;
@@ -23,7 +24,7 @@ pub fn orders(current: RangeSort) -> Pick {
 
 /// The kernels that were launched inside of a range.
 #[must_use]
-pub fn kernels(profile: &Profile, inside: &[(KernelId, i64, u64)]) -> Pick {
+pub fn kernels(profile: &Profile, inside: &[KernelTime]) -> Pick {
     let total: i64 = inside.iter().map(|k| k.1).sum();
     let items = inside.iter().take(MOST).filter_map(|(kernel, ns, n)| {
         let name = profile.kernels.get(kernel.0 as usize)?.function().to_owned();

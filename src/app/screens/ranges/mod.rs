@@ -3,14 +3,14 @@
 mod lists;
 
 use crate::analysis::like::like;
-use crate::analysis::range_tree::{Node, RangeTree};
+use crate::analysis::range_tree::{KernelTime, Node, RangeTree};
 use crate::app::actions::{ActionId, Where};
 use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
 use crate::app::over::{Choice, CopyWhat, Finder, RangeSort};
 use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, shift};
 use crate::app::session::Session;
 use crate::app::work::{Ask, Done};
-use crate::model::{KernelId, RangeKind};
+use crate::model::{Kernel, RangeKind};
 use crate::report;
 use crate::rerun::RangeName;
 use std::cmp::Reverse;
@@ -37,7 +37,7 @@ pub struct RangesScreen {
     /// The range to be selected once the tree is there.
     wanted: Option<String>,
     /// Kernels inside of a node, longest first.
-    pub inside: Option<(u32, Arc<[(KernelId, i64, u64)]>)>,
+    pub inside: Option<(u32, Arc<[KernelTime]>)>,
     /// Number of this screen.
     serial: u64,
 }
@@ -222,7 +222,7 @@ impl Screen for RangesScreen {
         let (Some((id, node)), Some(report)) = (self.node(), session.reports.get(report)) else { return Selection::default() };
         let (Some(grouping), Some(profile)) = (&report.groups.grouping, &report.profile) else { return Selection::default() };
         let first = self.inside.as_ref().filter(|i| i.0 == id).and_then(|i| i.1.first());
-        let name = first.and_then(|k| profile.kernels.get(k.0.0 as usize)).map(|k| k.function());
+        let name = first.and_then(|k| profile.kernels.get(k.0.0 as usize)).map(Kernel::function);
         let row = name.and_then(|name| grouping.rows.iter().position(|r| r.name == name));
         // What a framework marks for itself ncu does not see.
         let inside = (node.kind != RangeKind::Annotation).then_some(RangeName { name: node.example, kind: node.kind });

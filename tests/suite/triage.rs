@@ -1,0 +1,428 @@
+//! What limits a run: labelled runs, a second way to the same figures, and nothing said of what was not recorded.
+
+use super::support::{Explorer, demo_files, packed, read_as, root, run, scratch};
+use insta::assert_snapshot;
+use rusqlite::Connection;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use warpscope::analysis::like::like;
+use warpscope::analysis::range_tree::RangeTree;
+use warpscope::analysis::triage::{Found, Part, Scope, Triage, VERDICTS, Verdict, triage};
+use warpscope::analysis::{Overview, Paths};
+use warpscope::config::ColorMode;
+use warpscope::import::Wants;
+use warpscope::model::{Cancel, Profile};
+
+fn folder() -> PathBuf {
+    root().join("fixtures/triage")
+}
+
+fn judge(profile: &Profile) -> Triage {
+    triage(profile, &Scope::default(), &Cancel::default()).expect("something ran")
+}
+
+/// An unpacked run, changed by SQL.
+fn changed(name: &str, sql: &str) -> PathBuf {
+    let file = tempfile::Builder::new().prefix(name).suffix(".sqlite").tempfile_in(scratch()).unwrap();
+    let path = file.into_temp_path().keep().unwrap();
+    let packed = std::fs::File::open(folder().join(format!("{name}.sqlite.zst"))).unwrap();
+    std::fs::write(&path, zstd::stream::decode_all(packed).unwrap()).unwrap();
+    Connection::open(&path).unwrap().execute_batch(sql).unwrap_or_else(|e| panic!("{e}: {sql}"));
+    path
+}
+
+fn of(name: &str, sql: &str) -> (Profile, Triage) {
+    let profile = read_as(&changed(name, sql), Wants::TRIAGE).unwrap();
+    let found = judge(&profile);
+    (profile, found)
+}
+
+fn ids(t: &Triage) -> Vec<&'static str> {
+    t.findings.iter().map(|f| f.id.id()).collect()
+}
+
+fn adds_up(t: &Triage, what: &str) {
+    for d in &t.devices {
+        assert_eq!(d.parts.iter().map(|p| p.1).sum::<i64>(), t.length(), "{what}");
+        let idle: i64 = d.parts.iter().filter(|p| p.0.idle()).map(|p| p.1).sum();
+        assert_eq!(d.causes.iter().map(|c| c.1).sum::<i64>(), idle, "{what}");
+        assert_eq!(d.busy + idle, t.length(), "{what}");
+    }
+}
+
+#[test]
+fn labelled_runs_get_their_verdicts() {
+    let labels: toml::Table = std::fs::read_to_string(folder().join("labels.toml")).unwrap().parse().unwrap();
+    let mut wrong = Vec::new();
+    let mut judged = 0;
+    for (name, label) in &labels {
+        let texts = |key: &str| -> Vec<String> {
+            label.get(key).and_then(|v| v.as_array()).into_iter().flatten().map(|v| v.as_str().unwrap().to_owned()).collect()
+        };
+        for ending in ["sqlite.zst", "pt.trace.json.gz"] {
+            let file = folder().join(format!("{name}.{ending}"));
+            if !file.exists() {
+                continue;
+            }
+            let t = judge(&read_as(&file, Wants::TRIAGE).unwrap());
+            adds_up(&t, &format!("{name}.{ending}"));
+            judged += 1;
+            let found = ids(&t);
+            let also = texts("also").iter().all(|a| found.iter().take(3).any(|f| f == a));
+            if !found.first().is_some_and(|f| texts("accept").iter().any(|a| a == f)) || !also {
+                wrong.push(format!("{name}.{ending}: {found:?}"));
+            }
+        }
+    }
+    assert_eq!(judged, 18 + 13);
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Intervals that operations of these tables cover between two times, ns: sorted by SQLite, counted by depth.
+fn covered(db: &Connection, tables: &[&str], (begin, end): (i64, i64)) -> i64 {
+    let there = |t: &&&str| db.prepare(&format!("SELECT start FROM {t}")).is_ok();
+    let all: Vec<String> = tables
+        .iter()
+        .filter(there)
+        .map(|t| format!("SELECT max(start, {begin}) a, min(end, {end}) b FROM {t} WHERE end > {begin} AND start < {end}"))
+        .collect();
+    if all.is_empty() {
+        return 0;
+    }
+    // Edges with +1 and -1; what lies under a positive depth is covered.
+    let sql = format!(
+        "WITH ops AS ({}), edges AS (SELECT a t, 1 d FROM ops UNION ALL SELECT b, -1 FROM ops),
+         at AS (SELECT t, sum(d) d FROM edges GROUP BY t),
+         run AS (SELECT t, sum(d) OVER (ORDER BY t) depth, lead(t) OVER (ORDER BY t) next FROM at)
+         SELECT coalesce(sum(next - t), 0) FROM run WHERE depth > 0",
+        all.join(" UNION ALL ")
+    );
+    db.query_row(&sql, [], |r| r.get(0)).unwrap()
+}
+
+#[test]
+fn sql_gives_the_same_busy_exposed_and_idle() {
+    const KERNEL: &str = "CUPTI_ACTIVITY_KIND_KERNEL";
+    const MEM: [&str; 2] = ["CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET"];
+    for name in [
+        "tiny_ops",
+        "item_loop",
+        "host_compute",
+        "input_wait",
+        "pageable_h2d",
+        "pinned_h2d",
+        "empty_cache",
+        "gemm_healthy",
+        "overlap_healthy",
+        "graph_tiny",
+        "jit_variants",
+        "small_copies",
+        "two_causes",
+    ] {
+        let path = changed(name, "");
+        let t = judge(&read_as(&path, Wants::TRIAGE).unwrap());
+        let db = Connection::open(&path).unwrap();
+        let kernels = covered(&db, &[KERNEL], t.window);
+        let all = covered(&db, &[KERNEL, MEM[0], MEM[1]], t.window);
+        let ns = |part: Part| t.devices[0].parts[part as usize].1;
+        assert_eq!(t.devices.len(), 1);
+        assert_eq!((ns(Part::Kernels), ns(Part::Copies)), (kernels, all - kernels), "{name}");
+        let idle: i64 = Part::ALL.into_iter().filter(|p| p.idle()).map(ns).sum();
+        assert_eq!(idle, t.length() - all, "{name}");
+    }
+}
+
+#[test]
+fn steps_are_found_without_ranges_too() {
+    for (name, steps) in [
+        ("tiny_ops", 40),
+        ("pageable_h2d", 20),
+        ("two_causes", 20),
+        ("pinned_h2d", 30),
+        ("small_copies", 20),
+        ("graph_tiny", 40),
+        ("eval_stall", 64),
+    ] {
+        let (_, with) = of(name, "");
+        assert!(matches!(with.found, Some(Found::Ranges(_))), "{name}");
+        let (_, without) = of(name, "DELETE FROM NVTX_EVENTS");
+        // `the first 6 steps: warm-up`
+        let number = |text: &str| text.split(' ').find_map(|w| w.parse::<usize>().ok()).unwrap_or(1);
+        let warm: usize = without.left_out.iter().filter(|l| l.what.contains("warm-up")).map(|l| number(&l.what)).sum();
+        let found = without.steps.len() + warm;
+        assert!(found.abs_diff(steps) * 10 <= steps, "{name}: {found} of {steps}, {:?}", without.found);
+        assert_eq!(ids(&with)[0], ids(&without)[0], "{name}");
+    }
+}
+
+#[test]
+fn what_was_not_recorded_is_named_and_not_guessed() {
+    // Waiting cannot be told from computing.
+    let (_, t) = of("input_wait", "DROP TABLE OSRT_API");
+    assert_eq!(ids(&t)[0], "host-compute");
+    assert_eq!(t.findings[0].sure.word(), "possible");
+    assert!(t.percent(Part::Waiting) == 0.0 && t.percent(Part::Other) > 80.0);
+    assert!(t.missing.iter().any(|m| m.contains("osrt")), "{:?}", t.missing);
+    // Nothing is known of the host.
+    let (_, t) = of("tiny_ops", "DELETE FROM CUPTI_ACTIVITY_KIND_RUNTIME");
+    assert_eq!(ids(&t)[0], "short-capture");
+    assert!(!ids(&t).contains(&"launch-bound"), "{:?}", ids(&t));
+    adds_up(&t, "without calls");
+    // A rule for copies says nothing without copies, and so on.
+    let (_, t) = of("gemm_healthy", "");
+    let silent =
+        ["small-copies", "copy-bound", "comm-bound", "allocation", "graph-recapture", "compilation", "unified-memory", "straggler"];
+    assert!(ids(&t).iter().all(|id| !silent.contains(id)), "{:?}", ids(&t));
+}
+
+#[test]
+fn a_report_without_work_has_no_verdict() {
+    let profile = read_as(&packed("nogpu"), Wants::TRIAGE).unwrap();
+    assert_eq!(triage(&profile, &Scope::default(), &Cancel::default()), None);
+    let cancel = Cancel::default();
+    cancel.cancel();
+    assert_eq!(triage(&read_as(&packed("llm"), Wants::TRIAGE).unwrap(), &Scope::default(), &cancel), None);
+}
+
+#[test]
+fn busy_agrees_with_the_header() {
+    for name in ["llm", "zoo", "ddp_rank0", "graph_whole"] {
+        let profile = read_as(&packed(name), Wants::TRIAGE).unwrap();
+        let header = Overview::of(&profile);
+        let scope = Scope { window: header.span, ..Scope::default() };
+        let t = triage(&profile, &scope, &Cancel::default()).unwrap();
+        let idle: f64 = Part::ALL.into_iter().filter(|p| p.idle()).map(|p| t.percent(p)).sum();
+        assert!((idle - header.idle_percent.unwrap()).abs() < 0.01, "{name}: {idle} {:?}", header.idle_percent);
+    }
+}
+
+#[test]
+fn ids_are_unique_and_explained() {
+    let mut all: Vec<&str> = VERDICTS.iter().map(|v| v.1).collect();
+    assert_eq!(all.len(), 21);
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 21);
+    assert!(VERDICTS.iter().all(|v| Verdict::of(v.1) == Some(v.0) && v.0.means() == v.2));
+}
+
+fn file(name: &str) -> String {
+    folder().join(name).to_string_lossy().into_owned()
+}
+
+#[test]
+fn stdout_for_people_scripts_and_ci() {
+    let two = file("two_causes.sqlite.zst");
+    let (code, out, _) = run(&["triage", &two, "--format", "json"]);
+    assert_eq!(code, 0);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    let first = &json["findings"][0];
+    assert_eq!(first["id"], "pageable-copies");
+    for key in ["id", "severity", "sure", "headline", "share_percent", "bound", "evidence", "where", "actions", "confirm"] {
+        assert!(first.get(key).is_some(), "{key}");
+    }
+    assert!(json["ranks"].is_null() && json["straggler"].is_null(), "absent parts are null");
+    let parts: f64 = json["devices"][0]["attribution"].as_array().unwrap().iter().map(|a| a["share_percent"].as_f64().unwrap()).sum();
+    assert!((parts - 100.0).abs() < 0.1, "{parts}");
+    assert_eq!(json["window"]["steps"], 20);
+    let (code, out, _) = run(&["triage", &two, "--format", "table"]);
+    assert!(code == 0 && out.contains("pageable-copies: ") && out.contains("idle: host computes"), "{out}");
+    let (code, out, _) = run(&["triage", &two, "--format", "md"]);
+    assert!(code == 0 && out.starts_with("### two"), "{out}");
+    let (code, out, _) = run(&["triage", &two, &file("tiny_ops.sqlite.zst"), "--format", "csv"]);
+    assert!(code == 0 && out.lines().count() >= 4 && out.starts_with("file,rank,id,"), "{out}");
+    let (code, _, err) = run(&["triage", &two, "--fail-on", "host-compute,launch-bound"]);
+    assert_eq!((code, err.contains("found: host-compute")), (1, true), "{err}");
+    let (code, ..) = run(&["triage", &two, "--fail-on", "launch-bound"]);
+    assert_eq!(code, 0);
+    let (code, _, err) = run(&["triage", &two, "--fail-on", "no-such"]);
+    assert_eq!((code, err.contains("launch-bound")), (2, true), "{err}");
+    let (code, _, err) = run(&["triage", "fixtures/ncu/one.ncu-rep.zst"]);
+    assert_eq!((code, err.contains("warpscope hints")), (2, true), "{err}");
+    let (code, _, err) = run(&["triage", &two, "--device", "7"]);
+    assert_eq!((code, err.contains("device 7")), (2, true), "{err}");
+}
+
+#[test]
+fn a_range_and_a_device_are_judged_alone() {
+    let host = file("host_compute.sqlite.zst");
+    let window = |args: &[&str]| -> (i64, usize) {
+        let (code, out, err) = run(&[&["triage", host.as_str(), "--format", "json"], args].concat());
+        assert_eq!(code, 0, "{err}");
+        let json: Value = serde_json::from_str(&out).unwrap();
+        (
+            json["window"]["end_ns"].as_i64().unwrap() - json["window"]["start_ns"].as_i64().unwrap(),
+            json["window"]["steps"].as_u64().unwrap_or(0) as usize,
+        )
+    };
+    let all = window(&[]);
+    let one = window(&["--range", "step 3"]);
+    let every = window(&["--range", "step #"]);
+    assert!(one.0 * 20 < all.0 && every.0 > all.0 / 2, "{one:?} {every:?} {all:?}");
+    let (code, _, err) = run(&["triage", &host, "--range", "nothing"]);
+    assert_eq!((code, err.contains("warpscope ranges")), (2, true), "{err}");
+    let (code, out, _) = run(&["triage", &file("uneven_devices.sqlite.zst"), "--device", "1", "--format", "json"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((code, json["devices"].as_array().unwrap().len()), (0, 1));
+    assert_eq!(json["devices"][0]["device"], 1);
+}
+
+/// The same path for every launch as the other way to find it, and counts and times as SQL has them.
+#[test]
+fn the_tree_of_ranges_has_every_launch_where_it_was_made() {
+    let torch = |name: &str| root().join(format!("fixtures/torch/{name}.pt.trace.json.gz"));
+    for path in [packed("llm"), packed("zoo"), packed("threads"), folder().join("eval_stall.sqlite.zst"), torch("ddp_rank0")] {
+        let profile = read_as(&path, Wants::LAUNCHES).unwrap();
+        let (tree, paths) = (RangeTree::of(&profile, &Cancel::default()).unwrap(), Paths::of(&profile));
+        let mut inside = 0;
+        for row in 0..profile.launches.len() {
+            let want: Vec<String> = paths.path(row).map(|p| paths.names(&profile, p)).unwrap_or_default().iter().map(|n| like(n)).collect();
+            let node = tree.of_launch[row];
+            let got: Vec<String> = tree.path(node).into_iter().map(|n| like(&tree.nodes[n as usize].name)).collect();
+            assert_eq!(got, want, "{} launch {row}", path.display());
+            inside += usize::from(!got.is_empty());
+        }
+        assert!(inside > 0, "{}", path.display());
+        for n in &tree.nodes {
+            assert!(n.busy <= n.projected && n.own <= n.wall && n.min <= n.max && n.own >= 0, "{n:?}");
+        }
+    }
+    let path = changed("eval_stall", "");
+    let tree = RangeTree::of(&read_as(&path, Wants::EXPLORER).unwrap(), &Cancel::default()).unwrap();
+    let db = Connection::open(&path).unwrap();
+    let (count, wall): (i64, i64) = db
+        .query_row("SELECT count(*), sum(end - start) FROM NVTX_EVENTS WHERE text LIKE 'step %'", [], |r| Ok((r.get(0)?, r.get(1)?)))
+        .unwrap();
+    let step = tree.nodes.iter().find(|n| n.name == "step #").unwrap();
+    assert_eq!((i64::try_from(step.count).unwrap(), step.wall), (count, wall));
+}
+
+#[test]
+fn backward_operators_stand_under_their_forward_ones() {
+    let path = root().join("fixtures/torch/ddp_rank0.pt.trace.json.gz");
+    let profile = read_as(&path, Wants::EXPLORER).unwrap();
+    let tree = RangeTree::of(&profile, &Cancel::default()).unwrap();
+    let name = |n: u32| tree.nodes[n as usize].name.as_str();
+    let joined = (0..).zip(&tree.nodes).find(|(_, n)| n.name.contains("AddmmBackward") && n.name.starts_with("autograd"));
+    if let Some((id, _)) = joined {
+        let path: Vec<&str> = tree.path(id).into_iter().map(name).collect();
+        assert!(path.len() > 1 && path.iter().any(|n| n.starts_with("aten::")), "{path:?}");
+    }
+}
+
+#[test]
+fn ranges_on_stdout() {
+    let (code, out, _) = run(&["ranges", "fixtures/demo/llm.sqlite.zst", "--format", "json"]);
+    assert_eq!(code, 0);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    let decode = json["rows"].as_array().unwrap().iter().find(|r| r["name"] == "decode#").unwrap();
+    assert_eq!((decode["count"].as_u64(), decode["kernels"].as_u64(), decode["path"].as_array().unwrap().len()), (Some(98), Some(9702), 2));
+    let (code, out, _) = run(&["ranges", "fixtures/demo/llm.sqlite.zst", "--format", "table", "--depth", "1"]);
+    assert!(code == 0 && out.contains("LLM@prefill ×7") && !out.contains("decode# "), "{out}");
+    let (code, _, err) = run(&["ranges", "fixtures/triage/serial_legacy.sqlite.zst"]);
+    assert_eq!((code, err.contains("it has no ranges")), (2, true), "{err}");
+}
+
+fn opened(files: &[PathBuf], size: (u16, u16)) -> Explorer {
+    let mut e = Explorer::open(files, size);
+    e.press("O");
+    e
+}
+
+#[test]
+fn the_overview_at_three_sizes() {
+    for (size, name) in [((80, 24), "overview_80x24"), ((120, 40), "overview_120x40"), ((200, 50), "overview_200x50")] {
+        assert_snapshot!(name, opened(&demo_files(), size).screen());
+    }
+}
+
+#[test]
+fn the_overview_of_a_run_on_two_devices_and_of_a_healthy_one() {
+    assert_snapshot!("overview_two_devices", opened(&[folder().join("uneven_devices.sqlite.zst")], (120, 40)).screen());
+    assert_snapshot!("overview_healthy", opened(&[folder().join("gemm_healthy.sqlite.zst")], (100, 30)).screen());
+    assert_snapshot!("overview_nothing", opened(&[packed("nogpu")], (80, 24)).screen());
+}
+
+#[test]
+fn the_overview_without_colours_or_blocks_tells_parts_by_letters() {
+    let mut e = opened(&[folder().join("two_causes.sqlite.zst")], (100, 30));
+    let buffer = e.buffer("mono", ColorMode::None);
+    let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+    assert!(text.contains("C copies") && text.contains("H idle: host computes") && !text.contains('■'));
+    e.view.ascii = true;
+    assert!(e.screen().is_ascii(), "{}", e.screen());
+    assert!(e.screen().contains("C copies"));
+}
+
+#[test]
+fn a_finding_leads_to_its_place_and_back() {
+    let mut e = opened(&demo_files(), (120, 40));
+    e.press("i");
+    assert!(e.screen().contains("What to do"), "{}", e.screen());
+    e.press("esc enter");
+    assert!(e.screen().contains("GPU idle") && e.screen().contains("decode#"), "{}", e.screen());
+    assert_snapshot!("ranges_120x40", e.screen());
+    // Kernels inside, and one of them in the table.
+    e.press("enter");
+    assert!(e.screen().contains("kernels launched inside"), "{}", e.screen());
+    e.press("enter");
+    assert!(e.screen().contains("group name"), "{}", e.screen());
+    e.press("O K");
+    assert!(e.screen().contains("group name"));
+    e.press("T esc");
+    assert!(e.screen().contains("group name"));
+}
+
+#[test]
+fn the_tree_folds_sorts_filters_and_profiles_again_inside_a_range() {
+    let mut e = Explorer::open(&demo_files(), (120, 40));
+    e.press("T");
+    let rows = |e: &mut Explorer| e.screen().lines().filter(|l| l.contains("LLM@") || l.contains("decode#")).count();
+    assert_eq!(rows(&mut e), 3);
+    e.press("space");
+    assert_eq!(rows(&mut e), 2, "{}", e.screen());
+    e.press("space / d e c o d e # enter");
+    assert!(e.screen().contains("filter decode#"), "{}", e.screen());
+    e.press("r");
+    let screen = e.screen();
+    assert!(screen.contains("--nvtx-include") || screen.contains("nvtx"), "{screen}");
+    e.press("esc");
+    e.press("esc s");
+    assert!(e.screen().contains("sort by"), "{}", e.screen());
+    e.press("h");
+    assert!(e.screen().contains("sort host"), "{}", e.screen());
+    e.press("y");
+    assert!(e.screen().contains("copy"), "{}", e.screen());
+}
+
+#[test]
+fn the_next_step_of_the_table_comes_from_the_first_finding() {
+    let mut e = Explorer::open(&[folder().join("two_causes.sqlite.zst")], (120, 30));
+    assert!(e.screen().contains("next: pageable-copies (O): copies of pageable memory"), "{}", e.screen());
+    let mut e = Explorer::open(&[folder().join("gemm_healthy.sqlite.zst")], (120, 30));
+    assert!(!e.screen().contains("gpu-bound ("), "{}", e.screen());
+}
+
+#[test]
+fn public_reports_add_up_and_take_no_time() {
+    let Ok(corpus) = std::env::var("WARPSCOPE_CORPUS") else {
+        eprintln!("WARPSCOPE_CORPUS is not set: only fixtures were judged");
+        return;
+    };
+    let mut judged = 0;
+    for folder in ["samples/nsys", "samples/torch"] {
+        for entry in std::fs::read_dir(Path::new(&corpus).join(folder)).unwrap().flatten() {
+            let path = entry.path();
+            let Ok(profile) = read_as(&path, Wants::TRIAGE) else { continue };
+            if profile.metrics.is_some() {
+                continue;
+            }
+            if let Some(t) = triage(&profile, &Scope::default(), &Cancel::default()) {
+                adds_up(&t, &path.display().to_string());
+                judged += 1;
+            }
+            RangeTree::of(&profile, &Cancel::default()).unwrap();
+        }
+    }
+    assert!(judged >= 15, "{judged}");
+}
