@@ -206,6 +206,12 @@ impl Launches {
         if node == NO_NODE { None } else { self.graph_nodes.get(node as usize).copied() }
     }
 
+    /// Whether any launch executed a node of a CUDA graph.
+    #[must_use]
+    pub fn has_graph_nodes(&self) -> bool {
+        !self.graph_nodes.is_empty()
+    }
+
     /// The columns that grouping walks: kernel, configuration and place. The last two are empty until they were read.
     #[must_use]
     pub fn keys(&self) -> (&[u32], &[u32], &[u32]) {

@@ -6,7 +6,7 @@ use super::host::Host;
 use super::kernels::Kernels;
 use super::ops::{Class, Op, Ops, Unit};
 use super::part::{ByCause, Cause, Part};
-use super::steps::Steps;
+use super::steps::{Counts, Steps};
 use super::sweep::{Busy, Gap, Hear, sweep};
 use crate::model::{CallKind, Cancel, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
@@ -205,19 +205,30 @@ impl<'a> Case<'a> {
         let mut ops = Ops::of(profile);
         ops.only(device);
         let (mut first, mut last) = (i64::MAX, i64::MIN);
+        let mut counts = vec![Counts::default(); ops.units.len()];
         for op in ops.iter() {
             first = first.min(op.start);
             last = last.max(op.end);
+            match op.class {
+                Class::Copy => counts[op.unit].copies += usize::from(ops.mem_of(&op).is_some_and(|m| CopyClass::of(&m).of_host())),
+                _ => counts[op.unit].kernels += 1,
+            }
         }
         if first >= last || cancel.is_cancelled() {
             return None;
         }
-        let mut steps = Steps::of(profile, &ops, (first, last));
+        // Both go over everything: side by side.
+        let (mut steps, host) = std::thread::scope(|scope| {
+            let host = scope.spawn(|| Host::of(profile));
+            (Steps::of(profile, &ops, (first, last), &counts), host.join())
+        });
+        // A panic there is one here.
+        let host = host.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         if let Some(window) = window {
             steps.only(window);
         }
         let window = window.or_else(|| steps.window()).unwrap_or((first, last));
-        let (window, host) = ((window.0.max(first), window.1.min(last)), Host::of(profile));
+        let window = (window.0.max(first), window.1.min(last));
         if window.0 >= window.1 || cancel.is_cancelled() {
             return None;
         }

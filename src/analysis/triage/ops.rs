@@ -164,25 +164,30 @@ impl<'a> Ops<'a> {
 
     /// All operations by start.
     pub fn iter(&self) -> impl Iterator<Item = Op> + '_ {
+        let mut mems = (0..self.profile.memops.len()).filter_map(|row| self.mem(row)).peekable();
+        let mut graphs = self.graphs.iter().filter_map(|&g| self.graph(g)).peekable();
+        let mut others = std::iter::from_fn(move || match (mems.peek(), graphs.peek()) {
+            (Some(m), Some(g)) if g.start < m.start => graphs.next(),
+            (None, Some(_)) => graphs.next(),
+            _ => mems.next(),
+        });
         let launches = if self.profile.launches.timed() { self.profile.launches.len() } else { 0 };
-        let mut launches =
-            (0..launches).map(|i| self.launch(self.order.get(i).copied().unwrap_or(u32::try_from(i).unwrap_or(u32::MAX)))).peekable();
-        let mut others = {
-            let mut mems = (0..self.profile.memops.len()).filter_map(|row| self.mem(row)).peekable();
-            let mut graphs = self.graphs.iter().filter_map(|&g| self.graph(g)).peekable();
-            std::iter::from_fn(move || match (mems.peek(), graphs.peek()) {
-                (Some(m), Some(g)) if g.start < m.start => graphs.next(),
-                (None, Some(_)) => graphs.next(),
-                _ => mems.next(),
-            })
-            .peekable()
-        };
-        std::iter::from_fn(move || match (launches.peek(), others.peek()) {
-            (Some(l), Some(o)) if o.start < l.start => others.next(),
-            (None, Some(_)) => others.next(),
-            _ => launches.next(),
-        })
-        .filter(|op| self.counts(op))
+        let row = |at: usize| self.order.get(at).copied().unwrap_or(u32::try_from(at).unwrap_or(u32::MAX));
+        // Launches are many, the others few: only these are looked at ahead.
+        let (mut at, mut other) = (0, others.next());
+        let all = std::iter::from_fn(move || {
+            let launch = (at < launches).then(|| self.launch(row(at)));
+            let first = match (&launch, &other) {
+                (Some(l), Some(o)) => o.start < l.start,
+                (launch, _) => launch.is_none(),
+            };
+            if first {
+                return std::mem::replace(&mut other, others.next());
+            }
+            at += 1;
+            launch
+        });
+        all.filter(|op| self.counts(op))
     }
 
     /// Start and duration of the call that started an operation, and the process and thread that made it.

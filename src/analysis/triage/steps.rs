@@ -6,6 +6,15 @@ use crate::analysis::like::like;
 use crate::model::{LaunchOrder, MemOpKind, Profile, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 
+/// How many operations a device has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Kernels, collectives, graphs.
+    pub kernels: usize,
+    /// Copies between host and device.
+    pub copies: usize,
+}
+
 /// How steps were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -62,6 +71,8 @@ const WARM_UP: f64 = 1.5;
 const LOOKED_AT: usize = 200_000;
 /// Lengths of runs of operations whose distances are looked at.
 const RUNS: [usize; 4] = [1, 2, 4, 8];
+/// Names of ranges that are looked at.
+const MOST_NAMES: usize = 8;
 /// Periods that are tried for each.
 const MOST_CANDIDATES: usize = 16;
 /// Share of operations that must come again one period later.
@@ -69,6 +80,8 @@ const REPEATS: f64 = 0.9;
 /// Share of all operations that a period must explain: else it is one loop among others.
 const EXPLAINS: f64 = 0.5;
 
+/// Share of the devices' work that must lie in ranges that number steps: else they are a part of the run, not what it does.
+const STANDS_FOR: f64 = 0.2;
 /// What repeats faster than this is an inner loop, ns.
 const SHORTEST_NS: i64 = 50_000;
 
@@ -78,11 +91,11 @@ const WORDS: &[&str] = &["step", "iter", "batch", "decode", "token", "frame", "e
 impl Steps {
     /// Finds the steps of a run whose operations lie in `span`.
     #[must_use]
-    pub fn of(profile: &Profile, ops: &Ops<'_>, span: (i64, i64)) -> Self {
+    pub fn of(profile: &Profile, ops: &Ops<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
         let found = by_ranges(profile, ops)
             .or_else(|| by_graphs(profile))
-            .or_else(|| by_period(profile, ops, false))
-            .or_else(|| by_period(profile, ops, true));
+            .or_else(|| by_period(profile, ops, counts, false))
+            .or_else(|| by_period(profile, ops, counts, true));
         let Some((found, starts, end)) = found else { return Self::default() };
         let mut steps: Vec<Step> = (0..)
             .zip(&starts)
@@ -193,26 +206,30 @@ fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
             found.entry((group, range.thread)).or_default().push((range.start, range.end, pid));
         }
     }
+    // Steps come one after the other. Those that last the longest are looked at.
+    let mut candidates: Vec<(i64, String, Vec<Numbered>)> = Vec::new();
+    let mut names: Vec<String> = vec![String::new(); groups.len()];
+    for (name, group) in groups {
+        names[group as usize] = name;
+    }
+    for ((group, _), mut list) in found {
+        list.sort_unstable();
+        let apart = list.windows(2).all(|w| w[1].0 >= w[0].1.min(i64::MAX - 1));
+        if let (true, Some(first), Some(last)) = (apart && list.len() >= LEAST, list.first(), list.last()) {
+            candidates.push((last.0.saturating_sub(first.0), std::mem::take(&mut names[group as usize]), list));
+        }
+    }
+    candidates.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     let mut best: Option<(i64, Starts)> = None;
-    let mut names: Vec<(&String, u32)> = groups.iter().map(|(n, g)| (n, *g)).collect();
-    names.sort();
-    for (name, group) in names {
-        for ((_, _), list) in found.iter_mut().filter(|((g, _), _)| *g == group) {
-            list.sort_unstable();
-            // Steps come one after the other.
-            let apart = list.windows(2).all(|w| w[1].0 >= w[0].1.min(i64::MAX - 1));
-            if list.len() < LEAST || !apart {
-                continue;
-            }
-            let Some((starts, end)) = on_devices(ops, list) else { continue };
-            let length = end - starts.first().copied().unwrap_or(end);
-            // The longest stretch; of equal ones the more steps.
-            let better = best.as_ref().is_none_or(|(b, (_, s, _))| {
-                length as f64 > *b as f64 * 1.02 || length as f64 > *b as f64 * 0.98 && starts.len() > s.len()
-            });
-            if better {
-                best = Some((length, (Found::Ranges(name.clone()), starts, end)));
-            }
+    for (_, name, list) in candidates.into_iter().take(MOST_NAMES) {
+        let Some((starts, end)) = on_devices(ops, &list) else { continue };
+        let length = end - starts.first().copied().unwrap_or(end);
+        // The longest stretch; of equal ones the more steps.
+        let better = best
+            .as_ref()
+            .is_none_or(|(b, (_, s, _))| length as f64 > *b as f64 * 1.02 || length as f64 > *b as f64 * 0.98 && starts.len() > s.len());
+        if better {
+            best = Some((length, (Found::Ranges(name), starts, end)));
         }
     }
     best.map(|b| b.1)
@@ -225,7 +242,10 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
     // Copies on streams of their own run ahead of the step that they are for: kernels say when it begins, where there are any.
     let mut kernels: Vec<i64> = vec![i64::MAX; list.len()];
     let mut end = i64::MIN;
+    let (mut inside, mut all) = (0_i64, 0_i64);
     for op in ops.iter() {
+        let length = op.end.saturating_sub(op.start);
+        all = all.saturating_add(length);
         let Some(call) = ops.call(&op).filter(|c| c.pid == first.2 && c.start >= first.0 && c.start < last.1) else { continue };
         // Autograd's threads launch inside of a step, too: only the time counts.
         let Some(at) = list.partition_point(|r| r.0 <= call.start).checked_sub(1) else { continue };
@@ -234,6 +254,10 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
             kernels[at] = kernels[at].min(op.start);
         }
         end = end.max(op.end);
+        inside = inside.saturating_add(length);
+    }
+    if (inside as f64) < STANDS_FOR * all as f64 {
+        return None;
     }
     if kernels.iter().filter(|&&k| k < i64::MAX).count() * 2 > begins.iter().filter(|&&b| b < i64::MAX).count() {
         begins = kernels;
@@ -246,6 +270,9 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
 /// Launches of graphs that are all alike, where they make most of the run.
 fn by_graphs(profile: &Profile) -> Option<Starts> {
     let launches = &profile.launches;
+    if !launches.has_graph_nodes() && profile.graphs.is_empty() {
+        return None;
+    }
     // Start of the call, first start, last end, nodes.
     let mut calls: Vec<(i64, i64, i64, usize)> = Vec::new();
     let (mut inside, mut total) = (0_i64, 0_i64);
@@ -277,8 +304,11 @@ fn by_graphs(profile: &Profile) -> Option<Starts> {
     Some((Found::Graphs, calls.iter().map(|c| c.1).collect(), end))
 }
 
+/// What an operation is: its sort, and two numbers that tell it from others.
+type Symbol = (u8, u64, u64);
+
 /// What an operation is, so that its like can be found.
-fn symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> (u8, u64, u64) {
+fn symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> Symbol {
     match op.row {
         Row::Launch(row) => {
             let row = row as usize;
@@ -298,14 +328,11 @@ fn symbol(profile: &Profile, ops: &Ops<'_>, op: &Op) -> (u8, u64, u64) {
 
 /// Finds how often the sequence of operations repeats on the device with most of them: of kernels alone, for copies come and go with what is
 /// logged, or with copies.
-fn by_period(profile: &Profile, ops: &Ops<'_>, copies: bool) -> Option<Starts> {
-    let mut counts = vec![0_usize; ops.units.len()];
-    for op in ops.iter() {
-        counts[op.unit] += 1;
-    }
-    let unit = (0..counts.len()).max_by_key(|&u| (counts[u], std::cmp::Reverse(u)))?;
-    let total = counts[unit];
-    if total < LEAST * 2 {
+fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bool) -> Option<Starts> {
+    let all = |c: &Counts| c.kernels + if copies { c.copies } else { 0 };
+    let unit = (0..counts.len()).max_by_key(|&u| (all(&counts[u]), std::cmp::Reverse(u)))?;
+    let total = all(&counts[unit]);
+    if total < LEAST * 2 || copies && counts[unit].copies == 0 {
         return None;
     }
     let mine = || {
@@ -313,16 +340,18 @@ fn by_period(profile: &Profile, ops: &Ops<'_>, copies: bool) -> Option<Starts> {
             o.unit == unit && (o.class != Class::Copy || copies && ops.mem_of(o).is_some_and(|m| CopyClass::of(&m).of_host()))
         })
     };
-    let kernels = mine().count();
-    let skip = kernels.saturating_sub(LOOKED_AT) / 2;
-    let mut ids: FxHashMap<(u8, u64, u64), u32> = FxHashMap::default();
-    let mut number = |op: &Op| {
-        let next = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-        *ids.entry(symbol(profile, ops, op)).or_insert(next)
+    let mut ids: FxHashMap<Symbol, u32> = FxHashMap::default();
+    let mut symbols: Vec<Symbol> = Vec::new();
+    let number = |op: Op| {
+        let symbol = symbol(profile, ops, &op);
+        *ids.entry(symbol).or_insert_with(|| {
+            symbols.push(symbol);
+            u32::try_from(symbols.len() - 1).unwrap_or(u32::MAX)
+        })
     };
-    let sample: Vec<u32> = mine().skip(skip).take(LOOKED_AT).map(|o| number(&o)).collect();
+    let sample: Vec<u32> = mine().skip(total.saturating_sub(LOOKED_AT) / 2).take(LOOKED_AT).map(number).collect();
     let period = period(&sample)?;
-    // The kernel that comes least often in a period marks its beginning.
+    // What comes least often in a period marks its beginning.
     let mut often: FxHashMap<u32, usize> = FxHashMap::default();
     for &s in &sample {
         *often.entry(s).or_default() += 1;
@@ -330,20 +359,28 @@ fn by_period(profile: &Profile, ops: &Ops<'_>, copies: bool) -> Option<Starts> {
     let periods = sample.len() as f64 / period as f64;
     let per = |s: &u32| (often.get(s).copied().unwrap_or_default() as f64 / periods).round() as usize;
     let anchor = sample.iter().copied().filter(|s| per(s) >= 1).min_by_key(|s| (per(s), *s))?;
-    let each = per(&anchor).max(1);
-    let all: Vec<(i64, i64, u32)> = mine().map(|o| (o.start, o.end, number(&o))).collect();
-    let marks: Vec<usize> = (0..all.len()).filter(|&i| all[i].2 == anchor).step_by(each).collect();
+    let (each, anchor) = (per(&anchor).max(1), *symbols.get(anchor as usize)?);
+    // Place, start, and the latest end before it.
+    let mut marks: Vec<(usize, i64, i64)> = Vec::new();
+    let (mut last_end, mut seen) = (i64::MIN, 0);
+    for (at, op) in mine().enumerate() {
+        if symbol(profile, ops, &op) == anchor {
+            if seen % each == 0 {
+                marks.push((at, op.start, last_end));
+            }
+            seen += 1;
+        }
+        last_end = last_end.max(op.end);
+    }
     // The stretch in which marks are a period apart, give or take a tenth.
-    let near = |w: &[usize]| (w[1] - w[0]).abs_diff(period) * 10 <= period;
+    let near = |w: &[(usize, i64, i64)]| (w[1].0 - w[0].0).abs_diff(period) * 10 <= period;
     let first = marks.windows(2).position(near)?;
     let last = marks.windows(2).rposition(near)? + 1;
+    let end = marks.get(last + 1).map_or(last_end, |next| next.2);
     let steps = &marks[first..=last];
-    let begin = *steps.first()?;
-    let until = steps.last()? + period;
-    let end = all[begin..until.min(all.len())].iter().map(|o| o.1).max()?;
     let good = steps.windows(2).filter(|w| near(w)).count();
-    let enough = steps.len() >= LEAST && good * 10 >= (steps.len() - 1) * 8 && steps.len() * period >= (kernels as f64 * EXPLAINS) as usize;
-    let starts: Vec<i64> = steps.iter().map(|&i| all[i].0).collect();
+    let enough = steps.len() >= LEAST && good * 10 >= (steps.len() - 1) * 8 && steps.len() * period >= (total as f64 * EXPLAINS) as usize;
+    let starts: Vec<i64> = steps.iter().map(|s| s.1).collect();
     let usual = median(starts.windows(2).map(|w| w[1] - w[0]).collect())?;
     (enough && usual >= SHORTEST_NS).then_some((Found::Period(period), starts, end))
 }
