@@ -4,7 +4,8 @@
 //! operator that it belongs to, by its sequence number.
 
 use crate::analysis::like::like;
-use crate::analysis::triage::ops::{Class, Op, Ops};
+use crate::analysis::triage::intervals::{Covered, Intervals};
+use crate::analysis::triage::ops::{Class, Op, Ops, sane};
 use crate::model::range::NONE;
 use crate::model::{Cancel, KernelId, Profile, Range, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -33,6 +34,8 @@ pub struct Node {
     pub busy: i64,
     /// From the first to the last operation that was launched inside, summed over ranges.
     pub projected: i64,
+    /// Time of these ranges on the host in which no device worked.
+    pub idle: i64,
     pub kernels: u64,
     pub copies: u64,
     pub collectives: u64,
@@ -44,15 +47,15 @@ pub struct Node {
     pub example: u32,
     /// Whether ranges of several names are together.
     pub mixed: bool,
+    /// Whether it is of the backward pass, and stands under its forward operator.
+    pub backward: bool,
 }
 
-impl Node {
-    /// Time between its operations in which none of them ran.
-    #[must_use]
-    pub fn idle(&self) -> i64 {
-        self.projected - self.busy
-    }
-}
+/// Levels up to which an operation counts for the ranges around it: deeper nesting is no structure of a program.
+const DEEPEST: usize = 256;
+
+/// Operators of the backward pass, as autograd's engine names them.
+const ENGINE: &str = "autograd::engine::evaluate_function";
 
 /// A kernel with its time in ns and its launches.
 pub type KernelTime = (KernelId, i64, u64);
@@ -111,6 +114,7 @@ impl RangeTree {
             return None;
         }
         let (of_launch, outside) = builder.operations(cancel)?;
+        builder.idle();
         Some(builder.finish(of_launch, outside))
     }
 
@@ -211,6 +215,7 @@ impl<'a> Builder<'a> {
                 own: 0,
                 busy: 0,
                 projected: 0,
+                idle: 0,
                 kernels: 0,
                 copies: 0,
                 collectives: 0,
@@ -218,6 +223,7 @@ impl<'a> Builder<'a> {
                 last: i64::MIN,
                 example: name,
                 mixed: false,
+                backward: false,
             });
         }
         let node = &mut self.nodes[id as usize];
@@ -228,7 +234,9 @@ impl<'a> Builder<'a> {
     /// Goes along each thread's ranges, outer before inner.
     fn threads(&mut self) {
         let ranges = &self.profile.ranges;
-        let end_of_all = ranges.iter().map(|r| if r.end == i64::MAX { r.start } else { r.end }).max().unwrap_or_default();
+        // Ranges that were still open end together, after all else.
+        let last = ranges.iter().map(|r| if r.end == i64::MAX { r.start } else { r.end }).max().unwrap_or_default();
+        let end_of_all = sane(last).saturating_add(1);
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
         for (row, range) in (0..).zip(ranges.iter()) {
             if range.kind != RangeKind::StartEnd
@@ -239,8 +247,9 @@ impl<'a> Builder<'a> {
             }
         }
         // Forward operators by sequence number: the first that has it.
-        let mut forward: FxHashMap<u32, (i64, u32)> = FxHashMap::default();
-        let mut backward: Vec<(u32, u32)> = Vec::new();
+        let mut forward: FxHashMap<u32, (i64, u32, usize)> = FxHashMap::default();
+        let mut backward: Vec<(u32, u32, usize)> = Vec::new();
+        let engine: Vec<bool> = ranges.names.iter().map(|(_, n)| n.starts_with(ENGINE)).collect();
         for (thread, mut list) in rows.into_iter().enumerate() {
             let key = |&row: &u32| {
                 let r = ranges.get(row as usize);
@@ -253,6 +262,7 @@ impl<'a> Builder<'a> {
             let mut open: Vec<(i64, u32)> = Vec::new();
             for row in list {
                 let range = ranges.get(row as usize);
+                let range = Range { start: sane(range.start), ..range };
                 let end = range.end.min(end_of_all).max(range.start);
                 while open.last().is_some_and(|o| o.0 <= range.start) {
                     open.pop();
@@ -264,19 +274,22 @@ impl<'a> Builder<'a> {
                 let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
                 self.instances.push(Instance::new(parent, node));
                 if let Some(s) = sequence {
-                    let first = forward.entry(s).or_insert((range.start, instance));
-                    if range.start < first.0 {
-                        *first = (range.start, instance);
-                    }
-                    if parent == NONE {
-                        backward.push((s, instance));
+                    if engine[range.name as usize] {
+                        if parent == NONE {
+                            backward.push((s, instance, thread));
+                        }
+                    } else {
+                        let first = forward.entry(s).or_insert((range.start, instance, thread));
+                        if range.start < first.0 {
+                            *first = (range.start, instance, thread);
+                        }
                     }
                 }
                 let length = end - range.start;
                 let n = &mut self.nodes[node as usize];
                 n.count += 1;
-                n.wall += length;
-                n.own += length;
+                n.wall = n.wall.saturating_add(length);
+                n.own = n.own.saturating_add(length);
                 n.min = n.min.min(length);
                 n.max = n.max.max(length);
                 n.first = n.first.min(range.start);
@@ -293,10 +306,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Puts root operators of the backward pass under their forward ones.
-    fn join_backward(&mut self, forward: &FxHashMap<u32, (i64, u32)>, backward: Vec<(u32, u32)>) {
+    fn join_backward(&mut self, forward: &FxHashMap<u32, (i64, u32, usize)>, backward: Vec<(u32, u32, usize)>) {
         let mut moved: FxHashMap<u32, u32> = FxHashMap::default();
-        for (sequence, instance) in backward {
-            let Some(&(_, first)) = forward.get(&sequence) else { continue };
+        for (sequence, instance, thread) in backward {
+            // Without gradients every operator has the number 0: a backward pass runs on a thread of its own.
+            let Some(&(_, first, _)) = forward.get(&sequence).filter(|f| f.2 != thread) else { continue };
             let (target, node) = (self.instances[first as usize].node, self.instances[instance as usize].node);
             // Only what is another operator, and no circle.
             if first != instance && target != node && self.nodes[node as usize].parent.is_none() && !moved.contains_key(&node) {
@@ -305,7 +319,7 @@ impl<'a> Builder<'a> {
                     if n == node {
                         break;
                     }
-                    up = self.nodes[n as usize].parent;
+                    up = moved.get(&n).copied().or(self.nodes[n as usize].parent);
                 }
                 if up.is_none() {
                     moved.insert(node, target);
@@ -317,6 +331,7 @@ impl<'a> Builder<'a> {
         }
         for (node, target) in moved {
             self.nodes[node as usize].parent = Some(target);
+            self.nodes[node as usize].backward = true;
         }
     }
 
@@ -331,7 +346,7 @@ impl<'a> Builder<'a> {
             if at % (1 << 16) == 0 && cancel.is_cancelled() {
                 return None;
             }
-            outside.1 += op.end - op.start;
+            outside.1 = i64::saturating_add(outside.1, op.end - op.start);
             let call = ops.call(&op);
             let thread = call.and_then(|c| threads.get(&(c.pid, c.tid)));
             let own = call.zip(thread).and_then(|(c, &thread)| self.innermost(thread, c.start));
@@ -343,7 +358,7 @@ impl<'a> Builder<'a> {
                 list[..until].iter().rev().take(64).find(|r| r.1 >= c.start).map(|r| r.2)
             });
             let Some(mut instance) = found else {
-                outside.0 += op.end - op.start;
+                outside.0 = i64::saturating_add(outside.0, op.end - op.start);
                 continue;
             };
             if let crate::analysis::triage::ops::Row::Launch(row) = op.row {
@@ -351,13 +366,14 @@ impl<'a> Builder<'a> {
             }
             // Beyond a forward operator: what of this operation is new to its backward one.
             let mut joined = None;
-            while let Some(i) = self.instances.get_mut(instance as usize) {
+            for _ in 0..DEEPEST {
+                let Some(i) = self.instances.get_mut(instance as usize) else { break };
                 if let Some(new) = joined {
-                    i.later += new;
+                    i.later = i.later.saturating_add(new);
                 } else {
                     let new = (op.end - op.start.max(i.until)).max(0);
                     i.first = i.first.min(op.start);
-                    i.busy += new;
+                    i.busy = i.busy.saturating_add(new);
                     i.until = i.until.max(op.end);
                     joined = i.joined.then_some(new);
                 }
@@ -367,6 +383,28 @@ impl<'a> Builder<'a> {
             }
         }
         Some((of_launch, outside))
+    }
+
+    /// Adds up how long no device worked while each range was open.
+    fn idle(&mut self) {
+        let mut busy = Intervals::default();
+        for op in Ops::of(self.profile).iter() {
+            busy.push(op.start, op.end);
+        }
+        let busy = Covered::of(&busy);
+        let Some((first, last)) = busy.span() else { return };
+        let ranges = &self.profile.ranges;
+        for list in &self.by_thread {
+            for &(row, instance) in list {
+                // Before the first and after the last operation nothing is idle: nothing has begun, or all is done.
+                let range = ranges.get(row as usize);
+                let (start, end) = (sane(range.start).max(first), sane(range.end).min(last));
+                if start < end {
+                    let node = self.instances[instance as usize].node;
+                    self.nodes[node as usize].idle += end - start - busy.within(start, end);
+                }
+            }
+        }
     }
 
     fn count(&mut self, node: u32, op: &Op) {
@@ -389,7 +427,8 @@ impl<'a> Builder<'a> {
             let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
             self.instances.push(Instance::new(NONE, node));
             let n = &mut self.nodes[node as usize];
-            let length = if range.end == i64::MAX { 0 } else { range.end - range.start };
+            let range = Range { start: sane(range.start), ..range };
+            let length = if range.end == i64::MAX { 0 } else { (sane(range.end) - range.start).max(0) };
             n.count += 1;
             n.wall += length;
             n.own += length;

@@ -46,7 +46,7 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
         Format::Md => report::triage::markdown(out, &shown),
         Format::Table => report::triage::page(out, &shown, width.unwrap_or(110)),
     })?;
-    let found = |id: &Verdict| judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id));
+    let found = |id: &Verdict| judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id || f.effects.iter().any(|e| e.0 == *id)));
     let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::of(id)).filter(found).map(Verdict::id).collect();
     if failed.is_empty() { Ok(()) } else { Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED }) }
 }

@@ -22,12 +22,17 @@ struct RowJson<'a> {
     self_ns: i64,
     gpu_busy_ns: i64,
     gpu_idle_ns: i64,
+    gpu_span_ns: i64,
+    backward: bool,
     kernels: u64,
     copies: u64,
     collectives: u64,
     start_ns: i64,
     end_ns: i64,
 }
+
+/// Levels of a path that are written, and of a tree that are indented.
+const DEEPEST: usize = 32;
 
 /// The word for who marked a range.
 #[must_use]
@@ -68,7 +73,7 @@ pub fn json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u3
         let n = &tree.nodes[id as usize];
         let row = RowJson {
             name: &n.name,
-            path: tree.path(id).into_iter().filter_map(|p| tree.nodes.get(p as usize)).map(|n| n.name.as_str()).collect(),
+            path: tree.path(id).into_iter().rev().take(DEEPEST).rev().filter_map(|p| tree.nodes.get(p as usize)).map(|n| n.name.as_str()).collect(),
             depth: n.depth,
             origin: origin(n.origin),
             count: n.count,
@@ -78,7 +83,9 @@ pub fn json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u3
             max_ns: n.max,
             self_ns: n.own,
             gpu_busy_ns: n.busy,
-            gpu_idle_ns: n.idle(),
+            gpu_idle_ns: n.idle,
+            gpu_span_ns: n.projected,
+            backward: n.backward,
             kernels: n.kernels,
             copies: n.copies,
             collectives: n.collectives,
@@ -113,7 +120,9 @@ const COLUMNS: &[(&str, &str, bool, u8)] = &[
 /// The name of a node with its count: `decode # ×16`.
 #[must_use]
 pub fn label(n: &Node) -> String {
-    if n.count > 1 { format!("{} ×{}", n.name, units::grouped(i64::try_from(n.count).unwrap_or(i64::MAX))) } else { n.name.clone() }
+    let backward = if n.backward { "backward: " } else { "" };
+    let count = if n.count > 1 { format!(" ×{}", units::grouped(i64::try_from(n.count).unwrap_or(i64::MAX))) } else { String::new() };
+    format!("{backward}{}{count}", n.name)
 }
 
 /// Formats other than JSON.
@@ -131,14 +140,14 @@ pub fn print(out: &mut dyn Write, tree: &RangeTree, rows: &[u32], format: Format
         let n = &tree.nodes[id as usize];
         let ns = |v: i64| Cell::both(v, Nanos(v).to_string());
         let count = |v: u64| Cell::both(v, units::grouped(i64::try_from(v).unwrap_or(i64::MAX)));
-        let name = if people { format!("{}{}", "  ".repeat(n.depth as usize), label(n)) } else { n.name.clone() };
+        let name = if people { format!("{}{}", "  ".repeat((n.depth as usize).min(DEEPEST)), label(n)) } else { n.name.clone() };
         vec![
             Cell::text(n.depth.to_string()),
             Cell::text(name),
             count(n.count),
             ns(n.wall),
             ns(n.busy),
-            ns(n.idle()),
+            ns(n.idle),
             count(n.kernels),
             count(n.copies),
             count(n.collectives),

@@ -248,8 +248,8 @@ pub fn judged_line(t: &Triage) -> String {
 }
 
 fn name_of(d: &Device, several: bool) -> String {
-    let name = d.name.clone().unwrap_or_else(|| "GPU".to_owned());
-    let number = d.number.filter(|_| several).map_or_else(String::new, |n| format!(" {n}"));
+    let name = d.name.as_deref().map_or_else(|| "GPU".to_owned(), |n| clean(n).into_owned());
+    let number = d.number.filter(|n| several && !name.ends_with(&n.to_string())).map_or_else(String::new, |n| format!(" {n}"));
     let pid = d.pid.filter(|_| several).map_or_else(String::new, |p| format!(", process {p}"));
     format!("{name}{number}{pid}")
 }

@@ -169,11 +169,17 @@ fn time_lines(triage: &Triage, columns: usize, room: u16, ascii: bool, theme: &T
     let several = triage.devices.len() > 1;
     let length = triage.length().max(1) as f64;
     let mut out = Vec::new();
-    let label = if several { 12 } else { 0 };
+    let numbers: std::collections::BTreeSet<Option<u32>> = triage.devices.iter().map(|d| d.number).collect();
+    let shared = numbers.len() < triage.devices.len();
+    let label = match (shared, several) {
+        (true, _) => 15,
+        (false, true) => 8,
+        _ => 0,
+    };
     for device in triage.devices.iter().take(if room < 16 { 1 } else { DEVICES }) {
         let mut spans = Vec::new();
         if several {
-            spans.push(Span::styled(left(&device_name(device), label), theme.style(Role::Dim)));
+            spans.push(Span::styled(left(&device_name(device, shared), label), theme.style(Role::Dim)));
         }
         let shares: Vec<(Part, f64)> = device.parts.iter().map(|(p, ns)| (*p, *ns as f64 / length)).collect();
         spans.extend(stacked(&shares, columns.saturating_sub(label), theme));
@@ -190,8 +196,9 @@ fn time_lines(triage: &Triage, columns: usize, room: u16, ascii: bool, theme: &T
     out
 }
 
-fn device_name(device: &Device) -> String {
+fn device_name(device: &Device, shared: bool) -> String {
     match (device.number, device.pid) {
+        (Some(n), Some(pid)) if shared => format!("GPU {n} {pid}"),
         (Some(n), _) => format!("GPU {n}"),
         (None, Some(pid)) => format!("process {pid}"),
         _ => "GPU".to_owned(),

@@ -25,7 +25,7 @@ fn count(n: u64) -> String {
 /// Columns right of the bar.
 const COLUMNS: [Column<Cell>; 10] = [
     Column { title: "GPU busy", width: 8, rank: 0, cell: |n| Nanos(n.busy).to_string() },
-    Column { title: "GPU idle", width: 8, rank: 2, cell: |n| Nanos(n.idle()).to_string() },
+    Column { title: "GPU idle", width: 8, rank: 2, cell: |n| Nanos(n.idle).to_string() },
     Column { title: "host", width: 8, rank: 1, cell: |n| Nanos(n.wall).to_string() },
     Column { title: "avg", width: 8, rank: 3, cell: |n| Nanos::human(n.wall as f64 / n.count.max(1) as f64) },
     Column { title: "self", width: 8, rank: 5, cell: |n| Nanos(n.own).to_string() },
@@ -157,11 +157,12 @@ pub fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     let (open, rerun) = (key(ActionId::Open), key(ActionId::Rerun));
     let who = origin(node.origin);
     if node.kernels + node.collectives == 0 {
-        return Some(format!("nothing was launched in this range ({who}); {} folds and unfolds", key(ActionId::Fold)));
+        let idle = if node.idle > 0 { format!(", and the GPU was idle for {} of it", Nanos(node.idle)) } else { String::new() };
+        return Some(format!("nothing was launched in this range ({who}){idle}; {} folds and unfolds", key(ActionId::Fold)));
     }
-    let idle = node.idle() as f64 / (node.projected.max(1)) as f64;
+    let idle = node.idle as f64 / (node.wall.max(1)) as f64;
     let what = if idle >= 0.3 {
-        format!("the GPU is idle for {:.0}% of the time between what this range launches", idle * 100.0)
+        format!("the GPU is idle for {:.0}% of the time that the host spends in this range", idle * 100.0)
     } else {
         format!("{} launched here, {} on the GPU", units::count(node.kernels, "kernel"), Nanos(node.busy))
     };

@@ -77,6 +77,8 @@ pub struct Case<'a> {
     pub pieces: FxHashMap<Cause, Vec<Piece>>,
     /// Calls by kind in the window: how many, ns.
     pub calls: FxHashMap<CallKind, (u64, i64)>,
+    /// Pauses between operations that were queued, each up to [`PAUSE_NS`], ns.
+    pub pauses: i64,
     /// When the devices were busy: shares of [`STRIP`] slices of the window, over all devices.
     pub strip: Vec<f32>,
     /// Of each slice why the devices idled most of its idle time; `None` where they hardly did.
@@ -85,6 +87,12 @@ pub struct Case<'a> {
 
 /// Slices of the strip that shows busy over time.
 pub const STRIP: usize = 240;
+
+/// One part in so many of what another process does on the same device is next to nothing.
+const BYSTANDER: i64 = 100;
+
+/// What a device's own pause between two queued operations takes at most, ns: 1 to 2 µs on an H200; what is longer waits for something else.
+const PAUSE_NS: i64 = 5_000;
 
 /// Share of a slice from which the devices count as busy in it.
 const BUSY: f32 = 0.9;
@@ -102,6 +110,7 @@ struct Gather<'a, 'g> {
     copies: Copies,
     after: FxHashMap<(Cause, u32), AfterCall>,
     pieces: Vec<Vec<Piece>>,
+    pauses: i64,
     buffer: Vec<Piece>,
     strip: Vec<f64>,
     why: Vec<ByCause>,
@@ -121,6 +130,9 @@ impl Hear for Gather<'_, '_> {
         self.slices(gap.start, gap.end);
         for piece in &buffer {
             self.cause(piece);
+            if piece.cause == Cause::Queued {
+                self.pauses += (piece.end - piece.start).min(PAUSE_NS);
+            }
             let ns = piece.end - piece.start;
             if let Some(idle) = self.idle.get_mut(gap.unit) {
                 idle.add(piece.cause, ns);
@@ -243,6 +255,7 @@ impl<'a> Case<'a> {
             copies: Copies::default(),
             after: FxHashMap::default(),
             pieces: vec![Vec::new(); Cause::ALL.len()],
+            pauses: 0,
             buffer: Vec::new(),
             strip: vec![0.0; STRIP],
             why: vec![ByCause::default(); STRIP],
@@ -253,7 +266,7 @@ impl<'a> Case<'a> {
         if cancel.is_cancelled() {
             return None;
         }
-        let Gather { idle, per_step, mut kernels, copies, after, pieces, strip, why, .. } = gather;
+        let Gather { idle, per_step, mut kernels, copies, after, pieces, pauses, strip, why, .. } = gather;
         kernels.finish();
         let devices: Vec<DeviceTime> = ops
             .units
@@ -262,6 +275,7 @@ impl<'a> Case<'a> {
             .zip(idle)
             .filter_map(|((unit, busy), idle)| Some(DeviceTime { unit: *unit, busy: busy?, idle }))
             .collect();
+        let devices = without_bystanders(devices);
         let mut all = ByCause::default();
         for device in &devices {
             all.add_all(&device.idle);
@@ -293,6 +307,7 @@ impl<'a> Case<'a> {
             after,
             pieces,
             calls,
+            pauses,
             strip,
             why,
         })
@@ -359,6 +374,16 @@ impl<'a> Case<'a> {
     }
 }
 
+/// Processes that did next to nothing on a device that another one uses are no devices.
+fn without_bystanders(mut devices: Vec<DeviceTime>) -> Vec<DeviceTime> {
+    let most: Vec<(Unit, i64)> = devices.iter().map(|d| (d.unit, d.busy.busy())).collect();
+    devices.retain(|d| {
+        let rival = most.iter().filter(|(u, _)| u.device.is_some() && u.device == d.unit.device && u.pid != d.unit.pid).map(|m| m.1).max();
+        rival.is_none_or(|busy| d.busy.busy().saturating_mul(BYSTANDER) >= busy)
+    });
+    devices
+}
+
 fn calls(profile: &Profile, window: (i64, i64)) -> FxHashMap<CallKind, (u64, i64)> {
     let calls = &profile.calls;
     let kinds: Vec<CallKind> = calls.names.iter().map(|n| n.kind).collect();
@@ -370,13 +395,13 @@ fn calls(profile: &Profile, window: (i64, i64)) -> FxHashMap<CallKind, (u64, i64
             && let Some(sum) = sums.get_mut(calls.name[row] as usize)
         {
             sum.0 += 1;
-            sum.1 += calls.duration[row];
+            sum.1 = sum.1.saturating_add(calls.duration[row]);
         }
     }
     for (kind, (n, ns)) in kinds.into_iter().zip(sums) {
         let sum = out.entry(kind).or_default();
         sum.0 += n;
-        sum.1 += ns;
+        sum.1 = sum.1.saturating_add(ns);
     }
     out
 }

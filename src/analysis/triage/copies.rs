@@ -67,6 +67,23 @@ pub struct Sum {
 }
 
 impl Sum {
+    /// Both together.
+    #[must_use]
+    pub fn plus(&self, other: &Self) -> Self {
+        let length = |at: &Option<(i64, i64)>| at.map_or(0, |(a, b)| b - a);
+        Self {
+            count: self.count + other.count,
+            bytes: self.bytes.saturating_add(other.bytes),
+            ns: self.ns.saturating_add(other.ns),
+            to_device: self.to_device + other.to_device,
+            bytes_to_device: self.bytes_to_device.saturating_add(other.bytes_to_device),
+            pageable: self.pageable + other.pageable,
+            exposed: self.exposed + other.exposed,
+            idle: self.idle + other.idle,
+            longest: if length(&self.longest) >= length(&other.longest) { self.longest } else { other.longest },
+        }
+    }
+
     /// Bytes per second while they ran.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {

@@ -143,6 +143,8 @@ pub struct Finding {
     /// What to change, best first.
     pub actions: Vec<String>,
     pub confirm: Option<Confirm>,
+    /// Findings that say the same of another side: they go under this one if they cost as much.
+    pub explains: Vec<Verdict>,
     /// Findings that it brings about.
     pub effects: Vec<(Verdict, String)>,
 }
@@ -163,6 +165,7 @@ impl Finding {
             places: Vec::new(),
             actions: Vec::new(),
             confirm: None,
+            explains: Vec::new(),
             effects: Vec::new(),
         }
     }
@@ -177,6 +180,12 @@ impl Finding {
     #[must_use]
     pub fn sure(mut self, sure: Sure) -> Self {
         self.sure = self.sure.max(sure);
+        self
+    }
+
+    #[must_use]
+    pub fn explains(mut self, findings: impl IntoIterator<Item = Verdict>) -> Self {
+        self.explains.extend(findings);
         self
     }
 

@@ -73,6 +73,10 @@ impl<'a> Gaps<'a> {
             out.push(whole(Cause::Paging, None));
             return;
         }
+        if gap.next.is_none() {
+            out.push(whole(Cause::Ended, None));
+            return;
+        }
         let Some((op, call)) = gap.next.and_then(|op| Some((op, self.ops.call(&op)?))) else {
             out.push(whole(Cause::NoCall, None));
             return;
@@ -101,7 +105,7 @@ impl<'a> Gaps<'a> {
         look.pieces(lane, &mut walk, (gap.start, until), call.start, out);
         if until < gap.end {
             // From the call on the operation is on its way.
-            let sync = walk.blocked.filter(|b| call.start - b.0 <= CLOSE_NS);
+            let sync = walk.blocked.filter(|b| call.start.saturating_sub(b.0) <= CLOSE_NS);
             let cause = match (sync, copy) {
                 _ if walk.capturing => Cause::Graph,
                 (Some(_), _) => Cause::Sync,
@@ -156,12 +160,17 @@ impl Look<'_> {
                 CallKind::Alloc | CallKind::Free => Cause::Alloc,
                 CallKind::Module => Cause::Compile,
                 CallKind::Graph => Cause::Graph,
-                _ if outer.end - outer.start <= CLOSE_NS => Cause::Launch,
+                _ if outer.end.saturating_sub(outer.start) <= CLOSE_NS => Cause::Launch,
                 _ => Cause::OtherCall,
             };
             push(out, Piece { start: at, end, cause, lane: Some(self.lane_id), name: outer.name });
             at = at.max(end);
-            walk.pass(self.host, lane, &outer);
+            // A call that reaches beyond the gap is not passed: what it encloses would be gone through again for every gap.
+            if at < until {
+                walk.pass(self.host, lane, &outer);
+            } else if outer.blocks {
+                walk.blocked = Some((outer.end, outer.name));
+            }
         }
     }
 
@@ -173,12 +182,12 @@ impl Look<'_> {
             return;
         }
         if let Some((end, name)) = walk.blocked
-            && begins - end <= CLOSE_NS
+            && begins.saturating_sub(end) <= CLOSE_NS
         {
             push(out, piece(from, to, Cause::Sync, name));
             return;
         }
-        if walk.end.is_some_and(|end| begins - end <= CLOSE_NS) {
+        if walk.end.is_some_and(|end| begins.saturating_sub(end) <= CLOSE_NS) {
             push(out, piece(from, to, Cause::Launch, None));
             return;
         }
@@ -212,8 +221,9 @@ impl Look<'_> {
     /// Code that is loaded in a gap was compiled, or read, before: what the thread did until then belongs to it.
     fn loads(&self, gap: &Gap, out: &mut [Piece]) {
         let call = out.iter().rfind(|p| p.cause == Cause::Compile).map(|p| p.start);
-        let at = self.host.loads.partition_point(|&t| t < gap.start);
-        let lazy = self.host.loads.get(at).copied().filter(|&t| t < gap.end);
+        let pid = self.host.lanes.get(self.lane_id).map(|l| l.pid);
+        let at = self.host.loads.partition_point(|&(t, _)| t < gap.start);
+        let lazy = self.host.loads[at..].iter().take_while(|l| l.0 < gap.end).find(|l| l.1.is_none() || l.1 == pid).map(|l| l.0);
         let Some(load) = call.max(lazy) else { return };
         for piece in out.iter_mut().filter(|p| p.start < load) {
             if matches!(piece.cause, Cause::Compute | Cause::Wait | Cause::Unknown) {

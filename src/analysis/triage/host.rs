@@ -1,6 +1,7 @@
 //! What the threads that launch work do on the host: their calls of CUDA one after the other, and what is known of the time between.
 
 use super::intervals::Intervals;
+use super::ops::sane;
 use crate::model::{CallKind, HostCalls, MemOpKind, MemoryKind, Profile, RangeOrigin, ThreadState};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -132,7 +133,8 @@ pub struct Host<'a> {
     /// Of each name what it means for a capture: 1 begins one, 2 ends it.
     capture: Vec<u8>,
     /// When code was loaded behind the scenes.
-    pub loads: Vec<i64>,
+    /// With the process, where the report says it.
+    pub loads: Vec<(i64, Option<u32>)>,
 }
 
 impl<'a> Host<'a> {
@@ -199,7 +201,10 @@ impl<'a> Host<'a> {
     fn calls(&mut self) {
         let calls = &self.profile.calls;
         // Threads that only copy launch work, too.
-        let starters: FxHashSet<u32> = self.profile.memops.iter().filter_map(|m| calls.thread.get(m.call? as usize).copied()).collect();
+        let mut starters: FxHashSet<u32> = self.profile.memops.iter().filter_map(|m| calls.thread.get(m.call? as usize).copied()).collect();
+        if !self.profile.graphs.is_empty() {
+            starters.extend((0..calls.len()).filter(|&c| calls.kind(c) == CallKind::GraphLaunch).map(|c| calls.thread[c]));
+        }
         let lanes: Vec<Option<usize>> = (0..)
             .zip(&calls.threads)
             .map(|(i, &(pid, tid))| {
@@ -226,7 +231,8 @@ impl<'a> Host<'a> {
             let name = name.to_ascii_lowercase().replace('_', " ");
             name.contains("lazy") && name.contains("load")
         };
-        self.loads = self.profile.overhead.iter().filter(|o| lazy(&o.name)).map(|o| o.start).collect();
+        let pid = |thread: u32| self.profile.threads.get(thread as usize).map(|t| t.pid).filter(|pid| self.lanes.iter().any(|l| l.pid == *pid));
+        self.loads = self.profile.overhead.iter().filter(|o| lazy(&o.name)).map(|o| (o.start, pid(o.thread))).collect();
         self.loads.sort_unstable();
     }
 
@@ -316,7 +322,7 @@ impl<'a> Host<'a> {
 
     fn launch_call(&self, lane: &Lane, at: usize) -> Option<Outer> {
         let (start, cost) = self.profile.launches.call(*lane.launches.get(at)? as usize)?;
-        Some(Outer { start, end: start.saturating_add(cost), kind: CallKind::Launch, blocks: false, name: None })
+        Some(Outer { start: sane(start), end: sane(start.saturating_add(cost.max(0))), kind: CallKind::Launch, blocks: false, name: None })
     }
 
     fn other_call(&self, lane: &Lane, at: usize) -> Option<Outer> {
@@ -325,7 +331,8 @@ impl<'a> Host<'a> {
         let (start, kind) = (*calls.start.get(row as usize)?, calls.kind(row as usize));
         let blocks = kind == CallKind::Sync || kind == CallKind::Copy && self.blocking.contains(&row);
         let name = calls.name.get(row as usize).copied();
-        Some(Outer { start, end: start.saturating_add(calls.duration[row as usize]), kind, blocks, name })
+        let end = sane(start.saturating_add(calls.duration[row as usize].max(0)));
+        Some(Outer { start: sane(start), end, kind, blocks, name })
     }
 }
 
@@ -381,6 +388,10 @@ impl Walk {
                 _ => {}
             }
             self.call += 1;
+        }
+        // What is captured launches nothing: whoever launches captures no more, wherever the capture was ended.
+        if outer.kind == CallKind::Launch && outer.name.is_none() {
+            self.capturing = false;
         }
         self.end = Some(self.end.map_or(outer.end, |e| e.max(outer.end)));
         if outer.blocks {

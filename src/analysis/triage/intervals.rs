@@ -96,6 +96,43 @@ impl Intervals {
     }
 }
 
+/// How long a set is between any two times, by binary search.
+#[derive(Clone, Debug, Default)]
+pub struct Covered {
+    /// Start and end of each interval, and how long those before it are.
+    sums: Vec<(i64, i64, i64)>,
+}
+
+impl Covered {
+    #[must_use]
+    pub fn of(set: &Intervals) -> Self {
+        let mut sum = 0_i64;
+        let mut sums = Vec::with_capacity(set.0.len());
+        for &(start, end) in &set.0 {
+            sums.push((start, end, sum));
+            sum = sum.saturating_add(end - start);
+        }
+        Self { sums }
+    }
+
+    /// First and last time of the set.
+    #[must_use]
+    pub fn span(&self) -> Option<(i64, i64)> {
+        Some((self.sums.first()?.0, self.sums.last()?.1))
+    }
+
+    fn until(&self, time: i64) -> i64 {
+        let at = self.sums.partition_point(|s| s.0 < time);
+        at.checked_sub(1).map_or(0, |i| self.sums[i].2 + time.min(self.sums[i].1) - self.sums[i].0)
+    }
+
+    /// How long the set is between two times.
+    #[must_use]
+    pub fn within(&self, start: i64, end: i64) -> i64 {
+        (self.until(end) - self.until(start)).max(0)
+    }
+}
+
 impl FromIterator<(i64, i64)> for Intervals {
     fn from_iter<I: IntoIterator<Item = (i64, i64)>>(intervals: I) -> Self {
         let mut all: Vec<(i64, i64)> = intervals.into_iter().collect();
@@ -153,6 +190,7 @@ mod tests {
             prop_assert_eq!(bits(&a.subtract(&b)), each(|x, y| x && !y));
             let inside = x.iter().skip(at(from)).take(at((to - from).max(0))).filter(|&&b| b).count();
             prop_assert_eq!(a.covered(from, to), i64::try_from(inside).unwrap());
+            prop_assert_eq!(Covered::of(&a).within(from, to), i64::try_from(inside).unwrap());
             for set in [a.union(&b), a.intersect(&b), a.subtract(&b)] {
                 prop_assert!(set.0.windows(2).all(|w| w[0].1 < w[1].0) && set.0.iter().all(|i| i.0 < i.1));
             }

@@ -53,6 +53,8 @@ pub struct Kernels {
     pub costs: Vec<i64>,
     pub queued: Vec<i64>,
     durations: Vec<i64>,
+    /// Start of the call that launched the last graph.
+    graph_call: i64,
     /// By kernel and configuration.
     pub like: FxHashMap<(u32, u32), Like>,
     pub streams: FxHashMap<(usize, Option<u32>), StreamTime>,
@@ -82,7 +84,7 @@ impl Kernels {
         let Row::Launch(row) = op.row else {
             // What runs inside of a graph that was traced as a whole is not known.
             self.in_graphs.0 += 1;
-            self.in_graphs.1 += ns;
+            self.in_graphs.1 = self.in_graphs.1.saturating_add(ns);
             return;
         };
         let launches = &ops.profile().launches;
@@ -90,11 +92,11 @@ impl Kernels {
         let kernel = launches.kernel(at).0;
         if ops.collective.get(kernel as usize).copied().unwrap_or_default() {
             self.collectives.0 += 1;
-            self.collectives.1 += ns;
+            self.collectives.1 = self.collectives.1.saturating_add(ns);
             return;
         }
         self.count += 1;
-        self.ns += ns;
+        self.ns = self.ns.saturating_add(ns);
         if ns < SHORT_NS {
             self.short.0 += 1;
             self.short.1 += ns;
@@ -103,24 +105,28 @@ impl Kernels {
         let in_graph = launches.graph_node(at).is_some();
         if in_graph {
             self.in_graphs.0 += 1;
-            self.in_graphs.1 += ns;
+            self.in_graphs.1 = self.in_graphs.1.saturating_add(ns);
+            // All nodes of a graph are one launch.
+            let call = launches.call(at).map_or(i64::MIN, |c| c.0);
+            self.launches += u64::from(call != self.graph_call);
+            self.graph_call = call;
         }
         let config = launches.config(at).map_or(u32::MAX, |c| c.0);
         let like = self.like.entry((kernel, config)).or_default();
         like.count += 1;
-        like.ns += ns;
+        like.ns = like.ns.saturating_add(ns);
         let third = ((op.start - window.0) as f64 / (window.1 - window.0) as f64 * THIRDS as f64) as usize;
         let third = &mut like.thirds[third.min(THIRDS - 1)];
         third.0 += 1;
-        third.1 += ns;
+        third.1 = third.1.saturating_add(ns);
         let place = launches.place(at).and_then(|p| ops.profile().places.get(p.0 as usize));
         let stream = self.streams.entry((op.unit, place.and_then(|p| p.stream))).or_default();
         let own = (op.end - op.start.max(stream.until)).max(0);
         stream.until = stream.until.max(op.end);
-        stream.ns += own;
+        stream.ns = stream.ns.saturating_add(own);
         let sms = place.and_then(|p| self.sms.get(p.device? as usize)).copied().unwrap_or_default();
         if self.blocks.get(config as usize).is_some_and(|&b| b < sms) {
-            stream.small += own;
+            stream.small = stream.small.saturating_add(own);
         }
         if self.count.is_multiple_of(self.every) {
             self.durations.push(ns);
@@ -191,16 +197,30 @@ impl Kernels {
         out
     }
 
-    /// Kernels with their time, count and number, longest first.
+    /// Functions with their time and number, longest first: of each the kernel that took the most.
     #[must_use]
-    pub fn top(&self) -> Vec<(u32, i64, u64)> {
-        let mut sums: FxHashMap<u32, (i64, u64)> = FxHashMap::default();
+    pub fn top(&self, profile: &Profile) -> Vec<(u32, i64, u64)> {
+        let mut kernels: FxHashMap<u32, (i64, u64)> = FxHashMap::default();
         for ((kernel, _), like) in &self.like {
-            let sum = sums.entry(*kernel).or_default();
-            sum.0 += like.ns;
+            let sum = kernels.entry(*kernel).or_default();
+            sum.0 = sum.0.saturating_add(like.ns);
             sum.1 += like.count;
         }
-        let mut out: Vec<(u32, i64, u64)> = sums.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
+        let mut kernels: Vec<(u32, i64, u64)> = kernels.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
+        kernels.sort_by_key(|(kernel, ns, _)| (std::cmp::Reverse(*ns), *kernel));
+        let mut of: FxHashMap<&str, usize> = FxHashMap::default();
+        let mut out: Vec<(u32, i64, u64)> = Vec::new();
+        for (kernel, ns, count) in kernels {
+            let name = profile.kernels.get(kernel as usize).map_or("", |k| k.function());
+            let at = *of.entry(name).or_insert(out.len());
+            match out.get_mut(at) {
+                Some(sum) => {
+                    sum.1 = sum.1.saturating_add(ns);
+                    sum.2 += count;
+                }
+                None => out.push((kernel, ns, count)),
+            }
+        }
         out.sort_by_key(|(kernel, ns, _)| (std::cmp::Reverse(*ns), *kernel));
         out
     }

@@ -143,7 +143,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         strip: case.strip.clone(),
         why: case.why.clone(),
         span: case.span,
-        kernels: case.kernels.top(),
+        kernels: case.kernels.top(profile),
         found: case.steps.found,
         steps: case.steps.list,
         left_out: case.steps.left_out,
@@ -154,10 +154,12 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
 #[must_use]
 pub fn range_window(profile: &Profile, name: &str) -> Option<(i64, i64)> {
     let ranges = &profile.ranges;
+    let alike = like(name);
     let names: Vec<bool> = (0..ranges.names.len())
         .map(|n| {
             let label = ranges.label(u32::try_from(n).unwrap_or(u32::MAX));
-            label == name || ranges.names[n].1.as_ref() == name || name.contains('#') && like(&label) == name
+            let text = &ranges.names[n].1;
+            label == name || **text == *name || name.contains('#') && [like(&label), like(text)].iter().any(|l| *l == alike)
         })
         .collect();
     let inside: Vec<(u32, i64, i64)> = ranges
@@ -197,6 +199,17 @@ fn missing(case: &Case<'_>) -> Vec<String> {
     }
     if case.idle_share(Cause::NoCall) >= finding::LEAST {
         out.push("recorded without the host's CUDA calls: what the host did while the GPU was idle is not known".to_owned());
+    }
+    let queued = case.share(case.idle.get(Cause::Queued) - case.pauses);
+    if queued >= finding::LEAST {
+        out.push(format!(
+            "idle for {} of the window with the next operation already launched: it waited for another stream, device or host function",
+            text::pct(queued)
+        ));
+    }
+    let ended = case.idle_share(Cause::Ended);
+    if ended >= finding::LEAST {
+        out.push(format!("idle for {} of the window because nothing more was launched on a device", text::pct(ended)));
     }
     if case.kernels.count == 0 && !case.profile.graphs.is_empty() {
         out.push(

@@ -34,6 +34,15 @@ pub struct Op {
     pub row: Row,
 }
 
+/// Times beyond this, ns, are no times: 104 days from the beginning of the session.
+const FAR: i64 = 1 << 53;
+
+/// A time that can be reckoned with.
+#[must_use]
+pub fn sane(time: i64) -> i64 {
+    time.clamp(-FAR, FAR)
+}
+
 /// A device, or the part that one process has in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Unit {
@@ -128,8 +137,8 @@ impl<'a> Ops<'a> {
         let at = row as usize;
         let collective = self.collective.get(launches.kernel(at).0 as usize).copied().unwrap_or_default();
         Op {
-            start: launches.start(at),
-            end: launches.end(at),
+            start: sane(launches.start(at)),
+            end: sane(launches.end(at)).max(sane(launches.start(at))),
             unit: self.unit(launches.place(at).map(|p| p.0)),
             class: if collective { Class::Collective } else { Class::Kernel },
             row: Row::Launch(row),
@@ -143,8 +152,8 @@ impl<'a> Ops<'a> {
             return None;
         }
         Some(Op {
-            start: op.start.0,
-            end: op.start.0.saturating_add(op.duration.0.max(0)),
+            start: sane(op.start.0),
+            end: sane(op.start.0.saturating_add(op.duration.0.max(0))),
             unit: self.unit(Some(op.place.0)),
             class: Class::Copy,
             row: Row::Mem(u32::try_from(row).ok()?),
@@ -154,8 +163,8 @@ impl<'a> Ops<'a> {
     fn graph(&self, index: u32) -> Option<Op> {
         let g = self.profile.graphs.get(index as usize)?;
         Some(Op {
-            start: g.start.0,
-            end: g.start.0.saturating_add(g.duration.0),
+            start: sane(g.start.0),
+            end: sane(g.start.0.saturating_add(g.duration.0.max(0))),
             unit: self.unit(Some(g.place)),
             class: Class::Kernel,
             row: Row::Graph(index),
@@ -193,6 +202,12 @@ impl<'a> Ops<'a> {
     /// Start and duration of the call that started an operation, and the process and thread that made it.
     #[must_use]
     pub fn call(&self, op: &Op) -> Option<Call> {
+        let call = self.called(op)?;
+        let start = sane(call.start);
+        Some(Call { start, end: sane(call.end).max(start), ..call })
+    }
+
+    fn called(&self, op: &Op) -> Option<Call> {
         let profile = self.profile;
         match op.row {
             Row::Launch(row) => {

@@ -113,6 +113,8 @@ pub enum Cause {
     Queued,
     /// Pages of managed memory were about to move.
     Paging,
+    /// Nothing more was launched on the device.
+    Ended,
     /// In other calls of CUDA.
     OtherCall,
     /// The host did something outside of CUDA, and the report does not say what.
@@ -123,7 +125,7 @@ pub enum Cause {
 
 impl Cause {
     /// All causes.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Sync,
         Self::Launch,
         Self::CopyCall,
@@ -134,6 +136,7 @@ impl Cause {
         Self::Graph,
         Self::Queued,
         Self::Paging,
+        Self::Ended,
         Self::OtherCall,
         Self::Unknown,
         Self::NoCall,
@@ -150,7 +153,7 @@ impl Cause {
             Self::Alloc => Part::Allocating,
             Self::Compile => Part::Compiling,
             Self::Graph => Part::Graphs,
-            Self::Queued | Self::Paging | Self::OtherCall | Self::Unknown | Self::NoCall => Part::Other,
+            Self::Queued | Self::Paging | Self::Ended | Self::OtherCall | Self::Unknown | Self::NoCall => Part::Other,
         }
     }
 
@@ -166,8 +169,9 @@ impl Cause {
             Self::Alloc => "allocating or freeing memory",
             Self::Compile => "compiling or loading code",
             Self::Graph => "capturing or instantiating graphs",
-            Self::Queued => "none of its doing: the next operation was queued already",
+            Self::Queued => "waiting for nothing: the next operation was queued already",
             Self::Paging => "touching managed memory, or waiting for its pages",
+            Self::Ended => "done with this device: nothing more was launched on it",
             Self::OtherCall => "in other CUDA calls",
             Self::Unknown => "outside CUDA, not recorded",
             Self::NoCall => "not recorded",

@@ -11,13 +11,16 @@ const EFFECTS: &[(V, f64, &[V])] = &[
     (V::Allocation, 0.7, &[V::PeriodicStall]),
     (V::GraphRecapture, 0.7, &[V::PeriodicStall]),
     (V::UnifiedMemory, 0.7, &[V::PeriodicStall]),
-    // What fills slow steps is named by their finding.
-    (V::PeriodicStall, 0.7, &[V::HostCompute, V::InputWait, V::HostSync, V::CopyBound, V::PageableCopies]),
     (V::LaunchBound, 0.5, &[V::SmallKernels]),
     (V::HostSync, 0.7, &[V::SmallKernels]),
     // The GPU that has less to do waits, whatever its host does meanwhile.
     (V::UnbalancedDevices, 0.8, &[V::HostCompute, V::InputWait, V::LaunchBound, V::HostSync]),
 ];
+
+/// Share of the window that kernels must fill to be its limit.
+const FILLS: f64 = 0.6;
+/// Part of a finding's stake that another must have to explain it.
+const ENOUGH: f64 = 0.7;
 
 /// Stakes that differ by less count as equal; then the cause goes first, by the order of the vocabulary.
 const TIE: f64 = 0.03;
@@ -43,23 +46,32 @@ pub fn rank(mut findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
-    let causes: Vec<(V, f64)> = findings.iter().map(|f| (f.id, f.stake)).collect();
+    let causes: Vec<(V, f64, Vec<V>)> = findings.iter().map(|f| (f.id, f.stake, f.explains.clone())).collect();
     let cause_of = |f: &Finding| {
-        causes.iter().find(|(id, stake)| {
-            EFFECTS.iter().any(|(cause, part, effects)| cause == id && effects.contains(&f.id) && *stake >= f.stake * part)
+        causes.iter().find(|(id, stake, explains)| {
+            explains.contains(&f.id) && *stake >= f.stake * ENOUGH
+                || EFFECTS.iter().any(|(cause, part, effects)| cause == id && effects.contains(&f.id) && *stake >= f.stake * part)
         })
     };
     let (mut kept, mut gone): (Vec<Finding>, Vec<(V, Finding)>) = (Vec::new(), Vec::new());
     for finding in findings {
         match cause_of(&finding) {
-            Some((cause, _)) => gone.push((*cause, finding)),
+            Some((cause, ..)) => gone.push((*cause, finding)),
             None => kept.push(finding),
         }
     }
-    for (cause, finding) in gone {
-        // A cause that is itself an effect: then what it explains stands by itself.
+    // The cause of an effect may be an effect itself: then it goes under that one's cause.
+    let parents: Vec<(V, V)> = gone.iter().map(|(cause, f)| (f.id, *cause)).collect();
+    for (mut cause, finding) in gone {
+        for _ in 0..parents.len() {
+            match parents.iter().find(|p| p.0 == cause) {
+                Some(p) => cause = p.1,
+                None => break,
+            }
+        }
         match kept.iter_mut().find(|f| f.id == cause) {
             Some(cause) => cause.effects.push((finding.id, finding.headline)),
+            // Two that explain each other: then neither goes.
             None => kept.push(finding),
         }
     }
@@ -70,15 +82,16 @@ fn under_causes(findings: Vec<Finding>) -> Vec<Finding> {
 fn verdict(findings: &mut Vec<Finding>) {
     let Some(at) = findings.iter().position(|f| f.id == V::GpuBound) else { return };
     let mut bound = findings.remove(at);
-    let worst = findings.iter().filter(|f| f.sure <= Sure::Possible).map(|f| f.stake).fold(0.0, f64::max);
-    if worst < WORTH {
+    // Kernels that leave much of the window idle are not what limits it, whatever else is known.
+    let fills = bound.stake >= FILLS;
+    let worst = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
+    if worst < WORTH && fills {
         findings.insert(0, bound);
-    } else {
+    } else if findings.iter().all(|f| f.id == V::ShortCapture) {
+        // Nothing else is known.
         bound.severity = Severity::Low;
-        // What is left is in the kernels: it is said last.
-        if bound.stake >= WORTH {
-            findings.push(bound);
-        }
+        bound.sure = Sure::Possible;
+        findings.push(bound);
     }
 }
 
@@ -98,8 +111,7 @@ mod tests {
     fn what_costs_most_goes_first_and_little_is_not_said() {
         let out =
             rank(vec![finding(V::LaunchBound, 0.2), finding(V::HostSync, 0.5), finding(V::Allocation, 0.02), finding(V::GpuBound, 0.3)]);
-        assert_eq!(ids(&out), [V::HostSync, V::LaunchBound, V::GpuBound]);
-        assert_eq!(out[2].severity, Severity::Low);
+        assert_eq!(ids(&out), [V::HostSync, V::LaunchBound], "what is left is no finding");
     }
 
     #[test]
@@ -110,7 +122,8 @@ mod tests {
 
     #[test]
     fn effects_go_under_their_causes_and_nothing_is_lost() {
-        let out = rank(vec![finding(V::PeriodicStall, 0.25), finding(V::HostCompute, 0.27), finding(V::ShortCapture, 0.0)]);
+        let stall = finding(V::PeriodicStall, 0.25).explains([V::HostCompute]);
+        let out = rank(vec![stall, finding(V::HostCompute, 0.27), finding(V::ShortCapture, 0.0)]);
         assert_eq!(ids(&out), [V::ShortCapture, V::PeriodicStall]);
         assert_eq!(out[1].effects, [(V::HostCompute, "host-compute".to_owned())]);
     }

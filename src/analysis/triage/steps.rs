@@ -93,7 +93,7 @@ impl Steps {
     #[must_use]
     pub fn of(profile: &Profile, ops: &Ops<'_>, span: (i64, i64), counts: &[Counts]) -> Self {
         let found = by_ranges(profile, ops)
-            .or_else(|| by_graphs(profile))
+            .or_else(|| by_graphs(profile, ops))
             .or_else(|| by_period(profile, ops, counts, false))
             .or_else(|| by_period(profile, ops, counts, true));
         let Some((found, starts, end)) = found else { return Self::default() };
@@ -185,7 +185,11 @@ fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
         .map(|(_, name)| {
             let like = like(name);
             let lower = like.to_ascii_lowercase();
-            if like.len() > 80 || !WORDS.iter().any(|w| lower.contains(w)) {
+            // A number, and the word for what is numbered; not a part of another word (`tokenizer`, `BatchNorm`).
+            let mut words = lower.split(|c: char| !c.is_ascii_alphabetic());
+            let is_word = |w: &str| w.ends_with("step") || WORDS.iter().any(|word| w == *word || w.strip_suffix('s') == Some(*word));
+            let numbered = like.contains('#') && words.any(is_word);
+            if like.len() > 80 || !numbered {
                 return None;
             }
             let next = u32::try_from(groups.len()).ok()?;
@@ -219,17 +223,27 @@ fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
             candidates.push((last.0.saturating_sub(first.0), std::mem::take(&mut names[group as usize]), list));
         }
     }
-    candidates.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    // PyTorch's profiler numbers the steps that it was told of; what its optimizer and loader mark are parts of a step.
+    let rank = |name: &str| match name {
+        n if n.starts_with("ProfilerStep") => 0,
+        n if n.starts_with("Optimizer.") || n.starts_with("enumerate(") => 2,
+        _ => 1,
+    };
+    candidates.sort_by(|a, b| rank(&a.1).cmp(&rank(&b.1)).then(b.0.cmp(&a.0)).then_with(|| a.1.cmp(&b.1)));
     let mut best: Option<(i64, Starts)> = None;
     for (_, name, list) in candidates.into_iter().take(MOST_NAMES) {
         let Some((starts, end)) = on_devices(ops, &list) else { continue };
         let length = end - starts.first().copied().unwrap_or(end);
-        // The longest stretch; of equal ones the more steps.
+        // The longest stretch; of those about as long the most steps.
         let better = best
             .as_ref()
-            .is_none_or(|(b, (_, s, _))| length as f64 > *b as f64 * 1.02 || length as f64 > *b as f64 * 0.98 && starts.len() > s.len());
+            .is_none_or(|(b, (_, s, _))| length as f64 > *b as f64 * 1.4 || length as f64 > *b as f64 * 0.7 && starts.len() > s.len());
+        let whole = rank(&name) == 0;
         if better {
             best = Some((length, (Found::Ranges(name), starts, end)));
+        }
+        if whole {
+            break;
         }
     }
     best.map(|b| b.1)
@@ -241,6 +255,7 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
     let mut begins: Vec<i64> = vec![i64::MAX; list.len()];
     // Copies on streams of their own run ahead of the step that they are for: kernels say when it begins, where there are any.
     let mut kernels: Vec<i64> = vec![i64::MAX; list.len()];
+    let mut ends: Vec<i64> = vec![i64::MIN; list.len()];
     let mut end = i64::MIN;
     let (mut inside, mut all) = (0_i64, 0_i64);
     for op in ops.iter() {
@@ -252,6 +267,7 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
         begins[at] = begins[at].min(op.start);
         if op.class == Class::Kernel {
             kernels[at] = kernels[at].min(op.start);
+            ends[at] = ends[at].max(op.end);
         }
         end = end.max(op.end);
         inside = inside.saturating_add(length);
@@ -259,7 +275,9 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
     if (inside as f64) < STANDS_FOR * all as f64 {
         return None;
     }
-    if kernels.iter().filter(|&&k| k < i64::MAX).count() * 2 > begins.iter().filter(|&&b| b < i64::MAX).count() {
+    let ahead = begins.iter().skip(1).zip(&ends).filter(|(begin, before)| begin < before).count();
+    let with_kernels = kernels.iter().filter(|&&k| k < i64::MAX).count();
+    if ahead * 5 > list.len() && with_kernels * 2 > list.len() {
         begins = kernels;
     }
     begins.retain(|&b| b < i64::MAX);
@@ -268,32 +286,34 @@ fn on_devices(ops: &Ops<'_>, list: &[Numbered]) -> Option<(Vec<i64>, i64)> {
 }
 
 /// Launches of graphs that are all alike, where they make most of the run.
-fn by_graphs(profile: &Profile) -> Option<Starts> {
+fn by_graphs(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     let launches = &profile.launches;
     if !launches.has_graph_nodes() && profile.graphs.is_empty() {
         return None;
     }
-    // Start of the call, first start, last end, nodes.
-    let mut calls: Vec<(i64, i64, i64, usize)> = Vec::new();
-    let (mut inside, mut total) = (0_i64, 0_i64);
-    for row in 0..launches.len() {
-        total += launches.duration(row);
-        let (Some(_), Some((call, _))) = (launches.graph_node(row), launches.call(row)) else { continue };
-        inside += launches.duration(row);
-        match calls.last_mut() {
-            Some(last) if last.0 == call => {
-                last.1 = last.1.min(launches.start(row));
-                last.2 = last.2.max(launches.end(row));
+    // By device: start of the call, first start, last end, nodes.
+    let mut of: Vec<Vec<(i64, i64, i64, usize)>> = vec![Vec::new(); ops.units.len()];
+    let (mut inside, mut total) = (vec![0_i64; ops.units.len()], 0_i64);
+    for op in ops.iter() {
+        let length = op.end.saturating_sub(op.start);
+        total = total.saturating_add(length);
+        let (call, nodes) = match op.row {
+            Row::Launch(row) if launches.graph_node(row as usize).is_some() => (launches.call(row as usize).map(|c| c.0), 1),
+            Row::Graph(g) => (profile.graphs.get(g as usize).and_then(|g| g.call).or(Some(op.start)), 0),
+            _ => continue,
+        };
+        let Some(call) = call else { continue };
+        inside[op.unit] = inside[op.unit].saturating_add(length);
+        match of[op.unit].last_mut() {
+            Some(last) if nodes > 0 && last.0 == call => {
+                last.2 = last.2.max(op.end);
                 last.3 += 1;
             }
-            _ => calls.push((call, launches.start(row), launches.end(row), 1)),
+            _ => of[op.unit].push((call, op.start, op.end, nodes)),
         }
     }
-    for g in &profile.graphs {
-        inside += g.duration.0;
-        total += g.duration.0;
-        calls.push((g.call.unwrap_or(g.start.0), g.start.0, g.start.0.saturating_add(g.duration.0), 0));
-    }
+    let unit = (0..of.len()).max_by_key(|&u| inside[u])?;
+    let (mut calls, inside) = (std::mem::take(&mut of[unit]), inside.iter().sum::<i64>());
     let usual = median(calls.iter().map(|c| i64::try_from(c.3).unwrap_or(i64::MAX)).collect())?;
     let alike = calls.iter().filter(|c| i64::try_from(c.3).is_ok_and(|n| n == usual)).count();
     if calls.len() < LEAST || alike * 10 < calls.len() * 9 || (inside as f64) < EXPLAINS * total as f64 {
@@ -387,6 +407,9 @@ fn by_period(profile: &Profile, ops: &Ops<'_>, counts: &[Counts], copies: bool) 
 
 /// The least number of places after which nearly all of a sequence repeats; `None` where that is one place, or nothing repeats.
 fn period(sequence: &[u32]) -> Option<usize> {
+    if sequence.len() < LEAST * 2 {
+        return None;
+    }
     // What comes once a step votes for the period itself, inner loops for others. Where every kernel is in an inner loop, some pair or longer
     // run of them comes once a step.
     let mut candidates: Vec<(usize, usize)> = Vec::new();

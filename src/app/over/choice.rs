@@ -23,7 +23,7 @@ pub enum RangeSort {
     Busy,
     /// Time on the host.
     Wall,
-    /// Time between operations inside.
+    /// Time of the host in which no device worked.
     Idle,
     /// Time of the host outside of inner ranges.
     Own,

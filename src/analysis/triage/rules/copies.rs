@@ -70,16 +70,17 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
 pub fn bound(case: &Case<'_>) -> Option<Finding> {
     let classes = [CopyClass::Host, CopyClass::Peer, CopyClass::Device];
     let most = classes.into_iter().max_by_key(|c| case.copies.get(*c).cost())?;
-    let sum = case.copies.get(most);
+    let all = classes.into_iter().map(|c| *case.copies.get(c)).reduce(|a, b| a.plus(&b))?;
+    let sum = &all;
     if sum.count == 0 {
         return None;
     }
-    let cost: i64 = classes.iter().map(|c| case.copies.get(*c).cost()).sum();
-    let share = case.share(cost);
+    let share = case.share(sum.cost());
     let what = match most {
-        CopyClass::Peer => "between devices".to_owned(),
-        CopyClass::Device => "within the device".to_owned(),
-        _ => directions(sum).to_owned(),
+        CopyClass::Peer => "mostly between devices",
+        CopyClass::Device => "mostly within the device",
+        _ if case.copies.get(CopyClass::Host).count < sum.count => "mostly between host and device",
+        _ => directions(sum),
     };
     let headline = format!(
         "copies that nothing hides take {} of the window: {} {what}, {}{}",

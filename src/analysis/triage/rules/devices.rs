@@ -1,7 +1,7 @@
 //! Devices that are busy very differently.
 
 use crate::analysis::triage::case::Case;
-use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
+use crate::analysis::triage::finding::{Finding, Sure};
 use crate::analysis::triage::text::pct;
 use crate::analysis::triage::verdict::Verdict;
 
@@ -33,21 +33,12 @@ pub fn unbalanced(case: &Case<'_>) -> Option<Finding> {
         format!("{} is busy for {} of the window, {} for {}", most.1, pct(most.0), least.1, pct(least.0)),
     )
     .bound("what the busiest device does beyond the mean: evenly spread, the window is shorter by that")
-    .judged("between the busiest and the least busy", spread * 100.0, "%", ("≥", SPREAD * 100.0));
+    .judged("percentage points between the busiest and the least busy", spread * 100.0, "", ("≥", SPREAD * 100.0));
     for (share, name) in &busy {
         finding = finding.because(&format!("{name} busy"), share * 100.0, "%");
     }
-    let place = |name: &str| Place {
-        kind: PlaceKind::Window,
-        name: name.to_owned(),
-        start: case.window.0,
-        end: case.window.1,
-        ns: None,
-        rank: None,
-    };
     Some(
         finding
-            .at([place(&most.1), place(&least.1)])
             .change(&[
                 "Spread the work evenly: equal batches, pipeline stages of equal time, DistributedDataParallel in place of DataParallel.",
                 "Move what only one device does (loss, logging, gathering) to the least busy one, or off the devices.",

@@ -34,7 +34,7 @@ pub fn input_wait(case: &Case<'_>) -> Option<Finding> {
     let finding = Finding::new(
         Verdict::InputWait,
         share,
-        format!("the launching thread waits for something other than the GPU{what}: the GPU is idle for {} meanwhile", pct(share)),
+        format!("the launching thread waits for something other than the GPU{what}: the GPU is idle for {} of the window", pct(share)),
     )
     .bound("the idle time in which the launching thread was blocked outside of CUDA; work that is there in time takes none of it")
     .because("idle while the host waits", idle as f64, "ns")
@@ -66,13 +66,13 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
     let at = places.iter().find(|p| p.ns.is_some() && p.kind.word() != "window").map_or_else(String::new, |p| format!(" ({})", p.name));
     let headline = if certain {
         format!(
-            "the launching thread computes something else{at}: the GPU is idle for {} meanwhile, up to {} at a time",
+            "the launching thread runs host code{at} while the GPU has nothing to do: idle for {} of the window, up to {} at a time",
             pct(share),
             ns(long.unwrap_or_default())
         )
     } else {
         format!(
-            "the launching thread does something other than launching{at}: the GPU is idle for {} meanwhile, up to {} at a time; {}",
+            "the launching thread is outside CUDA{at} while the GPU has nothing to do: idle for {} of the window, up to {} at a time; {}",
             pct(share),
             ns(long.unwrap_or_default()),
             missing(case)

@@ -1,9 +1,9 @@
 //! The kernels themselves.
 
+use crate::analysis::Family;
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Severity, Sure};
 use crate::analysis::triage::kernels::{EMPTY_NS, Like, SHORT_NS};
-use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
 use crate::model::units;
@@ -24,7 +24,7 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
         return None;
     }
     // The pauses of the device between queued kernels go with them.
-    let cost = k.fixed + case.idle.get(Cause::Queued);
+    let cost = k.fixed + case.pauses;
     let share = case.share(cost);
     let graphs = k.in_graphs.0 * 2 > k.count;
     let finding = Finding::new(
@@ -46,10 +46,10 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
     .judged("median duration of a kernel", median as f64, "ns", ("<", SHORT_NS as f64))
     .because("kernels shorter than 5 µs", k.short.0 as f64, "")
     .because("their share of all kernel time", k.short.1 as f64 / k.ns.max(1) as f64 * 100.0, "%")
-    .because("pauses between queued kernels", case.idle.get(Cause::Queued) as f64, "ns")
+    .because("pauses between queued kernels", case.pauses as f64, "ns")
     .because("kernels in graphs", (k.in_graphs.0 > 0).then_some(k.in_graphs.0 as f64), "")
     .because("kernels in a step", case.per_step(k.count), "")
-    .at(k.top().into_iter().take(3).map(|t| kernel(case, t)))
+    .at(k.top(case.profile).into_iter().take(3).map(|t| kernel(case, t)))
     .change(&[
         "Fuse them: torch.compile, a Triton or CUDA kernel for the chain of elementwise operations, fused optimizers and norms.",
         "Give each more work: larger batches, several steps or tensors at once (torch._foreach, grouped GEMM).",
@@ -86,7 +86,7 @@ pub fn serialised(case: &Case<'_>) -> Option<Finding> {
         }
         // Side by side they take as long as the longest stream.
         let gain = (small - streams.first().map_or(0, |s| s.1)).max(0);
-        let share = gain as f64 / case.length() as f64;
+        let share = case.share(gain);
         let finding = Finding::new(
             Verdict::Serialised,
             share,
@@ -136,7 +136,7 @@ pub fn throttled(case: &Case<'_>) -> Option<Finding> {
             after += c * like.thirds[2].0 as f64;
         }
     }
-    if judged < 0.5 * case.kernels.ns as f64 || slower < MOST * judged {
+    if judged <= 0.0 || judged < 0.5 * case.kernels.ns as f64 || slower < MOST * judged {
         return None;
     }
     let clocks = case.profile.counters.iter().any(|c| c.name.to_ascii_lowercase().contains("clock"));
@@ -165,22 +165,23 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
     if kernels == 0 {
         return None;
     }
-    let top = case.kernels.top();
+    let top = case.kernels.top(case.profile);
     let first = top.first().map_or_else(String::new, |(kernel, ns, _)| {
         let name = case.profile.kernels.get(*kernel as usize).map_or("", |k| k.function());
-        format!("; {} of it is {name}", pct(*ns as f64 / case.kernels.ns.max(1) as f64))
+        format!("; {} of kernel time is {name}", pct(*ns as f64 / case.kernels.ns.max(1) as f64))
     });
-    let mut finding = Finding::new(Verdict::GpuBound, share, format!("kernels fill {} of the window{first}", pct(share)))
+    let mut finding = Finding::new(Verdict::GpuBound, share, format!("the GPU runs kernels for {} of the window{first}", pct(share)))
         .bound("the time in which kernels ran: what they can save is in their own diagnoses")
-        .because("kernels", kernels as f64, "ns")
+        .because(if case.devices.len() > 1 { "kernels, summed over the devices" } else { "kernels" }, kernels as f64, "ns")
         .because("median duration of a kernel", case.kernels.median().map(|n| n as f64), "ns");
-    let families = case.kernels.families(case.profile);
+    let mut families = case.kernels.families(case.profile);
+    families.retain(|f| f.0 != Family::Nccl);
     let total: i64 = families.iter().map(|f| f.1).sum();
     for (family, time) in families.iter().take(4) {
         finding = finding.because(&format!("{}, by the kernels' names", family.word()), *time as f64 / total.max(1) as f64 * 100.0, "%");
     }
     let mut finding = finding.at(top.into_iter().take(3).map(|t| kernel(case, t))).change(&[
-        "Go to the kernels: what limits the first of them, and a re-run of it under ncu.",
+        "Go to the kernels: what limits the first of them, and profile it again with its counters.",
         "Do less: lower precision where it is allowed, fused attention and norms, no work that is thrown away.",
     ]);
     finding.severity = Severity::Healthy;

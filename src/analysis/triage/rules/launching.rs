@@ -11,6 +11,9 @@ use crate::model::{CallKind, units};
 /// A kernel that begins so soon after its call has not queued, ns: what is left is the way to the device.
 const AT_ONCE_NS: i64 = 10_000;
 
+/// Launches below which one slow call is no rate.
+const FEW: u64 = 50;
+
 /// The GPU is idle while the host launches kernels one by one.
 pub fn bound(case: &Case<'_>) -> Option<Finding> {
     let idle = case.idle.get(Cause::Launch);
@@ -28,9 +31,9 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
         Verdict::LaunchBound,
         share,
         format!(
-            "the host cannot launch as fast as the GPU works: idle for {} while {} launches a second are issued, {} of idle time for each",
+            "the host cannot launch as fast as the GPU works: idle for {} of the window while the host issues {} launches per second, {} of idle time for each",
             pct(share),
-            units::grouped(rate as i64),
+            units::grouped(rate.round() as i64),
             ns(each)
         ),
     )
@@ -55,7 +58,13 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
         ])
     };
     // A queue that was full much of the time contradicts it.
-    Some(if at_once.is_some_and(|a| a < 0.3) { finding.sure(Sure::Likely) } else { finding })
+    Some(if k.launches < FEW {
+        finding.sure(Sure::Possible)
+    } else if at_once.is_some_and(|a| a < 0.3) {
+        finding.sure(Sure::Likely)
+    } else {
+        finding
+    })
 }
 
 /// Graphs are captured or instantiated while the GPU has nothing to do.
@@ -70,12 +79,16 @@ pub fn recapture(case: &Case<'_>) -> Option<Finding> {
         (0..names.len()).filter(|&n| names[n].name.contains(part)).map(|n| names[n].count).sum()
     };
     let (instantiated, launched) = (named("GraphInstantiate"), named("GraphLaunch"));
+    // Once is how it should be.
+    if instantiated < 2 && named("BeginCapture") < 2 {
+        return None;
+    }
     Some(
         Finding::new(
             Verdict::GraphRecapture,
             share,
             format!(
-                "CUDA graphs are made again and again: {} instantiated, {}; the GPU is idle for {} meanwhile",
+                "CUDA graphs are made again and again: {} instantiated for {}; the GPU is idle for {} of the window while they are made",
                 units::count(instantiated, "graph"),
                 units::count(launched, "launch"),
                 pct(share)
@@ -98,7 +111,7 @@ pub fn recapture(case: &Case<'_>) -> Option<Finding> {
 pub fn compilation(case: &Case<'_>) -> Option<Finding> {
     let share = case.idle_share(Cause::Compile);
     let (modules, host) = case.calls_of(CallKind::Module);
-    let lazy = case.host.loads.iter().filter(|&&t| t >= case.window.0 && t < case.window.1).count() as u64;
+    let lazy = case.host.loads.iter().filter(|l| l.0 >= case.window.0 && l.0 < case.window.1).count() as u64;
     let loads = modules.max(lazy);
     if loads == 0 {
         return None;
@@ -106,7 +119,7 @@ pub fn compilation(case: &Case<'_>) -> Option<Finding> {
     let finding = Finding::new(
         Verdict::Compilation,
         share,
-        format!("code is compiled or loaded during the run: {}, the GPU idle for {} meanwhile", units::count(loads, "load"), pct(share)),
+        format!("code is compiled or loaded during the run ({}): the GPU is idle for {} of the window while that happens", units::count(loads, "load"), pct(share)),
     )
     .bound("the idle time before code was loaded; compiled once and kept, it is gone")
     .because("idle while code was compiled or loaded", case.idle.get(Cause::Compile) as f64, "ns")

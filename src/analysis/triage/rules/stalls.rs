@@ -9,6 +9,8 @@ use crate::analysis::triage::verdict::Verdict;
 
 /// A step that takes this many times the median is an outlier (p95 over p50 beyond 1.5 in triage practice).
 const OUTLIER: f64 = 1.5;
+/// Share of a cause's idle time that must lie in the slow steps for them to explain it.
+const EXPLAINED: f64 = 0.7;
 /// Outliers are few: at most this share of the steps.
 const FEW: f64 = 0.25;
 /// Steps that are needed to tell outliers.
@@ -37,6 +39,10 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
     if share < LEAST {
         return None;
     }
+    // Slow steps at the beginning alone are warm-up.
+    if slow.iter().all(|&i| i * 5 < steps.len()) {
+        return None;
+    }
     let fill = filled(case, &slow, usual);
     let what = fill.cause.map_or_else(|| "the GPU computing longer".to_owned(), |c| format!("the host {}", c.word()));
     let apart: Vec<i64> = slow.windows(2).map(|w| i64::from(steps[w[1]].number) - i64::from(steps[w[0]].number)).collect();
@@ -44,8 +50,9 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
     let when = every.map_or_else(String::new, |n| format!(", every {n} steps"));
     let mut longest: Vec<usize> = slow.clone();
     longest.sort_by_key(|&i| std::cmp::Reverse(steps[i].length()));
-    Some(
-        Finding::new(
+    let inside = fill.cause.is_some_and(|c| fill.ns as f64 * devices(case) >= EXPLAINED * case.idle.get(c) as f64);
+    let host = fill.cause.is_some();
+    let finding = Finding::new(
             Verdict::PeriodicStall,
             share,
             format!(
@@ -71,11 +78,35 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
             ns: Some(steps[i].length() - usual),
             rank: None,
         }))
-        .change(&[
+        // The finding about that cause says nothing more if it is in these steps that it lies.
+        .explains(fill.cause.filter(|_| inside).and_then(verdict_of));
+    Some(if host {
+        finding.change(&[
             "Find what happens only in these steps: checkpoints, evaluation, logging, garbage collection, a new shape, a refill of the input queue.",
             "Take it off the launching thread (asynchronous checkpoints, a background thread), or spread it over the steps.",
-        ]),
-    )
+        ])
+    } else {
+        finding.change(&[
+            "Compare the kernels of a slow step with those of a usual one: more of them, larger shapes, another algorithm, or the same ones slower.",
+            "If collectives take the time, look at the other ranks: one of them is late in these steps.",
+        ])
+    })
+}
+
+fn devices(case: &Case<'_>) -> f64 {
+    case.devices.len().max(1) as f64
+}
+
+/// The verdict that names a cause for the whole run.
+fn verdict_of(cause: Cause) -> Option<Verdict> {
+    match cause {
+        Cause::Compute | Cause::Unknown => Some(Verdict::HostCompute),
+        Cause::Wait => Some(Verdict::InputWait),
+        Cause::Sync => Some(Verdict::HostSync),
+        Cause::Launch => Some(Verdict::LaunchBound),
+        Cause::CopyCall => Some(Verdict::CopyBound),
+        _ => None,
+    }
 }
 
 /// What most of the extra time of the slow steps is.

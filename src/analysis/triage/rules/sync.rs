@@ -22,7 +22,8 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
     let behind = case.calls_behind(Cause::Sync);
     let copies = case.copies.get(CopyClass::Small).pageable + case.copies.get(CopyClass::Pageable).count;
     let (calls, _) = case.calls_of(CallKind::Sync);
-    let waits = calls + copies;
+    // A copy from pageable memory and the call that waits for it are one wait.
+    let waits = calls.max(copies);
     let values = case
         .profile
         .memops
@@ -32,13 +33,13 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
         .filter(|m| m.bytes.is_some_and(|b| b.0 <= VALUE_BYTES))
         .count() as u64;
     let most = behind.first().map_or("a synchronization", |b| b.0).to_owned();
-    let back = if values * 2 > waits { ", most of them to read back a value of a few bytes" } else { "" };
+    let back = if waits > 1 && values * 2 > waits { ", most of them to read back a value of a few bytes" } else { "" };
     let finding = Finding::new(
         Verdict::HostSync,
         share,
         format!(
-            "the program waits for the GPU {} times in {}{back}; each time the GPU then runs out of work, {} in all",
-            units::grouped(i64::try_from(waits).unwrap_or(i64::MAX)),
+            "the program waits for the GPU {} in {}{back}; after each wait the GPU has run out of work: idle for {} of the window",
+            units::count(waits, "time"),
             ns(case.length() as f64),
             pct(share)
         ),
@@ -52,14 +53,20 @@ pub fn sync(case: &Case<'_>) -> Option<Finding> {
     .because("copies from pageable memory, which wait for the GPU, too", (copies > 0).then_some(copies as f64), "")
     .at(behind.iter().take(3).map(|(name, after)| Place {
         kind: PlaceKind::Call,
-        name: (*name).to_owned(),
+        name: format!("idle after {name}"),
         start: case.window.0,
         end: case.window.1,
         ns: Some(after.ns),
         rank: None,
     }))
     .at(places::of(case, &[Cause::Sync]));
-    Some(if values * 2 > waits {
+    Some(if copies * 2 > waits {
+        finding.change(&[
+            "These waits belong to copies of pageable memory: send data in one copy from pinned memory with non_blocking=True (tensor.pin_memory(), DataLoader(pin_memory=True)).",
+            "Create small tensors on the device: torch.tensor(…, device=\"cuda\") copies and waits each time; torch.full, torch.arange and indexing with constants do not.",
+            "Gather what a step needs on the host and send it once.",
+        ])
+    } else if values * 2 > waits {
         finding.change(&[
             "Do not read values back in the loop: no .item(), .cpu(), print or if on a GPU tensor; keep them on the device and read every N steps.",
             "Read back without waiting: copy to pinned memory with non_blocking=True, record an event, look at the value a step later.",

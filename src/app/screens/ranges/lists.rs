@@ -10,8 +10,8 @@ const MOST: usize = 500;
 #[must_use]
 pub fn orders(current: RangeSort) -> Pick {
     let rows = [
-        (RangeSort::Busy, "GPU busy", 'g', "time in which the GPU worked on what was launched inside"),
-        (RangeSort::Idle, "GPU idle", 'i', "time between its first and last operation in which none of them ran"),
+        (RangeSort::Busy, "GPU busy", 'g', "time in which the GPU worked (kernels, memcpys, memsets) on what was launched inside"),
+        (RangeSort::Idle, "GPU idle", 'i', "time on the host in which no GPU worked"),
         (RangeSort::Wall, "host", 'h', "time on the host"),
         (RangeSort::Own, "self", 'f', "time on the host outside of inner ranges"),
         (RangeSort::Count, "count", 'c', "number of ranges"),

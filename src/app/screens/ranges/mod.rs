@@ -93,7 +93,7 @@ impl RangesScreen {
         let key = match self.sort {
             RangeSort::Busy => n.busy,
             RangeSort::Wall => n.wall,
-            RangeSort::Idle => n.idle(),
+            RangeSort::Idle => n.idle,
             RangeSort::Own => n.own,
             RangeSort::Count => number(n.count),
             RangeSort::Start => -n.first,
@@ -155,11 +155,9 @@ impl RangesScreen {
 
     fn fold_all(&mut self) -> Answer {
         let Some(tree) = self.tree.clone() else { return Answer::none() };
-        if self.unfolded.len() > tree.nodes.iter().filter(|n| n.depth < UNFOLDED).count() {
-            self.unfolded = (0..).zip(&tree.nodes).filter(|(_, n)| n.depth < UNFOLDED).map(|(i, _)| i).collect();
-        } else {
-            self.unfolded = (0..u32::try_from(tree.nodes.len()).unwrap_or(u32::MAX)).collect();
-        }
+        // All that can be unfolded is: fold everything.
+        let inner: HashSet<u32> = (0..).zip(&tree.nodes).filter(|(_, n)| !n.children.is_empty()).map(|(i, _)| i).collect();
+        self.unfolded = if inner.is_subset(&self.unfolded) { HashSet::new() } else { inner };
         self.arrange();
         Answer::none()
     }
