@@ -4,9 +4,21 @@ use super::triage_args::Triage;
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::Wants;
-use crate::model::Cancel;
+use crate::model::{Cancel, Profile};
 use crate::report::{self, Format};
 use std::path::Path;
+
+/// When the devices worked on ranges of that name.
+fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, i64)>, Failure> {
+    let found = triage::range_windows(profile, name);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let near = triage::nearest_range(profile, name).map_or_else(String::new, |n| format!("; did you mean {n:?}?"));
+    Err(Failure::wrong(format!(
+        "{file}: no range is called {name:?}, or nothing was launched in it{near}; `warpscope ranges` lists them"
+    )))
+}
 
 /// Says what limits a run.
 pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
@@ -19,15 +31,11 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
                 "{shown}: this is a report of ncu, which has no timeline; `warpscope hints` judges its kernels"
             )));
         }
-        let window = match &args.range {
-            None => None,
-            Some(name) => Some(triage::range_window(&profile, name).ok_or_else(|| {
-                Failure::wrong(format!(
-                    "{shown}: no range is called {name:?}, or nothing was launched in it; `warpscope ranges` lists them"
-                ))
-            })?),
+        let windows = match &args.range {
+            None => Vec::new(),
+            Some(name) => ranges_called(&profile, &shown.to_string(), name)?,
         };
-        let scope = Scope { window, device: args.device };
+        let scope = Scope { windows, device: args.device };
         let found = triage::triage(&profile, &scope, &Cancel::default());
         print::warn(&profile);
         let Some(found) = found else {

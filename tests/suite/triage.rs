@@ -189,7 +189,7 @@ fn busy_agrees_with_the_header() {
     for name in ["llm", "zoo", "ddp_rank0", "graph_whole"] {
         let profile = read_as(&packed(name), Wants::TRIAGE).unwrap();
         let header = Overview::of(&profile);
-        let scope = Scope { window: header.span, ..Scope::default() };
+        let scope = Scope { windows: header.span.into_iter().collect(), ..Scope::default() };
         let t = triage(&profile, &scope, &Cancel::default()).unwrap();
         let idle: f64 = Part::ALL.into_iter().filter(|p| p.idle()).map(|p| t.percent(p)).sum();
         assert!((idle - header.idle_percent.unwrap()).abs() < 0.01, "{name}: {idle} {:?}", header.idle_percent);

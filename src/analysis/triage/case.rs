@@ -61,6 +61,8 @@ pub struct Case<'a> {
     pub steps: Steps,
     /// What is judged, ns.
     pub window: (i64, i64),
+    /// The parts of it that are judged, where that is not all.
+    pub windows: Vec<(i64, i64)>,
     /// From the first to the last operation of the report, ns.
     pub span: (i64, i64),
     /// Devices that ran something in it.
@@ -75,6 +77,8 @@ pub struct Case<'a> {
     pub after: FxHashMap<(Cause, u32), AfterCall>,
     /// The longest pieces of each cause, longest first.
     pub pieces: FxHashMap<Cause, Vec<Piece>>,
+    /// The longest times in which only copies of a class ran, or the device waited for one.
+    pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
     /// Calls by kind in the window: how many, ns.
     pub calls: FxHashMap<CallKind, (u64, i64)>,
     /// Pauses between operations that were queued, each up to [`PAUSE_NS`], ns.
@@ -102,6 +106,7 @@ const MOST_STEPS: usize = 200_000;
 
 struct Gather<'a, 'g> {
     case_ops: &'g Ops<'a>,
+    host: &'g Host<'a>,
     gaps: Gaps<'g>,
     steps: &'g Steps,
     idle: Vec<ByCause>,
@@ -110,6 +115,7 @@ struct Gather<'a, 'g> {
     copies: Copies,
     after: FxHashMap<(Cause, u32), AfterCall>,
     pieces: Vec<Vec<Piece>>,
+    copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
     pauses: i64,
     buffer: Vec<Piece>,
     strip: Vec<f64>,
@@ -148,7 +154,9 @@ impl Hear for Gather<'_, '_> {
             if let (Cause::CopyCall, Some((_, mem))) = (piece.cause, &copy)
                 && let MemOpKind::Copy { .. } = mem.kind
             {
-                self.copies.idle(CopyClass::of(mem), ns);
+                let class = CopyClass::of(mem);
+                self.copies.idle(class, ns);
+                self.copy_piece(class, *piece);
             }
             let kept = &mut self.pieces[piece.cause as usize];
             kept.push(*piece);
@@ -161,7 +169,12 @@ impl Hear for Gather<'_, '_> {
 
     fn copy(&mut self, op: &Op, start: i64, end: i64) {
         if let Some(mem) = self.case_ops.mem_of(op) {
-            self.copies.exposed(CopyClass::of(&mem), end - start, (start, end));
+            let class = CopyClass::of(&mem);
+            self.copies.exposed(class, end - start, (start, end));
+            if let Some(call) = self.case_ops.call(op) {
+                let lane = self.host.lane(call.pid, call.tid);
+                self.copy_piece(class, Piece { start, end, cause: Cause::CopyCall, at: call.start, lane, name: None });
+            }
         }
         if let Some(step) = self.steps.at(start).and_then(|s| self.per_step.get_mut(s)) {
             step.copies += end - start;
@@ -182,6 +195,14 @@ impl Hear for Gather<'_, '_> {
 }
 
 impl Gather<'_, '_> {
+    fn copy_piece(&mut self, class: CopyClass, piece: Piece) {
+        let kept = self.copy_pieces.entry(class).or_default();
+        kept.push(piece);
+        if kept.len() >= LONGEST * 4 {
+            longest(kept);
+        }
+    }
+
     /// Adds a piece to the causes of the slices that it lies in.
     fn cause(&mut self, piece: &Piece) {
         let width = (self.window.1 - self.window.0) as f64 / STRIP as f64;
@@ -211,9 +232,9 @@ fn longest(pieces: &mut Vec<Piece>) {
 }
 
 impl<'a> Case<'a> {
-    /// Gathers the facts; `None` where nothing ran, or nobody wants them any more. `window` is judged instead of the steady state.
+    /// Gathers the facts; `None` where nothing ran, or nobody wants them any more. these windows are judged instead of the steady state.
     #[must_use]
-    pub fn of(profile: &'a Profile, window: Option<(i64, i64)>, device: Option<u32>, cancel: &Cancel) -> Option<Self> {
+    pub fn of(profile: &'a Profile, windows: &[(i64, i64)], device: Option<u32>, cancel: &Cancel) -> Option<Self> {
         let mut ops = Ops::of(profile);
         ops.only(device);
         let (mut first, mut last) = (i64::MAX, i64::MIN);
@@ -236,10 +257,11 @@ impl<'a> Case<'a> {
         });
         // A panic there is one here.
         let host = host.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        if let Some(window) = window {
+        let chosen = windows.first().zip(windows.last()).map(|(a, b)| (a.0, b.1));
+        if let Some(window) = chosen {
             steps.only(window);
         }
-        let window = window.or_else(|| steps.window()).unwrap_or((first, last));
+        let window = chosen.or_else(|| steps.window()).unwrap_or((first, last));
         let window = (window.0.max(first), window.1.min(last));
         if window.0 >= window.1 || cancel.is_cancelled() {
             return None;
@@ -247,6 +269,7 @@ impl<'a> Case<'a> {
         let per_step = if steps.list.len() <= MOST_STEPS { vec![StepTime::default(); steps.list.len()] } else { Vec::new() };
         let mut gather = Gather {
             case_ops: &ops,
+            host: &host,
             gaps: Gaps::new(&ops, &host),
             steps: &steps,
             idle: vec![ByCause::default(); ops.units.len()],
@@ -255,6 +278,7 @@ impl<'a> Case<'a> {
             copies: Copies::default(),
             after: FxHashMap::default(),
             pieces: vec![Vec::new(); Cause::ALL.len()],
+            copy_pieces: FxHashMap::default(),
             pauses: 0,
             buffer: Vec::new(),
             strip: vec![0.0; STRIP],
@@ -262,11 +286,13 @@ impl<'a> Case<'a> {
             window,
             cancel,
         };
-        let busy = sweep(ops.iter(), ops.units.len(), window, &mut gather);
+        let windows = if windows.is_empty() { vec![window] } else { windows.to_vec() };
+        let busy = sweep(ops.iter(), ops.units.len(), &windows, &mut gather);
         if cancel.is_cancelled() {
             return None;
         }
-        let Gather { idle, per_step, mut kernels, copies, after, pieces, pauses, strip, why, .. } = gather;
+        let Gather { idle, per_step, mut kernels, copies, after, pieces, mut copy_pieces, pauses, strip, why, .. } = gather;
+        copy_pieces.values_mut().for_each(longest);
         kernels.finish();
         let devices: Vec<DeviceTime> = ops
             .units
@@ -298,6 +324,7 @@ impl<'a> Case<'a> {
             host,
             steps,
             window,
+            windows,
             span: (first, last),
             devices,
             idle: all,
@@ -306,6 +333,7 @@ impl<'a> Case<'a> {
             per_step,
             after,
             pieces,
+            copy_pieces,
             calls,
             pauses,
             strip,
@@ -316,7 +344,7 @@ impl<'a> Case<'a> {
     /// Length of the window, ns.
     #[must_use]
     pub fn length(&self) -> i64 {
-        self.window.1 - self.window.0
+        self.windows.iter().map(|w| w.1 - w.0).sum()
     }
 
     /// What a time of all devices is of the window: 1 is all of it on every device.

@@ -23,6 +23,8 @@ pub struct Piece {
     /// ns.
     pub end: i64,
     pub cause: Cause,
+    /// When the host was at it, ns: inside of the call behind it.
+    pub at: i64,
     /// Index into [`Host::lanes`] of the thread that it is about.
     pub lane: Option<usize>,
     /// Index into [`HostCalls::names`](crate::model::HostCalls::names) of the call behind it: that waited for the GPU, that allocated.
@@ -67,7 +69,7 @@ impl<'a> Gaps<'a> {
     /// The causes of a gap, in order of time; together they are as long as the gap.
     pub fn look(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         out.clear();
-        let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, lane, name: None };
+        let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, at: gap.start, lane, name: None };
         // Nobody calls for a migration: a page is touched.
         if gap.next.and_then(|op| self.ops.mem_of(&op)).is_some_and(|m| CopyClass::of(&m) == CopyClass::Unified) {
             out.push(whole(Cause::Paging, None));
@@ -113,8 +115,8 @@ impl<'a> Gaps<'a> {
                 (None, false) => Cause::Launch,
             };
             let begun = call.end.max(until).saturating_add(UNDER_WAY_NS).min(gap.end);
-            push(out, Piece { start: until, end: begun, cause, lane: Some(lane_id), name: sync.and_then(|s| s.1) });
-            push(out, Piece { start: begun, end: gap.end, cause: Cause::Queued, lane: Some(lane_id), name: None });
+            push(out, Piece { start: until, end: begun, cause, at: call.start, lane: Some(lane_id), name: sync.and_then(|s| s.1) });
+            push(out, Piece { start: begun, end: gap.end, cause: Cause::Queued, at: call.start, lane: Some(lane_id), name: None });
         }
         look.loads(gap, out);
         if copy {
@@ -163,7 +165,7 @@ impl Look<'_> {
                 _ if outer.end.saturating_sub(outer.start) <= CLOSE_NS => Cause::Launch,
                 _ => Cause::OtherCall,
             };
-            push(out, Piece { start: at, end, cause, lane: Some(self.lane_id), name: outer.name });
+            push(out, Piece { start: at, end, cause, at: outer.start, lane: Some(self.lane_id), name: outer.name });
             at = at.max(end);
             // A call that reaches beyond the gap is not passed: what it encloses would be gone through again for every gap.
             if at < until {
@@ -176,7 +178,7 @@ impl Look<'_> {
 
     /// What it did between two calls: `begins` is when the next one starts.
     fn between(&self, lane: &Lane, walk: &Walk, (from, to): (i64, i64), begins: i64, out: &mut Vec<Piece>) {
-        let piece = |start, end, cause, name| Piece { start, end, cause, lane: Some(self.lane_id), name };
+        let piece = |start, end, cause, name| Piece { start, end, cause, at: start, lane: Some(self.lane_id), name };
         if walk.capturing {
             push(out, piece(from, to, Cause::Graph, None));
             return;

@@ -33,8 +33,8 @@ use case::Case;
 /// What is to be judged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Only this time, ns.
-    pub window: Option<(i64, i64)>,
+    /// Only these times, ns, in order; without any the steady state.
+    pub windows: Vec<(i64, i64)>,
     /// Only the device with this number.
     pub device: Option<u32>,
 }
@@ -71,6 +71,8 @@ pub struct StepStats {
 pub struct Triage {
     /// ns.
     pub window: (i64, i64),
+    /// How much of it was judged, ns: all, unless ranges were chosen.
+    pub judged: i64,
     pub found: Option<Found>,
     pub steps: Vec<Step>,
     pub left_out: Vec<LeftOut>,
@@ -98,10 +100,10 @@ impl Triage {
         self.findings.first()
     }
 
-    /// Length of the window, ns.
+    /// How much was judged, ns.
     #[must_use]
     pub fn length(&self) -> i64 {
-        self.window.1 - self.window.0
+        self.judged
     }
 
     /// A part's share of the window over all devices, in percent.
@@ -121,7 +123,7 @@ impl Triage {
 /// Judges a run; `None` where nothing ran on a device, or nobody wants to know any more.
 #[must_use]
 pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
-    let case = Case::of(profile, scope.window, scope.device, cancel)?;
+    let case = Case::of(profile, &scope.windows, scope.device, cancel)?;
     let findings = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
     let findings = rank::rank(findings);
     let device = |d: &DeviceTime| Device {
@@ -136,6 +138,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     };
     Some(Triage {
         window: case.window,
+        judged: case.length(),
         devices: case.devices.iter().map(device).collect(),
         findings,
         missing: missing(&case),
@@ -150,39 +153,61 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     })
 }
 
-/// The time on the devices of what was launched in ranges of that name, numbers written as such or as `#`: from its first operation to its last.
+/// When the devices worked on what was launched in ranges of that name, numbers written as such or as `#`: for each range from its first operation
+/// to its last. Empty where there is no such range, or nothing was launched in it.
 #[must_use]
-pub fn range_window(profile: &Profile, name: &str) -> Option<(i64, i64)> {
+pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
     let ranges = &profile.ranges;
-    let alike = like(name);
+    // Blanks do not matter: `decode #` is `decode#`.
+    let alike = |text: &str| like(text).replace(' ', "");
+    let wanted = alike(name);
     let names: Vec<bool> = (0..ranges.names.len())
         .map(|n| {
             let label = ranges.label(u32::try_from(n).unwrap_or(u32::MAX));
             let text = &ranges.names[n].1;
-            label == name || **text == *name || name.contains('#') && [like(&label), like(text)].iter().any(|l| *l == alike)
+            label == name || **text == *name || name.contains('#') && [alike(&label), alike(text)].contains(&wanted)
         })
         .collect();
-    let inside: Vec<(u32, i64, i64)> = ranges
-        .iter()
-        .filter(|r| names.get(r.name as usize).copied().unwrap_or_default())
-        .map(|r| (ranges.threads.get(r.thread as usize).map_or(0, |t| t.0), r.start, r.end))
-        .collect();
     let mut by_process: rustc_hash::FxHashMap<u32, Vec<(i64, i64)>> = rustc_hash::FxHashMap::default();
-    for (pid, start, end) in inside {
-        by_process.entry(pid).or_default().push((start, end));
+    for range in ranges.iter().filter(|r| names.get(r.name as usize).copied().unwrap_or_default()) {
+        let pid = ranges.threads.get(range.thread as usize).map_or(0, |t| t.0);
+        by_process.entry(pid).or_default().push((range.start, range.end));
     }
-    let by_process: rustc_hash::FxHashMap<u32, intervals::Intervals> =
-        by_process.into_iter().map(|(pid, list)| (pid, list.into_iter().collect())).collect();
+    // Ranges that overlap, on other threads or one in another, are one stretch of time.
+    let mut merged: rustc_hash::FxHashMap<u32, Vec<(i64, i64, i64, i64)>> = rustc_hash::FxHashMap::default();
+    for (pid, mut list) in by_process {
+        list.sort_unstable();
+        let mut out: Vec<(i64, i64, i64, i64)> = Vec::new();
+        for (start, end) in list {
+            match out.last_mut() {
+                Some(last) if start < last.1 => last.1 = last.1.max(end),
+                _ => out.push((start, end, i64::MAX, i64::MIN)),
+            }
+        }
+        merged.insert(pid, out);
+    }
     let ops = ops::Ops::of(profile);
-    let (mut first, mut last) = (i64::MAX, i64::MIN);
     for op in ops.iter() {
         let Some(call) = ops.call(&op) else { continue };
-        if by_process.get(&call.pid).is_some_and(|set| set.covered(call.start, call.start + 1) > 0) {
-            first = first.min(op.start);
-            last = last.max(op.end);
+        let Some(list) = merged.get_mut(&call.pid) else { continue };
+        let at = list.partition_point(|r| r.0 <= call.start);
+        if let Some(range) = at.checked_sub(1).and_then(|i| list.get_mut(i)).filter(|r| call.start <= r.1) {
+            range.2 = range.2.min(op.start);
+            range.3 = range.3.max(op.end);
         }
     }
-    (first < last).then_some((first, last))
+    let found: intervals::Intervals = merged.into_values().flatten().filter(|r| r.2 < r.3).map(|r| (r.2, r.3)).collect();
+    found.as_slice().to_vec()
+}
+
+/// The name of a range that is most like another.
+#[must_use]
+pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
+    let labels: std::collections::BTreeSet<String> = (0..profile.ranges.names.len())
+        .map(|n| like(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX))))
+        .take(10_000)
+        .collect();
+    crate::analysis::fuzzy::nearest(&like(name), labels.iter().map(String::as_str)).map(str::to_owned)
 }
 
 /// What was not recorded and would have told more.

@@ -62,12 +62,14 @@ struct Line {
     /// The copy that ends last.
     copy: Option<Op>,
     seen: bool,
+    /// Windows that went by before anything ran.
+    missed: Vec<(i64, i64)>,
     busy: Busy,
 }
 
 impl Line {
     fn new(begin: i64) -> Self {
-        Self { at: begin, kernels: begin, collectives: begin, copies: begin, copy: None, seen: false, busy: Busy::default() }
+        Self { at: begin, kernels: begin, collectives: begin, copies: begin, copy: None, seen: false, missed: Vec::new(), busy: Busy::default() }
     }
 
     /// Accounts for the time until `to`, in which nothing begins.
@@ -98,8 +100,23 @@ impl Line {
         self.at = self.at.max(to);
     }
 
-    fn begin(&mut self, op: &Op) {
+    /// The window ends: what is left of it is idle, if this device is used at all.
+    fn close(&mut self, (begin, end): (i64, i64), unit: usize, hear: &mut impl Hear) {
+        self.at = self.at.max(begin);
+        if self.seen {
+            self.until(end, unit, None, hear);
+        } else {
+            self.missed.push((begin, end));
+            self.at = self.at.max(end);
+        }
+    }
+
+    fn begin(&mut self, op: &Op, hear: &mut impl Hear) {
         self.seen = true;
+        for (start, end) in std::mem::take(&mut self.missed) {
+            self.busy.idle += end - start;
+            hear.gap(&Gap { unit: op.unit, start, end, next: None });
+        }
         match op.class {
             Class::Kernel => self.kernels = self.kernels.max(op.end),
             Class::Collective => self.collectives = self.collectives.max(op.end),
@@ -113,26 +130,43 @@ impl Line {
     }
 }
 
-/// Goes over operations that come by start. Devices on which nothing ran in the window have no figures.
-pub fn sweep(ops: impl Iterator<Item = Op>, units: usize, window: (i64, i64), hear: &mut impl Hear) -> Vec<Option<Busy>> {
-    let (begin, end) = window;
-    let mut lines = vec![Line::new(begin); units];
-    for op in ops.take_while(|o| o.start < end).filter(|o| o.end > begin || o.start >= begin) {
+/// Goes over operations that come by start, and accounts for the time in these windows, which come in order and do not overlap. Devices on which
+/// nothing ran in them have no figures.
+pub fn sweep(ops: impl Iterator<Item = Op>, units: usize, windows: &[(i64, i64)], hear: &mut impl Hear) -> Vec<Option<Busy>> {
+    let Some(&(first, _)) = windows.first() else { return vec![None; units] };
+    let mut lines = vec![Line::new(first); units];
+    let mut window = 0;
+    for op in ops {
+        // What begins after a window ends it.
+        while let Some(&over) = windows.get(window).filter(|w| op.start >= w.1) {
+            for (unit, line) in lines.iter_mut().enumerate() {
+                line.close(over, unit, hear);
+            }
+            window += 1;
+            if let Some(&(begin, _)) = windows.get(window) {
+                for line in &mut lines {
+                    line.at = line.at.max(begin);
+                }
+            }
+        }
+        let Some(&(begin, _)) = windows.get(window) else { break };
         let Some(line) = lines.get_mut(op.unit) else { continue };
+        if op.end <= begin && op.start < begin {
+            continue;
+        }
         line.until(op.start.max(begin), op.unit, Some(&op), hear);
-        line.begin(&op);
+        line.begin(&op, hear);
         if op.start >= begin {
             line.busy.operations += 1;
             hear.op(&op);
         }
     }
-    let finish = |(unit, mut line): (usize, Line)| {
-        line.seen.then(|| {
-            line.until(end, unit, None, hear);
-            line.busy
-        })
-    };
-    lines.into_iter().enumerate().map(finish).collect()
+    for &over in windows.get(window..).unwrap_or_default() {
+        for (unit, line) in lines.iter_mut().enumerate() {
+            line.close(over, unit, hear);
+        }
+    }
+    lines.into_iter().map(|line| line.seen.then_some(line.busy)).collect()
 }
 
 #[cfg(test)]
@@ -169,18 +203,22 @@ mod tests {
             mut raw in prop::collection::vec((0..100_i64, 0..40_i64, 0..2_usize, 0..3_usize), 0..30),
             begin in 0..60_i64,
             length in 1..80_i64,
+            // A pause in the middle: two windows.
+            pause in 0..20_i64,
         ) {
             raw.sort_unstable();
             let ops: Vec<Op> = raw.iter().zip(0..).map(|(&(start, d, unit, class), i)| {
                 Op { start, end: start + d, unit, class: CLASSES[class], row: Row::Launch(i) }
             }).collect();
-            let (begin, end) = (begin, begin + length);
+            let middle = begin + length / 2;
+            let mut windows = vec![(begin, middle), (middle + pause, begin + length + pause)];
+            windows.retain(|w| w.0 < w.1);
             let mut heard = Heard::default();
-            let found = sweep(ops.iter().copied(), 2, (begin, end), &mut heard);
+            let found = sweep(ops.iter().copied(), 2, &windows, &mut heard);
             for (unit, got) in found.iter().enumerate() {
                 let runs = |t: i64, class| ops.iter().any(|o| o.unit == unit && o.class == class && o.start <= t && t < o.end);
                 let mut want = Busy::default();
-                for t in begin..end {
+                for t in windows.iter().flat_map(|w| w.0..w.1) {
                     let [k, c, m] = CLASSES.map(|class| runs(t, class));
                     want.kernels += i64::from(k);
                     want.collectives_exposed += i64::from(c && !k);

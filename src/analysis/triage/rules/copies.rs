@@ -3,7 +3,6 @@
 use crate::analysis::triage::case::Case;
 use crate::analysis::triage::copies::{CopyClass, Sum};
 use crate::analysis::triage::finding::{Finding, Place, PlaceKind, Sure};
-use crate::analysis::triage::part::Cause;
 use crate::analysis::triage::places;
 use crate::analysis::triage::text::{ns, pct};
 use crate::analysis::triage::verdict::Verdict;
@@ -57,7 +56,7 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
     Some(
         evidence(Finding::new(Verdict::PageableCopies, share, headline), case, sum)
             .bound("the time in which only these copies ran, and the idle time while they were staged; pinned and overlapped they take none of it")
-            .at(places::of(case, &[Cause::CopyCall]).into_iter().filter(|p| p.kind != PlaceKind::Window))
+            .at(places::of_copies(case, &[CopyClass::Pageable]))
             .change(&[
                 "Pin the host memory: DataLoader(pin_memory=True), tensor.pin_memory(), cudaMallocHost, cudaHostRegister; pinned copies run at the link's speed and do not hold the host.",
                 "Then copy asynchronously on another stream while the GPU works: .to(device, non_blocking=True), cudaMemcpyAsync.",
@@ -91,7 +90,7 @@ pub fn bound(case: &Case<'_>) -> Option<Finding> {
     );
     let finding = evidence(Finding::new(Verdict::CopyBound, share, headline), case, sum)
         .bound("the time in which only these copies ran; overlapped with kernels they take none of it, as far as there are kernels to hide them")
-        .at(places::of(case, &[Cause::CopyCall]).into_iter().filter(|p| p.kind != PlaceKind::Window));
+        .at(places::of_copies(case, &classes));
     Some(if most == CopyClass::Device {
         finding.change(&[
             "Avoid the copy: write results where they are needed, use views, in-place operations and fused kernels.",
@@ -125,7 +124,7 @@ pub fn small(case: &Case<'_>) -> Option<Finding> {
         .bound("the time in which only these copies ran, and the idle time while they were issued; one copy of all the bytes takes next to nothing")
         .judged("copies a second", sum.count as f64 / seconds, "1/s", ("≥", 1000.0))
         .because("of them from or to pageable memory", (sum.pageable > 0).then_some(sum.pageable as f64), "")
-        .at(places::of(case, &[Cause::CopyCall]).into_iter().filter(|p| p.kind != PlaceKind::Window))
+        .at(places::of_copies(case, &[CopyClass::Small]))
         .change(&[
             "Pack what belongs together into one buffer, copy once, and take it apart on the device.",
             "Pass scalars as kernel arguments; create tensors on the device (torch.zeros(…, device=\"cuda\"), torch.arange(…, device=\"cuda\")).",
