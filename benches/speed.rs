@@ -8,8 +8,10 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use std::sync::Arc;
+use warpscope::analysis::range_tree::RangeTree;
 use warpscope::analysis::roofline::Plot;
 use warpscope::analysis::rows::Wish;
+use warpscope::analysis::triage::{Scope, triage};
 use warpscope::analysis::{GroupBy, Grouping, Overview, Paths, compare, page};
 use warpscope::app::{App, Effect, Msg, Settings, update, work};
 use warpscope::config::ColorMode;
@@ -37,6 +39,10 @@ fn speed(c: &mut Criterion) {
     group.bench_function("attribute to NVTX ranges", |b| b.iter(|| Paths::of(&profile)));
     group.bench_function("group by NVTX range", |b| b.iter(|| Grouping::of(&profile, GroupBy::Nvtx, Some(&paths))));
     group.bench_function("overview", |b| b.iter(|| Overview::of(&profile)));
+    group.bench_function("what limits the run", |b| {
+        b.iter(|| triage(&profile, &Scope::default(), &Cancel::default()).unwrap().devices.len())
+    });
+    group.bench_function("the tree of ranges", |b| b.iter(|| RangeTree::of(&profile, &Cancel::default()).unwrap().nodes.len()));
 
     let last = Target::Launches(vec![LaunchId(u32::try_from(profile.launches.len() - 1).unwrap())]);
     group.bench_function("plan a re-run of the last launch", |b| b.iter(|| plan(&profile, &last, &Options::default()).unwrap()));

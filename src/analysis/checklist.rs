@@ -3,6 +3,7 @@
 use super::hints::{Depth, Facts};
 use super::next::key_of;
 use super::roofline;
+use super::triage::Triage;
 use crate::model::{Metrics, Profile, units};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -33,6 +34,8 @@ pub struct Item {
 /// A report of the session: its profile, and for a timeline the results of others that are of its launches.
 pub struct Part<'a> {
     pub profile: &'a Profile,
+    /// What limits the run, once that is known.
+    pub triage: Option<Arc<Triage>>,
     /// Launch, report and result, where results were joined.
     pub joined: Vec<(u32, Arc<Metrics>, usize)>,
 }
@@ -102,6 +105,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         have: format!("{} in {}", units::count(launches, "launch"), units::count(timelines.len(), "timeline")),
         next: "record one with nsys: `warpscope recipes exact`".to_owned(),
     }];
+    out.push(verdict(parts));
     let depth = |m: &Metrics, r: usize| Facts::of_result(m, r).depth();
     let count = |test: &dyn Fn(&Metrics, usize) -> bool| hot.iter().filter(|h| h.2.iter().any(|(m, r)| test(m, *r))).count();
     let share: f64 = hot.iter().filter(|h| !h.2.is_empty()).map(|h| h.1).sum();
@@ -152,6 +156,16 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         ),
     });
     out
+}
+
+fn verdict(parts: &[Part<'_>]) -> Item {
+    let found = parts.iter().find_map(|p| p.triage.as_ref()?.verdict());
+    Item {
+        what: "what limits the run",
+        tick: if found.is_some() { Tick::Done } else { Tick::Open },
+        have: found.map_or_else(|| "no verdict yet".to_owned(), |f| format!("{}: {}", f.id, f.headline)),
+        next: format!("{} shows it, with what to do", key_of("overview")),
+    }
 }
 
 fn devices(timelines: &[&Profile]) -> Item {

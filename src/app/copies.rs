@@ -28,6 +28,16 @@ pub fn of_table() -> Pick {
     ])
 }
 
+/// What can be copied from a list of ranges.
+#[must_use]
+pub fn of_ranges() -> Pick {
+    pick(&[
+        (CopyWhat::Name(NameForm::Function), 'n', "name", "of the range"),
+        (CopyWhat::Row, 'r', "row", "the selected row as CSV, with a header"),
+        (CopyWhat::Table, 't', "table", "all listed rows as CSV"),
+    ])
+}
+
 /// The text as it goes to the clipboard: whatever is pasted next obeys it as a terminal would; only rows and lines of a command have line ends.
 #[must_use]
 pub fn safe(what: CopyWhat, text: &str) -> String {

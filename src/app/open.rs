@@ -210,11 +210,12 @@ fn rerun(app: &mut App, asked: u64, run: bool) -> Vec<Effect> {
         return say(app, "the launches are still being read", false);
     }
     let (rows, choose) = match (selection.launch, place) {
-        (None, Some(Where::Ranges)) => {
-            let rows = selection.group.as_ref().map(|g| vec![g.1]).unwrap_or_default();
-            (rows, selection.inside.map_or(Choose::Median, Choose::Inside))
-        }
+        (None, Some(Where::Ranges)) => return say(app, "no kernel was launched inside this range", true),
         (Some(launch), _) => (selection.group.as_ref().map(|g| vec![g.1]).unwrap_or_default(), Choose::One(LaunchId(launch))),
+        (None, Some(Where::Overview)) => {
+            let rows = selection.group.as_ref().map(|g| vec![g.1]).unwrap_or_default();
+            (rows, Choose::Median)
+        }
         (None, Some(Where::Kernels)) => {
             let marked = report.groups.marked_rows();
             let own = || selection.group.as_ref().map(|g| vec![g.1]).unwrap_or_default();
@@ -362,7 +363,7 @@ pub fn checklist(app: &mut App, asked: u64) -> Vec<Effect> {
         .iter()
         .filter_map(|r| {
             let joined = r.joins.iter().filter_map(|(other, join)| Some((session.metrics(*other)?.clone(), Arc::clone(join)))).collect();
-            Some(Part { profile: r.profile.clone()?, joined })
+            Some(Part { profile: r.profile.clone()?, triage: r.triage.clone().flatten(), joined })
         })
         .collect();
     // Any report that is read will do: the work is about all of them.

@@ -3,16 +3,21 @@
 use super::args::Diff;
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::diff::{self, Row};
+use crate::analysis::triage::{self, Scope};
 use crate::import::Wants;
+use crate::model::Cancel;
 use crate::report::{self, Format};
 use std::path::PathBuf;
 
 /// Prints what changed between two runs, and fails if it got slower than allowed.
 pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let wants = Wants::LAUNCHES;
+    let wants = Wants::TRIAGE;
     let before = interrupt::open(&args.before, nsys.clone(), wants)?;
     let after = interrupt::open(&args.after, nsys, wants)?;
     let found = diff::diff(&before, &after, args.by);
+    let judge = |p| triage::triage(p, &Scope::default(), &Cancel::default());
+    let (was, is) = (judge(&before), judge(&after));
+    let judged = was.as_ref().zip(is.as_ref());
     if found.launches.0 == 0 || found.launches.1 == 0 {
         let empty = if found.launches.0 == 0 { &args.before } else { &args.after };
         return Err(Failure::wrong(format!("{}: no kernels to compare", empty.display())));
@@ -28,8 +33,14 @@ pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let rows: Vec<&Row> = found.rows.iter().filter(is_shown).take(args.limit.unwrap_or(usize::MAX)).collect();
     let width = print::terminal_width();
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::diff::json(out, &before, &after, &found, &rows),
-        format => report::diff::print(out, &found, &rows, format, width),
+        Format::Json => report::diff::json(out, &before, &after, (&found, judged), &rows),
+        format => {
+            report::diff::print(out, &found, &rows, format, width)?;
+            match judged.filter(|_| format != Format::Csv) {
+                Some((was, is)) => report::diff::attribution(out, was, is),
+                None => Ok(()),
+            }
+        }
     })?;
     match (args.fail_above, found.percent()) {
         (Some(most), Some(percent)) if percent > most => {

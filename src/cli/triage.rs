@@ -15,9 +15,7 @@ fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, 
         return Ok(found);
     }
     let near = triage::nearest_range(profile, name).map_or_else(String::new, |n| format!("; did you mean {n:?}?"));
-    Err(Failure::wrong(format!(
-        "{file}: no range is called {name:?}, or nothing was launched in it{near}; `warpscope ranges` lists them"
-    )))
+    Err(Failure::wrong(format!("{file}: no range is called {name:?}, or nothing was launched in it{near}; `warpscope ranges` lists them")))
 }
 
 /// Says what limits a run.
@@ -48,13 +46,22 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     }
     let width = print::terminal_width();
     let shown: Vec<report::triage::Judged<'_>> = judged.iter().map(|(p, t)| (p, t)).collect();
+    let ranks = triage::ranks(&shown);
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        Format::Json => report::triage::json(out, &shown),
+        Format::Json => report::triage::json(out, &shown, ranks.as_ref()),
         Format::Csv => report::triage::csv(out, &shown, width),
         Format::Md => report::triage::markdown(out, &shown),
-        Format::Table => report::triage::page(out, &shown, width.unwrap_or(110)),
+        Format::Table => {
+            if let Some(ranks) = &ranks {
+                report::triage::ranks_page(out, ranks, width.unwrap_or(110))?;
+            }
+            report::triage::page(out, &shown, width.unwrap_or(110))
+        }
     })?;
-    let found = |id: &Verdict| judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id || f.effects.iter().any(|e| e.0 == *id)));
+    let late = ranks.as_ref().and_then(|r| r.finding.as_ref()).map(|f| f.id);
+    let found = |id: &Verdict| {
+        late == Some(*id) || judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id || f.effects.iter().any(|e| e.0 == *id)))
+    };
     let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::of(id)).filter(found).map(Verdict::id).collect();
     if failed.is_empty() { Ok(()) } else { Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED }) }
 }

@@ -4,6 +4,7 @@ use super::Format;
 use super::table::{self, Cell, Column};
 use super::top::SourceJson;
 use crate::analysis::diff::{Diff, Fate, Row, Side};
+use crate::analysis::triage::{Part, Triage};
 use crate::model::{Nanos, Profile};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -37,6 +38,39 @@ struct RowJson<'a> {
 }
 
 #[derive(Serialize)]
+struct PartJson {
+    part: &'static str,
+    before_percent: f64,
+    after_percent: f64,
+}
+
+fn ids(t: &Triage) -> Vec<&'static str> {
+    t.findings.iter().map(|f| f.id.id()).collect()
+}
+
+/// Points of the window by which a part must change to be worth a line.
+const POINTS: f64 = 1.0;
+
+/// Writes how the parts of the time and the findings changed, for people: "launching went from 61% to 8%".
+pub fn attribution(out: &mut dyn Write, was: &Triage, is: &Triage) -> io::Result<()> {
+    writeln!(out)?;
+    let mut parts: Vec<(Part, f64, f64)> = Part::ALL.into_iter().map(|p| (p, was.percent(p), is.percent(p))).collect();
+    parts.retain(|(_, a, b)| (a - b).abs() >= POINTS);
+    parts.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
+    if parts.is_empty() {
+        writeln!(out, "where the time went: unchanged within {POINTS:.0} point")?;
+    }
+    for (part, a, b) in parts {
+        writeln!(out, "{} went from {a:.0}% to {b:.0}% of the window", part.id())?;
+    }
+    if let (Some(a), Some(b)) = (was.step_stats(), is.step_stats()) {
+        writeln!(out, "median step: {} → {}", Nanos(a.median), Nanos(b.median))?;
+    }
+    let list = |t: &Triage| if t.findings.is_empty() { "none".to_owned() } else { ids(t).join(", ") };
+    writeln!(out, "findings: {} → {}", list(was), list(is))
+}
+
+#[derive(Serialize)]
 struct DiffJson<'a> {
     before: SourceJson<'a>,
     after: SourceJson<'a>,
@@ -45,12 +79,21 @@ struct DiffJson<'a> {
     delta_percent: Option<f64>,
     launches_before: u64,
     launches_after: u64,
+    attribution: Option<Vec<PartJson>>,
+    findings_before: Option<Vec<&'static str>>,
+    findings_after: Option<Vec<&'static str>>,
     caveats: &'a [String],
     rows: Vec<RowJson<'a>>,
 }
 
 /// Writes the comparison as JSON.
-pub fn json(out: &mut dyn Write, before: &Profile, after: &Profile, diff: &Diff, rows: &[&Row]) -> io::Result<()> {
+pub fn json(
+    out: &mut dyn Write,
+    before: &Profile,
+    after: &Profile,
+    (diff, judged): (&Diff, Option<(&Triage, &Triage)>),
+    rows: &[&Row],
+) -> io::Result<()> {
     let rows = rows
         .iter()
         .map(|r| RowJson {
@@ -73,6 +116,11 @@ pub fn json(out: &mut dyn Write, before: &Profile, after: &Profile, diff: &Diff,
         delta_percent: diff.percent(),
         launches_before: diff.launches.0,
         launches_after: diff.launches.1,
+        attribution: judged.map(|(was, is)| {
+            Part::ALL.into_iter().map(|p| PartJson { part: p.id(), before_percent: was.percent(p), after_percent: is.percent(p) }).collect()
+        }),
+        findings_before: judged.map(|(was, _)| ids(was)),
+        findings_after: judged.map(|(_, is)| ids(is)),
         caveats: &diff.caveats,
         rows,
     };

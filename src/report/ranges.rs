@@ -73,7 +73,15 @@ pub fn json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u3
         let n = &tree.nodes[id as usize];
         let row = RowJson {
             name: &n.name,
-            path: tree.path(id).into_iter().rev().take(DEEPEST).rev().filter_map(|p| tree.nodes.get(p as usize)).map(|n| n.name.as_str()).collect(),
+            path: tree
+                .path(id)
+                .into_iter()
+                .rev()
+                .take(DEEPEST)
+                .rev()
+                .filter_map(|p| tree.nodes.get(p as usize))
+                .map(|n| n.name.as_str())
+                .collect(),
             depth: n.depth,
             origin: origin(n.origin),
             count: n.count,

@@ -110,6 +110,11 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
     {
         parts.push(part(0, vec![Span::styled("reading stopped: the report is incomplete", theme.style(Role::Bad))]));
     }
+    // The overview judges the steady state: figures of everything would contradict it unless they are told apart.
+    let on_overview = matches!(app.top().map(|e| &e.open), Some(Open::Overview(_)));
+    if on_overview && report.overview.as_ref().is_some_and(|o| o.span.is_some()) {
+        parts.push(part(0, vec![Span::styled("whole report:", dim)]));
+    }
     if let Some(overview) = &report.overview {
         if let Some(busy) = overview.busy_percent {
             let mut spans =
@@ -127,8 +132,16 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
         if let Some(copies) = overview.copy_percent.filter(|&c| c > 0.0) {
             parts.push(part(4, vec![Span::styled("copies ", dim), Span::styled(units::human_percent(copies), text)]));
         }
-        if overview.span.is_some() {
-            parts.push(part(2, vec![Span::styled("idle gaps >10 µs ", dim), Span::styled(count(overview.gaps), text)]));
+        match report.triage.as_ref().and_then(Option::as_ref) {
+            // On the overview it is drawn in full.
+            Some(triage) if !on_overview => {
+                parts.push(part(4, super::time::small_strip(triage, theme)));
+                parts.push(part(2, super::time::idle_causes(triage, theme)));
+            }
+            None if overview.span.is_some() => {
+                parts.push(part(2, vec![Span::styled("idle gaps >10 µs ", dim), Span::styled(count(overview.gaps), text)]));
+            }
+            _ => {}
         }
     }
     if let Some(profile) = &report.profile {

@@ -25,6 +25,7 @@ pub mod table;
 pub mod terminal;
 pub mod text;
 pub mod theme;
+pub mod time;
 pub mod view;
 
 pub use theme::{Role, Theme};

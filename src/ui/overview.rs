@@ -4,7 +4,7 @@ use super::text::{bar, left, right, wrap};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, width};
-use crate::analysis::triage::{Device, Finding, Part, PlaceKind, Severity, Triage};
+use crate::analysis::triage::{Finding, Part, PlaceKind, Severity, Triage, Verdict};
 use crate::app::screens::overview::{self, KERNELS};
 use crate::app::{ActionId, App, Mouse, OverviewScreen, Report};
 use crate::model::text::clean;
@@ -12,7 +12,7 @@ use crate::model::{Nanos, units};
 use crate::report::triage as say;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, BorderType};
 
@@ -20,8 +20,10 @@ use ratatui::widgets::{Block, BorderType};
 const BORDERED: u16 = 28;
 /// Columns from which the selected finding stands beside the list.
 const BESIDE: u16 = 110;
-/// Devices that are drawn one by one.
-const DEVICES: usize = 4;
+/// Columns from which a part of a sentence is worth showing.
+const SENTENCE: usize = 32;
+/// Lines that the headline has at most.
+const HEADLINE: usize = 3;
 
 /// The glyph and the role of a severity.
 fn mark(severity: Severity) -> (&'static str, Role) {
@@ -77,7 +79,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     let mut rest = area;
     let columns = usize::from(area.width.saturating_sub(4));
     verdict(frame, &mut rest, triage, columns, bordered, theme);
-    let time = time_lines(triage, columns, rest.height, view.ascii, theme);
+    let time = super::time::lines(triage, columns, rest.height, view.ascii, theme);
     let height = u16::try_from(time.len()).unwrap_or(0) + edge;
     let title = vec![
         Span::styled("Where the time went", theme.style(Role::Title)),
@@ -121,14 +123,63 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
         kernel_lines(frame, inner, report, triage, screen.selected, view, theme);
     }
     let selected = triage.findings.get(screen.selected);
+    let kernel = screen.selected.checked_sub(triage.findings.len()).and_then(|k| triage.kernels.get(k));
     let below = (!beside && list.height > 6).then_some(list);
-    if let (Some(area), Some(finding)) = (detail.or(below), selected.or_else(|| triage.findings.first())) {
+    let Some(area) = detail.or(below) else { return };
+    if let Some(kernel) = kernel {
+        let title = vec![Span::styled("Kernel", theme.style(Role::Title))];
+        let inner = panel(frame, area, title, bordered, theme);
+        let text = kernel_details(app, report, triage, *kernel, usize::from(inner.width), theme);
+        lines(frame, inner, text);
+    } else if let Some(finding) = selected.or_else(|| triage.findings.first()) {
         let (glyph, role) = mark(finding.severity);
         let title = vec![Span::styled(format!("{glyph} {}", finding.id.id()), theme.style(role))];
         let inner = panel(frame, area, title, bordered, theme);
-        let text = details(finding, triage.window.0, usize::from(inner.width), theme);
+        let mut text = details(finding, triage.window.0, usize::from(inner.width), theme);
+        // What has no room is said, and where it is.
+        let height = usize::from(inner.height);
+        if text.len() > height && height > 1 {
+            text.truncate(height - 1);
+            text.push(Line::styled(format!("… {} shows all", app.session.key(ActionId::Details)), theme.style(Role::Dim)));
+        }
         lines(frame, inner, text);
     }
+}
+
+/// What is known of a kernel here.
+fn kernel_details(
+    app: &App,
+    report: &Report,
+    triage: &Triage,
+    (kernel, ns, count): (u32, i64, u64),
+    columns: usize,
+    theme: &Theme,
+) -> Vec<Line<'static>> {
+    let Some(k) = report.profile.as_ref().and_then(|p| p.kernels.get(kernel as usize)) else { return Vec::new() };
+    let text = |t: &str| wrap(&clean(t), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect::<Vec<_>>();
+    let mut out = text(k.function());
+    out.push(Line::default());
+    let share = ns as f64 / triage.length().max(1) as f64 / triage.devices.len().max(1) as f64 * 100.0;
+    let mean = Nanos::human(ns as f64 / count.max(1) as f64);
+    out.extend(text(&format!(
+        "{} in the window, {mean} each, {} of the window",
+        units::count(count, "launch"),
+        units::human_percent(share)
+    )));
+    let row = report.groups.grouping.as_ref().and_then(|g| g.rows.iter().position(|r| r.name == k.function()));
+    if let Some(hint) = row.and_then(|r| report.diagnosed.get(&r)) {
+        out.push(Line::default());
+        out.extend(text(&format!("{}: {}", hint.id.id(), hint.headline)));
+    }
+    out.push(Line::default());
+    let key = |id| app.session.key(id);
+    out.extend(text(&format!(
+        "{} goes to it in the table; there {} shows why it takes its time, {} profiles it again",
+        key(ActionId::Open),
+        key(ActionId::Hints),
+        key(ActionId::Rerun)
+    )));
+    out
 }
 
 /// What is said before anything is known.
@@ -149,7 +200,7 @@ fn waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme:
 fn verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usize, bordered: bool, theme: &Theme) {
     let Some(finding) = triage.verdict() else { return };
     let (glyph, role) = mark(finding.severity);
-    let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0;
+    let healthy = finding.severity == Severity::Healthy || finding.stake == 0.0 || finding.id == Verdict::GpuBound;
     let gain = if healthy { String::new() } else { format!("  up to {:.0}% of the window", finding.percent()) };
     let sure = format!("  {}", finding.sure.word());
     let title = vec![
@@ -157,179 +208,15 @@ fn verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usi
         Span::styled(gain, theme.style(Role::Title)),
         Span::styled(sure, theme.style(Role::Dim)),
     ];
-    let text: Vec<Line<'static>> =
-        wrap(&clean(&finding.headline), columns).into_iter().take(3).map(|l| Line::styled(l, theme.style(Role::Text))).collect();
+    let mut text = wrap(&clean(&finding.headline), columns);
+    if text.len() > HEADLINE {
+        let rest = text.split_off(HEADLINE - 1).join(" ");
+        text.push(cut_end(&rest, columns));
+    }
+    let text: Vec<Line<'static>> = text.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
     let height = u16::try_from(text.len()).unwrap_or(1) + if bordered { 2 } else { 1 };
     let inner = panel(frame, take(rest, height), title, bordered, theme);
     lines(frame, inner, text);
-}
-
-/// Bars of the devices with their legend, and the run as a strip.
-fn time_lines(triage: &Triage, columns: usize, room: u16, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
-    let several = triage.devices.len() > 1;
-    let length = triage.length().max(1) as f64;
-    let mut out = Vec::new();
-    let numbers: std::collections::BTreeSet<Option<u32>> = triage.devices.iter().map(|d| d.number).collect();
-    let shared = numbers.len() < triage.devices.len();
-    let label = match (shared, several) {
-        (true, _) => 15,
-        (false, true) => 8,
-        _ => 0,
-    };
-    for device in triage.devices.iter().take(if room < 16 { 1 } else { DEVICES }) {
-        let mut spans = Vec::new();
-        if several {
-            spans.push(Span::styled(left(&device_name(device, shared), label), theme.style(Role::Dim)));
-        }
-        let shares: Vec<(Part, f64)> = device.parts.iter().map(|(p, ns)| (*p, *ns as f64 / length)).collect();
-        spans.extend(stacked(&shares, columns.saturating_sub(label), theme));
-        out.push(Line::from(spans));
-    }
-    if triage.devices.len() > DEVICES {
-        let more = triage.devices.len() - DEVICES;
-        out.push(Line::styled(format!("… and {} more", units::count(more, "device")), theme.style(Role::Dim)));
-    }
-    out.extend(legend(triage, columns, ascii, theme));
-    if room >= 14 {
-        out.extend(strip(triage, columns, ascii, theme));
-    }
-    out
-}
-
-fn device_name(device: &Device, shared: bool) -> String {
-    match (device.number, device.pid) {
-        (Some(n), Some(pid)) if shared => format!("GPU {n} {pid}"),
-        (Some(n), _) => format!("GPU {n}"),
-        (None, Some(pid)) => format!("process {pid}"),
-        _ => "GPU".to_owned(),
-    }
-}
-
-/// One bar of parts: each as wide as its share, with its name in it where there is room.
-fn stacked(shares: &[(Part, f64)], columns: usize, theme: &Theme) -> Vec<Span<'static>> {
-    let mut spans = Vec::new();
-    let (mut done, mut sum) = (0, 0.0);
-    let there: Vec<&(Part, f64)> = shares.iter().filter(|s| s.1 > 0.0005).collect();
-    for (at, (part, share)) in there.iter().enumerate() {
-        sum += share;
-        let end = if at + 1 == there.len() { columns } else { (sum * columns as f64).round() as usize };
-        let wide = end.saturating_sub(done);
-        if wide == 0 {
-            continue;
-        }
-        done = end;
-        let percent = format!("{:.0}%", share * 100.0);
-        let text = [format!(" {} {percent} ", part.short()), format!(" {percent} ")].into_iter().find(|t| width(t) <= wide);
-        let style = theme.style(Role::Part(*part));
-        spans.extend(filled(text.unwrap_or_default(), wide, style, at));
-    }
-    spans
-}
-
-/// A text on a ground of a colour; without colours grounds alternate.
-fn filled(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'static>> {
-    let blank = columns - width(&text).min(columns);
-    let plain = style.fg.is_none();
-    if plain && at % 2 == 1 {
-        // Not reversed like its neighbours: drawn as a shade.
-        return vec![Span::styled(text, style), Span::styled("░".repeat(blank), style)];
-    }
-    vec![Span::styled(format!("{text}{}", " ".repeat(blank)), style.add_modifier(Modifier::REVERSED))]
-}
-
-const LEGEND: usize = 38;
-
-/// Every part that there is, with its time and share over all devices.
-fn legend(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
-    let devices = triage.devices.len().max(1) as f64;
-    let there: Vec<(Part, f64, f64)> = Part::ALL
-        .into_iter()
-        .map(|p| (p, triage.devices.iter().map(|d| d.parts[p as usize].1).sum::<i64>() as f64 / devices, triage.percent(p)))
-        .filter(|p| p.1 > 0.0)
-        .collect();
-    let across = (columns / LEGEND).clamp(1, 5).min(there.len().max(1));
-    let down = there.len().div_ceil(across);
-    let wide = columns / across;
-    (0..down)
-        .map(|row| {
-            let cell = |(part, ns, percent): &(Part, f64, f64)| {
-                let style = theme.style(Role::Part(*part));
-                let name = if part.idle() { format!("idle: {}", part.short()) } else { part.short().to_owned() };
-                vec![
-                    Span::styled(format!("{} ", glyph(*part, "■", ascii, theme)), style),
-                    Span::styled(left(&name, wide.saturating_sub(2 + 9 + 6 + 2).min(22)), theme.style(Role::Text)),
-                    Span::styled(right(&units::human_percent(*percent), 6), theme.style(Role::Title)),
-                    Span::styled(right(&Nanos::human(*ns), 9), theme.style(Role::Dim)),
-                ]
-            };
-            let mut spans = Vec::new();
-            for entry in there.iter().skip(row).step_by(down) {
-                let mut cell = cell(entry);
-                let used: usize = cell.iter().map(|s| width(&s.content)).sum();
-                cell.push(Span::raw(" ".repeat(wide.saturating_sub(used))));
-                spans.extend(cell);
-            }
-            Line::from(spans)
-        })
-        .collect()
-}
-
-/// What stands for a part: a block of its colour, or, where there are no colours or no blocks, its letter.
-fn glyph(part: Part, block: &'static str, ascii: bool, theme: &Theme) -> &'static str {
-    if ascii || theme.style(Role::Part(part)).fg.is_none() { part.letter() } else { block }
-}
-
-/// How busy the devices were over the window; steps as ticks below it.
-fn strip(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
-    const LEVELS: [&str; 9] = [" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
-    const LABEL: usize = 6;
-    let wide = columns.saturating_sub(LABEL).max(1);
-    let slices = &triage.strip;
-    if slices.is_empty() {
-        return Vec::new();
-    }
-    let mean = |from: usize, to: usize| {
-        let part = &slices[from.min(slices.len() - 1)..to.clamp(from + 1, slices.len()).max(from.min(slices.len() - 1) + 1)];
-        part.iter().sum::<f32>() / part.len() as f32
-    };
-    let text: String = (0..wide)
-        .map(|x| {
-            let share = mean(x * slices.len() / wide, (x + 1) * slices.len() / wide);
-            LEVELS[if share > 0.0 { ((share * 8.0).round() as usize).clamp(1, 8) } else { 0 }]
-        })
-        .collect();
-    let mut out = vec![Line::from(vec![
-        Span::styled(left("busy", LABEL), theme.style(Role::Dim)),
-        Span::styled(text, theme.style(Role::Part(Part::Kernels))),
-    ])];
-    if triage.why.iter().any(Option::is_some) {
-        // Of each column the cause of most of its slices.
-        let cause = |x: usize| {
-            let (from, to) = (x * slices.len() / wide, ((x + 1) * slices.len() / wide).max(x * slices.len() / wide + 1));
-            let part = &triage.why[from.min(triage.why.len() - 1)..to.min(triage.why.len()).max(from.min(triage.why.len() - 1) + 1)];
-            part.iter().flatten().max_by_key(|p| part.iter().flatten().filter(|q| q == p).count()).copied()
-        };
-        let mut spans = vec![Span::styled(left("idle", LABEL), theme.style(Role::Dim))];
-        spans.extend((0..wide).map(|x| match cause(x) {
-            Some(part) => Span::styled(glyph(part, "▀", ascii, theme), theme.style(Role::Part(part))),
-            None => Span::raw(" "),
-        }));
-        out.push(Line::from(spans));
-    }
-    // More steps than every third column are no ticks.
-    if !triage.steps.is_empty() && triage.steps.len() * 3 <= wide {
-        let length = triage.length().max(1) as f64;
-        let mut ticks = vec![' '; wide];
-        for step in &triage.steps {
-            let at = ((step.start - triage.window.0) as f64 / length * wide as f64) as usize;
-            ticks[at.min(wide - 1)] = '╵';
-        }
-        out.push(Line::from(vec![
-            Span::styled(left("steps", LABEL), theme.style(Role::Dim)),
-            Span::styled(ticks.into_iter().collect::<String>(), theme.style(Role::Faint)),
-        ]));
-    }
-    out
 }
 
 fn select(frame: &mut Frame<'_>, rect: Rect, at: usize, selected: usize, view: &mut View, theme: &Theme) {
@@ -348,12 +235,14 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
     for (y, (at, f)) in (0..area.height).zip(triage.findings.iter().enumerate().skip(top)) {
         let (glyph, role) = mark(f.severity);
         let room = usize::from(area.width).saturating_sub(3 + 2 + 19 + 5 + 2);
+        // A few letters of a sentence say nothing: then how sure it is.
+        let tail = if room >= SENTENCE { cut_end(&clean(&f.headline), room) } else { f.sure.word().to_owned() };
         let spans = vec![
             Span::styled(format!("{} ", right(&(at + 1).to_string(), 2)), theme.style(Role::Faint)),
             Span::styled(format!("{glyph} "), theme.style(role)),
             Span::styled(left(f.id.id(), 19), theme.style(role)),
             Span::styled(right(&format!("{:.0}%", f.percent()), 4), theme.style(Role::Title)),
-            Span::styled(format!("  {}", cut_end(&clean(&f.headline), room)), theme.style(Role::Text)),
+            Span::styled(format!("  {tail}"), theme.style(if room >= SENTENCE { Role::Text } else { Role::Dim })),
         ];
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(Line::from(spans), rect);
@@ -364,8 +253,10 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
 /// What was not recorded and would have told more.
 fn missing_lines(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    for text in &triage.missing {
-        out.push(Line::default());
+    for text in &say::remarks(triage) {
+        if out.is_empty() {
+            out.push(Line::default());
+        }
         out.extend(wrap(&clean(text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     out
@@ -406,15 +297,14 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let (counts, times, hints) = columns.into_iter().find(|c| room >= NAME + c.0 + c.1 + c.2).unwrap_or_default();
     let name = room.saturating_sub(counts + times + hints);
     for (y, (at, ((_, ns, count), k))) in (0..area.height).zip(listed().enumerate().skip(top)) {
-        let style = theme.family(crate::analysis::Family::guess(k.function(), k.demangled()));
-        let percent = format!("{:.0}%", *ns as f64 / total.max(1) as f64 * 100.0);
+        let percent = units::human_percent(*ns as f64 / total.max(1) as f64 * 100.0);
         let number = format!("×{}", units::grouped(i64::try_from(*count).unwrap_or(i64::MAX)));
         let mut spans = vec![
             Span::raw("  "),
             Span::styled(left(&cut_middle(&clean(k.function()), name), name), theme.style(Role::Text)),
             Span::raw(" "),
         ];
-        spans.extend(bar(*ns as f64 / most as f64, 8, style, theme));
+        spans.extend(bar(*ns as f64 / most as f64, 8, theme.style(Role::Part(Part::Kernels)), theme));
         spans.push(Span::styled(right(&percent, 6), theme.style(Role::Title)));
         spans.push(Span::styled(right(&Nanos(*ns).to_string(), times), theme.style(Role::Text)));
         spans.push(Span::styled(right(&number, counts), theme.style(Role::Dim)));
@@ -446,7 +336,7 @@ pub fn details(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Li
     };
     put(&mut out, "", text, &f.headline);
     if !f.bound.is_empty() {
-        put(&mut out, "at most: ", dim, &f.bound);
+        put(&mut out, "upper bound: ", dim, &f.bound);
     }
     head(&mut out, "What to do");
     for (n, action) in (1..).zip(&f.actions) {
@@ -472,7 +362,7 @@ pub fn details(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Li
         }
     }
     if !f.effects.is_empty() {
-        head(&mut out, "It brings about");
+        head(&mut out, "Consequences");
         for (id, headline) in &f.effects {
             put(&mut out, "", text, &format!("{}: {headline}", id.id()));
         }

@@ -73,6 +73,11 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
     let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
     let of = Rows { list: "ranges", count: screen.shown.len(), selected: screen.selected };
     let filtered = !screen.finder.is_empty();
+    if screen.shown.is_empty() {
+        let text = format!("No range matches “{}”; {} clears the filter", clean(screen.finder.text()), app.session.key(ActionId::Back));
+        frame.render_widget(Line::styled(text, theme.style(Role::Warn)), Rect { height: rows.height.min(1), ..rows });
+        return;
+    }
     table::rows(frame, rows, of, view, theme, |at, _| {
         let Some((id, node)) = screen.shown.get(at).and_then(|&id| Some((id, tree.nodes.get(id as usize)?))) else { return Vec::new() };
         let depth = if filtered { 0 } else { (node.depth as usize * 2).min(name / 2) };
@@ -166,5 +171,5 @@ pub fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     } else {
         format!("{} launched here, {} on the GPU", units::count(node.kernels, "kernel"), Nanos(node.busy))
     };
-    Some(format!("{what}; {open} lists its kernels, {rerun} profiles them again inside this range"))
+    Some(format!("{what}; {open} lists its kernels, {rerun} profiles the longest of them again inside this range"))
 }

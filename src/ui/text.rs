@@ -134,14 +134,18 @@ fn breaks(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Breaks a text into lines: at blanks, commas, brackets and `::`, and within a word only when it is longer than a line.
+/// Breaks a text into lines: at blanks; a word that is longer than a line at commas, brackets and `::`, and elsewhere only when there is none.
 #[must_use]
 pub fn wrap(text: &str, columns: usize) -> Vec<String> {
     use unicode_segmentation::UnicodeSegmentation;
     let columns = columns.max(1);
     let mut out = vec![String::new()];
     let mut used = 0;
-    for word in breaks(text) {
+    let words = text.split_inclusive(' ').flat_map(|word| {
+        let fits = width(word.trim_end()) <= columns;
+        std::iter::once(word).filter(move |_| fits).chain(breaks(word).filter(move |_| !fits))
+    });
+    for word in words {
         let visible = width(word.trim_end());
         if used > 0 && used + visible > columns {
             out.push(String::new());

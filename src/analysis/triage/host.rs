@@ -231,7 +231,8 @@ impl<'a> Host<'a> {
             let name = name.to_ascii_lowercase().replace('_', " ");
             name.contains("lazy") && name.contains("load")
         };
-        let pid = |thread: u32| self.profile.threads.get(thread as usize).map(|t| t.pid).filter(|pid| self.lanes.iter().any(|l| l.pid == *pid));
+        let pid =
+            |thread: u32| self.profile.threads.get(thread as usize).map(|t| t.pid).filter(|pid| self.lanes.iter().any(|l| l.pid == *pid));
         self.loads = self.profile.overhead.iter().filter(|o| lazy(&o.name)).map(|o| (o.start, pid(o.thread))).collect();
         self.loads.sort_unstable();
     }

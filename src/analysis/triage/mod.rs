@@ -9,9 +9,11 @@ pub mod intervals;
 mod kernels;
 pub mod ops;
 mod os;
+mod outcome;
 pub mod part;
 mod places;
 mod rank;
+pub mod ranks;
 mod rules;
 mod steps;
 mod sweep;
@@ -21,11 +23,12 @@ pub mod verdict;
 pub use case::DeviceTime;
 pub use finding::{Confirm, Evidence, Finding, Place, PlaceKind, Severity, Sure};
 pub use host::Known;
+pub use outcome::{Device, StepStats, Triage};
 pub use part::{Cause, Part};
+pub use ranks::{Late, RankTime, Ranks, ranks};
 pub use steps::{Found, LeftOut, Step};
 pub use verdict::{VERDICTS, Verdict};
 
-use crate::analysis::Family;
 use crate::analysis::like::like;
 use crate::model::{Cancel, Profile};
 use case::Case;
@@ -37,87 +40,6 @@ pub struct Scope {
     pub windows: Vec<(i64, i64)>,
     /// Only the device with this number.
     pub device: Option<u32>,
-}
-
-/// One device of a triage.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Device {
-    /// Its number.
-    pub number: Option<u32>,
-    pub name: Option<String>,
-    pub pid: Option<u32>,
-    /// Time in which anything ran, ns.
-    pub busy: i64,
-    /// Parts that add up to the window, ns.
-    pub parts: [(Part, i64); Part::ALL.len()],
-    /// Idle time by cause in more detail, ns; those that are not zero.
-    pub causes: Vec<(Cause, i64)>,
-    /// Collectives and copies, hidden or not, ns.
-    pub collectives: i64,
-    pub copies: i64,
-}
-
-/// Length of steps, ns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct StepStats {
-    pub count: usize,
-    pub median: i64,
-    pub min: i64,
-    pub max: i64,
-}
-
-/// What limits a run.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Triage {
-    /// ns.
-    pub window: (i64, i64),
-    /// How much of it was judged, ns: all, unless ranges were chosen.
-    pub judged: i64,
-    pub found: Option<Found>,
-    pub steps: Vec<Step>,
-    pub left_out: Vec<LeftOut>,
-    pub devices: Vec<Device>,
-    /// The verdict first.
-    pub findings: Vec<Finding>,
-    /// What was not recorded, and what that hides.
-    pub missing: Vec<String>,
-    /// Shares of kernel time by family, guessed from the names.
-    pub families: Vec<(Family, i64)>,
-    /// Share of the time in which the devices were busy, in slices of the window.
-    pub strip: Vec<f32>,
-    /// Of each slice why the devices idled, where they did.
-    pub why: Vec<Option<Part>>,
-    /// From the first to the last operation of the report, ns.
-    pub span: (i64, i64),
-    /// Kernels with their time and count, longest first: index into [`Profile::kernels`].
-    pub kernels: Vec<(u32, i64, u64)>,
-}
-
-impl Triage {
-    /// The first finding.
-    #[must_use]
-    pub fn verdict(&self) -> Option<&Finding> {
-        self.findings.first()
-    }
-
-    /// How much was judged, ns.
-    #[must_use]
-    pub fn length(&self) -> i64 {
-        self.judged
-    }
-
-    /// A part's share of the window over all devices, in percent.
-    #[must_use]
-    pub fn percent(&self, part: Part) -> f64 {
-        let ns: i64 = self.devices.iter().map(|d| d.parts[part as usize].1).sum();
-        ns as f64 / (self.length() as f64 * self.devices.len().max(1) as f64) * 100.0
-    }
-
-    #[must_use]
-    pub fn step_stats(&self) -> Option<StepStats> {
-        let lengths: Vec<i64> = self.steps.iter().map(Step::length).collect();
-        Some(StepStats { count: lengths.len(), min: *lengths.iter().min()?, max: *lengths.iter().max()?, median: steps::median(lengths)? })
-    }
 }
 
 /// Judges a run; `None` where nothing ran on a device, or nobody wants to know any more.
@@ -203,10 +125,8 @@ pub fn range_windows(profile: &Profile, name: &str) -> Vec<(i64, i64)> {
 /// The name of a range that is most like another.
 #[must_use]
 pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
-    let labels: std::collections::BTreeSet<String> = (0..profile.ranges.names.len())
-        .map(|n| like(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX))))
-        .take(10_000)
-        .collect();
+    let labels: std::collections::BTreeSet<String> =
+        (0..profile.ranges.names.len()).map(|n| like(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX)))).take(10_000).collect();
     crate::analysis::fuzzy::nearest(&like(name), labels.iter().map(String::as_str)).map(str::to_owned)
 }
 

@@ -24,23 +24,26 @@ struct Query {
 /// Where the longest idle times of these causes lie: ranges of like names together, those with the most time first; and the longest of them.
 #[must_use]
 pub fn of(case: &Case<'_>, causes: &[Cause]) -> Vec<Place> {
-    named(case, causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect())
+    let pieces: Vec<Piece> = causes.iter().filter_map(|c| case.pieces.get(c)).flatten().copied().collect();
+    named(case, &pieces)
 }
 
 /// Where copies of these classes are made that run alone, or that the device waits for.
 #[must_use]
 pub fn of_copies(case: &Case<'_>, classes: &[CopyClass]) -> Vec<Place> {
-    let mut out = named(case, classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect());
+    let pieces: Vec<Piece> = classes.iter().filter_map(|c| case.copy_pieces.get(c)).flatten().copied().collect();
+    let mut out = named(case, &pieces);
     out.retain(|p| p.kind != PlaceKind::Window);
     out
 }
 
-fn named(case: &Case<'_>, pieces: Vec<Piece>) -> Vec<Place> {
+fn named(case: &Case<'_>, pieces: &[Piece]) -> Vec<Place> {
     let mut by_thread: FxHashMap<(u32, u32), Vec<Query>> = FxHashMap::default();
-    for piece in &pieces {
+    for piece in pieces {
         let Some(lane) = piece.lane.and_then(|l| case.host.lanes.get(l)) else { continue };
         // Of a wait the range that waits, not the one that launches next; of a copy the one that calls for it.
-        let time = if matches!(piece.cause, Cause::Sync | Cause::CopyCall) { piece.at } else { piece.start + (piece.end - piece.start) / 2 };
+        let time =
+            if matches!(piece.cause, Cause::Sync | Cause::CopyCall) { piece.at } else { piece.start + (piece.end - piece.start) / 2 };
         let query = Query { time, ns: piece.end - piece.start, piece: *piece, best: None };
         by_thread.entry((lane.pid, lane.tid)).or_default().push(query);
     }

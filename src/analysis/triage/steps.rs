@@ -75,6 +75,8 @@ const RUNS: [usize; 4] = [1, 2, 4, 8];
 const MOST_NAMES: usize = 8;
 /// Periods that are tried for each.
 const MOST_CANDIDATES: usize = 16;
+/// Share of operations that may come out of turn in the best of all cases.
+const SLIPS: f64 = 0.005;
 /// Share of operations that must come again one period later.
 const REPEATS: f64 = 0.9;
 /// Share of all operations that a period must explain: else it is one loop among others.
@@ -435,11 +437,11 @@ fn period(sequence: &[u32]) -> Option<usize> {
     let best = scored.iter().map(|s| s.1).fold(0.0, f64::max);
     // The same kernel over and over has no steps.
     let one = matches(1);
-    if best < REPEATS || one >= best - 0.02 {
+    if best < REPEATS || 1.0 - one <= (1.0 - best).max(SLIPS / 4.0) * 4.0 {
         return None;
     }
     scored.sort_by_key(|s| s.0);
-    scored.into_iter().find(|s| s.1 >= best - 0.02).map(|s| s.0)
+    scored.into_iter().find(|s| 1.0 - s.1 <= ((1.0 - best) * 2.0).max(SLIPS)).map(|s| s.0)
 }
 
 #[cfg(test)]

@@ -69,7 +69,16 @@ struct Line {
 
 impl Line {
     fn new(begin: i64) -> Self {
-        Self { at: begin, kernels: begin, collectives: begin, copies: begin, copy: None, seen: false, missed: Vec::new(), busy: Busy::default() }
+        Self {
+            at: begin,
+            kernels: begin,
+            collectives: begin,
+            copies: begin,
+            copy: None,
+            seen: false,
+            missed: Vec::new(),
+            busy: Busy::default(),
+        }
     }
 
     /// Accounts for the time until `to`, in which nothing begins.

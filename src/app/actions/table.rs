@@ -109,7 +109,7 @@ pub static ACTIONS: &[Action] = &[
         ActionId::Hints,
         "hints",
         &["a"],
-        Browse,
+        Where::Launchable,
         "toggle the hints: what limits this kernel, why, what to change, and how to confirm it",
         Some((2, "hints")),
     ),

@@ -5,13 +5,14 @@ use crate::analysis::diff::Diff;
 use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::{FirstHint, Subject, first};
 use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
+use crate::analysis::like::like;
 use crate::analysis::range_tree::{KernelTime, RangeTree};
 use crate::analysis::triage::{Scope, Triage, triage};
 use crate::analysis::{GroupBy, Grouping, Overview, Paths, next};
 use crate::model::{Cancel, Metrics, Nanos, Profile};
 use crate::report::hints::explain;
 use crate::rerun::join::{self, Join};
-use crate::rerun::{Picked, Plan, Request, request};
+use crate::rerun::{Picked, Plan, RangeName, Request, nvtx, request};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -105,6 +106,8 @@ pub enum Ask {
 #[derive(Clone, Debug)]
 pub struct Part {
     pub profile: Arc<Profile>,
+    /// What limits the run, once that is known.
+    pub triage: Option<Arc<Triage>>,
     /// Results of other reports that are of its launches.
     pub joined: Vec<(Arc<Metrics>, Arc<Join>)>,
 }
@@ -150,6 +153,9 @@ impl Work {
     }
 }
 
+/// A launch that stands for those of a range, and that range.
+pub type Typical = (u32, Option<RangeName>);
+
 #[derive(Clone, Debug)]
 pub enum Done {
     /// Header figures and the next step.
@@ -157,8 +163,9 @@ pub enum Done {
     /// What limits the run; nothing where nothing ran on a device.
     Triage(Option<Arc<Triage>>),
     Tree(Arc<RangeTree>),
-    /// Kernels inside a node, for a screen: with their time and number, longest first.
-    Inside(u64, u32, Arc<[KernelTime]>),
+    /// Kernels inside a node, for a screen: with their time and number, longest first; and a typical launch of the first, with the range
+    /// around it that the node is of, where ncu sees that.
+    Inside(u64, u32, Arc<[KernelTime]>, Option<Typical>),
     Paths(Arc<Paths>),
     Group(Arc<Grouping>),
     /// First hints of the report's own results.
@@ -218,7 +225,12 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             Done::Triage(found.map(Arc::new))
         }
         Ask::Tree => Done::Tree(Arc::new(RangeTree::of(profile, cancel)?)),
-        Ask::Inside { screen, tree, node } => Done::Inside(*screen, *node, tree.kernels(profile, *node).into()),
+        Ask::Inside { screen, tree, node } => {
+            let kernels = tree.kernels(profile, *node);
+            let launch = kernels.first().and_then(|k| tree.typical(profile, *node, k.0));
+            let typical = launch.map(|l| (l, around(profile, tree, *node, l)));
+            Done::Inside(*screen, *node, kernels.into(), typical)
+        }
         Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
         Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),
         Ask::Rerun { grouping, rows, request, screen } => {
@@ -245,12 +257,22 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
                     let pairs = |(metrics, join): &'_ (Arc<Metrics>, Arc<Join>)| {
                         join.pairs.iter().map(|p| (p.launch, Arc::clone(metrics), p.result)).collect::<Vec<_>>()
                     };
-                    checklist::Part { profile: &part.profile, joined: part.joined.iter().flat_map(pairs).collect() }
+                    checklist::Part {
+                        profile: &part.profile,
+                        triage: part.triage.clone(),
+                        joined: part.joined.iter().flat_map(pairs).collect(),
+                    }
                 })
                 .collect();
             Done::Checklist(*screen, if parts.is_empty() { Arc::default() } else { checklist::items(&parts).into() })
         }
     })
+}
+
+/// The range around a launch that a node of the tree stands for.
+fn around(profile: &Profile, tree: &RangeTree, node: u32, launch: u32) -> Option<RangeName> {
+    let name = like(&tree.nodes.get(node as usize)?.name);
+    nvtx::enclosing(profile, launch as usize).into_iter().map(|e| e.range).find(|r| like(&profile.ranges.label(r.name)) == name)
 }
 
 /// What a launch tells by itself, in lines.

@@ -53,33 +53,33 @@ pub fn periodic(case: &Case<'_>) -> Option<Finding> {
     let inside = fill.cause.is_some_and(|c| fill.ns as f64 * devices(case) >= EXPLAINED * case.idle.get(c) as f64);
     let host = fill.cause.is_some();
     let finding = Finding::new(
-            Verdict::PeriodicStall,
-            share,
-            format!(
-                "{} of {} steps take {} instead of {}{when}: {} of the window, mostly {what}",
-                slow.len(),
-                steps.len(),
-                ns(slow.iter().map(|&i| steps[i].length()).sum::<i64>() as f64 / slow.len() as f64),
-                ns(usual as f64),
-                pct(share)
-            ),
-        )
-        .bound("what the slow steps take beyond the median step")
-        .because("slow steps", slow.len() as f64, "")
-        .because("steps", steps.len() as f64, "")
-        .because("the median step", usual as f64, "ns")
-        .because("extra time", extra as f64, "ns")
-        .because(&format!("of it {}", fill.cause.map_or("kernels", Cause::word)), fill.ns as f64, "ns")
-        .at(longest.iter().take(5).map(|&i| Place {
-            kind: PlaceKind::Step,
-            name: format!("step {}", steps[i].number),
-            start: steps[i].start,
-            end: steps[i].end,
-            ns: Some(steps[i].length() - usual),
-            rank: None,
-        }))
-        // The finding about that cause says nothing more if it is in these steps that it lies.
-        .explains(fill.cause.filter(|_| inside).and_then(verdict_of));
+        Verdict::PeriodicStall,
+        share,
+        format!(
+            "{} of {} steps take {} instead of {}{when}: {} of the window, mostly {what}",
+            slow.len(),
+            steps.len(),
+            ns(slow.iter().map(|&i| steps[i].length()).sum::<i64>() as f64 / slow.len() as f64),
+            ns(usual as f64),
+            pct(share)
+        ),
+    )
+    .bound("what the slow steps take beyond the median step")
+    .because("slow steps", slow.len() as f64, "")
+    .because("steps", steps.len() as f64, "")
+    .because("the median step", usual as f64, "ns")
+    .because("extra time", extra as f64, "ns")
+    .because(&format!("of it {}", fill.cause.map_or("kernels", Cause::word)), fill.ns as f64, "ns")
+    .at(longest.iter().take(5).map(|&i| Place {
+        kind: PlaceKind::Step,
+        name: format!("step {}", steps[i].number),
+        start: steps[i].start,
+        end: steps[i].end,
+        ns: Some(steps[i].length() - usual),
+        rank: None,
+    }))
+    // The finding about that cause says nothing more if it is in these steps that it lies.
+    .explains(fill.cause.filter(|_| inside).and_then(verdict_of));
     Some(if host {
         finding.change(&[
             "Find what happens only in these steps: checkpoints, evaluation, logging, garbage collection, a new shape, a refill of the input queue.",

@@ -5,8 +5,9 @@ use crate::app::actions::{ActionId, Where};
 use crate::app::copies::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::over::{CopyWhat, Page};
-use crate::app::screen::{Answer, Cx, Go, Screen, shift};
-use crate::app::session::Report;
+use crate::app::screen::{Answer, Cx, Go, Screen, Selection, shift};
+use crate::app::session::{Report, Session};
+use crate::model::Kernel;
 use crate::report;
 use std::sync::Arc;
 
@@ -93,6 +94,18 @@ impl OverviewScreen {
 impl Screen for OverviewScreen {
     fn place(&self) -> Where {
         Where::Overview
+    }
+
+    fn selection(&self, session: &Session, report: usize) -> Selection {
+        let Some(report) = session.reports.get(report) else { return Selection::default() };
+        let (Some(triage), Some(profile), Some(grouping)) = (known(report), &report.profile, &report.groups.grouping) else {
+            return Selection::default();
+        };
+        let Some(Row::Kernel(at)) = row(triage, self.selected) else { return Selection::default() };
+        let name = triage.kernels.get(at).and_then(|k| profile.kernels.get(k.0 as usize)).map(Kernel::function);
+        let found = grouping.rows.iter().position(|r| Some(r.name.as_str()) == name);
+        let result = found.and_then(|r| report.best(r));
+        Selection { group: found.map(|r| (Arc::clone(grouping), r)), result, ..Selection::default() }
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {

@@ -9,10 +9,9 @@ use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
 use crate::app::over::{Choice, CopyWhat, Finder, RangeSort};
 use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, shift};
 use crate::app::session::Session;
-use crate::app::work::{Ask, Done};
-use crate::model::{Kernel, RangeKind};
+use crate::app::work::{Ask, Done, Typical};
+use crate::model::Kernel;
 use crate::report;
-use crate::rerun::RangeName;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -38,6 +37,8 @@ pub struct RangesScreen {
     wanted: Option<String>,
     /// Kernels inside of a node, longest first.
     pub inside: Option<(u32, Arc<[KernelTime]>)>,
+    /// A launch that stands for them: of the first kernel the one of median duration.
+    typical: Option<Typical>,
     /// Number of this screen.
     serial: u64,
 }
@@ -55,6 +56,7 @@ impl RangesScreen {
             finder: Finder::default(),
             wanted,
             inside: None,
+            typical: None,
             serial,
         }
     }
@@ -217,14 +219,14 @@ impl Screen for RangesScreen {
     }
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
-        let (Some((id, node)), Some(report)) = (self.node(), session.reports.get(report)) else { return Selection::default() };
+        let (Some((id, _)), Some(report)) = (self.node(), session.reports.get(report)) else { return Selection::default() };
         let (Some(grouping), Some(profile)) = (&report.groups.grouping, &report.profile) else { return Selection::default() };
         let first = self.inside.as_ref().filter(|i| i.0 == id).and_then(|i| i.1.first());
         let name = first.and_then(|k| profile.kernels.get(k.0.0 as usize)).map(Kernel::function);
         let row = name.and_then(|name| grouping.rows.iter().position(|r| r.name == name));
-        // What a framework marks for itself ncu does not see.
-        let inside = (node.kind != RangeKind::Annotation).then_some(RangeName { name: node.example, kind: node.kind });
-        Selection { group: row.map(|r| (Arc::clone(grouping), r)), inside, ..Selection::default() }
+        let typical = self.typical.filter(|_| first.is_some());
+        let (launch, inside) = (typical.map(|t| t.0), typical.and_then(|t| t.1));
+        Selection { group: row.map(|r| (Arc::clone(grouping), r)), launch, inside, ..Selection::default() }
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
@@ -243,7 +245,7 @@ impl Screen for RangesScreen {
                 self.arrange();
                 Answer::none()
             }
-            ActionId::Copy => Answer::over(copies::of_table()),
+            ActionId::Copy => Answer::over(copies::of_ranges()),
             _ => return None,
         })
     }
@@ -292,8 +294,8 @@ impl Screen for RangesScreen {
                 self.take_tree(Arc::clone(tree));
                 self.want(cx)
             }
-            News::Done(Done::Inside(screen, node, kernels)) if *screen == self.serial => {
-                self.inside = Some((*node, Arc::clone(kernels)));
+            News::Done(Done::Inside(screen, node, kernels, typical)) if *screen == self.serial => {
+                (self.inside, self.typical) = (Some((*node, Arc::clone(kernels))), *typical);
                 Answer::none()
             }
             News::Loaded if self.tree.is_none() => self.opened(cx),

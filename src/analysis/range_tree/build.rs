@@ -1,75 +1,19 @@
-//! Ranges as a tree: NVTX, a framework's annotations and operators, with what the devices did for what was launched inside.
-//!
-//! Ranges of like names (numbers left out) under the same parent are one node. An operator of autograd's backward pass stands under the forward
-//! operator that it belongs to, by its sequence number.
+//! How the tree is built: ranges by thread, operations by the range around their call, and the times of both.
 
+use super::node::{Node, RangeTree};
 use crate::analysis::like::like;
 use crate::analysis::triage::intervals::{Covered, Intervals};
-use crate::analysis::triage::ops::{Class, Op, Ops, sane};
+use crate::analysis::triage::ops::{Class, Op, Ops, Row, sane};
 use crate::model::range::NONE;
-use crate::model::{Cancel, KernelId, Profile, Range, RangeKind, RangeOrigin};
+use crate::model::{Cancel, Profile, Range, RangeKind, RangeOrigin};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// One node: ranges of like names under one parent. Times in ns.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Node {
-    /// With its domain; numbers as `#` where several ranges are together.
-    pub name: String,
-    pub origin: RangeOrigin,
-    pub kind: RangeKind,
-    pub parent: Option<u32>,
-    /// Its children, those with the most time on the devices first.
-    pub children: Vec<u32>,
-    /// Distance from the root.
-    pub depth: u32,
-    pub count: u64,
-    /// Summed length on the host.
-    pub wall: i64,
-    pub min: i64,
-    pub max: i64,
-    /// Length without what lies in children of the same thread.
-    pub own: i64,
-    /// Time in which the devices worked on what was launched inside: the union for each range, summed.
-    pub busy: i64,
-    /// From the first to the last operation that was launched inside, summed over ranges.
-    pub projected: i64,
-    /// Time of these ranges on the host in which no device worked.
-    pub idle: i64,
-    pub kernels: u64,
-    pub copies: u64,
-    pub collectives: u64,
-    /// Earliest start.
-    pub first: i64,
-    /// Latest end.
-    pub last: i64,
-    /// A name that is in the report: what a re-run is gated with.
-    pub example: u32,
-    /// Whether ranges of several names are together.
-    pub mixed: bool,
-    /// Whether it is of the backward pass, and stands under its forward operator.
-    pub backward: bool,
-}
 
 /// Levels up to which an operation counts for the ranges around it: deeper nesting is no structure of a program.
 const DEEPEST: usize = 256;
 
 /// Operators of the backward pass, as autograd's engine names them.
 const ENGINE: &str = "autograd::engine::evaluate_function";
-
-/// A kernel with its time in ns and its launches.
-pub type KernelTime = (KernelId, i64, u64);
-
-/// All nodes; the roots have no parent.
-#[derive(Clone, Debug, Default)]
-pub struct RangeTree {
-    pub nodes: Vec<Node>,
-    pub roots: Vec<u32>,
-    /// Node of each launch: the innermost range around it; [`NONE`] outside of all.
-    pub of_launch: Arc<Vec<u32>>,
-    /// Time of the devices on what was launched outside of every range, and in all, ns: sums of durations.
-    pub outside: (i64, i64),
-}
 
 /// One range while operations are added up.
 #[derive(Clone, Copy)]
@@ -116,56 +60,6 @@ impl RangeTree {
         let (of_launch, outside) = builder.operations(cancel)?;
         builder.idle();
         Some(builder.finish(of_launch, outside))
-    }
-
-    /// The path from the root to a node.
-    #[must_use]
-    pub fn path(&self, node: u32) -> Vec<u32> {
-        let mut out = Vec::new();
-        let mut at = Some(node);
-        while let Some(n) = at.and_then(|n| self.nodes.get(n as usize).map(|node| (n, node))) {
-            out.push(n.0);
-            at = n.1.parent;
-        }
-        out.reverse();
-        out
-    }
-
-    /// Kernels that were launched inside a node with their time in ns and number, longest first.
-    #[must_use]
-    pub fn kernels(&self, profile: &Profile, node: u32) -> Vec<KernelTime> {
-        let mut inside = vec![false; self.nodes.len()];
-        let mut stack = vec![node];
-        while let Some(n) = stack.pop() {
-            if let Some(flag) = inside.get_mut(n as usize) {
-                *flag = true;
-                stack.extend(&self.nodes[n as usize].children);
-            }
-        }
-        let mut sums: FxHashMap<KernelId, (i64, u64)> = FxHashMap::default();
-        for (row, node) in self.of_launch.iter().enumerate() {
-            if inside.get(*node as usize).copied().unwrap_or_default() {
-                let sum = sums.entry(profile.launches.kernel(row)).or_default();
-                sum.0 += profile.launches.duration(row);
-                sum.1 += 1;
-            }
-        }
-        let mut out: Vec<KernelTime> = sums.into_iter().map(|(k, (ns, n))| (k, ns, n)).collect();
-        out.sort_by_key(|(kernel, ns, _)| (std::cmp::Reverse(*ns), *kernel));
-        out
-    }
-
-    /// Whether a node is another one, or lies in it.
-    #[must_use]
-    pub fn inside(&self, node: u32, ancestor: u32) -> bool {
-        let mut at = Some(node);
-        while let Some(n) = at {
-            if n == ancestor {
-                return true;
-            }
-            at = self.nodes.get(n as usize).and_then(|n| n.parent);
-        }
-        false
     }
 }
 
@@ -361,7 +255,7 @@ impl<'a> Builder<'a> {
                 outside.0 = i64::saturating_add(outside.0, op.end - op.start);
                 continue;
             };
-            if let crate::analysis::triage::ops::Row::Launch(row) = op.row {
+            if let Row::Launch(row) = op.row {
                 of_launch[row as usize] = self.instances[instance as usize].node;
             }
             // Beyond a forward operator: what of this operation is new to its backward one.

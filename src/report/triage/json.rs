@@ -1,0 +1,261 @@
+//! What was found, for scripts.
+
+use super::text::{Judged, rounded, steps_by};
+use crate::analysis::triage::{Device, Evidence, Finding, Ranks, Severity, Verdict};
+use crate::report::json as write_json;
+use crate::report::top::SourceJson;
+use serde::Serialize;
+use std::io::{self, Write};
+
+#[derive(Serialize)]
+struct WindowJson<'a> {
+    start_ns: i64,
+    end_ns: i64,
+    steps: Option<usize>,
+    steps_by: Option<String>,
+    step_median_ns: Option<i64>,
+    left_out: Vec<LeftOutJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct LeftOutJson<'a> {
+    what: &'a str,
+    start_ns: i64,
+    end_ns: i64,
+}
+
+#[derive(Serialize)]
+struct ShareJson {
+    part: &'static str,
+    ns: i64,
+    share_percent: f64,
+}
+
+#[derive(Serialize)]
+struct CauseJson {
+    cause: &'static str,
+    part: &'static str,
+    ns: i64,
+}
+
+#[derive(Serialize)]
+struct DeviceJson<'a> {
+    device: Option<u32>,
+    name: Option<&'a str>,
+    pid: Option<u32>,
+    busy_ns: i64,
+    collectives_ns: i64,
+    copies_ns: i64,
+    attribution: Vec<ShareJson>,
+    idle: Vec<CauseJson>,
+}
+
+#[derive(Serialize)]
+struct ThresholdJson {
+    op: &'static str,
+    value: f64,
+}
+
+#[derive(Serialize)]
+struct EvidenceJson<'a> {
+    name: &'a str,
+    value: f64,
+    unit: &'a str,
+    threshold: Option<ThresholdJson>,
+}
+
+#[derive(Serialize)]
+struct PlaceJson<'a> {
+    kind: &'static str,
+    name: &'a str,
+    start_ns: i64,
+    end_ns: i64,
+    ns: Option<i64>,
+    rank: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct ConfirmJson<'a> {
+    argv: &'a [String],
+    why: &'a str,
+}
+
+#[derive(Serialize)]
+struct EffectJson<'a> {
+    id: &'static str,
+    headline: &'a str,
+}
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    id: &'static str,
+    severity: &'static str,
+    sure: &'static str,
+    headline: &'a str,
+    share_percent: f64,
+    bound: &'a str,
+    evidence: Vec<EvidenceJson<'a>>,
+    #[serde(rename = "where")]
+    places: Vec<PlaceJson<'a>>,
+    actions: &'a [String],
+    effects: Vec<EffectJson<'a>>,
+    confirm: Option<ConfirmJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FamilyJson {
+    family: &'static str,
+    ns: i64,
+    share_percent: f64,
+}
+
+#[derive(Serialize)]
+struct TriageJson<'a> {
+    source: Vec<SourceJson<'a>>,
+    window: WindowJson<'a>,
+    devices: Vec<DeviceJson<'a>>,
+    families: Vec<FamilyJson>,
+    findings: Vec<FindingJson<'a>>,
+    missing: &'a [String],
+    ranks: Option<Vec<RankJson>>,
+    straggler: Option<StragglerJson>,
+}
+
+#[derive(Serialize)]
+struct RankJson {
+    rank: u32,
+    device: Option<u32>,
+    step_ns: Option<i64>,
+    compute_ns: i64,
+    comm_ns: i64,
+    exposed_ns: i64,
+    late_ns: i64,
+}
+
+#[derive(Serialize)]
+struct StragglerJson {
+    rank: u32,
+    cause: &'static str,
+}
+
+fn device_json(d: &Device, length: i64) -> DeviceJson<'_> {
+    DeviceJson {
+        device: d.number,
+        name: d.name.as_deref(),
+        pid: d.pid,
+        busy_ns: d.busy,
+        collectives_ns: d.collectives,
+        copies_ns: d.copies,
+        attribution: d
+            .parts
+            .iter()
+            .map(|(part, ns)| ShareJson { part: part.id(), ns: *ns, share_percent: rounded(*ns as f64 / length as f64 * 100.0) })
+            .collect(),
+        idle: d.causes.iter().map(|(c, ns)| CauseJson { cause: c.word(), part: c.part().id(), ns: *ns }).collect(),
+    }
+}
+
+fn finding_json(f: &Finding) -> FindingJson<'_> {
+    let evidence = |e: &'_ Evidence| -> Option<ThresholdJson> { e.threshold.map(|(op, value)| ThresholdJson { op, value }) };
+    FindingJson {
+        id: f.id.id(),
+        severity: f.severity.word(),
+        sure: f.sure.word(),
+        headline: &f.headline,
+        share_percent: rounded(f.percent()),
+        bound: &f.bound,
+        evidence: f.evidence.iter().map(|e| EvidenceJson { name: &e.name, value: e.value, unit: e.unit, threshold: evidence(e) }).collect(),
+        places: f
+            .places
+            .iter()
+            .map(|p| PlaceJson { kind: p.kind.word(), name: &p.name, start_ns: p.start, end_ns: p.end, ns: p.ns, rank: p.rank })
+            .collect(),
+        actions: &f.actions,
+        effects: f.effects.iter().map(|(id, headline)| EffectJson { id: id.id(), headline }).collect(),
+        confirm: f.confirm.as_ref().map(|c| ConfirmJson { argv: &c.argv, why: &c.why }),
+    }
+}
+
+fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
+    let kernel_ns: i64 = t.families.iter().map(|f| f.1).sum();
+    TriageJson {
+        source: vec![(&profile.source).into()],
+        window: WindowJson {
+            start_ns: t.window.0,
+            end_ns: t.window.1,
+            steps: (!t.steps.is_empty()).then_some(t.steps.len()),
+            steps_by: t.found.as_ref().map(steps_by),
+            step_median_ns: t.step_stats().map(|s| s.median),
+            left_out: t.left_out.iter().map(|l| LeftOutJson { what: &l.what, start_ns: l.start, end_ns: l.end }).collect(),
+        },
+        devices: t.devices.iter().map(|d| device_json(d, t.length())).collect(),
+        families: t
+            .families
+            .iter()
+            .map(|(f, ns)| FamilyJson { family: f.word(), ns: *ns, share_percent: rounded(*ns as f64 / kernel_ns.max(1) as f64 * 100.0) })
+            .collect(),
+        findings: t.findings.iter().map(finding_json).collect(),
+        missing: &t.missing,
+        ranks: None,
+        straggler: None,
+    }
+}
+
+/// Writes what was found as JSON: one object for one report, or for the ranks of a job; a line for each of several reports that have nothing to do
+/// with each other.
+pub fn json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Ranks>) -> io::Result<()> {
+    let (Some(ranks), Some(first)) = (ranks, judged.first()) else {
+        return judged.iter().try_for_each(|j| write_json(out, &one(j)));
+    };
+    let mut all = one(first);
+    all.source = judged.iter().map(|(p, _)| (&p.source).into()).collect();
+    all.devices = judged.iter().flat_map(|(_, t)| t.devices.iter().map(|d| device_json(d, t.length()))).collect();
+    let merged = merged(judged, ranks);
+    all.findings = merged
+        .iter()
+        .map(|(f, rank)| {
+            let mut json = finding_json(f);
+            for place in &mut json.places {
+                place.rank = place.rank.or(*rank);
+            }
+            json
+        })
+        .collect();
+    all.ranks = Some(
+        ranks
+            .list
+            .iter()
+            .map(|r| RankJson {
+                rank: r.rank,
+                device: r.device,
+                step_ns: r.step,
+                compute_ns: r.compute,
+                comm_ns: r.comm,
+                exposed_ns: r.exposed,
+                late_ns: r.late,
+            })
+            .collect(),
+    );
+    all.straggler = ranks.straggler.map(|(rank, why)| StragglerJson { rank, cause: why.word() });
+    write_json(out, &all)
+}
+
+/// Findings of all ranks, each once, as the rank has it that loses most by it; who makes the others wait first.
+fn merged<'a>(judged: &[Judged<'a>], ranks: &'a Ranks) -> Vec<(&'a Finding, Option<u32>)> {
+    let mut out: Vec<(&Finding, Option<u32>)> = Vec::new();
+    for ((_, t), r) in judged.iter().zip(&ranks.list) {
+        for f in &t.findings {
+            match out.iter_mut().find(|o| o.0.id == f.id) {
+                Some(known) if known.0.stake >= f.stake => {}
+                Some(known) => *known = (f, Some(r.rank)),
+                None => out.push((f, Some(r.rank))),
+            }
+        }
+    }
+    out.sort_by(|a, b| b.0.stake.total_cmp(&a.0.stake).then(a.0.id.cmp(&b.0.id)));
+    // Kernels are the limit of a job only if nothing else is of any rank.
+    if out.iter().any(|(f, _)| f.id != Verdict::GpuBound && f.severity >= Severity::Medium) || ranks.finding.is_some() {
+        out.retain(|(f, _)| f.id != Verdict::GpuBound);
+    }
+    ranks.finding.iter().map(|f| (f, None)).chain(out).collect()
+}

@@ -1,0 +1,9 @@
+//! `triage`: what limits a run, as a page for people, as Markdown, and for scripts.
+
+mod json;
+mod page;
+mod text;
+
+pub use json::json;
+pub use page::{csv, markdown, page, ranks_page};
+pub use text::{Judged, judged_line, place, remarks, value};

@@ -1,0 +1,174 @@
+//! What was found, as a page for people, as Markdown, and as rows.
+
+use super::text::{Judged, gain, judged_line, name_of, part_name, place, remarks, rounded, value};
+use crate::analysis::triage::{Part, Ranks, Triage};
+use crate::model::text::clean;
+use crate::model::{Nanos, Profile, units};
+use crate::report::Format;
+use crate::report::table::{self, Cell, Column, wrapped};
+use crate::rerun::shell;
+use std::io::{self, Write};
+
+/// The ranks beside each other, and who makes the others wait.
+pub fn ranks_page(out: &mut dyn Write, ranks: &Ranks, width: usize) -> io::Result<()> {
+    writeln!(out, "{}", units::count(ranks.list.len(), "rank"))?;
+    match &ranks.finding {
+        Some(f) => wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)?,
+        None => writeln!(out, "no rank makes the others wait")?,
+    }
+    writeln!(out)?;
+    writeln!(out, "  {:>4}  {:>9}  {:>9}  {:>11}  {:>9}  {:>15}", "rank", "step", "compute", "collectives", "exposed", "others wait for")?;
+    for r in &ranks.list {
+        let step = r.step.map_or_else(String::new, |s| Nanos(s).to_string());
+        let ns = |n: i64| Nanos(n).to_string();
+        writeln!(out, "  {:>4}  {step:>9}  {:>9}  {:>11}  {:>9}  {:>15}", r.rank, ns(r.compute), ns(r.comm), ns(r.exposed), ns(r.late))?;
+    }
+    for action in ranks.finding.iter().flat_map(|f| &f.actions) {
+        wrapped(out, "  do: ", "      ", action, width)?;
+    }
+    writeln!(out)
+}
+
+const BAR: usize = 28;
+
+fn bar(share: f64) -> String {
+    let eighths = (share * (BAR * 8) as f64).round() as usize;
+    let mut out = "█".repeat(eighths / 8);
+    if !eighths.is_multiple_of(8) {
+        out.extend(['▏', '▎', '▍', '▌', '▋', '▊', '▉'].get(eighths % 8 - 1));
+    }
+    out
+}
+
+/// A page for people.
+pub fn page(out: &mut dyn Write, judged: &[Judged<'_>], width: usize) -> io::Result<()> {
+    for (at, (profile, t)) in judged.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        one_page(out, profile, t, width.clamp(60, 140))?;
+    }
+    Ok(())
+}
+
+fn one_page(out: &mut dyn Write, profile: &Profile, t: &Triage, width: usize) -> io::Result<()> {
+    writeln!(out, "{} · {}", clean(&profile.file_name()), judged_line(t))?;
+    if let Some(f) = t.verdict() {
+        wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)?;
+    }
+    let several = t.devices.len() > 1;
+    for d in &t.devices {
+        writeln!(out)?;
+        writeln!(out, "{}", name_of(d, several))?;
+        for (part, ns) in d.parts.iter().filter(|p| p.1 > 0) {
+            let share = *ns as f64 / t.length().max(1) as f64;
+            writeln!(
+                out,
+                "  {:<40} {:>8}  {:>6}  {}",
+                part_name(d, *part),
+                Nanos(*ns).to_string(),
+                units::human_percent(share * 100.0),
+                bar(share)
+            )?;
+        }
+    }
+    for (rank, f) in t.findings.iter().enumerate() {
+        writeln!(out)?;
+        writeln!(out, "{}. {} ({}, {}{})", rank + 1, f.id.id(), f.severity.word(), f.sure.word(), gain(f))?;
+        wrapped(out, "   ", "   ", &f.headline, width)?;
+        for e in &f.evidence {
+            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", value(v, e.unit)));
+            writeln!(out, "     · {}: {}{than}", clean(&e.name), value(e.value, e.unit))?;
+        }
+        for p in &f.places {
+            wrapped(out, "     at: ", "         ", &place(p, t.window.0), width)?;
+        }
+        for (id, headline) in &f.effects {
+            wrapped(out, "     consequence: ", "         ", &format!("{}: {headline}", id.id()), width)?;
+        }
+        for action in &f.actions {
+            wrapped(out, "     do: ", "         ", action, width)?;
+        }
+        if let Some(c) = &f.confirm {
+            wrapped(out, "     confirm: ", "         ", &c.why, width)?;
+            writeln!(out, "       {}", clean(&shell::line(&c.argv)))?;
+        }
+    }
+    let remarks = remarks(t);
+    if !remarks.is_empty() {
+        writeln!(out)?;
+    }
+    remarks.iter().try_for_each(|line| wrapped(out, "", "  ", line, width))
+}
+
+/// The same for an issue tracker.
+pub fn markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
+    for (profile, t) in judged {
+        writeln!(out, "### {}", table::escaped(&profile.file_name()))?;
+        writeln!(out)?;
+        if let Some(f) = t.verdict() {
+            writeln!(out, "**{}**: {} ({})", f.id.id(), table::escaped(&f.headline), judged_line(t))?;
+        }
+        writeln!(out)?;
+        let several = t.devices.len() > 1;
+        let names: Vec<String> = t.devices.iter().map(|d| table::escaped(&name_of(d, several))).collect();
+        writeln!(out, "| where the time went | {} |", names.join(" | "))?;
+        writeln!(out, "| --- |{}", " ---: |".repeat(names.len()))?;
+        for part in Part::ALL.into_iter().filter(|p| t.devices.iter().any(|d| d.parts[*p as usize].1 > 0)) {
+            let cells: Vec<String> = t
+                .devices
+                .iter()
+                .map(|d| {
+                    let ns = d.parts[part as usize].1;
+                    format!("{} ({})", Nanos(ns), units::human_percent(ns as f64 / t.length().max(1) as f64 * 100.0))
+                })
+                .collect();
+            writeln!(out, "| {} | {} |", part.id(), cells.join(" | "))?;
+        }
+        for f in &t.findings {
+            writeln!(out)?;
+            writeln!(out, "- **{}** ({}, {}{}): {}", f.id.id(), f.severity.word(), f.sure.word(), gain(f), table::escaped(&f.headline))?;
+            for e in &f.evidence {
+                let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", value(v, e.unit)));
+                writeln!(out, "  - {}: {}{}", table::escaped(&e.name), value(e.value, e.unit), table::escaped(&than))?;
+            }
+            for p in &f.places {
+                writeln!(out, "  - at {}", table::escaped(&place(p, t.window.0)))?;
+            }
+            for (id, headline) in &f.effects {
+                writeln!(out, "  - consequence: {}: {}", id.id(), table::escaped(headline))?;
+            }
+            for action in &f.actions {
+                writeln!(out, "  - do: {}", table::escaped(action))?;
+            }
+            if let Some(c) = &f.confirm {
+                writeln!(out, "  - confirm: {}: {}", table::escaped(&c.why), table::escaped(&shell::line(&c.argv)))?;
+            }
+        }
+        writeln!(out)?;
+        for line in remarks(t) {
+            writeln!(out, "- {}", table::escaped(&line))?;
+        }
+    }
+    Ok(())
+}
+
+const COLUMNS: &[(&str, bool)] =
+    &[("file", false), ("rank", true), ("id", false), ("severity", false), ("sure", false), ("share_percent", true), ("headline", false)];
+
+/// One row for each finding.
+pub fn csv(out: &mut dyn Write, judged: &[Judged<'_>], width: Option<usize>) -> io::Result<()> {
+    let columns: Vec<Column> =
+        COLUMNS.iter().map(|&(field, right)| Column { field, title: field, right, machine_only: false, rank: 0 }).collect();
+    let rows = judged.iter().flat_map(|(profile, t)| {
+        let file = profile.source.file.display().to_string();
+        t.findings.iter().zip(1..).map(move |(f, rank)| {
+            let texts = [file.clone(), rank.to_string(), f.id.id().to_owned(), f.severity.word().to_owned(), f.sure.word().to_owned()];
+            let mut row: Vec<Cell> = texts.into_iter().map(Cell::text).collect();
+            row.push(Cell::both(rounded(f.percent()), units::human_percent(f.percent())));
+            row.push(Cell::text(&*f.headline));
+            row
+        })
+    });
+    table::print(&columns, rows, out, Format::Csv, width)
+}

@@ -1,0 +1,104 @@
+//! What is judged, and its parts in words.
+
+use crate::analysis::triage::{Cause, Device, Finding, Found, Part, Place, PlaceKind, Severity, Triage, Verdict};
+use crate::model::text::clean;
+use crate::model::{Bytes, Nanos, Profile, units};
+
+/// A report with what was found in it.
+pub type Judged<'a> = (&'a Profile, &'a Triage);
+
+pub(super) fn rounded(percent: f64) -> f64 {
+    (percent * 10_000.0).round() / 10_000.0
+}
+
+/// How steps were found, for people.
+#[must_use]
+pub fn steps_by(found: &Found) -> String {
+    match found {
+        Found::Ranges(name) => format!("ranges \"{name}\""),
+        Found::Graphs => "launches of CUDA graphs".to_owned(),
+        Found::Period(n) => format!("the sequence of kernels repeats after {n}"),
+    }
+}
+
+/// A number of evidence as people read it.
+#[must_use]
+pub fn value(value: f64, unit: &str) -> String {
+    match unit {
+        "ns" => Nanos::human(value),
+        "byte" => Bytes(value.max(0.0) as u64).to_string(),
+        "byte/s" => format!("{:.1} GB/s", value / 1e9),
+        "%" => units::human_percent(value),
+        "1/s" => format!("{}/s", units::grouped(value.round() as i64)),
+        _ if value.fract() == 0.0 || value >= 1000.0 => units::grouped(value.round() as i64),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// Where it is, in words; times count from the beginning of the window.
+#[must_use]
+pub fn place(p: &Place, begin: i64) -> String {
+    let name = match p.kind {
+        PlaceKind::Window | PlaceKind::Step | PlaceKind::Call => clean(&p.name).into_owned(),
+        kind => format!("{} {}", kind.word(), clean(&p.name)),
+    };
+    match (p.ns, p.kind) {
+        // A sum over the window is at no time.
+        (Some(ns), PlaceKind::Kernel | PlaceKind::Call) => format!("{name}: {}", Nanos(ns)),
+        (Some(ns), PlaceKind::Window | PlaceKind::Step) => format!("{name}: {}, {} into the window", Nanos(ns), Nanos(p.start - begin)),
+        (Some(ns), _) => format!("{name}: {} in all, the longest {} into the window", Nanos(ns), Nanos(p.start - begin)),
+        (None, _) => name,
+    }
+}
+
+/// What is judged, in a line.
+#[must_use]
+pub fn judged_line(t: &Triage) -> String {
+    // What was found by the sequence of kernels alone may be a part of a step.
+    let noun = if matches!(t.found, Some(Found::Period(_))) { "repetition" } else { "step" };
+    let steps = t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::count(s.count, noun), Nanos(s.median)));
+    let span = t.span.1 - t.span.0;
+    let of = if t.length() as f64 >= span as f64 * 0.99 { String::new() } else { format!(" of {}", Nanos(span)) };
+    format!("{}{of}{steps}", Nanos(t.length()))
+}
+
+pub(super) fn name_of(d: &Device, several: bool) -> String {
+    let name = d.name.as_deref().map_or_else(|| "GPU".to_owned(), |n| clean(n).into_owned());
+    let number = d.number.filter(|n| several && !name.ends_with(&n.to_string())).map_or_else(String::new, |n| format!(" {n}"));
+    let pid = d.pid.filter(|_| several).map_or_else(String::new, |p| format!(", process {p}"));
+    format!("{name}{number}{pid}")
+}
+
+/// How steps were found, what was left out, and what was not recorded.
+#[must_use]
+pub fn remarks(t: &Triage) -> Vec<String> {
+    let mut out: Vec<String> = t.found.iter().map(|f| format!("steps: {}", steps_by(f))).collect();
+    out.extend(t.left_out.iter().map(|l| format!("left out: {} ({})", l.what, Nanos(l.end - l.start))));
+    if t.devices.len() > 1 {
+        out.push(format!("times of findings are summed over {}", units::count(t.devices.len(), "device")));
+    }
+    out.extend(t.missing.iter().cloned());
+    out
+}
+
+/// What a finding could gain, for people.
+pub(super) fn gain(f: &Finding) -> String {
+    let healthy = f.severity == Severity::Healthy || f.stake == 0.0 || f.id == Verdict::GpuBound;
+    if healthy { String::new() } else { format!(", up to {:.0}% of the window", f.percent()) }
+}
+
+/// A part, with what most of it is where the name alone says little.
+pub(super) fn part_name(d: &Device, part: Part) -> String {
+    let of = d.causes.iter().filter(|c| c.0.part() == part).max_by_key(|c| c.1);
+    match (part, of) {
+        (Part::Other, Some((cause, _))) => match cause {
+            Cause::Queued => "idle: other (next operation queued)".to_owned(),
+            Cause::Ended => "idle: other (nothing more launched)".to_owned(),
+            Cause::Paging => "idle: other (managed memory)".to_owned(),
+            Cause::Unknown => "idle: other (outside CUDA, unknown)".to_owned(),
+            Cause::NoCall => "idle: other (calls not recorded)".to_owned(),
+            _ => part.id().to_owned(),
+        },
+        _ => part.id().to_owned(),
+    }
+}
