@@ -6,6 +6,7 @@ pub mod code;
 pub mod compare;
 pub mod diff;
 pub mod family;
+pub mod flops;
 pub mod fuzzy;
 pub mod gains;
 pub mod group;

@@ -33,7 +33,7 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
             None => Vec::new(),
             Some(name) => ranges_called(&profile, &shown.to_string(), name)?,
         };
-        let scope = Scope { windows, device: args.device };
+        let scope = Scope { windows, device: args.device, flops: args.flops };
         let found = triage::triage(&profile, &scope, &Cancel::default());
         print::warn(&profile);
         let Some(found) = found else {

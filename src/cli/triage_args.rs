@@ -17,12 +17,23 @@ pub struct Triage {
     /// Judge only this device, by its number.
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,
+    /// Floating-point operations of one step (6.2e15), to have TFLOP/s and MFU; PyTorch traces with shapes have them.
+    #[arg(long, value_name = "N", value_parser = operations)]
+    pub flops: Option<f64>,
     /// Exit with code 1 if one of these is found; several with commas.
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.1)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]
     pub format: Option<Format>,
+}
+
+/// A number of operations.
+fn operations(text: &str) -> Result<f64, String> {
+    match text.trim().parse::<f64>() {
+        Ok(n) if n.is_finite() && n > 0.0 => Ok(n),
+        _ => Err("write a number of operations, such as 6.2e15".to_owned()),
+    }
 }
 
 /// `warpscope ranges`.

@@ -360,6 +360,46 @@ fn a_diff_says_how_the_parts_of_the_time_changed() {
     );
 }
 
+/// Matrix products by their shapes, added up from the trace's own JSON.
+#[test]
+fn operators_have_their_floating_point_work() {
+    let path = root().join("fixtures/torch/whole.pt.trace.json.gz");
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(std::fs::File::open(&path).unwrap()), &mut text).unwrap();
+    let trace: Value = serde_json::from_str(&text).unwrap();
+    let dims = |e: &Value| -> Vec<Vec<f64>> {
+        let shapes = e["args"]["Input Dims"].as_array().into_iter().flatten();
+        shapes.map(|s| s.as_array().into_iter().flatten().filter_map(Value::as_f64).collect()).collect()
+    };
+    let (mut want, mut n) = (0.0, 0);
+    for e in trace["traceEvents"].as_array().unwrap().iter().filter(|e| e["cat"] == "cpu_op") {
+        let d = dims(e);
+        let flops = match e["name"].as_str().unwrap() {
+            "aten::mm" => 2.0 * d[0][0] * d[0][1] * d[1][1],
+            "aten::addmm" => 2.0 * d[1][0] * d[1][1] * d[2][1],
+            "aten::bmm" => 2.0 * d[0][0] * d[0][1] * d[0][2] * d[1][2],
+            name if name.starts_with("aten::_scaled_dot_product_") && name.ends_with("_attention") => {
+                2.0 * d[0][0] * d[0][1] * d[0][2] * d[1][2] * (d[0][3] + d[2][3])
+            }
+            _ => continue,
+        };
+        want += flops;
+        n += 1;
+    }
+    let profile = read_as(&path, Wants::EXPLORER).unwrap();
+    assert!(n > 5);
+    assert_eq!(warpscope::analysis::flops::between(&profile, (i64::MIN, i64::MAX)), Some((want, n)));
+    // Four products of 8192 in each step, as the user says: 680 TFLOP/s of an H200.
+    let (code, out, _) = run(&["triage", &file("gemm_healthy.sqlite.zst"), "--flops", "4.398046511104e12", "--format", "json"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    let (rate, mfu) = (json["flops"]["per_second"].as_f64().unwrap() / 1e12, json["flops"]["mfu_percent"].as_f64().unwrap());
+    assert!(code == 0 && (600.0..800.0).contains(&rate) && (50.0..80.0).contains(&mfu), "{rate} {mfu}");
+    let (_, out, _) = run(&["triage", &file("tiny_ops.sqlite.zst"), "--format", "json"]);
+    assert!(serde_json::from_str::<Value>(&out).unwrap()["flops"].is_null(), "what is not known is null");
+    let (code, _, err) = run(&["triage", &file("tiny_ops.sqlite.zst"), "--flops", "many"]);
+    assert_eq!((code, err.contains("6.2e15")), (2, true), "{err}");
+}
+
 #[test]
 fn the_overview_at_three_sizes() {
     for (size, name) in [((80, 24), "overview_80x24"), ((120, 40), "overview_120x40"), ((200, 50), "overview_200x50")] {

@@ -52,7 +52,7 @@ pub type KernelTime = (KernelId, i64, u64);
 pub struct RangeTree {
     pub nodes: Vec<Node>,
     pub roots: Vec<u32>,
-    /// Node of each launch: the innermost range around it; [`NONE`] outside of all.
+    /// Node of each launch: the innermost range around it; [`NONE`](crate::model::range::NONE) outside of all.
     pub of_launch: Arc<Vec<u32>>,
     /// Time of the devices on what was launched outside of every range, and in all, ns: sums of durations.
     pub outside: (i64, i64),

@@ -79,9 +79,11 @@ pub struct Case<'a> {
     pub pieces: FxHashMap<Cause, Vec<Piece>>,
     /// The longest times in which only copies of a class ran, or the device waited for one.
     pub copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
+    /// First and last start of a call that launched what ran in the window, where operators have shapes.
+    pub called: Option<(i64, i64)>,
     /// Calls by kind in the window: how many, ns.
     pub calls: FxHashMap<CallKind, (u64, i64)>,
-    /// Pauses between operations that were queued, each up to [`PAUSE_NS`], ns.
+    /// Pauses between operations that were queued, each up to 5 µs, ns.
     pub pauses: i64,
     /// When the devices were busy: shares of [`STRIP`] slices of the window, over all devices.
     pub strip: Vec<f32>,
@@ -117,6 +119,9 @@ struct Gather<'a, 'g> {
     pieces: Vec<Vec<Piece>>,
     copy_pieces: FxHashMap<CopyClass, Vec<Piece>>,
     pauses: i64,
+    /// First and last start of the calls of operations; only where shapes make use of it.
+    called: Option<(i64, i64)>,
+    shapes: bool,
     buffer: Vec<Piece>,
     strip: Vec<f64>,
     why: Vec<ByCause>,
@@ -183,6 +188,12 @@ impl Hear for Gather<'_, '_> {
 
     fn op(&mut self, op: &Op) {
         self.gaps.op(op);
+        if self.shapes
+            && let Some(call) = self.case_ops.call(op)
+        {
+            let (first, last) = self.called.unwrap_or((call.start, call.start));
+            self.called = Some((first.min(call.start), last.max(call.start)));
+        }
         match op.class {
             Class::Copy => {
                 if let Some(mem) = self.case_ops.mem_of(op) {
@@ -280,6 +291,8 @@ impl<'a> Case<'a> {
             pieces: vec![Vec::new(); Cause::ALL.len()],
             copy_pieces: FxHashMap::default(),
             pauses: 0,
+            called: None,
+            shapes: !profile.ranges.texts.is_empty(),
             buffer: Vec::new(),
             strip: vec![0.0; STRIP],
             why: vec![ByCause::default(); STRIP],
@@ -291,7 +304,7 @@ impl<'a> Case<'a> {
         if cancel.is_cancelled() {
             return None;
         }
-        let Gather { idle, per_step, mut kernels, copies, after, pieces, mut copy_pieces, pauses, strip, why, .. } = gather;
+        let Gather { idle, per_step, mut kernels, copies, after, pieces, mut copy_pieces, pauses, called, strip, why, .. } = gather;
         copy_pieces.values_mut().for_each(longest);
         kernels.finish();
         let devices: Vec<DeviceTime> = ops
@@ -334,6 +347,7 @@ impl<'a> Case<'a> {
             after,
             pieces,
             copy_pieces,
+            called,
             calls,
             pauses,
             strip,

@@ -23,29 +23,33 @@ pub mod verdict;
 pub use case::DeviceTime;
 pub use finding::{Confirm, Evidence, Finding, Place, PlaceKind, Severity, Sure};
 pub use host::Known;
-pub use outcome::{Device, StepStats, Triage};
+pub use outcome::{Device, Rate, StepStats, Triage};
 pub use part::{Cause, Part};
 pub use ranks::{Late, RankTime, Ranks, ranks};
 pub use steps::{Found, LeftOut, Step};
 pub use verdict::{VERDICTS, Verdict};
 
+use crate::analysis::flops;
 use crate::analysis::like::like;
 use crate::model::{Cancel, Profile};
 use case::Case;
 
 /// What is to be judged.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scope {
     /// Only these times, ns, in order; without any the steady state.
     pub windows: Vec<(i64, i64)>,
     /// Only the device with this number.
     pub device: Option<u32>,
+    /// Floating-point operations of a step, as the user knows them; of the whole window where there are no steps.
+    pub flops: Option<f64>,
 }
 
 /// Judges a run; `None` where nothing ran on a device, or nobody wants to know any more.
 #[must_use]
 pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
     let case = Case::of(profile, &scope.windows, scope.device, cancel)?;
+    let flops = rate(&case, scope.flops);
     let findings = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
     let findings = rank::rank(findings);
     let device = |d: &DeviceTime| Device {
@@ -63,6 +67,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         judged: case.length(),
         devices: case.devices.iter().map(device).collect(),
         findings,
+        flops,
         missing: missing(&case),
         families: case.kernels.families(profile),
         strip: case.strip.clone(),
@@ -128,6 +133,23 @@ pub fn nearest_range(profile: &Profile, name: &str) -> Option<String> {
     let labels: std::collections::BTreeSet<String> =
         (0..profile.ranges.names.len()).map(|n| like(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX)))).take(10_000).collect();
     crate::analysis::fuzzy::nearest(&like(name), labels.iter().map(String::as_str)).map(str::to_owned)
+}
+
+/// What the devices did of floating-point work in the window.
+fn rate(case: &Case<'_>, given: Option<f64>) -> Option<Rate> {
+    let seconds = case.length() as f64 / 1e9;
+    let peaks: Option<Vec<f64>> =
+        case.devices.iter().map(|d| flops::tensor_peak(case.profile.devices.get(d.unit.device? as usize)?)).collect();
+    let peak = peaks.map(|p| p.iter().sum::<f64>());
+    let per_second = match (given, case.steps.median()) {
+        (Some(flops), Some(step)) => flops / (step.max(1) as f64 / 1e9),
+        (Some(flops), None) => flops / seconds,
+        (None, _) => {
+            let (sum, operators) = flops::between(case.profile, case.called?)?;
+            return Some(Rate { per_second: sum / seconds, peak, operators: Some(operators) });
+        }
+    };
+    Some(Rate { per_second, peak, operators: None })
 }
 
 /// What was not recorded and would have told more.

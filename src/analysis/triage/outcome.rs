@@ -32,6 +32,25 @@ pub struct StepStats {
     pub max: i64,
 }
 
+/// Floating-point work in the window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Operations per second.
+    pub per_second: f64,
+    /// What the tensor cores could do in FP16 or BF16, dense; `None` where the clock or the chip is not known.
+    pub peak: Option<f64>,
+    /// Operators that were counted; `None` where the user said how much a step does.
+    pub operators: Option<u64>,
+}
+
+impl Rate {
+    /// Model FLOPs utilization: the share of the peak.
+    #[must_use]
+    pub fn utilization(&self) -> Option<f64> {
+        Some(self.per_second / self.peak.filter(|p| *p > 0.0)?)
+    }
+}
+
 /// What limits a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Triage {
@@ -45,6 +64,8 @@ pub struct Triage {
     pub devices: Vec<Device>,
     /// The verdict first.
     pub findings: Vec<Finding>,
+    /// Floating-point work, where shapes were recorded or the user said it.
+    pub flops: Option<Rate>,
     /// What was not recorded, and what that hides.
     pub missing: Vec<String>,
     /// Shares of kernel time by family, guessed from the names.
@@ -55,7 +76,7 @@ pub struct Triage {
     pub why: Vec<Option<Part>>,
     /// From the first to the last operation of the report, ns.
     pub span: (i64, i64),
-    /// Kernels with their time and count, longest first: index into [`Profile::kernels`].
+    /// Kernels with their time and count, longest first: index into [`Profile::kernels`](crate::model::Profile::kernels).
     pub kernels: Vec<(u32, i64, u64)>,
 }
 

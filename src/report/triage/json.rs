@@ -110,11 +110,20 @@ struct FamilyJson {
 }
 
 #[derive(Serialize)]
+struct FlopsJson {
+    per_second: f64,
+    peak_per_second: Option<f64>,
+    mfu_percent: Option<f64>,
+    operators: Option<u64>,
+}
+
+#[derive(Serialize)]
 struct TriageJson<'a> {
     source: Vec<SourceJson<'a>>,
     window: WindowJson<'a>,
     devices: Vec<DeviceJson<'a>>,
     families: Vec<FamilyJson>,
+    flops: Option<FlopsJson>,
     findings: Vec<FindingJson<'a>>,
     missing: &'a [String],
     ranks: Option<Vec<RankJson>>,
@@ -194,6 +203,12 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
             .iter()
             .map(|(f, ns)| FamilyJson { family: f.word(), ns: *ns, share_percent: rounded(*ns as f64 / kernel_ns.max(1) as f64 * 100.0) })
             .collect(),
+        flops: t.flops.map(|r| FlopsJson {
+            per_second: r.per_second,
+            peak_per_second: r.peak,
+            mfu_percent: r.utilization().map(|u| rounded(u * 100.0)),
+            operators: r.operators,
+        }),
         findings: t.findings.iter().map(finding_json).collect(),
         missing: &t.missing,
         ranks: None,

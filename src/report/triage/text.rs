@@ -59,7 +59,7 @@ pub fn judged_line(t: &Triage) -> String {
     let steps = t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::count(s.count, noun), Nanos(s.median)));
     let span = t.span.1 - t.span.0;
     let of = if t.length() as f64 >= span as f64 * 0.99 { String::new() } else { format!(" of {}", Nanos(span)) };
-    format!("{}{of}{steps}", Nanos(t.length()))
+    format!("{}{of}{steps}{}", Nanos(t.length()), t.flops.map_or_else(String::new, |r| format!(", {:.0} TFLOP/s", r.per_second / 1e12)))
 }
 
 pub(super) fn name_of(d: &Device, several: bool) -> String {
@@ -76,6 +76,19 @@ pub fn remarks(t: &Triage) -> Vec<String> {
     out.extend(t.left_out.iter().map(|l| format!("left out: {} ({})", l.what, Nanos(l.end - l.start))));
     if t.devices.len() > 1 {
         out.push(format!("times of findings are summed over {}", units::count(t.devices.len(), "device")));
+    }
+    if let Some(r) = t.flops {
+        let from = r.operators.map_or_else(
+            || "as given".to_owned(),
+            |n| format!("matrix products and attention of {} by their shapes", units::count(n, "operator")),
+        );
+        let mfu = match (r.utilization(), r.peak) {
+            (Some(u), Some(peak)) => {
+                format!("; MFU {:.1}% of {:.0} TFLOP/s, the dense BF16 peak at the highest clock", u * 100.0, peak / 1e12)
+            }
+            _ => "; the report does not say the GPU's clock, so no share of its peak".to_owned(),
+        };
+        out.push(format!("FLOPs: {:.1} TFLOP/s over the window ({from}){mfu}", r.per_second / 1e12));
     }
     out.extend(t.missing.iter().cloned());
     out
