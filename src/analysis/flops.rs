@@ -22,21 +22,22 @@ const OPERATORS: &[(&str, Formula)] = &[
 ];
 
 /// `[m, k] × [k, n]`.
-fn product(a: &[f64], b: &[f64]) -> Option<f64> {
-    let (&[m, k], &[_, n]) = (a, b) else { return None };
-    Some(2.0 * m * k * n)
+fn product(left: &[f64], right: &[f64]) -> Option<f64> {
+    let (&[rows, inner], &[_, columns]) = (left, right) else { return None };
+    Some(2.0 * rows * inner * columns)
 }
 
 /// `[b, m, k] × [b, k, n]`.
-fn batched(a: &[f64], b: &[f64]) -> Option<f64> {
-    let (&[batch, m, k], &[_, _, n]) = (a, b) else { return None };
-    Some(2.0 * batch * m * k * n)
+fn batched(left: &[f64], right: &[f64]) -> Option<f64> {
+    let (&[batch, rows, inner], &[_, _, columns]) = (left, right) else { return None };
+    Some(2.0 * batch * rows * inner * columns)
 }
 
 /// Query `[b, h, q, d]`, key `[b, h, k, d]`, value `[b, h, k, e]`: two products; a causal mask is not taken off, as PyTorch does not.
-fn attention(d: &[Vec<f64>]) -> Option<f64> {
-    let (&[b, h, q, e], &[_, _, k, _], &[_, _, _, v]) = (&d.first()?[..], &d.get(1)?[..], &d.get(2)?[..]) else { return None };
-    Some(2.0 * b * h * q * k * (e + v))
+fn attention(shapes: &[Vec<f64>]) -> Option<f64> {
+    let (query, key, value) = (shapes.first()?, shapes.get(1)?, shapes.get(2)?);
+    let (&[batch, heads, queries, depth], &[_, _, keys, _], &[_, _, _, width]) = (&query[..], &key[..], &value[..]) else { return None };
+    Some(2.0 * batch * heads * queries * keys * (depth + width))
 }
 
 /// Shapes of an operator's inputs, as the trace has them: the first list of `[[2048, 1024], [1024, 3072]] ["c10::BFloat16", …]`. What is no list of
