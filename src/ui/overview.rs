@@ -103,7 +103,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     let remarks = if bordered { missing_lines(triage, usize::from(list.width.saturating_sub(6)), theme) } else { Vec::new() };
     let remark_rows = u16::try_from(remarks.len()).unwrap_or(0);
     let wanted = (findings + edge + remark_rows).min(room);
-    let title = vec![Span::styled("Findings", theme.style(Role::Title))];
+    let mut title = vec![Span::styled("Findings", theme.style(Role::Title))];
+    if wanted < findings + edge {
+        title.push(Span::styled(format!("  {} of {findings}, scroll for more", wanted.saturating_sub(edge)), theme.style(Role::Dim)));
+    }
     let inner = panel(frame, take(&mut list, wanted), title, bordered, theme);
     let shown = inner.height.saturating_sub(remark_rows).max(1);
     finding_rows(frame, Rect { height: shown.min(inner.height), ..inner }, triage, screen.selected, view, theme);
@@ -292,7 +295,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
     let listed = || triage.kernels.iter().take(KERNELS).filter_map(|k| Some((k, function(k.0)?)));
     let hinted = listed().filter_map(|(_, k)| hint(k.function())).map(width).max().map_or(0, |w| w + 2);
     // What matters less goes first where a name has no room.
-    let room = wide.saturating_sub(3 + 9 + 5);
+    let room = wide.saturating_sub(3 + 9 + 6);
     let columns = [(9, 9, hinted), (0, 9, hinted), (0, 0, hinted), (0, 0, 0)];
     let (counts, times, hints) = columns.into_iter().find(|c| room >= NAME + c.0 + c.1 + c.2).unwrap_or_default();
     let name = room.saturating_sub(counts + times + hints);
@@ -305,7 +308,7 @@ fn kernel_lines(frame: &mut Frame<'_>, area: Rect, report: &Report, triage: &Tri
             Span::raw(" "),
         ];
         spans.extend(bar(*ns as f64 / most as f64, 8, theme.style(Role::Part(Part::Kernels)), theme));
-        spans.push(Span::styled(right(&percent, 6), theme.style(Role::Title)));
+        spans.push(Span::styled(right(&percent, 7), theme.style(Role::Title)));
         spans.push(Span::styled(right(&Nanos(*ns).to_string(), times), theme.style(Role::Text)));
         spans.push(Span::styled(right(&number, counts), theme.style(Role::Dim)));
         let hint = hint(k.function()).map_or_else(String::new, |h| format!("  {h}"));

@@ -45,13 +45,24 @@ pub struct Scope {
     pub flops: Option<f64>,
 }
 
+/// Share of the report below which a loop is a small part of it.
+const SLIVER: f64 = 0.25;
+/// What is said then.
+const SMALL_PART: &str = "only a small part of the report repeats, and that was judged; `--range` judges another part";
+
 /// Judges a run; `None` where nothing ran on a device, or nobody wants to know any more.
 #[must_use]
 pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
     let case = Case::of(profile, &scope.windows, scope.device, cancel)?;
     let flops = rate(&case, scope.flops);
     let findings = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();
-    let findings = rank::rank(findings);
+    let mut findings = rank::rank(findings);
+    // A loop that was found by its kernels alone may be a small part of what the program does.
+    let span = (case.span.1 - case.span.0).max(1) as f64;
+    let sliver = matches!(case.steps.found, Some(Found::Period(_))) && scope.windows.is_empty() && (case.length() as f64) < SLIVER * span;
+    for finding in findings.iter_mut().filter(|_| sliver) {
+        finding.sure = finding.sure.max(Sure::Likely);
+    }
     let device = |d: &DeviceTime| Device {
         number: case.ops.number(&d.unit),
         name: d.unit.device.and_then(|i| profile.devices.get(i as usize)).map(crate::model::Device::short_name),
@@ -68,7 +79,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         devices: case.devices.iter().map(device).collect(),
         findings,
         flops,
-        missing: missing(&case),
+        missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing(&case)).collect(),
         families: case.kernels.families(profile),
         strip: case.strip.clone(),
         why: case.why.clone(),
