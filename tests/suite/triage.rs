@@ -67,6 +67,11 @@ fn labelled_runs_get_their_verdicts() {
             let t = judge(&read_as(&file, Wants::TRIAGE).unwrap());
             adds_up(&t, &format!("{name}.{ending}"));
             judged += 1;
+            // What would confirm a finding can be called.
+            for argv in t.findings.iter().filter_map(|f| f.confirm.as_ref()).map(|c| &c.argv) {
+                let recipe = (argv[1] == "run").then(|| argv[3].as_str());
+                assert!(recipe.is_none_or(|r| warpscope::rerun::recipes::RECIPES.iter().any(|known| known.id == r)), "{argv:?}");
+            }
             let found = ids(&t);
             let also = texts("also").iter().all(|a| found.iter().take(3).any(|f| f == a));
             if !found.first().is_some_and(|f| texts("accept").iter().any(|a| a == f)) || !also {

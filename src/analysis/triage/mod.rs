@@ -60,6 +60,9 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     // A loop that was found by its kernels alone may be a small part of what the program does.
     let span = (case.span.1 - case.span.0).max(1) as f64;
     let sliver = matches!(case.steps.found, Some(Found::Period(_))) && scope.windows.is_empty() && (case.length() as f64) < SLIVER * span;
+    for finding in &mut findings {
+        finding.confirm = finding.confirm.take().or_else(|| text::confirm(profile, finding));
+    }
     for finding in findings.iter_mut().filter(|_| sliver) {
         finding.sure = finding.sure.max(Sure::Likely);
     }

@@ -1,6 +1,7 @@
 //! Numbers in sentences, and the commands that would tell more.
 
-use super::finding::Confirm;
+use super::finding::{Confirm, Finding, PlaceKind};
+use super::verdict::Verdict as V;
 use crate::model::{Nanos, Profile};
 
 /// A share as percent: `61%`, `7.3%`.
@@ -39,4 +40,38 @@ pub fn record(profile: &Profile, what: Record) -> Confirm {
     let mut argv: Vec<String> = ["warpscope", "run", "--recipe", recipe, "--"].map(str::to_owned).into();
     argv.extend(program);
     Confirm { argv, why: why.to_owned() }
+}
+
+/// The command that would confirm a finding, or show the line behind it, where its rule names none.
+#[must_use]
+pub fn confirm(profile: &Profile, finding: &Finding) -> Option<Confirm> {
+    let own = |recipe: &str, why: &str| {
+        let program = if profile.capture.argv.is_empty() { vec!["PROGRAM".to_owned()] } else { profile.capture.argv.clone() };
+        let argv = ["warpscope", "run", "--recipe", recipe, "--"].map(str::to_owned).into_iter().chain(program).collect();
+        Some(Confirm { argv, why: why.to_owned() })
+    };
+    match finding.id {
+        V::LaunchBound | V::HostSync | V::SmallCopies | V::PageableCopies | V::CopyBound => {
+            own("python", "records Python stacks: which line makes these calls")
+        }
+        V::InputWait | V::PeriodicStall | V::Compilation | V::GraphRecapture | V::Serialised | V::UnbalancedDevices => {
+            own("full", "records calls of the operating system, of libraries, and CPU samples: what the threads do then")
+        }
+        V::Allocation | V::UnifiedMemory => own("memory", "records every allocation: what is allocated, how large, and for how long"),
+        V::Throttled => own("gpu-metrics", "samples the GPU's own counters, clocks among them"),
+        V::CommBound | V::CommExposed | V::Straggler => {
+            own("rank", "records every rank: who is late shows only when they are judged together")
+        }
+        V::GpuBound | V::SmallKernels => {
+            let kernel = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel)?;
+            let file = profile.source.file.display().to_string();
+            let argv = ["warpscope", "rerun", &file, "--kernel", &kernel.name].map(str::to_owned).into();
+            Some(Confirm {
+                argv,
+                why: "prints the command that profiles a launch of the first kernel again, with what limits it".to_owned(),
+            })
+        }
+        V::ShortCapture => own("exact", "records kernels, copies and the host's calls"),
+        V::HostCompute => None,
+    }
 }
