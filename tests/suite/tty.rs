@@ -176,6 +176,27 @@ impl Session {
 }
 
 #[test]
+fn the_demo_from_what_limits_the_run_to_the_place_and_out() {
+    let mut s = Session::start(&["demo", "--first", "overview"], (120, 40), &[]);
+    s.wait("Where the time went");
+    s.wait("What to do");
+    s.keys("i");
+    s.wait("Consequences");
+    s.keys("\x1b");
+    s.wait_until("the page is gone", |t| !t.contains("Consequences"));
+    s.keys("\r");
+    s.wait("rows");
+    s.wait("decode#");
+    s.keys("K");
+    s.wait("group name");
+    s.keys("O");
+    s.wait("Where the time went");
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+    s.assert_restored();
+}
+
+#[test]
 fn the_demo_from_table_to_launch_and_out() {
     let mut s = Session::start(&["demo"], (100, 30), &[]);
     s.wait("CatArrayBatchedCopy");

@@ -18,7 +18,7 @@ struct Query {
     time: i64,
     ns: i64,
     piece: Piece,
-    best: Option<(i64, u32)>,
+    best: Option<(i64, u32, RangeOrigin)>,
 }
 
 /// Where the longest idle times of these causes lie: ranges of like names together, those with the most time first; and the longest of them.
@@ -56,15 +56,14 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Vec<Place> {
         let Some(list) = threads.get_mut(range.thread as usize).and_then(Option::as_mut) else { continue };
         let from = list.partition_point(|q| q.time < range.start);
         for query in list[from..].iter_mut().take_while(|q| q.time <= range.end) {
-            if query.best.is_none_or(|(start, _)| range.start >= start) {
-                query.best = Some((range.start, range.name));
+            if query.best.is_none_or(|(start, ..)| range.start >= start) {
+                query.best = Some((range.start, range.name, range.origin));
             }
         }
     }
-    let origins: FxHashMap<u32, RangeOrigin> = ranges.iter().map(|r| (r.name, r.origin)).collect();
     let mut sums: FxHashMap<String, (i64, Query, u32)> = FxHashMap::default();
     for query in threads.iter().flatten().flatten() {
-        let Some((_, name)) = query.best else { continue };
+        let Some((_, name, _)) = query.best else { continue };
         let sum = sums.entry(like(&ranges.label(name))).or_insert((0, *query, name));
         sum.0 += query.ns;
         if query.ns > sum.1.ns {
@@ -76,8 +75,8 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Vec<Place> {
     let mut out: Vec<Place> = named
         .into_iter()
         .take(MOST)
-        .map(|(name, (ns, query, of))| Place {
-            kind: match origins.get(&of) {
+        .map(|(name, (ns, query, _))| Place {
+            kind: match query.best.map(|b| b.2) {
                 Some(RangeOrigin::Operator) => PlaceKind::Operator,
                 Some(RangeOrigin::Python) => PlaceKind::Python,
                 _ => PlaceKind::Range,
