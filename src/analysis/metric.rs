@@ -69,7 +69,8 @@ pub fn is_list(name: &str) -> bool {
 pub type Shown = (String, String);
 
 /// Three digits and a decimal prefix, K = 1000, as ncu scales.
-fn scaled(value: f64, unit: &str) -> Shown {
+#[must_use]
+pub fn scaled(value: f64, unit: &str) -> Shown {
     const PREFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "K")];
     match PREFIXES.iter().find(|(by, _)| value.abs() >= *by) {
         Some((by, prefix)) => (digits(value / by), format!("{prefix}{unit}")),

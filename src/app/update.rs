@@ -8,7 +8,8 @@ use super::over::Page;
 use super::runs;
 use super::screen::{Answer, News};
 use super::state::App;
-use super::work::Done;
+use super::work::{Ask, Done};
+use std::sync::Arc;
 
 /// Changes the state by one message.
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
@@ -55,6 +56,9 @@ fn done(app: &mut App, report: usize, generation: u64, done: &Done) -> Vec<Effec
     let taken = app.session.reports.get_mut(report).and_then(|r| r.done(report, generation, done));
     let Some(mut effects) = taken.or(page.then(Vec::new)) else { return Vec::new() };
     effects.extend(tell(app, report, News::Done(done)));
+    if matches!(done, Done::Triage(_) | Done::Joined(..)) {
+        effects.extend(work(app, report));
+    }
     match done {
         // Nobody is surprised by a page on a screen that he has gone to meanwhile.
         Done::Advice(screen, advice) if shown(app, *screen) => effects.extend(match advice {
@@ -73,6 +77,16 @@ fn done(app: &mut App, report: usize, generation: u64, done: &Done) -> Vec<Effec
 /// Whether a screen is the one that is on, with nothing over it.
 fn shown(app: &App, screen: u64) -> bool {
     app.over.is_none() && app.top().is_some_and(|e| e.id == screen)
+}
+
+/// How much floating-point work the run did, by the results that are of its launches.
+fn work(app: &mut App, index: usize) -> Vec<Effect> {
+    let session = &app.session;
+    let Some(report) = session.reports.get(index) else { return Vec::new() };
+    let Some(window) = report.triage.as_ref().and_then(|t| t.as_ref()).map(|t| t.window) else { return Vec::new() };
+    let joined: Vec<_> =
+        report.joins.iter().filter_map(|(other, join)| Some((session.metrics(*other)?.clone(), Arc::clone(join)))).collect();
+    if joined.is_empty() { Vec::new() } else { report.ask(index, Ask::Work { window, joined }) }
 }
 
 /// A report was read: which launches are the results of, here or in the others?

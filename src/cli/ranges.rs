@@ -22,6 +22,6 @@ pub fn ranges(args: &Ranges, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let rows = report::ranges::listed(&tree, args.depth, args.filter.as_deref().unwrap_or_default());
     print::to_stdout(|out| match print::format_or_default(args.format) {
         Format::Json => report::ranges::json(out, &profile, &tree, &rows),
-        format => report::ranges::print(out, &tree, &rows, format, print::terminal_width()),
+        format => report::ranges::print(out, &profile, &tree, &rows, format, print::terminal_width()),
     })
 }

@@ -3,7 +3,10 @@
 use super::Format;
 use super::table::{self, Cell, Column};
 use super::top::SourceJson;
+use super::triage::flops;
+use crate::analysis::flops::peak_of_all;
 use crate::analysis::range_tree::{Node, RangeTree};
+use crate::model::units::human_percent;
 use crate::model::{Nanos, Profile, RangeOrigin, units};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -27,6 +30,9 @@ struct RowJson<'a> {
     kernels: u64,
     copies: u64,
     collectives: u64,
+    flops: Option<f64>,
+    flops_per_second: Option<f64>,
+    mfu_percent: Option<f64>,
     start_ns: i64,
     end_ns: i64,
 }
@@ -68,6 +74,7 @@ fn average(n: &Node) -> f64 {
 
 /// Writes the nodes as JSON, one after another.
 pub fn json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u32]) -> io::Result<()> {
+    let peak = peak_of_all(profile);
     write!(out, "{{\"source\":{},\"outside_ns\":{},\"rows\":[", super::json_text(&SourceJson::from(&profile.source))?, tree.outside.0)?;
     for (at, &id) in rows.iter().enumerate() {
         let n = &tree.nodes[id as usize];
@@ -97,6 +104,9 @@ pub fn json(out: &mut dyn Write, profile: &Profile, tree: &RangeTree, rows: &[u3
             kernels: n.kernels,
             copies: n.copies,
             collectives: n.collectives,
+            flops: Some(n.flops).filter(|f| *f > 0.0),
+            flops_per_second: n.flops_per_second(),
+            mfu_percent: mfu(n, peak).map(|u| u * 100.0),
             start_ns: n.first,
             end_ns: n.last,
         };
@@ -122,8 +132,16 @@ const COLUMNS: &[(&str, &str, bool, u8)] = &[
     ("avg_ns", "avg", true, 4),
     ("min_ns", "min", true, 8),
     ("max_ns", "max", true, 7),
+    ("flops_per_second", "FLOP/s", true, 5),
+    ("mfu_percent", "MFU", true, 5),
     ("origin", "by", false, 9),
 ];
+
+/// Share of the peak that the floating-point work of a node has, from its first to its last operation on the devices.
+#[must_use]
+pub fn mfu(n: &Node, peak: Option<f64>) -> Option<f64> {
+    Some(n.flops_per_second()? / peak.filter(|p| *p > 0.0)?)
+}
 
 /// The name of a node with its count: `decode # ×16`.
 #[must_use]
@@ -134,13 +152,22 @@ pub fn label(n: &Node) -> String {
 }
 
 /// Formats other than JSON.
-pub fn print(out: &mut dyn Write, tree: &RangeTree, rows: &[u32], format: Format, width: Option<usize>) -> io::Result<()> {
+pub fn print(
+    out: &mut dyn Write,
+    profile: &Profile,
+    tree: &RangeTree,
+    rows: &[u32],
+    format: Format,
+    width: Option<usize>,
+) -> io::Result<()> {
     let people = matches!(format, Format::Table | Format::Md);
+    let peak = peak_of_all(profile);
+    let counted = rows.iter().any(|&id| tree.nodes[id as usize].flops > 0.0);
     let column = |&(field, title, right, rank): &(&'static str, &'static str, bool, u8)| Column {
         field,
         title,
         right,
-        machine_only: matches!(field, "depth" | "origin" | "count"),
+        machine_only: matches!(field, "depth" | "origin" | "count") || !counted && matches!(field, "flops_per_second" | "mfu_percent"),
         rank,
     };
     let columns: Vec<Column> = COLUMNS.iter().map(column).collect();
@@ -163,6 +190,8 @@ pub fn print(out: &mut dyn Write, tree: &RangeTree, rows: &[u32], format: Format
             Cell::both(average(n), Nanos::human(average(n))),
             ns(n.min),
             ns(n.max),
+            n.flops_per_second().map_or_else(|| Cell::text(""), |f| Cell::both(f, flops(f))),
+            mfu(n, peak).map_or_else(|| Cell::text(""), |u| Cell::both(u * 100.0, human_percent(u * 100.0))),
             Cell::text(origin(n.origin)),
         ]
     });

@@ -100,7 +100,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     let kernel_rows = if kernels > 0 { kernels + edge } else { 0 };
     let room = list.height.saturating_sub(kernel_rows).max(edge + 1);
     // Beside the details the list has room for what was not recorded.
-    let remarks = if bordered { missing_lines(triage, usize::from(list.width.saturating_sub(6)), theme) } else { Vec::new() };
+    let remarks = if bordered { missing_lines(report, triage, usize::from(list.width.saturating_sub(6)), theme) } else { Vec::new() };
     let remark_rows = u16::try_from(remarks.len()).unwrap_or(0);
     let wanted = (findings + edge + remark_rows).min(room);
     let mut title = vec![Span::styled("Findings", theme.style(Role::Title))];
@@ -254,9 +254,11 @@ fn finding_rows(frame: &mut Frame<'_>, area: Rect, triage: &Triage, selected: us
 }
 
 /// What was not recorded and would have told more.
-fn missing_lines(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    for text in &say::remarks(triage) {
+    // Shapes of operators tell of the whole window, results only of the kernels that ncu measured.
+    let measured = report.work.as_ref().filter(|_| triage.flops.is_none()).map(say::work);
+    for text in measured.iter().chain(&say::remarks(triage)) {
         if out.is_empty() {
             out.push(Line::default());
         }

@@ -4,37 +4,44 @@ use super::table::{self, Column, Head, Rows};
 use super::text::{bar, fit_parts, left, part, right, wrap};
 use super::view::View;
 use super::{Role, Theme};
+use crate::analysis::flops::peak_of_all;
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::range_tree::Node;
 use crate::app::over::RangeSort;
 use crate::app::{ActionId, App, RangesScreen};
+use crate::model::Nanos;
 use crate::model::text::clean;
-use crate::model::{Nanos, units};
-use crate::report::ranges::{label, origin};
+use crate::model::units::{self, human_percent};
+use crate::report::ranges::{label, mfu, origin};
+use crate::report::triage::flops;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span, Text};
 
-/// Makes the text of a cell.
-type Cell = fn(&Node) -> String;
+/// Makes the text of a cell: of a node, with the peak of the devices in FLOP/s.
+type Cell = fn(&Node, Option<f64>) -> String;
 
 fn count(n: u64) -> String {
     units::grouped(i64::try_from(n).unwrap_or(i64::MAX))
 }
 
 /// Columns right of the bar.
-const COLUMNS: [Column<Cell>; 10] = [
-    Column { title: "GPU busy", width: 8, rank: 0, cell: |n| Nanos(n.busy).to_string() },
-    Column { title: "GPU idle", width: 8, rank: 2, cell: |n| Nanos(n.idle).to_string() },
-    Column { title: "host", width: 8, rank: 1, cell: |n| Nanos(n.wall).to_string() },
-    Column { title: "avg", width: 8, rank: 3, cell: |n| Nanos::human(n.wall as f64 / n.count.max(1) as f64) },
-    Column { title: "self", width: 8, rank: 5, cell: |n| Nanos(n.own).to_string() },
-    Column { title: "kernels", width: 8, rank: 4, cell: |n| count(n.kernels) },
-    Column { title: "copies", width: 7, rank: 7, cell: |n| count(n.copies) },
-    Column { title: "NCCL", width: 6, rank: 8, cell: |n| count(n.collectives) },
-    Column { title: "min", width: 8, rank: 9, cell: |n| Nanos(n.min).to_string() },
-    Column { title: "max", width: 8, rank: 6, cell: |n| Nanos(n.max).to_string() },
+const COLUMNS: [Column<Cell>; 12] = [
+    Column { title: "GPU busy", width: 8, rank: 0, cell: |n, _| Nanos(n.busy).to_string() },
+    Column { title: "GPU idle", width: 8, rank: 2, cell: |n, _| Nanos(n.idle).to_string() },
+    Column { title: "host", width: 8, rank: 1, cell: |n, _| Nanos(n.wall).to_string() },
+    Column { title: "avg", width: 8, rank: 3, cell: |n, _| Nanos::human(n.wall as f64 / n.count.max(1) as f64) },
+    Column { title: "self", width: 8, rank: 5, cell: |n, _| Nanos(n.own).to_string() },
+    Column { title: "kernels", width: 8, rank: 4, cell: |n, _| count(n.kernels) },
+    Column { title: "copies", width: 7, rank: 7, cell: |n, _| count(n.copies) },
+    Column { title: "NCCL", width: 6, rank: 8, cell: |n, _| count(n.collectives) },
+    Column { title: "min", width: 8, rank: 9, cell: |n, _| Nanos(n.min).to_string() },
+    Column { title: "max", width: 8, rank: 6, cell: |n, _| Nanos(n.max).to_string() },
+    Column { title: RATE, width: 12, rank: 4, cell: |n, _| n.flops_per_second().map_or_else(String::new, flops) },
+    Column { title: "MFU", width: 6, rank: 4, cell: |n, peak| mfu(n, peak).map_or_else(String::new, |u| human_percent(u * 100.0)) },
 ];
+/// What operators with shapes did, from the first to the last operation that they launched.
+const RATE: &str = "FLOP/s";
 const GAP: usize = 1;
 const BAR: usize = 8;
 const NAME: usize = 30;
@@ -61,7 +68,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
     };
     let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
     frame.render_widget(controls(app, screen, theme, columns), line(0));
-    let shown = table::fit(&COLUMNS, columns.saturating_sub(NAME + GAP + BAR), GAP, |_| true);
+    let peak = app.report().and_then(|r| peak_of_all(r.profile.as_ref()?));
+    let counted = tree.roots.iter().any(|&r| tree.nodes.get(r as usize).is_some_and(|n| n.flops > 0.0));
+    let wanted = |i: usize| match COLUMNS[i].title {
+        RATE => counted,
+        "MFU" => counted && peak.is_some(),
+        _ => true,
+    };
+    let shown = table::fit(&COLUMNS, columns.saturating_sub(NAME + GAP + BAR), GAP, wanted);
     let name = columns.saturating_sub(GAP + BAR + table::taken(&COLUMNS, &shown, GAP));
     let head = |text: String, on: bool| Head { text, number: None, sorted: on };
     let by = sorted(screen.sort);
@@ -96,7 +110,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen,
         for &i in &shown {
             let column = &COLUMNS[i];
             let style = if column.title == by { Role::Title } else { Role::Text };
-            spans.push(Span::styled(right(&(column.cell)(node), column.width + GAP), theme.style(style)));
+            spans.push(Span::styled(right(&(column.cell)(node, peak), column.width + GAP), theme.style(style)));
         }
         spans
     });

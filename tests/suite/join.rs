@@ -1,6 +1,7 @@
 //! Results of ncu and launches of a timeline: only what can be known is called known.
 
 use super::support::{edited_profile, packed, read, root};
+use warpscope::analysis::flops::{Counted, of_results};
 use warpscope::import::{self, Job, Wants};
 use warpscope::model::{Metrics, Profile, ResultMetrics};
 use warpscope::rerun::join::{Sure, join};
@@ -65,4 +66,26 @@ fn the_command_that_made_a_report_counts_to_its_launches() {
     assert_eq!(sures(&timeline, &gemm), by_command);
     gemm.tool_argv.clear();
     assert!(sures(&timeline, &gemm).iter().all(|p| p.1 != Sure::Command));
+}
+
+/// Work of the run by ncu's results: three kernels that multiply matrices of 2048 × 2048 do 2 × 2048³ operations in each launch.
+#[test]
+fn results_tell_the_floating_point_work_of_all_launches() {
+    let timeline = read(&root().join("fixtures/nsys/zoo.sqlite.zst")).unwrap();
+    let metrics = std::sync::Arc::new(ncu("hints/zoo_full.ncu-rep.zst"));
+    let join = join(&timeline, &metrics);
+    let joined: Vec<_> = join.pairs.iter().map(|p| (p.launch, metrics.clone(), p.result)).collect();
+    let name = |row: usize| timeline.kernels[timeline.launches.kernel(row).0 as usize].function();
+    // A second from the first launch on has all of them, so the rate is the number.
+    let begin = timeline.launches.start(0);
+    for kernel in ["matmul_naive", "matmul_tiled", "matmul_wmma"] {
+        let of: Vec<_> = joined.iter().filter(|j| name(j.0 as usize) == kernel).cloned().collect();
+        let launches = (0..timeline.launches.len()).filter(|&r| name(r) == kernel).count();
+        let rate = of_results(&timeline, &of, (begin, begin + 1_000_000_000)).unwrap();
+        let want = launches as f64 * 2.0 * 2048f64.powi(3);
+        // Addresses and boundary tests of the plain kernels are a few operations more.
+        assert!((rate.per_second / want - 1.0).abs() < 0.003, "{kernel}: {} of {want}", rate.per_second);
+        assert!(matches!(rate.counted, Counted::Results(share) if share > 0.0 && share < 1.0) && rate.peak == Some(989.4e12), "{rate:?}");
+    }
+    assert_eq!(of_results(&timeline, &[], (begin, begin + 1)), None);
 }

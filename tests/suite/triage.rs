@@ -5,6 +5,7 @@ use insta::assert_snapshot;
 use rusqlite::Connection;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use warpscope::analysis::flops::Operators;
 use warpscope::analysis::like::like;
 use warpscope::analysis::range_tree::RangeTree;
 use warpscope::analysis::triage::{Found, Part, Scope, Triage, VERDICTS, Verdict, triage};
@@ -393,7 +394,7 @@ fn operators_have_their_floating_point_work() {
     }
     let profile = read_as(&path, Wants::EXPLORER).unwrap();
     assert!(n > 5);
-    assert_eq!(warpscope::analysis::flops::between(&profile, (i64::MIN, i64::MAX)), Some((want, n)));
+    assert_eq!(Operators::of(&profile).between((i64::MIN, i64::MAX)), Some((want, n)));
     // Four products of 8192 in each step, as the user says: 680 TFLOP/s of an H200.
     let (code, out, _) = run(&["triage", &file("gemm_healthy.sqlite.zst"), "--flops", "4.398046511104e12", "--format", "json"]);
     let json: Value = serde_json::from_str(&out).unwrap();
@@ -403,6 +404,42 @@ fn operators_have_their_floating_point_work() {
     assert!(serde_json::from_str::<Value>(&out).unwrap()["flops"].is_null(), "what is not known is null");
     let (code, _, err) = run(&["triage", &file("tiny_ops.sqlite.zst"), "--flops", "many"]);
     assert_eq!((code, err.contains("6.2e15")), (2, true), "{err}");
+}
+
+/// What PyTorch itself counted in this run: `torch.utils.flop_counter.FlopCounterMode`, torch 2.11; `mm` to `baddbmm` are the same by the profiler's
+/// `with_flops`.
+#[test]
+fn operators_count_what_pytorch_counts() {
+    let counted = [
+        ("aten::convolution", 426_528_768.0),
+        // Without the weights' gradient of a convolution in 4 groups, which PyTorch counts as if it had none: 4 × 57,802,752.
+        ("aten::convolution_backward", 1_026_465_792.0 - 3.0 * 57_802_752.0),
+        ("aten::mm", 234_881_024.0),
+        ("aten::addmm", 67_108_864.0),
+        ("aten::bmm", 11_796_480.0),
+        ("aten::baddbmm", 2_359_296.0),
+        ("aten::_scaled_dot_product_cudnn_attention", 67_108_864.0),
+        ("aten::_scaled_dot_product_cudnn_attention_backward", 167_772_160.0),
+    ];
+    let profile = read_as(&folder().join("flops.pt.trace.json.gz"), Wants::EXPLORER).unwrap();
+    let mut operators = Operators::of(&profile);
+    let mut found = std::collections::BTreeMap::new();
+    for (row, range) in profile.ranges.iter().enumerate() {
+        if let Some(flops) = operators.flops(row, range.name) {
+            *found.entry(profile.ranges.label(range.name)).or_insert(0.0) += flops;
+        }
+    }
+    assert_eq!(found, counted.iter().map(|(name, flops)| ((*name).to_owned(), *flops)).collect());
+    // All of them were called in the one step, or in the backward pass of what was.
+    let tree = RangeTree::of(&profile, &Cancel::default()).unwrap();
+    let node = |name: &str| tree.nodes.iter().find(|n| n.name == name).unwrap();
+    assert!((node("step").flops - counted.iter().map(|c| c.1).sum::<f64>()).abs() < 1.0);
+    let rate = node("products").flops / (node("products").projected as f64 / 1e9);
+    let (_, out, _) = run(&["ranges", &file("flops.pt.trace.json.gz"), "--format", "json"]);
+    let json: Value = serde_json::from_str(&out).unwrap();
+    let row = json["rows"].as_array().unwrap().iter().find(|r| r["name"] == "products").unwrap();
+    assert!((row["flops_per_second"].as_f64().unwrap() / rate - 1.0).abs() < 1e-9, "{row}");
+    assert!((row["mfu_percent"].as_f64().unwrap() - rate / 989.4e12 * 100.0).abs() < 1e-9, "{row}");
 }
 
 #[test]

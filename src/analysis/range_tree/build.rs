@@ -1,6 +1,7 @@
 //! How the tree is built: ranges by thread, operations by the range around their call, and the times of both.
 
 use super::node::{Node, RangeTree};
+use crate::analysis::flops::Operators;
 use crate::analysis::like::like;
 use crate::analysis::triage::intervals::{Covered, Intervals};
 use crate::analysis::triage::ops::{Class, Op, Ops, Row, sane};
@@ -33,13 +34,45 @@ struct Instance {
 struct Builder<'a> {
     profile: &'a Profile,
     nodes: Vec<Node>,
-    ids: FxHashMap<(u32, u32, RangeOrigin), u32>,
+    ids: FxHashMap<(u32, u32, RangeOrigin, bool), u32>,
+    /// What is still open at the end of the report ends here.
+    end_of_all: i64,
     /// Of each name its like.
     likes: Vec<u32>,
     texts: Vec<String>,
     instances: Vec<Instance>,
     /// Of each thread its ranges with their instances, by start.
     by_thread: Vec<Vec<(u32, u32)>>,
+}
+
+/// The node of an instance whose parents are being looked at.
+const PENDING: u32 = NONE - 1;
+
+/// Which operators of the backward pass belong to which of the forward pass: autograd gives both the same sequence number.
+#[derive(Default)]
+struct Backward {
+    /// By sequence number the first operator that has it: start, instance, thread.
+    forward: FxHashMap<u32, (i64, u32, usize)>,
+    /// Outermost operators of the engine: sequence number, instance, thread.
+    engine: Vec<(u32, u32, usize)>,
+}
+
+impl Backward {
+    fn forward(&mut self, sequence: u32, operator: (i64, u32, usize)) {
+        let first = self.forward.entry(sequence).or_insert(operator);
+        if operator.0 < first.0 {
+            *first = operator;
+        }
+    }
+
+    fn join(self, instances: &mut [Instance]) {
+        for (sequence, instance, thread) in self.engine {
+            // Without gradients every operator has the number 0: a backward pass runs on a thread of its own.
+            if let Some(&(_, first, _)) = self.forward.get(&sequence).filter(|f| f.2 != thread) {
+                (instances[instance as usize].parent, instances[instance as usize].joined) = (first, true);
+            }
+        }
+    }
 }
 
 impl Instance {
@@ -57,6 +90,7 @@ impl RangeTree {
         if cancel.is_cancelled() {
             return None;
         }
+        builder.flops();
         let (of_launch, outside) = builder.operations(cancel)?;
         builder.idle();
         Some(builder.finish(of_launch, outside))
@@ -68,6 +102,7 @@ impl<'a> Builder<'a> {
         let ranges = &profile.ranges;
         let mut ids: FxHashMap<String, u32> = FxHashMap::default();
         let mut texts = Vec::new();
+        let last = ranges.iter().map(|r| if r.end == i64::MAX { r.start } else { r.end }).max().unwrap_or_default();
         let likes = (0..u32::try_from(ranges.names.len()).unwrap_or(u32::MAX))
             .map(|n| {
                 let text = like(&ranges.label(n));
@@ -81,6 +116,7 @@ impl<'a> Builder<'a> {
             profile,
             nodes: Vec::new(),
             ids: FxHashMap::default(),
+            end_of_all: sane(last).saturating_add(1),
             likes,
             texts,
             instances: Vec::with_capacity(ranges.len()),
@@ -88,11 +124,11 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn node(&mut self, parent: u32, range: Range) -> u32 {
+    fn node(&mut self, parent: u32, range: Range, backward: bool) -> u32 {
         let Range { name, origin, kind, .. } = range;
         let like = self.likes.get(name as usize).copied().unwrap_or_default();
         let next = u32::try_from(self.nodes.len()).unwrap_or(NONE);
-        let id = *self.ids.entry((parent, like, origin)).or_insert(next);
+        let id = *self.ids.entry((parent, like, origin, backward)).or_insert(next);
         if id == next {
             let depth = self.nodes.get(parent as usize).map_or(0, |p| p.depth + 1);
             self.nodes.push(Node {
@@ -113,11 +149,12 @@ impl<'a> Builder<'a> {
                 kernels: 0,
                 copies: 0,
                 collectives: 0,
+                flops: 0.0,
                 first: i64::MAX,
                 last: i64::MIN,
                 example: name,
                 mixed: false,
-                backward: false,
+                backward,
             });
         }
         let node = &mut self.nodes[id as usize];
@@ -128,9 +165,6 @@ impl<'a> Builder<'a> {
     /// Goes along each thread's ranges, outer before inner.
     fn threads(&mut self) {
         let ranges = &self.profile.ranges;
-        // Ranges that were still open end together, after all else.
-        let last = ranges.iter().map(|r| if r.end == i64::MAX { r.start } else { r.end }).max().unwrap_or_default();
-        let end_of_all = sane(last).saturating_add(1);
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); ranges.threads.len()];
         for (row, range) in (0..).zip(ranges.iter()) {
             if range.kind != RangeKind::StartEnd
@@ -140,9 +174,7 @@ impl<'a> Builder<'a> {
                 list.push(row);
             }
         }
-        // Forward operators by sequence number: the first that has it.
-        let mut forward: FxHashMap<u32, (i64, u32, usize)> = FxHashMap::default();
-        let mut backward: Vec<(u32, u32, usize)> = Vec::new();
+        let mut backward = Backward::default();
         let engine: Vec<bool> = ranges.names.iter().map(|(_, n)| n.starts_with(ENGINE)).collect();
         for (thread, mut list) in rows.into_iter().enumerate() {
             let key = |&row: &u32| {
@@ -155,78 +187,83 @@ impl<'a> Builder<'a> {
             // End and instance of what is open.
             let mut open: Vec<(i64, u32)> = Vec::new();
             for row in list {
-                let range = ranges.get(row as usize);
-                let range = Range { start: sane(range.start), ..range };
-                let end = range.end.min(end_of_all).max(range.start);
-                while open.last().is_some_and(|o| o.0 <= range.start) {
+                let (start, end) = self.times(row);
+                while open.last().is_some_and(|o| o.0 <= start) {
                     open.pop();
                 }
                 let parent = open.last().map_or(NONE, |o| o.1);
-                let sequence = ranges.operator(row as usize).map(|o| o.sequence).filter(|&s| s != NONE);
-                let parent_node = self.instances.get(parent as usize).map_or(NONE, |i| i.node);
-                let node = self.node(parent_node, range);
                 let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
-                self.instances.push(Instance::new(parent, node));
-                if let Some(s) = sequence {
-                    if engine[range.name as usize] {
-                        if parent == NONE {
-                            backward.push((s, instance, thread));
-                        }
-                    } else {
-                        let first = forward.entry(s).or_insert((range.start, instance, thread));
-                        if range.start < first.0 {
-                            *first = (range.start, instance, thread);
-                        }
+                self.instances.push(Instance::new(parent, NONE));
+                if let Some(s) = ranges.operator(row as usize).map(|o| o.sequence).filter(|&s| s != NONE) {
+                    if !engine[ranges.get(row as usize).name as usize] {
+                        backward.forward(s, (start, instance, thread));
+                    } else if parent == NONE {
+                        backward.engine.push((s, instance, thread));
                     }
-                }
-                let length = end - range.start;
-                let n = &mut self.nodes[node as usize];
-                n.count += 1;
-                n.wall = n.wall.saturating_add(length);
-                n.own = n.own.saturating_add(length);
-                n.min = n.min.min(length);
-                n.max = n.max.max(length);
-                n.first = n.first.min(range.start);
-                n.last = n.last.max(end);
-                if let Some(&(until, _)) = open.last() {
-                    // A range that was not popped in order reaches beyond its parent.
-                    self.nodes[parent_node as usize].own -= until.min(end) - range.start;
                 }
                 open.push((end, instance));
                 self.by_thread[thread].push((row, instance));
             }
         }
-        self.join_backward(&forward, backward);
+        backward.join(&mut self.instances);
+        self.nodes_of_instances();
     }
 
-    /// Puts root operators of the backward pass under their forward ones.
-    fn join_backward(&mut self, forward: &FxHashMap<u32, (i64, u32, usize)>, backward: Vec<(u32, u32, usize)>) {
-        let mut moved: FxHashMap<u32, u32> = FxHashMap::default();
-        for (sequence, instance, thread) in backward {
-            // Without gradients every operator has the number 0: a backward pass runs on a thread of its own.
-            let Some(&(_, first, _)) = forward.get(&sequence).filter(|f| f.2 != thread) else { continue };
-            let (target, node) = (self.instances[first as usize].node, self.instances[instance as usize].node);
-            // Only what is another operator, and no circle.
-            if first != instance && target != node && self.nodes[node as usize].parent.is_none() && !moved.contains_key(&node) {
-                let mut up = Some(target);
-                while let Some(n) = up {
-                    if n == node {
+    /// Start and end of a range; one that was still open ends together with the others, after all else.
+    fn times(&self, row: u32) -> (i64, i64) {
+        let range = self.profile.ranges.get(row as usize);
+        let start = sane(range.start);
+        (start, range.end.min(self.end_of_all).max(start))
+    }
+
+    /// Puts like instances of like parents into one node, and adds up their times on the host.
+    fn nodes_of_instances(&mut self) {
+        let lists = std::mem::take(&mut self.by_thread);
+        // Instances are numbered along the threads.
+        let rows: Vec<u32> = lists.iter().flatten().map(|&(row, _)| row).collect();
+        let mut up = Vec::new();
+        for at in 0..rows.len() {
+            // A forward operator may be on a thread that comes later, so go up to what has a node.
+            let mut instance = at;
+            while self.instances[instance].node == NONE {
+                self.instances[instance].node = PENDING;
+                up.push(instance);
+                match self.instances.get(self.instances[instance].parent as usize) {
+                    // A circle is no structure of a program: such a link is cut.
+                    Some(parent) if parent.node == PENDING => {
+                        (self.instances[instance].parent, self.instances[instance].joined) = (NONE, false);
                         break;
                     }
-                    up = moved.get(&n).copied().or(self.nodes[n as usize].parent);
-                }
-                if up.is_none() {
-                    moved.insert(node, target);
+                    Some(_) => instance = self.instances[instance].parent as usize,
+                    None => break,
                 }
             }
-            if moved.get(&node) == Some(&target) || self.nodes[node as usize].parent == Some(target) {
-                (self.instances[instance as usize].parent, self.instances[instance as usize].joined) = (first, true);
+            while let Some(instance) = up.pop() {
+                let Instance { parent, joined, .. } = self.instances[instance];
+                let parent_node = self.instances.get(parent as usize).map_or(NONE, |i| i.node);
+                let node = self.node(parent_node, self.profile.ranges.get(rows[instance] as usize), joined);
+                self.instances[instance].node = node;
+                let (start, end) = self.times(rows[instance]);
+                self.add(node, start, end);
+                if let Some(&row) = rows.get(parent as usize).filter(|_| !joined) {
+                    // What was not popped in order reaches beyond its parent.
+                    self.nodes[parent_node as usize].own -= self.times(row).1.min(end) - start;
+                }
             }
         }
-        for (node, target) in moved {
-            self.nodes[node as usize].parent = Some(target);
-            self.nodes[node as usize].backward = true;
-        }
+        self.by_thread = lists;
+    }
+
+    fn add(&mut self, node: u32, start: i64, end: i64) {
+        let length = end - start;
+        let n = &mut self.nodes[node as usize];
+        n.count += 1;
+        n.wall = n.wall.saturating_add(length);
+        n.own = n.own.saturating_add(length);
+        n.min = n.min.min(length);
+        n.max = n.max.max(length);
+        n.first = n.first.min(start);
+        n.last = n.last.max(end);
     }
 
     /// Gives every operation to the innermost range around its call, and its time to all ranges around that.
@@ -279,6 +316,21 @@ impl<'a> Builder<'a> {
         Some((of_launch, outside))
     }
 
+    /// Gives the floating-point work of operators to all ranges around them.
+    fn flops(&mut self) {
+        let mut operators = Operators::of(self.profile);
+        for &(row, instance) in self.by_thread.iter().flatten() {
+            let range = self.profile.ranges.get(row as usize);
+            let Some(flops) = operators.flops(row as usize, range.name) else { continue };
+            let mut at = instance;
+            for _ in 0..DEEPEST {
+                let Some(i) = self.instances.get(at as usize) else { break };
+                self.nodes[i.node as usize].flops += flops;
+                at = i.parent;
+            }
+        }
+    }
+
     /// Adds up how long no device worked while each range was open.
     fn idle(&mut self) {
         let mut busy = Intervals::default();
@@ -317,19 +369,11 @@ impl<'a> Builder<'a> {
         let found: Vec<_> = ranges.iter().filter(|r| r.kind == RangeKind::StartEnd).collect();
         for range in found {
             let pid = ranges.threads.get(range.thread as usize).map_or(0, |t| t.0);
-            let node = self.node(NONE, range);
+            let node = self.node(NONE, range, false);
             let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
             self.instances.push(Instance::new(NONE, node));
-            let n = &mut self.nodes[node as usize];
-            let range = Range { start: sane(range.start), ..range };
-            let length = if range.end == i64::MAX { 0 } else { (sane(range.end) - range.start).max(0) };
-            n.count += 1;
-            n.wall += length;
-            n.own += length;
-            n.min = n.min.min(length);
-            n.max = n.max.max(length);
-            n.first = n.first.min(range.start);
-            n.last = n.last.max(range.start + length);
+            let start = sane(range.start);
+            self.add(node, start, if range.end == i64::MAX { start } else { sane(range.end).max(start) });
             out.entry(pid).or_default().push((range.start, range.end, instance));
         }
         for list in out.values_mut() {
@@ -379,12 +423,6 @@ impl<'a> Builder<'a> {
                 self.nodes[id].name = self.profile.ranges.label(self.nodes[id].example);
             }
             self.nodes[id].min = self.nodes[id].min.min(self.nodes[id].max);
-        }
-        // Where the backward pass was moved, depths have changed.
-        let mut stack: Vec<(u32, u32)> = roots.iter().map(|&r| (r, 0)).collect();
-        while let Some((node, depth)) = stack.pop() {
-            self.nodes[node as usize].depth = depth;
-            stack.extend(self.nodes[node as usize].children.iter().map(|&c| (c, depth + 1)));
         }
         let weight: Vec<(i64, i64)> = self.nodes.iter().map(|n| (-n.busy, -n.wall)).collect();
         for node in &mut self.nodes {

@@ -32,6 +32,8 @@ pub struct Node {
     pub kernels: u64,
     pub copies: u64,
     pub collectives: u64,
+    /// Floating-point operations of the operators inside whose shapes were recorded; 0 where there are none.
+    pub flops: f64,
     /// Earliest start.
     pub first: i64,
     /// Latest end.
@@ -42,6 +44,14 @@ pub struct Node {
     pub mixed: bool,
     /// Whether it is of the backward pass, and stands under its forward operator.
     pub backward: bool,
+}
+
+impl Node {
+    /// Floating-point operations per second from the first to the last operation that was launched inside.
+    #[must_use]
+    pub fn flops_per_second(&self) -> Option<f64> {
+        (self.flops > 0.0 && self.projected > 0).then(|| self.flops / (self.projected as f64 / 1e9))
+    }
 }
 
 /// A kernel with its time in ns and its launches.

@@ -23,13 +23,13 @@ pub mod verdict;
 pub use case::DeviceTime;
 pub use finding::{Confirm, Evidence, Finding, Place, PlaceKind, Severity, Sure};
 pub use host::Known;
-pub use outcome::{Device, Rate, StepStats, Triage};
+pub use outcome::{Device, StepStats, Triage};
 pub use part::{Cause, Part};
 pub use ranks::{Late, RankTime, Ranks, ranks};
 pub use steps::{Found, LeftOut, Step};
 pub use verdict::{VERDICTS, Verdict};
 
-use crate::analysis::flops;
+use crate::analysis::flops::{self, Counted, Operators, Rate};
 use crate::analysis::like::like;
 use crate::model::{Cancel, Profile};
 use case::Case;
@@ -159,11 +159,11 @@ fn rate(case: &Case<'_>, given: Option<f64>) -> Option<Rate> {
         (Some(flops), Some(step)) => flops / (step.max(1) as f64 / 1e9),
         (Some(flops), None) => flops / seconds,
         (None, _) => {
-            let (sum, operators) = flops::between(case.profile, case.called?)?;
-            return Some(Rate { per_second: sum / seconds, peak, operators: Some(operators) });
+            let (sum, operators) = Operators::of(case.profile).between(case.called?)?;
+            return Some(Rate { per_second: sum / seconds, peak, counted: Counted::Operators(operators) });
         }
     };
-    Some(Rate { per_second, peak, operators: None })
+    Some(Rate { per_second, peak, counted: Counted::Given })
 }
 
 /// What was not recorded and would have told more.

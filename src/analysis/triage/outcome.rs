@@ -4,6 +4,7 @@ use super::finding::Finding;
 use super::part::{Cause, Part};
 use super::steps::{Found, LeftOut, Step, median};
 use crate::analysis::Family;
+use crate::analysis::flops::Rate;
 
 /// One device of a triage.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,25 +31,6 @@ pub struct StepStats {
     pub median: i64,
     pub min: i64,
     pub max: i64,
-}
-
-/// Floating-point work in the window.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Rate {
-    /// Operations per second.
-    pub per_second: f64,
-    /// What the tensor cores could do in FP16 or BF16, dense; `None` where the clock or the chip is not known.
-    pub peak: Option<f64>,
-    /// Operators that were counted; `None` where the user said how much a step does.
-    pub operators: Option<u64>,
-}
-
-impl Rate {
-    /// Model FLOPs utilization: the share of the peak.
-    #[must_use]
-    pub fn utilization(&self) -> Option<f64> {
-        Some(self.per_second / self.peak.filter(|p| *p > 0.0)?)
-    }
 }
 
 /// What limits a run.

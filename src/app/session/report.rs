@@ -2,6 +2,7 @@
 
 use super::groups::Groups;
 use super::settings::Settings;
+use crate::analysis::flops::Rate;
 use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::FirstHint;
 use crate::analysis::next::key_of;
@@ -47,6 +48,8 @@ pub struct Report {
     pub next: Option<String>,
     /// What limits the run: `None` until that is known, `Some(None)` where nothing ran on a device.
     pub triage: Option<Option<Arc<Triage>>>,
+    /// Floating-point work of the run, by the results that were joined.
+    pub work: Option<Rate>,
     /// Ranges as a tree, once somebody asked for it.
     pub tree: Option<Arc<RangeTree>>,
     /// Whether its first screen has been shown.
@@ -94,6 +97,7 @@ impl Report {
             overview: None,
             next: None,
             triage: None,
+            work: None,
             tree: None,
             greeted: false,
             paths: None,
@@ -230,6 +234,7 @@ impl Report {
                     self.next = Some(sentence);
                 }
             }
+            Done::Work(work) => self.work = *work,
             Done::Tree(tree) => self.tree = Some(Arc::clone(tree)),
             Done::Paths(paths) => {
                 self.paths = Some(Arc::clone(paths));

@@ -2,6 +2,7 @@
 
 use crate::analysis::checklist::{self, Item};
 use crate::analysis::diff::Diff;
+use crate::analysis::flops::{Joined, Rate, of_results};
 use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::{FirstHint, Subject, first};
 use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
@@ -70,6 +71,11 @@ pub enum Ask {
     Join {
         other: usize,
         metrics: Arc<Metrics>,
+    },
+    /// Floating-point work of a window, by the results that were joined.
+    Work {
+        window: (i64, i64),
+        joined: Vec<(Arc<Metrics>, Arc<Join>)>,
     },
     /// What changed from another report to this one.
     Diff {
@@ -147,7 +153,7 @@ impl Work {
             | Ask::Tree => 0,
             Ask::Group(_) | Ask::Triage => 1,
             Ask::Detail { .. } => 2,
-            Ask::Verdicts | Ask::Join { .. } | Ask::Overview => 3,
+            Ask::Verdicts | Ask::Join { .. } | Ask::Work { .. } | Ask::Overview => 3,
             Ask::Paths => 4,
         }
     }
@@ -172,6 +178,8 @@ pub enum Done {
     Verdicts(Arc<HashMap<usize, FirstHint>>),
     /// Pairs with another report's results, with ncu's durations and the first hints of these results.
     Joined(usize, Arc<Join>, Arc<Vec<(usize, Nanos)>>, Arc<HashMap<usize, FirstHint>>),
+    /// Floating-point work of the run, where results count it.
+    Work(Option<Rate>),
     /// What changed between two reports.
     Diff((usize, usize), Arc<Diff>),
     /// Details of a group: the question's number, the grouping, the row.
@@ -216,6 +224,10 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             let verdicts = first::of_results(metrics, join.pairs.iter().map(|p| p.result));
             Done::Joined(*other, Arc::new(join), Arc::new(durations), Arc::new(verdicts))
         }
+        Ask::Work { window, joined } => {
+            let joined: Vec<Joined> = joined.iter().flat_map(pairs).collect();
+            Done::Work(of_results(profile, &joined, *window))
+        }
         Ask::Diff { before, by, pair } => Done::Diff(*pair, Arc::new(crate::analysis::diff::diff(before, profile, *by))),
         Ask::Triage => {
             let found = triage(profile, &Scope::default(), cancel);
@@ -253,20 +265,20 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
         Ask::Checklist { screen, parts } => {
             let parts: Vec<checklist::Part<'_>> = parts
                 .iter()
-                .map(|part| {
-                    let pairs = |(metrics, join): &'_ (Arc<Metrics>, Arc<Join>)| {
-                        join.pairs.iter().map(|p| (p.launch, Arc::clone(metrics), p.result)).collect::<Vec<_>>()
-                    };
-                    checklist::Part {
-                        profile: &part.profile,
-                        triage: part.triage.clone(),
-                        joined: part.joined.iter().flat_map(pairs).collect(),
-                    }
+                .map(|part| checklist::Part {
+                    profile: &part.profile,
+                    triage: part.triage.clone(),
+                    joined: part.joined.iter().flat_map(pairs).collect(),
                 })
                 .collect();
             Done::Checklist(*screen, if parts.is_empty() { Arc::default() } else { checklist::items(&parts).into() })
         }
     })
+}
+
+/// Launches with the results that are of them.
+fn pairs((metrics, join): &(Arc<Metrics>, Arc<Join>)) -> Vec<Joined> {
+    join.pairs.iter().map(|p| (p.launch, Arc::clone(metrics), p.result)).collect()
 }
 
 /// The range around a launch that a node of the tree stands for.

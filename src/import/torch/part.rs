@@ -205,10 +205,14 @@ impl Part {
 
 impl Part {
     fn operator(&mut self, event: &Event<'_>) -> Operator {
-        let [external, sequence, dims, types] = event.pick(["External id", "Sequence number", "Input Dims", "Input type"]);
-        let shapes = match (written(dims), written(types)) {
-            (None, None) => NONE,
-            (dims, types) => self.names.name([dims, types].into_iter().flatten().collect::<Vec<_>>().join(" ").as_str()),
+        let [external, sequence, dims, types, values] =
+            event.pick(["External id", "Sequence number", "Input Dims", "Input type", "Concrete Inputs"]);
+        // Stride and padding stand among the values; of other operators they would only make more texts.
+        let values = written(values).filter(|_| event.name.starts_with("aten::convolution"));
+        let shapes = match (written(dims), written(types), values) {
+            (None, None, _) => NONE,
+            (Some(dims), types, Some(values)) => self.names.name(&format!("{dims} {} {values}", types.unwrap_or("[]"))),
+            (dims, types, _) => self.names.name([dims, types].into_iter().flatten().collect::<Vec<_>>().join(" ").as_str()),
         };
         Operator { external: event::small(external).unwrap_or(NONE), sequence: event::small(sequence).unwrap_or(NONE), shapes }
     }

@@ -1,6 +1,7 @@
 //! What was found, for scripts.
 
 use super::text::{Judged, rounded, steps_by};
+use crate::analysis::flops::Counted;
 use crate::analysis::triage::{Device, Evidence, Finding, Ranks, Severity, Verdict};
 use crate::report::json as write_json;
 use crate::report::top::SourceJson;
@@ -207,7 +208,7 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
             per_second: r.per_second,
             peak_per_second: r.peak,
             mfu_percent: r.utilization().map(|u| rounded(u * 100.0)),
-            operators: r.operators,
+            operators: if let Counted::Operators(n) = r.counted { Some(n) } else { None },
         }),
         findings: t.findings.iter().map(finding_json).collect(),
         missing: &t.missing,

@@ -1,7 +1,10 @@
 //! What is judged, and its parts in words.
 
+use crate::analysis::flops::{Counted, Rate};
+use crate::analysis::metric::scaled;
 use crate::analysis::triage::{Cause, Device, Finding, Found, Part, Place, PlaceKind, Severity, Triage, Verdict};
 use crate::model::text::clean;
+use crate::model::units::human_percent;
 use crate::model::{Bytes, Nanos, Profile, units};
 
 /// A report with what was found in it.
@@ -59,7 +62,7 @@ pub fn judged_line(t: &Triage) -> String {
     let steps = t.step_stats().map_or_else(String::new, |s| format!(", {}, median {}", units::count(s.count, noun), Nanos(s.median)));
     let span = t.span.1 - t.span.0;
     let of = if t.length() as f64 >= span as f64 * 0.99 { String::new() } else { format!(" of {}", Nanos(span)) };
-    format!("{}{of}{steps}{}", Nanos(t.length()), t.flops.map_or_else(String::new, |r| format!(", {:.0} TFLOP/s", r.per_second / 1e12)))
+    format!("{}{of}{steps}{}", Nanos(t.length()), t.flops.map_or_else(String::new, |r| format!(", {}", flops(r.per_second))))
 }
 
 pub(super) fn name_of(d: &Device, several: bool) -> String {
@@ -77,21 +80,39 @@ pub fn remarks(t: &Triage) -> Vec<String> {
     if t.devices.len() > 1 {
         out.push(format!("times of findings are summed over {}", units::count(t.devices.len(), "device")));
     }
-    if let Some(r) = t.flops {
-        let from = r.operators.map_or_else(
-            || "as given".to_owned(),
-            |n| format!("matrix products and attention of {} by their shapes", units::count(n, "operator")),
-        );
-        let mfu = match (r.utilization(), r.peak) {
-            (Some(u), Some(peak)) => {
-                format!("; MFU {:.1}% of {:.0} TFLOP/s, the dense BF16 peak at the highest clock", u * 100.0, peak / 1e12)
-            }
-            _ => "; the report does not say the GPU's clock, so no share of its peak".to_owned(),
-        };
-        out.push(format!("FLOPs: {:.1} TFLOP/s over the window ({from}){mfu}", r.per_second / 1e12));
-    }
+    out.extend(t.flops.as_ref().map(work));
     out.extend(t.missing.iter().cloned());
     out
+}
+
+/// Floating-point operations per second: `680 TFLOP/s`.
+#[must_use]
+pub fn flops(per_second: f64) -> String {
+    let (value, unit) = scaled(per_second, "FLOP/s");
+    format!("{value} {unit}")
+}
+
+/// Floating-point work over the window, in a sentence.
+#[must_use]
+pub fn work(r: &Rate) -> String {
+    let (least, from) = match r.counted {
+        Counted::Given => ("", "as given".to_owned()),
+        Counted::Operators(n) => {
+            ("", format!("matrix products, convolutions and attention of {} by their shapes", units::count(n, "operator")))
+        }
+        Counted::Results(share) => {
+            ("at least ", format!("by ncu's results for kernels that take {:.0}% of the time of all kernels", share * 100.0))
+        }
+    };
+    let share = match (r.utilization(), r.peak) {
+        (Some(u), Some(peak)) => {
+            // What the hardware did has what is computed twice in it.
+            let word = if matches!(r.counted, Counted::Results(_)) { "HFU" } else { "MFU" };
+            format!("; {word} {} of {}, the dense BF16 peak", human_percent(u * 100.0), flops(peak))
+        }
+        _ => "; the peak of this GPU is not known".to_owned(),
+    };
+    format!("FLOPs: {least}{} over the window ({from}){share}", flops(r.per_second))
 }
 
 /// What a finding could gain, for people.

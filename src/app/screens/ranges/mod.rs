@@ -11,6 +11,7 @@ use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, shift};
 use crate::app::session::Session;
 use crate::app::work::{Ask, Done, Typical};
 use crate::model::Kernel;
+use crate::model::Profile;
 use crate::report;
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -188,7 +189,7 @@ impl RangesScreen {
         Answer::over(lists::kernels(profile, kernels))
     }
 
-    fn copied(&self, what: CopyWhat) -> Option<(String, String)> {
+    fn copied(&self, what: CopyWhat, profile: &Profile) -> Option<(String, String)> {
         let tree = self.tree.as_ref()?;
         let rows: Vec<u32> = match what {
             CopyWhat::Row => vec![self.node()?.0],
@@ -196,7 +197,7 @@ impl RangesScreen {
             _ => self.shown.iter().copied().take(MOST_COPIED).collect(),
         };
         let mut out = Vec::new();
-        report::ranges::print(&mut out, tree, &rows, report::Format::Csv, TO_PASTE).ok()?;
+        report::ranges::print(&mut out, profile, tree, &rows, report::Format::Csv, TO_PASTE).ok()?;
         Some((String::from_utf8(out).ok()?, copies::said(what, rows.len())))
     }
 }
@@ -303,8 +304,8 @@ impl Screen for RangesScreen {
         }
     }
 
-    fn copy(&self, what: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
-        self.copied(what)
+    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+        self.copied(what, cx.report()?.profile.as_ref()?)
     }
 
     fn back(&mut self, cx: &mut Cx<'_>) -> Answer {

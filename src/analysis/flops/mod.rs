@@ -1,0 +1,114 @@
+//! Floating-point operations: what operators, ranges and kernels do of them, and what a GPU's tensor cores could do.
+
+mod measured;
+mod operators;
+
+pub use measured::{Joined, of_results};
+pub use operators::{Operators, of_operator};
+
+use crate::model::{Device, Profile};
+
+/// Who says how many floating-point operations there were.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Counted {
+    /// The user, for each step.
+    Given,
+    /// The shapes of this many operators.
+    Operators(u64),
+    /// Results of ncu for kernels that take this share (0 to 1) of the time of all kernels.
+    Results(f64),
+}
+
+/// Floating-point work over a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    /// Operations per second.
+    pub per_second: f64,
+    /// What the tensor cores could do in FP16 or BF16, dense; `None` where the GPU is not known.
+    pub peak: Option<f64>,
+    pub counted: Counted,
+}
+
+impl Rate {
+    /// Model FLOPs utilization: the share of the peak. By results of ncu it is that of the hardware (HFU): what is computed twice counts twice.
+    #[must_use]
+    pub fn utilization(&self) -> Option<f64> {
+        Some(self.per_second / self.peak.filter(|p| *p > 0.0)?)
+    }
+}
+
+/// GPUs with their SMs (or compute units) and what their tensor cores do in BF16 or FP16 without sparsity, TFLOP/s, by the makers' data sheets: all
+/// words have to be in the name, the first row that fits counts. An MI250X is two devices.
+const DATA_SHEETS: &[(&[&str], u32, f64)] = &[
+    (&["GB200"], 148, 2500.0),
+    (&["B200"], 148, 2250.0),
+    (&["H100", "PCIe"], 114, 756.0),
+    (&["H100", "NVL"], 132, 835.5),
+    (&["H200", "NVL"], 132, 835.5),
+    (&["H100"], 132, 989.4),
+    (&["H200"], 132, 989.4),
+    (&["GH200"], 132, 989.4),
+    (&["A100"], 108, 312.0),
+    (&["A30"], 56, 165.0),
+    (&["A10"], 72, 125.0),
+    (&["L40S"], 142, 362.0),
+    (&["L4"], 58, 121.0),
+    (&["V100", "PCIE"], 80, 112.0),
+    (&["V100"], 80, 125.0),
+    (&["T4"], 40, 65.0),
+    (&["MI355X"], 256, 2516.6),
+    (&["MI325X"], 304, 1307.4),
+    (&["MI300X"], 304, 1307.4),
+    (&["MI250X"], 110, 191.5),
+    (&["MI210"], 104, 181.0),
+];
+
+/// Dense FP16 or BF16 operations that the tensor cores of an SM do in a clock, by compute capability, from NVIDIA's architecture white papers:
+/// V100 and T4 1024, A100 2048, Ada 1024, H100 4096, B200 8192.
+const PER_SM: &[((u32, u32), f64)] =
+    &[((7, 0), 1024.0), ((7, 5), 1024.0), ((8, 0), 2048.0), ((8, 9), 1024.0), ((9, 0), 4096.0), ((10, 0), 8192.0)];
+
+/// What the tensor cores of a GPU do at most in FP16 or BF16 without sparsity, operations per second: by its data sheet, a part of a GPU (MIG, a
+/// partition) by its share of the SMs; else by the SMs at the highest clock.
+#[must_use]
+pub fn tensor_peak(device: &Device) -> Option<f64> {
+    let words: Vec<&str> = device.name.as_deref().unwrap_or_default().split(|c: char| !c.is_ascii_alphanumeric()).collect();
+    let sheet = DATA_SHEETS.iter().find(|(all, ..)| all.iter().all(|w| words.iter().any(|word| word.eq_ignore_ascii_case(w))));
+    if let Some((_, full, peak)) = sheet {
+        let share = device.sm_count.map_or(1.0, |n| (f64::from(n) / f64::from(*full)).min(1.0));
+        return Some(peak * 1e12 * share);
+    }
+    let (_, per_sm) = PER_SM.iter().find(|p| Some(p.0) == device.compute_capability)?;
+    Some(per_sm * f64::from(device.sm_count?) * device.clock_hz? as f64)
+}
+
+/// That of all devices of a report together; `None` where one is not known.
+#[must_use]
+pub fn peak_of_all(profile: &Profile) -> Option<f64> {
+    let peaks: Option<Vec<f64>> = profile.devices.iter().map(tensor_peak).collect();
+    peaks.filter(|p| !p.is_empty()).map(|p| p.iter().sum())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_peak_is_that_of_the_data_sheet() {
+        let peak = |name: &str, sms: u32| {
+            let device = Device { name: Some(name.into()), sm_count: Some(sms), ..Device::default() };
+            tensor_peak(&device).map(|p| p / 1e12)
+        };
+        assert_eq!(peak("NVIDIA H200", 132), Some(989.4));
+        assert_eq!(peak("NVIDIA H100 80GB HBM3", 132), Some(989.4));
+        assert_eq!((peak("NVIDIA H100 PCIe", 114), peak("NVIDIA A100-PG509-200", 108)), (Some(756.0), Some(312.0)));
+        assert_eq!((peak("Tesla V100-SXM2-32GB", 80), peak("AMD Instinct MI300X", 304)), (Some(125.0), Some(1307.4)));
+        // A seventh of the GPU has a seventh of its SMs or a little less.
+        assert!((peak("NVIDIA H100 80GB HBM3 MIG 1g.10gb", 16).unwrap() - 119.9).abs() < 0.1);
+        // Another GPU with a like name is not on the list.
+        assert_eq!((peak("NVIDIA A10G", 80), peak("NVIDIA H20", 78)), (None, None));
+        let unnamed = Device { compute_capability: Some((9, 0)), sm_count: Some(132), clock_hz: Some(1_830_000_000), ..Device::default() };
+        assert!((tensor_peak(&unnamed).unwrap() / 1e12 - 989.4).abs() < 0.1);
+        assert_eq!(tensor_peak(&Device { clock_hz: None, ..unnamed }), None);
+    }
+}

@@ -1,0 +1,235 @@
+//! Floating-point operations of a framework's operators, from the shapes of their inputs.
+//!
+//! Formulas as PyTorch counts them in `torch/utils/flop_counter.py`: a multiplication and an addition are two, a causal mask is not taken off.
+//! In one thing they differ: the weights' gradient of a grouped convolution is counted by its groups, which PyTorch's counter leaves out.
+
+use crate::model::{Profile, Ranges};
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+
+/// What a trace says of an operator's inputs.
+#[derive(Default)]
+struct Inputs {
+    shapes: Vec<Vec<f64>>,
+    /// Numbers and lists as they were given, where the trace has them.
+    values: Vec<String>,
+}
+
+type Formula = fn(&Inputs) -> Option<f64>;
+
+/// Operators that do the work themselves; what calls them (`aten::linear`, `aten::matmul`, `aten::conv2d`) would count it twice.
+const OPERATORS: &[(&str, Formula)] = &[
+    ("aten::mm", |i| product(i.at(0)?, i.at(1)?)),
+    ("aten::_scaled_mm", |i| product(i.at(0)?, i.at(1)?)),
+    ("aten::addmm", |i| product(i.at(1)?, i.at(2)?)),
+    ("aten::bmm", |i| batched(i.at(0)?, i.at(1)?)),
+    ("aten::baddbmm", |i| batched(i.at(1)?, i.at(2)?)),
+    ("aten::_scaled_dot_product_flash_attention", attention),
+    ("aten::_scaled_dot_product_efficient_attention", attention),
+    ("aten::_scaled_dot_product_cudnn_attention", attention),
+    ("aten::_scaled_dot_product_flash_attention_backward", attention_backward),
+    ("aten::_scaled_dot_product_efficient_attention_backward", attention_backward),
+    ("aten::_scaled_dot_product_cudnn_attention_backward", attention_backward),
+    ("aten::convolution", convolution),
+    ("aten::convolution_backward", convolution_backward),
+];
+
+/// `[m, k] × [k, n]`.
+fn product(left: &[f64], right: &[f64]) -> Option<f64> {
+    let (&[rows, inner], &[_, columns]) = (left, right) else { return None };
+    Some(2.0 * rows * inner * columns)
+}
+
+/// `[b, m, k] × [b, k, n]`.
+fn batched(left: &[f64], right: &[f64]) -> Option<f64> {
+    let (&[batch, rows, inner], &[_, _, columns]) = (left, right) else { return None };
+    Some(2.0 * batch * rows * inner * columns)
+}
+
+/// Pairs of a query and a key over all heads, twice; and the widths of a key and of a value.
+fn pairs(query: &[f64], key: &[f64], value: &[f64]) -> Option<(f64, f64, f64)> {
+    let (&[batch, heads, queries, depth], &[_, _, keys, _], &[_, _, _, width]) = (query, key, value) else { return None };
+    Some((2.0 * batch * heads * queries * keys, depth, width))
+}
+
+/// Query `[b, h, q, d]`, key `[b, h, k, d]`, value `[b, h, k, e]`: two products.
+fn attention(i: &Inputs) -> Option<f64> {
+    let (pairs, depth, width) = pairs(i.at(0)?, i.at(1)?, i.at(2)?)?;
+    Some(pairs * (depth + width))
+}
+
+/// Five products: the scores once more, and the gradients of scores, query, key and value. The output's gradient stands first.
+fn attention_backward(i: &Inputs) -> Option<f64> {
+    let (pairs, depth, width) = pairs(i.at(1)?, i.at(2)?, i.at(3)?)?;
+    Some(pairs * (3.0 * depth + 2.0 * width))
+}
+
+/// Each element of `spatial` `[n, c, …]` meets all weights of one filter `[c, c / groups, …]`.
+fn filtered(spatial: &[f64], weight: &[f64]) -> Option<f64> {
+    let (&[batch, _, ref size @ ..], &[out, inner, ref filter @ ..]) = (spatial, weight) else { return None };
+    let all = |sizes: &[f64]| sizes.iter().product::<f64>();
+    (size.len() == filter.len() && !size.is_empty()).then(|| 2.0 * batch * all(size) * out * inner * all(filter))
+}
+
+/// `input, weight, bias, stride, padding, dilation, transposed, output_padding, groups`: needs the values, since stride and padding are no shapes.
+fn convolution(i: &Inputs) -> Option<f64> {
+    let (input, weight) = (i.at(0)?, i.at(1)?);
+    if i.flag(6)? {
+        return filtered(input, weight);
+    }
+    let (stride, padding, dilation) = (i.list(3)?, i.list(4)?, i.list(5)?);
+    let of = |list: &[f64], axis: usize| list.get(axis).or(list.first()).copied();
+    let mut out = input.get(..2)?.to_vec();
+    for (axis, (size, filter)) in input.get(2..)?.iter().zip(weight.get(2..)?).enumerate() {
+        let reach = of(&dilation, axis)? * (filter - 1.0);
+        let stride = of(&stride, axis).filter(|s| *s >= 1.0)?;
+        out.push(((size + 2.0 * of(&padding, axis)? - reach - 1.0) / stride).floor() + 1.0);
+    }
+    filtered(&out, weight).filter(|_| out.len() == input.len())
+}
+
+/// `grad_output, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, output_mask`: one more product for each
+/// gradient that is wanted, of input and weights.
+fn convolution_backward(i: &Inputs) -> Option<f64> {
+    let (gradient, input, weight) = (i.at(0)?, i.at(1)?, i.at(2)?);
+    let once = filtered(if i.flag(7)? { input } else { gradient }, weight)?;
+    let wanted = i.value(10)?.trim_matches(['[', ']']).split(',').take(2).filter(|w| w.trim() == "True").count();
+    Some(once * wanted as f64)
+}
+
+impl Inputs {
+    /// As the trace has them: `[[2048, 1024], [1024, 3072]] ["c10::BFloat16", …]`, for some operators with a third list of values. What is no list of
+    /// numbers is an empty shape.
+    fn of(text: &str) -> Option<Self> {
+        let mut lists = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+        let first = lists.next()?.ok()?;
+        let values = lists.nth(1).and_then(Result::ok).unwrap_or_default();
+        let shape = |v: &Value| v.as_array().map(|a| a.iter().filter_map(Value::as_f64).collect()).unwrap_or_default();
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        Some(Self {
+            shapes: first.as_array()?.iter().map(shape).collect(),
+            values: values.as_array().into_iter().flatten().map(text).collect(),
+        })
+    }
+
+    fn at(&self, input: usize) -> Option<&[f64]> {
+        self.shapes.get(input).map(Vec::as_slice)
+    }
+
+    fn value(&self, input: usize) -> Option<&str> {
+        self.values.get(input).map(String::as_str)
+    }
+
+    fn flag(&self, input: usize) -> Option<bool> {
+        match self.value(input)? {
+            "True" => Some(true),
+            "False" => Some(false),
+            _ => None,
+        }
+    }
+
+    fn list(&self, input: usize) -> Option<Vec<f64>> {
+        self.value(input)?.strip_prefix('[')?.strip_suffix(']')?.split(',').map(|n| n.trim().parse().ok()).collect()
+    }
+}
+
+/// Floating-point operations of one operator; `None` for those that are not counted, or whose shapes the trace does not say.
+#[must_use]
+pub fn of_operator(name: &str, text: &str) -> Option<f64> {
+    let (_, formula) = OPERATORS.iter().find(|(n, _)| *n == name)?;
+    formula(&Inputs::of(text)?).filter(|f| f.is_finite() && *f > 0.0)
+}
+
+/// The operators of a profile: shapes come again and again, and are reckoned once.
+pub struct Operators<'a> {
+    ranges: &'a Ranges,
+    /// Of each name whether it is one of those that are counted.
+    counted: Vec<bool>,
+    known: FxHashMap<(u32, u32), Option<f64>>,
+}
+
+impl<'a> Operators<'a> {
+    #[must_use]
+    pub fn of(profile: &'a Profile) -> Self {
+        let ranges = &profile.ranges;
+        let counted = ranges.names.iter().map(|(_, n)| OPERATORS.iter().any(|o| o.0 == &**n)).collect();
+        Self { ranges, counted, known: FxHashMap::default() }
+    }
+
+    /// Floating-point operations of the range in a row; `None` where it is no operator that is counted, or its shapes were not recorded.
+    pub fn flops(&mut self, row: usize, name: u32) -> Option<f64> {
+        if !self.counted.get(name as usize).copied().unwrap_or_default() {
+            return None;
+        }
+        let shapes = self.ranges.operator(row)?.shapes;
+        let ranges = self.ranges;
+        *self.known.entry((name, shapes)).or_insert_with(|| of_operator(&ranges.names.get(name as usize)?.1, ranges.shapes(row)?))
+    }
+
+    /// Those of the operators of a time on the host, and how many operators were counted; `None` where no shapes were recorded.
+    pub fn between(&mut self, (start, end): (i64, i64)) -> Option<(f64, u64)> {
+        let (mut sum, mut n) = (0.0, 0);
+        for (row, range) in self.ranges.iter().enumerate() {
+            if range.end < start || range.start > end {
+                continue;
+            }
+            if let Some(flops) = self.flops(row, range.name) {
+                sum += flops;
+                n += 1;
+            }
+        }
+        (n > 0).then_some((sum, n))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn operators_count_as_pytorch_counts_them() {
+        let of = |name: &str, shapes: &str| of_operator(name, shapes);
+        let types = r#" ["c10::BFloat16", "c10::BFloat16"]"#;
+        assert_eq!(of("aten::mm", &format!("[[2048, 1024], [1024, 3072]]{types}")), Some(2.0 * 2048.0 * 1024.0 * 3072.0));
+        assert_eq!(of("aten::addmm", "[[4], [2, 3], [3, 4], [], []]"), Some(48.0));
+        assert_eq!(of("aten::bmm", "[[5, 2, 3], [5, 3, 4]]"), Some(240.0));
+        assert_eq!(of("aten::baddbmm", "[[5, 2, 4], [5, 2, 3], [5, 3, 4]]"), Some(240.0));
+        let qkv = "[[4, 16, 512, 64], [4, 16, 256, 64], [4, 16, 256, 32], []]";
+        let pairs = 2.0 * 4.0 * 16.0 * 512.0 * 256.0;
+        assert_eq!(of("aten::_scaled_dot_product_flash_attention", qkv), Some(pairs * (64.0 + 32.0)));
+        let gradient = "[[4, 16, 512, 32], [4, 16, 512, 64], [4, 16, 256, 64], [4, 16, 256, 32], []]";
+        assert_eq!(of("aten::_scaled_dot_product_flash_attention_backward", gradient), Some(pairs * (3.0 * 64.0 + 2.0 * 32.0)));
+        // What calls these, what has other shapes, and what is no list.
+        for (name, shapes) in [
+            ("aten::linear", "[[2, 3], [4, 3]]"),
+            ("aten::mm", "[[2, 3]]"),
+            ("aten::mm", "[[2], [3]]"),
+            ("aten::mm", ""),
+            ("aten::mm", "{}"),
+            // Without stride and padding the size of its output is not known.
+            ("aten::convolution", "[[8, 32, 28, 28], [64, 32, 3, 3]] []"),
+            ("aten::convolution", r#"[[8, 32, 28, 28], [64, 32, 3, 3]] [] ["", "", "", "[0]", "[1]", "[1]", "False", "[0]", "1"]"#),
+        ] {
+            assert_eq!(of(name, shapes), None, "{name} {shapes}");
+        }
+    }
+
+    #[test]
+    fn a_convolution_needs_its_stride() {
+        let text = |transposed: &str| {
+            format!(
+                r#"[[8, 32, 28, 28], [64, 32, 3, 3], []] ["c10::Half"] ["", "", "", "[2, 2]", "[1]", "[1, 1]", "{transposed}", "[0, 0]", "1"]"#
+            )
+        };
+        // 14 × 14 outputs; transposed it is the inputs that meet the filters.
+        assert_eq!(of_operator("aten::convolution", &text("False")), Some(2.0 * 8.0 * 14.0 * 14.0 * 64.0 * 32.0 * 9.0));
+        assert_eq!(of_operator("aten::convolution", &text("True")), Some(2.0 * 8.0 * 28.0 * 28.0 * 64.0 * 32.0 * 9.0));
+        let backward = |mask: &str| {
+            let values = format!(r#"["", "", "", "[0]", "[1]", "[2]", "[1]", "False", "[0]", "1", "{mask}"]"#);
+            of_operator("aten::convolution_backward", &format!("[[4, 24, 100], [4, 16, 100], [24, 16, 5]] [] {values}"))
+        };
+        let once = 2.0 * 4.0 * 100.0 * 24.0 * 16.0 * 5.0;
+        assert_eq!(backward("[True, True, False]"), Some(2.0 * once));
+        assert_eq!((backward("[False, True, True]"), backward("[False, False, True]")), (Some(once), None));
+    }
+}
