@@ -32,6 +32,7 @@ pub mod select;
 pub mod series;
 pub mod stats;
 mod tensor;
+pub mod timeline;
 pub mod triage;
 
 pub use family::Family;

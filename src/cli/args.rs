@@ -1,6 +1,7 @@
 //! The command line's grammar.
 
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand};
+pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::triage_args::{Ranges, Triage};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
@@ -72,6 +73,10 @@ pub enum Command {
     Runs(Runs),
     /// Say what limits a run: where its time went, why the GPU is idle, and what to do.
     Triage(Triage),
+    /// Print a window of time as text: what ran where, and why nothing did.
+    Timeline(TimelineArgs),
+    /// List what happens in a window of time, in order.
+    Events(EventsArgs),
     /// List NVTX ranges or operators as a tree, with the GPU's time inside each.
     Ranges(Ranges),
     /// Rank kernels, or other groups of launches, by time.

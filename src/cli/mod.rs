@@ -19,7 +19,9 @@ pub mod resting;
 pub mod run_args;
 pub mod runs;
 pub mod save;
-pub mod triage;
+pub mod timeline;
+mod timeline_args;
+mod triage;
 pub mod triage_args;
 pub mod tty;
 mod words;
@@ -119,6 +121,8 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Runs(runs)) => runs::list::runs(runs, nsys.as_deref()),
         Some(Command::Supervise { .. } | Command::Exec { .. } | Command::Foreground { .. } | Command::Terminal { .. }) => Ok(()),
         Some(Command::Triage(args)) => triage::triage(args, nsys.as_deref()),
+        Some(Command::Timeline(args)) => timeline::timeline(args, nsys),
+        Some(Command::Events(args)) => timeline::events(args, nsys),
         Some(Command::Ranges(args)) => ranges::ranges(args, nsys),
         Some(Command::Top(top)) => print::top(top, nsys),
         Some(Command::Launches(launches)) => print::launches(launches, nsys),

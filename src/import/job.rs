@@ -54,12 +54,13 @@ impl Wants {
     /// Everything that an importer can read.
     pub const ALL: Self = Self { names: Names::All, parts: Parts::all() };
     /// What the explorer shows.
-    pub const EXPLORER: Self = Self {
+    pub const EXPLORER: Self =
+        Self { names: Names::All, parts: Self::TRIAGE.parts.union(Parts::COUNTERS).union(Parts::MEMORY).union(Parts::COLLECTIVES) };
+    /// What a verdict on a run needs: what threads did outside of CUDA, too.
+    pub const TRIAGE: Self = Self {
         names: Names::All,
         parts: Self::LAUNCHES.parts.union(Parts::MEMOPS).union(Parts::RANGE_DETAILS).union(Parts::THREADS).union(Parts::OVERHEAD),
     };
-    /// What a verdict on a run needs: what threads did outside of CUDA, too.
-    pub const TRIAGE: Self = Self::EXPLORER;
     /// Launches with their order and their ranges: what a re-run rests on.
     pub const LAUNCHES: Self =
         Self { names: Names::All, parts: Parts::STARTS.union(Parts::DETAILS).union(Parts::CALLS).union(Parts::RANGES) };

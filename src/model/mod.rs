@@ -46,7 +46,7 @@ pub use note::{Note, NoteKind, Severity};
 pub use os::{OsCalls, Overhead, Sample, Samples, StateChange, ThreadState};
 pub use place::{Place, PlaceId, Process};
 pub use profile::{Capture, Gate, GraphLaunch, GraphMode, KernelTotal, LaunchOrder, Profile};
-pub use range::{Range, RangeKind, RangeOrigin, Ranges};
+pub use range::{Payload, Range, RangeKind, RangeOrigin, Ranges};
 pub use sections::Details;
 pub use source::Source;
 pub use thread::{Thread, ThreadId, Threads};

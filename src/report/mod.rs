@@ -14,6 +14,7 @@ pub mod rerun;
 pub mod runs;
 pub mod sections;
 pub mod table;
+pub mod timeline;
 pub mod top;
 pub mod triage;
 
@@ -25,6 +26,8 @@ use std::io;
 /// Name of each report (also the subcommand that prints it) and what it lists.
 pub static REPORTS: &[(&str, &str)] = &[
     ("triage", "what limits the run, where the time went, and what to do"),
+    ("timeline", "a window of time as text: what ran where, and why nothing did"),
+    ("events", "what happens in a window of time, in order"),
     ("ranges", "NVTX ranges or operators as a tree, with the GPU's time inside"),
     ("top", "kernels, or other groups of launches, ranked by time"),
     ("launches", "kernel launches in launch order"),

@@ -10,7 +10,9 @@ use crate::model::{Bytes, Nanos, Profile, units};
 /// A report with what was found in it.
 pub type Judged<'a> = (&'a Profile, &'a Triage);
 
-pub(super) fn rounded(percent: f64) -> f64 {
+/// A percentage as scripts get it.
+#[must_use]
+pub fn rounded(percent: f64) -> f64 {
     (percent * 10_000.0).round() / 10_000.0
 }
 

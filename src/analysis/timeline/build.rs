@@ -1,0 +1,384 @@
+//! Builds the rows of a timeline in parts, so that devices can be shown while threads are still being put in order.
+
+use super::event::{Event, EventId, Events};
+use super::group::{Built, Content, Group, GroupKey, Part, Row, RowKey, RowKind};
+use super::lane::lanes;
+use super::plot::Plot;
+use super::union::Union;
+use crate::analysis::triage::ops::sane;
+use crate::model::{Cancel, CopyKind, MemOpKind, Profile, RangeOrigin, ThreadState};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+struct Builder<'a> {
+    profile: &'a Profile,
+    events: Events<'a>,
+    cancel: &'a Cancel,
+    groups: BTreeMap<GroupKey, Group>,
+    span: Option<(i64, i64)>,
+}
+
+/// Builds a part; `None` when nobody wants it any more.
+#[must_use]
+pub fn build(profile: &Profile, part: Part, cancel: &Cancel) -> Option<Built> {
+    let mut builder = Builder { profile, events: Events::of(profile), cancel, groups: BTreeMap::new(), span: None };
+    match part {
+        Part::Devices => builder.devices()?,
+        Part::Calls => builder.calls()?,
+        Part::Ranges => builder.ranges()?,
+        Part::Others => {
+            builder.system()?;
+            builder.states();
+            builder.counters();
+            builder.memory();
+        }
+    }
+    Some(Built { part, groups: builder.groups.into_values().collect(), span: builder.span, known: builder.events.known() })
+}
+
+/// Rows as ids; those beyond what an id can hold are not shown.
+fn rows(count: usize) -> std::ops::Range<u32> {
+    0..u32::try_from(count.min(EventId::MOST)).unwrap_or(u32::MAX)
+}
+
+impl Builder<'_> {
+    fn key(&self, id: EventId) -> (i64, std::cmp::Reverse<i64>) {
+        let (start, end) = self.events.span(id.event());
+        (start, std::cmp::Reverse(end))
+    }
+
+    /// Puts events in order of start, the longer before the shorter.
+    fn ordered(&self, mut events: Vec<EventId>) -> Vec<EventId> {
+        if !events.is_sorted_by_key(|&id| self.key(id)) {
+            events.sort_by_cached_key(|&id| self.key(id));
+        }
+        events
+    }
+
+    /// Two lists in order as one.
+    fn merged(&self, a: Vec<EventId>, b: Vec<EventId>) -> Vec<EventId> {
+        if a.is_empty() || b.is_empty() {
+            return if a.is_empty() { b } else { a };
+        }
+        let mut out = Vec::with_capacity(a.len() + b.len());
+        let (mut a, mut b) = (a.into_iter().peekable(), b.into_iter().peekable());
+        let (mut first, mut second) = (a.peek().map(|&id| self.key(id)), b.peek().map(|&id| self.key(id)));
+        loop {
+            let next = match (first, second) {
+                (Some(x), Some(y)) if y < x => false,
+                (None, Some(_)) => false,
+                (None, None) => return out,
+                _ => true,
+            };
+            if next {
+                out.extend(a.next());
+                first = a.peek().map(|&id| self.key(id));
+            } else {
+                out.extend(b.next());
+                second = b.peek().map(|&id| self.key(id));
+            }
+        }
+    }
+
+    fn group(&mut self, key: GroupKey) -> &mut Group {
+        let profile = self.profile;
+        self.groups.entry(key).or_insert_with(|| {
+            let (name, about) = match key {
+                GroupKey::Device(n) => {
+                    let device = profile.devices.iter().find(|d| d.id == n);
+                    (format!("GPU {n}"), device.filter(|d| d.name.is_some()).map(crate::model::Device::short_name).unwrap_or_default())
+                }
+                GroupKey::Thread(pid, tid) => {
+                    let thread = profile.threads.iter().find(|t| (t.pid, t.tid) == (pid, tid));
+                    let own = thread.and_then(|t| t.name.as_deref()).map(str::to_owned);
+                    let process = profile.processes.iter().find(|p| p.pid == pid).and_then(|p| p.name.clone());
+                    let several = profile.processes.len() > 1;
+                    let about = match (several, &process) {
+                        (true, Some(name)) if Some(name) != own.as_ref() => format!("{name} {pid}"),
+                        (true, _) => format!("process {pid}"),
+                        _ => String::new(),
+                    };
+                    let name = own.or(process.filter(|_| pid == tid)).map_or_else(|| format!("thread {tid}"), |n| format!("{n} {tid}"));
+                    (name, about)
+                }
+                GroupKey::Machine => ("machine".to_owned(), String::new()),
+            };
+            Group { key, name, about, rows: Vec::new(), union: None }
+        })
+    }
+
+    /// Adds a row, unless it is empty.
+    fn row(&mut self, key: RowKey, name: String, events: Vec<EventId>) {
+        let Some(first) = events.first() else { return };
+        let start = self.events.span(first.event()).0;
+        let end = events.iter().map(|id| self.events.span(id.event()).1).max().unwrap_or(start);
+        self.reach(start, end);
+        let (lanes, left_out) = lanes(events, &self.events);
+        self.group(key.group).rows.push(Arc::new(Row { key, name, content: Content::Lanes(lanes), left_out }));
+    }
+
+    fn plot(&mut self, key: RowKey, name: String, plot: Plot) {
+        self.reach(sane(plot.start()), sane(plot.end));
+        self.group(key.group).rows.push(Arc::new(Row { key, name, content: Content::Plot(plot), left_out: 0 }));
+    }
+
+    fn reach(&mut self, start: i64, end: i64) {
+        let (from, to) = self.span.unwrap_or((start, end));
+        self.span = Some((from.min(start), to.max(end)));
+    }
+
+    /// The group of a place, and what tells its queue from others of the device.
+    fn queue(&self, place: Option<u32>) -> (GroupKey, QueueKey) {
+        let place = place.and_then(|p| self.profile.places.get(p as usize));
+        let Some(place) = place else { return (GroupKey::Device(0), QueueKey::default()) };
+        let number = self.profile.device_of(place).map(|d| d.id).or(place.ordinal).unwrap_or_default();
+        let queue = QueueKey { stream: place.stream, context: place.context, pid: place.pid };
+        (GroupKey::Device(number), queue)
+    }
+
+    /// Streams of the devices: kernels, copies and sets, graphs that were traced as a whole.
+    fn devices(&mut self) -> Option<()> {
+        let profile = self.profile;
+        let of_place: Vec<(GroupKey, QueueKey)> =
+            rows(profile.places.len()).map(|p| self.queue(Some(p))).chain([self.queue(None)]).collect();
+        let at = |place: Option<u32>| place.map_or(of_place.len() - 1, |p| (p as usize).min(of_place.len() - 1));
+        let mut lists: Vec<[Vec<EventId>; 3]> = vec![<[Vec<EventId>; 3]>::default(); of_place.len()];
+        if profile.launches.timed() {
+            for row in rows(profile.launches.len()) {
+                lists[at(profile.launches.place(row as usize).map(|p| p.0))][0].push(Event::Launch(row).into());
+            }
+        }
+        for row in rows(profile.memops.len()) {
+            let Some(op) = profile.memops.get(row as usize) else { break };
+            if !matches!(op.kind, MemOpKind::Copy { kind: CopyKind::HostToHost, .. }) {
+                lists[at(Some(op.place.0))][1].push(Event::Mem(row).into());
+            }
+        }
+        for (row, graph) in rows(profile.graphs.len()).zip(&profile.graphs) {
+            lists[at(Some(graph.place))][2].push(Event::Graph(row).into());
+        }
+        // Threads launch into the same queue.
+        let mut queues: BTreeMap<(GroupKey, QueueKey), Vec<EventId>> = BTreeMap::new();
+        for (key, lists) in of_place.into_iter().zip(lists) {
+            for list in lists.into_iter().filter(|l| !l.is_empty()) {
+                if self.cancel.is_cancelled() {
+                    return None;
+                }
+                let list = self.ordered(list);
+                let known = queues.remove(&key).unwrap_or_default();
+                queues.insert(key, self.merged(known, list));
+            }
+        }
+        let mut by_group: BTreeMap<GroupKey, Vec<(QueueKey, Vec<EventId>)>> = BTreeMap::new();
+        for ((group, queue), events) in queues {
+            by_group.entry(group).or_default().push((queue, events));
+        }
+        for (group, mut queues) in by_group {
+            // The queue in which most happens first.
+            queues.sort_by_key(|q| std::cmp::Reverse(q.1.len()));
+            let differs = |of: fn(&QueueKey) -> Option<u32>| queues.iter().any(|q| of(&q.0) != of(&queues[0].0));
+            let (processes, contexts) = (differs(|q| q.pid), differs(|q| q.context));
+            let mut together = Vec::new();
+            let several = queues.len() > 1;
+            for (number, (queue, events)) in (0..).zip(queues) {
+                if self.cancel.is_cancelled() {
+                    return None;
+                }
+                let mut name = queue.stream.map_or_else(|| "kernels".to_owned(), |s| format!("stream {s}"));
+                match (processes, contexts) {
+                    (true, _) => name.push_str(&queue.pid.map_or_else(String::new, |p| format!(" · {p}"))),
+                    (false, true) => name.push_str(&queue.context.map_or_else(String::new, |c| format!(" · ctx {c}"))),
+                    _ => {}
+                }
+                if several {
+                    together = self.merged(together, events.clone());
+                } else {
+                    together.clone_from(&events);
+                }
+                self.row(RowKey { group, kind: RowKind::Queue, number }, name, events);
+            }
+            let lanes: usize = self.group(group).rows.iter().map(|r| r.lanes().len()).sum();
+            if lanes > 1 {
+                let union = Union::new(together, &self.events);
+                self.group(group).union = Some(Arc::new(union));
+            }
+        }
+        Some(())
+    }
+
+    /// Calls by thread. Launches of a graph's nodes share a call: it is listed once.
+    fn calls(&mut self) -> Option<()> {
+        let profile = self.profile;
+        let mut launches: FxHashMap<(u32, u32), Vec<EventId>> = FxHashMap::default();
+        let threads: Vec<Option<(u32, u32)>> = profile.places.iter().map(|p| Some((p.pid.unwrap_or_default(), p.thread?))).collect();
+        let mut of_place: Vec<Vec<EventId>> = vec![Vec::new(); threads.len()];
+        let mut last: Vec<i64> = vec![i64::MIN; threads.len()];
+        for row in rows(profile.launches.len()) {
+            let (Some((start, _)), Some(place)) = (profile.launches.call(row as usize), profile.launches.place(row as usize)) else {
+                continue;
+            };
+            let place = place.0 as usize;
+            if threads.get(place).copied().flatten().is_some() && last[place] != start {
+                last[place] = start;
+                of_place[place].push(Event::LaunchCall(row).into());
+            }
+        }
+        for (thread, list) in threads.iter().zip(of_place) {
+            if self.cancel.is_cancelled() {
+                return None;
+            }
+            let Some(thread) = thread.filter(|_| !list.is_empty()) else { continue };
+            let list = self.ordered(list);
+            let known = launches.remove(&thread).unwrap_or_default();
+            let mut list = self.merged(known, list);
+            // Nodes of one graph run in several streams.
+            list.dedup_by_key(|id| self.events.span(id.event()).0);
+            launches.insert(thread, list);
+        }
+        let mut others: Vec<Vec<EventId>> = vec![Vec::new(); profile.calls.threads.len()];
+        for row in rows(profile.calls.len()) {
+            if let Some(list) = profile.calls.thread.get(row as usize).and_then(|&t| others.get_mut(t as usize)) {
+                list.push(Event::Call(row).into());
+            }
+        }
+        let mut all: BTreeMap<(u32, u32), Vec<EventId>> = launches.into_iter().collect();
+        for (thread, list) in profile.calls.threads.iter().zip(others) {
+            let list = self.ordered(list);
+            let known = all.remove(thread).unwrap_or_default();
+            all.insert(*thread, self.merged(known, list));
+        }
+        for ((pid, tid), events) in all {
+            if self.cancel.is_cancelled() {
+                return None;
+            }
+            let group = GroupKey::Thread(pid, tid);
+            self.row(RowKey { group, kind: RowKind::Api, number: 0 }, "CUDA calls".to_owned(), events);
+        }
+        Some(())
+    }
+
+    fn ranges(&mut self) -> Option<()> {
+        let ranges = &self.profile.ranges;
+        let mut lists: Vec<[Vec<EventId>; 3]> = vec![<[Vec<EventId>; 3]>::default(); ranges.threads.len()];
+        for row in rows(ranges.len()) {
+            let range = ranges.get(row as usize);
+            let kind = match range.origin {
+                RangeOrigin::Nvtx | RangeOrigin::Annotation | RangeOrigin::Roctx => 0,
+                RangeOrigin::Operator => 1,
+                RangeOrigin::Python => 2,
+            };
+            if let Some(lists) = lists.get_mut(range.thread as usize) {
+                lists[kind].push(Event::Range(row).into());
+            }
+        }
+        let named = if ranges.iter().any(|r| r.origin == RangeOrigin::Roctx) {
+            "roctx"
+        } else if ranges.iter().any(|r| r.origin == RangeOrigin::Nvtx) {
+            "NVTX"
+        } else {
+            "annotations"
+        };
+        let rows = [(RowKind::Ranges, named), (RowKind::Operators, "operators"), (RowKind::Python, "Python")];
+        for (&(pid, tid), lists) in ranges.threads.iter().zip(lists) {
+            for ((kind, name), list) in rows.into_iter().zip(lists) {
+                if self.cancel.is_cancelled() {
+                    return None;
+                }
+                let list = self.ordered(list);
+                self.row(RowKey { group: GroupKey::Thread(pid, tid), kind, number: 0 }, name.to_owned(), list);
+            }
+        }
+        Some(())
+    }
+
+    fn thread(&self, thread: u32) -> Option<GroupKey> {
+        self.profile.threads.get(thread as usize).map(|t| GroupKey::Thread(t.pid, t.tid))
+    }
+
+    /// Calls of the operating system, and the profiler's own time.
+    fn system(&mut self) -> Option<()> {
+        let profile = self.profile;
+        let mut lists: BTreeMap<(GroupKey, RowKind), Vec<EventId>> = BTreeMap::new();
+        for row in rows(profile.os_calls.start.len()) {
+            let Some(group) = profile.os_calls.thread.get(row as usize).and_then(|&t| self.thread(t)) else { continue };
+            lists.entry((group, RowKind::Os)).or_default().push(Event::Os(row).into());
+        }
+        for (row, overhead) in rows(profile.overhead.len()).zip(&profile.overhead) {
+            let group = self.thread(overhead.thread).unwrap_or(GroupKey::Machine);
+            lists.entry((group, RowKind::Profiler)).or_default().push(Event::Overhead(row).into());
+        }
+        for ((group, kind), list) in lists {
+            if self.cancel.is_cancelled() {
+                return None;
+            }
+            let list = self.ordered(list);
+            let name = if kind == RowKind::Os { "OS calls" } else { "profiler" };
+            self.row(RowKey { group, kind, number: 0 }, name.to_owned(), list);
+        }
+        Some(())
+    }
+
+    /// Share of time in which threads were running.
+    fn states(&mut self) {
+        let profile = self.profile;
+        let Some(end) = profile.states.last().map(|s| s.time) else { return };
+        let mut by_thread: BTreeMap<u32, (Vec<i64>, Vec<f64>)> = BTreeMap::new();
+        for change in &profile.states {
+            let (times, values) = by_thread.entry(change.thread).or_default();
+            times.push(sane(change.time));
+            values.push(if change.state == ThreadState::Running { 100.0 } else { 0.0 });
+        }
+        for (thread, (times, values)) in by_thread {
+            let (Some(group), Some(plot)) = (self.thread(thread), Plot::steps(times, values, end, "%", profile)) else { continue };
+            self.plot(RowKey { group, kind: RowKind::State, number: 0 }, "running".to_owned(), plot);
+        }
+    }
+
+    fn of_device(&self, device: Option<u32>) -> GroupKey {
+        let device = device.and_then(|d| self.profile.devices.get(d as usize));
+        device.map_or(GroupKey::Machine, |d| GroupKey::Device(d.id))
+    }
+
+    fn counters(&mut self) {
+        let profile = self.profile;
+        for (number, track) in profile.counters.iter().enumerate() {
+            let Some(plot) = Plot::counter(profile, number) else { continue };
+            // What was never anything else than nothing is no row.
+            if plot.most <= 0.0 {
+                continue;
+            }
+            let key = RowKey { group: self.of_device(track.device), kind: RowKind::Counter, number: number as u64 };
+            self.plot(key, track.name.to_string(), plot);
+        }
+    }
+
+    /// Memory in use by device: what was allocated since the report began, less what was freed.
+    fn memory(&mut self) {
+        let profile = self.profile;
+        let Some(end) = profile.memory.events.last().map(|e| e.time) else { return };
+        let mut by_device: BTreeMap<(Option<u32>, bool), (Vec<i64>, Vec<i64>)> = BTreeMap::new();
+        for event in profile.memory.events.iter().filter(|e| e.device.is_some()) {
+            let (times, values) = by_device.entry((event.device, event.cached)).or_default();
+            times.push(sane(event.time));
+            values.push(values.last().copied().unwrap_or(0_i64).saturating_add(event.bytes));
+        }
+        for ((device, cached), (times, values)) in by_device {
+            // More freed than allocated was allocated before the report began.
+            let least = values.iter().copied().min().unwrap_or(0).min(0);
+            let values = values.into_iter().map(|v| (v - least) as f64).collect();
+            let Some(plot) = Plot::steps(times, values, end, "B", profile) else { continue };
+            let group = self.of_device(device);
+            let name = if cached { "memory (framework)" } else { "memory allocated" };
+            self.plot(RowKey { group, kind: RowKind::Memory, number: u64::from(cached) }, name.to_owned(), plot);
+        }
+    }
+}
+
+/// What tells queues of a device apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct QueueKey {
+    stream: Option<u32>,
+    context: Option<u32>,
+    pid: Option<u32>,
+}

@@ -1,0 +1,364 @@
+//! Events of a timeline: rows of the profile's tables, each in four bytes.
+
+use crate::analysis::Family;
+use crate::analysis::triage::ops::sane;
+use crate::model::text::clean;
+use crate::model::{CallKind, MemOpKind, Profile, RangeOrigin};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// What is known as one event: a row of one of the profile's tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Event {
+    /// A kernel on its device.
+    Launch(u32),
+    /// The call that launched it.
+    LaunchCall(u32),
+    /// A copy or set on its device.
+    Mem(u32),
+    /// A graph that was traced as a whole, on its device.
+    Graph(u32),
+    /// A call that launched no kernel.
+    Call(u32),
+    Range(u32),
+    /// A call of the operating system.
+    Os(u32),
+    /// Time that the profiler took.
+    Overhead(u32),
+}
+
+/// The same, packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct EventId(u32);
+
+/// Bits of the row's number; the table is above them.
+const BITS: u32 = 29;
+const ROW: u32 = (1 << BITS) - 1;
+
+impl EventId {
+    /// Rows of a table that can be told apart; those beyond are not shown.
+    pub const MOST: usize = 1 << BITS;
+
+    #[must_use]
+    pub fn event(self) -> Event {
+        let row = self.0 & ROW;
+        match self.0 >> BITS {
+            0 => Event::Launch(row),
+            1 => Event::LaunchCall(row),
+            2 => Event::Mem(row),
+            3 => Event::Graph(row),
+            4 => Event::Call(row),
+            5 => Event::Range(row),
+            6 => Event::Os(row),
+            _ => Event::Overhead(row),
+        }
+    }
+}
+
+impl From<Event> for EventId {
+    fn from(event: Event) -> Self {
+        let (table, row) = match event {
+            Event::Launch(row) => (0, row),
+            Event::LaunchCall(row) => (1, row),
+            Event::Mem(row) => (2, row),
+            Event::Graph(row) => (3, row),
+            Event::Call(row) => (4, row),
+            Event::Range(row) => (5, row),
+            Event::Os(row) => (6, row),
+            Event::Overhead(row) => (7, row),
+        };
+        Self(table << BITS | row & ROW)
+    }
+}
+
+/// What kind of thing an event is: what it is coloured by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Category {
+    Kernel,
+    /// A kernel that communicates between ranks.
+    Collective,
+    Copy,
+    Set,
+    /// Calls: they launch, wait, copy, allocate, load code, make graphs.
+    Launch,
+    Sync,
+    CopyCall,
+    Alloc,
+    Module,
+    GraphCall,
+    OtherCall,
+    Range,
+    Operator,
+    Python,
+    /// Calls of the operating system in which a thread waits, and others.
+    OsWait,
+    Os,
+    Overhead,
+}
+
+impl Category {
+    pub const ALL: [Self; 17] = [
+        Self::Kernel,
+        Self::Collective,
+        Self::Copy,
+        Self::Set,
+        Self::Launch,
+        Self::Sync,
+        Self::CopyCall,
+        Self::Alloc,
+        Self::Module,
+        Self::GraphCall,
+        Self::OtherCall,
+        Self::Range,
+        Self::Operator,
+        Self::Python,
+        Self::OsWait,
+        Self::Os,
+        Self::Overhead,
+    ];
+
+    /// The word for it, also for scripts.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Kernel => "kernel",
+            Self::Collective => "collective",
+            Self::Copy => "memcpy",
+            Self::Set => "memset",
+            Self::Launch => "launch call",
+            Self::Sync => "synchronising call",
+            Self::CopyCall => "copy call",
+            Self::Alloc => "allocating call",
+            Self::Module => "module call",
+            Self::GraphCall => "graph call",
+            Self::OtherCall => "call",
+            Self::Range => "range",
+            Self::Operator => "operator",
+            Self::Python => "Python function",
+            Self::OsWait => "OS call that waits",
+            Self::Os => "OS call",
+            Self::Overhead => "profiler",
+        }
+    }
+}
+
+/// Calls of the C library and the system in which a thread waits for something; the names are those that nsys records (`--trace=osrt`).
+const WAITS: &[&str] = &[
+    "poll",
+    "ppoll",
+    "select",
+    "pselect",
+    "epoll_wait",
+    "epoll_pwait",
+    "sem_wait",
+    "sem_timedwait",
+    "sem_clockwait",
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_cond_clockwait",
+    "pthread_join",
+    "pthread_mutex_lock",
+    "pthread_rwlock_rdlock",
+    "pthread_rwlock_wrlock",
+    "pthread_barrier_wait",
+    "futex",
+    "nanosleep",
+    "clock_nanosleep",
+    "usleep",
+    "sleep",
+    "sched_yield",
+    "wait",
+    "waitpid",
+    "wait4",
+    "waitid",
+    "sigwait",
+    "sigwaitinfo",
+    "sigtimedwait",
+    "accept",
+    "accept4",
+    "recv",
+    "recvfrom",
+    "recvmsg",
+    "read",
+    "pread",
+    "readv",
+    "fread",
+    "fgets",
+    "getc",
+    "fgetc",
+    "msgrcv",
+    "io_getevents",
+    "flock",
+    "fsync",
+    "fdatasync",
+];
+
+/// What is known of the names in a profile, so that each is looked at once.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Of each kernel whether it is a collective.
+    collective: Vec<bool>,
+    /// Of each name of [`OsCalls`](crate::model::OsCalls) whether a thread waits in it.
+    waits: Vec<bool>,
+    /// What is still open at the end of the report ends here, ns.
+    end: i64,
+}
+
+impl Known {
+    #[must_use]
+    pub fn of(profile: &Profile) -> Self {
+        let collective = profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect();
+        let waits = profile.os_calls.names.iter().map(|n| WAITS.contains(&n.trim_start_matches('_'))).collect();
+        let end = profile.ranges.iter().filter(|r| r.end < i64::MAX).map(|r| r.end).max();
+        let last = (!profile.launches.is_empty()).then(|| profile.launches.end(profile.launches.len() - 1));
+        Self { collective, waits, end: sane(end.max(last).unwrap_or_default()) }
+    }
+}
+
+/// Reads events of a profile.
+#[derive(Clone, Debug)]
+pub struct Events<'a> {
+    pub profile: &'a Profile,
+    known: Arc<Known>,
+}
+
+impl<'a> Events<'a> {
+    #[must_use]
+    pub fn of(profile: &'a Profile) -> Self {
+        Self::with(profile, Arc::new(Known::of(profile)))
+    }
+
+    /// The same with what was found out before.
+    #[must_use]
+    pub fn with(profile: &'a Profile, known: Arc<Known>) -> Self {
+        Self { profile, known }
+    }
+
+    #[must_use]
+    pub fn known(&self) -> Arc<Known> {
+        Arc::clone(&self.known)
+    }
+
+    /// Start and end, ns; the end is never before the start.
+    #[must_use]
+    pub fn span(&self, event: Event) -> (i64, i64) {
+        let p = self.profile;
+        let of = |start: i64, duration: i64| (start, start.saturating_add(duration.max(0)));
+        let (start, end) = match event {
+            Event::Launch(row) => of(p.launches.start(row as usize), p.launches.duration(row as usize)),
+            Event::LaunchCall(row) => p.launches.call(row as usize).map_or((0, 0), |(start, cost)| of(start, cost)),
+            Event::Mem(row) => p.memops.get(row as usize).map_or((0, 0), |m| of(m.start.0, m.duration.0)),
+            Event::Graph(row) => p.graphs.get(row as usize).map_or((0, 0), |g| of(g.start.0, g.duration.0)),
+            Event::Call(row) => at(&p.calls.start, &p.calls.duration, row),
+            Event::Range(row) => {
+                let range = p.ranges.get(row as usize);
+                (range.start, if range.end == i64::MAX { self.known.end } else { range.end })
+            }
+            Event::Os(row) => at(&p.os_calls.start, &p.os_calls.duration, row),
+            Event::Overhead(row) => p.overhead.get(row as usize).map_or((0, 0), |o| of(o.start, o.duration)),
+        };
+        let start = sane(start);
+        (start, sane(end).max(start))
+    }
+
+    #[must_use]
+    pub fn category(&self, event: Event) -> Category {
+        let p = self.profile;
+        match event {
+            Event::Launch(row) => {
+                let kernel = p.launches.kernel(row as usize).0 as usize;
+                if self.known.collective.get(kernel).copied().unwrap_or_default() { Category::Collective } else { Category::Kernel }
+            }
+            Event::Graph(_) => Category::Kernel,
+            Event::LaunchCall(_) => Category::Launch,
+            Event::Mem(row) => match p.memops.get(row as usize).map(|m| m.kind) {
+                Some(MemOpKind::Set) => Category::Set,
+                _ => Category::Copy,
+            },
+            Event::Call(row) => match p.calls.kind(row as usize) {
+                CallKind::Launch | CallKind::GraphLaunch | CallKind::HostFunction => Category::Launch,
+                CallKind::Sync => Category::Sync,
+                CallKind::Copy | CallKind::Set => Category::CopyCall,
+                CallKind::Alloc | CallKind::Free => Category::Alloc,
+                CallKind::Module => Category::Module,
+                CallKind::Graph => Category::GraphCall,
+                CallKind::Event | CallKind::Profiler | CallKind::Query | CallKind::Other => Category::OtherCall,
+            },
+            Event::Range(row) => match p.ranges.get(row as usize).origin {
+                RangeOrigin::Operator => Category::Operator,
+                RangeOrigin::Python => Category::Python,
+                RangeOrigin::Nvtx | RangeOrigin::Annotation | RangeOrigin::Roctx => Category::Range,
+            },
+            Event::Os(row) => {
+                let name = p.os_calls.name.get(row as usize).copied().unwrap_or(u32::MAX);
+                if self.known.waits.get(name as usize).copied().unwrap_or_default() { Category::OsWait } else { Category::Os }
+            }
+            Event::Overhead(_) => Category::Overhead,
+        }
+    }
+
+    /// Whether both are calls that launched, and one and the same: the nodes of a graph share theirs.
+    #[must_use]
+    pub fn same_call(&self, a: Event, b: Event) -> bool {
+        let (Event::LaunchCall(x), Event::LaunchCall(y)) = (a, b) else { return false };
+        let thread = |row: u32| {
+            let place = self.profile.places.get(self.profile.launches.place(row as usize)?.0 as usize)?;
+            Some((place.pid, place.thread))
+        };
+        self.span(a) == self.span(b) && thread(x) == thread(y)
+    }
+
+    /// The name that people know it by.
+    #[must_use]
+    pub fn name(&self, event: Event) -> Cow<'a, str> {
+        let p = self.profile;
+        match event {
+            Event::Launch(row) | Event::LaunchCall(row) => {
+                let kernel = p.kernels.get(p.launches.kernel(row as usize).0 as usize);
+                kernel.map_or(Cow::Borrowed(""), |k| clean(k.function()))
+            }
+            Event::Mem(row) => Cow::Borrowed(match p.memops.get(row as usize).map(|m| m.kind) {
+                Some(MemOpKind::Set) => "memset",
+                Some(MemOpKind::Copy { kind, .. }) => kind.word(),
+                None => "",
+            }),
+            Event::Graph(row) => p.graphs.get(row as usize).map_or(Cow::Borrowed(""), |g| Cow::Owned(format!("graph {}", g.graph))),
+            Event::Call(row) => p.calls.called(row as usize).map_or(Cow::Borrowed(""), |n| clean(&n.name)),
+            Event::Range(row) => Cow::Owned(clean(&p.ranges.label(p.ranges.get(row as usize).name)).into_owned()),
+            Event::Os(row) => {
+                let name = p.os_calls.name.get(row as usize).and_then(|&n| p.os_calls.names.get(n as usize));
+                name.map_or(Cow::Borrowed(""), |n| clean(n))
+            }
+            Event::Overhead(row) => p.overhead.get(row as usize).map_or(Cow::Borrowed(""), |o| clean(&o.name)),
+        }
+    }
+}
+
+fn at(start: &[i64], duration: &[i64], row: u32) -> (i64, i64) {
+    let (start, duration) = (start.get(row as usize).copied().unwrap_or_default(), duration.get(row as usize).copied().unwrap_or_default());
+    (start, start.saturating_add(duration.max(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_pack_and_unpack() {
+        for row in [0, 1, 12_345_678, ROW] {
+            for event in [
+                Event::Launch(row),
+                Event::LaunchCall(row),
+                Event::Mem(row),
+                Event::Graph(row),
+                Event::Call(row),
+                Event::Range(row),
+                Event::Os(row),
+                Event::Overhead(row),
+            ] {
+                assert_eq!(EventId::from(event).event(), event);
+            }
+        }
+        assert_eq!(size_of::<EventId>(), 4);
+    }
+}

@@ -1,0 +1,173 @@
+//! Events by name: which match a text, and where the next one is.
+
+use super::event::{Event, Events};
+use super::group::{RowKey, Timeline};
+use crate::model::{Cancel, MemOpKind, Profile};
+use rustc_hash::FxHashMap;
+
+/// Which names match: of words in any case, all of which a name must contain. Names are looked at once, events are not.
+#[derive(Clone, Debug)]
+pub struct Pattern {
+    kernels: Vec<bool>,
+    calls: Vec<bool>,
+    ranges: Vec<bool>,
+    os: Vec<bool>,
+    words: Vec<String>,
+}
+
+impl Pattern {
+    #[must_use]
+    pub fn new(profile: &Profile, text: &str) -> Self {
+        let words: Vec<String> = text.to_lowercase().split_whitespace().map(str::to_owned).collect();
+        let is = |name: &str| contains(&words, name);
+        Self {
+            kernels: profile.kernels.iter().map(|k| is(k.function()) || is(k.demangled())).collect(),
+            calls: profile.calls.names.iter().map(|n| is(&n.name)).collect(),
+            ranges: (0..profile.ranges.names.len()).map(|n| is(&profile.ranges.label(u32::try_from(n).unwrap_or(u32::MAX)))).collect(),
+            os: profile.os_calls.names.iter().map(|n| is(n)).collect(),
+            words,
+        }
+    }
+
+    #[must_use]
+    pub fn matches(&self, of: &Events<'_>, event: Event) -> bool {
+        let p = of.profile;
+        let at = |known: &[bool], name: Option<u32>| name.and_then(|n| known.get(n as usize)).copied().unwrap_or_default();
+        match event {
+            // A call matches by what it launched: where the kernel is, there its launch is.
+            Event::Launch(row) | Event::LaunchCall(row) => at(&self.kernels, Some(p.launches.kernel(row as usize).0)),
+            Event::Call(row) => at(&self.calls, p.calls.name.get(row as usize).copied()),
+            Event::Range(row) => at(&self.ranges, Some(p.ranges.get(row as usize).name)),
+            Event::Os(row) => at(&self.os, p.os_calls.name.get(row as usize).copied()),
+            Event::Mem(row) => {
+                let set = p.memops.get(row as usize).is_some_and(|m| m.kind == MemOpKind::Set);
+                contains(&self.words, &format!("{} {}", if set { "memset" } else { "memcpy" }, of.name(event)))
+            }
+            Event::Graph(_) | Event::Overhead(_) => contains(&self.words, &of.name(event)),
+        }
+    }
+}
+
+fn contains(words: &[String], name: &str) -> bool {
+    let name = name.to_lowercase();
+    words.iter().all(|w| name.contains(w))
+}
+
+/// Which events of a lane match: a bit each.
+#[derive(Clone, Debug, Default)]
+struct Bits {
+    words: Vec<u64>,
+    /// Of each word how many match before it.
+    before: Vec<u32>,
+}
+
+impl Bits {
+    fn rank(&self, at: usize) -> usize {
+        let (word, bit) = (at / 64, at % 64);
+        match self.words.get(word) {
+            Some(bits) => self.before[word] as usize + (bits & ((1_u64 << bit) - 1)).count_ones() as usize,
+            None => self.words.last().map_or(0, |last| self.before.last().map_or(0, |b| *b as usize) + last.count_ones() as usize),
+        }
+    }
+
+    /// The first from there on, or the last before there.
+    fn next(&self, at: usize, forward: bool) -> Option<usize> {
+        if forward {
+            let mut bits = self.words.get(at / 64)? & (u64::MAX << (at % 64));
+            let mut word = at / 64;
+            while bits == 0 {
+                word += 1;
+                bits = *self.words.get(word)?;
+            }
+            return Some(word * 64 + bits.trailing_zeros() as usize);
+        }
+        let mut word = at / 64;
+        let mut bits = self.words.get(word).copied().unwrap_or(0) & ((1_u64 << (at % 64)) - 1);
+        while bits == 0 {
+            word = word.min(self.words.len()).checked_sub(1)?;
+            bits = *self.words.get(word)?;
+        }
+        Some(word * 64 + 63 - bits.leading_zeros() as usize)
+    }
+}
+
+/// All events of a timeline that match a text.
+#[derive(Clone, Debug, Default)]
+pub struct Matches {
+    lanes: FxHashMap<(RowKey, usize), Bits>,
+    pub total: usize,
+}
+
+impl Matches {
+    /// Looks at all events; `None` when nobody wants it any more.
+    #[must_use]
+    pub fn of(timeline: &Timeline, of: &Events<'_>, text: &str, cancel: &Cancel) -> Option<Self> {
+        let pattern = Pattern::new(of.profile, text);
+        let mut out = Self::default();
+        for row in timeline.groups.iter().flat_map(|g| &g.rows) {
+            for (number, lane) in row.lanes().iter().enumerate() {
+                let mut bits = Bits::default();
+                let mut sum = 0_u32;
+                for from in (0..lane.len()).step_by(64) {
+                    if from % (1 << 20) == 0 && cancel.is_cancelled() {
+                        return None;
+                    }
+                    let word = (from..lane.len().min(from + 64))
+                        .filter_map(|at| lane.get(at))
+                        .enumerate()
+                        .filter(|(_, id)| pattern.matches(of, id.event()))
+                        .fold(0_u64, |word, (bit, _)| word | 1 << bit);
+                    bits.words.push(word);
+                    bits.before.push(sum);
+                    sum += word.count_ones();
+                }
+                out.total += sum as usize;
+                if sum > 0 {
+                    out.lanes.insert((row.key, number), bits);
+                }
+            }
+        }
+        Some(out)
+    }
+
+    /// How many events of a lane match between two of its indices.
+    #[must_use]
+    pub fn between(&self, row: RowKey, lane: usize, from: usize, to: usize) -> usize {
+        self.lanes.get(&(row, lane)).map_or(0, |bits| bits.rank(to).saturating_sub(bits.rank(from)))
+    }
+
+    /// The index of the first match in a lane from there on, or of the last before there.
+    #[must_use]
+    pub fn next(&self, row: RowKey, lane: usize, at: usize, forward: bool) -> Option<usize> {
+        self.lanes.get(&(row, lane))?.next(at, forward)
+    }
+
+    /// How many events of a row match.
+    #[must_use]
+    pub fn in_row(&self, row: RowKey) -> usize {
+        self.lanes.iter().filter(|(key, _)| key.0 == row).map(|(_, bits)| bits.rank(usize::MAX)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn bits_count_and_find_as_a_list_does(set in prop::collection::btree_set(0_usize..300, 0..60), at in 0_usize..320, to in 0_usize..320) {
+            let mut bits = Bits::default();
+            let mut sum = 0;
+            for word in 0..5 {
+                let value = (0..64).filter(|b| set.contains(&(word * 64 + b))).fold(0_u64, |w, b| w | 1 << b);
+                bits.words.push(value);
+                bits.before.push(sum);
+                sum += value.count_ones();
+            }
+            prop_assert_eq!(bits.rank(to).saturating_sub(bits.rank(at)), if at < to { set.range(at..to).count() } else { 0 });
+            prop_assert_eq!(bits.next(at, true), set.range(at..).next().copied());
+            prop_assert_eq!(bits.next(at, false), set.range(..at).next_back().copied());
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Idle times of devices with their causes, for any window.
+
+use super::window::Window;
+use crate::analysis::triage::{Idle, Part};
+use std::collections::BTreeMap;
+
+/// Idle times by device.
+#[derive(Clone, Debug, Default)]
+pub struct Gaps {
+    devices: BTreeMap<u32, Vec<Idle>>,
+}
+
+/// A time in which a device had nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gap {
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+    /// The cause of most of it.
+    pub most: Idle,
+}
+
+impl Gaps {
+    /// Puts pieces in order.
+    #[must_use]
+    pub fn new(pieces: Vec<Idle>) -> Self {
+        let mut devices: BTreeMap<u32, Vec<Idle>> = BTreeMap::new();
+        for piece in pieces {
+            devices.entry(piece.device).or_default().push(piece);
+        }
+        for list in devices.values_mut() {
+            list.sort_unstable_by_key(|p| (p.start, p.end));
+        }
+        Self { devices }
+    }
+
+    /// Of each column of a window the part that most of the known idle time in it belongs to.
+    #[must_use]
+    pub fn shades(&self, device: u32, window: Window) -> Vec<Option<Part>> {
+        let mut sums = vec![[0_i64; Part::ALL.len()]; window.columns];
+        let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
+        // Pieces of one device do not overlap: ends come in order, too.
+        let from = list.partition_point(|p| p.end <= window.start);
+        for piece in list[from..].iter().take_while(|p| p.start < window.end) {
+            for column in window.column(piece.start)..=window.column(piece.end - 1) {
+                let covered = piece.end.min(window.edge(column + 1)) - piece.start.max(window.edge(column));
+                sums[column][piece.cause.part() as usize] += covered.max(0);
+            }
+        }
+        sums.iter().map(|sums| Part::ALL.into_iter().filter(|p| sums[*p as usize] > 0).max_by_key(|p| sums[*p as usize])).collect()
+    }
+
+    fn gap(list: &[Idle], at: usize) -> Option<(Gap, usize, usize)> {
+        let (mut from, mut to) = (at, at);
+        while from > 0 && list[from - 1].end == list.get(from)?.start {
+            from -= 1;
+        }
+        while list.get(to + 1).is_some_and(|next| next.start == list[to].end) {
+            to += 1;
+        }
+        let pieces = list.get(from..=to)?;
+        let most = *pieces.iter().max_by_key(|p| (p.end - p.start, std::cmp::Reverse(p.start)))?;
+        Some((Gap { start: pieces.first()?.start, end: pieces.last()?.end, most }, from, to))
+    }
+
+    /// The gap around a time.
+    #[must_use]
+    pub fn at(&self, device: u32, time: i64) -> Option<Gap> {
+        let list = self.devices.get(&device)?;
+        let at = list.partition_point(|p| p.end <= time);
+        list.get(at).filter(|p| p.start <= time)?;
+        Self::gap(list, at).map(|g| g.0)
+    }
+
+    /// The piece around a time.
+    #[must_use]
+    pub fn piece(&self, device: u32, time: i64) -> Option<Idle> {
+        let list = self.devices.get(&device)?;
+        list.get(list.partition_point(|p| p.end <= time)).filter(|p| p.start <= time).copied()
+    }
+
+    /// The first gap of at least so many ns that begins after a time, or the last that ends before it or began before it.
+    #[must_use]
+    pub fn next(&self, device: u32, time: i64, least: i64, forward: bool) -> Option<Gap> {
+        let list = self.devices.get(&device)?;
+        if forward {
+            let mut at = list.partition_point(|p| p.start <= time);
+            while at < list.len() {
+                let (gap, _, to) = Self::gap(list, at)?;
+                if gap.start > time && gap.end - gap.start >= least {
+                    return Some(gap);
+                }
+                at = to + 1;
+            }
+            return None;
+        }
+        let mut at = list.partition_point(|p| p.start < time);
+        while at > 0 {
+            let (gap, from, _) = Self::gap(list, at - 1)?;
+            if gap.start < time && gap.end - gap.start >= least {
+                return Some(gap);
+            }
+            at = from;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::triage::Cause;
+
+    #[test]
+    fn gaps_are_pieces_that_touch_and_are_shaded_by_what_takes_most() {
+        let piece = |start, end, cause| Idle { device: 0, start, end, cause };
+        let gaps = Gaps::new(vec![piece(50, 60, Cause::Launch), piece(10, 30, Cause::Sync), piece(30, 70 - 25, Cause::Wait)]);
+        let first = gaps.next(0, -5, 1, true).unwrap();
+        assert_eq!((first.start, first.end, first.most.cause), (10, 45, Cause::Sync));
+        assert_eq!(gaps.next(0, 10, 1, true).map(|g| (g.start, g.end)), Some((50, 60)));
+        assert_eq!(gaps.next(0, 10, 11, true), None, "it is too short");
+        assert_eq!(gaps.next(0, 55, 1, false).map(|g| g.start), Some(50));
+        assert_eq!(gaps.next(0, 50, 1, false).map(|g| g.start), Some(10));
+        assert_eq!((gaps.at(0, 44).map(|g| g.end), gaps.at(0, 45), gaps.at(1, 20)), (Some(45), None, None));
+        let shades = gaps.shades(0, Window::new(0, 80, 4));
+        assert_eq!(shades, [Some(Part::Synchronising), Some(Part::Synchronising), Some(Part::Launching), None]);
+    }
+}

@@ -1,0 +1,157 @@
+//! One lane of a row: events that do not overlap, by start, with sums from which the busy time of any window follows.
+
+use super::event::{Category, EventId, Events};
+use super::track::{Before, Track};
+
+/// Events between two stored sums: what a question about a time has to look through at most.
+pub const BLOCK: usize = 64;
+
+/// Events that follow each other. 4 bytes an event, and a sum for each category and 64 events.
+#[derive(Clone, Debug, Default)]
+pub struct Lane {
+    events: Vec<EventId>,
+    /// Categories that there are.
+    categories: Vec<Category>,
+    /// Start of the first event of each block, ns.
+    starts: Vec<i64>,
+    /// Of each block the time of all events before it by category, ns: `categories.len()` to a block.
+    sums: Vec<i64>,
+}
+
+impl Lane {
+    /// Puts events, which come by start and do not overlap, into a lane.
+    #[must_use]
+    pub fn new(events: Vec<EventId>, of: &Events<'_>) -> Self {
+        let mut seen = [false; Category::ALL.len()];
+        let mut busy = [0_i64; Category::ALL.len()];
+        let (mut starts, mut whole) = (Vec::new(), Vec::new());
+        for (at, id) in events.iter().enumerate() {
+            let (start, end) = of.span(id.event());
+            if at % BLOCK == 0 {
+                starts.push(start);
+                whole.push(busy);
+            }
+            let category = of.category(id.event()) as usize;
+            seen[category] = true;
+            busy[category] += end - start;
+        }
+        let categories: Vec<Category> = Category::ALL.into_iter().filter(|c| seen[*c as usize]).collect();
+        let sums = whole.iter().flat_map(|busy| categories.iter().map(|c| busy[*c as usize])).collect();
+        Self { events, categories, starts, sums }
+    }
+
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.events.len()
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.events.is_empty()
+    }
+
+    #[must_use]
+    pub fn get(&self, at: usize) -> Option<EventId> {
+        self.events.get(at).copied()
+    }
+
+    /// The categories that its events have.
+    #[must_use]
+    pub fn categories(&self) -> &[Category] {
+        &self.categories
+    }
+
+    /// How many events begin before a time.
+    #[must_use]
+    pub fn count_before(&self, of: &Events<'_>, time: i64) -> usize {
+        let block = self.starts.partition_point(|&s| s < time);
+        let Some(from) = block.checked_sub(1).map(|b| b * BLOCK) else { return 0 };
+        let until = (from + BLOCK).min(self.events.len());
+        from + self.events[from..until].partition_point(|id| of.span(id.event()).0 < time)
+    }
+
+    /// The event that runs at a time, or the last that began before it or then.
+    #[must_use]
+    pub fn last_at(&self, of: &Events<'_>, time: i64) -> Option<usize> {
+        self.count_before(of, time.saturating_add(1)).checked_sub(1)
+    }
+
+    /// The event that runs at a time: start ≤ time < end, or that begins there and takes no time.
+    #[must_use]
+    pub fn running(&self, of: &Events<'_>, time: i64) -> Option<usize> {
+        self.last_at(of, time).filter(|&at| {
+            let (start, end) = of.span(self.events[at].event());
+            time < end || start == time
+        })
+    }
+
+    /// Events that begin from one time on and before another.
+    pub fn between(&self, of: &Events<'_>, start: i64, end: i64) -> impl Iterator<Item = EventId> + '_ {
+        let range = self.count_before(of, start)..self.count_before(of, end).max(self.count_before(of, start));
+        self.events[range].iter().copied()
+    }
+}
+
+impl Track for Lane {
+    fn before(&self, of: &Events<'_>, time: i64) -> Before {
+        let mut out = Before { events: self.count_before(of, time), ..Before::default() };
+        if out.events == 0 {
+            return out;
+        }
+        let block = (out.events - 1) / BLOCK;
+        let k = self.categories.len();
+        for (category, sum) in self.categories.iter().zip(&self.sums[block * k..]) {
+            out.busy[*category as usize] = *sum;
+        }
+        for id in &self.events[block * BLOCK..out.events] {
+            let (start, end) = of.span(id.event());
+            out.busy[of.category(id.event()) as usize] += end.min(time) - start;
+        }
+        out
+    }
+
+    fn bytes(&self) -> usize {
+        self.events.capacity() * size_of::<EventId>() + (self.starts.capacity() + self.sums.capacity()) * 8
+    }
+}
+
+/// Lanes beyond which what overlaps is no longer told apart: deeper nesting is no structure of a program.
+const MOST_LANES: usize = 256;
+
+/// Puts events, which come by start (the longer before the shorter), into as many lanes as they need: each into the first that is free. The
+/// number is of events that found none.
+#[must_use]
+pub fn lanes(events: Vec<EventId>, of: &Events<'_>) -> (Vec<Lane>, usize) {
+    // Nearly always one is enough; then nothing is copied.
+    let mut end = i64::MIN;
+    let overlap = events.iter().position(|id| {
+        let (start, until) = of.span(id.event());
+        let overlaps = start < end;
+        end = until;
+        overlaps
+    });
+    let Some(overlap) = overlap else { return (vec![Lane::new(events, of)], 0) };
+    let mut out: Vec<Vec<EventId>> = vec![events[..overlap].to_vec()];
+    let mut ends: Vec<i64> = vec![out[0].last().map_or(i64::MIN, |id| of.span(id.event()).1)];
+    let mut left_out = 0;
+    for id in &events[overlap..] {
+        let (start, until) = of.span(id.event());
+        let free = ends.iter().position(|&end| end <= start).unwrap_or(ends.len());
+        if free == ends.len() {
+            if free == MOST_LANES {
+                left_out += 1;
+                continue;
+            }
+            ends.push(i64::MIN);
+            out.push(Vec::new());
+        }
+        ends[free] = until;
+        out[free].push(*id);
+    }
+    drop(events);
+    let lanes = out.into_iter().map(|mut lane| {
+        lane.shrink_to_fit();
+        Lane::new(lane, of)
+    });
+    (lanes.collect(), left_out)
+}

@@ -1,0 +1,148 @@
+//! What belongs together: a call and what it started, and the ranges around them.
+
+use super::event::{Event, EventId, Events};
+use super::group::{GroupKey, RowKind, Spot, Timeline};
+use crate::model::{CallKind, Profile};
+
+/// Copies that are looked through for the one that a call started: they begin soon after it.
+const MOST_COPIES: usize = 1 << 20;
+
+/// Process and thread of an event on the host, or of the call that started one on a device.
+#[must_use]
+pub fn thread(profile: &Profile, event: Event) -> Option<(u32, u32)> {
+    let thread = |t: u32| profile.threads.get(t as usize).map(|t| (t.pid, t.tid));
+    match event {
+        Event::Launch(row) | Event::LaunchCall(row) => {
+            let place = profile.places.get(profile.launches.place(row as usize)?.0 as usize)?;
+            Some((place.pid.unwrap_or_default(), place.thread?))
+        }
+        Event::Mem(_) | Event::Graph(_) => thread_of_call(profile, call(profile, event)?),
+        Event::Call(_) => thread_of_call(profile, event),
+        Event::Range(row) => profile.ranges.threads.get(profile.ranges.get(row as usize).thread as usize).copied(),
+        Event::Os(row) => thread(*profile.os_calls.thread.get(row as usize)?),
+        Event::Overhead(row) => thread(profile.overhead.get(row as usize)?.thread),
+    }
+}
+
+fn thread_of_call(profile: &Profile, call: Event) -> Option<(u32, u32)> {
+    match call {
+        Event::Call(row) => Some(profile.calls.thread_of(row as usize)),
+        _ => None,
+    }
+}
+
+/// The call that started what ran on a device.
+#[must_use]
+pub fn call(profile: &Profile, event: Event) -> Option<Event> {
+    match event {
+        Event::Launch(row) => profile.launches.call(row as usize).map(|_| Event::LaunchCall(row)),
+        Event::Mem(row) => profile.memops.get(row as usize)?.call.map(Event::Call),
+        Event::Graph(row) => {
+            let start = profile.graphs.get(row as usize)?.call?;
+            let from = profile.calls.start.partition_point(|&s| s < start);
+            let at = (from..profile.calls.len())
+                .take_while(|&c| profile.calls.start[c] == start)
+                .find(|&c| profile.calls.kind(c) == CallKind::GraphLaunch)?;
+            u32::try_from(at).ok().map(Event::Call)
+        }
+        _ => None,
+    }
+}
+
+/// What a call started on a device: the first of several.
+#[must_use]
+pub fn started(profile: &Profile, event: Event) -> Option<Event> {
+    match event {
+        Event::LaunchCall(row) => profile.launches.timed().then_some(Event::Launch(row)),
+        Event::Call(row) => {
+            let start = *profile.calls.start.get(row as usize)?;
+            if profile.calls.kind(row as usize) == CallKind::GraphLaunch {
+                let at = profile.graphs.iter().position(|g| g.call == Some(start))?;
+                return u32::try_from(at).ok().map(Event::Graph);
+            }
+            let from = first_copy(profile, start);
+            let found =
+                (from..profile.memops.len()).take(MOST_COPIES).find(|&m| profile.memops.get(m).is_some_and(|m| m.call == Some(row)))?;
+            u32::try_from(found).ok().map(Event::Mem)
+        }
+        _ => None,
+    }
+}
+
+/// The first copy that begins no earlier than a time.
+fn first_copy(profile: &Profile, time: i64) -> usize {
+    let (mut from, mut to) = (0, profile.memops.len());
+    while from < to {
+        let middle = from + (to - from) / 2;
+        if profile.memops.get(middle).is_some_and(|m| m.start.0 < time) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    from
+}
+
+/// Ranges, operators and functions that are open on a thread at a time, the outermost first.
+#[must_use]
+pub fn path(timeline: &Timeline, of: &Events<'_>, thread: (u32, u32), time: i64) -> Vec<EventId> {
+    let Some(group) = timeline.groups.iter().find(|g| g.key == GroupKey::Thread(thread.0, thread.1)) else { return Vec::new() };
+    let rows = group.rows.iter().filter(|r| matches!(r.key.kind, RowKind::Ranges | RowKind::Operators | RowKind::Python));
+    let mut out: Vec<EventId> = rows.flat_map(|r| r.lanes()).filter_map(|lane| lane.get(lane.running(of, time)?)).collect();
+    out.sort_by_key(|id| {
+        let (start, end) = of.span(id.event());
+        (start, std::cmp::Reverse(end))
+    });
+    out
+}
+
+/// The first call that a range encloses and that launched a kernel.
+#[must_use]
+pub fn first_launch(timeline: &Timeline, of: &Events<'_>, range: Event) -> Option<Event> {
+    let (pid, tid) = thread(of.profile, range)?;
+    let (start, end) = of.span(range);
+    let group = timeline.groups.iter().find(|g| g.key == GroupKey::Thread(pid, tid))?;
+    let api = group.rows.iter().find(|r| r.key.kind == RowKind::Api)?;
+    let first = |lane: &super::lane::Lane| {
+        let mut at = lane.count_before(of, start);
+        while let Some(id) = lane.get(at).filter(|id| of.span(id.event()).0 < end) {
+            if started(of.profile, id.event()).is_some() {
+                return Some(id.event());
+            }
+            at += 1;
+        }
+        None
+    };
+    api.lanes().iter().filter_map(first).min_by_key(|e| of.span(*e).0)
+}
+
+/// Where to go on from an event: from what ran on a device to its call, from there to the range around it, from a range to what was launched in
+/// it first, or to `origin` if that was.
+#[must_use]
+pub fn follow(timeline: &Timeline, of: &Events<'_>, event: Event, origin: Option<Event>) -> Option<Event> {
+    let profile = of.profile;
+    match event {
+        Event::Launch(_) | Event::Mem(_) | Event::Graph(_) => call(profile, event),
+        Event::LaunchCall(_) | Event::Call(_) => {
+            let around = thread(profile, event).and_then(|t| path(timeline, of, t, of.span(event).0).last().copied());
+            around.map(EventId::event).or_else(|| started(profile, event))
+        }
+        Event::Range(_) => {
+            let (start, end) = of.span(event);
+            let inside = |e: &Event| {
+                call(profile, *e).is_some_and(|c| (start..=end).contains(&of.span(c).0) && thread(profile, c) == thread(profile, event))
+            };
+            origin.filter(inside).or_else(|| started(profile, first_launch(timeline, of, event)?))
+        }
+        Event::Os(_) | Event::Overhead(_) => {
+            thread(profile, event).and_then(|t| path(timeline, of, t, of.span(event).0).last().copied()).map(EventId::event)
+        }
+    }
+}
+
+/// The other end of what is drawn between a call and what it started.
+#[must_use]
+pub fn other_end(timeline: &Timeline, of: &Events<'_>, event: Event) -> Option<Spot> {
+    let other = call(of.profile, event).or_else(|| started(of.profile, event))?;
+    timeline.find(of, other.into())
+}

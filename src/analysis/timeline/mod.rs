@@ -1,0 +1,23 @@
+//! A run in time: rows of events by device and thread, from which any window can be drawn at a cost by columns, not by events.
+
+mod build;
+mod event;
+mod find;
+mod gaps;
+mod group;
+mod lane;
+pub mod link;
+mod plot;
+mod track;
+mod union;
+mod window;
+
+pub use build::build;
+pub use event::{Category, Event, EventId, Events, Known};
+pub use find::{Matches, Pattern};
+pub use gaps::{Gap, Gaps};
+pub use group::{Built, Content, Group, GroupKey, Part, Row, RowKey, RowKind, Spot, Timeline};
+pub use lane::Lane;
+pub use plot::{Level, Plot};
+pub use track::{Before, Track};
+pub use window::{Block, Cell, Window, blocks, cells};

@@ -1,0 +1,87 @@
+//! Several queues of one device as one track: the time in which anything runs, each nanosecond given to the first of its categories.
+
+use super::event::{Category, EventId, Events};
+use super::lane::BLOCK;
+use super::track::{Before, Track};
+
+const KINDS: usize = Category::ALL.len();
+
+/// What is known where a block of events begins.
+#[derive(Clone, Copy, Debug)]
+struct State {
+    /// Everything before this is accounted for, ns.
+    at: i64,
+    /// Until when events of each category run, ns: of those that have begun.
+    ends: [i64; KINDS],
+    busy: [i64; KINDS],
+}
+
+impl State {
+    /// Accounts for the time until `to`, in which nothing begins.
+    fn until(&mut self, to: i64) {
+        for (end, busy) in self.ends.iter().zip(&mut self.busy) {
+            let end = (*end).min(to);
+            if end > self.at {
+                *busy += end - self.at;
+                self.at = end;
+            }
+        }
+        self.at = self.at.max(to);
+    }
+
+    fn begin(&mut self, of: &Events<'_>, id: EventId) {
+        let (start, end) = of.span(id.event());
+        self.until(start);
+        let known = &mut self.ends[of.category(id.event()) as usize];
+        *known = (*known).max(end);
+    }
+}
+
+/// Events that may overlap, by start.
+#[derive(Clone, Debug, Default)]
+pub struct Union {
+    events: Vec<EventId>,
+    /// Start of the first event of each block, ns.
+    starts: Vec<i64>,
+    states: Vec<State>,
+}
+
+impl Union {
+    /// Puts events together, which come by start.
+    #[must_use]
+    pub fn new(events: Vec<EventId>, of: &Events<'_>) -> Self {
+        let (mut starts, mut states) = (Vec::new(), Vec::new());
+        let mut state = State { at: i64::MIN, ends: [i64::MIN; KINDS], busy: [0; KINDS] };
+        for (at, id) in events.iter().enumerate() {
+            if at % BLOCK == 0 {
+                starts.push(of.span(id.event()).0);
+                states.push(state);
+            }
+            state.begin(of, *id);
+        }
+        Self { events, starts, states }
+    }
+}
+
+impl Track for Union {
+    fn before(&self, of: &Events<'_>, time: i64) -> Before {
+        let block = self.starts.partition_point(|&s| s < time);
+        let Some(block) = block.checked_sub(1) else { return Before::default() };
+        let mut state = self.states[block];
+        let from = block * BLOCK;
+        let mut events = from;
+        for id in self.events.iter().skip(from).take(BLOCK) {
+            if of.span(id.event()).0 >= time {
+                break;
+            }
+            state.begin(of, *id);
+            events += 1;
+        }
+        state.until(time);
+        Before { busy: state.busy, events }
+    }
+
+    fn bytes(&self) -> usize {
+        self.events.capacity() * size_of::<EventId>() + self.starts.capacity() * 8 + self.states.capacity() * size_of::<State>()
+    }
+}

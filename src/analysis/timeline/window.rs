@@ -1,0 +1,144 @@
+//! A window of time in columns: what runs in each of them. The cost is by columns, not by events.
+
+use super::event::{Category, Events};
+use super::lane::Lane;
+use super::track::Track;
+
+/// A stretch of time, ns, in columns of equal width up to 1 ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    pub start: i64,
+    pub end: i64,
+    pub columns: usize,
+}
+
+impl Window {
+    /// A window; it is at least as many ns long as it has columns.
+    #[must_use]
+    pub fn new(start: i64, end: i64, columns: usize) -> Self {
+        let columns = columns.max(1);
+        let least = i64::try_from(columns).unwrap_or(i64::MAX);
+        Self { start, end: end.max(start.saturating_add(least)), columns }
+    }
+
+    #[must_use]
+    pub fn length(&self) -> i64 {
+        self.end - self.start
+    }
+
+    /// Where a column begins, ns; of the column after the last where the window ends.
+    #[must_use]
+    pub fn edge(&self, column: usize) -> i64 {
+        let part = i128::from(self.length()) * column as i128 / self.columns.max(1) as i128;
+        self.start + i64::try_from(part).unwrap_or(i64::MAX)
+    }
+
+    /// The column that a time lies in; beyond the ends the nearest.
+    #[must_use]
+    pub fn column(&self, time: i64) -> usize {
+        let at = i128::from(time.clamp(self.start, self.end) - self.start) * self.columns as i128 / i128::from(self.length().max(1));
+        let mut column = usize::try_from(at).unwrap_or(0).min(self.columns - 1);
+        // Edges are rounded down: the column is the last that begins no later.
+        while column + 1 < self.columns && self.edge(column + 1) <= time {
+            column += 1;
+        }
+        column
+    }
+
+    #[must_use]
+    pub fn contains(&self, time: i64) -> bool {
+        (self.start..self.end).contains(&time)
+    }
+
+    /// Nanoseconds of a column.
+    #[must_use]
+    pub fn step(&self) -> i64 {
+        (self.length() / i64::try_from(self.columns).unwrap_or(i64::MAX)).max(1)
+    }
+}
+
+/// What runs in a column.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cell {
+    /// Share of the column that is busy, 0 to 1.
+    pub share: f64,
+    /// What takes most of that; of events that take no time nothing is known here.
+    pub top: Option<Category>,
+    /// Events that begin in it.
+    pub events: usize,
+    /// How many begin before it.
+    pub first: usize,
+}
+
+/// The columns of a window.
+#[must_use]
+pub fn cells(track: &impl Track, of: &Events<'_>, window: Window) -> Vec<Cell> {
+    let mut before = track.before(of, window.start);
+    (0..window.columns)
+        .map(|column| {
+            let (start, end) = (window.edge(column), window.edge(column + 1));
+            let after = track.before(of, end);
+            let busy = |category: Category| after.busy[category as usize] - before.busy[category as usize];
+            let sum: i64 = Category::ALL.into_iter().map(busy).sum();
+            let cell = Cell {
+                share: (sum as f64 / (end - start).max(1) as f64).clamp(0.0, 1.0),
+                top: Category::ALL.into_iter().filter(|&c| busy(c) > 0).max_by_key(|&c| (busy(c), std::cmp::Reverse(c))),
+                events: after.events - before.events,
+                first: before.events,
+            };
+            before = after;
+            cell
+        })
+        .collect()
+}
+
+/// An event that is wide enough to be seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Block {
+    /// Index into the lane.
+    pub at: usize,
+    /// First column.
+    pub from: usize,
+    /// The column after its last.
+    pub to: usize,
+}
+
+/// Events in whose time the middles of columns lie, with these columns.
+#[must_use]
+pub fn blocks(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Block> {
+    let mut out: Vec<Block> = Vec::new();
+    // One that reaches on is not looked for again.
+    let mut running: Option<(usize, i64)> = None;
+    for column in 0..window.columns {
+        let (start, end) = (window.edge(column), window.edge(column + 1));
+        let middle = start + (end - start) / 2;
+        let at = match running.filter(|r| middle < r.1) {
+            Some((at, _)) => Some(at),
+            None => lane.running(of, middle),
+        };
+        let Some(at) = at else { continue };
+        running = lane.get(at).map(|id| (at, of.span(id.event()).1));
+        match out.last_mut() {
+            Some(block) if block.at == at && block.to == column => block.to = column + 1,
+            _ => out.push(Block { at, from: column, to: column + 1 }),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn columns_tile_the_window(start in -1000_i64..1_000_000, length in 1_i64..1_000_000, columns in 1_usize..300, at in 0_i64..1_000_000) {
+            let window = Window::new(start, start + length, columns);
+            prop_assert_eq!((window.edge(0), window.edge(columns)), (window.start, window.end));
+            let time = window.start + at % window.length();
+            let column = window.column(time);
+            prop_assert!(window.edge(column) <= time && time < window.edge(column + 1), "{window:?} {time} {column}");
+        }
+    }
+}

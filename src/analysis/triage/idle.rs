@@ -1,0 +1,79 @@
+//! Idle times of all devices over the whole report, each with its cause: what a timeline shades.
+
+use super::gaps::{Gaps, Piece};
+use super::host::Host;
+use super::ops::{Op, Ops};
+use super::part::Cause;
+use super::sweep::{Gap, Hear, sweep};
+use crate::model::{Cancel, Profile};
+
+/// A time in which a device had nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Idle {
+    /// The number that people know the device by.
+    pub device: u32,
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+    pub cause: Cause,
+}
+
+/// Pieces that are kept: the longest.
+const MOST: usize = 1 << 17;
+
+struct Listen<'a, 'g> {
+    gaps: Gaps<'g>,
+    /// Of each unit the device's number.
+    numbers: &'a [u32],
+    buffer: Vec<Piece>,
+    out: Vec<Idle>,
+    cancel: &'a Cancel,
+}
+
+impl Hear for Listen<'_, '_> {
+    fn gap(&mut self, gap: &Gap) {
+        if self.cancel.is_cancelled() {
+            return;
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.gaps.look(gap, &mut buffer);
+        let device = self.numbers.get(gap.unit).copied().unwrap_or_default();
+        self.out.extend(buffer.iter().map(|p| Idle { device, start: p.start, end: p.end, cause: p.cause }));
+        self.buffer = buffer;
+        if self.out.len() >= 2 * MOST {
+            longest(&mut self.out);
+        }
+    }
+
+    fn copy(&mut self, _: &Op, _: i64, _: i64) {}
+
+    fn op(&mut self, op: &Op) {
+        self.gaps.op(op);
+    }
+}
+
+fn longest(pieces: &mut Vec<Idle>) {
+    if pieces.len() > MOST {
+        pieces.select_nth_unstable_by_key(MOST, |p| (std::cmp::Reverse(p.end - p.start), p.start));
+        pieces.truncate(MOST);
+    }
+}
+
+/// The idle times of all devices from the first to the last operation; of very many the longest. `None` when nobody wants them any more. Where
+/// several processes share a device they are told apart as in the attribution: idle is what each of them leaves idle.
+#[must_use]
+pub fn idle(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> {
+    let ops = Ops::of(profile);
+    let host = Host::of(profile);
+    let (first, last) = ops.iter().fold((i64::MAX, i64::MIN), |(first, last), op| (first.min(op.start), last.max(op.end)));
+    if first >= last {
+        return Some(Vec::new());
+    }
+    let numbers: Vec<u32> = ops.units.iter().map(|u| ops.number(u).unwrap_or_default()).collect();
+    let mut listen = Listen { gaps: Gaps::new(&ops, &host), numbers: &numbers, buffer: Vec::new(), out: Vec::new(), cancel };
+    sweep(ops.iter().take_while(|_| !cancel.is_cancelled()), ops.units.len(), &[(first, last)], &mut listen);
+    let mut out = listen.out;
+    longest(&mut out);
+    (!cancel.is_cancelled()).then_some(out)
+}

@@ -1,0 +1,90 @@
+//! `warpscope timeline` and `warpscope events`.
+
+use super::timeline_args::{EventsArgs, TimelineArgs};
+use super::{Failure, interrupt, print};
+use crate::analysis::timeline::{Gaps, Part, Pattern, Timeline, Window, build};
+use crate::analysis::triage;
+use crate::import::Wants;
+use crate::model::{Cancel, Profile};
+use crate::report::timeline::{LABEL, Shown, events};
+use crate::report::{self, Format};
+use crate::rerun::join::join;
+use std::path::{Path, PathBuf};
+
+/// Columns where nobody says how many there are.
+const COLUMNS: usize = 120;
+
+fn read(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timeline), Failure> {
+    let profile = interrupt::open(file, nsys, Wants::EXPLORER)?;
+    let shown = file.display();
+    if profile.metrics.is_some() {
+        return Err(Failure::wrong(format!("{shown}: this is a report of ncu, which has no timeline")));
+    }
+    let mut timeline = Timeline::default();
+    for part in Part::ALL {
+        if let Some(built) = build(&profile, part, &Cancel::default()) {
+            timeline.add(built);
+        }
+    }
+    print::warn(&profile);
+    if timeline.groups.is_empty() {
+        return Err(Failure::wrong(format!("{shown}: nothing in it has a time")));
+    }
+    Ok((profile, timeline))
+}
+
+/// Prints a window as text.
+pub fn timeline(args: &TimelineArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let between = args.between.window()?;
+    let (profile, timeline) = read(&args.file, nsys)?;
+    let (from, to) = within(between, timeline.span, &args.file)?;
+    let columns = args.width.map(usize::from).or_else(|| print::terminal_width().map(|w| w.saturating_sub(LABEL).max(8)));
+    let window = Window::new(from, to, columns.unwrap_or(COLUMNS));
+    let gaps = triage::idle(&profile, &Cancel::default()).map(Gaps::new);
+    let shown = Shown { timeline: &timeline, gaps: gaps.as_ref(), kinds: &args.rows };
+    print::to_stdout(|out| report::timeline::page(out, &profile, &shown, window))
+}
+
+/// The window that was asked for, as far as there is anything.
+fn within(between: Option<(i64, i64)>, span: (i64, i64), file: &Path) -> Result<(i64, i64), Failure> {
+    let Some((from, to)) = between else { return Ok(span) };
+    if from >= span.1 || to <= span.0 {
+        let ends = [span.0, span.1].map(|t| report::timeline::describe::time(t, 1_000_000));
+        return Err(Failure::wrong(format!("{}: nothing is recorded then; it covers {} to {}", file.display(), ends[0], ends[1])));
+    }
+    // An end that was not given is the report's.
+    Ok((if from == i64::MIN { span.0 } else { from }, if to == i64::MAX { span.1 } else { to }))
+}
+
+/// Lists what happens in a window.
+pub fn events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let between = args.between.window()?;
+    let (profile, timeline) = read(&args.file, nsys)?;
+    let (from, to) = within(between, timeline.span, &args.file)?;
+    let mut joined = Vec::new();
+    for file in &args.results {
+        let results = interrupt::open(file, None, Wants::LAUNCHES)?;
+        let Some(metrics) = results.metrics else {
+            return Err(Failure::wrong(format!("{}: this is no report of ncu", file.display())));
+        };
+        let found = join(&profile, &metrics);
+        if found.pairs.is_empty() {
+            print::error(&format!("warning: {}: none of its results is of a launch in {}", file.display(), args.file.display()));
+        }
+        joined.push((metrics, found));
+    }
+    let of = timeline.events(&profile);
+    let chosen = events::Chosen {
+        from,
+        to: to.max(from.saturating_add(1)).saturating_add(i64::from(between.is_none())),
+        kinds: &args.rows,
+        pattern: args.filter.as_deref().map(|text| Pattern::new(&profile, text)),
+        limit: args.limit.unwrap_or(usize::MAX),
+        joined: &joined,
+    };
+    let rows = events::rows(&profile, &timeline, &of, &chosen);
+    print::to_stdout(|out| match print::format_or_default(args.format) {
+        Format::Json => events::json(out, &profile, rows),
+        format => events::print(out, rows, !joined.is_empty(), format, print::terminal_width()),
+    })
+}

@@ -1,0 +1,97 @@
+//! The grammar of the commands about a window of time.
+
+use crate::analysis::timeline::RowKind;
+use crate::report::Format;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::path::PathBuf;
+
+/// A window of time.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub struct Between {
+    /// Begin of the window in the report's own time: 1.25s, 340ms, 12us, 500ns; without a unit, seconds.
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    pub from: Option<i64>,
+    /// End of the window.
+    #[arg(long, value_name = "TIME", value_parser = time, allow_hyphen_values = true)]
+    pub to: Option<i64>,
+}
+
+impl Between {
+    /// The window in ns, open where it was not given; `None` where neither end was.
+    pub fn window(self) -> Result<Option<(i64, i64)>, super::Failure> {
+        match (self.from, self.to) {
+            (None, None) => Ok(None),
+            (from, to) => {
+                let window = (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX));
+                if window.0 < window.1 { Ok(Some(window)) } else { Err(super::Failure::wrong("--from must lie before --to")) }
+            }
+        }
+    }
+}
+
+/// A time in ns.
+fn time(text: &str) -> Result<i64, String> {
+    const UNITS: [(&str, f64); 5] = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
+    let text = text.trim();
+    let (number, factor) = UNITS.iter().find_map(|(unit, f)| Some((text.strip_suffix(unit)?, *f))).unwrap_or((text, 1e9));
+    match number.trim().parse::<f64>() {
+        // Half a year is more than any report has.
+        Ok(n) if n.is_finite() && (n * factor).abs() < 1.6e16 => Ok((n * factor).round() as i64),
+        _ => Err("write a time such as 1.25s, 340ms, 12us or 500ns".to_owned()),
+    }
+}
+
+fn kinds() -> impl TypedValueParser<Value = RowKind> {
+    PossibleValuesParser::new(RowKind::ALL.map(RowKind::word))
+        .map(|word| RowKind::ALL.into_iter().find(|k| k.word() == word).unwrap_or(RowKind::Queue))
+}
+
+/// `warpscope timeline`.
+#[derive(Debug, clap::Args)]
+pub struct TimelineArgs {
+    /// Timeline (nsys, torch.profiler).
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub between: Between,
+    /// Columns of the timeline, labels not counted [default: as many as the terminal has, else 120].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(8..=2000))]
+    pub width: Option<u16>,
+    /// Only rows of these kinds; several with commas.
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
+    pub rows: Vec<RowKind>,
+}
+
+/// `warpscope events`.
+#[derive(Debug, clap::Args)]
+pub struct EventsArgs {
+    /// Timeline (nsys, torch.profiler).
+    pub file: PathBuf,
+    /// Nsight Compute reports of its launches, whose throughputs are listed, too.
+    pub results: Vec<PathBuf>,
+    #[command(flatten)]
+    pub between: Between,
+    /// Only rows of these kinds; several with commas.
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds())]
+    pub rows: Vec<RowKind>,
+    /// Only events whose name contains TEXT (in any case); several words must all be there.
+    #[arg(long, value_name = "TEXT")]
+    pub filter: Option<String>,
+    /// List at most N events.
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long)]
+    pub format: Option<Format>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        let all = ["1.25s", "340ms", "12us", "12µs", "500ns", "2", "-1ms"].map(|t| time(t).unwrap());
+        assert_eq!(all, [1_250_000_000, 340_000_000, 12_000, 12_000, 500, 2_000_000_000, -1_000_000]);
+        assert!(time("soon").is_err() && time("1e30s").is_err() && time("").is_err());
+    }
+}

@@ -1,0 +1,199 @@
+//! All about one event, in labelled values.
+
+use crate::analysis::timeline::{Category, Event, Events, Timeline, link};
+use crate::model::text::clean;
+use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, Payload, Profile, units};
+
+/// A label and what it says.
+pub type Fact = (&'static str, String);
+
+/// A time of the session, for people: seconds to the digits that the nearest `step` ns needs.
+#[must_use]
+pub fn time(ns: i64, step: i64) -> String {
+    let digits = match step {
+        ..=9 => 9,
+        10..=99 => 8,
+        100..=999 => 7,
+        1_000..=9_999 => 6,
+        10_000..=99_999 => 5,
+        100_000..=999_999 => 4,
+        1_000_000..=99_999_999 => 3,
+        _ => 1,
+    };
+    format!("{:.digits$} s", ns as f64 / 1e9)
+}
+
+fn kind(kind: MemoryKind) -> &'static str {
+    match kind {
+        MemoryKind::Pageable => "pageable",
+        MemoryKind::Pinned => "pinned",
+        MemoryKind::Device => "device",
+        MemoryKind::Array => "array",
+        MemoryKind::Managed => "managed",
+    }
+}
+
+/// A rate for people; GB/s are 10⁹ bytes a second, as data sheets count.
+#[must_use]
+pub fn rate(bytes: u64, ns: i64) -> Option<String> {
+    (ns > 0 && bytes > 0).then(|| {
+        let rate = bytes as f64 / ns as f64;
+        if rate >= 99.95 {
+            format!("{rate:.0} GB/s")
+        } else if rate >= 0.1 {
+            format!("{rate:.1} GB/s")
+        } else {
+            format!("{:.1} MB/s", rate * 1e3)
+        }
+    })
+}
+
+/// The full name of an event.
+#[must_use]
+pub fn name(of: &Events<'_>, event: Event) -> String {
+    let p = of.profile;
+    match event {
+        Event::Launch(row) => {
+            p.kernels.get(p.launches.kernel(row as usize).0 as usize).map_or_else(String::new, |k| clean(k.demangled()).into_owned())
+        }
+        Event::LaunchCall(_) => format!("launch of {}", of.name(event)),
+        Event::Mem(_) if of.category(event) == Category::Copy => format!("memcpy {}", of.name(event)),
+        _ => of.name(event).into_owned(),
+    }
+}
+
+fn push(out: &mut Vec<Fact>, label: &'static str, value: String) {
+    if !value.is_empty() {
+        out.push((label, value));
+    }
+}
+
+/// Where on a device it ran.
+fn place(profile: &Profile, place: Option<u32>) -> String {
+    let Some(place) = place.and_then(|p| profile.places.get(p as usize)) else { return String::new() };
+    let device = profile.device_of(place).map(|d| d.id).or(place.ordinal).map(|d| format!("GPU {d}"));
+    let stream = place.stream.map(|s| format!("stream {s}"));
+    let pid = place.pid.filter(|_| profile.processes.len() > 1).map(|p| format!("process {p}"));
+    device.into_iter().chain(stream).chain(pid).collect::<Vec<_>>().join(" · ")
+}
+
+/// What a device did after it had been called for: how long that took from the end of the call.
+fn called(out: &mut Vec<Fact>, of: &Events<'_>, event: Event) {
+    let Some(call) = link::call(of.profile, event) else { return };
+    let ((start, _), (from, to)) = (of.span(event), of.span(call));
+    let name = match call {
+        Event::Call(_) => of.name(call).into_owned(),
+        _ => "launch call".to_owned(),
+    };
+    let thread = link::thread(of.profile, call).map_or_else(String::new, |(_, tid)| format!(" on thread {tid}"));
+    push(out, "called by", format!("{name}{thread}, {} before it began, {} long", Nanos(start - from), Nanos(to - from)));
+    let queued = start - to;
+    push(
+        out,
+        "queued",
+        if queued > 0 {
+            format!("{} from the end of the call", Nanos(queued))
+        } else {
+            "not at all: it began before the call returned".to_owned()
+        },
+    );
+}
+
+/// All that the report says about an event, without its name.
+#[must_use]
+pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> Vec<Fact> {
+    let p = of.profile;
+    let mut out = Vec::new();
+    let (start, end) = of.span(event);
+    push(&mut out, "start", time(start, step.min(1_000)));
+    push(&mut out, "duration", Nanos(end - start).to_string());
+    match event {
+        Event::Launch(row) => {
+            push(&mut out, "ran on", place(p, p.launches.place(row as usize).map(|p| p.0)));
+            let config = p.launches.config(row as usize).and_then(|c| p.configs.get(c.0 as usize));
+            push(&mut out, "grid × block", config.map_or_else(String::new, |c| c.label()));
+            let node = p.launches.graph_node(row as usize);
+            push(&mut out, "graph node", node.map_or_else(String::new, |n| n.to_string()));
+            collective(&mut out, p, row);
+            called(&mut out, of, event);
+        }
+        Event::Mem(row) => {
+            if let Some(op) = p.memops.get(row as usize) {
+                push(&mut out, "ran on", place(p, Some(op.place.0)));
+                if let Some(Bytes(bytes)) = op.bytes {
+                    let rate = rate(bytes, op.duration.0).map_or_else(String::new, |r| format!(", {r}"));
+                    push(&mut out, "size", format!("{}{rate}", Bytes(bytes)));
+                }
+                if let MemOpKind::Copy { from, to, .. } = op.kind {
+                    let word = |k: Option<MemoryKind>| k.map_or("?", kind);
+                    if from.is_some() || to.is_some() {
+                        push(&mut out, "memory", format!("{} → {}", word(from), word(to)));
+                    }
+                }
+            }
+            called(&mut out, of, event);
+        }
+        Event::Graph(row) => {
+            push(&mut out, "ran on", place(p, p.graphs.get(row as usize).map(|g| g.place)));
+            push(&mut out, "kernels", "not recorded: the graph was traced as a whole".to_owned());
+            called(&mut out, of, event);
+        }
+        Event::LaunchCall(_) | Event::Call(_) => {
+            push(&mut out, "kind", of.category(event).word().to_owned());
+            if let Some(thing) = link::started(p, event) {
+                let (from, to) = of.span(thing);
+                let name = clean(&of.name(thing)).into_owned();
+                push(&mut out, "started", format!("{name}, {} long, {} after the call began", Nanos(to - from), Nanos(from - start)));
+            }
+        }
+        Event::Range(row) => {
+            let at = row as usize;
+            push(&mut out, "category", p.ranges.category(at).map_or_else(String::new, |c| clean(c).into_owned()));
+            push(&mut out, "payload", p.ranges.payloads.get(&row).map_or_else(String::new, payload));
+            push(&mut out, "shapes", p.ranges.shapes(at).map_or_else(String::new, |s| clean(s).into_owned()));
+        }
+        Event::Os(_) | Event::Overhead(_) => push(&mut out, "kind", of.category(event).word().to_owned()),
+    }
+    // The range of what ran on a device is the one around its call.
+    let at = link::call(p, event).unwrap_or(event);
+    if let Some(thread) = link::thread(p, at) {
+        let path = link::path(timeline, of, thread, of.span(at).0);
+        let names: Vec<String> = path.iter().filter(|id| id.event() != event).map(|id| clean(&of.name(id.event())).into_owned()).collect();
+        push(&mut out, "inside", names.join(" › "));
+    }
+    out
+}
+
+fn payload(payload: &Payload) -> String {
+    match payload {
+        Payload::Integer(n) => n.to_string(),
+        Payload::Unsigned(n) => n.to_string(),
+        Payload::Real(x) => x.to_string(),
+        Payload::Json(text) => clean(text).into_owned(),
+    }
+}
+
+/// Size and bandwidth of a collective, as far as the report says.
+fn collective(out: &mut Vec<Fact>, p: &Profile, row: u32) {
+    let Some(c) = p.collectives.iter().find(|c| c.launch == Some(row)) else { return };
+    let elements = c.elements_out.max(c.elements_in);
+    let size =
+        elements.map_or_else(String::new, |n| format!(", {} {}", units::count(i64::try_from(n).unwrap_or(i64::MAX), "element"), c.dtype));
+    let ranks = c.group_size.map_or_else(String::new, |n| format!(" over {}", units::count(n, "rank")));
+    push(out, "collective", format!("{}{ranks}{size}", c.kind));
+    let bytes = elements.and_then(|n| Some(n.checked_mul(width_of(&c.dtype)?)?));
+    if let Some(rate) = bytes.and_then(|b| rate(b, p.launches.duration(row as usize))) {
+        push(out, "bandwidth", format!("{rate} of {} (size over duration)", Bytes(bytes.unwrap_or_default())));
+    }
+}
+
+/// Bytes of an element, by PyTorch's names of types.
+fn width_of(dtype: &str) -> Option<u64> {
+    Some(match dtype.to_ascii_lowercase().trim_start_matches("c10::") {
+        "double" | "long" | "int64" | "float64" => 8,
+        "float" | "int" | "float32" | "int32" => 4,
+        "half" | "bfloat16" | "short" | "float16" | "int16" => 2,
+        "byte" | "char" | "bool" | "uint8" | "int8" | "float8_e4m3fn" | "float8_e5m2" => 1,
+        _ => return None,
+    })
+}

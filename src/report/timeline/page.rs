@@ -1,0 +1,113 @@
+//! A window of a timeline as text.
+
+use super::describe::time;
+use super::paint::{self, text};
+use super::ruler;
+use crate::analysis::labels::{cut_end, width};
+use crate::analysis::timeline::{Content, Gaps, Group, GroupKey, RowKind, Timeline, Window};
+use crate::model::text::clean;
+use crate::model::{Nanos, Profile, units};
+use std::io::{self, Write};
+
+/// Columns of the labels.
+pub const LABEL: usize = 22;
+/// Lanes of a row that are printed.
+const LANES: usize = 16;
+
+/// Labels of a row's lanes: the first has its name.
+#[must_use]
+pub fn label(name: &str, lane: usize) -> String {
+    if lane == 0 { format!("  {}", clean(name)) } else { String::new() }
+}
+
+fn put(out: &mut dyn Write, label: &str, line: &str) -> io::Result<()> {
+    let label = cut_end(label, LABEL - 1);
+    let line = format!("{label}{}{line}", " ".repeat(LABEL - width(&label)));
+    writeln!(out, "{}", line.trim_end())
+}
+
+/// What is idle in a group and why.
+#[must_use]
+pub fn shades(gaps: Option<&Gaps>, group: &Group, window: Window) -> Vec<Option<crate::analysis::triage::Part>> {
+    match (gaps, group.key) {
+        (Some(gaps), GroupKey::Device(device)) => gaps.shades(device, window),
+        _ => vec![None; window.columns],
+    }
+}
+
+/// What is shown of a window.
+pub struct Shown<'a> {
+    pub timeline: &'a Timeline,
+    pub gaps: Option<&'a Gaps>,
+    /// Only rows of these kinds; all where there are none.
+    pub kinds: &'a [RowKind],
+}
+
+/// Prints a window: devices and threads with their rows. Blocks are in brackets; small letters on a device's own line say why it is idle.
+pub fn page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: Window) -> io::Result<()> {
+    let of = shown.timeline.events(profile);
+    let step = window.step();
+    writeln!(
+        out,
+        "{}: {} to {} ({}), {} of {} each",
+        clean(&profile.file_name()),
+        time(window.start, step),
+        time(window.end, step),
+        Nanos(window.length()),
+        units::count(window.columns, "column"),
+        Nanos(step)
+    )?;
+    put(out, "", &ruler::line(window))?;
+    let mut letters = std::collections::BTreeSet::new();
+    for group in shown.timeline.groups.iter().filter(|g| g.matters()) {
+        let wanted = |kind: RowKind| shown.kinds.is_empty() || shown.kinds.contains(&kind);
+        if !group.rows.iter().any(|r| wanted(r.key.kind)) {
+            continue;
+        }
+        let shades = shades(shown.gaps, group, window);
+        let glyphs = paint::summary(&group.summary(&of, window), &shades, &of, group.telling().map(|t| t.1));
+        letters.extend(glyphs.iter().filter_map(|g| if let paint::Fill::Idle(part) = g.fill { Some(part) } else { None }));
+        let about = if group.about.is_empty() { String::new() } else { format!(" {}", clean(&group.about)) };
+        put(out, &format!("{}{about}", clean(&group.name)), &text(&glyphs))?;
+        for row in group.rows.iter().filter(|r| wanted(r.key.kind)) {
+            match &row.content {
+                Content::Lanes(lanes) => {
+                    let mut empty = 0;
+                    for (number, lane) in lanes.iter().enumerate().take(LANES) {
+                        let line = text(&paint::lane(lane, &of, window));
+                        // Deep lanes in which nothing happens here are left out.
+                        if number > 0 && line.trim().is_empty() {
+                            empty += 1;
+                            continue;
+                        }
+                        put(out, &label(&row.name, number), &line)?;
+                    }
+                    let more = lanes.len().saturating_sub(LANES);
+                    if more > 0 && empty < LANES - 1 {
+                        put(out, "", &format!("… {} deeper", units::count(more, "lane")))?;
+                    }
+                }
+                Content::Plot(plot) => {
+                    let full = crate::analysis::metric::human_number(paint::full(plot), unit(&plot.unit));
+                    let full = format!("{} {}", full.0, full.1);
+                    put(out, &format!("  {} {full}", clean(&row.name)), &text(&paint::area(plot, profile, window)))?;
+                }
+            }
+        }
+    }
+    if !letters.is_empty() {
+        let legend: Vec<String> = letters.iter().map(|p| format!("{} {}", p.letter().to_lowercase(), p.short())).collect();
+        writeln!(out, "idle: {}", legend.join(", "))?;
+    }
+    Ok(())
+}
+
+/// Units of counters as metrics have them.
+#[must_use]
+pub fn unit(unit: &str) -> &str {
+    match unit {
+        "B" => "byte",
+        _ if unit.contains('%') => "%",
+        other => other,
+    }
+}

@@ -1,0 +1,173 @@
+//! A lane of a timeline as glyphs, one a column: what is drawn on the screen and printed to pipes alike.
+
+use crate::analysis::labels::{cut_end, width};
+use crate::analysis::timeline::{Block, Category, Cell, Events, Lane, Level, Plot, Window, blocks, cells};
+use crate::analysis::triage::Part;
+use crate::model::{Nanos, Profile};
+use unicode_segmentation::UnicodeSegmentation;
+
+/// What is in a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fill {
+    Blank,
+    /// How much of the column is busy, in eighths: 1 to 8.
+    Level(u8),
+    /// The first column of an event that is at least two columns wide.
+    Begin,
+    /// A letter of its name.
+    Letter(String),
+    /// What a wide letter takes more than a column.
+    Covered,
+    /// The rest of it.
+    Inside,
+    /// Its last column.
+    End,
+    /// Nothing runs, and why.
+    Idle(Part),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glyph {
+    pub fill: Fill,
+    /// What takes most of the column.
+    pub category: Option<Category>,
+    /// Index of the event in the lane, where one is wide enough to be seen.
+    pub event: Option<usize>,
+}
+
+impl Glyph {
+    const BLANK: Self = Self { fill: Fill::Blank, category: None, event: None };
+}
+
+const LEVELS: [&str; 8] = ["▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"];
+
+/// The character of a level, 1 to 8.
+#[must_use]
+pub fn level(eighths: u8) -> &'static str {
+    LEVELS[usize::from(eighths.clamp(1, 8)) - 1]
+}
+
+/// A share in eighths; what is there is at least one, however short.
+#[must_use]
+pub fn eighths(share: f64) -> u8 {
+    (share.clamp(0.0, 1.0) * 8.0).round().clamp(1.0, 8.0) as u8
+}
+
+/// Columns that are busy by how much.
+fn density(cells: &[Cell], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
+    let glyph = |cell: &Cell| {
+        if cell.share <= 0.0 && cell.events == 0 {
+            return Glyph::BLANK;
+        }
+        // What takes no time has the colour of its first event.
+        let first = || lane.and_then(|l| l.get(cell.first)).map(|id| of.category(id.event()));
+        Glyph { fill: Fill::Level(eighths(cell.share)), category: cell.top.or_else(first), event: None }
+    };
+    cells.iter().map(glyph).collect()
+}
+
+/// The lane with the names of events that are wide enough.
+#[must_use]
+pub fn lane(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
+    let cells = cells(lane, of, window);
+    let mut out = density(&cells, of, Some(lane));
+    for block in blocks(lane, of, window) {
+        let wide = block.to - block.from;
+        let Some(id) = lane.get(block.at) else { continue };
+        let category = Some(of.category(id.event()));
+        if wide < 2 {
+            // One event in the column and no other: it can be told which.
+            if let Some(glyph) = out.get_mut(block.from).filter(|_| cells[block.from].events <= 1) {
+                glyph.event = Some(block.at);
+            }
+            continue;
+        }
+        for glyph in &mut out[block.from..block.to] {
+            *glyph = Glyph { fill: Fill::Inside, category, event: Some(block.at) };
+        }
+        // Cut off by the window, it has no end there.
+        let (start, end) = of.span(id.event());
+        let (begins, ends) = (start >= window.start, end <= window.end);
+        if begins {
+            out[block.from].fill = Fill::Begin;
+        }
+        if ends && wide > 2 {
+            out[block.to - 1].fill = Fill::End;
+        }
+        write(&mut out, of, block, (begins, ends), id.event());
+    }
+    out
+}
+
+/// Writes the name of an event into its columns, and its duration if there is room.
+fn write(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): (bool, bool), event: crate::analysis::timeline::Event) {
+    let from = block.from + usize::from(begins);
+    let room = block.to.saturating_sub(from + usize::from(ends));
+    if room < 2 {
+        return;
+    }
+    let name = of.name(event);
+    let (start, end) = of.span(event);
+    let long = format!("{name} {}", Nanos(end - start));
+    let text = if width(&long) <= room { long } else { cut_end(&name, room) };
+    let mut at = from;
+    for letter in text.graphemes(true) {
+        let wide = width(letter);
+        if wide == 0 || at + wide > from + room {
+            continue;
+        }
+        out[at].fill = Fill::Letter(letter.to_owned());
+        for covered in &mut out[at + 1..at + wide] {
+            covered.fill = Fill::Covered;
+        }
+        at += wide;
+    }
+}
+
+/// A device or thread as a whole; where nothing runs, why.
+#[must_use]
+pub fn summary(cells: &[Cell], shades: &[Option<Part>], of: &Events<'_>, lane: Option<&Lane>) -> Vec<Glyph> {
+    let mut out = density(cells, of, lane);
+    for (glyph, shade) in out.iter_mut().zip(shades) {
+        if let (Fill::Blank, Some(part)) = (&glyph.fill, shade) {
+            glyph.fill = Fill::Idle(*part);
+        }
+    }
+    out
+}
+
+/// The value that fills a column: shares of a hundred, everything else of its largest value.
+#[must_use]
+pub fn full(plot: &Plot) -> f64 {
+    if plot.unit.contains('%') { plot.most.max(100.0) } else { plot.most }
+}
+
+/// A value over time as an area.
+#[must_use]
+pub fn area(plot: &Plot, profile: &Profile, window: Window) -> Vec<Glyph> {
+    let full = full(plot).max(f64::MIN_POSITIVE);
+    let glyph = |level: Option<Level>| match level {
+        Some(l) if l.mean > 0.0 => Glyph { fill: Fill::Level(eighths(l.mean / full)), category: None, event: None },
+        _ => Glyph::BLANK,
+    };
+    plot.levels(profile, window).into_iter().map(glyph).collect()
+}
+
+/// The glyphs without colour: blocks in brackets, idle time by the letter of its cause in small.
+#[must_use]
+pub fn text(glyphs: &[Glyph]) -> String {
+    let mut out = String::with_capacity(glyphs.len() * 2);
+    for glyph in glyphs {
+        match &glyph.fill {
+            Fill::Blank => out.push(' '),
+            Fill::Level(n) => out.push_str(level(*n)),
+            Fill::Begin => out.push('['),
+            Fill::End => out.push(']'),
+            Fill::Letter(letter) => out.push_str(letter),
+            Fill::Covered => {}
+            Fill::Inside => out.push('─'),
+            Fill::Idle(part) => out.push_str(&part.letter().to_lowercase()),
+        }
+    }
+    out
+}

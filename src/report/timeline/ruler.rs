@@ -1,0 +1,80 @@
+//! Ticks of a time axis.
+
+use super::describe::time;
+use crate::analysis::labels::width;
+use crate::analysis::timeline::Window;
+
+/// Columns between labels at least.
+const APART: usize = 14;
+
+/// A tick: its column and its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tick {
+    pub column: usize,
+    pub label: String,
+}
+
+/// The distance of ticks in ns: 1, 2 or 5 times a power of ten, so that labels have room.
+#[must_use]
+pub fn distance(window: Window) -> i64 {
+    let ticks = i64::try_from((window.columns / APART).max(1)).unwrap_or(1);
+    let least = (window.length() / ticks).max(1);
+    let mut power = 1_i64;
+    loop {
+        for factor in [1, 2, 5] {
+            let step = power.saturating_mul(factor);
+            if step >= least || step == i64::MAX {
+                return step;
+            }
+        }
+        power = power.saturating_mul(10);
+    }
+}
+
+/// Ticks at round times, with labels that fit.
+#[must_use]
+pub fn ticks(window: Window) -> Vec<Tick> {
+    let step = distance(window);
+    let first = window.start.div_euclid(step).saturating_mul(step);
+    let first = if first < window.start { first.saturating_add(step) } else { first };
+    let mut out = Vec::new();
+    let mut free = 0;
+    let mut at = first;
+    while at < window.end {
+        let (column, label) = (window.column(at), time(at, step));
+        if column >= free && column + 1 + width(&label) <= window.columns {
+            free = column + width(&label) + 3;
+            out.push(Tick { column, label });
+        }
+        at = at.saturating_add(step);
+    }
+    out
+}
+
+/// The axis as a line of text.
+#[must_use]
+pub fn line(window: Window) -> String {
+    let mut out = String::new();
+    let mut at = 0;
+    for tick in ticks(window) {
+        out.push_str(&" ".repeat(tick.column - at));
+        out.push('╵');
+        out.push_str(&tick.label);
+        at = tick.column + 1 + width(&tick.label);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_times_with_room_for_their_labels() {
+        let labels = |window| ticks(window).into_iter().map(|t| t.label).collect::<Vec<_>>();
+        assert_eq!(labels(Window::new(0, 1_000_000_000, 60)), ["0.0 s", "0.5 s"]);
+        assert_eq!(labels(Window::new(1_000_000_250, 1_000_001_250, 60))[0], "1.0000005 s");
+        assert_eq!(distance(Window::new(0, 1, 1)), 1);
+        assert!(line(Window::new(0, i64::MAX / 4, 100)).len() > 10);
+    }
+}
