@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""How the explorer answers: benches/keys.py FILE [COLUMNSxROWS]. Runs target/release/warpscope in a pty, presses keys, and prints for each the time
+"""How the explorer answers: benches/keys.py FILE [COLUMNSxROWS [SCREEN…]]. Runs target/release/warpscope in a pty, presses keys, and prints for each the time
 to the first output, the time to the last, and the bytes sent; also when the first frame and the whole report were there, and the peak memory."""
 import fcntl, os, pty, select, struct, sys, termios, time
 
 file, size = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else "120x40")
 columns, rows = map(int, size.split("x"))
+wanted = sys.argv[3:]
 begun = time.time()
 pid, fd = pty.fork()
 if pid == 0:
@@ -53,6 +54,8 @@ def press(keys, name, settle=True, watch=1.2):
 
 
 def walk(title, steps):
+    if wanted and title not in wanted:
+        return
     print(f"-- {title}")
     for keys, name in steps:
         press(keys, name)
@@ -69,9 +72,17 @@ walk("launches", [(b"\x1b[H", "first row"), (b"\r", "launches")] + common + [(b"
      (b"S", "reverse the sort"), (b"f", "filter by"), (b"\x1b", "close"), (b"i", "details"), (b"i", "details"), (b"d", "form of names"), (b"a", "hints"), (b"\x1b", "back"), (b"o", "roofline")])
 walk("re-run", [(b"r", "re-run"), (b"j", "next field"), (b"\rm", "mangled name"), (b"u", "undo"), (b"\t", "next command"), (b"y", "copy"), (b"\x1b", "close"), (b"v", "check a result"), (b"\x1b", "close"),
      (b"w", "save"), (b"\x1b", "close"), (b"\x1b", "back"), (b"\x1b", "back")])
+wheel = lambda button: b"\x1b[<%d;%d;%dM" % (button, columns // 2, 9)
+walk("timeline", [(b"\x1b[H", "first row"), (b"T", "timeline at the longest launch"), (b"0", "whole run"), (b"g", "begin"), (b"l", "right"), (b"h", "left"), (b")", "pan right"), (b"w", "zoom in"), (b"w", "zoom in"),
+     (b")", "pan right"), (b"(", "pan left"), (b"wwwww", "zoom in five times"), (b")", "pan right"), (b"l", "right"), (b".", "next event"), (b",", "previous event"), (b"j", "down"), (b"j", "down"),
+     (b"wwwwwwww", "zoom in eight times"), (b")", "pan right"), (b"l", "right"), (b"s", "zoom out"), (b".", "next event"), (b"f", "follow"), (b"f", "follow"), (wheel(64), "wheel in"), (wheel(65), "wheel out"),
+     (b"0", "whole run"), (b"i", "next idle time"), (b"z", "zoom to it"), (b"I", "previous idle time"), (b"<", "earlier place"), (b">", "later place"), (b"b", "mark"), (b"lllll", "measure"), (b"\x1b", "no mark"),
+     (b" ", "fold"), (b" ", "unfold"), (b"m", "pin"), (b"m", "unpin"), (b"/", "find"), (b"a", "a letter"), (b"t", "another"), (b"\r", "keep"), (b".", "next match"), (b"\x1b", "clear"), (b"0", "whole run"),
+     (b"G", "end"), (b"y", "copy"), (b"\x1b", "close"), (b"\r", "open"), (b"\x1b", "back"), (b"T", "leave")])
 walk("library", [(b"L", "library"), (b"j", "down"), (b"/", "filter"), (b"\x1b", "close"), (b"\x1b", "back")])
-print("-- while a job runs")
-for job, name in [(b"gr", "group by NVTX range"), (b"gc", "group by configuration"), (b"sc", "sort by count"), (b"a", "hints"), (b"x", "checklist")]:
+if not wanted or "jobs" in wanted:
+    print("-- while a job runs")
+for job, name in [(b"gr", "group by NVTX range"), (b"gc", "group by configuration"), (b"sc", "sort by count"), (b"a", "hints"), (b"x", "checklist")] if not wanted or "jobs" in wanted else []:
     while read(0.25):
         pass
     os.write(fd, job)

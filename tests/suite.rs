@@ -36,6 +36,8 @@ mod suite {
     mod shell;
     mod stats;
     pub mod support;
+    mod timeline;
+    mod timeline_screen;
     mod torch;
     mod triage;
     pub mod tty;

@@ -68,6 +68,7 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::Pair => pair(app, asked),
         ActionId::Watch => go(app, asked, Go::Watch),
         ActionId::Overview => go(app, asked, Go::Overview),
+        ActionId::Timeline => go(app, asked, Go::Timeline),
         ActionId::Ranges => go(app, asked, Go::Ranges(None)),
         ActionId::Kernels => go(app, asked, Go::Kernels(None)),
         ActionId::Library => go(app, asked, Go::Library),

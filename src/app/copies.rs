@@ -38,6 +38,17 @@ pub fn of_ranges() -> Pick {
     ])
 }
 
+/// What can be copied from a timeline.
+#[must_use]
+pub fn of_timeline() -> Pick {
+    pick(&[
+        (CopyWhat::Name(NameForm::Demangled), 'n', "name", "of the event at the cursor"),
+        (CopyWhat::Row, 'd', "details", "of the event at the cursor"),
+        (CopyWhat::Table, 'w', "window", "as text, as it is shown"),
+        (CopyWhat::Command, 'c', "command", "that prints this window, or the one between mark and cursor"),
+    ])
+}
+
 /// The text as it goes to the clipboard: whatever is pasted next obeys it as a terminal would; only rows and lines of a command have line ends.
 #[must_use]
 pub fn safe(what: CopyWhat, text: &str) -> String {

@@ -3,7 +3,7 @@
 use super::act::{act, ask_top, scroll};
 use super::actions::{ActionId, Where};
 use super::answering;
-use super::msg::{Effect, Mouse};
+use super::msg::{Effect, Mouse, Pointer};
 use super::open::{quit, quit_now};
 use super::over::finder::insert;
 use super::over::{Choice, Over, RunChoice, Typed, What};
@@ -85,13 +85,14 @@ pub fn paste(app: &mut App, text: &str) -> Vec<Effect> {
 /// Changes the state by what the mouse did.
 pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
     match (mouse, app.over.is_some()) {
-        (Mouse::Wheel(by), true) => {
+        (Mouse::Item(i), true) if app.over.as_ref().is_some_and(|o| matches!(o.what, What::Pick(_))) => answering::press(app, i),
+        (Mouse::Wheel(by), false) => scroll(app, by),
+        (Mouse::Point(pointer), false) => ask_top(app, |screen, cx| screen.point(pointer, cx)),
+        (Mouse::Item(_), _) | (Mouse::Elsewhere | Mouse::Spot(..), false) | (Mouse::Point(Pointer::Drag(..)), true) => Vec::new(),
+        (Mouse::Wheel(by) | Mouse::Point(Pointer::Wheel(_, by)), true) => {
             answering::wheel(app, by);
             Vec::new()
         }
-        (Mouse::Item(i), true) if app.over.as_ref().is_some_and(|o| matches!(o.what, What::Pick(_))) => answering::press(app, i),
-        (Mouse::Wheel(by), false) => scroll(app, by),
-        (Mouse::Item(_), _) | (Mouse::Elsewhere, false) => Vec::new(),
         // A press outside closes what lies on top.
         (_, true) => on_key(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)),
         (Mouse::Row(i), false) => ask_top(app, |screen, cx| screen.press(i, cx)),

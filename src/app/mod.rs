@@ -17,18 +17,20 @@ mod runs;
 pub mod screen;
 pub mod screens;
 pub mod session;
+pub mod sight;
 pub mod state;
 mod update;
 pub mod work;
 
 pub use actions::{ACTIONS, ActionId, Keymap, Where};
-pub use msg::{Effect, Mouse, Msg};
+pub use msg::{Effect, Mouse, Msg, Pointer};
 pub use open::{library, watch};
 pub use over::{LineOf, Over, Page, Pick, What};
 pub use running::Watched;
 pub use screen::{ResultView, Status};
 pub use screens::{
     DiffScreen, KernelsScreen, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RerunScreen, ResultScreen, RunScreen,
+    TimelineScreen,
 };
 pub use session::{DetailsRoom, Report, Session, Settings, Stage};
 pub use state::{App, SMALLEST};

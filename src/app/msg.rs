@@ -84,10 +84,25 @@ pub enum Mouse {
     Head(usize),
     /// Pressed on an item of the list on top.
     Item(usize),
+    /// Over a row that is more than a row: the row, and the column in it.
+    Spot(usize, usize),
+    /// Did something there.
+    Point(Pointer),
     /// Pressed elsewhere.
     Elsewhere,
     /// Turned the wheel, down is positive.
     Wheel(isize),
+}
+
+/// What the pointer did in a picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pointer {
+    /// Pressed: the row, the column, and whether to select from there on.
+    Press(usize, usize, bool),
+    /// Moved while pressed: the column, and whether to select up to there.
+    Drag(usize, bool),
+    /// Turned the wheel at a column; down is positive.
+    Wheel(usize, isize),
 }
 
 /// What is to be done outside.

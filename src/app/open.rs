@@ -4,13 +4,15 @@ use super::actions::{ActionId, Where};
 use super::msg::Effect;
 use super::over::{Choice, Item, Over, Page, Pick, RunChoice};
 use super::running::Watched;
-use super::screen::{Answer, Go, ResultView, Status};
+use super::screen::{Answer, At, Go, ResultView, Status};
 use super::screens::{
     DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RerunScreen, ResultScreen, RunScreen,
+    TimelineScreen,
 };
 use super::session::report::Best;
 use super::state::App;
 use super::work::{Ask, Part, Work};
+use crate::analysis::timeline::Event;
 use crate::config::First;
 use crate::library::Run;
 use crate::model::LaunchId;
@@ -52,6 +54,8 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
             settle(app, id)
         }
         Go::Overview => toggle::<OverviewScreen>(app, at, |_| OverviewScreen::default()),
+        Go::Timeline => timeline(app, asked),
+        Go::Launch(launch) => launches_at(app, at, launch),
         Go::Ranges(name) => toggle::<RangesScreen>(app, at, |id| RangesScreen::new(name, id)),
         Go::Kernels(name) => {
             app.close_all_of(at);
@@ -118,6 +122,49 @@ fn toggle<K: Kind + Into<Open>>(app: &mut App, report: usize, make: impl FnOnce(
             settle(app, id)
         }
     }
+}
+
+/// To the timeline at the place of what is selected; from there back.
+fn timeline(app: &mut App, asked: u64) -> Vec<Effect> {
+    let at = app.report_of(asked);
+    if app.entry(asked).is_some_and(|e| TimelineScreen::of(&e.open).is_some()) {
+        // It remembers where it was.
+        return app.ask(asked, |screen, cx| screen.back(cx)).map(|a| carry(app, asked, a)).unwrap_or_default();
+    }
+    let Some(report) = app.session.reports.get(at) else { return Vec::new() };
+    if !report.timeline() {
+        return say(app, "this report has no timeline: its launches have no times", false);
+    }
+    let selection = app.selection(asked);
+    // Of a kernel its longest launch where that is known, else the first.
+    let of_group = || {
+        let (grouping, row) = selection.group.as_ref()?;
+        let kernel = grouping.rows.get(*row)?.kernel?;
+        let first = || report.profile.as_ref()?.launches.keys().0.iter().position(|&k| k == kernel.0);
+        report.slowest_of(*row).or_else(|| u32::try_from(first()?).ok())
+    };
+    let launch = selection.launch.or_else(of_group);
+    let of_launch = |launch: u32| {
+        let launches = &report.profile.as_ref()?.launches;
+        let row = launch as usize;
+        Some(At { start: launches.start(row), end: launches.end(row), event: Some(Event::Launch(launch)) })
+    };
+    let place = selection.at.or_else(|| of_launch(launch?));
+    let id = app.push(at, |id| TimelineScreen::new(place, id));
+    settle(app, id)
+}
+
+/// To a launch in the list of those of its group.
+fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
+    let Some(report) = app.session.reports.get(at) else { return Vec::new() };
+    let (Some(grouping), Some(profile)) = (report.groups.grouping.clone(), &report.profile) else { return Vec::new() };
+    let Some(row) = grouping.row_of(profile, report.paths.as_deref(), launch as usize) else { return Vec::new() };
+    let id = app.push(at, |id| {
+        let mut screen = LaunchesScreen::new(grouping, row, id);
+        screen.wanted = Some(launch);
+        screen
+    });
+    settle(app, id)
 }
 
 /// Shows the first screen of a timeline that has just been read, if that is not the table of kernels and the user is not at work there.
@@ -221,6 +268,7 @@ fn rerun(app: &mut App, asked: u64, run: bool) -> Vec<Effect> {
             let own = || selection.group.as_ref().map(|g| vec![g.1]).unwrap_or_default();
             (if marked.is_empty() { own() } else { marked }, Choose::Median)
         }
+        (None, Some(Where::Timeline)) => return say(app, "no kernel is at the cursor", true),
         (None, Some(Where::Launches)) => return say(app, "no launch is selected", true),
         (None, _) => return say(app, "this result matches no launch in the timeline: select a launch there", true),
     };
@@ -272,12 +320,7 @@ fn to_launch(app: &mut App, timeline: usize, pair: Pair) -> Vec<Effect> {
     let Some(row) = grouping.row_of(profile, report.paths.as_deref(), pair.launch as usize) else { return Vec::new() };
     let name = grouping.rows.get(row).map(|r| r.name.clone()).unwrap_or_default();
     let mut effects = select(app, timeline, &name);
-    let id = app.push(timeline, |id| {
-        let mut screen = LaunchesScreen::new(grouping, row, id);
-        screen.wanted = Some(pair.launch);
-        screen
-    });
-    effects.extend(settle(app, id));
+    effects.extend(launches_at(app, timeline, pair.launch));
     say(app, pair.sure.why(), false);
     effects
 }

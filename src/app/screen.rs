@@ -1,13 +1,14 @@
 //! What a screen is, what it may touch, and what it answers.
 
 use super::actions::{ActionId, Where};
-use super::msg::Effect;
+use super::msg::{Effect, Pointer};
 use super::orders::{Origin, Start};
 use super::over::{Choice, CopyWhat, Finder, LineOf, What};
 use super::running::Running;
 use super::session::{Report, Session, report::Best};
 use super::work::Done;
 use crate::analysis::Grouping;
+use crate::analysis::timeline::Event;
 use crate::library::Run;
 use crate::model::{Code, Details};
 use crate::rerun::{Found, Options, RangeName, Selects};
@@ -43,6 +44,17 @@ impl Cx<'_> {
     }
 }
 
+/// A place in a timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct At {
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+    /// What is there.
+    pub event: Option<Event>,
+}
+
 /// What is selected on a screen: what actions of every screen are about.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
@@ -55,6 +67,8 @@ pub struct Selection {
     pub collect: Option<Options>,
     /// The range whose launches are meant.
     pub inside: Option<RangeName>,
+    /// Where it is in time.
+    pub at: Option<At>,
 }
 
 /// Which of the screens about a result.
@@ -84,6 +98,10 @@ pub enum Go {
     },
     /// To what limits the run, or away from it.
     Overview,
+    /// To the timeline at the place of what is selected, or away from it.
+    Timeline,
+    /// To a launch in the list of launches.
+    Launch(u32),
     /// To the tree of ranges, or away from it; to the range of that name.
     Ranges(Option<String>),
     /// To the table of kernels; to one of them.
@@ -217,6 +235,11 @@ pub trait Screen {
 
     /// A press on a row: the first selects it, one on the selected row opens it.
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer;
+
+    /// The pointer did something at a place on the screen that is more than a row.
+    fn point(&mut self, _pointer: Pointer, _cx: &mut Cx<'_>) -> Answer {
+        Answer::none()
+    }
 
     /// A press on a column's head.
     fn head(&mut self, _column: usize, _cx: &mut Cx<'_>) -> Answer {

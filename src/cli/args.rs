@@ -155,6 +155,9 @@ pub struct Top {
     /// Only groups whose name contains TEXT (in any case).
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
+    /// Only launches that start on the GPU in this window.
+    #[command(flatten)]
+    pub between: Between,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]
     pub format: Option<Format>,
@@ -174,6 +177,9 @@ pub struct Launches {
     /// List at most N launches.
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
+    /// Only launches that start on the GPU in this window.
+    #[command(flatten)]
+    pub between: Between,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]
     pub format: Option<Format>,

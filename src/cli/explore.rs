@@ -2,13 +2,14 @@
 
 use super::args::{Args, Opening};
 use super::loops::{Wake, listen};
+use super::mouse::pointed;
 use super::recorder::Recorder;
 use super::resting::Resting;
 use super::runs::start::Started;
 use super::tty;
 use super::workers::Workers;
 use super::{Failure, demo, details, print, save};
-use crate::app::{self, App, Effect, Mouse, Msg, Settings, Watched, update};
+use crate::app::{self, App, Effect, Msg, Settings, Watched, update};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
 use crate::library::Run;
@@ -17,7 +18,7 @@ use crate::rerun::{Selects, shell};
 use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use crossterm::event::{Event, KeyEventKind, MouseButton, MouseEventKind};
+use crossterm::event::{Event, KeyEventKind};
 use std::collections::HashMap;
 use std::io::IsTerminal;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -276,12 +277,7 @@ impl Explorer {
             Event::Key(key) if key.kind != KeyEventKind::Release => Some(Msg::Key(*key)),
             Event::Paste(text) => Some(Msg::Paste(text.clone())),
             Event::Resize(w, h) => Some(Msg::Resize(*w, *h)),
-            Event::Mouse(mouse) => match mouse.kind {
-                MouseEventKind::Down(MouseButton::Left) => Some(Msg::Mouse(self.view.hit(mouse.column, mouse.row))),
-                MouseEventKind::ScrollDown => Some(Msg::Mouse(Mouse::Wheel(3))),
-                MouseEventKind::ScrollUp => Some(Msg::Mouse(Mouse::Wheel(-3))),
-                _ => None,
-            },
+            Event::Mouse(mouse) => pointed(*mouse, self.view.hit(mouse.column, mouse.row)).map(Msg::Mouse),
             _ => None,
         }
     }

@@ -10,6 +10,7 @@ pub mod hints;
 pub mod interrupt;
 pub mod loops;
 pub mod metrics;
+mod mouse;
 pub mod print;
 pub mod ranges;
 pub mod recipes;

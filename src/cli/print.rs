@@ -7,7 +7,7 @@ use crate::analysis::select::{self, Selected};
 use crate::analysis::{GroupBy, Grouping, Paths, SortBy, group, labels};
 use crate::import::{Names, Parts, Wants};
 use crate::model::text::clean;
-use crate::model::{Kernel, KernelId};
+use crate::model::{Kernel, KernelId, Profile};
 use crate::report::launches::LaunchJson;
 use crate::report::{self, Format};
 use std::collections::BTreeSet;
@@ -127,7 +127,16 @@ pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>
 
 /// `warpscope top`.
 pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let profile = interrupt::open(&args.file, nsys, wants(args.by))?;
+    let between = args.between.window().map_err(Failure::wrong)?;
+    let parts = if between.is_some() { wants(args.by).with(Parts::STARTS) } else { wants(args.by) };
+    let mut profile = interrupt::open(&args.file, nsys, parts)?;
+    if let Some((from, to)) = between {
+        timed(&profile, &args.file)?;
+        // Nothing but sums is made of it: the launches need not keep their numbers.
+        let all = 0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX);
+        let rows: Vec<u32> = all.filter(|&row| (from..to).contains(&profile.launches.start(row as usize))).collect();
+        profile.launches = profile.launches.permuted(&rows);
+    }
     let paths = (args.by == GroupBy::Nvtx).then(|| Paths::of(&profile));
     let grouping = Grouping::of(&profile, args.by, paths.as_ref());
     if let Some(why) = grouping.unavailable {
@@ -143,6 +152,11 @@ pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
         Format::Json => report::json(out, &report::top::json(&profile, &grouping, &rows)),
         format => report::top::table(&profile, &grouping, &rows).print(out, format, terminal_width()),
     })
+}
+
+/// Fails where nobody knows when launches ran.
+fn timed(profile: &Profile, file: &Path) -> Result<(), Failure> {
+    if profile.launches.timed() { Ok(()) } else { Err(Failure::wrong(format!("{}: its launches have no times", file.display()))) }
 }
 
 /// The kernels that a selector picks, or what to say when it picks none or too many.
@@ -175,10 +189,15 @@ pub fn launches(args: &Launches, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let kernels = args.kernel.as_deref().map(|s| kernels(&profile.kernels, &args.file, s, LISTS_KERNELS)).transpose()?;
     let paths = Paths::of(&profile);
     let limit = args.limit.unwrap_or(usize::MAX);
+    let between = args.between.window().map_err(Failure::wrong)?;
+    if between.is_some() {
+        timed(&profile, &args.file)?;
+    }
+    let inside = |row: u32| between.is_none_or(|(from, to)| (from..to).contains(&profile.launches.start(row as usize)));
     let rows: Box<dyn Iterator<Item = LaunchJson<'_>>> = match args.sort.filter(|&s| s != LaunchSort::Launch) {
-        None => Box::new(report::launches::rows(&profile, &paths, kernels.as_ref()).take(limit)),
+        None => Box::new(report::launches::rows(&profile, &paths, kernels.as_ref()).filter(move |l| inside(l.launch)).take(limit)),
         Some(sort) => {
-            let mut rows = report::launches::numbered(&profile, kernels.as_ref()).collect::<Vec<_>>();
+            let mut rows = report::launches::numbered(&profile, kernels.as_ref()).filter(|r| inside(r.0)).collect::<Vec<_>>();
             sort.order(&profile, &mut rows, sort.ascends());
             let one = |(row, nth): (u32, u32)| report::launches::one(&profile, &paths, row as usize, u64::from(nth));
             Box::new(rows.into_iter().take(limit).map(one))

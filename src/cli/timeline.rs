@@ -35,7 +35,7 @@ fn read(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timeline), Failu
 
 /// Prints a window as text.
 pub fn timeline(args: &TimelineArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let between = args.between.window()?;
+    let between = args.between.window().map_err(Failure::wrong)?;
     let (profile, timeline) = read(&args.file, nsys)?;
     let (from, to) = within(between, timeline.span, &args.file)?;
     let columns = args.width.map(usize::from).or_else(|| print::terminal_width().map(|w| w.saturating_sub(LABEL).max(8)));
@@ -58,7 +58,7 @@ fn within(between: Option<(i64, i64)>, span: (i64, i64), file: &Path) -> Result<
 
 /// Lists what happens in a window.
 pub fn events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let between = args.between.window()?;
+    let between = args.between.window().map_err(Failure::wrong)?;
     let (profile, timeline) = read(&args.file, nsys)?;
     let (from, to) = within(between, timeline.span, &args.file)?;
     let mut joined = Vec::new();

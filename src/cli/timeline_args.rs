@@ -18,12 +18,12 @@ pub struct Between {
 
 impl Between {
     /// The window in ns, open where it was not given; `None` where neither end was.
-    pub fn window(self) -> Result<Option<(i64, i64)>, super::Failure> {
+    pub fn window(self) -> Result<Option<(i64, i64)>, String> {
         match (self.from, self.to) {
             (None, None) => Ok(None),
             (from, to) => {
                 let window = (from.unwrap_or(i64::MIN), to.unwrap_or(i64::MAX));
-                if window.0 < window.1 { Ok(Some(window)) } else { Err(super::Failure::wrong("--from must lie before --to")) }
+                if window.0 < window.1 { Ok(Some(window)) } else { Err("--from must lie before --to".to_owned()) }
             }
         }
     }

@@ -29,8 +29,9 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
                 "{shown}: this is a report of ncu, which has no timeline; `warpscope hints` judges its kernels"
             )));
         }
+        let between = args.between.window().map_err(Failure::wrong)?;
         let windows = match &args.range {
-            None => Vec::new(),
+            None => between.into_iter().collect(),
             Some(name) => ranges_called(&profile, &shown.to_string(), name)?,
         };
         let scope = Scope { windows, device: args.device, flops: args.flops };
@@ -39,6 +40,7 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
         let Some(found) = found else {
             return Err(Failure::wrong(match args.device {
                 Some(device) => format!("{shown}: nothing ran on device {device}"),
+                None if between.is_some() => format!("{shown}: nothing ran on a GPU between these times"),
                 None => format!("{shown}: nothing ran on a GPU, or the report has no times"),
             }));
         };

@@ -12,8 +12,11 @@ pub struct Triage {
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
     /// Judge only what was launched in ranges of this name (numbers may be written as #: `step #`).
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["from", "to"])]
     pub range: Option<String>,
+    /// Judge only this window.
+    #[command(flatten)]
+    pub between: super::timeline_args::Between,
     /// Judge only this device, by its number.
     #[arg(long, value_name = "N")]
     pub device: Option<u32>,

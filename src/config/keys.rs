@@ -2,12 +2,13 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// A key with its modifiers. Shift is part of a letter, not a modifier of it.
+/// A key with its modifiers. Shift is a modifier of arrows only: of a letter it is a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     code: KeyCode,
     ctrl: bool,
     alt: bool,
+    shift: bool,
 }
 
 const NAMES: [(&str, KeyCode); 15] = [
@@ -33,11 +34,14 @@ impl Key {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (mut rest, mut ctrl, mut alt) = (text, false, false);
+        let mut shift = false;
         loop {
             if let Some(r) = rest.strip_prefix("ctrl-").filter(|r| !r.is_empty()) {
                 (rest, ctrl) = (r, true);
             } else if let Some(r) = rest.strip_prefix("alt-").filter(|r| !r.is_empty()) {
                 (rest, alt) = (r, true);
+            } else if let Some(r) = rest.strip_prefix("shift-").filter(|r| ["up", "down", "left", "right"].contains(r)) {
+                (rest, shift) = (r, true);
             } else {
                 break;
             }
@@ -50,7 +54,7 @@ impl Key {
                 None => KeyCode::F(rest.strip_prefix('f')?.parse().ok().filter(|n| (1..=12).contains(n))?),
             },
         };
-        Some(Self { code, ctrl, alt })
+        Some(Self { code, ctrl, alt, shift })
     }
 
     /// The key of an event.
@@ -61,7 +65,14 @@ impl Key {
             code: if shifted_tab { KeyCode::BackTab } else { event.code },
             ctrl: event.modifiers.contains(KeyModifiers::CONTROL),
             alt: event.modifiers.contains(KeyModifiers::ALT),
+            shift: arrow(event.code) && event.modifiers.contains(KeyModifiers::SHIFT),
         }
+    }
+
+    /// The key without shift, where that was pressed with an arrow.
+    #[must_use]
+    pub fn unshifted(self) -> Option<Self> {
+        self.shift.then_some(Self { shift: false, ..self })
     }
 
     #[must_use]
@@ -72,21 +83,31 @@ impl Key {
             (None, KeyCode::F(n)) => format!("f{n}"),
             (None, other) => format!("{other:?}").to_lowercase(),
         };
-        format!("{}{}{base}", if self.ctrl { "ctrl-" } else { "" }, if self.alt { "alt-" } else { "" })
+        format!("{}{base}", self.modifiers())
+    }
+
+    fn modifiers(self) -> String {
+        let word = |on: bool, word: &'static str| if on { word } else { "" };
+        format!("{}{}{}", word(self.ctrl, "ctrl-"), word(self.alt, "alt-"), word(self.shift, "shift-"))
     }
 
     /// The key as it is shown: arrows as arrows.
     #[must_use]
     pub fn label(&self) -> String {
+        let with = |sign: &str| format!("{}{sign}", self.modifiers());
         match self.code {
-            KeyCode::Up => "↑".to_owned(),
-            KeyCode::Down => "↓".to_owned(),
-            KeyCode::Left => "←".to_owned(),
-            KeyCode::Right => "→".to_owned(),
+            KeyCode::Up => with("↑"),
+            KeyCode::Down => with("↓"),
+            KeyCode::Left => with("←"),
+            KeyCode::Right => with("→"),
             KeyCode::Enter if !self.ctrl && !self.alt => "⏎".to_owned(),
             _ => self.name(),
         }
     }
+}
+
+fn arrow(code: KeyCode) -> bool {
+    matches!(code, KeyCode::Up | KeyCode::Down | KeyCode::Left | KeyCode::Right)
 }
 
 #[cfg(test)]
@@ -95,10 +116,10 @@ mod tests {
 
     #[test]
     fn names_round_trip() {
-        for name in ["q", "Q", "?", "-", "ctrl-c", "alt-x", "shift-tab", "f5", "enter", "space", "pgdn", "ctrl-alt-d"] {
+        for name in ["q", "Q", "?", "-", "ctrl-c", "alt-x", "shift-tab", "f5", "enter", "space", "pgdn", "ctrl-alt-d", "shift-left"] {
             assert_eq!(Key::parse(name).unwrap().name(), name);
         }
-        for bad in ["", "f13", "hyper-x", "ctrl-", "qq"] {
+        for bad in ["", "f13", "hyper-x", "ctrl-", "qq", "shift-q"] {
             assert_eq!(Key::parse(bad), None, "{bad}");
         }
     }

@@ -12,7 +12,7 @@ use std::io::{self, Write};
 /// One launch with everything that the report says about it.
 #[derive(Serialize)]
 pub struct LaunchJson<'a> {
-    launch: u32,
+    pub launch: u32,
     kernel: &'a str,
     demangled: &'a str,
     /// From 0, among launches with this function name in this process.

@@ -32,6 +32,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
         Some(Open::Kernels(screen)) => Some(&screen.finder),
         Some(Open::Library(screen)) => Some(&screen.finder),
         Some(Open::Ranges(screen)) => Some(&screen.finder),
+        Some(Open::Timeline(screen)) => Some(&screen.finder),
         Some(Open::Result(screen)) => Some(&screen.sections.finder),
         _ => None,
     };
@@ -57,6 +58,8 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                     | (ActionId::Back, Where::Kernels)
                     | (ActionId::Open, Where::Run)
                     | (ActionId::Library, Where::Library)
+                    // The picture leads to them by itself.
+                    | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, Where::Timeline)
                     | (ActionId::Overview | ActionId::Kernels, Where::Overview) => false,
                     (ActionId::Step | ActionId::SkipStep, _) => app.running.watched.as_ref().is_some_and(|r| r.next_step().is_some()),
                     (ActionId::Detach, _) => app.running.watched.as_ref().is_some_and(|r| r.live() && r.mine),

@@ -15,6 +15,7 @@ pub mod launches;
 pub mod library;
 pub mod overlay;
 pub mod overview;
+pub mod panel;
 pub mod ranges;
 pub mod rerun;
 pub mod result;
@@ -26,6 +27,7 @@ pub mod terminal;
 pub mod text;
 pub mod theme;
 pub mod time;
+pub mod timeline;
 pub mod view;
 
 pub use theme::{Role, Theme};
@@ -107,6 +109,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             Some(Open::Diff(screen)) => diff::draw(frame, main, app, screen, view, theme),
             Some(Open::Overview(screen)) => overview::draw(frame, main, app, screen, view, theme),
             Some(Open::Ranges(screen)) => ranges::draw(frame, main, app, screen, view, theme),
+            Some(Open::Timeline(screen)) => timeline::draw(frame, main, app, screen, view, theme),
             None => {}
         }
         if let Some((side, below)) = side {

@@ -26,6 +26,7 @@ fn sentence(app: &App) -> Option<String> {
         Open::Diff(screen) => super::diff::next(app, screen),
         Open::Overview(screen) => super::overview::next(app, screen),
         Open::Ranges(screen) => super::ranges::next(app, screen),
+        Open::Timeline(screen) => super::timeline::next(app, screen),
         Open::Rerun(screen) => Some(of_rerun(app, screen)),
         Open::Result(screen) => Some(of_result(app, screen)),
         Open::Launches(screen) => of_launches(app, report?.profile.as_deref()?, screen),

@@ -37,7 +37,11 @@ impl View {
     #[must_use]
     pub fn hit(&self, column: u16, row: u16) -> Mouse {
         let position = Position { x: column, y: row };
-        self.hits.iter().rev().find(|(area, _)| area.contains(position)).map_or(Mouse::Elsewhere, |(_, m)| *m)
+        match self.hits.iter().rev().find(|(area, _)| area.contains(position)) {
+            Some((area, Mouse::Spot(at, _))) => Mouse::Spot(*at, usize::from(column - area.x)),
+            Some((_, mouse)) => *mouse,
+            None => Mouse::Elsewhere,
+        }
     }
 
     /// How far a list is scrolled.

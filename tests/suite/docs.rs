@@ -39,6 +39,18 @@ fn the_picture_is_the_demo() {
 }
 
 #[test]
+fn the_picture_of_the_timeline_is_the_demo() {
+    let mut explorer = Explorer::open(&demo_files(), (110, 30));
+    explorer.app.session.reports[0].file = PathBuf::from(DEMO[0].0);
+    explorer.press("O T");
+    for key in ["0", "j", "j", "/", "n", "v", "j", "e", "t", "enter", "s", "s"] {
+        explorer.press(key);
+    }
+    let screen: String = explorer.screen().lines().map(|l| format!("{}\n", l.trim_end())).collect();
+    assert!(readme().contains(&screen), "put this into README.md as the timeline:\n{screen}");
+}
+
+#[test]
 fn themes_and_words_are_all_named() {
     let names = THEMES.iter().map(|(n, _)| *n).collect::<Vec<_>>().join(", ");
     assert!(readme().contains(&format!("# {names}")), "{names}");

@@ -206,15 +206,18 @@ impl Explorer {
 /// A key event by the name that the configuration uses.
 pub fn key_event(name: &str) -> crossterm::event::KeyEvent {
     use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-    let (modifiers, rest) = match name.strip_prefix("ctrl-") {
-        Some(rest) => (KeyModifiers::CONTROL, rest),
-        None => (KeyModifiers::NONE, name),
+    let (modifiers, rest) = match (name.strip_prefix("ctrl-"), name.strip_prefix("shift-")) {
+        (Some(rest), _) => (KeyModifiers::CONTROL, rest),
+        (_, Some(rest)) => (KeyModifiers::SHIFT, rest),
+        _ => (KeyModifiers::NONE, name),
     };
     let code = match rest {
         "enter" => KeyCode::Enter,
         "esc" => KeyCode::Esc,
         "up" => KeyCode::Up,
         "down" => KeyCode::Down,
+        "left" => KeyCode::Left,
+        "right" => KeyCode::Right,
         "pgdn" => KeyCode::PageDown,
         "pgup" => KeyCode::PageUp,
         "home" => KeyCode::Home,

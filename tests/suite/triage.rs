@@ -482,14 +482,14 @@ fn a_finding_leads_to_its_place_and_back() {
     assert!(e.screen().contains("group name"), "{}", e.screen());
     e.press("O K");
     assert!(e.screen().contains("group name"));
-    e.press("T esc");
+    e.press("V esc");
     assert!(e.screen().contains("group name"));
 }
 
 #[test]
 fn the_tree_folds_sorts_filters_and_profiles_again_inside_a_range() {
     let mut e = Explorer::open(&demo_files(), (120, 40));
-    e.press("T");
+    e.press("V");
     let rows = |e: &mut Explorer| e.screen().lines().filter(|l| l.contains("LLM@") || l.contains("decode#")).count();
     assert_eq!(rows(&mut e), 3);
     e.press("space");

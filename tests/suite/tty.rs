@@ -197,6 +197,40 @@ fn the_demo_from_what_limits_the_run_to_the_place_and_out() {
 }
 
 #[test]
+fn from_a_finding_to_its_place_in_time_to_a_launch_to_its_re_run_and_back() {
+    let mut s = Session::start(&["demo", "--first", "overview"], (80, 24), &[]);
+    s.wait("Where the time went");
+    s.wait("launch-bound");
+    s.keys("j");
+    s.keys("T");
+    s.wait("Timeline");
+    s.wait("stream 7");
+    s.wait("CUDA calls");
+    // Down to the stream, and on to a kernel.
+    s.keys("j");
+    s.keys("w.");
+    s.wait("ran on");
+    s.wait("called by");
+    s.keys("\r");
+    s.wait("duration over time");
+    s.keys("r");
+    s.wait("--launch-skip");
+    s.keys("\x1b");
+    s.wait("duration over time");
+    s.keys("\x1b");
+    s.wait("called by");
+    // The pointer: zoom at it, and select a row.
+    s.keys("\x1b[<64;50;9M");
+    s.wait("Timeline");
+    s.keys("\x1b[<0;50;9M\x1b[<0;50;9m");
+    s.keys("\x1b");
+    s.wait("Where the time went");
+    s.keys("q");
+    assert_eq!(s.end(), 0);
+    s.assert_restored();
+}
+
+#[test]
 fn the_demo_from_table_to_launch_and_out() {
     let mut s = Session::start(&["demo"], (100, 30), &[]);
     s.wait("CatArrayBatchedCopy");

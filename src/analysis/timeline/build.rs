@@ -92,16 +92,23 @@ impl Builder<'_> {
                 GroupKey::Thread(pid, tid) => {
                     let thread = profile.threads.iter().find(|t| (t.pid, t.tid) == (pid, tid));
                     let own = thread.and_then(|t| t.name.as_deref()).map(str::to_owned);
-                    let process = profile.processes.iter().find(|p| p.pid == pid).and_then(|p| p.name.clone());
+                    let process = profile.processes.iter().find(|p| p.pid == pid).and_then(|p| p.name.as_deref());
+                    let process = process.map(|n| n.rsplit('/').next().unwrap_or(n).to_owned());
                     let several = profile.processes.len() > 1;
                     let about = match (several, &process) {
                         (true, Some(name)) if Some(name) != own.as_ref() => format!("{name} {pid}"),
                         (true, _) => format!("process {pid}"),
                         _ => String::new(),
                     };
-                    let name = own.or(process.filter(|_| pid == tid)).map_or_else(|| format!("thread {tid}"), |n| format!("{n} {tid}"));
+                    let number = tid.to_string();
+                    let name = match own.or(process.filter(|_| pid == tid)) {
+                        Some(name) if name.contains(&number) => name,
+                        Some(name) => format!("{name} {tid}"),
+                        None => format!("thread {tid}"),
+                    };
                     (name, about)
                 }
+                GroupKey::Metrics(n) => (format!("GPU {n} metrics"), String::new()),
                 GroupKey::Machine => ("machine".to_owned(), String::new()),
             };
             Group { key, name, about, rows: Vec::new(), union: None }
@@ -348,7 +355,11 @@ impl Builder<'_> {
             if plot.most <= 0.0 {
                 continue;
             }
-            let key = RowKey { group: self.of_device(track.device), kind: RowKind::Counter, number: number as u64 };
+            let group = match self.of_device(track.device) {
+                GroupKey::Device(n) => GroupKey::Metrics(n),
+                other => other,
+            };
+            let key = RowKey { group, kind: RowKind::Counter, number: number as u64 };
             self.plot(key, track.name.to_string(), plot);
         }
     }
@@ -357,7 +368,7 @@ impl Builder<'_> {
     fn memory(&mut self) {
         let profile = self.profile;
         let Some(end) = profile.memory.events.last().map(|e| e.time) else { return };
-        let mut by_device: BTreeMap<(Option<u32>, bool), (Vec<i64>, Vec<i64>)> = BTreeMap::new();
+        let mut by_device: BTreeMap<(Option<u32>, bool), Changes> = BTreeMap::new();
         for event in profile.memory.events.iter().filter(|e| e.device.is_some()) {
             let (times, values) = by_device.entry((event.device, event.cached)).or_default();
             times.push(sane(event.time));
@@ -374,6 +385,9 @@ impl Builder<'_> {
         }
     }
 }
+
+/// Times, ns, and the bytes in use from then on.
+type Changes = (Vec<i64>, Vec<i64>);
 
 /// What tells queues of a device apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

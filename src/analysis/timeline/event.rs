@@ -315,7 +315,8 @@ impl<'a> Events<'a> {
         match event {
             Event::Launch(row) | Event::LaunchCall(row) => {
                 let kernel = p.kernels.get(p.launches.kernel(row as usize).0 as usize);
-                kernel.map_or(Cow::Borrowed(""), |k| clean(k.function()))
+                let name = kernel.map_or(Cow::Borrowed(""), |k| clean(k.function()));
+                if matches!(event, Event::LaunchCall(_)) { Cow::Owned(format!("launch {name}")) } else { name }
             }
             Event::Mem(row) => Cow::Borrowed(match p.memops.get(row as usize).map(|m| m.kind) {
                 Some(MemOpKind::Set) => "memset",

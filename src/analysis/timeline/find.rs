@@ -34,8 +34,9 @@ impl Pattern {
         let p = of.profile;
         let at = |known: &[bool], name: Option<u32>| name.and_then(|n| known.get(n as usize)).copied().unwrap_or_default();
         match event {
-            // A call matches by what it launched: where the kernel is, there its launch is.
-            Event::Launch(row) | Event::LaunchCall(row) => at(&self.kernels, Some(p.launches.kernel(row as usize).0)),
+            Event::Launch(row) => at(&self.kernels, Some(p.launches.kernel(row as usize).0)),
+            // The name is the kernel's, which is found itself.
+            Event::LaunchCall(_) => false,
             Event::Call(row) => at(&self.calls, p.calls.name.get(row as usize).copied()),
             Event::Range(row) => at(&self.ranges, Some(p.ranges.get(row as usize).name)),
             Event::Os(row) => at(&self.os, p.os_calls.name.get(row as usize).copied()),

@@ -43,12 +43,29 @@ impl Gaps {
         // Pieces of one device do not overlap: ends come in order, too.
         let from = list.partition_point(|p| p.end <= window.start);
         for piece in list[from..].iter().take_while(|p| p.start < window.end) {
-            for column in window.column(piece.start)..=window.column(piece.end - 1) {
+            let (first, last) = (window.column(piece.start), window.column(piece.end - 1));
+            for (column, sums) in (first..).zip(&mut sums[first..=last]) {
                 let covered = piece.end.min(window.edge(column + 1)) - piece.start.max(window.edge(column));
-                sums[column][piece.cause.part() as usize] += covered.max(0);
+                sums[piece.cause.part() as usize] += covered.max(0);
             }
         }
-        sums.iter().map(|sums| Part::ALL.into_iter().filter(|p| sums[*p as usize] > 0).max_by_key(|p| sums[*p as usize])).collect()
+        sums.iter()
+            .map(|sums| Part::ALL.into_iter().filter(|p| sums[*p as usize] > 0).max_by_key(|p| (sums[*p as usize], std::cmp::Reverse(*p))))
+            .collect()
+    }
+
+    /// Known idle time between two times by part, the longest first.
+    #[must_use]
+    pub fn sums(&self, device: u32, start: i64, end: i64) -> Vec<(Part, i64)> {
+        let list = self.devices.get(&device).map_or(&[][..], Vec::as_slice);
+        let from = list.partition_point(|p| p.end <= start);
+        let mut sums = Part::ALL.map(|p| (p, 0_i64));
+        for piece in list[from..].iter().take_while(|p| p.start < end) {
+            sums[piece.cause.part() as usize].1 += piece.end.min(end) - piece.start.max(start);
+        }
+        let mut out: Vec<(Part, i64)> = sums.into_iter().filter(|s| s.1 > 0).collect();
+        out.sort_by_key(|s| std::cmp::Reverse(s.1));
+        out
     }
 
     fn gap(list: &[Idle], at: usize) -> Option<(Gap, usize, usize)> {
@@ -123,6 +140,7 @@ mod tests {
         assert_eq!(gaps.next(0, 55, 1, false).map(|g| g.start), Some(50));
         assert_eq!(gaps.next(0, 50, 1, false).map(|g| g.start), Some(10));
         assert_eq!((gaps.at(0, 44).map(|g| g.end), gaps.at(0, 45), gaps.at(1, 20)), (Some(45), None, None));
+        assert_eq!(gaps.sums(0, 20, 55), [(Part::Waiting, 15), (Part::Synchronising, 10), (Part::Launching, 5)]);
         let shades = gaps.shades(0, Window::new(0, 80, 4));
         assert_eq!(shades, [Some(Part::Synchronising), Some(Part::Synchronising), Some(Part::Launching), None]);
     }

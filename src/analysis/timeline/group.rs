@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub enum GroupKey {
     /// The number that people know the device by.
     Device(u32),
+    /// Metrics of a device over time.
+    Metrics(u32),
     /// Process and thread.
     Thread(u32, u32),
     /// Values that belong to no device and no thread.
@@ -256,13 +258,13 @@ impl Timeline {
         // Devices first, then the threads that do most with them.
         self.groups.sort_by_cached_key(|g| {
             let calls: usize = g.rows.iter().filter(|r| r.key.kind == RowKind::Api).map(|r| r.events()).sum();
-            let device = matches!(g.key, GroupKey::Device(_));
             let order = match g.key {
-                GroupKey::Device(_) => 0,
-                GroupKey::Thread(..) => 1,
-                GroupKey::Machine => 2,
+                GroupKey::Device(n) => (0, n, 0),
+                GroupKey::Metrics(n) => (0, n, 1),
+                GroupKey::Thread(..) => (1, 0, 0),
+                GroupKey::Machine => (2, 0, 0),
             };
-            (order, std::cmp::Reverse(if device { (0, 0) } else { (calls, g.events()) }), g.key)
+            (order, std::cmp::Reverse((calls, g.events())), g.key)
         });
     }
 

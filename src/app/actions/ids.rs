@@ -18,6 +18,8 @@ pub enum ActionId {
     Open,
     /// What limits the run.
     Overview,
+    /// The run in time.
+    Timeline,
     /// The tree of ranges.
     Ranges,
     /// The table of kernels.
@@ -26,6 +28,40 @@ pub enum ActionId {
     Fold,
     /// The same for the whole tree.
     FoldAll,
+    /// The cursor one column to the left.
+    TimeLeft,
+    TimeRight,
+    /// The window a part of its length to the left.
+    PanLeft,
+    PanRight,
+    ZoomIn,
+    ZoomOut,
+    /// The whole run.
+    ZoomAll,
+    /// What is marked, or what is at the cursor.
+    ZoomTo,
+    /// To the beginning of the run.
+    TimeStart,
+    TimeEnd,
+    /// The next event of the row, or the next that matches.
+    NextEvent,
+    PreviousEvent,
+    /// The next time in which the device had nothing to do.
+    NextGap,
+    PreviousGap,
+    /// What is measured from.
+    SetMark,
+    FindEvent,
+    /// Between what belongs together: kernel, call, range.
+    Follow,
+    /// Back and forth through places that were visited.
+    Earlier,
+    Later,
+    PinRow,
+    HideRow,
+    ShowRows,
+    RowUp,
+    RowDown,
     /// Out of where you are.
     Back,
     /// Choose the slowest, median, first or nth launch.

@@ -2,7 +2,7 @@
 
 use super::ids::ActionId;
 use super::places::Where;
-use super::table::{ACTIONS, of};
+use super::table::{ACTIONS, Action, of};
 use crate::analysis::fuzzy::nearest;
 use crate::analysis::next::{KEY_BEGIN, KEY_END};
 use crate::config::keys::Key;
@@ -42,17 +42,24 @@ impl Keymap {
                 let key = Key::parse(name)
                     .ok_or_else(|| format!("[keys] {}: no key `{name}`; write `q`, `ctrl-c`, `f1`, `enter`, `pgdn` …", action.name))?;
                 let taken = map.actions.entry(key).or_default();
-                let rival = taken.iter().filter_map(|&id| of(id)).find(|other| other.on.meets(action.on));
-                if let Some(rival) = rival {
-                    // A default gives way to a key that the user chose.
-                    let (mine, theirs) = (user.contains_key(action.name), user.contains_key(rival.name));
-                    if mine == theirs {
-                        return Err(format!("[keys]: `{name}` is bound to both `{}` and `{}`", rival.name, action.name));
-                    }
-                    if theirs {
-                        continue;
-                    }
-                    let rival = rival.id;
+                // What is only of the timeline goes before what is of every screen, unless the user gave that the key.
+                let before = |own: &Action, common: &Action| {
+                    (own.on, common.on) == (Where::Timeline, Where::Everywhere) && !user.contains_key(common.name)
+                };
+                let rivals: Vec<&Action> = taken
+                    .iter()
+                    .filter_map(|&id| of(id))
+                    .filter(|other| other.on.meets(action.on) && !before(action, other) && !before(other, action))
+                    .collect();
+                let mine = user.contains_key(action.name);
+                // A default gives way to a key that the user chose.
+                if let Some(rival) = rivals.iter().find(|r| user.contains_key(r.name) == mine) {
+                    return Err(format!("[keys]: `{name}` is bound to both `{}` and `{}`", rival.name, action.name));
+                }
+                if !mine && !rivals.is_empty() {
+                    continue;
+                }
+                for rival in rivals.into_iter().map(|r| r.id) {
                     taken.retain(|&id| id != rival);
                     if let Some(keys) = map.keys.get_mut(&rival) {
                         keys.retain(|&k| k != key);
@@ -68,7 +75,11 @@ impl Keymap {
     /// What a key does on a screen.
     #[must_use]
     pub fn action(&self, key: Key, on: Where) -> Option<ActionId> {
-        self.actions.get(&key)?.iter().copied().find(|&id| of(id).is_some_and(|a| a.on.works(on)))
+        let works = |id: &&ActionId| of(**id).is_some_and(|a| a.on.works(on));
+        let own = |id: &&ActionId| works(id) && of(**id).is_some_and(|a| a.on != Where::Everywhere);
+        let bound = self.actions.get(&key).and_then(|ids| ids.iter().find(own).or_else(|| ids.iter().find(works)).copied());
+        // An arrow with shift is an arrow where nobody has given that a meaning.
+        bound.or_else(|| self.action(key.unshifted()?, on))
     }
 
     /// Keys of an action.

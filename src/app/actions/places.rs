@@ -8,8 +8,14 @@ pub enum Where {
     Overview,
     /// In the tree of ranges.
     Ranges,
-    /// On all screens about a timeline as a whole.
+    /// On the timeline.
     Timeline,
+    /// On all screens about a run as a whole.
+    Whole,
+    /// Where what is selected has a place in time.
+    Timed,
+    /// Where rows fold.
+    Trees,
     /// Off the table of kernels, on these screens.
     Aside,
     /// Where rows have details.
@@ -37,7 +43,7 @@ pub enum Where {
     Source,
     /// On all screens about a result.
     Results,
-    /// In both tables and on all screens about a result.
+    /// On the timeline, in both tables and on all screens about a result.
     Browse,
     /// While a run is watched.
     Run,
@@ -49,8 +55,9 @@ pub enum Where {
 }
 
 impl Where {
-    pub const SCREENS: [Self; 13] = [
+    pub const SCREENS: [Self; 14] = [
         Self::Overview,
+        Self::Timeline,
         Self::Ranges,
         Self::Kernels,
         Self::Launches,
@@ -72,15 +79,16 @@ impl Where {
         let result = matches!(there, Self::Metrics | Self::Hints | Self::Roofline | Self::Compare | Self::Source);
         match self {
             Self::Everywhere => true,
-            Self::Timeline => table || matches!(there, Self::Overview | Self::Ranges),
-            Self::Aside => matches!(there, Self::Overview | Self::Ranges),
+            Self::Whole | Self::Timed => table || matches!(there, Self::Overview | Self::Ranges | Self::Timeline),
+            Self::Trees => matches!(there, Self::Ranges | Self::Timeline),
+            Self::Aside => matches!(there, Self::Overview | Self::Ranges | Self::Timeline),
             Self::Detailed => table || there == Self::Overview,
             Self::Named => matches!(there, Self::Kernels | Self::Ranges),
             Self::Sorted => table || there == Self::Ranges,
-            Self::Launchable => table || result || matches!(there, Self::Overview | Self::Ranges),
+            Self::Launchable => table || result || matches!(there, Self::Overview | Self::Ranges | Self::Timeline),
             Self::Tables => table,
             Self::Results => result,
-            Self::Browse => table || result,
+            Self::Browse => table || result || there == Self::Timeline,
             Self::Runs => matches!(there, Self::Run | Self::Library),
             own => own == there,
         }
@@ -98,12 +106,14 @@ impl Where {
             Self::Everywhere => "everywhere",
             Self::Overview => "overview",
             Self::Ranges => "ranges",
-            Self::Timeline => "overview, kernels, launches, ranges",
-            Self::Aside => "overview, ranges",
+            Self::Timeline => "timeline",
+            Self::Whole | Self::Timed => "overview, timeline, ranges, tables",
+            Self::Trees => "ranges, timeline",
+            Self::Aside => "overview, timeline, ranges",
             Self::Detailed => "overview, kernels, launches",
             Self::Named => "kernels, ranges",
             Self::Sorted => "kernels, launches, ranges",
-            Self::Launchable => "overview, tables, ranges, results",
+            Self::Launchable => "overview, timeline, tables, ranges, results",
             Self::Kernels => "kernels",
             Self::Launches => "launches",
             Self::Tables => "kernels, launches",
@@ -114,7 +124,7 @@ impl Where {
             Self::Compare => "compare",
             Self::Source => "source",
             Self::Results => "metrics, hints, roofline, compare, source",
-            Self::Browse => "tables and results",
+            Self::Browse => "timeline, tables and results",
             Self::Run => "run",
             Self::Library => "library",
             Self::Runs => "run, library",

@@ -9,6 +9,7 @@ pub mod ranges;
 pub mod rerun;
 pub mod result;
 pub mod run;
+pub mod timeline;
 
 pub use diff::DiffScreen;
 pub use kernels::KernelsScreen;
@@ -19,6 +20,7 @@ pub use ranges::RangesScreen;
 pub use rerun::RerunScreen;
 pub use result::ResultScreen;
 pub use run::RunScreen;
+pub use timeline::TimelineScreen;
 
 use super::screen::Screen;
 
@@ -81,4 +83,5 @@ screens! {
     Diff(DiffScreen),
     Overview(OverviewScreen),
     Ranges(RangesScreen),
+    Timeline(TimelineScreen),
 }

@@ -7,9 +7,11 @@ use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::FirstHint;
 use crate::analysis::next::key_of;
 use crate::analysis::range_tree::RangeTree;
+use crate::analysis::timeline::{Gaps, Part, Timeline};
 use crate::analysis::triage::{Triage, Verdict};
 use crate::analysis::{GroupBy, Overview, Paths};
 use crate::app::msg::Effect;
+use crate::app::sight::Kept;
 use crate::app::work::{Ask, Done, Work};
 use crate::import::{Preview, Progress};
 use crate::model::{Metrics, Nanos, Profile};
@@ -52,6 +54,14 @@ pub struct Report {
     pub work: Option<Rate>,
     /// Ranges as a tree, once somebody asked for it.
     pub tree: Option<Arc<RangeTree>>,
+    /// What happened when, as far as it has been put in order; empty until somebody asked for it.
+    pub lanes: Arc<Timeline>,
+    /// The generation of the profile for which that was asked.
+    lanes_asked: Option<u64>,
+    /// When the devices had nothing to do, and why.
+    pub gaps: Option<Arc<Gaps>>,
+    /// Where in the timeline one was last.
+    pub kept: Option<Box<Kept>>,
     /// Whether its first screen has been shown.
     pub greeted: bool,
     pub paths: Option<Arc<Paths>>,
@@ -99,6 +109,10 @@ impl Report {
             triage: None,
             work: None,
             tree: None,
+            lanes: Arc::default(),
+            lanes_asked: None,
+            gaps: None,
+            kept: None,
             greeted: false,
             paths: None,
             paths_asked: None,
@@ -177,6 +191,7 @@ impl Report {
         self.detail = None;
         self.asked = None;
         self.tree = None;
+        (self.lanes, self.gaps) = (Arc::default(), None);
     }
 
     /// Takes the whole profile, or why there is none.
@@ -236,6 +251,8 @@ impl Report {
             }
             Done::Work(work) => self.work = *work,
             Done::Tree(tree) => self.tree = Some(Arc::clone(tree)),
+            Done::Timeline(built) => Arc::make_mut(&mut self.lanes).add((**built).clone()),
+            Done::Gaps(gaps) => self.gaps = Some(Arc::clone(gaps)),
             Done::Paths(paths) => {
                 self.paths = Some(Arc::clone(paths));
                 // Details that were made without ranges are made again with them.
@@ -270,6 +287,8 @@ impl Report {
             }
             // For screens.
             Done::Inside(..)
+            | Done::Matches(..)
+            | Done::Judged(..)
             | Done::Diff(..)
             | Done::Launches(..)
             | Done::Jumped(..)
@@ -374,6 +393,15 @@ impl Report {
             return Vec::new();
         }
         self.ask(index, Ask::Paths)
+    }
+
+    /// Asks for the timeline, once for each profile.
+    pub fn want_lanes(&mut self, index: usize) -> Vec<Effect> {
+        if self.lanes_asked.replace(self.generation) == Some(self.generation) {
+            return Vec::new();
+        }
+        let parts = Part::ALL.into_iter().flat_map(|part| self.ask(index, Ask::Timeline(part)));
+        parts.chain(self.ask(index, Ask::Gaps)).collect()
     }
 
     /// Groups in another way.

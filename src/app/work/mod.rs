@@ -8,7 +8,8 @@ use crate::analysis::hints::{FirstHint, Subject, first};
 use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
 use crate::analysis::like::like;
 use crate::analysis::range_tree::{KernelTime, RangeTree};
-use crate::analysis::triage::{Scope, Triage, triage};
+use crate::analysis::timeline::{self, Built, Gaps, Matches, Timeline};
+use crate::analysis::triage::{Scope, Triage, idle, triage};
 use crate::analysis::{GroupBy, Grouping, Overview, Paths, next};
 use crate::model::{Cancel, Metrics, Nanos, Profile};
 use crate::report::hints::explain;
@@ -32,6 +33,23 @@ pub enum Ask {
         screen: u64,
         tree: Arc<RangeTree>,
         node: u32,
+    },
+    /// A part of the timeline.
+    Timeline(timeline::Part),
+    /// When the devices had nothing to do, and why.
+    Gaps,
+    /// Events of the timeline whose names match.
+    Matches {
+        /// Number of the screen.
+        screen: u64,
+        timeline: Arc<Timeline>,
+        text: String,
+    },
+    /// What limits the run in a window, ns.
+    Judge {
+        /// Number of the screen.
+        screen: u64,
+        window: (i64, i64),
     },
     /// NVTX paths of all launches.
     Paths,
@@ -135,7 +153,11 @@ impl Work {
     /// A newer piece takes the place of an older one of the same kind.
     #[must_use]
     pub fn kind(&self) -> (usize, std::mem::Discriminant<Ask>, usize) {
-        let other = if let Ask::Join { other, .. } = self.ask { other } else { 0 };
+        let other = match self.ask {
+            Ask::Join { other, .. } => other,
+            Ask::Timeline(part) => part as usize,
+            _ => 0,
+        };
         (self.report, std::mem::discriminant(&self.ask), other)
     }
 
@@ -150,9 +172,11 @@ impl Work {
             | Ask::Advice { .. }
             | Ask::Checklist { .. }
             | Ask::Inside { .. }
+            | Ask::Matches { .. }
+            | Ask::Timeline(timeline::Part::Devices)
             | Ask::Tree => 0,
-            Ask::Group(_) | Ask::Triage => 1,
-            Ask::Detail { .. } => 2,
+            Ask::Group(_) | Ask::Triage | Ask::Timeline(_) => 1,
+            Ask::Detail { .. } | Ask::Gaps | Ask::Judge { .. } => 2,
             Ask::Verdicts | Ask::Join { .. } | Ask::Work { .. } | Ask::Overview => 3,
             Ask::Paths => 4,
         }
@@ -172,6 +196,12 @@ pub enum Done {
     /// Kernels inside a node, for a screen: with their time and number, longest first; and a typical launch of the first, with the range
     /// around it that the node is of, where ncu sees that.
     Inside(u64, u32, Arc<[KernelTime]>, Option<Typical>),
+    Timeline(Box<Built>),
+    Gaps(Arc<Gaps>),
+    /// Events that match, for a screen: the text, and how many parts of the timeline there were.
+    Matches(u64, String, usize, Arc<Matches>),
+    /// What limits the run in a window, for a screen.
+    Judged(u64, (i64, i64), Option<Arc<Triage>>),
     Paths(Arc<Paths>),
     Group(Arc<Grouping>),
     /// First hints of the report's own results.
@@ -237,6 +267,19 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             Done::Triage(found.map(Arc::new))
         }
         Ask::Tree => Done::Tree(Arc::new(RangeTree::of(profile, cancel)?)),
+        Ask::Timeline(part) => Done::Timeline(Box::new(timeline::build(profile, *part, cancel)?)),
+        Ask::Gaps => Done::Gaps(Arc::new(Gaps::new(idle(profile, cancel)?))),
+        Ask::Matches { screen, timeline, text } => {
+            let matches = Matches::of(timeline, &timeline.events(profile), text, cancel)?;
+            Done::Matches(*screen, text.clone(), timeline.parts.len(), Arc::new(matches))
+        }
+        Ask::Judge { screen, window } => {
+            let found = triage(profile, &Scope { windows: vec![*window], ..Scope::default() }, cancel);
+            if cancel.is_cancelled() {
+                return None;
+            }
+            Done::Judged(*screen, *window, found.map(Arc::new))
+        }
         Ask::Inside { screen, tree, node } => {
             let kernels = tree.kernels(profile, *node);
             let launch = kernels.first().and_then(|k| tree.typical(profile, *node, k.0));

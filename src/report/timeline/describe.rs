@@ -56,7 +56,6 @@ pub fn name(of: &Events<'_>, event: Event) -> String {
         Event::Launch(row) => {
             p.kernels.get(p.launches.kernel(row as usize).0 as usize).map_or_else(String::new, |k| clean(k.demangled()).into_owned())
         }
-        Event::LaunchCall(_) => format!("launch of {}", of.name(event)),
         Event::Mem(_) if of.category(event) == Category::Copy => format!("memcpy {}", of.name(event)),
         _ => of.name(event).into_owned(),
     }
@@ -111,7 +110,7 @@ pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> V
         Event::Launch(row) => {
             push(&mut out, "ran on", place(p, p.launches.place(row as usize).map(|p| p.0)));
             let config = p.launches.config(row as usize).and_then(|c| p.configs.get(c.0 as usize));
-            push(&mut out, "grid × block", config.map_or_else(String::new, |c| c.label()));
+            push(&mut out, "grid × block", config.map_or_else(String::new, crate::model::LaunchConfig::label));
             let node = p.launches.graph_node(row as usize);
             push(&mut out, "graph node", node.map_or_else(String::new, |n| n.to_string()));
             collective(&mut out, p, row);
@@ -181,7 +180,7 @@ fn collective(out: &mut Vec<Fact>, p: &Profile, row: u32) {
         elements.map_or_else(String::new, |n| format!(", {} {}", units::count(i64::try_from(n).unwrap_or(i64::MAX), "element"), c.dtype));
     let ranks = c.group_size.map_or_else(String::new, |n| format!(" over {}", units::count(n, "rank")));
     push(out, "collective", format!("{}{ranks}{size}", c.kind));
-    let bytes = elements.and_then(|n| Some(n.checked_mul(width_of(&c.dtype)?)?));
+    let bytes = elements.and_then(|n| n.checked_mul(width_of(&c.dtype)?));
     if let Some(rate) = bytes.and_then(|b| rate(b, p.launches.duration(row as usize))) {
         push(out, "bandwidth", format!("{rate} of {} (size over duration)", Bytes(bytes.unwrap_or_default())));
     }

@@ -53,6 +53,9 @@ pub struct EventJson {
     tensor_percent: Option<f64>,
 }
 
+/// The next event of a lane: its start and its end, ns, the longer first; the lane, and its index there.
+type Next = (i64, Reverse<i64>, usize, usize);
+
 /// Events of a window by start.
 pub fn rows<'a>(
     profile: &'a Profile,
@@ -67,7 +70,7 @@ pub fn rows<'a>(
             lanes.extend(row.lanes().iter().map(|lane| (format!("{} · {}", clean(&group.name), clean(&row.name)), lane)));
         }
     }
-    let mut heap: BinaryHeap<Reverse<(i64, Reverse<i64>, usize, usize)>> = BinaryHeap::new();
+    let mut heap: BinaryHeap<Reverse<Next>> = BinaryHeap::new();
     let entry = move |of: &Events<'_>, number: usize, at: usize, id: EventId| {
         let (start, end) = of.span(id.event());
         Reverse((start, Reverse(end), number, at))

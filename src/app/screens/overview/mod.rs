@@ -5,7 +5,7 @@ use crate::app::actions::{ActionId, Where};
 use crate::app::copies::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::over::{CopyWhat, Page};
-use crate::app::screen::{Answer, Cx, Go, Screen, Selection, shift};
+use crate::app::screen::{Answer, At, Cx, Go, Screen, Selection, shift};
 use crate::app::session::{Report, Session};
 use crate::model::Kernel;
 use crate::report;
@@ -101,7 +101,17 @@ impl Screen for OverviewScreen {
         let (Some(triage), Some(profile), Some(grouping)) = (known(report), &report.profile, &report.groups.grouping) else {
             return Selection::default();
         };
-        let Some(Row::Kernel(at)) = row(triage, self.selected) else { return Selection::default() };
+        let at = match row(triage, self.selected) {
+            Some(Row::Kernel(at)) => at,
+            Some(Row::Finding(finding)) => {
+                let place = finding.places.iter().find(|p| p.end > p.start).map(|p| At { start: p.start, end: p.end, event: None });
+                return Selection {
+                    at: place.or(Some(At { start: triage.window.0, end: triage.window.1, event: None })),
+                    ..Selection::default()
+                };
+            }
+            None => return Selection::default(),
+        };
         let name = triage.kernels.get(at).and_then(|k| profile.kernels.get(k.0 as usize)).map(Kernel::function);
         let found = grouping.rows.iter().position(|r| Some(r.name.as_str()) == name);
         let result = found.and_then(|r| report.best(r));

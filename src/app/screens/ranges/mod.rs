@@ -4,10 +4,11 @@ mod lists;
 
 use crate::analysis::like::like;
 use crate::analysis::range_tree::{KernelTime, Node, RangeTree};
+use crate::analysis::timeline::Event;
 use crate::app::actions::{ActionId, Where};
 use crate::app::copies::{self, MOST_COPIED, TO_PASTE};
 use crate::app::over::{Choice, CopyWhat, Finder, RangeSort};
-use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, shift};
+use crate::app::screen::{Answer, At, Cx, Go, News, Screen, Selection, shift};
 use crate::app::session::Session;
 use crate::app::work::{Ask, Done, Typical};
 use crate::model::Kernel;
@@ -202,6 +203,15 @@ impl RangesScreen {
     }
 }
 
+/// The first of a node's ranges.
+fn first_of(profile: &Profile, node: &Node) -> Option<At> {
+    let ranges = &profile.ranges;
+    let named = |row: usize| like(&ranges.label(ranges.get(row).name)) == like(&node.name);
+    let row = (0..ranges.len()).find(|&row| ranges.get(row).start == node.first && named(row))?;
+    let range = ranges.get(row);
+    Some(At { start: range.start, end: range.end.min(node.last).max(range.start), event: Some(Event::Range(u32::try_from(row).ok()?)) })
+}
+
 impl Screen for RangesScreen {
     fn place(&self) -> Where {
         Where::Ranges
@@ -220,14 +230,14 @@ impl Screen for RangesScreen {
     }
 
     fn selection(&self, session: &Session, report: usize) -> Selection {
-        let (Some((id, _)), Some(report)) = (self.node(), session.reports.get(report)) else { return Selection::default() };
+        let (Some((id, node)), Some(report)) = (self.node(), session.reports.get(report)) else { return Selection::default() };
         let (Some(grouping), Some(profile)) = (&report.groups.grouping, &report.profile) else { return Selection::default() };
         let first = self.inside.as_ref().filter(|i| i.0 == id).and_then(|i| i.1.first());
         let name = first.and_then(|k| profile.kernels.get(k.0.0 as usize)).map(Kernel::function);
         let row = name.and_then(|name| grouping.rows.iter().position(|r| r.name == name));
         let typical = self.typical.filter(|_| first.is_some());
         let (launch, inside) = (typical.map(|t| t.0), typical.and_then(|t| t.1));
-        Selection { group: row.map(|r| (Arc::clone(grouping), r)), launch, inside, ..Selection::default() }
+        Selection { group: row.map(|r| (Arc::clone(grouping), r)), launch, inside, at: first_of(profile, node), ..Selection::default() }
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {

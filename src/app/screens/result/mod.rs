@@ -277,7 +277,13 @@ impl Screen for ResultScreen {
             let row = grouping.row_of(r.profile.as_deref()?, r.paths.as_deref(), launch as usize)?;
             Some((grouping, row))
         });
-        Selection { group, launch, result: Some((self.report, self.result, self.sure)), collect: Some(self.collect()), inside: None }
+        Selection {
+            group,
+            launch,
+            result: Some((self.report, self.result, self.sure)),
+            collect: Some(self.collect()),
+            ..Selection::default()
+        }
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {

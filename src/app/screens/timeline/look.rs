@@ -1,0 +1,97 @@
+//! What is at the cursor.
+
+use crate::analysis::timeline::{Content, Event, Events, Gap, Gaps, Group, Lane, Plot, Row, Spot, Timeline, Window};
+use crate::analysis::triage::Idle;
+use crate::app::session::Report;
+use crate::app::sight::lines::{Line, device, queue};
+use crate::model::Profile;
+
+/// A report's timeline with all that is needed to read it.
+pub struct Look<'a> {
+    pub profile: &'a Profile,
+    pub timeline: &'a Timeline,
+    pub events: Events<'a>,
+    pub gaps: Option<&'a Gaps>,
+}
+
+/// What a line has at a time.
+pub enum Found<'a> {
+    /// An event.
+    Event(Spot, Event),
+    /// Nothing runs on the device, and why.
+    Idle(Gap, Idle),
+    /// A value.
+    Value(&'a Plot, f64),
+    Nothing,
+}
+
+impl<'a> Look<'a> {
+    #[must_use]
+    pub fn of(report: &'a Report) -> Option<Self> {
+        let profile = report.profile.as_deref()?;
+        let timeline = report.lanes.as_ref();
+        Some(Self { profile, timeline, events: timeline.events(profile), gaps: report.gaps.as_deref() })
+    }
+
+    #[must_use]
+    pub fn group(&self, line: Line) -> Option<&'a Group> {
+        self.timeline.groups.get(line.group())
+    }
+
+    #[must_use]
+    pub fn row(&self, line: Line) -> Option<&'a Row> {
+        self.group(line)?.rows.get(line.row()?).map(AsRef::as_ref)
+    }
+
+    /// The lanes that a line stands for: its own, of a device all of its queues, of a thread the one that tells most.
+    #[must_use]
+    pub fn lanes(&self, line: Line) -> Vec<(Spot, &'a Lane)> {
+        let spot = |row, lane| Spot { group: line.group(), row, lane, at: 0 };
+        let Some(group) = self.group(line) else { return Vec::new() };
+        match line {
+            Line::Lane(_, row, lane) => {
+                group.rows.get(row).and_then(|r| r.lanes().get(lane)).map(|l| (spot(row, lane), l)).into_iter().collect()
+            }
+            Line::Group(_) if group.union.is_some() => {
+                let rows = group.rows.iter().enumerate().filter(|(_, r)| queue(r));
+                rows.flat_map(|(at, r)| r.lanes().iter().enumerate().map(move |(n, l)| (spot(at, n), l))).collect()
+            }
+            Line::Group(_) => group.telling().map(|(row, lane)| (spot(row, 0), lane)).into_iter().collect(),
+            Line::Plot(..) => Vec::new(),
+        }
+    }
+
+    /// The event of a line at a time: the one that runs, else the first that begins in the column.
+    #[must_use]
+    pub fn event(&self, line: Line, time: i64, window: Window) -> Option<(Spot, Event)> {
+        let lanes = self.lanes(line);
+        let running = |(spot, lane): &(Spot, &Lane)| lane.running(&self.events, time).map(|at| Spot { at, ..*spot });
+        let begins = |(spot, lane): &(Spot, &Lane)| {
+            let end = window.edge(window.column(time) + 1);
+            let at = lane.count_before(&self.events, time);
+            lane.get(at).filter(|id| self.events.span(id.event()).0 < end).map(|_| Spot { at, ..*spot })
+        };
+        let spot = lanes.iter().find_map(running).or_else(|| if window.contains(time) { lanes.iter().find_map(begins) } else { None })?;
+        Some((spot, self.timeline.event(spot)?.event()))
+    }
+
+    #[must_use]
+    pub fn found(&self, line: Line, time: i64, window: Window) -> Found<'a> {
+        if let Some((spot, event)) = self.event(line, time, window) {
+            return Found::Event(spot, event);
+        }
+        if let Some(Content::Plot(plot)) = self.row(line).map(|r| &r.content) {
+            return plot.at(self.profile, time).map_or(Found::Nothing, |v| Found::Value(plot, v));
+        }
+        let idle = || {
+            let gaps = self.gaps?;
+            let number = device(self.timeline, Some(line))?;
+            let of_device = self.row(line).map_or(matches!(line, Line::Group(_)), queue);
+            of_device.then_some(())?;
+            // A thread's own line says nothing about devices.
+            matches!(self.group(line)?.key, crate::analysis::timeline::GroupKey::Device(_)).then_some(())?;
+            Some(Found::Idle(gaps.at(number, time)?, gaps.piece(number, time)?))
+        };
+        idle().unwrap_or(Found::Nothing)
+    }
+}

@@ -1,0 +1,327 @@
+//! Moving through time: by columns, windows, events, matches, idle times, and along what belongs together.
+
+use super::{TimelineScreen, columns};
+use crate::analysis::timeline::{Event, Spot, Timeline, link};
+use crate::app::actions::ActionId;
+use crate::app::msg::Pointer;
+use crate::app::screen::{Answer, At, Cx};
+use crate::app::sight::lines::device;
+use crate::app::sight::{Line, LineKey, Place};
+use crate::model::Nanos;
+use std::sync::Arc;
+
+/// By how much a step zooms.
+const ZOOM: (i64, i64) = (1, 2);
+/// The same of the wheel.
+const WHEEL: (i64, i64) = (3, 4);
+/// How much of the window a step pans, in eighths.
+const PAN: i64 = 4;
+/// An event that is gone to takes about this part of the window where it was too small to be seen.
+const AROUND: i64 = 8;
+
+fn turned((by, of): (i64, i64), inwards: bool) -> (i64, i64) {
+    if inwards { (by, of) } else { (of, by) }
+}
+
+impl TimelineScreen {
+    /// Moves through time; `None` for other actions.
+    pub(super) fn walk(&mut self, id: ActionId, cx: &Cx<'_>) -> Option<Answer> {
+        let known = matches!(
+            id,
+            ActionId::TimeLeft
+                | ActionId::TimeRight
+                | ActionId::PanLeft
+                | ActionId::PanRight
+                | ActionId::ZoomIn
+                | ActionId::ZoomOut
+                | ActionId::ZoomAll
+                | ActionId::ZoomTo
+                | ActionId::TimeStart
+                | ActionId::TimeEnd
+                | ActionId::NextEvent
+                | ActionId::PreviousEvent
+                | ActionId::NextGap
+                | ActionId::PreviousGap
+                | ActionId::Follow
+                | ActionId::Earlier
+                | ActionId::Later
+        );
+        if !known {
+            return None;
+        }
+        let (Some(place), Some(report)) = (self.place, cx.report()) else { return Some(Answer::none()) };
+        let timeline = Arc::clone(&report.lanes);
+        let (span, columns) = (timeline.span, columns(cx.session.size));
+        // Whoever moves does not want to be moved by what is still coming.
+        self.wanted = None;
+        let jump = |screen: &mut Self, to: Place| {
+            screen.leave(&timeline);
+            Some(to)
+        };
+        let moved = match id {
+            ActionId::TimeLeft => Some(place.stepped(-1, columns, span)),
+            ActionId::TimeRight => Some(place.stepped(1, columns, span)),
+            ActionId::PanLeft => Some(place.panned(-PAN, span, columns)),
+            ActionId::PanRight => Some(place.panned(PAN, span, columns)),
+            ActionId::ZoomIn => Some(place.zoomed(place.cursor, turned(ZOOM, true), span, columns)),
+            ActionId::ZoomOut => Some(place.zoomed(place.cursor, turned(ZOOM, false), span, columns)),
+            ActionId::ZoomAll => jump(self, Place { cursor: place.cursor, ..Place::whole(span) }),
+            ActionId::TimeStart => jump(self, Place { cursor: span.0, ..place }.followed(span, columns)),
+            ActionId::TimeEnd => jump(self, Place { cursor: span.1 - 1, ..place }.followed(span, columns)),
+            ActionId::ZoomTo => return Some(self.zoom_to(cx, columns)),
+            ActionId::NextEvent => return Some(self.next(cx, true)),
+            ActionId::PreviousEvent => return Some(self.next(cx, false)),
+            ActionId::NextGap => return Some(self.gap(cx, true)),
+            ActionId::PreviousGap => return Some(self.gap(cx, false)),
+            ActionId::Follow => return Some(self.follow(cx, columns)),
+            ActionId::Earlier => return Some(self.visited(&timeline, true)),
+            _ => return Some(self.visited(&timeline, false)),
+        };
+        // Whoever moves by hand follows nothing any more.
+        self.origin = None;
+        self.place = moved;
+        Some(Answer::none())
+    }
+
+    /// To what is marked, or to what is at the cursor.
+    fn zoom_to(&mut self, cx: &Cx<'_>, columns: usize) -> Answer {
+        let Some(look) = Self::look(cx) else { return Answer::none() };
+        let event = || self.event(&look, columns).map(|e| look.events.span(e));
+        let gap = || {
+            let number = device(look.timeline, self.current())?;
+            look.gaps?.at(number, self.place?.cursor).map(|g| (g.start, g.end))
+        };
+        let Some((start, end)) = self.marked().or_else(event).or_else(gap) else {
+            return Answer::say(format!("nothing is at the cursor; {} marks a time to zoom from", cx.session.key(ActionId::SetMark)));
+        };
+        let span = look.timeline.span;
+        let to = self.place.unwrap_or_default().to(start, end, span, columns);
+        let timeline = look.timeline.clone();
+        self.leave(&timeline);
+        self.place = Some(Place { cursor: if self.mark.is_some() { self.place.map_or(start, |p| p.cursor) } else { start }, ..to });
+        Answer::none()
+    }
+
+    /// Sets the mark at the cursor, or removes it.
+    pub(super) fn set_mark(&mut self, cx: &Cx<'_>) -> Answer {
+        let Some(place) = self.place else { return Answer::none() };
+        if self.mark == Some(place.cursor) {
+            self.mark = None;
+            return Answer::say("mark removed");
+        }
+        self.mark = Some(place.cursor);
+        Answer::say(format!("marked; move the cursor to measure, {} zooms to what is between", cx.session.key(ActionId::ZoomTo)))
+    }
+
+    /// To the next or previous event of the row, or match.
+    fn next(&mut self, cx: &Cx<'_>, forward: bool) -> Answer {
+        if self.search.as_ref().is_some_and(|s| s.matches.total > 0) {
+            return self.next_match(cx, forward);
+        }
+        let (Some(look), Some(line), Some(place)) = (Self::look(cx), self.current(), self.place) else { return Answer::none() };
+        let start = |(_, lane): &(Spot, &crate::analysis::timeline::Lane)| {
+            let at = if forward {
+                lane.count_before(&look.events, place.cursor.saturating_add(1))
+            } else {
+                lane.count_before(&look.events, place.cursor).checked_sub(1)?
+            };
+            lane.get(at).map(|id| look.events.span(id.event()).0)
+        };
+        let starts = look.lanes(line).iter().filter_map(start).collect::<Vec<_>>();
+        let found = if forward { starts.into_iter().min() } else { starts.into_iter().max() };
+        let Some(cursor) = found else {
+            return Answer::say(if forward { "no later event in this row" } else { "no earlier event in this row" });
+        };
+        let (span, columns) = (look.timeline.span, columns(cx.session.size));
+        self.origin = None;
+        self.place = Some(Place { cursor, ..place }.followed(span, columns));
+        Answer::none()
+    }
+
+    /// The match that is nearest to the cursor in time, over all rows.
+    fn next_match(&mut self, cx: &Cx<'_>, forward: bool) -> Answer {
+        let (Some(look), Some(place), Some(search)) = (Self::look(cx), self.place, &self.search) else { return Answer::none() };
+        // Several may begin at one time: those of later rows come after.
+        let here = (place.cursor, self.current().map_or((0, 0, 0), order));
+        let mut best: Option<(Key, Spot)> = None;
+        for (g, group) in look.timeline.groups.iter().enumerate() {
+            for (r, row) in group.rows.iter().enumerate() {
+                for (l, lane) in row.lanes().iter().enumerate() {
+                    let own = (g, r, l);
+                    let first = lane.count_before(&look.events, place.cursor.saturating_add(i64::from(own <= here.1 && forward)));
+                    let first =
+                        if !forward && own < here.1 { lane.count_before(&look.events, place.cursor.saturating_add(1)) } else { first };
+                    let Some(at) = search.matches.next(row.key, l, first, forward) else { continue };
+                    let Some(id) = lane.get(at) else { continue };
+                    let key = (look.events.span(id.event()).0, own);
+                    if best.as_ref().is_none_or(|b| if forward { key < b.0 } else { key > b.0 }) {
+                        best = Some((key, Spot { group: g, row: r, lane: l, at }));
+                    }
+                }
+            }
+        }
+        let Some((_, spot)) = best else {
+            return Answer::say(if forward { "no later match" } else { "no earlier match" });
+        };
+        self.go_to_spot(cx, spot);
+        Answer::none()
+    }
+
+    /// To the first match from the cursor on, unless one is there; else to the first of all.
+    pub(super) fn seek(&mut self, cx: &Cx<'_>) -> Answer {
+        let (Some(place), Some(search)) = (self.place, &self.search) else { return Answer::none() };
+        if search.matches.total == 0 {
+            return Answer::none();
+        }
+        self.place = Some(Place { cursor: place.cursor.saturating_sub(1), ..place });
+        let answer = self.next_match(cx, true);
+        if answer.say.is_some() {
+            self.place = Some(Place { cursor: i64::MIN / 4, ..place });
+            let _ = self.next_match(cx, true);
+        }
+        Answer::none()
+    }
+
+    /// To the next or previous idle time of the device that is at least a column wide.
+    fn gap(&mut self, cx: &Cx<'_>, forward: bool) -> Answer {
+        let (Some(look), Some(place)) = (Self::look(cx), self.place) else { return Answer::none() };
+        let Some(gaps) = look.gaps else { return Answer::say("idle times are still being worked out") };
+        let Some(number) = device(look.timeline, self.current()) else { return Answer::say("no device is in this report") };
+        let columns = columns(cx.session.size);
+        let window = place.window(columns);
+        let Some(gap) = gaps.next(number, place.cursor, window.step(), forward) else {
+            let step = Nanos(window.step());
+            let way = if forward { "later" } else { "earlier" };
+            return Answer::say(format!("GPU {number} has no {way} idle time of {step} or more; zoom in for shorter ones"));
+        };
+        let timeline = Arc::clone(&cx.report().map(|r| Arc::clone(&r.lanes)).unwrap_or_default());
+        let span = timeline.span;
+        let group = timeline.groups.iter().find(|g| g.key == crate::analysis::timeline::GroupKey::Device(number)).map(|g| g.key);
+        self.origin = None;
+        self.place = Some(Place { cursor: gap.start, ..place }.followed(span, columns));
+        // The device's own line says why; a stream of it does, too.
+        let on_device = self.current().and_then(|l| timeline.groups.get(l.group())).map(|g| g.key) == group;
+        if !on_device {
+            self.select(&timeline, group.map(LineKey::Group));
+        }
+        Answer::none()
+    }
+
+    /// To what belongs to the event at the cursor.
+    fn follow(&mut self, cx: &Cx<'_>, columns: usize) -> Answer {
+        let Some(look) = Self::look(cx) else { return Answer::none() };
+        let Some(event) = self.event(&look, columns) else { return Answer::say("no event is at the cursor") };
+        let Some(next) = link::follow(look.timeline, &look.events, event, self.origin) else {
+            return Answer::say("the report does not say what belongs to this");
+        };
+        let Some(spot) = look.timeline.find(&look.events, next.into()) else { return Answer::say("it is not in the timeline") };
+        if matches!(event, Event::Launch(_) | Event::Mem(_) | Event::Graph(_)) {
+            self.origin = Some(event);
+        }
+        let origin = self.origin;
+        self.go_to_spot(cx, spot);
+        self.origin = origin;
+        Answer::none()
+    }
+
+    /// Goes to an event; the window stays where it shows it well.
+    fn go_to_spot(&mut self, cx: &Cx<'_>, spot: Spot) {
+        let Some(report) = cx.report() else { return };
+        let (Some(profile), timeline) = (&report.profile, Arc::clone(&report.lanes)) else { return };
+        let Some(id) = timeline.event(spot) else { return };
+        let (start, end) = timeline.events(profile).span(id.event());
+        let (span, columns) = (timeline.span, columns(cx.session.size));
+        let place = self.place.unwrap_or_else(|| Place::whole(span));
+        let window = place.window(columns);
+        self.leave(&timeline);
+        self.place = Some(if window.contains(start) && end - start >= window.step() && end - start <= window.length() {
+            Place { cursor: start, ..place }
+        } else if end - start >= window.step() && end - start <= window.length() / 2 {
+            Place { cursor: start, start: start - place.length() / 3, end: start - place.length() / 3 + place.length() }.kept(span, columns)
+        } else {
+            let room = (end - start).max(1).saturating_mul(AROUND / 2);
+            let around = Place { start: start.saturating_sub(room), end: end.saturating_add(room), cursor: start };
+            around.kept(span, columns)
+        });
+        self.reveal(&timeline, spot);
+    }
+
+    fn reveal(&mut self, timeline: &Timeline, spot: Spot) {
+        self.arrangement.reveal(timeline, spot.group, spot.row, spot.lane);
+        let row = timeline.groups.get(spot.group).and_then(|g| g.rows.get(spot.row));
+        self.arrange(timeline, row.map(|r| LineKey::Row(r.key, spot.lane)));
+    }
+
+    /// Goes to a place; false while what is wanted is not there yet.
+    pub(super) fn go_to(&mut self, at: &At, cx: &Cx<'_>, columns: usize) -> bool {
+        let Some(report) = cx.report() else { return false };
+        let (Some(profile), timeline) = (&report.profile, Arc::clone(&report.lanes)) else { return false };
+        let of = timeline.events(profile);
+        let spot = at.event.and_then(|event| timeline.find(&of, event.into()));
+        let length = (at.end - at.start).max(1);
+        // Long enough to see what is around.
+        let room = if at.event.is_some() { length.saturating_mul(AROUND / 2) } else { length / 4 };
+        let around = Place { start: at.start.saturating_sub(room), end: at.end.saturating_add(room), cursor: at.start };
+        self.place = Some(Place { cursor: at.start, ..around.kept(timeline.span, columns) });
+        match spot {
+            Some(spot) => self.reveal(&timeline, spot),
+            None => {
+                let group = device(&timeline, None).map(|d| LineKey::Group(crate::analysis::timeline::GroupKey::Device(d)));
+                self.select(&timeline, group);
+            }
+        }
+        // Threads may still be coming, and with them what lies earlier or later.
+        timeline.complete() || (spot.is_some() && timeline.span.0 <= at.start - room && at.end + room <= timeline.span.1)
+    }
+
+    /// Back and forth through places.
+    fn visited(&mut self, timeline: &Timeline, back: bool) -> Answer {
+        let here = self.place.map(|p| (p, self.key(timeline)));
+        let (from, to) = if back { (&mut self.earlier, &mut self.later) } else { (&mut self.later, &mut self.earlier) };
+        let Some((place, key)) = from.pop() else {
+            return Answer::say(if back { "this is the first place" } else { "this is the last place" });
+        };
+        to.extend(here);
+        self.place = Some(place);
+        self.select(timeline, key);
+        Answer::none()
+    }
+
+    /// What the pointer did.
+    pub(super) fn pointed(&mut self, pointer: Pointer, cx: &Cx<'_>) -> Answer {
+        let (Some(place), Some(report)) = (self.place, cx.report()) else { return Answer::none() };
+        let (span, columns) = (report.lanes.span, columns(cx.session.size));
+        let window = place.window(columns);
+        let time = |column: usize| window.edge(column.min(columns - 1)) + window.step() / 2;
+        match pointer {
+            Pointer::Press(row, column, select) => {
+                self.selected = row.min(self.lines.len().saturating_sub(1));
+                self.grabbed = Some(column);
+                self.mark = if select { Some(time(column)) } else { self.mark };
+                self.origin = None;
+                self.place = Some(Place { cursor: time(column), ..place });
+            }
+            Pointer::Drag(column, true) => self.place = Some(Place { cursor: time(column), ..place }),
+            Pointer::Drag(column, false) => {
+                let Some(from) = self.grabbed.replace(column) else { return Answer::none() };
+                let by = window.edge(from.min(columns)) - window.edge(column.min(columns));
+                self.place = Some(place.moved(by, span, columns));
+            }
+            Pointer::Wheel(column, by) => {
+                self.place = Some(place.zoomed(time(column), turned(WHEEL, by < 0), span, columns));
+            }
+        }
+        Answer::none()
+    }
+}
+
+/// A start, and the place of a lane among all: the group, the row, the lane.
+type Key = (i64, (usize, usize, usize));
+
+fn order(line: Line) -> (usize, usize, usize) {
+    match line {
+        Line::Group(g) => (g, 0, 0),
+        Line::Lane(g, r, l) => (g, r, l),
+        Line::Plot(g, r) => (g, r, 0),
+    }
+}

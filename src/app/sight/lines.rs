@@ -1,0 +1,252 @@
+//! Which rows are listed, and in what order: folded, hidden, pinned, moved.
+
+use crate::analysis::timeline::{Content, Group, GroupKey, Row, RowKey, RowKind, Timeline};
+use std::collections::HashSet;
+
+/// A line of the screen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A device or thread as a whole: index of the group.
+    Group(usize),
+    /// A lane: indices of the group, the row and the lane.
+    Lane(usize, usize, usize),
+    /// A value over time: indices of the group and the row.
+    Plot(usize, usize),
+}
+
+impl Line {
+    #[must_use]
+    pub fn group(self) -> usize {
+        match self {
+            Self::Group(g) | Self::Lane(g, ..) | Self::Plot(g, _) => g,
+        }
+    }
+
+    #[must_use]
+    pub fn row(self) -> Option<usize> {
+        match self {
+            Self::Group(_) => None,
+            Self::Lane(_, row, _) | Self::Plot(_, row) => Some(row),
+        }
+    }
+}
+
+/// A line by what it is of: stays the same when rows come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineKey {
+    Group(GroupKey),
+    Row(RowKey, usize),
+}
+
+/// Threads whose rows are listed at first: those that call CUDA most.
+const UNFOLDED: usize = 2;
+/// Lanes of a row that are listed while it is folded.
+const FOLDED_LANES: usize = 3;
+/// Metrics of a device that are listed at first, if there are no more.
+const FEW_METRICS: usize = 6;
+
+/// What the user made of the rows.
+#[derive(Clone, Debug, Default)]
+pub struct Arrangement {
+    /// Groups that were folded or unfolded by hand.
+    folded: Vec<(GroupKey, bool)>,
+    /// Rows all of whose lanes are listed.
+    deep: HashSet<RowKey>,
+    hidden_rows: HashSet<RowKey>,
+    hidden_groups: HashSet<GroupKey>,
+    /// In the order in which they were pinned.
+    pub pinned: Vec<RowKey>,
+    /// Groups in the order that the user gave them; those that are not among them come after.
+    order: Vec<GroupKey>,
+}
+
+impl Arrangement {
+    #[must_use]
+    pub fn folded(&self, timeline: &Timeline, group: usize) -> bool {
+        let Some(g) = timeline.groups.get(group) else { return false };
+        if let Some((_, folded)) = self.folded.iter().find(|f| f.0 == g.key) {
+            return *folded;
+        }
+        match g.key {
+            GroupKey::Device(_) | GroupKey::Machine => false,
+            GroupKey::Metrics(_) => g.rows.len() > FEW_METRICS,
+            GroupKey::Thread(..) => {
+                let before = timeline.groups[..group].iter().filter(|o| matches!(o.key, GroupKey::Thread(..)) && o.matters()).count();
+                before >= UNFOLDED
+            }
+        }
+    }
+
+    /// Whether lanes of a row are left out.
+    #[must_use]
+    pub fn shallow(&self, row: &Row) -> bool {
+        row.lanes().len() > FOLDED_LANES && !self.deep.contains(&row.key)
+    }
+
+    #[must_use]
+    pub fn pinned(&self, key: RowKey) -> bool {
+        self.pinned.contains(&key)
+    }
+
+    /// How many rows and groups are hidden.
+    #[must_use]
+    pub fn hidden(&self) -> usize {
+        self.hidden_rows.len() + self.hidden_groups.len()
+    }
+
+    fn ordered(&self, timeline: &Timeline) -> Vec<usize> {
+        let mut groups: Vec<usize> = (0..timeline.groups.len()).collect();
+        groups.sort_by_key(|&g| self.order.iter().position(|k| *k == timeline.groups[g].key).unwrap_or(usize::MAX));
+        groups
+    }
+
+    /// The lines: pinned rows first, then the groups.
+    #[must_use]
+    pub fn lines(&self, timeline: &Timeline) -> Vec<Line> {
+        let mut out = Vec::new();
+        let place = |key: RowKey| {
+            let group = timeline.groups.iter().position(|g| g.key == key.group)?;
+            Some((group, timeline.groups[group].rows.iter().position(|r| r.key == key)?))
+        };
+        for (group, row) in self.pinned.iter().filter_map(|&key| place(key)) {
+            self.row(&mut out, group, row, &timeline.groups[group].rows[row]);
+        }
+        let lonely = timeline.groups.iter().all(|g| !g.matters());
+        for group in self.ordered(timeline) {
+            let g = &timeline.groups[group];
+            if self.hidden_groups.contains(&g.key) || !(g.matters() || lonely) {
+                continue;
+            }
+            out.push(Line::Group(group));
+            if self.folded(timeline, group) {
+                continue;
+            }
+            for (row, r) in g.rows.iter().enumerate() {
+                if !self.hidden_rows.contains(&r.key) && !self.pinned.contains(&r.key) {
+                    self.row(&mut out, group, row, r);
+                }
+            }
+        }
+        out
+    }
+
+    fn row(&self, out: &mut Vec<Line>, group: usize, row: usize, r: &Row) {
+        match &r.content {
+            Content::Plot(_) => out.push(Line::Plot(group, row)),
+            Content::Lanes(lanes) => {
+                let shown = if self.shallow(r) { FOLDED_LANES } else { lanes.len() };
+                out.extend((0..shown).map(|lane| Line::Lane(group, row, lane)));
+            }
+        }
+    }
+
+    /// Folds or unfolds what a line belongs to: a row with many lanes, else the group.
+    pub fn fold(&mut self, timeline: &Timeline, line: Line) {
+        let Some(g) = timeline.groups.get(line.group()) else { return };
+        if let Some(row) = line.row().and_then(|r| g.rows.get(r)).filter(|r| r.lanes().len() > FOLDED_LANES) {
+            if !self.deep.remove(&row.key) {
+                self.deep.insert(row.key);
+            }
+            return;
+        }
+        let folded = self.folded(timeline, line.group());
+        self.folded.retain(|f| f.0 != g.key);
+        self.folded.push((g.key, !folded));
+    }
+
+    /// Makes sure that a lane is listed.
+    pub fn reveal(&mut self, timeline: &Timeline, group: usize, row: usize, lane: usize) {
+        let Some(g) = timeline.groups.get(group) else { return };
+        let Some(r) = g.rows.get(row) else { return };
+        self.hidden_groups.remove(&g.key);
+        self.hidden_rows.remove(&r.key);
+        if self.folded(timeline, group) && !self.pinned.contains(&r.key) {
+            self.folded.retain(|f| f.0 != g.key);
+            self.folded.push((g.key, false));
+        }
+        if lane >= FOLDED_LANES {
+            self.deep.insert(r.key);
+        }
+    }
+
+    /// Hides the row, or the group; all that is hidden comes back with [`Self::show_all`].
+    pub fn hide(&mut self, timeline: &Timeline, line: Line) {
+        let Some(g) = timeline.groups.get(line.group()) else { return };
+        match line.row().and_then(|r| g.rows.get(r)) {
+            Some(row) => {
+                self.pinned.retain(|p| *p != row.key);
+                self.hidden_rows.insert(row.key);
+            }
+            None => {
+                self.hidden_groups.insert(g.key);
+            }
+        }
+    }
+
+    pub fn show_all(&mut self) {
+        self.hidden_rows.clear();
+        self.hidden_groups.clear();
+    }
+
+    /// Pins the row of a line to the top, or unpins it; of a group its first row.
+    pub fn pin(&mut self, timeline: &Timeline, line: Line) {
+        let Some(g) = timeline.groups.get(line.group()) else { return };
+        let Some(row) = g.rows.get(line.row().or_else(|| g.telling().map(|t| t.0)).unwrap_or(0)) else { return };
+        if self.pinned.contains(&row.key) {
+            self.pinned.retain(|p| *p != row.key);
+        } else {
+            self.pinned.push(row.key);
+        }
+    }
+
+    /// Moves what a line belongs to one place up or down: a pinned row among those, else the group.
+    pub fn shift(&mut self, timeline: &Timeline, line: Line, up: bool) {
+        let Some(g) = timeline.groups.get(line.group()) else { return };
+        let pinned = line.row().and_then(|r| g.rows.get(r)).and_then(|r| self.pinned.iter().position(|p| *p == r.key));
+        if let Some(at) = pinned {
+            swap(&mut self.pinned, at, up);
+            return;
+        }
+        let listed: Vec<GroupKey> = self.ordered(timeline).into_iter().map(|g| timeline.groups[g].key).collect();
+        let hidden = |key: &GroupKey| self.hidden_groups.contains(key) || timeline.groups.iter().any(|g| g.key == *key && !g.matters());
+        let (mut shown, rest): (Vec<GroupKey>, Vec<GroupKey>) = listed.into_iter().partition(|k| !hidden(k));
+        let Some(at) = shown.iter().position(|k| *k == g.key) else { return };
+        swap(&mut shown, at, up);
+        shown.extend(rest);
+        self.order = shown;
+    }
+}
+
+fn swap<T>(list: &mut [T], at: usize, up: bool) {
+    let other = if up { at.checked_sub(1) } else { Some(at + 1) };
+    if let Some(other) = other.filter(|&o| o < list.len()) {
+        list.swap(at, other);
+    }
+}
+
+/// What a line is of.
+#[must_use]
+pub fn key(timeline: &Timeline, line: Line) -> Option<LineKey> {
+    let group = timeline.groups.get(line.group())?;
+    Some(match line {
+        Line::Group(_) => LineKey::Group(group.key),
+        Line::Lane(_, row, lane) => LineKey::Row(group.rows.get(row)?.key, lane),
+        Line::Plot(_, row) => LineKey::Row(group.rows.get(row)?.key, 0),
+    })
+}
+
+/// The device whose idle times a line is about: its own, else that of the first device.
+#[must_use]
+pub fn device(timeline: &Timeline, line: Option<Line>) -> Option<u32> {
+    let of = |g: &Group| match g.key {
+        GroupKey::Device(d) | GroupKey::Metrics(d) => Some(d),
+        _ => None,
+    };
+    line.and_then(|l| of(timeline.groups.get(l.group())?)).or_else(|| timeline.groups.iter().find_map(of))
+}
+
+/// Whether a row is of what ran on a device.
+#[must_use]
+pub fn queue(row: &Row) -> bool {
+    row.key.kind == RowKind::Queue
+}

@@ -1,0 +1,135 @@
+//! Where one is in time: the window and the cursor, and how both move.
+
+use crate::analysis::timeline::Window;
+
+/// The window and the cursor, ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    pub start: i64,
+    pub end: i64,
+    pub cursor: i64,
+}
+
+/// What is left free at both ends of what is zoomed to, as a part of its length.
+const MARGIN: i64 = 20;
+
+impl Place {
+    /// The whole of a span.
+    #[must_use]
+    pub fn whole((start, end): (i64, i64)) -> Self {
+        Self { start, end: end.max(start.saturating_add(1)), cursor: start }
+    }
+
+    #[must_use]
+    pub fn window(self, columns: usize) -> Window {
+        Window::new(self.start, self.end, columns)
+    }
+
+    #[must_use]
+    pub fn length(self) -> i64 {
+        self.end - self.start
+    }
+
+    /// Shows from one time to another with a margin; the cursor goes to the first.
+    #[must_use]
+    pub fn to(self, start: i64, end: i64, span: (i64, i64), columns: usize) -> Self {
+        let margin = ((end - start) / MARGIN).max(1);
+        Self { start: start.saturating_sub(margin), end: end.saturating_add(margin), cursor: start }.kept(span, columns)
+    }
+
+    /// No shorter than a ns a column, no longer than the span, and not outside of it.
+    #[must_use]
+    pub fn kept(self, (from, to): (i64, i64), columns: usize) -> Self {
+        let whole = (to - from).max(1);
+        let least = i64::try_from(columns).unwrap_or(1).min(whole).max(1);
+        let length = (self.end - self.start).clamp(least, whole);
+        let start = self.start.clamp(from, (to - length).max(from));
+        Self { start, end: start + length, cursor: self.cursor.clamp(from, to) }
+    }
+
+    /// Brings the cursor into the window, which moves no more than it must, but then leaves room beyond the cursor.
+    #[must_use]
+    pub fn followed(self, span: (i64, i64), columns: usize) -> Self {
+        let room = self.length() / 8;
+        let start = if self.cursor < self.start {
+            self.cursor - room
+        } else if self.cursor >= self.end {
+            self.cursor - self.length() + room.max(1)
+        } else {
+            return self;
+        };
+        Self { start, end: start + self.length(), ..self }.kept(span, columns)
+    }
+
+    /// Moves the cursor by so many columns.
+    #[must_use]
+    pub fn stepped(self, columns: i64, width: usize, span: (i64, i64)) -> Self {
+        let step = self.window(width).step();
+        let cursor = self.cursor.saturating_add(columns.saturating_mul(step)).clamp(span.0, span.1.saturating_sub(1).max(span.0));
+        Self { cursor, ..self }.followed(span, width)
+    }
+
+    /// Moves the window, and the cursor with it, by a part of its length in eighths.
+    #[must_use]
+    pub fn panned(self, eighths: i64, span: (i64, i64), columns: usize) -> Self {
+        self.moved(self.length().saturating_mul(eighths) / 8, span, columns)
+    }
+
+    /// Moves the window by so many ns; the cursor stays where it is on the screen.
+    #[must_use]
+    pub fn moved(self, by: i64, span: (i64, i64), columns: usize) -> Self {
+        let before = self.start;
+        let moved = Self { start: self.start.saturating_add(by), end: self.end.saturating_add(by), ..self }.kept(span, columns);
+        Self { cursor: self.cursor + (moved.start - before), ..moved }.kept(span, columns)
+    }
+
+    /// Makes the window longer or shorter by a ratio; the time `at` stays where it is on the screen.
+    #[must_use]
+    pub fn zoomed(self, at: i64, (by, of): (i64, i64), span: (i64, i64), columns: usize) -> Self {
+        let scaled = |ns: i64| i64::try_from(i128::from(ns) * i128::from(by) / i128::from(of.max(1))).unwrap_or(i64::MAX / 4);
+        let at = at.clamp(self.start, self.end);
+        let least = i64::try_from(columns).unwrap_or(1);
+        if by < of && self.length() <= least {
+            return self;
+        }
+        let to = Self { start: at - scaled(at - self.start), end: at + scaled(self.end - at), ..self }.kept(span, columns);
+        // What was rounded off on the way in is not missing on the way out.
+        let whole = span.1 - span.0;
+        if by > of && whole - to.length() <= whole / 1_000 { Self { start: span.0, end: span.1, ..to } } else { to }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SPAN: (i64, i64) = (1_000, 2_000_000);
+
+    #[test]
+    fn zooming_in_and_out_comes_back() {
+        let place = Place { cursor: 700_000, ..Place::whole(SPAN) };
+        let near = (0..10).fold(place, |p, _| p.zoomed(p.cursor, (1, 2), SPAN, 100));
+        assert!((near.start..near.end).contains(&700_000) && near.length() < 2_100, "{near:?}");
+        let far = (0..20).fold(near, |p, _| p.zoomed(p.cursor, (2, 1), SPAN, 100));
+        assert_eq!((far.start, far.end), SPAN);
+    }
+
+    proptest! {
+        #[test]
+        fn one_stays_inside_whatever_one_does(moves in prop::collection::vec((0..5_u8, -40_i64..40), 0..60), columns in 1_usize..300) {
+            let mut p = Place::whole(SPAN);
+            for (what, by) in moves {
+                p = match what {
+                    0 => p.stepped(by, columns, SPAN),
+                    1 => p.panned(by, SPAN, columns),
+                    2 => p.zoomed(p.cursor, (1, 2), SPAN, columns),
+                    3 => p.zoomed(p.cursor, (2, 1), SPAN, columns),
+                    _ => p.to(p.cursor, p.cursor + by.abs(), SPAN, columns),
+                };
+                prop_assert!(SPAN.0 <= p.start && p.start < p.end && p.end <= SPAN.1, "{p:?}");
+                prop_assert!((SPAN.0..=SPAN.1).contains(&p.cursor));
+            }
+        }
+    }
+}

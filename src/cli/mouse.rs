@@ -1,0 +1,30 @@
+//! What the terminal says of the mouse, as the explorer takes it.
+
+use crate::app::{Mouse, Pointer};
+use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
+
+/// Rows that a turn of the wheel scrolls.
+const WHEEL: isize = 3;
+
+/// What the mouse did, where that is over what `hit` says.
+#[must_use]
+pub fn pointed(mouse: MouseEvent, hit: Mouse) -> Option<Mouse> {
+    // Many terminals keep the shift key with the mouse for themselves: the right button selects, too.
+    let shift = mouse.modifiers.contains(KeyModifiers::SHIFT);
+    let wheel = |by: isize| match hit {
+        Mouse::Spot(_, column) => Mouse::Point(Pointer::Wheel(column, by)),
+        _ => Mouse::Wheel(by * WHEEL),
+    };
+    Some(match (mouse.kind, hit) {
+        (MouseEventKind::Down(button @ (MouseButton::Left | MouseButton::Right)), Mouse::Spot(row, column)) => {
+            Mouse::Point(Pointer::Press(row, column, shift || button == MouseButton::Right))
+        }
+        (MouseEventKind::Down(MouseButton::Left), hit) => hit,
+        (MouseEventKind::Drag(button @ (MouseButton::Left | MouseButton::Right)), Mouse::Spot(_, column)) => {
+            Mouse::Point(Pointer::Drag(column, shift || button == MouseButton::Right))
+        }
+        (MouseEventKind::ScrollDown, _) => wheel(1),
+        (MouseEventKind::ScrollUp, _) => wheel(-1),
+        _ => return None,
+    })
+}

@@ -1,0 +1,81 @@
+//! Lanes as coloured cells.
+
+use crate::analysis::timeline::Category;
+use crate::analysis::triage::Part;
+use crate::report::timeline::paint::{Fill, Glyph, level};
+use crate::ui::{Role, Theme};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+
+/// The colour of a category: what the device does has the colours of where its time goes, a call that of the idle time that it brings about.
+#[must_use]
+pub fn role(category: Category) -> Role {
+    match category {
+        Category::Kernel => Role::Part(Part::Kernels),
+        Category::Collective => Role::Part(Part::Collectives),
+        Category::Copy | Category::Set => Role::Part(Part::Copies),
+        Category::Launch | Category::CopyCall => Role::Part(Part::Launching),
+        Category::Sync => Role::Part(Part::Synchronising),
+        Category::Alloc => Role::Part(Part::Allocating),
+        Category::Module => Role::Part(Part::Compiling),
+        Category::GraphCall => Role::Part(Part::Graphs),
+        Category::OsWait => Role::Part(Part::Waiting),
+        Category::Os => Role::Part(Part::Computing),
+        Category::OtherCall | Category::Overhead => Role::Part(Part::Other),
+        // What encloses is not what is done.
+        Category::Range | Category::Operator | Category::Python => Role::Dim,
+    }
+}
+
+/// What is lit in a lane.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lit {
+    /// The event at the cursor.
+    pub selected: Option<usize>,
+    /// The other end of what belongs to it.
+    pub other: Option<usize>,
+}
+
+/// Draws glyphs into a row of cells. `matched` says of each column whether something in it matches the search.
+pub fn draw(buffer: &mut Buffer, area: Rect, glyphs: &[Glyph], lit: Lit, matched: &[bool], ascii: bool, theme: &Theme) {
+    let mono = theme.style(Role::Part(Part::Kernels)).fg.is_none();
+    for (x, (column, glyph)) in (area.x..area.right()).zip(glyphs.iter().enumerate()) {
+        let Some(cell) = buffer.cell_mut((x, area.y)) else { break };
+        let own = glyph.category.map_or_else(|| theme.style(Role::Text), |c| theme.style(role(c)));
+        let own = if matched.get(column).copied().unwrap_or_default() { own.patch(theme.style(Role::Match)) } else { own };
+        let chosen = glyph.event.is_some() && glyph.event == lit.selected;
+        let other = glyph.event.is_some() && glyph.event == lit.other;
+        let block = if chosen {
+            theme.style(Role::Selected).add_modifier(Modifier::BOLD | if mono { Modifier::UNDERLINED } else { Modifier::empty() })
+        } else if other {
+            own.add_modifier(Modifier::REVERSED | Modifier::BOLD | Modifier::UNDERLINED)
+        } else {
+            own.add_modifier(Modifier::REVERSED)
+        };
+        // Only text, no blocks of colour: brackets show where events begin and end.
+        let bare = ascii && mono;
+        let (symbol, style): (&str, Style) = match &glyph.fill {
+            Fill::Blank => continue,
+            Fill::Level(n) => (level(*n), if chosen { own.patch(theme.style(Role::Selected)) } else { own }),
+            Fill::Begin if bare => ("[", own),
+            Fill::End if bare => ("]", own),
+            Fill::Begin => (if ascii { "|" } else { "▏" }, block),
+            Fill::Letter(letter) => (letter.as_str(), block),
+            Fill::Covered => ("", block),
+            Fill::Inside | Fill::End if bare => ("-", own),
+            Fill::Inside | Fill::End => (" ", block),
+            Fill::Idle(part) => {
+                let style = theme.style(Role::Part(*part));
+                if ascii || mono {
+                    cell.set_symbol(&part.letter().to_lowercase());
+                    cell.set_style(style);
+                    continue;
+                }
+                ("░", style)
+            }
+        };
+        cell.set_symbol(symbol);
+        cell.set_style(style);
+    }
+}

@@ -1,0 +1,53 @@
+//! The whole run in two lines: how busy the devices were, why they were not, the steps, and which window is shown.
+
+use super::lanes::{self, Lit};
+use crate::analysis::timeline::{GroupKey, Window};
+use crate::app::Report;
+use crate::app::screens::timeline::look::Look;
+use crate::report::timeline::{paint, shades};
+use crate::ui::{Role, Theme};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+
+/// Draws the run with the window from `shown.start` to `shown.end` marked.
+pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, shown: Window, ascii: bool, theme: &Theme) {
+    let columns = usize::from(area.width);
+    if columns == 0 || area.height == 0 {
+        return;
+    }
+    let whole = Window::new(look.timeline.span.0, look.timeline.span.1, columns);
+    let first = look.timeline.groups.iter().find(|g| matches!(g.key, GroupKey::Device(_))).or(look.timeline.groups.first());
+    if let Some(group) = first {
+        let cells = group.summary(&look.events, whole);
+        let glyphs = paint::summary(&cells, &shades(look.gaps, group, whole), &look.events, group.telling().map(|t| t.1));
+        lanes::draw(buffer, Rect { height: 1, ..area }, &glyphs, Lit::default(), &[], ascii, theme);
+    }
+    if area.height < 2 {
+        return;
+    }
+    let y = area.y + 1;
+    let x = |column: usize| area.x + u16::try_from(column).unwrap_or(0);
+    let (from, to) = (whole.column(shown.start), whole.column(shown.end - 1));
+    let all = (from, to) == (0, columns - 1);
+    for column in from..=to {
+        if let Some(cell) = buffer.cell_mut((x(column), y)) {
+            cell.set_symbol(if all { "─" } else { "━" });
+            cell.set_style(theme.style(if all { Role::Faint } else { Role::Key }));
+        }
+    }
+    // More steps than every third column are no ticks.
+    let steps = report.triage.as_ref().and_then(|t| t.as_ref()).map_or(&[][..], |t| &t.steps);
+    if steps.len() * 3 <= columns {
+        for step in steps {
+            if let Some(cell) = buffer.cell_mut((x(whole.column(step.start)), y)) {
+                let inside = (from..=to).contains(&whole.column(step.start));
+                cell.set_symbol(match (inside, all) {
+                    (true, true) => "┴",
+                    (true, false) => "┷",
+                    (false, _) => "╵",
+                });
+                cell.set_style(theme.style(if inside && !all { Role::Key } else { Role::Dim }));
+            }
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! The run in time: a map of the whole, an axis, rows, and what is at the cursor.
+
+mod lanes;
+mod map;
+mod pane;
+
+use super::panel::{BORDERED, lines, panel, take};
+use super::text::{left, wrap};
+use super::view::View;
+use super::{Role, Theme};
+use crate::analysis::labels::{cut_end, width};
+use crate::analysis::timeline::{Content, Event, Spot, Window, link};
+use crate::app::screens::timeline::look::{Found, Look};
+use crate::app::screens::timeline::{columns, label_columns};
+use crate::app::sight::Line as Row;
+use crate::app::{ActionId, App, Mouse, Report, TimelineScreen};
+use crate::model::text::clean;
+use crate::model::{Nanos, units};
+use crate::report::timeline::{paint, ruler, shades};
+use lanes::Lit;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::text::{Line, Span, Text};
+
+/// Columns from which the window's figures stand beside what is at the cursor.
+const BESIDE: u16 = 120;
+
+/// Rows of the pane below: what the rows leave over, within bounds.
+fn pane_rows(height: u16, lines: usize) -> u16 {
+    let (least, most) = match height {
+        0..=21 => (5, 7),
+        22..=27 => (7, 9),
+        28..=44 => (11, 17),
+        _ => (15, 24),
+    };
+    height.saturating_sub(u16::try_from(lines).unwrap_or(u16::MAX)).clamp(least, most)
+}
+
+/// Blank rows between devices and threads, where there is room for all of them.
+fn blank_rows(screen: &TimelineScreen, height: u16) -> usize {
+    let groups = screen.lines.iter().skip(1).filter(|l| matches!(l, Row::Group(_))).count();
+    let room = usize::from(height.saturating_sub(pane_rows(height, usize::MAX)));
+    if screen.lines.len() + groups <= room { groups } else { 0 }
+}
+
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScreen, view: &mut View, theme: &Theme) {
+    let Some(report) = app.report() else { return };
+    let Some(look) = Look::of(report).filter(|l| !l.timeline.groups.is_empty() && screen.place.is_some()) else {
+        waiting(frame, area, app, report, theme);
+        return;
+    };
+    let Some(place) = screen.place else { return };
+    let window = place.window(columns(app.session.size));
+    let bordered = area.height >= BORDERED;
+    let edge = if bordered { 2 } else { 1 };
+    let mut rest = area;
+    let label = label_columns(app.session.size.0);
+    let body = |area: Rect| Rect {
+        x: area.x + 1 + label,
+        width: u16::try_from(window.columns).unwrap_or(0).min(area.width.saturating_sub(1 + label)),
+        ..area
+    };
+    // The map, in the columns of the lanes.
+    let inner = panel(frame, take(&mut rest, 2 + edge), title(app, report, screen, window, theme), bordered, theme);
+    let lane_area = body(Rect { y: inner.y, height: 2.min(inner.height), ..area });
+    let lane_area = if bordered { Rect { width: lane_area.width.saturating_sub(2), ..lane_area } } else { lane_area };
+    lines(frame, Rect { x: area.x + 2, width: label, y: inner.y, height: inner.height }, map_labels(&look, usize::from(label) - 2, theme));
+    map::draw(frame.buffer_mut(), lane_area, report, &look, window, view.ascii, theme);
+    // The axis.
+    let axis = take(&mut rest, 1);
+    draw_axis(frame, axis, body(axis), screen, window, theme);
+    let blank = blank_rows(screen, rest.height);
+    let pane = pane_rows(rest.height, screen.lines.len() + blank).min(rest.height / 2 + 1);
+    let room = rest.height.saturating_sub(pane);
+    let rows = take(&mut rest, room);
+    draw_rows(frame, rows, body(rows), (&look, screen, window), blank > 0, view, theme);
+    draw_pane(frame, rest, (app, report), (&look, screen, window), bordered, theme);
+}
+
+/// What is said before anything is known.
+fn waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
+    let table = app.session.key(ActionId::Kernels);
+    let text = if report.reading() {
+        format!("The report is being read; {table} goes to the table of kernels, which is there already.")
+    } else if report.lanes.complete() {
+        format!("Nothing in this report has a time. {table} goes to the table of kernels.")
+    } else {
+        "Putting events in order …".to_owned()
+    };
+    let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
+    let text: Vec<Line<'_>> = wrap(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    let down = area.height / 3;
+    frame.render_widget(
+        Text::from(text),
+        Rect { x: area.x + 4, y: area.y + down, width: area.width.saturating_sub(8), height: area.height - down },
+    );
+}
+
+fn title(app: &App, report: &Report, screen: &TimelineScreen, window: Window, theme: &Theme) -> Vec<Span<'static>> {
+    let span = report.lanes.span;
+    let dim = theme.style(Role::Dim);
+    let mut out = vec![Span::styled("Timeline", theme.style(Role::Title))];
+    let all = window.length() >= span.1 - span.0;
+    let shown = if all {
+        format!("  all of {}", Nanos(span.1 - span.0))
+    } else {
+        format!("  {} of {}", Nanos(window.length()), Nanos(span.1 - span.0))
+    };
+    out.push(Span::styled(shown, theme.style(Role::Text)));
+    out.push(Span::styled(format!(", {} a column", Nanos(window.step())), dim));
+    if !report.lanes.complete() {
+        out.push(Span::styled("  still reading …", dim));
+    } else if report.gaps.is_none() && app.session.size.0 >= 100 {
+        out.push(Span::styled("  idle causes are being worked out …", dim));
+    }
+    if screen.arrangement.hidden() > 0 {
+        out.push(Span::styled(format!("  {} hidden", screen.arrangement.hidden()), dim));
+    }
+    if screen.finder.typing || !screen.finder.is_empty() {
+        out.push(Span::styled("  / ", theme.style(Role::Key)));
+        out.push(Span::styled(clean(screen.finder.text()).into_owned(), theme.style(Role::Match)));
+        if screen.finder.typing {
+            out.push(Span::styled("▏", theme.style(Role::Key)));
+        }
+        let found = screen.search.as_ref().filter(|s| s.text == screen.finder.text());
+        let said = match found {
+            _ if screen.finder.is_empty() => String::new(),
+            Some(s) if s.matches.total == 0 => "  no match".to_owned(),
+            Some(s) => format!("  {}", units::count(s.matches.total, "match")),
+            None => "  …".to_owned(),
+        };
+        out.push(Span::styled(said, dim));
+    }
+    out
+}
+
+fn map_labels(look: &Look<'_>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let device = look.timeline.groups.first().map_or_else(String::new, |g| clean(&g.name).into_owned());
+    let dim = theme.style(Role::Dim);
+    vec![Line::styled(cut_end(&format!("{device}, all"), columns), dim), Line::styled(cut_end("shown, steps", columns), dim)]
+}
+
+/// The axis with the cursor and the mark.
+fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, screen: &TimelineScreen, window: Window, theme: &Theme) {
+    let faint = theme.style(Role::Dim);
+    frame.render_widget(Line::styled(ruler::line(window), faint), lanes);
+    let cursor = screen.place.map_or(0, |p| p.cursor);
+    let label = Span::styled(
+        left(&crate::report::timeline::describe::time(cursor, window.step().min(1_000)), usize::from(lanes.x - area.x - 2)),
+        theme.style(Role::Key),
+    );
+    frame.render_widget(Line::from(label), Rect { x: area.x + 2, width: lanes.x - area.x - 2, height: 1, ..area });
+    let mut put = |time: i64, symbol: &str, role: Role| {
+        if window.contains(time)
+            && let Some(cell) = frame.buffer_mut().cell_mut((lanes.x + u16::try_from(window.column(time)).unwrap_or(0), area.y))
+        {
+            cell.set_symbol(symbol);
+            cell.set_style(theme.style(role));
+        }
+    };
+    if let Some(mark) = screen.mark {
+        put(mark, "◆", Role::Mark);
+    }
+    put(cursor, "▼", Role::Key);
+}
+
+/// The label of a line.
+fn row_label(look: &Look<'_>, screen: &TimelineScreen, line: Row, at: usize, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+    let Some(group) = look.group(line) else { return Vec::new() };
+    let dim = theme.style(Role::Dim);
+    match line {
+        Row::Group(g) => {
+            let sign = if screen.arrangement.folded(look.timeline, g) { "▸ " } else { "▾ " };
+            let name = clean(&group.name).into_owned();
+            let room = columns.saturating_sub(2 + width(&name) + 1);
+            let about =
+                if room >= 4 && !group.about.is_empty() { format!(" {}", cut_end(&clean(&group.about), room)) } else { String::new() };
+            vec![
+                Span::styled(sign, theme.style(Role::Key)),
+                Span::styled(cut_end(&name, columns.saturating_sub(2)), theme.style(Role::Title)),
+                Span::styled(about, dim),
+            ]
+        }
+        Row::Lane(_, row, lane) => {
+            let Some(row) = group.rows.get(row) else { return Vec::new() };
+            let last = screen.arrangement.shallow(row) && screen.lines.get(at + 1).and_then(|l| l.row()) != line.row();
+            if lane == 0 {
+                let pinned = if screen.arrangement.pinned(row.key) { format!("• {} ", clean(&group.name)) } else { "  ".to_owned() };
+                vec![Span::styled(cut_end(&format!("{pinned}{}", clean(&row.name)), columns), theme.style(Role::Text))]
+            } else if last {
+                let more = row.lanes().len() - lane - 1;
+                vec![Span::styled(cut_end(&format!("    +{}", units::count(more, "lane")), columns), dim)]
+            } else {
+                Vec::new()
+            }
+        }
+        Row::Plot(_, row) => {
+            let Some(row) = group.rows.get(row) else { return Vec::new() };
+            vec![Span::styled(cut_end(&format!("  {}", clean(&row.name)), columns), theme.style(Role::Text))]
+        }
+    }
+}
+
+fn draw_rows(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    lanes: Rect,
+    (look, screen, window): (&Look<'_>, &TimelineScreen, Window),
+    spaced: bool,
+    view: &mut View,
+    theme: &Theme,
+) {
+    let top = view.scrolled("timeline", screen.selected, screen.lines.len(), area.height.into());
+    let cursor = screen.place.map(|p| p.cursor).filter(|&t| window.contains(t)).map(|t| window.column(t));
+    let line = screen.current();
+    let selected = screen.place.zip(line).and_then(|(p, l)| look.event(l, p.cursor, window));
+    let other = selected.and_then(|(_, e)| link::other_end(look.timeline, &look.events, e));
+    let mut shown: Vec<(Row, u16)> = Vec::new();
+    let mut y = area.y;
+    for (at, &row) in screen.lines.iter().enumerate().skip(top) {
+        y += u16::from(spaced && at > top && matches!(row, Row::Group(_)));
+        if y >= area.bottom() {
+            break;
+        }
+        let rect = Rect { y, height: 1, ..lanes };
+        let label = Rect { x: area.x + 1, y, width: lanes.x - area.x - 1, height: 1 };
+        let room = usize::from(label.width.saturating_sub(1));
+        frame.render_widget(Line::from(row_label(look, screen, row, at, room, theme)), label);
+        if at == screen.selected {
+            frame.buffer_mut().set_style(Rect { width: label.width.saturating_sub(1), ..label }, theme.style(Role::Selected));
+        }
+        view.hits.push((label, Mouse::Row(at)));
+        view.hits.push((rect, Mouse::Spot(at, 0)));
+        shown.push((row, y));
+        let of = |spot: Option<Spot>| spot.filter(|s| row == Row::Lane(s.group, s.row, s.lane)).map(|s| s.at);
+        let lit = Lit { selected: of(selected.map(|s| s.0)), other: of(other) };
+        let (glyphs, matched) = glyphs(look, screen, row, window);
+        lanes::draw(frame.buffer_mut(), rect, &glyphs, lit, &matched, view.ascii, theme);
+        // The cursor goes through what is free, and through its own row.
+        if let Some(column) = cursor
+            && let Some(cell) = frame.buffer_mut().cell_mut((rect.x + u16::try_from(column).unwrap_or(0), y))
+        {
+            if glyphs.get(column).is_some_and(|g| g.fill == paint::Fill::Blank) {
+                cell.set_symbol("│");
+                cell.set_style(theme.style(if at == screen.selected { Role::Key } else { Role::Faint }));
+            } else if at == screen.selected {
+                let own = Style::default().fg(cell.fg);
+                cell.set_style(own.patch(theme.style(Role::Selected)));
+            }
+        }
+        y += 1;
+    }
+    if let (Some((_, event)), Some(other)) = (selected, other) {
+        arrow(frame, lanes, (look, window), (event, other), &shown, theme);
+    }
+}
+
+/// The glyphs of a line, and which columns match the search.
+fn glyphs(look: &Look<'_>, screen: &TimelineScreen, row: Row, window: Window) -> (Vec<paint::Glyph>, Vec<bool>) {
+    let Some(group) = look.group(row) else { return (Vec::new(), Vec::new()) };
+    let search = screen.search.as_ref().filter(|s| s.matches.total > 0);
+    match row {
+        Row::Group(_) => {
+            if let (None, None, Some(Content::Plot(plot))) = (&group.union, group.telling(), group.rows.first().map(|r| &r.content)) {
+                return (paint::area(plot, look.profile, window), Vec::new());
+            }
+            let cells = group.summary(&look.events, window);
+            (paint::summary(&cells, &shades(look.gaps, group, window), &look.events, group.telling().map(|t| t.1)), Vec::new())
+        }
+        Row::Lane(_, r, l) => {
+            let Some((row, lane)) = group.rows.get(r).and_then(|row| Some((row, row.lanes().get(l)?))) else {
+                return (Vec::new(), Vec::new());
+            };
+            let glyphs = paint::lane(lane, &look.events, window);
+            let Some(search) = search else { return (glyphs, Vec::new()) };
+            let matched = glyphs
+                .iter()
+                .enumerate()
+                .map(|(column, glyph)| {
+                    let (from, to) = match glyph.event {
+                        Some(at) => (at, at + 1),
+                        None => {
+                            (lane.count_before(&look.events, window.edge(column)), lane.count_before(&look.events, window.edge(column + 1)))
+                        }
+                    };
+                    search.matches.between(row.key, l, from, to) > 0
+                })
+                .collect();
+            (glyphs, matched)
+        }
+        Row::Plot(_, r) => match group.rows.get(r).map(|r| &r.content) {
+            Some(Content::Plot(plot)) => (paint::area(plot, look.profile, window), Vec::new()),
+            _ => (Vec::new(), Vec::new()),
+        },
+    }
+}
+
+/// A line between a call and what it started, through what is free.
+fn arrow(
+    frame: &mut Frame<'_>,
+    lanes: Rect,
+    (look, window): (&Look<'_>, Window),
+    (event, other): (Event, Spot),
+    shown: &[(Row, u16)],
+    theme: &Theme,
+) {
+    let row_of = |spot: Spot| shown.iter().find(|(r, _)| *r == Row::Lane(spot.group, spot.row, spot.lane)).map(|s| s.1);
+    let own = look.timeline.find(&look.events, event.into());
+    let (Some(from), Some(to)) = (own.and_then(row_of), row_of(other)) else { return };
+    let Some(partner) = look.timeline.event(other) else { return };
+    let (call, device, call_y, device_y) =
+        if link::started(look.profile, event).is_some() { (event, partner.event(), from, to) } else { (partner.event(), event, to, from) };
+    let (called, began) = (look.events.span(call).0, look.events.span(device).0);
+    if !window.contains(called) {
+        return;
+    }
+    let style = theme.style(Role::Key);
+    let x = |time: i64| lanes.x + u16::try_from(window.column(time)).unwrap_or(0);
+    let mut put = |x: u16, y: u16, symbol: &str| {
+        if let Some(cell) = frame.buffer_mut().cell_mut((x, y)).filter(|c| matches!(c.symbol(), " " | "│" | "░")) {
+            cell.set_symbol(symbol);
+            cell.set_style(style);
+        }
+    };
+    let (top, bottom) = (call_y.min(device_y), call_y.max(device_y));
+    for y in top + 1..bottom {
+        put(x(called), y, "┊");
+    }
+    let right = if window.contains(began) { x(began) } else { lanes.right() };
+    put(x(called), device_y, if device_y < call_y { "╭" } else { "╰" });
+    for column in x(called) + 1..right {
+        put(column, device_y, if column + 1 == right { "▸" } else { "┈" });
+    }
+}
+
+fn draw_pane(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (app, report): (&App, &Report),
+    (look, screen, window): (&Look<'_>, &TimelineScreen, Window),
+    bordered: bool,
+    theme: &Theme,
+) {
+    let beside = area.width >= BESIDE;
+    let (one, two) = if beside {
+        let width = area.width / 2;
+        (Rect { width, ..area }, Some(Rect { x: area.x + width, width: area.width - width, ..area }))
+    } else {
+        (area, None)
+    };
+    let room = |area: Rect| usize::from(area.width.saturating_sub(4));
+    let show = |frame: &mut Frame<'_>, area: Rect, pane: pane::Pane| {
+        let inner = panel(frame, area, pane.title, bordered, theme);
+        let mut text = pane.lines;
+        let height = usize::from(inner.height);
+        if text.len() > height && height > 0 {
+            text.truncate(height);
+            if let Some(last) = text.last_mut() {
+                last.spans.push(Span::styled(" …", theme.style(Role::Dim)));
+            }
+        }
+        lines(frame, inner, text);
+    };
+    let around = |area: Rect| pane::window(look, screen, window, room(area), theme);
+    match two {
+        None if screen.marked().is_some() => show(frame, one, around(one)),
+        _ => show(frame, one, pane::cursor(app, report, look, screen, window, room(one), theme)),
+    }
+    if let Some(two) = two {
+        show(frame, two, around(two));
+    }
+}
+
+/// What to do next.
+#[must_use]
+pub fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
+    let look = Look::of(app.report()?)?;
+    let (place, line) = (screen.place?, screen.current()?);
+    let key = |id| app.session.key(id);
+    Some(match look.found(line, place.cursor, place.window(columns(app.session.size))) {
+        Found::Event(_, Event::Launch(_)) => format!(
+            "{} follows it to its call, {} lists its launches, {} profiles this very launch again",
+            key(ActionId::Follow),
+            key(ActionId::Open),
+            key(ActionId::Rerun)
+        ),
+        Found::Event(_, Event::Range(_)) => {
+            format!(
+                "{} goes to what was launched in it, {} shows it in the tree, {} zooms to it",
+                key(ActionId::Follow),
+                key(ActionId::Open),
+                key(ActionId::ZoomTo)
+            )
+        }
+        Found::Event(..) => format!("{} follows it to what it belongs to, {} zooms to it", key(ActionId::Follow), key(ActionId::ZoomTo)),
+        Found::Idle(..) => format!("{} zooms to this idle time, {} goes to the next one", key(ActionId::ZoomTo), key(ActionId::NextGap)),
+        _ => format!(
+            "{} goes to the next idle time, {} to the next event of the row, {} finds events by name, {}{} zoom",
+            key(ActionId::NextGap),
+            key(ActionId::NextEvent),
+            key(ActionId::FindEvent),
+            key(ActionId::ZoomIn),
+            key(ActionId::ZoomOut)
+        ),
+    })
+}

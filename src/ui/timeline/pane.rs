@@ -1,0 +1,240 @@
+//! What is at the cursor, and what is between the mark and the cursor.
+
+use crate::analysis::labels::{cut_end, width};
+use crate::analysis::metric::human_number;
+use crate::analysis::timeline::{Category, Event, GroupKey, Window};
+use crate::analysis::triage::{Triage, Verdict};
+use crate::app::screens::timeline::look::{Found, Look};
+use crate::app::{ActionId, App, Report, TimelineScreen};
+use crate::model::Nanos;
+use crate::model::text::clean;
+use crate::model::units::{self, human_percent};
+use crate::report::timeline::{describe, unit};
+use crate::ui::text::{left, right, wrap};
+use crate::ui::{Role, Theme};
+use ratatui::text::{Line, Span};
+
+/// Columns of the labels of facts.
+const LABEL: usize = 14;
+/// Columns from which facts stand in two columns.
+const TWO: usize = 96;
+/// Values up to this width may stand in two columns.
+const SHORT: usize = 34;
+
+/// The title of the pane, and its lines.
+pub struct Pane {
+    pub title: Vec<Span<'static>>,
+    pub lines: Vec<Line<'static>>,
+}
+
+fn facts(facts: &[(String, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let label = |text: &str| Span::styled(left(text, LABEL), theme.style(Role::Dim));
+    let mut out = Vec::new();
+    let mut short: Option<Vec<Span<'static>>> = None;
+    let half = columns / 2;
+    for (name, value) in facts {
+        let two = columns >= TWO && width(value) <= SHORT.min(half.saturating_sub(LABEL + 2));
+        if two {
+            match short.take() {
+                Some(mut spans) => {
+                    spans.push(label(name));
+                    spans.push(Span::styled(value.clone(), theme.style(Role::Text)));
+                    out.push(Line::from(spans));
+                }
+                None => short = Some(vec![label(name), Span::styled(left(value, half - LABEL), theme.style(Role::Text))]),
+            }
+            continue;
+        }
+        out.extend(short.take().map(Line::from));
+        for (at, line) in wrap(value, columns.saturating_sub(LABEL).max(12)).into_iter().enumerate() {
+            out.push(Line::from(vec![label(if at == 0 { name } else { "" }), Span::styled(line, theme.style(Role::Text))]));
+        }
+    }
+    out.extend(short.map(Line::from));
+    out
+}
+
+/// What is at the cursor.
+#[must_use]
+pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
+    let (Some(place), Some(line)) = (screen.place, screen.current()) else { return Pane { title: Vec::new(), lines: Vec::new() } };
+    let step = window.step();
+    let head = |role: Role, text: String| vec![Span::styled(cut_end(&text, columns.saturating_sub(2)), theme.style(role))];
+    let time = ("at".to_owned(), describe::time(place.cursor, step.min(1_000)));
+    match look.found(line, place.cursor, window) {
+        Found::Event(_, event) => {
+            let category = look.events.category(event);
+            let name = clean(&match event {
+                // The kind says that it is a copy.
+                Event::Mem(_) => look.events.name(event).into_owned(),
+                _ => describe::name(&look.events, event),
+            })
+            .into_owned();
+            let role = super::lanes::role(category);
+            let mut title =
+                vec![Span::styled(format!("{} ", category.word()), theme.style(if role == Role::Dim { Role::Title } else { role }))];
+            let room = columns.saturating_sub(width(category.word()) + 3);
+            title.push(Span::styled(cut_end(&name, room), theme.style(Role::Title)));
+            let mut all: Vec<(String, String)> =
+                describe::facts(look.timeline, &look.events, event, step).into_iter().map(|(l, v)| (l.to_owned(), v)).collect();
+            if width(&name) > room {
+                all.insert(0, ("name".to_owned(), name));
+            }
+            if let Some(hint) = diagnosis(report, event) {
+                all.insert(2.min(all.len()), ("diagnosis".to_owned(), hint));
+            }
+            // Of many in a column one is shown: say so.
+            let (start, end) = (window.edge(window.column(place.cursor)), window.edge(window.column(place.cursor) + 1));
+            let many: usize =
+                look.lanes(line).iter().map(|(_, l)| l.count_before(&look.events, end) - l.count_before(&look.events, start)).sum();
+            if many > 1 {
+                let zoom = app.session.key(ActionId::ZoomIn);
+                all.push(("in column".to_owned(), format!("{} begin here; {zoom} zooms in", units::count(many, "event"))));
+            }
+            Pane { title, lines: facts(&all, columns, theme) }
+        }
+        Found::Idle(gap, piece) => {
+            let part = gap.most.cause.part();
+            let title = vec![
+                Span::styled("idle ", theme.style(Role::Part(part))),
+                Span::styled(Nanos(gap.end - gap.start).to_string(), theme.style(Role::Title)),
+                Span::styled(format!("  the host: {}", gap.most.cause.word()), theme.style(Role::Text)),
+            ];
+            let mut all = vec![
+                ("start".to_owned(), describe::time(gap.start, step.min(1_000))),
+                ("end".to_owned(), describe::time(gap.end, step.min(1_000))),
+            ];
+            if piece.end - piece.start < gap.end - gap.start {
+                all.push(("at the cursor".to_owned(), format!("{} ({})", piece.cause.word(), Nanos(piece.end - piece.start))));
+            }
+            let mut lines = facts(&all, columns, theme);
+            if let (Some(gaps), Some(GroupKey::Device(number))) = (look.gaps, look.group(line).map(|g| g.key)) {
+                let sums = gaps.sums(number, gap.start, gap.end);
+                let pieces = sums.into_iter().map(|(part, ns)| (format!("{} {}", part.short(), Nanos(ns)), Role::Part(part)));
+                lines.extend(flow("of that", pieces.collect(), columns, theme));
+            }
+            Pane { title, lines }
+        }
+        Found::Value(plot, value) => {
+            let text = |v: f64| {
+                let (number, unit) = human_number(v, unit(&plot.unit));
+                format!("{number} {unit}").trim_end().to_owned()
+            };
+            let name = look.row(line).map_or_else(String::new, |r| clean(&r.name).into_owned());
+            let mut all = vec![time, ("value".to_owned(), text(value)), ("maximum".to_owned(), text(plot.most))];
+            let levels = plot.levels(look.profile, Window::new(window.start, window.end, 1));
+            all.extend(levels.first().copied().flatten().map(|l| ("mean in view".to_owned(), text(l.mean))));
+            Pane { title: head(Role::Title, name), lines: facts(&all, columns, theme) }
+        }
+        Found::Nothing => {
+            let group = look.group(line).map_or_else(String::new, |g| clean(&g.name).into_owned());
+            Pane { title: head(Role::Dim, format!("{group}: nothing here")), lines: facts(&[time], columns, theme) }
+        }
+    }
+}
+
+/// The first hint of what ncu measured of a launch.
+fn diagnosis(report: &Report, event: Event) -> Option<String> {
+    let Event::Launch(launch) = event else { return None };
+    let (other, pair) = report.pair(launch)?;
+    let hint = report.verdicts.get(&(Some(other), pair.result))?;
+    Some(format!("{}: {}", hint.id.id(), hint.headline))
+}
+
+/// Labelled pieces of text in as many lines as they need.
+fn flow(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out: Vec<Line<'static>> = Vec::new();
+    let mut used = usize::MAX;
+    for (text, role) in pieces {
+        let wide = width(&text) + 2;
+        if used.saturating_add(wide) > columns + 2 {
+            let label = if out.is_empty() { label } else { "" };
+            out.push(Line::from(Span::styled(left(label, LABEL), theme.style(Role::Dim))));
+            used = LABEL;
+        }
+        used += wide;
+        if let Some(line) = out.last_mut() {
+            line.spans.push(Span::styled(text, theme.style(role)));
+            line.spans.push(Span::raw("  "));
+        }
+    }
+    out
+}
+
+/// What the devices did in a window, from their lanes alone: at once.
+fn busy(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    const WORDS: [(Category, &str); 4] =
+        [(Category::Kernel, "kernels"), (Category::Collective, "collectives"), (Category::Copy, "memcpys"), (Category::Set, "memsets")];
+    let length = (to - from).max(1) as f64;
+    let mut out = Vec::new();
+    for group in look.timeline.groups.iter().filter(|g| matches!(g.key, GroupKey::Device(_))) {
+        let (before, after) = (group.before(&look.events, from), group.before(&look.events, to));
+        let share = |c: Category| (after.busy[c as usize] - before.busy[c as usize]) as f64 / length * 100.0;
+        let busy: f64 = WORDS.iter().map(|w| share(w.0)).sum();
+        let there = WORDS.iter().filter(|w| share(w.0) > 0.0);
+        let mut pieces: Vec<(String, Role)> =
+            there.map(|(c, word)| (format!("{word} {}", human_percent(share(*c))), super::lanes::role(*c))).collect();
+        pieces.push((format!("idle {}", human_percent((100.0 - busy).max(0.0))), Role::Text));
+        out.extend(flow(&clean(&group.name), pieces, columns, theme));
+        if let (Some(gaps), GroupKey::Device(number)) = (look.gaps, group.key) {
+            let percent = |ns: i64| ns as f64 / length * 100.0;
+            let sums = gaps.sums(number, from, to).into_iter().filter(|s| percent(s.1) >= 0.05);
+            let pieces = sums.map(|(part, ns)| (format!("{} {}", part.short(), human_percent(percent(ns))), Role::Part(part)));
+            out.extend(flow("  idle", pieces.collect(), columns, theme));
+        }
+    }
+    out
+}
+
+/// What is between the mark and the cursor, or else in view: what was done, and what limited it.
+#[must_use]
+pub fn window(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns: usize, theme: &Theme) -> Pane {
+    let marked = screen.marked();
+    let (from, to) = marked.unwrap_or((window.start, window.end));
+    let word = if marked.is_some() { ("Marked", Role::Mark) } else { ("In view", Role::Title) };
+    let step = (to - from) / 100;
+    let title = vec![
+        Span::styled(word.0, theme.style(word.1)),
+        Span::styled(format!("  {}", Nanos(to - from)), theme.style(Role::Title)),
+        Span::styled(format!("  {} to {}", describe::time(from, step), describe::time(to, step)), theme.style(Role::Dim)),
+    ];
+    let mut lines = busy(look, from, to, columns, theme);
+    let judged = screen.judged.as_ref().filter(|j| marked.is_none() || j.window == (from, to));
+    match judged.map(|j| (&j.triage, j.window)) {
+        Some((Some(Some(triage)), of)) if of == (from, to) => lines.extend(limits(look, triage, columns, theme)),
+        Some((Some(None), _)) => lines.push(Line::styled("nothing ran on a GPU in it", theme.style(Role::Dim))),
+        Some(_) => lines.push(Line::styled("working out what limits it …", theme.style(Role::Dim))),
+        None => {}
+    }
+    Pane { title, lines }
+}
+
+/// The first findings and the first kernels.
+fn limits(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture).take(2) {
+        let text = format!("{} ({:.0}%): {}", finding.id.id(), finding.percent(), clean(&finding.headline));
+        for (at, line) in wrap(&text, columns.saturating_sub(LABEL).max(20)).into_iter().enumerate() {
+            let label = if at == 0 { "limit" } else { "" };
+            out.push(Line::from(vec![
+                Span::styled(left(label, LABEL), theme.style(Role::Dim)),
+                Span::styled(line, theme.style(Role::Text)),
+            ]));
+        }
+    }
+    for (at, (kernel, ns, count)) in triage.kernels.iter().take(4).enumerate() {
+        let Some(k) = look.profile.kernels.get(*kernel as usize) else { continue };
+        let figures = format!(
+            "{} {}",
+            right(&Nanos(*ns).to_string(), 9),
+            right(&format!("×{}", units::grouped(i64::try_from(*count).unwrap_or(i64::MAX))), 8)
+        );
+        let room = columns.saturating_sub(LABEL + width(&figures) + 2);
+        out.push(Line::from(vec![
+            Span::styled(left(if at == 0 { "kernels" } else { "" }, LABEL), theme.style(Role::Dim)),
+            Span::styled(left(&clean(k.function()), room), theme.style(Role::Text)),
+            Span::styled(figures, theme.style(Role::Dim)),
+        ]));
+    }
+    out
+}

@@ -1,0 +1,414 @@
+//! Windows of a timeline against a look at every event, and what the commands print against SQL.
+
+use super::support::{packed, read, root, run, unpacked};
+use proptest::prelude::*;
+use proptest::test_runner::{Config, TestRunner};
+use rusqlite::Connection;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+use warpscope::analysis::timeline::{
+    Category, Content, Event, Events, Lane, Matches, Part, Pattern, RowKind, Timeline, Track, Window, blocks, build, cells, link,
+};
+use warpscope::model::{Cancel, CopyKind, MemOpKind, Profile};
+use warpscope::report::timeline::paint;
+
+fn built(profile: &Profile) -> Timeline {
+    let mut timeline = Timeline::default();
+    for part in Part::ALL {
+        timeline.add(build(profile, part, &Cancel::default()).unwrap());
+    }
+    timeline
+}
+
+fn torch(name: &str) -> PathBuf {
+    root().join("fixtures/triage").join(format!("{name}.pt.trace.json.gz"))
+}
+
+/// Runs of all kinds: streams, threads, processes, graphs, collectives, operators.
+fn runs() -> &'static Vec<(String, Profile, Timeline)> {
+    static RUNS: OnceLock<Vec<(String, Profile, Timeline)>> = OnceLock::new();
+    RUNS.get_or_init(|| {
+        let nsys = ["llm", "zoo", "threads", "procs", "graph_node", "graph_whole", "ddp_rank0", "whole_metrics"]
+            .map(|n| (n.to_owned(), packed(n)));
+        let traces = ["graph_tiny", "flops"].map(|n| (format!("{n} (torch)"), torch(n)));
+        let all = nsys.into_iter().chain(traces);
+        all.map(|(name, file)| {
+            let profile = read(&file).unwrap_or_else(|e| panic!("{name}: {e}"));
+            let timeline = built(&profile);
+            (name, profile, timeline)
+        })
+        .collect()
+    })
+}
+
+fn lanes(timeline: &Timeline) -> Vec<(RowKind, &Lane)> {
+    timeline.groups.iter().flat_map(|g| &g.rows).flat_map(|r| r.lanes().iter().map(move |l| (r.key.kind, l))).collect()
+}
+
+fn events(lane: &Lane) -> impl Iterator<Item = Event> + '_ {
+    (0..lane.len()).filter_map(|at| lane.get(at)).map(|id| id.event())
+}
+
+#[test]
+fn every_event_is_in_one_lane_and_none_is_lost() {
+    for (name, profile, timeline) in runs() {
+        let of = timeline.events(profile);
+        let count = |wanted: &[RowKind]| lanes(timeline).iter().filter(|(k, _)| wanted.contains(k)).map(|(_, l)| l.len()).sum::<usize>();
+        let host = |m: &warpscope::model::MemOp| matches!(m.kind, MemOpKind::Copy { kind: CopyKind::HostToHost, .. });
+        let on_devices = profile.launches.len() + profile.memops.iter().filter(|m| !host(m)).count() + profile.graphs.len();
+        assert_eq!(count(&[RowKind::Queue]), on_devices, "{name}");
+        assert_eq!(count(&[RowKind::Ranges, RowKind::Operators, RowKind::Python]), profile.ranges.len(), "{name}");
+        assert_eq!(count(&[RowKind::Os]), profile.os_calls.start.len(), "{name}");
+        // Launches of a graph's nodes share a call.
+        let mut calls: Vec<_> = (0..profile.launches.len())
+            .filter_map(|l| {
+                let place = &profile.places[profile.launches.place(l)?.0 as usize];
+                Some((place.pid, place.thread?, profile.launches.call(l)?.0))
+            })
+            .collect();
+        calls.sort_unstable();
+        calls.dedup();
+        assert_eq!(count(&[RowKind::Api]), calls.len() + profile.calls.len(), "{name}");
+        assert!(timeline.groups.iter().flat_map(|g| &g.rows).all(|r| r.left_out == 0), "{name}");
+        for (_, lane) in lanes(timeline) {
+            let spans: Vec<(i64, i64)> = events(lane).map(|e| of.span(e)).collect();
+            assert!(spans.windows(2).all(|w| w[0].1 <= w[1].0), "{name}: events of a lane overlap");
+        }
+        println!("{name}: {} lanes, {} events, {} B", lanes(timeline).len(), count(&RowKind::ALL), timeline.bytes());
+    }
+}
+
+/// Busy time by category between two times, event by event.
+fn brute(lane: &Lane, of: &Events<'_>, start: i64, end: i64) -> ([i64; 17], usize) {
+    let mut busy = [0; 17];
+    let mut count = 0;
+    for event in events(lane) {
+        let (from, to) = of.span(event);
+        busy[of.category(event) as usize] += (to.min(end) - from.max(start)).max(0);
+        count += usize::from((start..end).contains(&from));
+    }
+    (busy, count)
+}
+
+/// A window somewhere in a run, of any length.
+fn somewhere(timeline: &Timeline, place: f64, length: f64, columns: usize) -> Window {
+    let (from, to) = timeline.span;
+    let whole = (to - from) as f64;
+    let long = (whole * 10_f64.powf(-6.0 * length)).max(1.0);
+    let start = from + ((whole - long).max(0.0) * place) as i64;
+    Window::new(start, start + long as i64, columns)
+}
+
+#[test]
+fn columns_say_what_every_event_says() {
+    let mut runner = TestRunner::new(Config::with_cases(200));
+    let windows = (0..runs().len(), 0.0..1.0_f64, 0.0..1.0_f64, 1..200_usize, 0..1_000_usize);
+    let test = |(at, place, length, columns, lane): (usize, f64, f64, usize, usize)| {
+        let (name, profile, timeline) = &runs()[at];
+        let of = timeline.events(profile);
+        let all = lanes(timeline);
+        let lane = all[lane % all.len()].1;
+        let window = somewhere(timeline, place, length, columns);
+        let found = cells(lane, &of, window);
+        // Two columns of their own, and all of them together.
+        for column in [0, columns / 2, columns - 1] {
+            let (start, end) = (window.edge(column), window.edge(column + 1));
+            let (busy, count) = brute(lane, &of, start, end);
+            let share = busy.iter().sum::<i64>() as f64 / (end - start) as f64;
+            prop_assert!((found[column].share - share).abs() < 1e-9, "{name} {window:?} {column}: {} {share}", found[column].share);
+            prop_assert_eq!(found[column].events, count);
+            if let Some(top) = found[column].top {
+                prop_assert_eq!(busy[top as usize], *busy.iter().max().unwrap());
+            }
+        }
+        let (_, count) = brute(lane, &of, window.start, window.end);
+        prop_assert_eq!(found.iter().map(|c| c.events).sum::<usize>(), count, "an event is lost");
+        // What begins in a column is drawn in it.
+        let glyphs = paint::lane(lane, &of, window);
+        for (cell, glyph) in found.iter().zip(&glyphs) {
+            prop_assert!(cell.events == 0 || glyph.fill != paint::Fill::Blank);
+            prop_assert!(cell.share == 0.0 || glyph.fill != paint::Fill::Blank);
+        }
+        Ok(())
+    };
+    runner.run(&windows, test).unwrap();
+}
+
+#[test]
+fn two_zooms_of_a_window_agree() {
+    let mut runner = TestRunner::new(Config::with_cases(200));
+    let windows = (0..runs().len(), 0.0..1.0_f64, 0.0..1.0_f64, 1..100_usize, 2..6_usize, 0..1_000_usize);
+    let test = |(at, place, length, columns, factor, lane): (usize, f64, f64, usize, usize, usize)| {
+        let (_, profile, timeline) = &runs()[at];
+        let of = timeline.events(profile);
+        let all = lanes(timeline);
+        let lane = all[lane % all.len()].1;
+        let near = somewhere(timeline, place, length, columns * factor);
+        let far = Window { columns, ..near };
+        let (fine, coarse) = (cells(lane, &of, near), cells(lane, &of, far));
+        for (column, cell) in coarse.iter().enumerate() {
+            let parts = &fine[column * factor..(column + 1) * factor];
+            prop_assert_eq!(cell.events, parts.iter().map(|p| p.events).sum::<usize>());
+            let width = |c: usize| (near.edge(c + 1) - near.edge(c)) as f64;
+            let busy: f64 = parts.iter().zip(column * factor..).map(|(p, c)| p.share * width(c)).sum();
+            let all: f64 = (column * factor..(column + 1) * factor).map(width).sum();
+            prop_assert!((cell.share - busy / all).abs() < 1e-6);
+        }
+        // Whatever has a block from afar has one from near, in the same place.
+        let (near_blocks, far_blocks) = (blocks(lane, &of, near), blocks(lane, &of, far));
+        // One column's middle says little about its parts.
+        for block in far_blocks.into_iter().filter(|b| b.to - b.from > 1) {
+            let same = near_blocks.iter().find(|b| b.at == block.at);
+            prop_assert!(
+                same.is_some_and(|b| b.from / factor <= block.from + 1 && block.to <= b.to.div_ceil(factor) + 1),
+                "{block:?} {same:?}"
+            );
+        }
+        Ok(())
+    };
+    runner.run(&windows, test).unwrap();
+}
+
+/// The time in which anything runs on a device, each nanosecond given to the first of its categories, event by event.
+#[test]
+fn a_device_is_the_union_of_its_streams() {
+    let mut seen = 0;
+    for (name, profile, timeline) in runs() {
+        let of = timeline.events(profile);
+        for group in &timeline.groups {
+            let Some(union) = &group.union else { continue };
+            seen += 1;
+            let mut all: Vec<(i64, i64, Category)> = group
+                .rows
+                .iter()
+                .filter(|r| r.key.kind == RowKind::Queue)
+                .flat_map(|r| r.lanes())
+                .flat_map(events)
+                .map(|e| (of.span(e).0, of.span(e).1, of.category(e)))
+                .collect();
+            all.sort_unstable();
+            // Between two neighbouring ends nothing changes.
+            let mut edges: Vec<i64> = all.iter().flat_map(|e| [e.0, e.1]).collect();
+            edges.sort_unstable();
+            edges.dedup();
+            let mut busy = [0_i64; 17];
+            let mut next = 0;
+            let mut running: Vec<(i64, Category)> = Vec::new();
+            for pair in edges.windows(2) {
+                while next < all.len() && all[next].0 <= pair[0] {
+                    running.push((all[next].1, all[next].2));
+                    next += 1;
+                }
+                running.retain(|r| r.0 > pair[0]);
+                let before = union.before(&of, pair[0]).busy;
+                assert_eq!(before, busy, "{name} at {}", pair[0]);
+                if let Some(first) = running.iter().map(|r| r.1).min() {
+                    busy[first as usize] += pair[1] - pair[0];
+                }
+            }
+        }
+    }
+    assert!(seen >= 3, "{seen}");
+}
+
+#[test]
+fn names_are_found_where_they_are() {
+    for (name, profile, timeline) in runs() {
+        let of = timeline.events(profile);
+        for text in ["elementwise", "memcpy", "launch", "e"] {
+            let matches = Matches::of(timeline, &of, text, &Cancel::default()).unwrap();
+            let pattern = Pattern::new(profile, text);
+            let mut total = 0;
+            for row in timeline.groups.iter().flat_map(|g| &g.rows) {
+                for (number, lane) in row.lanes().iter().enumerate() {
+                    let wanted: Vec<usize> = events(lane).enumerate().filter(|(_, e)| pattern.matches(&of, *e)).map(|(at, _)| at).collect();
+                    total += wanted.len();
+                    assert_eq!(matches.between(row.key, number, 0, lane.len()), wanted.len());
+                    for probe in [0, lane.len() / 3, lane.len()] {
+                        let next = wanted.iter().copied().find(|&w| w >= probe);
+                        assert_eq!(matches.next(row.key, number, probe, true), next, "{name} {text}");
+                        assert_eq!(matches.next(row.key, number, probe, false), wanted.iter().copied().rfind(|&w| w < probe));
+                    }
+                }
+            }
+            assert_eq!(matches.total, total, "{name} {text}");
+        }
+    }
+}
+
+#[test]
+fn what_belongs_together_is_found_from_both_sides() {
+    for (name, profile, timeline) in runs() {
+        let of = timeline.events(profile);
+        let (mut pairs, mut inside) = (0, 0);
+        for (kind, lane) in lanes(timeline) {
+            for event in events(lane).take(300) {
+                let spot = timeline.find(&of, event.into()).unwrap_or_else(|| panic!("{name}: {event:?} is nowhere"));
+                assert!(timeline.event(spot).is_some_and(|id| id.event() == event || of.same_call(id.event(), event)));
+                if kind != RowKind::Queue {
+                    continue;
+                }
+                let Some(call) = link::call(profile, event) else { continue };
+                pairs += 1;
+                assert!(timeline.find(&of, call.into()).is_some(), "{name}: the call of {event:?}");
+                assert!(of.span(call).0 <= of.span(event).0);
+                let back = link::started(profile, call).unwrap();
+                // Of a graph's nodes the first stands for all.
+                assert!(back == event || link::call(profile, back).is_some_and(|c| of.span(c) == of.span(call)), "{name}");
+                let path = link::path(timeline, &of, link::thread(profile, call).unwrap(), of.span(call).0);
+                inside += path.len();
+                assert!(path.iter().all(|id| of.span(id.event()).0 <= of.span(call).0 && of.span(call).0 <= of.span(id.event()).1));
+            }
+        }
+        println!("{name}: {pairs} pairs, {inside} ranges around them");
+        assert!(pairs > 0 || profile.launches.is_empty() || name.contains("graph_whole"), "{name}");
+    }
+}
+
+#[test]
+fn counters_are_rows_of_their_device() {
+    let (_, profile, timeline) = runs().iter().find(|r| r.0 == "whole_metrics").unwrap();
+    let plots: Vec<_> = timeline.groups.iter().flat_map(|g| &g.rows).filter(|r| r.key.kind == RowKind::Counter).collect();
+    assert!(!plots.is_empty());
+    for row in plots {
+        let Content::Plot(plot) = &row.content else { panic!() };
+        let track = profile.counters.iter().find(|c| *c.name == row.name).unwrap();
+        // The mean over all of it is the mean over time of its samples.
+        let integral: f64 = track.times.windows(2).zip(&track.values).map(|(t, v)| v * (t[1] - t[0]) as f64).sum();
+        let last = track.times[track.times.len() - 1];
+        let window = Window { start: track.times[0], end: last, columns: 1 };
+        let level = plot.levels(profile, window)[0].unwrap();
+        assert!((level.mean - integral / (last - track.times[0]) as f64).abs() < 1e-6 * plot.most, "{}", row.name);
+    }
+}
+
+#[test]
+fn events_are_those_of_the_export_in_order() {
+    let path = unpacked("zoo");
+    let file = path.to_str().unwrap();
+    let (code, out, _) = run(&["events", file, "--format", "csv"]);
+    assert_eq!(code, 0);
+    let starts: Vec<i64> = out.lines().skip(1).map(|l| l.split(',').next().unwrap().parse().unwrap()).collect();
+    assert!(starts.is_sorted());
+    let sql = |text: &str| Connection::open(&path).unwrap().query_row(text, [], |r| r.get::<_, i64>(0)).unwrap();
+    let kernels = out.lines().filter(|l| l.contains(",kernel,")).count();
+    assert_eq!(i64::try_from(kernels).unwrap(), sql("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL"));
+    let copies = out.lines().filter(|l| l.contains(",memcpy,")).count();
+    assert_eq!(i64::try_from(copies).unwrap(), sql("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_MEMCPY"));
+    // A window: what begins in it, and what runs at its beginning.
+    let (from, to) =
+        (sql("SELECT min(start) + 1000000 FROM CUPTI_ACTIVITY_KIND_KERNEL"), sql("SELECT max(end) FROM CUPTI_ACTIVITY_KIND_KERNEL"));
+    let (code, out, err) =
+        run(&["events", file, "--rows", "streams", "--from", &format!("{from}ns"), "--to", &format!("{to}ns"), "--format", "csv"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let kernels = out.lines().filter(|l| l.contains(",kernel,")).count();
+    let want = sql(&format!("SELECT count(*) FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE start < {to} AND end > {from}"));
+    assert_eq!(i64::try_from(kernels).unwrap(), want);
+}
+
+#[test]
+fn events_have_the_throughputs_of_joined_results() {
+    let demo = root().join("fixtures/demo");
+    let (nsys, ncu) = (demo.join("llm.sqlite.zst"), demo.join("llm_decode.ncu-rep.zst"));
+    let (code, out, err) = run(&["events", nsys.to_str().unwrap(), ncu.to_str().unwrap(), "--rows", "streams", "--format", "json"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let with: Vec<_> = json["events"].as_array().unwrap().iter().filter(|e| e["sm_percent"].is_number()).collect();
+    assert!(with.len() >= 10, "{}", with.len());
+    assert!(with.iter().all(|e| e["launch"].is_number() && e["memory_percent"].as_f64().is_some_and(|p| (0.0..=100.0).contains(&p))));
+}
+
+#[test]
+fn a_window_narrows_top_launches_and_triage() {
+    let path = unpacked("llm");
+    let file = path.to_str().unwrap();
+    let db = Connection::open(&path).unwrap();
+    let (from, to): (i64, i64) = db
+        .query_row("SELECT min(start) + (max(end) - min(start)) * 6 / 10, min(start) + (max(end) - min(start)) * 8 / 10 FROM CUPTI_ACTIVITY_KIND_KERNEL", [], |r| {
+            Ok((r.get(0)?, r.get(1)?))
+        })
+        .unwrap();
+    let (count, sum): (i64, i64) = db
+        .query_row(
+            &format!("SELECT count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE start >= {from} AND start < {to}"),
+            [],
+            |r| Ok((r.get(0)?, r.get(1)?)),
+        )
+        .unwrap();
+    let window = ["--from".to_owned(), format!("{from}ns"), "--to".to_owned(), format!("{to}ns"), "--format".to_owned(), "json".to_owned()];
+    let json = |command: &str| {
+        let args: Vec<&str> = [command, file].into_iter().chain(window.iter().map(String::as_str)).collect();
+        let (code, out, err) = run(&args);
+        assert_eq!(code, 0, "{err}");
+        serde_json::from_str::<serde_json::Value>(&out).unwrap()
+    };
+    let top = json("top");
+    let rows = top["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|r| r["count"].as_i64().unwrap()).sum::<i64>(), count, "{top}");
+    assert_eq!(rows.iter().map(|r| r["total_ns"].as_i64().unwrap()).sum::<i64>(), sum);
+    let launches = json("launches");
+    let starts: Vec<i64> = launches["rows"].as_array().unwrap().iter().map(|r| r["start_ns"].as_i64().unwrap()).collect();
+    assert_eq!(i64::try_from(starts.len()).unwrap(), count);
+    assert!(starts.iter().all(|s| (from..to).contains(s)));
+    let triage = json("triage");
+    assert_eq!(triage["window"]["start_ns"].as_i64(), Some(from), "{}", triage["window"]);
+    let (code, _, err) = run(&["top", file, "--from", "2s", "--to", "1s"]);
+    assert_eq!((code, err.as_str()), (2, "warpscope: --from must lie before --to\n"));
+}
+
+#[test]
+fn a_window_prints_as_text_and_says_what_is_wrong() {
+    let path = packed("threads");
+    let file = path.to_str().unwrap();
+    let (code, out, err) = run(&["timeline", file, "--width", "60"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    insta::assert_snapshot!("timeline_text", out);
+    let (code, _, err) = run(&["timeline", file, "--from", "1000s"]);
+    assert_eq!(code, 2);
+    assert!(err.contains("nothing is recorded then; it covers"), "{err}");
+    let (code, out, _) = run(&["timeline", file, "--width", "60", "--rows", "streams"]);
+    assert!(code == 0 && !out.contains("CUDA calls") && out.contains("stream"), "{out}");
+    let ncu = root().join("fixtures/demo/zoo.ncu-rep.zst");
+    let (code, _, err) = run(&["timeline", ncu.to_str().unwrap()]);
+    assert!(code == 2 && err.contains("no timeline"), "{err}");
+}
+
+/// Streams that overlap in every way, against a bitmap.
+#[test]
+fn streams_of_any_shape_are_what_a_bitmap_says() {
+    use warpscope::model::{Kernel, LaunchColumns, Launches, Place, Source, launches::TimesBuilder};
+    let mut runner = TestRunner::new(Config::with_cases(300));
+    let launches = prop::collection::vec((0..200_i64, 0..40_i64, 0..3_u32, 0..2_u32), 0..200);
+    let test = |raw: Vec<(i64, i64, u32, u32)>| {
+        let mut profile = Profile::new(Source::default());
+        profile.kernels =
+            ["saxpy", "ncclDevKernel_AllReduce_Sum_f32_RING_LL"].map(|n| Kernel { function: Some(n.into()), ..Kernel::default() }).to_vec();
+        profile.places = (0..3).map(|stream| Place { ordinal: Some(0), stream: Some(stream), ..Place::default() }).collect();
+        let mut duration = TimesBuilder::default();
+        raw.iter().for_each(|r| duration.push(Some(r.1)));
+        let columns = LaunchColumns { start: raw.iter().map(|r| r.0).collect(), duration, kernel: raw.iter().map(|r| r.3).collect() };
+        profile.launches = Launches::new(columns);
+        profile.launches.set_places(raw.iter().map(|r| r.2).collect());
+        let timeline = built(&profile);
+        let of = timeline.events(&profile);
+        prop_assert_eq!(lanes(&timeline).iter().map(|(_, l)| l.len()).sum::<usize>(), raw.len());
+        let Some(group) = timeline.groups.first() else { return Ok(()) };
+        let runs = |t: i64, kernel: u32| raw.iter().any(|r| r.3 == kernel && r.0 <= t && t < r.0 + r.1);
+        let (mut kernels, mut collectives) = (0, 0);
+        for t in 0..260 {
+            let before = group.before(&of, t);
+            prop_assert_eq!(
+                (before.busy[Category::Kernel as usize], before.busy[Category::Collective as usize]),
+                (kernels, collectives),
+                "{}",
+                t
+            );
+            prop_assert_eq!(before.events, raw.iter().filter(|r| r.0 < t).count());
+            let (k, c) = (runs(t, 0), runs(t, 1));
+            kernels += i64::from(k);
+            collectives += i64::from(c && !k);
+        }
+        Ok(())
+    };
+    runner.run(&launches, test).unwrap();
+}
