@@ -11,12 +11,14 @@ use std::sync::Arc;
 use warpscope::analysis::range_tree::RangeTree;
 use warpscope::analysis::roofline::Plot;
 use warpscope::analysis::rows::Wish;
+use warpscope::analysis::timeline::{Matches, Part, Timeline, Window, build};
 use warpscope::analysis::triage::{Scope, triage};
 use warpscope::analysis::{GroupBy, Grouping, Overview, Paths, compare, page};
 use warpscope::app::{App, Effect, Msg, Settings, update, work};
 use warpscope::config::ColorMode;
 use warpscope::import::{self, Input, Job, Names, Wants, ncu};
 use warpscope::model::{Cancel, LaunchId};
+use warpscope::report::timeline::paint;
 use warpscope::rerun::{Options, Target, plan};
 use warpscope::ui::theme::Library;
 use warpscope::ui::{View, draw};
@@ -33,6 +35,9 @@ fn speed(c: &mut Criterion) {
     group.sample_size(10);
     group.bench_function("read names and times", |b| b.iter(|| read(Wants { names: Names::Demangled, ..Wants::TABLE })));
     group.bench_function("read everything", |b| b.iter(|| read(Wants::ALL)));
+    group.bench_function("read everything with SQLite's library", |b| {
+        b.iter(|| import::open(&path, &Job { pages: false, ..Job::new(Wants::ALL, &|_| {}) }).unwrap())
+    });
     let profile = Arc::new(read(Wants::ALL));
     let paths = Paths::of(&profile);
     group.bench_function("group by demangled name", |b| b.iter(|| Grouping::of(&profile, GroupBy::Demangled, None)));
@@ -43,6 +48,21 @@ fn speed(c: &mut Criterion) {
         b.iter(|| triage(&profile, &Scope::default(), &Cancel::default()).unwrap().devices.len())
     });
     group.bench_function("the tree of ranges", |b| b.iter(|| RangeTree::of(&profile, &Cancel::default()).unwrap().nodes.len()));
+
+    for (part, name) in [(Part::Devices, "the timeline's streams"), (Part::Calls, "its calls"), (Part::Ranges, "its ranges")] {
+        group.bench_function(name, |b| b.iter(|| build(&profile, part, &Cancel::default()).unwrap().groups.len()));
+    }
+    let mut timeline = Timeline::default();
+    Part::ALL.into_iter().for_each(|part| timeline.add(build(&profile, part, &Cancel::default()).unwrap()));
+    let of = timeline.events(&profile);
+    let whole = Window::new(timeline.span.0, timeline.span.1, 200);
+    group.bench_function("all lanes of a window of 200 columns", |b| {
+        b.iter(|| {
+            let rows = timeline.groups.iter().flat_map(|g| &g.rows);
+            rows.flat_map(|r| r.lanes()).map(|lane| paint::lane(lane, &of, whole).len()).sum::<usize>()
+        })
+    });
+    group.bench_function("find events by name", |b| b.iter(|| Matches::of(&timeline, &of, "atomic", &Cancel::default()).unwrap().total));
 
     let last = Target::Launches(vec![LaunchId(u32::try_from(profile.launches.len() - 1).unwrap())]);
     group.bench_function("plan a re-run of the last launch", |b| b.iter(|| plan(&profile, &last, &Options::default()).unwrap()));

@@ -22,6 +22,7 @@ mod suite {
     mod ncu_screens;
     mod odd;
     mod order;
+    mod pages;
     mod probe;
     mod recipes_cli;
     mod rerun;

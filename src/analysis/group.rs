@@ -1,9 +1,9 @@
 //! Groups launches in eight ways and ranks the groups.
 
+use super::group_sums::{Sums, sums};
 use super::{Family, Paths, Stats};
 use crate::model::{KernelId, NoteKind, Place, Profile};
 use std::collections::HashMap;
-use std::sync::Mutex;
 
 /// What launches are grouped by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -248,34 +248,12 @@ impl Grouping {
     fn fill(&mut self, profile: &Profile, column: &[u32], groups: &Groups) {
         let last = groups.of.len().saturating_sub(1);
         let group = |value: u32| groups.of.get((value as usize).min(last)).map_or(0, |&g| g as usize);
-        let mut counts = vec![0_usize; groups.names.len()];
-        for &value in column {
-            if let Some(count) = counts.get_mut(group(value)) {
-                *count += 1;
-            }
-        }
-        let mut ends: Vec<usize> = counts
-            .iter()
-            .scan(0, |at, &n| {
-                let start = *at;
-                *at += n;
-                Some(start)
-            })
-            .collect();
-        let mut values = vec![0_i64; column.len()];
-        let mut kernel_ns = vec![0_i64; if self.by.is_kernel() { profile.kernels.len() } else { 0 }];
-        let mut kernel_launches = vec![0_u32; kernel_ns.len()];
-        for (row, &value) in column.iter().enumerate() {
-            let duration = profile.launches.duration(row);
-            let end = &mut ends[group(value)];
-            values[*end] = duration;
-            *end += 1;
-            if let Some(sum) = kernel_ns.get_mut(value as usize) {
-                *sum = sum.saturating_add(duration);
-                kernel_launches[value as usize] += 1;
-            }
-        }
-        let stats = all_stats(&mut values, &counts);
+        let kernels = if self.by.is_kernel() { profile.kernels.len() } else { 0 };
+        let launches = &profile.launches;
+        let Sums { stats, kernel_ns, kernel_launches } = match launches.short_durations() {
+            Some(short) => sums(column, groups.names.len(), kernels, group, |row| short[row]),
+            None => sums(column, groups.names.len(), kernels, group, |row| launches.duration(row)),
+        };
         self.launches = column.len() as u64;
         self.total_ns = stats.iter().flatten().map(|s| s.total).fold(0, i64::saturating_add);
         let mut longest: Vec<(Option<u32>, u32)> = vec![(None, 0); groups.names.len()];
@@ -432,39 +410,4 @@ pub fn sorted(rows: &[GroupRow], which: &[u32], by: SortBy, ascending: bool) -> 
         if ascending { order } else { order.reverse() }.then(names)
     });
     out
-}
-
-/// Statistics of each group's values, which lie one group after the other.
-fn all_stats(values: &mut [i64], counts: &[usize]) -> Vec<Option<Stats>> {
-    let mut slices = Vec::with_capacity(counts.len());
-    let mut rest = values;
-    for (g, &n) in counts.iter().enumerate() {
-        let (head, tail) = rest.split_at_mut(n);
-        slices.push((g, head));
-        rest = tail;
-    }
-    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // The longest groups first, so that the last thread to finish is not left with the longest.
-    slices.sort_by_key(|(_, s)| s.len());
-    let out = Mutex::new(vec![None; counts.len()]);
-    let small = slices.iter().map(|(_, s)| s.len()).sum::<usize>() < 100_000;
-    let queue = Mutex::new(slices);
-    let work = || {
-        while let Some((g, slice)) = queue.lock().ok().and_then(|mut q| q.pop()) {
-            let stats = Stats::of(slice);
-            if let Ok(mut out) = out.lock() {
-                out[g] = stats;
-            }
-        }
-    };
-    if small || threads == 1 {
-        work();
-    } else {
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(work);
-            }
-        });
-    }
-    out.into_inner().unwrap_or_default()
 }

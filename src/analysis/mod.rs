@@ -11,6 +11,7 @@ pub mod fuzzy;
 pub mod gains;
 pub mod group;
 pub mod group_detail;
+mod group_sums;
 pub mod hints;
 pub mod labels;
 pub mod launch_list;

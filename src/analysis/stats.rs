@@ -24,19 +24,13 @@ pub struct Stats {
 impl Stats {
     /// Statistics of values, which are reordered. `None` without values.
     #[must_use]
-    pub fn of(values: &mut [i64]) -> Option<Self> {
+    pub fn of<T: Copy + Ord + Into<i64>>(values: &mut [T]) -> Option<Self> {
         let n = values.len();
-        if n == 0 {
-            return None;
-        }
-        let (mut total, mut min, mut max) = (0_i128, i64::MAX, i64::MIN);
-        for &v in values.iter() {
-            total += i128::from(v);
-            min = min.min(v);
-            max = max.max(v);
-        }
+        let (least, most) = (*values.iter().min()?, *values.iter().max()?);
+        let (min, max): (i64, i64) = (least.into(), most.into());
+        let total: i128 = values.iter().map(|&v| i128::from(v.into())).sum();
         let avg = total as f64 / n as f64;
-        let squares: f64 = values.iter().map(|&v| (v as f64 - avg) * (v as f64 - avg)).sum();
+        let squares: f64 = values.iter().map(|&v| (v.into() as f64 - avg) * (v.into() as f64 - avg)).sum();
         let stddev = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
         let histogram = histogram(values, min, max);
         let (median, p99) = if min == max {
@@ -44,9 +38,10 @@ impl Stats {
         } else {
             let (left, &mut upper, right) = values.select_nth_unstable(n / 2);
             let lower = if n % 2 == 1 { upper } else { left.iter().copied().max().unwrap_or(upper) };
+            let (lower, upper): (i64, i64) = (lower.into(), upper.into());
             let rank = (n * 99).div_ceil(100).max(1) - 1;
             let p99 = match rank.checked_sub(n / 2 + 1) {
-                Some(offset) => right.get_mut(..).map_or(max, |r| *r.select_nth_unstable(offset).1),
+                Some(offset) => right.get_mut(..).map_or(max, |r| (*r.select_nth_unstable(offset).1).into()),
                 None => upper,
             };
             (f64::midpoint(lower as f64, upper as f64), p99)
@@ -64,6 +59,77 @@ impl Stats {
         })
     }
 
+    /// The same of very many values by several threads, without reordering them.
+    #[must_use]
+    pub fn of_many<T: Copy + Ord + Send + Sync + Into<i64>>(values: &[T], threads: usize) -> Option<Self> {
+        let n = values.len();
+        let part = n.div_ceil(threads.max(1)).max(1);
+        let firsts = each(values, part, |part| {
+            let total: i128 = part.iter().map(|&v| i128::from(v.into())).sum();
+            (total, part.iter().min().copied(), part.iter().max().copied())
+        });
+        let total: i128 = firsts.iter().map(|f| f.0).sum();
+        let min: i64 = firsts.iter().filter_map(|f| f.1).min()?.into();
+        let max: i64 = firsts.iter().filter_map(|f| f.2).max()?.into();
+        let avg = total as f64 / n as f64;
+        let slot = |v: i64| slot(v.wrapping_sub(min).cast_unsigned());
+        let edges = edges(min, max);
+        let seconds = each(values, part, |part| {
+            let (mut squares, mut slots, mut bins) = (0.0, vec![0_usize; SLOTS], [0_u32; BINS]);
+            for &v in part {
+                let v: i64 = v.into();
+                squares += (v as f64 - avg) * (v as f64 - avg);
+                slots[slot(v)] += 1;
+                let bin: usize = edges.iter().map(|&e| usize::from(v >= e)).sum();
+                bins[bin.min(BINS - 1)] += 1;
+            }
+            (squares, slots, bins)
+        });
+        let squares: f64 = seconds.iter().map(|s| s.0).sum();
+        let stddev = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
+        let histogram =
+            if min == max { histogram(values, min, max) } else { std::array::from_fn(|b| seconds.iter().map(|s| s.2[b]).sum()) };
+        let counts: Vec<usize> = (0..SLOTS).map(|at| seconds.iter().map(|s| s.1[at]).sum()).collect();
+        let ranks = [(n / 2).saturating_sub(1), n / 2, (n * 99).div_ceil(100).max(1) - 1];
+        let slots = [place(&counts, ranks[0])?, place(&counts, ranks[1])?, place(&counts, ranks[2])?];
+        // From the slot's first value to the next slot's, ever closer, until only one value is left.
+        let mut near = slots.map(|(at, before)| Near { from: first(at), to: first(at + 1), before });
+        while near.iter().any(|r| r.to - r.from > 1) {
+            let counts = each(values, part, |part| {
+                let mut counts = near.map(|_| vec![0_usize; CLOSER]);
+                for &v in part {
+                    let v = v.into().wrapping_sub(min).cast_unsigned();
+                    for (near, counts) in near.iter().zip(&mut counts).filter(|(near, _)| (near.from..near.to).contains(&v)) {
+                        counts[((v - near.from) / near.step()) as usize] += 1;
+                    }
+                }
+                counts
+            });
+            for (i, near) in near.iter_mut().enumerate() {
+                let sums: Vec<usize> = (0..CLOSER).map(|at| counts.iter().map(|c| c[i][at]).sum()).collect();
+                let (at, before) = place(&sums, ranks[i] - near.before)?;
+                let (step, from) = (near.step(), near.from);
+                near.from = from + at as u64 * step;
+                near.to = near.to.min(near.from + step);
+                near.before += before;
+            }
+        }
+        let value = |i: usize| min.checked_add_unsigned(near[i].from);
+        let upper = value(1)?;
+        let lower = if n % 2 == 1 { upper } else { value(0)? };
+        Some(Self {
+            count: n as u64,
+            total: i64::try_from(total).unwrap_or(i64::MAX),
+            min,
+            max,
+            avg,
+            median: Some(f64::midpoint(lower as f64, upper as f64)),
+            stddev: Some(stddev),
+            p99: Some(value(2)?),
+            histogram: Some(histogram),
+        })
+    }
+
     /// Standard deviation over mean, in percent: how much the durations spread.
     #[must_use]
     pub fn spread_percent(&self) -> Option<f64> {
@@ -71,8 +137,66 @@ impl Stats {
     }
 }
 
+/// Values are put into slots: 2¹⁰ of equal width between a power of two and the next.
+const SLOT_BITS: u32 = 10;
+const SLOTS: usize = 65 << SLOT_BITS;
+
+/// The slot of a value; slots rise with values.
+fn slot(value: u64) -> usize {
+    let bits = 64 - value.leading_zeros();
+    let shift = bits.saturating_sub(SLOT_BITS + 1);
+    // Below 2¹¹ each value has its own.
+    ((u64::from(shift) << SLOT_BITS) + (value >> shift)) as usize
+}
+
+/// The first value of a slot.
+fn first(slot: usize) -> u64 {
+    let (high, low) = (slot >> SLOT_BITS, slot & ((1 << SLOT_BITS) - 1));
+    match high {
+        0 => low as u64,
+        _ => (low as u64 + (1 << SLOT_BITS)).checked_shl(u32::try_from(high - 1).unwrap_or(u32::MAX)).unwrap_or(u64::MAX),
+    }
+}
+
+/// Parts that a range is cut into to look closer.
+const CLOSER: usize = 1 << 12;
+
+/// Where the value of a rank lies: in a range of values, with so many values before it.
+#[derive(Clone, Copy)]
+struct Near {
+    from: u64,
+    to: u64,
+    before: usize,
+}
+
+impl Near {
+    fn step(self) -> u64 {
+        (self.to - self.from).div_ceil(CLOSER as u64).max(1)
+    }
+}
+
+/// Which of these counts a rank falls into, and how many come before it.
+fn place(counts: &[usize], rank: usize) -> Option<(usize, usize)> {
+    let mut before = 0;
+    counts.iter().enumerate().find_map(|(at, &count)| {
+        let first = before;
+        before += count;
+        (rank < before).then_some((at, first))
+    })
+}
+
+/// Does something with each part of the values, every part on a thread of its own.
+fn each<T: Sync, R: Send>(values: &[T], part: usize, work: impl Fn(&[T]) -> R + Sync) -> Vec<R> {
+    let work = &work;
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = values.chunks(part).map(|part| scope.spawn(move || work(part))).collect();
+        // A panic there is one here.
+        threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+    })
+}
+
 /// Bins of equal ratio: durations of one kernel range over decades, and linear bins would put nearly all into the first.
-fn histogram(values: &[i64], min: i64, max: i64) -> [u32; BINS] {
+fn histogram<T: Copy + Into<i64>>(values: &[T], min: i64, max: i64) -> [u32; BINS] {
     let mut bins = [0_u32; BINS];
     if min == max {
         bins[BINS / 2] = u32::try_from(values.len()).unwrap_or(u32::MAX);
@@ -80,7 +204,9 @@ fn histogram(values: &[i64], min: i64, max: i64) -> [u32; BINS] {
     }
     let edges = edges(min, max);
     for &v in values {
-        let bin = edges.iter().take_while(|&&e| v >= e).count();
+        // Edges rise; comparing with all of them needs no branches.
+        let v: i64 = v.into();
+        let bin: usize = edges.iter().map(|&e| usize::from(v >= e)).sum();
         bins[bin.min(BINS - 1)] += 1;
     }
     bins
@@ -98,13 +224,13 @@ mod tests {
 
     #[test]
     fn median_percentile_and_deviation() {
-        let s = Stats::of(&mut [40, 10, 30, 20]).unwrap();
+        let s = Stats::of(&mut [40_i64, 10, 30, 20]).unwrap();
         assert_eq!((s.count, s.total, s.min, s.max, s.p99), (4, 100, 10, 40, Some(40)));
         assert_eq!(s.median, Some(25.0));
         assert!((s.stddev.unwrap() - 12.909_944).abs() < 1e-5);
-        let one = Stats::of(&mut [7]).unwrap();
+        let one = Stats::of(&mut [7_i64]).unwrap();
         assert_eq!((one.median, one.stddev, one.p99), (Some(7.0), Some(0.0), Some(7)));
-        assert_eq!(Stats::of(&mut []), None);
+        assert_eq!(Stats::of::<i64>(&mut []), None);
     }
 
     #[test]
@@ -119,8 +245,35 @@ mod tests {
     }
 
     #[test]
+    fn slots_rise_and_begin_where_they_say() {
+        for value in (0..5_000).chain((0..63).flat_map(|b| [(1_u64 << b) - 1, 1 << b, (1 << b) + 1])) {
+            let at = slot(value);
+            assert!(first(at) <= value && value < first(at + 1), "{value} {at} {} {}", first(at), first(at + 1));
+            assert!(at < SLOTS);
+        }
+    }
+
+    #[test]
+    fn many_values_have_the_statistics_of_few() {
+        let mut state = 1_u64;
+        let mut random = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state >> 33
+        };
+        for (n, range) in [(1, 5), (2, 5), (1_000, 3), (1_001, 1_000_000), (5_000, 1 << 31), (4_000, 1)] {
+            let mut values: Vec<u32> = (0..n).map(|_| u32::try_from(random() % range).unwrap()).collect();
+            // One that lies far out.
+            values.extend((n > 1_500).then_some(4_000_000_000));
+            let many = Stats::of_many(&values, 3).unwrap();
+            let few = Stats::of(&mut values).unwrap();
+            assert!((many.stddev.unwrap() - few.stddev.unwrap()).abs() <= 1e-9 * few.stddev.unwrap().max(1.0));
+            assert_eq!(Stats { stddev: few.stddev, ..many }, few, "{n} {range}");
+        }
+    }
+
+    #[test]
     fn zero_and_equal_durations_do_not_upset_the_bins() {
-        assert_eq!(Stats::of(&mut [0, 0, 0]).unwrap().histogram.unwrap()[BINS / 2], 3);
-        assert!(Stats::of(&mut [0, i64::MAX / 2]).is_some());
+        assert_eq!(Stats::of(&mut [0_i64, 0, 0]).unwrap().histogram.unwrap()[BINS / 2], 3);
+        assert!(Stats::of(&mut [0_i64, i64::MAX / 2]).is_some());
     }
 }

@@ -125,14 +125,20 @@ pub struct Job<'a> {
     pub nsys: Option<PathBuf>,
     /// Folder for files made from reports.
     pub cache: PathBuf,
+    /// Whether pages of plain SQLite tables may be decoded without SQLite.
+    pub pages: bool,
 }
+
+/// Variable that, set to `library`, leaves all reading of SQLite files to SQLite.
+pub const SQLITE: &str = "WARPSCOPE_SQLITE";
 
 impl<'a> Job<'a> {
     /// A job that reads `wants` in one go on all processors.
     #[must_use]
     pub fn new(wants: Wants, hear: &'a (dyn Fn(Progress) + Sync)) -> Self {
         let threads = std::thread::available_parallelism().map_or(2, std::num::NonZero::get);
-        Self { wants, cancel: Cancel::default(), hear, staged: false, threads, nsys: None, cache: super::cache::folder() }
+        let pages = std::env::var_os(SQLITE).is_none_or(|v| v != "library");
+        Self { wants, cancel: Cancel::default(), hear, staged: false, threads, nsys: None, cache: super::cache::folder(), pages }
     }
 
     /// Reports how far a stage is.

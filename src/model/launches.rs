@@ -169,6 +169,13 @@ impl Launches {
         self.duration.get(row).unwrap_or_default()
     }
 
+    /// All durations in ns, where none is beyond 32 bits and all are known.
+    #[must_use]
+    pub fn short_durations(&self) -> Option<&[u32]> {
+        let short = &self.duration.short;
+        (self.duration.wide.is_empty() && short.len() == self.len() && !short.contains(&NO_CALL)).then_some(short)
+    }
+
     /// Device end on the session's clock, ns.
     #[must_use]
     pub fn end(&self, row: usize) -> i64 {

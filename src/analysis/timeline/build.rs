@@ -119,9 +119,10 @@ impl Builder<'_> {
     fn row(&mut self, key: RowKey, name: String, events: Vec<EventId>) {
         let Some(first) = events.first() else { return };
         let start = self.events.span(first.event()).0;
-        let end = events.iter().map(|id| self.events.span(id.event()).1).max().unwrap_or(start);
-        self.reach(start, end);
         let (lanes, left_out) = lanes(events, &self.events);
+        // Events of a lane do not overlap: its last one ends last.
+        let last = lanes.iter().filter_map(|l| l.get(l.len().checked_sub(1)?)).map(|id| self.events.span(id.event()).1).max();
+        self.reach(start, last.unwrap_or(start));
         self.group(key.group).rows.push(Arc::new(Row { key, name, content: Content::Lanes(lanes), left_out }));
     }
 
@@ -200,13 +201,18 @@ impl Builder<'_> {
                 }
                 if several {
                     together = self.merged(together, events.clone());
-                } else {
-                    together.clone_from(&events);
                 }
                 self.row(RowKey { group, kind: RowKind::Queue, number }, name, events);
             }
             let lanes: usize = self.group(group).rows.iter().map(|r| r.lanes().len()).sum();
             if lanes > 1 {
+                if !several {
+                    let rows = self.group(group).rows.clone();
+                    for lane in rows.iter().flat_map(|r| r.lanes()) {
+                        let events = (0..lane.len()).filter_map(|at| lane.get(at)).collect();
+                        together = self.merged(together, events);
+                    }
+                }
                 let union = Union::new(together, &self.events);
                 self.group(group).union = Some(Arc::new(union));
             }

@@ -4,7 +4,9 @@
 //! do besides), every statement ends when the job is cancelled, and what is kept of a table is counted against the size of the file: a
 //! b-tree whose pages share children has more rows than any file can hold.
 
+use super::plain::Plain;
 use crate::import::input::Bytes;
+use crate::import::sqlite::Pages;
 use crate::import::{Cancel, ImportError, Input};
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
@@ -35,6 +37,17 @@ struct Table {
     columns: BTreeSet<String>,
     /// The column that is the primary key, when it is one column.
     key: Option<String>,
+    /// Where its pages begin and how its rows are stored, when it is plain.
+    stored: Option<StoredAs>,
+}
+
+/// How the rows of a plain table are stored.
+struct StoredAs {
+    root: u32,
+    /// Columns in the order of the records.
+    order: Vec<String>,
+    /// The column that is another name of the row number.
+    alias: Option<String>,
 }
 
 /// An export that is open, with a pool of connections for the reading threads.
@@ -45,6 +58,8 @@ pub struct Db {
     cancel: Cancel,
     tables: Arc<BTreeMap<String, Table>>,
     pool: Mutex<Vec<Connection>>,
+    /// The pages of the file, where they can be read without SQLite.
+    pages: Option<Arc<Pages>>,
 }
 
 /// Bytes that one table may still give: together its rows and texts cannot be larger than the file.
@@ -68,6 +83,11 @@ impl Db {
             cancel: cancel.clone(),
             tables: Arc::default(),
             pool: Mutex::default(),
+            pages: match &input.bytes {
+                Bytes::File(path) => Pages::open(path, input.size),
+                Bytes::BuiltIn(bytes) => Pages::in_memory(bytes),
+            }
+            .map(Arc::new),
         };
         db.check_whole(&input.head)?;
         let mut connection = db.connect()?;
@@ -124,6 +144,13 @@ impl Db {
         if let Ok(mut pool) = self.pool.lock() {
             pool.push(connection);
         }
+    }
+
+    /// Decodes columns of a table from its pages, where it is plain.
+    #[must_use]
+    pub fn plain(&self, table: &str, columns: &[&str]) -> Option<Plain> {
+        let stored = self.tables.get(table)?.stored.as_ref()?;
+        Plain::new(Arc::clone(self.pages.as_ref()?), stored.root, &stored.order, stored.alias.as_deref(), columns)
     }
 
     /// Whether there is a table of this name.
@@ -315,36 +342,57 @@ impl Db {
         let mut out = BTreeMap::new();
         let allowance = self.allowance();
         let mut statement = connection
-            .prepare("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite_%'")
+            .prepare("SELECT name, rootpage, sql FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite_%'")
             .map_err(fail)?;
         let mut rows = statement.query([]).map_err(fail)?;
         let mut names = Vec::new();
         while let Some(row) = rows.next().map_err(fail)? {
             // A name that is no UTF-8 is not NVIDIA's.
             let name = row.get_ref(0).map_err(fail)?.as_str().ok().filter(|n| !n.contains('"')).map(str::to_owned);
-            if !allowance.spend(LEAST_ROW + name.as_ref().map_or(0, String::len) as u64) {
+            let sql = row.get_ref(2).map_err(fail)?.as_str().ok().map(str::to_owned);
+            let length = |t: &Option<String>| t.as_ref().map_or(0, String::len) as u64;
+            if !allowance.spend(LEAST_ROW + length(&name) + length(&sql)) {
                 return Err(self.overfull("its schema"));
             }
-            names.extend(name);
+            let root = row.get::<_, i64>(1).ok().and_then(|r| u32::try_from(r).ok());
+            names.extend(name.map(|n| (n, root.zip(sql.filter(|s| plain(s))))));
         }
-        for name in names {
+        for (name, stored) in names {
             let mut info = connection.prepare(&format!("PRAGMA table_info(\"{name}\")")).map_err(fail)?;
             let mut rows = info.query([]).map_err(fail)?;
             let mut table = Table::default();
             let mut keys = 0;
+            let (mut order, mut alias) = (Vec::new(), None);
             while let Some(row) = rows.next().map_err(fail)? {
                 let key = row.get::<_, i64>(5).map_err(fail)? > 0;
                 keys += u32::from(key);
+                // The name of a row that is no UTF-8 keeps its place in the order.
+                let column = row.get_ref(1).map_err(fail)?.as_str().unwrap_or_default().to_owned();
+                let integer = row.get_ref(2).map_err(fail)?.as_str().is_ok_and(|t| t.eq_ignore_ascii_case("INTEGER"));
+                if key && integer {
+                    alias = Some(column.clone());
+                }
+                order.push(column);
                 if let Ok(column) = row.get_ref(1).map_err(fail)?.as_str() {
                     table.key = if key { Some(column.to_owned()) } else { table.key };
                     table.columns.insert(column.to_owned());
                 }
             }
             table.key = table.key.filter(|_| keys == 1);
+            table.stored = stored.map(|(root, _)| StoredAs { root, order, alias: alias.filter(|_| keys == 1) });
             out.insert(name, table);
         }
         Ok(out)
     }
+}
+
+/// Whether a table is one whose records hold its columns one after the other: no generated columns, and row numbers of its own. What only looks
+/// otherwise is read by SQLite.
+fn plain(sql: &str) -> bool {
+    // Exports have a comment behind each column.
+    let code: String = sql.lines().map(|l| l.split("--").next().unwrap_or_default().to_ascii_lowercase() + " ").collect();
+    let mut words = code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+    !code.contains("/*") && !words.any(|w| matches!(w, "generated" | "without" | "desc" | "as" | "virtual"))
 }
 
 /// Pragmas that statements here call.

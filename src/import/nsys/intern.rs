@@ -1,7 +1,7 @@
 //! Numbers distinct values while several threads read, with a result that does not depend on which thread came first.
 
-use rustc_hash::FxHashMap;
-use std::hash::Hash;
+use rustc_hash::{FxBuildHasher, FxHashMap};
+use std::hash::{BuildHasher, Hash};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Distinct values, the position at which each was first seen, and a number for each.
@@ -21,8 +21,13 @@ struct Inner<K> {
 pub struct Local<'a, K> {
     shared: &'a Interner<K>,
     ids: FxHashMap<K, u32>,
+    /// Values that were seen last, by a hash: a report goes round few of them, millions of times.
+    recent: Vec<Option<(K, u32)>>,
     last: Option<(K, u32)>,
 }
+
+/// Values that are remembered by a thread without being looked up.
+const RECENT: usize = 256;
 
 impl<K: Copy + Eq + Hash> Default for Interner<K> {
     fn default() -> Self {
@@ -37,7 +42,7 @@ impl<K: Copy + Eq + Hash> Interner<K> {
 
     /// A view for one thread. Threads must see their positions in rising order.
     pub fn local(&self) -> Local<'_, K> {
-        Local { shared: self, ids: FxHashMap::default(), last: None }
+        Local { shared: self, ids: FxHashMap::default(), recent: vec![None; RECENT], last: None }
     }
 
     /// The values seen so far, by number.
@@ -68,10 +73,19 @@ impl<K: Copy + Eq + Hash> Local<'_, K> {
         {
             return id;
         }
+        // The upper bits are the mixed ones.
+        let slot = (FxBuildHasher.hash_one(key) >> 56) as usize % RECENT;
+        if let Some((recent, id)) = self.recent[slot]
+            && recent == key
+        {
+            self.last = Some((key, id));
+            return id;
+        }
         let id = match self.ids.get(&key) {
             Some(&id) => id,
             None => self.ask(key, position),
         };
+        self.recent[slot] = Some((key, id));
         self.last = Some((key, id));
         id
     }

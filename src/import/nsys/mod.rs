@@ -9,6 +9,7 @@ mod kernels;
 mod memops;
 mod notes;
 mod places;
+mod plain;
 mod ranges;
 mod scan;
 mod strings;

@@ -1,0 +1,138 @@
+//! Durations of launches by group, and their statistics, on all processors.
+
+use super::stats::Stats;
+use std::sync::Mutex;
+
+/// What grouping needs of the launches.
+pub struct Sums {
+    pub stats: Vec<Option<Stats>>,
+    /// Of each kernel its time in ns, and its launches.
+    pub kernel_ns: Vec<i64>,
+    pub kernel_launches: Vec<u32>,
+}
+
+/// Launches from which on several threads go over them.
+const MANY: usize = 200_000;
+
+/// Launches of one group from which on several threads go over them.
+const ALONE: usize = 1 << 20;
+
+/// What a thread counts in its part of the launches.
+struct Tally {
+    groups: Vec<usize>,
+    kernel_ns: Vec<i64>,
+    kernel_launches: Vec<u32>,
+}
+
+/// Puts the durations of each group together, each thread those of its part of the launches, and makes their statistics.
+pub fn sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
+    column: &[u32],
+    groups: usize,
+    kernels: usize,
+    group: impl Fn(u32) -> usize + Sync,
+    duration: impl Fn(usize) -> T + Sync,
+) -> Sums {
+    let threads = if column.len() < MANY { 1 } else { std::thread::available_parallelism().map_or(1, std::num::NonZero::get) };
+    let part = column.len().div_ceil(threads).max(1);
+    let tally = |(at, part): (usize, &[u32])| {
+        let mut tally = Tally { groups: vec![0; groups], kernel_ns: vec![0; kernels], kernel_launches: vec![0; kernels] };
+        for (row, &value) in (at..).zip(part) {
+            if let Some(count) = tally.groups.get_mut(group(value)) {
+                *count += 1;
+            }
+            if let Some(sum) = tally.kernel_ns.get_mut(value as usize) {
+                *sum = sum.saturating_add(duration(row).into());
+                tally.kernel_launches[value as usize] += 1;
+            }
+        }
+        tally
+    };
+    let parts: Vec<(usize, &[u32])> = column.chunks(part).enumerate().map(|(i, p)| (i * part, p)).collect();
+    let tallies: Vec<Tally> = if parts.len() < 2 {
+        parts.iter().copied().map(tally).collect()
+    } else {
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = parts.iter().map(|&p| scope.spawn(move || tally(p))).collect();
+            // A panic there is one here.
+            threads.into_iter().map(|t| t.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))).collect()
+        })
+    };
+    let counts: Vec<usize> = (0..groups).map(|g| tallies.iter().map(|t| t.groups[g]).sum()).collect();
+    let mut values = vec![T::default(); column.len()];
+    // Of each thread and group the place for its values.
+    let mut rooms: Vec<Vec<&mut [T]>> = tallies.iter().map(|_| Vec::with_capacity(groups)).collect();
+    let mut rest = values.as_mut_slice();
+    for g in 0..groups {
+        for (tally, rooms) in tallies.iter().zip(&mut rooms) {
+            let (room, tail) = rest.split_at_mut(tally.groups[g]);
+            rooms.push(room);
+            rest = tail;
+        }
+    }
+    let put = |((at, part), mut rooms): ((usize, &[u32]), Vec<&mut [T]>)| {
+        let mut next = vec![0_usize; rooms.len()];
+        for (row, &value) in (at..).zip(part) {
+            let g = group(value);
+            if let Some(place) = rooms.get_mut(g).and_then(|room| room.get_mut(next[g])) {
+                *place = duration(row);
+                next[g] += 1;
+            }
+        }
+    };
+    if parts.len() < 2 {
+        parts.into_iter().zip(rooms).for_each(put);
+    } else {
+        let put = &put;
+        std::thread::scope(|scope| {
+            for work in parts.into_iter().zip(rooms) {
+                scope.spawn(move || put(work));
+            }
+        });
+    }
+    let sum = |k: usize| tallies.iter().map(|t| t.kernel_ns[k]).fold(0, i64::saturating_add);
+    Sums {
+        stats: all_stats(&mut values, &counts),
+        kernel_ns: (0..kernels).map(sum).collect(),
+        kernel_launches: (0..kernels).map(|k| tallies.iter().map(|t| t.kernel_launches[k]).sum()).collect(),
+    }
+}
+
+/// Statistics of each group's values, which lie one group after the other.
+fn all_stats<T: Copy + Ord + Send + Sync + Into<i64>>(values: &mut [T], counts: &[usize]) -> Vec<Option<Stats>> {
+    let mut slices = Vec::with_capacity(counts.len());
+    let mut rest = values;
+    for (g, &n) in counts.iter().enumerate() {
+        let (head, tail) = rest.split_at_mut(n);
+        slices.push((g, head));
+        rest = tail;
+    }
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // The longest groups first, so that the last thread to finish is not left with the longest.
+    slices.sort_by_key(|(_, s)| s.len());
+    let mut stats = vec![None; counts.len()];
+    // A group that has most of the launches keeps all threads at work.
+    while let Some((g, slice)) = slices.pop_if(|(_, s)| threads > 1 && s.len() >= ALONE) {
+        stats[g] = Stats::of_many(slice, threads);
+    }
+    let out = Mutex::new(stats);
+    let small = slices.iter().map(|(_, s)| s.len()).sum::<usize>() < 100_000;
+    let queue = Mutex::new(slices);
+    let work = || {
+        while let Some((g, slice)) = queue.lock().ok().and_then(|mut q| q.pop()) {
+            let stats = Stats::of(slice);
+            if let Ok(mut out) = out.lock() {
+                out[g] = stats;
+            }
+        }
+    };
+    if small || threads == 1 {
+        work();
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        });
+    }
+    out.into_inner().unwrap_or_default()
+}

@@ -1,0 +1,233 @@
+//! Table b-trees read page by page: SQLite's own library walks a table row by row, which takes three times as long as decoding its pages, and
+//! hardly scales with processors.
+//!
+//! Only what is plain is read here: a whole file without a journal, ordinary tables with row numbers, values within their page. Whatever else
+//! comes up, be it legal, is left to SQLite: `None` says so.
+
+use super::record::{Decoder, Odd, varint};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// Bytes of the file's header, which page 1 begins with.
+const HEADER: usize = 100;
+/// Types of b-tree pages.
+const TABLE_INTERIOR: u8 = 5;
+const TABLE_LEAF: u8 = 13;
+/// Pages that are read at once where they follow each other.
+const RUN: usize = 64;
+/// Levels of a b-tree; a tree of 2³² pages has fewer.
+const MOST_LEVELS: u8 = 20;
+
+enum Bytes {
+    File(File),
+    Memory(&'static [u8]),
+}
+
+/// The pages of a file.
+pub struct Pages {
+    bytes: Bytes,
+    /// Bytes of a page.
+    size: usize,
+    /// Bytes of a page that hold data.
+    usable: usize,
+    /// How many there are.
+    count: u32,
+}
+
+/// A table's leaf pages in order of its row numbers.
+#[derive(Debug)]
+pub struct Leaves {
+    /// Page number, and the largest row number that may be in it.
+    list: Vec<(u32, i64)>,
+}
+
+fn number(bytes: &[u8], at: usize, count: usize) -> Option<u64> {
+    Some(bytes.get(at..at + count)?.iter().fold(0_u64, |a, &b| a << 8 | u64::from(b)))
+}
+
+impl Pages {
+    /// Opens a file of that many bytes.
+    #[must_use]
+    pub fn open(path: &Path, size: u64) -> Option<Self> {
+        let file = File::open(path).ok()?;
+        let mut head = [0; HEADER];
+        file.read_exact_at(&mut head, 0).ok()?;
+        Self::new(Bytes::File(file), &head, size)
+    }
+
+    #[must_use]
+    pub fn in_memory(bytes: &'static [u8]) -> Option<Self> {
+        Self::new(Bytes::Memory(bytes), bytes.get(..HEADER)?, bytes.len() as u64)
+    }
+
+    fn new(bytes: Bytes, head: &[u8], length: u64) -> Option<Self> {
+        let page = match number(head, 16, 2)? {
+            1 => 65_536,
+            n => usize::try_from(n).ok()?,
+        };
+        let plain = head.starts_with(b"SQLite format 3\0")
+            && page.is_power_of_two()
+            && (512..=65_536).contains(&page)
+            // UTF-8, or a database that has no text yet.
+            && matches!(number(head, 56, 4)?, 0 | 1);
+        let usable = page.checked_sub(usize::from(head[20]))?;
+        let count = u32::try_from(length / page as u64).ok()?;
+        (plain && usable >= 480 && count > 0).then_some(Self { bytes, size: page, usable, count })
+    }
+
+    /// Reads some pages that follow each other, from that one on.
+    fn read(&self, page: u32, count: usize, buffer: &mut Vec<u8>) -> Option<()> {
+        let at = u64::from(page.checked_sub(1)?) * self.size as u64;
+        let length = count * self.size;
+        match &self.bytes {
+            Bytes::File(file) => {
+                buffer.resize(length, 0);
+                file.read_exact_at(buffer, at).ok()
+            }
+            Bytes::Memory(bytes) => {
+                buffer.clear();
+                let at = usize::try_from(at).ok()?;
+                buffer.extend_from_slice(bytes.get(at..at.checked_add(length)?)?);
+                Some(())
+            }
+        }
+    }
+
+    /// The b-tree header of a page: its type, how many cells it has, and where their pointers begin.
+    fn header(page: &[u8], number_of: u32) -> Option<(u8, usize, usize)> {
+        let at = if number_of == 1 { HEADER } else { 0 };
+        let kind = *page.get(at)?;
+        let cells = usize::try_from(number(page, at + 3, 2)?).ok()?;
+        Some((kind, cells, at + if kind == TABLE_INTERIOR { 12 } else { 8 }))
+    }
+
+    /// The leaves of the table with that root page. Each page is visited once: one that is met again belongs to no plain tree.
+    #[must_use]
+    pub fn leaves(&self, root: u32) -> Option<Leaves> {
+        let mut seen = vec![0_u64; self.count as usize / 64 + 1];
+        let mut list = Vec::new();
+        let mut buffer = Vec::new();
+        // Pages to visit, the next on top: number, the largest row number in it, and how deep it is.
+        let mut stack: Vec<(u32, i64, u8)> = vec![(root, i64::MAX, 0)];
+        // Leaves are all at one depth: below the first level at which one was met nothing is read to find out what it is.
+        let mut leaf_depth = None;
+        while let Some((page, most, depth)) = stack.pop() {
+            if page == 0 || page > self.count || depth > MOST_LEVELS {
+                return None;
+            }
+            let bit = &mut seen[page as usize / 64];
+            if *bit >> (page % 64) & 1 == 1 {
+                return None;
+            }
+            *bit |= 1 << (page % 64);
+            if leaf_depth == Some(depth) {
+                list.push((page, most));
+                continue;
+            }
+            self.read(page, 1, &mut buffer)?;
+            let (kind, cells, pointers) = Self::header(&buffer, page)?;
+            match kind {
+                TABLE_LEAF => {
+                    leaf_depth = Some(depth);
+                    list.push((page, most));
+                }
+                TABLE_INTERIOR => {
+                    let right = u32::try_from(number(&buffer, pointers - 4, 4)?).ok()?;
+                    stack.push((right, most, depth + 1));
+                    let from = stack.len();
+                    for cell in 0..cells {
+                        let at = usize::try_from(number(&buffer, pointers + cell * 2, 2)?).ok()?;
+                        let child = u32::try_from(number(&buffer, at, 4)?).ok()?;
+                        let (key, _) = varint(buffer.get(at + 4..)?)?;
+                        stack.push((child, key.cast_signed(), depth + 1));
+                    }
+                    stack[from..].reverse();
+                }
+                _ => return None,
+            }
+        }
+        // Row numbers rise from leaf to leaf.
+        list.is_sorted_by_key(|l| l.1).then_some(Leaves { list })
+    }
+
+    /// Calls `each` with the row number, the wanted columns of every row between two row numbers, in order, and whether these were all integers
+    /// or NULL. `None` where something is not plain: what was told until then is not all.
+    pub fn rows(
+        &self,
+        leaves: &Leaves,
+        (low, high): (i64, i64),
+        scratch: &mut Scratch,
+        odd: &impl Odd,
+        mut each: impl FnMut(i64, &[i64], bool) -> Option<()>,
+    ) -> Option<()> {
+        let from = leaves.list.partition_point(|l| l.1 < low);
+        let mut last = None;
+        let mut at = from;
+        while let Some(&(page, _)) = leaves.list.get(at) {
+            // The leaf before tells where this one begins.
+            if at > from && leaves.list[at - 1].1 >= high {
+                break;
+            }
+            let run = leaves.list[at..].iter().zip(page..).take(RUN).take_while(|((leaf, _), next)| leaf == next).count().max(1);
+            self.read(page, run, &mut scratch.pages)?;
+            for (number, bytes) in (page..).zip(scratch.pages.chunks_exact(self.size)) {
+                let (kind, cells, pointers) = Self::header(bytes, number)?;
+                if kind != TABLE_LEAF {
+                    return None;
+                }
+                let pointers = bytes.get(pointers..pointers + cells * 2)?;
+                for pointer in pointers.as_chunks::<2>().0 {
+                    let cell = bytes.get(usize::from(u16::from_be_bytes(*pointer))..self.usable)?;
+                    let (length, first) = varint(cell)?;
+                    let (row, second) = varint(cell.get(first..)?)?;
+                    let row = row.cast_signed();
+                    if row < low {
+                        continue;
+                    }
+                    if row > high {
+                        return Some(());
+                    }
+                    if last.is_some_and(|l| l >= row) {
+                        return None;
+                    }
+                    last = Some(row);
+                    let local = self.local(usize::try_from(length).ok()?);
+                    let record = cell.get(first + second..).filter(|r| r.len() >= local)?;
+                    let plain = scratch.decoder.read(record, local, odd, &mut scratch.values)?;
+                    each(row, &scratch.values, plain)?;
+                }
+            }
+            at += run;
+        }
+        Some(())
+    }
+
+    /// How much of a payload of that length is in the page itself; the rest is on overflow pages.
+    fn local(&self, length: usize) -> usize {
+        let most = self.usable - 35;
+        if length <= most {
+            return length;
+        }
+        let least = (self.usable - 12) * 32 / 255 - 23;
+        let fit = least + (length - least) % (self.usable - 4);
+        if fit <= most { fit } else { least }
+    }
+}
+
+/// Room that is used again from chunk to chunk, for the wanted columns of one table.
+#[derive(Debug)]
+pub struct Scratch {
+    pages: Vec<u8>,
+    values: Vec<i64>,
+    decoder: Decoder,
+}
+
+impl Scratch {
+    /// For columns by their numbers, which rise.
+    #[must_use]
+    pub fn new(wanted: Vec<usize>) -> Self {
+        let decoder = Decoder::new(wanted);
+        Self { pages: Vec::new(), values: vec![0; decoder.len()], decoder }
+    }
+}

@@ -1,0 +1,247 @@
+//! Records of tables, in the terms of SQLite's file format (sqlite.org/fileformat2.html, 2.1).
+//!
+//! A record is a header with a serial type for each column, and the values behind it. Rows that follow each other nearly always have the same
+//! header: where the values lie is worked out once for each header, and then only looked up.
+
+/// Reads a varint: up to nine bytes, the most significant first. Gives the value and the bytes it took.
+#[must_use]
+#[inline]
+pub fn varint(bytes: &[u8]) -> Option<(u64, usize)> {
+    let first = *bytes.first()?;
+    if first < 0x80 {
+        return Some((u64::from(first), 1));
+    }
+    long(bytes)
+}
+
+fn long(bytes: &[u8]) -> Option<(u64, usize)> {
+    let mut value = 0;
+    for (at, &byte) in bytes.iter().enumerate().take(9) {
+        if at == 8 {
+            return Some((value << 8 | u64::from(byte), 9));
+        }
+        value = value << 7 | u64::from(byte & 0x7f);
+        if byte < 0x80 {
+            return Some((value, at + 1));
+        }
+    }
+    None
+}
+
+/// Bytes of a value by its serial type; 10 and 11 are reserved.
+fn size(serial: u64) -> Option<usize> {
+    match serial {
+        0 | 8 | 9 => Some(0),
+        1..=4 => usize::try_from(serial).ok(),
+        5 => Some(6),
+        6 | 7 => Some(8),
+        10 | 11 => None,
+        _ => usize::try_from((serial - 12) / 2).ok(),
+    }
+}
+
+/// What a column holds in rows with a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Null,
+    /// 0 or 1, which take no bytes.
+    Constant(i64),
+    /// A big-endian two's complement integer.
+    Integer,
+    Real,
+    Text,
+    Blob,
+}
+
+/// Where a wanted column lies behind the header.
+#[derive(Clone, Copy, Debug)]
+struct Field {
+    kind: Kind,
+    /// First byte, counted from the end of the header.
+    at: usize,
+    size: usize,
+}
+
+/// The layout of records with one header.
+#[derive(Debug, Default)]
+struct Shape {
+    header: Vec<u8>,
+    fields: Vec<Field>,
+    /// Whether some of the wanted columns are neither integers nor NULL.
+    odd: bool,
+    /// Bytes from the beginning of the record to the end of the last wanted value.
+    needed: usize,
+}
+
+/// Layouts that are remembered, by a hash of the header.
+const SHAPES: usize = 64;
+/// Longest header that is remembered.
+const LONGEST: usize = 64;
+
+/// Values that are neither integers nor NULL, as the caller takes them.
+pub trait Odd {
+    fn real(&self, value: f64) -> i64;
+    fn text(&self, text: &[u8]) -> i64;
+    /// What stands for NULL and for blobs.
+    fn null(&self) -> i64;
+}
+
+/// Reads the wanted columns of records.
+#[derive(Debug)]
+pub struct Decoder {
+    wanted: Vec<usize>,
+    shapes: Vec<Shape>,
+    /// The one that was used last: of rows that follow each other it is often the same.
+    last: usize,
+    /// Of a header that is not remembered.
+    other: Shape,
+}
+
+fn hash(header: &[u8]) -> usize {
+    let (words, rest) = header.as_chunks::<8>();
+    let mix = |h: u64, w: u64| (h.rotate_left(5) ^ w).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let h = words.iter().fold(0, |h, w| mix(h, u64::from_le_bytes(*w)));
+    let h = rest.iter().fold(h, |h, b| mix(h, u64::from(*b)));
+    (h >> 58) as usize
+}
+
+impl Decoder {
+    /// Reads columns by their numbers, which rise.
+    #[must_use]
+    pub fn new(wanted: Vec<usize>) -> Self {
+        Self { wanted, shapes: (0..SHAPES).map(|_| Shape::default()).collect(), last: 0, other: Shape::default() }
+    }
+
+    /// How many columns are read.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.wanted.len()
+    }
+
+    /// Puts the wanted values of a record into `out`, which has room for them; `record` begins with it and may go on beyond it, `length` is how
+    /// much of it is there. Gives whether all were integers or NULL; `None` where the record has fewer columns, or a wanted one is not there.
+    #[inline]
+    pub fn read(&mut self, record: &[u8], length: usize, odd: &impl Odd, out: &mut [i64]) -> Option<bool> {
+        let (head, _) = varint(record)?;
+        // The header counts itself.
+        let head = usize::try_from(head).ok().filter(|&h| h > 0)?;
+        let header = record.get(..head)?;
+        let shape = if head <= LONGEST {
+            if self.shapes[self.last].header != header {
+                self.last = hash(header);
+                let shape = &mut self.shapes[self.last];
+                if shape.header != header {
+                    *shape = shape_of(header, &self.wanted)?;
+                }
+            }
+            &self.shapes[self.last]
+        } else {
+            self.other = shape_of(header, &self.wanted)?;
+            &self.other
+        };
+        if shape.needed > length {
+            return None;
+        }
+        let body = record.get(head..)?;
+        for (field, out) in shape.fields.iter().zip(out) {
+            *out = match field.kind {
+                // Eight bytes at once, of which those that are too many are shifted out.
+                Kind::Integer => match body.get(field.at..field.at + 8) {
+                    Some(bytes) => i64::from_be_bytes(bytes.try_into().ok()?) >> (64 - 8 * field.size),
+                    None => integer(body.get(field.at..field.at + field.size)?),
+                },
+                Kind::Null | Kind::Blob => odd.null(),
+                Kind::Constant(value) => value,
+                Kind::Real => odd.real(f64::from_bits(integer(body.get(field.at..field.at + 8)?).cast_unsigned())),
+                Kind::Text => odd.text(body.get(field.at..field.at + field.size)?),
+            };
+        }
+        Some(!shape.odd)
+    }
+}
+
+fn integer(bytes: &[u8]) -> i64 {
+    let Some(&first) = bytes.first() else { return 0 };
+    bytes[1..].iter().fold(i64::from(first.cast_signed()), |value, &byte| value << 8 | i64::from(byte))
+}
+
+fn shape_of(header: &[u8], wanted: &[usize]) -> Option<Shape> {
+    let (_, mut at) = varint(header)?;
+    let mut shape = Shape { header: header.to_vec(), needed: header.len(), ..Shape::default() };
+    let (mut body, mut column) = (0_usize, 0);
+    for &want in wanted {
+        loop {
+            let (serial, taken) = varint(header.get(at..)?)?;
+            at += taken;
+            let size = size(serial)?;
+            let end = body.checked_add(size)?;
+            column += 1;
+            if column > want {
+                let kind = match serial {
+                    0 => Kind::Null,
+                    1..=6 => Kind::Integer,
+                    7 => Kind::Real,
+                    8 => Kind::Constant(0),
+                    9 => Kind::Constant(1),
+                    _ if serial.is_multiple_of(2) => Kind::Blob,
+                    _ => Kind::Text,
+                };
+                shape.odd |= matches!(kind, Kind::Real | Kind::Text | Kind::Blob);
+                shape.fields.push(Field { kind, at: body, size });
+                body = end;
+                shape.needed = header.len().checked_add(end)?;
+                break;
+            }
+            body = end;
+        }
+    }
+    Some(shape)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Plainly;
+
+    impl Odd for Plainly {
+        fn real(&self, value: f64) -> i64 {
+            (value * 10.0) as i64
+        }
+        fn text(&self, text: &[u8]) -> i64 {
+            i64::try_from(text.len()).unwrap() * 1_000
+        }
+        fn null(&self) -> i64 {
+            i64::MIN
+        }
+    }
+
+    #[test]
+    fn varints_are_big_endian_with_nine_bytes_at_most() {
+        assert_eq!(varint(&[0x7f]), Some((127, 1)));
+        assert_eq!(varint(&[0x81, 0x00]), Some((128, 2)));
+        assert_eq!(varint(&[0xff; 9]), Some((u64::MAX, 9)));
+        assert_eq!(varint(&[0x80; 8]), None);
+        assert_eq!(varint(&[]), None);
+    }
+
+    #[test]
+    fn values_come_out_by_their_serial_type() {
+        // NULL, −2 in one byte, 300 in two, 1, "hi", 1.5, −3 in six.
+        let record = [8, 0, 1, 2, 9, 17, 7, 5, 0xfe, 1, 44, b'h', b'i', 0x3f, 0xf8, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xfd];
+        let read = |wanted: &[usize], length: usize| {
+            let mut decoder = Decoder::new(wanted.to_vec());
+            let mut out = vec![7; wanted.len()];
+            // Once with a header that is new, once with one that is known.
+            let first = decoder.read(&record[..length], length, &Plainly, &mut out);
+            assert_eq!(decoder.read(&record[..length], length, &Plainly, &mut out), first);
+            first.map(|plain| (plain, out))
+        };
+        assert_eq!(read(&[0, 1, 2, 3, 4, 5, 6], record.len()), Some((false, vec![i64::MIN, -2, 300, 1, 2_000, 15, -3])));
+        assert_eq!(read(&[1, 2, 6], record.len()), Some((true, vec![-2, 300, -3])));
+        assert_eq!(read(&[7], record.len()), None, "there are seven columns");
+        assert_eq!(read(&[4], 12), None, "the text is cut off");
+        assert_eq!(read(&[1], 9), Some((true, vec![-2])), "what is wanted is there");
+        assert_eq!(read(&[], 8), Some((true, Vec::new())));
+    }
+}
