@@ -122,7 +122,11 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Runs(runs)) => runs::list::runs(runs, nsys.as_deref()),
         Some(Command::Supervise { .. } | Command::Exec { .. } | Command::Foreground { .. } | Command::Terminal { .. }) => Ok(()),
         Some(Command::Triage(args)) => triage::triage(args, nsys.as_deref()),
-        Some(Command::Timeline(args)) => timeline::timeline(args, nsys),
+        Some(Command::Timeline(wanted)) => {
+            let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
+            let ascii = args.ascii.or(config.ascii).unwrap_or_else(|| !crate::config::utf8_locale(variable));
+            timeline::timeline(wanted, ascii, nsys)
+        }
         Some(Command::Events(args)) => timeline::events(args, nsys),
         Some(Command::Ranges(args)) => ranges::ranges(args, nsys),
         Some(Command::Top(top)) => print::top(top, nsys),

@@ -34,20 +34,29 @@ fn read(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timeline), Failu
 }
 
 /// Prints a window as text.
-pub fn timeline(args: &TimelineArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
+pub fn timeline(args: &TimelineArgs, ascii: bool, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.window().map_err(Failure::wrong)?;
     let (profile, timeline) = read(&args.file, nsys)?;
-    let (from, to) = within(between, timeline.span, &args.file)?;
+    let (from, to) = within(between, &timeline, &args.file)?;
     let columns = args.width.map(usize::from).or_else(|| print::terminal_width().map(|w| w.saturating_sub(LABEL).max(8)));
     let window = Window::new(from, to, columns.unwrap_or(COLUMNS));
+    if !args.rows.is_empty() && !timeline.groups.iter().flat_map(|g| &g.rows).any(|r| args.rows.contains(&r.key.kind)) {
+        return Err(Failure::wrong(format!("{}: it has no rows of this kind", args.file.display())));
+    }
     let gaps = triage::idle(&profile, &Cancel::default()).map(Gaps::new);
     let shown = Shown { timeline: &timeline, gaps: gaps.as_ref(), kinds: &args.rows };
-    print::to_stdout(|out| report::timeline::page(out, &profile, &shown, window))
+    if !ascii {
+        return print::to_stdout(|out| report::timeline::page(out, &profile, &shown, window));
+    }
+    let mut text = Vec::new();
+    report::timeline::page(&mut text, &profile, &shown, window)?;
+    print::lines(&[crate::ui::ascii::plain(String::from_utf8_lossy(&text).trim_end())])
 }
 
 /// The window that was asked for, as far as there is anything.
-fn within(between: Option<(i64, i64)>, span: (i64, i64), file: &Path) -> Result<(i64, i64), Failure> {
-    let Some((from, to)) = between else { return Ok(span) };
+fn within(between: Option<(i64, i64)>, timeline: &Timeline, file: &Path) -> Result<(i64, i64), Failure> {
+    let Some((from, to)) = between else { return Ok(timeline.span) };
+    let span = timeline.reach;
     if from >= span.1 || to <= span.0 {
         let ends = [span.0, span.1].map(|t| report::timeline::describe::time(t, 1_000_000));
         return Err(Failure::wrong(format!("{}: nothing is recorded then; it covers {} to {}", file.display(), ends[0], ends[1])));
@@ -60,7 +69,11 @@ fn within(between: Option<(i64, i64)>, span: (i64, i64), file: &Path) -> Result<
 pub fn events(args: &EventsArgs, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.window().map_err(Failure::wrong)?;
     let (profile, timeline) = read(&args.file, nsys)?;
-    let (from, to) = within(between, timeline.span, &args.file)?;
+    let (from, to) = within(between, &timeline, &args.file)?;
+    let has = |r: &&std::sync::Arc<crate::analysis::timeline::Row>| args.rows.contains(&r.key.kind) && !r.lanes().is_empty();
+    if !args.rows.is_empty() && timeline.groups.iter().flat_map(|g| &g.rows).find(has).is_none() {
+        return Err(Failure::wrong(format!("{}: it has no events in rows of this kind", args.file.display())));
+    }
     let mut joined = Vec::new();
     for file in &args.results {
         let results = interrupt::open(file, None, Wants::LAUNCHES)?;

@@ -82,32 +82,47 @@ const LOOKALIKES: &[(&str, &str)] = &[
     ("┴", "+"),
     ("┼", "+"),
     ("━", "="),
+    ("┷", "+"),
+    ("┊", ":"),
+    ("┈", "-"),
     ("⠿", "#"),
 ];
+
+/// What stands for a character: the same where it is ASCII.
+fn lookalike(symbol: &str) -> &str {
+    if symbol.is_ascii() {
+        return symbol;
+    }
+    if let Some((_, plain)) = LOOKALIKES.iter().find(|(s, _)| *s == symbol) {
+        return plain;
+    }
+    match symbol.chars().next().map(|c| c as u32) {
+        // Braille: the more dots, the darker.
+        Some(c @ 0x2800..=0x28ff) => match (c & 0xff).count_ones() {
+            0 => " ",
+            1 | 2 => ".",
+            3..=5 => ":",
+            _ => "#",
+        },
+        _ if crate::analysis::labels::width(symbol) > 1 => "??",
+        _ => "?",
+    }
+}
+
+/// A text in ASCII only, as wide as before.
+#[must_use]
+pub fn plain(text: &str) -> String {
+    use unicode_segmentation::UnicodeSegmentation;
+    text.graphemes(true).map(lookalike).collect()
+}
 
 /// Replaces all characters beyond ASCII.
 pub fn asciify(buffer: &mut Buffer) {
     for cell in &mut buffer.content {
-        let symbol = cell.symbol();
-        if symbol.is_ascii() {
-            continue;
+        let plain = lookalike(cell.symbol()).to_owned();
+        if plain != cell.symbol() {
+            cell.set_symbol(&plain);
         }
-        let wide = crate::analysis::labels::width(symbol) > 1;
-        let plain = match LOOKALIKES.iter().find(|(s, _)| *s == symbol) {
-            Some((_, plain)) => plain,
-            None => match symbol.chars().next().map(|c| c as u32) {
-                // Braille: the more dots, the darker.
-                Some(c @ 0x2800..=0x28ff) => match (c & 0xff).count_ones() {
-                    0 => " ",
-                    1 | 2 => ".",
-                    3..=5 => ":",
-                    _ => "#",
-                },
-                _ if wide => "??",
-                _ => "?",
-            },
-        };
-        cell.set_symbol(plain);
     }
 }
 

@@ -47,14 +47,14 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
         None if finder.is_some_and(|f| f.typing) => fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")]),
         None => {
             let here = app.here();
-            let measured = matches!(here, Where::Kernels | Where::Launches) && app.selected().result.is_some();
+            let measured = matches!(here, Where::Kernels | Where::Launches | Where::Timeline) && app.selected().result.is_some();
             let mut parts: Vec<_> = ACTIONS
                 .iter()
                 .filter(|a| a.on.works(here))
                 .filter(|a| match (a.id, here) {
                     // Of what ncu measured only where it has measured.
                     (ActionId::Open, Where::Launches) | (ActionId::Metrics, _) => measured,
-                    (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches)
+                    (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches | Where::Timeline)
                     | (ActionId::Back, Where::Kernels)
                     | (ActionId::Open, Where::Run)
                     | (ActionId::Library, Where::Library)

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use warpscope::analysis::timeline::{
-    Category, Content, Event, Events, Lane, Matches, Part, Pattern, RowKind, Timeline, Track, Window, blocks, build, cells, link,
+    Category, Content, Event, Events, GroupKey, Lane, Matches, Part, Pattern, RowKind, Timeline, Track, Window, blocks, build, cells, link,
 };
 use warpscope::model::{Cancel, CopyKind, MemOpKind, Profile};
 use warpscope::report::timeline::paint;
@@ -211,6 +211,41 @@ fn a_device_is_the_union_of_its_streams() {
     assert!(seen >= 3, "{seen}");
 }
 
+/// What is idle and why: exactly the time between the first and the last operation in which nothing runs, whichever process uses the device.
+#[test]
+fn idle_times_are_what_the_streams_leave() {
+    for (name, profile, timeline) in runs() {
+        let of = timeline.events(profile);
+        let mut pieces = warpscope::analysis::triage::idle(profile, &Cancel::default()).unwrap();
+        pieces.sort_by_key(|p| (p.device, p.start));
+        assert!(pieces.windows(2).all(|w| w[0].device != w[1].device || w[0].end <= w[1].start), "{name}: idle twice");
+        let all = timeline.groups.iter().filter(|g| matches!(g.key, GroupKey::Device(_))).flat_map(|g| &g.rows).flat_map(|r| r.lanes());
+        let spans: Vec<(i64, i64)> = all.flat_map(events).map(|e| of.span(e)).collect();
+        let Some((first, last)) = spans.iter().map(|s| s.0).min().zip(spans.iter().map(|s| s.1).max()) else { continue };
+        for group in &timeline.groups {
+            let GroupKey::Device(device) = group.key else { continue };
+            let busy = |t: i64| group.before(&of, t).busy.iter().sum::<i64>();
+            let idle: i64 = pieces.iter().filter(|p| p.device == device).map(|p| p.end - p.start).sum();
+            assert_eq!(idle, (last - first) - (busy(last) - busy(first)), "{name}, device {device}");
+            for piece in pieces.iter().filter(|p| p.device == device) {
+                assert_eq!(busy(piece.start), busy(piece.end), "{name}: something runs in {piece:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_not_freed_is_in_use_until_the_end() {
+    let profile = &read(&root().join("fixtures/torch/whole.pt.trace.json.gz")).unwrap();
+    let timeline = &built(profile);
+    let row = timeline.groups.iter().flat_map(|g| &g.rows).find(|r| r.key.kind == RowKind::Memory).unwrap();
+    let Content::Plot(plot) = &row.content else { panic!() };
+    let used: i64 =
+        profile.memory.events.iter().filter(|e| e.device.is_some() && u64::from(e.cached) == row.key.number).map(|e| e.bytes).sum();
+    assert!(used > 0);
+    assert_eq!(plot.at(profile, timeline.span.1 - 1), Some(used as f64));
+}
+
 #[test]
 fn names_are_found_where_they_are() {
     for (name, profile, timeline) in runs() {
@@ -368,6 +403,10 @@ fn a_window_prints_as_text_and_says_what_is_wrong() {
     assert!(err.contains("nothing is recorded then; it covers"), "{err}");
     let (code, out, _) = run(&["timeline", file, "--width", "60", "--rows", "streams"]);
     assert!(code == 0 && !out.contains("CUDA calls") && out.contains("stream"), "{out}");
+    let (code, out, _) = run(&["timeline", file, "--width", "60", "--ascii"]);
+    assert!(code == 0 && out.is_ascii(), "{out}");
+    let (code, _, err) = run(&["timeline", file, "--rows", "python"]);
+    assert!(code == 2 && err.contains("no rows of this kind"), "{err}");
     let ncu = root().join("fixtures/demo/zoo.ncu-rep.zst");
     let (code, _, err) = run(&["timeline", ncu.to_str().unwrap()]);
     assert!(code == 2 && err.contains("no timeline"), "{err}");

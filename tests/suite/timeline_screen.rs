@@ -188,6 +188,33 @@ fn rows_fold_pin_hide_and_move() {
 }
 
 #[test]
+fn rows_come_back_when_all_are_hidden() {
+    let mut e = opened(&demo_files(), (120, 40));
+    e.press("0");
+    for _ in 0..20 {
+        e.press("H");
+    }
+    assert!(screen(&e).lines.is_empty() && e.screen().contains("all rows are hidden"), "{}", e.screen());
+    e.press("i . z f T T");
+    e.press("U");
+    assert!(screen(&e).lines.len() > 3, "{}", e.screen());
+}
+
+#[test]
+fn a_press_on_the_map_goes_there() {
+    let mut e = opened(&demo_files(), (120, 40));
+    e.press("0 g w w w w");
+    e.screen();
+    let before = place(&e).0;
+    assert!(matches!(e.view.hit(90, 3), Mouse::Spot(row, _) if row == warpscope::app::screens::timeline::MAP));
+    e.send(Msg::Mouse(Mouse::Point(Pointer::Press(warpscope::app::screens::timeline::MAP, 60, false))));
+    let now = screen(&e).place.unwrap();
+    assert!(now.cursor > before && (now.start..now.end).contains(&now.cursor));
+    e.press("<");
+    assert_eq!(place(&e).0, before);
+}
+
+#[test]
 fn the_mouse_zooms_pans_selects_and_marks() {
     let mut e = opened(&demo_files(), (120, 40));
     e.press("0 g");

@@ -335,7 +335,7 @@ impl Builder<'_> {
     /// Share of time in which threads were running.
     fn states(&mut self) {
         let profile = self.profile;
-        let Some(end) = profile.states.last().map(|s| s.time) else { return };
+        let Some(end) = profile.states.last().map(|s| s.time.max(self.events.end())) else { return };
         let mut by_thread: BTreeMap<u32, (Vec<i64>, Vec<f64>)> = BTreeMap::new();
         for change in &profile.states {
             let (times, values) = by_thread.entry(change.thread).or_default();
@@ -373,7 +373,8 @@ impl Builder<'_> {
     /// Memory in use by device: what was allocated since the report began, less what was freed.
     fn memory(&mut self) {
         let profile = self.profile;
-        let Some(end) = profile.memory.events.last().map(|e| e.time) else { return };
+        // What was not freed is in use until the end.
+        let Some(end) = profile.memory.events.last().map(|e| e.time.max(self.events.end())) else { return };
         let mut by_device: BTreeMap<(Option<u32>, bool), Changes> = BTreeMap::new();
         for event in profile.memory.events.iter().filter(|e| e.device.is_some()) {
             let (times, values) = by_device.entry((event.device, event.cached)).or_default();

@@ -234,6 +234,14 @@ impl<'a> Events<'a> {
         Self { profile, known }
     }
 
+    /// When the last range, launch or call ended, ns.
+    #[must_use]
+    pub fn end(&self) -> i64 {
+        let calls = &self.profile.calls;
+        let call = calls.start.last().zip(calls.duration.last()).map_or(i64::MIN, |(start, duration)| start.saturating_add(*duration));
+        self.known.end.max(sane(call))
+    }
+
     #[must_use]
     pub fn known(&self) -> Arc<Known> {
         Arc::clone(&self.known)

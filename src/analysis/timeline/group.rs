@@ -227,6 +227,8 @@ pub struct Timeline {
     pub groups: Vec<Group>,
     /// From the first start to the last end of what ran on devices, of calls and of ranges, ns; where there are none of these, of everything.
     pub span: (i64, i64),
+    /// The same of everything, also of threads that begin before or outlast the run.
+    pub reach: (i64, i64),
     /// Parts that are there.
     pub parts: Vec<Part>,
     known: Arc<Known>,
@@ -240,6 +242,9 @@ impl Timeline {
             return;
         }
         self.known = known;
+        if let Some((start, end)) = span {
+            self.reach = if self.parts.is_empty() { (start, end) } else { (self.reach.0.min(start), self.reach.1.max(end)) };
+        }
         // Threads that only wait for something may outlast the run by far.
         if let Some((start, end)) = span.filter(|_| part != Part::Others || self.span == (0, 0)) {
             self.span = if self.span == (0, 0) { (start, end) } else { (self.span.0.min(start), self.span.1.max(end)) };

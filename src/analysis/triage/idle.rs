@@ -60,8 +60,8 @@ fn longest(pieces: &mut Vec<Idle>) {
     }
 }
 
-/// The idle times of all devices from the first to the last operation; of very many the longest. `None` when nobody wants them any more. Where
-/// several processes share a device they are told apart as in the attribution: idle is what each of them leaves idle.
+/// The idle times of all devices from the first to the last operation; of very many the longest. `None` when nobody wants them any more. A device
+/// that several processes share is idle when none of them uses it; why, says the thread that launches what runs next.
 #[must_use]
 pub fn idle(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> {
     let ops = Ops::of(profile);
@@ -70,9 +70,13 @@ pub fn idle(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> {
     if first >= last {
         return Some(Vec::new());
     }
-    let numbers: Vec<u32> = ops.units.iter().map(|u| ops.number(u).unwrap_or_default()).collect();
+    let of_unit: Vec<u32> = ops.units.iter().map(|u| ops.number(u).unwrap_or_default()).collect();
+    let mut numbers = of_unit.clone();
+    numbers.sort_unstable();
+    numbers.dedup();
+    let device = |op: Op| Op { unit: of_unit.get(op.unit).and_then(|n| numbers.binary_search(n).ok()).unwrap_or_default(), ..op };
     let mut listen = Listen { gaps: Gaps::new(&ops, &host), numbers: &numbers, buffer: Vec::new(), out: Vec::new(), cancel };
-    sweep(ops.iter().take_while(|_| !cancel.is_cancelled()), ops.units.len(), &[(first, last)], &mut listen);
+    sweep(ops.iter().map(device).take_while(|_| !cancel.is_cancelled()), numbers.len(), &[(first, last)], &mut listen);
     let mut out = listen.out;
     longest(&mut out);
     (!cancel.is_cancelled()).then_some(out)

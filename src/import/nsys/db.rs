@@ -4,7 +4,7 @@
 //! do besides), every statement ends when the job is cancelled, and what is kept of a table is counted against the size of the file: a
 //! b-tree whose pages share children has more rows than any file can hold.
 
-use super::plain::Plain;
+use super::plain::{DURATION, Plain};
 use crate::import::input::Bytes;
 use crate::import::sqlite::Pages;
 use crate::import::{Cancel, ImportError, Input};
@@ -17,9 +17,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-
-/// Stands for the difference of `end` and `start`, which SQLite then computes: one column instead of two.
-pub const DURATION: &str = "end - start";
 
 /// Bytes that a row takes in a file at least: two in the page's list of cells, one each for its length, its rowid, and its header's length.
 pub const LEAST_ROW: u64 = 5;

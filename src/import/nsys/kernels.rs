@@ -1,7 +1,8 @@
 //! The kernel table, in two passes: names and times for the first table, then everything else about each launch.
 
-use super::db::{DURATION, Db};
+use super::db::Db;
 use super::intern::{Interner, renumber};
+use super::plain::DURATION;
 use super::scan::{self, CHUNK, Layout, NULL};
 use super::strings::Strings;
 use crate::import::{ImportError, Job, Names, Parts, Preview, Progress};

@@ -1,9 +1,10 @@
 //! Integer columns of a plain table, decoded from its pages: what comes out is what SQLite would give.
 
-use super::db::DURATION;
 use crate::import::sqlite::{Leaves, Odd, Pages, Scratch};
 use std::sync::Arc;
 
+/// Stands for the difference of `end` and `start`: one column instead of two.
+pub const DURATION: &str = "end - start";
 /// Stands for NULL, and for anything that is no integer, in a gathered row.
 pub const NULL: i64 = i64::MIN;
 /// A text that is a number is no longer.

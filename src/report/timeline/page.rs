@@ -57,7 +57,7 @@ pub fn page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: W
         units::count(window.columns, "column"),
         Nanos(step)
     )?;
-    put(out, "", &ruler::line(window))?;
+    put(out, "", &ruler::line(window, &[]))?;
     let mut letters = std::collections::BTreeSet::new();
     for group in shown.timeline.groups.iter().filter(|g| g.matters()) {
         let wanted = |kind: RowKind| shown.kinds.is_empty() || shown.kinds.contains(&kind);

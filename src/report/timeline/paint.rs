@@ -99,6 +99,9 @@ pub fn lane(lane: &Lane, of: &Events<'_>, window: Window) -> Vec<Glyph> {
     out
 }
 
+/// Columns of a name that is cut.
+const LEAST_NAME: usize = 5;
+
 /// Writes the name of an event into its columns, and its duration if there is room.
 fn write(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): (bool, bool), event: crate::analysis::timeline::Event) {
     let from = block.from + usize::from(begins);
@@ -109,6 +112,10 @@ fn write(out: &mut [Glyph], of: &Events<'_>, block: Block, (begins, ends): (bool
     let name = of.name(event);
     let (start, end) = of.span(event);
     let long = format!("{name} {}", Nanos(end - start));
+    // A letter or two of a name say nothing.
+    if width(&name) > room && room < LEAST_NAME {
+        return;
+    }
     let text = if width(&long) <= room { long } else { cut_end(&name, room) };
     let mut at = from;
     for letter in text.graphemes(true) {

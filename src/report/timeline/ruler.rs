@@ -51,12 +51,13 @@ pub fn ticks(window: Window) -> Vec<Tick> {
     out
 }
 
-/// The axis as a line of text.
+/// The axis as a line of text; a tick is left out where one of these columns lies in it.
 #[must_use]
-pub fn line(window: Window) -> String {
+pub fn line(window: Window, taken: &[usize]) -> String {
     let mut out = String::new();
     let mut at = 0;
-    for tick in ticks(window) {
+    let free = |tick: &Tick| !taken.iter().any(|c| (tick.column..=tick.column + width(&tick.label)).contains(c));
+    for tick in ticks(window).into_iter().filter(free) {
         out.push_str(&" ".repeat(tick.column - at));
         out.push('╵');
         out.push_str(&tick.label);
@@ -75,6 +76,6 @@ mod tests {
         assert_eq!(labels(Window::new(0, 1_000_000_000, 60)), ["0.0 s", "0.5 s"]);
         assert_eq!(labels(Window::new(1_000_000_250, 1_000_001_250, 60))[0], "1.0000005 s");
         assert_eq!(distance(Window::new(0, 1, 1)), 1);
-        assert!(line(Window::new(0, i64::MAX / 4, 100)).len() > 10);
+        assert!(line(Window::new(0, i64::MAX / 4, 100), &[]).len() > 10);
     }
 }

@@ -11,7 +11,7 @@ use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::timeline::{Content, Event, Spot, Window, link};
 use crate::app::screens::timeline::look::{Found, Look};
-use crate::app::screens::timeline::{columns, label_columns};
+use crate::app::screens::timeline::{MAP, columns, label_columns};
 use crate::app::sight::Line as Row;
 use crate::app::{ActionId, App, Mouse, Report, TimelineScreen};
 use crate::model::text::clean;
@@ -20,7 +20,7 @@ use crate::report::timeline::{paint, ruler, shades};
 use lanes::Lit;
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Style;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 
 /// Columns from which the window's figures stand beside what is at the cursor.
@@ -66,6 +66,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScree
     let lane_area = body(Rect { y: inner.y, height: 2.min(inner.height), ..area });
     let lane_area = if bordered { Rect { width: lane_area.width.saturating_sub(2), ..lane_area } } else { lane_area };
     lines(frame, Rect { x: area.x + 2, width: label, y: inner.y, height: inner.height }, map_labels(&look, usize::from(label) - 2, theme));
+    view.hits.push((lane_area, Mouse::Spot(MAP, 0)));
     map::draw(frame.buffer_mut(), lane_area, report, &look, window, view.ascii, theme);
     // The axis.
     let axis = take(&mut rest, 1);
@@ -143,9 +144,16 @@ fn map_labels(look: &Look<'_>, columns: usize, theme: &Theme) -> Vec<Line<'stati
 
 /// The axis with the cursor and the mark.
 fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, screen: &TimelineScreen, window: Window, theme: &Theme) {
-    let faint = theme.style(Role::Dim);
-    frame.render_widget(Line::styled(ruler::line(window), faint), lanes);
     let cursor = screen.place.map_or(0, |p| p.cursor);
+    // A time is left out where the cursor or the mark would stand in it.
+    let taken: Vec<usize> =
+        [Some(cursor), screen.mark].into_iter().flatten().filter(|&t| window.contains(t)).map(|t| window.column(t)).collect();
+    frame.render_widget(Line::styled(ruler::line(window, &taken), theme.style(Role::Dim)), lanes);
+    if let Some((from, to)) = screen.marked() {
+        let x = |time: i64| lanes.x + u16::try_from(window.column(time)).unwrap_or(0);
+        let span = Rect { x: x(from), width: x(to) - x(from) + 1, height: 1, ..lanes };
+        frame.buffer_mut().set_style(span, theme.style(Role::Mark).add_modifier(Modifier::UNDERLINED));
+    }
     let label = Span::styled(
         left(&crate::report::timeline::describe::time(cursor, window.step().min(1_000)), usize::from(lanes.x - area.x - 2)),
         theme.style(Role::Key),
@@ -211,6 +219,10 @@ fn draw_rows(
     view: &mut View,
     theme: &Theme,
 ) {
+    if screen.lines.is_empty() {
+        let text = "all rows are hidden";
+        frame.render_widget(Line::styled(text, theme.style(Role::Dim)), Rect { x: lanes.x, height: 1.min(area.height), ..lanes });
+    }
     let top = view.scrolled("timeline", screen.selected, screen.lines.len(), area.height.into());
     let cursor = screen.place.map(|p| p.cursor).filter(|&t| window.contains(t)).map(|t| window.column(t));
     let line = screen.current();

@@ -64,25 +64,23 @@ pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScre
     match look.found(line, place.cursor, window) {
         Found::Event(_, event) => {
             let category = look.events.category(event);
-            let name = clean(&match event {
-                // The kind says that it is a copy.
-                Event::Mem(_) => look.events.name(event).into_owned(),
-                _ => describe::name(&look.events, event),
-            })
-            .into_owned();
+            // The kind says that it is a launch call; the name is the kernel's.
+            let named = if let Event::LaunchCall(row) = event { Event::Launch(row) } else { event };
+            let name = clean(&look.events.name(named)).into_owned();
             let role = super::lanes::role(category);
             let mut title =
                 vec![Span::styled(format!("{} ", category.word()), theme.style(if role == Role::Dim { Role::Title } else { role }))];
             let room = columns.saturating_sub(width(category.word()) + 3);
-            title.push(Span::styled(cut_end(&name, room), theme.style(Role::Title)));
+            if name != category.word() {
+                title.push(Span::styled(cut_end(&name, room), theme.style(Role::Title)));
+            }
             let mut all: Vec<(String, String)> =
                 describe::facts(look.timeline, &look.events, event, step).into_iter().map(|(l, v)| (l.to_owned(), v)).collect();
-            if width(&name) > room {
-                all.insert(0, ("name".to_owned(), name));
-            }
             if let Some(hint) = diagnosis(report, event) {
                 all.insert(2.min(all.len()), ("diagnosis".to_owned(), hint));
             }
+            // What is longer stands last, where it may be cut.
+            let full = clean(&describe::name(&look.events, named)).into_owned();
             // Of many in a column one is shown: say so.
             let (start, end) = (window.edge(window.column(place.cursor)), window.edge(window.column(place.cursor) + 1));
             let many: usize =
@@ -91,6 +89,10 @@ pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScre
                 let zoom = app.session.key(ActionId::ZoomIn);
                 all.push(("in column".to_owned(), format!("{} begin here; {zoom} zooms in", units::count(many, "event"))));
             }
+            let copy = matches!(event, Event::Mem(_));
+            if !copy && (full != name || width(&name) > room) {
+                all.push(("name".to_owned(), full));
+            }
             Pane { title, lines: facts(&all, columns, theme) }
         }
         Found::Idle(gap, piece) => {
@@ -98,7 +100,10 @@ pub fn cursor(app: &App, report: &Report, look: &Look<'_>, screen: &TimelineScre
             let title = vec![
                 Span::styled("idle ", theme.style(Role::Part(part))),
                 Span::styled(Nanos(gap.end - gap.start).to_string(), theme.style(Role::Title)),
-                Span::styled(format!("  the host: {}", gap.most.cause.word()), theme.style(Role::Text)),
+                Span::styled(
+                    cut_end(&format!("  the host: {}", gap.most.cause.word()), columns.saturating_sub(16)),
+                    theme.style(Role::Text),
+                ),
             ];
             let mut all = vec![
                 ("start".to_owned(), describe::time(gap.start, step.min(1_000))),
@@ -178,9 +183,16 @@ fn busy(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> V
         out.extend(flow(&clean(&group.name), pieces, columns, theme));
         if let (Some(gaps), GroupKey::Device(number)) = (look.gaps, group.key) {
             let percent = |ns: i64| ns as f64 / length * 100.0;
-            let sums = gaps.sums(number, from, to).into_iter().filter(|s| percent(s.1) >= 0.05);
-            let pieces = sums.map(|(part, ns)| (format!("{} {}", part.short(), human_percent(percent(ns))), Role::Part(part)));
-            out.extend(flow("  idle", pieces.collect(), columns, theme));
+            let sums = gaps.sums(number, from, to);
+            let rest = (100.0 - busy) - sums.iter().map(|s| percent(s.1)).sum::<f64>();
+            let shown = sums.into_iter().filter(|s| percent(s.1) >= 0.05);
+            let mut pieces: Vec<(String, Role)> =
+                shown.map(|(part, ns)| (format!("{} {}", part.short(), human_percent(percent(ns))), Role::Part(part))).collect();
+            // Before its first operation and after its last a device has nothing to wait for.
+            if rest >= 0.5 {
+                pieces.push((format!("not in use {}", human_percent(rest)), Role::Dim));
+            }
+            out.extend(flow("  idle", pieces, columns, theme));
         }
     }
     out
@@ -212,7 +224,7 @@ pub fn window(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns:
 /// The first findings and the first kernels.
 fn limits(look: &Look<'_>, triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut out = Vec::new();
-    for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture).take(2) {
+    for finding in triage.findings.iter().filter(|f| f.id != Verdict::ShortCapture && f.percent() >= 1.0).take(2) {
         let text = format!("{} ({:.0}%): {}", finding.id.id(), finding.percent(), clean(&finding.headline));
         for (at, line) in wrap(&text, columns.saturating_sub(LABEL).max(20)).into_iter().enumerate() {
             let label = if at == 0 { "limit" } else { "" };

@@ -3,6 +3,8 @@
 pub mod look;
 mod walk;
 
+pub use walk::MAP;
+
 use crate::analysis::timeline::{Event, Matches, Timeline, link};
 use crate::analysis::triage::Triage;
 use crate::app::actions::{ActionId, Where};
@@ -14,7 +16,7 @@ use crate::app::session::{Report, Session};
 use crate::app::sight::{Arrangement, Kept, Line, LineKey, Place, lines};
 use crate::app::work::{Ask, Done};
 use crate::report::timeline::{Shown, describe, page};
-use look::Look;
+use look::{Found, Look};
 use std::sync::Arc;
 
 /// What was found of a name.
@@ -220,6 +222,13 @@ impl TimelineScreen {
                 Go::Ranges(Some(label)).into()
             }
             Some(_) => Answer::say("there is no more about this than what is shown here"),
+            None if matches!(
+                look.found(line, self.place.map_or(0, |p| p.cursor), self.place.unwrap_or_default().window(columns(cx.session.size))),
+                Found::Idle(..)
+            ) =>
+            {
+                self.walk(ActionId::ZoomTo, cx).unwrap_or_default()
+            }
             None if matches!(line, Line::Group(_)) => self.fold(cx),
             None => Answer::say("nothing is here"),
         }
@@ -240,6 +249,15 @@ impl TimelineScreen {
         let timeline = Arc::clone(&report.lanes);
         let key = self.key(&timeline);
         change(&mut self.arrangement, &timeline, line);
+        self.arrange(&timeline, key);
+        Answer::none()
+    }
+
+    fn show_rows(&mut self, cx: &Cx<'_>) -> Answer {
+        let Some(report) = cx.report() else { return Answer::none() };
+        let timeline = Arc::clone(&report.lanes);
+        let key = self.key(&timeline);
+        self.arrangement.show_all();
         self.arrange(&timeline, key);
         Answer::none()
     }
@@ -317,7 +335,7 @@ impl Screen for TimelineScreen {
             ActionId::Back => self.back(cx),
             ActionId::Fold => self.fold(cx),
             ActionId::HideRow => self.hide(cx),
-            ActionId::ShowRows => self.rows(cx, |a, _, _| a.show_all()),
+            ActionId::ShowRows => self.show_rows(cx),
             ActionId::PinRow => self.rows(cx, Arrangement::pin),
             ActionId::RowUp => self.rows(cx, |a, t, l| a.shift(t, l, true)),
             ActionId::RowDown => self.rows(cx, |a, t, l| a.shift(t, l, false)),

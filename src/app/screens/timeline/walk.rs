@@ -10,6 +10,8 @@ use crate::app::sight::{Line, LineKey, Place};
 use crate::model::Nanos;
 use std::sync::Arc;
 
+/// The row that stands for the map of the whole run.
+pub const MAP: usize = usize::MAX;
 /// By how much a step zooms.
 const ZOOM: (i64, i64) = (1, 2);
 /// The same of the wheel.
@@ -51,7 +53,7 @@ impl TimelineScreen {
         }
         let (Some(place), Some(report)) = (self.place, cx.report()) else { return Some(Answer::none()) };
         let timeline = Arc::clone(&report.lanes);
-        let (span, columns) = (timeline.span, columns(cx.session.size));
+        let (span, columns) = (timeline.reach, columns(cx.session.size));
         // Whoever moves does not want to be moved by what is still coming.
         self.wanted = None;
         let jump = |screen: &mut Self, to: Place| {
@@ -65,9 +67,14 @@ impl TimelineScreen {
             ActionId::PanRight => Some(place.panned(PAN, span, columns)),
             ActionId::ZoomIn => Some(place.zoomed(place.cursor, turned(ZOOM, true), span, columns)),
             ActionId::ZoomOut => Some(place.zoomed(place.cursor, turned(ZOOM, false), span, columns)),
-            ActionId::ZoomAll => jump(self, Place { cursor: place.cursor, ..Place::whole(span) }),
-            ActionId::TimeStart => jump(self, Place { cursor: span.0, ..place }.followed(span, columns)),
-            ActionId::TimeEnd => jump(self, Place { cursor: span.1 - 1, ..place }.followed(span, columns)),
+            ActionId::ZoomAll => {
+                // Once more: with what threads did before and after.
+                let shown = (place.start, place.end) == timeline.span;
+                let all = Place::whole(if shown { timeline.reach } else { timeline.span });
+                jump(self, Place { cursor: place.cursor, ..all }.kept(timeline.reach, columns))
+            }
+            ActionId::TimeStart => jump(self, Place { cursor: timeline.span.0, ..place }.followed(span, columns)),
+            ActionId::TimeEnd => jump(self, Place { cursor: timeline.span.1 - 1, ..place }.followed(span, columns)),
             ActionId::ZoomTo => return Some(self.zoom_to(cx, columns)),
             ActionId::NextEvent => return Some(self.next(cx, true)),
             ActionId::PreviousEvent => return Some(self.next(cx, false)),
@@ -94,7 +101,7 @@ impl TimelineScreen {
         let Some((start, end)) = self.marked().or_else(event).or_else(gap) else {
             return Answer::say(format!("nothing is at the cursor; {} marks a time to zoom from", cx.session.key(ActionId::SetMark)));
         };
-        let span = look.timeline.span;
+        let span = look.timeline.reach;
         let to = self.place.unwrap_or_default().to(start, end, span, columns);
         let timeline = look.timeline.clone();
         self.leave(&timeline);
@@ -132,7 +139,7 @@ impl TimelineScreen {
         let Some(cursor) = found else {
             return Answer::say(if forward { "no later event in this row" } else { "no earlier event in this row" });
         };
-        let (span, columns) = (look.timeline.span, columns(cx.session.size));
+        let (span, columns) = (look.timeline.reach, columns(cx.session.size));
         self.origin = None;
         self.place = Some(Place { cursor, ..place }.followed(span, columns));
         Answer::none()
@@ -195,7 +202,7 @@ impl TimelineScreen {
             return Answer::say(format!("GPU {number} has no {way} idle time of {step} or more; zoom in for shorter ones"));
         };
         let timeline = Arc::clone(&cx.report().map(|r| Arc::clone(&r.lanes)).unwrap_or_default());
-        let span = timeline.span;
+        let span = timeline.reach;
         let group = timeline.groups.iter().find(|g| g.key == crate::analysis::timeline::GroupKey::Device(number)).map(|g| g.key);
         self.origin = None;
         self.place = Some(Place { cursor: gap.start, ..place }.followed(span, columns));
@@ -230,7 +237,7 @@ impl TimelineScreen {
         let (Some(profile), timeline) = (&report.profile, Arc::clone(&report.lanes)) else { return };
         let Some(id) = timeline.event(spot) else { return };
         let (start, end) = timeline.events(profile).span(id.event());
-        let (span, columns) = (timeline.span, columns(cx.session.size));
+        let (span, columns) = (timeline.reach, columns(cx.session.size));
         let place = self.place.unwrap_or_else(|| Place::whole(span));
         let window = place.window(columns);
         self.leave(&timeline);
@@ -262,7 +269,7 @@ impl TimelineScreen {
         // Long enough to see what is around.
         let room = if at.event.is_some() { length.saturating_mul(AROUND / 2) } else { length / 4 };
         let around = Place { start: at.start.saturating_sub(room), end: at.end.saturating_add(room), cursor: at.start };
-        self.place = Some(Place { cursor: at.start, ..around.kept(timeline.span, columns) });
+        self.place = Some(Place { cursor: at.start, ..around.kept(timeline.reach, columns) });
         match spot {
             Some(spot) => self.reveal(&timeline, spot),
             None => {
@@ -290,10 +297,19 @@ impl TimelineScreen {
     /// What the pointer did.
     pub(super) fn pointed(&mut self, pointer: Pointer, cx: &Cx<'_>) -> Answer {
         let (Some(place), Some(report)) = (self.place, cx.report()) else { return Answer::none() };
-        let (span, columns) = (report.lanes.span, columns(cx.session.size));
+        let (span, columns) = (report.lanes.reach, columns(cx.session.size));
         let window = place.window(columns);
         let time = |column: usize| window.edge(column.min(columns - 1)) + window.step() / 2;
         match pointer {
+            // On the map of the whole run: there.
+            Pointer::Press(MAP, column, _) => {
+                let whole = report.lanes.span;
+                let cursor = crate::analysis::timeline::Window::new(whole.0, whole.1, columns).edge(column.min(columns - 1));
+                self.leave(&Arc::clone(&report.lanes));
+                let half = place.length() / 2;
+                self.place = Some(Place { cursor, start: cursor - half, end: cursor - half + place.length() }.kept(span, columns));
+                self.grabbed = None;
+            }
             Pointer::Press(row, column, select) => {
                 self.selected = row.min(self.lines.len().saturating_sub(1));
                 self.grabbed = Some(column);
