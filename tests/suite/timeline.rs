@@ -234,6 +234,38 @@ fn idle_times_are_what_the_streams_leave() {
     }
 }
 
+/// A window is judged by what its gaps are, also those that it cuts: the shading and the verdict on it agree.
+#[test]
+fn a_window_is_judged_as_it_is_shaded() {
+    use warpscope::analysis::timeline::Gaps;
+    use warpscope::analysis::triage::{Part, Scope, triage};
+    let mut windows = 0;
+    for (name, profile, timeline) in runs() {
+        let gaps = Gaps::new(warpscope::analysis::triage::idle(profile, &Cancel::default()).unwrap());
+        let queues = lanes(timeline).into_iter().filter(|l| l.0 == RowKind::Queue).flat_map(|l| events(l.1));
+        let of = timeline.events(profile);
+        let (from, to) = queues.map(|e| of.span(e)).fold((i64::MAX, i64::MIN), |(a, b), (c, d)| (a.min(c), b.max(d)));
+        for (a, b) in [(0.2, 0.5), (0.55, 0.56), (0.4, 0.9), (0.05, 0.95)] {
+            let at = |share: f64| from + ((to - from) as f64 * share) as i64;
+            let scope = Scope { windows: vec![(at(a), at(b))], ..Scope::default() };
+            let Some(found) = triage(profile, &scope, &Cancel::default()) else { continue };
+            // Processes that share a device are judged one by one, and one that has nothing to do in the window not at all.
+            if found.devices.len() != 1 || profile.processes.len() > 1 || found.devices[0].busy == 0 {
+                continue;
+            }
+            let device = found.devices[0].number.unwrap_or_default();
+            let shaded = gaps.sums(device, found.window.0, found.window.1);
+            for part in Part::ALL.into_iter().filter(|p| p.idle()) {
+                let judged = found.devices[0].parts[part as usize].1;
+                let shown = shaded.iter().find(|s| s.0 == part).map_or(0, |s| s.1);
+                assert_eq!(judged, shown, "{name} {a} to {b}: {part:?}");
+            }
+            windows += 1;
+        }
+    }
+    assert!(windows >= 12, "{windows}");
+}
+
 #[test]
 fn what_is_not_freed_is_in_use_until_the_end() {
     let profile = &read(&root().join("fixtures/torch/whole.pt.trace.json.gz")).unwrap();

@@ -68,6 +68,18 @@ impl<'a> Gaps<'a> {
 
     /// The causes of a gap, in order of time; together they are as long as the gap.
     pub fn look(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
+        let (start, end) = gap.whole;
+        self.causes(&Gap { start, end, ..*gap }, out);
+        if (start, end) == (gap.start, gap.end) {
+            return;
+        }
+        for piece in &mut *out {
+            (piece.start, piece.end) = (piece.start.max(gap.start), piece.end.min(gap.end));
+        }
+        out.retain(|p| p.start < p.end);
+    }
+
+    fn causes(&mut self, gap: &Gap, out: &mut Vec<Piece>) {
         out.clear();
         let whole = |cause, lane| Piece { start: gap.start, end: gap.end, cause, at: gap.start, lane, name: None };
         // Nobody calls for a migration: a page is touched.

@@ -36,8 +36,10 @@ pub struct Gap {
     pub start: i64,
     /// ns.
     pub end: i64,
-    /// What ended it; `None` at the end of the window.
+    /// What ended it; `None` where nothing follows.
     pub next: Option<Op>,
+    /// The same gap where the window does not cut it, ns: why it is there follows from all of it.
+    pub whole: (i64, i64),
 }
 
 /// Hears about what the sweep finds.
@@ -64,6 +66,10 @@ struct Line {
     seen: bool,
     /// Windows that went by before anything ran.
     missed: Vec<(i64, i64)>,
+    /// Index of the window that it is in.
+    window: usize,
+    /// When the last of what has begun ends, in a window or not.
+    latest: i64,
     busy: Busy,
 }
 
@@ -77,6 +83,8 @@ impl Line {
             copy: None,
             seen: false,
             missed: Vec::new(),
+            window: 0,
+            latest: i64::MIN,
             busy: Busy::default(),
         }
     }
@@ -104,19 +112,26 @@ impl Line {
         }
         if at < to {
             self.busy.idle += to - at;
-            hear.gap(&Gap { unit, start: at, end: to, next: next.copied() });
+            let since = if self.latest == i64::MIN { at } else { self.latest.min(at) };
+            let whole = (since, next.map_or(to, |n| n.start.max(to)));
+            hear.gap(&Gap { unit, start: at, end: to, next: next.copied(), whole });
         }
         self.at = self.at.max(to);
     }
 
-    /// The window ends: what is left of it is idle, if this device is used at all.
-    fn close(&mut self, (begin, end): (i64, i64), unit: usize, hear: &mut impl Hear) {
+    /// Its window ends: what is left of it is idle, if this device is used at all. `next` is what ends the gap that reaches beyond.
+    fn close(&mut self, windows: &[(i64, i64)], unit: usize, next: Option<&Op>, hear: &mut impl Hear) {
+        let Some(&(begin, end)) = windows.get(self.window) else { return };
         self.at = self.at.max(begin);
         if self.seen {
-            self.until(end, unit, None, hear);
+            self.until(end, unit, next, hear);
         } else {
             self.missed.push((begin, end));
             self.at = self.at.max(end);
+        }
+        self.window += 1;
+        if let Some(&(begin, _)) = windows.get(self.window) {
+            self.at = self.at.max(begin);
         }
     }
 
@@ -124,8 +139,9 @@ impl Line {
         self.seen = true;
         for (start, end) in std::mem::take(&mut self.missed) {
             self.busy.idle += end - start;
-            hear.gap(&Gap { unit: op.unit, start, end, next: None });
+            hear.gap(&Gap { unit: op.unit, start, end, next: None, whole: (start, end) });
         }
+        self.latest = self.latest.max(op.end);
         match op.class {
             Class::Kernel => self.kernels = self.kernels.max(op.end),
             Class::Collective => self.collectives = self.collectives.max(op.end),
@@ -139,28 +155,32 @@ impl Line {
     }
 }
 
+/// How long after the last window an operation is still looked for that ends the gap before it, ns.
+const LATER_NS: i64 = 10_000_000_000;
+
 /// Goes over operations that come by start, and accounts for the time in these windows, which come in order and do not overlap. Devices on which
 /// nothing ran in them have no figures.
 pub fn sweep(ops: impl Iterator<Item = Op>, units: usize, windows: &[(i64, i64)], hear: &mut impl Hear) -> Vec<Option<Busy>> {
     let Some(&(first, _)) = windows.first() else { return vec![None; units] };
     let mut lines = vec![Line::new(first); units];
-    let mut window = 0;
+    let last = windows.last().map_or(first, |w| w.1);
+    // Devices that have something after the last window, too: it says what the gap before it waited for.
+    let mut over = 0;
     for op in ops {
-        // What begins after a window ends it.
-        while let Some(&over) = windows.get(window).filter(|w| op.start >= w.1) {
-            for (unit, line) in lines.iter_mut().enumerate() {
-                line.close(over, unit, hear);
-            }
-            window += 1;
-            if let Some(&(begin, _)) = windows.get(window) {
-                for line in &mut lines {
-                    line.at = line.at.max(begin);
-                }
-            }
-        }
-        let Some(&(begin, _)) = windows.get(window) else { break };
         let Some(line) = lines.get_mut(op.unit) else { continue };
+        // What begins after a window ends it.
+        while windows.get(line.window).is_some_and(|w| op.start >= w.1) {
+            line.close(windows, op.unit, Some(&op), hear);
+            over += usize::from(line.window == windows.len());
+        }
+        let Some(&(begin, _)) = windows.get(line.window) else {
+            if over == units || op.start > last.saturating_add(LATER_NS) {
+                break;
+            }
+            continue;
+        };
         if op.end <= begin && op.start < begin {
+            line.latest = line.latest.max(op.end);
             continue;
         }
         line.until(op.start.max(begin), op.unit, Some(&op), hear);
@@ -170,9 +190,9 @@ pub fn sweep(ops: impl Iterator<Item = Op>, units: usize, windows: &[(i64, i64)]
             hear.op(&op);
         }
     }
-    for &over in windows.get(window..).unwrap_or_default() {
-        for (unit, line) in lines.iter_mut().enumerate() {
-            line.close(over, unit, hear);
+    for (unit, line) in lines.iter_mut().enumerate() {
+        while line.window < windows.len() {
+            line.close(windows, unit, None, hear);
         }
     }
     lines.into_iter().map(|line| line.seen.then_some(line.busy)).collect()

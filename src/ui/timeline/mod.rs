@@ -70,7 +70,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &TimelineScree
     map::draw(frame.buffer_mut(), lane_area, report, &look, window, view.ascii, theme);
     // The axis.
     let axis = take(&mut rest, 1);
-    draw_axis(frame, axis, body(axis), screen, window, theme);
+    draw_axis(frame, axis, body(axis), (report, screen, window), theme);
     let blank = blank_rows(screen, rest.height);
     let pane = pane_rows(rest.height, screen.lines.len() + blank).min(rest.height / 2 + 1);
     let room = rest.height.saturating_sub(pane);
@@ -143,7 +143,7 @@ fn map_labels(look: &Look<'_>, columns: usize, theme: &Theme) -> Vec<Line<'stati
 }
 
 /// The axis with the cursor and the mark.
-fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, screen: &TimelineScreen, window: Window, theme: &Theme) {
+fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, window): (&Report, &TimelineScreen, Window), theme: &Theme) {
     let cursor = screen.place.map_or(0, |p| p.cursor);
     // A time is left out where the cursor or the mark would stand in it.
     let taken: Vec<usize> =
@@ -159,6 +159,16 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, screen: &TimelineSc
         theme.style(Role::Key),
     );
     frame.render_widget(Line::from(label), Rect { x: area.x + 2, width: lanes.x - area.x - 2, height: 1, ..area });
+    // Steps, where they are not closer than every third column.
+    let all = report.triage.as_ref().and_then(|t| t.as_ref()).map_or(&[][..], |t| &t.steps);
+    let steps: Vec<i64> = all.iter().map(|s| s.start).filter(|&s| window.contains(s)).collect();
+    for &start in steps.iter().filter(|_| steps.len() * 3 <= window.columns) {
+        let at = (lanes.x + u16::try_from(window.column(start)).unwrap_or(0), area.y);
+        if let Some(cell) = frame.buffer_mut().cell_mut(at).filter(|c| c.symbol() == " ") {
+            cell.set_symbol("╷");
+            cell.set_style(theme.style(Role::Key));
+        }
+    }
     let mut put = |time: i64, symbol: &str, role: Role| {
         if window.contains(time)
             && let Some(cell) = frame.buffer_mut().cell_mut((lanes.x + u16::try_from(window.column(time)).unwrap_or(0), area.y))

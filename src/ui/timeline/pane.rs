@@ -3,7 +3,7 @@
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::metric::human_number;
 use crate::analysis::timeline::{Category, Event, GroupKey, Window};
-use crate::analysis::triage::{Triage, Verdict};
+use crate::analysis::triage::{Part, Triage, Verdict};
 use crate::app::screens::timeline::look::{Found, Look};
 use crate::app::{ActionId, App, Report, TimelineScreen};
 use crate::model::Nanos;
@@ -166,6 +166,12 @@ fn flow(label: &str, pieces: Vec<(String, Role)>, columns: usize, theme: &Theme)
     out
 }
 
+/// A part of idle time; without colours with the letter that stands for it in the rows.
+fn word(part: Part, theme: &Theme) -> String {
+    let letter = if theme.style(Role::Part(part)).fg.is_none() { format!("{} ", part.letter().to_lowercase()) } else { String::new() };
+    format!("{letter}{}", part.short())
+}
+
 /// What the devices did in a window, from their lanes alone: at once.
 fn busy(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     const WORDS: [(Category, &str); 4] =
@@ -187,7 +193,7 @@ fn busy(look: &Look<'_>, from: i64, to: i64, columns: usize, theme: &Theme) -> V
             let rest = (100.0 - busy) - sums.iter().map(|s| percent(s.1)).sum::<f64>();
             let shown = sums.into_iter().filter(|s| percent(s.1) >= 0.05);
             let mut pieces: Vec<(String, Role)> =
-                shown.map(|(part, ns)| (format!("{} {}", part.short(), human_percent(percent(ns))), Role::Part(part))).collect();
+                shown.map(|(part, ns)| (format!("{} {}", word(part, theme), human_percent(percent(ns))), Role::Part(part))).collect();
             // Before its first operation and after its last a device has nothing to wait for.
             if rest >= 0.5 {
                 pieces.push((format!("not in use {}", human_percent(rest)), Role::Dim));
