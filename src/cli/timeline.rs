@@ -39,7 +39,9 @@ pub fn timeline(args: &TimelineArgs, ascii: bool, nsys: Option<PathBuf>) -> Resu
     let (profile, timeline) = read(&args.file, nsys)?;
     let (from, to) = within(between, &timeline, &args.file)?;
     let columns = args.width.map(usize::from).or_else(|| print::terminal_width().map(|w| w.saturating_sub(LABEL).max(8)));
-    let window = Window::new(from, to, columns.unwrap_or(COLUMNS));
+    // No column is shorter than a nanosecond.
+    let most = usize::try_from(to.saturating_sub(from).max(1)).unwrap_or(usize::MAX);
+    let window = Window::new(from, to, columns.unwrap_or(COLUMNS).min(most));
     if !args.rows.is_empty() && !timeline.groups.iter().flat_map(|g| &g.rows).any(|r| args.rows.contains(&r.key.kind)) {
         return Err(Failure::wrong(format!("{}: it has no rows of this kind", args.file.display())));
     }

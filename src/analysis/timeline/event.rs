@@ -234,12 +234,15 @@ impl<'a> Events<'a> {
         Self { profile, known }
     }
 
-    /// When the last range, launch or call ended, ns.
+    /// When the last range, launch, copy or call ended, ns.
     #[must_use]
     pub fn end(&self) -> i64 {
+        let copies = &self.profile.memops;
+        let copy =
+            copies.len().checked_sub(1).and_then(|last| copies.get(last)).map_or(i64::MIN, |m| m.start.0.saturating_add(m.duration.0));
         let calls = &self.profile.calls;
         let call = calls.start.last().zip(calls.duration.last()).map_or(i64::MIN, |(start, duration)| start.saturating_add(*duration));
-        self.known.end.max(sane(call))
+        self.known.end.max(sane(call)).max(sane(copy))
     }
 
     #[must_use]

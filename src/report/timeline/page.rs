@@ -3,7 +3,7 @@
 use super::describe::time;
 use super::paint::{self, text};
 use super::ruler;
-use crate::analysis::labels::{cut_end, width};
+use crate::analysis::labels::{cut_end, cut_middle, width};
 use crate::analysis::timeline::{Content, Gaps, Group, GroupKey, RowKind, Timeline, Window};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile, units};
@@ -90,7 +90,9 @@ pub fn page(out: &mut dyn Write, profile: &Profile, shown: &Shown<'_>, window: W
                 Content::Plot(plot) => {
                     let full = crate::analysis::metric::human_number(paint::full(plot), unit(&plot.unit));
                     let full = format!("{} {}", full.0, full.1);
-                    put(out, &format!("  {} {full}", clean(&row.name)), &text(&paint::area(plot, profile, window)))?;
+                    // The value that fills the row matters more than the end of its name.
+                    let room = (LABEL - 4).saturating_sub(width(&full));
+                    put(out, &format!("  {} {full}", cut_middle(&clean(&row.name), room)), &text(&paint::area(plot, profile, window)))?;
                 }
             }
         }

@@ -13,6 +13,7 @@ use crate::analysis::timeline::{Content, Event, Spot, Window, link};
 use crate::app::screens::timeline::look::{Found, Look};
 use crate::app::screens::timeline::{MAP, columns, label_columns};
 use crate::app::sight::Line as Row;
+use crate::app::sight::lines::device;
 use crate::app::{ActionId, App, Mouse, Report, TimelineScreen};
 use crate::model::text::clean;
 use crate::model::{Nanos, units};
@@ -416,7 +417,12 @@ pub fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
             )
         }
         Found::Event(..) => format!("{} follows it to what it belongs to, {} zooms to it", key(ActionId::Follow), key(ActionId::ZoomTo)),
-        Found::Idle(..) => format!("{} zooms to this idle time, {} goes to the next one", key(ActionId::ZoomTo), key(ActionId::NextGap)),
+        Found::Idle(gap, _) => {
+            let step = place.window(columns(app.session.size)).step();
+            let later = device(look.timeline, Some(line)).and_then(|d| look.gaps?.next(d, gap.start, step, true));
+            let next = later.map_or_else(String::new, |_| format!(", {} goes to the next one", key(ActionId::NextGap)));
+            format!("{} zooms to this idle time{next}", key(ActionId::ZoomTo))
+        }
         _ => format!(
             "{} goes to the next idle time, {} to the next event of the row, {} finds events by name, {}{} zoom",
             key(ActionId::NextGap),
