@@ -31,7 +31,6 @@ impl Stats {
         let total: i128 = values.iter().map(|&v| i128::from(v.into())).sum();
         let avg = total as f64 / n as f64;
         let squares: f64 = values.iter().map(|&v| (v.into() as f64 - avg) * (v.into() as f64 - avg)).sum();
-        let stddev = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
         let histogram = histogram(values, min, max);
         let (median, p99) = if min == max {
             (min as f64, min)
@@ -46,17 +45,26 @@ impl Stats {
             };
             (f64::midpoint(lower as f64, upper as f64), p99)
         };
-        Some(Self {
+        Some(Self::put_together((n, total, squares), (min, max), (median, p99), histogram))
+    }
+
+    fn put_together(
+        (n, total, squares): (usize, i128, f64),
+        (min, max): (i64, i64),
+        (median, p99): (f64, i64),
+        histogram: [u32; BINS],
+    ) -> Self {
+        Self {
             count: n as u64,
             total: i64::try_from(total).unwrap_or(i64::MAX),
             min,
             max,
-            avg,
+            avg: total as f64 / n as f64,
             median: Some(median),
-            stddev: Some(stddev),
+            stddev: Some(if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 }),
             p99: Some(p99),
             histogram: Some(histogram),
-        })
+        }
     }
 
     /// The same of very many values by several threads, without reordering them.
@@ -86,7 +94,6 @@ impl Stats {
             (squares, slots, bins)
         });
         let squares: f64 = seconds.iter().map(|s| s.0).sum();
-        let stddev = if n > 1 { (squares / (n - 1) as f64).sqrt() } else { 0.0 };
         let histogram =
             if min == max { histogram(values, min, max) } else { std::array::from_fn(|b| seconds.iter().map(|s| s.2[b]).sum()) };
         let counts: Vec<usize> = (0..SLOTS).map(|at| seconds.iter().map(|s| s.1[at]).sum()).collect();
@@ -117,17 +124,7 @@ impl Stats {
         let value = |i: usize| min.checked_add_unsigned(near[i].from);
         let upper = value(1)?;
         let lower = if n % 2 == 1 { upper } else { value(0)? };
-        Some(Self {
-            count: n as u64,
-            total: i64::try_from(total).unwrap_or(i64::MAX),
-            min,
-            max,
-            avg,
-            median: Some(f64::midpoint(lower as f64, upper as f64)),
-            stddev: Some(stddev),
-            p99: Some(value(2)?),
-            histogram: Some(histogram),
-        })
+        Some(Self::put_together((n, total, squares), (min, max), (f64::midpoint(lower as f64, upper as f64), value(2)?), histogram))
     }
 
     /// Standard deviation over mean, in percent: how much the durations spread.

@@ -1,7 +1,6 @@
 //! Events of a timeline: rows of the profile's tables, each in four bytes.
 
-use crate::analysis::Family;
-use crate::analysis::triage::ops::sane;
+use crate::analysis::triage::ops::{collectives, sane};
 use crate::model::text::clean;
 use crate::model::{CallKind, MemOpKind, Profile, RangeOrigin};
 use std::borrow::Cow;
@@ -207,7 +206,7 @@ pub struct Known {
 impl Known {
     #[must_use]
     pub fn of(profile: &Profile) -> Self {
-        let collective = profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect();
+        let collective = collectives(profile);
         let waits = profile.os_calls.names.iter().map(|n| WAITS.contains(&n.trim_start_matches('_'))).collect();
         let end = profile.ranges.iter().filter(|r| r.end < i64::MAX).map(|r| r.end).max();
         let last = (!profile.launches.is_empty()).then(|| profile.launches.end(profile.launches.len() - 1));

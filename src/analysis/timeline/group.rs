@@ -33,7 +33,6 @@ pub enum RowKind {
     Ranges,
     /// Operators of a framework.
     Operators,
-    /// Functions of Python.
     Python,
     /// Calls of the operating system.
     Os,
@@ -41,7 +40,6 @@ pub enum RowKind {
     State,
     /// What the profiler did.
     Profiler,
-    /// Memory in use.
     Memory,
     Counter,
 }

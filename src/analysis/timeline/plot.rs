@@ -28,7 +28,6 @@ pub struct Plot {
     sums: Vec<f64>,
     /// Until when the last sample holds, ns.
     pub end: i64,
-    /// The largest value.
     pub most: f64,
     pub unit: Arc<str>,
 }

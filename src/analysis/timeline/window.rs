@@ -97,7 +97,6 @@ pub fn cells(track: &impl Track, of: &Events<'_>, window: Window) -> Vec<Cell> {
 pub struct Block {
     /// Index into the lane.
     pub at: usize,
-    /// First column.
     pub from: usize,
     /// The column after its last.
     pub to: usize,

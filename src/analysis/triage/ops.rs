@@ -53,6 +53,12 @@ pub struct Unit {
     pub pid: Option<u32>,
 }
 
+/// Of each kernel of a report whether it is a collective.
+#[must_use]
+pub fn collectives(profile: &Profile) -> Vec<bool> {
+    profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect()
+}
+
 /// All operations of a report, by start.
 pub struct Ops<'a> {
     profile: &'a Profile,
@@ -97,7 +103,7 @@ impl<'a> Ops<'a> {
         if units.is_empty() {
             units.push(Unit::default());
         }
-        let collective = profile.kernels.iter().map(|k| Family::guess(k.function(), k.demangled()) == Family::Nccl).collect();
+        let collective = collectives(profile);
         let mut graph_calls = FxHashMap::default();
         if !profile.graphs.is_empty() {
             for call in (0..profile.calls.len()).filter(|&c| profile.calls.kind(c) == CallKind::GraphLaunch) {

@@ -394,10 +394,9 @@ fn plain(sql: &str) -> bool {
 
 /// Pragmas that statements here call.
 const PRAGMAS: [&str; 5] = ["hard_heap_limit", "table_info", "query_only", "cache_size", "mmap_size"];
-/// SQL functions that statements here call.
 /// The name in SQL of the aggregate function that gathers columns.
 pub const GATHER: &str = "warpscope_gather";
-
+/// SQL functions that statements here call.
 const FUNCTIONS: [&str; 5] = ["min", "max", "count", "like", GATHER];
 
 /// `file:` URI with everything escaped that has a meaning in one. Immutable: no locks are taken and nothing is written beside the file.

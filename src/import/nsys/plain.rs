@@ -29,7 +29,6 @@ pub fn number_of(text: &[u8]) -> i64 {
 #[derive(Clone, Copy, Debug)]
 enum From {
     Column(usize),
-    /// The row number.
     Row,
     /// The first less the second.
     Difference(usize, usize),

@@ -20,7 +20,6 @@ pub enum Fill {
     Covered,
     /// The rest of it.
     Inside,
-    /// Its last column.
     End,
     /// Nothing runs, and why.
     Idle(Part),

@@ -16,11 +16,9 @@ pub struct Look<'a> {
 
 /// What a line has at a time.
 pub enum Found<'a> {
-    /// An event.
     Event(Spot, Event),
     /// Nothing runs on the device, and why.
     Idle(Gap, Idle),
-    /// A value.
     Value(&'a Plot, f64),
     Nothing,
 }

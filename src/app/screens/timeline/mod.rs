@@ -10,7 +10,7 @@ use crate::analysis::triage::Triage;
 use crate::app::actions::{ActionId, Where};
 use crate::app::copies;
 use crate::app::msg::{Effect, Pointer};
-use crate::app::over::{Choice, CopyWhat, Finder};
+use crate::app::over::{CopyWhat, Finder};
 use crate::app::screen::{Answer, At, Cx, Go, News, Screen, Selection, shift};
 use crate::app::session::{Report, Session};
 use crate::app::sight::{Arrangement, Kept, Line, LineKey, Place, lines};
@@ -103,7 +103,6 @@ impl TimelineScreen {
         }
     }
 
-    /// The selected line.
     #[must_use]
     pub fn current(&self) -> Option<Line> {
         self.lines.get(self.selected).copied()
@@ -380,10 +379,6 @@ impl Screen for TimelineScreen {
             return Answer::none();
         }
         self.find(cx)
-    }
-
-    fn choose(&mut self, _choice: Choice, _cx: &mut Cx<'_>) -> Answer {
-        Answer::none()
     }
 
     fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {

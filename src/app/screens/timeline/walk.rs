@@ -28,34 +28,11 @@ fn turned((by, of): (i64, i64), inwards: bool) -> (i64, i64) {
 impl TimelineScreen {
     /// Moves through time; `None` for other actions.
     pub(super) fn walk(&mut self, id: ActionId, cx: &Cx<'_>) -> Option<Answer> {
-        let known = matches!(
-            id,
-            ActionId::TimeLeft
-                | ActionId::TimeRight
-                | ActionId::PanLeft
-                | ActionId::PanRight
-                | ActionId::ZoomIn
-                | ActionId::ZoomOut
-                | ActionId::ZoomAll
-                | ActionId::ZoomTo
-                | ActionId::TimeStart
-                | ActionId::TimeEnd
-                | ActionId::NextEvent
-                | ActionId::PreviousEvent
-                | ActionId::NextGap
-                | ActionId::PreviousGap
-                | ActionId::Follow
-                | ActionId::Earlier
-                | ActionId::Later
-        );
-        if !known {
-            return None;
-        }
-        let (Some(place), Some(report)) = (self.place, cx.report()) else { return Some(Answer::none()) };
+        let (Some(place), Some(report)) = (self.place, cx.report()) else { return None };
         let timeline = Arc::clone(&report.lanes);
         let (span, columns) = (timeline.reach, columns(cx.session.size));
         // Whoever moves does not want to be moved by what is still coming.
-        self.wanted = None;
+        let wanted = self.wanted.take();
         let jump = |screen: &mut Self, to: Place| {
             screen.leave(&timeline);
             Some(to)
@@ -82,7 +59,11 @@ impl TimelineScreen {
             ActionId::PreviousGap => return Some(self.gap(cx, false)),
             ActionId::Follow => return Some(self.follow(cx, columns)),
             ActionId::Earlier => return Some(self.visited(&timeline, true)),
-            _ => return Some(self.visited(&timeline, false)),
+            ActionId::Later => return Some(self.visited(&timeline, false)),
+            _ => {
+                self.wanted = wanted;
+                return None;
+            }
         };
         // Whoever moves by hand follows nothing any more.
         self.origin = None;
@@ -103,8 +84,7 @@ impl TimelineScreen {
         };
         let span = look.timeline.reach;
         let to = self.place.unwrap_or_default().to(start, end, span, columns);
-        let timeline = look.timeline.clone();
-        self.leave(&timeline);
+        self.leave(look.timeline);
         self.place = Some(Place { cursor: if self.mark.is_some() { self.place.map_or(start, |p| p.cursor) } else { start }, ..to });
         Answer::none()
     }
