@@ -72,7 +72,7 @@ fn speed(c: &mut Criterion) {
     while let Some(effect) = effects.pop() {
         if let Effect::Work(work) | Effect::Rest(work) = effect {
             let done = work::perform(&work, &Cancel::default()).unwrap();
-            effects.extend(update(&mut app, Msg::Done { report: work.report, generation: work.generation, done }));
+            effects.extend(update(&mut app, Msg::Done { report: work.report, generation: work.generation, window: work.window, done }));
         }
     }
     let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();

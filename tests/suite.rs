@@ -16,6 +16,7 @@ mod suite {
     mod hostile_tty;
     mod join;
     mod layers;
+    mod narrow;
     mod ncu_metrics;
     mod ncu_model;
     mod ncu_results;

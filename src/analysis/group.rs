@@ -138,6 +138,8 @@ pub struct Grouping {
     pub launches: u64,
     /// Why there are no groups although there are launches.
     pub unavailable: Option<&'static str>,
+    /// Only launches that began in this window are in it, ns: from, to.
+    pub window: Option<(i64, i64)>,
     key: Key,
     /// Value of the key column → index into `rows`; the last entry is for launches without a value.
     row_of: Vec<u32>,
@@ -194,6 +196,12 @@ impl Grouping {
     /// Groups all launches. `paths` is needed for [`GroupBy::Nvtx`] only.
     #[must_use]
     pub fn of(profile: &Profile, by: GroupBy, paths: Option<&Paths>) -> Self {
+        Self::within(profile, by, paths, None)
+    }
+
+    /// Groups the launches that began in a window, ns: from, to (exclusive).
+    #[must_use]
+    pub fn within(profile: &Profile, by: GroupBy, paths: Option<&Paths>, window: Option<(i64, i64)>) -> Self {
         let (kernel, config, place) = profile.launches.keys();
         let no_paths: &[u32] = &[];
         let (key, column) = match by {
@@ -225,7 +233,7 @@ impl Grouping {
                 Groups::by_name(used.iter().enumerate().map(label), Some("(no range)"))
             }
         };
-        let mut out = Self { by, rows: Vec::new(), total_ns: 0, launches: 0, unavailable: None, key, row_of: Vec::new() };
+        let mut out = Self { by, rows: Vec::new(), total_ns: 0, launches: 0, unavailable: None, window, key, row_of: Vec::new() };
         if !profile.totals.is_empty() {
             out.fill_from_totals(profile);
             return out;
@@ -250,11 +258,16 @@ impl Grouping {
         let group = |value: u32| groups.of.get((value as usize).min(last)).map_or(0, |&g| g as usize);
         let kernels = if self.by.is_kernel() { profile.kernels.len() } else { 0 };
         let launches = &profile.launches;
-        let Sums { stats, kernel_ns, kernel_launches } = match launches.short_durations() {
-            Some(short) => sums(column, groups.names.len(), kernels, group, |row| short[row]),
-            None => sums(column, groups.names.len(), kernels, group, |row| launches.duration(row)),
+        let n = groups.names.len();
+        let Sums { stats, kernel_ns, kernel_launches } = match (self.window, launches.short_durations()) {
+            (None, Some(short)) => sums(column, n, kernels, |_, v| Some(group(v)), |row| short[row]),
+            (None, None) => sums(column, n, kernels, |_, v| Some(group(v)), |row| launches.duration(row)),
+            (Some((from, to)), _) => {
+                let inside = |row: usize, v: u32| (from..to).contains(&launches.start(row)).then(|| group(v));
+                sums(column, n, kernels, inside, |row| launches.duration(row))
+            }
         };
-        self.launches = column.len() as u64;
+        self.launches = stats.iter().flatten().map(|s| s.count).sum();
         self.total_ns = stats.iter().flatten().map(|s| s.total).fold(0, i64::saturating_add);
         let mut longest: Vec<(Option<u32>, u32)> = vec![(None, 0); groups.names.len()];
         for (kernel, &ns) in kernel_ns.iter().enumerate() {
@@ -360,9 +373,12 @@ impl Grouping {
         self.rank_names();
     }
 
-    /// Row of the group that a launch belongs to.
+    /// Row of the group that a launch belongs to; `None` outside of the window.
     #[must_use]
     pub fn row_of(&self, profile: &Profile, paths: Option<&Paths>, launch: usize) -> Option<usize> {
+        if self.window.is_some_and(|(from, to)| launch < profile.launches.len() && !(from..to).contains(&profile.launches.start(launch))) {
+            return None;
+        }
         let (kernel, config, place) = profile.launches.keys();
         let column = match self.key {
             Key::Kernel => kernel,
@@ -371,7 +387,7 @@ impl Grouping {
             Key::Path => &paths?.of_launch,
         };
         let value = *column.get(launch)? as usize;
-        self.row_of.get(value.min(self.row_of.len().checked_sub(1)?)).map(|&r| r as usize)
+        self.row_of.get(value.min(self.row_of.len().checked_sub(1)?)).filter(|&&r| r != u32::MAX).map(|&r| r as usize)
     }
 
     /// Launches of a row, in launch order.

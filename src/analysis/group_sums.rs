@@ -24,12 +24,13 @@ struct Tally {
     kernel_launches: Vec<u32>,
 }
 
-/// Puts the durations of each group together, each thread those of its part of the launches, and makes their statistics.
+/// Puts the durations of each group together, each thread those of its part of the launches, and makes their statistics. `group` says for a
+/// launch and its value in the column to which group it belongs, if to any.
 pub fn sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     column: &[u32],
     groups: usize,
     kernels: usize,
-    group: impl Fn(u32) -> usize + Sync,
+    group: impl Fn(usize, u32) -> Option<usize> + Sync,
     duration: impl Fn(usize) -> T + Sync,
 ) -> Sums {
     let threads = if column.len() < MANY { 1 } else { std::thread::available_parallelism().map_or(1, std::num::NonZero::get) };
@@ -37,9 +38,8 @@ pub fn sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     let tally = |(at, part): (usize, &[u32])| {
         let mut tally = Tally { groups: vec![0; groups], kernel_ns: vec![0; kernels], kernel_launches: vec![0; kernels] };
         for (row, &value) in (at..).zip(part) {
-            if let Some(count) = tally.groups.get_mut(group(value)) {
-                *count += 1;
-            }
+            let Some(count) = group(row, value).and_then(|g| tally.groups.get_mut(g)) else { continue };
+            *count += 1;
             if let Some(sum) = tally.kernel_ns.get_mut(value as usize) {
                 *sum = sum.saturating_add(duration(row).into());
                 tally.kernel_launches[value as usize] += 1;
@@ -72,7 +72,7 @@ pub fn sums<T: Copy + Default + Ord + Send + Sync + Into<i64>>(
     let put = |((at, part), mut rooms): ((usize, &[u32]), Vec<&mut [T]>)| {
         let mut next = vec![0_usize; rooms.len()];
         for (row, &value) in (at..).zip(part) {
-            let g = group(value);
+            let Some(g) = group(row, value) else { continue };
             if let Some(place) = rooms.get_mut(g).and_then(|room| room.get_mut(next[g])) {
                 *place = duration(row);
                 next[g] += 1;

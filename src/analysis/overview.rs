@@ -62,6 +62,12 @@ impl Overview {
     /// Walks all device activity once, in order of start.
     #[must_use]
     pub fn of(profile: &Profile) -> Self {
+        Self::within(profile, None)
+    }
+
+    /// The same for what ran in a window, ns: what reaches out of it is cut.
+    #[must_use]
+    pub fn within(profile: &Profile, window: Option<(i64, i64)>) -> Self {
         let launches = &profile.launches;
         // Without times there is no span, and nothing to be busy in.
         if !launches.is_empty() && !launches.timed() && profile.metrics.is_some() {
@@ -84,7 +90,12 @@ impl Overview {
         let device = |place: Option<u32>| place.and_then(|p| device_of.get(p as usize)).copied().unwrap_or_default();
         let mut covers: BTreeMap<(Option<u32>, Option<u32>), Covers> = BTreeMap::new();
         let (mut first, mut last) = (i64::MAX, i64::MIN);
+        let cut = |start: i64, end: i64| match window {
+            None => Some((start, end)),
+            Some((from, to)) => (start < to && end > from).then(|| (start.max(from), end.min(to))),
+        };
         let mut add = |start: i64, end: i64, place: Option<u32>, kernel: bool| {
+            let Some((start, end)) = cut(start, end) else { return };
             first = first.min(start);
             last = last.max(end);
             let cover = covers.entry(device(place)).or_default();
@@ -104,7 +115,8 @@ impl Overview {
         for &(s, e, place, kernel) in other {
             add(s, e, Some(place), kernel);
         }
-        let span = (first <= last).then_some((first, last));
+        let span = (first <= last).then(|| window.unwrap_or((first, last)));
+        let memops = || profile.memops.iter().filter(|m| window.is_none_or(|(from, to)| (from..to).contains(&m.start.0)));
         let length = span.map_or(0, |(a, b)| b.saturating_sub(a));
         let share = |covered: fn(&Covers) -> i64| {
             (length > 0 && !covers.is_empty())
@@ -118,8 +130,8 @@ impl Overview {
             gaps: covers.values().map(|c| c.all.gaps).sum(),
             gap_ns: covers.values().map(|c| c.all.gap_ns).sum(),
             devices_used: covers.len(),
-            copied_bytes: profile.memops.iter().filter(|m| m.kind != MemOpKind::Set).filter_map(|m| m.bytes).map(|b| b.0).sum(),
-            pageable_copies: profile.memops.iter().filter(|m| is_pageable(m.kind)).count() as u64,
+            copied_bytes: memops().filter(|m| m.kind != MemOpKind::Set).filter_map(|m| m.bytes).map(|b| b.0).sum(),
+            pageable_copies: memops().filter(|m| is_pageable(m.kind)).count() as u64,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::actions::{ACTIONS, ActionId};
 use super::msg::Effect;
-use super::open::{ask_changes, carry, checklist, go, pair, quit, say};
+use super::open::{ask_changes, carry, checklist, go, pair, quit, say, tell};
 use super::over::{Choice, Item, Page, Pick};
 use super::screen::{Answer, Cx, Go, News, ResultView, Screen};
 use super::session::DetailsRoom;
@@ -28,27 +28,6 @@ pub fn ask_top(app: &mut App, ask: impl FnOnce(&mut dyn Screen, &mut Cx<'_>) -> 
     app.ask(asked, ask).map(|answer| carry(app, asked, answer)).unwrap_or_default()
 }
 
-/// Tells all screens of a report and those of no report.
-pub fn tell(app: &mut App, report: usize, news: News<'_>) -> Vec<Effect> {
-    let audience = app.audience(report);
-    tell_these(app, &audience, news)
-}
-
-pub fn tell_all(app: &mut App, news: News<'_>) -> Vec<Effect> {
-    let audience = app.everybody();
-    tell_these(app, &audience, news)
-}
-
-fn tell_these(app: &mut App, audience: &[u64], news: News<'_>) -> Vec<Effect> {
-    let mut effects = Vec::new();
-    for &id in audience {
-        if let Some(answer) = app.ask(id, |screen, cx| screen.take(news, cx)) {
-            effects.extend(carry(app, id, answer));
-        }
-    }
-    effects
-}
-
 fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
     let page = app.session.page();
     let over = |app: &mut App, page: Page| carry(app, asked, Answer::over(page));
@@ -70,6 +49,7 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::Overview => go(app, asked, Go::Overview),
         ActionId::Timeline => go(app, asked, Go::Timeline),
         ActionId::Ranges => go(app, asked, Go::Ranges(None)),
+        ActionId::Narrow => widen(app, asked),
         ActionId::Kernels => go(app, asked, Go::Kernels(None)),
         ActionId::Library => go(app, asked, Go::Library),
         ActionId::Diff => {
@@ -104,6 +84,20 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         // What belongs to other screens.
         _ => Vec::new(),
     }
+}
+
+/// Off the timeline there is no window to choose: all is shown again.
+fn widen(app: &mut App, asked: u64) -> Vec<Effect> {
+    if app.session.reports.get(app.report_of(asked)).is_some_and(|r| r.window.is_some()) {
+        return go(app, asked, Go::Window(None));
+    }
+    let (timeline, mark, narrow) =
+        (app.session.key(ActionId::Timeline), app.session.key(ActionId::SetMark), app.session.key(ActionId::Narrow));
+    say(
+        app,
+        format!("the whole run is shown; to narrow all screens, mark a window in the timeline ({timeline}) with {mark}, then {narrow}"),
+        false,
+    )
 }
 
 /// Another form of names, for all screens of the report.

@@ -28,6 +28,8 @@ pub enum Msg {
         report: usize,
         /// The state of the report that it is about.
         generation: u64,
+        /// The window that the report was narrowed to when it was asked for, ns.
+        window: Option<(i64, i64)>,
         done: Done,
     },
     /// Something failed: what to tell.

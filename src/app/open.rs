@@ -4,7 +4,7 @@ use super::actions::{ActionId, Where};
 use super::msg::Effect;
 use super::over::{Choice, Item, Over, Page, Pick, RunChoice};
 use super::running::Watched;
-use super::screen::{Answer, At, Go, ResultView, Status};
+use super::screen::{Answer, At, Go, News, ResultView, Status};
 use super::screens::{
     DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RerunScreen, ResultScreen, RunScreen,
     TimelineScreen,
@@ -16,6 +16,7 @@ use crate::analysis::timeline::Event;
 use crate::config::First;
 use crate::library::Run;
 use crate::model::LaunchId;
+use crate::report::timeline::describe;
 use crate::rerun::join::Pair;
 use crate::rerun::{Choose, Within, shell};
 use std::path::PathBuf;
@@ -44,6 +45,27 @@ pub fn say(app: &mut App, text: impl Into<String>, error: bool) -> Vec<Effect> {
     Vec::new()
 }
 
+/// Tells all screens of a report and those of no report.
+pub fn tell(app: &mut App, report: usize, news: News<'_>) -> Vec<Effect> {
+    let audience = app.audience(report);
+    tell_these(app, &audience, news)
+}
+
+pub fn tell_all(app: &mut App, news: News<'_>) -> Vec<Effect> {
+    let audience = app.everybody();
+    tell_these(app, &audience, news)
+}
+
+fn tell_these(app: &mut App, audience: &[u64], news: News<'_>) -> Vec<Effect> {
+    let mut effects = Vec::new();
+    for &id in audience {
+        if let Some(answer) = app.ask(id, |screen, cx| screen.take(news, cx)) {
+            effects.extend(carry(app, id, answer));
+        }
+    }
+    effects
+}
+
 /// Goes where the screen with that number leads.
 pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
     let at = app.report_of(asked);
@@ -55,6 +77,7 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
         }
         Go::Overview => toggle::<OverviewScreen>(app, at, |_| OverviewScreen::default()),
         Go::Timeline => timeline(app, asked),
+        Go::Window(window) => narrow(app, at, window),
         Go::Launch(launch) => launches_at(app, at, launch),
         Go::Ranges(name) => toggle::<RangesScreen>(app, at, |id| RangesScreen::new(name, id)),
         Go::Kernels(name) => {
@@ -154,11 +177,28 @@ fn timeline(app: &mut App, asked: u64) -> Vec<Effect> {
     settle(app, id)
 }
 
+/// Narrows all screens of a report to a window, or widens them.
+fn narrow(app: &mut App, at: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
+    let key = app.session.key(ActionId::Narrow);
+    let Some(report) = app.session.reports.get_mut(at) else { return Vec::new() };
+    let mut effects = report.narrow(at, window);
+    let text = match window {
+        Some(window) => format!("all screens show only {}; {key} shows the whole run again", describe::window(window)),
+        None => "all screens show the whole run again".to_owned(),
+    };
+    say(app, text, false);
+    effects.extend(tell(app, at, News::Window));
+    effects
+}
+
 /// To a launch in the list of those of its group.
 fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
     let Some(report) = app.session.reports.get(at) else { return Vec::new() };
     let (Some(grouping), Some(profile)) = (report.groups.grouping.clone(), &report.profile) else { return Vec::new() };
-    let Some(row) = grouping.row_of(profile, report.paths.as_deref(), launch as usize) else { return Vec::new() };
+    let Some(row) = grouping.row_of(profile, report.paths.as_deref(), launch as usize) else {
+        let key = app.session.key(ActionId::Narrow);
+        return say(app, format!("this launch is not in the window that is shown; {key} shows the whole run"), false);
+    };
     let id = app.push(at, |id| {
         let mut screen = LaunchesScreen::new(grouping, row, id);
         screen.wanted = Some(launch);
@@ -406,7 +446,7 @@ pub fn checklist(app: &mut App, asked: u64) -> Vec<Effect> {
         .iter()
         .filter_map(|r| {
             let joined = r.joins.iter().filter_map(|(other, join)| Some((session.metrics(*other)?.clone(), Arc::clone(join)))).collect();
-            Some(Part { profile: r.profile.clone()?, triage: r.triage.clone().flatten(), joined })
+            Some(Part { profile: r.profile.clone()?, triage: r.whole_triage().cloned(), joined })
         })
         .collect();
     // Any report that is read will do: the work is about all of them.
@@ -414,7 +454,14 @@ pub fn checklist(app: &mut App, asked: u64) -> Vec<Effect> {
     let Some((report, generation, profile)) = about else {
         return carry(app, asked, Answer::over(Page::Checklist(Arc::default())));
     };
-    vec![Effect::Work(Box::new(Work { report, generation, profile, paths: None, ask: Ask::Checklist { screen: asked, parts } }))]
+    vec![Effect::Work(Box::new(Work {
+        report,
+        generation,
+        profile,
+        paths: None,
+        window: None,
+        ask: Ask::Checklist { screen: asked, parts },
+    }))]
 }
 
 /// Ends the program; a run that would end with it is asked about first.

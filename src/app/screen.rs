@@ -100,6 +100,8 @@ pub enum Go {
     Overview,
     /// To the timeline at the place of what is selected, or away from it.
     Timeline,
+    /// Narrows all screens of the report to a window, ns, or widens them to the whole run.
+    Window(Option<(i64, i64)>),
     /// To a launch in the list of launches.
     Launch(u32),
     /// To the tree of ranges, or away from it; to the range of that name.
@@ -199,6 +201,8 @@ pub enum News<'a> {
     Done(&'a Done),
     /// A report was read, or could not be.
     Loaded,
+    /// The report was narrowed to a window, or widened.
+    Window,
     /// Names are shown in another form.
     Names,
     /// Other metrics are pinned.

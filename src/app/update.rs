@@ -1,9 +1,8 @@
 //! What each message changes.
 
-use super::act::{tell, tell_all};
 use super::keys;
 use super::msg::{Effect, Msg};
-use super::open::{carry, greet, no_metrics, quit_now, say};
+use super::open::{carry, greet, no_metrics, quit_now, say, tell, tell_all};
 use super::over::Page;
 use super::runs;
 use super::screen::{Answer, News};
@@ -41,7 +40,7 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Library(outcome) => tell_all(app, News::Library(&outcome)),
         Msg::Details { report, from, result, outcome } => tell(app, report, News::Details { from, result, outcome: &outcome }),
         Msg::Code { report, from, result, outcome } => tell(app, report, News::Code { from, result, outcome: &outcome }),
-        Msg::Done { report, generation, done } => self::done(app, report, generation, &done),
+        Msg::Done { report, generation, window, done } => self::done(app, report, (generation, window), &done),
         Msg::Copied(Ok(text)) => say(app, text, false),
         Msg::Trouble(text) | Msg::Copied(Err(text)) => say(app, text, true),
         Msg::Verified { report, selects, found } => tell(app, report, News::Verified { selects: &selects, found: &found }),
@@ -50,10 +49,10 @@ pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
 }
 
 /// An analysis is done: first the report takes it, then its screens.
-fn done(app: &mut App, report: usize, generation: u64, done: &Done) -> Vec<Effect> {
+fn done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &Done) -> Vec<Effect> {
     // A page is text for the screen that asked, and knows no row of a profile that has become another.
     let page = matches!(done, Done::Advice(..) | Done::Checklist(..));
-    let taken = app.session.reports.get_mut(report).and_then(|r| r.done(report, generation, done));
+    let taken = app.session.reports.get_mut(report).and_then(|r| r.done(report, state, done));
     let Some(mut effects) = taken.or(page.then(Vec::new)) else { return Vec::new() };
     effects.extend(tell(app, report, News::Done(done)));
     if matches!(done, Done::Triage(_) | Done::Joined(..)) {

@@ -129,16 +129,12 @@ pub fn notes<'a>(file: &str, notes: impl Iterator<Item = &'a crate::model::Note>
 pub fn top(args: &Top, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let between = args.between.window().map_err(Failure::wrong)?;
     let parts = if between.is_some() { wants(args.by).with(Parts::STARTS) } else { wants(args.by) };
-    let mut profile = interrupt::open(&args.file, nsys, parts)?;
-    if let Some((from, to)) = between {
+    let profile = interrupt::open(&args.file, nsys, parts)?;
+    if between.is_some() {
         timed(&profile, &args.file)?;
-        // Nothing but sums is made of it: the launches need not keep their numbers.
-        let all = 0..u32::try_from(profile.launches.len()).unwrap_or(u32::MAX);
-        let rows: Vec<u32> = all.filter(|&row| (from..to).contains(&profile.launches.start(row as usize))).collect();
-        profile.launches = profile.launches.permuted(&rows);
     }
     let paths = (args.by == GroupBy::Nvtx).then(|| Paths::of(&profile));
-    let grouping = Grouping::of(&profile, args.by, paths.as_ref());
+    let grouping = Grouping::within(&profile, args.by, paths.as_ref(), between);
     if let Some(why) = grouping.unavailable {
         warn(&profile);
         return Err(Failure::wrong(format!("{}: cannot group by {}: {why}", args.file.display(), args.by.word())));

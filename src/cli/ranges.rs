@@ -12,7 +12,11 @@ use std::path::PathBuf;
 pub fn ranges(args: &Ranges, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open(&args.file, nsys, Wants::EXPLORER.with(Parts::RANGE_DETAILS))?;
     print::warn(&profile);
-    let Some(tree) = RangeTree::of(&profile, &Cancel::default()) else { return Ok(()) };
+    let between = args.between.window().map_err(Failure::wrong)?;
+    let Some(tree) = RangeTree::within(&profile, between, &Cancel::default()) else { return Ok(()) };
+    if tree.nodes.is_empty() && between.is_some() && !profile.ranges.is_empty() {
+        return Err(Failure::wrong(format!("{}: no range is open between these times", args.file.display())));
+    }
     if tree.nodes.is_empty() {
         return Err(Failure::wrong(format!(
             "{}: it has no ranges; mark steps and layers: torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush, record_function",

@@ -48,7 +48,14 @@ mod tests {
 
     #[test]
     fn what_is_asked_at_once_is_not_asked_again_by_what_rested() {
-        let work = |report, ask| Work { report, generation: 1, profile: Arc::new(Profile::new(Source::default())), paths: None, ask };
+        let work = |report, ask| Work {
+            report,
+            generation: 1,
+            profile: Arc::new(Profile::new(Source::default())),
+            paths: None,
+            window: None,
+            ask,
+        };
         let mut resting = Resting::default();
         resting.push(Box::new(work(0, Ask::Overview)));
         resting.push(Box::new(work(1, Ask::Overview)));

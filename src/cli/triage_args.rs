@@ -44,6 +44,9 @@ fn operations(text: &str) -> Result<f64, String> {
 pub struct Ranges {
     /// Timeline with NVTX ranges, or a PyTorch trace.
     pub file: PathBuf,
+    /// Only what happened in this window.
+    #[command(flatten)]
+    pub between: super::timeline_args::Between,
     /// List only so many levels.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub depth: Option<u32>,

@@ -96,7 +96,7 @@ fn serve((queue, woken): &(Mutex<Queue>, Condvar), send: &Sender<Wake>) {
         };
         drop(held);
         let msg = match catch_unwind(AssertUnwindSafe(|| work::perform(&work, &cancel))) {
-            Ok(Some(done)) => Some(Msg::Done { report: work.report, generation: work.generation, done }),
+            Ok(Some(done)) => Some(Msg::Done { report: work.report, generation: work.generation, window: work.window, done }),
             Ok(None) => None,
             Err(_) => Some(Msg::Trouble("an analysis of this report failed; please report it as a bug".to_owned())),
         };
@@ -121,7 +121,7 @@ mod tests {
     use crate::model::{Profile, Source};
 
     fn work(report: usize, ask: Ask) -> Box<Work> {
-        Box::new(Work { report, generation: 1, profile: Arc::new(Profile::new(Source::default())), paths: None, ask })
+        Box::new(Work { report, generation: 1, profile: Arc::new(Profile::new(Source::default())), paths: None, window: None, ask })
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::{Role, Theme};
 use crate::app::{ActionId, App, Open, Report, Stage};
 use crate::model::text::clean;
 use crate::model::{Device, Nanos, NoteKind, Profile, Severity, units};
+use crate::report::timeline::describe;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -110,9 +111,18 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
     {
         parts.push(part(0, vec![Span::styled("reading stopped: the report is incomplete", theme.style(Role::Bad))]));
     }
+    if let Some(window) = report.window {
+        parts.push(part(
+            0,
+            vec![
+                Span::styled(format!("only {}", describe::window(window)), theme.style(Role::Mark)),
+                Span::styled(format!(" ({} widens)", app.session.key(ActionId::Narrow)), dim),
+            ],
+        ));
+    }
     // The overview judges the steady state: figures of everything would contradict it unless they are told apart.
     let on_overview = matches!(app.top().map(|e| &e.open), Some(Open::Overview(_)));
-    if on_overview && report.overview.as_ref().is_some_and(|o| o.span.is_some()) {
+    if on_overview && report.window.is_none() && report.overview.as_ref().is_some_and(|o| o.span.is_some()) {
         parts.push(part(0, vec![Span::styled("whole report:", dim)]));
     }
     if let Some(overview) = &report.overview {

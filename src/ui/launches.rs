@@ -9,6 +9,7 @@ use crate::analysis::{Family, GroupBy, Occupancy, labels};
 use crate::app::{ActionId, App, LaunchesScreen, Report};
 use crate::model::text::clean;
 use crate::model::{LaunchConfig, LaunchOrder, Nanos, Place, Profile, config, units};
+use crate::report::timeline::describe;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
@@ -148,6 +149,12 @@ fn heading(report: &Report, screen: &LaunchesScreen, back: &str, theme: &Theme, 
                 Span::styled(format!(" ({back} clears)"), dim),
             ],
         ));
+    }
+    // A list stays what it was opened as, also when the report is widened meanwhile.
+    if let Some(window) = screen.grouping.window.filter(|w| report.window != Some(*w)) {
+        tail.push(part(0, vec![Span::styled(format!("only {}", describe::window(window)), theme.style(Role::Mark))]));
+    } else if screen.grouping.window.is_none() && report.window.is_some() {
+        tail.push(part(0, vec![Span::styled("whole run", theme.style(Role::Mark))]));
     }
     if screen.pending() {
         tail.push(part(0, vec![Span::styled("…", theme.style(Role::Warn))]));

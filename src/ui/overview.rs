@@ -158,6 +158,9 @@ fn kernel_details(
 fn waiting(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, theme: &Theme) {
     let table = app.session.key(ActionId::Kernels);
     let text = match (&report.triage, report.reading()) {
+        (Some(None), _) if report.window.is_some() => {
+            format!("Nothing ran on a GPU in this window. {} shows the whole run.", app.session.key(ActionId::Narrow))
+        }
         (Some(None), _) => format!("Nothing ran on a GPU in this report, or it has no times. {table} goes to the table of kernels."),
         (_, true) => format!("The report is being read; {table} goes to the table of kernels, which is there already."),
         _ => "Working out what limits the run …".to_owned(),

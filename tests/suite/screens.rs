@@ -198,8 +198,13 @@ fn answers_that_come_late_are_not_shown_under_another_heading() {
             Effect::Work(w) | Effect::Rest(w) => Some(w),
             _ => None,
         });
-        work.map(|w| Msg::Done { report: w.report, generation: w.generation, done: work::perform(w, &Cancel::default()).unwrap() })
-            .collect()
+        work.map(|w| Msg::Done {
+            report: w.report,
+            generation: w.generation,
+            window: w.window,
+            done: work::perform(w, &Cancel::default()).unwrap(),
+        })
+        .collect()
     };
     let first = answer(&ask(&mut explorer, "enter"));
     ask(&mut explorer, "esc");
@@ -232,12 +237,12 @@ fn a_list_that_is_made_again_leaves_the_cursor_where_it_is_now() {
     let report = &explorer.app.session.reports[0];
     let (generation, paths) = (report.generation, report.paths.clone().unwrap());
     // The ranges arrive, and the list is asked for again; meanwhile the cursor moves on.
-    let again = update(&mut explorer.app, Msg::Done { report: 0, generation, done: work::Done::Paths(paths) });
+    let again = update(&mut explorer.app, Msg::Done { report: 0, generation, window: None, done: work::Done::Paths(paths) });
     explorer.press("down down down");
     let launch = explorer.app.launches(0).unwrap().launch();
     for effect in again {
         if let Effect::Work(w) = effect {
-            explorer.send(Msg::Done { report: 0, generation, done: work::perform(&w, &Cancel::default()).unwrap() });
+            explorer.send(Msg::Done { report: 0, generation, window: None, done: work::perform(&w, &Cancel::default()).unwrap() });
         }
     }
     assert_eq!(explorer.app.launches(0).unwrap().launch(), launch);

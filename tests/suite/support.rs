@@ -117,7 +117,7 @@ impl Explorer {
                 }
                 Effect::Work(work) | Effect::Rest(work) => {
                     let done = work::perform(&work, &Cancel::default()).unwrap();
-                    self.send(Msg::Done { report: work.report, generation: work.generation, done });
+                    self.send(Msg::Done { report: work.report, generation: work.generation, window: work.window, done });
                 }
                 Effect::Copy(text, what) => {
                     self.copied.push(text);

@@ -33,6 +33,7 @@ struct Instance {
 
 struct Builder<'a> {
     profile: &'a Profile,
+    window: Option<(i64, i64)>,
     nodes: Vec<Node>,
     ids: FxHashMap<(u32, u32, RangeOrigin, bool), u32>,
     /// What is still open at the end of the report ends here.
@@ -85,7 +86,13 @@ impl RangeTree {
     /// Builds the tree; `None` when nobody wants it any more. Without ranges it is empty.
     #[must_use]
     pub fn of(profile: &Profile, cancel: &Cancel) -> Option<Self> {
-        let mut builder = Builder::new(profile);
+        Self::within(profile, None, cancel)
+    }
+
+    /// The tree of a window, ns (from, to): ranges that are open in it, their time on the host cut to it, and the operations that began in it.
+    #[must_use]
+    pub fn within(profile: &Profile, window: Option<(i64, i64)>, cancel: &Cancel) -> Option<Self> {
+        let mut builder = Builder::new(profile, window);
         builder.threads();
         if cancel.is_cancelled() {
             return None;
@@ -98,7 +105,7 @@ impl RangeTree {
 }
 
 impl<'a> Builder<'a> {
-    fn new(profile: &'a Profile) -> Self {
+    fn new(profile: &'a Profile, window: Option<(i64, i64)>) -> Self {
         let ranges = &profile.ranges;
         let mut ids: FxHashMap<String, u32> = FxHashMap::default();
         let mut texts = Vec::new();
@@ -114,6 +121,7 @@ impl<'a> Builder<'a> {
             .collect();
         Self {
             profile,
+            window,
             nodes: Vec::new(),
             ids: FxHashMap::default(),
             end_of_all: sane(last).saturating_add(1),
@@ -216,6 +224,17 @@ impl<'a> Builder<'a> {
         (start, range.end.min(self.end_of_all).max(start))
     }
 
+    /// What of a range lies in the window.
+    fn cut(&self, start: i64, end: i64) -> Option<(i64, i64)> {
+        let Some((from, to)) = self.window else { return Some((start, end)) };
+        (start < to && (end > from || start >= from)).then(|| (start.max(from), end.min(to)))
+    }
+
+    /// Whether something that began then counts.
+    fn began_inside(&self, start: i64) -> bool {
+        self.window.is_none_or(|(from, to)| (from..to).contains(&start))
+    }
+
     /// Puts like instances of like parents into one node, and adds up their times on the host.
     fn nodes_of_instances(&mut self) {
         let lists = std::mem::take(&mut self.by_thread);
@@ -244,6 +263,7 @@ impl<'a> Builder<'a> {
                 let node = self.node(parent_node, self.profile.ranges.get(rows[instance] as usize), joined);
                 self.instances[instance].node = node;
                 let (start, end) = self.times(rows[instance]);
+                let Some((start, end)) = self.cut(start, end) else { continue };
                 self.add(node, start, end);
                 if let Some(&row) = rows.get(parent as usize).filter(|_| !joined) {
                     // What was not popped in order reaches beyond its parent.
@@ -276,6 +296,9 @@ impl<'a> Builder<'a> {
         for (at, op) in ops.iter().enumerate() {
             if at % (1 << 16) == 0 && cancel.is_cancelled() {
                 return None;
+            }
+            if !self.began_inside(op.start) {
+                continue;
             }
             outside.1 = i64::saturating_add(outside.1, op.end - op.start);
             let call = ops.call(&op);
@@ -321,7 +344,7 @@ impl<'a> Builder<'a> {
         let mut operators = Operators::of(self.profile);
         for &(row, instance) in self.by_thread.iter().flatten() {
             let range = self.profile.ranges.get(row as usize);
-            let Some(flops) = operators.flops(row as usize, range.name) else { continue };
+            let Some(flops) = operators.flops(row as usize, range.name).filter(|_| self.began_inside(range.start)) else { continue };
             let mut at = instance;
             for _ in 0..DEEPEST {
                 let Some(i) = self.instances.get(at as usize) else { break };
@@ -344,8 +367,8 @@ impl<'a> Builder<'a> {
             for &(row, instance) in list {
                 // Before the first and after the last operation nothing is idle: nothing has begun, or all is done.
                 let range = ranges.get(row as usize);
-                let (start, end) = (sane(range.start).max(first), sane(range.end).min(last));
-                if start < end {
+                let open = (sane(range.start).max(first), sane(range.end).min(last));
+                if let Some((start, end)) = self.cut(open.0, open.1).filter(|(start, end)| start < end) {
                     let node = self.instances[instance as usize].node;
                     self.nodes[node as usize].idle += end - start - busy.within(start, end);
                 }
@@ -373,7 +396,9 @@ impl<'a> Builder<'a> {
             let instance = u32::try_from(self.instances.len()).unwrap_or(NONE);
             self.instances.push(Instance::new(NONE, node));
             let start = sane(range.start);
-            self.add(node, start, if range.end == i64::MAX { start } else { sane(range.end).max(start) });
+            if let Some((start, end)) = self.cut(start, if range.end == i64::MAX { start } else { sane(range.end).max(start) }) {
+                self.add(node, start, end);
+            }
             out.entry(pid).or_default().push((range.start, range.end, instance));
         }
         for list in out.values_mut() {
@@ -403,7 +428,38 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn finish(mut self, of_launch: Vec<u32>, outside: (i64, i64)) -> RangeTree {
+    /// Leaves out the nodes of which nothing lies in the window; nodes come after their parents.
+    fn prune(&mut self, of_launch: &mut [u32]) {
+        let mut kept: Vec<bool> = self.nodes.iter().map(|n| n.count > 0 || n.kernels + n.copies + n.collectives > 0).collect();
+        for id in (0..self.nodes.len()).rev() {
+            if let Some(parent) = self.nodes[id].parent.filter(|_| kept[id]) {
+                kept[parent as usize] = true;
+            }
+        }
+        let mut next = 0;
+        let numbers: Vec<u32> = kept
+            .iter()
+            .map(|&kept| {
+                next += u32::from(kept);
+                if kept { next - 1 } else { NONE }
+            })
+            .collect();
+        let number = |node: u32| numbers.get(node as usize).copied().unwrap_or(NONE);
+        let mut kept = kept.into_iter();
+        self.nodes.retain(|_| kept.next().unwrap_or_default());
+        for node in &mut self.nodes {
+            node.parent = node.parent.map(number);
+            if node.count == 0 {
+                // It lies outside; only what was launched inside of it began in the window.
+                (node.first, node.last) = self.window.unwrap_or_default();
+            }
+        }
+        for node in of_launch {
+            *node = number(*node);
+        }
+    }
+
+    fn finish(mut self, mut of_launch: Vec<u32>, outside: (i64, i64)) -> RangeTree {
         for i in &self.instances {
             let node = &mut self.nodes[i.node as usize];
             node.busy += i.busy + i.later;
@@ -411,6 +467,9 @@ impl<'a> Builder<'a> {
             if i.first < i64::MAX {
                 node.projected += i.until - i.first;
             }
+        }
+        if self.window.is_some() {
+            self.prune(&mut of_launch);
         }
         let mut roots = Vec::new();
         for id in 0..self.nodes.len() {

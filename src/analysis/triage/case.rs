@@ -63,6 +63,8 @@ pub struct Case<'a> {
     pub window: (i64, i64),
     /// The parts of it that are judged, where that is not all.
     pub windows: Vec<(i64, i64)>,
+    /// Whether the user chose them.
+    pub chosen: bool,
     /// From the first to the last operation of the report, ns.
     pub span: (i64, i64),
     /// Devices that ran something in it.
@@ -243,7 +245,8 @@ fn longest(pieces: &mut Vec<Piece>) {
 }
 
 impl<'a> Case<'a> {
-    /// Gathers the facts; `None` where nothing ran, or nobody wants them any more. these windows are judged instead of the steady state.
+    /// Gathers the facts; `None` where nothing ran, or nobody wants them any more. Where windows are given, they are judged instead of the
+    /// steady state.
     #[must_use]
     pub fn of(profile: &'a Profile, windows: &[(i64, i64)], device: Option<u32>, cancel: &Cancel) -> Option<Self> {
         let mut ops = Ops::of(profile);
@@ -299,6 +302,7 @@ impl<'a> Case<'a> {
             window,
             cancel,
         };
+        let chosen = chosen.is_some();
         let windows = if windows.is_empty() { vec![window] } else { windows.to_vec() };
         let busy = sweep(ops.iter(), ops.units.len(), &windows, &mut gather);
         if cancel.is_cancelled() {
@@ -338,6 +342,7 @@ impl<'a> Case<'a> {
             steps,
             window,
             windows,
+            chosen,
             span: (first, last),
             devices,
             idle: all,

@@ -51,6 +51,8 @@ pub enum ActionId {
     PreviousGap,
     /// What is measured from.
     SetMark,
+    /// All screens show a window only, or the whole run.
+    Narrow,
     FindEvent,
     /// Between what belongs together: kernel, call, range.
     Follow,

@@ -108,6 +108,14 @@ pub static ACTIONS: &[Action] = &[
         "mark this time: what is between it and the cursor is measured and judged; again: remove the mark",
         Some((4, "mark")),
     ),
+    action(
+        ActionId::Narrow,
+        "narrow",
+        &["B"],
+        Where::Timed,
+        "show only a window on all screens: in the timeline what is marked, else what is in view; again: the whole run",
+        None,
+    ),
     action(ActionId::FindEvent, "find-event", &["/"], Timeline, "find events by name in all rows", Some((2, "find"))),
     action(
         ActionId::Follow,

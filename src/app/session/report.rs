@@ -9,7 +9,7 @@ use crate::analysis::next::key_of;
 use crate::analysis::range_tree::RangeTree;
 use crate::analysis::timeline::{Gaps, Part, Timeline};
 use crate::analysis::triage::{Triage, Verdict};
-use crate::analysis::{GroupBy, Overview, Paths};
+use crate::analysis::{GroupBy, Grouping, Overview, Paths};
 use crate::app::msg::Effect;
 use crate::app::sight::Kept;
 use crate::app::work::{Ask, Done, Work};
@@ -75,6 +75,10 @@ pub struct Report {
     serial: u64,
     /// Groups of its launches.
     pub groups: Groups,
+    /// The window that everything about launches and ranges is narrowed to, ns: from, to (exclusive).
+    pub window: Option<(i64, i64)>,
+    /// What is known of the whole run while only a window is shown.
+    whole: Option<Box<Known>>,
     /// Which launches of this timeline the results of other reports of the session are of.
     pub joins: Vec<(usize, Arc<Join>)>,
     /// ncu's durations of results that were joined, by report and result.
@@ -87,6 +91,19 @@ pub struct Report {
     pub profiled: HashMap<usize, bool>,
     /// Of each row of the grouping that has results the one that stands for it.
     best: HashMap<usize, Best>,
+}
+
+/// What is found out of a report anew when it is narrowed to a window.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    overview: Option<Arc<Overview>>,
+    next: Option<String>,
+    /// Whether it was judged, and what came of that.
+    judged: bool,
+    triage: Option<Arc<Triage>>,
+    work: Option<Rate>,
+    tree: Option<Arc<RangeTree>>,
+    grouping: Option<Arc<Grouping>>,
 }
 
 /// A result: the report that it is in, its index, and how sure it is that it is of the launch meant; `None` where it is of this very report.
@@ -120,6 +137,8 @@ impl Report {
             asked: None,
             serial: 0,
             groups: Groups::new(settings.group),
+            window: None,
+            whole: None,
             joins: Vec::new(),
             ncu_durations: HashMap::new(),
             profiled: HashMap::new(),
@@ -141,7 +160,8 @@ impl Report {
         let Some(profile) = self.profile.clone() else {
             return Vec::new();
         };
-        vec![Effect::Work(Box::new(Work { report, generation: self.generation, profile, paths: self.paths.clone(), ask }))]
+        let (generation, paths, window) = (self.generation, self.paths.clone(), self.window);
+        vec![Effect::Work(Box::new(Work { report, generation, profile, paths, window, ask }))]
     }
 
     /// Takes what the reader says.
@@ -191,6 +211,7 @@ impl Report {
         self.detail = None;
         self.asked = None;
         self.tree = None;
+        (self.window, self.whole) = (None, None);
         (self.lanes, self.gaps) = (Arc::default(), None);
     }
 
@@ -230,8 +251,8 @@ impl Report {
     }
 
     /// Takes the result of an analysis; false when it is about a state of the report that is gone.
-    pub fn done(&mut self, index: usize, generation: u64, done: &Done) -> Option<Vec<Effect>> {
-        if generation != self.generation {
+    pub fn done(&mut self, index: usize, (generation, window): (u64, Option<(i64, i64)>), done: &Done) -> Option<Vec<Effect>> {
+        if generation != self.generation || window != self.window && done.narrowed() {
             return None;
         }
         let profile = self.profile.clone()?;
@@ -402,6 +423,53 @@ impl Report {
         }
         let parts = Part::ALL.into_iter().flat_map(|part| self.ask(index, Ask::Timeline(part)));
         parts.chain(self.ask(index, Ask::Gaps)).collect()
+    }
+
+    /// What limits the whole run, also while only a window of it is shown.
+    #[must_use]
+    pub fn whole_triage(&self) -> Option<&Arc<Triage>> {
+        self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
+    }
+
+    /// Narrows everything to a window, ns, or widens it to the whole run: what was known of that is there again at once.
+    pub fn narrow(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
+        if window == self.window || self.reading() || self.profile.is_none() {
+            return Vec::new();
+        }
+        let by = self.groups.by;
+        // The old groups stay until the new ones are there, so that no list jumps twice.
+        let known = Known {
+            overview: self.overview.take(),
+            next: self.next.take(),
+            judged: self.triage.is_some(),
+            triage: self.triage.take().flatten(),
+            work: self.work.take(),
+            tree: self.tree.take(),
+            grouping: self.groups.grouping.clone(),
+        };
+        let whole = self.whole.take();
+        self.window = window;
+        self.forget_detail();
+        let mut missing = vec![Ask::Group(by)];
+        match window {
+            Some(_) => self.whole = whole.or(Some(Box::new(known))),
+            None => {
+                let Known { overview, next, judged, triage, work, tree, grouping } = whole.map(|w| *w).unwrap_or_default();
+                (self.overview, self.next, self.triage, self.work, self.tree) = (overview, next, judged.then_some(triage), work, tree);
+                if let (Some(profile), Some(grouping)) = (self.profile.clone(), grouping.filter(|g| g.by == by)) {
+                    self.groups.take(&profile, grouping);
+                    self.mark_profiled(index);
+                    missing.clear();
+                }
+            }
+        }
+        if self.overview.is_none() {
+            missing.push(Ask::Overview);
+        }
+        if self.triage.is_none() && self.timeline() {
+            missing.push(Ask::Triage);
+        }
+        missing.into_iter().flat_map(|ask| self.ask(index, ask)).collect()
     }
 
     /// Groups in another way.

@@ -146,6 +146,8 @@ pub struct Work {
     pub profile: Arc<Profile>,
     /// NVTX paths, once they are known.
     pub paths: Option<Arc<Paths>>,
+    /// The window that the report is narrowed to, ns.
+    pub window: Option<(i64, i64)>,
     pub ask: Ask,
 }
 
@@ -226,6 +228,17 @@ pub enum Done {
     Checklist(u64, Arc<[Item]>),
 }
 
+impl Done {
+    /// Whether it is about what the report is narrowed to.
+    #[must_use]
+    pub fn narrowed(&self) -> bool {
+        matches!(
+            self,
+            Self::Overview(..) | Self::Triage(_) | Self::Tree(_) | Self::Group(_) | Self::Detail(..) | Self::Work(_) | Self::Inside(..)
+        )
+    }
+}
+
 /// Does a piece of analysis; `None` when it is wanted no more.
 #[must_use]
 pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
@@ -236,11 +249,11 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
     }
     Some(match &work.ask {
         Ask::Overview => {
-            let overview = Overview::of(profile);
+            let overview = Overview::within(profile, work.window);
             if cancel.is_cancelled() {
                 return None;
             }
-            let sentence = next::sentence(profile, &overview, &Grouping::of(profile, GroupBy::Name, None));
+            let sentence = next::sentence(profile, &overview, &Grouping::within(profile, GroupBy::Name, None, work.window));
             Done::Overview(Arc::new(overview), sentence)
         }
         Ask::Verdicts => {
@@ -260,13 +273,13 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
         }
         Ask::Diff { before, by, pair } => Done::Diff(*pair, Arc::new(crate::analysis::diff::diff(before, profile, *by))),
         Ask::Triage => {
-            let found = triage(profile, &Scope::default(), cancel);
+            let found = triage(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
             if cancel.is_cancelled() {
                 return None;
             }
             Done::Triage(found.map(Arc::new))
         }
-        Ask::Tree => Done::Tree(Arc::new(RangeTree::of(profile, cancel)?)),
+        Ask::Tree => Done::Tree(Arc::new(RangeTree::within(profile, work.window, cancel)?)),
         Ask::Timeline(part) => Done::Timeline(Box::new(timeline::build(profile, *part, cancel)?)),
         Ask::Gaps => Done::Gaps(Arc::new(Gaps::new(idle(profile, cancel)?))),
         Ask::Matches { screen, timeline, text } => {
@@ -287,7 +300,7 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             Done::Inside(*screen, *node, kernels.into(), typical)
         }
         Ask::Paths => Done::Paths(Arc::new(Paths::of(profile))),
-        Ask::Group(by) => Done::Group(Arc::new(Grouping::of(profile, *by, paths))),
+        Ask::Group(by) => Done::Group(Arc::new(Grouping::within(profile, *by, paths, work.window))),
         Ask::Rerun { grouping, rows, request, screen } => {
             let (picked, plan) = request::perform(profile, paths, grouping, rows, request, cancel)?;
             Done::Rerun(*screen, Box::new(request.clone()), Arc::new(picked), plan)

@@ -7,6 +7,13 @@ use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, Payload, Profile, units}
 /// A label and what it says.
 pub type Fact = (&'static str, String);
 
+/// A window, for people: from when to when.
+#[must_use]
+pub fn window((from, to): (i64, i64)) -> String {
+    let step = to.saturating_sub(from) / 100;
+    format!("{} to {}", time(from, step), time(to, step))
+}
+
 /// A time of the session, for people: seconds to the digits that the nearest `step` ns needs.
 #[must_use]
 pub fn time(ns: i64, step: i64) -> String {

@@ -36,7 +36,7 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
         }
     }
     // More steps than every third column are no ticks.
-    let steps = report.triage.as_ref().and_then(|t| t.as_ref()).map_or(&[][..], |t| &t.steps);
+    let steps = report.whole_triage().map_or(&[][..], |t| &t.steps);
     if steps.len() * 3 <= columns {
         for step in steps {
             if let Some(cell) = buffer.cell_mut((x(whole.column(step.start)), y)) {
@@ -47,6 +47,15 @@ pub fn draw(buffer: &mut Buffer, area: Rect, report: &Report, look: &Look<'_>, s
                     (false, _) => "╵",
                 });
                 cell.set_style(theme.style(if inside && !all { Role::Key } else { Role::Dim }));
+            }
+        }
+    }
+    // What all other screens are narrowed to.
+    if let Some(window) = report.window {
+        for (ns, symbol) in [(window.0, "["), (window.1 - 1, "]")] {
+            if let Some(cell) = buffer.cell_mut((x(whole.column(ns)), y)) {
+                cell.set_symbol(symbol);
+                cell.set_style(theme.style(Role::Mark));
             }
         }
     }

@@ -161,7 +161,7 @@ fn draw_axis(frame: &mut Frame<'_>, area: Rect, lanes: Rect, (report, screen, wi
     );
     frame.render_widget(Line::from(label), Rect { x: area.x + 2, width: lanes.x - area.x - 2, height: 1, ..area });
     // Steps, where they are not closer than every third column.
-    let all = report.triage.as_ref().and_then(|t| t.as_ref()).map_or(&[][..], |t| &t.steps);
+    let all = report.whole_triage().map_or(&[][..], |t| &t.steps);
     let steps: Vec<i64> = all.iter().map(|s| s.start).filter(|&s| window.contains(s)).collect();
     for &start in steps.iter().filter(|_| steps.len() * 3 <= window.columns) {
         let at = (lanes.x + u16::try_from(window.column(start)).unwrap_or(0), area.y);

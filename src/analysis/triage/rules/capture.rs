@@ -23,8 +23,10 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
     let beside = |text: &str| ["NVTX", "OS runtime"].iter().any(|w| text.contains(w));
     let lost = case.profile.notes.iter().find(|n| n.kind == NoteKind::Lost && n.severity >= NoteSeverity::Warning && !beside(&n.text));
     let no_calls = case.idle_share(Cause::NoCall);
-    let once = case.steps.found.is_none() && case.length() < SHORT_NS && case.repeats() < REPEATS;
-    let (headline, actions): (String, &[&str]) = if operations < FEW || once {
+    // Whoever chooses a window means it to be short.
+    let few = !case.chosen && operations < FEW;
+    let once = !case.chosen && case.steps.found.is_none() && case.length() < SHORT_NS && case.repeats() < REPEATS;
+    let (headline, actions): (String, &[&str]) = if few || once {
         (
             format!(
                 "only {} in {}, and nothing repeats: too little to tell a steady state",

@@ -45,7 +45,7 @@ impl DiffScreen {
             return Vec::new();
         }
         let ask = Ask::Diff { before, by: GroupBy::Name, pair: (self.before, self.after) };
-        vec![Effect::Work(Box::new(Work { report: self.after, generation, profile, paths: None, ask }))]
+        vec![Effect::Work(Box::new(Work { report: self.after, generation, profile, paths: None, window: None, ask }))]
     }
 
     fn rows(&self) -> usize {

@@ -240,7 +240,7 @@ impl Screen for KernelsScreen {
 
     fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
         match news {
-            News::Done(Done::Group(_)) => {
+            News::Done(Done::Group(_)) | News::Window => {
                 let Some(report) = cx.report() else { return Answer::none() };
                 self.arrange(&report.groups);
             }
@@ -265,13 +265,16 @@ impl Screen for KernelsScreen {
         Some((kernel.map_or(row.name.as_str(), |k| k.name(form)).to_owned(), format!("{} name", form.word())))
     }
 
-    /// Clears the filter, or stops reading. Nothing is left to leave: the user is told how to quit.
+    /// Clears the filter, stops reading, or widens what was narrowed. Nothing is left to leave: the user is told how to quit.
     fn back(&mut self, cx: &mut Cx<'_>) -> Answer {
         if self.finder.clear() {
             return self.found(false, cx);
         }
         if cx.report().is_some_and(Report::reading) {
             return Answer::effect(Effect::Cancel(cx.report));
+        }
+        if cx.report().is_some_and(|r| r.window.is_some()) {
+            return Go::Window(None).into();
         }
         Answer::say(format!("{} quits", cx.session.key(ActionId::Quit)))
     }

@@ -203,11 +203,16 @@ impl RangesScreen {
     }
 }
 
-/// The first of a node's ranges.
-fn first_of(profile: &Profile, node: &Node) -> Option<At> {
+/// The first of a node's ranges; in a window it may have begun before that.
+fn first_of(profile: &Profile, node: &Node, window: Option<(i64, i64)>) -> Option<At> {
     let ranges = &profile.ranges;
     let named = |row: usize| like(&ranges.label(ranges.get(row).name)) == like(&node.name);
-    let row = (0..ranges.len()).find(|&row| ranges.get(row).start == node.first && named(row))?;
+    let cut = window.is_some_and(|w| w.0 == node.first);
+    let first = |row: usize| {
+        let range = ranges.get(row);
+        range.start == node.first || cut && range.start < node.first && range.end > node.first
+    };
+    let row = (0..ranges.len()).find(|&row| first(row) && named(row))?;
     let range = ranges.get(row);
     Some(At { start: range.start, end: range.end.min(node.last).max(range.start), event: Some(Event::Range(u32::try_from(row).ok()?)) })
 }
@@ -237,7 +242,13 @@ impl Screen for RangesScreen {
         let row = name.and_then(|name| grouping.rows.iter().position(|r| r.name == name));
         let typical = self.typical.filter(|_| first.is_some());
         let (launch, inside) = (typical.map(|t| t.0), typical.and_then(|t| t.1));
-        Selection { group: row.map(|r| (Arc::clone(grouping), r)), launch, inside, at: first_of(profile, node), ..Selection::default() }
+        Selection {
+            group: row.map(|r| (Arc::clone(grouping), r)),
+            launch,
+            inside,
+            at: first_of(profile, node, report.window),
+            ..Selection::default()
+        }
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
@@ -310,6 +321,13 @@ impl Screen for RangesScreen {
                 Answer::none()
             }
             News::Loaded if self.tree.is_none() => self.opened(cx),
+            News::Window => {
+                // The same range in the other tree.
+                self.wanted = self.node().map(|n| n.1.name.clone());
+                (self.tree, self.inside, self.typical) = (None, None, None);
+                self.shown.clear();
+                self.opened(cx)
+            }
             _ => Answer::none(),
         }
     }

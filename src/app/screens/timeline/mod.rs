@@ -210,6 +210,25 @@ impl TimelineScreen {
         effects.into_iter().map(rest).collect::<Vec<_>>().into()
     }
 
+    /// Narrows all screens to what is marked, else to what is in view; where they are narrowed to that, widens them.
+    fn narrow(&self, cx: &Cx<'_>) -> Answer {
+        let (Some(report), Some(place)) = (cx.report(), self.place) else { return Answer::none() };
+        match (self.marked(), report.window) {
+            (Some(marked), shown) if shown != Some(marked) => Go::Window(Some(marked)).into(),
+            (_, Some(_)) => Go::Window(None).into(),
+            (_, None)
+                if (place.start, place.end) == {
+                    let all = Place::whole(report.lanes.span);
+                    (all.start, all.end)
+                } =>
+            {
+                let (mark, zoom) = (cx.session.key(ActionId::SetMark), cx.session.key(ActionId::ZoomIn));
+                Answer::say(format!("the whole run is in view: zoom in ({zoom}) or mark a window ({mark})"))
+            }
+            (_, None) => Go::Window(Some((place.start, place.end))).into(),
+        }
+    }
+
     /// Into what is at the cursor.
     fn open(&mut self, cx: &Cx<'_>) -> Answer {
         let Some(look) = Self::look(cx) else { return Answer::none() };
@@ -343,6 +362,7 @@ impl Screen for TimelineScreen {
                 Answer::none()
             }
             ActionId::SetMark => self.set_mark(cx),
+            ActionId::Narrow => self.narrow(cx),
             ActionId::Copy => Answer::over(copies::of_timeline()),
             _ => self.walk(id, cx)?,
         };

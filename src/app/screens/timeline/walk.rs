@@ -97,7 +97,8 @@ impl TimelineScreen {
             return Answer::say("mark removed");
         }
         self.mark = Some(place.cursor);
-        Answer::say(format!("marked; move the cursor to measure, {} zooms to what is between", cx.session.key(ActionId::ZoomTo)))
+        let (zoom, narrow) = (cx.session.key(ActionId::ZoomTo), cx.session.key(ActionId::Narrow));
+        Answer::say(format!("marked; move the cursor to measure, {zoom} zooms to what is between, {narrow} narrows all screens to it"))
     }
 
     /// To the next or previous event of the row, or match.
