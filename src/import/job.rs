@@ -32,7 +32,7 @@ bitflags::bitflags! {
         const WAITS = 1 << 6;
         /// Names of threads, calls of the operating system, scheduling.
         const THREADS = 1 << 7;
-        /// Stacks that were sampled, and functions of Python.
+        /// Stacks that were sampled.
         const SAMPLES = 1 << 8;
         /// Metrics of a GPU over time.
         const COUNTERS = 1 << 9;
@@ -40,6 +40,8 @@ bitflags::bitflags! {
         const COLLECTIVES = 1 << 11;
         /// What the profiler itself cost.
         const OVERHEAD = 1 << 12;
+        /// Functions of Python with their times. Needs `RANGES`.
+        const PYTHON = 1 << 13;
     }
 }
 
@@ -59,7 +61,13 @@ impl Wants {
     /// What a verdict on a run needs: what threads did outside of CUDA, too.
     pub const TRIAGE: Self = Self {
         names: Names::All,
-        parts: Self::LAUNCHES.parts.union(Parts::MEMOPS).union(Parts::RANGE_DETAILS).union(Parts::THREADS).union(Parts::OVERHEAD),
+        parts: Self::LAUNCHES
+            .parts
+            .union(Parts::MEMOPS)
+            .union(Parts::RANGE_DETAILS)
+            .union(Parts::PYTHON)
+            .union(Parts::THREADS)
+            .union(Parts::OVERHEAD),
     };
     /// Launches with their order and their ranges: what a re-run rests on.
     pub const LAUNCHES: Self =

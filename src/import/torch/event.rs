@@ -162,7 +162,7 @@ impl Kind {
     fn wanted(self, wants: Wants) -> bool {
         match self {
             Self::Range => wants.has(Parts::RANGES),
-            Self::Python => wants.has(Parts::RANGES | Parts::SAMPLES),
+            Self::Python => wants.has(Parts::RANGES | Parts::PYTHON),
             Self::Call => with_calls(wants),
             Self::Memory => wants.has(Parts::MEMORY),
             Self::Wait => wants.has(Parts::WAITS),
@@ -414,7 +414,7 @@ mod tests {
 
     #[test]
     fn what_is_not_of_use_and_what_is_broken() {
-        assert!(matches!(read(br#"{"ph": "X", "cat": "python_function", "name": "not " closed"}"#, Wants::EXPLORER), Read::Other));
+        assert!(matches!(read(br#"{"ph": "X", "cat": "python_function", "name": "not " closed"}"#, Wants::LAUNCHES), Read::Other));
         assert!(matches!(read(br#"{"ph": "i", "cat": "kernel"}"#, Wants::ALL), Read::Other));
         assert!(matches!(read(br#"{"ph": "X", "cat": "kernel", "ts": 1, "dur": inf}"#, Wants::ALL), Read::Broken));
         assert!(matches!(read(br#"{"ph": "X", "cat": "kernel", "ts": 1, "dur": -1}"#, Wants::ALL), Read::Broken));

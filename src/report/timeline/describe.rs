@@ -164,11 +164,23 @@ pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> V
     let at = link::call(p, event).unwrap_or(event);
     if let Some(thread) = link::thread(p, at) {
         let path = link::path(timeline, of, thread, of.span(at).0);
-        let names: Vec<String> = path.iter().filter(|id| id.event() != event).map(|id| clean(&of.name(id.event())).into_owned()).collect();
-        push(&mut out, "inside", names.join(" › "));
+        let (python, ranges): (Vec<_>, Vec<_>) =
+            path.iter().map(|id| id.event()).filter(|e| *e != event).partition(|e| of.category(*e) == Category::Python);
+        let names = |events: &[Event]| events.iter().map(|e| clean(&of.name(*e)).into_owned()).collect::<Vec<_>>();
+        push(&mut out, "inside", names(&ranges).join(" › "));
+        // The innermost functions: the outermost are the interpreter's and the launcher's.
+        let from = python.len().saturating_sub(FRAMES);
+        let more = if from > 0 { "… › " } else { "" };
+        push(&mut out, "Python", names(&python[from..]).join(" › "));
+        if let Some(frames) = out.last_mut().filter(|f| f.0 == "Python") {
+            frames.1.insert_str(0, more);
+        }
     }
     out
 }
+
+/// Functions of Python that are named around an event.
+const FRAMES: usize = 4;
 
 fn payload(payload: &Payload) -> String {
     match payload {
