@@ -38,6 +38,7 @@ mod suite {
     mod shell;
     mod stats;
     pub mod support;
+    mod themes;
     mod timeline;
     mod timeline_screen;
     mod torch;

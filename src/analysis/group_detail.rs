@@ -1,7 +1,7 @@
 //! What there is to know of one group of launches: its configurations, streams, devices, processes and ranges.
 
 use super::{Grouping, Occupancy, Paths};
-use crate::model::{Cancel, LaunchId, Profile};
+use crate::model::{Cancel, KernelId, LaunchId, Profile};
 use std::collections::{BTreeMap, HashMap};
 
 /// A value with how often it occurs among a group's launches.
@@ -22,9 +22,17 @@ pub struct Detail {
     /// First launch.
     pub first: Option<LaunchId>,
     pub slowest: Option<LaunchId>,
+    /// Kernels with their time, ns, longest first; empty where all are of one.
+    pub kernels: Vec<(KernelId, i64)>,
     /// Launches that came from a CUDA graph.
     pub from_graphs: u64,
+    /// Least and greatest duration in each of [`SLICES`] slices of the run, ns, from the first start of any launch to the last; empty where
+    /// launches have no times.
+    pub over_time: Vec<Option<(i64, i64)>>,
 }
+
+/// Slices of the run in which durations are put together.
+pub const SLICES: usize = 128;
 
 /// Most frequent first.
 pub(super) fn counted<T: Ord>(counts: BTreeMap<T, u64>) -> Counted<T> {
@@ -49,9 +57,18 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
     let mut configs: HashMap<u32, u64> = HashMap::new();
     let mut places: HashMap<u32, u64> = HashMap::new();
     let mut path_counts: BTreeMap<Option<u32>, u64> = BTreeMap::new();
+    let mut kernels: HashMap<KernelId, i64> = HashMap::new();
     let mut out = Detail::default();
     let mut slowest = (i64::MIN, None);
     let with_paths = paths.is_some_and(|p| !p.of_launch.is_empty());
+    // Launches are in the order of their calls, so the first and the last are the ends of the run but for what lies about them.
+    let ends = launches.len().checked_sub(1).filter(|_| launches.timed()).map(|last| (launches.start(0), launches.start(last)));
+    out.over_time = vec![None; if ends.is_some_and(|(a, b)| a < b) { SLICES } else { 0 }];
+    let slice = |start: i64| {
+        let (from, to) = ends?;
+        let at = (start.clamp(from, to) - from) as f64 / (to - from).max(1) as f64 * SLICES as f64;
+        Some((at as usize).min(SLICES - 1))
+    };
     for launch in 0..launches.len() {
         if launch % LOOK == 0 && cancel.is_cancelled() {
             return None;
@@ -61,6 +78,12 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
         }
         let id = LaunchId(u32::try_from(launch).unwrap_or(u32::MAX));
         out.first = out.first.or(Some(id));
+        let duration = launches.duration(launch);
+        let time = kernels.entry(launches.kernel(launch)).or_default();
+        *time = time.saturating_add(duration);
+        if let Some(extent) = slice(launches.start(launch)).and_then(|at| out.over_time.get_mut(at)) {
+            *extent = Some(extent.map_or((duration, duration), |(a, b)| (a.min(duration), b.max(duration))));
+        }
         if launches.duration(launch) > slowest.0 {
             slowest = (launches.duration(launch), Some(id));
         }
@@ -76,6 +99,10 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
         out.from_graphs += u64::from(launches.graph_node(launch).is_some());
     }
     out.slowest = slowest.1;
+    if kernels.len() > 1 {
+        out.kernels = kernels.into_iter().collect();
+        out.kernels.sort_by_key(|(kernel, ns)| (std::cmp::Reverse(*ns), *kernel));
+    }
     let (mut streams, mut devices, mut pids) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for (place, n) in places {
         if let Some(p) = profile.places.get(place as usize) {

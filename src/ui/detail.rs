@@ -1,5 +1,6 @@
 //! What is known about the selected group: its full name, how it was launched, what limits it, and where it ran.
 
+use super::panel::Panel;
 use super::text::wrap;
 use super::{Role, Theme};
 use crate::analysis::group_detail::{Counted, Detail};
@@ -17,27 +18,63 @@ use ratatui::widgets::{Block, Borders};
 /// Configurations and ranges that are listed before the rest is only counted.
 const LISTED: usize = 6;
 
-/// Draws the pane right of the table, or below it in two columns.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, below: bool, app: &App, theme: &Theme) {
+/// Draws the pane right of the table, with pictures, or below it in two columns.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), app: &App, theme: &Theme) {
     let (Some(report), Some(screen)) = (app.report(), app.top().map(|e| e.id)) else { return };
-    let block = Block::new().borders(if below { Borders::TOP } else { Borders::LEFT }).border_style(theme.style(Role::Border));
-    let inner = block.inner(area);
-    frame.render_widget(block, area);
-    let inner = Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+    let whole = title(app, report, screen).map(|t| clean(&t).into_owned()).unwrap_or_default();
+    let name = crate::analysis::labels::cut_middle(&whole, usize::from(area.width.saturating_sub(6)));
+    let uncut = name == whole;
+    let inner = if bordered {
+        Panel::new(vec![Span::styled(name, theme.style(Role::Title))]).draw(frame, area, true, theme)
+    } else {
+        let block = Block::new().borders(if below { Borders::TOP } else { Borders::LEFT }).border_style(theme.style(Role::Border));
+        let inner = block.inner(area);
+        frame.render_widget(block, area);
+        Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
+    };
     let columns = usize::from(inner.width);
+    let half = if below { columns / 2 - 1 } else { columns };
+    let mut all = Vec::new();
+    if app.entry(screen).is_some_and(|e| LaunchesScreen::of(&e.open).is_none())
+        && let Some(row) = shown(app, report, screen)
+    {
+        all = super::preview::lines(app, report, row, half, theme);
+    }
+    let mut rest = lines(app, report, screen, half, theme);
+    // What the title says already.
+    if bordered && uncut && rest.first().is_some_and(|l| l.to_string() == whole) {
+        rest.remove(0);
+    }
+    if !all.is_empty() && !rest.is_empty() {
+        all.push(Line::default());
+    }
+    all.extend(rest);
     if !below {
-        let lines = lines(app, report, screen, columns, theme);
-        frame.render_widget(ratatui::text::Text::from(lines), inner);
+        frame.render_widget(ratatui::text::Text::from(all), inner);
         return;
     }
-    let half = columns / 2 - 1;
-    let lines = lines(app, report, screen, half, theme);
     let height = usize::from(inner.height);
-    for (i, line) in lines.into_iter().take(height * 2).enumerate() {
+    for (i, line) in all.into_iter().take(height * 2).enumerate() {
         let x = if i < height { inner.x } else { inner.x + inner.width / 2 + 1 };
         let y = inner.y + u16::try_from(i % height).unwrap_or(0);
         frame.render_widget(line, Rect { x, y, width: u16::try_from(half).unwrap_or(inner.width), height: 1 });
     }
+}
+
+/// The row that the pane is about: while the cursor moves it keeps the row where it last rested, name and all.
+fn shown(app: &App, report: &Report, screen: u64) -> Option<usize> {
+    let (grouping, selected) = app.selection(screen).group?;
+    Some(report.detail.as_ref().filter(|(by, ..)| *by == grouping.by).map_or(selected, |d| d.1))
+}
+
+/// What the pane is about.
+fn title(app: &App, report: &Report, screen: u64) -> Option<String> {
+    let selection = app.selection(screen);
+    if let Some(launch) = selection.launch {
+        return Some(format!("launch {}", units::grouped(i64::from(launch))));
+    }
+    let row = shown(app, report, screen)?;
+    report.groups.labels.get(row).cloned()
 }
 
 /// The kernel of what is selected on a screen.
@@ -96,7 +133,7 @@ pub fn lines(app: &App, report: &Report, screen: u64, columns: usize, theme: &Th
         } else {
             format!("{}, judging by its name", group.family.word())
         };
-        out.pair("family", &guess, theme.family(group.family));
+        out.plain("family", &guess);
         if group.kernels > 1 && launches.is_none() {
             out.say(&format!("{} kernels share this function name; this is the longest", group.kernels), Role::Dim);
         }

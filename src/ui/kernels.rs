@@ -1,6 +1,7 @@
 //! The table of kernels, or of other groups of launches.
 
-use super::result::hints::cell;
+use super::panel::{Panel, take};
+use super::parts::badge;
 use super::table::{self, Column, Head, Rows};
 use super::text::{bar, fit_parts, left, lit, part, right, sparkline};
 use super::view::View;
@@ -42,9 +43,11 @@ const SORTS: [SortBy; 8] =
 /// Rank of the histogram among the columns.
 const HISTOGRAM_RANK: u8 = 4;
 const HISTOGRAM_WIDTH: usize = BINS;
-/// Width of the number and the mark.
-const NUMBER: usize = 5;
+/// Width of the number, the mark and the family's swatch.
+const NUMBER: usize = 6;
 const SHARE_TEXT: usize = 6;
+/// Rows that the table has at least where something stands below it.
+const LEAST_TABLE: u16 = 12;
 const GAP: usize = 1;
 
 /// Which columns there is room for, and how wide name and bar are.
@@ -64,7 +67,12 @@ const NARROW_DIAGNOSIS: usize = 22;
 
 fn layout(width: usize, diagnosed: bool) -> Layout {
     // The name gets what it needs to be read before the less important columns come in.
-    let name_least = if width < 100 { 26 } else { 34 };
+    let name_least = match width {
+        // With a diagnosis, which tells more than the end of a long name.
+        0..=77 if diagnosed => 22,
+        0..=99 => 26,
+        _ => 34,
+    };
     let bar = if width < 100 { 5 } else { 9 };
     let mut left = width.saturating_sub(NUMBER + GAP + name_least + GAP + bar + 1 + SHARE_TEXT);
     // What is wrong is worth more than any statistic but the total.
@@ -98,15 +106,26 @@ fn layout(width: usize, diagnosed: bool) -> Layout {
     Layout { name: name_least + left, bar, shown, histogram, diagnosis }
 }
 
-/// Draws the bar above the table and the table.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &KernelsScreen, view: &mut View, theme: &Theme) {
+/// Draws the table, with what it shows in its title.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &KernelsScreen, view: &mut View, theme: &Theme) {
     let Some(report) = app.report() else { return };
-    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    let line = |row: u16| Rect { y: inner.y + row, height: 1, ..inner };
-    frame.render_widget(controls(report, screen, theme, inner.width.into()), line(0));
-    let layout = layout(inner.width.into(), !report.diagnosed.is_empty());
-    let rows = Rect { y: inner.y + 2, height: inner.height.saturating_sub(2), ..inner };
-    heads(frame, line(1), (report, screen), &layout, view, theme);
+    let mut title = controls(report, screen, theme, usize::from(area.width.saturating_sub(6))).spans;
+    if bordered {
+        let word = if report.groups.by.is_kernel() { "Kernels" } else { "Groups" };
+        title.splice(0..0, [Span::styled(word, theme.style(Role::Title)), Span::raw("  ")]);
+    }
+    // A short table leaves room; what is listed for now does not count, so that nothing jumps while one filters.
+    let all = report.groups.grouping.as_ref().map_or(usize::MAX, |g| g.rows.len());
+    let wanted = u16::try_from(all.saturating_add(3)).unwrap_or(u16::MAX).max(LEAST_TABLE);
+    let mut rest = area;
+    let area = if bordered && wanted < area.height { take(&mut rest, wanted) } else { take(&mut rest, area.height) };
+    super::below::draw(frame, rest, app, report, view.ascii, theme);
+    let inner = Panel::new(title).focused().draw(frame, area, bordered, theme);
+    // A group of several kernels has no diagnosis of its own: one launch's would mislead.
+    let diagnosed = !report.diagnosed.is_empty() && report.groups.grouping.as_ref().is_some_and(|g| g.by.is_kernel());
+    let layout = layout(inner.width.into(), diagnosed);
+    let rows = Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner };
+    heads(frame, Rect { height: 1, ..inner }, (report, screen), &layout, view, theme);
     match (&report.groups.grouping, &report.preview) {
         (Some(_), _) => rows_of(frame, rows, (report, screen), &app.session.key(ActionId::Back), &layout, view, theme),
         (None, Some(preview)) => growing(frame, rows, preview, &layout, theme),
@@ -164,7 +183,13 @@ fn heads(frame: &mut Frame<'_>, area: Rect, (report, kernels): (&Report, &Kernel
     };
     let by = |text: String, sort: SortBy| Head { text, number: HEADS.iter().position(|h| *h == sort), sorted: sort == kernels.sort };
     let gap = || Head::plain(" ".repeat(GAP));
-    let mut all = vec![Head::plain(format!("{} ", right("#", NUMBER - 1))), gap(), by(left(noun, layout.name), SortBy::Name), gap()];
+    let mut all = vec![
+        Head::plain(format!("{} ", right("#", NUMBER - 2))),
+        gap(),
+        Head::plain(" "),
+        by(left(noun, layout.name), SortBy::Name),
+        gap(),
+    ];
     all.push(by(right("share", layout.bar + 1 + SHARE_TEXT), SortBy::Total));
     all.extend(layout.shown.iter().map(|&i| by(right(COLUMNS[i].title, COLUMNS[i].width + GAP), SORTS[i])));
     if layout.histogram {
@@ -215,6 +240,15 @@ fn rows_of(
     });
 }
 
+/// What stands for a kernel's family before its name.
+fn swatch(family: Option<Family>, theme: &Theme) -> Span<'static> {
+    match family.map(|f| theme.family(f)) {
+        // Without colours it would say nothing.
+        Some(style) if style.fg.is_some() => Span::styled("▌", style),
+        _ => Span::raw(" "),
+    }
+}
+
 /// How a row is shown.
 struct Shown<'a> {
     name: &'a str,
@@ -230,19 +264,18 @@ struct Shown<'a> {
 }
 
 fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) -> Vec<Span<'static>> {
-    let color = if row.kernel.is_some() { theme.family(row.family) } else { theme.family(Family::Gemm) };
     let text = theme.style(Role::Text);
     let mut spans = vec![
-        Span::styled(right(&(shown.at + 1).to_string(), NUMBER - 1), theme.style(Role::Faint)),
-        if shown.marked { Span::styled("●", theme.style(Role::Mark)) } else { Span::styled(shown.profiled, theme.style(Role::Good)) },
+        Span::styled(right(&(shown.at + 1).to_string(), NUMBER - 2), theme.style(Role::Faint)),
+        if shown.marked { Span::styled("●", theme.style(Role::Mark)) } else { Span::styled(shown.profiled, theme.style(Role::Key)) },
         Span::raw(" ".repeat(GAP)),
+        swatch(row.kernel.is_some().then_some(row.family), theme),
     ];
     let at = shown.fuzzy.and_then(|f| f.positions(shown.name)).map(|p| p.1).unwrap_or_default();
-    let name_style = if row.kernel.is_some() { color } else { text };
-    spans.extend(lit(&left(shown.name, layout.name), &at, name_style, theme.style(Role::Match)));
+    spans.extend(lit(&left(shown.name, layout.name), &at, text, theme.style(Role::Match)));
     spans.push(Span::raw(" ".repeat(GAP)));
     let share = if shown.longest > 0.0 { row.share_percent / shown.longest } else { 0.0 };
-    spans.extend(bar(share, layout.bar, color, theme));
+    spans.extend(bar(share, layout.bar, theme.style(Role::Bar), theme));
     spans.push(Span::styled(right(&units::human_percent(row.share_percent), SHARE_TEXT + 1), theme.style(Role::Title)));
     for &i in &layout.shown {
         let column = &COLUMNS[i];
@@ -251,11 +284,11 @@ fn row_spans(row: &GroupRow, shown: &Shown<'_>, layout: &Layout, theme: &Theme) 
     }
     if layout.histogram {
         let drawn = row.stats.histogram.map(|h| sparkline(&h)).unwrap_or_default();
-        spans.push(Span::styled(format!("  {}", left(&drawn, HISTOGRAM_WIDTH)), color));
+        spans.push(Span::styled(format!("  {}", left(&drawn, HISTOGRAM_WIDTH)), theme.style(Role::Bar)));
     }
     if let Some(v) = shown.verdict.filter(|_| layout.diagnosis > 0) {
         spans.push(Span::raw(" "));
-        spans.extend(cell(v.id, v.severity, layout.diagnosis, theme));
+        spans.extend(badge(v.id, v.severity, layout.diagnosis, theme));
     }
     spans
 }
@@ -301,15 +334,16 @@ fn growing(frame: &mut Frame<'_>, area: Rect, preview: &Preview, layout: &Layout
     let total: i64 = preview.rows.iter().map(|r| r.2).fold(0, i64::saturating_add);
     let longest = preview.rows.first().map_or(1, |r| r.2).max(1);
     for (line, (name, count, ns)) in (0..area.height).zip(&preview.rows) {
-        let color = theme.family(Family::guess(name, name));
+        let family = swatch(Some(Family::guess(name, name)), theme);
         let name = labels::cut_middle(&crate::model::text::clean(name), layout.name);
         let mut spans = vec![
-            Span::styled(right(&(line + 1).to_string(), NUMBER - 1), theme.style(Role::Faint)),
+            Span::styled(right(&(line + 1).to_string(), NUMBER - 2), theme.style(Role::Faint)),
             Span::raw("  "),
-            Span::styled(left(&name, layout.name), color),
+            family,
+            Span::styled(left(&name, layout.name), theme.style(Role::Text)),
             Span::raw(" "),
         ];
-        spans.extend(bar(*ns as f64 / longest as f64, layout.bar, color, theme));
+        spans.extend(bar(*ns as f64 / longest as f64, layout.bar, theme.style(Role::Bar), theme));
         let percent = if total > 0 { *ns as f64 / total as f64 * 100.0 } else { 0.0 };
         spans.push(Span::styled(right(&units::human_percent(percent), SHARE_TEXT + 1), theme.style(Role::Title)));
         for &i in layout.shown.iter().filter(|&&i| i < 2) {

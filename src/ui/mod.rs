@@ -1,6 +1,7 @@
 //! Draws the state. Drawing reads: it changes nothing but the [`View`], which remembers how far a table is scrolled and where things are.
 
 pub mod ascii;
+pub mod below;
 pub mod chart;
 pub mod checklist;
 pub mod clipboard;
@@ -16,6 +17,8 @@ pub mod library;
 pub mod overlay;
 pub mod overview;
 pub mod panel;
+pub mod parts;
+pub mod preview;
 pub mod ranges;
 pub mod rerun;
 pub mod result;
@@ -84,7 +87,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             && app.report().is_some_and(|r| r.groups.grouping.is_some());
         let (main, side) = match app.session.details_room() {
             DetailsRoom::Right if details => {
-                let width = (area.width / 3).clamp(46, 58);
+                let width = (area.width * 7 / 20).clamp(42, 62);
                 let [main, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(width)]).areas(body);
                 (main, Some((side, false)))
             }
@@ -96,7 +99,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
         };
         // One row a screen.
         match top {
-            Some(Open::Kernels(screen)) => kernels::draw(frame, main, app, screen, view, theme),
+            Some(Open::Kernels(screen)) => kernels::draw(frame, main, panel::bordered(body), app, screen, view, theme),
             Some(Open::Launches(screen)) => launches::draw(frame, main, app, screen, view, theme),
             Some(Open::Rerun(screen)) => rerun::draw(frame, main, app, screen, view, theme),
             Some(Open::Result(screen)) => result::draw(frame, main, app, screen, view, theme),
@@ -113,7 +116,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             None => {}
         }
         if let Some((side, below)) = side {
-            detail::draw(frame, side, below, app, theme);
+            detail::draw(frame, side, (below, panel::bordered(body)), app, theme);
         }
     }
     status::next(frame, next, app, theme, view.ascii);

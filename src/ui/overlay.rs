@@ -325,7 +325,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: 
         spans.push(Span::styled(format!("  {}", cut_end(&item.hint, columns.saturating_sub(lead + label + 2))), theme.style(Role::Dim)));
         frame.render_widget(Line::from(spans), rect);
         if at == pick.selected {
-            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+            crate::ui::parts::select(frame.buffer_mut(), rect, theme);
         }
     }
 }

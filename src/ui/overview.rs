@@ -24,7 +24,8 @@ const SENTENCE: usize = 32;
 const HEADLINE: usize = 3;
 
 /// The glyph and the role of a severity.
-fn mark(severity: Severity) -> (&'static str, Role) {
+#[must_use]
+pub fn mark(severity: Severity) -> (&'static str, Role) {
     match severity {
         Severity::Healthy => ("✓", Role::Good),
         Severity::Low => ("·", Role::Dim),
@@ -197,7 +198,7 @@ fn verdict(frame: &mut Frame<'_>, rest: &mut Rect, triage: &Triage, columns: usi
 fn select(frame: &mut Frame<'_>, rect: Rect, at: usize, selected: usize, view: &mut View, theme: &Theme) {
     view.hits.push((rect, Mouse::Row(at)));
     if at == selected {
-        frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+        crate::ui::parts::select(frame.buffer_mut(), rect, theme);
     }
 }
 

@@ -3,26 +3,80 @@
 use super::{Role, Theme};
 use ratatui::Frame;
 use ratatui::layout::Rect;
+use ratatui::style::Modifier;
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, BorderType};
 
 /// Rows from which panels have borders.
 pub const BORDERED: u16 = 28;
 
-/// A panel: with a border and a title, or, where room is short, with a heading. Gives its inside.
-pub fn panel(frame: &mut Frame<'_>, area: Rect, title: Vec<Span<'static>>, bordered: bool, theme: &Theme) -> Rect {
-    if bordered {
-        let mut spans = vec![Span::raw(" ")];
-        spans.extend(title);
-        spans.push(Span::raw(" "));
-        let block = Block::bordered().border_type(BorderType::Rounded).border_style(theme.style(Role::Border)).title(Line::from(spans));
-        let inner = block.inner(area);
-        frame.render_widget(block, area);
-        return Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+/// Columns from which panels have borders.
+const BORDERED_COLUMNS: u16 = 100;
+
+/// Whether a body of that size has room for borders: below, one panel fills the screen, and nothing is lost but what would stand beside it.
+#[must_use]
+pub fn bordered(body: Rect) -> bool {
+    body.height >= BORDERED && body.width >= BORDERED_COLUMNS
+}
+
+/// What stands around a part of the screen.
+#[derive(Default)]
+pub struct Panel {
+    title: Vec<Span<'static>>,
+    /// On the right of the title.
+    note: Vec<Span<'static>>,
+    /// Whether keys go to it.
+    focused: bool,
+}
+
+impl Panel {
+    #[must_use]
+    pub fn new(title: Vec<Span<'static>>) -> Self {
+        Self { title, ..Self::default() }
     }
-    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    frame.render_widget(Line::from(title), Rect { height: 1.min(inner.height), ..inner });
-    Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner }
+
+    /// The same with something on the right of its upper edge.
+    #[must_use]
+    pub fn note(self, note: Vec<Span<'static>>) -> Self {
+        Self { note, ..self }
+    }
+
+    /// The same as the part that keys go to.
+    #[must_use]
+    pub fn focused(self) -> Self {
+        Self { focused: true, ..self }
+    }
+
+    /// Draws it: with a border, or, where room is short, with a heading. Gives its inside.
+    pub fn draw(self, frame: &mut Frame<'_>, area: Rect, bordered: bool, theme: &Theme) -> Rect {
+        let padded = |spans: Vec<Span<'static>>| {
+            let mut all = vec![Span::raw(" ")];
+            all.extend(spans);
+            all.push(Span::raw(" "));
+            Line::from(all)
+        };
+        if bordered {
+            let border = if self.focused { theme.style(Role::Key).remove_modifier(Modifier::BOLD) } else { theme.style(Role::Border) };
+            let mut block = Block::bordered().border_type(BorderType::Rounded).border_style(border);
+            let room = usize::from(area.width).saturating_sub(6);
+            let title = padded(self.title);
+            if self.note.iter().any(|s| !s.content.is_empty()) && title.width() + padded(self.note.clone()).width() < room {
+                block = block.title(padded(self.note).right_aligned());
+            }
+            let block = block.title(title);
+            let inner = block.inner(area);
+            frame.render_widget(block, area);
+            return Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner };
+        }
+        let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+        frame.render_widget(Line::from(self.title), Rect { height: 1.min(inner.height), ..inner });
+        Rect { y: inner.y + 1, height: inner.height.saturating_sub(1), ..inner }
+    }
+}
+
+/// A panel with a title only.
+pub fn panel(frame: &mut Frame<'_>, area: Rect, title: Vec<Span<'static>>, bordered: bool, theme: &Theme) -> Rect {
+    Panel::new(title).draw(frame, area, bordered, theme)
 }
 
 /// Takes rows from the top of an area.

@@ -93,7 +93,7 @@ pub fn rows(
         let spans = row(at, view);
         frame.render_widget(Line::from(spans), rect);
         if at == of.selected {
-            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+            crate::ui::parts::select(frame.buffer_mut(), rect, theme);
         }
     }
 }

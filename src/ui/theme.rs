@@ -20,6 +20,10 @@ pub enum Role {
     /// The head of the column that orders the table.
     Sorted,
     Selected,
+    /// A measure.
+    Bar,
+    /// A measure that has reached its threshold.
+    Peak,
     /// The empty part of a bar.
     BarEmpty,
     /// Letters that match a filter.
@@ -37,7 +41,7 @@ pub enum Role {
 }
 
 /// Role names in theme files.
-const ROLES: [(&str, Role); 38] = [
+const ROLES: [(&str, Role); 40] = [
     ("text", Role::Text),
     ("dim", Role::Dim),
     ("faint", Role::Faint),
@@ -47,6 +51,8 @@ const ROLES: [(&str, Role); 38] = [
     ("head", Role::Head),
     ("sorted", Role::Sorted),
     ("selected", Role::Selected),
+    ("bar", Role::Bar),
+    ("peak", Role::Peak),
     ("bar_empty", Role::BarEmpty),
     ("match", Role::Match),
     ("mark", Role::Mark),
@@ -313,9 +319,36 @@ const XTERM_16: [(u8, u8, u8); 16] = [
     (255, 255, 255),
 ];
 
+/// Saturation below which a colour is a grey.
+const GREY: f64 = 0.25;
+
+/// By hue, since what a colour means is worth more than how bright it is: the nearest of sixteen to a soft green is a grey.
 fn to_16(r: u8, g: u8, b: u8) -> Color {
-    let at = (0..16).min_by_key(|&i| distance(XTERM_16[i], (r, g, b))).unwrap_or(7);
-    ANSI[at].1
+    let (most, least) = (r.max(g).max(b), r.min(g).min(b));
+    if f64::from(most - least) < GREY * f64::from(most.max(48)) {
+        return match most {
+            0..48 => Color::Black,
+            48..160 => Color::DarkGray,
+            160..240 => Color::Gray,
+            _ => Color::White,
+        };
+    }
+    let [r, g, b, span] = [r, g, b, most - least].map(f64::from);
+    let hue = match f64::from(most) {
+        m if m <= r => (g - b) / span * 60.0,
+        m if m <= g => (b - r) / span * 60.0 + 120.0,
+        _ => (r - g) / span * 60.0 + 240.0,
+    };
+    let bright = most >= 200;
+    let (light, dark) = match hue.rem_euclid(360.0) {
+        h if !(18.0..340.0).contains(&h) => (Color::LightRed, Color::Red),
+        h if h <= 60.0 => (Color::LightYellow, Color::Yellow),
+        h if h < 165.0 => (Color::LightGreen, Color::Green),
+        h if h < 200.0 => (Color::LightCyan, Color::Cyan),
+        h if h < 255.0 => (Color::LightBlue, Color::Blue),
+        _ => (Color::LightMagenta, Color::Magenta),
+    };
+    if bright { light } else { dark }
 }
 
 impl Theme {
@@ -368,6 +401,8 @@ mod tests {
     fn colours_come_down_to_what_the_terminal_has() {
         assert_eq!(reduce_color(Color::Rgb(255, 0, 0), ColorMode::Indexed), Some(Color::Indexed(196)));
         assert_eq!(reduce_color(Color::Rgb(250, 10, 10), ColorMode::Sixteen), Some(Color::LightRed));
+        assert_eq!(reduce_color(Color::Rgb(149, 196, 116), ColorMode::Sixteen), Some(Color::Green), "a soft green is no grey");
+        assert_eq!(reduce_color(Color::Rgb(43, 50, 66), ColorMode::Sixteen), Some(Color::DarkGray));
         assert_eq!(reduce_color(Color::Red, ColorMode::None), None);
     }
 }

@@ -85,7 +85,7 @@ fn filled(text: String, columns: usize, style: Style, at: usize) -> Vec<Span<'st
     vec![Span::styled(format!("{text}{}", " ".repeat(blank)), style.add_modifier(Modifier::REVERSED))]
 }
 
-const LEGEND: usize = 38;
+const LEGEND: usize = 37;
 
 /// Every part that there is, with its time and share over all devices.
 fn legend(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Line<'static>> {
@@ -105,7 +105,7 @@ fn legend(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Li
                 let name = if part.idle() { format!("idle: {}", part.short()) } else { part.short().to_owned() };
                 vec![
                     Span::styled(format!("{} ", glyph(*part, "■", ascii, theme)), style),
-                    Span::styled(left(&name, wide.saturating_sub(2 + 9 + 6 + 2).min(22)), theme.style(Role::Text)),
+                    Span::styled(left(&name, wide.saturating_sub(2 + 9 + 6 + 1).min(22)), theme.style(Role::Text)),
                     Span::styled(right(&units::human_percent(*percent), 6), theme.style(Role::Title)),
                     Span::styled(right(&Nanos::human(*ns), 9), theme.style(Role::Dim)),
                 ]

@@ -39,6 +39,11 @@ fn every_section_is_reached_and_drawn() {
         seen.push(explorer.screen());
         explorer.press("tab");
     }
+    explorer.press("home");
+    for _ in 0..60 {
+        explorer.press("pgdn");
+        seen.push(explorer.screen());
+    }
     let all = seen.join("\n");
     for text in [
         "Memory Workload Analysis Chart",

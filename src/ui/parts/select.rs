@@ -1,0 +1,67 @@
+//! The selected row: what it says keeps its colours.
+
+use super::super::{Role, Theme};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::Modifier;
+
+/// Lights a row that has been drawn. Severities keep their colours, also where the selection has one of its own; what is dimmed elsewhere is
+/// not here, where the ground is brighter.
+pub fn select(buffer: &mut Buffer, area: Rect, theme: &Theme) {
+    let selected = theme.style(Role::Selected);
+    let colour = |role| theme.style(role).fg;
+    let severities = [Role::Good, Role::Warn, Role::Bad].map(colour);
+    let dimmed = [Role::Dim, Role::Faint].map(colour);
+    let area = area.intersection(buffer.area);
+    for position in area.positions() {
+        let Some(cell) = buffer.cell_mut(position) else { continue };
+        let own = cell.style().fg.filter(|c| *c != ratatui::style::Color::Reset);
+        let severity = own.is_some() && severities.contains(&own);
+        match (selected.fg, severity) {
+            (Some(fg), true) => {
+                // On a ground of its own colour it stands out of the row.
+                let ground = own.unwrap_or(fg);
+                cell.set_style(selected.bg(ground));
+            }
+            _ => {
+                cell.set_style(selected);
+                if selected.fg.is_none() && own.is_some() && dimmed.contains(&own) {
+                    cell.set_fg(colour(Role::Text).unwrap_or_default());
+                }
+            }
+        }
+        if severity && selected.add_modifier.contains(Modifier::REVERSED) {
+            cell.set_style(ratatui::style::Style::default().add_modifier(Modifier::BOLD));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ColorMode;
+    use crate::ui::theme::Library;
+    use ratatui::text::Line;
+    use ratatui::text::Span;
+    use ratatui::widgets::Widget;
+
+    #[test]
+    fn severities_keep_their_colours_in_every_theme() {
+        let library = Library::new(Vec::new());
+        for name in library.names() {
+            for mode in [ColorMode::True, ColorMode::Indexed, ColorMode::Sixteen] {
+                let theme = library.theme(&name, mode).unwrap();
+                for role in [Role::Good, Role::Warn, Role::Bad] {
+                    let Some(own) = theme.style(role).fg else { continue };
+                    let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 1));
+                    Line::from(vec![Span::styled("▲", theme.style(role)), Span::styled(" text", theme.style(Role::Text))])
+                        .render(buffer.area, &mut buffer);
+                    select(&mut buffer, Rect::new(0, 0, 8, 1), &theme);
+                    let mark = buffer.cell((0, 0)).unwrap();
+                    assert!(mark.fg == own || mark.bg == own, "{name} {mode:?} {role:?}: {mark:?}");
+                    assert_ne!(mark.fg, mark.bg, "{name} {mode:?} {role:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Parts of a whole: one bar of shares, and what its colours stand for.
+
+use super::super::Theme;
+use crate::analysis::labels::{cut_end, width};
+use ratatui::style::{Modifier, Style};
+use ratatui::text::{Line, Span};
+
+/// A part: its name, its share of the whole (0 to 1), how it looks.
+#[derive(Clone, Debug)]
+pub struct Share {
+    pub name: String,
+    pub share: f64,
+    pub style: Style,
+}
+
+/// Shades that tell neighbours apart where there are no colours.
+const SHADES: [&str; 4] = ["█", "▓", "▒", "░"];
+
+/// The bar: each part as wide as its share, with its percentage in it where there is room. What is left of the whole stays empty.
+#[must_use]
+pub fn stacked(parts: &[Share], columns: usize) -> Line<'static> {
+    let mut spans = Vec::new();
+    let (mut done, mut sum) = (0, 0.0);
+    for (at, part) in parts.iter().enumerate() {
+        sum += part.share;
+        let end = ((sum * columns as f64).round() as usize).min(columns);
+        let wide = end.saturating_sub(done);
+        if wide == 0 {
+            continue;
+        }
+        done = end;
+        let plain = part.style.fg.is_none();
+        let text = Some(format!(" {:.0}%", part.share * 100.0)).filter(|t| width(t) < wide).unwrap_or_default();
+        if plain {
+            let shade = SHADES[at % SHADES.len()];
+            spans.push(Span::styled(shade.repeat(wide), part.style));
+        } else {
+            let blank = " ".repeat(wide - width(&text));
+            spans.push(Span::styled(format!("{text}{blank}"), part.style.add_modifier(Modifier::REVERSED).remove_modifier(Modifier::BOLD)));
+        }
+    }
+    Line::from(spans)
+}
+
+/// What the parts are, in as many lines as they need, up to `rows`; each with the swatch of its colour or its shade.
+#[must_use]
+pub fn legend(parts: &[Share], columns: usize, rows: usize, dim: Style, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out: Vec<Line<'static>> = Vec::new();
+    let mut used = usize::MAX;
+    for (at, part) in parts.iter().enumerate() {
+        let swatch = if part.style.fg.is_none() { SHADES[at % SHADES.len()] } else { "■" };
+        let text = format!("{} {:.0}%", part.name, part.share * 100.0);
+        let wide = 2 + width(&text) + 2;
+        if used.saturating_add(wide) > columns + 2 {
+            if out.len() == rows {
+                break;
+            }
+            out.push(Line::default());
+            used = 0;
+        }
+        used += wide;
+        if let Some(line) = out.last_mut() {
+            line.push_span(Span::styled(format!("{swatch} "), part.style.remove_modifier(Modifier::BOLD)));
+            line.push_span(Span::styled(
+                cut_end(&text, columns.saturating_sub(2)),
+                if at == 0 { theme.style(super::super::Role::Text) } else { dim },
+            ));
+            line.push_span(Span::raw("  "));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ColorMode;
+    use crate::ui::theme::Library;
+    use ratatui::style::Color;
+
+    #[test]
+    fn parts_fill_their_share_and_say_what_they_are() {
+        let part = |name: &str, share, colour| Share { name: name.to_owned(), share, style: Style::default().fg(colour) };
+        let parts = [part("loads", 0.61, Color::Red), part("queue", 0.23, Color::Blue), part("rest", 0.16, Color::Gray)];
+        let bar = stacked(&parts, 20);
+        assert_eq!(bar.width(), 20);
+        assert_eq!(bar.spans.iter().map(|s| s.content.to_string()).collect::<Vec<_>>(), [" 61%        ", " 23% ", "   "]);
+        let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
+        let lines = legend(&parts, 24, 4, Style::default(), &theme);
+        assert_eq!(
+            lines.iter().map(|l| l.to_string().trim_end().to_owned()).collect::<Vec<_>>(),
+            ["■ loads 61%  ■ queue 23%", "■ rest 16%"]
+        );
+        assert_eq!(legend(&parts, 24, 1, Style::default(), &theme).len(), 1);
+    }
+
+    #[test]
+    fn without_colours_neighbours_have_different_shades() {
+        let parts = [0.5, 0.5].map(|share| Share { name: String::new(), share, style: Style::default() });
+        assert_eq!(stacked(&parts, 8).to_string(), "████▓▓▓▓");
+    }
+}

@@ -1,0 +1,167 @@
+//! Pictures of the selected kernel: what limits it, how busy the units were, how its durations are distributed and when it ran.
+
+use super::parts::{badge, gauge, glyph};
+use super::result::FIGURES;
+use super::text::{bar, left, right, wrap};
+use super::{Role, Theme, chart};
+use crate::analysis::group_detail::Detail;
+use crate::analysis::hints::limits::AT_LIMIT;
+use crate::analysis::hints::{Diagnosis, Severity};
+use crate::analysis::metric::Lookup;
+use crate::analysis::{GroupRow, labels};
+use crate::app::{App, Report};
+use crate::model::text::clean;
+use crate::model::{Nanos, units};
+use ratatui::text::{Line, Span};
+
+/// Rows of the histogram, and of the durations over time.
+const ROWS: usize = 3;
+/// Columns of the words before the gauges.
+const WORD: usize = 10;
+/// Kernels and diagnoses of a group.
+const LISTED: usize = 5;
+/// Lines of a headline.
+const HEADLINE: usize = 3;
+
+/// The first hint, in its own words.
+fn verdict(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(hint) = report.diagnosed.get(&row) else { return Vec::new() };
+    let (mark, role) = glyph(hint.severity);
+    let mut out = vec![Line::from(vec![Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role))])];
+    let mut lines = wrap(&clean(&hint.headline), columns);
+    if lines.len() > HEADLINE {
+        lines.truncate(HEADLINE);
+        if let Some(last) = lines.last_mut() {
+            *last = labels::cut_end(&format!("{last} …"), columns);
+        }
+    }
+    out.extend(lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+    out
+}
+
+/// What ncu measured of the result that stands for the row, against the peaks.
+fn measured(app: &App, report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some((from, result, _)) = report.best(row) else { return Vec::new() };
+    let Some((metrics, result)) = app.session.metrics(from).and_then(|m| Some((m, m.results.get(result)?))) else { return Vec::new() };
+    let lookup = Lookup::new(metrics, result);
+    let bar = columns.saturating_sub(WORD + 5);
+    let line = |(word, names): &(&str, &[&str])| {
+        let percent = lookup.first(names)?;
+        // How many warps there were is no share of what a unit can do.
+        let limit = (*word != "occupancy").then_some(AT_LIMIT.value / 100.0);
+        let mut spans = vec![Span::styled(left(word, WORD), theme.style(Role::Dim))];
+        spans.extend(gauge(percent / 100.0, bar, limit, theme));
+        spans.push(Span::styled(right(&format!("{percent:.0}%"), 5), theme.style(Role::Title)));
+        Some(Line::from(spans))
+    };
+    FIGURES.iter().filter_map(line).collect()
+}
+
+/// How the durations are distributed.
+fn distribution(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let stats = &group.stats;
+    let Some(histogram) = stats.histogram.filter(|_| stats.count > 1 && stats.max > stats.min) else { return Vec::new() };
+    // Over all of the width.
+    let wide: Vec<u64> = (0..columns).map(|x| u64::from(histogram[x * histogram.len() / columns])).collect();
+    let mut out = vec![heading("durations", &units::count(stats.count, "launch"), columns, theme)];
+    out.extend(chart::columns(&wide, columns, ROWS).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
+    let middle = stats.median.map_or_else(String::new, |m| format!("median {}", Nanos::human(m)));
+    out.push(ends(&Nanos(stats.min).to_string(), &middle, &Nanos(stats.max).to_string(), columns, theme));
+    out
+}
+
+/// When it ran, and how long each time.
+fn over_time(detail: &Detail, group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    if detail.over_time.is_empty() || group.stats.count < 2 {
+        return Vec::new();
+    }
+    let (low, high) = (group.stats.min, group.stats.max);
+    let mut out = vec![heading("over the run", &format!("{} to {}", Nanos(low), Nanos(high)), columns, theme)];
+    out.extend(chart::extents(&detail.over_time, columns, ROWS, (low, high)).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
+    out
+}
+
+/// The kernels of a group of several, and what they suffer from, by their time: one launch does not stand for them.
+fn several(report: &Report, detail: &Detail, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(profile) = &report.profile else { return Vec::new() };
+    let total = detail.kernels.iter().map(|k| k.1).fold(0, i64::saturating_add).max(1) as f64;
+    let bars = (columns / 4).clamp(6, 16);
+    let name = columns.saturating_sub(bars + 8);
+    let line = |word: Vec<Span<'static>>, ns: i64| {
+        let mut spans = word;
+        spans.extend(bar(ns as f64 / total, bars, theme.style(Role::Bar), theme));
+        spans.push(Span::styled(right(&units::human_percent(ns as f64 / total * 100.0), 7), theme.style(Role::Title)));
+        Line::from(spans)
+    };
+    let mut out = Vec::new();
+    let mut by_hint: Vec<(Diagnosis, Severity, i64)> = Vec::new();
+    for (kernel, ns) in &detail.kernels {
+        let Some(hint) = report.hinted.get(&kernel.0) else { continue };
+        match by_hint.iter_mut().find(|h| h.0 == hint.id) {
+            Some(sum) => (sum.1, sum.2) = (sum.1.max(hint.severity), sum.2.saturating_add(*ns)),
+            None => by_hint.push((hint.id, hint.severity, *ns)),
+        }
+    }
+    by_hint.sort_by_key(|h| std::cmp::Reverse(h.2));
+    if !by_hint.is_empty() {
+        out.push(heading("diagnoses", "share of its kernel time", columns, theme));
+        out.extend(by_hint.iter().take(LISTED).map(|(id, severity, ns)| {
+            let mut word = badge(*id, *severity, name, theme);
+            word.push(Span::raw(" "));
+            line(word, *ns)
+        }));
+        out.push(Line::default());
+    }
+    out.push(heading("kernels", &units::count(detail.kernels.len(), "kernel"), columns, theme));
+    out.extend(detail.kernels.iter().take(LISTED).map(|(kernel, ns)| {
+        let text = profile.kernels.get(kernel.0 as usize).map_or("", |k| k.function());
+        line(vec![Span::styled(format!("{} ", left(&labels::cut_middle(&clean(text), name), name)), theme.style(Role::Text))], *ns)
+    }));
+    out
+}
+
+/// A word on the left and a figure on the right.
+fn heading(word: &str, figure: &str, columns: usize, theme: &Theme) -> Line<'static> {
+    let room = columns.saturating_sub(labels::width(word));
+    Line::from(vec![Span::styled(word.to_owned(), theme.style(Role::Head)), Span::styled(right(figure, room), theme.style(Role::Dim))])
+}
+
+/// What stands below a picture: at its left end, in the middle, at its right end.
+fn ends(low: &str, middle: &str, high: &str, columns: usize, theme: &Theme) -> Line<'static> {
+    let rest = columns.saturating_sub(labels::width(low) + labels::width(high));
+    let middle = if labels::width(middle) + 2 <= rest { middle } else { "" };
+    let before = (rest - labels::width(middle)) / 2;
+    Line::from(vec![
+        Span::styled(low.to_owned(), theme.style(Role::Dim)),
+        Span::raw(" ".repeat(before)),
+        Span::styled(middle.to_owned(), theme.style(Role::Text)),
+        Span::raw(" ".repeat(rest - labels::width(middle) - before)),
+        Span::styled(high.to_owned(), theme.style(Role::Dim)),
+    ])
+}
+
+/// The pictures of a row of the table, one under the other.
+#[must_use]
+pub fn lines(app: &App, report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some(grouping) = &report.groups.grouping else { return Vec::new() };
+    let Some(group) = grouping.rows.get(row) else { return Vec::new() };
+    let detail = report.detail.as_ref().filter(|(by, r, _)| *by == grouping.by && *r == row).map(|d| &d.2);
+    // A row of several kernels is told by all of them.
+    let group_of = detail.filter(|d| !d.kernels.is_empty() && !grouping.by.is_kernel());
+    let single = grouping.by.is_kernel();
+    let blocks = [
+        if single { verdict(report, row, columns, theme) } else { Vec::new() },
+        if single { measured(app, report, row, columns, theme) } else { Vec::new() },
+        group_of.map(|d| several(report, d, columns, theme)).unwrap_or_default(),
+        distribution(group, columns, theme),
+        detail.map(|d| over_time(d, group, columns, theme)).unwrap_or_default(),
+    ];
+    let mut out: Vec<Line<'static>> = Vec::new();
+    for block in blocks.into_iter().filter(|b| !b.is_empty()) {
+        if !out.is_empty() {
+            out.push(Line::default());
+        }
+        out.extend(block);
+    }
+    out
+}

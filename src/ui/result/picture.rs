@@ -1,0 +1,229 @@
+//! The diagnosis in pictures: what could be saved, how busy each unit is, what warps wait for, and where the kernel is under its roofs.
+
+use super::super::panel::{Panel, lines, take};
+use super::super::parts::stack::{Share, legend, stacked};
+use super::super::parts::{gauge, glyph};
+use super::super::text::{bar, left, right, wrap};
+use super::super::{Role, Theme};
+use super::{memory_chart, roofline};
+use crate::analysis::hints::case::Case;
+use crate::analysis::hints::demand::Busy;
+use crate::analysis::hints::limits::AT_LIMIT;
+use crate::analysis::hints::{Hint, Severity};
+use crate::analysis::labels::cut_end;
+use crate::analysis::memory_chart::Flow;
+use crate::analysis::metric::Lookup;
+use crate::app::{ActionId, App, ResultScreen};
+use crate::model::Nanos;
+use crate::model::text::clean;
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+/// Rows of a body from which the pictures stand above the list.
+pub const ABOVE: u16 = 27;
+/// Columns from which they stand beside it.
+pub const BESIDE: u16 = 160;
+/// Units that are drawn.
+const UNITS: usize = 7;
+/// Rows of the pictures side by side.
+const ROWS: u16 = 9;
+/// Rows of the way through memory, and of a panel that says what is not there.
+const MEMORY: u16 = 8;
+const LEAST: u16 = 3;
+/// Columns of the words before bars.
+const WORD: usize = 12;
+
+/// Draws the pictures at the top of an area, or over all of a narrow one; gives what is left.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) -> Rect {
+    let case = Case::new(&screen.subject.facts);
+    let first = screen.hints.hint().and_then(|i| screen.subject.hints.get(i)).or(screen.subject.hints.first());
+    let plot = screen.roofline.plot.as_ref().filter(|p| p.points.iter().any(|p| p.own));
+    if area.width < BESIDE {
+        let head = first.map_or(0, |h| verdict_height(h, area.width));
+        let [top, middle, rest] = Layout::vertical([Constraint::Length(head), Constraint::Length(ROWS), Constraint::Min(4)]).areas(area);
+        if let Some(hint) = first {
+            verdict(frame, top, hint, &case, theme);
+        }
+        let wide = if plot.is_some() && area.width >= 116 { area.width / 4 } else { 0 };
+        let [left, centre, right] =
+            Layout::horizontal([Constraint::Min(36), Constraint::Length((area.width - wide) / 2), Constraint::Length(wide)]).areas(middle);
+        units(frame, left, app, &case, theme);
+        stalls(frame, centre, app, &case, theme);
+        if let Some(plot) = plot.filter(|_| wide > 0) {
+            mini(frame, right, app, screen, plot, theme);
+        }
+        return rest;
+    }
+    let [column, rest] = Layout::horizontal([Constraint::Percentage(45), Constraint::Min(60)]).areas(area);
+    let head = first.map_or(0, |h| verdict_height(h, column.width));
+    let [top, bars, waits, mut more] =
+        Layout::vertical([Constraint::Length(head), Constraint::Length(ROWS + 3), Constraint::Length(ROWS - 1), Constraint::Min(0)])
+            .areas(column);
+    if let Some(hint) = first {
+        verdict(frame, top, hint, &case, theme);
+    }
+    units(frame, bars, app, &case, theme);
+    stalls(frame, waits, app, &case, theme);
+    if more.height >= MEMORY {
+        let place = take(&mut more, MEMORY);
+        memory(frame, place, app, screen, theme);
+    }
+    match plot {
+        Some(plot) if more.height >= MEMORY => mini(frame, more, app, screen, plot, theme),
+        None if more.height >= LEAST => {
+            let text = format!("Not enough was counted: {} says what to collect for it.", app.session.key(ActionId::Roofline));
+            nothing(frame, take(&mut more, LEAST), "Roofline", &text, theme);
+        }
+        _ => {}
+    }
+    rest
+}
+
+/// The pictures above the metrics: units, and the way through memory.
+pub fn above_metrics(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) -> Rect {
+    let [top, rest] = Layout::vertical([Constraint::Length(MEMORY), Constraint::Min(4)]).areas(area);
+    let [left, right] = Layout::horizontal([Constraint::Min(36), Constraint::Length((area.width * 2 / 3).max(80))]).areas(top);
+    let case = Case::new(&screen.subject.facts);
+    units(frame, left, app, &case, theme);
+    memory(frame, right, app, screen, theme);
+    rest
+}
+
+/// The way through memory: rates, hit rates, and how near each part is to its peak.
+fn memory(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, theme: &Theme) {
+    let result = screen.metrics.results.get(screen.result);
+    let Some(flow) = result.and_then(|r| Flow::of(&Lookup::new(&screen.metrics, r))) else {
+        let text = format!("Not collected: {} collects MemoryWorkloadAnalysis_Chart.", app.session.key(ActionId::Rerun));
+        nothing(frame, area, "Memory", &text, theme);
+        return;
+    };
+    let title = vec![Span::styled("Memory", theme.style(Role::Title)), Span::styled(", % of peak", theme.style(Role::Dim))];
+    let busiest = flow.busiest().map(|(_, percent)| format!("busiest {percent:.0}%")).unwrap_or_default();
+    let inner = Panel::new(title).note(vec![Span::styled(busiest, theme.style(Role::Dim))]).draw(frame, area, true, theme);
+    let mut all = memory_chart::lines(&flow, usize::from(inner.width), theme);
+    all.truncate(usize::from(inner.height));
+    lines(frame, inner, all);
+}
+
+fn verdict_height(hint: &Hint, width: u16) -> u16 {
+    let lines = wrap(&clean(&hint.headline), usize::from(width.saturating_sub(4))).len().min(2);
+    let bars = if hint.severity == Severity::Healthy { 0 } else { 2 };
+    u16::try_from(lines + bars).unwrap_or(4) + 2
+}
+
+/// The hint: how long the kernel takes, how long it would take at best, and why.
+fn verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, theme: &Theme) {
+    let (mark, role) = glyph(hint.severity);
+    let title = vec![
+        Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
+        Span::styled(format!("  {}", hint.sure.word()), theme.style(Role::Dim)),
+    ];
+    let saved = format!("up to {:.0}% saved", hint.percent());
+    let mut panel = Panel::new(title);
+    let healthy = hint.severity == Severity::Healthy;
+    if !healthy {
+        panel = panel.note(vec![Span::styled(saved, theme.style(Role::Title))]);
+    }
+    let inner = panel.draw(frame, area, true, theme);
+    let columns = usize::from(inner.width);
+    let mut out = Vec::new();
+    if !healthy {
+        let ns = case.facts.duration_ns();
+        let time = |share: f64| ns.map_or_else(|| format!("{:.0}%", share * 100.0), |ns| Nanos::human(ns * share));
+        let wide = columns.saturating_sub(WORD + 10);
+        for (word, share, style) in [("now", 1.0, Role::Bar), ("at best", 1.0 - hint.stake, Role::Good)] {
+            let mut spans = vec![Span::styled(left(word, WORD), theme.style(Role::Dim))];
+            spans.extend(bar(share, wide, theme.style(style), theme));
+            spans.push(Span::styled(right(&time(share), 10), theme.style(Role::Title)));
+            out.push(Line::from(spans));
+        }
+    }
+    let mut text = wrap(&clean(&hint.headline), columns);
+    if text.len() > 2 {
+        text.truncate(2);
+        if let Some(last) = text.last_mut() {
+            *last = cut_end(&format!("{last} …"), columns);
+        }
+    }
+    out.extend(text.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+    lines(frame, inner, out);
+}
+
+/// How busy each unit is, the busiest first.
+fn units(frame: &mut Frame<'_>, area: Rect, app: &App, case: &Case<'_>, theme: &Theme) {
+    let ranked: Vec<Busy> = case.demand.ranked();
+    if ranked.is_empty() {
+        let text = format!("Not collected: {} collects SpeedOfLight.", app.session.key(ActionId::Rerun));
+        nothing(frame, area, "Units", &text, theme);
+        return;
+    }
+    let title = vec![Span::styled("Units", theme.style(Role::Title)), Span::styled(", % of peak", theme.style(Role::Dim))];
+    let note = vec![Span::styled(format!("┊ {:.0}%", AT_LIMIT.value), theme.style(Role::Dim))];
+    let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
+    let wide = usize::from(inner.width).saturating_sub(WORD + 5);
+    let rows = usize::from(inner.height).min(if area.width >= BESIDE / 3 { UNITS + 3 } else { UNITS });
+    let line = |busy: &Busy| {
+        let mut spans = vec![Span::styled(left(busy.unit.label(), WORD), theme.style(Role::Text))];
+        spans.extend(gauge(busy.share, wide, Some(AT_LIMIT.value / 100.0), theme));
+        spans.push(Span::styled(right(&format!("{:.0}", busy.share * 100.0), 5), theme.style(Role::Title)));
+        Line::from(spans)
+    };
+    lines(frame, inner, ranked.iter().take(rows).map(line).collect());
+}
+
+/// How the parts are told apart: the largest is the brightest.
+const SHADES: [Role; 6] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border, Role::BarEmpty];
+
+/// What warps wait for between two instructions.
+fn stalls(frame: &mut Frame<'_>, area: Rect, app: &App, case: &Case<'_>, theme: &Theme) {
+    let Some(stalls) = &case.stalls else {
+        let text = format!("Not collected: {} collects WarpStateStats, or samples with SourceCounters.", app.session.key(ActionId::Rerun));
+        nothing(frame, area, "Warps wait for", &text, theme);
+        return;
+    };
+    let ranked = stalls.ranked();
+    let issuing = stalls.share("selected");
+    let mut shares: Vec<Share> = Vec::new();
+    let mut waits = ranked.iter().filter(|r| r.0 != "selected");
+    for (role, (reason, share)) in SHADES.into_iter().take(SHADES.len() - 1).zip(&mut waits) {
+        if *share >= 0.005 {
+            shares.push(Share { name: reason.replace('_', " "), share: *share, style: theme.style(role) });
+        }
+    }
+    let rest: f64 = waits.map(|r| r.1).sum();
+    if rest >= 0.005 {
+        shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty) });
+    }
+    let title = vec![Span::styled("Warps wait for", theme.style(Role::Title)), Span::styled(", % of their cycles", theme.style(Role::Dim))];
+    let note = vec![Span::styled(format!("issuing {:.0}%", issuing * 100.0), theme.style(Role::Dim))];
+    let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
+    let columns = usize::from(inner.width);
+    let mut out = vec![stacked(&shares, columns), stacked(&shares, columns)];
+    // The bar is two rows tall; its figures stand in one of them.
+    if let Some(first) = out.first_mut() {
+        for span in &mut first.spans {
+            span.content = " ".repeat(crate::analysis::labels::width(&span.content)).into();
+        }
+        if shares.iter().any(|s| s.style.fg.is_none()) {
+            out.remove(0);
+        }
+    }
+    let rows = usize::from(inner.height).saturating_sub(out.len());
+    out.extend(legend(&shares, columns, rows, theme.style(Role::Text), theme));
+    lines(frame, inner, out);
+}
+
+fn mini(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, plot: &crate::analysis::roofline::Plot, theme: &Theme) {
+    let title = vec![Span::styled("Roofline", theme.style(Role::Title))];
+    let note = vec![Span::styled(app.session.key(ActionId::Roofline), theme.style(Role::Key))];
+    let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
+    roofline::mini(frame, inner, screen, plot, theme);
+}
+
+/// A panel for what was not collected.
+fn nothing(frame: &mut Frame<'_>, area: Rect, title: &'static str, text: &str, theme: &Theme) {
+    let inner = Panel::new(vec![Span::styled(title, theme.style(Role::Dim))]).draw(frame, area, true, theme);
+    let text = wrap(text, usize::from(inner.width)).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    lines(frame, inner, text);
+}
