@@ -37,6 +37,8 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         // Other keys that lead back leave a run alone.
         Some(ActionId::Back) if event.code == KeyCode::Esc => ask_top(app, |screen, cx| screen.escape(cx)),
         Some(id) => act(app, id),
+        // As in vi and less, where no screen has another use for it.
+        None if event.code == KeyCode::Char('g') && event.modifiers.is_empty() => act(app, ActionId::First),
         None => Vec::new(),
     }
 }

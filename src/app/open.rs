@@ -470,14 +470,13 @@ pub fn quit(app: &mut App) -> Vec<Effect> {
         return quit_now(app);
     }
     let begun = app.running.watched.as_ref().is_some_and(|s| s.run.is_some());
-    let mut items =
-        vec![Item::new("stop it and quit", "asks the profiler to stop and write its report", 's', Choice::Run(RunChoice::StopAndQuit))];
+    let mut items = vec![Item::new("stay", "", 'b', Choice::Run(RunChoice::Nothing))];
     // What is not there yet cannot be let go of.
     if begun {
         let hint = "the run continues; `warpscope attach` shows it again";
         items.push(Item::new("detach it and quit", hint, 'd', Choice::Run(RunChoice::DetachAndQuit)));
     }
-    items.push(Item::new("stay", "", 'b', Choice::Run(RunChoice::Nothing)));
+    items.push(Item::new("stop it and quit", "asks the profiler to stop and write its report", 's', Choice::Run(RunChoice::StopAndQuit)));
     let asked = app.top().map_or(0, |e| e.id);
     carry(app, asked, Answer::over(Pick::by_letter("a run is in progress", items, None)))
 }

@@ -20,6 +20,7 @@ use std::path::PathBuf;
     about,
     max_term_width = 100,
     subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
     args_conflicts_with_subcommands = false
 )]
 pub struct Args {
@@ -99,6 +100,11 @@ pub enum Command {
     Demo(Opening),
     /// List the themes.
     Themes,
+    /// Explain a topic: run, rerun, triage, timeline, hints, formats, keys, words and more.
+    Help {
+        /// The topic, or a command; without one, all topics are listed.
+        topic: Option<String>,
+    },
     /// The process that a profiler runs under.
     #[command(name = "__supervise", hide = true)]
     Supervise {

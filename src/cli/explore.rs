@@ -2,6 +2,7 @@
 
 use super::args::{Args, Opening};
 use super::loops::{Wake, listen};
+use super::message::Message;
 use super::mouse::pointed;
 use super::recorder::Recorder;
 use super::resting::Resting;
@@ -135,6 +136,7 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
         nsys,
         recorder,
         resting: Resting::default(),
+        message: Message::default(),
         app,
         screen,
         sources,
@@ -164,6 +166,7 @@ struct Explorer {
     recorder: Recorder,
     /// What to analyse for each report when the cursor has rested until then.
     resting: Resting,
+    message: Message,
 }
 
 impl Explorer {
@@ -192,11 +195,14 @@ impl Explorer {
         let mut quit = self.perform(effects)?;
         let mut ended_by = None;
         while !quit {
-            let first = match self.resting.wait(wakes) {
+            let first = match self.resting.wait(wakes, self.message.until()) {
                 Ok(first) => first,
                 Err(RecvTimeoutError::Timeout) => {
-                    let due = self.resting.due().map(Effect::Work);
+                    let due = self.resting.due(Instant::now()).map(Effect::Work);
                     self.perform(due.into_iter().collect())?;
+                    if self.message.over(&mut self.app) {
+                        self.draw()?;
+                    }
                     continue;
                 }
                 Err(RecvTimeoutError::Disconnected) => break,
@@ -239,6 +245,7 @@ impl Explorer {
             }
             if dirty && !quit {
                 self.retheme();
+                self.message.look(&self.app);
                 self.draw()?;
             }
         }
@@ -465,12 +472,6 @@ impl Explorer {
             Err(text) => self.app.status = Some(crate::app::Status { text, error: true }),
         }
     }
-}
-
-/// `warpscope themes`.
-pub fn themes() -> Result<(), Failure> {
-    let names = theme::Library::new(config::themes(config::folder().as_deref())).names();
-    print::lines(&names)
 }
 
 /// Reports that a run left.

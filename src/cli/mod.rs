@@ -6,9 +6,11 @@ pub mod details;
 pub mod diff;
 pub mod doctor;
 pub mod explore;
+pub mod help;
 pub mod hints;
 pub mod interrupt;
 pub mod loops;
+mod message;
 pub mod metrics;
 mod mouse;
 pub mod print;
@@ -20,6 +22,7 @@ pub mod resting;
 pub mod run_args;
 pub mod runs;
 pub mod save;
+mod themes;
 pub mod timeline;
 mod timeline_args;
 mod triage;
@@ -112,6 +115,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Exec { supervisor, argv }) => return Err(runs::supervisor::last_step(*supervisor, argv)),
         Some(Command::Foreground { run, explorer }) => return runs::tty::foreground(*run, *explorer),
         Some(Command::Terminal { modes, group }) => return tty::give_back(modes, *group),
+        Some(Command::Help { topic }) => return help::help(topic.as_deref()),
         _ => {}
     }
     let config = Config::load(args.config.as_deref()).map_err(Failure::wrong)?;
@@ -120,7 +124,9 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Run(run)) => runs::begin::run(args, run, &config),
         Some(Command::Attach(attach)) => runs::attach::attach(args, attach, &config),
         Some(Command::Runs(runs)) => runs::list::runs(runs, nsys.as_deref()),
-        Some(Command::Supervise { .. } | Command::Exec { .. } | Command::Foreground { .. } | Command::Terminal { .. }) => Ok(()),
+        Some(
+            Command::Supervise { .. } | Command::Exec { .. } | Command::Foreground { .. } | Command::Terminal { .. } | Command::Help { .. },
+        ) => Ok(()),
         Some(Command::Triage(args)) => triage::triage(args, nsys.as_deref()),
         Some(Command::Timeline(wanted)) => {
             let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
@@ -137,7 +143,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Hints(args)) => hints::hints(args, nsys),
         Some(Command::Rerun(args)) => rerun::rerun(args, nsys),
         Some(Command::Recipes(args)) => recipes::recipes(args, &config),
-        Some(Command::Themes) => explore::themes(),
+        Some(Command::Themes) => themes::themes(),
         Some(Command::Demo(opening)) => explore::built_in(args, opening, &config),
         None if args.files.is_empty() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => explore::home(args, &config),
         None if args.files.is_empty() => Err(Failure::wrong(

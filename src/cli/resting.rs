@@ -24,15 +24,15 @@ impl Resting {
         self.0.retain(|(_, w)| w.kind() != newer.kind());
     }
 
-    /// The work that is due.
-    pub fn due(&mut self) -> Option<Box<Work>> {
-        (!self.0.is_empty()).then(|| self.0.remove(0).1)
+    /// The work that is due now.
+    pub fn due(&mut self, now: Instant) -> Option<Box<Work>> {
+        self.0.first().is_some_and(|w| w.0 <= now).then(|| self.0.remove(0).1)
     }
 
-    /// Waits for what comes; for no longer than until something is due, which is a timeout.
-    pub fn wait(&self, wakes: &Receiver<Wake>) -> Result<Wake, RecvTimeoutError> {
-        match self.0.first() {
-            Some((until, _)) => wakes.recv_deadline(*until),
+    /// Waits for what comes; for no longer than until something is due, or that time has come, which is a timeout.
+    pub fn wait(&self, wakes: &Receiver<Wake>, latest: Option<Instant>) -> Result<Wake, RecvTimeoutError> {
+        match self.0.first().map(|w| w.0).into_iter().chain(latest).min() {
+            Some(until) => wakes.recv_deadline(until),
             None => wakes.recv().map_err(|_| RecvTimeoutError::Disconnected),
         }
     }
@@ -62,7 +62,9 @@ mod tests {
         resting.asked(&work(0, Ask::Group(GroupBy::Name)));
         assert_eq!(resting.0.len(), 2);
         resting.asked(&work(0, Ask::Overview));
-        assert_eq!(resting.due().map(|w| w.report), Some(1));
-        assert!(resting.due().is_none());
+        assert!(resting.due(Instant::now()).is_none(), "it rests");
+        let later = Instant::now() + REST;
+        assert_eq!(resting.due(later).map(|w| w.report), Some(1));
+        assert!(resting.due(later).is_none());
     }
 }

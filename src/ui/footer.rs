@@ -1,10 +1,8 @@
-//! The last line: a message, or the keys that matter here.
+//! The last line: the keys that matter here.
 
 use super::text::{fit_parts, part};
 use super::{Role, Theme};
-use crate::analysis::labels::cut_end;
 use crate::app::{ACTIONS, ActionId, App, Open, Watched, What, Where};
-use crate::model::text::clean;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -12,14 +10,7 @@ use ratatui::text::{Line, Span};
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: bool) {
     let columns = usize::from(area.width.saturating_sub(2));
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    let line = match &app.status {
-        Some(status) => {
-            let role = if status.error { Role::Bad } else { Role::Good };
-            Line::styled(cut_end(&clean(&status.text), columns), theme.style(role))
-        }
-        None => keys(app, theme, columns, ascii),
-    };
-    frame.render_widget(line, area);
+    frame.render_widget(keys(app, theme, columns, ascii), area);
 }
 
 fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> {
@@ -62,6 +53,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                     | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, Where::Timeline)
                     | (ActionId::Overview | ActionId::Kernels, Where::Overview) => false,
                     (ActionId::Step | ActionId::SkipStep, _) => app.running.watched.as_ref().is_some_and(|r| r.next_step().is_some()),
+                    (ActionId::StopRun, _) => app.running.watched.as_ref().is_some_and(Watched::live),
                     (ActionId::Detach, _) => app.running.watched.as_ref().is_some_and(|r| r.live() && r.mine),
                     _ => true,
                 })
@@ -74,7 +66,6 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                         (ActionId::Open, Where::Launches) => "metrics",
                         (ActionId::Open, Where::Overview) => "go there",
                         (ActionId::Open, Where::Ranges) | (ActionId::Back, Where::Overview) => "kernels",
-                        (ActionId::Back, Where::Run) if app.running.watched.as_ref().is_some_and(Watched::live) => "stop",
                         _ => word,
                     };
                     let key = app.session.key(a.id);

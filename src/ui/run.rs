@@ -4,7 +4,6 @@ use super::text::{bar, fit_parts, part, wrap};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, width};
 use crate::app::{ActionId, App, Watched};
-use crate::config::keys::Key;
 use crate::launch::runs::{Progress, Stage};
 use crate::library::State;
 use crate::model::text::clean;
@@ -127,8 +126,8 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
             spans
         }
     };
-    let key = app.session.key(ActionId::Detach);
-    let keys = if screen.mine { format!("esc stops, {key} detaches") } else { "esc stops".to_owned() };
+    let (stop, key) = (app.session.key(ActionId::StopRun), app.session.key(ActionId::Detach));
+    let keys = if screen.mine { format!("{stop} stops, {key} detaches") } else { format!("{stop} stops") };
     spans.push(Span::styled(keys, theme.style(Role::Faint)));
     fit_parts(spans.into_iter().map(|s| part(0, vec![s])).collect(), &Span::raw(""), columns)
 }
@@ -241,14 +240,6 @@ fn outcome(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>
     out
 }
 
-/// The key that leaves the screen and lets the run continue: esc, which leads back elsewhere, stops it.
-fn off(app: &App) -> String {
-    let esc = Key::parse("esc");
-    let keys = app.session.settings.keymap.keys(ActionId::Back);
-    let other = keys.iter().find(|k| Some(**k) != esc && k.label().chars().all(char::is_alphanumeric));
-    other.or_else(|| keys.iter().find(|k| Some(**k) != esc)).map(Key::label).unwrap_or_default()
-}
-
 /// What to do next.
 #[must_use]
 pub fn next(app: &App, screen: &Watched) -> String {
@@ -259,7 +250,7 @@ pub fn next(app: &App, screen: &Watched) -> String {
     }
     if !screen.ended {
         let after = if screen.origin.is_some() { "its result joins its launch" } else { "its report opens" };
-        return format!("when it ends, {after}; {} goes back to the reports while the run continues", off(app));
+        return format!("when it ends, {after}; {back} goes back to the reports while the run continues");
     }
     let library = key(ActionId::Library);
     match screen.run.as_ref().and_then(|r| r.findings.first()) {

@@ -37,7 +37,7 @@ pub fn lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'stati
     let mut what = vec![Span::styled(clean(&step.what).into_owned(), theme.style(Role::Title))];
     if let Some(since) = screen.doing {
         what.push(Span::styled(
-            format!("  running for {}, esc ends it", clock(screen.now_ms.saturating_sub(since).max(0))),
+            format!("  running for {}, X ends it", clock(screen.now_ms.saturating_sub(since).max(0))),
             theme.style(Role::Warn),
         ));
     }

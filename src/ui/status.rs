@@ -5,7 +5,7 @@ use super::{Role, Theme};
 use crate::analysis::compare::Change;
 use crate::analysis::roofline;
 use crate::app::screens::result::hints::Line;
-use crate::app::{ActionId, App, LaunchesScreen, Open, RerunScreen, ResultScreen, ResultView as View, Stage};
+use crate::app::{ActionId, App, LaunchesScreen, Open, RerunScreen, ResultScreen, ResultView as View, Stage, Status};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile, Severity, units};
 use crate::report::hints::{threshold, value};
@@ -201,12 +201,17 @@ fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<
 #[must_use]
 pub fn next_height(app: &App, width: u16) -> u16 {
     let columns = usize::from(width.saturating_sub(8)).max(20);
+    // The screen does not move when a message comes and goes.
     let lines = sentence(app).map_or(1, |s| wrap(&s, columns).len());
     if app.session.size.1 >= 22 { u16::try_from(lines.clamp(1, 2)).unwrap_or(1) } else { 1 }
 }
 
 /// Draws the next step.
 pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: bool) {
+    if let Some(status) = &app.status {
+        message(frame, area, status, theme, ascii);
+        return;
+    }
     let Some(text) = sentence(app) else { return };
     let text = if ascii { super::ascii::words(&text) } else { text };
     let columns = usize::from(area.width.saturating_sub(8)).max(20);
@@ -221,6 +226,25 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
     let lines = lines.into_iter().enumerate().map(|(i, line)| {
         let head = if i == 0 { "next: " } else { "      " };
         Drawn::from(vec![Span::styled(head, theme.style(Role::Dim)), Span::styled(line, theme.style(Role::Next))])
+    });
+    frame.render_widget(lines.collect::<Text<'_>>(), Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area });
+}
+
+/// A message, for a few seconds, where the next step stands: what was done is what the next step follows from.
+fn message(frame: &mut Frame<'_>, area: Rect, status: &Status, theme: &Theme, ascii: bool) {
+    let columns = usize::from(area.width.saturating_sub(4)).max(20);
+    let text = if ascii { super::ascii::words(&status.text) } else { status.text.clone() };
+    let (mark, role) = if status.error { ("▲ ", Role::Bad) } else { ("• ", Role::Title) };
+    let height = usize::from(area.height.max(1));
+    let mut lines = wrap(&clean(&text), columns);
+    if lines.len() > height {
+        let rest = lines[height - 1..].join(" ");
+        lines.truncate(height - 1);
+        lines.push(crate::analysis::labels::cut_end(&rest, columns));
+    }
+    let lines = lines.into_iter().enumerate().map(|(i, line)| {
+        let head = if i == 0 { mark } else { "  " };
+        Drawn::from(vec![Span::styled(head, theme.style(role)), Span::styled(line, theme.style(role))])
     });
     frame.render_widget(lines.collect::<Text<'_>>(), Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area });
 }

@@ -325,7 +325,7 @@ const GREY: f64 = 0.25;
 /// By hue, since what a colour means is worth more than how bright it is: the nearest of sixteen to a soft green is a grey.
 fn to_16(r: u8, g: u8, b: u8) -> Color {
     let (most, least) = (r.max(g).max(b), r.min(g).min(b));
-    if f64::from(most - least) < GREY * f64::from(most.max(48)) {
+    if f64::from(most - least) < GREY * f64::from(most.max(100)) {
         return match most {
             0..48 => Color::Black,
             48..160 => Color::DarkGray,

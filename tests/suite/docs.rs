@@ -1,10 +1,11 @@
 //! README, demo.tape and `--help` say what the program does.
 
-use super::support::{Explorer, demo_files, root};
+use super::support::{Explorer, demo_files, root, run};
 use std::fs;
 use std::path::PathBuf;
-use warpscope::app::{ACTIONS, Where};
+use warpscope::app::ACTIONS;
 use warpscope::cli::demo::DEMO;
+use warpscope::cli::help::TOPICS;
 use warpscope::config::keys::Key;
 use warpscope::ui::theme::THEMES;
 
@@ -12,20 +13,50 @@ fn readme() -> String {
     fs::read_to_string(root().join("README.md")).unwrap()
 }
 
-fn keys_table() -> String {
-    let mut out = String::from("| keys | what they do | where |\n|---|---|---|\n");
-    for action in ACTIONS {
-        let keys: Vec<String> = action.keys.iter().map(|k| format!("`{}`", Key::parse(k).unwrap().label())).collect();
-        let place = if action.on == Where::Everywhere { "" } else { action.on.word() };
-        out += &format!("| {} | {} | {place} |\n", keys.join(" "), action.help);
-    }
-    out
+/// A topic of `warpscope help`, as it is written.
+fn topic(name: &str) -> &'static str {
+    TOPICS.iter().find(|t| t.0 == name).unwrap().1
 }
 
 #[test]
-fn the_keys_table_is_the_actions() {
-    let table = keys_table();
-    assert!(readme().contains(&table), "put this into README.md:\n{table}");
+fn the_keys_of_the_readme_do_what_it_says() {
+    let section = readme().split("## Keys").nth(1).unwrap().split("\n## ").next().unwrap().to_owned();
+    // Keys stand in the first and the third column.
+    let mut named = Vec::new();
+    for row in section.lines().filter(|l| l.starts_with("| `")) {
+        let cells: Vec<&str> = row.split('|').collect();
+        named.extend([cells[1], cells[3]].iter().flat_map(|c| c.split('`').skip(1).step_by(2)).map(str::to_owned));
+    }
+    assert!(named.len() > 15, "{named:?}");
+    for key in named {
+        let bound = ACTIONS.iter().any(|a| a.keys.iter().any(|k| Key::parse(k).unwrap().label() == key));
+        assert!(bound, "{key} does nothing");
+    }
+}
+
+#[test]
+fn no_line_of_the_readme_needs_scrolling_sideways() {
+    let pictures = readme().split("```\n").nth(1).unwrap().to_owned();
+    for line in readme().lines().filter(|l| !pictures.contains(l)) {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    assert!(readme().lines().count() < 230);
+}
+
+#[test]
+fn every_topic_is_named_in_the_readme() {
+    let more = readme().split("## More").nth(1).unwrap().to_owned();
+    for (name, _) in TOPICS {
+        assert!(more.contains(&format!("`{name}`")) || readme().contains(&format!("warpscope help {name}")), "{name}");
+    }
+    let (code, out, _) = run(&["help"]);
+    assert!(code == 0 && TOPICS.iter().all(|t| out.contains(t.0)), "{out}");
+    let (code, out, _) = run(&["help", "triage"]);
+    assert!(code == 0 && out.contains("pageable-copies") && out.contains("warpscope triage --help"), "{out}");
+    let (code, out, _) = run(&["help", "top"]);
+    assert!(code == 0 && out.contains("--by"), "{out}");
+    let (code, _, err) = run(&["help", "timelin"]);
+    assert!(code == 2 && err.contains("did you mean `timeline`?"), "{err}");
 }
 
 #[test]
@@ -47,7 +78,7 @@ fn the_picture_of_the_timeline_is_the_demo() {
         explorer.press(key);
     }
     let screen: String = explorer.screen().lines().map(|l| format!("{}\n", l.trim_end())).collect();
-    assert!(readme().contains(&screen), "put this into README.md as the timeline:\n{screen}");
+    assert!(topic("timeline").contains(&screen), "put this into src/cli/help/timeline.md:\n{screen}");
 }
 
 #[test]
@@ -58,30 +89,7 @@ fn themes_and_words_are_all_named() {
     let config = warpscope::config::Config::parse(&example).unwrap();
     assert!(!warpscope::cli::recipes::users(&config).unwrap_or_else(|e| panic!("{}", e.text)).is_empty());
     for (name, _) in warpscope::report::REPORTS {
-        assert!(readme().contains(&format!("warpscope {name} ")), "{name}");
-    }
-}
-
-#[test]
-fn every_diagnosis_is_in_the_table() {
-    for (_, id, meaning) in warpscope::analysis::hints::DIAGNOSES {
-        assert!(readme().contains(&format!("| `{id}` | {meaning} |")), "{id}");
-    }
-}
-
-#[test]
-fn every_verdict_is_in_the_table() {
-    for (_, id, meaning) in warpscope::analysis::triage::VERDICTS {
-        let row = format!("| `{id}` | {meaning} |\n");
-        assert!(readme().contains(&row), "put this into README.md:\n{row}");
-    }
-}
-
-#[test]
-fn every_recipe_is_in_the_table() {
-    for recipe in warpscope::rerun::recipes::RECIPES {
-        let row = format!("| `{}` | {} | {} |\n", recipe.id, recipe.tool, recipe.about);
-        assert!(readme().contains(&row), "put this into README.md:\n{row}");
+        assert!(TOPICS.iter().any(|t| t.1.contains(&format!("warpscope {name} "))), "{name}");
     }
 }
 
@@ -136,12 +144,6 @@ fn help_names_every_command_and_option() {
 fn the_changelog_has_this_version_or_what_comes_next() {
     let text = fs::read_to_string(root().join("CHANGELOG.md")).unwrap();
     assert!(text.contains("## [Unreleased]") || text.contains(concat!("## [", env!("CARGO_PKG_VERSION"), "]")));
-}
-
-#[test]
-fn the_glossary_of_the_readme_is_the_programs() {
-    let rows: String = warpscope::ui::glossary::GLOSSARY.iter().map(|(word, meaning)| format!("| {word} | {meaning} |\n")).collect();
-    assert!(readme().contains(&rows), "put this into README.md:\n{rows}");
 }
 
 #[test]

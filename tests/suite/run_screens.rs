@@ -98,15 +98,17 @@ fn a_run_is_watched_to_its_end() {
 }
 
 #[test]
-fn esc_stops_h_leaves_d_detaches_and_q_asks() {
+fn x_stops_esc_leaves_d_detaches_and_q_asks() {
     let (mut explorer, mut run) = watching((100, 24));
     explorer.send(news(&run, &["working"], ""));
-    explorer.press("esc");
+    explorer.press("X");
+    assert!(explorer.screen().contains("stop the run?") && !matches!(explorer.asked.last(), Some(Effect::StopRun)));
+    explorer.press("s");
     assert!(matches!(explorer.asked.last(), Some(Effect::StopRun)));
     run.stage = "interrupted".into();
     explorer.send(news(&run, &[], ""));
     assert!(explorer.screen().contains("stopping (INT)"));
-    explorer.press("esc");
+    explorer.press("X");
     assert!(explorer.screen().contains("TERM"));
     explorer.press("q");
     assert!(explorer.screen().contains("detach it and quit"));
@@ -119,7 +121,7 @@ fn esc_stops_h_leaves_d_detaches_and_q_asks() {
     explorer.press("s");
     assert!(explorer.quit && explorer.asked.len() == before, "the stop that is under way is not pressed on: {:?}", explorer.asked);
     explorer.quit = false;
-    explorer.press("h");
+    explorer.press("esc");
     assert_eq!(explorer.app.here(), Where::Library);
     explorer.press("W");
     assert_eq!(explorer.app.here(), Where::Run);
@@ -306,8 +308,8 @@ fn a_guided_run_shows_its_steps_and_does_them_one_by_one() {
     assert!(matches!(explorer.asked.last(), Some(Effect::Step { run: 7, argv, .. }) if argv.last().unwrap().ends_with("/health")));
     explorer.press("s");
     assert!(explorer.screen().contains("the step is in progress"));
-    explorer.press("esc");
-    assert!(matches!(explorer.asked.last(), Some(Effect::EndStep)), "esc ends the step, not the run");
+    explorer.press("X");
+    assert!(matches!(explorer.asked.last(), Some(Effect::EndStep)), "the key ends the step, not the run");
     explorer.send(Msg::Step(7, StepNews::Ended(Err("curl ended with exit code 7: no server\u{1b}[31m".into()))));
     assert!(explorer.screen().contains("wait: curl ended with exit code 7"));
     explorer.press("s");
@@ -353,7 +355,7 @@ fn what_is_being_started_is_neither_stopped_nor_detached_yet() {
     let mut explorer = Explorer::open(&[], (100, 24));
     explorer.app.running.watched = Some(Watched::new("nsys profile true".into(), None, true));
     app::watch(&mut explorer.app);
-    for key in ["esc", "d"] {
+    for key in ["X", "d"] {
         explorer.press(key);
         assert!(explorer.asked.is_empty() && explorer.screen().contains("the run is starting"), "{key}");
     }

@@ -89,7 +89,9 @@ fn a_detached_run_survives_the_session_and_is_attached_again() {
     assert!(process::runs(pid, started), "it goes on");
     let mut s = start(&home, &["attach"], (100, 30), &[]);
     s.wait("detached");
-    s.keys("\u{1b}");
+    s.keys("X");
+    s.wait("stop the run?");
+    s.keys("s");
     // Its report is opened.
     s.wait("CatArrayBatchedCopy");
     s.keys("q");
@@ -210,7 +212,9 @@ fn a_server_is_led_through_its_steps() {
         let db = rusqlite::Connection::open(home.file("data/warpscope/runs.db")).unwrap();
         db.query_row("SELECT step FROM runs", [], |r| r.get::<_, i64>(0)).is_ok_and(|n| n == 5)
     });
-    s.keys("\u{1b}");
+    s.keys("X");
+    s.wait("stop the run?");
+    s.keys("s");
     s.wait("CatArrayBatchedCopy");
     s.keys("q");
     assert_eq!(s.end(), 0);

@@ -319,7 +319,7 @@ fn suspending_gives_the_terminal_back_and_takes_it_again() {
 #[test]
 fn a_cursor_step_sends_little_and_idling_nothing() {
     let mut s = Session::start(&["demo"], (120, 40), &[]);
-    s.wait("NVTX ranges");
+    s.wait("over the run");
     while s.take(Duration::from_millis(300)) > 0 {}
     let before = s.raw.len();
     s.keys("j");

@@ -129,6 +129,8 @@ pub enum ActionId {
     RunNow,
     /// Show the run that is under way.
     Watch,
+    /// End the run.
+    StopRun,
     /// Let the run go on by itself.
     Detach,
     Library,

@@ -36,7 +36,7 @@ pub static ACTIONS: &[Action] = &[
     action(ActionId::Down, "down", &["down", "j"], Everywhere, "move the selection down", None),
     action(ActionId::PageUp, "page-up", &["pgup", "ctrl-u", "ctrl-b"], Everywhere, "page up", None),
     action(ActionId::PageDown, "page-down", &["pgdn", "ctrl-d", "ctrl-f"], Everywhere, "page down", None),
-    action(ActionId::First, "first", &["home"], Everywhere, "first row", None),
+    action(ActionId::First, "first", &["home"], Everywhere, "first row (gg, too)", None),
     action(ActionId::Last, "last", &["end", "G"], Everywhere, "last row", None),
     action(
         ActionId::Open,
@@ -212,6 +212,7 @@ pub static ACTIONS: &[Action] = &[
         Some((6, "run")),
     ),
     action(ActionId::RunHere, "run-here", &["R"], Rerun, "run the command here; the result joins its launch", Some((1, "run here"))),
+    action(ActionId::StopRun, "stop-run", &["X"], Where::Run, "stop the run; asks first", Some((1, "stop"))),
     action(
         ActionId::Detach,
         "detach",

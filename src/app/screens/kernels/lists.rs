@@ -1,6 +1,7 @@
 //! Groupings and orders to choose from.
 
 use crate::analysis::{GroupBy, SortBy};
+use crate::app::actions::ActionId;
 use crate::app::over::{Choice, Item, Pick};
 
 #[must_use]
@@ -11,15 +12,14 @@ pub fn groupings(current: GroupBy) -> Pick {
         (GroupBy::Mangled, 'm', "linker symbol"),
         (GroupBy::Config, 'c', "grid, block, shared memory and registers"),
         (GroupBy::Stream, 's', "stream of a context"),
-        (GroupBy::Device, 'g', "GPU"),
+        (GroupBy::Device, 'u', "GPU"),
         (GroupBy::Process, 'p', "process"),
         (GroupBy::Nvtx, 'r', "path of NVTX ranges or operators around the launch"),
     ];
-    Pick::by_letter(
-        "group by",
-        rows.map(|(by, letter, hint)| Item::new(by.word(), hint, letter, Choice::Group(by))).into(),
-        Some(&Choice::Group(current)),
-    )
+    let mut items: Vec<Item> = rows.map(|(by, letter, hint)| Item::new(by.word(), hint, letter, Choice::Group(by))).into();
+    // Whoever knows vi or less presses it twice.
+    items.push(Item::new("first row", "leaves the grouping as it is", 'g', Choice::Action(ActionId::First)));
+    Pick::by_letter("group by", items, Some(&Choice::Group(current)))
 }
 
 /// Orders of groups.

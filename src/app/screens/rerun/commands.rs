@@ -158,8 +158,8 @@ impl RerunScreen {
 /// A report may be somebody else's, and names the program that would be run: it is shown first, once for each report.
 fn ask_trust(report: usize, program: &[String]) -> Answer {
     let items = vec![
-        Item::new("run it", clean(&shell::line(program)), 'r', Choice::Run(RunChoice::Trust(report))),
         Item::new("back", "do not run it", 'b', Choice::Run(RunChoice::Nothing)),
+        Item::new("run it", clean(&shell::line(program)), 'r', Choice::Run(RunChoice::Trust(report))),
     ];
     Answer::over(Pick::by_letter("run the program that this report names?", items, None))
 }

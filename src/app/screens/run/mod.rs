@@ -23,32 +23,35 @@ fn stop_now(watched: &Watched) -> Answer {
     Answer::effect(Effect::StopRun).and_say(watched.stop_said(), false)
 }
 
-/// Asks before a guided run is stopped in the middle of its steps.
-fn ask_before_stop() -> Answer {
+/// Asks before a run is stopped.
+fn ask_before_stop(guided: bool) -> Answer {
     let items = vec![
         Item::new("keep going", "", 'b', Choice::Run(RunChoice::Nothing)),
-        Item::new("stop the server", "and the profiler, which then writes its report", 's', Choice::Run(RunChoice::Stop)),
+        Item::new("stop it", "the program and the profiler, which then writes its report", 's', Choice::Run(RunChoice::Stop)),
     ];
-    Answer::over(Pick::by_letter("some steps are not done yet", items, None))
+    // A server takes minutes to come back.
+    let title = if guided { "stop the run? some steps are not done yet" } else { "stop the run?" };
+    Answer::over(Pick::by_letter(title, items, None))
 }
 
-/// Stops the run, one step further each time; of a run that has ended, leaves the screen.
-fn stop(cx: &Cx<'_>) -> Answer {
+/// Stops the run, one step further each time.
+fn stop(cx: &Cx<'_>, ask: bool) -> Answer {
     let Some(watched) = &cx.running.watched else { return Go::Back.into() };
     if watched.doing.is_some() {
         return Answer::effect(Effect::EndStep).and_say("ending the step; the run continues", false);
     }
     if watched.ended {
-        return Go::Back.into();
+        return Answer::say("the run has ended");
     }
     if watched.run.is_none() {
         return Answer::say(STARTING);
     }
-    if watched.stage() == Stage::Running && watched.next_step().is_some_and(|s| !s.argv.is_empty()) {
-        // The key may have been meant for a step that has just ended, and a server takes minutes to come back.
-        return ask_before_stop();
+    // A stop that is under way goes on without being asked for again.
+    if ask && watched.stage() == Stage::Running {
+        ask_before_stop(watched.next_step().is_some_and(|s| !s.argv.is_empty()))
+    } else {
+        stop_now(watched)
     }
-    stop_now(watched)
 }
 
 /// Lets it go on by itself.
@@ -72,12 +75,14 @@ impl Screen for RunScreen {
         Some(match id {
             ActionId::Open => Answer::none(),
             ActionId::Back => self.back(cx),
+            ActionId::StopRun => stop(cx, true),
             ActionId::Detach => detach(cx),
             ActionId::Step => {
                 let watched = cx.running.watched.as_mut()?;
                 match steps::go(watched) {
                     Some(answer) => answer,
-                    None => stop(cx),
+                    // Here the step that is next is to stop.
+                    None => stop(cx, false),
                 }
             }
             ActionId::SkipStep => steps::skip(cx.running.watched.as_mut()?),
@@ -103,10 +108,6 @@ impl Screen for RunScreen {
 
     fn press(&mut self, _: usize, _: &mut Cx<'_>) -> Answer {
         Answer::none()
-    }
-
-    fn escape(&mut self, cx: &mut Cx<'_>) -> Answer {
-        stop(cx)
     }
 
     fn copy(&self, _: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {

@@ -6,7 +6,7 @@ use crate::app::screen::Answer;
 use crate::launch::runs::Stage;
 
 /// Said while a step is being done.
-const UNDER_WAY: &str = "the step is in progress; esc ends it";
+const UNDER_WAY: &str = "the step is in progress; X ends it";
 
 /// Does the next step; `None` where that is to stop the run.
 pub fn go(watched: &mut Watched) -> Option<Answer> {

@@ -1,0 +1,172 @@
+//! `warpscope help`: long explanations by topic. What comes from tables of the code is filled in from them.
+
+use super::args::Args;
+use super::{Failure, print};
+use crate::analysis::fuzzy::nearest;
+use crate::analysis::hints::DIAGNOSES;
+use crate::analysis::labels::width;
+use crate::analysis::triage::VERDICTS;
+use crate::app::{ACTIONS, Where};
+use crate::config::keys::Key;
+use crate::rerun::recipes::RECIPES;
+use crate::ui::glossary::GLOSSARY;
+use crate::ui::text::wrap;
+use clap::CommandFactory;
+
+/// Topics: name, and text in Markdown whose first line is its title. A new one is a file and a row.
+pub static TOPICS: &[(&str, &str)] = &[
+    ("run", include_str!("run.md")),
+    ("recipes", include_str!("recipes.md")),
+    ("rerun", include_str!("rerun.md")),
+    ("triage", include_str!("triage.md")),
+    ("timeline", include_str!("timeline.md")),
+    ("hints", include_str!("hints.md")),
+    ("metrics", include_str!("metrics.md")),
+    ("formats", include_str!("formats.md")),
+    ("config", include_str!("config.md")),
+    ("ssh", include_str!("ssh.md")),
+    ("words", include_str!("words.md")),
+    ("speed", include_str!("speed.md")),
+    ("safety", include_str!("safety.md")),
+    ("limits", include_str!("limits.md")),
+    ("keys", "# Keys: all of them, and where they work\n\n{{keys}}\n"),
+];
+
+/// Columns of a page where nothing else is known.
+const COLUMNS: usize = 100;
+/// Columns that a term has at most before its meaning goes to a line of its own.
+const TERM: usize = 28;
+
+/// A term and its meaning.
+type Entry = (String, String);
+
+/// The table that a placeholder stands for.
+fn table(name: &str) -> Option<Vec<Entry>> {
+    Some(match name {
+        "verdicts" => VERDICTS.iter().map(|(_, id, meaning)| ((*id).to_owned(), (*meaning).to_owned())).collect(),
+        "diagnoses" => DIAGNOSES.iter().map(|(_, id, meaning)| ((*id).to_owned(), (*meaning).to_owned())).collect(),
+        "recipes" => RECIPES.iter().map(|r| (r.id.to_owned(), format!("{}: {}", r.tool, r.about))).collect(),
+        "glossary" => GLOSSARY.iter().map(|(word, meaning)| ((*word).to_owned(), (*meaning).to_owned())).collect(),
+        "keys" => ACTIONS
+            .iter()
+            .map(|a| {
+                let keys: Vec<String> = a.keys.iter().filter_map(|k| Key::parse(k)).map(|k| k.label()).collect();
+                let place = if a.on == Where::Everywhere { String::new() } else { format!(" ({})", a.on.word()) };
+                (keys.join(" "), format!("{}{place}", a.help))
+            })
+            .collect(),
+        _ => return None,
+    })
+}
+
+/// Entries in two columns, for so many columns.
+fn entries(all: &[Entry], columns: usize, out: &mut Vec<String>) {
+    let term = all.iter().map(|e| width(&e.0)).filter(|w| *w <= TERM).max().unwrap_or(0);
+    let room = columns.saturating_sub(term + 4).max(24);
+    for (word, meaning) in all {
+        let lines = wrap(&meaning.replace('`', ""), room);
+        let long = width(word) > term;
+        if long {
+            out.push(format!("  {word}"));
+        }
+        for (at, line) in lines.into_iter().enumerate() {
+            let word = if at == 0 && !long { word.as_str() } else { "" };
+            out.push(format!("  {word}{}  {line}", " ".repeat(term - width(word))));
+        }
+    }
+}
+
+/// The lines of a topic, for so many columns.
+#[must_use]
+pub fn page(text: &str, columns: usize) -> Vec<String> {
+    let mut out: Vec<String> = Vec::new();
+    let mut code = false;
+    for line in text.lines() {
+        if line.starts_with("```") {
+            code = !code;
+        } else if code {
+            out.push(format!("    {line}").trim_end().to_owned());
+        } else if let Some(all) = line.strip_prefix("{{").and_then(|l| l.strip_suffix("}}")).and_then(table) {
+            entries(&all, columns, &mut out);
+        } else if let Some(title) = line.strip_prefix("# ") {
+            out.push(title.to_uppercase());
+        } else if let Some(title) = line.strip_prefix("## ") {
+            out.push(title.to_owned());
+            out.push("-".repeat(width(title)));
+        } else {
+            out.push(line.to_owned());
+        }
+    }
+    out
+}
+
+/// The title of a topic without its name.
+fn title(text: &str) -> &str {
+    let first = text.lines().next().unwrap_or("").trim_start_matches("# ");
+    first.split_once(": ").map_or(first, |(_, rest)| rest)
+}
+
+/// The topics, a line each.
+fn list() -> Vec<String> {
+    let mut out = vec!["warpscope help TOPIC explains:".to_owned(), String::new()];
+    let all: Vec<Entry> = TOPICS.iter().map(|(name, text)| ((*name).to_owned(), title(text).to_owned())).collect();
+    entries(&all, COLUMNS, &mut out);
+    out.push(String::new());
+    out.push("warpscope COMMAND --help lists the options of a command, warpscope --help all commands.".to_owned());
+    out
+}
+
+/// Prints a topic, the help of a command, or the list of topics.
+pub fn help(topic: Option<&str>) -> Result<(), Failure> {
+    let Some(topic) = topic else { return print::lines(&list()) };
+    let columns = print::terminal_width().unwrap_or(COLUMNS).min(COLUMNS);
+    let mut command = Args::command();
+    let known = command.find_subcommand(topic).is_some_and(|c| !c.is_hide_set());
+    if let Some((_, text)) = TOPICS.iter().find(|t| t.0 == topic) {
+        let mut lines = page(text, columns);
+        if known {
+            lines.extend([String::new(), format!("warpscope {topic} --help lists the options of the command.")]);
+        }
+        return print::lines(&lines);
+    }
+    if let Some(found) = command.find_subcommand_mut(topic).filter(|_| known) {
+        let text = found.render_long_help().to_string();
+        return print::lines(&text.lines().map(str::to_owned).collect::<Vec<_>>());
+    }
+    let near = nearest(topic, TOPICS.iter().map(|t| t.0));
+    let near = near.map_or_else(String::new, |n| format!("; did you mean `{n}`?"));
+    Err(Failure::wrong(format!("there is no help on {topic:?}{near}; `warpscope help` lists the topics")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_topic_fits_has_a_title_and_fills_its_tables() {
+        for (name, text) in TOPICS {
+            assert!(text.starts_with("# "), "{name}");
+            assert!(!title(text).is_empty(), "{name}");
+            for columns in [60, 80, 100] {
+                for line in page(text, columns) {
+                    assert!(!line.contains("{{"), "{name}: {line}");
+                    // Pictures of screens and commands are as wide as they are.
+                    assert!(width(&line) <= COLUMNS + 14, "{name}: {line}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_row_of_the_tables_is_in_a_topic() {
+        let all: String = TOPICS.iter().map(|(_, text)| page(text, 100).join("\n")).collect();
+        for (_, id, _) in VERDICTS {
+            assert!(all.contains(id), "{id}");
+        }
+        for (_, id, _) in DIAGNOSES {
+            assert!(all.contains(id), "{id}");
+        }
+        assert!(RECIPES.iter().all(|r| all.contains(r.id)));
+        assert!(ACTIONS.iter().all(|a| all.contains(a.help.split(['`', ' ']).next().unwrap_or(""))));
+    }
+}

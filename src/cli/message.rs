@@ -1,0 +1,42 @@
+//! How long a message stays.
+
+use crate::app::{App, Status};
+use std::time::{Duration, Instant};
+
+/// How long it stays at least.
+const LEAST: Duration = Duration::from_secs(3);
+/// Reading time of a letter: 200 words a minute.
+const LETTER: Duration = Duration::from_millis(50);
+
+/// The message that is shown, and until when.
+#[derive(Default)]
+pub struct Message(Option<(Status, Instant)>);
+
+impl Message {
+    /// Looks whether another one is shown.
+    pub fn look(&mut self, app: &App) {
+        match (&app.status, &self.0) {
+            (Some(status), Some((shown, _))) if status == shown => {}
+            (Some(status), _) => {
+                let letters = u32::try_from(status.text.chars().count()).unwrap_or(u32::MAX);
+                self.0 = Some((status.clone(), Instant::now() + LEAST.max(LETTER * letters.min(400))));
+            }
+            (None, _) => self.0 = None,
+        }
+    }
+
+    /// Until when it stays.
+    #[must_use]
+    pub fn until(&self) -> Option<Instant> {
+        self.0.as_ref().map(|m| m.1)
+    }
+
+    /// Takes it away if its time is over; whether it did.
+    pub fn over(&mut self, app: &mut App) -> bool {
+        let over = self.until().is_some_and(|until| until <= Instant::now());
+        if over {
+            (self.0, app.status) = (None, None);
+        }
+        over
+    }
+}
