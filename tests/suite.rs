@@ -11,6 +11,7 @@ mod suite {
     mod docs;
     mod doctor;
     mod exporter;
+    mod first_minute;
     mod hints;
     mod hostile;
     mod hostile_tty;

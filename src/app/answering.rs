@@ -26,6 +26,10 @@ pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
         What::Page(what, at) => {
             let by = match (event.code, action) {
                 (KeyCode::Esc | KeyCode::Enter, _) => return close(app),
+                (KeyCode::Char('t'), _) if matches!(what, Page::Help) => {
+                    app.over = None;
+                    return begin_tour(app);
+                }
                 (_, Some(ActionId::Up)) => -1,
                 (_, Some(ActionId::Down)) => 1,
                 (_, Some(ActionId::PageUp)) => -page,
@@ -86,6 +90,18 @@ pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
             Vec::new()
         }
         What::Pick(_) => pick(app, event, page),
+    }
+}
+
+/// Begins the tour, or ends it.
+pub fn begin_tour(app: &mut App) -> Vec<Effect> {
+    if app.session.tour.is_none() && !app.session.report().is_some_and(super::session::Report::timeline) {
+        return say(app, "the tour needs a timeline: warpscope demo --tour", false);
+    }
+    match super::tour::toggle(app) {
+        Some(first) => act(app, first),
+        None if app.session.tour.is_none() => say(app, "the tour is over", false),
+        None => Vec::new(),
     }
 }
 

@@ -19,6 +19,7 @@ pub mod screens;
 pub mod session;
 pub mod sight;
 pub mod state;
+pub mod tour;
 mod update;
 pub mod work;
 

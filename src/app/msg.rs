@@ -111,6 +111,8 @@ pub enum Pointer {
 #[derive(Clone, Debug)]
 pub enum Effect {
     Load(usize),
+    /// Open what is built in.
+    Demo,
     Cancel(usize),
     Work(Box<Work>),
     /// Analyse when the cursor has come to rest: a newer one takes its place. A held key then sends little, which a slow line needs.

@@ -125,6 +125,7 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
         }
         Go::Follow(run) => follow(app, &run),
         Go::Library => library(app),
+        Go::Demo => vec![Effect::Demo],
         Go::Quit => quit(app),
     }
 }

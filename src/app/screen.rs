@@ -134,6 +134,8 @@ pub enum Go {
     /// To what a run of the library printed.
     Follow(Box<Run>),
     Library,
+    /// To the captures that are built in.
+    Demo,
     Quit,
 }
 

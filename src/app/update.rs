@@ -7,11 +7,18 @@ use super::over::Page;
 use super::runs;
 use super::screen::{Answer, News};
 use super::state::App;
+use super::tour;
 use super::work::{Ask, Done};
 use std::sync::Arc;
 
 /// Changes the state by one message.
 pub fn update(app: &mut App, msg: Msg) -> Vec<Effect> {
+    let effects = change(app, msg);
+    tour::follow(app);
+    effects
+}
+
+fn change(app: &mut App, msg: Msg) -> Vec<Effect> {
     match msg {
         Msg::Key(key) => keys::on_key(app, key),
         Msg::Paste(text) => keys::paste(app, &text),

@@ -97,7 +97,13 @@ pub enum Command {
     /// List ways to record a program, or print the command of one.
     Recipes(Recipes),
     /// Open the explorer on a built-in capture: a small transformer on an H200.
-    Demo(Opening),
+    Demo {
+        #[command(flatten)]
+        opening: Opening,
+        /// Begin with a tour of five steps.
+        #[arg(long)]
+        tour: bool,
+    },
     /// List the themes.
     Themes,
     /// Explain a topic: run, rerun, triage, timeline, hints, formats, keys, words and more.

@@ -7,10 +7,11 @@ use super::mouse::pointed;
 use super::recorder::Recorder;
 use super::resting::Resting;
 use super::runs::start::Started;
+use super::settings::{settings, variable};
 use super::tty;
 use super::workers::Workers;
 use super::{Failure, demo, details, print, save};
-use crate::app::{self, App, Effect, Msg, Settings, Watched, update};
+use crate::app::{self, App, Effect, Msg, Watched, update};
 use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
 use crate::library::Run;
@@ -46,35 +47,10 @@ pub fn files(args: &Args, config: &Config) -> Result<(), Failure> {
 }
 
 /// `warpscope demo`.
-pub fn built_in(args: &Args, opening: &Opening, config: &Config) -> Result<(), Failure> {
+pub fn built_in(args: &Args, opening: &Opening, tour: bool, config: &Config) -> Result<(), Failure> {
     let sources =
         demo::DEMO.iter().map(|(name, packed)| Ok(From::BuiltIn(name, demo::unpacked(packed)?))).collect::<Result<_, Failure>>()?;
-    explore(sources, args, opening, config, Begin::Reports)
-}
-
-fn variable(name: &str) -> Option<String> {
-    std::env::var_os(name).map(|v| v.to_string_lossy().into_owned())
-}
-
-/// Settings from command line, file and environment, in this order.
-fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme::Library, mode: ColorMode) -> Result<Settings, Failure> {
-    let by_mode = match mode {
-        ColorMode::None => "mono",
-        ColorMode::Sixteen => "sixteen",
-        _ => "dark",
-    };
-    let theme = args.theme.as_deref().or(config.theme.as_deref()).unwrap_or(by_mode);
-    library.theme(theme, mode).map_err(Failure::wrong)?;
-    let defaults = Settings::default();
-    Ok(Settings {
-        theme: theme.to_owned(),
-        themes: library.names(),
-        keymap: crate::app::Keymap::with(&config.keys).map_err(Failure::wrong)?,
-        group: opening.group.or(config.group).unwrap_or(defaults.group),
-        sort: opening.sort.or(config.sort).unwrap_or(defaults.sort),
-        pins: config.pins.clone(),
-        first: opening.first.or(config.first).unwrap_or(config::First::Overview),
-    })
+    explore(sources, args, opening, config, if tour { Begin::Tour } else { Begin::Reports })
 }
 
 /// What the explorer begins with, besides reports.
@@ -83,6 +59,7 @@ enum Begin {
     Run(Box<Started>),
     Attach(Box<Run>),
     Home,
+    Tour,
 }
 
 fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, begin: Begin) -> Result<(), Failure> {
@@ -119,7 +96,11 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
             app.running.watched = Some(Watched::new(shell::line(&run.argv), Some(run), false));
             app::watch(&mut app);
         }
-        Begin::Home => effects.extend(app::library(&mut app)),
+        Begin::Home => {
+            app.session.machine = super::machine::facts(nsys.as_deref());
+            effects.extend(app::library(&mut app));
+        }
+        Begin::Tour => app.session.tour = Some(0),
     }
     listen(&send)?;
     restore_on_panic();
@@ -289,6 +270,13 @@ impl Explorer {
         }
     }
 
+    /// Reads one more report.
+    fn add(&mut self, source: From) {
+        self.sources.push(source);
+        self.cancels.push(Cancel::default());
+        self.load(self.sources.len() - 1);
+    }
+
     /// Does what the state asks for; true to end.
     fn perform(&mut self, effects: Vec<Effect>) -> Result<bool, Failure> {
         for effect in effects {
@@ -332,13 +320,15 @@ impl Explorer {
                         outcome: details::code(open, metrics, result, &ncu::source::disassemblers(), cancel),
                     });
                 }
-                Effect::Open(files) => {
-                    for file in files {
-                        self.sources.push(From::File(file));
-                        self.cancels.push(Cancel::default());
-                        self.load(self.sources.len() - 1);
+                Effect::Demo => {
+                    self.app.close_common();
+                    for (name, packed) in demo::DEMO {
+                        self.app.session.add_built_in(name);
+                        self.app.furnish();
+                        self.add(From::BuiltIn(name, demo::unpacked(packed)?));
                     }
                 }
+                Effect::Open(files) => files.into_iter().for_each(|file| self.add(From::File(file))),
                 Effect::Preflight(_)
                 | Effect::Start(_)
                 | Effect::Follow(_)

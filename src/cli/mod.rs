@@ -10,6 +10,7 @@ pub mod help;
 pub mod hints;
 pub mod interrupt;
 pub mod loops;
+mod machine;
 mod message;
 pub mod metrics;
 mod mouse;
@@ -22,6 +23,7 @@ pub mod resting;
 pub mod run_args;
 pub mod runs;
 pub mod save;
+mod settings;
 mod themes;
 pub mod timeline;
 mod timeline_args;
@@ -144,7 +146,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Rerun(args)) => rerun::rerun(args, nsys),
         Some(Command::Recipes(args)) => recipes::recipes(args, &config),
         Some(Command::Themes) => themes::themes(),
-        Some(Command::Demo(opening)) => explore::built_in(args, opening, &config),
+        Some(Command::Demo { opening, tour }) => explore::built_in(args, opening, *tour, &config),
         None if args.files.is_empty() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => explore::home(args, &config),
         None if args.files.is_empty() => Err(Failure::wrong(
             "name a report (.nsys-rep, .sqlite, .ncu-rep, .pt.trace.json, `nsys stats` or `ncu` CSV), or try `warpscope demo`; `warpscope --help` shows more",

@@ -16,6 +16,9 @@ pub const GLOSSARY: &[(&str, &str)] = &[
         "waves",
         "how often the grid fills the GPU: its blocks over the blocks that all SMs can hold at once; a last wave that is not full leaves SMs idle",
     ),
-    ("family", "the kind of work that a kernel does (GEMM, attention, copy …), guessed from its name; it decides the colour of its bar"),
+    (
+        "family",
+        "the kind of work that a kernel does (GEMM, attention, copy …), guessed from its name; it decides the colour of the swatch before its name",
+    ),
     ("joined", "said of ncu's result when it has been assigned to a launch of a timeline that is open alongside it"),
 ];

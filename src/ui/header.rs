@@ -70,6 +70,13 @@ fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'sta
             vec![Span::styled(format!("{} of {}", app.session.active + 1, app.session.reports.len()), theme.style(Role::Warn))],
         ));
     }
+    // What went wrong with another report of the session is seen from every one.
+    for (at, failed) in app.session.reports.iter().enumerate() {
+        if at != app.session.active && matches!(failed.stage, Stage::Failed(_)) && failed.profile.is_none() {
+            let name = failed.file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+            parts.push(part(1, vec![Span::styled(format!("{} could not be opened", clean(&name)), theme.style(Role::Bad))]));
+        }
+    }
     if let Some(run) = app.running.watched.as_ref().filter(|r| r.live()).and_then(|r| r.run.as_ref()) {
         let key = app.session.key(ActionId::Watch);
         parts.push(part(1, vec![Span::styled(format!("run {} running ({key})", run.id), theme.style(Role::Next))]));

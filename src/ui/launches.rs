@@ -1,5 +1,6 @@
 //! The launches of one group: how their durations are distributed and change over time, and each of them.
 
+use super::panel::Panel;
 use super::table::{self, Column, Head, Rows};
 use super::text::{fit_parts, left, part, right};
 use super::view::View;
@@ -95,31 +96,36 @@ const KERNEL_LEAST: usize = 24;
 /// Width from which the NVTX path gets a column.
 const PATH_LEAST: usize = 14;
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen: &LaunchesScreen, view: &mut View, theme: &Theme) {
     let Some((report, profile)) = app.report().and_then(|r| Some((r, r.profile.as_deref()?))) else { return };
-    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let title = heading(report, screen, &app.session.key(ActionId::Back), theme, usize::from(area.width.saturating_sub(6)));
+    let mut inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    if bordered {
+        inner = Panel::new(title.spans.clone()).focused().draw(frame, area, true, theme);
+    }
     let chart_rows = match inner.height {
         _ if !profile.launches.timed() => 0,
         0..=17 => 0,
         18..=27 => 4,
         _ => 6,
     };
-    let [title, figures, charts, head, rows] = Layout::vertical([
-        Constraint::Length(1),
+    let [top, figures, charts, head, rows] = Layout::vertical([
+        Constraint::Length(u16::from(!bordered)),
         Constraint::Length(1),
         Constraint::Length(if chart_rows > 0 { chart_rows + 2 } else { 0 }),
         Constraint::Length(1),
         Constraint::Min(1),
     ])
     .areas(inner);
-    frame.render_widget(heading(report, screen, &app.session.key(ActionId::Back), theme, inner.width.into()), title);
+    frame.render_widget(title, top);
     let Some(list) = &screen.list else {
         frame.render_widget(Line::styled("finding the launches …", theme.style(Role::Dim)), figures);
         return;
     };
     frame.render_widget(summary(profile, screen, list, theme, inner.width.into()), figures);
     if chart_rows > 0 && !list.rows.is_empty() && profile.launches.timed() {
-        plots(frame, charts, list, theme);
+        let chosen = screen.launch().map(|l| l as usize).map(|l| (profile.launches.start(l), profile.launches.duration(l)));
+        plots(frame, charts, list, chosen, theme);
     }
     rows_of(frame, (head, rows), &Shown { report, screen, profile, list }, view, theme);
 }
@@ -196,8 +202,8 @@ fn summary(profile: &Profile, screen: &LaunchesScreen, list: &LaunchList, theme:
     fit_parts(parts, &Span::raw("  "), columns)
 }
 
-/// Histogram on the left, durations over time on the right; axes below each.
-fn plots(frame: &mut Frame<'_>, area: Rect, list: &LaunchList, theme: &Theme) {
+/// Histogram on the left, durations over time on the right; axes below each. The selected launch (start and duration, ns) is marked in both.
+fn plots(frame: &mut Frame<'_>, area: Rect, list: &LaunchList, chosen: Option<(i64, i64)>, theme: &Theme) {
     let [bars, _, points] = Layout::horizontal([Constraint::Ratio(1, 3), Constraint::Length(3), Constraint::Min(10)]).areas(area);
     let (bins, least, greatest) = &list.histogram;
     let rows = usize::from(area.height.saturating_sub(2));
@@ -213,11 +219,27 @@ fn plots(frame: &mut Frame<'_>, area: Rect, list: &LaunchList, theme: &Theme) {
         frame.render_widget(Line::styled(format!("{low}{}{high}", " ".repeat(gap)), axis), line(rows + 1));
     };
     let drawn = chart::columns(bins, bars.width.into(), rows);
-    put(frame, bars, "durations (log scale)", drawn, theme.style(Role::Good), (Nanos(*least).to_string(), Nanos(*greatest).to_string()));
+    put(frame, bars, "durations (log scale)", drawn, theme.style(Role::Bar), (Nanos(*least).to_string(), Nanos(*greatest).to_string()));
     let drawn = chart::extents(&list.over_time, points.width.into(), rows, (*least, *greatest));
     let time = list.time.map_or_else(Default::default, |(a, b)| (format!("{:.3} s", a as f64 / 1e9), format!("{:.3} s", b as f64 / 1e9)));
     let title = format!("duration over time ({} to {}, log scale)", Nanos(*least), Nanos(*greatest));
-    put(frame, points, &labels::cut_end(&title, points.width.into()), drawn, theme.style(Role::Next), time);
+    put(frame, points, &labels::cut_end(&title, points.width.into()), drawn, theme.style(Role::Bar), time);
+    let Some((start, duration)) = chosen else { return };
+    let column =
+        |share: f64, area: Rect| area.x + ((share.clamp(0.0, 1.0) * f64::from(area.width)) as u16).min(area.width.saturating_sub(1));
+    let ln = |v: i64| (v.max(1) as f64).ln();
+    let share = (ln(duration) - ln(*least)) / (ln(*greatest) - ln(*least)).max(f64::MIN_POSITIVE);
+    let over = list.time.map_or(0.0, |(a, b)| (start - a) as f64 / (b - a).max(1) as f64);
+    for x in [column(share, bars), column(over, points)] {
+        for y in area.y + 1..=area.y + u16::try_from(rows).unwrap_or(0) {
+            if let Some(cell) = frame.buffer_mut().cell_mut((x, y)) {
+                if cell.symbol() == " " {
+                    cell.set_symbol("┊");
+                }
+                cell.set_style(theme.style(Role::Key));
+            }
+        }
+    }
 }
 
 struct Shown<'a> {

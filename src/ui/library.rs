@@ -126,8 +126,25 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
         (Some(why), _) => say(&clean(why), Role::Bad),
         (None, None) => say("reading the library …", Role::Dim),
         (None, Some(runs)) if runs.is_empty() => {
-            say("Nothing has been recorded yet.", Role::Title);
-            say("", Role::Text);
+            let machine = &app.session.machine;
+            if !machine.is_empty() {
+                say("This machine", Role::Title);
+                for fact in machine {
+                    let mark = if fact.there { "✓" } else { "·" };
+                    say(&format!("  {mark} {} {}", left(fact.name, 10), fact.text), if fact.there { Role::Text } else { Role::Dim });
+                }
+                say("  warpscope doctor checks the rest: permissions, drivers, versions", Role::Dim);
+                say("", Role::Text);
+            }
+            if app.session.reports.is_empty() {
+                let key = |id| app.session.key(id);
+                say("Keys", Role::Title);
+                say(&format!("  {}  opens the demo: a small transformer on an H200", key(ActionId::Open)), Role::Text);
+                say(&format!("  {}  help, and from there t: a tour of five steps", key(ActionId::Help)), Role::Text);
+                say(&format!("  {}  quits", key(ActionId::Quit)), Role::Text);
+                say("", Role::Text);
+            }
+            say("Nothing has been recorded yet. In the shell:", Role::Title);
             for (command, what) in [
                 ("warpscope run -- python3 train.py", "records a program with nsys (or ncu if nsys is not installed) and opens the report"),
                 ("warpscope recipes", "ways to record: by range, by rank, with Python stacks, servers …"),

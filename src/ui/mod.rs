@@ -10,6 +10,7 @@ pub mod diff;
 pub mod footer;
 pub mod glossary;
 pub mod header;
+pub mod help;
 pub mod input;
 pub mod kernels;
 pub mod launches;
@@ -100,7 +101,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
         // One row a screen.
         match top {
             Some(Open::Kernels(screen)) => kernels::draw(frame, main, panel::bordered(body), app, screen, view, theme),
-            Some(Open::Launches(screen)) => launches::draw(frame, main, app, screen, view, theme),
+            Some(Open::Launches(screen)) => launches::draw(frame, main, panel::bordered(body), app, screen, view, theme),
             Some(Open::Rerun(screen)) => rerun::draw(frame, main, app, screen, view, theme),
             Some(Open::Result(screen)) => result::draw(frame, main, app, screen, view, theme),
             Some(Open::Run(_)) => {

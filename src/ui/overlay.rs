@@ -1,15 +1,12 @@
 //! What lies over the screen: help, notes, names, details, and lists to choose from.
 
-use super::glossary::GLOSSARY;
 use super::text::{left, lit, wrap};
 use super::view::{View, scroll};
 use super::{Role, Theme, detail};
-use crate::analysis::Family;
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::labels::{cut_end, width};
 use crate::app::screens::Kind;
-use crate::app::{ACTIONS, App, LineOf, Mouse, Over, Page, Pick, Report, ResultScreen, What, Where};
-use crate::config::keys::Key;
+use crate::app::{App, LineOf, Mouse, Over, Page, Pick, Report, ResultScreen, What};
 use crate::model::text::clean;
 use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, Profile, Severity, units};
 use ratatui::Frame;
@@ -46,7 +43,7 @@ fn lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> 
     let report = app.session.reports.get(over.report);
     let text = |t: &String| Line::styled(clean(t).into_owned(), theme.style(if t.starts_with("  ") { Role::Text } else { Role::Title }));
     match what {
-        Page::Help => ("keys", help(app, columns, theme)),
+        Page::Help => ("help", super::help::page(app, columns, theme)),
         Page::Notes => ("about this report", notes(report, columns, theme)),
         Page::Names => ("names", report.map(|r| detail::names(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Details => ("details", report.map(|r| detail::lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
@@ -111,75 +108,6 @@ fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>],
         let place = Rect { x: (inner.x + inner.width).saturating_sub(w), y: inner.y + inner.height, width: w, height: 1 };
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), place);
     }
-}
-
-fn help(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut out = Vec::new();
-    for place in [
-        Where::Everywhere,
-        Where::Timeline,
-        Where::Aside,
-        Where::Detailed,
-        Where::Named,
-        Where::Sorted,
-        Where::Launchable,
-        Where::Ranges,
-        Where::Browse,
-        Where::Tables,
-        Where::Kernels,
-        Where::Launches,
-        Where::Results,
-        Where::Metrics,
-        Where::Hints,
-        Where::Source,
-        Where::Rerun,
-        Where::Run,
-        Where::Library,
-        Where::Runs,
-        Where::Diff,
-    ] {
-        out.push(Line::styled(place.word(), theme.style(Role::Head)));
-        for action in ACTIONS.iter().filter(|a| a.on == place) {
-            let keys = app.session.settings.keymap.keys(action.id).iter().map(Key::label).collect::<Vec<_>>().join(" ");
-            let text = cut_end(action.help, columns.saturating_sub(22));
-            out.push(Line::from(vec![
-                Span::styled(left(&keys, 20), theme.style(Role::Key)),
-                Span::styled(format!("  {text}"), theme.style(Role::Text)),
-            ]));
-        }
-        out.push(Line::default());
-    }
-    out.push(Line::styled("signs and words", theme.style(Role::Head)));
-    for (word, meaning) in GLOSSARY {
-        for (i, line) in wrap(meaning, columns.saturating_sub(10)).into_iter().enumerate() {
-            let word = if i == 0 { *word } else { "" };
-            out.push(Line::from(vec![
-                Span::styled(left(word, 8), theme.style(Role::Key)),
-                Span::styled(format!("  {line}"), theme.style(Role::Text)),
-            ]));
-        }
-    }
-    out.push(Line::default());
-    out.push(Line::styled("colours: kernel family, guessed from the name", theme.style(Role::Head)));
-    let mut families = Vec::new();
-    for family in Family::ALL {
-        families.push(Span::styled(format!("█ {}  ", family.word()), theme.family(family)));
-    }
-    let (a, b) = families.split_at(5);
-    out.push(Line::from(a.to_vec()));
-    out.push(Line::from(b.to_vec()));
-    out.push(Line::default());
-    for text in [
-        "spread: standard deviation over mean. durations: histogram from min to max, log scale.",
-        "busy: share of the span in which a kernel was running, averaged over the GPUs in use. idle gaps: over 10 µs without a kernel, memcpy or memset.",
-        "ncu's durations differ from the timeline's: ncu flushes caches and locks clocks.",
-        "roofline: ● work per byte of device memory traffic, ◆ of L2, ▲ of L1; other results show device memory only; ◂ ▸ ▾ are off the chart.",
-        "hints: the time at stake is an upper bound.",
-        "Mouse: click to select and open, wheel to scroll, click a column header to sort by it.",
-    ] {
-        out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
-    }
-    out
 }
 
 fn run_facts(facts: &[(&'static str, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {

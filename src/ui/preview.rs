@@ -57,8 +57,24 @@ fn measured(app: &App, report: &Report, row: usize, columns: usize, theme: &Them
     FIGURES.iter().filter_map(line).collect()
 }
 
+/// Where a duration lies below the picture of all.
+#[must_use]
+pub fn marker(group: &GroupRow, duration: i64, columns: usize, theme: &Theme) -> Option<Line<'static>> {
+    let ln = |v: i64| (v.max(1) as f64).ln();
+    let (low, high) = (ln(group.stats.min), ln(group.stats.max));
+    let share = (high > low).then(|| (ln(duration) - low) / (high - low))?;
+    let text = Nanos(duration).to_string();
+    let at = ((share * columns as f64) as usize).min(columns.saturating_sub(1));
+    // The figure stands on the side that has room.
+    let right_side = at + 2 + labels::width(&text) <= columns;
+    let line =
+        if right_side { format!("{}▲ {text}", " ".repeat(at)) } else { format!("{}▲", left(&right(&text, at.saturating_sub(1)), at)) };
+    Some(Line::styled(line, theme.style(Role::Key)))
+}
+
 /// How the durations are distributed.
-fn distribution(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+#[must_use]
+pub fn distribution(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let stats = &group.stats;
     let Some(histogram) = stats.histogram.filter(|_| stats.count > 1 && stats.max > stats.min) else { return Vec::new() };
     // Over all of the width.

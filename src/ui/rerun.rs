@@ -1,5 +1,6 @@
 //! The re-run screen: what is selected, the command with the piece of the selected field lit, what it does, and the fields.
 
+use super::panel::{self, Panel};
 use super::table::{self, Rows};
 use super::text::{fit_parts, left, part, wrap};
 use super::view::View;
@@ -27,26 +28,29 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
     frame.render_widget(Text::from(head), top);
     if area.width >= WIDE {
         let side = (inner.width / 2).clamp(46, 90);
-        let [main, gap, fields_area] =
-            Layout::horizontal([Constraint::Min(40), Constraint::Length(3), Constraint::Length(side)]).areas(body);
-        let bar = vec![Line::styled(" │ ", theme.style(Role::Border)); usize::from(gap.height)];
-        frame.render_widget(Text::from(bar), gap);
+        let bordered = panel::bordered(Rect { height: body.height + 4, ..area });
+        let [main, fields_area] = Layout::horizontal([Constraint::Min(40), Constraint::Length(side)]).areas(body);
+        let [fields_area, below] = if bordered {
+            let tall = u16::try_from(screen.rows().len() + 2).unwrap_or(u16::MAX);
+            Layout::vertical([Constraint::Length(tall), Constraint::Min(0)]).areas(fields_area)
+        } else {
+            [fields_area, Rect { height: 0, ..fields_area }]
+        };
+        let title = |text: &'static str| Panel::new(vec![Span::styled(text, theme.style(Role::Title))]);
+        let main = title("Command").draw(frame, main, bordered, theme);
+        let fields_area = title("Fields").focused().draw(frame, fields_area, bordered, theme);
+        if below.height > LEAST_PICTURE {
+            among(frame, below, screen, profile, theme);
+        }
         let room = usize::from(main.width);
-        let mut lines = vec![Line::default()];
+        let mut lines: Vec<Line<'static>> = Vec::new();
         lines.extend(command(screen, theme, room));
         lines.push(Line::default());
         lines.extend(explained(screen, theme, room));
         lines.extend(warnings(screen.rerun(), theme, room));
         lines.extend(results(screen.rerun(), theme, room));
         frame.render_widget(Text::from(lines), main);
-        fields(
-            frame,
-            Rect { y: fields_area.y + 1, height: fields_area.height.saturating_sub(1), ..fields_area },
-            app,
-            (screen, profile),
-            view,
-            theme,
-        );
+        fields(frame, fields_area, app, (screen, profile), view, theme);
     } else {
         let lines = command(screen, theme, columns);
         let why = explained(screen, theme, columns);
@@ -74,6 +78,28 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RerunScreen, 
         fields(frame, b, app, (screen, profile), view, theme);
         frame.render_widget(Text::from(cut(why, why_rows, theme)), c);
     }
+}
+
+/// Rows below which a picture says nothing.
+const LEAST_PICTURE: u16 = 7;
+
+/// How long the chosen launch took among those of its kernel.
+fn among(frame: &mut Frame<'_>, area: Rect, screen: &RerunScreen, profile: &Profile, theme: &Theme) {
+    let Some(launch) = screen.picked.as_ref().and_then(|p| p.launches.first()).map(|l| l.0 as usize) else { return };
+    if launch >= profile.launches.len() || !profile.launches.timed() {
+        return;
+    }
+    let row = screen.groups.first().and_then(|&r| screen.grouping.rows.get(r));
+    let Some(group) = row.filter(|g| g.stats.count > 1) else { return };
+    let title = vec![Span::styled("Among its kernel's launches", theme.style(Role::Title))];
+    let place = Rect { height: area.height.min(8), ..area };
+    let inner = Panel::new(title).draw(frame, place, true, theme);
+    let duration = profile.launches.duration(launch);
+    let mut all = super::preview::distribution(group, usize::from(inner.width), theme);
+    if let Some(picture) = super::preview::marker(group, duration, usize::from(inner.width), theme) {
+        all.push(picture);
+    }
+    frame.render_widget(Text::from(all), inner);
 }
 
 /// The first lines, and a mark where more would follow.

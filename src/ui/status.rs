@@ -14,6 +14,9 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line as Drawn, Span, Text};
 
 fn sentence(app: &App) -> Option<String> {
+    if let Some(tour) = crate::app::tour::sentence(app) {
+        return Some(tour);
+    }
     let open = &app.top()?.open;
     let report = app.report();
     // What is on the screen is only a part of the report, and why.
@@ -100,7 +103,7 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
         }
         View::Hints => of_hints(app, screen),
         View::Roofline => match screen.roofline.plot.as_ref().and_then(|p| p.points.get(screen.roofline.selected).map(|at| (p, at))) {
-            Some((plot, p)) if p.own => of_point(plot, p, &key(ActionId::Open)),
+            Some((plot, p)) if p.own => of_point(plot, p, screen, &key(ActionId::Open)),
             Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
             None => "collect what is listed above, and open the result alongside this one".to_owned(),
         },
@@ -164,12 +167,16 @@ fn of_hints(app: &App, screen: &ResultScreen) -> String {
 const UNDER_ALL: f64 = 60.0;
 
 /// How near a point is to its roof, and which roof is the nearest for the same work.
-fn of_point(plot: &roofline::Plot, p: &roofline::Point, open: &str) -> String {
+fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, open: &str) -> String {
     let share = |p: &roofline::Point| p.achieved / p.attainable * 100.0;
     let roof = |p: &roofline::Point| if p.memory_bound { p.level.word() } else { "the compute peak" };
     let nearest = plot.points.iter().filter(|o| o.own && o.work == p.work).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(p);
+    // A chart of two roofs does not know the other units; the diagnosis does, and both must not disagree.
     let more = if share(nearest) < UNDER_ALL {
-        "far below every roof: latency or another unit is the limit, see the warp states".to_owned()
+        match screen.subject.hints.first() {
+            Some(hint) => format!("no roof of this chart is the limit; {}: {}", hint.id.id(), hint.headline),
+            None => "far below every roof: latency or another unit is the limit, see the warp states".to_owned(),
+        }
     } else if roof(nearest) == roof(p) {
         format!("{open} shows how it is computed")
     } else {

@@ -144,6 +144,14 @@ impl Explorer {
                     let outcome = details::code(open, &metrics, result, &[], &Cancel::default());
                     self.send(Msg::Code { report, from, result, outcome });
                 }
+                Effect::Demo => {
+                    self.app.close_common();
+                    for file in demo_files() {
+                        self.app.session.add_built_in(&file.to_string_lossy());
+                        self.app.furnish();
+                        self.perform(vec![Effect::Load(self.app.session.reports.len() - 1)]);
+                    }
+                }
                 Effect::Open(files) => {
                     let first = self.app.session.reports.len() - files.len();
                     self.perform((first..self.app.session.reports.len()).map(Effect::Load).collect());

@@ -246,7 +246,7 @@ fn the_demo_from_table_to_launch_and_out() {
     s.keys("\x1b");
     s.wait_until("no filter", |t| !t.contains("filter soft"));
     s.keys("?");
-    s.wait("everywhere");
+    s.wait("Here: kernels");
     s.keys("\x1b");
     s.wait_until("the table", |t| !t.contains("everywhere"));
     s.keys("q");

@@ -25,6 +25,19 @@ pub struct Session {
     pub size: (u16, u16),
     /// Whether the details are wanted beside the tables.
     pub details: bool,
+    /// The step of the tour, while there is one.
+    pub tour: Option<usize>,
+    /// What this machine has to profile with; empty where nobody asked.
+    pub machine: Vec<Fact>,
+}
+
+/// Something that this machine has, or lacks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fact {
+    pub name: &'static str,
+    pub there: bool,
+    /// What can be done with it, or without it.
+    pub text: String,
 }
 
 impl Session {
@@ -65,6 +78,13 @@ impl Session {
             report.trusted = true;
             self.reports.push(report);
         }
+    }
+
+    /// Adds a report that is part of the program.
+    pub fn add_built_in(&mut self, name: &str) {
+        let mut report = Report::new(PathBuf::from(name), &self.settings);
+        report.built_in = true;
+        self.reports.push(report);
     }
 
     /// Rows of a page on this terminal.

@@ -401,7 +401,7 @@ impl Draw<'_> {
                     let scale = if i == 0 { short(most) } else { String::new() };
                     let mut spans = vec![Span::styled(format!("   {} ", right(&scale, 6)), theme.style(Role::Faint))];
                     for (c, ch) in text.chars().enumerate() {
-                        let role = if own == Some(c) { Role::Warn } else { Role::Next };
+                        let role = if own == Some(c) { Role::Peak } else { Role::Bar };
                         spans.push(Span::styled(ch.to_string(), theme.style(role)));
                     }
                     out.push(Line::from(spans));

@@ -72,7 +72,7 @@ fn remarks(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
 fn color(level: Level) -> Role {
     match level {
         Level::Dram => Role::Next,
-        Level::L2 => Role::Good,
+        Level::L2 => Role::Bar,
         Level::L1 => Role::Dim,
     }
 }
@@ -285,7 +285,7 @@ fn labels(frame: &mut Frame<'_>, area: Rect, plot: &Plot, (columns, rows): (usiz
         // One above the other where two roofs are close.
         let row = (row + 1..rows).find(|r| !taken.contains(r)).unwrap_or(row);
         taken.push(row);
-        place(text.clone(), columns.saturating_sub(width(&text) + 1), row as f64 * 4.0, Role::Warn);
+        place(text.clone(), columns.saturating_sub(width(&text) + 1), row as f64 * 4.0, Role::Peak);
     }
     let top = plot.roofs().iter().map(|r| r.1).fold(0.0, f64::max);
     for (t, share) in plot.placed.traffic.iter().zip([0.42, 0.62, 0.82]) {

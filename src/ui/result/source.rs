@@ -95,7 +95,7 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &List
             (&l.counts, format!("{}:{}", cut_middle(&clean(&l.name), 22), l.line), l.text.clone().unwrap_or_default())
         };
         let share = if listing.samples > 0.0 { counts.samples / listing.samples * 100.0 } else { 0.0 };
-        let hot = if share >= 10.0 { Role::Warn } else { Role::Next };
+        let hot = if share >= 10.0 { Role::Peak } else { Role::Bar };
         let mut spans = vec![Span::styled(format!("{} ", right(&format!("{share:.1}%"), 7)), theme.style(Role::Title))];
         spans.extend(bar(if most > 0.0 { counts.samples / most } else { 0.0 }, layout.bar, theme.style(hot), theme));
         let stall =

@@ -77,6 +77,10 @@ impl LibraryScreen {
 
     /// Opens the selected run: its reports, or where there are none, what it printed.
     fn open(&self, cx: &Cx<'_>) -> Answer {
+        // With nothing recorded there is something to look at all the same.
+        if self.runs.as_ref().is_some_and(Vec::is_empty) && cx.session.reports.is_empty() {
+            return Go::Demo.into();
+        }
         let Some(run) = self.run() else { return Answer::wrong(NO_RUN) };
         let files: Vec<PathBuf> = run.openable().map(|r| &r.path).filter(|p| !run.gone.contains(p)).cloned().collect();
         if run.state.live() {

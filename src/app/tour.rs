@@ -1,0 +1,80 @@
+//! A tour through the screens, on whatever timeline is open: each step ends when the user has done what it says.
+
+use super::actions::{ActionId, Where};
+use super::state::App;
+
+/// A step: where it is about, the key that leads on, and what it says; `{}` stands for the key.
+struct Step {
+    at: Where,
+    key: Option<ActionId>,
+    text: &'static str,
+}
+
+const STEPS: [Step; 5] = [
+    Step {
+        at: Where::Overview,
+        key: Some(ActionId::Timeline),
+        text: "what limits the run stands first, with what it costs and what to do; below, every nanosecond of the GPU has its place. \
+               Press {} to see it in time",
+    },
+    Step {
+        at: Where::Timeline,
+        key: Some(ActionId::Kernels),
+        text: "streams, calls and ranges; idle time has the colour of its cause. + and - zoom, i goes to the next idle time. \
+               Press {} for the kernels",
+    },
+    Step {
+        at: Where::Kernels,
+        key: Some(ActionId::Hints),
+        text: "kernels by time; ◆ marks those that ncu has measured, the panel shows the selected one. Press {} to see what limits it",
+    },
+    Step {
+        at: Where::Hints,
+        key: Some(ActionId::Rerun),
+        text: "how busy each unit was, what warps waited for, what could be saved and how. Press {} for the command that measures it again",
+    },
+    Step {
+        at: Where::Rerun,
+        key: None,
+        text: "this command profiles exactly this launch; y copies it, R runs it. The tour ends here: esc leads back, ? lists all keys",
+    },
+];
+
+/// Begins the tour, or ends it; the keys that lead to its first screen, if any.
+#[must_use]
+pub fn toggle(app: &mut App) -> Option<ActionId> {
+    if app.session.tour.take().is_some() {
+        return None;
+    }
+    app.session.tour = Some(0);
+    (app.here() != STEPS[0].at).then_some(ActionId::Overview)
+}
+
+/// Looks where the user is by now: on the next step's screen that step begins, off the last one's the tour is over.
+pub fn follow(app: &mut App) {
+    let Some(at) = app.session.tour else { return };
+    let here = app.here();
+    if STEPS.get(at + 1).is_some_and(|next| next.at == here) {
+        app.session.tour = Some(at + 1);
+    } else if at + 1 == STEPS.len() && here != STEPS[at].at {
+        app.session.tour = None;
+    }
+}
+
+/// What the tour says now; where the user has gone elsewhere, how to come back.
+#[must_use]
+pub fn sentence(app: &App) -> Option<String> {
+    let at = app.session.tour?;
+    let step = STEPS.get(at)?;
+    let head = format!("tour {} of {}: ", at + 1, STEPS.len());
+    if app.here() != step.at {
+        let text = match step.at {
+            Where::Overview => format!("{} goes to the overview", app.session.key(ActionId::Overview)),
+            Where::Timeline => format!("{} goes to the timeline", app.session.key(ActionId::Timeline)),
+            _ => format!("{} leads back to the {}", app.session.key(ActionId::Back), step.at.word()),
+        };
+        return Some(format!("{head}{text}"));
+    }
+    let key = step.key.map(|k| app.session.key(k)).unwrap_or_default();
+    Some(format!("{head}{}", step.text.replace("{}", &key)))
+}

@@ -1,0 +1,39 @@
+//! What this machine has to profile with, as far as a look at its files tells: what the first screen says. `warpscope doctor` tells more.
+
+use crate::app::session::Fact;
+use crate::launch::find;
+use std::path::Path;
+
+/// GPUs that the NVIDIA driver has made nodes for.
+fn nvidia() -> usize {
+    let nodes = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let number = |name: &str| name.strip_prefix("nvidia").is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+    nodes.filter(|e| e.file_name().to_str().is_some_and(number)).count()
+}
+
+/// The facts.
+#[must_use]
+pub fn facts(nsys: Option<&Path>) -> Vec<Fact> {
+    let gpus = nvidia();
+    let amd = Path::new("/dev/kfd").exists();
+    let gpu = match (gpus, amd) {
+        (0, false) => (false, "none: reports can be opened and compared here, and recorded on another machine".to_owned()),
+        (0, true) => (true, "an AMD GPU".to_owned()),
+        (n, _) => (true, format!("{}, as the NVIDIA driver says", crate::model::units::count(n, "GPU"))),
+    };
+    let tool = |name: &'static str, path: Option<std::path::PathBuf>, with: &str, without: &str| {
+        let text = path.as_ref().map_or_else(|| without.to_owned(), |p| format!("{with} ({})", p.display()));
+        Fact { name, there: path.is_some(), text }
+    };
+    vec![
+        Fact { name: "GPU", there: gpu.0, text: gpu.1 },
+        tool(
+            "nsys",
+            find::nsys(nsys).into_iter().find(|p| p.is_file()),
+            "records timelines: warpscope run -- PROGRAM",
+            "not found: PyTorch programs can record themselves (warpscope run --tool torch -- python3 …)",
+        ),
+        tool("ncu", find::on_path("ncu"), "measures single launches: r and R in the explorer", "not on PATH: its reports can be opened"),
+        tool("rocprofv3", find::on_path("rocprofv3"), "records programs on AMD GPUs", "not on PATH (AMD GPUs only)"),
+    ]
+}

@@ -1,0 +1,33 @@
+//! What the explorer's settings come from.
+
+use super::Failure;
+use super::args::{Args, Opening};
+use crate::app::Settings;
+use crate::config::{self, ColorMode, Config};
+use crate::ui::theme;
+
+/// A variable of the environment.
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var_os(name).map(|v| v.to_string_lossy().into_owned())
+}
+
+/// Settings from command line, file and environment, in this order.
+pub fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme::Library, mode: ColorMode) -> Result<Settings, Failure> {
+    let by_mode = match mode {
+        ColorMode::None => "mono",
+        ColorMode::Sixteen => "sixteen",
+        _ => "dark",
+    };
+    let theme = args.theme.as_deref().or(config.theme.as_deref()).unwrap_or(by_mode);
+    library.theme(theme, mode).map_err(Failure::wrong)?;
+    let defaults = Settings::default();
+    Ok(Settings {
+        theme: theme.to_owned(),
+        themes: library.names(),
+        keymap: crate::app::Keymap::with(&config.keys).map_err(Failure::wrong)?,
+        group: opening.group.or(config.group).unwrap_or(defaults.group),
+        sort: opening.sort.or(config.sort).unwrap_or(defaults.sort),
+        pins: config.pins.clone(),
+        first: opening.first.or(config.first).unwrap_or(config::First::Overview),
+    })
+}

@@ -1,0 +1,114 @@
+//! The help page: what works here, what works everywhere, and what the signs mean; beside each other where there is room.
+
+use super::glossary::GLOSSARY;
+use super::text::{left, wrap};
+use super::{Role, Theme};
+use crate::analysis::Family;
+use crate::analysis::labels::width;
+use crate::app::{ACTIONS, ActionId, App, Where};
+use crate::config::keys::Key;
+use ratatui::text::{Line, Span};
+
+/// Columns from which two stand beside each other.
+const TWO: usize = 92;
+/// Columns of the keys.
+const KEYS: usize = 9;
+/// Keys of an action that are named: the rest is in `warpscope help keys`.
+const NAMED: usize = 3;
+
+/// Actions with their keys, a few words each.
+fn actions(app: &App, title: &str, which: impl Fn(ActionId, Where) -> bool, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    for action in ACTIONS.iter().filter(|a| which(a.id, a.on)) {
+        let keys: Vec<String> = app.session.settings.keymap.keys(action.id).iter().take(NAMED).map(Key::label).collect();
+        if keys.is_empty() {
+            continue;
+        }
+        let mut keys = keys.join(" ");
+        if width(&keys) >= KEYS {
+            keys = app.session.key(action.id);
+        }
+        entry(&mut out, &keys, action.help, columns, theme);
+    }
+    if !out.is_empty() {
+        out.insert(0, Line::styled(title.to_owned(), theme.style(Role::Title)));
+        out.push(Line::default());
+    }
+    out
+}
+
+fn entry(out: &mut Vec<Line<'static>>, word: &str, meaning: &str, columns: usize, theme: &Theme) {
+    for (at, line) in wrap(meaning, columns.saturating_sub(KEYS + 1).max(16)).into_iter().enumerate() {
+        let word = if at == 0 { word } else { "" };
+        out.push(Line::from(vec![
+            Span::styled(left(word, KEYS), theme.style(Role::Key)),
+            Span::styled(format!(" {line}"), theme.style(Role::Text)),
+        ]));
+    }
+}
+
+/// What the signs, words and colours mean.
+fn signs(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = vec![Line::styled("Signs and words", theme.style(Role::Title))];
+    for (word, meaning) in GLOSSARY {
+        entry(&mut out, word, meaning, columns, theme);
+    }
+    out.push(Line::default());
+    out.push(Line::styled("Families, guessed from the name", theme.style(Role::Title)));
+    let mut line = Line::default();
+    for family in Family::ALL {
+        let style = theme.family(family);
+        let swatch = if style.fg.is_some() { "▌" } else { "" };
+        let spans = [Span::styled(swatch, style), Span::styled(format!("{}  ", family.word()), theme.style(Role::Text))];
+        if line.width() + spans.iter().map(Span::width).sum::<usize>() > columns {
+            out.push(std::mem::take(&mut line));
+        }
+        line.spans.extend(spans);
+    }
+    out.push(line);
+    out.push(Line::default());
+    for text in [
+        "spread: standard deviation over mean. durations: histogram from min to max, log scale.",
+        "busy: share of the span in which a kernel was running, averaged over the GPUs in use. idle gaps: over 10 µs without a kernel, memcpy or memset.",
+        "ncu's durations differ from the timeline's: ncu flushes caches and locks clocks.",
+        "roofline: ● work per byte of device memory traffic, ◆ of L2, ▲ of L1; other results show device memory only; ◂ ▸ ▾ are off the chart.",
+        "hints: the time at stake is an upper bound.",
+        "mouse: click to select and open, wheel to scroll; column headers, keys in the last line and sections can be clicked.",
+    ] {
+        out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
+    out
+}
+
+/// Two lists beside each other.
+fn beside(a: Vec<Line<'static>>, b: Vec<Line<'static>>, columns: usize) -> Vec<Line<'static>> {
+    let rows = a.len().max(b.len());
+    let (mut a, mut b) = (a.into_iter(), b.into_iter());
+    (0..rows)
+        .map(|_| {
+            let mut line = a.next().unwrap_or_default();
+            let pad = columns.saturating_sub(line.width());
+            line.push_span(Span::raw(" ".repeat(pad + 3)));
+            line.spans.extend(b.next().unwrap_or_default().spans);
+            line
+        })
+        .collect()
+}
+
+/// The page for the screen that is on, so many columns wide.
+#[must_use]
+pub fn page(app: &App, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let here = app.here();
+    let two = columns >= TWO;
+    let each = if two { (columns - 3) / 2 } else { columns };
+    let mut own = actions(app, &format!("Here: {}", here.word()), |_, on| on != Where::Everywhere && on.works(here), each, theme);
+    own.extend(actions(app, "Everywhere", |_, on| on == Where::Everywhere, each, theme));
+    let signs = signs(each, theme);
+    let mut out = if two { beside(own, signs, each) } else { own.into_iter().chain(signs).collect() };
+    out.push(Line::default());
+    out.push(Line::styled(
+        "t begins or ends a tour of five steps; `warpscope help keys` lists all keys, `warpscope help` explains more",
+        theme.style(Role::Dim),
+    ));
+    out
+}

@@ -1,0 +1,101 @@
+//! What somebody meets who has nothing yet: the first screen, the demo, the tour, messages and keys that are everywhere the same.
+
+use super::support::{Explorer, demo_files, packed, run};
+use insta::assert_snapshot;
+use warpscope::app::session::Fact;
+use warpscope::app::{self, Msg, Where};
+
+fn home(size: (u16, u16)) -> Explorer {
+    let mut e = Explorer::open(&[], size);
+    let _ = app::library(&mut e.app);
+    let fact = |name, there, text: &str| Fact { name, there, text: text.to_owned() };
+    e.app.session.machine = vec![
+        fact("GPU", true, "1 GPU, as the NVIDIA driver says"),
+        fact("nsys", false, "not found: PyTorch programs can record themselves (warpscope run --tool torch -- python3 …)"),
+    ];
+    e.send(Msg::Library(Ok((Vec::new(), 0))));
+    e
+}
+
+#[test]
+fn the_first_screen_says_what_this_machine_can_do_and_opens_the_demo() {
+    for (name, size) in [("home_80x24", (80, 24)), ("home_120x40", (120, 40))] {
+        assert_snapshot!(name, home(size).screen());
+    }
+    let mut e = home((120, 40));
+    e.press("enter");
+    assert_eq!((e.app.here(), e.app.session.reports.len()), (Where::Kernels, 4));
+    assert!(e.app.session.reports.iter().all(|r| r.built_in));
+}
+
+#[test]
+fn the_tour_leads_from_the_verdict_to_the_command() {
+    let mut e = Explorer::open(&demo_files(), (120, 40));
+    e.press("K ? t");
+    assert_eq!(e.app.here(), Where::Overview);
+    assert!(e.screen().contains("tour 1 of 5"), "{}", e.screen());
+    e.press("T");
+    assert!(e.screen().contains("tour 2 of 5"));
+    // Somewhere else: how to come back.
+    e.press("V");
+    assert!(e.screen().contains("T goes to the timeline"), "{}", e.screen());
+    e.press("esc K");
+    assert!(e.screen().contains("tour 3 of 5"));
+    e.press("a");
+    assert!(e.screen().contains("tour 4 of 5"), "{}", e.screen());
+    e.press("r");
+    assert!(e.screen().contains("tour 5 of 5") && e.screen().contains("--launch-skip"), "{}", e.screen());
+    e.press("esc");
+    assert!(!e.screen().contains("tour") && e.app.session.tour.is_none());
+    // It can be left at any step, and needs a timeline.
+    e.press("? t ? t");
+    assert!(e.app.session.tour.is_none() && e.screen().contains("the tour is over"));
+    let mut e = Explorer::open(&[super::support::root().join("fixtures/demo/zoo.ncu-rep.zst")], (120, 40));
+    e.press("? t");
+    assert!(e.screen().contains("the tour needs a timeline"), "{}", e.screen());
+}
+
+#[test]
+fn g_twice_is_the_first_row_everywhere() {
+    let mut e = Explorer::open(&demo_files(), (120, 40));
+    e.press("K j j j g g");
+    let first = |e: &Explorer| e.app.of::<warpscope::app::KernelsScreen>(0).unwrap().selected;
+    assert_eq!(first(&e), 0);
+    e.press("enter j j j");
+    let selected = |e: &Explorer| e.app.of::<warpscope::app::LaunchesScreen>(0).unwrap().selected;
+    assert_eq!(selected(&e), 3);
+    e.press("g g");
+    assert_eq!(selected(&e), 0);
+}
+
+#[test]
+fn a_message_has_its_own_line_and_the_keys_stay() {
+    let mut e = Explorer::open(&demo_files(), (120, 40));
+    e.press("K d");
+    let screen = e.screen();
+    let lines: Vec<&str> = screen.lines().collect();
+    assert!(lines[37].contains("• demangled names"), "{screen}");
+    assert!(lines[39].contains("q quit"), "{screen}");
+    e.press("j");
+    assert!(e.screen().lines().nth(37).unwrap().contains("next:"));
+}
+
+#[test]
+fn a_report_that_cannot_be_opened_is_seen_from_every_other() {
+    let broken = super::support::root().join("Cargo.toml");
+    let mut e = Explorer::open(&[packed("llm"), broken], (120, 40));
+    e.press("K");
+    assert!(e.screen().lines().next().unwrap().contains("Cargo.toml could not be opened"), "{}", e.screen());
+}
+
+#[test]
+fn help_has_what_works_here_first() {
+    let mut e = Explorer::open(&demo_files(), (120, 40));
+    e.press("K ?");
+    let screen = e.screen();
+    assert!(screen.contains("Here: kernels") && screen.contains("Signs and words"), "{screen}");
+    e.press("esc T ?");
+    assert!(e.screen().contains("Here: timeline"));
+    let (code, out, _) = run(&["help", "keys"]);
+    assert!(code == 0 && out.contains("KEYS"));
+}
