@@ -97,6 +97,7 @@ pub fn on_mouse(app: &mut App, mouse: Mouse) -> Vec<Effect> {
         }
         // A press outside closes what lies on top.
         (_, true) => on_key(app, KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)),
+        (Mouse::Action(id), false) => act(app, id),
         (Mouse::Row(i), false) => ask_top(app, |screen, cx| screen.press(i, cx)),
         (Mouse::Head(i), false) => ask_top(app, |screen, cx| screen.head(i, cx)),
     }

@@ -1,5 +1,6 @@
 //! What happens to the state, and what it asks for.
 
+use super::actions::ActionId;
 use super::orders::{News, Start, StepNews};
 use super::work::{Done, Work};
 use crate::import::Progress;
@@ -86,6 +87,8 @@ pub enum Mouse {
     Head(usize),
     /// Pressed on an item of the list on top.
     Item(usize),
+    /// Pressed on the name of an action.
+    Action(ActionId),
     /// Over a row that is more than a row: the row, and the column in it.
     Spot(usize, usize),
     /// Did something there.

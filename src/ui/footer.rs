@@ -1,24 +1,34 @@
 //! The last line: the keys that matter here.
 
-use super::text::{fit_parts, part};
+use super::text::{fit_placed, part};
+use super::view::View;
 use super::{Role, Theme};
-use crate::app::{ACTIONS, ActionId, App, Open, Watched, What, Where};
+use crate::app::{ACTIONS, ActionId, App, Mouse, Open, Watched, What, Where};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: bool) {
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &Theme) {
     let columns = usize::from(area.width.saturating_sub(2));
     let area = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    frame.render_widget(keys(app, theme, columns, ascii), area);
+    let (line, places) = keys(app, theme, columns, view.ascii);
+    frame.render_widget(line, area);
+    for (action, at, wide) in places {
+        let (Some(action), Ok(at), Ok(width)) = (action, u16::try_from(at), u16::try_from(wide)) else { continue };
+        view.hits.push((Rect { x: area.x + at, width, ..area }, Mouse::Action(action)));
+    }
 }
 
-fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> {
-    let pair = |rank: u8, key: String, word: &str| {
+/// An action of the line: where it begins, and how wide it is.
+type Placed = (Option<ActionId>, usize, usize);
+
+/// The line, and where in it each action stands.
+fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>, Vec<Placed>) {
+    let pair = |action: Option<ActionId>, rank: u8, key: String, word: &str| {
         let key = if ascii { super::ascii::words(&key) } else { key };
-        part(rank, vec![Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Dim))])
+        (action, part(rank, vec![Span::styled(key, theme.style(Role::Key)), Span::styled(format!(" {word}"), theme.style(Role::Dim))]))
     };
-    let fixed = |pairs: &[(&str, &str)]| pairs.iter().zip(0..).map(|((k, w), i)| pair(i, (*k).to_owned(), w)).collect();
+    let fixed = |pairs: &[(&str, &str)]| pairs.iter().zip(0..).map(|((k, w), i)| pair(None, i, (*k).to_owned(), w)).collect();
     let finder = match app.top().map(|e| &e.open) {
         Some(Open::Kernels(screen)) => Some(&screen.finder),
         Some(Open::Library(screen)) => Some(&screen.finder),
@@ -69,17 +79,22 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> Line<'static> 
                         _ => word,
                     };
                     let key = app.session.key(a.id);
-                    (!key.is_empty()).then(|| pair(rank, key, word))
+                    (!key.is_empty()).then(|| pair(Some(a.id), rank, key, word))
                 })
                 .collect();
             if app.session.reports.len() > 1 {
                 parts.insert(
                     0,
-                    pair(2, format!("{}{}", app.session.key(ActionId::PreviousReport), app.session.key(ActionId::NextReport)), "report"),
+                    pair(
+                        Some(ActionId::NextReport),
+                        2,
+                        format!("{}{}", app.session.key(ActionId::PreviousReport), app.session.key(ActionId::NextReport)),
+                        "report",
+                    ),
                 );
             }
             parts
         }
     };
-    fit_parts(parts, &Span::raw("  "), columns)
+    fit_placed(parts, &Span::raw("  "), columns)
 }

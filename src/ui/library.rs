@@ -117,7 +117,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
 
 /// Nothing to list, and why.
 fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, theme: &Theme) {
-    let columns = usize::from(area.width).min(90);
+    let columns = usize::from(area.width).min(100);
     let mut lines = vec![Line::default()];
     let mut say = |text: &str, role| {
         lines.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
@@ -130,8 +130,11 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
             if !machine.is_empty() {
                 say("This machine", Role::Title);
                 for fact in machine {
-                    let mark = if fact.there { "✓" } else { "·" };
-                    say(&format!("  {mark} {} {}", left(fact.name, 10), fact.text), if fact.there { Role::Text } else { Role::Dim });
+                    let (mark, role) = if fact.there { ("✓", Role::Text) } else { ("·", Role::Dim) };
+                    for (at, line) in wrap(&fact.text, columns.saturating_sub(15)).into_iter().enumerate() {
+                        let head = if at == 0 { format!("  {mark} {} ", left(fact.name, 10)) } else { " ".repeat(15) };
+                        say(&format!("{head}{line}"), role);
+                    }
                 }
                 say("  warpscope doctor checks the rest: permissions, drivers, versions", Role::Dim);
                 say("", Role::Text);
@@ -165,6 +168,14 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
 #[must_use]
 pub fn next(app: &App, screen: &LibraryScreen) -> Option<String> {
     let key = |id| app.session.key(id);
+    if screen.runs.as_ref().is_some_and(Vec::is_empty) {
+        let open = key(ActionId::Open);
+        return app
+            .session
+            .reports
+            .is_empty()
+            .then(|| format!("{open} opens the demo; in the shell, warpscope run -- PROGRAM records yours"));
+    }
     let run = screen.run()?;
     if let Some(f) = run.findings.first() {
         let fix = if f.fix.is_empty() { String::new() } else { format!("; {}", f.fix) };

@@ -121,7 +121,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
         }
     }
     status::next(frame, next, app, theme, view.ascii);
-    footer::draw(frame, foot, app, theme, view.ascii);
+    footer::draw(frame, foot, app, view, theme);
     overlay::draw(frame, area, app, view, theme);
 }
 

@@ -47,6 +47,30 @@ fn part_width(part: &Part) -> usize {
     part.spans.iter().map(|s| width(&s.content)).sum()
 }
 
+/// Joins parts with a separator as [`fit_parts`] does, and says where each that stayed begins and how wide it is.
+#[must_use]
+pub fn fit_placed<T>(parts: Vec<(T, Part)>, separator: &Span<'static>, columns: usize) -> (Line<'static>, Vec<(T, usize, usize)>) {
+    let gap = width(&separator.content);
+    let mut kept = parts;
+    let total = |all: &[(T, Part)]| all.iter().map(|p| part_width(&p.1)).sum::<usize>() + gap * all.len().saturating_sub(1);
+    while total(&kept) > columns {
+        // Of equal rank the last goes first.
+        let worst = kept.iter().enumerate().max_by_key(|(i, p)| (p.1.rank, *i)).filter(|(_, p)| p.1.rank > 0).map(|(i, _)| i);
+        let Some(worst) = worst else { break };
+        kept.remove(worst);
+    }
+    let mut at = 0;
+    let mut places = Vec::new();
+    let mut parts = Vec::new();
+    for (what, part) in kept {
+        let wide = part_width(&part);
+        places.push((what, at, wide));
+        at += wide + gap;
+        parts.push(part);
+    }
+    (fit_parts(parts, separator, columns), places)
+}
+
 /// Joins parts with a separator; drops the least important until the line fits.
 #[must_use]
 pub fn fit_parts(mut parts: Vec<Part>, separator: &Span<'static>, columns: usize) -> Line<'static> {

@@ -3,7 +3,7 @@
 use super::support::{Explorer, demo_files, packed, run};
 use insta::assert_snapshot;
 use warpscope::app::session::Fact;
-use warpscope::app::{self, Msg, Where};
+use warpscope::app::{self, ActionId, Mouse, Msg, Where};
 
 fn home(size: (u16, u16)) -> Explorer {
     let mut e = Explorer::open(&[], size);
@@ -98,4 +98,17 @@ fn help_has_what_works_here_first() {
     assert!(e.screen().contains("Here: timeline"));
     let (code, out, _) = run(&["help", "keys"]);
     assert!(code == 0 && out.contains("KEYS"));
+}
+
+#[test]
+fn keys_in_the_last_line_can_be_clicked() {
+    let mut e = Explorer::open(&demo_files(), (120, 40));
+    e.press("K");
+    let screen = e.screen();
+    let line: Vec<char> = screen.lines().nth(39).unwrap().chars().collect();
+    let at = line.windows(8).position(|w| w.iter().collect::<String>() == "timeline").unwrap();
+    let hit = e.view.hit(u16::try_from(at).unwrap(), 39);
+    assert_eq!(hit, Mouse::Action(ActionId::Timeline));
+    e.send(Msg::Mouse(hit));
+    assert_eq!(e.app.here(), Where::Timeline);
 }

@@ -248,7 +248,7 @@ fn the_demo_from_table_to_launch_and_out() {
     s.keys("?");
     s.wait("Here: kernels");
     s.keys("\x1b");
-    s.wait_until("the table", |t| !t.contains("everywhere"));
+    s.wait_until("the table", |t| !t.contains("Here: kernels"));
     s.keys("q");
     assert_eq!(s.end(), 0);
     s.assert_restored();
