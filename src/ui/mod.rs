@@ -58,6 +58,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, view: &mut View, theme: &Theme) {
     if view.ascii {
         ascii::asciify(frame.buffer_mut());
     }
+    parts::calm(frame.buffer_mut());
 }
 
 /// ```text

@@ -1,10 +1,12 @@
 //! The hottest source lines, or instructions, with their stall reasons and counters.
 
+use super::super::panel::Panel;
+use super::super::parts::stack::{Share, legend, stacked};
 use super::super::table::{self, Rows};
 use super::super::text::{bar, left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme};
-use crate::analysis::code::{Counts, Listing};
+use crate::analysis::code::{Counts, Instruction, Listing};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::metric::count;
 use crate::app::ResultScreen;
@@ -30,33 +32,45 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let notes: Vec<Line<'static>> =
         listing.remarks.iter().flat_map(|r| wrap(&clean(r), columns)).take(3).map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
     let n = u16::try_from(notes.len()).unwrap_or(0);
-    let below = if area.height > 14 && screen.source.rows() > 0 { 3 } else { 0 };
-    let [head, titles, rows, detail, foot] = Layout::vertical([
-        Constraint::Length(1),
-        Constraint::Length(1),
-        Constraint::Min(3),
-        Constraint::Length(below),
-        Constraint::Length(n),
-    ])
-    .areas(area);
+    let [mut main, foot] = Layout::vertical([Constraint::Min(3), Constraint::Length(n)]).areas(area);
+    frame.render_widget(Text::from(notes), foot);
+    let bordered = area.height >= BORDERED && area.width >= 100;
     let what = if screen.source.instructions { "instructions" } else { "source lines" };
     let order = if screen.source.in_order { "in order" } else { "hottest first" };
-    let line = vec![
+    let title = vec![
         Span::styled(
             format!("{} {}", screen.source.rows(), if screen.source.rows() == 1 { what.trim_end_matches('s') } else { what }),
-            theme.style(Role::Text),
+            theme.style(Role::Title),
         ),
-        Span::styled(format!(", {order}   "), theme.style(Role::Dim)),
-        Span::styled(format!("{} samples", count(listing.samples)), theme.style(Role::Dim)),
+        Span::styled(format!(", {order}   {} samples", count(listing.samples)), theme.style(Role::Dim)),
     ];
-    frame.render_widget(Line::from(line), head);
+    if bordered {
+        // What the selected row consists of stands beside the list where that leaves the list wide enough, else below.
+        let split = if area.width >= BESIDE {
+            let [a, b] = Layout::horizontal([Constraint::Min(90), Constraint::Length(area.width * 2 / 5)]).areas(main);
+            let [stalls, sass] = Layout::vertical([Constraint::Length(WAITS), Constraint::Min(3)]).areas(b);
+            sass_of(frame, sass, screen, listing, theme);
+            (a, stalls)
+        } else {
+            let [a, b] = Layout::vertical([Constraint::Min(6), Constraint::Length(WAITS)]).areas(main);
+            (a, b)
+        };
+        waits(frame, split.1, screen, listing, theme);
+        main = Panel::new(title.clone()).focused().draw(frame, split.0, true, theme);
+    }
+    let below = if !bordered && area.height > 14 && screen.source.rows() > 0 { 3 } else { 0 };
+    let [head, titles, rows, detail] =
+        Layout::vertical([Constraint::Length(u16::from(!bordered)), Constraint::Length(1), Constraint::Min(3), Constraint::Length(below)])
+            .areas(main);
+    frame.render_widget(Line::from(title), head);
+    let columns = usize::from(main.width);
     let layout = layout(columns);
     let title = format!(
         "{}{}{}{}  {}",
         right("samples", 8 + layout.bar + 1),
         right(if layout.stall > 0 { "top stall" } else { "" }, layout.stall),
         right("executed", 12),
-        if layout.excess { right("excess", 10) } else { String::new() },
+        if layout.excess { right("excess", 12) } else { String::new() },
         if screen.source.instructions { "offset    instruction" } else { "line" }
     );
     frame.render_widget(Line::styled(cut_end(&title, columns), theme.style(Role::Head)), titles);
@@ -64,7 +78,86 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     if below > 0 {
         frame.render_widget(Text::from(selected(screen, listing, columns, theme)), detail);
     }
-    frame.render_widget(Text::from(notes), foot);
+}
+
+/// Rows of a body from which panels have borders.
+const BORDERED: u16 = 24;
+/// Columns from which the selected line's instructions stand beside the list.
+const BESIDE: u16 = 150;
+/// Rows of what the selected row waits for.
+const WAITS: u16 = 8;
+/// Reasons that are told apart.
+const REASONS: [Role; 5] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border];
+
+/// The counts of the selected row.
+fn chosen<'a>(screen: &ResultScreen, listing: &'a Listing) -> Option<&'a Counts> {
+    if screen.source.instructions {
+        listing.instructions.get(screen.source.selected).map(|i| &i.counts)
+    } else {
+        listing.lines.get(screen.source.selected).map(|l| &l.counts)
+    }
+}
+
+/// What warps wait for on the selected row, as a bar, and its counters.
+fn waits(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, theme: &Theme) {
+    let inner = Panel::new(vec![Span::styled("Selected", theme.style(Role::Title))]).draw(frame, area, true, theme);
+    let columns = usize::from(inner.width);
+    let mut text = selected(screen, listing, columns, theme);
+    let total: f64 = chosen(screen, listing).map_or(0.0, |c| c.stalls.iter().map(|s| s.1).sum());
+    if let Some(counts) = chosen(screen, listing).filter(|_| total > 0.0) {
+        let mut shares: Vec<Share> = Vec::new();
+        for (role, (reason, n)) in REASONS.into_iter().zip(&counts.stalls) {
+            shares.push(Share { name: clean(reason).replace('_', " "), share: n / total, style: theme.style(role) });
+        }
+        let rest = 1.0 - shares.iter().map(|s| s.share).sum::<f64>();
+        if rest > 0.005 {
+            shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty) });
+        }
+        // The bar and its legend say what the line of stalls said.
+        text.remove(1);
+        let mut picture = vec![stacked(&shares, columns)];
+        picture.extend(legend(&shares, columns, 3, theme.style(Role::Text), theme));
+        text.splice(1..1, picture);
+    }
+    frame.render_widget(Text::from(text), inner);
+}
+
+/// The instructions of the selected line in the order of the program, with how hot each is.
+fn sass_of(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, theme: &Theme) {
+    let line = if screen.source.instructions {
+        listing.instructions.get(screen.source.selected).and_then(|i| i.line)
+    } else {
+        listing.lines.get(screen.source.selected).map(|l| (l.file, l.line))
+    };
+    let mut own: Vec<&Instruction> = listing.instructions.iter().filter(|i| i.line == line && line.is_some()).collect();
+    own.sort_by_key(|i| i.address);
+    let title = match own.len() {
+        0 => "SASS".to_owned(),
+        n => format!("SASS of line {}, {}", line.map_or(0, |l| l.1), units::count(n, "instruction")),
+    };
+    let inner = Panel::new(vec![Span::styled(title, theme.style(Role::Title))]).draw(frame, area, true, theme);
+    if own.is_empty() {
+        frame.render_widget(Line::styled("no line is known for these instructions", theme.style(Role::Dim)), inner);
+        return;
+    }
+    let most = own.iter().map(|i| i.counts.samples).fold(0.0, f64::max);
+    let hottest = own.iter().position(|i| i.counts.samples >= most && most > 0.0).unwrap_or(0);
+    let height = usize::from(inner.height);
+    // The hottest one is in view.
+    let top = hottest.saturating_sub(height / 2).min(own.len().saturating_sub(height));
+    let room = usize::from(inner.width).saturating_sub(8 + 9 + 8);
+    let rows = own.iter().skip(top).take(height).map(|i| {
+        let share = if listing.samples > 0.0 { i.counts.samples / listing.samples * 100.0 } else { 0.0 };
+        let offset = i.place.as_ref().map_or_else(|| format!("{:#x}", i.address), |(_, o)| format!("+{o:04x}"));
+        let mut spans = bar(if most > 0.0 { i.counts.samples / most } else { 0.0 }, 8, theme.style(Role::Bar), theme);
+        let figure = if share > 0.0 { format!("{share:.1}%") } else { String::new() };
+        spans.push(Span::styled(right(&figure, 7), theme.style(Role::Title)));
+        spans.push(Span::styled(format!("  {}", left(&offset, 8)), theme.style(Role::Dim)));
+        let text = i.text.as_deref().unwrap_or("");
+        spans.push(Span::styled(cut_end(&clean(text.trim()), room), theme.style(Role::Text)));
+        Line::from(spans)
+    });
+    frame.render_widget(Text::from(rows.collect::<Vec<_>>()), inner);
 }
 
 struct Columns {
@@ -105,9 +198,9 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &List
         if layout.excess {
             let excess = counts.excess_l2.unwrap_or(0.0) + counts.excess_shared.unwrap_or(0.0);
             let text = if excess > 0.0 { count(excess) } else { String::new() };
-            spans.push(Span::styled(right(&text, 10), theme.style(Role::Warn)));
+            spans.push(Span::styled(right(&text, 12), theme.style(Role::Warn)));
         }
-        let used = 8 + layout.bar + layout.stall + 1 + 12 + if layout.excess { 10 } else { 0 } + 2;
+        let used = 8 + layout.bar + layout.stall + 1 + 12 + if layout.excess { 12 } else { 0 } + 2;
         let width = if screen.source.instructions { 9 } else { 16 };
         spans.push(Span::styled(format!("  {} ", left(&place, width)), theme.style(Role::Dim)));
         let text = clean(text.trim_end()).replace("^I", "  ");
