@@ -113,7 +113,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
     out.push(Item {
         what: "hot kernels analyzed",
         tick: of(analysed, hot.len()),
-        have: format!("{analysed} of the {} hottest, {:.0}% of kernel time", hot.len(), (share * 100.0).max(0.0)),
+        have: format!("{analysed} of the {} hottest, {:.0}% of kernel time", hot.len(), (share * 100.0).abs()),
         next: format!(
             "mark them ({}): {} shows the commands, and {} there runs them; the results join the timeline",
             key_of("mark"),

@@ -66,6 +66,14 @@ fn tell_these(app: &mut App, audience: &[u64], news: News<'_>) -> Vec<Effect> {
     effects
 }
 
+/// What is said of a report that cannot be judged as a run.
+const NO_TIMELINE: &str = "this report has no timeline: its launches have no times";
+
+/// Whether the report is a timeline, or may still become one.
+fn timed(app: &App, report: usize) -> bool {
+    app.session.reports.get(report).is_none_or(|r| r.profile.is_none() || r.timeline())
+}
+
 /// Goes where the screen with that number leads.
 pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
     let at = app.report_of(asked);
@@ -75,6 +83,7 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
             let id = app.push(at, |id| LaunchesScreen::new(grouping, row, id));
             settle(app, id)
         }
+        Go::Overview | Go::Ranges(_) if !timed(app, at) => say(app, NO_TIMELINE, false),
         Go::Overview => toggle::<OverviewScreen>(app, at, |_| OverviewScreen::default()),
         Go::Timeline => timeline(app, asked),
         Go::Window(window) => narrow(app, at, window),
@@ -157,7 +166,7 @@ fn timeline(app: &mut App, asked: u64) -> Vec<Effect> {
     }
     let Some(report) = app.session.reports.get(at) else { return Vec::new() };
     if !report.timeline() {
-        return say(app, "this report has no timeline: its launches have no times", false);
+        return say(app, NO_TIMELINE, false);
     }
     let selection = app.selection(asked);
     // Of a kernel its longest launch where that is known, else the first.

@@ -11,6 +11,7 @@ use crate::analysis::triage::Triage;
 use crate::app::{ActionId, App, Report};
 use crate::model::text::clean;
 use crate::model::units;
+use crate::report::triage::judged_line;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -52,7 +53,7 @@ fn contents(app: &App, report: &Report, columns: usize, ascii: bool, theme: &The
     let mut out = Vec::new();
     let triage = report.triage.as_ref().and_then(Option::as_ref);
     if let Some(triage) = triage {
-        let note = format!("{} overview", app.session.key(ActionId::Overview));
+        let note = format!("{}   {} overview", judged_line(triage), app.session.key(ActionId::Overview));
         out.push(("Where the time went", note, super::time::lines(triage, columns, u16::MAX, ascii, theme)));
     }
     let note = "share of kernel time, by the first hint".to_owned();
@@ -65,7 +66,9 @@ fn contents(app: &App, report: &Report, columns: usize, ascii: bool, theme: &The
 
 /// How much of the kernels' time each diagnosis takes, by what was measured; the rest was not.
 fn diagnoses(report: &Report, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some(grouping) = report.groups.grouping.as_ref().filter(|_| !report.diagnosed.is_empty()) else { return Vec::new() };
+    let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel() && !report.diagnosed.is_empty()) else {
+        return Vec::new();
+    };
     let mut shares: Vec<(Diagnosis, Severity, f64, usize)> = Vec::new();
     for (row, hint) in &report.diagnosed {
         let Some(share) = grouping.rows.get(*row).map(|r| r.share_percent) else { continue };

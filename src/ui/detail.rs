@@ -25,7 +25,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
     let name = crate::analysis::labels::cut_middle(&whole, usize::from(area.width.saturating_sub(6)));
     let uncut = name == whole;
     let inner = if bordered {
-        Panel::new(vec![Span::styled(name, theme.style(Role::Title))]).draw(frame, area, true, theme)
+        Panel::new(vec![Span::styled(name.clone(), theme.style(Role::Title))]).draw(frame, area, true, theme)
     } else {
         let block = Block::new().borders(if below { Borders::TOP } else { Borders::LEFT }).border_style(theme.style(Role::Border));
         let inner = block.inner(area);
@@ -42,13 +42,18 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
     }
     let mut rest = lines(app, report, screen, half, theme);
     // What the title says already.
-    if bordered && uncut && rest.first().is_some_and(|l| l.to_string() == whole) {
+    if (bordered || !below) && uncut && rest.first().is_some_and(|l| l.to_string() == whole) {
         rest.remove(0);
     }
     if !all.is_empty() && !rest.is_empty() {
         all.push(Line::default());
     }
     all.extend(rest);
+    if all.is_empty() {
+        all.push(Line::styled("nothing is selected", theme.style(Role::Dim)));
+    } else if !bordered && !below {
+        all.splice(0..0, [Line::styled(name.clone(), theme.style(Role::Title)), Line::default()]);
+    }
     if !below {
         frame.render_widget(ratatui::text::Text::from(all), inner);
         return;

@@ -63,6 +63,14 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                     | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, Where::Timeline)
                     | (ActionId::Overview | ActionId::Kernels, Where::Overview) => false,
                     (ActionId::Step | ActionId::SkipStep, _) => app.running.watched.as_ref().is_some_and(|r| r.next_step().is_some()),
+                    (ActionId::Overview | ActionId::Timeline | ActionId::Ranges, Where::Kernels | Where::Launches) => {
+                        app.report().is_none_or(|r| r.profile.is_none() || r.timeline())
+                    }
+                    // With nothing recorded only the demo can be opened.
+                    (ActionId::RunAgain | ActionId::RunCompare | ActionId::RunOrigin | ActionId::RunLog | ActionId::RunFacts
+                    | ActionId::RunTags | ActionId::RunNote | ActionId::RunDelete | ActionId::FindRun | ActionId::Copy, Where::Library) => {
+                        !matches!(app.top().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))
+                    }
                     (ActionId::StopRun, _) => app.running.watched.as_ref().is_some_and(Watched::live),
                     (ActionId::Detach, _) => app.running.watched.as_ref().is_some_and(|r| r.live() && r.mine),
                     _ => true,

@@ -79,7 +79,7 @@ pub fn distribution(group: &GroupRow, columns: usize, theme: &Theme) -> Vec<Line
     let Some(histogram) = stats.histogram.filter(|_| stats.count > 1 && stats.max > stats.min) else { return Vec::new() };
     // Over all of the width.
     let wide: Vec<u64> = (0..columns).map(|x| u64::from(histogram[x * histogram.len() / columns])).collect();
-    let mut out = vec![heading("durations", &units::count(stats.count, "launch"), columns, theme)];
+    let mut out = vec![heading("durations, log scale", &units::count(stats.count, "launch"), columns, theme)];
     out.extend(chart::columns(&wide, columns, ROWS).into_iter().map(|l| Line::styled(l, theme.style(Role::Bar))));
     let middle = stats.median.map_or_else(String::new, |m| format!("median {}", Nanos::human(m)));
     out.push(ends(&Nanos(stats.min).to_string(), &middle, &Nanos(stats.max).to_string(), columns, theme));

@@ -105,7 +105,10 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
         View::Roofline => match screen.roofline.plot.as_ref().and_then(|p| p.points.get(screen.roofline.selected).map(|at| (p, at))) {
             Some((plot, p)) if p.own => of_point(plot, p, screen, &key(ActionId::Open)),
             Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
-            None => "collect what is listed above, and open the result alongside this one".to_owned(),
+            None if screen.roofline.plot.as_ref().is_some_and(|p| !p.placed.missing.is_empty()) => {
+                "collect what is listed above, and open the result alongside this one".to_owned()
+            }
+            None => format!("no result of this report has a point here; {} leads back", key(ActionId::Back)),
         },
         View::Compare => {
             let count = |c: Change| screen.compare.rows.iter().filter(|r| r.change == c).count();

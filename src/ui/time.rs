@@ -154,7 +154,8 @@ fn strip(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Lin
     let text = levels(slices, wide);
     let mut out = vec![Line::from(vec![
         Span::styled(left("busy", LABEL), theme.style(Role::Dim)),
-        Span::styled(text, theme.style(Role::Part(Part::Kernels))),
+        // Kernels and copies together.
+        Span::styled(text, theme.style(Role::Bar)),
     ])];
     if triage.why.iter().any(Option::is_some) {
         // Of each column the cause of most of its slices.
@@ -195,7 +196,7 @@ const NAMED: usize = 2;
 #[must_use]
 pub fn small_strip(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     let busy = levels(&triage.strip, SMALL);
-    vec![Span::styled(busy, theme.style(Role::Part(Part::Kernels)))]
+    vec![Span::styled(busy, theme.style(Role::Bar))]
 }
 
 /// The parts of idle time that take the most, in percent of the window.
@@ -207,7 +208,10 @@ pub fn idle_causes(triage: &Triage, theme: &Theme) -> Vec<Span<'static>> {
     if idle.is_empty() {
         return Vec::new();
     }
-    let mut spans = vec![Span::styled("idle: ", theme.style(Role::Dim))];
+    // The other figures of the line are of all of the report.
+    let part = triage.length() * 100 < (triage.span.1 - triage.span.0) * 99;
+    let word = if part { "steady state idle: " } else { "idle: " };
+    let mut spans = vec![Span::styled(word, theme.style(Role::Dim))];
     for (at, (part, percent)) in idle.into_iter().take(NAMED).enumerate() {
         if at > 0 {
             spans.push(Span::styled(" · ", theme.style(Role::Faint)));

@@ -109,7 +109,7 @@ impl<'a> Case<'a> {
     #[must_use]
     pub fn next_roof(&self, besides: &[Unit]) -> (f64, String) {
         match self.demand.without(besides) {
-            Some(Busy { unit, share, .. }) => (1.0 - share, format!("the next limit: {} at {}", unit.word(), pct(share))),
+            Some(Busy { unit, share, .. }) => (1.0 - share, format!("the next limit that this leaves: {} at {}", unit.word(), pct(share))),
             None => (0.0, "no other unit was measured".to_owned()),
         }
     }

@@ -97,7 +97,7 @@ impl Session {
     #[must_use]
     pub fn details_room(&self) -> DetailsRoom {
         match self.size {
-            (w, h) if w >= 116 && h >= 24 => DetailsRoom::Right,
+            (w, h) if w >= 120 && h >= 24 => DetailsRoom::Right,
             (w, h) if w >= 80 && h >= 34 => DetailsRoom::Below,
             _ => DetailsRoom::Over,
         }

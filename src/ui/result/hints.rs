@@ -225,7 +225,11 @@ impl Draw<'_> {
             Span::styled(format!("{mark} "), theme.style(role)),
             Span::styled(id, theme.style(role)),
         ];
-        let stake = format!("up to {:.0}% of its time", hint.percent());
+        let stake = if hint.severity == crate::analysis::hints::Severity::Healthy {
+            format!("{:.0}% from its roof", hint.percent())
+        } else {
+            format!("up to {:.0}% of its time", hint.percent())
+        };
         let sure = hint.sure.word();
         let bars = if self.columns >= 100 { 14 } else { 8 };
         // What does not fit goes by its importance: first the bar, then how sure it is.

@@ -7,9 +7,9 @@ use super::super::text::{bar, left, right, wrap};
 use super::super::{Role, Theme};
 use super::{memory_chart, roofline};
 use crate::analysis::hints::case::Case;
-use crate::analysis::hints::demand::Busy;
+use crate::analysis::hints::demand::{Busy, Unit};
 use crate::analysis::hints::limits::AT_LIMIT;
-use crate::analysis::hints::{Hint, Severity};
+use crate::analysis::hints::{Diagnosis, Hint, Severity};
 use crate::analysis::labels::cut_end;
 use crate::analysis::memory_chart::Flow;
 use crate::analysis::metric::Lookup;
@@ -99,7 +99,8 @@ fn memory(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, t
         return;
     };
     let title = vec![Span::styled("Memory", theme.style(Role::Title)), Span::styled(", % of peak", theme.style(Role::Dim))];
-    let busiest = flow.busiest().map(|(_, percent)| format!("busiest {percent:.0}%")).unwrap_or_default();
+    let most = flow.busiest().map(|b| b.1).into_iter().chain(flow.busy.into_iter().flatten()).reduce(f64::max);
+    let busiest = most.map(|percent| format!("busiest {percent:.0}%")).unwrap_or_default();
     let inner = Panel::new(title).note(vec![Span::styled(busiest, theme.style(Role::Dim))]).draw(frame, area, true, theme);
     let mut all = memory_chart::lines(&flow, usize::from(inner.width), theme);
     all.truncate(usize::from(inner.height));
@@ -108,8 +109,13 @@ fn memory(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, t
 
 fn verdict_height(hint: &Hint, width: u16) -> u16 {
     let lines = wrap(&clean(&hint.headline), usize::from(width.saturating_sub(4))).len().min(2);
-    let bars = if hint.severity == Severity::Healthy { 0 } else { 2 };
+    let bars = if without_bars(hint) { 0 } else { 2 };
     u16::try_from(lines + bars).unwrap_or(4) + 2
+}
+
+/// Whether there is no time at best to draw: nothing is wrong, or what is saved are launches and not a part of this one.
+fn without_bars(hint: &Hint) -> bool {
+    hint.severity == Severity::Healthy || hint.id == Diagnosis::LaunchOverhead
 }
 
 /// The hint: how long the kernel takes, how long it would take at best, and why.
@@ -121,7 +127,7 @@ fn verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, them
     ];
     let saved = format!("up to {:.0}% saved", hint.percent());
     let mut panel = Panel::new(title);
-    let healthy = hint.severity == Severity::Healthy;
+    let healthy = without_bars(hint);
     if !healthy {
         panel = panel.note(vec![Span::styled(saved, theme.style(Role::Title))]);
     }
@@ -152,7 +158,14 @@ fn verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, them
 
 /// How busy each unit is, the busiest first.
 fn units(frame: &mut Frame<'_>, area: Rect, app: &App, case: &Case<'_>, theme: &Theme) {
-    let ranked: Vec<Busy> = case.demand.ranked();
+    let mut ranked: Vec<Busy> = case.demand.ranked();
+    // For the rules L2 says nothing beside a stream from device memory; it is busy all the same.
+    if case.demand.get(Unit::L2).is_none()
+        && let Some(share) = case.facts.share("l2_throughput")
+    {
+        ranked.push(Busy { unit: Unit::L2, share, concept: "l2_throughput" });
+        ranked.sort_by(|a, b| b.share.total_cmp(&a.share));
+    }
     if ranked.is_empty() {
         let text = format!("Not collected: {} collects SpeedOfLight.", app.session.key(ActionId::Rerun));
         nothing(frame, area, "Units", &text, theme);

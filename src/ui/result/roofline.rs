@@ -22,6 +22,14 @@ const SCALE: usize = 13;
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let Some(plot) = &screen.roofline.plot else { return };
     let columns = usize::from(area.width);
+    if plot.points.is_empty() {
+        // What would fill the screen, and not an empty chart.
+        frame.render_widget(
+            Text::from(remarks(plot, columns.min(100), theme)),
+            Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area },
+        );
+        return;
+    }
     let notes = remarks(plot, if area.width >= WIDE { columns * 2 / 5 } else { columns }, theme);
     if area.width >= WIDE {
         let [main, gap, side] =
