@@ -39,6 +39,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
         && let Some(row) = shown(app, report, screen)
     {
         all = super::preview::lines(app, report, row, half, theme);
+    } else if let Some(launch) = app.selection(screen).launch {
+        all = super::preview::of_launch(app, report, launch, half, theme);
     }
     let mut rest = lines(app, report, screen, half, theme);
     // What the title says already.

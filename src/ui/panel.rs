@@ -3,7 +3,7 @@
 use super::{Role, Theme};
 use ratatui::Frame;
 use ratatui::layout::Rect;
-use ratatui::style::Modifier;
+use ratatui::style::{Color, Modifier, Stylize};
 use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::{Block, BorderType};
 
@@ -51,7 +51,8 @@ impl Panel {
     pub fn draw(self, frame: &mut Frame<'_>, area: Rect, bordered: bool, theme: &Theme) -> Rect {
         let padded = |spans: Vec<Span<'static>>| {
             let mut all = vec![Span::raw(" ")];
-            all.extend(spans);
+            // What has no colour of its own would take the border's.
+            all.extend(spans.into_iter().map(|s| if s.style.fg.is_none() { s.fg(Color::Reset) } else { s }));
             all.push(Span::raw(" "));
             Line::from(all)
         };

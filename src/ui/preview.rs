@@ -39,9 +39,23 @@ fn verdict(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Li
     out
 }
 
-/// What ncu measured of the result that stands for the row, against the peaks.
-fn measured(app: &App, report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let Some((from, result, _)) = report.best(row) else { return Vec::new() };
+/// What ncu measured of a launch: its first hint, and how busy the units were. Empty where it was not profiled.
+#[must_use]
+pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let Some((other, pair)) = report.pair(launch) else { return Vec::new() };
+    let mut out = Vec::new();
+    if let Some(hint) = report.verdicts.get(&(Some(other), pair.result)) {
+        let (mark, role) = glyph(hint.severity);
+        out.push(Line::styled(format!("{mark} {}", hint.id.id()), theme.style(role)));
+        out.extend(wrap(&pair.sure.why(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+        out.push(Line::default());
+    }
+    out.extend(measured(app, (other, pair.result), columns, theme));
+    out
+}
+
+/// What ncu measured of a result, against the peaks.
+fn measured(app: &App, (from, result): (usize, usize), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some((metrics, result)) = app.session.metrics(from).and_then(|m| Some((m, m.results.get(result)?))) else { return Vec::new() };
     let lookup = Lookup::new(metrics, result);
     let bar = columns.saturating_sub(WORD + 5);
@@ -167,7 +181,7 @@ pub fn lines(app: &App, report: &Report, row: usize, columns: usize, theme: &The
     let single = grouping.by.is_kernel();
     let blocks = [
         if single { verdict(report, row, columns, theme) } else { Vec::new() },
-        if single { measured(app, report, row, columns, theme) } else { Vec::new() },
+        report.best(row).filter(|_| single).map(|b| measured(app, (b.0, b.1), columns, theme)).unwrap_or_default(),
         group_of.map(|d| several(report, d, columns, theme)).unwrap_or_default(),
         distribution(group, columns, theme),
         detail.map(|d| over_time(d, group, columns, theme)).unwrap_or_default(),

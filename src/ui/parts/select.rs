@@ -5,6 +5,9 @@ use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Modifier;
 
+/// Characters that are drawn, and not read: block elements.
+const BLOCKS: std::ops::RangeInclusive<char> = '▀'..='▟';
+
 /// Lights a row that has been drawn. Severities keep their colours, also where the selection has one of its own; what is dimmed elsewhere is
 /// not here, where the ground is brighter.
 pub fn select(buffer: &mut Buffer, area: Rect, theme: &Theme) {
@@ -17,7 +20,15 @@ pub fn select(buffer: &mut Buffer, area: Rect, theme: &Theme) {
         let Some(cell) = buffer.cell_mut(position) else { continue };
         let own = cell.style().fg.filter(|c| *c != ratatui::style::Color::Reset);
         let severity = own.is_some() && severities.contains(&own);
+        let drawn = cell.symbol().chars().next().is_some_and(|c| BLOCKS.contains(&c));
         match (selected.fg, severity) {
+            // A bar in the colour of the text would be a hole.
+            (Some(_), false) if drawn => {
+                cell.set_style(selected);
+                if let Some(own) = own {
+                    cell.set_fg(own);
+                }
+            }
             (Some(fg), true) => {
                 // On a ground of its own colour it stands out of the row.
                 let ground = own.unwrap_or(fg);
@@ -53,6 +64,10 @@ mod tests {
                 let theme = library.theme(&name, mode).unwrap();
                 for role in [Role::Good, Role::Warn, Role::Bad] {
                     let Some(own) = theme.style(role).fg else { continue };
+                    let mut bar = Buffer::empty(Rect::new(0, 0, 1, 1));
+                    Line::styled("█", theme.style(Role::Bar)).render(bar.area, &mut bar);
+                    select(&mut bar, Rect::new(0, 0, 1, 1), &theme);
+                    assert_eq!(Some(bar.cell((0, 0)).unwrap().fg), theme.style(Role::Bar).fg, "{name} {mode:?}");
                     let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 1));
                     Line::from(vec![Span::styled("▲", theme.style(role)), Span::styled(" text", theme.style(Role::Text))])
                         .render(buffer.area, &mut buffer);
