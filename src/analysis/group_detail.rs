@@ -57,7 +57,7 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
     let mut configs: HashMap<u32, u64> = HashMap::new();
     let mut places: HashMap<u32, u64> = HashMap::new();
     let mut path_counts: BTreeMap<Option<u32>, u64> = BTreeMap::new();
-    let mut kernels: HashMap<KernelId, i64> = HashMap::new();
+    let mut kernels = vec![None::<i64>; profile.kernels.len()];
     let mut out = Detail::default();
     let mut slowest = (i64::MIN, None);
     let with_paths = paths.is_some_and(|p| !p.of_launch.is_empty());
@@ -79,8 +79,9 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
         let id = LaunchId(u32::try_from(launch).unwrap_or(u32::MAX));
         out.first = out.first.or(Some(id));
         let duration = launches.duration(launch);
-        let time = kernels.entry(launches.kernel(launch)).or_default();
-        *time = time.saturating_add(duration);
+        if let Some(time) = kernels.get_mut(launches.kernel(launch).0 as usize) {
+            *time = Some(time.unwrap_or_default().saturating_add(duration));
+        }
         if let Some(extent) = slice(launches.start(launch)).and_then(|at| out.over_time.get_mut(at)) {
             *extent = Some(extent.map_or((duration, duration), |(a, b)| (a.min(duration), b.max(duration))));
         }
@@ -99,10 +100,11 @@ fn detail(profile: &Profile, paths: Option<&Paths>, grouping: &Grouping, row: us
         out.from_graphs += u64::from(launches.graph_node(launch).is_some());
     }
     out.slowest = slowest.1;
-    if kernels.len() > 1 {
-        out.kernels = kernels.into_iter().collect();
-        out.kernels.sort_by_key(|(kernel, ns)| (std::cmp::Reverse(*ns), *kernel));
+    out.kernels = (0..).map(KernelId).zip(kernels).filter_map(|(kernel, ns)| Some((kernel, ns?))).collect();
+    if out.kernels.len() < 2 {
+        out.kernels.clear();
     }
+    out.kernels.sort_by_key(|(kernel, ns)| (std::cmp::Reverse(*ns), *kernel));
     let (mut streams, mut devices, mut pids) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for (place, n) in places {
         if let Some(p) = profile.places.get(place as usize) {

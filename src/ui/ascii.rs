@@ -119,6 +119,18 @@ pub fn plain(text: &str) -> String {
 
 /// Replaces all characters beyond ASCII.
 pub fn asciify(buffer: &mut Buffer) {
+    // `≥ 80` is `>=80`: the blank behind it has room for what `>` alone would change the meaning of.
+    for at in 0..buffer.content.len().saturating_sub(1) {
+        let first = match buffer.content[at].symbol() {
+            "≥" => ">",
+            "≤" => "<",
+            _ => continue,
+        };
+        if buffer.content[at + 1].symbol() == " " {
+            buffer.content[at].set_symbol(first);
+            buffer.content[at + 1].set_symbol("=");
+        }
+    }
     for cell in &mut buffer.content {
         let plain = lookalike(cell.symbol()).to_owned();
         if plain != cell.symbol() {
@@ -141,5 +153,9 @@ mod tests {
         let text: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
         assert!(text.is_ascii(), "{text:?}");
         assert!(text.starts_with("1.2 us x~ #. ??"), "{text:?}");
+        let mut buffer = Buffer::empty(Rect::new(0, 0, 10, 1));
+        buffer.set_string(0, 0, "≥ 80 ≤ 5", Style::default());
+        asciify(&mut buffer);
+        assert_eq!(buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect::<String>().trim_end(), ">=80 <=5");
     }
 }

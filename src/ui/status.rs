@@ -5,7 +5,9 @@ use super::{Role, Theme};
 use crate::analysis::compare::Change;
 use crate::analysis::roofline;
 use crate::app::screens::result::hints::Line;
-use crate::app::{ActionId, App, LaunchesScreen, Open, RerunScreen, ResultScreen, ResultView as View, Stage, Status};
+use crate::app::{
+    ActionId, App, KernelsScreen, LaunchesScreen, Open, Report, RerunScreen, ResultScreen, ResultView as View, Stage, Status,
+};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile, Severity, units};
 use crate::report::hints::{threshold, value};
@@ -33,11 +35,24 @@ fn sentence(app: &App) -> Option<String> {
         Open::Rerun(screen) => Some(of_rerun(app, screen)),
         Open::Result(screen) => Some(of_result(app, screen)),
         Open::Launches(screen) => of_launches(app, report?.profile.as_deref()?, screen),
-        Open::Kernels(_) => {
-            // The table says it already.
-            let empty = report?.groups.grouping.as_ref().is_some_and(|g| g.rows.is_empty());
-            report?.next.as_deref().filter(|_| !empty).map(|next| app.session.settings.keymap.spell(next))
-        }
+        Open::Kernels(screen) => of_kernels(app, report?, screen),
+    }
+}
+
+/// On the table: what can be done with the selected row, then what limits the run.
+fn of_kernels(app: &App, report: &Report, screen: &KernelsScreen) -> Option<String> {
+    // The table says it already.
+    let grouping = report.groups.grouping.as_ref().filter(|g| !g.rows.is_empty());
+    let run = grouping.and(report.next.as_deref()).map(|next| app.session.settings.keymap.spell(next));
+    let kernel = grouping.is_some_and(|g| g.by.is_kernel());
+    let own = screen.row().filter(|_| kernel && !report.reading()).and_then(|row| {
+        let key = |id| app.session.key(id);
+        // What was not measured has no more to say than the run.
+        report.diagnosed.get(&row).map(|hint| format!("{} shows why this kernel is {}", key(ActionId::Hints), hint.id.id()))
+    });
+    match (own, run) {
+        (Some(own), Some(run)) if report.timeline() => Some(format!("{own}. The run: {run}")),
+        (own, run) => own.or(run),
     }
 }
 

@@ -11,10 +11,10 @@ pub fn calm(buffer: &mut Buffer) {
     let area = buffer.area;
     for y in area.top()..area.bottom() {
         for x in area.left() + 1..area.right() {
-            let Some(left) = buffer.cell((x - 1, y)).cloned() else { continue };
+            let Some((fg, bg, modifier)) = buffer.cell((x - 1, y)).map(|c| (c.fg, c.bg, c.modifier)) else { continue };
             let Some(cell) = buffer.cell_mut((x, y)) else { continue };
-            if cell.symbol() == " " && cell.bg == left.bg && !cell.modifier.intersects(SEEN) && !left.modifier.intersects(SEEN) {
-                (cell.fg, cell.modifier) = (left.fg, left.modifier);
+            if cell.symbol() == " " && cell.bg == bg && !cell.modifier.intersects(SEEN) && !modifier.intersects(SEEN) {
+                (cell.fg, cell.modifier) = (fg, modifier);
             }
         }
     }
