@@ -1,42 +1,36 @@
 //! A tour through the screens, on whatever timeline is open: each step ends when the user has done what it says.
 
-use super::actions::{ActionId, Where};
+use super::actions::{ACTIONS, ActionId, Where};
 use super::state::App;
 
-/// A step: where it is about, the key that leads on, and what it says; `{}` stands for the key.
+/// A step: where it is about, and what it says; an action's name in braces stands for its key.
 struct Step {
     at: Where,
-    key: Option<ActionId>,
     text: &'static str,
 }
 
 const STEPS: [Step; 5] = [
     Step {
         at: Where::Overview,
-        key: Some(ActionId::Timeline),
         text: "what limits the run stands first, with what it costs and what to do; below, every nanosecond of the GPU has its place. \
-               Press {} to see it in time",
+               Press {timeline} to see it in time",
     },
     Step {
         at: Where::Timeline,
-        key: Some(ActionId::Kernels),
-        text: "streams, calls and ranges; idle time has the colour of its cause. + and - zoom, i goes to the next idle time. \
-               Press {} for the kernels",
+        text: "streams, calls and ranges; idle time has the colour of its cause. {zoom-in} and {zoom-out} zoom, {next-gap} goes to the next idle time. \
+               Press {kernels} for the kernels",
     },
     Step {
         at: Where::Kernels,
-        key: Some(ActionId::Hints),
-        text: "kernels by time; ◆ marks those that ncu has measured, the panel shows the selected one. Press {} to see what limits it",
+        text: "kernels by time; ◆ marks those that ncu has measured, the panel shows the selected one. Press {hints} to see what limits it",
     },
     Step {
         at: Where::Hints,
-        key: Some(ActionId::Rerun),
-        text: "how busy each unit was, what warps waited for, what could be saved and how. Press {} for the command that measures it again",
+        text: "how busy each unit was, what warps waited for, what could be saved and how. Press {rerun} for the command that measures it again",
     },
     Step {
         at: Where::Rerun,
-        key: None,
-        text: "this command profiles exactly this launch; y copies it, R runs it. The tour ends here: esc leads back, ? lists all keys",
+        text: "this command profiles exactly this launch; {copy} copies it, {run-here} runs it. The tour ends here: {back} leads back, {help} lists all keys",
     },
 ];
 
@@ -75,6 +69,6 @@ pub fn sentence(app: &App) -> Option<String> {
         };
         return Some(format!("{head}{text}"));
     }
-    let key = step.key.map(|k| app.session.key(k)).unwrap_or_default();
-    Some(format!("{head}{}", step.text.replace("{}", &key)))
+    let spelled = ACTIONS.iter().fold(step.text.to_owned(), |text, a| text.replace(&format!("{{{}}}", a.name), &app.session.key(a.id)));
+    Some(format!("{head}{spelled}"))
 }

@@ -37,7 +37,7 @@ pub mod view;
 pub use theme::{Role, Theme};
 pub use view::View;
 
-use crate::app::{App, DetailsRoom, Open, SMALLEST, Stage};
+use crate::app::{ActionId, App, DetailsRoom, Open, SMALLEST, Stage};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
@@ -107,7 +107,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             Some(Open::Result(screen)) => result::draw(frame, main, app, screen, view, theme),
             Some(Open::Run(_)) => {
                 if let Some(watched) = &app.running.watched {
-                    run::draw(frame, main, watched, theme);
+                    run::draw(frame, main, watched, &app.session.key(ActionId::StopRun), theme);
                 }
             }
             Some(Open::Library(screen)) => library::draw(frame, main, app, screen, view, theme),

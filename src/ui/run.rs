@@ -132,7 +132,7 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
     fit_parts(spans.into_iter().map(|s| part(0, vec![s])).collect(), &Span::raw(""), columns)
 }
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let columns = usize::from(inner.width);
     let command: Vec<Line<'static>> = {
@@ -147,7 +147,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, theme: &Theme) 
     };
     let ended = outcome(screen, theme, columns);
     let mut steps = notes(screen, theme, columns);
-    steps.extend(super::run_steps::lines(screen, theme, columns));
+    steps.extend(super::run_steps::lines(screen, stop, theme, columns));
     // Air where there is room.
     if !steps.is_empty() && area.height > 30 {
         steps.insert(0, Line::default());

@@ -12,9 +12,9 @@ use ratatui::text::{Line, Span};
 /// Lines of the next step's command that are shown at most.
 const COMMAND: usize = 2;
 
-/// The lines; none for a run without steps, or that has ended.
+/// The lines, with the key that ends a step; none for a run without steps, or that has ended.
 #[must_use]
-pub fn lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
+pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let (steps, next) = screen.steps();
     if steps.is_empty() || !screen.live() {
         return Vec::new();
@@ -37,7 +37,7 @@ pub fn lines(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'stati
     let mut what = vec![Span::styled(clean(&step.what).into_owned(), theme.style(Role::Title))];
     if let Some(since) = screen.doing {
         what.push(Span::styled(
-            format!("  running for {}, X ends it", clock(screen.now_ms.saturating_sub(since).max(0))),
+            format!("  running for {}, {stop} ends it", clock(screen.now_ms.saturating_sub(since).max(0))),
             theme.style(Role::Warn),
         ));
     }

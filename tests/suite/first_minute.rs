@@ -45,6 +45,7 @@ fn the_tour_leads_from_the_verdict_to_the_command() {
     assert!(e.screen().contains("tour 4 of 5"), "{}", e.screen());
     e.press("r");
     assert!(e.screen().contains("tour 5 of 5") && e.screen().contains("--launch-skip"), "{}", e.screen());
+    assert!(!e.screen().contains('{'), "every key is spelled: {}", e.screen());
     e.press("esc");
     assert!(!e.screen().contains("tour") && e.app.session.tour.is_none());
     // It can be left at any step, and needs a timeline.

@@ -159,7 +159,7 @@ fn verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, them
 /// How busy each unit is, the busiest first.
 fn units(frame: &mut Frame<'_>, area: Rect, app: &App, case: &Case<'_>, theme: &Theme) {
     let mut ranked: Vec<Busy> = case.demand.ranked();
-    // For the rules L2 says nothing beside a stream from device memory; it is busy all the same.
+    // The rules leave L2 out for a plain stream from device memory; the picture shows it, as ncu does.
     if case.demand.get(Unit::L2).is_none()
         && let Some(share) = case.facts.share("l2_throughput")
     {

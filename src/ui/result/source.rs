@@ -45,7 +45,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         Span::styled(format!(", {order}   {} samples", count(listing.samples)), theme.style(Role::Dim)),
     ];
     if bordered {
-        // What the selected row consists of stands beside the list where that leaves the list wide enough, else below.
+        // Details of the selected row: beside the list on a wide terminal, else below it.
         let split = if area.width >= BESIDE {
             let [a, b] = Layout::horizontal([Constraint::Min(90), Constraint::Length(area.width * 2 / 5)]).areas(main);
             let [stalls, sass] = Layout::vertical([Constraint::Length(WAITS), Constraint::Min(3)]).areas(b);

@@ -77,7 +77,7 @@ impl LibraryScreen {
 
     /// Opens the selected run: its reports, or where there are none, what it printed.
     fn open(&self, cx: &Cx<'_>) -> Answer {
-        // With nothing recorded there is something to look at all the same.
+        // Nothing has been recorded: the demo can be opened instead.
         if self.runs.as_ref().is_some_and(Vec::is_empty) && cx.session.reports.is_empty() {
             return Go::Demo.into();
         }

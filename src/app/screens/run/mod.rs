@@ -72,6 +72,7 @@ impl Screen for RunScreen {
     }
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        let stop_key = cx.session.key(ActionId::StopRun);
         Some(match id {
             ActionId::Open => Answer::none(),
             ActionId::Back => self.back(cx),
@@ -79,13 +80,13 @@ impl Screen for RunScreen {
             ActionId::Detach => detach(cx),
             ActionId::Step => {
                 let watched = cx.running.watched.as_mut()?;
-                match steps::go(watched) {
+                match steps::go(watched, &stop_key) {
                     Some(answer) => answer,
                     // Here the step that is next is to stop.
                     None => stop(cx, false),
                 }
             }
-            ActionId::SkipStep => steps::skip(cx.running.watched.as_mut()?),
+            ActionId::SkipStep => steps::skip(cx.running.watched.as_mut()?, &stop_key),
             ActionId::RunFacts => {
                 let watched = cx.running.watched.as_ref()?;
                 let Some(run) = watched.run.as_deref() else { return Some(Answer::say(STARTING)) };

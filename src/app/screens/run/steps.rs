@@ -5,13 +5,15 @@ use crate::app::running::Watched;
 use crate::app::screen::Answer;
 use crate::launch::runs::Stage;
 
-/// Said while a step is being done.
-const UNDER_WAY: &str = "the step is in progress; X ends it";
+/// Said while a step is being done; `stop` is the key that ends it.
+fn under_way(stop: &str) -> Answer {
+    Answer::say(format!("the step is in progress; {stop} ends it"))
+}
 
 /// Does the next step; `None` where that is to stop the run.
-pub fn go(watched: &mut Watched) -> Option<Answer> {
+pub fn go(watched: &mut Watched, stop: &str) -> Option<Answer> {
     if watched.doing.is_some() {
-        return Some(Answer::say(UNDER_WAY));
+        return Some(under_way(stop));
     }
     let Some(step) = watched.next_step().cloned() else {
         let text = if watched.steps().0.is_empty() { "this run has no steps to do" } else { "all steps are done" };
@@ -29,9 +31,9 @@ pub fn go(watched: &mut Watched) -> Option<Answer> {
 }
 
 /// Skips the next step: it was done elsewhere, or is not wanted.
-pub fn skip(watched: &mut Watched) -> Answer {
+pub fn skip(watched: &mut Watched, stop: &str) -> Answer {
     if watched.doing.is_some() {
-        return Answer::say(UNDER_WAY);
+        return under_way(stop);
     }
     let Some(step) = watched.next_step() else { return Answer::say("there is no step to skip") };
     let text = format!("skipped: {}", step.role);
