@@ -1,6 +1,7 @@
 //! Draws the state. Drawing reads: it changes nothing but the [`View`], which remembers how far a table is scrolled and where things are.
 
 pub mod ascii;
+pub mod backend;
 pub mod below;
 pub mod chart;
 pub mod checklist;

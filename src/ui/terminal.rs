@@ -1,13 +1,13 @@
 //! The terminal: taken over, drawn to, and given back as it was, on every way out.
 
 use super::View;
+use super::backend::Sparing;
 use super::theme::Theme;
 use crate::app::App;
 use crate::launch::terminal::{Guard, stop_group};
 use crossterm::event::{DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture};
 use crossterm::terminal::{BeginSynchronizedUpdate, Clear, ClearType, EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen};
 use crossterm::{cursor, execute, queue};
-use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Terminal, TerminalOptions, Viewport};
 use std::io::{self, BufWriter, Stdout, Write};
@@ -51,7 +51,7 @@ pub fn escape() -> Vec<u8> {
 /// The screen while the program has it. Dropping it gives the terminal back.
 pub struct Screen {
     /// Not dropped with the screen: it would write to the terminal once more, and panic where both that and stderr are gone.
-    terminal: ManuallyDrop<Terminal<CrosstermBackend<BufWriter<Stdout>>>>,
+    terminal: ManuallyDrop<Terminal<Sparing<BufWriter<Stdout>>>>,
 }
 
 impl Screen {
@@ -105,8 +105,8 @@ impl Drop for Screen {
 }
 
 /// A terminal with a fixed area: ours is never resized behind our back.
-fn terminal((width, height): (u16, u16)) -> io::Result<Terminal<CrosstermBackend<BufWriter<Stdout>>>> {
-    let backend = CrosstermBackend::new(BufWriter::with_capacity(BUFFER, io::stdout()));
+fn terminal((width, height): (u16, u16)) -> io::Result<Terminal<Sparing<BufWriter<Stdout>>>> {
+    let backend = Sparing::new(BufWriter::with_capacity(BUFFER, io::stdout()), (width, height));
     Terminal::with_options(backend, TerminalOptions { viewport: Viewport::Fixed(Rect::new(0, 0, width, height)) })
 }
 

@@ -1,21 +1,16 @@
 //! Fewer bytes for slow lines: what cannot be seen of a style is not sent.
 
 use ratatui::buffer::Buffer;
-use ratatui::style::Modifier;
+use ratatui::style::{Color, Modifier};
 
 /// Modifiers that are seen on a blank, too.
 const SEEN: Modifier = Modifier::REVERSED.union(Modifier::UNDERLINED).union(Modifier::CROSSED_OUT);
 
-/// Gives each blank the style of what stands left of it, where nobody sees a difference: a terminal is told of every change.
+/// Takes from each blank what nobody sees of it, so that blanks of different styles are no change between two frames.
 pub fn calm(buffer: &mut Buffer) {
-    let area = buffer.area;
-    for y in area.top()..area.bottom() {
-        for x in area.left() + 1..area.right() {
-            let Some((fg, bg, modifier)) = buffer.cell((x - 1, y)).map(|c| (c.fg, c.bg, c.modifier)) else { continue };
-            let Some(cell) = buffer.cell_mut((x, y)) else { continue };
-            if cell.symbol() == " " && cell.bg == bg && !cell.modifier.intersects(SEEN) && !modifier.intersects(SEEN) {
-                (cell.fg, cell.modifier) = (fg, modifier);
-            }
+    for cell in &mut buffer.content {
+        if cell.symbol() == " " && !cell.modifier.intersects(SEEN) {
+            (cell.fg, cell.modifier) = (Color::Reset, Modifier::empty());
         }
     }
 }
@@ -24,20 +19,19 @@ pub fn calm(buffer: &mut Buffer) {
 mod tests {
     use super::*;
     use ratatui::layout::Rect;
-    use ratatui::style::{Color, Style};
+    use ratatui::style::Style;
 
     #[test]
-    fn blanks_take_the_style_on_their_left_where_that_is_not_seen() {
+    fn blanks_keep_what_is_seen_of_them() {
         let mut buffer = Buffer::empty(Rect::new(0, 0, 8, 1));
-        buffer.set_string(0, 0, "ab", Style::default().fg(Color::Red));
-        buffer.set_string(3, 0, "c", Style::default().fg(Color::Blue).add_modifier(Modifier::UNDERLINED));
-        buffer.set_string(5, 0, " ", Style::default().bg(Color::Green));
-        let before: String = buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect();
+        buffer.set_string(0, 0, "a b", Style::default().fg(Color::Red).add_modifier(Modifier::BOLD));
+        buffer.set_string(3, 0, " ", Style::default().fg(Color::Blue).add_modifier(Modifier::UNDERLINED));
+        buffer.set_string(5, 0, " ", Style::default().fg(Color::Blue).bg(Color::Green));
         calm(&mut buffer);
-        assert_eq!(buffer.content.iter().map(ratatui::buffer::Cell::symbol).collect::<String>(), before);
-        assert_eq!(buffer.cell((2, 0)).unwrap().fg, Color::Red);
-        assert_eq!(buffer.cell((4, 0)).unwrap().modifier, Modifier::empty(), "an underline is seen on a blank");
-        assert_eq!(buffer.cell((5, 0)).unwrap().bg, Color::Green);
-        assert_eq!(buffer.cell((6, 0)).unwrap().bg, Color::Reset);
+        let cell = |x: u16| buffer.cell((x, 0)).map(|c| (c.symbol().to_owned(), c.fg, c.bg, c.modifier)).unwrap();
+        assert_eq!(cell(0), ("a".to_owned(), Color::Red, Color::Reset, Modifier::BOLD));
+        assert_eq!(cell(1), (" ".to_owned(), Color::Reset, Color::Reset, Modifier::empty()));
+        assert_eq!(cell(3), (" ".to_owned(), Color::Blue, Color::Reset, Modifier::UNDERLINED), "an underline is seen on a blank");
+        assert_eq!(cell(5), (" ".to_owned(), Color::Reset, Color::Green, Modifier::empty()));
     }
 }
