@@ -1,9 +1,10 @@
 //! Two results side by side, metric by metric.
 
 use super::catalog::{Better, better, catalog};
-use super::fuzzy::Fuzzy;
+use super::chance::separated;
+use super::fuzzy::{Fuzzy, similarity};
 use super::metric::{self, Lookup, is_list};
-use crate::model::{Metrics, Value};
+use crate::model::{Metrics, ResultMetrics, Value};
 use std::sync::Arc;
 
 /// How the second value is, seen from the first.
@@ -11,7 +12,7 @@ use std::sync::Arc;
 pub enum Change {
     Better,
     Worse,
-    /// Different, and no direction is the better one.
+    /// Different, and no direction is the better one, or too few launches were measured to tell it from chance.
     Different,
     /// As good as the same.
     Same,
@@ -34,16 +35,56 @@ pub struct Row {
     pub points: bool,
     /// How the second is.
     pub change: Change,
+    /// Probability that like launches differ as much by chance; `None` where too few were measured.
+    pub p: Option<f64>,
 }
 
 /// Differences below this are noise of the measurement: one percent, or a tenth of a point.
 const SAME_PERCENT: f64 = 1.0;
 const SAME_POINTS: f64 = 0.1;
 
+/// Probability from which a difference may be chance: of the 200 metrics of a comparison two pass by accident.
+const CHANCE: f64 = 0.01;
+/// Like results of a side that are read at most.
+const MOST_LIKE: usize = 64;
+/// Likeness of two names from which one kernel may be the other rewritten.
+const ALIKE: f64 = 0.5;
+
+/// What a rebuild does not change: symbols may hold a hash.
+fn shape(result: &ResultMetrics) -> (&str, Option<[u32; 3]>, Option<[u32; 3]>) {
+    (result.kernel.function(), result.grid, result.block)
+}
+
+/// The results of a report that are of the same kernel with the same grid and block, the given one among them: their spread is chance.
+#[must_use]
+pub fn like(metrics: &Metrics, at: usize) -> Vec<usize> {
+    let Some(own) = metrics.results.get(at) else { return Vec::new() };
+    let same = |r: &ResultMetrics| shape(r) == shape(own) && !r.failed;
+    let mut out: Vec<usize> = metrics.results.iter().enumerate().filter(|(i, r)| *i != at && same(r)).map(|(i, _)| i).collect();
+    out.truncate(MOST_LIKE - 1);
+    out.push(at);
+    out
+}
+
+/// How near another result is to one, the least the nearest: of the same kernel, grid and block before others, of another report before the
+/// own one (before and after a change), then kernels of similar names.
+#[must_use]
+pub fn distance(own: &ResultMetrics, other: &ResultMetrics, same_report: bool) -> u32 {
+    let (a, b) = (own.kernel.function(), other.kernel.function());
+    if a == b {
+        return u32::from(shape(own) != shape(other)) * 2 + u32::from(same_report);
+    }
+    let alike = similarity(a, b);
+    if alike >= ALIKE { 10 + ((1.0 - alike) * 100.0) as u32 } else { 1_000 + u32::from(!same_report) }
+}
+
 /// All metrics of both, those with a known direction first, by the size of the change.
 #[must_use]
 pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) -> Vec<Row> {
     let (Some(first), Some(second)) = (a.results.get(at_a), b.results.get(at_b)) else { return Vec::new() };
+    let all = |m: &'_ Metrics, at: usize| like(m, at).into_iter().filter(|i| *i != at).collect::<Vec<_>>();
+    let lookups = |m, at| all(m, at).into_iter().filter_map(|i| Some(Lookup::new(m, m.results.get(i)?))).collect::<Vec<_>>();
+    let (like_a, like_b) = (lookups(a, at_a), lookups(b, at_b));
     let (first, second) = (Lookup::new(a, first), Lookup::new(b, second));
     let mut names: Vec<Arc<str>> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -69,12 +110,18 @@ pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) ->
         {
             continue;
         }
-        let row = row(&first, &second, name, label);
+        let row = row((&first, &like_a), (&second, &like_b), name, label);
         let size = row.delta.map_or(0.0, f64::abs);
         let rank = match row.change {
             Change::Better | Change::Worse if catalog().of_metric(&row.name).is_some() => 0,
             Change::Better | Change::Worse => 1,
-            Change::Different if catalog().of_metric(&row.name).is_some() => 2,
+            Change::Different if catalog().of_metric(&row.name).is_some() => {
+                if direction(&row.name).is_some() {
+                    1
+                } else {
+                    2
+                }
+            }
             Change::Different => 3,
             Change::Same => 4,
             Change::Alone => 5,
@@ -100,7 +147,10 @@ fn direction(name: &str) -> Option<Better> {
     if busy || name.starts_with("smsp__pcsamp_") { None } else { better(name) }
 }
 
-fn row(first: &Lookup<'_>, second: &Lookup<'_>, name: Arc<str>, label: String) -> Row {
+/// A result and those like it.
+type Side<'a> = (&'a Lookup<'a>, &'a [Lookup<'a>]);
+
+fn row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<str>, label: String) -> Row {
     let (x, y) = (first.value(&name), second.value(&name));
     let unit = if x.is_some() { first.unit(&name) } else { second.unit(&name) };
     let shown_unit = metric::unit_of(&name, unit);
@@ -121,6 +171,11 @@ fn row(first: &Lookup<'_>, second: &Lookup<'_>, name: Arc<str>, label: String) -
             None
         }
     });
+    let values = |own: Option<&Value>, like: &[Lookup<'_>]| -> Vec<f64> {
+        let like = like.iter().map(|l| l.value(&name));
+        std::iter::once(own).chain(like).filter_map(|v| v.and_then(Value::number)).filter(|v| v.is_finite()).collect()
+    };
+    let chance = numbers.and_then(|_| separated(&values(x, like_a), &values(y, like_b)));
     let change = match (x, y) {
         (Some(_), Some(_)) => {
             let least = if points { SAME_POINTS } else { SAME_PERCENT };
@@ -137,7 +192,7 @@ fn row(first: &Lookup<'_>, second: &Lookup<'_>, name: Arc<str>, label: String) -
             };
             match (grows, direction(&name)) {
                 (None, _) => Change::Same,
-                _ if numbers.is_none() => Change::Different,
+                _ if numbers.is_none() || chance.is_none_or(|c| c >= CHANCE) => Change::Different,
                 (Some(grows), Some(direction)) => {
                     if grows == (direction == Better::High) {
                         Change::Better
@@ -150,5 +205,81 @@ fn row(first: &Lookup<'_>, second: &Lookup<'_>, name: Arc<str>, label: String) -
         }
         _ => Change::Alone,
     };
-    Row { first: shown(x), second: shown(y), name, label, delta, points, change }
+    Row { first: shown(x), second: shown(y), name, label, delta, points, change, p: chance }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Kernel, ResultKind};
+
+    /// Results of one kernel with these durations and these registers.
+    fn report(durations: &[f64], registers: f64) -> Metrics {
+        let names = ["gpu__time_duration.sum", "launch__registers_per_thread", "smsp__inst_executed.sum"].map(Arc::from).to_vec();
+        let result = |d: &f64| ResultMetrics {
+            kind: ResultKind::Kernel,
+            kernel: Kernel::default(),
+            grid: Some([8, 1, 1]),
+            block: Some([128, 1, 1]),
+            pid: None,
+            device: Some(0),
+            compute_capability: Some((9, 0)),
+            context: None,
+            stream: None,
+            failed: false,
+            clocks_locked: Some(true),
+            place: None,
+            values: vec![(0, Value::Float(*d)), (1, Value::Float(registers)), (2, Value::Float(registers * 1e6))],
+        };
+        let units = ["ns", "register/thread", "inst"].map(Arc::from).to_vec();
+        Metrics { names, units, results: durations.iter().map(result).collect(), ..Metrics::default() }
+    }
+
+    fn change(a: &Metrics, b: &Metrics, name: &str) -> (Change, Option<f64>) {
+        let all = rows(a, 0, b, 0, "");
+        let row = all.iter().find(|r| &*r.name == name).unwrap();
+        (row.change, row.p)
+    }
+
+    #[test]
+    fn better_is_said_only_of_what_was_tested() {
+        let slow = report(&[100.0, 102.0, 101.0, 99.0, 103.0], 40.0);
+        let fast = report(&[80.0, 82.0, 79.0, 81.0, 83.0], 32.0);
+        let name = "gpu__time_duration.sum";
+        let (verdict, p) = change(&slow, &fast, name);
+        assert_eq!(verdict, Change::Better);
+        assert!((p.unwrap() - 2.0 / 252.0).abs() < 1e-12);
+        assert_eq!(change(&fast, &slow, name).0, Change::Worse);
+        // One launch of each: nothing says how much they vary.
+        assert_eq!(change(&report(&[100.0], 40.0), &report(&[80.0], 32.0), name), (Change::Different, None));
+        // What overlaps may be chance.
+        let overlapping = report(&[80.0, 82.0, 79.0, 81.0, 100.5], 32.0);
+        assert_eq!(change(&slow, &overlapping, name).0, Change::Different);
+        // A counter that is the same in each of several launches needs no more of them.
+        let (a, b) = (report(&[100.0, 102.0], 40.0), report(&[80.0, 82.0], 32.0));
+        assert_eq!(change(&a, &b, "smsp__inst_executed.sum"), (Change::Better, Some(0.0)));
+        assert_eq!(change(&a, &b, name).0, Change::Different);
+    }
+
+    #[test]
+    fn the_same_kernel_of_another_report_is_nearest() {
+        let named = |name: &str, grid: u32| {
+            let mut r = report(&[1.0], 1.0).results.remove(0);
+            r.kernel = Kernel { function: Some(Arc::from(name)), ..Kernel::default() };
+            r.grid = Some([grid, 1, 1]);
+            r
+        };
+        let own = named("matmul_naive", 8);
+        let near = |name, grid, same| distance(&own, &named(name, grid), same);
+        let order = [
+            near("matmul_naive", 8, false),
+            near("matmul_naive", 8, true),
+            near("matmul_naive", 9, false),
+            near("matmul_naive", 9, true),
+            near("matmul_tiled", 8, true),
+            near("copy", 8, true),
+            near("copy", 8, false),
+        ];
+        assert!(order.is_sorted() && order.windows(2).all(|w| w[0] != w[1]), "{order:?}");
+    }
 }

@@ -1,6 +1,7 @@
 //! What changed between two runs: kernels by name, those that are new or gone, those that were probably renamed; and whether a change of the
 //! durations is more than chance.
 
+use super::chance::mann_whitney;
 use super::fuzzy::similarity;
 use super::{GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
@@ -104,8 +105,6 @@ impl Row {
 pub const CHANCE: f64 = 0.001;
 /// Change of the median in percent below which a difference does not matter, however sure it is: clocks alone vary as much.
 pub const MATTERS: f64 = 1.0;
-/// Launches on each side from which the test's normal approximation holds: eight is the usual rule.
-const ENOUGH: usize = 8;
 /// Likeness of two names, and of their numbers of launches, from which one is taken for the other's new name.
 const ALIKE: f64 = 0.75;
 /// Names without a partner that are compared with each other at most: their product is worked through.
@@ -140,43 +139,6 @@ fn durations(profile: &Profile, grouping: &Grouping, paths: Option<&Paths>) -> H
         }
     }
     out
-}
-
-/// Probability that two samples are as different by chance: Mann–Whitney U, two-sided, by its normal approximation with correction for ties.
-/// `None` with fewer than eight values on a side, or when all are equal.
-///
-/// Source: Mann and Whitney 1947; Lehmann, *Nonparametrics*, for the variance with ties.
-#[must_use]
-pub fn mann_whitney(before: &[i64], after: &[i64]) -> Option<f64> {
-    if before.len() < ENOUGH || after.len() < ENOUGH {
-        return None;
-    }
-    let mut all: Vec<(i64, bool)> = before.iter().map(|v| (*v, true)).chain(after.iter().map(|v| (*v, false))).collect();
-    all.sort_unstable();
-    let (first, second, total) = (before.len() as f64, after.len() as f64, all.len() as f64);
-    let (mut ranks, mut ties, mut at) = (0.0, 0.0, 0);
-    while at < all.len() {
-        let same = all[at..].iter().take_while(|v| v.0 == all[at].0).count();
-        let mean = at as f64 + f64::midpoint(same as f64, 1.0);
-        ranks += mean * all[at..at + same].iter().filter(|v| v.1).count() as f64;
-        ties += (same as f64).powi(3) - same as f64;
-        at += same;
-    }
-    let statistic = ranks - first * (first + 1.0) / 2.0;
-    let variance = first * second / 12.0 * (total + 1.0 - ties / (total * (total - 1.0)));
-    if variance <= 0.0 {
-        return None;
-    }
-    // Continuity correction.
-    let off = ((statistic - first * second / 2.0).abs() - 0.5).max(0.0) / variance.sqrt();
-    Some(erfc(off / std::f64::consts::SQRT_2))
-}
-
-/// Complementary error function, by the approximation 7.1.26 of Abramowitz and Stegun: right to 1.5e-7.
-fn erfc(x: f64) -> f64 {
-    let t = 1.0 / (1.0 + 0.327_591_1 * x);
-    let poly = t * (0.254_829_592 + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
-    (poly * (-x * x).exp()).clamp(0.0, 1.0)
 }
 
 /// Compares two runs, grouped in the same way.
@@ -246,32 +208,4 @@ fn caveats(a: &Profile, b: &Profile) -> Vec<String> {
         out.push(format!("the GPUs differ: {} and {}", list(&x), list(&y)));
     }
     out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Values from the definition: all pairs counted, the variance with ties, and a library's error function.
-    #[test]
-    fn the_test_is_the_textbook_s() {
-        let a: Vec<i64> = (1..=10).collect();
-        let b: Vec<i64> = (6..=15).collect();
-        let p = mann_whitney(&a, &b).unwrap();
-        assert!((p - 0.005_075_392).abs() < 1e-6, "{p}");
-        let tied = mann_whitney(&[1, 2, 2, 3, 3, 3, 4, 5, 6], &[3, 4, 4, 5, 5, 6, 7, 8, 9, 9]).unwrap();
-        assert!((tied - 0.009_431_997).abs() < 1e-6, "{tied}");
-        assert!(mann_whitney(&a, &a).unwrap() > 0.9);
-        assert_eq!(mann_whitney(&a[..7], &b), None, "too few");
-        assert_eq!(mann_whitney(&[5; 9], &[5; 9]), None, "all equal");
-        let far: Vec<i64> = (101..=110).collect();
-        assert!(mann_whitney(&a, &far).unwrap() < CHANCE);
-    }
-
-    #[test]
-    fn the_error_function_is_right_to_seven_digits() {
-        for (x, want) in [(0.0, 1.0), (0.5, 0.479_500_1), (1.0, 0.157_299_2), (2.0, 0.004_677_7)] {
-            assert!((erfc(x) - want).abs() < 2e-7, "{x}: {}", erfc(x));
-        }
-    }
 }

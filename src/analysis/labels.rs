@@ -249,6 +249,26 @@ pub fn cut_middle(text: &str, columns: usize) -> String {
     format!("{}…{}", head(text, columns - 1 - end), tail(text, end))
 }
 
+/// Two names cut to a width so that what differs between them is seen.
+#[must_use]
+pub fn apart(a: &str, b: &str, columns: usize) -> (String, String) {
+    let (short_a, short_b) = (cut_middle(a, columns), cut_middle(b, columns));
+    if a == b || short_a != short_b && width(a).max(width(b)) <= columns {
+        return (short_a, short_b);
+    }
+    // From a little before the first difference on.
+    let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
+    let from = same.saturating_sub(columns / 4);
+    let shown = |name: &str| {
+        if from < 2 {
+            return cut_middle(name, columns);
+        }
+        cut_end(&format!("…{}", name.chars().skip(from).collect::<String>()), columns)
+    };
+    let (x, y) = (shown(a), shown(b));
+    if x == y { (short_a, short_b) } else { (x, y) }
+}
+
 /// Fits labels into a column. Labels that were distinct stay so, as far as the column allows: where cutting the middle makes two alike,
 /// the cut moves so that the place where they differ stays visible; where even that fails they are numbered.
 #[must_use]
@@ -361,5 +381,16 @@ mod tests {
         assert_eq!(cut_end("カーネル", 5), "カー…");
         assert_eq!(width(&cut_middle("e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}e\u{301}", 6)), 6);
         assert_eq!(cut_end("abc", 0), "");
+    }
+
+    #[test]
+    fn what_differs_between_two_names_is_seen() {
+        let (a, b) = ("nvjet_sm90_tst_64x8_64x16_4x1_v_bz_TNT", "nvjet_sm90_tst_64x8_64x16_2x1_v_bz_TNT");
+        assert_eq!(apart(a, b, 40), (a.to_owned(), b.to_owned()));
+        let (x, y) = apart(a, b, 16);
+        assert_ne!(x, y);
+        assert!(width(&x) <= 16 && width(&y) <= 16 && x.contains("4x1") && y.contains("2x1"), "{x} {y}");
+        assert_eq!(apart("copy", "copy", 16), ("copy".to_owned(), "copy".to_owned()));
+        assert_eq!(apart("matmul_naive", "matmul_tiled", 8), ("…l_naive".to_owned(), "…l_tiled".to_owned()));
     }
 }

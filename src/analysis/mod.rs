@@ -1,6 +1,7 @@
 //! Pure functions of a [`Profile`](crate::model::Profile): rows, sums, guesses and the sentence that says what to look at next.
 
 pub mod catalog;
+pub mod chance;
 pub mod checklist;
 pub mod code;
 pub mod compare;

@@ -4,6 +4,7 @@ use super::actions::ActionId;
 use super::orders::{News, Start, StepNews};
 use super::work::{Done, Work};
 use crate::import::Progress;
+use crate::launch::doctor::smi::Busy;
 use crate::library::Run;
 use crate::model::{Code, Details, Profile};
 use crate::rerun::{Found, Selects};
@@ -70,10 +71,14 @@ pub enum Msg {
     Started(Result<Box<Run>, String>),
     /// Something is new of the run that is watched.
     Run(Box<News>),
+    /// How busy a GPU is while the run goes on.
+    Gpu(i64, Busy),
     /// Something is new of the step that is done beside this run.
     Step(i64, StepNews),
     /// The library's runs, and now in milliseconds since 1970.
     Library(Result<(Vec<Run>, i64), String>),
+    /// The last lines that a run of the library printed.
+    Printed(i64, Vec<String>),
     /// The program was asked to end from outside.
     Terminate,
 }
@@ -175,6 +180,8 @@ pub enum Effect {
         left_out: bool,
     },
     Library,
+    /// Read the last lines that a run of the library printed.
+    Printed(i64),
     Forget(i64),
     /// Set a run's tags.
     Tags(i64, Vec<String>),

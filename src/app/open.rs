@@ -410,7 +410,7 @@ pub fn ask_changes(app: &mut App) -> Answer {
     let others: Vec<usize> = (0..app.session.reports.len()).filter(|&i| i != active).collect();
     match others[..] {
         [] => Answer::say("only one report is open; open a second one, or choose another run in the library"),
-        [other] => Go::Changes { before: other.min(active), after: other.max(active) }.into(),
+        [other] => DiffScreen::in_order(&app.session, other, active).into(),
         _ => {
             let item = |i: usize| {
                 let file = &app.session.reports[i].file;

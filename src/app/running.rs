@@ -2,9 +2,10 @@
 
 use super::msg::Effect;
 use super::orders::{News, Origin, Start};
+use crate::launch::doctor::smi::Busy;
 use crate::launch::runs::{Progress, Stage, progress};
 use crate::library::{Run, Step};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Lines that are kept for scrolling back; the log in the run's folder has more.
 pub const MOST_LINES: usize = 5_000;
@@ -39,7 +40,12 @@ pub struct Watched {
     pub step: usize,
     /// When the step that is under way began.
     pub doing: Option<i64>,
+    /// How busy each GPU was, the latest last.
+    pub gpus: BTreeMap<u32, VecDeque<Busy>>,
 }
+
+/// Samples of a GPU that are kept: ten minutes, one a second.
+const MOST_SAMPLES: usize = 600;
 
 impl Watched {
     /// Of a run that is about to start, or is there already.
@@ -60,6 +66,7 @@ impl Watched {
             now_ms: 0,
             step: 0,
             doing: None,
+            gpus: BTreeMap::new(),
         }
     }
 
@@ -86,6 +93,15 @@ impl Watched {
             self.dropped += 1;
         }
         self.back = self.back.min(self.lines.len());
+    }
+
+    /// Keeps how busy a GPU is.
+    pub fn sample(&mut self, busy: Busy) {
+        let samples = self.gpus.entry(busy.index).or_default();
+        samples.push_back(busy);
+        if samples.len() > MOST_SAMPLES {
+            samples.pop_front();
+        }
     }
 
     pub fn take(&mut self, news: &News) {
@@ -232,6 +248,13 @@ impl Running {
     #[must_use]
     pub fn held(&self) -> bool {
         self.watched.as_ref().is_some_and(|r| r.live() && r.mine)
+    }
+
+    /// Keeps how busy a GPU is while a run goes on.
+    pub fn gpu(&mut self, run: i64, busy: Busy) {
+        if let Some(watched) = self.watched.as_mut().filter(|w| w.live() && w.run.as_ref().is_some_and(|r| r.id == run)) {
+            watched.sample(busy);
+        }
     }
 
     /// Takes runs that are to follow each other; the first is checked before it starts.

@@ -217,6 +217,8 @@ pub enum News<'a> {
     Verified { selects: &'a [Selects], found: &'a Result<Vec<Found>, String> },
     /// The library's runs, and now in milliseconds since 1970.
     Library(&'a Result<(Vec<Run>, i64), String>),
+    /// The last lines that a run of the library printed.
+    Printed(i64, &'a [String]),
 }
 
 /// A screen: a list or a picture of one thing, and what can be done with it. What is not its own it leaves to whoever asks: `None`.

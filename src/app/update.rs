@@ -43,8 +43,13 @@ fn change(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Preflight(found) => runs::preflight(app, &found),
         Msg::Started(outcome) => runs::started(app, outcome),
         Msg::Run(news) => runs::news(app, &news),
+        Msg::Gpu(run, busy) => {
+            app.running.gpu(run, busy);
+            Vec::new()
+        }
         Msg::Step(run, news) => runs::step(app, run, &news),
         Msg::Library(outcome) => tell_all(app, News::Library(&outcome)),
+        Msg::Printed(run, lines) => tell_all(app, News::Printed(run, &lines)),
         Msg::Details { report, from, result, outcome } => tell(app, report, News::Details { from, result, outcome: &outcome }),
         Msg::Code { report, from, result, outcome } => tell(app, report, News::Code { from, result, outcome: &outcome }),
         Msg::Done { report, generation, window, done } => self::done(app, report, (generation, window), &done),

@@ -7,17 +7,20 @@ use super::runs::look::{look, sentence};
 use super::runs::plain::LOOK;
 use super::runs::start::{self, Started};
 use super::runs::supervisor::EXEC;
-use super::runs::{files, list};
+use super::runs::{files, follow, list};
 use crate::app::orders::{News, Start, StepNews};
 use crate::app::{Effect, Msg};
 use crate::import::Cancel;
 use crate::launch::doctor::State;
-use crate::launch::runs::{process, steps};
+use crate::launch::runs::{busy, process, steps};
 use crate::library::{Library, LibraryError, NewRun, Run, store};
 use crossbeam_channel::Sender;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
+
+/// Lines of a run that the library shows at most.
+const PRINTED: usize = 60;
 
 /// Starts and follows runs for the explorer.
 pub struct Recorder {
@@ -163,6 +166,11 @@ impl Recorder {
                 let runs = || Library::open()?.runs();
                 Msg::Library(runs().map(|r| (r, store::now_ms())).map_err(|e: LibraryError| e.to_string()))
             }),
+            Effect::Printed(id) => self.beside(move || {
+                let lines = || Ok::<_, LibraryError>(follow::last_lines(&Library::open()?.run_folder(id), PRINTED));
+                // A run without a log printed nothing.
+                Msg::Printed(id, lines().unwrap_or_default())
+            }),
             Effect::Forget(id) => self.change(move |library| list::remove_quietly(library, id)),
             Effect::Note(id, text) => self.change(move |library| Ok(library.note(id, &text)?)),
             Effect::Tags(id, tags) => self.change(move |library| {
@@ -180,6 +188,8 @@ impl Recorder {
         self.enough = Cancel::default();
         self.followed = Some(id);
         let (send, enough) = (self.send.clone(), self.enough.clone());
+        let (tell, done) = (self.send.clone(), self.enough.clone());
+        std::thread::spawn(move || busy::watch(|gpu| drop(tell.send(Wake::Message(Msg::Gpu(id, gpu)))), || done.is_cancelled()));
         std::thread::spawn(move || {
             let mut follow = match Library::open() {
                 Ok(library) => Follow::new(library, id),
@@ -209,6 +219,7 @@ impl Recorder {
                     }
                 }
                 if ended {
+                    enough.cancel();
                     return;
                 }
                 std::thread::park_timeout(LOOK);

@@ -139,9 +139,12 @@ impl<W: Write> Sparing<W> {
     }
 }
 
+/// A cell: column, row, what stands there.
+type Placed<'a> = (u16, u16, &'a Cell);
+
 /// The cells of each pen, the pens in the order in which they come.
-fn grouped<'a>(content: impl Iterator<Item = (u16, u16, &'a Cell)>) -> Vec<(Pen, Vec<(u16, u16, &'a Cell)>)> {
-    let mut pens: Vec<(Pen, Vec<(u16, u16, &Cell)>)> = Vec::new();
+fn grouped<'a>(content: impl Iterator<Item = Placed<'a>>) -> Vec<(Pen, Vec<Placed<'a>>)> {
+    let mut pens: Vec<(Pen, Vec<Placed<'a>>)> = Vec::new();
     let mut last = 0;
     for (x, y, cell) in content {
         let mut pen = Pen::of(cell);
@@ -209,7 +212,7 @@ impl<W: Write> Backend for Sparing<W> {
         let mut out = String::new();
         for y in &wide {
             // Writing to a text cannot fail.
-            drop(write!(out, "\x1b[{};1H\x1b[2K", y + 1));
+            let _ = write!(out, "\x1b[{};1H\x1b[2K", y + 1);
         }
         let mut pens = grouped(content.into_iter().filter(|c| !wide.contains(&c.1)));
         for y in &wide {
@@ -237,7 +240,9 @@ impl<W: Write> Backend for Sparing<W> {
                             _ => out.push_str(&jump),
                         }
                     }
-                    _ => drop(write!(out, "\x1b[{};{}H", y + 1, x + 1)),
+                    _ => {
+                        let _ = write!(out, "\x1b[{};{}H", y + 1, x + 1);
+                    }
                 }
                 out.push_str(cell.symbol());
                 // Terminals do not agree how wide a character is that is not of one column.

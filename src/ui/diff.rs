@@ -1,11 +1,15 @@
-//! What changed between two runs: the kernels table with its differences, the largest change first.
+//! What changed between two runs: where the time of both went, and the kernels table with its differences, the largest change first. A colour
+//! says better or worse only where the durations of single launches differ by more than chance.
 
+use super::diff_side;
+use super::panel::{Panel, bordered, take};
+use super::parts::delta;
 use super::table::{self, Column, Head, Rows};
 use super::text::{fit_parts, left, part, right};
 use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::diff::{Diff, Fate, Row};
-use crate::analysis::labels::cut_middle;
+use crate::analysis::labels::{cut_middle, width};
 use crate::app::{ActionId, App, DiffScreen};
 use crate::model::text::clean;
 use crate::model::{Nanos, units};
@@ -32,27 +36,22 @@ const COLUMNS: [Column<Cell>; 7] = [
     Column { title: "in %", width: 8, rank: 0, cell: |r| percent(r.percent()) },
     Column { title: "launches", width: 17, rank: 5, cell: launches },
     Column { title: "each", width: 8, rank: 1, cell: |r| percent(r.each_percent()) },
-    Column {
-        title: "test",
-        width: 7,
-        rank: 4,
-
-        cell: |r| {
-            if r.significant() {
-                "signif.".to_owned()
-            } else if r.p.is_some() {
-                "noise?".to_owned()
-            } else {
-                String::new()
-            }
-        },
-    },
+    Column { title: "p", width: 7, rank: 4, cell: |r| r.p.map_or_else(String::new, tiny) },
 ];
+/// Columns of the bar of a change: at most, and the part of the table's width.
+const BAR: (usize, usize) = (25, 7);
+/// Columns of the panel about the selected kernel, and of a screen that has it.
+const SIDE: u16 = 58;
+const WIDE: u16 = 160;
+/// Rows that the table keeps under the picture of both runs.
+const TABLE: u16 = 16;
 const GAP: usize = 2;
 const FATE: usize = 8;
 const NAME: usize = 24;
 /// Percent below which a change that the launches do not prove is drawn quietly: as much as durations vary from run to run.
 const QUIET: f64 = 1.0;
+/// Percent by which the numbers of launches of two runs of the same work may differ.
+const AS_MANY: f64 = 1.0;
 
 fn launches(r: &Row) -> String {
     let n = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count);
@@ -92,7 +91,6 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
     ];
     let mut second = Vec::new();
     if let Some(diff) = &screen.diff {
-        let role = change_role(diff.totals.1 - diff.totals.0);
         second.push(part(
             0,
             vec![
@@ -102,7 +100,7 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
                 Span::styled(Nanos(diff.totals.1).to_string(), theme.style(Role::Title)),
             ],
         ));
-        second.push(part(0, vec![Span::styled(percent(diff.percent()), theme.style(role))]));
+        second.push(part(0, vec![Span::styled(percent(diff.percent()), theme.style(Role::Title))]));
         let count = |fate: Fate| diff.rows.iter().filter(|r| r.fate == fate).count();
         for (fate, rank) in [(Fate::New, 1), (Fate::Gone, 1), (Fate::Renamed, 2)] {
             if count(fate) > 0 {
@@ -110,23 +108,40 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
             }
         }
         let sure = diff.rows.iter().filter(|r| r.significant()).count();
-        second.push(part(3, vec![Span::styled(format!("{sure} significant"), dim)]));
+        second.push(part(3, vec![Span::styled(format!("{sure} by more than chance"), dim)]));
     }
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-/// Less time is better.
-fn change_role(delta: i64) -> Role {
-    match delta {
-        d if d > 0 => Role::Bad,
-        d if d < 0 => Role::Good,
-        _ => Role::Faint,
+/// Better and worse are said where the launches prove it, and of the whole only where both runs launched as often: less work is no better.
+fn tested(row: &Row, whole: bool) -> Role {
+    let count = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count) as f64;
+    let (a, b) = (count(&row.before), count(&row.after));
+    let as_many = (a - b).abs() * 100.0 <= a.max(b) * AS_MANY;
+    match row.each_percent() {
+        Some(p) if row.significant() && (as_many || !whole) => {
+            if p > 0.0 {
+                Role::Bad
+            } else {
+                Role::Good
+            }
+        }
+        _ => Role::Text,
+    }
+}
+
+/// What the two runs are called: before and after only where their clocks say so.
+#[must_use]
+pub fn words(app: &App, screen: &DiffScreen) -> (&'static str, &'static str) {
+    let began = |i: usize| app.session.reports.get(i).and_then(|r| r.profile.as_ref()?.clock.epoch_ns);
+    match (began(screen.before), began(screen.after)) {
+        (Some(a), Some(b)) if a < b => ("before", "after"),
+        _ => ("first", "second"),
     }
 }
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    let columns = usize::from(inner.width);
     let Some(diff) = &screen.diff else {
         let why = [screen.before, screen.after].into_iter().find_map(|i| match app.session.reports.get(i).map(|r| &r.stage) {
             Some(crate::app::Stage::Failed(why)) => Some(format!("{}: {why}", file(app, i))),
@@ -136,31 +151,92 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
         frame.render_widget(Line::styled(clean(&text).into_owned(), theme.style(role)), inner);
         return;
     };
-    let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(inner);
+    let words = words(app, screen);
+    let framed = bordered(area);
+    let mut rest = if framed { area } else { inner };
+    if framed {
+        let tall = diff_side::height(app, screen, area.width);
+        if tall > 0 && rest.height >= tall + TABLE {
+            diff_side::times(frame, take(&mut rest, tall), app, screen, words, theme);
+        }
+        if rest.width >= WIDE {
+            let [main, side] = Layout::horizontal([Constraint::Min(80), Constraint::Length(SIDE)]).areas(rest);
+            diff_side::selected(frame, side, app, screen, words, theme);
+            rest = main;
+        }
+        let title = vec![
+            Span::styled("Kernels", theme.style(Role::Title)),
+            Span::styled(format!("  {}", units::count(diff.rows.len(), "row")), theme.style(Role::Dim)),
+        ];
+        let note = vec![Span::styled("in colour: more than chance", theme.style(Role::Dim))];
+        rest = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
+    }
+    kernels(frame, rest, diff, (screen.selected, words), view, theme);
+}
+
+fn kernels(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    diff: &Diff,
+    (selected, words): (usize, (&'static str, &'static str)),
+    view: &mut View,
+    theme: &Theme,
+) {
+    let columns = usize::from(area.width);
+    let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
     let fate_width = if diff.rows.iter().any(|r| r.fate != Fate::Both) { FATE } else { 0 };
     let shown = table::fit(&COLUMNS, columns.saturating_sub(fate_width + NAME), GAP, |_| true);
-    let name = columns.saturating_sub(fate_width + table::taken(&COLUMNS, &shown, GAP));
+    let rest = columns.saturating_sub(fate_width + table::taken(&COLUMNS, &shown, GAP));
+    // A bar where the names leave room for it.
+    let longest = diff.rows.iter().map(|r| width(r.name())).max().unwrap_or(0).min(NAME * 2);
+    let bars = (columns / BAR.1).min(BAR.0) | 1;
+    let bars = if rest >= longest.min(NAME) + bars + 2 * GAP { bars } else { 0 };
+    let name = rest - if bars > 0 { bars + GAP } else { 0 };
+    let most = diff.rows.iter().map(|r| r.delta().abs()).max().unwrap_or(0).max(1) as f64;
     let cell = |i: usize, text: &str| format!("{}{}", " ".repeat(GAP), right(text, COLUMNS[i].width));
-    let first = format!("{}{}", left("", fate_width), left("kernel", name));
-    let all = std::iter::once(first).chain(shown.iter().map(|&i| cell(i, COLUMNS[i].title)));
-    table::heads(frame, heads, all.map(Head::plain).collect(), view, theme);
-    let of = Rows { list: "diff", count: diff.rows.len(), selected: screen.selected };
+    let title = |i: usize| match COLUMNS[i].title {
+        "before" => words.0,
+        "after" => words.1,
+        other => other,
+    };
+    let bar_at = shown.iter().position(|&i| COLUMNS[i].title == "change");
+    let mut all = vec![format!("{}{}", left("", fate_width), left("kernel", name))];
+    for (at, &i) in shown.iter().enumerate() {
+        all.push(cell(i, title(i)));
+        if bars > 0 && Some(at) == bar_at {
+            all.push(format!("{}{}{}", " ".repeat(GAP), left("less", bars / 2 + 1), right("more", bars / 2)));
+        }
+    }
+    table::heads(frame, heads, all.into_iter().map(Head::plain).collect(), view, theme);
+    let of = Rows { list: "diff", count: diff.rows.len(), selected };
     table::rows(frame, rows, of, view, theme, |at, _| {
         let Some(row) = diff.rows.get(at) else { return Vec::new() };
         let fate = if row.fate == Fate::Both { "" } else { row.fate.word() };
         // What is neither significant nor much is not shouted.
         let quiet = row.fate == Fate::Both && !row.significant() && row.percent().is_some_and(|p| p.abs() < QUIET);
-        let text = theme.style(if quiet { Role::Dim } else { Role::Text });
+        let text = if quiet { Role::Dim } else { Role::Text };
         let mut spans = vec![
             Span::styled(left(fate, fate_width), theme.style(Role::Warn)),
-            Span::styled(left(&cut_middle(&clean(row.name()), name), name), text),
+            Span::styled(left(&cut_middle(&clean(row.name()), name), name), theme.style(text)),
         ];
-        spans.extend(shown.iter().map(|&i| {
-            // These two say better or worse.
-            let telling = matches!(COLUMNS[i].title, "change" | "in %");
-            let style = if telling && !quiet { theme.style(change_role(row.delta())) } else { text };
-            Span::styled(cell(i, &(COLUMNS[i].cell)(row)), style)
-        }));
+        for (at, &i) in shown.iter().enumerate() {
+            let role = match COLUMNS[i].title {
+                "change" | "in %" => tested(row, true),
+                "each" => tested(row, false),
+                "p" if !row.significant() => Role::Dim,
+                _ => text,
+            };
+            let role = if role == Role::Text { text } else { role };
+            spans.push(Span::styled(cell(i, &(COLUMNS[i].cell)(row)), theme.style(role)));
+            if bars > 0 && Some(at) == bar_at {
+                spans.push(Span::raw(" ".repeat(GAP)));
+                let role = match tested(row, true) {
+                    Role::Text => Role::Bar,
+                    other => other,
+                };
+                spans.extend(delta(row.delta() as f64 / most, bars, theme.style(role), theme));
+            }
+        }
         spans
     });
 }
@@ -181,12 +257,16 @@ pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
         return Some(format!("probably a new name for {}; {open} goes to the kernel", before.name));
     }
     Some(match row.p {
-        Some(p) if row.significant() => format!("the change is statistically significant (p {}); {open} goes to the kernel", tiny(p)),
-        Some(p) => format!("the difference may be noise (p {}); {open} goes to the kernel", tiny(p)),
-        None => format!("{open} goes to the kernel; too few launches for a significance test"),
+        Some(_) if row.significant() => {
+            let p = row.each_percent().unwrap_or(0.0);
+            let word = if p > 0.0 { "longer" } else { "less" };
+            format!("each launch takes {:.1}% {word}, which is more than chance; {open} goes to the kernel", p.abs())
+        }
+        Some(p) => format!("its launches differ no more than by chance (p {}); {open} goes to the kernel", tiny(p)),
+        None => format!("{open} goes to the kernel; too few launches to tell from chance"),
     })
 }
 
 fn tiny(p: f64) -> String {
-    if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
+    if p < 0.001 { "<0.001".to_owned() } else { format!("{p:.3}") }
 }

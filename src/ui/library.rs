@@ -1,5 +1,6 @@
 //! The library's screen: what was recorded, the newest first.
 
+use super::panel::{Panel, bordered, lines, take};
 use super::run::role;
 use super::table::{self, Column, Head, Rows};
 use super::text::{fit_parts, left, part, right, wrap};
@@ -11,7 +12,8 @@ use crate::library::Run;
 use crate::model::Bytes;
 use crate::model::text::clean;
 use crate::model::units::count;
-use crate::report::runs::{length, moment};
+use crate::report::runs::{facts, length, moment};
+use crate::rerun::shell;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span, Text};
@@ -75,13 +77,81 @@ pub fn head(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'sta
     [fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
+/// Rows of the list under which what is known of the selected run stands, and columns from which that stands beside it.
+const LIST: u16 = 10;
+const BESIDE: u16 = 170;
+/// Columns of that panel beside the list.
+const SIDE: u16 = 76;
+
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    let columns = usize::from(inner.width);
     if screen.shown.is_empty() {
         empty(frame, inner, app, screen, theme);
         return;
     }
+    if !bordered(area) {
+        list(frame, inner, screen, view, theme);
+        return;
+    }
+    let (main, side) = if area.width >= BESIDE {
+        let [main, side] = Layout::horizontal([Constraint::Min(90), Constraint::Length(SIDE)]).areas(area);
+        (main, side)
+    } else {
+        let rows = u16::try_from(screen.shown.len().saturating_add(3)).unwrap_or(u16::MAX);
+        let tall = rows.clamp(LIST, (area.height / 2).max(LIST));
+        let [main, side] = Layout::vertical([Constraint::Length(tall), Constraint::Min(4)]).areas(area);
+        (main, side)
+    };
+    let title = vec![Span::styled("Runs", theme.style(Role::Title)), Span::styled("  the newest first", theme.style(Role::Dim))];
+    let inner = Panel::new(title).focused().draw(frame, main, true, theme);
+    list(frame, inner, screen, view, theme);
+    let Some(run) = screen.run() else { return };
+    let known = facts(run, &shell::line(&run.argv), screen.now_ms);
+    // Its number and state are the title.
+    let known: Vec<_> = known.into_iter().filter(|f| !matches!(f.0, "run" | "state")).collect();
+    let mut all = super::run::known(&known, side.width.saturating_sub(4).into(), theme);
+    all.truncate(usize::from(side.height.saturating_sub(2)));
+    let mut side = side;
+    let place = match &screen.printed {
+        Some((id, _)) if *id == run.id && usize::from(side.height) >= all.len() + 5 => {
+            take(&mut side, u16::try_from(all.len() + 2).unwrap_or(u16::MAX))
+        }
+        _ => std::mem::take(&mut side),
+    };
+    about(frame, place, app, (run, all), theme);
+    if let Some((_, printed)) = screen.printed.as_ref().filter(|_| side.height > 0) {
+        output(frame, side, app, printed, theme);
+    }
+}
+
+/// What the selected run printed last.
+fn output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: &[String], theme: &Theme) {
+    let key = app.session.key(ActionId::RunLog);
+    let title = vec![Span::styled("Output", theme.style(Role::Title)), Span::styled("  its last lines", theme.style(Role::Dim))];
+    let note = vec![Span::styled(key, theme.style(Role::Key)), Span::styled(" all", theme.style(Role::Dim))];
+    let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
+    if printed.is_empty() {
+        lines(frame, inner, vec![Line::styled("it printed nothing", theme.style(Role::Faint))]);
+        return;
+    }
+    let from = printed.len().saturating_sub(inner.height.into());
+    lines(frame, inner, printed[from..].iter().map(|l| super::run::printed(Some(l.clone()), inner.width.into(), theme)).collect());
+}
+
+/// What is known of the selected run.
+fn about(frame: &mut Frame<'_>, area: Rect, app: &App, (run, known): (&Run, Vec<Line<'static>>), theme: &Theme) {
+    let title = vec![
+        Span::styled(format!("Run {}", run.id), theme.style(Role::Title)),
+        Span::styled(format!("  {}", run.state.word()), theme.style(role(run.state))),
+    ];
+    let key = app.session.key(ActionId::RunFacts);
+    let note = vec![Span::styled(key, theme.style(Role::Key)), Span::styled(" all", theme.style(Role::Dim))];
+    let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
+    lines(frame, inner, known);
+}
+
+fn list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &mut View, theme: &Theme) {
+    let columns = usize::from(inner.width);
     let [heads, rows] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(inner);
     let fixed = NUMBER + GAP + GAP + STATE;
     let shown = table::fit(&COLUMNS, columns.saturating_sub(fixed + PROGRAM), GAP, |_| true);

@@ -49,7 +49,7 @@ fn lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> 
         Page::Details => ("details", report.map(|r| detail::lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Advice(advice) => ("hints from the launch alone", advice.iter().map(text).collect()),
         Page::Finding(finding, begin) => (finding.id.id(), super::overview::details(finding, *begin, columns, theme)),
-        Page::RunFacts(facts) => ("about this run", run_facts(facts, columns, theme)),
+        Page::RunFacts(facts) => ("about this run", super::run::known(facts, columns, theme)),
         Page::Checklist(items) => ("checklist", super::checklist::lines(items, &app.session.settings.keymap, columns, theme)),
         Page::Explain => {
             let screen = app.entry(over.screen).and_then(|e| ResultScreen::of(&e.open));
@@ -108,22 +108,6 @@ fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>],
         let place = Rect { x: (inner.x + inner.width).saturating_sub(w), y: inner.y + inner.height, width: w, height: 1 };
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), place);
     }
-}
-
-fn run_facts(facts: &[(&'static str, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut out = Vec::new();
-    for (title, text) in facts {
-        let role = match *title {
-            "why" => Role::Warn,
-            "state" | "run" => Role::Title,
-            _ => Role::Text,
-        };
-        for (i, line) in wrap(&clean(text), columns.saturating_sub(13)).into_iter().enumerate() {
-            let word = if i == 0 { *title } else { "" };
-            out.push(Line::from(vec![Span::styled(left(word, 13), theme.style(Role::Dim)), Span::styled(line, theme.style(role))]));
-        }
-    }
-    out
 }
 
 fn notes(report: Option<&Report>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {

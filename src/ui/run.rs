@@ -1,7 +1,9 @@
 //! The screen of a run: how far it is, what it prints, and how it ended.
 
+use super::panel::{Panel, bordered, lines, panel};
+use super::parts::pairs;
 use super::text::{bar, fit_parts, part, wrap};
-use super::{Role, Theme};
+use super::{Role, Theme, run_gpus};
 use crate::analysis::labels::{cut_end, cut_middle, width};
 use crate::app::{ActionId, App, Watched};
 use crate::launch::runs::{Progress, Stage};
@@ -10,7 +12,7 @@ use crate::model::text::clean;
 use crate::report::runs::{clock, length};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line, Span};
 
 /// Colour of a state.
 #[must_use]
@@ -21,6 +23,23 @@ pub fn role(state: State) -> Role {
         State::Stopped => Role::Warn,
         State::Failed | State::Lost => Role::Bad,
     }
+}
+
+/// Columns of the words of [`known`].
+const WORD: usize = 13;
+
+/// What is known of a run.
+#[must_use]
+pub fn known(facts: &[(&'static str, String)], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let line = |(title, text): &(&'static str, String)| {
+        let role = match *title {
+            "why" => Role::Warn,
+            "state" | "run" => Role::Title,
+            _ => Role::Text,
+        };
+        pairs([(*title, text.as_str())], (WORD, columns), theme.style(Role::Dim), theme.style(role))
+    };
+    facts.iter().flat_map(line).collect()
 }
 
 /// The two lines at the top.
@@ -132,64 +151,114 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
     fit_parts(spans.into_iter().map(|s| part(0, vec![s])).collect(), &Span::raw(""), columns)
 }
 
+/// Columns of the panel of the GPUs, and of a screen that has it beside the command.
+const GPUS: u16 = 58;
+const BESIDE: u16 = 110;
+
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, theme: &Theme) {
+    let framed = bordered(area);
+    let gpus = framed && area.width >= BESIDE && !screen.gpus.is_empty();
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
-    let columns = usize::from(inner.width);
-    let command: Vec<Line<'static>> = {
-        let mut lines = wrap(&clean(&screen.command), columns);
-        let most = usize::from(area.height / 5).max(1);
-        if lines.len() > most {
-            let rest = lines[most - 1..].join(" ");
-            lines.truncate(most - 1);
-            lines.push(cut_end(&rest, columns));
-        }
-        lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect()
-    };
-    let ended = outcome(screen, theme, columns);
-    let mut steps = notes(screen, theme, columns);
-    steps.extend(super::run_steps::lines(screen, stop, theme, columns));
+    // Within a border there are two columns and a blank less on each side.
+    let columns = usize::from(if framed { area.width.saturating_sub(4) } else { inner.width });
+    let beside = if gpus { columns.saturating_sub(usize::from(GPUS)) } else { columns };
+    let mut top = command(screen, beside, usize::from(area.height / 5).max(1), theme);
+    let mut steps = notes(screen, theme, beside);
+    steps.extend(super::run_steps::lines(screen, stop, theme, beside));
     // Air where there is room.
     if !steps.is_empty() && area.height > 30 {
         steps.insert(0, Line::default());
-        steps.push(Line::default());
     }
-    let [top, guide, rule, body, foot] = Layout::vertical([
-        Constraint::Length(u16::try_from(command.len()).unwrap_or(1)),
-        Constraint::Length(u16::try_from(steps.len()).unwrap_or(0)),
-        Constraint::Length(1),
-        Constraint::Min(3),
-        Constraint::Length(u16::try_from(ended.len()).unwrap_or(u16::MAX).min(area.height / 2)),
-    ])
-    .areas(inner);
-    frame.render_widget(Text::from(command), top);
-    frame.render_widget(Text::from(steps), guide);
-    let height = usize::from(body.height);
+    top.extend(steps);
+    if !gpus {
+        top.extend(run_gpus::short(screen, beside, theme));
+    }
+    let ended = outcome(screen, theme, columns);
+    let tall = |lines: usize| u16::try_from(lines).unwrap_or(u16::MAX);
+    if !framed {
+        let [head, rule, body, foot] = Layout::vertical([
+            Constraint::Length(tall(top.len())),
+            Constraint::Length(1),
+            Constraint::Min(3),
+            Constraint::Length(tall(ended.len()).min(area.height / 2)),
+        ])
+        .areas(inner);
+        lines(frame, head, top);
+        let (title, note) = scrolled(screen, usize::from(body.height));
+        let title = format!("─ {title} ");
+        let note = if note.is_empty() { String::new() } else { format!(" {note} ─") };
+        let line = "─".repeat(columns.saturating_sub(width(&title) + width(&note)));
+        let border = theme.style(Role::Border);
+        frame.render_widget(
+            Line::from(vec![
+                Span::styled(title, theme.style(Role::Dim)),
+                Span::styled(line, border),
+                Span::styled(note, theme.style(Role::Faint)),
+            ]),
+            rule,
+        );
+        output(frame, body, screen, theme);
+        lines(frame, foot, ended);
+        return;
+    }
+    let least = if gpus { screen.gpus.len().min(4) * 2 } else { 0 };
+    let foot = if ended.is_empty() { 0 } else { tall(ended.len() + 2).min(area.height / 2) };
+    let [head, body, foot] =
+        Layout::vertical([Constraint::Length(tall(top.len().max(least) + 2)), Constraint::Min(5), Constraint::Length(foot)]).areas(area);
+    let [head, side] = Layout::horizontal([Constraint::Min(40), Constraint::Length(if gpus { GPUS } else { 0 })]).areas(head);
+    let inner = panel(frame, head, vec![Span::styled("Command", theme.style(Role::Title))], true, theme);
+    lines(frame, inner, top);
+    if gpus {
+        let title = vec![Span::styled("GPU busy", theme.style(Role::Title)), Span::styled(", % of each second", theme.style(Role::Dim))];
+        let inner = panel(frame, side, title, true, theme);
+        lines(frame, inner, run_gpus::lines(screen, inner.width.into(), inner.height.into(), theme));
+    }
+    let (title, note) = scrolled(screen, usize::from(body.height.saturating_sub(2)));
+    let title = vec![Span::styled(title, theme.style(Role::Title))];
+    let inner = Panel::new(title).note(vec![Span::styled(note, theme.style(Role::Dim))]).focused().draw(frame, body, true, theme);
+    output(frame, inner, screen, theme);
+    if !ended.is_empty() {
+        let inner = panel(frame, foot, vec![Span::styled("How it ended", theme.style(Role::Title))], true, theme);
+        lines(frame, inner, ended);
+    }
+}
+
+/// The command, in a few lines.
+fn command(screen: &Watched, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut lines = wrap(&clean(&screen.command), columns);
+    if lines.len() > most {
+        let rest = lines[most - 1..].join(" ");
+        lines.truncate(most - 1);
+        lines.push(cut_end(&rest, columns));
+    }
+    lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect()
+}
+
+/// The lines that are shown in as many rows: the first, the last, how many there are.
+fn shown(screen: &Watched, height: usize) -> (usize, usize, usize) {
     let total = screen.lines.len() + usize::from(!screen.open.is_empty());
     let end = total.saturating_sub(screen.back.min(total.saturating_sub(height)));
-    let start = end.saturating_sub(height);
-    let title = if screen.back > 0 { format!(" {}–{} of {total} lines ", start + 1, end) } else { " output ".to_owned() };
-    let dropped = if screen.dropped > 0 { format!(" {} earlier lines are in the log ", screen.dropped) } else { String::new() };
-    let line = "─".repeat(columns.saturating_sub(width(&title) + width(&dropped) + 2));
-    let border = theme.style(Role::Border);
-    frame.render_widget(
-        Line::from(vec![
-            Span::styled("─", border),
-            Span::styled(title, theme.style(Role::Dim)),
-            Span::styled(line, border),
-            Span::styled(dropped, theme.style(Role::Faint)),
-            Span::styled("─", border),
-        ]),
-        rule,
-    );
+    (end.saturating_sub(height), end, total)
+}
+
+/// What stands over the output, and on the right of that.
+fn scrolled(screen: &Watched, height: usize) -> (String, String) {
+    let (start, end, total) = shown(screen, height);
+    let title = if screen.back > 0 { format!("Output, lines {}–{} of {total}", start + 1, end) } else { "Output".to_owned() };
+    let dropped = if screen.dropped > 0 { format!("{} earlier lines are in the log", screen.dropped) } else { String::new() };
+    (title, dropped)
+}
+
+fn output(frame: &mut Frame<'_>, area: Rect, screen: &Watched, theme: &Theme) {
+    let (start, end, _) = shown(screen, area.height.into());
     let open = (!screen.open.is_empty()).then(|| Some(screen.open.clone()));
-    let lines: Vec<Line<'static>> =
-        screen.lines.iter().cloned().chain(open).skip(start).take(end - start).map(|l| printed(l, columns, theme)).collect();
-    if lines.is_empty() {
-        frame.render_widget(Line::styled("no output yet", theme.style(Role::Faint)), body);
+    let all: Vec<Line<'static>> =
+        screen.lines.iter().cloned().chain(open).skip(start).take(end - start).map(|l| printed(l, area.width.into(), theme)).collect();
+    if all.is_empty() {
+        frame.render_widget(Line::styled("no output yet", theme.style(Role::Faint)), area);
     } else {
-        frame.render_widget(Text::from(lines), body);
+        lines(frame, area, all);
     }
-    frame.render_widget(Text::from(ended), foot);
 }
 
 /// Lines of notes that are shown at most.
@@ -202,7 +271,9 @@ fn notes(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> 
     lines.map(|l| Line::styled(cut_end(&clean(l), columns), theme.style(Role::Warn))).collect()
 }
 
-fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {
+/// A line of its output; `None` stands for lines that were left out.
+#[must_use]
+pub fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(line) = line else {
         return Line::styled("… lines dropped: the output is too fast to show in full", theme.style(Role::Warn));
     };
@@ -221,7 +292,7 @@ fn printed(line: Option<String>, columns: usize, theme: &Theme) -> Line<'static>
 /// How it ended: what happened, and what to do.
 fn outcome(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>> {
     let Some(run) = screen.run.as_ref().filter(|_| screen.ended) else { return Vec::new() };
-    let mut out = vec![Line::default()];
+    let mut out = Vec::new();
     if run.findings.is_empty() {
         let text = match run.state {
             State::Done => "done",

@@ -127,12 +127,16 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
         },
         View::Compare => {
             let count = |c: Change| screen.compare.rows.iter().filter(|r| r.change == c).count();
-            format!(
-                "{} metrics are better in the other result, {} worse; {} explains one",
-                count(Change::Better),
-                count(Change::Worse),
-                key(ActionId::Open)
-            )
+            let open = key(ActionId::Open);
+            if screen.compare.rows.iter().any(|r| r.p.is_some()) {
+                let (better, worse) = (count(Change::Better), count(Change::Worse));
+                format!("in the other, {better} metrics are better by more than chance and {worse} worse; {open} explains one")
+            } else {
+                let rerun = key(ActionId::Rerun);
+                format!(
+                    "{rerun} profiles more launches: from five of each on, better and worse are told from chance; {open} explains a metric"
+                )
+            }
         }
         View::Source => format!(
             "{}: between a line and its hottest instruction, {}: lines or SASS, {}: by samples or in code order",

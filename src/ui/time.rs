@@ -53,6 +53,13 @@ fn device_name(device: &Device, shared: bool) -> String {
     }
 }
 
+/// The parts of the devices' time together, as one bar.
+#[must_use]
+pub fn share_bar(triage: &Triage, columns: usize, theme: &Theme) -> Vec<Span<'static>> {
+    let shares: Vec<(Part, f64)> = Part::ALL.into_iter().map(|p| (p, triage.percent(p) / 100.0)).collect();
+    stacked(&shares, columns, theme)
+}
+
 /// One bar of parts: each as wide as its share, with its name in it where there is room.
 fn stacked(shares: &[(Part, f64)], columns: usize, theme: &Theme) -> Vec<Span<'static>> {
     let mut spans = Vec::new();
@@ -123,7 +130,8 @@ fn legend(triage: &Triage, columns: usize, ascii: bool, theme: &Theme) -> Vec<Li
 }
 
 /// What stands for a part: a block of its colour, or, where there are no colours or no blocks, its letter.
-fn glyph(part: Part, block: &'static str, ascii: bool, theme: &Theme) -> &'static str {
+#[must_use]
+pub fn glyph(part: Part, block: &'static str, ascii: bool, theme: &Theme) -> &'static str {
     if ascii || theme.style(Role::Part(part)).fg.is_none() { part.letter() } else { block }
 }
 

@@ -34,9 +34,9 @@ fn record_look_pick_run_again_and_find_both_in_the_library() {
     s.keys("L");
     s.wait("run library");
     s.wait("2 runs");
-    s.keys("i");
     s.wait("re-run of");
-    s.wait("run 1");
+    s.keys("i");
+    s.wait("about this run");
     s.keys("\u{1b}");
     s.wait_until("the facts closed", |t| !t.contains("about this run"));
     s.keys("q");

@@ -165,6 +165,7 @@ impl Explorer {
                 | Effect::EndStep
                 | Effect::Stepped { .. }
                 | Effect::Library
+                | Effect::Printed(_)
                 | Effect::Forget(_)
                 | Effect::Tags(..)
                 | Effect::Note(..) => self.asked.push(effect),

@@ -4,6 +4,8 @@ use super::super::Failure;
 use crate::launch::runs::{News, Tail, process};
 use crate::library::{Library, Run, State};
 use crate::model::text::clean;
+use std::collections::VecDeque;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// A run that is followed.
@@ -62,6 +64,23 @@ impl Follow {
             process::end_session(supervisor);
         }
         Ok(Update { news, run, ended })
+    }
+}
+
+/// The last lines of a log, safe for this terminal.
+#[must_use]
+pub fn last_lines(folder: &Path, most: usize) -> Vec<String> {
+    let mut tail = Tail::new(folder);
+    let mut lines: VecDeque<String> = VecDeque::new();
+    loop {
+        let news = tail.look();
+        lines.extend(news.lines.iter().map(|l| l.as_deref().map_or_else(|| "…".to_owned(), bare)));
+        lines.drain(..lines.len().saturating_sub(most));
+        if news.all {
+            let open = bare(&news.open);
+            lines.extend((!open.is_empty()).then_some(open));
+            return lines.into();
+        }
     }
 }
 

@@ -9,6 +9,61 @@ pub const GPUS: [&str; 2] = [
 /// The question about processes.
 pub const PROCESSES: [&str; 2] = ["--query-compute-apps=pid,process_name", "--format=csv,noheader,nounits"];
 
+/// The question how busy GPUs are.
+pub const BUSY: [&str; 2] =
+    ["--query-gpu=index,utilization.gpu,memory.used,memory.total,power.draw,clocks.current.sm", "--format=csv,noheader,nounits"];
+
+/// The question how busy AMD's GPUs are, for `rocm-smi`.
+pub const ROCM_BUSY: [&str; 3] = ["--showuse", "--showmemuse", "--json"];
+
+/// How busy a GPU is at a moment. What it does not tell is absent.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Busy {
+    pub index: u32,
+    /// Part of the last sample period in which a kernel ran, in percent. `nvidia-smi`'s periods are between 1/6 s and 1 s.
+    pub percent: Option<f32>,
+    /// Memory in use, in percent.
+    pub memory: Option<f32>,
+    /// Memory in use, in MiB.
+    pub used: Option<u64>,
+    /// Power, in W.
+    pub power: Option<f32>,
+    /// Clock of the SMs, in MHz.
+    pub clock: Option<u32>,
+}
+
+/// A line of the answer; `None` for one that is none (warnings, errors).
+#[must_use]
+pub fn busy(line: &str) -> Option<Busy> {
+    let f: Vec<&str> = line.split(',').map(str::trim).collect();
+    let [index, percent, used, total, power, clock] = f[..] else { return None };
+    let (used, total): (Option<u64>, Option<u64>) = (used.parse().ok(), total.parse().ok());
+    Some(Busy {
+        index: index.parse().ok()?,
+        percent: percent.parse().ok(),
+        memory: used.zip(total).filter(|m| m.1 > 0).map(|(u, t)| (u as f64 / t as f64 * 100.0) as f32),
+        used,
+        power: power.parse().ok(),
+        clock: clock.parse().ok(),
+    })
+}
+
+/// The answer of `rocm-smi`, by card; what is not JSON is none.
+#[must_use]
+pub fn rocm_busy(answer: &str) -> Vec<Busy> {
+    // Warnings stand before it.
+    let Some(from) = answer.find('{') else { return Vec::new() };
+    let Ok(serde_json::Value::Object(cards)) = serde_json::from_str(&answer[from..]) else { return Vec::new() };
+    let of = |(name, card): (&String, &serde_json::Value)| {
+        let figure = |key: &str| card.get(key)?.as_str()?.trim().parse().ok();
+        let index = name.strip_prefix("card")?.parse().ok()?;
+        Some(Busy { index, percent: figure("GPU use (%)"), memory: figure("GPU Memory Allocated (VRAM%)"), ..Busy::default() })
+    };
+    let mut all: Vec<Busy> = cards.iter().filter_map(of).collect();
+    all.sort_by_key(|b| b.index);
+    all
+}
+
 /// A GPU. What is not supported on it is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gpu {
@@ -91,5 +146,21 @@ mod tests {
         assert_eq!((found[0].capability, found[0].mig, found[0].most_clock), (Some((9, 0)), Some(false), Some(1980)));
         assert_eq!((found[1].mig, found[1].persistence, found[1].memory), (None, Some(false), Some(15_360)));
         assert_eq!(processes(&["4711, python3".to_owned(), "no running processes".to_owned()]), [(4711, "python3".to_owned())]);
+    }
+
+    /// A line of driver 580 on an H100, one with MIG, whose use is not counted, and what is printed without a driver.
+    #[test]
+    fn how_busy_it_is() {
+        let read = busy("0, 87, 12000, 81559, 412.31, 1980").unwrap();
+        assert_eq!((read.index, read.percent, read.used, read.clock), (0, Some(87.0), Some(12_000), Some(1980)));
+        assert!((read.memory.unwrap() - 14.713).abs() < 0.001 && (read.power.unwrap() - 412.31).abs() < 0.01);
+        let read = busy("1, [N/A], 40, 81559, [N/A], 345").unwrap();
+        assert_eq!((read.percent, read.power), (None, None));
+        assert_eq!(busy("No devices were found"), None);
+        let json = r#"WARNING: low power
+{"card1": {"GPU use (%)": "7", "GPU Memory Allocated (VRAM%)": "13"}, "card0": {"GPU use (%)": "N/A"}, "system": {"Driver version": "6.8.5"}}"#;
+        let read = rocm_busy(json);
+        assert_eq!(read.iter().map(|b| (b.index, b.percent, b.memory)).collect::<Vec<_>>(), [(0, None, None), (1, Some(7.0), Some(13.0))]);
+        assert!(rocm_busy("ERROR: driver not initialized").is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! A profiler's run: its own process beside the explorer, its log, how far it is, and why it ended as it did.
 
+pub mod busy;
 pub mod exits;
 pub mod facts;
 pub mod log;

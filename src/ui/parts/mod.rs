@@ -1,12 +1,20 @@
 //! Drawing parts that screens are put together from, each by itself.
 
 pub mod badge;
+pub mod both;
 pub mod calm;
+pub mod delta;
 pub mod gauge;
+pub mod pairs;
 pub mod select;
+pub mod spark;
 pub mod stack;
 
 pub use badge::{badge, glyph};
+pub use both::both;
 pub use calm::calm;
+pub use delta::delta;
 pub use gauge::gauge;
+pub use pairs::pairs;
 pub use select::select;
+pub use spark::spark;

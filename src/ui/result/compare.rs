@@ -1,74 +1,411 @@
-//! Two results side by side: better and worse in colour, by the direction that the metric has.
+//! Two results side by side: how long each takes, how busy its units are, what its warps wait for, and every metric of both. Better and worse
+//! have a colour only where launches enough were measured to tell them from chance.
 
+use super::super::panel::{Panel, bordered, lines, panel, take};
+use super::super::parts::{both, delta, glyph};
 use super::super::table::{self, Rows};
-use super::super::text::{left, right};
+use super::super::text::{bar, left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme};
 use crate::analysis::compare::{Change, Row};
-use crate::analysis::labels::{cut_end, cut_middle, width};
+use crate::analysis::hints::case::Case;
+use crate::analysis::hints::demand::Busy;
+use crate::analysis::hints::limits::AT_LIMIT;
+use crate::analysis::hints::stalls::Stalls;
+use crate::analysis::hints::{Hint, Subject};
+use crate::analysis::labels::{apart, cut_end, width};
 use crate::app::{ActionId, App, ResultScreen};
 use crate::model::config::dim3;
 use crate::model::text::clean;
+use crate::model::units::count;
+use crate::model::{Metrics, Nanos, ResultMetrics};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 
-pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
-    let Some((report, metrics, other)) = &screen.compare.other else { return };
-    let columns = usize::from(area.width);
-    let [against, head, rows] = Layout::vertical([Constraint::Length(1), Constraint::Length(1), Constraint::Min(1)]).areas(area);
-    let name = metrics.results.get(*other).map(|r| {
+/// Columns from which the pictures stand beside the table.
+const BESIDE: u16 = 160;
+/// Rows from which the pictures stand above it.
+const ABOVE: u16 = 30;
+/// Units and stall reasons that are drawn.
+const LISTED: usize = 10;
+/// Columns of their names.
+const UNIT: usize = 12;
+const REASON: usize = 20;
+/// Columns of a change in words.
+const CHANGE: usize = 12;
+/// Columns that a value has at least, and at most in a narrow and in a wide table.
+const VALUE: (usize, usize, usize) = (10, 15, 18);
+/// Columns from which a table is wide.
+const WIDE: usize = 100;
+/// Columns that a label keeps.
+const LABEL: usize = 18;
+/// Columns of the bar of a change: an odd number, at most; and the part of the table's width.
+const BAR: (usize, usize) = (21, 7);
+/// The change of a percentage, in points, and the factor, that fill their half of the bar.
+const FULL_POINTS: f64 = 100.0;
+const FULL_FACTOR: f64 = 8.0;
+
+/// One of the two, as the head tells of it.
+struct Side<'a> {
+    word: &'static str,
+    metrics: &'a Metrics,
+    result: &'a ResultMetrics,
+    at: usize,
+    subject: &'a Subject,
+    /// Its file, where that is another one.
+    file: String,
+    /// Launches like it.
+    launches: usize,
+}
+
+impl Side<'_> {
+    fn ns(&self) -> Option<f64> {
+        self.metrics.duration(self.result).map(|d| d.0 as f64)
+    }
+
+    fn name(&self) -> String {
+        clean(self.result.kernel.function()).into_owned()
+    }
+
+    fn hint(&self) -> Option<&Hint> {
+        self.subject.hints.first()
+    }
+
+    /// Launch configuration, place in the report, file.
+    fn place(&self) -> String {
         let dims = |d: Option<[u32; 3]>| d.map(dim3).unwrap_or_default();
-        format!("{}  ({}) × ({})", clean(r.kernel.function()), dims(r.grid), dims(r.block))
-    });
+        let file = if self.file.is_empty() { String::new() } else { format!(" in {}", self.file) };
+        let (grid, block) = (dims(self.result.grid), dims(self.result.block));
+        format!("({grid}) × ({block})  {} of {}{file}", self.at + 1, self.metrics.results.len())
+    }
+}
+
+fn sides<'a>(app: &App, screen: &'a ResultScreen) -> Option<[Side<'a>; 2]> {
+    let (report, metrics, other) = screen.compare.other.as_ref()?;
     let file = app.session.reports.get(*report).filter(|_| *report != screen.report).and_then(|r| r.file.file_name());
-    let file = file.map(|f| format!("  in {}", clean(&f.to_string_lossy()))).unwrap_or_default();
+    Some([
+        Side {
+            word: "this",
+            metrics: &screen.metrics,
+            result: screen.metrics.results.get(screen.result)?,
+            at: screen.result,
+            subject: &screen.subject,
+            file: String::new(),
+            launches: screen.compare.launches.0,
+        },
+        Side {
+            word: "other",
+            metrics,
+            result: metrics.results.get(*other)?,
+            at: *other,
+            subject: &screen.compare.subject,
+            file: file.map(|f| clean(&f.to_string_lossy()).into_owned()).unwrap_or_default(),
+            launches: screen.compare.launches.1,
+        },
+    ])
+}
+
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+    let Some(sides) = sides(app, screen) else { return };
+    let framed = bordered(area) && area.height >= ABOVE;
+    if !framed {
+        let mut rest = area;
+        let head = head(screen, &sides, area.width.into(), theme);
+        let tall = u16::try_from(head.len()).unwrap_or(3);
+        lines(frame, take(&mut rest, tall), head);
+        metrics(frame, rest, screen, view, theme);
+        return;
+    }
+    let (mut pictures, rest) = if area.width >= BESIDE {
+        let [pictures, rest] = Layout::horizontal([Constraint::Percentage(46), Constraint::Min(70)]).areas(area);
+        (pictures, rest)
+    } else {
+        let [pictures, rest] = Layout::vertical([Constraint::Length(14), Constraint::Min(8)]).areas(area);
+        (pictures, rest)
+    };
     let key = app.session.key(ActionId::CompareWith);
-    let tail = format!("  result {other} ({} of {}){file}  ({key} chooses another)", other + 1, metrics.results.len());
-    let line = vec![
-        Span::styled("with ", theme.style(Role::Dim)),
-        Span::styled(cut_middle(&name.unwrap_or_default(), columns.saturating_sub(width(&tail) + 5).max(20)), theme.style(Role::Title)),
-        Span::styled(cut_end(&tail, columns / 2), theme.style(Role::Dim)),
-    ];
-    frame.render_widget(Line::from(line), against);
-    // Label, first, second, change; with room the metric's own name, too.
-    // `0.32 inst/cycle` and a blank before it.
-    let value = 16;
-    let label = (columns.saturating_sub(2 * value + 12)).clamp(20, 46);
-    let full = columns.saturating_sub(label + 2 * value + 14);
-    let titles = format!("{}{}{}{}", left("metric", label), right("this", value), right("other", value), right("change", 12));
-    frame.render_widget(Line::styled(titles, theme.style(Role::Head)), head);
-    let of = Rows { list: "compare", count: screen.compare.rows.len(), selected: screen.compare.selected };
-    table::rows(frame, rows, of, view, theme, |at, _| {
-        let Some(row) = screen.compare.rows.get(at) else { return Vec::new() };
-        let (role, sign) = match row.change {
-            Change::Better => (Role::Good, "better"),
-            Change::Worse => (Role::Bad, "worse"),
-            Change::Different => (Role::Text, ""),
-            Change::Same | Change::Alone => (Role::Faint, ""),
+    let inside = usize::from(pictures.width.saturating_sub(4));
+    let head = head(screen, &sides, inside, theme);
+    let place = take(&mut pictures, u16::try_from(head.len() + 2).unwrap_or(5));
+    let note = vec![Span::styled(key, theme.style(Role::Key)), Span::styled(" another", theme.style(Role::Dim))];
+    let inner = Panel::new(vec![Span::styled("Side by side", theme.style(Role::Title))]).note(note).draw(frame, place, true, theme);
+    lines(frame, inner, head);
+    let cases = sides.each_ref().map(|s| Case::new(&s.subject.facts));
+    let (units, stalls) = (units(&cases), stalls(&cases));
+    if area.width >= BESIDE {
+        let tall = |listed: usize| u16::try_from(listed.clamp(1, LISTED)).unwrap_or(1) + 2;
+        draw_units(frame, take(&mut pictures, tall(units.len())), &units, &cases, theme);
+        draw_stalls(frame, take(&mut pictures, tall(stalls.len())), &stalls, &cases, theme);
+        if pictures.height >= 4 {
+            draw_hints(frame, pictures, &sides, theme);
+        }
+    } else {
+        let [one, two] = Layout::horizontal([Constraint::Percentage(50), Constraint::Percentage(50)]).areas(pictures);
+        draw_units(frame, one, &units, &cases, theme);
+        draw_stalls(frame, two, &stalls, &cases, theme);
+    }
+    let title = vec![Span::styled("Metrics", theme.style(Role::Title))];
+    let note = vec![Span::styled(told(screen), theme.style(Role::Dim))];
+    let inner = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
+    metrics(frame, inner, screen, view, theme);
+}
+
+/// What colours say in the table.
+fn told(screen: &ResultScreen) -> String {
+    if screen.compare.rows.iter().any(|r| r.p.is_some()) { "in colour: more than chance".to_owned() } else { String::new() }
+}
+
+/// The two, their durations as bars, and what to think of the difference.
+fn head(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let most = sides.iter().filter_map(Side::ns).fold(0.0, f64::max);
+    let narrow = columns < 84;
+    let bars = if narrow { 12 } else { (columns / 4).min(30) };
+    let badge = |s: &Side<'_>| {
+        s.hint().map_or_else(Vec::new, |h| {
+            let (mark, role) = glyph(h.severity);
+            vec![Span::styled(format!("  {mark} {}", h.id.id()), theme.style(role))]
+        })
+    };
+    let tails = sides.each_ref().map(|s| {
+        let mut tail = s.ns().map_or_else(Vec::new, |ns| {
+            let mut bar = bar(if most > 0.0 { ns / most } else { 0.0 }, bars, theme.style(Role::Bar), theme);
+            bar.push(Span::styled(right(&Nanos::human(ns), 9), theme.style(Role::Title)));
+            bar
+        });
+        tail.extend(badge(s));
+        tail
+    });
+    let taken = tails.iter().map(|t| t.iter().map(|s| width(&s.content)).sum::<usize>()).max().unwrap_or(0);
+    let room = columns.saturating_sub(6 + taken + 2);
+    // The names first: in what they differ is seen.
+    let names = apart(&sides[0].name(), &sides[1].name(), room);
+    let longest = width(&names.0).max(width(&names.1));
+    let mut out: Vec<Line<'static>> = Vec::new();
+    for ((side, tail), name) in sides.iter().zip(tails).zip([names.0, names.1]) {
+        let place = format!("  {}", side.place());
+        let place = if longest + width(&place) <= room { place } else { String::new() };
+        let mut spans = vec![
+            Span::styled(left(side.word, 6), theme.style(Role::Dim)),
+            Span::styled(left(&name, longest), theme.style(Role::Title)),
+            Span::styled(left(&place, room.saturating_sub(longest)), theme.style(Role::Dim)),
+            Span::raw("  "),
+        ];
+        spans.extend(tail);
+        out.push(Line::from(spans));
+    }
+    let mut verdict = verdict(screen, sides, columns, theme);
+    verdict.truncate(if narrow { 1 } else { 2 });
+    out.extend(verdict);
+    out
+}
+
+/// How much faster or slower the other is, and whether that was tested.
+fn verdict(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let (Some(this), Some(other)) = (sides[0].ns(), sides[1].ns()) else {
+        return vec![Line::styled("no duration was collected: --section SpeedOfLight", theme.style(Role::Dim))];
+    };
+    let row = screen.compare.rows.iter().find(|r| &*r.name == "gpu__time_duration.sum");
+    let (said, role) = match row.map(|r| r.change) {
+        Some(Change::Same) => ("the same time within 1%".to_owned(), Role::Text),
+        change => {
+            let word = if other < this { "less" } else { "more" };
+            let factor = if other < this { this / other.max(1.0) } else { other / this.max(1.0) };
+            let speed = if other < this { "faster" } else { "slower" };
+            let text = format!("the other takes {} {word}: {factor:.2}× {speed}", Nanos::human((other - this).abs()));
+            let role = match change {
+                Some(Change::Better) => Role::Good,
+                Some(Change::Worse) => Role::Bad,
+                _ => Role::Text,
+            };
+            (text, role)
+        }
+    };
+    let launches = |s: &Side<'_>| count(s.launches, "launch");
+    let tested = match row.and_then(|r| r.p) {
+        Some(p) if p < 0.001 => " (p < 0.001)".to_owned(),
+        Some(p) => format!(" (p {p:.3})"),
+        None => String::new(),
+    };
+    let (a, b) = (launches(&sides[0]), launches(&sides[1]));
+    let how = if tested.is_empty() {
+        format!("{a} against {b}: too few to tell from chance; profile five of each")
+    } else {
+        format!("{a} against {b}{tested}")
+    };
+    let mut spans = vec![Span::styled(format!("{said}  "), theme.style(role))];
+    let room = columns.saturating_sub(width(&said) + 2);
+    if room >= width(&how) {
+        spans.push(Span::styled(how, theme.style(Role::Dim)));
+        return vec![Line::from(spans)];
+    }
+    let mut out = vec![Line::from(spans)];
+    out.extend(wrap(&how, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    out
+}
+
+fn title(word: &'static str, of: &'static str, theme: &Theme) -> Vec<Span<'static>> {
+    vec![Span::styled(word, theme.style(Role::Title)), Span::styled(of, theme.style(Role::Dim))]
+}
+
+/// Which side is which, in the panels' edges.
+fn which(theme: &Theme) -> Vec<Span<'static>> {
+    vec![
+        Span::styled("this ", theme.style(Role::Dim)),
+        Span::styled("│", theme.style(Role::Border)),
+        Span::styled(" other", theme.style(Role::Dim)),
+    ]
+}
+
+fn not_collected(frame: &mut Frame<'_>, area: Rect, word: &'static str, theme: &Theme) {
+    let inner = panel(frame, area, vec![Span::styled(word, theme.style(Role::Dim))], true, theme);
+    lines(frame, inner, vec![Line::styled("Not collected for either of them.", theme.style(Role::Dim))]);
+}
+
+/// Units of either, the busiest first.
+fn units(cases: &[Case<'_>; 2]) -> Vec<Busy> {
+    let mut all: Vec<Busy> = cases.iter().flat_map(|c| c.demand.ranked()).collect();
+    all.sort_by(|a, b| b.share.total_cmp(&a.share));
+    let mut seen = Vec::new();
+    all.retain(|u| {
+        let new = !seen.contains(&u.unit);
+        seen.push(u.unit);
+        new
+    });
+    all
+}
+
+fn draw_units(frame: &mut Frame<'_>, area: Rect, units: &[Busy], cases: &[Case<'_>; 2], theme: &Theme) {
+    if units.is_empty() {
+        not_collected(frame, area, "Units", theme);
+        return;
+    }
+    let inner = Panel::new(title("Units", ", % of peak", theme)).note(which(theme)).draw(frame, area, true, theme);
+    let line = |u: &Busy| {
+        let values = (cases[0].demand.get(u.unit), cases[1].demand.get(u.unit));
+        Line::from(both(u.unit.label(), values, inner.width.into(), UNIT, AT_LIMIT.value / 100.0, theme))
+    };
+    lines(frame, inner, units.iter().take(inner.height.into()).map(line).collect());
+}
+
+/// Reasons for which warps of either wait, the largest first.
+fn stalls(cases: &[Case<'_>; 2]) -> Vec<&'static str> {
+    let mut all: Vec<(&'static str, f64)> = cases.iter().filter_map(|c| c.stalls.as_ref()).flat_map(Stalls::ranked).collect();
+    all.retain(|r| r.1 >= 0.005);
+    all.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut out: Vec<&'static str> = Vec::new();
+    for (reason, _) in all {
+        if !out.contains(&reason) {
+            out.push(reason);
+        }
+    }
+    out
+}
+
+fn draw_stalls(frame: &mut Frame<'_>, area: Rect, reasons: &[&'static str], cases: &[Case<'_>; 2], theme: &Theme) {
+    if reasons.is_empty() {
+        not_collected(frame, area, "Warps wait for", theme);
+        return;
+    }
+    let inner = Panel::new(title("Warps wait for", ", % of their cycles", theme)).note(which(theme)).draw(frame, area, true, theme);
+    let share = |case: &Case<'_>, reason: &str| case.stalls.as_ref().map(|s| s.share(reason));
+    let line = |reason: &&'static str| {
+        let word = if *reason == "selected" { "issuing".to_owned() } else { reason.replace('_', " ") };
+        let values = (share(&cases[0], reason), share(&cases[1], reason));
+        // A share of the time is no peak that could be reached.
+        Line::from(both(&word, values, inner.width.into(), REASON, f64::INFINITY, theme))
+    };
+    lines(frame, inner, reasons.iter().take(inner.height.into()).map(line).collect());
+}
+
+/// The first hint of each, in its words, and what it advises.
+fn draw_hints(frame: &mut Frame<'_>, area: Rect, sides: &[Side<'_>; 2], theme: &Theme) {
+    let inner = panel(frame, area, vec![Span::styled("Diagnosis", theme.style(Role::Title))], true, theme);
+    let columns = usize::from(inner.width);
+    let mut out: Vec<Line<'static>> = Vec::new();
+    for side in sides {
+        let Some(hint) = side.hint() else { continue };
+        if !out.is_empty() {
+            out.push(Line::default());
+        }
+        let (mark, role) = glyph(hint.severity);
+        out.push(Line::from(vec![
+            Span::styled(left(side.word, 6), theme.style(Role::Dim)),
+            Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
+        ]));
+        out.extend(wrap(&clean(&hint.headline), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+        for change in &hint.actions {
+            let text = wrap(&clean(change), columns.saturating_sub(2));
+            out.extend(
+                text.into_iter()
+                    .enumerate()
+                    .map(|(i, l)| Line::styled(format!("{}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))),
+            );
+        }
+    }
+    out.truncate(inner.height.into());
+    lines(frame, inner, out);
+}
+
+fn metrics(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
+    let columns = usize::from(area.width);
+    let rows = &screen.compare.rows;
+    let widest = rows.iter().flat_map(|r| [width(&r.first), width(&r.second)]).max().unwrap_or(0);
+    let most = if columns >= WIDE { VALUE.2 } else { VALUE.1 };
+    let value = widest.clamp(VALUE.0, most).min(columns.saturating_sub(LABEL + CHANGE) / 2 - 2) + 2;
+    let bars = (columns / BAR.1).min(BAR.0) | 1;
+    let bars = if columns >= LABEL + 10 + 2 * value + CHANGE + bars + 2 { bars } else { 0 };
+    let label = columns.saturating_sub(2 * value + CHANGE + if bars > 0 { bars + 2 } else { 0 });
+    let full = label.saturating_sub(48);
+    let label = label.min(if full >= 30 { 48 } else { usize::MAX });
+    let [head, body] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+    let ends = if bars > 0 { format!("  {}{}", left("less", bars / 2 + 1), right("more", bars / 2)) } else { String::new() };
+    let titles = format!("{}{}{}{}{ends}", left("metric", label), right("this", value), right("other", value), right("change", CHANGE));
+    frame.render_widget(Line::styled(cut_end(&titles, columns), theme.style(Role::Head)), head);
+    let of = Rows { list: "compare", count: rows.len(), selected: screen.compare.selected };
+    table::rows(frame, body, of, view, theme, |at, _| {
+        let Some(row) = rows.get(at) else { return Vec::new() };
+        let role = match row.change {
+            Change::Better => Role::Good,
+            Change::Worse => Role::Bad,
+            Change::Different => Role::Text,
+            Change::Same | Change::Alone => Role::Faint,
         };
         let quiet = matches!(row.change, Change::Same | Change::Alone);
         let text = theme.style(if quiet { Role::Dim } else { Role::Text });
+        let cell = |t: &str| right(&cut_end(&clean(t), value - 2), value);
         let mut spans = vec![
             Span::styled(left(&cut_end(&clean(&row.label), label.saturating_sub(1)), label), text),
-            Span::styled(right(&clean(&row.first), value), text),
-            Span::styled(right(&clean(&row.second), value), text),
-            Span::styled(right(&change(row), 12), theme.style(role)),
+            Span::styled(cell(&row.first), text),
+            Span::styled(cell(&row.second), text),
+            Span::styled(right(&change(row), CHANGE), theme.style(role)),
         ];
+        if bars > 0 {
+            spans.push(Span::raw("  "));
+            let style = theme.style(if role == Role::Text { Role::Bar } else { role });
+            spans.extend(delta(filled(row), bars, style, theme));
+        }
         if full >= 30 {
-            let sign = if sign.is_empty() { String::new() } else { format!("{sign}  ") };
-            spans.push(Span::styled(format!("  {}", left(&sign, 8)), theme.style(role)));
-            spans.push(Span::styled(cut_end(&clean(&row.name), full.saturating_sub(10)), theme.style(Role::Faint)));
+            spans.push(Span::styled(format!("  {}", cut_end(&clean(&row.name), full.saturating_sub(2))), theme.style(Role::Faint)));
         }
         spans
     });
 }
 
+/// How far the bar of a change goes, -1 to 1: factors on a logarithmic scale.
+fn filled(row: &Row) -> f64 {
+    match (row.delta, row.change) {
+        (_, Change::Same | Change::Alone) | (None, _) => 0.0,
+        (Some(d), _) if row.points => d / FULL_POINTS,
+        (Some(d), _) => (1.0 + d / 100.0).max(1e-9).ln() / FULL_FACTOR.ln(),
+    }
+}
+
 /// `+12.3%`, `-4.5 pts`, `3.1×`, or what else there is to say.
 fn change(row: &Row) -> String {
     let mark = match row.change {
-        Change::Better => "▲ ",
-        Change::Worse => "▼ ",
+        Change::Better => "✓ ",
+        Change::Worse => "▲ ",
         _ => "",
     };
     match (row.delta, row.change) {

@@ -1,6 +1,7 @@
 //! What there is to know about the selected metric, rule or point: its real name, exact value, meaning, how it is computed, thresholds with
 //! their sources, and what to do.
 
+use super::super::parts::pairs;
 use super::super::text::wrap;
 use super::super::{Role, Theme};
 use crate::analysis::catalog::{Better, Bound, better, catalog};
@@ -10,7 +11,7 @@ use crate::app::{ResultScreen, ResultView};
 use crate::model::Value;
 use crate::model::sections::Piece;
 use crate::model::text::clean;
-use ratatui::text::{Line, Span};
+use ratatui::text::Line;
 
 struct Out<'a> {
     lines: Vec<Line<'static>>,
@@ -30,13 +31,7 @@ impl Out<'_> {
 
     fn pair(&mut self, word: &str, text: &str) {
         const WORD: usize = 9;
-        for (i, line) in wrap(&clean(text), self.columns.saturating_sub(WORD).max(10)).into_iter().enumerate() {
-            let word = if i == 0 { word } else { "" };
-            self.lines.push(Line::from(vec![
-                Span::styled(format!("{word:<WORD$}"), self.theme.style(Role::Dim)),
-                Span::styled(line, self.theme.style(Role::Text)),
-            ]));
-        }
+        self.lines.extend(pairs([(word, text)], (WORD, self.columns), self.theme.style(Role::Dim), self.theme.style(Role::Text)));
     }
 }
 

@@ -33,6 +33,18 @@ impl DiffScreen {
         Self { before, after, diff: None, selected: 0, asked: None }
     }
 
+    /// Two reports, the one that began first as the first; where their clocks do not say, in the session's order.
+    #[must_use]
+    pub fn in_order(session: &Session, a: usize, b: usize) -> Go {
+        let began = |i: usize| session.reports.get(i).and_then(|r| r.profile.as_ref()?.clock.epoch_ns);
+        let swapped = match (began(a), began(b)) {
+            (Some(x), Some(y)) if x != y => x > y,
+            _ => a > b,
+        };
+        let (before, after) = if swapped { (b, a) } else { (a, b) };
+        Go::Changes { before, after }
+    }
+
     /// Asks for the comparison, once both reports are read.
     fn want(&mut self, session: &Session) -> Vec<Effect> {
         if self.diff.is_some() {

@@ -27,6 +27,8 @@ pub struct LibraryScreen {
     pub marked: Option<i64>,
     /// Now, milliseconds since 1970.
     pub now_ms: i64,
+    /// What a run printed last: its number, the lines; none while they are read.
+    pub printed: Option<(i64, Vec<String>)>,
 }
 
 /// What is said where there is nothing to act on.
@@ -44,6 +46,18 @@ impl LibraryScreen {
         let runs = self.runs.as_deref().unwrap_or_default();
         self.shown = runs.iter().enumerate().filter(|(_, r)| r.matches(words)).map(|(i, _)| i).collect();
         self.selected = shift(self.selected, 0, self.shown.len());
+    }
+
+    /// Asks for what the selected run printed last: once, and of a live one each time.
+    fn want(&mut self) -> Answer {
+        let Some((id, live)) = self.run().map(|r| (r.id, r.state.live())) else { return Answer::none() };
+        if self.printed.as_ref().is_some_and(|p| p.0 == id) && !live {
+            return Answer::none();
+        }
+        if self.printed.as_ref().is_none_or(|p| p.0 != id) {
+            self.printed = Some((id, Vec::new()));
+        }
+        Answer::effect(Effect::Printed(id))
     }
 
     fn take_runs(&mut self, outcome: &Result<(Vec<Run>, i64), String>) {
@@ -229,7 +243,7 @@ impl Screen for LibraryScreen {
 
     fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
         self.selected = shift(self.selected, by, self.shown.len());
-        Answer::none()
+        self.want()
     }
 
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
@@ -237,7 +251,7 @@ impl Screen for LibraryScreen {
             return self.open(cx);
         }
         self.selected = shift(row, 0, self.shown.len());
-        Answer::none()
+        self.want()
     }
 
     fn finder(&mut self) -> Option<&mut Finder> {
@@ -249,7 +263,7 @@ impl Screen for LibraryScreen {
             self.selected = 0;
         }
         self.arrange();
-        Answer::none()
+        self.want()
     }
 
     fn choose(&mut self, choice: Choice, _: &mut Cx<'_>) -> Answer {
@@ -268,8 +282,14 @@ impl Screen for LibraryScreen {
     }
 
     fn take(&mut self, news: News<'_>, _: &mut Cx<'_>) -> Answer {
-        if let News::Library(outcome) = news {
-            self.take_runs(outcome);
+        match news {
+            News::Library(outcome) => {
+                self.take_runs(outcome);
+                return self.want();
+            }
+            // Meanwhile another may be selected.
+            News::Printed(id, lines) if self.run().is_some_and(|r| r.id == id) => self.printed = Some((id, lines.to_vec())),
+            _ => {}
         }
         Answer::none()
     }

@@ -11,6 +11,7 @@ pub use asked::Asked;
 pub use state::ResultScreen;
 
 use crate::analysis::compare;
+use crate::analysis::hints::Subject;
 use crate::analysis::roofline::Plot;
 use crate::analysis::rows::Row;
 use crate::app::actions::{ActionId, Where};
@@ -22,6 +23,7 @@ use crate::model::text::clean;
 use crate::model::{Metrics, ResultMetrics, config};
 use crate::rerun::confirm;
 use hints::Line;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Results of one report that are offered.
@@ -73,6 +75,8 @@ impl ResultScreen {
             View::Compare => match &self.compare.other {
                 Some((_, other, result)) => {
                     self.compare.rows = Arc::new(compare::rows(&self.metrics, self.result, other, *result, ""));
+                    self.compare.subject = Arc::new(Subject::of_metrics(other, *result).unwrap_or_default());
+                    self.compare.launches = (compare::like(&self.metrics, self.result).len(), compare::like(other, *result).len());
                     self.compare.selected = shift(self.compare.selected, 0, self.compare.rows.len());
                 }
                 None => {
@@ -146,8 +150,9 @@ impl ResultScreen {
 
     /// A list of results to compare with: of this report and of all others in the session.
     fn ask_other(&self, session: &Session) -> Answer {
-        let own = self.metrics.results.get(self.result).map(|r| &r.kernel);
-        let mut items: Vec<(bool, Item)> = Vec::new();
+        let Some(own) = self.metrics.results.get(self.result) else { return Answer::none() };
+        let mut items: Vec<(u32, Item)> = Vec::new();
+        let mut known = HashMap::new();
         for (at, report) in session.reports.iter().enumerate() {
             let Some(metrics) = session.metrics(at) else { continue };
             let file = report.file.file_name().map(|f| f.to_string_lossy().into_owned()).unwrap_or_default();
@@ -157,13 +162,16 @@ impl ResultScreen {
                 }
                 let duration = metrics.duration(r).map_or_else(String::new, |d| format!("{d}, "));
                 let hint = format!("{duration}{}", clean(&file));
-                items.push((own != Some(&r.kernel), Item::new(named(metrics, result), hint, None, Choice::Other(at, result))));
+                // Names are compared once: a report has many launches of few kernels.
+                let near = (r.kernel.function(), r.grid, r.block, at == self.report);
+                let far = *known.entry(near).or_insert_with(|| compare::distance(own, r, at == self.report));
+                items.push((far, Item::new(named(metrics, result), hint, None, Choice::Other(at, result))));
             }
         }
         if items.is_empty() {
             return Answer::say("there is no other result: open a second report alongside this one");
         }
-        // The same kernel before others: that is what one changes and measures again.
+        // What one changed and measured again comes first.
         items.sort_by_key(|i| i.0);
         Answer::over(Pick::by_typing("compare with", items.into_iter().map(|i| i.1).collect()))
     }

@@ -25,6 +25,10 @@ pub struct CompareView {
     /// The other result: report, its metrics, result.
     pub other: Option<(usize, Arc<Metrics>, usize)>,
     pub rows: Arc<Vec<compare::Row>>,
+    /// What the rules say about the other.
+    pub subject: Arc<Subject>,
+    /// Launches of this kernel, grid and block that each of the two reports has.
+    pub launches: (usize, usize),
     /// Index of the selected row.
     pub selected: usize,
 }

@@ -1,0 +1,40 @@
+//! How busy the GPUs are while a run goes on, as `nvidia-smi` or `rocm-smi` says; without either of them nothing is said.
+
+use super::super::doctor::smi::{self, Busy};
+use super::super::{ask, find};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Time between two samples: seconds are enough to see whether a program waits, and cost it nothing.
+const EVERY: Duration = Duration::from_secs(1);
+/// `rocm-smi` is a Python program that starts anew for each sample.
+const ROCM_EVERY: Duration = Duration::from_secs(3);
+/// How long it may take to answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Tells how busy each GPU is, again and again, until it is enough.
+pub fn watch(mut hear: impl FnMut(Busy), enough: impl Fn() -> bool) {
+    if let Some(tool) = find::on_path("nvidia-smi") {
+        let every = format!("--loop={}", EVERY.as_secs());
+        let mut command = Command::new(tool);
+        command.args(smi::BUSY).arg(every);
+        // It ends by itself where there is no driver.
+        let _ = ask(&mut command, |line| smi::busy(line).into_iter().for_each(&mut hear), &enough);
+        return;
+    }
+    let Some(tool) = find::on_path("rocm-smi") else { return };
+    while !enough() {
+        let began = Instant::now();
+        let mut answer = String::new();
+        let late = || enough() || began.elapsed() > PATIENCE;
+        let ended = ask(Command::new(&tool).args(smi::ROCM_BUSY), |line| answer.extend([line, "\n"]), late);
+        let all = smi::rocm_busy(&answer);
+        if ended.is_err() || all.is_empty() {
+            return;
+        }
+        all.into_iter().for_each(&mut hear);
+        while !enough() && began.elapsed() < ROCM_EVERY {
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What stands around the kernels of two runs: where the time of both went, and the selected kernel in both.
+
+use super::panel::{Panel, lines};
+use super::preview::distribution;
+use super::text::{left, right, wrap};
+use super::{Role, Theme, time};
+use crate::analysis::GroupRow;
+use crate::analysis::diff::{Fate, Side};
+use crate::analysis::labels::{cut_end, width};
+use crate::analysis::triage::{Part, Triage};
+use crate::app::{App, DiffScreen};
+use crate::model::text::clean;
+use crate::model::{Nanos, units};
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+/// Columns of the words before the bars.
+const WORD: usize = 9;
+/// Columns of a part with its shares in both runs.
+const PART: usize = 40;
+/// Percent of a window below which a part is left out.
+const LEAST: f64 = 0.5;
+
+/// Makes the text of a figure.
+type Figure = fn(&Side) -> String;
+
+/// What is called the first and the second.
+type Words = (&'static str, &'static str);
+
+fn judged<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'a Triage)> {
+    let of = |i: usize| app.session.reports.get(i)?.triage.as_ref()?.as_ref().map(|t| &**t);
+    Some((of(screen.before)?, of(screen.after)?))
+}
+
+fn parts(was: &Triage, is: &Triage) -> Vec<(Part, f64, f64)> {
+    let mut all: Vec<_> = Part::ALL.into_iter().map(|p| (p, was.percent(p), is.percent(p))).filter(|p| p.1.max(p.2) >= LEAST).collect();
+    // What changed most first.
+    all.sort_by(|x, y| (y.2 - y.1).abs().total_cmp(&(x.2 - x.1).abs()));
+    all
+}
+
+fn across(columns: u16) -> usize {
+    (usize::from(columns.saturating_sub(4)) / PART).max(1)
+}
+
+/// Rows that the picture of both runs takes; 0 where one of them was not judged.
+#[must_use]
+pub fn height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
+    judged(app, screen).map_or(0, |(was, is)| u16::try_from(parts(was, is).len().div_ceil(across(columns))).unwrap_or(0) + 6)
+}
+
+/// Where the time of both runs went, and what limits them.
+pub fn times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
+    let Some((was, is)) = judged(app, screen) else { return };
+    let note = match (was.step_stats(), is.step_stats()) {
+        (Some(a), Some(b)) => format!("median step {} → {}", Nanos(a.median), Nanos(b.median)),
+        _ => format!("{} → {}", Nanos(was.length()), Nanos(is.length())),
+    };
+    let title = vec![Span::styled("Where the time went", theme.style(Role::Title))];
+    let inner = Panel::new(title).note(vec![Span::styled(note, theme.style(Role::Dim))]).draw(frame, area, true, theme);
+    let columns = usize::from(inner.width);
+    let dim = theme.style(Role::Dim);
+    let mut out = Vec::new();
+    for (word, triage) in [(words.0, was), (words.1, is)] {
+        let mut spans = vec![Span::styled(left(word, WORD), dim)];
+        spans.extend(time::share_bar(triage, columns.saturating_sub(WORD), theme));
+        out.push(Line::from(spans));
+    }
+    let all = parts(was, is);
+    let across = across(area.width);
+    let down = all.len().div_ceil(across);
+    let wide = columns / across;
+    for row in 0..down {
+        let mut spans = Vec::new();
+        for (part, a, b) in all.iter().skip(row).step_by(down) {
+            let name = if part.idle() { format!("idle: {}", part.short()) } else { part.short().to_owned() };
+            let text = format!("{} → {}", units::human_percent(*a), units::human_percent(*b));
+            spans.push(Span::styled(format!("{} ", time::glyph(*part, "■", false, theme)), theme.style(Role::Part(*part))));
+            spans.push(Span::styled(left(&name, 20), theme.style(Role::Text)));
+            spans.push(Span::styled(left(&right(&text, 15), wide.saturating_sub(22)), theme.style(Role::Title)));
+        }
+        out.push(Line::from(spans));
+    }
+    for (word, triage) in [(words.0, was), (words.1, is)] {
+        let mut spans = vec![Span::styled(left(word, WORD), dim)];
+        let mut used = WORD;
+        for finding in &triage.findings {
+            let (mark, role) = super::overview::mark(finding.severity);
+            let text = format!("{mark} {} {:.0}%  ", finding.id.id(), finding.percent());
+            used += width(&text);
+            if used > columns {
+                break;
+            }
+            spans.push(Span::styled(text, theme.style(role)));
+        }
+        if triage.findings.is_empty() {
+            spans.push(Span::styled("nothing found", dim));
+        }
+        out.push(Line::from(spans));
+    }
+    lines(frame, inner, out);
+}
+
+/// The selected kernel in both runs: its name, its figures, how its durations are distributed.
+pub fn selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
+    let Some(row) = screen.diff.as_ref().and_then(|d| d.rows.get(screen.selected)) else { return };
+    let columns = usize::from(area.width.saturating_sub(4));
+    let title = vec![Span::styled(cut_end(&clean(row.name()), columns.saturating_sub(4)), theme.style(Role::Title))];
+    let inner = Panel::new(title).draw(frame, area, true, theme);
+    let dim = theme.style(Role::Dim);
+    let mut out = Vec::new();
+    if row.fate == Fate::Renamed
+        && let Some(before) = &row.before
+    {
+        out.extend(
+            wrap(&format!("probably the new name of {}", clean(&before.name)), columns)
+                .into_iter()
+                .map(|l| Line::styled(l, theme.style(Role::Warn))),
+        );
+        out.push(Line::default());
+    }
+    let mut pair = |word: &str, a: String, b: String| {
+        let line = format!("{}{}{}", left(word, 12), right(&a, 14), right(&b, 14));
+        out.push(Line::styled(line, theme.style(Role::Text)));
+    };
+    let of = |side: &Option<Side>, text: Figure| side.as_ref().map_or_else(|| "–".to_owned(), text);
+    let both = |text: Figure| (of(&row.before, text), of(&row.after, text));
+    pair("", words.0.to_owned(), words.1.to_owned());
+    let figures: [(&str, Figure); 4] = [
+        ("launches", |s| units::grouped(i64::try_from(s.count).unwrap_or(i64::MAX))),
+        ("total", |s| Nanos(s.total).to_string()),
+        ("average", |s| Nanos::human(s.avg)),
+        ("median", |s| s.median.map_or_else(String::new, Nanos::human)),
+    ];
+    for (word, text) in figures {
+        let (a, b) = both(text);
+        pair(word, a, b);
+    }
+    for (index, side, word) in [(screen.before, &row.before, words.0), (screen.after, &row.after, words.1)] {
+        let Some(group) = side.as_ref().and_then(|s| group(app, index, &s.name)) else { continue };
+        let picture = distribution(group, columns, theme);
+        if !picture.is_empty() {
+            out.push(Line::default());
+            out.push(Line::styled(word, dim));
+            out.extend(picture);
+        }
+    }
+    out.truncate(inner.height.into());
+    lines(frame, inner, out);
+}
+
+/// The row of the kernels table of a report.
+fn group<'a>(app: &'a App, report: usize, name: &str) -> Option<&'a GroupRow> {
+    let grouping = app.session.reports.get(report)?.groups.grouping.as_ref()?;
+    grouping.rows.iter().find(|r| grouping.by.is_kernel() && r.name == name)
+}

@@ -1,0 +1,69 @@
+//! Two measures of one thing, on the two sides of its name.
+
+use super::super::{Role, Theme};
+use super::gauge;
+use crate::analysis::labels::width;
+use crate::ui::text::{left, right};
+use ratatui::text::Span;
+
+/// Columns of a figure in percent.
+const FIGURE: usize = 4;
+
+/// The first measure to the left of the name and the second to its right, both 0 to 1, each with its figure; a measure from the threshold on is
+/// brighter.
+#[must_use]
+pub fn both(
+    name: &str,
+    (first, second): (Option<f64>, Option<f64>),
+    columns: usize,
+    wide: usize,
+    threshold: f64,
+    theme: &Theme,
+) -> Vec<Span<'static>> {
+    let bar = columns.saturating_sub(wide + 2 + 2 * (FIGURE + 1)) / 2;
+    let figure = |v: Option<f64>| v.map_or_else(|| "–".to_owned(), |v| format!("{:.0}", v * 100.0));
+    let drawn = |v: Option<f64>| v.map_or_else(|| vec![Span::raw(" ".repeat(bar))], |v| gauge(v, bar, None, theme));
+    let bright = |v: Option<f64>, spans: Vec<Span<'static>>| -> Vec<Span<'static>> {
+        if v.is_none_or(|v| v < threshold) {
+            return spans;
+        }
+        let from = theme.style(Role::Bar);
+        spans.into_iter().map(|s| if s.style == from { s.style(theme.style(Role::Peak)) } else { s }).collect()
+    };
+    let mut out = vec![Span::styled(right(&figure(first), FIGURE), theme.style(Role::Title)), Span::raw(" ")];
+    out.extend(mirrored(bright(first, drawn(first))));
+    let name = right(name, wide.midpoint(width(name)));
+    out.push(Span::styled(format!(" {} ", left(&name, wide)), theme.style(Role::Text)));
+    out.extend(bright(second, drawn(second)));
+    out.push(Span::styled(right(&figure(second), FIGURE), theme.style(Role::Title)));
+    out
+}
+
+/// A bar that grows to the left: there are only halves of a column on that side.
+fn mirrored(spans: Vec<Span<'static>>) -> Vec<Span<'static>> {
+    let turned = |c: char| match c {
+        '▏' | '▎' | '▍' => '▕',
+        '▌' | '▋' | '▊' => '▐',
+        '▉' => '█',
+        other => other,
+    };
+    spans.into_iter().rev().map(|s| Span::styled(s.content.chars().rev().map(turned).collect::<String>(), s.style)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::ColorMode;
+    use crate::ui::theme::Library;
+
+    #[test]
+    fn two_bars_grow_from_the_name() {
+        let theme = Library::new(Vec::new()).theme("dark", ColorMode::True).unwrap();
+        let text = |values| both("L2", values, 36, 4, 0.8, &theme).iter().map(|s| s.content.to_string()).collect::<String>();
+        assert_eq!(text((Some(0.5), Some(1.0))), "  50 ░░░░░█████  L2  ██████████ 100");
+        assert_eq!(text((None, Some(0.25))), "   –             L2  ██▌░░░░░░░  25");
+        assert_eq!(text((Some(0.25), None)), "  25 ░░░░░░░▐██  L2               –");
+        let style = |v: f64| both("L2", (Some(v), None), 36, 4, 0.8, &theme)[3].style;
+        assert_ne!(style(0.9), style(0.79));
+    }
+}

@@ -1,0 +1,36 @@
+//! A block of words and what each stands for.
+
+use crate::model::text::clean;
+use crate::ui::text::{left, wrap};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+/// One line for each pair, more where the text is longer than the room; words in `dim`, texts in `text`.
+#[must_use]
+pub fn pairs<'a>(
+    all: impl IntoIterator<Item = (&'a str, &'a str)>,
+    (word, columns): (usize, usize),
+    dim: Style,
+    text: Style,
+) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    for (title, value) in all {
+        for (at, line) in wrap(&clean(value), columns.saturating_sub(word).max(8)).into_iter().enumerate() {
+            let title = if at == 0 { title } else { "" };
+            out.push(Line::from(vec![Span::styled(left(title, word), dim), Span::styled(line, text)]));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_stay_in_their_column() {
+        let all = [("folder", "/tmp"), ("command", "python3 train.py --steps 10")];
+        let text: Vec<String> = pairs(all, (9, 24), Style::default(), Style::default()).iter().map(Line::to_string).collect();
+        assert_eq!(text, ["folder   /tmp", "command  python3", "         train.py", "         --steps 10"]);
+    }
+}

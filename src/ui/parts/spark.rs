@@ -1,0 +1,27 @@
+//! A measure over time in one row: the latest on the right.
+
+/// The last `columns` of some shares (0 to 1) as columns of eighths, one each; what is not there is a blank. What is more than nothing shows.
+#[must_use]
+pub fn spark(shares: impl DoubleEndedIterator<Item = Option<f64>>, columns: usize) -> String {
+    const LEVELS: [char; 9] = ['▁', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let mut out: Vec<char> = shares
+        .rev()
+        .take(columns)
+        .map(|s| s.map_or(' ', |s| if s > 0.0 { LEVELS[((s.min(1.0) * 8.0).round() as usize).max(1)] } else { '·' }))
+        .collect();
+    out.resize(columns, ' ');
+    out.into_iter().rev().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_is_on_the_right() {
+        let all = [Some(0.0), Some(0.5), None, Some(1.0)];
+        assert_eq!(spark(all.into_iter(), 6), "  ·▄ █");
+        assert_eq!(spark(all.into_iter(), 2), " █");
+        assert_eq!(spark([Some(0.01)].into_iter(), 1), "▁");
+    }
+}

@@ -1,0 +1,78 @@
+//! How busy the GPUs are while a run goes on.
+
+use super::parts::{gauge, spark};
+use super::text::{left, right};
+use super::{Role, Theme};
+use crate::app::Watched;
+use crate::launch::doctor::smi::Busy;
+use ratatui::text::{Line, Span};
+use std::collections::VecDeque;
+
+/// GPUs that are drawn.
+const GPUS: usize = 8;
+/// Columns of `GPU 12`, and of the figures.
+const NAME: usize = 7;
+const FIGURE: usize = 5;
+
+fn percent(value: Option<f32>) -> String {
+    value.map_or_else(|| "–".to_owned(), |v| format!("{v:.0}%"))
+}
+
+/// Memory, power and clock at the last sample.
+fn rest(busy: &Busy) -> String {
+    let mut out = Vec::new();
+    out.extend(busy.used.map(|mib| format!("{:.1} GiB", mib as f64 / 1024.0)));
+    out.extend(busy.power.map(|w| format!("{w:.0} W")));
+    out.extend(busy.clock.map(|mhz| format!("{mhz} MHz")));
+    out.join("  ")
+}
+
+/// A line for each GPU: over time, now, its memory; a second with what else is known where there is room.
+#[must_use]
+pub fn lines(watched: &Watched, columns: usize, rows: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let each = if rows >= watched.gpus.len().min(GPUS) * 2 { 2 } else { 1 };
+    let mut out = Vec::new();
+    for (index, samples) in watched.gpus.iter().take(GPUS) {
+        let Some(last) = samples.back() else { continue };
+        let wide = columns.saturating_sub(NAME + FIGURE + 1);
+        out.push(Line::from(over_time(*index, samples, wide, theme)));
+        if each == 2 {
+            let tail = rest(last);
+            let bar = columns.saturating_sub(NAME + FIGURE + 1 + tail.len() + 2).min(30);
+            let mut spans = vec![Span::styled(left("memory", NAME), theme.style(Role::Dim))];
+            if let Some(memory) = last.memory.filter(|_| bar >= 6) {
+                spans.extend(gauge(f64::from(memory) / 100.0, bar, None, theme));
+            }
+            spans.push(Span::styled(right(&percent(last.memory), FIGURE + 1), theme.style(Role::Text)));
+            spans.push(Span::styled(format!("  {tail}"), theme.style(Role::Dim)));
+            out.push(Line::from(spans));
+        }
+    }
+    if watched.gpus.len() > GPUS {
+        out.push(Line::styled(format!("… and {} more", watched.gpus.len() - GPUS), theme.style(Role::Dim)));
+    }
+    out.truncate(rows);
+    out
+}
+
+/// One GPU: its name, its samples, the last of them.
+fn over_time(index: u32, samples: &VecDeque<Busy>, wide: usize, theme: &Theme) -> Vec<Span<'static>> {
+    let now = samples.back().and_then(|b| b.percent);
+    let picture = spark(samples.iter().map(|b| b.percent.map(|p| f64::from(p) / 100.0)), wide);
+    vec![
+        Span::styled(left(&format!("GPU {index}"), NAME), theme.style(Role::Dim)),
+        Span::styled(picture, theme.style(Role::Bar)),
+        Span::styled(right(&percent(now), FIGURE + 1), theme.style(Role::Title)),
+    ]
+}
+
+/// What the samples say of the first GPUs, in a few words for a narrow screen.
+#[must_use]
+pub fn short(watched: &Watched, columns: usize, theme: &Theme) -> Option<Line<'static>> {
+    let (index, samples) = watched.gpus.iter().next()?;
+    let more = watched.gpus.len() - 1;
+    let tail = if more > 0 { format!("  and {more} more") } else { String::new() };
+    let mut spans = over_time(*index, samples, columns.saturating_sub(NAME + FIGURE + 1 + tail.len()).min(24), theme);
+    spans.push(Span::styled(tail, theme.style(Role::Dim)));
+    Some(Line::from(spans))
+}
