@@ -17,6 +17,7 @@ mod suite {
     mod hostile_tty;
     mod join;
     mod layers;
+    mod look;
     mod narrow;
     mod ncu_metrics;
     mod ncu_model;

@@ -24,11 +24,40 @@ impl Level {
     }
 }
 
+/// What the work is done in: each has a roof of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Precision {
+    /// FP64 on the CUDA cores.
+    Double,
+    /// FP32 on the CUDA cores.
+    Single,
+    /// FP16 on the CUDA cores.
+    Half,
+    /// Tensor cores, in any type.
+    Tensor,
+}
+
+impl Precision {
+    pub const ALL: [Self; 4] = [Self::Double, Self::Single, Self::Half, Self::Tensor];
+
+    /// The word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Double => "FP64",
+            Self::Single => "FP32",
+            Self::Half => "FP16",
+            Self::Tensor => "tensor",
+        }
+    }
+}
+
 /// Work of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
     /// `FP32`, `BF16 tensor`.
     pub name: String,
+    pub precision: Precision,
     /// Operations per second; `None` when they were not counted.
     pub achieved: Option<f64>,
     /// The most that the chip can do at the clock it had.

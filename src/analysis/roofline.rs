@@ -6,7 +6,7 @@
 //! The peak of an `ops_path` counter without `_sparsity_off` is the sparse one: twice the dense.
 
 use super::metric::Lookup;
-pub use super::placed::{Level, Placed, Traffic, Work};
+pub use super::placed::{Level, Placed, Precision, Traffic, Work};
 use super::tensor;
 use crate::model::{Metrics, ResultMetrics};
 use std::sync::Arc;
@@ -18,6 +18,7 @@ pub struct Point {
     pub result: usize,
     pub kernel: String,
     pub work: String,
+    pub precision: Precision,
     /// Level of the traffic.
     pub level: Level,
     /// Operations per byte; infinite when no byte was moved.
@@ -107,11 +108,12 @@ const LOADED_CONSTANTS: f64 = 0.002;
 fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64>, Option<f64>), out: &mut Placed) {
     let kinds = [
         // Letter of the instructions, operations of an add, section that has them.
-        ("FP32", 'f', 1.0, "SpeedOfLight_RooflineChart"),
-        ("FP64", 'd', 1.0, "SpeedOfLight_RooflineChart"),
-        ("FP16", 'h', 2.0, "SpeedOfLight_HierarchicalHalfRooflineChart"),
+        (Precision::Single, 'f', 1.0, "SpeedOfLight_RooflineChart"),
+        (Precision::Double, 'd', 1.0, "SpeedOfLight_RooflineChart"),
+        (Precision::Half, 'h', 2.0, "SpeedOfLight_HierarchicalHalfRooflineChart"),
     ];
-    for (name, letter, each, section) in kinds {
+    for (precision, letter, each, section) in kinds {
+        let name = precision.word();
         let executed = |op: &str| format!("smsp__sass_thread_inst_executed_op_{letter}{op}_pred_on.sum");
         let ops: [Option<f64>; 3] = ["add", "mul", "fma"].map(|op| {
             let rate = lookup.finite(&format!("{}.per_cycle_elapsed", executed(op))).zip(smsp).map(|(n, clock)| n * clock);
@@ -140,7 +142,7 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
         let (n, two) = if each > 1.5 { ("2×", 4) } else { ("", 2) };
         let formula =
             format!("({n}{letter}add + {n}{letter}mul + {two}×{letter}fma per cycle) × SM clock; peak {two}×{letter}fma peak × SM clock");
-        out.work.push(Work { name: name.to_owned(), achieved, peak, formula });
+        out.work.push(Work { name: name.to_owned(), precision, achieved, peak, formula });
     }
 }
 
@@ -159,6 +161,7 @@ fn points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &Placed,
                 result: at,
                 kernel: result.kernel.function().to_owned(),
                 work: work.name.clone(),
+                precision: work.precision,
                 level: t.level,
                 intensity,
                 achieved,
@@ -200,15 +203,28 @@ impl Plot {
         out
     }
 
-    /// Names of work whose roofs are drawn: what this result does, or all where it does nothing.
+    /// All roofs that are known, the highest first, and whether this result does work under it: work that is less than a hundredth of the main
+    /// one does not count.
     #[must_use]
-    pub fn roofs(&self) -> Vec<(&Work, f64)> {
-        let with_peak = || self.placed.work.iter().filter_map(|w| Some((w, w.peak.filter(|p| REAL.contains(p))?)));
-        // Work that is less than a hundredth of the main one is no reason to draw its roof.
+    pub fn roofs(&self) -> Vec<Roof<'_>> {
         let main = self.placed.work.iter().filter_map(|w| w.achieved).fold(0.0, f64::max);
-        let used: Vec<_> = with_peak().filter(|(w, _)| w.achieved.is_some_and(|a| a > main / 100.0)).collect();
-        if used.is_empty() { with_peak().collect() } else { used }
+        let used = |w: &Work| w.achieved.is_some_and(|a| a > 0.0 && a > main / 100.0);
+        let peak = |w: &Work| w.peak.filter(|p| REAL.contains(p));
+        let mut out: Vec<Roof<'_>> =
+            self.placed.work.iter().filter_map(|w| Some(Roof { work: w, peak: peak(w)?, used: used(w) })).collect();
+        out.sort_by(|a, b| b.peak.total_cmp(&a.peak));
+        out
     }
+}
+
+/// The roof of a kind of work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Roof<'a> {
+    pub work: &'a Work,
+    /// Operations per second.
+    pub peak: f64,
+    /// Whether this result does such work.
+    pub used: bool,
 }
 
 /// Results of a report that are placed beside the one that is looked at: a key must be answered within 16 ms.

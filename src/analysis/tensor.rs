@@ -1,7 +1,15 @@
 //! Tensor work by type of operands, from `sm__ops_path_tensor_*` counters: they count operations, whatever the instruction.
 
 use super::metric::Lookup;
-use super::placed::{Placed, Work};
+use super::placed::{Placed, Precision, Work};
+
+/// Dense FP16 or BF16 operations that the tensor cores of an SM do in a clock, by compute capability, from NVIDIA's architecture white papers:
+/// V100 and T4 1024, A100 2048, Ada 1024, H100 4096, B200 8192.
+pub const PER_SM: &[((u32, u32), f64)] =
+    &[((7, 0), 1024.0), ((7, 5), 1024.0), ((8, 0), 2048.0), ((8, 9), 1024.0), ((9, 0), 4096.0), ((10, 0), 8192.0)];
+
+/// The name of work that no counter counted: its peak is known all the same.
+pub const NOMINAL: &str = "FP16 tensor";
 
 /// Types of tensor operands in metric names, and the words for them.
 const TYPES: [(&str, &str); 12] = [
@@ -99,12 +107,18 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
         let dense_peak = most(Some(false)).or_else(|| most(None).map(|p| if halves { p / 2.0 } else { p }));
         let formula = "sm__ops_path_tensor per cycle × SM clock; peak: the dense one (sparsity off) × SM clock".to_owned();
         if let Some(achieved) = dense.or(total.map(|t| t - sparse.unwrap_or(0.0))).filter(|a| *a > 0.0) {
-            out.work.push(Work { name: (*kind).to_owned(), achieved: Some(achieved), peak: dense_peak, formula: formula.clone() });
+            out.work.push(Work {
+                name: (*kind).to_owned(),
+                precision: Precision::Tensor,
+                achieved: Some(achieved),
+                peak: dense_peak,
+                formula: formula.clone(),
+            });
         }
         if let Some(achieved) = sparse.filter(|a| *a > 0.0) {
             let peak = most(Some(true)).or_else(|| dense_peak.map(|p| p * 2.0));
             let formula = formula.replace("the dense one (sparsity off)", "the sparse one (sparsity on)");
-            out.work.push(Work { name: format!("{kind}, sparse"), achieved: Some(achieved), peak, formula });
+            out.work.push(Work { name: format!("{kind}, sparse"), precision: Precision::Tensor, achieved: Some(achieved), peak, formula });
         }
         let old: f64 = counters
             .iter()
@@ -119,6 +133,21 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
     let pipe = lookup.first(&["sm__inst_executed_pipe_tensor.sum", "sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed"]);
     if kinds.is_empty() && pipe.is_none_or(|p| p > 0.0) {
         out.missing.push("tensor work: --section SpeedOfLight_HierarchicalTensorRooflineChart, of ncu 2025 or later".to_owned());
+    }
+    if !out.work.iter().any(|w| w.precision == Precision::Tensor && w.peak.is_some()) {
+        // What the tensor cores could do is of interest where they do nothing, too.
+        let sms = lookup.first(&["device__attribute_multiprocessor_count", "launch__sm_count"]);
+        let capability = lookup.result.compute_capability.and_then(|(a, b)| Some((u32::try_from(a).ok()?, u32::try_from(b).ok()?)));
+        let per_sm = PER_SM.iter().find(|p| Some(p.0) == capability).map(|p| p.1);
+        let peak = per_sm.zip(sms).zip(sm).map(|((each, sms), clock)| each * sms * clock);
+        let formula = "dense operations per SM and clock of NVIDIA's white papers × SMs × SM clock".to_owned();
+        out.work.extend(peak.map(|p| Work {
+            name: NOMINAL.to_owned(),
+            precision: Precision::Tensor,
+            achieved: None,
+            peak: Some(p),
+            formula,
+        }));
     }
     if let Some(active) = lookup.finite("sm__pipe_tensor_cycles_active.avg.pct_of_peak_sustained_elapsed").filter(|a| *a > 1.0)
         && kinds.is_empty()

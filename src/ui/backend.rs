@@ -343,6 +343,10 @@ mod tests {
         let mut buffer = Buffer::empty(Rect::new(0, 0, SIZE.0, SIZE.1));
         for (x, y, text, style) in pieces {
             let (fg, bg, modifier) = STYLES[*style];
+            // Half of a wide character cannot stay.
+            if let Some(half) = x.checked_sub(1).and_then(|x| buffer.cell_mut((x, *y))).filter(|c| is_wide(c)) {
+                half.set_symbol(" ");
+            }
             buffer.set_string(*x, *y, text, ratatui::style::Style::reset().fg(fg).bg(bg).add_modifier(modifier));
         }
         buffer

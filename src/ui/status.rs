@@ -121,7 +121,7 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
             Some((plot, p)) if p.own => of_point(plot, p, screen, &key(ActionId::Open)),
             Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
             None if screen.roofline.plot.as_ref().is_some_and(|p| !p.placed.missing.is_empty()) => {
-                "collect what is listed above, and open the result alongside this one".to_owned()
+                format!("{} profiles the launch again: choose set roofline in the field collect", key(ActionId::Rerun))
             }
             None => format!("no result of this report has a point here; {} leads back", key(ActionId::Back)),
         },

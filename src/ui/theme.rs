@@ -2,6 +2,7 @@
 
 use crate::analysis::Family;
 use crate::analysis::fuzzy::nearest;
+use crate::analysis::roofline::Precision;
 use crate::analysis::triage::Part;
 use crate::config::ColorMode;
 use ratatui::style::{Color, Modifier, Style};
@@ -38,10 +39,12 @@ pub enum Role {
     Family(Family),
     /// A part of a device's time.
     Part(Part),
+    /// What work is done in.
+    Work(Precision),
 }
 
 /// Role names in theme files.
-const ROLES: [(&str, Role); 40] = [
+const ROLES: [(&str, Role); 44] = [
     ("text", Role::Text),
     ("dim", Role::Dim),
     ("faint", Role::Faint),
@@ -82,6 +85,10 @@ const ROLES: [(&str, Role); 40] = [
     ("compiling", Role::Part(Part::Compiling)),
     ("capturing", Role::Part(Part::Graphs)),
     ("unknown", Role::Part(Part::Other)),
+    ("fp64", Role::Work(Precision::Double)),
+    ("fp32", Role::Work(Precision::Single)),
+    ("fp16", Role::Work(Precision::Half)),
+    ("tensor", Role::Work(Precision::Tensor)),
 ];
 
 /// Themes that come with the program. A new one is a file and a row.

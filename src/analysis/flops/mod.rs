@@ -6,6 +6,7 @@ mod operators;
 pub use measured::{Joined, of_results};
 pub use operators::{Operators, of_operator};
 
+use super::tensor::PER_SM;
 use crate::model::{Device, Profile};
 
 /// Who says how many floating-point operations there were.
@@ -62,11 +63,6 @@ const DATA_SHEETS: &[(&[&str], u32, f64)] = &[
     (&["MI250X"], 110, 191.5),
     (&["MI210"], 104, 181.0),
 ];
-
-/// Dense FP16 or BF16 operations that the tensor cores of an SM do in a clock, by compute capability, from NVIDIA's architecture white papers:
-/// V100 and T4 1024, A100 2048, Ada 1024, H100 4096, B200 8192.
-const PER_SM: &[((u32, u32), f64)] =
-    &[((7, 0), 1024.0), ((7, 5), 1024.0), ((8, 0), 2048.0), ((8, 9), 1024.0), ((9, 0), 4096.0), ((10, 0), 8192.0)];
 
 /// What the tensor cores of a GPU do at most in FP16 or BF16 without sparsity, operations per second: by its data sheet, a part of a GPU (MIG, a
 /// partition) by its share of the SMs; else by the SMs at the highest clock.

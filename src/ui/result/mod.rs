@@ -7,6 +7,7 @@ pub mod memory_chart;
 pub mod metrics;
 pub mod picture;
 pub mod roofline;
+pub mod roofline_chart;
 pub mod source;
 
 use super::parts::gauge;

@@ -1,60 +1,117 @@
 //! The roofline: work over intensity, both on logarithmic scales; the roofs of this clock, this kernel's points and those of the others.
 
-use super::super::chart::Canvas;
+pub use super::roofline_chart::mini;
+
+use super::super::panel::{Panel, bordered, lines, panel};
 use super::super::table::{self, Rows};
 use super::super::text::{left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme};
-use crate::analysis::labels::{cut_end, cut_middle, width};
+use super::roofline_chart::{legend, mark, picture};
+use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::metric::{count, human_number};
-use crate::analysis::roofline::{Level, Plot, Point};
+use crate::analysis::roofline::Plot;
 use crate::app::ResultScreen;
 use crate::model::text::clean;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
-use ratatui::text::{Line, Span, Text};
+use ratatui::text::{Line, Span};
 
 /// Columns from which the list stands beside the plot.
 const WIDE: u16 = 150;
-/// Columns of the numbers on the left.
-const SCALE: usize = 13;
+/// Rows from which there are panels.
+const FRAMED: u16 = 26;
+/// What the size of others' points says.
+const POINTS: &str = "  ● long • short, this result's in colour";
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let Some(plot) = &screen.roofline.plot else { return };
     let columns = usize::from(area.width);
     if plot.points.is_empty() {
         // What would fill the screen, and not an empty chart.
-        frame.render_widget(
-            Text::from(remarks(plot, columns.min(100), theme)),
-            Rect { y: area.y + 1, height: area.height.saturating_sub(1), ..area },
-        );
+        let said = remarks(plot, columns.saturating_sub(4).min(100), theme);
+        let place = Rect { height: u16::try_from(said.len() + 2).unwrap_or(u16::MAX).min(area.height), ..area };
+        let framed = area.width >= 100;
+        let inner = panel(frame, place, vec![Span::styled("Roofline", theme.style(Role::Title))], framed, theme);
+        lines(frame, inner, said);
         return;
     }
-    let notes = remarks(plot, if area.width >= WIDE { columns * 2 / 5 } else { columns }, theme);
-    if area.width >= WIDE {
-        let [main, gap, side] =
-            Layout::horizontal([Constraint::Min(60), Constraint::Length(2), Constraint::Length(area.width * 2 / 5)]).areas(area);
-        let _ = gap;
-        picture(frame, main, screen, plot, theme);
-        let n = u16::try_from(notes.len()).unwrap_or(0).min(side.height / 2);
-        let [rows, text] = Layout::vertical([Constraint::Min(3), Constraint::Length(n)]).areas(side);
-        table(frame, rows, screen, plot, view, theme);
-        frame.render_widget(Text::from(notes), text);
-    } else {
-        let n = u16::try_from(notes.len()).unwrap_or(0).min(3);
-        let rows = u16::try_from(plot.points.len() + 1).unwrap_or(u16::MAX).clamp(2, (area.height / 3).max(4));
-        let [main, list, text] = Layout::vertical([Constraint::Min(6), Constraint::Length(rows), Constraint::Length(n)]).areas(area);
-        picture(frame, main, screen, plot, theme);
-        table(frame, list, screen, plot, view, theme);
-        let mut notes = notes;
-        if notes.len() > usize::from(n) {
-            notes.truncate(usize::from(n));
-            if let Some(last) = notes.last_mut() {
-                *last = Line::styled(cut_end(&format!("{last} …"), columns), last.style);
-            }
-        }
-        frame.render_widget(Text::from(notes), text);
+    let framed = bordered(area) || area.height >= FRAMED && area.width >= 100;
+    if !framed {
+        narrow(frame, area, screen, plot, view, theme);
+        return;
     }
+    let title = vec![Span::styled("Roofline", theme.style(Role::Title)), Span::styled(clock(plot), theme.style(Role::Dim))];
+    let (main, side) = if area.width >= WIDE {
+        let [main, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(area.width * 2 / 5)]).areas(area);
+        (main, side)
+    } else {
+        let rows = u16::try_from(plot.points.len() + 3).unwrap_or(u16::MAX).clamp(4, (area.height / 4).max(5));
+        let notes = u16::try_from(remarks(plot, columns.saturating_sub(4), theme).len()).unwrap_or(0).min(4);
+        let [main, side] = Layout::vertical([Constraint::Min(8), Constraint::Length(rows + notes)]).areas(area);
+        (main, side)
+    };
+    let inner = Panel::new(title).note(legend(plot, theme)).draw(frame, main, true, theme);
+    picture(frame, inner, screen, plot, theme);
+    let notes = remarks(plot, usize::from(side.width.saturating_sub(4)), theme);
+    let inside = if area.width < WIDE { side.height } else { panel_height(plot, side) };
+    let [list, text] = Layout::vertical([Constraint::Length(inside), Constraint::Min(0)]).areas(side);
+    let title = vec![Span::styled("Points", theme.style(Role::Title)), Span::styled(POINTS, theme.style(Role::Dim))];
+    let mut inner = Panel::new(title).focused().draw(frame, list, true, theme);
+    if area.width < WIDE {
+        // One panel for both: there is no room for another border.
+        let tall = u16::try_from(notes.len()).unwrap_or(0).min(inner.height.saturating_sub(3));
+        let text = Rect { y: inner.bottom().saturating_sub(tall), height: tall, ..inner };
+        inner.height -= tall;
+        lines(frame, text, cut(notes, tall.into(), usize::from(inner.width)));
+    } else if text.height >= 3 {
+        let inside = panel(frame, text, vec![Span::styled("About the selected point", theme.style(Role::Title))], true, theme);
+        let (tall, columns) = (usize::from(inside.height), usize::from(inside.width));
+        let mut all = super::explain::lines(screen, columns, theme);
+        if !notes.is_empty() {
+            all.push(Line::default());
+            all.extend(notes);
+        }
+        lines(frame, inside, cut(all, tall, columns));
+    }
+    table(frame, inner, screen, plot, view, theme);
+}
+
+/// Rows of the list of points: at most half of the column.
+fn panel_height(plot: &Plot, side: Rect) -> u16 {
+    u16::try_from(plot.points.len() + 3).unwrap_or(u16::MAX).clamp(6, (side.height / 2).max(6))
+}
+
+/// The first of some lines; the last that is shown says that there are more.
+fn cut(mut all: Vec<Line<'static>>, most: usize, columns: usize) -> Vec<Line<'static>> {
+    if all.len() > most {
+        all.truncate(most);
+        if let Some(last) = all.last_mut() {
+            *last = Line::styled(cut_end(&format!("{last} …"), columns), last.style);
+        }
+    }
+    all
+}
+
+/// Without borders: the chart, the list, a few notes.
+fn narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, view: &mut View, theme: &Theme) {
+    let notes = remarks(plot, area.width.into(), theme);
+    let n = u16::try_from(notes.len()).unwrap_or(0).min(2);
+    let rows = u16::try_from(plot.points.len() + 1).unwrap_or(u16::MAX).clamp(2, (area.height / 3).max(4));
+    let [main, key, list, text] =
+        Layout::vertical([Constraint::Min(6), Constraint::Length(1), Constraint::Length(rows), Constraint::Length(n)]).areas(area);
+    picture(frame, main, screen, plot, theme);
+    frame.render_widget(Line::from(legend(plot, theme)), key);
+    table(frame, list, screen, plot, view, theme);
+    lines(frame, text, cut(notes, n.into(), area.width.into()));
+}
+
+/// The clock that the roofs are for.
+fn clock(plot: &Plot) -> String {
+    plot.placed.clock.map_or_else(String::new, |c| {
+        let (number, unit) = human_number(c, "cycle/second");
+        format!("  at {number} {unit}")
+    })
 }
 
 /// What is missing and what to know, and the clock.
@@ -69,241 +126,14 @@ fn remarks(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         say("this result is not on the chart: no floating-point work was counted for it; the points are other results", Role::Warn);
     }
     if !plot.placed.missing.is_empty() {
-        say(&format!("to collect: {}", plot.placed.missing.join("; ")), Role::Next);
+        // Each names its section; one set has them all.
+        let what: Vec<&str> = plot.placed.missing.iter().map(|m| m.split_once(": ").map_or(m.as_str(), |p| p.0)).collect();
+        say(&format!("not collected: {}; --set roofline has them", what.join(", ")), Role::Next);
     }
     for remark in &plot.placed.remarks {
         say(remark, Role::Dim);
     }
     out
-}
-
-fn color(level: Level) -> Role {
-    match level {
-        Level::Dram => Role::Next,
-        Level::L2 => Role::Bar,
-        Level::L1 => Role::Dim,
-    }
-}
-
-fn mark(level: Level) -> &'static str {
-    match level {
-        Level::Dram => "●",
-        Level::L2 => "◆",
-        Level::L1 => "▲",
-    }
-}
-
-/// The ends of both axes, as powers of ten.
-struct Axes {
-    x: (f64, f64),
-    y: (f64, f64),
-}
-
-/// Powers of ten that an axis has at most.
-const MOST_DECADES: f64 = 10.0;
-
-fn axes(plot: &Plot) -> Option<Axes> {
-    let roofs = plot.roofs();
-    let top = roofs.iter().map(|r| r.1).chain(plot.points.iter().map(|p| p.achieved)).fold(0.0, f64::max);
-    let slopes: Vec<f64> = plot.placed.traffic.iter().filter_map(|t| t.peak).filter(|p| *p > 0.0).collect();
-    if top <= 0.0 || slopes.is_empty() {
-        return None;
-    }
-    let ridges = slopes.iter().map(|s| top / s);
-    let own = || plot.points.iter().filter(|p| p.own && p.achieved > 0.0);
-    let intensities = || own().map(|p| p.intensity).filter(|i| i.is_finite() && *i > 0.0);
-    let low_x = ridges.clone().fold(f64::MAX, f64::min).min(intensities().fold(f64::MAX, f64::min)) / 10.0;
-    let high_x = ridges.fold(0.0, f64::max).max(intensities().fold(0.0, f64::max)) * 4.0;
-    let low_y = own().map(|p| p.achieved).fold(top / 1e3, f64::min);
-    let (x, y) = ((low_x.log10().floor(), high_x.log10().ceil()), ((low_y / 2.0).log10().floor(), top.log10().ceil()));
-    // Its own points are always within, unless one is absurdly far: then it stands at the edge with an arrow.
-    Some(Axes { x: (x.0.max(x.1 - MOST_DECADES), x.1), y: (y.0.max(y.1 - MOST_DECADES), y.1) })
-}
-
-/// The roofs and the points, without numbers and names: there is room for a shape only.
-pub fn mini(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, theme: &Theme) {
-    if let Some(axes) = axes(plot) {
-        chart(frame, area, (screen, plot, &axes), 0, theme);
-    }
-}
-
-fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, theme: &Theme) {
-    let Some(axes) = axes(plot) else {
-        let text = "no chart: no roof is known; what to collect is listed below";
-        frame.render_widget(
-            Line::styled(cut_end(text, area.width.into()), theme.style(Role::Dim)),
-            Rect { height: 1.min(area.height), ..area },
-        );
-        return;
-    };
-    chart(frame, area, (screen, plot, &axes), SCALE, theme);
-}
-
-/// Draws roofs and points; with columns for a scale also numbers and names.
-fn chart(frame: &mut Frame<'_>, area: Rect, (screen, plot, axes): (&ResultScreen, &Plot, &Axes), scale: usize, theme: &Theme) {
-    let below = if scale > 0 { 2 } else { 0 };
-    let (columns, rows) = (usize::from(area.width).saturating_sub(scale), usize::from(area.height).saturating_sub(below));
-    if columns < 12 || rows < 3 {
-        return;
-    }
-    let mut canvas: Canvas<Role> = Canvas::new(columns, rows);
-    let (wide, tall) = canvas.size();
-    let to_x = |v: f64| (v.log10() - axes.x.0) / (axes.x.1 - axes.x.0) * (wide - 1) as f64;
-    let to_y = |v: f64| (1.0 - (v.log10() - axes.y.0) / (axes.y.1 - axes.y.0)) * (tall - 1) as f64;
-    let top = plot.roofs().iter().map(|r| r.1).fold(0.0, f64::max);
-    for x in 0..wide {
-        let intensity = 10_f64.powf(axes.x.0 + (axes.x.1 - axes.x.0) * x as f64 / (wide - 1) as f64);
-        for t in &plot.placed.traffic {
-            let Some(slope) = t.peak else { continue };
-            let y = intensity * slope;
-            if y <= top {
-                put(&mut canvas, x, to_y(y), color(t.level));
-            }
-        }
-        // A roof begins where the fastest memory reaches it.
-        let fastest = plot.placed.traffic.iter().filter_map(|t| t.peak).fold(0.0, f64::max);
-        for (_, peak) in plot.roofs() {
-            if intensity * fastest >= peak {
-                put(&mut canvas, x, to_y(peak), Role::Peak);
-            }
-        }
-    }
-    for row in 0..rows {
-        let spans: Vec<Span<'static>> =
-            canvas.row(row).map(|(c, role)| Span::styled(c.to_string(), role.map_or_else(Default::default, |r| theme.style(r)))).collect();
-        let y = area.y + u16::try_from(row).unwrap_or(0);
-        frame.render_widget(Line::from(spans), Rect { x: area.x + scale as u16, y, width: area.width - scale as u16, height: 1 });
-    }
-    if scale > 0 {
-        scales(frame, area, (columns, rows), axes, theme);
-        labels(frame, area, plot, (columns, rows), (&to_x, &to_y), theme);
-    }
-    // Others first, own points over them, the selected one last.
-    let selected = plot.points.get(screen.roofline.selected);
-    let mut points: Vec<&Point> = plot.points.iter().collect();
-    points.sort_by_key(|p| (p.own, p.marked, selected.is_some_and(|s| std::ptr::eq(s, *p))));
-    let longest = plot.points.iter().map(|p| p.duration).fold(1.0, f64::max);
-    for point in points {
-        let is_selected = selected.is_some_and(|s| std::ptr::eq(s, point));
-        let (glyph, role) = if point.own {
-            (mark(point.level), if is_selected { Role::Key } else { Role::Title })
-        } else {
-            let size = point.duration / longest;
-            let glyph = if size > 0.3 {
-                "●"
-            } else if size > 0.03 {
-                "•"
-            } else {
-                "·"
-            };
-            (
-                glyph,
-                if is_selected {
-                    Role::Key
-                } else if point.marked {
-                    Role::Mark
-                } else {
-                    Role::Faint
-                },
-            )
-        };
-        // Without traffic the intensity has no bound: beyond the right edge.
-        let x = if point.intensity.is_finite() { (to_x(point.intensity) / 2.0).round() } else { f64::INFINITY };
-        let y = (to_y(point.achieved) / 4.0).floor();
-        let arrow = if x < 0.0 {
-            Some("◂")
-        } else if x >= columns as f64 {
-            Some("▸")
-        } else if y >= rows as f64 {
-            Some("▾")
-        } else {
-            None
-        };
-        // What is outside is never drawn as if it were at the edge.
-        let Some(glyph) = arrow.map_or(Some(glyph), |a| (point.own || is_selected).then_some(a)) else { continue };
-        let (x, y) = (x.clamp(0.0, (columns - 1) as f64) as u16, y.clamp(0.0, (rows - 1) as f64) as u16);
-        let rect = Rect { x: area.x + scale as u16 + x, y: area.y + y, width: 1, height: 1 };
-        frame.render_widget(Line::styled(glyph, theme.style(role)), rect);
-    }
-}
-
-fn put(canvas: &mut Canvas<Role>, x: usize, y: f64, role: Role) {
-    if y >= 0.0 && y.is_finite() {
-        canvas.dot(x, y.round() as usize, role);
-    }
-}
-
-/// Numbers along both axes.
-fn scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), axes: &Axes, theme: &Theme) {
-    let faint = theme.style(Role::Faint);
-    let decades = (axes.y.1 - axes.y.0).round() as usize;
-    for d in 0..=decades {
-        let value = 10_f64.powf(axes.y.1 - d as f64);
-        let y = (d as f64 / decades.max(1) as f64 * (rows - 1) as f64).round() as u16;
-        let (number, unit) = human_number(value, "flop/second");
-        let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
-        let text = right(&format!("{number} {unit}"), SCALE - 1);
-        frame.render_widget(Line::styled(text, faint), Rect { x: area.x, y: area.y + y, width: SCALE as u16, height: 1 });
-    }
-    let axis_y = area.y + u16::try_from(rows).unwrap_or(0);
-    let line = format!("{}└{}", " ".repeat(SCALE - 1), "─".repeat(columns));
-    frame.render_widget(Line::styled(line, theme.style(Role::Border)), Rect { y: axis_y, height: 1, ..area });
-    let decades = (axes.x.1 - axes.x.0).round().max(1.0);
-    let (mut x, mut free) = (0, 0);
-    while f64::from(x) <= decades {
-        let power = axes.x.0 + f64::from(x);
-        let value = 10_f64.powf(power);
-        let text = if power > 4.0 {
-            format!("1e{power:.0}")
-        } else if value >= 1.0 {
-            format!("{value:.0}")
-        } else {
-            format!("{value}")
-        };
-        let at = (f64::from(x) / decades * (columns - 1) as f64) as u16;
-        let w = u16::try_from(text.len()).unwrap_or(1);
-        let at = at.min((columns as u16).saturating_sub(w));
-        x += 1;
-        // Many powers of ten in few columns: some go without a number.
-        if at < free {
-            continue;
-        }
-        free = at + w + 2;
-        frame.render_widget(Line::styled(text, faint), Rect { x: area.x + SCALE as u16 + at, y: axis_y + 1, width: w, height: 1 });
-    }
-    frame.render_widget(Line::styled("FLOP/byte", faint), Rect { x: area.x, y: axis_y + 1, width: SCALE as u16 - 1, height: 1 });
-}
-
-type To<'a> = (&'a dyn Fn(f64) -> f64, &'a dyn Fn(f64) -> f64);
-
-/// What the roofs are.
-fn labels(frame: &mut Frame<'_>, area: Rect, plot: &Plot, (columns, rows): (usize, usize), (to_x, to_y): To<'_>, theme: &Theme) {
-    let mut place = |text: String, x: usize, y: f64, role: Role| {
-        let text = cut_end(&text, columns.saturating_sub(x));
-        let w = u16::try_from(width(&text)).unwrap_or(0);
-        let y = (y / 4.0).floor().clamp(0.0, (rows - 1) as f64) as u16;
-        let rect = Rect { x: area.x + SCALE as u16 + u16::try_from(x).unwrap_or(0), y: area.y + y, width: w, height: 1 };
-        frame.render_widget(Line::styled(text, theme.style(role)), rect);
-    };
-    let mut taken: Vec<usize> = Vec::new();
-    for (work, peak) in plot.roofs() {
-        let (number, unit) = human_number(peak, "flop/second");
-        let text = format!("{} {number} {unit}", work.name);
-        let row = (to_y(peak) / 4.0).floor().max(0.0) as usize;
-        // One above the other where two roofs are close.
-        let row = (row + 1..rows).find(|r| !taken.contains(r)).unwrap_or(row);
-        taken.push(row);
-        place(text.clone(), columns.saturating_sub(width(&text) + 1), row as f64 * 4.0, Role::Peak);
-    }
-    let top = plot.roofs().iter().map(|r| r.1).fold(0.0, f64::max);
-    for (t, share) in plot.placed.traffic.iter().zip([0.42, 0.62, 0.82]) {
-        let Some(slope) = t.peak.filter(|p| *p > 0.0) else { continue };
-        // On its slope, at different heights so that they do not meet.
-        let y = top / 10_f64.powf(share * 3.0);
-        let (number, unit) = human_number(slope, "byte/second");
-        let x = (to_x(y / slope) / 2.0).round().max(0.0) as usize;
-        place(format!(" {} {number} {unit}", t.level.word()), x.saturating_add(1).min(columns.saturating_sub(8)), to_y(y), color(t.level));
-    }
 }
 
 fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, view: &mut View, theme: &Theme) {
@@ -340,7 +170,7 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
         let intensity = if p.intensity.is_finite() { count(p.intensity) } else { "∞".to_owned() };
         let bound = if p.memory_bound { p.level.word() } else { "compute" };
         vec![
-            Span::styled(format!("{glyph} "), theme.style(if p.marked { Role::Mark } else { color(p.level) })),
+            Span::styled(format!("{glyph} "), theme.style(if p.marked { Role::Mark } else { Role::Work(p.precision) })),
             Span::styled(format!("{} ", left(&cut_middle(&clean(&p.kernel), name), name)), theme.style(role)),
             Span::styled(format!("{} {} ", left(&cut_end(&p.work, 11), 11), left(p.level.word(), 5)), theme.style(Role::Text)),
             Span::styled(format!("{} ", right(&intensity, 9)), theme.style(Role::Text)),

@@ -1,0 +1,327 @@
+//! The roofline chart: roofs by precision, memory levels as slopes, points; labels stand only where nothing else does.
+
+use super::super::chart::Canvas;
+use super::super::text::right;
+use super::super::{Role, Theme};
+use crate::analysis::labels::{cut_end, width};
+use crate::analysis::metric::human_number;
+use crate::analysis::roofline::{Level, Plot, Point, Precision};
+use crate::app::ResultScreen;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::text::{Line, Span};
+
+/// Columns of the numbers on the left.
+const SCALE: usize = 13;
+/// Dots between two of the roof of work that this result does not do.
+const DOTTED: usize = 6;
+
+/// Colour of a memory level's slope: the nearer to the GPU's edge, the brighter.
+fn slope(level: Level) -> Role {
+    match level {
+        Level::Dram => Role::Text,
+        Level::L2 => Role::Dim,
+        Level::L1 => Role::Faint,
+    }
+}
+
+/// What stands for a point of that level.
+#[must_use]
+pub fn mark(level: Level) -> &'static str {
+    match level {
+        Level::Dram => "●",
+        Level::L2 => "◆",
+        Level::L1 => "▲",
+    }
+}
+
+/// The ends of both axes, as powers of ten.
+struct Axes {
+    x: (f64, f64),
+    y: (f64, f64),
+}
+
+/// Powers of ten that an axis has at most.
+const MOST_DECADES: f64 = 10.0;
+
+fn axes(plot: &Plot) -> Option<Axes> {
+    let roofs = plot.roofs();
+    let top = roofs.iter().map(|r| r.peak).chain(plot.points.iter().map(|p| p.achieved)).fold(0.0, f64::max);
+    let slopes: Vec<f64> = plot.placed.traffic.iter().filter_map(|t| t.peak).filter(|p| *p > 0.0).collect();
+    if top <= 0.0 || slopes.is_empty() {
+        return None;
+    }
+    // Where each roof that counts meets each slope is on the chart, and some of the slopes left of it.
+    let used: Vec<f64> = roofs.iter().filter(|r| r.used).map(|r| r.peak).collect();
+    let peaks = if used.is_empty() { vec![top] } else { used };
+    let ridges = || peaks.iter().chain([&top]).flat_map(|p| slopes.iter().map(move |s| p / s));
+    let own = || plot.points.iter().filter(|p| p.own && p.achieved > 0.0);
+    let intensities = || own().map(|p| p.intensity).filter(|i| i.is_finite() && *i > 0.0);
+    let low_x = ridges().chain(intensities()).fold(f64::MAX, f64::min) / 10.0;
+    let high_x = ridges().chain(intensities()).fold(0.0, f64::max) * 4.0;
+    let low_y = own().map(|p| p.achieved).fold(peaks.iter().copied().fold(top, f64::min) / 300.0, f64::min);
+    let (x, y) = ((low_x.log10(), high_x.log10()), ((low_y / 3.0).log10(), (top * 2.5).log10()));
+    // Its own points are always within, unless one is absurdly far: then it stands at the edge with an arrow.
+    Some(Axes { x: (x.0.max(x.1 - MOST_DECADES), x.1), y: (y.0.max(y.1 - MOST_DECADES), y.1) })
+}
+
+/// Powers of ten within two ends.
+fn decades((low, high): (f64, f64)) -> impl DoubleEndedIterator<Item = i32> {
+    low.ceil() as i32..=high.floor() as i32
+}
+
+/// The roofs and the points, without numbers and names: there is room for a shape only.
+pub fn mini(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, theme: &Theme) {
+    if let Some(axes) = axes(plot) {
+        chart(frame, area, (screen, plot, &axes), 0, theme);
+    }
+}
+
+pub fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, theme: &Theme) {
+    let Some(axes) = axes(plot) else {
+        let text = "no chart: no roof is known; what to collect is listed below";
+        frame.render_widget(
+            Line::styled(cut_end(text, area.width.into()), theme.style(Role::Dim)),
+            Rect { height: 1.min(area.height), ..area },
+        );
+        return;
+    };
+    chart(frame, area, (screen, plot, &axes), SCALE, theme);
+}
+
+/// Cells that are drawn on.
+struct Taken {
+    columns: usize,
+    cells: Vec<bool>,
+}
+
+impl Taken {
+    fn of(canvas: &Canvas<Role>, columns: usize, rows: usize) -> Self {
+        let cells = (0..rows).flat_map(|r| canvas.row(r).map(|(c, _)| c != ' ').collect::<Vec<_>>()).collect();
+        Self { columns, cells }
+    }
+
+    fn take(&mut self, x: usize, y: usize, wide: usize) {
+        let from = y * self.columns + x;
+        if let Some(cells) = self.cells.get_mut(from..from + wide) {
+            cells.fill(true);
+        }
+    }
+
+    /// Whether nothing stands there, nor right beside it.
+    fn free(&self, x: usize, y: usize, wide: usize) -> bool {
+        let (from, to) = (x.saturating_sub(1), (x + wide + 1).min(self.columns));
+        x + wide <= self.columns && self.cells.get(y * self.columns + from..y * self.columns + to).is_some_and(|c| !c.contains(&true))
+    }
+}
+
+/// A point on the chart: column, row, glyph, colour.
+type Placed = (usize, usize, &'static str, Role);
+
+/// Draws roofs and points; with columns for a scale also numbers and names.
+fn chart(frame: &mut Frame<'_>, area: Rect, (screen, plot, axes): (&ResultScreen, &Plot, &Axes), scale: usize, theme: &Theme) {
+    let below = if scale > 0 { 2 } else { 0 };
+    let (columns, rows) = (usize::from(area.width).saturating_sub(scale), usize::from(area.height).saturating_sub(below));
+    if columns < 12 || rows < 3 {
+        return;
+    }
+    let mut canvas: Canvas<Role> = Canvas::new(columns, rows);
+    let (wide, tall) = canvas.size();
+    let to_x = |v: f64| (v.log10() - axes.x.0) / (axes.x.1 - axes.x.0) * (wide - 1) as f64;
+    let to_y = |v: f64| (1.0 - (v.log10() - axes.y.0) / (axes.y.1 - axes.y.0)) * (tall - 1) as f64;
+    let roofs = plot.roofs();
+    let top = roofs.iter().map(|r| r.peak).fold(0.0, f64::max);
+    let fastest = plot.placed.traffic.iter().filter_map(|t| t.peak).fold(0.0, f64::max);
+    for x in 0..wide {
+        let intensity = 10_f64.powf(axes.x.0 + (axes.x.1 - axes.x.0) * x as f64 / (wide - 1) as f64);
+        for t in &plot.placed.traffic {
+            let Some(peak) = t.peak else { continue };
+            let y = intensity * peak;
+            if y <= top {
+                put(&mut canvas, x, to_y(y), slope(t.level));
+            }
+        }
+        // A roof begins where the fastest memory reaches it. What this result does not do is only hinted at.
+        for roof in &roofs {
+            if intensity * fastest >= roof.peak && (roof.used || x % DOTTED == 0) {
+                put(&mut canvas, x, to_y(roof.peak), Role::Work(roof.work.precision));
+            }
+        }
+    }
+    for row in 0..rows {
+        let spans: Vec<Span<'static>> =
+            canvas.row(row).map(|(c, role)| Span::styled(c.to_string(), role.map_or_else(Default::default, |r| theme.style(r)))).collect();
+        let y = area.y + u16::try_from(row).unwrap_or(0);
+        frame.render_widget(Line::from(spans), Rect { x: area.x + scale as u16, y, width: area.width - scale as u16, height: 1 });
+    }
+    let points = points(screen, plot, (columns, rows), (&to_x, &to_y));
+    if scale > 0 {
+        scales(frame, area, (columns, rows), axes, theme);
+        let mut taken = Taken::of(&canvas, columns, rows);
+        for (x, y, ..) in &points {
+            taken.take(*x, *y, 1);
+        }
+        labels(frame, area, (plot, axes), (columns, rows), (&to_x, &to_y), &mut taken, theme);
+    }
+    for (x, y, glyph, role) in points {
+        let rect = Rect { x: area.x + (scale + x) as u16, y: area.y + y as u16, width: 1, height: 1 };
+        frame.render_widget(Line::styled(glyph, theme.style(role)), rect);
+    }
+}
+
+/// Others first, own points over them, the selected one last. What is off the chart is an arrow at its edge, never a point.
+fn points(screen: &ResultScreen, plot: &Plot, (columns, rows): (usize, usize), (to_x, to_y): To<'_>) -> Vec<Placed> {
+    let selected = plot.points.get(screen.roofline.selected);
+    let chosen = |p: &Point| selected.is_some_and(|s| std::ptr::eq(s, p));
+    let mut points: Vec<&Point> = plot.points.iter().collect();
+    points.sort_by_key(|p| (chosen(p), p.own, p.marked));
+    let longest = plot.points.iter().map(|p| p.duration).fold(1.0, f64::max);
+    let of = |point: &&Point| {
+        let size = point.duration / longest;
+        let glyph = match point {
+            p if p.own => mark(p.level),
+            _ if size > 0.3 => "●",
+            _ if size > 0.03 => "•",
+            _ => "·",
+        };
+        let role = match point {
+            p if chosen(p) => Role::Title,
+            p if p.own => Role::Work(p.precision),
+            p if p.marked => Role::Mark,
+            _ => Role::Faint,
+        };
+        // Without traffic the intensity has no bound: beyond the right edge.
+        let x = if point.intensity.is_finite() { (to_x(point.intensity) / 2.0).round() } else { f64::INFINITY };
+        let y = (to_y(point.achieved) / 4.0).floor();
+        let glyph = match (x, y) {
+            (x, _) if x < 0.0 => "◂",
+            (x, _) if x >= columns as f64 => "▸",
+            (_, y) if y >= rows as f64 => "▾",
+            _ => glyph,
+        };
+        (x.clamp(0.0, (columns - 1) as f64) as usize, y.clamp(0.0, (rows - 1) as f64) as usize, glyph, role)
+    };
+    points.iter().map(of).collect()
+}
+
+fn put(canvas: &mut Canvas<Role>, x: usize, y: f64, role: Role) {
+    if y >= 0.0 && y.is_finite() {
+        canvas.dot(x, y.round() as usize, role);
+    }
+}
+
+/// Numbers along both axes.
+fn scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), axes: &Axes, theme: &Theme) {
+    let faint = theme.style(Role::Faint);
+    let mut free = 0;
+    for power in decades(axes.y).rev() {
+        let (number, unit) = human_number(10_f64.powi(power), "flop/second");
+        let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+        let y = ((axes.y.1 - f64::from(power)) / (axes.y.1 - axes.y.0) * (rows - 1) as f64).round() as u16;
+        // Many powers of ten in few rows: some go without a number.
+        if y >= free {
+            let text = right(&format!("{number} {unit}"), SCALE - 1);
+            frame.render_widget(Line::styled(text, faint), Rect { x: area.x, y: area.y + y, width: SCALE as u16, height: 1 });
+            free = y + 2;
+        }
+    }
+    let axis_y = area.y + u16::try_from(rows).unwrap_or(0);
+    let line = format!("{}└{}", " ".repeat(SCALE - 1), "─".repeat(columns));
+    frame.render_widget(Line::styled(line, theme.style(Role::Border)), Rect { y: axis_y, height: 1, ..area });
+    let mut free = 0;
+    for power in decades(axes.x) {
+        let value = 10_f64.powi(power);
+        let text = match power {
+            5.. => format!("1e{power}"),
+            0..5 => format!("{value:.0}"),
+            _ => format!("{value}"),
+        };
+        let w = u16::try_from(text.len()).unwrap_or(1);
+        let at = ((f64::from(power) - axes.x.0) / (axes.x.1 - axes.x.0) * (columns - 1) as f64) as u16;
+        let at = at.min((columns as u16).saturating_sub(w));
+        if at >= free {
+            frame.render_widget(Line::styled(text, faint), Rect { x: area.x + SCALE as u16 + at, y: axis_y + 1, width: w, height: 1 });
+            free = at + w + 2;
+        }
+    }
+    frame.render_widget(Line::styled("FLOP/byte", faint), Rect { x: area.x, y: axis_y + 1, width: SCALE as u16 - 1, height: 1 });
+}
+
+type To<'a> = (&'a dyn Fn(f64) -> f64, &'a dyn Fn(f64) -> f64);
+
+/// What the roofs and slopes are, each where nothing else stands; what finds no room is in the legend.
+fn labels(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    (plot, axes): (&Plot, &Axes),
+    (columns, rows): (usize, usize),
+    (to_x, to_y): To<'_>,
+    taken: &mut Taken,
+    theme: &Theme,
+) {
+    let mut place = |texts: &[String], spots: &[(usize, usize)], role: Role| {
+        for text in texts {
+            let wide = width(text);
+            let Some(&(x, y)) = spots.iter().find(|(x, y)| taken.free(*x, *y, wide)) else { continue };
+            taken.take(x, y, wide);
+            let rect = Rect { x: area.x + (SCALE + x) as u16, y: area.y + y as u16, width: wide as u16, height: 1 };
+            frame.render_widget(Line::styled(text.clone(), theme.style(role)), rect);
+            return;
+        }
+    };
+    let fastest = plot.placed.traffic.iter().filter_map(|t| t.peak).fold(0.0, f64::max);
+    let row_of = |y: f64| (y / 4.0).floor().clamp(0.0, (rows - 1) as f64) as usize;
+    for roof in plot.roofs() {
+        let (number, unit) = human_number(roof.peak, "flop/second");
+        let text = format!("{} {number} {unit}", roof.work.name);
+        let row = row_of(to_y(roof.peak));
+        // Above the line or below it, at the right end before the middle.
+        let beside = [row.checked_sub(1), Some(row + 1).filter(|r| *r < rows)];
+        let last = columns.saturating_sub(width(&text) + 1);
+        // Rather not left of where the roof begins.
+        let from = (to_x(roof.peak / fastest.max(1.0)) / 2.0).clamp(0.0, last as f64) as usize;
+        let spots: Vec<(usize, usize)> = (from..=last)
+            .rev()
+            .step_by(3)
+            .chain((0..from).rev().step_by(3))
+            .flat_map(|x| beside.into_iter().flatten().map(move |y| (x, y)))
+            .collect();
+        let texts = if roof.used { vec![text] } else { vec![format!("{text}, not used"), text] };
+        place(&texts, &spots, Role::Work(roof.work.precision));
+    }
+    for t in &plot.placed.traffic {
+        let Some(peak) = t.peak.filter(|p| *p > 0.0) else { continue };
+        let (number, unit) = human_number(peak, "byte/second");
+        let text = format!("{} {number} {unit}", t.level.word());
+        // To the right of its slope, from the middle of the chart down, then up.
+        let middle = rows / 2;
+        let down = (middle..rows).chain((0..middle).rev());
+        let at = |y: usize| {
+            let value = 10_f64.powf(axes.y.1 - (y as f64 * 4.0 + 2.0) / (rows as f64 * 4.0) * (axes.y.1 - axes.y.0));
+            (to_x(value / peak) / 2.0).round()
+        };
+        let spots: Vec<(usize, usize)> = down
+            .filter_map(|y| Some((at(y), y)).filter(|s| s.0 >= 0.0 && s.0 < columns as f64))
+            .flat_map(|(x, y)| [(x as usize + 3, y), ((x as usize).saturating_sub(width(&text) + 2), y)])
+            .collect();
+        place(&[text], &spots, slope(t.level));
+    }
+}
+
+/// What glyphs and colours stand for.
+#[must_use]
+pub fn legend(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
+    let mut out = Vec::new();
+    for level in Level::ALL.into_iter().filter(|l| plot.points.iter().any(|p| p.level == *l)) {
+        out.push(Span::styled(format!("{} {}  ", mark(level), level.word()), theme.style(Role::Dim)));
+    }
+    let there = |p: Precision| plot.roofs().iter().any(|r| r.work.precision == p);
+    for precision in Precision::ALL.into_iter().filter(|p| there(*p)) {
+        out.push(Span::styled("━ ", theme.style(Role::Work(precision))));
+        out.push(Span::styled(format!("{}  ", precision.word()), theme.style(Role::Dim)));
+    }
+    if let Some(last) = out.last_mut() {
+        last.content = last.content.trim_end().to_owned().into();
+    }
+    out
+}
