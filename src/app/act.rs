@@ -1,20 +1,61 @@
 //! What an action does: what is the screen's own the screen does, the rest is the same everywhere.
 
-use super::actions::{ACTIONS, ActionId};
+use super::actions::table::Action;
+use super::actions::{ACTIONS, ActionId, Where};
 use super::msg::Effect;
 use super::open::{ask_changes, carry, checklist, go, pair, quit, say, tell};
 use super::over::{Choice, Item, Page, Pick};
 use super::screen::{Answer, Cx, Go, News, ResultView, Screen};
 use super::session::DetailsRoom;
 use super::state::App;
+use std::cmp::Reverse;
 
 /// Does an action on the screen that is on.
 pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
+    *app.session.used.entry(id).or_default() += 1;
     let Some(asked) = app.top().map(|e| e.id) else { return common(app, 0, id) };
+    if read(app, id) {
+        return Vec::new();
+    }
     match app.ask(asked, |screen, cx| screen.act(id, cx)).flatten() {
         Some(answer) => carry(app, asked, answer),
         None => common(app, asked, id),
     }
+}
+
+/// What the keys do while they go to the details: they scroll them. Whether that is all; with any other key the table has them again.
+fn read(app: &mut App, id: ActionId) -> bool {
+    let page = app.session.page();
+    let Some(at) = app.session.reading else { return false };
+    if !matches!(app.here(), Where::Kernels | Where::Launches) || !app.session.details_beside() {
+        app.session.reading = None;
+        return false;
+    }
+    let by = match id {
+        ActionId::Up => -1,
+        ActionId::Down => 1,
+        ActionId::PageUp => -page,
+        ActionId::PageDown => page,
+        ActionId::First => isize::MIN / 2,
+        ActionId::Last => isize::MAX / 2,
+        ActionId::Focus | ActionId::FocusDetails => return false,
+        _ => {
+            app.session.reading = None;
+            return id == ActionId::Back;
+        }
+    };
+    app.session.reading = Some(at.saturating_add_signed(by).min(app.session.most_scroll));
+    true
+}
+
+/// Gives the keys to the details, or takes them back.
+fn focus(app: &mut App, details: bool) -> Vec<Effect> {
+    if details && !app.session.details_beside() {
+        let key = app.session.key(ActionId::Details);
+        return say(app, format!("there are no details beside the table; {key} shows them"), false);
+    }
+    (app.session.reading, app.session.most_scroll) = (details.then_some(0), usize::MAX);
+    Vec::new()
 }
 
 /// Moves the selection of the screen that is on.
@@ -66,6 +107,12 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
                 Vec::new()
             }
         },
+        ActionId::Focus => {
+            let details = app.session.reading.is_none();
+            focus(app, details)
+        }
+        ActionId::FocusTable => focus(app, false),
+        ActionId::FocusDetails => focus(app, true),
         ActionId::Notes => over(app, Page::Notes),
         ActionId::Help => over(app, Page::Help),
         ActionId::NextReport => switch(app, 1),
@@ -135,12 +182,23 @@ fn switch(app: &mut App, by: isize) -> Vec<Effect> {
     app.session.reports.get_mut(next).map(|r| r.want_detail(next, row)).unwrap_or_default()
 }
 
-/// All actions that work on this screen.
+/// Columns of the keys in the list of actions.
+const KEYS: usize = 9;
+
+/// All actions that work on this screen: what was done most often first, then what is this screen's own, in the order of its key bar; what moves
+/// the selection has keys that nobody looks up.
 fn palette(app: &App) -> Pick {
     let here = app.here();
-    let items = ACTIONS.iter().filter(|a| a.on.works(here) && a.id != ActionId::Palette).map(|a| {
-        let keys = app.session.settings.keymap.keys(a.id).iter().map(crate::config::keys::Key::label).collect::<Vec<_>>().join(" ");
-        let hint = if keys.is_empty() { a.help.to_owned() } else { format!("{} · {keys}", a.help) };
+    let mut all: Vec<&Action> = ACTIONS.iter().filter(|a| a.on.works(here) && a.id != ActionId::Palette).collect();
+    let moves = |id| {
+        use ActionId::{Down, First, Last, PageDown, PageUp, Up};
+        matches!(id, Up | Down | PageUp | PageDown | First | Last)
+    };
+    let used = |id| app.session.used.get(&id).copied().unwrap_or(0);
+    all.sort_by_key(|a| (moves(a.id), Reverse(used(a.id)), a.on == Where::Everywhere, a.footer.map_or(u8::MAX, |f| f.0)));
+    let items = all.into_iter().map(|a| {
+        let keys = app.session.settings.keymap.keys(a.id).iter().take(2).map(crate::config::keys::Key::label).collect::<Vec<_>>().join(" ");
+        let hint = format!("{keys:<KEYS$}{}", a.help);
         Item::new(a.name, hint, None, Choice::Action(a.id))
     });
     Pick::by_typing("actions", items.collect())

@@ -48,7 +48,7 @@ pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
                 (_, Some(a)) if closes(a) => return close(app),
                 _ => 0,
             };
-            *at = at.saturating_add_signed(by);
+            *at = at.saturating_add_signed(by).min(app.session.most_scroll);
             Vec::new()
         }
         What::Number(input) => {
@@ -182,7 +182,7 @@ pub fn wheel(app: &mut App, by: isize) {
             list.step(by);
             preview_theme(app);
         }
-        Some(What::Page(_, at)) => *at = at.saturating_add_signed(by),
+        Some(What::Page(_, at)) => *at = at.saturating_add_signed(by).min(app.session.most_scroll),
         _ => {}
     }
 }

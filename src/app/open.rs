@@ -32,6 +32,8 @@ pub fn carry(app: &mut App, asked: u64, answer: Answer) -> Vec<Effect> {
         app.status = say;
     }
     if let Some(what) = over {
+        // How far it can be scrolled is known once it was drawn.
+        app.session.most_scroll = usize::MAX;
         app.over = Some(Over { screen: asked, report: app.report_of(asked), what });
     }
     if let Some(go) = go {

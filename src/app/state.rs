@@ -44,7 +44,7 @@ impl App {
         let pins = settings.pins.iter().map(|p| p.as_str().into()).collect();
         let reports: Vec<Report> = files.into_iter().map(|f| Report::new(f, &settings)).collect();
         let effects = (0..reports.len()).map(Effect::Load).collect();
-        let session = Session { reports, active: 0, settings, pins, size, details: true, tour: None, machine: Vec::new() };
+        let session = Session { reports, active: 0, settings, pins, size, details: true, ..Session::default() };
         let mut app = Self {
             session,
             running: Running::default(),

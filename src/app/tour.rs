@@ -63,12 +63,12 @@ pub fn sentence(app: &App) -> Option<String> {
     let head = format!("tour {} of {}: ", at + 1, STEPS.len());
     if app.here() != step.at {
         let text = match step.at {
-            Where::Overview => format!("{} goes to the overview", app.session.key(ActionId::Overview)),
-            Where::Timeline => format!("{} goes to the timeline", app.session.key(ActionId::Timeline)),
-            _ => format!("{} leads back to the {}", app.session.key(ActionId::Back), step.at.word()),
+            Where::Overview => format!("{} goes to the overview", app.session.link(ActionId::Overview)),
+            Where::Timeline => format!("{} goes to the timeline", app.session.link(ActionId::Timeline)),
+            _ => format!("{} leads back to the {}", app.session.link(ActionId::Back), step.at.word()),
         };
         return Some(format!("{head}{text}"));
     }
-    let spelled = ACTIONS.iter().fold(step.text.to_owned(), |text, a| text.replace(&format!("{{{}}}", a.name), &app.session.key(a.id)));
+    let spelled = ACTIONS.iter().fold(step.text.to_owned(), |text, a| text.replace(&format!("{{{}}}", a.name), &app.session.link(a.id)));
     Some(format!("{head}{spelled}"))
 }

@@ -167,7 +167,9 @@ impl Explorer {
 
     /// A frame. Whoever cannot draw has no terminal any more.
     fn draw(&mut self) -> Result<(), Failure> {
-        self.screen.draw(&self.app, &mut self.view, &self.theme).map_err(|e| Failure::hung_up(&e))
+        self.screen.draw(&self.app, &mut self.view, &self.theme).map_err(|e| Failure::hung_up(&e))?;
+        self.app.session.most_scroll = self.view.most_scroll;
+        Ok(())
     }
 
     /// The loop; gives the signal that ended it.

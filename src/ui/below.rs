@@ -17,7 +17,7 @@ use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 
 /// A panel: its title, what stands on the right of that, its lines.
-type Content = (&'static str, String, Vec<Line<'static>>);
+type Content = (&'static str, Vec<Span<'static>>, Vec<Line<'static>>);
 
 /// Lines that a panel has at least when it is cut.
 const LEAST: u16 = 2;
@@ -43,7 +43,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, report: &Report, ascii
     }
     for (tall, (title, note, content)) in shown {
         let place = take(&mut rest, tall);
-        let panel = Panel::new(vec![Span::styled(title, theme.style(Role::Title))]).note(vec![Span::styled(note, theme.style(Role::Dim))]);
+        let panel = Panel::new(vec![Span::styled(title, theme.style(Role::Title))]).note(note);
         let inner = panel.draw(frame, place, true, theme);
         lines(frame, inner, content);
     }
@@ -53,13 +53,17 @@ fn contents(app: &App, report: &Report, columns: usize, ascii: bool, theme: &The
     let mut out = Vec::new();
     let triage = report.triage.as_ref().and_then(Option::as_ref);
     if let Some(triage) = triage {
-        let note = format!("{}   {} overview", judged_line(triage), app.session.key(ActionId::Overview));
+        let note = vec![
+            Span::styled(format!("{}   ", judged_line(triage)), theme.style(Role::Dim)),
+            Span::styled(app.session.key(ActionId::Overview), theme.style(Role::Key)),
+            Span::styled(" overview", theme.style(Role::Dim)),
+        ];
         out.push(("Where the time went", note, super::time::lines(triage, columns, u16::MAX, ascii, theme)));
     }
-    let note = "share of kernel time, by the first hint".to_owned();
+    let note = vec![Span::styled("share of kernel time, by the first hint", theme.style(Role::Dim))];
     out.push(("Diagnoses", note, diagnoses(report, columns, theme)));
     if let Some(triage) = triage {
-        out.push(("What limits the run", String::new(), findings(triage, columns, theme)));
+        out.push(("What limits the run", Vec::new(), findings(triage, columns, theme)));
     }
     out
 }

@@ -2,6 +2,7 @@
 
 use super::panel::Panel;
 use super::text::wrap;
+use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::group_detail::{Counted, Detail};
 use crate::analysis::{Family, Occupancy};
@@ -19,15 +20,18 @@ use ratatui::widgets::{Block, Borders};
 const LISTED: usize = 6;
 
 /// Draws the pane right of the table, with pictures, or below it in two columns.
-pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), app: &App, theme: &Theme) {
+pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), app: &App, view: &mut View, theme: &Theme) {
     let (Some(report), Some(screen)) = (app.report(), app.top().map(|e| e.id)) else { return };
     let whole = title(app, report, screen).map(|t| clean(&t).into_owned()).unwrap_or_default();
     let name = crate::analysis::labels::cut_middle(&whole, usize::from(area.width.saturating_sub(6)));
     let uncut = name == whole;
+    let reading = app.session.reading;
     let inner = if bordered {
-        Panel::new(vec![Span::styled(name.clone(), theme.style(Role::Title))]).draw(frame, area, true, theme)
+        // The panel is drawn around its lines, once it is known how many there are.
+        Rect { x: area.x + 2, y: area.y + 1, width: area.width.saturating_sub(4), height: area.height.saturating_sub(2) }
     } else {
-        let block = Block::new().borders(if below { Borders::TOP } else { Borders::LEFT }).border_style(theme.style(Role::Border));
+        let border = theme.style(if reading.is_some() { Role::Key } else { Role::Border });
+        let block = Block::new().borders(if below { Borders::TOP } else { Borders::LEFT }).border_style(border);
         let inner = block.inner(area);
         frame.render_widget(block, area);
         Rect { x: inner.x + 1, width: inner.width.saturating_sub(2), ..inner }
@@ -56,12 +60,29 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (below, bordered): (bool, bool), 
     } else if !bordered && !below {
         all.splice(0..0, [Line::styled(name.clone(), theme.style(Role::Title)), Line::default()]);
     }
+    let height = usize::from(inner.height);
+    let room = if below { height * 2 } else { height };
+    view.most_scroll = all.len().saturating_sub(room);
+    let from = reading.unwrap_or(0).min(view.most_scroll);
+    if bordered {
+        let more = view.most_scroll - from;
+        let note = match (more, reading) {
+            (0, _) => Vec::new(),
+            (_, Some(_)) => vec![Span::styled(format!("{more} more lines"), theme.style(Role::Dim))],
+            (_, None) => {
+                let key = Span::styled(app.session.key(ActionId::Focus), theme.style(Role::Key));
+                vec![key, Span::styled(format!(" {more} more lines"), theme.style(Role::Dim))]
+            }
+        };
+        let title = vec![Span::styled(name.clone(), theme.style(Role::Title))];
+        Panel::new(title).note(note).focus(reading.is_some()).draw(frame, area, true, theme);
+    }
+    let all = all.into_iter().skip(from);
     if !below {
-        frame.render_widget(ratatui::text::Text::from(all), inner);
+        super::panel::lines(frame, inner, all.take(height).collect());
         return;
     }
-    let height = usize::from(inner.height);
-    for (i, line) in all.into_iter().take(height * 2).enumerate() {
+    for (i, line) in all.take(height * 2).enumerate() {
         let x = if i < height { inner.x } else { inner.x + inner.width / 2 + 1 };
         let y = inner.y + u16::try_from(i % height).unwrap_or(0);
         frame.render_widget(line, Rect { x, y, width: u16::try_from(half).unwrap_or(inner.width), height: 1 });

@@ -245,7 +245,7 @@ fn kernels(
 #[must_use]
 pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     let diff: &Diff = screen.diff.as_deref()?;
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.link(id);
     if let Some(caveat) = diff.caveats.first() {
         return Some(caveat.clone());
     }

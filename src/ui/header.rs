@@ -79,7 +79,9 @@ fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'sta
     }
     if let Some(run) = app.running.watched.as_ref().filter(|r| r.live()).and_then(|r| r.run.as_ref()) {
         let key = app.session.key(ActionId::Watch);
-        parts.push(part(1, vec![Span::styled(format!("run {} running ({key})", run.id), theme.style(Role::Next))]));
+        let style = theme.style(Role::Next);
+        let running = Span::styled(format!("run {} running (", run.id), style);
+        parts.push(part(1, vec![running, Span::styled(key, theme.style(Role::Key)), Span::styled(")", style)]));
     }
     if let Some(profile) = &report.profile {
         let source = &profile.source;
@@ -110,7 +112,9 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
             spans.extend(track(bar(share, 16, theme.style(Role::Warn), theme)));
             spans.push(Span::styled(format!(" {:.0}%", share * 100.0), text));
         }
-        spans.push(Span::styled(format!("  {} stops", app.session.key(ActionId::Back)), dim));
+        spans.push(Span::raw("  "));
+        spans.push(Span::styled(app.session.key(ActionId::Back), theme.style(Role::Key)));
+        spans.push(Span::styled(" stops", dim));
         parts.push(part(0, spans));
     }
     if let Stage::Failed(_) = report.stage
@@ -123,7 +127,9 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
             0,
             vec![
                 Span::styled(format!("only {}", describe::window(window)), theme.style(Role::Mark)),
-                Span::styled(format!(" ({} widens)", app.session.key(ActionId::Narrow)), dim),
+                Span::styled(" (", dim),
+                Span::styled(app.session.key(ActionId::Narrow), theme.style(Role::Key)),
+                Span::styled(" widens)", dim),
             ],
         ));
     }
@@ -170,8 +176,9 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
                 Severity::Warning => Role::Warn,
                 Severity::Info => Role::Dim,
             };
-            let text = format!("{} ({})", units::count(matters.len(), "note"), app.session.key(ActionId::Notes));
-            parts.push(part(1, vec![Span::styled(text, theme.style(role))]));
+            let (text, style) = (format!("{} (", units::count(matters.len(), "note")), theme.style(role));
+            let key = Span::styled(app.session.key(ActionId::Notes), theme.style(Role::Key));
+            parts.push(part(1, vec![Span::styled(text, style), key, Span::styled(")", style)]));
         }
         if profile.notes.iter().any(|n| n.kind == NoteKind::Lost) {
             parts.push(part(2, vec![Span::styled("events may be missing", theme.style(Role::Warn))]));

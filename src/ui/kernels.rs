@@ -120,7 +120,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen
     let mut rest = area;
     let area = if bordered && wanted < area.height { take(&mut rest, wanted) } else { take(&mut rest, area.height) };
     super::below::draw(frame, rest, app, report, view.ascii, theme);
-    let inner = Panel::new(title).focused().draw(frame, area, bordered, theme);
+    let inner = Panel::new(title).focus(app.session.reading.is_none()).draw(frame, area, bordered, theme);
     // A group of several kernels has no diagnosis of its own: one launch's would mislead.
     let diagnosed = !report.diagnosed.is_empty() && report.groups.grouping.as_ref().is_some_and(|g| g.by.is_kernel());
     let layout = layout(inner.width.into(), diagnosed);

@@ -101,7 +101,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, bordered: bool, app: &App, screen
     let title = heading(report, screen, &app.session.key(ActionId::Back), theme, usize::from(area.width.saturating_sub(6)));
     let mut inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     if bordered {
-        inner = Panel::new(title.spans.clone()).focused().draw(frame, area, true, theme);
+        inner = Panel::new(title.spans.clone()).focus(app.session.reading.is_none()).draw(frame, area, true, theme);
     }
     let chart_rows = match inner.height {
         _ if !profile.launches.timed() => 0,

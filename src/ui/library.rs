@@ -237,7 +237,7 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
 /// What to do next.
 #[must_use]
 pub fn next(app: &App, screen: &LibraryScreen) -> Option<String> {
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.link(id);
     if screen.runs.as_ref().is_some_and(Vec::is_empty) {
         let open = key(ActionId::Open);
         return app

@@ -17,6 +17,7 @@ pub mod input;
 pub mod kernels;
 pub mod launches;
 pub mod library;
+pub mod links;
 pub mod overlay;
 pub mod overview;
 pub mod panel;
@@ -57,6 +58,7 @@ pub fn draw(frame: &mut Frame<'_>, app: &App, view: &mut View, theme: &Theme) {
         );
     } else {
         whole(frame, area, app, view, theme);
+        links::find(frame.buffer_mut(), app, view, theme);
     }
     if view.ascii {
         ascii::asciify(frame.buffer_mut());
@@ -121,7 +123,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             None => {}
         }
         if let Some((side, below)) = side {
-            detail::draw(frame, side, (below, panel::bordered(body)), app, theme);
+            detail::draw(frame, side, (below, panel::bordered(body)), app, view, theme);
         }
     }
     status::next(frame, next, app, theme, view.ascii);

@@ -1,10 +1,12 @@
 //! What lies over the screen: help, notes, names, details, and lists to choose from.
 
+use super::parts::sample;
 use super::text::{left, lit, wrap};
 use super::view::{View, scroll};
 use super::{Role, Theme, detail};
 use crate::analysis::fuzzy::Fuzzy;
 use crate::analysis::labels::{cut_end, width};
+use crate::app::over::Choice;
 use crate::app::screens::Kind;
 use crate::app::{App, LineOf, Mouse, Over, Page, Pick, Report, ResultScreen, What};
 use crate::model::text::clean;
@@ -23,7 +25,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
     match &over.what {
         What::Page(what, at) => {
             let (title, lines) = lines(app, over, what, columns, theme);
-            page(frame, area, title, &lines, *at, theme);
+            view.most_scroll = page(frame, area, title, &lines, *at, theme);
         }
         What::Pick(pick) => list(frame, area, pick, view, theme),
         What::Line(what, input) => typed(frame, area, *what, input, theme),
@@ -95,7 +97,8 @@ fn popup(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), tit
 }
 
 /// Lines that may be longer than the screen.
-fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>], at: usize, theme: &Theme) {
+/// Draws lines in a frame of their own; says how far they can be scrolled.
+fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>], at: usize, theme: &Theme) -> usize {
     let columns = lines.iter().map(Line::width).max().unwrap_or(0).max(width(title) + 2).max(24);
     let inner = popup(frame, area, (columns, lines.len()), title, theme);
     let height = usize::from(inner.height);
@@ -108,6 +111,7 @@ fn page(frame: &mut Frame<'_>, area: Rect, title: &str, lines: &[Line<'static>],
         let place = Rect { x: (inner.x + inner.width).saturating_sub(w), y: inner.y + inner.height, width: w, height: 1 };
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), place);
     }
+    lines.len().saturating_sub(height)
 }
 
 fn notes(report: Option<&Report>, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
@@ -204,9 +208,18 @@ fn list(frame: &mut Frame<'_>, area: Rect, pick: &Pick, view: &mut View, theme: 
     let letters = pick.items.iter().any(|i| i.letter.is_some());
     let lead = if letters { LETTER } else { 0 };
     let room = usize::from(area.width.saturating_sub(8));
-    let columns = (lead + label + 2 + hint).max(width(pick.title) + 4).max(28).min(room);
+    // Under the themes one of each part stands in the theme that is selected.
+    let themes = pick.items.first().is_some_and(|i| matches!(i.choice, Choice::Theme(_)));
+    let (below, wide) =
+        if themes && usize::from(area.height) > pick.items.len() + usize::from(sample::SIZE.0) + 4 { sample::SIZE } else { (0, 28) };
+    let columns = (lead + label + 2 + hint).max(width(pick.title) + 4).max(wide).min(room);
     let typed = usize::from(pick.typed.is_some());
-    let inner = popup(frame, area, (columns, pick.items.len().min(24) + typed), pick.title, theme);
+    let mut inner = popup(frame, area, (columns, pick.items.len().min(24) + typed + usize::from(below)), pick.title, theme);
+    if below > 0 && inner.height > below {
+        inner.height -= below;
+        let place = Rect { y: inner.bottom() + 1, height: below - 1, ..inner };
+        super::panel::lines(frame, place, sample::sample(theme));
+    }
     let mut rows = inner;
     if let Some(input) = &pick.typed {
         let line = Line::from(vec![

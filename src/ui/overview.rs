@@ -357,7 +357,7 @@ pub fn details(f: &Finding, begin: i64, columns: usize, theme: &Theme) -> Vec<Li
 #[must_use]
 pub fn next(app: &App, screen: &OverviewScreen) -> Option<String> {
     let triage = overview::known(app.report()?)?;
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.link(id);
     let (open, details) = (key(ActionId::Open), key(ActionId::Details));
     Some(match overview::row(triage, screen.selected)? {
         overview::Row::Finding(f) => {

@@ -47,6 +47,12 @@ impl Panel {
         Self { focused: true, ..self }
     }
 
+    /// The same, focused or not.
+    #[must_use]
+    pub fn focus(self, focused: bool) -> Self {
+        Self { focused, ..self }
+    }
+
     /// Draws it: with a border, or, where room is short, with a heading. Gives its inside.
     pub fn draw(self, frame: &mut Frame<'_>, area: Rect, bordered: bool, theme: &Theme) -> Rect {
         let padded = |spans: Vec<Span<'static>>| {

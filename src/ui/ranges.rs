@@ -172,7 +172,7 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, th
 #[must_use]
 pub fn next(app: &App, screen: &RangesScreen) -> Option<String> {
     let (_, node) = screen.node()?;
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.link(id);
     let (open, rerun) = (key(ActionId::Open), key(ActionId::Rerun));
     let who = origin(node.origin);
     if node.kernels + node.collectives == 0 {

@@ -314,7 +314,7 @@ fn outcome(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>
 /// What to do next.
 #[must_use]
 pub fn next(app: &App, screen: &Watched) -> String {
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.link(id);
     let back = key(ActionId::Back);
     if let Some(step) = super::run_steps::next(app, screen) {
         return step;

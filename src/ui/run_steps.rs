@@ -57,7 +57,7 @@ pub fn lines(screen: &Watched, stop: &str, theme: &Theme, columns: usize) -> Vec
 /// What to do next about the steps.
 #[must_use]
 pub fn next(app: &App, screen: &Watched) -> Option<String> {
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.link(id);
     let step = screen.next_step()?;
     if screen.doing.is_some() {
         return Some(format!("{}; {}", step.why.trim_end_matches('.'), "the run continues meanwhile"));

@@ -4,6 +4,7 @@ use super::text::wrap;
 use super::{Role, Theme};
 use crate::analysis::compare::Change;
 use crate::analysis::roofline;
+use crate::app::actions::keymap::LINK;
 use crate::app::screens::result::hints::Line;
 use crate::app::{
     ActionId, App, KernelsScreen, LaunchesScreen, Open, Report, RerunScreen, ResultScreen, ResultView as View, Stage, Status,
@@ -43,10 +44,10 @@ fn sentence(app: &App) -> Option<String> {
 fn of_kernels(app: &App, report: &Report, screen: &KernelsScreen) -> Option<String> {
     // The table says it already.
     let grouping = report.groups.grouping.as_ref().filter(|g| !g.rows.is_empty());
-    let run = grouping.and(report.next.as_deref()).map(|next| app.session.settings.keymap.spell(next));
+    let run = grouping.and(report.next.as_deref()).map(|next| app.session.settings.keymap.spell_links(next));
     let kernel = grouping.is_some_and(|g| g.by.is_kernel());
     let own = screen.row().filter(|_| kernel && !report.reading()).and_then(|row| {
-        let key = |id| app.session.key(id);
+        let key = |id| app.session.link(id);
         // What was not measured has no more to say than the run.
         report.diagnosed.get(&row).map(|hint| format!("{} shows why this kernel is {}", key(ActionId::Hints), hint.id.id()))
     });
@@ -58,7 +59,7 @@ fn of_kernels(app: &App, report: &Report, screen: &KernelsScreen) -> Option<Stri
 
 /// On the re-run screen: the gravest warning, a better command, or what to do with this one.
 fn of_rerun(app: &App, screen: &RerunScreen) -> String {
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.link(id);
     let Some(rerun) = screen.rerun() else {
         return format!("{} edits a field, {} undoes the last change", key(ActionId::Open), key(ActionId::Undo));
     };
@@ -82,7 +83,7 @@ fn of_rerun(app: &App, screen: &RerunScreen) -> String {
 
 /// On a screen about a result: why it is the one of this launch, and what can be done here.
 fn of_result(app: &App, screen: &ResultScreen) -> String {
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.link(id);
     let joined =
         screen.sure.filter(|_| screen.view == View::Metrics).map(|s| format!("{}. ncu's durations differ from the timeline's. ", s.why()));
     let here = match screen.view {
@@ -150,7 +151,7 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
 
 /// On the hints screen: what to do about the selected hint.
 fn of_hints(app: &App, screen: &ResultScreen) -> String {
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.link(id);
     let rerun = key(ActionId::Rerun);
     let Some(hint) = screen.hints.hint().or(Some(0)).and_then(|i| screen.subject.hints.get(i)) else {
         return format!("{rerun} collects what is missing; open the result alongside this report");
@@ -212,7 +213,7 @@ fn of_launches(app: &App, profile: &Profile, screen: &LaunchesScreen) -> Option<
     let list = screen.list.as_ref()?;
     let (slowest, stats) = (list.slowest?, list.stats.as_ref()?);
     let duration = profile.launches.duration(slowest as usize);
-    let key = app.session.key(ActionId::Jump);
+    let key = app.session.link(ActionId::Jump);
     let there = if screen.launch() == Some(slowest) { "selected now".to_owned() } else { format!("{key} s goes there") };
     let name = units::grouped(i64::from(slowest));
     let compared = match stats.median {
@@ -242,9 +243,9 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
         return;
     }
     let Some(text) = sentence(app) else { return };
-    let text = if ascii { super::ascii::words(&text) } else { text };
     let columns = usize::from(area.width.saturating_sub(8)).max(20);
-    let text = clean(&text);
+    let shown = |piece: &str| if ascii { super::ascii::words(&clean(piece)) } else { clean(piece).into_owned() };
+    let text = text.split(LINK).map(shown).collect::<Vec<_>>().join(&LINK.to_string());
     let mut lines = wrap(&text, columns);
     let height = usize::from(area.height.max(1));
     if lines.len() > height {
@@ -253,8 +254,11 @@ pub fn next(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme, ascii: 
         lines.push(crate::analysis::labels::cut_end(&rest, columns));
     }
     let lines = lines.into_iter().enumerate().map(|(i, line)| {
-        let head = if i == 0 { "next: " } else { "      " };
-        Drawn::from(vec![Span::styled(head, theme.style(Role::Dim)), Span::styled(line, theme.style(Role::Next))])
+        let mut spans = vec![Span::styled(if i == 0 { "next: " } else { "      " }, theme.style(Role::Dim))];
+        // Keys stand between two marks.
+        let pieces = line.split(LINK).enumerate();
+        spans.extend(pieces.map(|(i, piece)| Span::styled(piece.to_owned(), theme.style(if i % 2 == 1 { Role::Key } else { Role::Next }))));
+        Drawn::from(spans)
     });
     frame.render_widget(lines.collect::<Text<'_>>(), Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area });
 }

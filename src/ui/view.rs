@@ -19,6 +19,8 @@ struct Fitted {
 pub struct View {
     /// First row of each list that is scrolled, by its name.
     tops: HashMap<&'static str, usize>,
+    /// How far what is read can be scrolled.
+    pub most_scroll: usize,
     /// Draw ASCII only.
     pub ascii: bool,
     /// Rectangles of the last frame and what a press there means; later ones lie on top.

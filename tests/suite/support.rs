@@ -3,8 +3,9 @@
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use rusqlite::Connection;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use tempfile::TempDir;
 use warpscope::app::{App, Effect, Msg, Settings, update, work};
 use warpscope::cli::details;
@@ -83,6 +84,20 @@ pub fn probe(mode: &str, sql: &str) -> Profile {
     read(&path).unwrap_or_else(|e| panic!("{e}"))
 }
 
+/// A report, read once where it is a fixture that nobody changes.
+fn read_once(path: &Path) -> Result<Arc<Profile>, String> {
+    static KNOWN: Mutex<BTreeMap<PathBuf, Arc<Profile>>> = Mutex::new(BTreeMap::new());
+    let fixture = path.starts_with(root().join("fixtures"));
+    if let Some(known) = KNOWN.lock().unwrap().get(path).filter(|_| fixture) {
+        return Ok(Arc::clone(known));
+    }
+    let profile = Arc::new(read(path).map_err(|e| e.to_string())?);
+    if fixture {
+        KNOWN.lock().unwrap().insert(path.to_owned(), Arc::clone(&profile));
+    }
+    Ok(profile)
+}
+
 /// The explorer with everything that it asks for done at once, in order.
 pub struct Explorer {
     pub app: App,
@@ -112,7 +127,7 @@ impl Explorer {
         for effect in effects {
             match effect {
                 Effect::Load(i) => {
-                    let outcome = read(&self.app.session.reports[i].file.clone()).map(Arc::new).map_err(|e| e.to_string());
+                    let outcome = read_once(&self.app.session.reports[i].file);
                     self.send(Msg::Loaded(i, outcome));
                 }
                 Effect::Work(work) | Effect::Rest(work) => {
@@ -208,6 +223,7 @@ impl Explorer {
         let theme = Library::new(Vec::new()).theme(theme, mode).unwrap();
         let mut terminal = Terminal::new(TestBackend::new(self.app.session.size.0, self.app.session.size.1)).unwrap();
         terminal.draw(|frame| draw(frame, &self.app, &mut self.view, &theme)).unwrap();
+        self.app.session.most_scroll = self.view.most_scroll;
         terminal.backend().buffer().clone()
     }
 }

@@ -83,6 +83,10 @@ pub enum ActionId {
     FullName,
     /// Show or hide the details.
     Details,
+    /// To the other of the table and the details beside it.
+    Focus,
+    FocusTable,
+    FocusDetails,
     Mark,
     Unmark,
     /// Choose what to copy.

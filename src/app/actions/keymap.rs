@@ -8,6 +8,9 @@ use crate::analysis::next::{KEY_BEGIN, KEY_END};
 use crate::config::keys::Key;
 use std::collections::{BTreeMap, HashMap};
 
+/// Stands before and after a key in a sentence. Names from outside are shown without it (see [`clean`](crate::model::text::clean)).
+pub const LINK: char = '\u{2063}';
+
 /// Which keys do what.
 #[derive(Clone, Debug)]
 pub struct Keymap {
@@ -88,16 +91,34 @@ impl Keymap {
         self.keys.get(&id).map_or(&[], Vec::as_slice)
     }
 
+    /// The first key of an action between two marks, for a sentence whose keys are lit and can be pressed.
+    #[must_use]
+    pub fn link(&self, id: ActionId) -> String {
+        format!("{LINK}{}{LINK}", self.label(id))
+    }
+
     /// A sentence with the keys that it names (see [`key_of`](crate::analysis::next::key_of)) as they are bound.
     #[must_use]
     pub fn spell(&self, sentence: &str) -> String {
+        self.spelled(sentence, |id| self.label(id))
+    }
+
+    /// The same with each key as [`Self::link`] has it.
+    #[must_use]
+    pub fn spell_links(&self, sentence: &str) -> String {
+        self.spelled(sentence, |id| self.link(id))
+    }
+
+    fn spelled(&self, sentence: &str, label: impl Fn(ActionId) -> String) -> String {
         let mut out = String::with_capacity(sentence.len());
         let mut rest = sentence;
         while let Some((before, after)) = rest.split_once(KEY_BEGIN) {
             out.push_str(before);
             let Some((name, after)) = after.split_once(KEY_END) else { break };
-            let label = ACTIONS.iter().find(|a| a.name == name).map(|a| self.label(a.id)).unwrap_or_default();
-            out.push_str(if label.is_empty() { name } else { &label });
+            match ACTIONS.iter().find(|a| a.name == name).filter(|a| !self.label(a.id).is_empty()) {
+                Some(action) => out.push_str(&label(action.id)),
+                None => out.push_str(name),
+            }
             rest = after;
         }
         out.push_str(rest);

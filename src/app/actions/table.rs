@@ -157,6 +157,16 @@ pub static ACTIONS: &[Action] = &[
         "show or hide the details; of a finding: its numbers, places and remedies",
         Some((9, "details")),
     ),
+    action(
+        ActionId::Focus,
+        "focus",
+        &["tab"],
+        Tables,
+        "move the focus between the table and the details beside it, which the arrow keys then scroll",
+        None,
+    ),
+    action(ActionId::FocusTable, "focus-table", &["1"], Tables, "move the focus to the table", None),
+    action(ActionId::FocusDetails, "focus-details", &["2"], Tables, "move the focus to the details", None),
     action(ActionId::Mark, "mark", &["m", "space"], Kernels, "mark or unmark the row and move to the next", Some((10, "mark"))),
     action(ActionId::Unmark, "unmark-all", &["M"], Kernels, "clear all marks", None),
     action(

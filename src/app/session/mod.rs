@@ -10,10 +10,11 @@ pub use settings::Settings;
 
 use super::actions::ActionId;
 use crate::model::Metrics;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Session {
     pub reports: Vec<Report>,
     /// Index of the one that is shown.
@@ -25,6 +26,12 @@ pub struct Session {
     pub size: (u16, u16),
     /// Whether the details are wanted beside the tables.
     pub details: bool,
+    /// How far the details are scrolled while keys go to them.
+    pub reading: Option<usize>,
+    /// How far what is read can be scrolled, as it was drawn last.
+    pub most_scroll: usize,
+    /// How often each action was done.
+    pub used: BTreeMap<ActionId, u32>,
     /// The step of the tour, while there is one.
     pub tour: Option<usize>,
     /// What this machine has to profile with; empty where nobody asked.
@@ -51,6 +58,12 @@ impl Session {
     #[must_use]
     pub fn key(&self, id: ActionId) -> String {
         self.settings.keymap.label(id)
+    }
+
+    /// The same for a sentence in which it is lit and can be pressed.
+    #[must_use]
+    pub fn link(&self, id: ActionId) -> String {
+        self.settings.keymap.link(id)
     }
 
     /// Results of a report.
@@ -85,6 +98,12 @@ impl Session {
         let mut report = Report::new(PathBuf::from(name), &self.settings);
         report.built_in = true;
         self.reports.push(report);
+    }
+
+    /// Whether the details are drawn beside a table.
+    #[must_use]
+    pub fn details_beside(&self) -> bool {
+        self.details && self.details_room() != DetailsRoom::Over
     }
 
     /// Rows of a page on this terminal.

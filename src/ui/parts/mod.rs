@@ -6,6 +6,7 @@ pub mod calm;
 pub mod delta;
 pub mod gauge;
 pub mod pairs;
+pub mod sample;
 pub mod select;
 pub mod spark;
 pub mod stack;

@@ -400,7 +400,7 @@ fn draw_pane(
 pub fn next(app: &App, screen: &TimelineScreen) -> Option<String> {
     let look = Look::of(app.report()?)?;
     let (place, line) = (screen.place?, screen.current()?);
-    let key = |id| app.session.key(id);
+    let key = |id| app.session.link(id);
     Some(match look.found(line, place.cursor, place.window(columns(app.session.size))) {
         Found::Event(_, Event::Launch(_)) => format!(
             "{} follows it to its call, {} lists its launches, {} profiles this very launch again",

@@ -1,0 +1,51 @@
+//! What looks like a key can be pressed with the mouse: pieces of the screen in the colour of keys that name one.
+
+use super::view::View;
+use super::{Role, Theme};
+use crate::app::{ACTIONS, ActionId, App, Mouse};
+use ratatui::buffer::Buffer;
+use ratatui::layout::Rect;
+use ratatui::style::{Modifier, Style};
+
+/// What leads back, before the name of what a screen is about.
+const BACK: &str = "‹";
+
+/// Finds the keys that were drawn. What lies there by other means stays on top.
+pub fn find(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
+    let here = app.here();
+    // A list or a page on top has keys of its own.
+    if app.over.is_some() {
+        return;
+    }
+    let named = |text: &str| {
+        let bound = |id: ActionId| app.session.key(id) == text;
+        ACTIONS.iter().find(|a| a.on.works(here) && bound(a.id)).map(|a| a.id)
+    };
+    let style = theme.style(Role::Key);
+    let mut found = Vec::new();
+    let area = buffer.area;
+    for y in area.top()..area.bottom() {
+        let mut x = area.left();
+        while x < area.right() {
+            let from = x;
+            let mut text = String::new();
+            while let Some(cell) = buffer.cell((x, y)).filter(|c| x < area.right() && c.symbol() != " " && looks(c.style(), style)) {
+                text.push_str(cell.symbol());
+                x += 1;
+            }
+            let action = if text == BACK { Some(ActionId::Back) } else { named(&text) };
+            if let Some(action) = action.filter(|_| !text.is_empty()) {
+                found.push((Rect { x: from, y, width: x - from, height: 1 }, Mouse::Action(action)));
+            }
+            x = x.max(from + 1);
+        }
+    }
+    found.append(&mut view.hits);
+    view.hits = found;
+}
+
+/// Whether a cell looks as the style says.
+fn looks(cell: Style, style: Style) -> bool {
+    let bold = |s: Style| s.add_modifier.contains(Modifier::BOLD);
+    cell.fg.filter(|c| *c != ratatui::style::Color::Reset) == style.fg && bold(cell) == bold(style)
+}
