@@ -33,8 +33,13 @@ pub fn find(buffer: &Buffer, app: &App, view: &mut View, theme: &Theme) {
                 text.push_str(cell.symbol());
                 x += 1;
             }
-            let action = if text == BACK { Some(ActionId::Back) } else { named(&text) };
-            if let Some(action) = action.filter(|_| !text.is_empty()) {
+            let action = match text.as_str() {
+                // Nearly all of the screen is something else.
+                "" => None,
+                BACK => Some(ActionId::Back),
+                text => named(text),
+            };
+            if let Some(action) = action {
                 found.push((Rect { x: from, y, width: x - from, height: 1 }, Mouse::Action(action)));
             }
             x = x.max(from + 1);
