@@ -3,7 +3,7 @@
 use crate::model::code::Code;
 use crate::model::sections::InstanceKey;
 use crate::model::{Details, Metrics};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// Counters of one line or instruction; what was not collected is `None`.
@@ -186,6 +186,7 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
         out.lines.push(Line { file, line, name, text, counts, instructions });
     }
     if in_order {
+        around(&mut out.lines, &texts);
         out.lines.sort_by_key(|l| (l.file, l.line));
     } else {
         out.lines.sort_by(|a, b| hotter(&a.counts, &b.counts).then((a.file, a.line).cmp(&(b.file, b.line))));
@@ -197,6 +198,37 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
         out.remarks.push("no PC samples in this result: ranked by executions".to_owned());
     }
     out
+}
+
+/// Lines of a file around one with instructions that are shown in code order, and lines between two such that are not left out.
+const CONTEXT: u32 = 4;
+const GAP: u32 = 40;
+
+/// Adds the lines of the files between those with instructions: code is read in order.
+fn around(lines: &mut Vec<Line>, texts: &[Vec<&str>]) {
+    let mut by_file: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
+    for line in lines.iter() {
+        by_file.entry(line.file).or_default().insert(line.line);
+    }
+    for (file, known) in by_file {
+        let Some(text) = texts.get((file as usize).wrapping_sub(1)).filter(|t| !t.is_empty()) else { continue };
+        let name = lines.iter().find(|l| l.file == file).map(|l| l.name.clone()).unwrap_or_default();
+        let mut wanted: BTreeSet<u32> = BTreeSet::new();
+        let mut before: Option<u32> = None;
+        for &line in &known {
+            let from = match before {
+                Some(b) if line - b <= GAP => b,
+                _ => line.saturating_sub(CONTEXT),
+            };
+            wanted.extend(from.max(1)..=line.saturating_add(CONTEXT));
+            before = Some(line);
+        }
+        for line in wanted.into_iter().filter(|l| !known.contains(l)) {
+            let Some(text) = text.get((line as usize).wrapping_sub(1)) else { continue };
+            let (name, text) = (name.clone(), Some((*text).to_owned()));
+            lines.push(Line { file, line, name, text, counts: Counts::default(), instructions: 0 });
+        }
+    }
 }
 
 fn hotter(a: &Counts, b: &Counts) -> std::cmp::Ordering {

@@ -142,12 +142,12 @@ impl Watched {
 impl Watched {
     /// What is said when a stop goes one step further.
     #[must_use]
-    pub fn stop_said(&self) -> &'static str {
+    pub fn stop_said(&self, key: &str) -> String {
         match self.stage() {
-            Stage::Running => "asked the profiler to stop (INT); it is writing its report; esc again sends TERM",
-            Stage::Interrupted => "told the profiler to terminate (TERM); esc again sends KILL",
-            Stage::Terminated => "killed the profiler (KILL)",
-            Stage::Killed => "the profiler was killed; waiting for it to exit",
+            Stage::Running => format!("asked the profiler to stop (INT); it is writing its report; {key} again sends TERM"),
+            Stage::Interrupted => format!("told the profiler to terminate (TERM); {key} again sends KILL"),
+            Stage::Terminated => "killed the profiler (KILL)".to_owned(),
+            Stage::Killed => "the profiler was killed; waiting for it to exit".to_owned(),
         }
     }
 

@@ -203,7 +203,7 @@ pub fn choose(app: &mut App, asked: u64, choice: RunChoice) -> Vec<Effect> {
         }
         RunChoice::Stop => {
             let Some(watched) = &app.running.watched else { return Vec::new() };
-            let text = watched.stop_said();
+            let text = watched.stop_said(&app.session.key(ActionId::StopRun));
             say(app, text, false);
             vec![Effect::StopRun]
         }

@@ -135,6 +135,13 @@ fn lines_and_instructions() {
     let mut explorer = Explorer::open(&[ncu("source")], (120, 30));
     explorer.press("p e");
     assert_snapshot!("source_lines", explorer.screen());
+    // The file is read in order, from the hottest line on; lines without code are there to be read.
+    let source = explorer.app.result(0).unwrap().source.clone();
+    let listing = source.listing.clone().unwrap();
+    assert!(listing.lines.windows(2).all(|w| (w[0].file, w[0].line) < (w[1].file, w[1].line)));
+    assert!(listing.lines.iter().any(|l| l.instructions == 0 && l.text.is_some()));
+    let most = listing.lines.iter().map(|l| l.counts.samples).fold(0.0, f64::max);
+    assert!(most > 0.0 && listing.lines[source.selected].counts.samples >= most);
     explorer.press("enter");
     assert_snapshot!("source_instructions", explorer.screen());
     let listing = explorer.app.result(0).unwrap().source.listing.clone().unwrap();
@@ -143,9 +150,12 @@ fn lines_and_instructions() {
     assert!(listing.lines.iter().any(|l| l.name == "zoo.cu" && l.text.is_some()));
     let sum: f64 = listing.lines.iter().map(|l| l.counts.samples).sum();
     assert!((sum - listing.samples).abs() < 0.5 && sum > 100.0, "every sample is at a line");
+    assert!(listing.instructions.windows(2).all(|w| w[0].address < w[1].address));
     explorer.press("s");
-    let in_order = explorer.app.result(0).unwrap().source.listing.clone().unwrap();
-    assert!(in_order.instructions.windows(2).all(|w| w[0].address < w[1].address));
+    let sorted = explorer.app.result(0).unwrap().source.clone();
+    let listing = sorted.listing.clone().unwrap();
+    assert!(listing.instructions.windows(2).all(|w| w[0].counts.samples >= w[1].counts.samples) && sorted.selected == 0);
+    assert!(listing.lines.iter().all(|l| l.instructions > 0));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The hottest source lines, or instructions, with their stall reasons and counters.
 
-use super::super::panel::Panel;
+use super::super::panel::{Panel, take};
 use super::super::parts::stack::{Share, legend, stacked};
 use super::super::table::{self, Rows};
 use super::super::text::{bar, left, right, wrap};
@@ -37,11 +37,11 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let bordered = area.height >= BORDERED && area.width >= 100;
     let what = if screen.source.instructions { "instructions" } else { "source lines" };
     let order = if screen.source.in_order { "in order" } else { "hottest first" };
+    // Lines around them are there to be read.
+    let known =
+        if screen.source.instructions { listing.instructions.len() } else { listing.lines.iter().filter(|l| l.instructions > 0).count() };
     let title = vec![
-        Span::styled(
-            format!("{} {}", screen.source.rows(), if screen.source.rows() == 1 { what.trim_end_matches('s') } else { what }),
-            theme.style(Role::Title),
-        ),
+        Span::styled(format!("{known} {}", if known == 1 { what.trim_end_matches('s') } else { what }), theme.style(Role::Title)),
         Span::styled(format!(", {order}   {} samples", count(listing.samples)), theme.style(Role::Dim)),
     ];
     if bordered {
@@ -52,7 +52,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
             sass_of(frame, sass, screen, listing, theme);
             (a, stalls)
         } else {
-            let [a, b] = Layout::vertical([Constraint::Min(6), Constraint::Length(WAITS)]).areas(main);
+            let [mut a, b] = Layout::vertical([Constraint::Min(6), Constraint::Length(WAITS)]).areas(main);
+            // Under a short list there is room for the line's instructions.
+            let wanted = u16::try_from(screen.source.rows() + 3).unwrap_or(u16::MAX);
+            if !screen.source.instructions && wanted + SASS <= a.height {
+                let list = take(&mut a, wanted);
+                sass_of(frame, a, screen, listing, theme);
+                a = list;
+            }
             (a, b)
         };
         waits(frame, split.1, screen, listing, theme);
@@ -64,14 +71,18 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
             .areas(main);
     frame.render_widget(Line::from(title), head);
     let columns = usize::from(main.width);
-    let layout = layout(columns);
+    let layout = layout(columns, screen, listing);
     let title = format!(
         "{}{}{}{}  {}",
-        right("samples", 8 + layout.bar + 1),
+        right("samples", 8 + layout.bar + usize::from(layout.stall > 0)),
         right(if layout.stall > 0 { "top stall" } else { "" }, layout.stall),
-        right("executed", 12),
+        right(if layout.executed > 0 { "executed" } else { "" }, layout.executed),
         if layout.excess { right("excess", 12) } else { String::new() },
-        if screen.source.instructions { "offset    instruction" } else { "line" }
+        if screen.source.instructions {
+            "offset    instruction".to_owned()
+        } else {
+            format!("{} source", if layout.place < 16 { right("line", layout.place) } else { left("line", layout.place) })
+        }
     );
     frame.render_widget(Line::styled(cut_end(&title, columns), theme.style(Role::Head)), titles);
     list(frame, rows, screen, listing, &layout, view, theme);
@@ -86,6 +97,8 @@ const BORDERED: u16 = 24;
 const BESIDE: u16 = 150;
 /// Rows of what the selected row waits for.
 const WAITS: u16 = 8;
+/// Rows of its instructions at least.
+const SASS: u16 = 6;
 /// Reasons that are told apart.
 const REASONS: [Role; 5] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border];
 
@@ -162,12 +175,26 @@ fn sass_of(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &L
 
 struct Columns {
     bar: usize,
+    /// 0 where it is left out.
     stall: usize,
+    /// Columns of the executions.
+    executed: usize,
     excess: bool,
+    /// Columns of file and line, or of the offset.
+    place: usize,
 }
 
-fn layout(columns: usize) -> Columns {
-    Columns { bar: if columns >= 100 { 12 } else { 5 }, stall: if columns >= 90 { 26 } else { 19 }, excess: columns >= 110 }
+/// Columns from which the counters stand beside code that is read in order; the panel of the selected line has them, too.
+const ROOMY: usize = 140;
+
+fn layout(columns: usize, screen: &ResultScreen, listing: &Listing) -> Columns {
+    let bar = if columns >= 100 { 12 } else { 5 };
+    let files = listing.lines.iter().any(|l| l.file != listing.lines[0].file);
+    if screen.source.in_order && !screen.source.instructions && columns < ROOMY {
+        return Columns { bar, stall: 0, executed: 0, excess: false, place: if files { 16 } else { 5 } };
+    }
+    let place = if screen.source.instructions { 9 } else { 16 };
+    Columns { bar, stall: if columns >= 90 { 26 } else { 19 }, executed: 12, excess: columns >= 110, place }
 }
 
 fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &Listing, layout: &Columns, view: &mut View, theme: &Theme) {
@@ -185,27 +212,37 @@ fn list(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &List
             (&i.counts, offset, i.text.as_deref().unwrap_or("").to_owned())
         } else {
             let Some(l) = listing.lines.get(at) else { return Vec::new() };
-            (&l.counts, format!("{}:{}", cut_middle(&clean(&l.name), 22), l.line), l.text.clone().unwrap_or_default())
+            let place = match layout.place {
+                ..16 => right(&l.line.to_string(), layout.place),
+                _ => format!("{}:{}", cut_middle(&clean(&l.name), 22), l.line),
+            };
+            (&l.counts, place, l.text.clone().unwrap_or_default())
         };
         let share = if listing.samples > 0.0 { counts.samples / listing.samples * 100.0 } else { 0.0 };
+        let reads = !screen.source.instructions && listing.lines.get(at).is_some_and(|l| l.instructions == 0);
+        let figure = if reads { String::new() } else { format!("{share:.1}%") };
         let hot = if share >= 10.0 { Role::Peak } else { Role::Bar };
-        let mut spans = vec![Span::styled(format!("{} ", right(&format!("{share:.1}%"), 7)), theme.style(Role::Title))];
+        let mut spans = vec![Span::styled(format!("{} ", right(&figure, 7)), theme.style(Role::Title))];
         spans.extend(bar(if most > 0.0 { counts.samples / most } else { 0.0 }, layout.bar, theme.style(hot), theme));
         let stall =
             counts.top_stall().filter(|s| s.1 > 0.0).map_or_else(String::new, |(r, p)| format!("{} {p:.0}%", clean(r).replace('_', " ")));
-        spans.push(Span::styled(right(&stall, layout.stall + 1), theme.style(Role::Dim)));
-        spans.push(Span::styled(right(&counts.executed.map_or_else(String::new, count), 12), theme.style(Role::Text)));
+        if layout.stall > 0 {
+            spans.push(Span::styled(right(&stall, layout.stall + 1), theme.style(Role::Dim)));
+        }
+        spans.push(Span::styled(right(&counts.executed.map_or_else(String::new, count), layout.executed), theme.style(Role::Text)));
         if layout.excess {
             let excess = counts.excess_l2.unwrap_or(0.0) + counts.excess_shared.unwrap_or(0.0);
             let text = if excess > 0.0 { count(excess) } else { String::new() };
             spans.push(Span::styled(right(&text, 12), theme.style(Role::Warn)));
         }
-        let used = 8 + layout.bar + layout.stall + 1 + 12 + if layout.excess { 12 } else { 0 } + 2;
-        let width = if screen.source.instructions { 9 } else { 16 };
+        let stall = if layout.stall > 0 { layout.stall + 1 } else { 0 };
+        let used = 8 + layout.bar + stall + layout.executed + if layout.excess { 12 } else { 0 } + 2;
+        let width = layout.place;
         spans.push(Span::styled(format!("  {} ", left(&place, width)), theme.style(Role::Dim)));
         let text = clean(text.trim_end()).replace("^I", "  ");
-        let text = if screen.source.instructions { text } else { text.trim_start().to_owned() };
-        spans.push(Span::styled(cut_end(&text, columns.saturating_sub(used + width + 1)), theme.style(Role::Text)));
+        let text = if screen.source.instructions || screen.source.in_order { text } else { text.trim_start().to_owned() };
+        let role = if reads { Role::Dim } else { Role::Text };
+        spans.push(Span::styled(cut_end(&text, columns.saturating_sub(used + width + 1)), theme.style(role)));
         spans
     });
 }

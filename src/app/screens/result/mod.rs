@@ -322,12 +322,14 @@ impl Screen for ResultScreen {
                 Answer::none()
             }
             ActionId::Instructions => {
-                (self.source.instructions, self.source.selected) = (!self.source.instructions, 0);
+                self.source.instructions = !self.source.instructions;
+                self.source.selected = self.source.hottest();
                 Answer::none()
             }
             ActionId::CodeOrder => {
-                (self.source.in_order, self.source.selected) = (!self.source.in_order, 0);
+                self.source.in_order = !self.source.in_order;
                 self.source.list(&self.metrics, self.result, self.details.get().map(|d| &**d));
+                self.source.selected = self.source.hottest();
                 Answer::none()
             }
             ActionId::Copy => Answer::over(copy::list(self.view)),

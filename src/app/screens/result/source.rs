@@ -33,7 +33,31 @@ impl SourceView {
     /// Makes the listing anew.
     pub fn list(&mut self, metrics: &Metrics, result: usize, details: Option<&Details>) {
         let (Some(code), Some(details)) = (self.code.get(), details) else { return };
-        self.listing = Some(Arc::new(code::list(metrics, result, details, code, self.in_order)));
+        let first = self.listing.is_none();
+        let mut listing = code::list(metrics, result, details, code, self.in_order);
+        // Where the text is known it is read in order, from the hottest line on.
+        let read = first && !self.in_order && listing.lines.iter().any(|l| l.text.is_some());
+        if read {
+            self.in_order = true;
+            listing = code::list(metrics, result, details, code, true);
+        }
+        self.listing = Some(Arc::new(listing));
+        if read {
+            self.selected = self.hottest();
+        }
+    }
+
+    /// Index of the hottest row.
+    #[must_use]
+    pub fn hottest(&self) -> usize {
+        let Some(listing) = &self.listing else { return 0 };
+        let samples: Vec<f64> = if self.instructions {
+            listing.instructions.iter().map(|i| i.counts.samples).collect()
+        } else {
+            listing.lines.iter().map(|l| l.counts.samples).collect()
+        };
+        // Of equals the first.
+        samples.iter().enumerate().rev().max_by(|a, b| a.1.total_cmp(b.1)).map_or(0, |m| m.0)
     }
 
     /// Takes the code. Where no line is known the instructions are all there is.

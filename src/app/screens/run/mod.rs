@@ -19,8 +19,8 @@ pub struct RunScreen;
 const STARTING: &str = "the run is starting; try again in a moment";
 
 /// Goes one step further with a stop.
-fn stop_now(watched: &Watched) -> Answer {
-    Answer::effect(Effect::StopRun).and_say(watched.stop_said(), false)
+fn stop_now(watched: &Watched, key: &str) -> Answer {
+    Answer::effect(Effect::StopRun).and_say(watched.stop_said(key), false)
 }
 
 /// Asks before a run is stopped.
@@ -50,7 +50,7 @@ fn stop(cx: &Cx<'_>, ask: bool) -> Answer {
     if ask && watched.stage() == Stage::Running {
         ask_before_stop(watched.next_step().is_some_and(|s| !s.argv.is_empty()))
     } else {
-        stop_now(watched)
+        stop_now(watched, &cx.session.key(ActionId::StopRun))
     }
 }
 
