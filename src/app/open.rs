@@ -282,8 +282,7 @@ fn result(app: &mut App, asked: u64, view: ResultView) -> Vec<Effect> {
         && let Some(report) = app.session.reports.get(at).filter(|r| r.profile.as_ref().is_some_and(|p| p.metrics.is_none()))
         && let Some(launch) = selection.launch.or_else(|| report.slowest_of(selection.group?.1))
     {
-        let columns = usize::from(app.session.size.0.saturating_sub(8)).clamp(20, 100);
-        return report.ask(at, Ask::Advice { screen: asked, launch, columns });
+        return report.ask(at, Ask::Advice { screen: asked, launch });
     }
     no_metrics(app)
 }

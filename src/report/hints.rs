@@ -196,6 +196,28 @@ pub fn threshold(e: &Evidence) -> Option<String> {
     Some(format!("{} {number} {unit}", t.op).trim_end().to_owned())
 }
 
+/// What a launch of a timeline tells by itself.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    pub subject: Subject,
+    /// The ncu command that confirms each hint, in the hints' order; `None` where there is nothing to collect.
+    pub commands: Vec<Option<String>>,
+    /// How the hints follow, in sentences.
+    pub reasoning: Vec<String>,
+}
+
+impl Advice {
+    #[must_use]
+    pub fn of(profile: &Profile, launch: u32) -> Option<Self> {
+        let subject = Subject::of_launch(profile, launch)?;
+        let command = |hint: &Hint| {
+            let planned = confirm::command(profile, launch, &hint.confirm).ok()?;
+            Some(shell::line(&planned.argv())).filter(|c| !c.is_empty())
+        };
+        Some(Self { commands: subject.hints.iter().map(command).collect(), reasoning: reasoning(&subject), subject })
+    }
+}
+
 /// Prints the chain of reasoning with its numbers.
 pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<Item = Subject>, width: usize) -> io::Result<()> {
     for (at, s) in subjects.enumerate() {

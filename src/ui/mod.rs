@@ -1,5 +1,6 @@
 //! Draws the state. Drawing reads: it changes nothing but the [`View`], which remembers how far a table is scrolled and where things are.
 
+pub mod advice;
 pub mod ascii;
 pub mod backend;
 pub mod below;

@@ -43,13 +43,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme
 /// Title and lines of a page. It is about the screen and the report that it was opened on.
 fn lines(app: &App, over: &Over, what: &Page, columns: usize, theme: &Theme) -> (&'static str, Vec<Line<'static>>) {
     let report = app.session.reports.get(over.report);
-    let text = |t: &String| Line::styled(clean(t).into_owned(), theme.style(if t.starts_with("  ") { Role::Text } else { Role::Title }));
     match what {
         Page::Help => ("help", super::help::page(app, columns, theme)),
         Page::Notes => ("about this report", notes(report, columns, theme)),
         Page::Names => ("names", report.map(|r| detail::names(app, r, over.screen, columns, theme)).unwrap_or_default()),
         Page::Details => ("details", report.map(|r| detail::lines(app, r, over.screen, columns, theme)).unwrap_or_default()),
-        Page::Advice(advice) => ("hints from the launch alone", advice.iter().map(text).collect()),
+        Page::Advice(advice) => ("hints from the launch alone", super::advice::lines(advice, columns, theme)),
         Page::Finding(finding, begin) => (finding.id.id(), super::overview::details(finding, *begin, columns, theme)),
         Page::RunFacts(facts) => ("about this run", super::run::known(facts, columns, theme)),
         Page::Checklist(items) => ("checklist", super::checklist::lines(items, &app.session.settings.keymap, columns, theme)),

@@ -13,6 +13,7 @@ pub use pick::{Item, Pick};
 
 use crate::analysis::checklist;
 use crate::analysis::triage::Finding;
+use crate::report::hints::Advice;
 use std::sync::Arc;
 use tui_input::Input;
 
@@ -31,7 +32,7 @@ pub enum Page {
     /// What of an analysis is done in this session.
     Checklist(Arc<[checklist::Item]>),
     /// What a launch of a timeline tells by itself.
-    Advice(Arc<[String]>),
+    Advice(Arc<Advice>),
     /// A finding's numbers, places and remedies.
     Finding(Arc<Finding>, i64),
     /// What there is to know of a run.

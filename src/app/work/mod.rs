@@ -4,7 +4,7 @@ use crate::analysis::checklist::{self, Item};
 use crate::analysis::diff::Diff;
 use crate::analysis::flops::{Joined, Rate, of_results};
 use crate::analysis::group_detail::Detail;
-use crate::analysis::hints::{FirstHint, Subject, first};
+use crate::analysis::hints::{FirstHint, first};
 use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
 use crate::analysis::like::like;
 use crate::analysis::range_tree::{KernelTime, RangeTree};
@@ -12,7 +12,7 @@ use crate::analysis::timeline::{self, Built, Gaps, Matches, Timeline};
 use crate::analysis::triage::{Scope, Triage, idle, triage};
 use crate::analysis::{GroupBy, Grouping, Overview, Paths, next};
 use crate::model::{Cancel, Metrics, Nanos, Profile};
-use crate::report::hints::explain;
+use crate::report::hints::Advice;
 use crate::rerun::join::{self, Join};
 use crate::rerun::{Picked, Plan, RangeName, Request, nvtx, request};
 use std::collections::HashMap;
@@ -115,8 +115,6 @@ pub enum Ask {
         /// Number of the screen.
         screen: u64,
         launch: u32,
-        /// Room for the text.
-        columns: usize,
     },
     /// What of an analysis the session has.
     Checklist {
@@ -223,7 +221,7 @@ pub enum Done {
     /// Commands: the screen's number, what was wanted, what was picked, and what came out.
     Rerun(u64, Box<Request>, Arc<Picked>, Result<Arc<Plan>, String>),
     /// What a launch tells, for a screen.
-    Advice(u64, Option<Arc<[String]>>),
+    Advice(u64, Option<Arc<Advice>>),
     /// The checklist, for a screen.
     Checklist(u64, Arc<[Item]>),
 }
@@ -317,7 +315,7 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             let profiled = |launch| joins.as_ref().is_none_or(|all| all.iter().any(|j| j.of_launch(launch).is_some()));
             Done::Jumped(*screen, Arc::clone(list), *to, list.find(*to, *from, profiled))
         }
-        Ask::Advice { screen, launch, columns } => Done::Advice(*screen, advice(profile, *launch, *columns)),
+        Ask::Advice { screen, launch } => Done::Advice(*screen, Advice::of(profile, *launch).map(Arc::new)),
         Ask::Checklist { screen, parts } => {
             let parts: Vec<checklist::Part<'_>> = parts
                 .iter()
@@ -341,12 +339,4 @@ fn pairs((metrics, join): &(Arc<Metrics>, Arc<Join>)) -> Vec<Joined> {
 fn around(profile: &Profile, tree: &RangeTree, node: u32, launch: u32) -> Option<RangeName> {
     let name = like(&tree.nodes.get(node as usize)?.name);
     nvtx::enclosing(profile, launch as usize).into_iter().map(|e| e.range).find(|r| like(&profile.ranges.label(r.name)) == name)
-}
-
-/// What a launch tells by itself, in lines.
-fn advice(profile: &Profile, launch: u32, columns: usize) -> Option<Arc<[String]>> {
-    let subject = Subject::of_launch(profile, launch)?;
-    let mut out = Vec::new();
-    explain(&mut out, profile, std::iter::once(subject), columns).ok()?;
-    Some(String::from_utf8(out).ok()?.lines().map(str::to_owned).collect())
 }

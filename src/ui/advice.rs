@@ -1,0 +1,65 @@
+//! Hints for a launch that was not profiled, over the screen: what its shape tells, what to change, and the command that tells the rest.
+
+use super::parts::{glyph, pairs};
+use super::text::wrap;
+use super::{Role, Theme};
+use crate::analysis::hints::{Evidence, Hint};
+use crate::model::text::clean;
+use crate::model::units;
+use crate::report::hints::{Advice, nothing, value};
+use ratatui::text::{Line, Span};
+
+/// Columns of the words on the left.
+const WORD: usize = 10;
+
+#[must_use]
+pub fn lines(advice: &Advice, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let subject = &advice.subject;
+    let mut out = vec![Line::from(vec![
+        Span::styled(clean(subject.kernel.function()).into_owned(), theme.style(Role::Title)),
+        Span::styled(format!("  launch {}, not profiled", units::grouped(i64::from(subject.launch))), theme.style(Role::Dim)),
+    ])];
+    for (at, hint) in subject.hints.iter().enumerate() {
+        out.push(Line::default());
+        out.extend(one(hint, columns, theme));
+        // Hints of one launch often ask for the same.
+        if let Some(command) = advice.commands.get(at).and_then(Option::as_deref).filter(|c| !told(advice, at, c)) {
+            let words = [("confirm", hint.confirm.why.as_str())];
+            out.extend(pairs(words, (WORD, columns), theme.style(Role::Dim), theme.style(Role::Text)));
+            out.extend(pairs([("", command)], (WORD, columns), theme.style(Role::Dim), theme.style(Role::Key)));
+        }
+    }
+    if subject.hints.is_empty() {
+        out.push(Line::default());
+        out.extend(wrap(&clean(&nothing(subject)), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+    }
+    if !advice.reasoning.is_empty() {
+        out.push(Line::default());
+        out.push(Line::styled("what is known", theme.style(Role::Head)));
+        for line in &advice.reasoning {
+            out.extend(wrap(&clean(line), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+        }
+    }
+    out
+}
+
+/// Whether an earlier hint has shown the command.
+fn told(advice: &Advice, at: usize, command: &str) -> bool {
+    advice.commands.iter().take(at).flatten().any(|c| c == command)
+}
+
+/// A hint: what it is, what it may gain, on what it rests, what to change.
+fn one(hint: &Hint, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let (dim, text) = (theme.style(Role::Dim), theme.style(Role::Text));
+    let (mark, role) = glyph(hint.severity);
+    let mut out = vec![Line::from(vec![
+        Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
+        Span::styled(format!("  {}, up to {:.0}% of its time", hint.sure.word(), hint.percent()), dim),
+    ])];
+    out.extend(wrap(&clean(&hint.headline), columns).into_iter().map(|l| Line::styled(l, text)));
+    let figures: Vec<String> = hint.evidence.iter().map(|e: &Evidence| format!("{} {}", e.label, value(e))).collect();
+    out.extend(pairs([("evidence", figures.join(", ").as_str())], (WORD, columns), dim, text));
+    let changes = hint.actions.iter().enumerate().map(|(i, a)| (if i == 0 { "change" } else { "" }, a.as_str()));
+    out.extend(pairs(changes, (WORD, columns), dim, theme.style(Role::Next)));
+    out
+}
