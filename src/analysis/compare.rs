@@ -66,6 +66,13 @@ pub fn like(metrics: &Metrics, at: usize) -> Vec<usize> {
     out
 }
 
+/// The results of each side: those like it, or only itself where both are of one group of launches, which cannot be tested against itself.
+#[must_use]
+pub fn samples(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize) -> (Vec<usize>, Vec<usize>) {
+    let (like_a, like_b) = (like(a, at_a), like(b, at_b));
+    if std::ptr::eq(a, b) && like_a.contains(&at_b) { (vec![at_a], vec![at_b]) } else { (like_a, like_b) }
+}
+
 /// How near another result is to one, the least the nearest: of the same kernel, grid and block before others, of another report before the
 /// own one (before and after a change), then kernels of similar names.
 #[must_use]
@@ -82,9 +89,8 @@ pub fn distance(own: &ResultMetrics, other: &ResultMetrics, same_report: bool) -
 #[must_use]
 pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) -> Vec<Row> {
     let (Some(first), Some(second)) = (a.results.get(at_a), b.results.get(at_b)) else { return Vec::new() };
-    let all = |m: &'_ Metrics, at: usize| like(m, at).into_iter().filter(|i| *i != at).collect::<Vec<_>>();
-    let lookups = |m, at| all(m, at).into_iter().filter_map(|i| Some(Lookup::new(m, m.results.get(i)?))).collect::<Vec<_>>();
-    let (like_a, like_b) = (lookups(a, at_a), lookups(b, at_b));
+    let (of_a, of_b) = samples(a, at_a, b, at_b);
+    let (like_a, like_b) = (lookups(a, at_a, &of_a), lookups(b, at_b, &of_b));
     let (first, second) = (Lookup::new(a, first), Lookup::new(b, second));
     let mut names: Vec<Arc<str>> = Vec::new();
     let mut seen = std::collections::HashSet::new();
@@ -132,6 +138,11 @@ pub fn rows(a: &Metrics, at_a: usize, b: &Metrics, at_b: usize, filter: &str) ->
     }
     out.sort_by(|x, y| x.0.cmp(&y.0).then(x.1.total_cmp(&y.1)).then_with(|| x.2.name.cmp(&y.2.name)));
     out.into_iter().map(|(_, _, row)| row).collect()
+}
+
+/// The results of a sample but for the one that it is the sample of.
+fn lookups<'a>(metrics: &'a Metrics, at: usize, sample: &[usize]) -> Vec<Lookup<'a>> {
+    sample.iter().filter(|i| **i != at).filter_map(|i| Some(Lookup::new(metrics, metrics.results.get(*i)?))).collect()
 }
 
 /// Two texts, or two numbers of which one can say nothing.
@@ -259,6 +270,14 @@ mod tests {
         let (a, b) = (report(&[100.0, 102.0], 40.0), report(&[80.0, 82.0], 32.0));
         assert_eq!(change(&a, &b, "smsp__inst_executed.sum"), (Change::Better, Some(0.0)));
         assert_eq!(change(&a, &b, name).0, Change::Different);
+    }
+
+    #[test]
+    fn a_group_of_launches_is_not_tested_against_itself() {
+        let one = report(&[100.0, 102.0, 101.0, 99.0, 80.0], 40.0);
+        let all = rows(&one, 0, &one, 4, "");
+        assert!(all.iter().all(|r| r.p.is_none()));
+        assert_eq!(samples(&one, 0, &one, 4), (vec![0], vec![4]));
     }
 
     #[test]

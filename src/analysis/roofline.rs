@@ -203,15 +203,20 @@ impl Plot {
         out
     }
 
-    /// All roofs that are known, the highest first, and whether this result does work under it: work that is less than a hundredth of the main
-    /// one does not count.
+    /// All roofs that are known, the highest first, and whether work is done under them: work that is less than a hundredth of this result's
+    /// main one does not count.
     #[must_use]
     pub fn roofs(&self) -> Vec<Roof<'_>> {
         let main = self.placed.work.iter().filter_map(|w| w.achieved).fold(0.0, f64::max);
-        let used = |w: &Work| w.achieved.is_some_and(|a| a > 0.0 && a > main / 100.0);
+        let plotted = |w: &Work| self.points.iter().any(|p| p.precision == w.precision);
+        let used = |w: &Work| w.achieved.is_some_and(|a| a > 0.0 && a > main / 100.0) || plotted(w);
         let peak = |w: &Work| w.peak.filter(|p| REAL.contains(p));
-        let mut out: Vec<Roof<'_>> =
-            self.placed.work.iter().filter_map(|w| Some(Roof { work: w, peak: peak(w)?, used: used(w) })).collect();
+        let mut out: Vec<Roof<'_>> = self
+            .placed
+            .work
+            .iter()
+            .filter_map(|w| Some(Roof { work: w, peak: peak(w)?, used: used(w), counted: w.achieved.is_some() }))
+            .collect();
         out.sort_by(|a, b| b.peak.total_cmp(&a.peak));
         out
     }
@@ -223,8 +228,10 @@ pub struct Roof<'a> {
     pub work: &'a Work,
     /// Operations per second.
     pub peak: f64,
-    /// Whether this result does such work.
+    /// Whether this result, or another point of the plot, does such work.
     pub used: bool,
+    /// Whether such work was counted at all.
+    pub counted: bool,
 }
 
 /// Results of a report that are placed beside the one that is looked at: a key must be answered within 16 ms.

@@ -54,7 +54,9 @@ fn focus(app: &mut App, details: bool) -> Vec<Effect> {
         let key = app.session.key(ActionId::Details);
         return say(app, format!("there are no details beside the table; {key} shows them"), false);
     }
-    (app.session.reading, app.session.most_scroll) = (details.then_some(0), usize::MAX);
+    if app.session.reading.is_none() || !details {
+        (app.session.reading, app.session.most_scroll) = (details.then_some(0), usize::MAX);
+    }
     Vec::new()
 }
 

@@ -35,7 +35,7 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
     }
     match app.session.settings.keymap.action(key, app.here()) {
         // Other keys that lead back leave a run alone.
-        Some(ActionId::Back) if event.code == KeyCode::Esc => ask_top(app, |screen, cx| screen.escape(cx)),
+        Some(ActionId::Back) if event.code == KeyCode::Esc && app.session.reading.is_none() => ask_top(app, |screen, cx| screen.escape(cx)),
         Some(id) => act(app, id),
         // As in vi and less, where no screen has another use for it.
         None if event.code == KeyCode::Char('g') && event.modifiers.is_empty() => act(app, ActionId::First),

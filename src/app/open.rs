@@ -400,7 +400,6 @@ pub fn add(app: &mut App, files: Vec<PathBuf>) -> Vec<Effect> {
 /// To what changed between two reports.
 fn changes(app: &mut App, before: usize, after: usize) -> Vec<Effect> {
     app.close_common();
-    app.session.active = after;
     let id = app.push_common(DiffScreen::new(before, after));
     settle(app, id)
 }

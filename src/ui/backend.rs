@@ -167,7 +167,7 @@ fn grouped<'a>(content: impl Iterator<Item = Placed<'a>>) -> Vec<(Pen, Vec<Place
 }
 
 fn is_wide(cell: &Cell) -> bool {
-    width(cell.symbol()) > 1
+    cell.symbol().len() > 1 && width(cell.symbol()) > 1
 }
 
 /// Whether nothing but the ground is seen of a cell.
@@ -197,7 +197,8 @@ impl<W: Write> Backend for Sparing<W> {
         let content: Vec<(u16, u16, &Cell)> = content.collect();
         // Writing over half of a wide character erases the other half: rows with such are erased and sent whole.
         let mut wide: BTreeSet<u16> = content.iter().filter(|c| is_wide(c.2)).map(|c| c.1).collect();
-        wide.extend(content.iter().map(|c| c.1).filter(|y| self.row(*y).iter().any(is_wide)));
+        let rows: BTreeSet<u16> = content.iter().map(|c| c.1).collect();
+        wide.extend(rows.into_iter().filter(|y| self.row(*y).iter().any(is_wide)));
         for (x, y, cell) in &content {
             if let Some(shown) = self.at(*x, *y).and_then(|at| self.shown.get_mut(at)) {
                 *shown = (*cell).clone();
@@ -246,7 +247,7 @@ impl<W: Write> Backend for Sparing<W> {
                 }
                 out.push_str(cell.symbol());
                 // Terminals do not agree how wide a character is that is not of one column.
-                let one = width(cell.symbol()) == 1;
+                let one = cell.symbol().len() == 1 || width(cell.symbol()) == 1;
                 cursor = (one && x + 1 < self.size.0).then_some((x + 1, y));
             }
         }

@@ -35,7 +35,7 @@ const COLUMNS: [Column<Cell>; 7] = [
     Column { title: "change", width: 10, rank: 0, cell: |r| signed(r.delta()) },
     Column { title: "in %", width: 8, rank: 0, cell: |r| percent(r.percent()) },
     Column { title: "launches", width: 17, rank: 5, cell: launches },
-    Column { title: "each", width: 8, rank: 1, cell: |r| percent(r.each_percent()) },
+    Column { title: "median", width: 8, rank: 1, cell: |r| percent(r.each_percent()) },
     Column { title: "p", width: 7, rank: 4, cell: |r| r.p.map_or_else(String::new, tiny) },
 ];
 /// Columns of the bar of a change: at most, and the part of the table's width.
@@ -43,6 +43,8 @@ const BAR: (usize, usize) = (25, 7);
 /// Columns of the panel about the selected kernel, and of a screen that has it.
 const SIDE: u16 = 58;
 const WIDE: u16 = 160;
+/// Rows of that panel under a short table.
+const SELECTED: u16 = 14;
 /// Rows that the table keeps under the picture of both runs.
 const TABLE: u16 = 16;
 const GAP: usize = 2;
@@ -57,7 +59,7 @@ fn launches(r: &Row) -> String {
     let n = |s: &Option<crate::analysis::diff::Side>| s.as_ref().map_or(0, |s| s.count);
     let text = |n: u64| units::grouped(i64::try_from(n).unwrap_or(i64::MAX));
     let (a, b) = (n(&r.before), n(&r.after));
-    if a == b { text(a) } else { format!("{} → {}", text(a), text(b)) }
+    if a == b { text(a) } else { format!("{} to {}", text(a), text(b)) }
 }
 
 fn file(app: &App, report: usize) -> String {
@@ -84,19 +86,32 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
             0,
             vec![
                 Span::styled(apart(screen.before, before.clone()), theme.style(Role::Text)),
-                Span::styled(" → ", dim),
+                Span::styled(" to ", dim),
                 Span::styled(apart(screen.after, after.clone()), theme.style(Role::Title)),
             ],
         ),
     ];
     let mut second = Vec::new();
     if let Some(diff) = &screen.diff {
+        // How long a step takes is what a change is for.
+        if let Some((was, is)) = diff_side::steps(app, screen) {
+            let change = (is - was) as f64 / was.max(1) as f64 * 100.0;
+            second.push(part(
+                0,
+                vec![
+                    Span::styled("median step ", dim),
+                    Span::styled(Nanos(was).to_string(), theme.style(Role::Text)),
+                    Span::styled(" to ", dim),
+                    Span::styled(format!("{}  {}", Nanos(is), percent(Some(change))), theme.style(Role::Title)),
+                ],
+            ));
+        }
         second.push(part(
             0,
             vec![
                 Span::styled("kernel time ", dim),
                 Span::styled(Nanos(diff.totals.0).to_string(), theme.style(Role::Text)),
-                Span::styled(" → ", dim),
+                Span::styled(" to ", dim),
                 Span::styled(Nanos(diff.totals.1).to_string(), theme.style(Role::Title)),
             ],
         ));
@@ -108,7 +123,10 @@ pub fn head(app: &App, screen: &DiffScreen, theme: &Theme, columns: usize) -> [L
             }
         }
         let sure = diff.rows.iter().filter(|r| r.significant()).count();
-        second.push(part(3, vec![Span::styled(format!("{sure} by more than chance"), dim)]));
+        second.push(part(
+            3,
+            vec![Span::styled(format!("{sure} of {} changed by more than chance", units::count(diff.rows.len(), "kernel")), dim)],
+        ));
     }
     [fit_parts(first, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
@@ -159,7 +177,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
         if tall > 0 && rest.height >= tall + TABLE {
             diff_side::times(frame, take(&mut rest, tall), app, screen, words, theme);
         }
-        if rest.width >= WIDE {
+        let rows = u16::try_from(diff.rows.len() + 3).unwrap_or(u16::MAX);
+        if rest.width < WIDE && rest.height >= rows.saturating_add(SELECTED) {
+            // A short table leaves room for the selected kernel.
+            let main = take(&mut rest, rows.max(6));
+            diff_side::selected(frame, rest, app, screen, words, theme);
+            rest = main;
+        } else if rest.width >= WIDE {
             let [main, side] = Layout::horizontal([Constraint::Min(80), Constraint::Length(SIDE)]).areas(rest);
             diff_side::selected(frame, side, app, screen, words, theme);
             rest = main;
@@ -168,7 +192,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
             Span::styled("Kernels", theme.style(Role::Title)),
             Span::styled(format!("  {}", units::count(diff.rows.len(), "row")), theme.style(Role::Dim)),
         ];
-        let note = vec![Span::styled("in colour: more than chance", theme.style(Role::Dim))];
+        let note = vec![Span::styled("in colour: p < 0.001 and 1% or more", theme.style(Role::Dim))];
         rest = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
     }
     kernels(frame, rest, diff, (screen.selected, words), view, theme);
@@ -222,7 +246,7 @@ fn kernels(
         for (at, &i) in shown.iter().enumerate() {
             let role = match COLUMNS[i].title {
                 "change" | "in %" => tested(row, true),
-                "each" => tested(row, false),
+                "median" => tested(row, false),
                 "p" if !row.significant() => Role::Dim,
                 _ => text,
             };
@@ -251,6 +275,12 @@ pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     }
     let row = diff.rows.get(screen.selected)?;
     let open = key(ActionId::Open);
+    let words = words(app, screen);
+    match row.fate {
+        Fate::New => return Some(format!("only in the run called {}; {open} goes to the kernel", words.1)),
+        Fate::Gone => return Some(format!("only in the run called {}; {open} goes to the kernel there", words.0)),
+        Fate::Both | Fate::Renamed => {}
+    }
     if row.fate == Fate::Renamed
         && let Some(before) = &row.before
     {
@@ -260,7 +290,7 @@ pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
         Some(_) if row.significant() => {
             let p = row.each_percent().unwrap_or(0.0);
             let word = if p > 0.0 { "longer" } else { "less" };
-            format!("each launch takes {:.1}% {word}, which is more than chance; {open} goes to the kernel", p.abs())
+            format!("the median launch takes {:.1}% {word}, which is more than chance; {open} goes to the kernel", p.abs())
         }
         Some(p) => format!("its launches differ no more than by chance (p {}); {open} goes to the kernel", tiny(p)),
         None => format!("{open} goes to the kernel; too few launches to tell from chance"),

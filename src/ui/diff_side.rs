@@ -25,12 +25,23 @@ const LEAST: f64 = 0.5;
 /// Makes the text of a figure.
 type Figure = fn(&Side) -> String;
 
+/// Columns of the figures, and of a panel that has pictures on their right.
+const FIGURES: usize = 44;
+const BESIDE: usize = 96;
+
 /// What is called the first and the second.
 type Words = (&'static str, &'static str);
 
 fn judged<'a>(app: &'a App, screen: &DiffScreen) -> Option<(&'a Triage, &'a Triage)> {
     let of = |i: usize| app.session.reports.get(i)?.triage.as_ref()?.as_ref().map(|t| &**t);
     Some((of(screen.before)?, of(screen.after)?))
+}
+
+/// The median steps of both runs, ns.
+#[must_use]
+pub fn steps(app: &App, screen: &DiffScreen) -> Option<(i64, i64)> {
+    let (was, is) = judged(app, screen)?;
+    Some((was.step_stats()?.median, is.step_stats()?.median))
 }
 
 fn parts(was: &Triage, is: &Triage) -> Vec<(Part, f64, f64)> {
@@ -54,8 +65,8 @@ pub fn height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
 pub fn times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some((was, is)) = judged(app, screen) else { return };
     let note = match (was.step_stats(), is.step_stats()) {
-        (Some(a), Some(b)) => format!("median step {} → {}", Nanos(a.median), Nanos(b.median)),
-        _ => format!("{} → {}", Nanos(was.length()), Nanos(is.length())),
+        (Some(a), Some(b)) => format!("median step {} to {}", Nanos(a.median), Nanos(b.median)),
+        _ => format!("{} to {}", Nanos(was.length()), Nanos(is.length())),
     };
     let title = vec![Span::styled("Where the time went", theme.style(Role::Title))];
     let inner = Panel::new(title).note(vec![Span::styled(note, theme.style(Role::Dim))]).draw(frame, area, true, theme);
@@ -75,10 +86,10 @@ pub fn times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, 
         let mut spans = Vec::new();
         for (part, a, b) in all.iter().skip(row).step_by(down) {
             let name = if part.idle() { format!("idle: {}", part.short()) } else { part.short().to_owned() };
-            let text = format!("{} → {}", units::human_percent(*a), units::human_percent(*b));
+            let text = format!("{} to {}", units::human_percent(*a), units::human_percent(*b));
             spans.push(Span::styled(format!("{} ", time::glyph(*part, "■", false, theme)), theme.style(Role::Part(*part))));
             spans.push(Span::styled(left(&name, 20), theme.style(Role::Text)));
-            spans.push(Span::styled(left(&right(&text, 15), wide.saturating_sub(22)), theme.style(Role::Title)));
+            spans.push(Span::styled(left(&right(&text, 16), wide.saturating_sub(22)), theme.style(Role::Title)));
         }
         out.push(Line::from(spans));
     }
@@ -137,12 +148,23 @@ pub fn selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScree
         let (a, b) = both(text);
         pair(word, a, b);
     }
+    // The distributions under the figures, or, in a wide panel, on their right.
+    let beside = columns >= BESIDE;
+    let wide = if beside { (columns - FIGURES) / 2 - 2 } else { columns };
+    let mut right_of = Rect { x: inner.x + FIGURES as u16, width: wide as u16, ..inner };
     for (index, side, word) in [(screen.before, &row.before, words.0), (screen.after, &row.after, words.1)] {
         let Some(group) = side.as_ref().and_then(|s| group(app, index, &s.name)) else { continue };
-        let picture = distribution(group, columns, theme);
-        if !picture.is_empty() {
+        let picture = distribution(group, wide, theme);
+        if picture.is_empty() {
+            continue;
+        }
+        let head = Line::styled(word, dim);
+        if beside {
+            lines(frame, right_of, std::iter::once(head).chain(picture).take(inner.height.into()).collect());
+            right_of.x += wide as u16 + 2;
+        } else {
             out.push(Line::default());
-            out.push(Line::styled(word, dim));
+            out.push(head);
             out.extend(picture);
         }
     }

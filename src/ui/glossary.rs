@@ -4,10 +4,17 @@
 pub const GLOSSARY: &[(&str, &str)] = &[
     ("◆", "metrics of exactly this launch: ncu's command counts to it, or no other launch could be meant"),
     ("◇", "metrics of a similar launch: same kernel, grid and block, but which of several identical launches ncu measured is unknown"),
-    ("▲", "a hint with at least 30% of the kernel's time at stake; in a comparison, better; in a column header, sorted upwards"),
+    (
+        "▲",
+        "a hint with at least 30% of the kernel's time at stake; in a comparison, worse by more than chance; in a column header, sorted upwards",
+    ),
     ("△", "a hint with at least 10% of the kernel's time at stake"),
     ("·", "a hint with less at stake; in the checklist, not needed"),
-    ("✓", "the kernel is near its roof; in the checklist, done"),
+    ("✓", "the kernel is near its roof; in a comparison, better by more than chance; in the checklist, done"),
+    (
+        "p",
+        "between two runs: the probability that the durations of single launches differ as much by chance (Mann–Whitney); red and green only below 0.001 and from 1% of the median on; empty where one of the runs has fewer than eight launches",
+    ),
     (
         "nth",
         "how many launches of the same function came earlier in the same process, in the order of the launching calls: what ncu's --launch-skip counts for a single process",

@@ -49,7 +49,7 @@ fn of_kernels(app: &App, report: &Report, screen: &KernelsScreen) -> Option<Stri
     let own = screen.row().filter(|_| kernel && !report.reading()).and_then(|row| {
         let key = |id| app.session.link(id);
         // What was not measured has no more to say than the run.
-        report.diagnosed.get(&row).map(|hint| format!("{} shows why this kernel is {}", key(ActionId::Hints), hint.id.id()))
+        report.diagnosed.get(&row).map(|hint| format!("{} shows what limits this kernel: {}", key(ActionId::Hints), hint.id.id()))
     });
     match (own, run) {
         (Some(own), Some(run)) if report.timeline() => Some(format!("{own}. The run: {run}")),
@@ -122,7 +122,7 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
             Some((plot, p)) if p.own => of_point(plot, p, screen, &key(ActionId::Open)),
             Some((_, p)) => format!("{} opens the metrics of {}", key(ActionId::Open), p.kernel),
             None if screen.roofline.plot.as_ref().is_some_and(|p| !p.placed.missing.is_empty()) => {
-                format!("{} profiles the launch again: choose set roofline in the field collect", key(ActionId::Rerun))
+                format!("{} profiles the launch again: in the field collect, choose set roofline", key(ActionId::Rerun))
             }
             None => format!("no result of this report has a point here; {} leads back", key(ActionId::Back)),
         },
@@ -131,7 +131,9 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
             let open = key(ActionId::Open);
             if screen.compare.rows.iter().any(|r| r.p.is_some()) {
                 let (better, worse) = (count(Change::Better), count(Change::Worse));
-                format!("in the other, {better} metrics are better by more than chance and {worse} worse; {open} explains one")
+                format!(
+                    "by more than chance, {better} metrics are better in the other result and {worse} worse; {open} explains the selected one"
+                )
             } else {
                 let rerun = key(ActionId::Rerun);
                 format!(

@@ -229,7 +229,7 @@ fn verdict(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: 
     };
     let (a, b) = (launches(&sides[0]), launches(&sides[1]));
     let how = if tested.is_empty() {
-        format!("{a} against {b}: too few to tell from chance; profile five of each")
+        format!("{a} against {b}: too few to tell the duration from chance; profile five of each")
     } else {
         format!("{a} against {b}{tested}")
     };

@@ -19,6 +19,8 @@ use ratatui::text::{Line, Span};
 
 /// Columns from which the list stands beside the plot.
 const WIDE: u16 = 150;
+/// Columns that the list takes at least with its border.
+const SIDE: u16 = 76;
 /// Rows from which there are panels.
 const FRAMED: u16 = 26;
 /// What the size of others' points says.
@@ -43,7 +45,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     }
     let title = vec![Span::styled("Roofline", theme.style(Role::Title)), Span::styled(clock(plot), theme.style(Role::Dim))];
     let (main, side) = if area.width >= WIDE {
-        let [main, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length(area.width * 2 / 5)]).areas(area);
+        let [main, side] = Layout::horizontal([Constraint::Min(60), Constraint::Length((area.width * 2 / 5).max(SIDE))]).areas(area);
         (main, side)
     } else {
         let rows = u16::try_from(plot.points.len() + 3).unwrap_or(u16::MAX).clamp(4, (area.height / 4).max(5));

@@ -286,7 +286,11 @@ fn labels(
             .chain((0..from).rev().step_by(3))
             .flat_map(|x| beside.into_iter().flatten().map(move |y| (x, y)))
             .collect();
-        let texts = if roof.used { vec![text] } else { vec![format!("{text}, not used"), text] };
+        let texts = match (roof.used, roof.counted) {
+            (true, _) => vec![text],
+            (false, true) => vec![format!("{text}, not used"), text],
+            (false, false) => vec![format!("{text}, not counted"), text],
+        };
         place(&texts, &spots, Role::Work(roof.work.precision));
     }
     for t in &plot.placed.traffic {

@@ -76,7 +76,8 @@ impl ResultScreen {
                 Some((_, other, result)) => {
                     self.compare.rows = Arc::new(compare::rows(&self.metrics, self.result, other, *result, ""));
                     self.compare.subject = Arc::new(Subject::of_metrics(other, *result).unwrap_or_default());
-                    self.compare.launches = (compare::like(&self.metrics, self.result).len(), compare::like(other, *result).len());
+                    let (own, others) = compare::samples(&self.metrics, self.result, other, *result);
+                    self.compare.launches = (own.len(), others.len());
                     self.compare.selected = shift(self.compare.selected, 0, self.compare.rows.len());
                 }
                 None => {
