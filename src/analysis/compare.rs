@@ -222,25 +222,18 @@ fn row((first, like_a): Side<'_>, (second, like_b): Side<'_>, name: Arc<str>, la
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Kernel, ResultKind};
+    use crate::model::Kernel;
 
     /// Results of one kernel with these durations and these registers.
     fn report(durations: &[f64], registers: f64) -> Metrics {
         let names = ["gpu__time_duration.sum", "launch__registers_per_thread", "smsp__inst_executed.sum"].map(Arc::from).to_vec();
         let result = |d: &f64| ResultMetrics {
-            kind: ResultKind::Kernel,
-            kernel: Kernel::default(),
             grid: Some([8, 1, 1]),
             block: Some([128, 1, 1]),
-            pid: None,
             device: Some(0),
             compute_capability: Some((9, 0)),
-            context: None,
-            stream: None,
-            failed: false,
             clocks_locked: Some(true),
-            place: None,
-            values: vec![(0, Value::Float(*d)), (1, Value::Float(registers)), (2, Value::Float(registers * 1e6))],
+            ..ResultMetrics::with(vec![(0, Value::Float(*d)), (1, Value::Float(registers)), (2, Value::Float(registers * 1e6))])
         };
         let units = ["ns", "register/thread", "inst"].map(Arc::from).to_vec();
         Metrics { names, units, results: durations.iter().map(result).collect(), ..Metrics::default() }

@@ -270,26 +270,12 @@ pub fn present<'a>(lookup: &Lookup<'a>, column: &str) -> Option<(Arc<str>, Value
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Kernel, Metrics, ResultKind, ResultMetrics};
+    use crate::model::{Metrics, ResultMetrics};
 
     #[test]
     fn a_column_is_a_metric_or_a_ratio_of_two() {
         let names: Vec<Arc<str>> = ["hit", "all", "none"].map(Arc::from).into();
-        let result = ResultMetrics {
-            kind: ResultKind::Kernel,
-            kernel: Kernel::default(),
-            grid: None,
-            block: None,
-            pid: None,
-            device: None,
-            compute_capability: None,
-            context: None,
-            stream: None,
-            failed: false,
-            clocks_locked: None,
-            place: None,
-            values: vec![(0, Value::Integer(3)), (1, Value::Integer(12)), (2, Value::Integer(0))],
-        };
+        let result = ResultMetrics::with(vec![(0, Value::Integer(3)), (1, Value::Integer(12)), (2, Value::Integer(0))]);
         let metrics = Metrics { units: vec![Arc::from("sector"); 3], names, results: vec![result], ..Metrics::default() };
         let lookup = Lookup::new(&metrics, &metrics.results[0]);
         let of = |column| present(&lookup, column).map(|(n, v, u)| (n.to_string(), v, u.to_owned()));

@@ -246,22 +246,13 @@ mod tests {
     use super::*;
 
     fn result(values: &[(&str, f64)]) -> Metrics {
-        use crate::model::{Kernel, ResultKind, Value};
+        use crate::model::Value;
         let names = values.iter().map(|(n, _)| Arc::from(*n)).collect::<Vec<_>>();
         let one = ResultMetrics {
-            kind: ResultKind::Kernel,
-            kernel: Kernel::default(),
-            grid: None,
-            block: None,
-            pid: None,
             device: Some(0),
             compute_capability: Some((9, 0)),
-            context: None,
-            stream: None,
-            failed: false,
             clocks_locked: Some(false),
-            place: None,
-            values: (0..).zip(values).map(|(i, (_, v))| (i, Value::Float(*v))).collect(),
+            ..ResultMetrics::with((0..).zip(values).map(|(i, (_, v))| (i, Value::Float(*v))).collect())
         };
         Metrics { units: names.iter().map(|_| Arc::from("")).collect(), names, results: vec![one], ..Metrics::default() }
     }

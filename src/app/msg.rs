@@ -72,7 +72,7 @@ pub enum Msg {
     /// Something is new of the run that is watched.
     Run(Box<News>),
     /// How busy a GPU is while the run goes on.
-    Gpu(i64, Busy),
+    Gpu(i64, Option<Busy>),
     /// Something is new of the step that is done beside this run.
     Step(i64, StepNews),
     /// The library's runs, and now in milliseconds since 1970.

@@ -251,9 +251,12 @@ impl Running {
     }
 
     /// Keeps how busy a GPU is while a run goes on.
-    pub fn gpu(&mut self, run: i64, busy: Busy) {
-        if let Some(watched) = self.watched.as_mut().filter(|w| w.live() && w.run.as_ref().is_some_and(|r| r.id == run)) {
-            watched.sample(busy);
+    pub fn gpu(&mut self, run: i64, busy: Option<Busy>) {
+        let Some(watched) = self.watched.as_mut().filter(|w| w.live() && w.run.as_ref().is_some_and(|r| r.id == run)) else { return };
+        match busy {
+            Some(busy) => watched.sample(busy),
+            // Old figures would look like what the GPU does now.
+            None => watched.gpus.clear(),
         }
     }
 

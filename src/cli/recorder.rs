@@ -189,7 +189,11 @@ impl Recorder {
         self.followed = Some(id);
         let (send, enough) = (self.send.clone(), self.enough.clone());
         let (tell, done) = (self.send.clone(), self.enough.clone());
-        std::thread::spawn(move || busy::watch(|gpu| drop(tell.send(Wake::Message(Msg::Gpu(id, gpu)))), || done.is_cancelled()));
+        std::thread::spawn(move || {
+            let say = |gpu| drop(tell.send(Wake::Message(Msg::Gpu(id, gpu))));
+            busy::watch(|gpu| say(Some(gpu)), || done.is_cancelled());
+            say(None);
+        });
         std::thread::spawn(move || {
             let mut follow = match Library::open() {
                 Ok(library) => Follow::new(library, id),

@@ -92,6 +92,29 @@ pub struct ResultMetrics {
     pub values: Vec<(u32, Value)>,
 }
 
+#[cfg(test)]
+impl ResultMetrics {
+    /// A launch with these values and nothing else known, for tests.
+    #[must_use]
+    pub fn with(values: Vec<(u32, Value)>) -> Self {
+        Self {
+            kind: ResultKind::Kernel,
+            kernel: Kernel::default(),
+            grid: None,
+            block: None,
+            pid: None,
+            device: None,
+            compute_capability: None,
+            context: None,
+            stream: None,
+            failed: false,
+            clocks_locked: None,
+            place: None,
+            values,
+        }
+    }
+}
+
 /// All results of a report.
 #[derive(Clone, Debug, Default)]
 pub struct Metrics {

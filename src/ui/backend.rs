@@ -261,8 +261,10 @@ impl<W: Write> Backend for Sparing<W> {
     }
 
     fn clear_region(&mut self, kind: ClearType) -> io::Result<()> {
-        // What it leaves is not worked out: it is sent again.
-        self.shown.fill(Cell::new("?"));
+        // What it leaves is not worked out: no text has this look, so all is sent again.
+        let mut unknown = Cell::EMPTY;
+        unknown.modifier = Modifier::all();
+        self.shown.fill(unknown);
         self.inner.clear_region(kind)
     }
 

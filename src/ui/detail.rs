@@ -1,6 +1,7 @@
 //! What is known about the selected group: its full name, how it was launched, what limits it, and where it ran.
 
 use super::panel::Panel;
+use super::parts::pairs;
 use super::text::wrap;
 use super::view::View;
 use super::{Role, Theme};
@@ -210,14 +211,7 @@ impl Lines<'_> {
     }
 
     fn pair(&mut self, word: &str, value: &str, style: ratatui::style::Style) {
-        let room = self.columns.saturating_sub(WORD).max(8);
-        for (i, line) in wrap(value, room).into_iter().enumerate() {
-            let word = if i == 0 { word } else { "" };
-            self.out.push(Line::from(vec![
-                Span::styled(super::text::left(word, WORD), self.theme.style(Role::Dim)),
-                Span::styled(line, style),
-            ]));
-        }
+        self.out.extend(pairs([(word, value)], (WORD, self.columns), self.theme.style(Role::Dim), style));
     }
 
     fn plain(&mut self, word: &str, value: &str) {

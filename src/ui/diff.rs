@@ -10,6 +10,7 @@ use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::diff::{Diff, Fate, Row};
 use crate::analysis::labels::{cut_middle, width};
+use crate::app::session::Report;
 use crate::app::{ActionId, App, DiffScreen};
 use crate::model::text::clean;
 use crate::model::{Nanos, units};
@@ -151,7 +152,7 @@ fn tested(row: &Row, whole: bool) -> Role {
 /// What the two runs are called: before and after only where their clocks say so.
 #[must_use]
 pub fn words(app: &App, screen: &DiffScreen) -> (&'static str, &'static str) {
-    let began = |i: usize| app.session.reports.get(i).and_then(|r| r.profile.as_ref()?.clock.epoch_ns);
+    let began = |i: usize| app.session.reports.get(i).and_then(Report::began);
     match (began(screen.before), began(screen.after)) {
         (Some(a), Some(b)) if a < b => ("before", "after"),
         _ => ("first", "second"),
@@ -190,9 +191,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, v
         }
         let title = vec![
             Span::styled("Kernels", theme.style(Role::Title)),
-            Span::styled(format!("  {}", units::count(diff.rows.len(), "row")), theme.style(Role::Dim)),
+            Span::styled(format!("  {} of the whole runs", units::count(diff.rows.len(), "row")), theme.style(Role::Dim)),
         ];
-        let note = vec![Span::styled("in colour: p < 0.001 and 1% or more", theme.style(Role::Dim))];
+        let note = vec![Span::styled(format!("{}: p < 0.001 and 1% or more", theme.accent()), theme.style(Role::Dim))];
         rest = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
     }
     kernels(frame, rest, diff, (screen.selected, words), view, theme);

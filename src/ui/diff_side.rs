@@ -61,13 +61,17 @@ pub fn height(app: &App, screen: &DiffScreen, columns: u16) -> u16 {
     judged(app, screen).map_or(0, |(was, is)| u16::try_from(parts(was, is).len().div_ceil(across(columns))).unwrap_or(0) + 6)
 }
 
+/// How long a whole run is.
+fn whole(app: &App, report: usize) -> String {
+    let span = app.session.reports.get(report).and_then(|r| r.overview.as_ref()?.span);
+    span.map_or_else(|| "the run".to_owned(), |(from, to)| Nanos(to - from).to_string())
+}
+
 /// Where the time of both runs went, and what limits them.
 pub fn times(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScreen, words: Words, theme: &Theme) {
     let Some((was, is)) = judged(app, screen) else { return };
-    let note = match (was.step_stats(), is.step_stats()) {
-        (Some(a), Some(b)) => format!("median step {} to {}", Nanos(a.median), Nanos(b.median)),
-        _ => format!("{} to {}", Nanos(was.length()), Nanos(is.length())),
-    };
+    let note =
+        format!("in {} of {}, then {} of {}", Nanos(was.length()), whole(app, screen.before), Nanos(is.length()), whole(app, screen.after));
     let title = vec![Span::styled("Where the time went", theme.style(Role::Title))];
     let inner = Panel::new(title).note(vec![Span::styled(note, theme.style(Role::Dim))]).draw(frame, area, true, theme);
     let columns = usize::from(inner.width);

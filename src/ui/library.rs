@@ -77,7 +77,7 @@ pub fn head(screen: &LibraryScreen, theme: &Theme, columns: usize) -> [Line<'sta
     [fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns), fit_parts(second, &Span::raw("   "), columns)]
 }
 
-/// Rows of the list under which what is known of the selected run stands, and columns from which that stands beside it.
+/// Rows of the list above the facts of the selected run, and columns from which those stand beside it.
 const LIST: u16 = 10;
 const BESIDE: u16 = 170;
 /// Columns of that panel beside the list.
@@ -120,16 +120,20 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
     };
     about(frame, place, app, (run, all), theme);
     if let Some((_, printed)) = screen.printed.as_ref().filter(|_| side.height > 0) {
-        output(frame, side, app, printed, theme);
+        output(frame, side, app, printed.as_deref(), theme);
     }
 }
 
-/// What the selected run printed last.
-fn output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: &[String], theme: &Theme) {
+/// What the selected run printed last; `None` while it is read.
+fn output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: Option<&[String]>, theme: &Theme) {
     let key = app.session.key(ActionId::RunLog);
     let title = vec![Span::styled("Output", theme.style(Role::Title)), Span::styled("  its last lines", theme.style(Role::Dim))];
     let note = vec![Span::styled(key, theme.style(Role::Key)), Span::styled(" all", theme.style(Role::Dim))];
     let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
+    let Some(printed) = printed else {
+        lines(frame, inner, vec![Line::styled("reading …", theme.style(Role::Faint))]);
+        return;
+    };
     if printed.is_empty() {
         lines(frame, inner, vec![Line::styled("it printed nothing", theme.style(Role::Faint))]);
         return;

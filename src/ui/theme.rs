@@ -365,6 +365,12 @@ impl Theme {
         self.styles.get(&role).copied().unwrap_or_default()
     }
 
+    /// By what better and worse stand out, for legends.
+    #[must_use]
+    pub fn accent(&self) -> &'static str {
+        if self.style(Role::Bad).fg.is_some() { "in colour" } else { "in bold" }
+    }
+
     /// How a kernel family looks.
     #[must_use]
     pub fn family(&self, family: Family) -> Style {

@@ -288,7 +288,7 @@ pub static ACTIONS: &[Action] = &[
         ActionId::Diff,
         "changes",
         &["D"],
-        Tables,
+        Where::Detailed,
         "what changed between this report and another, kernel by kernel",
         Some((11, "changes")),
     ),

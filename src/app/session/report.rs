@@ -152,6 +152,12 @@ impl Report {
     }
 
     /// Whether it is still being read.
+    /// When its clock began, ns since 1970; `None` where the report does not say.
+    #[must_use]
+    pub fn began(&self) -> Option<i64> {
+        self.profile.as_ref()?.clock.epoch_ns
+    }
+
     #[must_use]
     pub fn reading(&self) -> bool {
         matches!(self.stage, Stage::Reading(..))

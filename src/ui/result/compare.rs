@@ -146,14 +146,14 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         draw_stalls(frame, two, &stalls, &cases, theme);
     }
     let title = vec![Span::styled("Metrics", theme.style(Role::Title))];
-    let note = vec![Span::styled(told(screen), theme.style(Role::Dim))];
+    let note = vec![Span::styled(told(screen, theme), theme.style(Role::Dim))];
     let inner = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
     metrics(frame, inner, screen, view, theme);
 }
 
 /// What colours say in the table.
-fn told(screen: &ResultScreen) -> String {
-    if screen.compare.rows.iter().any(|r| r.p.is_some()) { "in colour: more than chance".to_owned() } else { String::new() }
+fn told(screen: &ResultScreen, theme: &Theme) -> String {
+    if screen.compare.rows.iter().any(|r| r.p.is_some()) { format!("{}: more than chance", theme.accent()) } else { String::new() }
 }
 
 /// The two, their durations as bars, and what to think of the difference.

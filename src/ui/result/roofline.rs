@@ -24,7 +24,7 @@ const SIDE: u16 = 76;
 /// Rows from which there are panels.
 const FRAMED: u16 = 26;
 /// What the size of others' points says.
-const POINTS: &str = "  ● long • short, this result's in colour";
+const POINTS: &str = "  ● long • short duration, this result's ";
 
 pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut View, theme: &Theme) {
     let Some(plot) = &screen.roofline.plot else { return };
@@ -58,7 +58,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let notes = remarks(plot, usize::from(side.width.saturating_sub(4)), theme);
     let inside = if area.width < WIDE { side.height } else { panel_height(plot, side) };
     let [list, text] = Layout::vertical([Constraint::Length(inside), Constraint::Min(0)]).areas(side);
-    let title = vec![Span::styled("Points", theme.style(Role::Title)), Span::styled(POINTS, theme.style(Role::Dim))];
+    let title =
+        vec![Span::styled("Points", theme.style(Role::Title)), Span::styled(format!("{POINTS}{}", theme.accent()), theme.style(Role::Dim))];
     let mut inner = Panel::new(title).focused().draw(frame, list, true, theme);
     if area.width < WIDE {
         // One panel for both: there is no room for another border.

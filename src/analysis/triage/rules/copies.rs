@@ -46,7 +46,8 @@ pub fn pageable(case: &Case<'_>) -> Option<Finding> {
     }
     let share = case.share(sum.cost());
     let headline = format!(
-        "copies of pageable memory take {} of the window: {} {}, {}{}",
+        "copies of pageable memory{} take {} of the window: {} {}, {}{}",
+        if sum.idle > 0 { " and the idle time around them" } else { "" },
         pct(share),
         Bytes(sum.bytes),
         directions(sum),

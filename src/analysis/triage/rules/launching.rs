@@ -119,10 +119,10 @@ pub fn compilation(case: &Case<'_>) -> Option<Finding> {
     let finding = Finding::new(
         Verdict::Compilation,
         share,
-        format!("code is compiled or loaded during the run ({}): the GPU is idle for {} of the window while that happens", units::count(loads, "load"), pct(share)),
+        format!("code is compiled or loaded during the run: the GPU is idle for {} of the window before {}", pct(share), units::count(loads, "load")),
     )
-    .bound("the idle time before code was loaded; compiled once and kept, it is gone")
-    .because("idle while code was compiled or loaded", case.idle.get(Cause::Compile) as f64, "ns")
+    .bound("the idle time before code was loaded; with code that is compiled ahead of time and kept, there is none")
+    .because("idle before code was loaded", case.idle.get(Cause::Compile) as f64, "ns")
     .because("modules loaded", (modules > 0).then_some(modules as f64), "")
     .because("kernels loaded at their first launch", (lazy > 0).then_some(lazy as f64), "")
     .because("the host's time in module calls", (host > 0).then_some(host as f64), "ns")

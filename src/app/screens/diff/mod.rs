@@ -7,7 +7,7 @@ use crate::app::copies::{MOST_COPIED, TO_PASTE};
 use crate::app::msg::Effect;
 use crate::app::over::CopyWhat;
 use crate::app::screen::{Answer, Cx, Go, News, Screen, shift};
-use crate::app::session::Session;
+use crate::app::session::{Report, Session};
 use crate::app::work::{Ask, Done, Work};
 use crate::model::units::count;
 use crate::report;
@@ -36,7 +36,7 @@ impl DiffScreen {
     /// Two reports, the one that began first as the first; where their clocks do not say, in the session's order.
     #[must_use]
     pub fn in_order(session: &Session, a: usize, b: usize) -> Go {
-        let began = |i: usize| session.reports.get(i).and_then(|r| r.profile.as_ref()?.clock.epoch_ns);
+        let began = |i: usize| session.reports.get(i).and_then(Report::began);
         let swapped = match (began(a), began(b)) {
             (Some(x), Some(y)) if x != y => x > y,
             _ => a > b,

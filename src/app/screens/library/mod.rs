@@ -27,8 +27,8 @@ pub struct LibraryScreen {
     pub marked: Option<i64>,
     /// Now, milliseconds since 1970.
     pub now_ms: i64,
-    /// What a run printed last: its number, the lines; none while they are read.
-    pub printed: Option<(i64, Vec<String>)>,
+    /// What a run printed last: its number, the lines; `None` while they are read.
+    pub printed: Option<(i64, Option<Vec<String>>)>,
 }
 
 /// What is said where there is nothing to act on.
@@ -55,7 +55,7 @@ impl LibraryScreen {
             return Answer::none();
         }
         if self.printed.as_ref().is_none_or(|p| p.0 != id) {
-            self.printed = Some((id, Vec::new()));
+            self.printed = Some((id, None));
         }
         Answer::effect(Effect::Printed(id))
     }
@@ -288,7 +288,7 @@ impl Screen for LibraryScreen {
                 return self.want();
             }
             // Meanwhile another may be selected.
-            News::Printed(id, lines) if self.run().is_some_and(|r| r.id == id) => self.printed = Some((id, lines.to_vec())),
+            News::Printed(id, lines) if self.run().is_some_and(|r| r.id == id) => self.printed = Some((id, Some(lines.to_vec()))),
             _ => {}
         }
         Answer::none()
