@@ -21,5 +21,10 @@ pub trait Importer: Sync {
         false
     }
 
+    /// Whether a file that is still being written can be read as far as it is.
+    fn grows(&self) -> bool {
+        false
+    }
+
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError>;
 }

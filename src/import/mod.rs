@@ -15,6 +15,7 @@ pub mod order;
 pub mod sqlite;
 pub mod stats_csv;
 pub mod torch;
+pub mod trace;
 
 pub use crate::model::Cancel;
 pub use error::ImportError;

@@ -4,13 +4,13 @@ use super::error::ImportError;
 use super::importer::Importer;
 use super::input::{Bytes, Input, Kinds};
 use super::job::Job;
-use super::{known, ncu, nsys, nsys_report, stats_csv, torch};
+use super::{known, ncu, nsys, nsys_report, stats_csv, torch, trace};
 use crate::model::Profile;
 use std::path::{Path, PathBuf};
 
 /// Every format that can be opened, in the order in which they are asked.
 pub static IMPORTERS: &[&dyn Importer] =
-    &[&nsys::NsysSqlite, &nsys_report::NsysReport, &stats_csv::NsysStatsCsv, &ncu::Ncu, &torch::TorchTrace];
+    &[&nsys::NsysSqlite, &nsys_report::NsysReport, &stats_csv::NsysStatsCsv, &ncu::Ncu, &torch::TorchTrace, &trace::WarpscopeTrace];
 
 fn refusal(input: &Input) -> ImportError {
     let tried = IMPORTERS.iter().map(|i| i.name()).collect::<Vec<_>>().join(", ");
@@ -62,7 +62,9 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     for importer in IMPORTERS {
         if importer.knows(input) {
             let profile = importer.read(input, job)?;
-            input.check_unchanged()?;
+            if !importer.grows() {
+                input.check_unchanged()?;
+            }
             return Ok(profile);
         }
     }

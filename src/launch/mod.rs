@@ -6,6 +6,7 @@ pub mod find;
 pub mod private;
 pub mod runs;
 pub mod terminal;
+pub mod tracer;
 pub mod version;
 
 pub use child::{Ended, ask, end_tools_with_us, run};

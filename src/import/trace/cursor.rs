@@ -1,0 +1,75 @@
+//! Numbers of variable length: seven bits a byte, the lowest first; signed ones zigzag. As in LEB128 and Protocol Buffers.
+
+/// Reads a block's bytes from front to back. Every answer is `None` once they end or make no sense.
+#[derive(Clone, Debug)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Cursor<'a> {
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    pub fn byte(&mut self) -> Option<u8> {
+        let (&first, rest) = self.bytes.split_first()?;
+        self.bytes = rest;
+        Some(first)
+    }
+
+    pub fn number(&mut self) -> Option<u64> {
+        let mut value = 0_u64;
+        for shift in (0..64).step_by(7) {
+            let byte = self.byte()?;
+            value |= u64::from(byte & 127) << shift;
+            if byte < 128 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    pub fn small(&mut self) -> Option<u32> {
+        u32::try_from(self.number()?).ok()
+    }
+
+    pub fn signed(&mut self) -> Option<i64> {
+        let v = self.number()?;
+        Some((v >> 1).cast_signed() ^ -((v & 1).cast_signed()))
+    }
+
+    pub fn bytes(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.bytes.split_at_checked(length)?;
+        self.bytes = rest;
+        Some(taken)
+    }
+
+    /// A text with its length before it.
+    pub fn text(&mut self) -> Option<&'a [u8]> {
+        let length = usize::try_from(self.number()?).ok()?;
+        self.bytes(length)
+    }
+
+    pub fn eight(&mut self) -> Option<u64> {
+        self.bytes(8)?.try_into().ok().map(u64::from_le_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_any_length() {
+        let mut c = Cursor::new(&[0, 127, 0x80, 1, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 0x80]);
+        assert_eq!((c.number(), c.number(), c.number(), c.signed()), (Some(0), Some(127), Some(128), Some(-2)));
+        assert_eq!(c.number(), Some(u64::MAX));
+        assert_eq!(c.number(), None, "it ends within a number");
+    }
+}

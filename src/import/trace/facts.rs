@@ -1,0 +1,92 @@
+//! Facts: keys and values as texts. Keys that this version does not know are left alone.
+
+use super::cursor::Cursor;
+use crate::model::{Bytes, Capture, Device, Gate, GraphMode, Maker, Rank};
+
+/// Keys with their values, in the order in which they were written; a later one of the same key counts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts(Vec<(String, String)>);
+
+impl Facts {
+    pub fn read(c: &mut Cursor<'_>) -> Option<Self> {
+        let mut out = Vec::new();
+        while !c.is_empty() {
+            let mut text = || Some(String::from_utf8_lossy(c.text()?).into_owned());
+            out.push((text()?, text()?));
+        }
+        Some(Self(out))
+    }
+
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
+    }
+
+    pub fn number<N: std::str::FromStr>(&self, key: &str) -> Option<N> {
+        self.get(key)?.parse().ok()
+    }
+
+    fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a String> {
+        self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v)
+    }
+
+    /// All facts of several blocks as one.
+    pub fn joined(all: &[Self]) -> Self {
+        Self(all.iter().flat_map(|f| f.0.iter().cloned()).collect())
+    }
+
+    /// How the trace was made.
+    pub fn capture(&self) -> Capture {
+        let gate = self.get("gate").map(|gate| match gate.split([':', '#']).next() {
+            Some("profiler") => Gate::ProfilerApi,
+            Some("nvtx") if gate.starts_with("nvtx:") => Gate::Nvtx,
+            _ => Gate::Late,
+        });
+        Capture {
+            argv: self.all("argument").cloned().collect(),
+            directory: self.get("directory").map(str::to_owned),
+            graphs: self.get("graphs").map(|g| if g == "whole" { GraphMode::Graph } else { GraphMode::Node }),
+            gate,
+        }
+    }
+
+    /// Which rank of a job it is: what launchers tell their processes.
+    pub fn rank(&self) -> Rank {
+        let of = |names: [&str; 4]| names.iter().find_map(|n| self.number(&format!("environment.{n}")));
+        Rank {
+            rank: of(["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"]),
+            world: of(["WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]),
+            host: self.get("host").map(str::to_owned),
+        }
+    }
+
+    /// The GPU that these facts are of.
+    pub fn device(&self) -> Option<Device> {
+        let some = |key| self.number::<u32>(key).filter(|&n| n > 0);
+        let bytes = |key| self.number(key).filter(|&n: &u64| n > 0).map(Bytes);
+        let warp = some("warp_size");
+        // Both edges of the memory's clock carry data.
+        let bandwidth = self.number::<u64>("memory_clock_khz").zip(self.number::<u64>("memory_bus_bits"));
+        Some(Device {
+            id: self.number("device")?,
+            maker: Maker::Nvidia,
+            name: self.get("name").map(str::to_owned),
+            chip: None,
+            bus: self.get("bus").map(str::to_owned),
+            arch: None,
+            compute_capability: self.number("cc_major").zip(self.number("cc_minor")),
+            sm_count: some("sm_count"),
+            clock_hz: self.number::<u64>("clock_khz").filter(|&k| k > 0).map(|k| k * 1000),
+            memory_bandwidth: bandwidth.map(|(khz, bits)| khz.saturating_mul(2000).saturating_mul(bits / 8)).filter(|&b| b > 0),
+            memory: bytes("memory"),
+            l2: bytes("l2_bytes"),
+            warp_size: warp,
+            max_warps_per_sm: some("threads_per_sm").zip(warp).map(|(threads, warp)| threads / warp),
+            max_blocks_per_sm: some("blocks_per_sm"),
+            registers_per_sm: some("registers_per_sm"),
+            registers_per_block: some("registers_per_block"),
+            shared_per_sm: bytes("shared_per_sm"),
+            shared_per_block: bytes("shared_per_block_optin").or_else(|| bytes("shared_per_block")),
+            max_threads_per_block: some("max_threads_per_block"),
+        })
+    }
+}

@@ -1,0 +1,197 @@
+//! Launches in the host's order, each with its configuration, its place and the call that made it.
+
+use super::build::{Names, Places};
+use super::rows::{Call, Config, INLINE, Kernel as Row, NO_CONFIG, Rows};
+use crate::model::launches::{NO_NODE, TimesBuilder};
+use crate::model::{Bytes, Kernel, LaunchColumns, LaunchConfig, Launches};
+use cpp_demangle::{DemangleOptions, Symbol};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// What became of the kernels' rows.
+#[derive(Default)]
+pub struct Built {
+    pub launches: Launches,
+    pub kernels: Vec<Kernel>,
+    pub configs: Vec<LaunchConfig>,
+    /// Of each call, whether it launched a kernel.
+    pub launching: Vec<bool>,
+}
+
+/// Numbers ids that wrap in the order in which they were given out: each is less than half of all ids from the one before it in the file.
+struct Unwrap {
+    last: i64,
+}
+
+impl Unwrap {
+    fn of(first: u32) -> Self {
+        Self { last: (1 << 32) + i64::from(first) }
+    }
+
+    fn id(&mut self, id: u32) -> i64 {
+        let step = id.wrapping_sub(self.last as u32).cast_signed();
+        self.last += i64::from(step);
+        self.last
+    }
+}
+
+/// The full signature as c++filt has it; `None` for what is no C++ symbol, or one that cannot be read.
+fn spelled(mangled: &str) -> Option<Arc<str>> {
+    let symbol = Symbol::new(mangled.as_bytes()).ok().filter(|_| mangled.starts_with("_Z"))?;
+    symbol.demangle_with_options(&DemangleOptions::default()).ok().map(Arc::from)
+}
+
+/// A kernel by the name that CUPTI has: the mangled one. Of a C name all forms are the same.
+fn kernel(name: Option<Arc<str>>) -> Kernel {
+    let Some(name) = name else { return Kernel::default() };
+    if name.starts_with("_Z") {
+        return Kernel { spelled: spelled(&name), mangled: Some(name), ..Kernel::default() };
+    }
+    Kernel { function: Some(name.clone()), demangled: Some(name.clone()), mangled: Some(name), spelled: None }
+}
+
+fn launch_config(c: &Config) -> LaunchConfig {
+    let bytes = |n: u32| Some(Bytes(u64::from(n)));
+    LaunchConfig {
+        grid: Some(c.grid),
+        block: Some(c.block),
+        registers: Some(c.registers),
+        static_shared: bytes(c.static_shared),
+        dynamic_shared: bytes(c.dynamic_shared),
+        shared_carveout: bytes(c.executed).filter(|b| b.0 > 0),
+        local_per_thread: bytes(c.local),
+        cluster: (c.cluster != [0; 3]).then_some(c.cluster),
+        cooperative: matches!(c.kind & 255, 1 | 2),
+    }
+}
+
+/// Distinct kernels and configurations, numbered as they are met.
+#[derive(Default)]
+struct Interned {
+    kernels: FxHashMap<u32, u32>,
+    list: Vec<Kernel>,
+    by_launch: FxHashMap<LaunchConfig, u32>,
+    configs: Vec<LaunchConfig>,
+}
+
+impl Interned {
+    fn kernel(&mut self, names: &Names, name: u32) -> u32 {
+        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        let id = *self.kernels.entry(name).or_insert(next);
+        if id == next {
+            self.list.push(kernel(names.get(name)));
+        }
+        id
+    }
+
+    fn config(&mut self, c: &Config) -> u32 {
+        let next = u32::try_from(self.configs.len()).unwrap_or(u32::MAX);
+        let config = launch_config(c);
+        if let Some(&id) = self.by_launch.get(&config) {
+            return id;
+        }
+        self.configs.push(config.clone());
+        self.by_launch.insert(config, next);
+        next
+    }
+}
+
+/// What is known of one of the tracer's configurations.
+#[derive(Clone, Copy)]
+struct Known {
+    kernel: u32,
+    config: u32,
+    queue: [u32; 3],
+}
+
+pub fn build(rows: &mut Rows, calls: &[Call], names: &Names, devices: &[u32], places: &mut Places, details: bool) -> Built {
+    let all = std::mem::take(&mut rows.kernels);
+    let mut configs: FxHashMap<u32, Config> = rows.configs.iter().copied().collect();
+    configs.extend((INLINE..).zip(rows.inline.iter().copied()));
+    let mut out = Built { launching: vec![false; calls.len()], ..Built::default() };
+    // The host's order: ids are given out as calls are made; the nodes of a graph share one and follow each other on the device.
+    let first = all.first().map_or(0, |k| k.correlation);
+    let mut unwrap = Unwrap::of(first);
+    let keys: Vec<(i64, i64)> = all.iter().map(|k| (unwrap.id(k.correlation), k.start)).collect();
+    let mut order: Vec<u32> = (0..u32::try_from(all.len()).unwrap_or(u32::MAX)).collect();
+    if !keys.is_sorted() {
+        order.sort_by_key(|&i| keys[i as usize]);
+    }
+    let by_id: FxHashMap<u32, u32> = calls.iter().zip(0..).map(|(c, i)| (c.correlation, i)).collect();
+    let n = all.len();
+    let mut columns = LaunchColumns { start: Vec::with_capacity(n), duration: TimesBuilder::with_capacity(n), kernel: Vec::with_capacity(n) };
+    let (mut config, mut place, mut node) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut since, mut cost) = (TimesBuilder::default(), TimesBuilder::default());
+    let (mut nodes, mut node_ids): (Vec<u64>, FxHashMap<u64, u32>) = (Vec::new(), FxHashMap::default());
+    let mut interned = Interned::default();
+    let mut known: FxHashMap<u32, Known> = FxHashMap::default();
+    for row in order.iter().map(|&i| &all[i as usize]) {
+        let k = *known.entry(row.config).or_insert_with(|| {
+            let c = configs.get(&row.config).copied().unwrap_or(Config { name: NO_CONFIG, ..Config::default() });
+            Known { kernel: interned.kernel(names, c.name), config: interned.config(&c), queue: [c.device, c.context, c.stream] }
+        });
+        let start = names.time(row.start);
+        columns.start.push(start);
+        columns.duration.push(Some(row.duration.max(0)));
+        columns.kernel.push(k.kernel);
+        if !details {
+            continue;
+        }
+        let call = by_id.get(&row.correlation).and_then(|&i| Some((i as usize, calls.get(i as usize)?)));
+        if let Some((i, _)) = call {
+            out.launching[i] = true;
+        }
+        since.push(call.map(|(_, c)| start.saturating_sub(names.time(c.start))));
+        cost.push(call.map(|(_, c)| c.duration));
+        config.push(k.config);
+        let thread = call.map_or(row.thread, |(_, c)| c.thread);
+        let [device, context, stream] = k.queue;
+        place.push(places.id(names, devices, [device, context, stream, thread]).0);
+        node.push(node_of(row, &mut nodes, &mut node_ids));
+    }
+    let mut launches = Launches::new(columns);
+    if details {
+        launches.set_details(config, place, node, nodes);
+        if !calls.is_empty() {
+            launches.set_calls(since, cost);
+        }
+    }
+    out.launches = launches;
+    out.kernels = interned.list;
+    out.configs = interned.configs;
+    out
+}
+
+fn node_of(row: &Row, nodes: &mut Vec<u64>, ids: &mut FxHashMap<u64, u32>) -> u32 {
+    if row.node == 0 {
+        return NO_NODE;
+    }
+    *ids.entry(row.node).or_insert_with(|| {
+        nodes.push(row.node);
+        u32::try_from(nodes.len() - 1).unwrap_or(NO_NODE)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_wrap_stay_in_order() {
+        let ids = [u32::MAX - 2, u32::MAX, u32::MAX - 1, 0, 2, 1, 3];
+        let mut unwrap = Unwrap::of(ids[0]);
+        let mut all: Vec<i64> = ids.iter().map(|&i| unwrap.id(i)).collect();
+        all.sort_unstable();
+        assert_eq!(all.windows(2).map(|w| w[1] - w[0]).collect::<Vec<_>>(), [1; 6]);
+    }
+
+    #[test]
+    fn names_in_all_the_forms_that_are_known() {
+        let cpp = kernel(Some("_ZN1a1b2tkIfLi3EEEvPT_".into()));
+        assert_eq!((cpp.function(), cpp.mangled()), ("tk", "_ZN1a1b2tkIfLi3EEEvPT_"));
+        assert_eq!(cpp.demangled(), "void a::b::tk<float, 3>(float*)");
+        let c = kernel(Some("nvjet_hsh_64x8".into()));
+        assert_eq!((c.function.as_deref(), c.demangled.as_deref()), (Some("nvjet_hsh_64x8"), Some("nvjet_hsh_64x8")));
+        assert_eq!(kernel(None), Kernel::default());
+    }
+}

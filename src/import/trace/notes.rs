@@ -1,0 +1,112 @@
+//! What the reader of a trace should know: what is not in it, and why.
+
+use super::Missing;
+use super::facts::Facts;
+use super::rows::Rows;
+use crate::model::units::count;
+use crate::model::{Gate, GraphMode, Note, NoteKind, Profile, Severity};
+
+/// What the tracer said of itself.
+#[derive(Debug, Default)]
+pub struct Said {
+    missing: Missing,
+    damaged: u64,
+    /// It was ended in order.
+    ended: bool,
+    refused: Option<String>,
+    /// The system's error number with which writing ended.
+    stopped: Option<u32>,
+    dropped: u64,
+    refused_buffers: u64,
+    invalid: u64,
+    lost_names: u64,
+    no_driver: bool,
+}
+
+impl Said {
+    pub fn of(rows: &Rows, facts: &Facts, missing: Missing) -> Self {
+        let last = rows.end.as_ref().or(rows.state.as_ref());
+        let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
+        Self {
+            missing,
+            damaged: rows.damaged,
+            ended: rows.end.is_some(),
+            refused: rows.end.as_ref().and_then(|f| f.get("not_recorded")).map(str::to_owned),
+            stopped: rows.stopped,
+            dropped: number("dropped"),
+            refused_buffers: number("refused"),
+            invalid: number("invalid"),
+            lost_names: number("lost_names"),
+            no_driver: facts.get("cupti").is_none(),
+        }
+    }
+}
+
+/// The error numbers of Linux that a full or lost disk gives.
+fn why_stopped(error: u32) -> String {
+    match error {
+        28 => "the disk was full".to_owned(),
+        122 => "the disk quota was used up".to_owned(),
+        27 => "the file had reached the size that the system allows".to_owned(),
+        5 => "the disk failed".to_owned(),
+        other => format!("the file could not be written (error {other})"),
+    }
+}
+
+pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
+    let mut out = Vec::new();
+    let mut note = |severity, kind, text: String| out.push(Note::new(severity, kind, text));
+    if let Some(why) = &said.refused {
+        note(Severity::Error, NoteKind::Empty, format!("Nothing was recorded of this process: {why}."));
+    } else if profile.launches.is_empty() && profile.graphs.is_empty() {
+        let why = if said.no_driver { "it did not use CUDA" } else { "it launched no kernel while it was recorded" };
+        note(Severity::Warning, NoteKind::Empty, format!("There are no kernels of this process: {why}."));
+    }
+    if let Some(error) = said.stopped {
+        let text = format!("Recording ended before the program: {}. What came later is missing.", why_stopped(error));
+        note(Severity::Error, NoteKind::Lost, text);
+    } else if !said.ended {
+        let text = "The end is missing: the program is still running, or it was killed, and then up to its last second is missing.";
+        note(Severity::Info, NoteKind::Lost, text.to_owned());
+    }
+    if said.damaged > 0 || said.missing.blocks > 0 || said.missing.damage.passed > 0 {
+        let blocks = said.damaged + said.missing.blocks;
+        let text = format!("Part of the file is damaged: {} could not be read, and their records are missing.", count(blocks as usize, "block"));
+        note(Severity::Error, NoteKind::Damaged, text);
+    }
+    if said.dropped + said.refused_buffers > 0 {
+        let text = format!(
+            "CUPTI had no room for {} (no more memory was given for buffers {} times): counts are lower bounds.",
+            count(usize::try_from(said.dropped).unwrap_or(usize::MAX), "record"),
+            said.refused_buffers
+        );
+        note(Severity::Error, NoteKind::Lost, text);
+    }
+    if said.invalid > 0 {
+        let text = format!(
+            "CUPTI gave no valid times for {}: they are counted with 0 ns.",
+            count(usize::try_from(said.invalid).unwrap_or(usize::MAX), "record")
+        );
+        note(Severity::Warning, NoteKind::Damaged, text);
+    }
+    if said.lost_names > 0 {
+        note(Severity::Warning, NoteKind::Lost, "There were more different names than a trace has room for: some are missing.".to_owned());
+    }
+    if profile.capture.graphs == Some(GraphMode::Graph) && !profile.graphs.is_empty() {
+        let text = "CUDA graphs were recorded as a whole: the kernels inside are not listed.";
+        out.push(Note::new(Severity::Warning, NoteKind::Graphs, text).with_fix("record without `--graphs whole` to see them"));
+    }
+    if let Some(gate) = &profile.capture.gate {
+        let (what, fix) = match gate {
+            Gate::ProfilerApi => ("by cudaProfilerStart", Some("launch numbers are valid for a re-run with `ncu --profile-from-start off`")),
+            Gate::Nvtx => ("by an NVTX range", Some("launch numbers are valid for a re-run with `ncu --nvtx --nvtx-include RANGE`")),
+            _ => ("after the program had begun", None),
+        };
+        let gate = Note::new(Severity::Info, NoteKind::Gate, format!("The recording was opened {what}: earlier launches are not in it."));
+        out.push(match fix {
+            Some(fix) => gate.with_fix(fix),
+            None => gate,
+        });
+    }
+    out
+}

@@ -1,0 +1,113 @@
+//! NVTX ranges from what the program said: a push and its pop of the same thread and domain, a start and its end.
+
+use super::rows::{Event, Marked, Payload as Given, What};
+use crate::model::range::{Payload, UNNAMED};
+use crate::model::{Range, RangeKind, RangeOrigin, Ranges};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// A range that was entered.
+#[derive(Clone, Copy)]
+struct Open {
+    start: i64,
+    thread: u32,
+    marked: Marked,
+}
+
+/// All ranges, by start; one that never ended has no end. `text` gives a text by its number.
+pub fn build(events: &[Event], pid: u32, zero: i64, details: bool, text: &dyn Fn(u32) -> Option<Arc<str>>) -> Ranges {
+    let mut stacks: FxHashMap<(u32, u32), Vec<Open>> = FxHashMap::default();
+    let mut started: FxHashMap<u64, Open> = FxHashMap::default();
+    let mut done: Vec<(Open, i64, RangeKind)> = Vec::new();
+    for event in events {
+        let open = |marked| Open { start: event.time, thread: event.thread, marked };
+        match event.what {
+            What::Push(marked) => stacks.entry((event.thread, marked.domain)).or_default().push(open(marked)),
+            // A range that was entered before the recording began is not there.
+            What::Pop { domain } => {
+                let range = stacks.get_mut(&(event.thread, domain)).and_then(Vec::pop);
+                done.extend(range.map(|r| (r, event.time, RangeKind::PushPop)));
+            }
+            What::Start { id, marked } => drop(started.insert(id, open(marked))),
+            What::End { id } => done.extend(started.remove(&id).map(|r| (r, event.time, RangeKind::StartEnd))),
+            What::Mark | What::Gate { .. } => {}
+        }
+    }
+    let left = stacks.into_values().flatten().map(|r| (r, i64::MAX, RangeKind::PushPop));
+    done.extend(left.chain(started.into_values().map(|r| (r, i64::MAX, RangeKind::StartEnd))));
+    // Of two that begin together the longer is around the other.
+    done.sort_by_key(|(r, end, _)| (r.start, std::cmp::Reverse(*end), r.thread));
+    let mut out = Ranges::default();
+    out.reserve(done.len());
+    let mut names: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    let mut threads: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut categories: FxHashMap<u32, u16> = FxHashMap::default();
+    for (range, end, kind) in done {
+        let name = *names.entry((range.marked.domain, range.marked.text)).or_insert_with(|| {
+            out.names.push((text(range.marked.domain), text(range.marked.text).unwrap_or_else(|| UNNAMED.into())));
+            u32::try_from(out.names.len() - 1).unwrap_or(u32::MAX)
+        });
+        let thread = *threads.entry(range.thread).or_insert_with(|| {
+            out.threads.push((pid, range.thread));
+            u32::try_from(out.threads.len() - 1).unwrap_or(u32::MAX)
+        });
+        let row = u32::try_from(out.len()).unwrap_or(u32::MAX);
+        let end = if end == i64::MAX { end } else { end.saturating_sub(zero) };
+        out.push(Range { start: range.start.saturating_sub(zero), end, name, thread, kind, origin: RangeOrigin::Nvtx });
+        if !details {
+            continue;
+        }
+        if let Some(color) = range.marked.color {
+            out.set_color(color);
+        }
+        if let Some(category) = range.marked.category {
+            let known = categories.get(&category).copied().or_else(|| {
+                let next = u16::try_from(out.categories.len()).ok()?;
+                out.categories.push(category.to_string().into());
+                categories.insert(category, next);
+                Some(next)
+            });
+            known.into_iter().for_each(|c| out.set_category(c));
+        }
+        let payload = range.marked.payload.map(|p| match p {
+            Given::Signed(v) => Payload::Integer(v),
+            Given::Unsigned(v) => Payload::Unsigned(v),
+            Given::Real(v) => Payload::Real(v),
+        });
+        out.payloads.extend(payload.map(|p| (row, p)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_nest_by_thread_and_domain() {
+        let marked = |domain, text| Marked { domain, text, ..Marked::default() };
+        let at = |time, thread, what| Event { time, thread, what };
+        let events = [
+            at(8, 1, What::Pop { domain: 0 }),
+            at(10, 1, What::Push(marked(0, 1))),
+            at(11, 1, What::Push(marked(3, 2))),
+            at(12, 2, What::Push(marked(0, 2))),
+            at(13, 1, What::Start { id: 7, marked: marked(0, 1) }),
+            at(14, 1, What::Pop { domain: 0 }),
+            at(15, 1, What::Pop { domain: 3 }),
+            at(16, 2, What::End { id: 7 }),
+        ];
+        let text = |n: u32| ["a", "b", "d"].get(n.checked_sub(1)? as usize).map(|t| Arc::from(*t));
+        let ranges = build(&events, 5, 10, true, &text);
+        let rows: Vec<_> = ranges.iter().map(|r| (ranges.label(r.name), r.start, r.end, ranges.threads[r.thread as usize].1, r.kind)).collect();
+        assert_eq!(
+            rows,
+            [
+                ("a".to_owned(), 0, 4, 1, RangeKind::PushPop),
+                ("d:b".to_owned(), 1, 5, 1, RangeKind::PushPop),
+                ("b".to_owned(), 2, i64::MAX, 2, RangeKind::PushPop),
+                ("a".to_owned(), 3, 6, 1, RangeKind::StartEnd),
+            ]
+        );
+    }
+}

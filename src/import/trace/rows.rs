@@ -1,0 +1,456 @@
+//! The rows of blocks, still as the tracer has them: numbers for names and configurations, times since 1970, ids that wrap.
+
+use super::blocks::{Block, Kind};
+use super::cursor::Cursor;
+use super::facts::Facts;
+use crate::import::{Parts, Wants};
+
+/// A launch configuration with the queue that it went to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Config {
+    pub name: u32,
+    pub grid: [u32; 3],
+    pub block: [u32; 3],
+    /// Blocks per cluster; 0 outside of clusters.
+    pub cluster: [u32; 3],
+    pub static_shared: u32,
+    pub dynamic_shared: u32,
+    pub registers: u32,
+    pub local: u32,
+    /// Shared memory that was set aside on the SM.
+    pub executed: u32,
+    pub device: u32,
+    pub context: u32,
+    pub stream: u32,
+    pub graph: u32,
+    /// CUPTI's `CUpti_ActivityLaunchType`: 1 cooperative, 2 on several devices; 256 added where a kernel launched it.
+    pub kind: u32,
+}
+
+/// Stands for a configuration whose block is missing.
+pub const NO_CONFIG: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kernel {
+    pub correlation: u32,
+    /// Number of its configuration; from [`INLINE`] on, an index into [`Rows::inline`].
+    pub config: u32,
+    /// ns since 1970; 0 where CUPTI had none.
+    pub start: i64,
+    pub duration: i64,
+    /// Node of a graph; 0 outside of graphs.
+    pub node: u64,
+    /// Thread whose buffer it was in; 0 where that does not say.
+    pub thread: u32,
+}
+
+/// Configurations that stand in their row are numbered from here on.
+pub const INLINE: u32 = 1 << 24;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemOpKind {
+    /// CUPTI's numbers for the direction and the memory at both ends.
+    Copy {
+        kind: u32,
+        from: u32,
+        to: u32,
+    },
+    /// CUPTI's number for the memory.
+    Set(u32),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemOp {
+    pub kind: MemOpKind,
+    pub bytes: u64,
+    pub correlation: u32,
+    pub start: i64,
+    pub duration: i64,
+    pub device: u32,
+    pub context: u32,
+    pub stream: u32,
+    pub node: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub correlation: u32,
+    pub name: u32,
+    pub start: i64,
+    pub duration: i64,
+    pub thread: u32,
+    /// What the call returned: 0 is success.
+    pub returned: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Graph {
+    pub correlation: u32,
+    pub start: i64,
+    pub duration: i64,
+    pub graph: u32,
+    pub device: u32,
+    pub context: u32,
+    pub stream: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// CUPTI's operation: 1 an allocation, 2 a release.
+    pub operation: u32,
+    pub kind: u32,
+    pub time: i64,
+    pub address: u64,
+    pub bytes: u64,
+    pub device: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overhead {
+    pub kind: u32,
+    pub thread: u32,
+    pub start: i64,
+    pub duration: i64,
+}
+
+/// What a program attached to a range.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Payload {
+    Signed(i64),
+    Unsigned(u64),
+    Real(f64),
+}
+
+/// What NVTX was told, or a gate did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum What {
+    Push(Marked),
+    Pop { domain: u32 },
+    Start { id: u64, marked: Marked },
+    End { id: u64 },
+    Mark,
+    /// A gate opened or closed: why.
+    Gate { open: bool, why: u32 },
+}
+
+/// A range as it was marked.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Marked {
+    pub domain: u32,
+    pub text: u32,
+    pub color: Option<u32>,
+    pub category: Option<u32>,
+    pub payload: Option<Payload>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Event {
+    pub time: i64,
+    pub thread: u32,
+    pub what: What,
+}
+
+/// The rows of some blocks, in file order.
+#[derive(Debug, Default)]
+pub struct Rows {
+    pub facts: Vec<Facts>,
+    pub devices: Vec<Facts>,
+    /// The last state, and the end.
+    pub state: Option<Facts>,
+    pub end: Option<Facts>,
+    /// The system's error number, where the recording stopped before the program.
+    pub stopped: Option<u32>,
+    /// Texts by number.
+    pub strings: Vec<(u32, Vec<u8>)>,
+    pub configs: Vec<(u32, Config)>,
+    pub inline: Vec<Config>,
+    pub kernels: Vec<Kernel>,
+    pub memops: Vec<MemOp>,
+    pub calls: Vec<Call>,
+    pub events: Vec<Event>,
+    pub graphs: Vec<Graph>,
+    pub memory: Vec<Memory>,
+    pub overhead: Vec<Overhead>,
+    pub threads: Vec<(u32, Vec<u8>)>,
+    /// Blocks whose bytes are damaged.
+    pub damaged: u64,
+}
+
+/// Differences to the row before.
+#[derive(Default)]
+struct Before {
+    correlation: u32,
+    start: i64,
+    node: u64,
+    thread: u32,
+}
+
+impl Before {
+    /// Ids count up and wrap.
+    fn id(&mut self, c: &mut Cursor<'_>) -> Option<u32> {
+        self.correlation = self.correlation.wrapping_add(c.signed()? as u32);
+        Some(self.correlation)
+    }
+
+    fn time(&mut self, c: &mut Cursor<'_>) -> Option<i64> {
+        self.start = self.start.wrapping_add(c.signed()?);
+        Some(self.start)
+    }
+
+    fn node(&mut self, c: &mut Cursor<'_>) -> Option<u64> {
+        self.node = self.node.wrapping_add(c.signed()?.cast_unsigned());
+        Some(self.node)
+    }
+}
+
+fn config(c: &mut Cursor<'_>) -> Option<Config> {
+    let three = |c: &mut Cursor<'_>| Some([c.small()?, c.small()?, c.small()?]);
+    Some(Config {
+        name: c.small()?,
+        grid: three(c)?,
+        block: three(c)?,
+        cluster: three(c)?,
+        static_shared: c.small()?,
+        dynamic_shared: c.small()?,
+        registers: c.small()?,
+        local: c.small()?,
+        executed: c.small()?,
+        device: c.small()?,
+        context: c.small()?,
+        stream: c.small()?,
+        graph: c.small()?,
+        kind: c.small()?,
+    })
+}
+
+fn span(start: i64, duration: Option<u64>) -> Option<(i64, i64)> {
+    Some((start, i64::try_from(duration?).ok()?))
+}
+
+impl Rows {
+    /// Takes a block's rows, as far as they are wanted. What cannot be understood ends the block.
+    pub fn take(&mut self, block: &Block<'_>, wants: Wants) {
+        if !wanted(block.kind, wants) {
+            return;
+        }
+        let whole = block.whole() && {
+            let mut c = Cursor::new(block.data);
+            self.read(block, &mut c).is_some()
+        };
+        self.damaged += u64::from(!whole);
+    }
+
+    fn read(&mut self, block: &Block<'_>, c: &mut Cursor<'_>) -> Option<()> {
+        let mut before = Before::default();
+        match block.kind {
+            Kind::Facts => self.facts.push(Facts::read(c)?),
+            Kind::Device => self.devices.push(Facts::read(c)?),
+            Kind::State => self.state = Some(Facts::read(c)?),
+            Kind::End => self.end = Some(Facts::read(c)?),
+            Kind::Stopped => self.stopped = Some(c.small()?),
+            Kind::Strings => {
+                while !c.is_empty() {
+                    self.strings.push((c.small()?, c.text()?.to_vec()));
+                }
+            }
+            Kind::Threads => {
+                while !c.is_empty() {
+                    self.threads.push((c.small()?, c.text()?.to_vec()));
+                }
+            }
+            Kind::Configs => {
+                while !c.is_empty() {
+                    self.configs.push((c.small()?, config(c)?));
+                }
+            }
+            Kind::Kernels => {
+                self.kernels.reserve(block.count as usize % (1 << 20));
+                while !c.is_empty() {
+                    let row = self.kernel(c, &mut before, block.thread)?;
+                    self.kernels.push(row);
+                }
+            }
+            Kind::MemOps => {
+                while !c.is_empty() {
+                    self.memops.push(memop(c, &mut before)?);
+                }
+            }
+            Kind::Calls => {
+                self.calls.reserve(block.count as usize % (1 << 20));
+                while !c.is_empty() {
+                    self.calls.push(call(c, &mut before)?);
+                }
+            }
+            Kind::Events => {
+                while !c.is_empty() {
+                    self.event(c, &mut before, block.thread)?;
+                }
+            }
+            Kind::Graphs => {
+                while !c.is_empty() {
+                    let correlation = before.id(c)?;
+                    let (start, duration) = (before.time(c)?, c.signed()?);
+                    let (graph, device, context, stream) = (c.small()?, c.small()?, c.small()?, c.small()?);
+                    self.graphs.push(Graph { correlation, start, duration, graph, device, context, stream });
+                }
+            }
+            Kind::Memory => {
+                while !c.is_empty() {
+                    let (operation, kind, time) = (c.small()?, c.small()?, before.time(c)?);
+                    self.memory.push(Memory { operation, kind, time, address: c.number()?, bytes: c.number()?, device: c.small()? });
+                }
+            }
+            Kind::Overhead => {
+                while !c.is_empty() {
+                    let (kind, thread) = (c.small()?, c.small()?);
+                    let (start, duration) = span(before.time(c)?, c.number())?;
+                    self.overhead.push(Overhead { kind, thread, start, duration });
+                }
+            }
+            Kind::Unknown => {}
+        }
+        Some(())
+    }
+
+    fn kernel(&mut self, c: &mut Cursor<'_>, before: &mut Before, thread: u32) -> Option<Kernel> {
+        let first = c.number()?;
+        let number = u32::try_from(first >> 2).ok().filter(|&n| n < INLINE)?;
+        let config = if first & 2 == 0 {
+            number
+        } else {
+            self.inline.push(config(c)?);
+            INLINE.checked_add(u32::try_from(self.inline.len() - 1).ok()?)?
+        };
+        let correlation = before.id(c)?;
+        let (start, duration) = (before.time(c)?, c.signed()?);
+        let node = if first & 1 == 0 { 0 } else { before.node(c)? };
+        Some(Kernel { correlation, config, start, duration, node, thread })
+    }
+
+    fn event(&mut self, c: &mut Cursor<'_>, before: &mut Before, thread: u32) -> Option<()> {
+        let kind = c.byte()?;
+        let time = before.time(c)?;
+        let mut add = |what| self.events.push(Event { time, thread, what });
+        match kind {
+            1 => add(What::Push(marked(c, None)?)),
+            2 => add(What::Pop { domain: c.small()? }),
+            3 => {
+                let mut id = 0;
+                let marked = marked(c, Some(&mut id))?;
+                add(What::Start { id, marked });
+            }
+            4 => add(What::End { id: c.number()? }),
+            5 => {
+                marked(c, None)?;
+                add(What::Mark);
+            }
+            6 | 7 => {
+                let why = c.small()?;
+                c.number()?;
+                add(What::Gate { open: kind == 6, why });
+            }
+            16 => {
+                let (name, correlation) = (c.small()?, c.small()?);
+                let (start, duration) = span(time, c.number())?;
+                let returned = c.small()?;
+                self.calls.push(Call { correlation, name, start, duration, thread, returned });
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    /// Puts the rows of later blocks behind these.
+    pub fn append(&mut self, mut later: Self) {
+        let shift = u32::try_from(self.inline.len()).unwrap_or(0);
+        if shift > 0 {
+            for kernel in later.kernels.iter_mut().filter(|k| k.config >= INLINE) {
+                kernel.config = kernel.config.saturating_add(shift);
+            }
+        }
+        self.facts.append(&mut later.facts);
+        self.devices.append(&mut later.devices);
+        self.state = later.state.or_else(|| self.state.take());
+        self.end = later.end.or_else(|| self.end.take());
+        self.stopped = later.stopped.or(self.stopped);
+        self.strings.append(&mut later.strings);
+        self.configs.append(&mut later.configs);
+        self.inline.append(&mut later.inline);
+        self.kernels.append(&mut later.kernels);
+        self.memops.append(&mut later.memops);
+        self.calls.append(&mut later.calls);
+        self.events.append(&mut later.events);
+        self.graphs.append(&mut later.graphs);
+        self.memory.append(&mut later.memory);
+        self.overhead.append(&mut later.overhead);
+        self.threads.append(&mut later.threads);
+        self.damaged += later.damaged;
+    }
+}
+
+/// Whether a block's rows are needed at all.
+fn wanted(kind: Kind, wants: Wants) -> bool {
+    match kind {
+        Kind::MemOps => wants.has(Parts::MEMOPS),
+        Kind::Calls => wants.has(Parts::CALLS),
+        Kind::Events => wants.has(Parts::RANGES) || wants.has(Parts::CALLS),
+        Kind::Memory => wants.has(Parts::MEMORY),
+        Kind::Overhead => wants.has(Parts::OVERHEAD),
+        Kind::Threads => wants.has(Parts::THREADS),
+        _ => true,
+    }
+}
+
+fn memop(c: &mut Cursor<'_>, before: &mut Before) -> Option<MemOp> {
+    let first = c.number()?;
+    let kind = match first >> 1 {
+        2 => MemOpKind::Set(c.small()?),
+        0 | 1 => MemOpKind::Copy { kind: c.small()?, from: c.small()?, to: c.small()? },
+        _ => return None,
+    };
+    let bytes = c.number()?;
+    let correlation = before.id(c)?;
+    let (start, duration) = (before.time(c)?, c.signed()?);
+    let (device, context, stream) = (c.small()?, c.small()?, c.small()?);
+    if first >> 1 == 1 {
+        // The devices of both ends: the model has the one that copies.
+        c.small()?;
+        c.small()?;
+    }
+    let mut node = 0;
+    if first & 1 == 1 {
+        node = before.node(c)?;
+        c.small()?;
+    }
+    Some(MemOp { kind, bytes, correlation, start, duration, device, context, stream, node })
+}
+
+fn call(c: &mut Cursor<'_>, before: &mut Before) -> Option<Call> {
+    let first = c.number()?;
+    let name = u32::try_from(first >> 2).ok()?;
+    let correlation = before.id(c)?;
+    let (start, duration) = span(before.time(c)?, c.number())?;
+    if first & 1 == 1 {
+        before.thread = c.small()?;
+    }
+    let returned = if first & 2 == 2 { c.small()? } else { 0 };
+    Some(Call { correlation, name, start, duration, thread: before.thread, returned })
+}
+
+/// A range as it was marked; of one that has a number of its own, that, too.
+fn marked(c: &mut Cursor<'_>, id: Option<&mut u64>) -> Option<Marked> {
+    let has = c.byte()?;
+    let (domain, text) = (c.small()?, c.small()?);
+    if let Some(id) = id {
+        *id = c.number()?;
+    }
+    let color = if has & 1 == 0 { None } else { Some(c.small()?) };
+    let category = if has & 2 == 0 { None } else { Some(c.small()?) };
+    let payload = match has & 12 {
+        0 => None,
+        4 => Some(Payload::Signed(c.eight()?.cast_signed())),
+        8 => Some(Payload::Unsigned(c.eight()?)),
+        _ => Some(Payload::Real(f64::from_bits(c.eight()?))),
+    };
+    Some(Marked { domain, text, color, category, payload })
+}

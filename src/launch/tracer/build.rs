@@ -1,0 +1,77 @@
+//! Builds the tracer that programs are started with: a shared object of C that includes no header of the system, linked against stubs, so that it
+//! asks for no version of glibc's symbols and loads on any Linux. It needs what the bundled SQLite needs anyway: a C compiler.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs, io};
+
+/// Libraries whose functions are used, by their names at run time.
+const STUBS: [(&str, &str); 3] = [
+    (
+        "libc.so.6",
+        "open close access ftruncate unlink read write writev readlink snprintf strcmp strncmp memcmp getenv strstr getcwd strlen memcpy memmove \
+         memset mmap munmap dladdr clock_gettime getpid getppid gethostname sched_yield poll socket bind listen accept4 chmod syscall __cxa_atexit \
+         __errno_location __tls_get_addr",
+    ),
+    ("libdl.so.2", "dlopen dlsym dlclose"),
+    ("libpthread.so.0", "pthread_create"),
+];
+
+const FLAGS: [&str; 14] = [
+    "-O2",
+    "-Wall",
+    "-Wextra",
+    "-Wno-missing-field-initializers",
+    "-fPIC",
+    "-shared",
+    "-fvisibility=hidden",
+    "-ffreestanding",
+    "-fno-stack-protector",
+    "-fno-math-errno",
+    "-U_FORTIFY_SOURCE",
+    "-nostdinc",
+    "-nostdlib",
+    "-s",
+];
+
+fn main() -> io::Result<()> {
+    let home = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("src/launch/tracer");
+    println!("cargo::rerun-if-changed={}", home.join("build.rs").display());
+    println!("cargo::rerun-if-changed={}", home.join("object").display());
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
+    let object = out.join("tracer.so");
+    let variable = |name| env::var(name).unwrap_or_default();
+    let (os, arch) = (variable("CARGO_CFG_TARGET_OS"), variable("CARGO_CFG_TARGET_ARCH"));
+    if os != "linux" || !matches!(arch.as_str(), "x86_64" | "aarch64") {
+        // The program then says that it has no tracer.
+        return fs::write(&object, []);
+    }
+    let mut stubs = Vec::new();
+    for (library, functions) in STUBS {
+        let source = out.join(format!("{library}.c"));
+        fs::write(&source, functions.split_whitespace().map(|f| format!("void {f}(void){{}}\n")).collect::<String>())?;
+        let stub = out.join(library);
+        let soname = format!("-Wl,-soname,{library}");
+        compile(&["-w", "-fno-builtin", "-shared", "-nostdlib", "-fPIC", &soname], &[source], &stub)?;
+        stubs.push(stub);
+    }
+    let mut flags = FLAGS.to_vec();
+    flags.extend(["-Wl,--no-as-needed,-z,now,-z,relro,-z,noexecstack,--hash-style=both", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]);
+    if arch == "aarch64" {
+        // Atomics inline: the helpers are libgcc's.
+        flags.push("-mno-outline-atomics");
+    }
+    let inputs: Vec<PathBuf> = std::iter::once(home.join("object/tracer.c")).chain(stubs).collect();
+    compile(&flags, &inputs, &object)
+}
+
+fn compile(flags: &[&str], inputs: &[PathBuf], output: &Path) -> io::Result<()> {
+    let compiler = cc::Build::new().cargo_metadata(false).opt_level(2).get_compiler();
+    let mut command = Command::new(compiler.path());
+    command.envs(compiler.get_envs()).args(flags).arg("-o").arg(output).args(inputs);
+    let done = command.output()?;
+    if done.status.success() {
+        return Ok(());
+    }
+    Err(io::Error::other(format!("{command:?}: {}", String::from_utf8_lossy(&done.stderr))))
+}

@@ -1,0 +1,106 @@
+// Types, the few functions of the C library that are used, and small helpers.
+//
+// No header of the system is included: the object then builds without CUDA and for any C library, and linked against stubs it
+// asks for no version of glibc's symbols (build.rs).
+
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long u64;
+typedef int i32;
+typedef long i64;
+
+#define NULL ((void*)0)
+#define EXPORT __attribute__((visibility("default")))
+#define LIKELY(x) __builtin_expect(!!(x), 1)
+#define UNLIKELY(x) __builtin_expect(!!(x), 0)
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
+struct timespec { long seconds, nanoseconds; };
+struct iovec { const void* base; u64 length; };
+struct pollfd { int fd; short events, revents; };
+struct sockaddr_un { u16 family; char path[108]; };
+
+extern int open(const char*, int, ...), close(int), access(const char*, int), ftruncate(int, long), unlink(const char*);
+extern long read(int, void*, u64), write(int, const void*, u64), writev(int, const struct iovec*, int), readlink(const char*, char*, u64);
+extern int snprintf(char*, u64, const char*, ...), strcmp(const char*, const char*), strncmp(const char*, const char*, u64), memcmp(const void*, const void*, u64);
+extern char *getenv(const char*), *strstr(const char*, const char*), *getcwd(char*, u64);
+extern u64 strlen(const char*);
+extern void *memcpy(void*, const void*, u64), *memmove(void*, const void*, u64), *memset(void*, int, u64);
+extern void *mmap(void*, u64, int, int, int, long), *dlopen(const char*, int), *dlsym(void*, const char*);
+extern int munmap(void*, u64), dlclose(void*), dladdr(const void*, void*);
+extern int clock_gettime(int, struct timespec*), getpid(void), getppid(void), gethostname(char*, u64), sched_yield(void);
+extern int poll(struct pollfd*, u64, int), socket(int, int, int), bind(int, const void*, u32), listen(int, int), accept4(int, void*, void*, int), chmod(const char*, u32);
+extern long syscall(long, ...);
+extern int pthread_create(u64*, const void*, void* (*)(void*), void*), __cxa_atexit(void (*)(void*), void*, void*);
+extern int *__errno_location(void);
+
+#if defined(__x86_64__)
+enum { SYS_GETTID = 186, SYS_EXIT_GROUP = 231, SYS_SIGPROCMASK = 14, SYS_PRCTL = 157, SYS_PRLIMIT = 302, O_DIRECTORY = 0200000 };
+#elif defined(__aarch64__)
+enum { SYS_GETTID = 178, SYS_EXIT_GROUP = 94, SYS_SIGPROCMASK = 135, SYS_PRCTL = 167, SYS_PRLIMIT = 261, O_DIRECTORY = 040000 };
+#else
+#error "the tracer is for x86-64 and aarch64"
+#endif
+enum { O_RDONLY = 0, O_WRONLY = 1, O_CREAT = 0100, O_EXCL = 0200, O_APPEND = 02000, O_CLOEXEC = 02000000, O_PATH = 010000000 };
+enum { RTLD_NOW = 2, RTLD_NOLOAD = 4 };
+enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };
+enum { EINTR = 4, EXISTS = 17, TOO_LARGE = 27, NO_SPACE = 28, RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000, POLLIN = 1 };
+
+static u64 clock_now(int clock) {
+  struct timespec t;
+  clock_gettime(clock, &t);
+  return (u64)t.seconds * 1000000000ul + (u64)t.nanoseconds;
+}
+
+// Nanoseconds since 1970: the clock of CUPTI's timestamps, too.
+static inline u64 now(void) { return clock_now(CLOCK_REALTIME); }
+
+static __thread u32 own_tid;
+static u32 tid(void) {
+  if (UNLIKELY(!own_tid)) own_tid = (u32)syscall(SYS_GETTID);
+  return own_tid;
+}
+
+// Held for moments only, and by few threads.
+typedef struct { u32 held; } Lock;
+static void lock(Lock* l) {
+  while (__atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE)) sched_yield();
+}
+static void unlock(Lock* l) { __atomic_store_n(&l->held, 0, __ATOMIC_RELEASE); }
+
+#define ADD(x, n) __atomic_fetch_add(&(x), (n), __ATOMIC_RELAXED)
+
+enum { MAP_POPULATE = 0x8000 };
+// Memory from the system, zeroed; NULL where it has none.
+static void* pages(u64 bytes, int flags) {
+  void* p = mmap(NULL, bytes, 3, 0x22 | flags, -1, 0);
+  return p == (void*)-1 ? NULL : p;
+}
+
+// A mixing of 64 bits (the finalizer of SplitMix64).
+static inline u64 mix(u64 x) {
+  x ^= x >> 30, x *= 0xbf58476d1ce4e5b9ul;
+  x ^= x >> 27, x *= 0x94d049bb133111ebul;
+  return x ^ x >> 31;
+}
+
+// A hash of bytes, eight at a time.
+static u64 hash_bytes(const char* s, u64 n) {
+  u64 h = n * 0x9e3779b97f4a7c15ul, w = 0;
+  for (; n >= 8; s += 8, n -= 8) {
+    memcpy(&w, s, 8);
+    h = (h ^ w) * 0xff51afd7ed558ccdul, h ^= h >> 32;
+  }
+  w = 0;
+  memcpy(&w, s, n);
+  return mix(h ^ w);
+}
+
+// Numbers of variable length: seven bits a byte, the lowest first; signed ones zigzag.
+static inline u8* put_number(u8* p, u64 v) {
+  while (v >= 128) *p++ = (u8)(v | 128), v >>= 7;
+  *p++ = (u8)v;
+  return p;
+}
+static inline u8* put_signed(u8* p, i64 v) { return put_number(p, ((u64)v << 1) ^ (u64)(v >> 63)); }

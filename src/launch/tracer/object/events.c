@@ -1,0 +1,135 @@
+// What happens on a thread of the program: NVTX, gates, calls where CUPTI has no records of chosen ones. A thread writes into its own
+// ring without waiting for anybody; the ticker empties it, or the thread itself when it is full.
+
+enum { EVENT_PUSH = 1, EVENT_POP = 2, EVENT_START = 3, EVENT_END = 4, EVENT_MARK = 5, EVENT_CALL = 16 };
+enum { COLOR = 1, CATEGORY = 2, PAYLOAD_SIGNED = 4, PAYLOAD_UNSIGNED = 8, PAYLOAD_REAL = 12, PAYLOAD = 12 };
+
+typedef struct { u64 time, id, payload; u32 domain, text, color, category; u8 kind, has; } Event;
+enum { EVENTS = 2048 };
+
+typedef struct Ring {
+  struct Ring* next;
+  u32 thread;
+  // Of the thread that writes, and of whoever empties.
+  volatile u32 head, tail;
+  Lock emptying;
+  volatile int ended, named;
+  Event events[EVENTS];
+} Ring;
+
+static Ring* rings;
+static __thread Ring* own_ring;
+
+static Ring* ring(void) {
+  Ring* r = own_ring;
+  if (LIKELY(r != NULL)) return r;
+  // One that a thread left behind, or a new one.
+  for (r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
+    int ended = 1;
+    if (__atomic_compare_exchange_n(&r->ended, &ended, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+      r->thread = tid(), r->named = 0;
+      return own_ring = r;
+    }
+  }
+  r = pages(sizeof *r, 0);
+  if (!r) return NULL;
+  r->thread = tid();
+  r->next = __atomic_load_n(&rings, __ATOMIC_RELAXED);
+  while (!__atomic_compare_exchange_n(&rings, &r->next, r, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
+  return own_ring = r;
+}
+
+// Writes what is in a ring.
+enum { EVENT_BLOCK = 32 << 10 };
+static void ring_empty(Ring* r) {
+  u8 data[EVENT_BLOCK + 256];
+  lock(&r->emptying);
+  u32 head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE), tail = r->tail;
+  names_flush();
+  while (tail != head) {
+    u8* p = data;
+    u32 count = 0;
+    u64 before = 0;
+    for (; tail != head && p - data < EVENT_BLOCK; tail++, count++) {
+      const Event* e = &r->events[tail % EVENTS];
+      *p++ = e->kind;
+      p = put_signed(p, step(e->time, &before));
+      switch (e->kind) {
+      case EVENT_PUSH: case EVENT_START: case EVENT_MARK:
+        *p++ = e->has;
+        p = put_number(p, e->domain), p = put_number(p, e->text);
+        if (e->kind == EVENT_START) p = put_number(p, e->id);
+        if (e->has & COLOR) p = put_number(p, e->color);
+        if (e->has & CATEGORY) p = put_number(p, e->category);
+        if (e->has & PAYLOAD) memcpy(p, &e->payload, 8), p += 8;
+        break;
+      case EVENT_POP: p = put_number(p, e->domain); break;
+      case EVENT_END: p = put_number(p, e->id); break;
+      case EVENT_CALL:
+        p = put_number(p, e->text), p = put_number(p, e->id), p = put_number(p, e->payload), p = put_number(p, e->color);
+        break;
+      default: p = put_number(p, e->text), p = put_number(p, e->id);
+      }
+    }
+    put_block(BLOCK_EVENTS, 0, r->thread, count, data, (u32)(p - data));
+  }
+  __atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
+  unlock(&r->emptying);
+}
+
+static Event* event_begin(Ring* r) {
+  if (UNLIKELY(r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) >= EVENTS)) ring_empty(r);
+  return &r->events[r->head % EVENTS];
+}
+static void event_end(Ring* r) { __atomic_store_n(&r->head, r->head + 1, __ATOMIC_RELEASE); }
+
+static void event(u8 kind, u32 domain, u32 text, u64 id) {
+  Ring* r = ring();
+  if (!r) return;
+  Event* e = event_begin(r);
+  *e = (Event){ .time = now(), .id = id, .domain = domain, .text = text, .kind = kind };
+  event_end(r);
+}
+
+// Names threads that did something, once, and takes the rings of those that have ended.
+static void rings_look(int last) {
+  for (Ring* r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
+    ring_empty(r);
+    if (last || r->ended) continue;
+    char path[48];
+    snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->thread);
+    if (access(path, 4) && *__errno_location() == 2) {
+      ring_empty(r);
+      __atomic_store_n(&r->ended, 1, __ATOMIC_RELEASE);
+    }
+  }
+}
+
+// Threads by number, as far as they were named.
+enum { THREADS = 4096 };
+static struct { Lock lock; u32 seen[THREADS], count, named; } threads;
+static void thread_seen(u32 thread) {
+  static __thread u32 last;
+  if (LIKELY(last == thread) || !thread) return;
+  last = thread;
+  lock(&threads.lock);
+  u32 i = threads.count;
+  while (i > 0 && threads.seen[i - 1] != thread) i--;
+  if (!i && threads.count < THREADS) threads.seen[threads.count++] = thread;
+  unlock(&threads.lock);
+}
+static void threads_name(int again) {
+  u8 data[4096], *p = data;
+  u32 count = 0;
+  for (u32 i = again ? 0 : threads.named; i < threads.count && p - data < 3900; i++) {
+    char path[48], text[64];
+    snprintf(path, sizeof path, "/proc/self/task/%u/comm", threads.seen[i]);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    long n = file < 0 ? 0 : read(file, text, sizeof text);
+    if (file >= 0) close(file);
+    if (n > 0 && text[n - 1] == '\n') n--;
+    if (n > 0) p = put_number(p, threads.seen[i]), p = put_number(p, (u64)n), memcpy(p, text, (u64)n), p += n, count++;
+    if (!again) threads.named = i + 1;
+  }
+  if (count) put_block(BLOCK_THREADS, 0, 0, count, data, (u32)(p - data));
+}

@@ -1,0 +1,144 @@
+// The file: whole blocks, each written at once, so that a program that dies tears at most the last.
+// src/import/trace/FORMAT.md says what is in them.
+
+enum {
+  BLOCK_FACTS = 1, BLOCK_STRINGS = 2, BLOCK_CONFIGS = 3, BLOCK_KERNELS = 4, BLOCK_MEMOPS = 5, BLOCK_CALLS = 6,
+  BLOCK_EVENTS = 7, BLOCK_GRAPHS = 8, BLOCK_MEMORY = 9, BLOCK_OVERHEAD = 10, BLOCK_THREADS = 11, BLOCK_DEVICE = 12,
+  BLOCK_STATE = 13, BLOCK_STOPPED = 14, BLOCK_END = 15,
+};
+
+typedef struct { u32 magic; u16 type, flags; u32 length, count, thread, sequence, crc; } Block;
+enum { MAGIC = 0x31545357 /* WST1 */, HEAD = 28, CHECKED = 24, LAST_WORD = HEAD + 16 };
+
+static struct {
+  Lock lock;
+  int fd, pid;
+  u32 sequence;
+  u64 bytes;
+  // The system kills a program that writes beyond this.
+  u64 most;
+  // Why nothing is written any more; 0 while it is.
+  i32 trouble;
+  int opened;
+} out = { .fd = -1 };
+
+// No more of this process: a child of fork has the parent's memory, but its records are its own.
+static volatile int gone;
+static void child_of_fork(void) { gone = 1; }
+
+// CRC-32 (IEEE 802.3), eight bytes a step.
+static u32 crc_table[8][256];
+static void crc_prepare(void) {
+  for (u32 i = 0; i < 256; i++) {
+    u32 c = i;
+    for (int k = 0; k < 8; k++) c = c & 1 ? c >> 1 ^ 0xedb88320u : c >> 1;
+    crc_table[0][i] = c;
+  }
+  for (u32 i = 0; i < 256; i++)
+    for (int k = 1; k < 8; k++) crc_table[k][i] = crc_table[k - 1][i] >> 8 ^ crc_table[0][crc_table[k - 1][i] & 255];
+}
+static u32 crc_add(u32 crc, const void* bytes, u64 n) {
+  const u8* p = bytes;
+  crc = ~crc;
+  for (; n >= 8; p += 8, n -= 8) {
+    u64 w;
+    memcpy(&w, p, 8);
+    w ^= crc;
+    crc = 0;
+    for (int k = 0; k < 8; k++) crc ^= crc_table[7 - k][w >> 8 * k & 255];
+  }
+  for (; n; n--) crc = crc >> 8 ^ crc_table[0][(crc ^ *p++) & 255];
+  return ~crc;
+}
+
+// Writes all of it; returns how much was written where the rest could not be.
+static u64 write_all(struct iovec* parts, int count) {
+  u64 done = 0;
+  while (count) {
+    long n = writev(out.fd, parts, count);
+    if (n < 0 && *__errno_location() == EINTR) continue;
+    if (n <= 0) return done;
+    done += (u64)n;
+    while (count && (u64)n >= parts->length) n -= (long)parts->length, parts++, count--;
+    if (count) parts->base = (const u8*)parts->base + n, parts->length -= (u64)n;
+  }
+  return done;
+}
+
+static void head_of(Block* b, u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
+  *b = (Block){ MAGIC, type, flags, length, count, thread, out.sequence++, 0 };
+  b->crc = crc_add(crc_add(0, b, CHECKED), data, length);
+}
+
+// Writes what the file begins with (start.c).
+static void file_begin(void);
+
+static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length);
+
+// Writes a block; the first makes the file.
+static void put_block(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
+  if (gone) return;
+  lock(&out.lock);
+  if (UNLIKELY(!out.opened)) out.opened = 1, file_begin();
+  if (out.fd >= 0 && out.pid == getpid()) put_locked(type, flags, thread, count, data, length);
+  unlock(&out.lock);
+}
+
+// A disk that is full ends the recording, not the program: what was torn is cut off, and its room holds the word about it.
+static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
+  if (out.trouble) return;
+  Block b;
+  head_of(&b, type, flags, thread, count, data, length);
+  struct iovec parts[2] = { { &b, HEAD }, { data, length } };
+  int fits = out.bytes + HEAD + length + LAST_WORD <= out.most;
+  u64 n = fits ? write_all(parts, length ? 2 : 1) : 0;
+  if (fits && n == HEAD + (u64)length) {
+    out.bytes += n;
+    return;
+  }
+  out.trouble = !fits ? TOO_LARGE : n ? NO_SPACE : *__errno_location();
+  u8 word[16], *end = put_number(word, (u64)out.trouble);
+  u64 whole = HEAD + (u64)(end - word);
+  if (ftruncate(out.fd, (long)out.bytes)) return;
+  head_of(&b, BLOCK_STOPPED, 0, 0, 1, word, (u32)(end - word));
+  struct iovec last[2] = { { &b, HEAD }, { word, (u64)(end - word) } };
+  if (write_all(last, 2) != whole && ftruncate(out.fd, (long)out.bytes)) out.fd = -1;
+}
+
+// Facts: keys and values as texts, each with its length before it.
+typedef struct { u8 data[24 << 10]; u32 n, count; } Facts;
+static void fact(Facts* f, const char* key, const char* value) {
+  u64 k = strlen(key), v = strlen(value);
+  if (f->n + k + v + 20 > sizeof f->data) return;
+  u8* p = put_number(f->data + f->n, k);
+  memcpy(p, key, k);
+  p = put_number(p + k, v);
+  memcpy(p, value, v);
+  f->n = (u32)(p + v - f->data), f->count++;
+}
+static void fact_number(Facts* f, const char* key, u64 value) {
+  char text[24];
+  snprintf(text, sizeof text, "%lu", value);
+  fact(f, key, text);
+}
+static void put_facts(u16 type, Facts* f) {
+  put_block(type, 0, 0, f->count, f->data, f->n);
+  f->n = f->count = 0;
+}
+
+// Opens PREFIX.PID.wstrace; a process that was here before by exec has PREFIX.PID-1.wstrace, and so on.
+static int open_file(const char* prefix) {
+  char path[4096];
+  u64 limits[2] = { 0, 0 };
+  out.pid = getpid();
+  out.most = syscall(SYS_PRLIMIT, 0, RLIMIT_FSIZE, NULL, limits) ? ~0ul : limits[0];
+  for (int i = 0; i < 1000 && out.fd < 0; i++) {
+    char suffix[16] = "";
+    if (i) snprintf(suffix, sizeof suffix, "-%d", i);
+    int n = snprintf(path, sizeof path, "%s.%d%s.wstrace", prefix, out.pid, suffix);
+    if (n < 0 || n >= (int)sizeof path) return 0;
+    out.fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    if (out.fd < 0 && *__errno_location() != EXISTS) return 0;
+  }
+  return out.fd >= 0;
+}

@@ -1,0 +1,96 @@
+// Texts by number: each is written once, before the first row that uses it.
+
+enum { STRINGS = 1 << 20, LONGEST = 60000, STRING_BLOCK = 64 << 10 };
+enum { HEAP = 1 << 20 };
+typedef struct { u64 hash; u32 id, length; const char* text; } String;
+
+static struct {
+  Lock lock;
+  String* table;
+  u32 count;
+  u64 overflow;
+  // Where texts are kept, for a file that begins anew after a fork.
+  char* heap;
+  u64 heap_left;
+  // Texts that were not written yet.
+  u8* data;
+  u32 n, rows;
+} names;
+
+static int names_prepare(void) {
+  names.table = pages(STRINGS * sizeof(String), 0);
+  names.data = pages(STRING_BLOCK + LONGEST + 32, 0);
+  return names.table && names.data;
+}
+
+static void names_write(void) {
+  if (names.n) put_block(BLOCK_STRINGS, 0, 0, names.rows, names.data, names.n), names.n = names.rows = 0;
+}
+
+static void name_put(const String* s) {
+  u8* p = put_number(names.data + names.n, s->id);
+  p = put_number(p, s->length);
+  memcpy(p, s->text, s->length);
+  names.n = (u32)(p + s->length - names.data), names.rows++;
+  if (names.n >= STRING_BLOCK) names_write();
+}
+
+// Writes what is new, before rows that use it are written.
+static void names_flush(void) {
+  lock(&names.lock);
+  names_write();
+  unlock(&names.lock);
+}
+
+// The number of a text; 0 where there is none, or no more room.
+static u32 name_of(const char* text, u64 length) {
+  if (!text || !names.table) return 0;
+  if (length > LONGEST) length = LONGEST;
+  u64 hash = hash_bytes(text, length) | 1;
+  lock(&names.lock);
+  u32 id = 0;
+  for (u64 at = hash >> 20 & (STRINGS - 1);; at = (at + 1) & (STRINGS - 1)) {
+    String* s = &names.table[at];
+    if (s->hash == hash && s->length == length) {
+      id = s->id;
+      break;
+    }
+    if (s->hash) continue;
+    if (names.count >= STRINGS * 3 / 4) {
+      names.overflow++;
+      break;
+    }
+    if (names.heap_left < length) {
+      names.heap = pages(HEAP, 0), names.heap_left = names.heap ? HEAP : 0;
+      if (!names.heap) break;
+    }
+    memcpy(names.heap, text, length);
+    *s = (String){ hash, ++names.count, (u32)length, names.heap };
+    names.heap += length, names.heap_left -= length;
+    id = s->id;
+    name_put(s);
+    break;
+  }
+  unlock(&names.lock);
+  return id;
+}
+static u32 name(const char* text) { return text ? name_of(text, strlen(text)) : 0; }
+
+// A file that begins anew has all texts again: the program holds their numbers.
+static void names_again(void) {
+  names.lock.held = 0, names.n = names.rows = 0;
+  for (u32 i = 0; names.count && i < STRINGS; i++)
+    if (names.table[i].hash) name_put(&names.table[i]);
+}
+
+// Kernel names come by pointer, millions of times. A module that was loaded anew may give the pointer to another name:
+// each pointer is looked at once in every buffer of records.
+enum { POINTERS = 1 << 14 };
+static struct { const char* pointer; u32 id, buffer; } pointers[POINTERS];
+static u32 name_by_pointer(const char* text, u32 buffer) {
+  u64 at = mix((u64)text) & (POINTERS - 1);
+  if (LIKELY(pointers[at].pointer == text && pointers[at].buffer == buffer)) return pointers[at].id;
+  u32 id = name(text);
+  pointers[at].pointer = text, pointers[at].id = id, pointers[at].buffer = buffer;
+  return id;
+}

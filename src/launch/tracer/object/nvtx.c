@@ -1,0 +1,144 @@
+// NVTX 3: the library in the program asks for InitializeInjectionNvtx2 and takes the functions that it is given.
+
+// nvtxEventAttributes_t, and the kinds of messages and payloads.
+typedef struct {
+  u16 version, size;
+  u32 category;
+  i32 color_type;
+  u32 color;
+  i32 payload_type, reserved;
+  u64 payload;
+  i32 message_type;
+  const void* message;
+} Attributes;
+enum { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
+enum { NVTX_UNSIGNED_64 = 1, NVTX_SIGNED_64 = 2, NVTX_DOUBLE = 3, NVTX_UNSIGNED_32 = 4, NVTX_SIGNED_32 = 5, NVTX_FLOAT = 6 };
+
+static volatile int writing;
+static inline int live(void) { return LIKELY(writing && !gone); }
+static u64 range_ids;
+static __thread int depth;
+
+// A wide text as UTF-8. wchar_t has 32 bits here.
+static u32 name_wide(const u32* text) {
+  char out_[1024], *p = out_;
+  for (; text && *text && p < out_ + sizeof out_ - 4; text++) {
+    u32 c = *text;
+    if (c < 0x80) { *p++ = (char)c; }
+    else if (c < 0x800) { *p++ = (char)(0xc0 | c >> 6), *p++ = (char)(0x80 | (c & 63)); }
+    else if (c < 0x10000) { *p++ = (char)(0xe0 | c >> 12), *p++ = (char)(0x80 | (c >> 6 & 63)), *p++ = (char)(0x80 | (c & 63)); }
+    else { *p++ = (char)(0xf0 | c >> 18), *p++ = (char)(0x80 | (c >> 12 & 63)), *p++ = (char)(0x80 | (c >> 6 & 63)), *p++ = (char)(0x80 | (c & 63)); }
+  }
+  return name_of(out_, (u64)(p - out_));
+}
+
+// Texts by their hash and number that this thread met last: the shared table is asked only for others.
+enum { RECENT = 64 };
+static __thread struct { u64 hash; u32 id; } recent[RECENT];
+static u32 name_recent(const char* text) {
+  if (!text) return 0;
+  u64 n = strlen(text), hash = hash_bytes(text, n);
+  u32 at = (u32)(hash & (RECENT - 1));
+  if (recent[at].hash == hash && recent[at].id) return recent[at].id;
+  u32 id = name_of(text, n);
+  recent[at].hash = hash, recent[at].id = id;
+  return id;
+}
+
+static u32 message(const Attributes* a) {
+  if (!a->message) return 0;
+  if (a->message_type == MESSAGE_REGISTERED) return (u32)(u64)a->message;
+  if (a->message_type == MESSAGE_ASCII) return name_recent(a->message);
+  return a->message_type == MESSAGE_WIDE ? name_wide(a->message) : 0;
+}
+
+static void put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) {
+  if (UNLIKELY(gate.gated && !gate.is_open)) return;
+  Ring* r = ring();
+  if (!r) return;
+  Event* e = event_begin(r);
+  *e = (Event){ .time = now(), .id = id, .domain = domain, .text = text, .kind = kind };
+  if (a) {
+    if (a->color_type) e->has |= COLOR, e->color = a->color;
+    if (a->category) e->has |= CATEGORY, e->category = a->category;
+    union { double real; float small; u64 bits; } value = { .bits = a->payload };
+    switch (a->payload_type) {
+    case NVTX_UNSIGNED_64: e->has |= PAYLOAD_UNSIGNED, e->payload = a->payload; break;
+    case NVTX_UNSIGNED_32: e->has |= PAYLOAD_UNSIGNED, e->payload = (u32)a->payload; break;
+    case NVTX_SIGNED_64: e->has |= PAYLOAD_SIGNED, e->payload = a->payload; break;
+    case NVTX_SIGNED_32: e->has |= PAYLOAD_SIGNED, e->payload = (u64)(i64)(i32)a->payload; break;
+    case NVTX_DOUBLE: e->has |= PAYLOAD_REAL, e->payload = a->payload; break;
+    case NVTX_FLOAT: value.real = (double)value.small, e->has |= PAYLOAD_REAL, e->payload = value.bits; break;
+    default: break;
+    }
+  }
+  event_end(r);
+}
+
+static int push(u32 domain, u32 text, const Attributes* a) {
+  if (UNLIKELY(gate.gated)) gate_entered(domain, text);
+  put_nvtx(EVENT_PUSH, domain, text, 0, a);
+  return depth++;
+}
+static int pop(u32 domain) {
+  if (depth > 0) depth--;
+  put_nvtx(EVENT_POP, domain, 0, 0, NULL);
+  if (UNLIKELY(gate.gated)) gate_left(domain);
+  return depth;
+}
+static int nvtx_push_ascii(const char* text) { return live() ? push(0, name_recent(text), NULL) : 0; }
+static int nvtx_push_wide(const u32* text) { return live() ? push(0, name_wide(text), NULL) : 0; }
+static int nvtx_push(const Attributes* a) { return live() && a ? push(0, message(a), a) : 0; }
+static int nvtx_pop(void) { return live() ? pop(0) : 0; }
+static int nvtx_domain_push(void* domain, const Attributes* a) { return live() && a ? push((u32)(u64)domain, message(a), a) : 0; }
+static int nvtx_domain_pop(void* domain) { return live() ? pop((u32)(u64)domain) : 0; }
+
+static u64 start(u32 domain, u32 text, const Attributes* a) {
+  u64 id = ADD(range_ids, 1) + 1;
+  if (UNLIKELY(gate.gated)) gate_started(domain, text, id);
+  put_nvtx(EVENT_START, domain, text, id, a);
+  return id;
+}
+static u64 nvtx_start_ascii(const char* text) { return live() ? start(0, name_recent(text), NULL) : 0; }
+static u64 nvtx_start_wide(const u32* text) { return live() ? start(0, name_wide(text), NULL) : 0; }
+static u64 nvtx_start(const Attributes* a) { return live() && a ? start(0, message(a), a) : 0; }
+static u64 nvtx_domain_start(void* domain, const Attributes* a) { return live() && a ? start((u32)(u64)domain, message(a), a) : 0; }
+static void nvtx_end(u64 id) {
+  if (!live() || !id) return;
+  put_nvtx(EVENT_END, 0, 0, id, NULL);
+  if (UNLIKELY(gate.gated)) gate_ended(id);
+}
+static void nvtx_domain_end(void* domain, u64 id) { (void)domain, nvtx_end(id); }
+
+static void nvtx_mark_ascii(const char* text) { if (live()) put_nvtx(EVENT_MARK, 0, name_recent(text), 0, NULL); }
+static void nvtx_mark_wide(const u32* text) { if (live()) put_nvtx(EVENT_MARK, 0, name_wide(text), 0, NULL); }
+static void nvtx_mark(const Attributes* a) { if (live() && a) put_nvtx(EVENT_MARK, 0, message(a), 0, a); }
+static void nvtx_domain_mark(void* domain, const Attributes* a) { if (live() && a) put_nvtx(EVENT_MARK, (u32)(u64)domain, message(a), 0, a); }
+
+// Handles of domains and registered texts are the numbers of their texts.
+static void* nvtx_domain_ascii(const char* text) { return (void*)(u64)(text ? name(text) : 0); }
+static void* nvtx_domain_wide(const u32* text) { return (void*)(u64)name_wide(text); }
+static void* nvtx_register_ascii(void* domain, const char* text) { (void)domain; return (void*)(u64)name(text); }
+static void* nvtx_register_wide(void* domain, const u32* text) { (void)domain; return (void*)(u64)name_wide(text); }
+
+// NvtxExportTableID, NvtxCallbackModule, and the slots of each (nvtxTypes.h).
+enum { TABLE_CALLBACKS = 1, MODULE_CORE = 1, MODULE_CORE2 = 5 };
+typedef struct { u64 size; int (*module)(u32, void****, u32*); } Callbacks;
+static void take(void*** slots, u32 count, u32 slot, void* function) {
+  if (slot < count && slots[slot]) *slots[slot] = function;
+}
+static void nvtx_functions(const Callbacks* callbacks) {
+  void*** t;
+  u32 n;
+  if (callbacks->module(MODULE_CORE, &t, &n)) {
+    take(t, n, 1, nvtx_mark), take(t, n, 2, nvtx_mark_ascii), take(t, n, 3, nvtx_mark_wide);
+    take(t, n, 4, nvtx_start), take(t, n, 5, nvtx_start_ascii), take(t, n, 6, nvtx_start_wide), take(t, n, 7, nvtx_end);
+    take(t, n, 8, nvtx_push), take(t, n, 9, nvtx_push_ascii), take(t, n, 10, nvtx_push_wide), take(t, n, 11, nvtx_pop);
+  }
+  if (callbacks->module(MODULE_CORE2, &t, &n)) {
+    take(t, n, 1, nvtx_domain_mark), take(t, n, 2, nvtx_domain_start), take(t, n, 3, nvtx_domain_end);
+    take(t, n, 4, nvtx_domain_push), take(t, n, 5, nvtx_domain_pop);
+    take(t, n, 10, nvtx_register_ascii), take(t, n, 11, nvtx_register_wide);
+    take(t, n, 12, nvtx_domain_ascii), take(t, n, 13, nvtx_domain_wide);
+  }
+}

@@ -1,0 +1,251 @@
+// Records of CUPTI become rows: differences to the row before, in numbers of variable length.
+
+enum { ROWS = 256 << 10, WIDEST = 400 };
+
+typedef struct {
+  u8* data;
+  u32 n, count;
+  u16 type, flags;
+  // What the next row is a difference to.
+  u64 correlation, start, node, thread;
+} Rows;
+
+static struct {
+  Lock lock;
+  Rows kernels, memops, calls, graphs, memory, overhead, configs;
+  // Whose buffer is being packed.
+  u32 thread, buffer;
+} rows;
+
+static struct {
+  u64 kernels, memops, calls, other, invalid, inline_configs, outside, dropped, refused, buffers, packing_ns;
+} counted;
+
+// A launch configuration with its queue: rows refer to it by number.
+typedef struct {
+  u32 name, grid[3], block[3], cluster[3], static_shared, dynamic_shared, registers, local, executed, device, context, stream, graph, type;
+} Config;
+enum { CONFIGS = 1 << 16 };
+static struct { Config* list; u32 *index, count; } configs;
+
+static int rows_prepare(void) {
+  Rows* all[] = { &rows.kernels, &rows.memops, &rows.calls, &rows.graphs, &rows.memory, &rows.overhead, &rows.configs };
+  const u16 types[] = { BLOCK_KERNELS, BLOCK_MEMOPS, BLOCK_CALLS, BLOCK_GRAPHS, BLOCK_MEMORY, BLOCK_OVERHEAD, BLOCK_CONFIGS };
+  for (u32 i = 0; i < COUNT(all); i++) {
+    all[i]->type = types[i];
+    if (!(all[i]->data = pages(ROWS + WIDEST, 0))) return 0;
+  }
+  configs.list = pages(sizeof(Config) * CONFIGS, 0);
+  configs.index = pages(sizeof(u32) * CONFIGS * 2, 0);
+  return configs.list && configs.index;
+}
+
+static void rows_put(Rows* r, u32 thread) {
+  if (r->n) put_block(r->type, r->flags, thread, r->count, r->data, r->n);
+  *r = (Rows){ .data = r->data, .type = r->type };
+}
+// What rows refer to is written before them.
+static void configs_flush(void) {
+  names_flush();
+  rows_put(&rows.configs, 0);
+}
+static void rows_flush(Rows* r) {
+  if (!r->n) return;
+  configs_flush();
+  rows_put(r, rows.thread);
+}
+static void rows_flush_all(void) {
+  Rows* all[] = { &rows.calls, &rows.kernels, &rows.memops, &rows.graphs, &rows.memory, &rows.overhead };
+  for (u32 i = 0; i < COUNT(all); i++) rows_flush(all[i]);
+}
+// Where a row goes; WIDEST bytes are there.
+static inline u8* row(Rows* r) {
+  if (UNLIKELY(r->n > ROWS)) rows_flush(r);
+  r->count++;
+  return r->data + r->n;
+}
+static inline void row_end(Rows* r, u8* end) { r->n = (u32)(end - r->data); }
+
+static u8* put_config(u8* p, const Config* c) {
+  const u32* w = (const u32*)c;
+  for (u32 i = 0; i < sizeof *c / 4; i++) p = put_number(p, w[i]);
+  return p;
+}
+
+// The number of a configuration; 0 where the table is full: it then stands in its row.
+static u32 config(const Config* c) {
+  u64 h = 0, w;
+  for (u32 i = 0; i < sizeof *c; i += 8) {
+    memcpy(&w, (const u8*)c + i, 8);
+    h = (h ^ w) * 0xff51afd7ed558ccdul, h ^= h >> 32;
+  }
+  u32 at = (u32)(mix(h) & (CONFIGS * 2 - 1));
+  for (;; at = (at + 1) & (CONFIGS * 2 - 1)) {
+    u32 id = configs.index[at];
+    if (!id) break;
+    if (!memcmp(&configs.list[id], c, sizeof *c)) return id;
+  }
+  if (configs.count + 1 >= CONFIGS) {
+    counted.inline_configs++;
+    return 0;
+  }
+  u32 id = ++configs.count;
+  configs.list[id] = *c;
+  configs.index[at] = id;
+  if (rows.configs.n > ROWS) configs_flush();
+  u8* p = put_number(row(&rows.configs), id);
+  row_end(&rows.configs, put_config(p, c));
+  return id;
+}
+
+enum { ROW_NODE = 1, ROW_WIDE = 2 };
+
+// Difference of two ids that count up and wrap.
+static inline i64 id_step(u32 id, u64* before) {
+  i64 step = (i32)(id - (u32)*before);
+  *before = id;
+  return step;
+}
+static inline i64 step(u64 value, u64* before) {
+  i64 d = (i64)(value - *before);
+  *before = value;
+  return d;
+}
+
+static void pack_kernel(const u8* r) {
+  u64 start = AT64(r, KERNEL_START), end = AT64(r, KERNEL_END);
+  // CUPTI gives out unfinished records when it is forced to; they never come again.
+  if (UNLIKELY(!start || end < start)) counted.invalid++;
+  u32 v = cupti_version;
+  Config c = {
+    .name = name_by_pointer(AT_TEXT(r, KERNEL_NAME), rows.buffer),
+    .static_shared = AT32(r, KERNEL_STATIC_SHARED),
+    .dynamic_shared = AT32(r, KERNEL_DYNAMIC_SHARED),
+    .registers = AT16(r, KERNEL_REGISTERS),
+    .local = AT32(r, KERNEL_LOCAL),
+    .executed = AT32(r, KERNEL_SHARED_EXECUTED),
+    .device = AT32(r, KERNEL_DEVICE),
+    .context = AT32(r, KERNEL_CONTEXT),
+    .stream = AT32(r, KERNEL_STREAM),
+    .graph = v >= HAS_GRAPH ? AT32(r, KERNEL_GRAPH) : 0,
+    .type = r[KERNEL_LAUNCH_TYPE] | (v >= HAS_DEVICE_LAUNCHED && r[KERNEL_DEVICE_LAUNCHED] ? 256u : 0),
+  };
+  memcpy(c.grid, r + KERNEL_GRID, 12);
+  memcpy(c.block, r + KERNEL_BLOCK, 12);
+  if (v >= HAS_CLUSTER) memcpy(c.cluster, r + KERNEL_CLUSTER, 12);
+  u64 node = v >= HAS_GRAPH_NODE ? AT64(r, KERNEL_GRAPH_NODE) : 0;
+  u32 id = config(&c);
+  Rows* to = &rows.kernels;
+  u8* p = row(to);
+  p = put_number(p, (u64)id << 2 | (node ? ROW_NODE : 0) | (id ? 0 : ROW_WIDE));
+  if (!id) p = put_config(p, &c);
+  p = put_signed(p, id_step(AT32(r, KERNEL_CORRELATION), &to->correlation));
+  p = put_signed(p, step(start, &to->start));
+  p = put_signed(p, (i64)(end - start));
+  if (node) p = put_signed(p, step(node, &to->node));
+  row_end(to, p);
+  counted.kernels++;
+}
+
+enum { MEMOP_COPY = 0, MEMOP_PEER = 1, MEMOP_SET = 2 };
+
+static void pack_memop(const u8* r, u32 what) {
+  u64 start = AT64(r, COPY_START), end = AT64(r, COPY_END), node = 0;
+  if (UNLIKELY(!start || end < start)) counted.invalid++;
+  u32 correlation, graph = 0, v = cupti_version;
+  switch (what) {
+  case MEMOP_PEER:
+    correlation = AT32(r, PEER_CORRELATION);
+    if (v >= HAS_GRAPH_NODE) node = AT64(r, PEER_GRAPH_NODE);
+    if (v >= HAS_GRAPH) graph = AT32(r, PEER_GRAPH);
+    break;
+  case MEMOP_SET:
+    correlation = AT32(r, SET_CORRELATION);
+    if (v >= HAS_GRAPH_NODE) node = AT64(r, SET_GRAPH_NODE);
+    if (v >= HAS_GRAPH) graph = AT32(r, SET_GRAPH);
+    break;
+  default:
+    correlation = AT32(r, COPY_CORRELATION);
+    if (v >= HAS_GRAPH_NODE) node = AT64(r, COPY_GRAPH_NODE);
+    if (v >= HAS_GRAPH) graph = AT32(r, COPY_GRAPH);
+  }
+  Rows* to = &rows.memops;
+  u8* p = row(to);
+  p = put_number(p, what << 1 | (node != 0));
+  if (what == MEMOP_SET) {
+    p = put_number(p, AT16(r, SET_MEMORY));
+  } else {
+    p = put_number(p, r[COPY_KIND]), p = put_number(p, r[COPY_FROM]), p = put_number(p, r[COPY_TO]);
+  }
+  p = put_number(p, AT64(r, COPY_BYTES));
+  p = put_signed(p, id_step(correlation, &to->correlation));
+  p = put_signed(p, step(start, &to->start));
+  p = put_signed(p, (i64)(end - start));
+  p = put_number(p, AT32(r, COPY_DEVICE)), p = put_number(p, AT32(r, COPY_CONTEXT)), p = put_number(p, AT32(r, COPY_STREAM));
+  if (what == MEMOP_PEER) p = put_number(p, AT32(r, PEER_FROM_DEVICE)), p = put_number(p, AT32(r, PEER_TO_DEVICE));
+  if (node) p = put_signed(p, step(node, &to->node)), p = put_number(p, graph);
+  row_end(to, p);
+  counted.memops++;
+}
+
+enum { CALL_THREAD = 1, CALL_RETURNED = 2 };
+
+static void put_call(Rows* to, u32 function, u32 correlation, u64 start, u64 end, u32 thread, u32 returned) {
+  u8* p = row(to);
+  int other = thread != to->thread;
+  p = put_number(p, (u64)function << 2 | (other ? CALL_THREAD : 0) | (returned ? CALL_RETURNED : 0));
+  p = put_signed(p, id_step(correlation, &to->correlation));
+  p = put_signed(p, step(start, &to->start));
+  p = put_number(p, end > start ? end - start : 0);
+  if (other) p = put_number(p, thread), to->thread = thread;
+  if (returned) p = put_number(p, returned);
+  row_end(to, p);
+  ADD(counted.calls, 1);
+}
+
+// Names of driver functions by id, as they are met.
+enum { FUNCTIONS = 2048 };
+static u32 function_names[FUNCTIONS];
+static u32 function_name(u32 id) {
+  if (id >= FUNCTIONS) return 0;
+  u32 known = function_names[id];
+  if (LIKELY(known)) return known;
+  const char* text = NULL;
+  if (cuptiGetCallbackName(DOMAIN_DRIVER, id, &text) != OK || !text) return 0;
+  return function_names[id] = name(text);
+}
+
+static void pack_graph(const u8* r) {
+  Rows* to = &rows.graphs;
+  u8* p = row(to);
+  u64 start = AT64(r, GRAPH_START), end = AT64(r, GRAPH_END);
+  if (UNLIKELY(!start || end < start)) counted.invalid++;
+  p = put_signed(p, id_step(AT32(r, GRAPH_CORRELATION), &to->correlation));
+  p = put_signed(p, step(start, &to->start));
+  p = put_signed(p, (i64)(end - start));
+  p = put_number(p, AT32(r, GRAPH_GRAPH));
+  p = put_number(p, AT32(r, GRAPH_DEVICE)), p = put_number(p, AT32(r, GRAPH_CONTEXT)), p = put_number(p, AT32(r, GRAPH_STREAM));
+  row_end(to, p);
+  counted.other++;
+}
+
+static void pack_memory(const u8* r) {
+  Rows* to = &rows.memory;
+  u8* p = row(to);
+  p = put_number(p, AT32(r, MEMORY_OPERATION)), p = put_number(p, AT32(r, MEMORY_KIND));
+  p = put_signed(p, step(AT64(r, MEMORY_TIME), &to->start));
+  p = put_number(p, AT64(r, MEMORY_ADDRESS)), p = put_number(p, AT64(r, MEMORY_BYTES)), p = put_number(p, AT32(r, MEMORY_DEVICE));
+  row_end(to, p);
+  counted.other++;
+}
+
+static void pack_overhead(const u8* r) {
+  Rows* to = &rows.overhead;
+  u8* p = row(to);
+  u64 start = AT64(r, OVERHEAD_START), end = AT64(r, OVERHEAD_END);
+  p = put_number(p, AT32(r, OVERHEAD_KIND)), p = put_number(p, AT32(r, OVERHEAD_THREAD));
+  p = put_signed(p, step(start, &to->start));
+  p = put_number(p, end > start ? end - start : 0);
+  row_end(to, p);
+  counted.other++;
+}

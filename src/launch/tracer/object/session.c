@@ -1,0 +1,261 @@
+// CUPTI: found, opened, and listened to.
+
+static struct {
+  u64 started, flushing_ns, flushes;
+  int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, attached;
+  volatile int ended;
+  char library[512], reason[256];
+} session;
+
+static const char* result_text(Result r) {
+  const char* text = NULL;
+  if (!cuptiGetResultString || cuptiGetResultString(r, &text) != OK || !text) return "an error without a name";
+  return text;
+}
+
+// ---- Buffers. What is before a buffer's bytes says which thread asked for it.
+
+typedef struct Buffer { struct Buffer* next; u32 thread; u8 unused[52]; u8 bytes[]; } Buffer;
+enum { BUFFER = 8 << 20, AHEAD = 2, MOST_BUFFERS = 64 };
+static struct { Lock lock; Buffer* spare; u32 count; } buffers;
+
+static Buffer* buffer_make(void) { return pages(sizeof(Buffer) + BUFFER, MAP_POPULATE); }
+
+// CUPTI calls this on the thread that launches.
+static void buffer_asked(u8** bytes, u64* size, u64* most) {
+  *most = 0, *bytes = NULL, *size = 0;
+  lock(&buffers.lock);
+  Buffer* b = buffers.spare;
+  if (b) buffers.spare = b->next;
+  unlock(&buffers.lock);
+  if (!b) {
+    // The memory is bounded. CUPTI before 12.9 crashes when it is refused a buffer: there the bound gives way.
+    if (ADD(buffers.count, 1) >= MOST_BUFFERS && cupti_version >= MAY_REFUSE) {
+      ADD(buffers.count, (u32)-1), ADD(counted.refused, 1);
+      return;
+    }
+    b = buffer_make();
+    if (!b) {
+      ADD(counted.refused, 1);
+      return;
+    }
+  }
+  b->thread = tid();
+  *bytes = b->bytes, *size = BUFFER;
+}
+
+static void pack(const u8* r) {
+  u32 correlation;
+  switch (AT32(r, RECORD_KIND)) {
+  case KIND_KERNEL: correlation = AT32(r, KERNEL_CORRELATION); break;
+  case KIND_MEMCPY: correlation = AT32(r, COPY_CORRELATION); break;
+  case KIND_MEMSET: correlation = AT32(r, SET_CORRELATION); break;
+  case KIND_MEMCPY_PEER: correlation = AT32(r, PEER_CORRELATION); break;
+  case KIND_DRIVER: case KIND_RUNTIME: correlation = AT32(r, API_CORRELATION); break;
+  case KIND_GRAPH: correlation = AT32(r, GRAPH_CORRELATION); break;
+  case KIND_MEMORY: pack_memory(r); return;
+  case KIND_OVERHEAD: pack_overhead(r); return;
+  default: return;
+  }
+  if (!wanted(correlation)) {
+    counted.outside++;
+    return;
+  }
+  switch (AT32(r, RECORD_KIND)) {
+  case KIND_KERNEL: pack_kernel(r); break;
+  case KIND_MEMCPY: pack_memop(r, MEMOP_COPY); break;
+  case KIND_MEMSET: pack_memop(r, MEMOP_SET); break;
+  case KIND_MEMCPY_PEER: pack_memop(r, MEMOP_PEER); break;
+  case KIND_GRAPH: pack_graph(r); break;
+  default:
+    put_call(&rows.calls, function_name(AT32(r, API_ID)), correlation, AT64(r, API_START), AT64(r, API_END), AT32(r, API_THREAD), AT32(r, API_RETURNED));
+    thread_seen(AT32(r, API_THREAD));
+  }
+}
+
+// CUPTI calls this on a thread of its own, or on the one that flushes.
+static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 valid) {
+  if (!bytes) return;
+  Buffer* b = (Buffer*)(bytes - sizeof(Buffer));
+  u64 began = clock_now(CLOCK_MONOTONIC);
+  lock(&rows.lock);
+  if (!gone) {
+    rows.thread = session.per_thread ? b->thread : 0;
+    if (!++rows.buffer) rows.buffer = 1;
+    if (rows.thread) thread_seen(rows.thread);
+    u8* r = NULL;
+    while (cuptiActivityGetNextRecord(bytes, valid, &r) == OK) pack(r);
+    rows_flush_all();
+    counted.buffers++;
+  }
+  counted.packing_ns += clock_now(CLOCK_MONOTONIC) - began;
+  unlock(&rows.lock);
+  u64 dropped = 0;
+  if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && dropped) ADD(counted.dropped, dropped);
+  // CUPTI was told that buffers are zeroed; else it does so itself, on the thread that launches.
+  memset(bytes, 0, valid < size ? valid : size);
+  lock(&buffers.lock);
+  b->next = buffers.spare, buffers.spare = b;
+  unlock(&buffers.lock);
+}
+
+// ---- Calls that are recorded, chosen by their names: numbers differ between versions, and new functions come.
+
+static const char* const LAUNCHING[] = { "cuLaunchKernel", "cuLaunchCooperativeKernel", "cuLaunchGrid", "cuGraphLaunch" };
+static const char* const OTHERS[] = {
+  "cuCtxSynchronize", "cuStreamSynchronize", "cuEventSynchronize", "cuStreamWaitEvent", "cuMemcpy", "cuMemset", "cuMemAlloc", "cuMemFree",
+  "cuMemHostAlloc", "cuMemHostRegister", "cuMemHostUnregister", "cuMemCreate", "cuMemMap", "cuMemUnmap", "cuMemRelease", "cuMemAddress",
+  "cuMemPrefetch", "cuModuleLoad", "cuModuleUnload", "cuLibraryLoad", "cuLibraryUnload", "cuLink", "cuGraphInstantiate", "cuGraphExecUpdate",
+  "cuGraphExecDestroy", "cuStreamBeginCapture", "cuStreamEndCapture", "cuLaunchHostFunc", "cuProfilerStart", "cuProfilerStop",
+};
+static int begins(const char* text, const char* const* list, u32 count) {
+  for (u32 i = 0; i < count; i++)
+    if (!strncmp(text, list[i], strlen(list[i]))) return 1;
+  return 0;
+}
+static int profiler_start, profiler_stop;
+
+static void on_call(void* user, u32 domain, u32 id, const Call* call);
+
+static void choose_calls(void) {
+  int missed = 0;
+  for (u32 id = 1; id < FUNCTIONS && missed < 64; id++) {
+    const char* text = NULL;
+    if (cuptiGetCallbackName(DOMAIN_DRIVER, id, &text) != OK || !text) {
+      missed++;
+      continue;
+    }
+    missed = 0;
+    if (!strcmp(text, "cuDriverGetVersion")) marker_function = id;
+    if (!strcmp(text, "cuProfilerStart")) profiler_start = (int)id;
+    if (!strcmp(text, "cuProfilerStop")) profiler_stop = (int)id;
+    if (session.lean || session.all_calls) continue;
+    if (!begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS))) continue;
+    if (!session.by_callbacks && cuptiActivityEnableDriverApi && cuptiActivityEnableDriverApi(id, 1) == OK) continue;
+    // Before 12.5 there are no records of chosen calls. Callbacks cost about as much.
+    session.by_callbacks = 1;
+    cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
+  }
+}
+
+// On the thread that calls: nothing is allocated, and no lock is waited for but the ring's own.
+static void on_call(void* user, u32 domain, u32 id, const Call* call) {
+  (void)user;
+  if (gone || domain != DOMAIN_DRIVER) return;
+  if (id == marker_function) {
+    if (!call->leaving) marker = call->correlation;
+    return;
+  }
+  if (gate.gated == 2 && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop))
+    gate_set((int)id == profiler_start, "cudaProfilerStart and cudaProfilerStop", call->correlation);
+  if (!session.by_callbacks) return;
+  if (!call->leaving) {
+    if (call->carried) *call->carried = now();
+    return;
+  }
+  if (!call->carried || !*call->carried || !wanted(call->correlation)) return;
+  Ring* r = ring();
+  if (!r) return;
+  u32 function = function_name(id);
+  Event* e = event_begin(r);
+  u64 start = *call->carried, end = now();
+  *e = (Event){ .time = start, .id = call->correlation, .payload = end > start ? end - start : 0, .text = function, .kind = EVENT_CALL };
+  if (call->returned) e->color = *(const u32*)call->returned;
+  event_end(r);
+  ADD(counted.calls, 1);
+}
+
+// ---- The library.
+
+static int resolve(void* library) {
+  int all = 1;
+#define X(name, parameters) if (!(*(void**)&name = dlsym(library, #name))) all = 0;
+  NEEDED
+#undef X
+#define X(name, parameters) *(void**)&name = dlsym(library, #name);
+  WANTED
+#undef X
+  return all;
+}
+
+typedef struct { const char* file; void* base; const char* symbol; void* address; } Where;
+// Takes a library if it works with this driver; 0 where another may.
+static int take_library(void* library, const char* named) {
+  Where where = { NULL, NULL, NULL, NULL };
+  if (!resolve(library)) {
+    snprintf(session.reason, sizeof session.reason, "%.120s lacks functions that are needed: it is older than CUDA 11", named);
+    return 0;
+  }
+  const char* file = dladdr(*(void**)&cuptiSubscribe, &where) && where.file ? where.file : named;
+  snprintf(session.library, sizeof session.library, "%s", file);
+  Result r = cuptiSubscribe(&subscription, on_call, NULL);
+  if (r == ERROR_OTHER_CLIENT) {
+    subscription = NULL;
+    snprintf(session.reason, sizeof session.reason, "another profiler (nsys, ncu, torch.profiler) already uses CUPTI in this process");
+    return -1;
+  }
+  if (r != OK) {
+    subscription = NULL;
+    snprintf(session.reason, sizeof session.reason, "%.160s does not work with this driver: %.60s", file, result_text(r));
+    return 0;
+  }
+  // Asked only now that the driver is loaded: 13.2 crashes before.
+  if (cuptiGetVersion(&cupti_version) != OK) cupti_version = 0;
+  return 1;
+}
+
+static int find_library(void) {
+  static const char* const NAMES[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so" };
+  // The one that the program has loaded: two of them in one process do not work.
+  for (u32 i = 0; i < COUNT(NAMES); i++) {
+    void* library = dlopen(NAMES[i], RTLD_NOW | RTLD_NOLOAD);
+    if (library) return take_library(library, NAMES[i]);
+  }
+  int taken = 0;
+  for (const char* list = getenv("WARPSCOPE_TRACE_CUPTI"); list && *list && !taken;) {
+    char path[1024];
+    u64 n = 0;
+    while (list[n] && list[n] != ':') n++;
+    if (n && n < sizeof path) {
+      memcpy(path, list, n), path[n] = 0;
+      void* library = access(path, 4) ? NULL : dlopen(path, RTLD_NOW);
+      if (library && !(taken = take_library(library, path))) dlclose(library);
+    }
+    list += n + (list[n] == ':');
+  }
+  for (u32 i = 0; i < COUNT(NAMES) && !taken; i++) {
+    void* library = dlopen(NAMES[i], RTLD_NOW);
+    if (library && !(taken = take_library(library, NAMES[i]))) dlclose(library);
+  }
+  if (!taken && !session.reason[0]) snprintf(session.reason, sizeof session.reason, "no libcupti was found");
+  return taken;
+}
+
+static void session_open(void) {
+  u8 one = 1;
+  u64 size = 1;
+  cuptiSetThreadIdType(1);
+  cuptiActivitySetAttribute(ATTRIBUTE_ZEROED, &size, &one);
+  size = 1;
+  // From 12.3 on: a buffer then says which thread launched.
+  session.per_thread = cuptiActivitySetAttribute(ATTRIBUTE_PER_THREAD, &size, &one) == OK;
+  for (int i = 0; i < AHEAD; i++) {
+    Buffer* b = buffer_make();
+    if (b) b->next = buffers.spare, buffers.spare = b, buffers.count++;
+  }
+  cuptiActivityRegisterCallbacks(buffer_asked, buffer_done);
+  *(void**)&cuDriverGetVersion = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
+  choose_calls();
+  cuptiActivityEnable(KIND_KERNEL);
+  if (session.whole_graphs) cuptiActivityEnable(KIND_GRAPH);
+  if (!session.lean) {
+    cuptiActivityEnable(KIND_MEMCPY), cuptiActivityEnable(KIND_MEMSET), cuptiActivityEnable(KIND_MEMCPY_PEER), cuptiActivityEnable(KIND_OVERHEAD);
+    if (session.memory && cupti_version >= HAS_MEMORY) cuptiActivityEnable(KIND_MEMORY);
+    if (session.all_calls) cuptiActivityEnable(KIND_DRIVER);
+  }
+  if (gate.gated == 2) {
+    if (profiler_start) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, (u32)profiler_start);
+    if (profiler_stop) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, (u32)profiler_stop);
+  }
+  session.attached = 1;
+}

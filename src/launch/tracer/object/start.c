@@ -1,0 +1,328 @@
+// The beginning, the tick each second, and the end.
+
+static const char* prefix;
+
+static void facts_of_process(Facts* f) {
+  char text[4096];
+  fact_number(f, "format", 1);
+  fact_number(f, "pid", (u64)out.pid);
+  fact_number(f, "parent", (u64)getppid());
+  fact_number(f, "started", now());
+  fact_number(f, "started_monotonic", clock_now(CLOCK_MONOTONIC));
+  long n = readlink("/proc/self/exe", text, sizeof text - 1);
+  if (n > 0) text[n] = 0, fact(f, "executable", text);
+  if (getcwd(text, sizeof text)) fact(f, "directory", text);
+  if (!gethostname(text, sizeof text)) text[sizeof text - 1] = 0, fact(f, "host", text);
+  int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  n = file < 0 ? 0 : read(file, text, sizeof text - 1);
+  if (file >= 0) close(file);
+  for (long at = 0; at < n; at += (long)strlen(text + at) + 1) text[n] = 0, fact(f, "argument", text + at);
+  static const char* const RANKS[] = {
+    "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK",
+    "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK", "PMI_RANK", "PMI_SIZE", "CUDA_VISIBLE_DEVICES",
+  };
+  for (u32 i = 0; i < COUNT(RANKS); i++) {
+    const char* value = getenv(RANKS[i]);
+    if (!value || !*value) continue;
+    snprintf(text, sizeof text, "environment.%s", RANKS[i]);
+    fact(f, text, value);
+  }
+}
+
+static Facts first_facts;
+static void file_begin(void) {
+  if (!prefix || !open_file(prefix)) return;
+  first_facts.n = first_facts.count = 0;
+  facts_of_process(&first_facts);
+  put_locked(BLOCK_FACTS, 0, 0, first_facts.count, first_facts.data, first_facts.n);
+}
+
+// ---- What the GPUs are. Asked of the driver once it is ready: while it loads this object it is not.
+
+typedef struct { u32 attribute; const char* key; } Attribute;
+static const Attribute ATTRIBUTES[] = { // CUdevice_attribute
+  { 1, "max_threads_per_block" }, { 8, "shared_per_block" }, { 10, "warp_size" }, { 12, "registers_per_block" }, { 13, "clock_khz" },
+  { 16, "sm_count" }, { 36, "memory_clock_khz" }, { 37, "memory_bus_bits" }, { 38, "l2_bytes" }, { 39, "threads_per_sm" }, { 75, "cc_major" },
+  { 76, "cc_minor" }, { 81, "shared_per_sm" }, { 82, "registers_per_sm" }, { 97, "shared_per_block_optin" }, { 106, "blocks_per_sm" },
+};
+static int devices_done;
+static void devices_look(void) {
+  void* driver = devices_done ? NULL : dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+  if (!driver) return;
+  int (*count)(int*) = NULL, (*get)(int*, int) = NULL, (*attribute)(int*, u32, int) = NULL, (*text)(char*, int, int) = NULL;
+  int (*bus)(char*, int, int) = NULL, (*memory)(u64*, int) = NULL, (*version)(int*) = NULL;
+  *(void**)&count = dlsym(driver, "cuDeviceGetCount"), *(void**)&get = dlsym(driver, "cuDeviceGet");
+  *(void**)&attribute = dlsym(driver, "cuDeviceGetAttribute"), *(void**)&text = dlsym(driver, "cuDeviceGetName");
+  *(void**)&bus = dlsym(driver, "cuDeviceGetPCIBusId"), *(void**)&memory = dlsym(driver, "cuDeviceTotalMem_v2");
+  *(void**)&version = dlsym(driver, "cuDriverGetVersion");
+  int n = 0;
+  if (!count || !get || !attribute || count(&n)) return;
+  static Facts f;
+  for (int i = 0; i < n; i++) {
+    int device, value;
+    char word[256];
+    u64 bytes;
+    if (get(&device, i)) continue;
+    fact_number(&f, "device", (u64)i);
+    if (text && !text(word, sizeof word, device)) fact(&f, "name", word);
+    if (bus && !bus(word, sizeof word, device)) fact(&f, "bus", word);
+    if (memory && !memory(&bytes, device)) fact_number(&f, "memory", bytes);
+    if (version && !version(&value)) fact_number(&f, "driver", (u64)value);
+    for (u32 k = 0; k < COUNT(ATTRIBUTES); k++)
+      if (!attribute(&value, ATTRIBUTES[k].attribute, device) && value >= 0) fact_number(&f, ATTRIBUTES[k].key, (u64)value);
+    put_facts(BLOCK_DEVICE, &f);
+  }
+  devices_done = 1;
+}
+
+// ---- How it stands.
+
+static void state_facts(Facts* f) {
+  u64 cupti = 0;
+  if (session.attached && !session.ended) cuptiGetTimestamp(&cupti);
+  fact_number(f, "time", now());
+  fact_number(f, "monotonic", clock_now(CLOCK_MONOTONIC));
+  if (cupti) fact_number(f, "cupti_time", cupti);
+  const struct { const char* key; u64 value; } all[] = {
+    { "kernels", counted.kernels }, { "memops", counted.memops }, { "calls", counted.calls }, { "other", counted.other },
+    { "invalid", counted.invalid }, { "outside", counted.outside }, { "dropped", counted.dropped }, { "refused", counted.refused },
+    { "inline_configs", counted.inline_configs }, { "lost_names", names.overflow }, { "buffers", counted.buffers },
+    { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes },
+    { "open", (u64)(!gate.gated || gate.is_open) },
+  };
+  for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
+}
+
+static void flush(u32 forced) {
+  if (!session.attached) return;
+  u64 began = clock_now(CLOCK_MONOTONIC);
+  // Without force nothing unfinished is given out, and nothing is held while CUPTI calls back.
+  cuptiActivityFlushAll(forced);
+  session.flushing_ns += clock_now(CLOCK_MONOTONIC) - began, session.flushes++;
+}
+
+static void look(void) {
+  flush(0);
+  rings_look(0);
+  devices_look();
+  threads_name(0);
+  static Facts f;
+  state_facts(&f);
+  put_facts(BLOCK_STATE, &f);
+}
+
+// ---- The hand on the gate from outside: one word a connection.
+
+static int control = -1;
+static char control_path[4096];
+static void control_open(void) {
+  struct sockaddr_un address = { .family = AF_UNIX };
+  // The path of a socket has at most 107 bytes: the folder goes in by its descriptor.
+  const char* slash = prefix;
+  for (const char* p = prefix; *p; p++)
+    if (*p == '/') slash = p;
+  char folder[4096];
+  if (*slash != '/' || (u64)(slash - prefix) >= sizeof folder) return;
+  memcpy(folder, prefix, (u64)(slash - prefix)), folder[slash - prefix] = 0;
+  int at = open(*folder ? folder : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  if (at < 0) return;
+  snprintf(control_path, sizeof control_path, "%s.%d.sock", prefix, out.pid);
+  int n = snprintf(address.path, sizeof address.path, "/proc/self/fd/%d%s.%d.sock", at, slash, out.pid);
+  int s = n > 0 && n < (int)sizeof address.path ? socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0) : -1;
+  // A process that was here before by exec has left its own.
+  if (s >= 0) unlink(address.path);
+  if (s >= 0 && !bind(s, &address, sizeof address) && !chmod(address.path, 0600) && !listen(s, 4)) control = s;
+  else if (s >= 0) close(s);
+  close(at);
+}
+static void control_answer(void) {
+  int c = accept4(control, NULL, NULL, SOCK_CLOEXEC);
+  if (c < 0) return;
+  struct pollfd p = { c, POLLIN, 0 };
+  char word[32] = "";
+  long n = poll(&p, 1, 1000) == 1 ? read(c, word, sizeof word - 1) : 0;
+  while (n > 0 && (word[n - 1] == '\n' || word[n - 1] == ' ')) word[--n] = 0;
+  const char* answer = "unknown\n";
+  if (!strcmp(word, "open")) {
+    if (!gate.gated) answer = "not gated\n";
+    else gate_set(1, "by hand", 0), answer = "open\n";
+  } else if (!strcmp(word, "close")) {
+    if (!gate.gated) {
+      // A recording of everything becomes one with a gate, which has been open until now.
+      gate.list[0] = (Window){ correlation_now() - 0x7fffffffu, 0, 0, session.started };
+      gate.count = 1, gate.is_open = 1, gate.gated = 1;
+    }
+    gate_set(0, "by hand", 0), answer = "closed\n";
+  } else if (!strcmp(word, "flush")) {
+    look(), answer = "flushed\n";
+  } else if (!strcmp(word, "state")) {
+    answer = !gate.gated || gate.is_open ? "open\n" : "closed\n";
+  }
+  if (write(c, answer, strlen(answer)) < 0) answer = NULL;
+  close(c);
+}
+
+// ---- The tick.
+
+static u64 number_of(const char* text) {
+  u64 v = 0;
+  while (text && *text >= '0' && *text <= '9') v = v * 10 + (u64)(*text++ - '0');
+  return v;
+}
+
+enum { FIRST_MS = 50, EVERY_MS = 1000 };
+static u64 open_after_ns, open_for_ns;
+
+static void* tick(void* unused) {
+  (void)unused;
+  syscall(SYS_PRCTL, 15 /* PR_SET_NAME */, "warpscope", 0, 0, 0);
+  u64 began = clock_now(CLOCK_MONOTONIC), next = began + FIRST_MS * 1000000ul;
+  while (!session.ended && !gone) {
+    u64 t = clock_now(CLOCK_MONOTONIC);
+    if (open_after_ns && t - began >= open_after_ns) open_after_ns = 0, gate_set(1, "after its seconds", 0);
+    if (open_for_ns && gate.gated && gate.is_open && now() - gate.list[(gate.count - 1) % WINDOWS].opened_at >= open_for_ns) {
+      gate_set(0, "its time is over", 0);
+    }
+    if (t >= next) {
+      look();
+      t = clock_now(CLOCK_MONOTONIC), next = t + EVERY_MS * 1000000ul;
+    }
+    u64 wait = (next - t) / 1000000 + 1;
+    if ((open_after_ns || open_for_ns) && wait > 20) wait = 20;
+    struct pollfd p = { control, POLLIN, 0 };
+    if (poll(&p, control >= 0, (int)wait) == 1 && (p.revents & POLLIN)) control_answer();
+  }
+  return NULL;
+}
+
+// ---- The end.
+
+static void finish(void* why) {
+  if (gone || !out.pid || out.pid != getpid() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
+  if (session.attached) {
+    devices_look();
+    flush(1);
+    rings_look(1);
+    names_flush();
+    threads_name(1);
+    static Facts f;
+    state_facts(&f);
+    fact(&f, "end", why ? (const char*)why : "exit");
+    put_facts(BLOCK_END, &f);
+  }
+  if (control >= 0) unlink(control_path);
+}
+
+// ---- The beginning.
+
+static Lock beginning;
+static int begun;
+
+// Everything but CUPTI. NVTX may come first, long before the driver, or without it: then no file is made.
+static void begin(void) {
+  lock(&beginning);
+  if (!begun) {
+    prefix = getenv("WARPSCOPE_TRACE_OUT");
+    if (prefix && *prefix == '/' && names_prepare()) {
+      crc_prepare();
+      session.started = now();
+      int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), void*) = NULL;
+      *(void**)&at_fork = dlsym(NULL, "__register_atfork");
+      if (at_fork) at_fork(NULL, NULL, child_of_fork, NULL);
+      out.pid = getpid();
+      writing = 1;
+    }
+    begun = 1;
+  } else if (gone && !session.attached) {
+    // A child of fork that uses CUDA while its parent only marked ranges: a file of its own.
+    out.lock.held = rows.lock.held = gate.lock.held = 0;
+    if (out.fd >= 0) close(out.fd);
+    out.fd = -1, out.opened = 0, out.sequence = 0, out.bytes = 0, out.pid = getpid();
+    rings = NULL, own_ring = NULL, own_tid = 0;
+    session.ended = 0, gone = 0;
+    names_again();
+  }
+  unlock(&beginning);
+}
+
+static void options(void) {
+  const char* o = getenv("WARPSCOPE_TRACE_OPTIONS");
+  if (o) {
+    session.lean = strstr(o, "lean") != NULL, session.all_calls = strstr(o, "api=all") != NULL;
+    session.whole_graphs = strstr(o, "graphs=whole") != NULL, session.memory = strstr(o, "memory") != NULL;
+  }
+  const char* g = getenv("WARPSCOPE_TRACE_GATE");
+  open_for_ns = number_of(getenv("WARPSCOPE_TRACE_FOR_MS")) * 1000000;
+  if (!g || !*g) {
+    if (open_for_ns) gate = (__typeof__(gate)){ .gated = 1 }, gate_set(1, "the beginning", 1);
+    return;
+  }
+  gate.gated = 1;
+  if (!strcmp(g, "profiler")) gate.gated = 2;
+  if (!strncmp(g, "after-ms:", 9)) open_after_ns = number_of(g + 9) * 1000000;
+  if (!strncmp(g, "nvtx:", 5) || !strncmp(g, "nvtx#", 5)) {
+    g += 5;
+    if (g[-1] == '#') {
+      gate_range.only = (u32)number_of(g);
+      while (*g && *g != ':') g++;
+      g += *g == ':';
+    }
+    // The domain comes first: it may hold anything but a colon, the name anything.
+    const char* colon = g;
+    while (*colon && *colon != ':') colon++;
+    gate_range.domain = colon > g ? name_of(g, (u64)(colon - g)) : 0;
+    if (*colon) gate_range.text = name(colon + 1);
+  }
+}
+
+EXPORT int InitializeInjection(void) {
+  static int once;
+  begin();
+  if (!writing || (__atomic_exchange_n(&once, 1, __ATOMIC_ACQ_REL) && session.attached)) return 1;
+  if (!rows.kernels.data && !rows_prepare()) return 1;
+  options();
+  static Facts f;
+  int taken = find_library();
+  if (taken <= 0) {
+    fact(&f, "not_recorded", session.reason);
+    put_facts(BLOCK_END, &f);
+    return 1;
+  }
+  session_open();
+  fact(&f, "cupti", session.library);
+  fact_number(&f, "cupti_version", cupti_version);
+  fact(&f, "calls", session.lean ? "none" : session.all_calls ? "all" : session.by_callbacks ? "chosen, by callbacks" : "chosen");
+  fact(&f, "graphs", session.whole_graphs ? "whole" : "nodes");
+  if (gate.gated) fact(&f, "gate", getenv("WARPSCOPE_TRACE_GATE") ? getenv("WARPSCOPE_TRACE_GATE") : "for");
+  put_facts(BLOCK_FACTS, &f);
+  control_open();
+  __cxa_atexit(finish, NULL, NULL);
+  // The program's signals are not for this thread.
+  u64 all = ~0ul, before = 0, thread;
+  syscall(SYS_SIGPROCMASK, 0 /* SIG_BLOCK */, &all, &before, sizeof all);
+  pthread_create(&thread, NULL, tick, NULL);
+  syscall(SYS_SIGPROCMASK, 2 /* SIG_SETMASK */, &before, NULL, sizeof all);
+  return 1;
+}
+
+EXPORT int InitializeInjectionNvtx2(const void* (*table)(u32)) {
+  const Callbacks* callbacks = table(TABLE_CALLBACKS);
+  if (!callbacks) return 0;
+  begin();
+  if (writing) nvtx_functions(callbacks);
+  return 1;
+}
+
+// Loaded beforehand (LD_PRELOAD), it sees a process that leaves without its exit handlers, as children of Python's multiprocessing do.
+static void leave(int code) {
+  if (session.attached) finish("_exit");
+  for (;;) syscall(SYS_EXIT_GROUP, (long)code);
+}
+EXPORT void _exit(int code) {
+  leave(code);
+  __builtin_unreachable();
+}
+EXPORT void _Exit(int code) {
+  leave(code);
+  __builtin_unreachable();
+}

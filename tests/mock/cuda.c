@@ -1,0 +1,29 @@
+// A stand-in for libcuda: what the tracer asks of the driver, about two GPUs that do not exist.
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+void cuCall(uint32_t function, int returned);
+int cuDriverGetVersion(int* version) {
+  cuCall(2, 0);
+  *version = 13000;
+  return 0;
+}
+int cuDeviceGetCount(int* n) { *n = 2; return 0; }
+int cuDeviceGet(int* device, int ordinal) { *device = ordinal; return 0; }
+int cuDeviceGetName(char* name, int size, int device) { snprintf(name, (size_t)size, "NVIDIA Mock %d", device); return 0; }
+int cuDeviceGetPCIBusId(char* bus, int size, int device) { snprintf(bus, (size_t)size, "0000:0%d:00.0", device); return 0; }
+int cuDeviceTotalMem_v2(uint64_t* bytes, int device) { (void)device; *bytes = 80ull << 30; return 0; }
+int cuDeviceGetAttribute(int* value, uint32_t attribute, int device) {
+  (void)device;
+  switch (attribute) {
+  case 10: *value = 32; return 0;
+  case 16: *value = 132; return 0;
+  case 36: *value = 2619000; return 0;
+  case 37: *value = 5120; return 0;
+  case 39: *value = 2048; return 0;
+  case 75: *value = 9; return 0;
+  case 76: *value = 0; return 0;
+  case 82: *value = 65536; return 0;
+  default: return 1;
+  }
+}

@@ -1,0 +1,274 @@
+// A stand-in for libcupti without a GPU: it makes records in the layout of one version (MOCK_VERSION, by default 130001) and says in MOCK_TRUTH,
+// a line each, what they hold. Bytes of a record that mean nothing to that version are 0xEE.
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct {
+  uint32_t leaving;
+  const char* function;
+  const void* parameters;
+  void* returned;
+  const char* symbol;
+  void* context;
+  uint32_t context_id;
+  uint64_t* carried;
+  uint32_t correlation;
+} Call;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static void (*ask)(uint8_t**, size_t*, size_t*);
+static void (*done)(void*, uint32_t, uint8_t*, size_t, size_t);
+static void (*heard)(void*, uint32_t, uint32_t, const Call*);
+static int enabled[64], selected[1024], listened[1024], per_thread;
+static uint64_t dropped;
+static uint32_t correlation;
+static FILE* truth;
+
+static uint32_t version(void) {
+  const char* v = getenv("MOCK_VERSION");
+  return v ? (uint32_t)atol(v) : 130001;
+}
+static uint64_t now(void) {
+  struct timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
+}
+static uint32_t thread_id(void) { return (uint32_t)syscall(SYS_gettid); }
+
+// Bytes of records by version (CUPTI's headers of 11.0 to 13.5).
+static size_t kernel_bytes(void) {
+  uint32_t v = version();
+  return v < 13 ? 144 : v < 15 ? 160 : v < 17 ? 168 : v < 18 ? 176 : v < 20 ? 200 : v < 130000 ? 208 : v < 130101 ? 216 : v < 130301 ? 224 : v < 130401 ? 232 : 248;
+}
+static size_t bytes_of(uint32_t kind) {
+  uint32_t v = version();
+  switch (kind) {
+  case 10: return kernel_bytes();
+  case 1: return v < 26 ? 88 : v < 130401 ? 96 : 112;
+  case 2: return v < 130401 ? 88 : 104;
+  case 22: return 96;
+  case 4: return 40;
+  case 17: return v < 21 ? 40 : v < 22 ? 48 : 56;
+  case 49: return v < 24 ? 120 : 128;
+  case 51: return v < 21 ? 48 : 56;
+  default: return 40;
+  }
+}
+
+int cuptiGetVersion(uint32_t* v) { *v = version(); return 0; }
+int cuptiGetResultString(int r, const char** text) { (void)r; *text = "CUPTI_ERROR_MOCK"; return 0; }
+int cuptiGetTimestamp(uint64_t* t) { *t = now(); return 0; }
+int cuptiSetThreadIdType(uint32_t t) { (void)t; return 0; }
+int cuptiUnsubscribe(void* s) { (void)s; return 0; }
+int cuptiSubscribe(void** s, void* f, void* user) {
+  (void)user;
+  const char* e = getenv("MOCK_SUBSCRIBE");
+  if (e) return atoi(e);
+  const char* c = getenv("MOCK_CORRELATION");
+  if (c) correlation = (uint32_t)strtoul(c, NULL, 10);
+  if (getenv("MOCK_TRUTH")) truth = fopen(getenv("MOCK_TRUTH"), "a");
+  *(void**)&heard = f;
+  *s = (void*)1;
+  return 0;
+}
+int cuptiEnableCallback(uint32_t on, void* s, uint32_t domain, uint32_t id) {
+  (void)s;
+  if (domain == 1 && id < 1024) listened[id] = (int)on;
+  return 0;
+}
+int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
+  static const struct { uint32_t id; const char* name; } NAMES[] = {
+    { 2, "cuDriverGetVersion" }, { 17, "cuStreamSynchronize" }, { 276, "cuMemcpyHtoDAsync_v2" }, { 307, "cuLaunchKernel" },
+    { 308, "cuProfilerStart" }, { 309, "cuProfilerStop" }, { 514, "cuGraphLaunch" }, { 640, "cuMemsetD8Async" },
+  };
+  if (domain != 1 || !id || id > 700) return 1;
+  *name = "cuNothingOfInterest";
+  for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++)
+    if (NAMES[i].id == id) *name = NAMES[i].name;
+  return 0;
+}
+int cuptiActivityRegisterCallbacks(void* a, void* d) { *(void**)&ask = a, *(void**)&done = d; return 0; }
+int cuptiActivityEnable(uint32_t kind) { enabled[kind & 63] = 1; return 0; }
+int cuptiActivityEnableDriverApi(uint32_t id, uint8_t on) {
+  if (version() < 23) return -1;
+  selected[id] = on;
+  return 0;
+}
+int cuptiActivitySetAttribute(uint32_t attribute, size_t* size, void* value) {
+  (void)size;
+  if (attribute == 9) {
+    if (version() < 21) return 1;
+    per_thread = *(uint8_t*)value;
+  }
+  return 0;
+}
+int cuptiActivityGetNumDroppedRecords(void* c, uint32_t s, size_t* n) {
+  (void)c, (void)s;
+  *n = dropped, dropped = 0;
+  return 0;
+}
+int cuptiActivityGetNextRecord(uint8_t* bytes, size_t valid, uint8_t** record) {
+  uint8_t* next = *record ? *record + bytes_of(*(uint32_t*)*record) : bytes;
+  if (next >= bytes + valid) return 12;
+  *record = next;
+  return 0;
+}
+
+typedef struct Pending { uint8_t* bytes; size_t used, room; struct Pending* next; } Pending;
+static Pending* pending;
+static __thread Pending* own;
+static Pending* shared;
+
+// The modules that held names are loaded anew now and then: another name may come at the same place, once no record refers to the first.
+static char moved[64] = "module_0";
+static void deliver(Pending* p) {
+  static unsigned loads;
+  if (!p->bytes) return;
+  done(NULL, 0, p->bytes, p->room, p->used), p->bytes = NULL, p->used = 0;
+  if (!pending->next) snprintf(moved, sizeof moved, "module_%u", ++loads);
+}
+// Room for a record of a kind; NULL where the tracer gave none. Under the lock.
+static uint8_t* record(uint32_t kind) {
+  Pending** mine = per_thread ? &own : &shared;
+  if (!*mine) *mine = calloc(1, sizeof **mine), (*mine)->next = pending, pending = *mine;
+  Pending* p = *mine;
+  size_t n = bytes_of(kind);
+  if (p->bytes && p->used + n > p->room) deliver(p);
+  if (!p->bytes) {
+    size_t most;
+    ask(&p->bytes, &p->room, &most);
+    // A small part of what the tracer gives, so that buffers change often.
+    if (p->room > 40000) p->room = 40000;
+  }
+  if (!p->bytes) {
+    dropped++;
+    return NULL;
+  }
+  uint8_t* r = p->bytes + p->used;
+  p->used += n;
+  memset(r, 0xEE, n);
+  *(uint32_t*)r = kind;
+  return r;
+}
+int cuptiActivityFlushAll(uint32_t forced) {
+  (void)forced;
+  pthread_mutex_lock(&lock);
+  for (Pending* p = pending; p; p = p->next) deliver(p);
+  pthread_mutex_unlock(&lock);
+  return 0;
+}
+// A child of fork has none of its parent's buffers to give.
+void mock_forget(void) { pending = own = shared = NULL; }
+
+#define PUT(type, offset, value) (*(type*)(r + (offset)) = (type)(value))
+static void say(const char* format, ...) {
+  if (!truth) return;
+  va_list list;
+  va_start(list, format);
+  vfprintf(truth, format, list);
+  va_end(list);
+}
+
+// A call, as the program makes it: entered, work is recorded, left. Returns its correlation id. Under the lock.
+static uint32_t enter(uint32_t id, uint64_t* carried, Call* call) {
+  *call = (Call){ .carried = carried, .correlation = ++correlation };
+  if (listened[id]) heard(NULL, 1, id, call);
+  return call->correlation;
+}
+static void leave(uint32_t id, Call* call, uint64_t start, int returned) {
+  uint64_t end = now();
+  call->leaving = 1, call->returned = &returned;
+  if (listened[id]) heard(NULL, 1, id, call);
+  if (!selected[id] && !enabled[4]) return;
+  uint8_t* r = record(4);
+  if (!r) return;
+  PUT(uint32_t, 4, id), PUT(uint64_t, 8, start), PUT(uint64_t, 16, end), PUT(uint32_t, 24, getpid()), PUT(uint32_t, 28, thread_id());
+  PUT(uint32_t, 32, call->correlation), PUT(uint32_t, 36, returned);
+  say("call %u %u %llu %llu %u\n", call->correlation, id, (unsigned long long)start, (unsigned long long)(end - start), thread_id());
+}
+
+static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t stream, uint64_t node) {
+  uint32_t v = version();
+  if (!enabled[10]) return;
+  uint8_t* r = record(10);
+  uint64_t start = now() + 5000, end = start + 1500 + ordinal % 7;
+  if (!r) return;
+  PUT(uint16_t, 6, 32 + ordinal % 5), PUT(uint64_t, 16, start), PUT(uint64_t, 24, end), PUT(uint32_t, 40, 1), PUT(uint32_t, 44, 3), PUT(uint32_t, 48, stream);
+  PUT(uint32_t, 52, 1 + ordinal / 1000), PUT(uint32_t, 56, 2), PUT(uint32_t, 60, 1), PUT(uint32_t, 64, 64), PUT(uint32_t, 68, 1), PUT(uint32_t, 72, 1);
+  PUT(uint32_t, 76, 16), PUT(uint32_t, 80, ordinal % 1000), PUT(uint32_t, 84, 8), PUT(uint32_t, 92, id), PUT(const char*, 104, name);
+  PUT(uint8_t, 136, ordinal % 10 == 9), PUT(uint32_t, 140, 1024);
+  if (v >= 13) PUT(uint64_t, 144, node);
+  if (v >= 15) PUT(uint32_t, 156, node ? 4 : 0);
+  if (v >= 18) PUT(uint32_t, 176, 0), PUT(uint32_t, 180, 0), PUT(uint32_t, 184, 0);
+  if (v >= 130001) PUT(uint32_t, 208, 0);
+  say("kernel %u %s %u %u %llu %llu %llu %u\n", id, name, ordinal, stream, (unsigned long long)start, (unsigned long long)(end - start),
+      (unsigned long long)(v >= 13 ? node : 0), thread_id());
+}
+
+static const char* const NAMES[] = {
+  "_Z3fooPf", "_Z3barIfLi4EEvPT_", "plain_name", "_ZN2at6native29vectorized_elementwise_kernelILi4ENS0_15FillFunctorIfEESt5arrayIPcLm1EEEEviT0_T1_",
+};
+void cuLaunch(uint32_t ordinal, uint32_t stream) {
+  pthread_mutex_lock(&lock);
+  uint64_t carried = 0, start = now();
+  Call call;
+  uint32_t id = enter(307, &carried, &call);
+  const char* name = NAMES[ordinal % 4];
+  if (ordinal % 50 == 49) name = moved;
+  kernel(id, name, ordinal, stream, 0);
+  leave(307, &call, start, 0);
+  pthread_mutex_unlock(&lock);
+}
+void cuGraph(uint32_t nodes) {
+  pthread_mutex_lock(&lock);
+  uint64_t carried = 0, start = now();
+  Call call;
+  uint32_t id = enter(514, &carried, &call);
+  for (uint32_t i = 0; i < nodes; i++) kernel(id, NAMES[i % 4], i, 7, (4ull << 32) + i + 1);
+  leave(514, &call, start, 0);
+  pthread_mutex_unlock(&lock);
+}
+void cuCopy(uint64_t bytes) {
+  pthread_mutex_lock(&lock);
+  uint64_t carried = 0, start = now();
+  Call call;
+  uint32_t id = enter(276, &carried, &call);
+  uint8_t* r = enabled[1] ? record(1) : NULL;
+  if (r) {
+    uint64_t begin = now() + 100;
+    PUT(uint8_t, 4, 1), PUT(uint8_t, 5, 1), PUT(uint8_t, 6, 3), PUT(uint64_t, 8, bytes), PUT(uint64_t, 16, begin), PUT(uint64_t, 24, begin + 700);
+    PUT(uint32_t, 32, 1), PUT(uint32_t, 36, 3), PUT(uint32_t, 40, 7), PUT(uint32_t, 44, id), PUT(uint64_t, 64, 0), PUT(uint32_t, 72, 0);
+    say("copy %u %llu %llu\n", id, (unsigned long long)bytes, (unsigned long long)begin);
+  }
+  leave(276, &call, start, 0);
+  uint64_t set = now();
+  id = enter(640, &carried, &call);
+  r = enabled[2] ? record(2) : NULL;
+  if (r) {
+    uint64_t begin = now() + 100;
+    PUT(uint32_t, 4, 0), PUT(uint64_t, 8, bytes + 1), PUT(uint64_t, 16, begin), PUT(uint64_t, 24, begin + 300), PUT(uint32_t, 32, 1), PUT(uint32_t, 36, 3);
+    PUT(uint32_t, 40, 7), PUT(uint32_t, 44, id), PUT(uint16_t, 50, 3), PUT(uint64_t, 64, 0), PUT(uint32_t, 72, 0);
+    say("set %u %llu %llu\n", id, (unsigned long long)bytes + 1, (unsigned long long)begin);
+  }
+  leave(640, &call, set, 0);
+  pthread_mutex_unlock(&lock);
+}
+void cuCall(uint32_t function, int returned) {
+  pthread_mutex_lock(&lock);
+  uint64_t carried = 0, start = now();
+  Call call;
+  enter(function, &carried, &call);
+  leave(function, &call, start, returned);
+  pthread_mutex_unlock(&lock);
+}
+void mock_say_all(void) {
+  if (truth) fflush(truth);
+}

@@ -1,0 +1,105 @@
+// A program of the kind that is traced. The driver's part is played by the program: it loads the object that CUDA_INJECTION64_PATH names and calls
+// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+void cuLaunch(uint32_t, uint32_t), cuGraph(uint32_t), cuCopy(uint64_t), cuCall(uint32_t, int), mock_say_all(void), mock_forget(void);
+static uint32_t launches, threads;
+static int word(int c, char** v, const char* key, int otherwise) {
+  size_t n = strlen(key);
+  for (int i = 1; i < c; i++)
+    if (!strncmp(v[i], key, n) && v[i][n] == '=') return atoi(v[i] + n + 1);
+  return otherwise;
+}
+static int is(int c, char** v, const char* what) {
+  for (int i = 1; i < c; i++)
+    if (!strcmp(v[i], what)) return 1;
+  return 0;
+}
+
+static void* body(void* number) {
+  uint32_t t = (uint32_t)(uintptr_t)number;
+  for (uint32_t i = t; i < launches; i += threads) cuLaunch(i, 7 + t);
+  return NULL;
+}
+
+// NVTX as its header-only library does it: slots that a tool fills.
+typedef struct { uint16_t version, size; uint32_t category; int32_t color_type; uint32_t color; int32_t payload_type, reserved; int64_t payload; int32_t message_type; const void* message; } Attributes;
+static int (*push_a)(const char*), (*push_ex)(const Attributes*), (*pop)(void), (*domain_push)(void*, const Attributes*), (*domain_pop)(void*);
+static uint64_t (*start_a)(const char*);
+static void (*end)(uint64_t);
+static void *(*domain_a)(const char*), *(*registered_a)(void*, const char*);
+static void** core[16] = { [5] = (void**)&start_a, [7] = (void**)&end, [8] = (void**)&push_ex, [9] = (void**)&push_a, [11] = (void**)&pop };
+static void** core2[16] = { [4] = (void**)&domain_push, [5] = (void**)&domain_pop, [10] = (void**)&registered_a, [12] = (void**)&domain_a };
+static int module(uint32_t which, void**** table, uint32_t* slots) {
+  *table = which == 1 ? core : core2, *slots = 16;
+  return which == 1 || which == 5;
+}
+static const struct { size_t size; int (*module)(uint32_t, void****, uint32_t*); } CALLBACKS = { 16, module };
+static const void* table(uint32_t id) { return id == 1 ? &CALLBACKS : NULL; }
+static void nvtx(void) {
+  void* tool = dlopen(getenv("NVTX_INJECTION64_PATH"), RTLD_NOW);
+  int (*begin)(const void* (*)(uint32_t)) = NULL;
+  *(void**)&begin = dlsym(tool, "InitializeInjectionNvtx2");
+  begin(table);
+}
+
+int main(int c, char** v) {
+  launches = (uint32_t)word(c, v, "launches", 0), threads = (uint32_t)word(c, v, "threads", 1);
+  int early = is(c, v, "fork=early") ? fork() : 1, marks = word(c, v, "nvtx", 0);
+  if (marks) nvtx();
+  void* tool = dlopen(getenv("CUDA_INJECTION64_PATH"), RTLD_NOW);
+  if (!tool) return puts(dlerror()), 9;
+  int (*begin)(void) = NULL;
+  *(void**)&begin = dlsym(tool, "InitializeInjection");
+  begin();
+  if (marks) {
+    char step[32];
+    void* domain = domain_a("a domain");
+    Attributes a = { 3, sizeof a, 5, 1, 0xff00ff00, 2, 0, -7, 3, registered_a(domain, "registered") };
+    for (int i = 0; i < 3; i++) {
+      snprintf(step, sizeof step, "step %d", i);
+      push_a(step), domain_push(domain, &a), cuLaunch((uint32_t)i, 7), domain_pop(domain), pop();
+    }
+    end(start_a("from thread to thread"));
+  }
+  if (word(c, v, "gate", 0)) cuLaunch(100, 7), cuCall(308, 0);
+  pthread_t all[16];
+  for (uintptr_t t = 0; t < threads; t++) pthread_create(&all[t], NULL, body, (void*)t);
+  for (uintptr_t t = 0; t < threads; t++) pthread_join(all[t], NULL);
+  if (word(c, v, "gate", 0)) cuCall(309, 0), cuLaunch(200, 7);
+  for (int i = word(c, v, "graphs", 0); i > 0; i--) cuGraph(20);
+  for (int i = word(c, v, "copies", 0); i > 0; i--) cuCopy((uint64_t)i * 4096), cuCall(17, i == 1 ? 700 : 0);
+  mock_say_all();
+  if (is(c, v, "fork=late")) {
+    pid_t child = fork();
+    if (!child) mock_forget(), cuLaunch(1, 7), exit(0);
+    waitpid(child, NULL, 0);
+  }
+  if (early > 1) waitpid(early, NULL, 0);
+  if (is(c, v, "exit=exec")) {
+    char* const again[] = { v[0], (char*)"launches=10", NULL };
+    execv("/proc/self/exe", again);
+  }
+  if (is(c, v, "wait=1")) {
+    // Until somebody says so, on its standard input.
+    char byte;
+    puts("ready"), fflush(stdout);
+    if (read(0, &byte, 1) < 0) return 8;
+    for (uint32_t i = 0; i < 5; i++) cuLaunch(1000 + i, 7);
+    mock_say_all();
+    puts("more"), fflush(stdout);
+    if (read(0, &byte, 1) < 0) return 8;
+  }
+  if (is(c, v, "exit=_exit")) _exit(3);
+  if (is(c, v, "exit=kill")) kill(getpid(), SIGKILL);
+  return 5;
+}

@@ -1,0 +1,357 @@
+//! The tracer's object, driven by a stand-in for CUPTI that needs no GPU and says what it sent; the importer must find exactly that.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use warpscope::import::{Job, Wants, open};
+use warpscope::launch::tracer::OBJECT;
+use warpscope::model::{LaunchOrder, NoteKind, Profile, RangeKind};
+
+fn cc(arguments: &[&str], folder: &Path) {
+    let done = Command::new("cc").args(["-O1", "-w"]).args(arguments).current_dir(folder).output().expect("a C compiler");
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+}
+
+/// The stand-ins and the object, built once.
+fn built() -> &'static Path {
+    static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let folder = tempfile::tempdir().unwrap();
+            let mock = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/mock");
+            let source = |name: &str| mock.join(name).display().to_string();
+            let shared = ["-fPIC", "-shared", "-o"];
+            let at = folder.path();
+            cc(&[&shared[..], &["libcupti.so.13", &source("cupti.c"), "-Wl,-soname,libcupti.so.13", "-lpthread"]].concat(), at);
+            cc(&[&shared[..], &["libcuda.so.1", &source("cuda.c"), "./libcupti.so.13", "-Wl,-soname,libcuda.so.1"]].concat(), at);
+            let libraries = ["-Wl,--no-as-needed", "./libcuda.so.1", "./libcupti.so.13", "-Wl,-rpath,$ORIGIN", "-lpthread", "-ldl"];
+            cc(&[&["-o", "program", &source("program.c")], &libraries[..]].concat(), at);
+            std::fs::write(at.join("tracer.so"), OBJECT).unwrap();
+            folder
+        })
+        .path()
+}
+
+/// A traced run of the stand-in program.
+struct Run {
+    folder: tempfile::TempDir,
+    code: Option<i32>,
+    truth: String,
+}
+
+fn command(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Command {
+    let object = built().join("tracer.so");
+    let mut command = Command::new(built().join("program"));
+    command
+        .args(words)
+        .current_dir(folder)
+        .env("CUDA_INJECTION64_PATH", &object)
+        .env("NVTX_INJECTION64_PATH", &object)
+        .env("WARPSCOPE_TRACE_OUT", folder.join("report"))
+        .env("MOCK_TRUTH", folder.join("truth"))
+        .envs(env.iter().copied());
+    command
+}
+
+fn traced(words: &[&str], env: &[(&str, &str)]) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let code = command(folder.path(), words, env).output().unwrap().status.code();
+    let truth = std::fs::read_to_string(folder.path().join("truth")).unwrap_or_default();
+    Run { folder, code, truth }
+}
+
+impl Run {
+    fn files(&self) -> Vec<PathBuf> {
+        let mut all: Vec<PathBuf> = std::fs::read_dir(self.folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
+        all.retain(|p| p.extension().is_some_and(|e| e == "wstrace"));
+        all.sort();
+        all
+    }
+
+    fn profile(&self) -> Profile {
+        let files = self.files();
+        assert_eq!(files.len(), 1, "{files:?}");
+        read(&files[0])
+    }
+
+    /// Words of the truth's lines of one kind.
+    fn said(&self, kind: &str) -> Vec<Vec<String>> {
+        let lines = self.truth.lines().map(|l| l.split(' ').map(str::to_owned).collect::<Vec<_>>());
+        lines.filter(|w| w[0] == kind).map(|w| w[1..].to_vec()).collect()
+    }
+}
+
+fn read(file: &Path) -> Profile {
+    open(file, &Job::new(Wants::ALL, &|_| {})).unwrap()
+}
+
+fn zero(profile: &Profile) -> i64 {
+    profile.clock.epoch_ns.unwrap()
+}
+
+/// One launch: name, grid x, dynamic shared memory, registers, stream, start and duration, node, thread, whether it is cooperative.
+type Launch = (String, u32, u64, u32, u32, i64, i64, u64, u32, bool);
+
+fn launches(profile: &Profile) -> Vec<Launch> {
+    let l = &profile.launches;
+    (0..l.len())
+        .map(|i| {
+            let c = &profile.configs[l.config(i).unwrap().0 as usize];
+            let p = &profile.places[l.place(i).unwrap().0 as usize];
+            (
+                profile.kernels[l.kernel(i).0 as usize].mangled().to_owned(),
+                c.grid.unwrap()[0],
+                c.dynamic_shared.unwrap().0,
+                c.registers.unwrap(),
+                p.stream.unwrap(),
+                l.start(i) + zero(profile),
+                l.duration(i),
+                l.graph_node(i).unwrap_or(0),
+                p.thread.unwrap_or(0),
+                c.cooperative,
+            )
+        })
+        .collect()
+}
+
+/// What the stand-in sent, in the order of correlation ids. `threads` is whether a thread can be known.
+fn sent(run: &Run, threads: bool) -> Vec<Launch> {
+    let mut all: Vec<(u32, i64, Launch)> = run
+        .said("kernel")
+        .iter()
+        .map(|w| {
+            let n = |i: usize| w[i].parse::<u64>().unwrap();
+            let ordinal = u32::try_from(n(2)).unwrap();
+            let thread = if threads { n(7) as u32 } else { 0 };
+            let launch = (
+                w[1].clone(),
+                1 + ordinal / 1000,
+                u64::from(ordinal % 1000),
+                32 + ordinal % 5,
+                n(3) as u32,
+                n(4) as i64,
+                n(5) as i64,
+                n(6),
+                thread,
+                ordinal % 10 == 9,
+            );
+            (n(0) as u32, launch.5, launch)
+        })
+        .collect();
+    let first = all.first().map_or(0, |l| l.0);
+    all.sort_by_key(|(id, start, _)| (id.wrapping_sub(first).wrapping_add(1 << 20), *start));
+    all.into_iter().map(|(_, _, l)| l).collect()
+}
+
+/// Compares, and shows the first difference only.
+fn same(found: &[Launch], sent: &[Launch], what: &str) {
+    let first = found.iter().zip(sent).position(|(a, b)| a != b);
+    assert_eq!(first.map(|i| (i, &found[i], &sent[i])), None, "{what}");
+    assert_eq!(found.len(), sent.len(), "{what}");
+}
+
+/// Versions of CUPTI whose records differ, and how launching calls are heard of in each.
+const VERSIONS: [u32; 14] = [12, 13, 15, 17, 18, 20, 21, 23, 24, 26, 28, 130_001, 130_301, 130_500];
+
+#[test]
+fn every_version_gives_what_was_sent() {
+    for version in VERSIONS {
+        let run = traced(&["launches=3000", "graphs=2", "copies=3"], &[("MOCK_VERSION", &version.to_string())]);
+        assert_eq!(run.code, Some(5), "the exit code is the program's");
+        let profile = run.profile();
+        same(&launches(&profile), &sent(&run, true), &format!("version {version}"));
+        assert_eq!(profile.order, LaunchOrder::Host);
+        let with_call = (0..profile.launches.len()).filter(|&i| profile.launches.call(i).is_some()).count();
+        assert_eq!(with_call, 3040, "version {version}");
+        let copies: Vec<u64> = profile.memops.iter().map(|m| m.bytes.unwrap().0).collect();
+        assert_eq!(copies, [12288, 12289, 8192, 8193, 4096, 4097]);
+        assert!(profile.memops.iter().all(|m| m.call.is_some()), "version {version}");
+        let notes: Vec<_> = profile.notes.iter().map(|n| &n.text).collect();
+        assert!(notes.is_empty(), "version {version}: {notes:?}");
+        assert_eq!(profile.source.version.as_deref(), Some(format!("CUPTI {version}").as_str()));
+    }
+}
+
+#[test]
+fn calls_are_those_that_were_made() {
+    let run = traced(&["launches=500", "copies=3"], &[]);
+    let profile = run.profile();
+    let total: BTreeMap<&str, u64> = profile.calls.names.iter().map(|n| (&*n.name, n.count)).collect();
+    assert_eq!(
+        total,
+        [("cuLaunchKernel", 500), ("cuMemcpyHtoDAsync", 3), ("cuMemsetD8Async", 3), ("cuStreamSynchronize", 3)].into_iter().collect()
+    );
+    let told: BTreeMap<u32, (i64, i64)> = run
+        .said("call")
+        .iter()
+        .map(|w| (w[0].parse().unwrap(), (w[2].parse().unwrap(), w[3].parse().unwrap())))
+        .collect();
+    for row in 0..profile.calls.len() {
+        let (start, duration) = told[&profile.calls.correlation[row]];
+        assert_eq!((profile.calls.start[row] + zero(&profile), profile.calls.duration[row]), (start, duration));
+    }
+    let gpu = &profile.devices[1];
+    assert_eq!((gpu.name.as_deref(), gpu.sm_count, gpu.max_warps_per_sm), (Some("NVIDIA Mock 1"), Some(132), Some(64)));
+    assert_eq!(gpu.memory_bandwidth, Some(2_619_000 * 2000 * 640));
+}
+
+#[test]
+fn threads_that_race_lose_nothing_and_ids_may_wrap() {
+    let run = traced(&["launches=8000", "threads=8"], &[("MOCK_CORRELATION", "4294964000")]);
+    let profile = run.profile();
+    same(&launches(&profile), &sent(&run, true), "ids wrap");
+    assert_eq!(profile.launches.len(), 8000);
+    // Before 12.3 buffers are of no thread, but calls are.
+    let run = traced(&["launches=800", "threads=4"], &[("MOCK_VERSION", "18")]);
+    same(&launches(&run.profile()), &sent(&run, true), "callbacks");
+    let run = traced(&["launches=800", "threads=4"], &[("MOCK_VERSION", "18"), ("WARPSCOPE_TRACE_OPTIONS", "lean")]);
+    same(&launches(&run.profile()), &sent(&run, false), "shared buffers");
+    let run = traced(&["launches=800", "threads=4"], &[("WARPSCOPE_TRACE_OPTIONS", "lean")]);
+    same(&launches(&run.profile()), &sent(&run, true), "buffers name their threads");
+}
+
+#[test]
+fn a_program_may_leave_as_it_likes() {
+    let preload = built().join("tracer.so").display().to_string();
+    let whole = |profile: &Profile| profile.notes.iter().all(|n| n.kind != NoteKind::Lost);
+    let run = traced(&["launches=300", "exit=_exit"], &[("LD_PRELOAD", &preload)]);
+    assert_eq!((run.code, run.profile().launches.len(), whole(&run.profile())), (Some(3), 300, true));
+    let run = traced(&["launches=300", "exit=kill"], &[]);
+    assert_eq!((run.code, whole(&run.profile())), (None, false), "killed, and it says so");
+    let run = traced(&["launches=40", "exit=exec"], &[]);
+    let sizes: Vec<usize> = run.files().iter().map(|f| read(f).launches.len()).collect();
+    assert_eq!((run.code, sizes.len(), sizes.contains(&10)), (Some(5), 2, true), "a process that is another program then has another file");
+}
+
+#[test]
+fn children_have_files_of_their_own_or_none() {
+    for words in [["launches=200", "fork=early"], ["launches=200", "fork=early nvtx=1"]] {
+        let words: Vec<&str> = words.iter().flat_map(|w| w.split(' ')).collect();
+        let run = traced(&words, &[]);
+        let sizes: Vec<usize> = run.files().iter().map(|f| read(f).launches.len()).collect();
+        let each = if words.len() > 2 { 203 } else { 200 };
+        assert_eq!(sizes, [each, each], "{words:?}");
+    }
+    let run = traced(&["launches=200", "fork=late"], &[]);
+    assert_eq!(run.profile().launches.len(), 200, "a child of fork after CUDA writes nothing");
+}
+
+#[test]
+fn ranges_are_those_of_nvtx() {
+    let run = traced(&["launches=0", "nvtx=1"], &[]);
+    let profile = run.profile();
+    let ranges: Vec<_> = profile.ranges.iter().map(|r| (profile.ranges.label(r.name), r.kind)).collect();
+    let pushed = |name: &str| (name.to_owned(), RangeKind::PushPop);
+    assert_eq!(
+        ranges,
+        [
+            pushed("step 0"),
+            pushed("a domain:registered"),
+            pushed("step 1"),
+            pushed("a domain:registered"),
+            pushed("step 2"),
+            pushed("a domain:registered"),
+            ("from thread to thread".to_owned(), RangeKind::StartEnd)
+        ]
+    );
+    assert_eq!((profile.ranges.color(1), profile.ranges.category(1).map(|c| &**c)), (Some(0xff00_ff00), Some("5")));
+    assert_eq!(profile.ranges.payloads[&1], warpscope::model::range::Payload::Integer(-7));
+    let step = profile.ranges.get(2);
+    let call = profile.launches.call(1).unwrap();
+    assert!(step.start <= call.0 && call.0 + call.1 <= step.end, "{step:?} {call:?}");
+}
+
+#[test]
+fn a_gate_lets_through_what_was_launched_inside() {
+    let names = |run: &Run| run.profile().launches.len();
+    let run = traced(&["launches=100", "gate=1"], &[("WARPSCOPE_TRACE_GATE", "profiler")]);
+    assert_eq!(names(&run), 100, "between cudaProfilerStart and cudaProfilerStop");
+    assert_eq!(run.profile().capture.gate, Some(warpscope::model::Gate::ProfilerApi));
+    let run = traced(&["launches=100", "nvtx=1"], &[("WARPSCOPE_TRACE_GATE", "nvtx::step 1")]);
+    assert_eq!(launches(&run.profile()).iter().map(|l| l.2).collect::<Vec<_>>(), [1], "the launch inside that range");
+    let run = traced(&["launches=100", "nvtx=1"], &[("WARPSCOPE_TRACE_GATE", "nvtx:a domain:registered")]);
+    assert_eq!(names(&run), 3, "each such range");
+    let run = traced(&["launches=100", "nvtx=1"], &[("WARPSCOPE_TRACE_GATE", "nvtx#2:a domain:registered")]);
+    assert_eq!(launches(&run.profile()).iter().map(|l| l.2).collect::<Vec<_>>(), [1], "the second");
+    let run = traced(&["launches=100"], &[("WARPSCOPE_TRACE_GATE", "closed")]);
+    assert_eq!(names(&run), 0);
+}
+
+#[test]
+fn a_running_program_is_opened_closed_and_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = command(folder.path(), &["launches=50", "wait=1"], &[("WARPSCOPE_TRACE_GATE", "closed")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut to, mut from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut word = |n: usize| {
+        let mut bytes = vec![0; n];
+        from.read_exact(&mut bytes).unwrap();
+        String::from_utf8(bytes).unwrap()
+    };
+    assert_eq!(word(6), "ready\n");
+    let say = |what: &str| {
+        // A socket's path is short: the folder of the test may not be.
+        let mut socket = std::os::unix::net::UnixStream::connect(folder.path().join(format!("report.{}.sock", child.id()))).unwrap();
+        socket.write_all(what.as_bytes()).unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        answer
+    };
+    assert_eq!((say("state\n").as_str(), say("open").as_str(), say("nonsense").as_str()), ("closed\n", "open\n", "unknown\n"));
+    to.write_all(b"x").unwrap();
+    assert_eq!(word(5), "more\n");
+    assert_eq!(say("flush"), "flushed\n");
+    let file = folder.path().join(format!("report.{}.wstrace", child.id()));
+    let growing = read(&file);
+    assert_eq!(launches(&growing).iter().map(|l| l.2).collect::<Vec<_>>(), [0, 1, 2, 3, 4], "read while the program runs");
+    assert!(growing.notes.iter().any(|n| n.text.contains("still running")));
+    assert_eq!(say("close"), "closed\n");
+    to.write_all(b"x").unwrap();
+    child.wait().unwrap();
+    assert_eq!(read(&file).launches.len(), 5);
+    assert!(!folder.path().join(format!("report.{}.sock", child.id())).exists());
+}
+
+#[test]
+fn what_cannot_be_recorded_is_said() {
+    let said = |env: &[(&str, &str)]| {
+        let run = traced(&["launches=10"], env);
+        assert_eq!(run.code, Some(5));
+        run.profile().notes[0].text.clone()
+    };
+    assert!(said(&[("MOCK_SUBSCRIBE", "39")]).contains("another profiler"));
+    assert!(said(&[("MOCK_SUBSCRIBE", "15")]).contains("does not work with this driver: CUPTI_ERROR_MOCK"));
+    // The system allows so much in a file, and then no more; the program goes on.
+    let folder = tempfile::tempdir().unwrap();
+    let object = built().join("tracer.so");
+    let done = Command::new("sh")
+        .args(["-c", "ulimit -f 64; exec \"$0\" launches=20000", &built().join("program").display().to_string()])
+        .env("CUDA_INJECTION64_PATH", &object)
+        .env("WARPSCOPE_TRACE_OUT", folder.path().join("report"))
+        .status()
+        .unwrap();
+    let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let profile = read(&file);
+    let notes: Vec<_> = profile.notes.iter().map(|n| n.text.as_str()).collect();
+    assert!(profile.launches.len() > 200, "{}", profile.launches.len());
+    assert!(notes.iter().any(|n| n.starts_with("Recording ended before the program")), "{notes:?} {done:?}");
+    assert_eq!(done.code(), Some(5));
+}
+
+/// The object must load wherever a program runs: it asks for no version of any symbol, and for no other library.
+#[test]
+fn the_object_asks_for_no_version_of_the_c_library() {
+    use object::read::elf::{FileHeader, SectionHeader};
+    let header = object::elf::FileHeader64::<object::Endianness>::parse(OBJECT).unwrap();
+    let endian = header.endian().unwrap();
+    let sections = header.sections(endian, OBJECT).unwrap();
+    assert!(sections.iter().all(|s| s.sh_type(endian) != object::elf::SHT_GNU_VERNEED), "versions are asked for");
+    let names: Vec<_> = sections.iter().filter_map(|s| sections.section_name(endian, s).ok()).collect();
+    assert!(names.contains(&&b".dynsym"[..]), "{names:?}");
+    assert!(OBJECT.len() < 100_000, "{} bytes", OBJECT.len());
+}
