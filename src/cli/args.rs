@@ -2,6 +2,7 @@
 
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
+pub use super::trace_args::Trace;
 pub use super::triage_args::{Ranges, Triage};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
@@ -70,6 +71,8 @@ pub enum Command {
     Run(Box<Run>),
     /// Follow a detached run.
     Attach(Attach),
+    /// Run a program with the built-in tracer, and nothing else: each process that uses CUDA writes a trace.
+    Trace(Box<Trace>),
     /// The library of recorded runs: list, show, tag, share, free space.
     Runs(Runs),
     /// Say what limits a run: where its time went, why the GPU is idle, and what to do.

@@ -27,6 +27,8 @@ mod settings;
 mod themes;
 pub mod timeline;
 mod timeline_args;
+mod trace;
+mod trace_args;
 mod triage;
 pub mod triage_args;
 pub mod tty;
@@ -118,6 +120,8 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Foreground { run, explorer }) => return runs::tty::foreground(*run, *explorer),
         Some(Command::Terminal { modes, group }) => return tty::give_back(modes, *group),
         Some(Command::Help { topic }) => return help::help(topic.as_deref()),
+        // It becomes the program.
+        Some(Command::Trace(args)) => return Err(trace::trace(args)),
         _ => {}
     }
     let config = Config::load(args.config.as_deref()).map_err(Failure::wrong)?;
@@ -127,7 +131,12 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Attach(attach)) => runs::attach::attach(args, attach, &config),
         Some(Command::Runs(runs)) => runs::list::runs(runs, nsys.as_deref()),
         Some(
-            Command::Supervise { .. } | Command::Exec { .. } | Command::Foreground { .. } | Command::Terminal { .. } | Command::Help { .. },
+            Command::Supervise { .. }
+            | Command::Trace(_)
+            | Command::Exec { .. }
+            | Command::Foreground { .. }
+            | Command::Terminal { .. }
+            | Command::Help { .. },
         ) => Ok(()),
         Some(Command::Triage(args)) => triage::triage(args, nsys.as_deref()),
         Some(Command::Timeline(wanted)) => {

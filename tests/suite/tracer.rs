@@ -183,11 +183,8 @@ fn calls_are_those_that_were_made() {
         total,
         [("cuLaunchKernel", 500), ("cuMemcpyHtoDAsync", 3), ("cuMemsetD8Async", 3), ("cuStreamSynchronize", 3)].into_iter().collect()
     );
-    let told: BTreeMap<u32, (i64, i64)> = run
-        .said("call")
-        .iter()
-        .map(|w| (w[0].parse().unwrap(), (w[2].parse().unwrap(), w[3].parse().unwrap())))
-        .collect();
+    let told: BTreeMap<u32, (i64, i64)> =
+        run.said("call").iter().map(|w| (w[0].parse().unwrap(), (w[2].parse().unwrap(), w[3].parse().unwrap()))).collect();
     for row in 0..profile.calls.len() {
         let (start, duration) = told[&profile.calls.correlation[row]];
         assert_eq!((profile.calls.start[row] + zero(&profile), profile.calls.duration[row]), (start, duration));

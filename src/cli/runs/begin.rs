@@ -7,7 +7,7 @@ use super::plain::{self, Holder};
 use super::{start, tty};
 use crate::config::Config;
 use crate::launch::doctor::{Check, State};
-use crate::launch::find;
+use crate::launch::{find, tracer};
 use crate::library::{Library, LibraryError, NewRun, Step};
 use crate::rerun::recipes::{Prepared, RECIPES, Recipe, Role, TOOLS, User, Wanted};
 use crate::rerun::shell;
@@ -21,6 +21,7 @@ fn has(tool: &str, nsys: Option<&Path>) -> bool {
         "nsys" => find::nsys(nsys).iter().any(|p| p.is_file()),
         "ncu" => find::on_path("ncu").or_else(find::installed_ncu).is_some(),
         "torch" => true,
+        "trace" => !tracer::OBJECT.is_empty(),
         other => find::on_path(other).is_some(),
     }
 }
@@ -41,6 +42,10 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
             None,
         ));
     }
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    if has("trace", None) && !tracer::libraries(Path::new("/"), &args.program, variable).is_empty() {
+        return Ok((recipes::find("trace", users)?, None));
+    }
     if has("nsys", nsys) {
         return Ok((recipes::find("exact", users)?, None));
     }
@@ -48,13 +53,13 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
         let scan = recipes::find("scan", users)?;
         return Ok((scan, Some(format!("nsys is not installed, so ncu scans instead: {}; cost: {}", scan.about, scan.cost))));
     }
-    let torch = "trace a PyTorch program with `warpscope run --tool torch -- python3 …`";
-    Err(Failure {
-        text: format!(
-            "neither nsys nor ncu was found on this machine: install one of them (`warpscope doctor` shows where warpscope looks for them), or {torch}"
-        ),
-        code: FAILED,
-    })
+    if has("trace", None) {
+        let said = "neither nsys nor ncu is installed, and no libcupti was found: the built-in tracer works if the program brings its own libcupti, as PyTorch does";
+        return Ok((recipes::find("trace", users)?, Some(said.to_owned())));
+    }
+    let text =
+        "neither nsys nor ncu was found on this machine: install one of them (`warpscope doctor` shows where warpscope looks for them)";
+    Err(Failure { text: text.to_owned(), code: FAILED })
 }
 
 /// What is to be run, as far as it is known before the run has a number.

@@ -9,6 +9,11 @@ use std::path::Path;
 /// Puts the tool's whole path in front where it is not on PATH, or where the user named another.
 pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
     let Some(first) = argv.first_mut() else { return };
+    if first == "warpscope" {
+        // The tracer is this program, wherever it lies.
+        *first = std::env::current_exe().map_or_else(|_| first.clone(), |p| p.display().to_string());
+        return;
+    }
     let named = nsys.is_some() && first == "nsys";
     if first.contains('/') || (!named && find::on_path(first).is_some()) {
         return;
@@ -60,6 +65,7 @@ pub fn patterns(tool: &str, output: &str) -> Vec<String> {
         "ncu" => "ncu-rep",
         // One of each rank.
         "torch" => return vec![output.replace("{rank}", "*")],
+        "trace" => return vec![format!("{output}.*.wstrace")],
         _ => return vec![format!("{output}*")],
     };
     let (folder, name) = output.rsplit_once('/').map_or(("", output), |(f, n)| (f, n));

@@ -1,6 +1,6 @@
 //! Launches in the host's order, each with its configuration, its place and the call that made it.
 
-use super::build::{Names, Places};
+use super::names::{Names, Places};
 use super::rows::{Call, Config, INLINE, Kernel as Row, NO_CONFIG, Rows};
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{Bytes, Kernel, LaunchColumns, LaunchConfig, Launches};
@@ -119,7 +119,8 @@ pub fn build(rows: &mut Rows, calls: &[Call], names: &Names, devices: &[u32], pl
     }
     let by_id: FxHashMap<u32, u32> = calls.iter().zip(0..).map(|(c, i)| (c.correlation, i)).collect();
     let n = all.len();
-    let mut columns = LaunchColumns { start: Vec::with_capacity(n), duration: TimesBuilder::with_capacity(n), kernel: Vec::with_capacity(n) };
+    let mut columns =
+        LaunchColumns { start: Vec::with_capacity(n), duration: TimesBuilder::with_capacity(n), kernel: Vec::with_capacity(n) };
     let (mut config, mut place, mut node) = (Vec::new(), Vec::new(), Vec::new());
     let (mut since, mut cost) = (TimesBuilder::default(), TimesBuilder::default());
     let (mut nodes, mut node_ids): (Vec<u64>, FxHashMap<u64, u32>) = (Vec::new(), FxHashMap::default());

@@ -5,6 +5,7 @@ mod build;
 mod cursor;
 mod facts;
 mod kernels;
+mod names;
 mod notes;
 mod ranges;
 mod rows;
@@ -12,8 +13,9 @@ mod rows;
 use super::input::Bytes;
 use super::{ImportError, Importer, Input, Job};
 use crate::model::{Profile, Source};
-use blocks::{Block, Damage};
+use blocks::Block;
 use facts::Facts;
+use notes::Missing;
 use rows::Rows;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -75,14 +77,6 @@ impl Importer for WarpscopeTrace {
         profile.notes = notes::notes(&profile, &said);
         Ok(profile)
     }
-}
-
-/// What a file lacks.
-#[derive(Clone, Copy, Debug, Default)]
-struct Missing {
-    damage: Damage,
-    /// Blocks that were written and are not there.
-    blocks: u64,
 }
 
 /// Blocks whose number is not in the file, before the last that is.

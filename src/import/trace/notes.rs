@@ -1,10 +1,18 @@
 //! What the reader of a trace should know: what is not in it, and why.
 
-use super::Missing;
+use super::blocks::Damage;
 use super::facts::Facts;
 use super::rows::Rows;
 use crate::model::units::count;
 use crate::model::{Gate, GraphMode, Note, NoteKind, Profile, Severity};
+
+/// What a file lacks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Missing {
+    pub damage: Damage,
+    /// Blocks that were written and are not there.
+    pub blocks: u64,
+}
 
 /// What the tracer said of itself.
 #[derive(Debug, Default)]
@@ -71,7 +79,8 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
     }
     if said.damaged > 0 || said.missing.blocks > 0 || said.missing.damage.passed > 0 {
         let blocks = said.damaged + said.missing.blocks;
-        let text = format!("Part of the file is damaged: {} could not be read, and their records are missing.", count(blocks as usize, "block"));
+        let text =
+            format!("Part of the file is damaged: {} could not be read, and their records are missing.", count(blocks as usize, "block"));
         note(Severity::Error, NoteKind::Damaged, text);
     }
     if said.dropped + said.refused_buffers > 0 {
@@ -98,7 +107,9 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
     }
     if let Some(gate) = &profile.capture.gate {
         let (what, fix) = match gate {
-            Gate::ProfilerApi => ("by cudaProfilerStart", Some("launch numbers are valid for a re-run with `ncu --profile-from-start off`")),
+            Gate::ProfilerApi => {
+                ("by cudaProfilerStart", Some("launch numbers are valid for a re-run with `ncu --profile-from-start off`"))
+            }
             Gate::Nvtx => ("by an NVTX range", Some("launch numbers are valid for a re-run with `ncu --nvtx --nvtx-include RANGE`")),
             _ => ("after the program had begun", None),
         };

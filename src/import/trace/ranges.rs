@@ -99,7 +99,8 @@ mod tests {
         ];
         let text = |n: u32| ["a", "b", "d"].get(n.checked_sub(1)? as usize).map(|t| Arc::from(*t));
         let ranges = build(&events, 5, 10, true, &text);
-        let rows: Vec<_> = ranges.iter().map(|r| (ranges.label(r.name), r.start, r.end, ranges.threads[r.thread as usize].1, r.kind)).collect();
+        let rows: Vec<_> =
+            ranges.iter().map(|r| (ranges.label(r.name), r.start, r.end, ranges.threads[r.thread as usize].1, r.kind)).collect();
         assert_eq!(
             rows,
             [

@@ -50,11 +50,7 @@ pub const INLINE: u32 = 1 << 24;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemOpKind {
     /// CUPTI's numbers for the direction and the memory at both ends.
-    Copy {
-        kind: u32,
-        from: u32,
-        to: u32,
-    },
+    Copy { kind: u32, from: u32, to: u32 },
     /// CUPTI's number for the memory.
     Set(u32),
 }
@@ -125,12 +121,22 @@ pub enum Payload {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     Push(Marked),
-    Pop { domain: u32 },
-    Start { id: u64, marked: Marked },
-    End { id: u64 },
+    Pop {
+        domain: u32,
+    },
+    Start {
+        id: u64,
+        marked: Marked,
+    },
+    End {
+        id: u64,
+    },
     Mark,
     /// A gate opened or closed: why.
-    Gate { open: bool, why: u32 },
+    Gate {
+        open: bool,
+        why: u32,
+    },
 }
 
 /// A range as it was marked.

@@ -62,7 +62,7 @@ pub type Look = fn(&Machine) -> Option<Check>;
 
 /// All checks, in the order in which one would ask.
 pub static CHECKS: &[Look] =
-    &[gpus, ncu, chip, nsys, importer, rocprof, counters, samples, container, mig, mps, holders, others, clocks, lock, tmp, disk];
+    &[gpus, ncu, chip, cupti, nsys, importer, rocprof, counters, samples, container, mig, mps, holders, others, clocks, lock, tmp, disk];
 
 #[must_use]
 pub fn examine(machine: &Machine) -> Vec<Check> {
@@ -172,6 +172,26 @@ fn importer(m: &Machine) -> Option<Check> {
             .means("nsys can record, but cannot turn the recording into a report (\"Importer … error while loading shared libraries\")")
             .fix("apt install libdw1 libelf1, or unpack their packages with dpkg -x and extend LD_LIBRARY_PATH")
     })
+}
+
+fn cupti(m: &Machine) -> Option<Check> {
+    let (id, what) = ("cupti", "libcupti, for the built-in tracer");
+    if m.amd && !has_gpu(m) {
+        return None;
+    }
+    let Some(first) = m.cupti.first() else {
+        return Some(
+            check(id, what, State::Warning, "not in Python's packages, conda, CUDA toolkits or Nsight's folders")
+                .means("`warpscope run` can trace only programs that bring their own libcupti, as PyTorch does; others need nsys")
+                .fix("pip install nvidia-cuda-cupti (of the driver's CUDA release), or install the CUDA toolkit"),
+        );
+    };
+    let more = match m.cupti.len() - 1 {
+        0 => String::new(),
+        n => format!("; {n} more, tried if the driver refuses it"),
+    };
+    let found = format!("{} ({}), unless the program has its own loaded{more}", first.path.display(), first.of);
+    Some(check(id, what, State::Ok, found))
 }
 
 fn rocprof(m: &Machine) -> Option<Check> {
@@ -375,6 +395,7 @@ mod tests {
             nsys: Some(tool("nsys", "2025.3.1")),
             ncu: Some(tool("ncu", "2025.3.1")),
             chips: Some(vec!["gh100".into()]),
+            cupti: vec![crate::launch::tracer::Library { path: "/l/libcupti.so.13".into(), of: "the CUDA toolkit" }],
             tmp: folder.clone(),
             here: folder,
             ..Machine::default()
@@ -395,10 +416,11 @@ mod tests {
     #[test]
     fn each_trouble_is_named_with_what_it_means_and_its_remedy() {
         type Spoil = fn(&mut Machine);
-        let cases: [(&str, State, Spoil); 15] = [
+        let cases: [(&str, State, Spoil); 16] = [
             ("gpus", State::Blocks, |m| m.gpus = None),
             ("ncu", State::Blocks, |m| m.ncu = None),
             ("ncu-chip", State::Blocks, |m| m.chips = Some(vec!["ga100".into()])),
+            ("cupti", State::Warning, |m| m.cupti = Vec::new()),
             ("nsys", State::Warning, |m| m.nsys = None),
             ("nsys-importer", State::Warning, |m| m.missing_libraries = vec!["libdw.so.1".into()]),
             ("rocprofv3", State::Warning, |m| m.amd = true),

@@ -1,5 +1,6 @@
 //! Facts about this machine, as far as they can be had without rights and within seconds. What could not be found out is absent.
 
+use super::super::tracer::{Library, libraries};
 use super::super::{self as launch, Tool, Version, find};
 use super::smi::{self, Gpu};
 use std::path::{Path, PathBuf};
@@ -82,6 +83,8 @@ pub struct Machine {
     pub nsys: Option<Tool>,
     pub ncu: Option<Tool>,
     pub rocprof: Option<Tool>,
+    /// Libraries that the built-in tracer can use.
+    pub cupti: Vec<Library>,
     /// Chips that this ncu knows.
     pub chips: Option<Vec<String>>,
     /// Libraries that the importer of nsys needs and that are not found.
@@ -146,6 +149,10 @@ pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool
     out.nsys = systems.map(tool);
     out.ncu = places.program("ncu").or_else(|| places.installs.then(find::installed_ncu).flatten()).map(tool);
     out.rocprof = places.program("rocprofv3").map(tool);
+    // What a Python program would bring.
+    let python = ["python3", "python"].into_iter().filter_map(|p| Some(places.program(p)?.display().to_string()));
+    let variable = |name: &str| std::env::var_os(name).filter(|v| places.installs && !v.is_empty()).map(PathBuf::from);
+    out.cupti = libraries(&places.root, &python.collect::<Vec<_>>(), variable);
     if let Some(ncu) = &out.ncu {
         out.chips = ask(&ncu.path, &["--list-chips"], cancelled).ok().map(|lines| chips(&lines)).filter(|c| !c.is_empty());
     }

@@ -23,6 +23,7 @@ static MATTERS: &[(&str, &[&str])] = &[
             "disk",
         ],
     ),
+    ("trace", &["gpus", "cupti", "disk"]),
     ("torch", &["gpus", "disk"]),
     ("rocprofv3", &["gpus", "rocprofv3", "disk"]),
 ];

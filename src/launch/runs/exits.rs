@@ -242,16 +242,18 @@ pub fn explain(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Fin
         out.extend(watch.errors.iter().filter(own).take(3).map(|e| finding(format!("{tool} says: {e}"), "")));
     }
     let tool_failed = !out.is_empty() && reports == 0;
+    // The tracer has no process of its own.
+    let subject = if tool == "trace" { "the program" } else { tool };
     match (exit.signal, exit.code) {
         _ if exit.stopped => {
             let kept = if reports > 0 { "what was recorded until then is kept" } else { "no report was written" };
             out.push(finding(format!("the run was stopped; {kept}"), ""));
         }
         (Some(9), _) => out.push(finding(
-            format!("{tool} was killed (signal 9)"),
+            format!("{subject} was killed (signal 9)"),
             "most often the OOM killer or a limit of the batch system: `dmesg` and the job's log say which",
         )),
-        (Some(signal), _) => out.push(finding(format!("{tool} was terminated by signal {signal}"), "")),
+        (Some(signal), _) => out.push(finding(format!("{subject} was terminated by signal {signal}"), "")),
         (None, Some(127)) if reports == 0 => {
             out.push(finding(
                 "the program was not found (exit code 127)",
@@ -280,6 +282,12 @@ pub fn explain(tool: &str, exit: Exit, watch: &Watch, reports: usize) -> Vec<Fin
         _ => {}
     }
     let gated = NOTHING.iter().any(|n| watch.said(n));
+    if reports == 0 && tool == "trace" && !tool_failed && !exit.stopped {
+        out.push(finding(
+            "no process of the program used CUDA, so there is no trace",
+            "is it the right program, and does CUDA find the GPU (`warpscope doctor`)? Programs of AMD GPUs are recorded with --tool rocprofv3, processes that a service starts (docker, kubectl) inside of it",
+        ));
+    }
     if reports == 0 && out.is_empty() && !gated {
         out.push(finding(
             format!("{tool} exited without an error but left no report"),
@@ -344,6 +352,8 @@ mod tests {
         let stopped = Exit { code: Some(130), stopped: true, ..Exit::default() };
         assert_eq!(first("nsys", stopped, &[], 1).unwrap(), "the run was stopped; what was recorded until then is kept");
         assert_eq!(first("nsys", Exit { signal: Some(9), ..Exit::default() }, &[], 0).unwrap(), "nsys was killed (signal 9)");
+        assert_eq!(first("trace", code(0), &[], 0).unwrap(), "no process of the program used CUDA, so there is no trace");
+        assert_eq!(first("trace", Exit { signal: Some(9), ..Exit::default() }, &[], 1).unwrap(), "the program was killed (signal 9)");
         // The cause goes before the symptom, and a message is said once.
         let both = explain("ncu", code(1), &watch(&["==WARNING== No kernels were profiled.", permission, permission]), 0);
         assert_eq!(both.len(), 1);

@@ -53,10 +53,13 @@ pub fn report_at(argv: &[String], program: usize, tool: &str) -> Option<usize> {
         "ncu" => (&["--export", "-o"], argv.len().saturating_sub(program)),
         // The script stands between Python and the program; its options come first.
         "torch" => (&["--trace"], argv.len()),
+        "trace" => (&["--output", "-o"], argv.len().saturating_sub(program)),
         _ => return None,
     };
     let is_tool = |w: &String| match tool {
         "torch" => w.ends_with(".torch.py"),
+        // `warpscope trace`: this program under whatever name it was started.
+        "trace" => w == "trace",
         _ => Path::new(w).file_name().is_some_and(|n| n == tool),
     };
     let begin = argv.iter().take(end).position(is_tool)? + 1;
@@ -141,6 +144,7 @@ mod tests {
         assert_eq!(at("nsys", 3, "nsys profile -o r app --output x").as_deref(), Some("r"));
         assert_eq!(at("nsys", 3, "nsys profile app --output x"), None);
         assert_eq!(at("torch", 2, "python3 /d/r.torch.py --seconds 60 --trace t train.py").as_deref(), Some("t"));
+        assert_eq!(at("trace", 3, "/x/warpscope trace --lean --output r app -o x").as_deref(), Some("r"));
         assert_eq!(at("rocprofv3", 1, "rocprofv3 --output-file r -- app"), None);
     }
 

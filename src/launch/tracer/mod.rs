@@ -1,4 +1,10 @@
 //! The built-in tracer: a shared object that the CUDA driver loads into a program, and what it needs to be found there.
 
+mod libraries;
+mod start;
+
+pub use libraries::{Library, libraries};
+pub use start::{Gate, Record, Unable, command, object};
+
 /// The shared object; empty where there is none for this kind of machine.
 pub const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/tracer.so"));

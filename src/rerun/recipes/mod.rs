@@ -16,6 +16,7 @@ mod servers;
 mod size;
 mod steps;
 mod torch;
+mod trace;
 pub mod user;
 
 pub use all::{all, find, recipe};

@@ -2,7 +2,7 @@
 
 use super::prepared::{Place, Prepared, Wanted, multirun};
 use super::user::User;
-use super::{amd, ncu, nsys, servers, torch};
+use super::{amd, ncu, nsys, servers, torch, trace};
 use crate::rerun::command::Part;
 
 /// A way to record a program.
@@ -27,6 +27,7 @@ pub(super) enum How<'a> {
     Nsys(nsys::Timeline),
     Ncu(ncu::Counters),
     Torch,
+    Trace(trace::Options),
     Rocprof(amd::Job),
     Server(servers::Server),
     User(&'a User),
@@ -41,6 +42,7 @@ impl Recipe<'_> {
             How::Nsys(timeline) => nsys::prepare(self.id, &timeline, wanted, &place)?,
             How::Ncu(counters) => ncu::prepare(&counters, wanted, &place)?,
             How::Torch => torch::prepare(wanted, &place)?,
+            How::Trace(options) => trace::prepare(&options, wanted, &place),
             How::Rocprof(job) => amd::prepare(job, wanted, &place)?,
             How::Server(server) => servers::prepare(server, wanted, &place)?,
             How::User(user) => user.prepare(wanted, &place),
@@ -77,6 +79,7 @@ impl Recipe<'_> {
             How::Nsys(_) => (self.needs_range, false, false, false, true),
             How::Ncu(_) => (true, true, true, false, true),
             How::Torch => (false, false, false, true, true),
+            How::Trace(_) => (self.needs_range, false, false, true, false),
             How::Rocprof(job) => (false, job.filters(), job.filters(), false, false),
             How::Server(server) => (false, server.iterations(), false, false, false),
             How::User(_) => (self.needs_range, false, false, false, false),
@@ -88,6 +91,9 @@ impl Recipe<'_> {
         refuse(wanted.kernel.is_some(), kernel, "kernel: it does not choose among them")?;
         refuse(wanted.skip.is_some() || wanted.count.is_some(), launches, "number of launches: it does not choose among them")?;
         refuse(wanted.seconds.is_some(), seconds, "seconds: it records from beginning to end")?;
+        if wanted.ranks && matches!(self.how, How::Trace(_)) {
+            return Err(format!("recipe {id} writes a trace for each process anyway: leave --ranks out"));
+        }
         refuse(wanted.ranks, ranks, "separate launcher: put the profiler between launcher and program by hand")?;
         if wanted.count == Some(0) {
             return Err("0 launches would profile nothing: give at least 1".to_owned());

@@ -5,6 +5,7 @@ use super::ncu::{Counters, What};
 use super::nsys::{API_EACH, CUDA, Group, NO_CPU, NODES, Timeline};
 use super::recipe::{How, Recipe};
 use super::servers::Server;
+use super::trace::Options;
 
 type Row = Recipe<'static>;
 
@@ -16,6 +17,10 @@ const fn nsys(id: &'static str, words: [&'static str; 3], groups: &'static [Grou
     row(id, "nsys", How::Nsys(Timeline { groups, ranks: false, each: false }), words)
 }
 
+const fn trace(id: &'static str, words: [&'static str; 3], options: &'static [Group]) -> Row {
+    row(id, "trace", How::Trace(Options { words: options }), words)
+}
+
 /// `count`: launches that are profiled when nobody says which; `of_kernel`: when only a kernel is named.
 const fn ncu(id: &'static str, words: [&'static str; 3], what: What, count: u64, of_kernel: u64) -> Row {
     row(id, "ncu", How::Ncu(Counters { what, count, of_kernel }), words)
@@ -24,6 +29,48 @@ const fn ncu(id: &'static str, words: [&'static str; 3], what: What, count: u64,
 /// Figures: an H200 with nsys 2025.3 and ncu 2025.3.1, where a number is given; for ncu of kernels of a microsecond, as in
 /// [`collect`](crate::rerun::collect).
 pub static RECIPES: &[Row] = &[
+    trace(
+        "trace",
+        [
+            "timeline of the built-in tracer, with exact launch counts for re-runs",
+            "the first report of any program that uses CUDA; needs no nsys, only the libcupti that PyTorch and CUDA bring",
+            "low: below nsys; about 15 bytes of trace per kernel with its call",
+        ],
+        &[],
+    ),
+    trace(
+        "trace-light",
+        [
+            "kernels only, CUDA graphs as a whole",
+            "a server or a job that must not be slowed down; memcpys, calls and kernels inside graphs are not wanted",
+            "lowest: about 8 bytes of trace per kernel",
+        ],
+        &[
+            (&["--lean"], "Kernels only: no calls, memcpys and memsets. Their order is the host's all the same."),
+            (&["--graphs", "whole"], "A CUDA graph is one record; the kernels inside are not listed."),
+        ],
+    ),
+    Recipe {
+        needs_range: true,
+        ..trace(
+            "trace-range",
+            [
+                "trace of an NVTX range, each time that it is entered",
+                "a long program with ranges",
+                "low; nothing is written outside the range",
+            ],
+            &[(&["--range", "{RANGE}"], "What is launched inside is recorded; the program keeps running. RANGE or RANGE@DOMAIN, exact.")],
+        )
+    },
+    trace(
+        "trace-profiler-api",
+        [
+            "trace between cudaProfilerStart and cudaProfilerStop, each time",
+            "the program calls them (torch.cuda.profiler.start and stop)",
+            "low; nothing is written outside",
+        ],
+        &[(&["--profiler-api"], "Recording begins with cudaProfilerStart and ends with cudaProfilerStop, each time.")],
+    ),
     nsys(
         "exact",
         [

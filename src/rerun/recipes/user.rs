@@ -7,7 +7,7 @@ use crate::rerun::command::{Part, PartId};
 use crate::rerun::shell;
 
 /// Tools that recipes start, as [`User::tool`] has them.
-pub const TOOLS: [&str; 4] = ["nsys", "ncu", "torch", "rocprofv3"];
+pub const TOOLS: [&str; 5] = ["trace", "nsys", "ncu", "torch", "rocprofv3"];
 
 const OUTPUT: &str = "{OUTPUT}";
 const RANGE: &str = "{RANGE}";

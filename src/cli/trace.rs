@@ -1,0 +1,84 @@
+//! `warpscope trace`: becomes the program, with the tracer loaded into it.
+
+use super::args::Trace;
+use super::{FAILED, Failure, print};
+use crate::import::cache;
+use crate::launch::tracer::{Gate, Record, command, libraries, object};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+
+/// A range as it is named on the command line: an `@` of the name itself is written `\@`.
+fn range(named: &str, nth: Option<u32>) -> Result<Gate, Failure> {
+    let at = named.char_indices().rev().find(|&(i, c)| c == '@' && !named[..i].ends_with('\\')).map(|(i, _)| i);
+    let (text, domain) = at.map_or((named, None), |i| (&named[..i], Some(named[i + 1..].to_owned())));
+    if domain.as_ref().is_some_and(|d| d.contains(':')) {
+        return Err(Failure::wrong("a domain with a colon in its name cannot be chosen"));
+    }
+    Ok(Gate::Nvtx { domain, text: text.replace("\\@", "@"), nth })
+}
+
+/// Becomes the program. Returns only when that is not possible.
+pub fn trace(args: &Trace) -> Failure {
+    match start(args) {
+        Err(failure) => failure,
+        Ok(never) => match never {},
+    }
+}
+
+fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
+    let ms = |s: f64| (s * 1000.0).max(1.0) as u64;
+    let gate = match (&args.range, args.delay) {
+        _ if args.profiler_api => Some(Gate::ProfilerApi),
+        _ if args.closed => Some(Gate::ByHand),
+        (Some(named), _) => Some(range(named, args.nth)?),
+        (None, delay) => delay.map(|s| Gate::Delay(ms(s))),
+    };
+    let output = std::path::absolute(&args.output)?;
+    let folder = output.parent().unwrap_or(Path::new("/"));
+    if !folder.is_dir() {
+        return Err(Failure::wrong(format!("the folder {} does not exist", folder.display())));
+    }
+    let record = Record {
+        output,
+        lean: args.lean,
+        all_calls: args.api == "all",
+        whole_graphs: args.graphs == "whole",
+        memory: args.memory,
+        gate,
+        length: args.seconds.map(ms),
+        preload: !args.no_preload,
+    };
+    let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED };
+    let object = object(&cache::folder()).map_err(failed)?;
+    let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let mut all = libraries(Path::new("/"), &words, variable);
+    if let Some(path) = &args.cupti {
+        if !path.is_file() {
+            return Err(Failure::wrong(format!("{}: no such file", path.display())));
+        }
+        all.insert(0, crate::launch::tracer::Library { path: std::path::absolute(path)?, of: "named" });
+    }
+    let mut command = command(&record, &args.program, &object, &all).map_err(failed)?;
+    let error = command.exec();
+    let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+    print::error(&format!("cannot start {}: {error}", words.first().map_or("", String::as_str)));
+    Err(Failure { text: String::new(), code })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_may_hold_an_at_sign() {
+        let of = |named: &str| range(named, None).ok();
+        let gate =
+            |domain: Option<&str>, text: &str| Some(Gate::Nvtx { domain: domain.map(str::to_owned), text: text.to_owned(), nth: None });
+        assert_eq!(of("step"), gate(None, "step"));
+        assert_eq!(of("step@LLM"), gate(Some("LLM"), "step"));
+        assert_eq!(of("a\\@b@LLM"), gate(Some("LLM"), "a@b"));
+        assert_eq!(of("a\\@b"), gate(None, "a@b"));
+        assert_eq!(of("x@a:b"), None);
+    }
+}

@@ -1,0 +1,60 @@
+//! The grammar of `trace`.
+
+use clap::builder::NonEmptyStringValueParser;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// `warpscope trace`.
+#[derive(Clone, Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
+pub struct Trace {
+    /// Name of the traces: each process that uses CUDA writes PATH.PID.wstrace.
+    #[arg(long, short = 'o', value_name = "PATH", default_value = "trace")]
+    pub output: PathBuf,
+    /// Kernels only: no calls, memcpys and memsets.
+    #[arg(long)]
+    pub lean: bool,
+    /// CUDA driver calls: those that launch, copy, wait, allocate or load code, or all.
+    #[arg(long, value_name = "WHICH", default_value = "chosen", value_parser = ["chosen", "all"])]
+    pub api: String,
+    /// CUDA graphs: each node, or the graph as a whole at less cost.
+    #[arg(long, value_name = "HOW", default_value = "nodes", value_parser = ["nodes", "whole"])]
+    pub graphs: String,
+    /// Also record each allocation of device memory.
+    #[arg(long)]
+    pub memory: bool,
+    /// Record from cudaProfilerStart to cudaProfilerStop, each time.
+    #[arg(long, group = "gate")]
+    pub profiler_api: bool,
+    /// Record inside an NVTX range, each time: NAME, or NAME@DOMAIN.
+    #[arg(long, value_name = "NAME", group = "gate", value_parser = NonEmptyStringValueParser::new())]
+    pub range: Option<String>,
+    /// Only the N-th time that the range is entered, from 1.
+    #[arg(long, value_name = "N", requires = "range", value_parser = clap::value_parser!(u32).range(1..))]
+    pub nth: Option<u32>,
+    /// Begin after so many seconds.
+    #[arg(long, value_name = "SECONDS", group = "gate", value_parser = seconds)]
+    pub delay: Option<f64>,
+    /// Record nothing until it is opened by hand: `warpscope attach --open`.
+    #[arg(long, group = "gate")]
+    pub closed: bool,
+    /// Record for so many seconds, each time that it is opened.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub seconds: Option<f64>,
+    /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
+    #[arg(long, value_name = "FILE")]
+    pub cupti: Option<PathBuf>,
+    /// Do not load the object beforehand (LD_PRELOAD): of a process that leaves by `_exit`, up to its last second is then missing.
+    #[arg(long)]
+    pub no_preload: bool,
+    /// The program and its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD", required = true)]
+    pub program: Vec<OsString>,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if s > 0.0 && s < 1e9 => Ok(s),
+        _ => Err("a number of seconds, such as 30 or 0.5".to_owned()),
+    }
+}

@@ -1,0 +1,125 @@
+//! Where libcupti is: in the wheels of the program's own Python, in conda's environment, in CUDA toolkits, in Nsight's folders. A program that has
+//! one loaded keeps it; of the others the tracer takes the first that works with the driver.
+
+use super::super::find;
+use std::path::{Path, PathBuf};
+
+/// A libcupti that may be used.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Library {
+    pub path: PathBuf,
+    /// Where it belongs.
+    pub of: &'static str,
+}
+
+/// Sub-folders of an entry whose names begin like this; all of them for an empty text.
+fn inside(folder: &Path, begins: &str) -> Vec<PathBuf> {
+    let names = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = names.filter(|e| e.file_name().to_string_lossy().starts_with(begins)).map(|e| e.path()).collect();
+    // Named by version: the newest first.
+    found.sort();
+    found.reverse();
+    found
+}
+
+/// The libcupti of a folder: the name with the fewest parts behind `.so` that is there, which is the one that programs are linked with.
+fn in_folder(folder: &Path) -> Option<PathBuf> {
+    inside(folder, "libcupti.so").into_iter().filter(|p| p.is_file()).min_by_key(|p| {
+        let name = p.file_name().map_or(0, |n| n.to_string_lossy().matches('.').count());
+        // `libcupti.so` itself is a link for compilers, but good where nothing else is there.
+        if name == 1 { usize::MAX } else { name }
+    })
+}
+
+/// Folders of wheels and of conda below the prefix of a Python (or of another program in its `bin`).
+fn of_prefix(prefix: &Path) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for lib in ["lib", "lib64"] {
+        for python in inside(&prefix.join(lib), "python3") {
+            for packages in ["site-packages", "dist-packages"] {
+                let nvidia = python.join(packages).join("nvidia");
+                out.extend(["cu13/lib", "cuda_cupti/lib"].map(|i| nvidia.join(i)));
+            }
+        }
+    }
+    out
+}
+
+/// Prefixes of the programs that a command starts: a launcher's, and the Python's behind it. A virtual environment is the folder that its
+/// Python lies in, whatever that is a link to.
+fn prefixes(program: &[String]) -> Vec<PathBuf> {
+    let mut out = Vec::new();
+    for word in program.iter().filter(|w| !w.starts_with('-')) {
+        let path = if word.contains('/') { Some(PathBuf::from(word)).filter(|p| p.is_file()) } else { find::on_path(word) };
+        let Some(path) = path.and_then(|p| std::path::absolute(p).ok()) else { continue };
+        for whole in [Some(path.clone()), std::fs::canonicalize(&path).ok()].into_iter().flatten() {
+            out.extend(whole.parent().filter(|b| b.ends_with("bin")).and_then(Path::parent).map(Path::to_owned));
+        }
+    }
+    out
+}
+
+/// Every libcupti that is found for a program, in the order in which they are tried. `root` is `/`, but in tests.
+#[must_use]
+pub fn libraries(root: &Path, program: &[String], variable: impl Fn(&str) -> Option<PathBuf>) -> Vec<Library> {
+    let mut folders: Vec<(PathBuf, &'static str)> = Vec::new();
+    let mut add = |all: Vec<PathBuf>, of| folders.extend(all.into_iter().map(|f| (f, of)));
+    for prefix in prefixes(program).into_iter().chain(variable("VIRTUAL_ENV")) {
+        add(of_prefix(&prefix), "Python's packages");
+    }
+    if let Some(conda) = variable("CONDA_PREFIX") {
+        add(vec![conda.join("lib"), conda.join("extras/CUPTI/lib64"), conda.join("targets/x86_64-linux/lib")], "conda");
+        add(of_prefix(&conda), "Python's packages");
+    }
+    let toolkits = [variable("CUDA_HOME"), variable("CUDA_PATH")].into_iter().flatten();
+    for cuda in toolkits.chain(inside(&root.join("usr/local"), "cuda")) {
+        add(vec![cuda.join("extras/CUPTI/lib64"), cuda.join("lib64")], "the CUDA toolkit");
+        add(inside(&cuda.join("targets"), "").into_iter().map(|t| t.join("lib")).collect(), "the CUDA toolkit");
+    }
+    for system in ["usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu", "usr/lib64", "usr/lib"] {
+        add(vec![root.join(system)], "the system's libraries");
+    }
+    for (product, name) in [("nsight-systems", "Nsight Systems"), ("nsight-compute", "Nsight Compute")] {
+        for version in inside(&root.join("opt/nvidia").join(product), "") {
+            add(inside(&version, "target-linux"), name);
+            add(inside(&version.join("host"), "target-linux"), name);
+            add(inside(&version.join("target"), "linux"), name);
+        }
+    }
+    // Pythons that the program was not seen to be, such as one that a script starts.
+    for prefix in [root.join("usr/local"), root.join("usr"), root.join("opt/conda"), root.join("opt/venv")] {
+        add(of_prefix(&prefix), "Python's packages");
+    }
+    let mut seen = std::collections::HashSet::new();
+    folders
+        .into_iter()
+        .filter_map(|(folder, of)| Some(Library { path: in_folder(&folder)?, of }))
+        .filter(|l| seen.insert(std::fs::canonicalize(&l.path).unwrap_or_else(|_| l.path.clone())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_programs_own_python_comes_first() {
+        let root = tempfile::tempdir().unwrap();
+        let file = |name: &str| {
+            let path = root.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+            path
+        };
+        let toolkit = file("usr/local/cuda-12.8/extras/CUPTI/lib64/libcupti.so.12");
+        file("usr/local/cuda-12.8/extras/CUPTI/lib64/libcupti.so");
+        file("usr/local/cuda-12.8/extras/CUPTI/lib64/libcupti.so.2025.1.1");
+        let wheel = file("venv/lib/python3.12/site-packages/nvidia/cuda_cupti/lib/libcupti.so.12");
+        let nsight = file("opt/nvidia/nsight-systems/2025.3.2/target-linux-x64/libcupti.so.12.9");
+        let python = file("venv/bin/python3").display().to_string();
+        let program = ["torchrun".to_owned(), "-n".to_owned(), python, "train.py".to_owned()];
+        let found: Vec<_> = libraries(root.path(), &program, |_| None).into_iter().map(|l| (l.path, l.of)).collect();
+        assert_eq!(found, [(wheel, "Python's packages"), (toolkit, "the CUDA toolkit"), (nsight, "Nsight Systems")]);
+        assert_eq!(libraries(&root.path().join("nothing"), &[], |_| None), []);
+    }
+}

@@ -1,0 +1,183 @@
+//! Starts a program with the tracer: the object where the program can load it, and the variables by which it does.
+
+use super::super::private;
+use super::{Library, OBJECT};
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What opens the recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Gate {
+    /// `cudaProfilerStart`, closed by `cudaProfilerStop`, each time.
+    ProfilerApi,
+    /// An NVTX range with this domain and text: each time, or only the n-th that is entered (from 1).
+    Nvtx { domain: Option<String>, text: String, nth: Option<u32> },
+    /// Milliseconds after the start.
+    Delay(u64),
+    /// A word from outside.
+    ByHand,
+}
+
+/// What is recorded, and where it goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each option")]
+pub struct Record {
+    /// Path of the traces without process id and suffix; absolute.
+    pub output: PathBuf,
+    /// Kernels only.
+    pub lean: bool,
+    /// All driver calls, not only those that launch, copy, wait or allocate.
+    pub all_calls: bool,
+    /// CUDA graphs as a whole.
+    pub whole_graphs: bool,
+    /// Allocations of device memory, one by one.
+    pub memory: bool,
+    pub gate: Option<Gate>,
+    /// How long the recording is open, in milliseconds.
+    pub length: Option<u64>,
+    /// Whether the object is also loaded beforehand, so that nothing is lost of processes that leave by `_exit`.
+    pub preload: bool,
+}
+
+/// Why a program cannot be started with the tracer.
+#[derive(Debug, thiserror::Error)]
+pub enum Unable {
+    #[error("the built-in tracer is for Linux on x86-64 and aarch64")]
+    NoObject,
+    #[error("{0} is set already: another tool is to be loaded into the program; unset it, or record with that tool")]
+    Taken(&'static str),
+    #[error("the tracer's object cannot be written to {}: {source}; set XDG_CACHE_HOME to a folder that can be written", folder.display())]
+    Written { folder: PathBuf, source: std::io::Error },
+}
+
+/// A file with the object in it, which the programs of this user can load.
+pub fn object(cache: &Path) -> Result<PathBuf, Unable> {
+    if OBJECT.is_empty() {
+        return Err(Unable::NoObject);
+    }
+    let failed = |source| Unable::Written { folder: cache.to_owned(), source };
+    private::make(cache).map_err(failed)?;
+    let crc = crc32fast::hash(OBJECT);
+    let path = cache.join(format!("tracer-{crc:08x}.so"));
+    if std::fs::read(&path).is_ok_and(|there| there == OBJECT) {
+        return Ok(path);
+    }
+    // Under its name only when it is whole: other programs may be loading it.
+    let own = cache.join(format!("tracer-{crc:08x}.{}", std::process::id()));
+    let _ = std::fs::remove_file(&own);
+    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(&own).map_err(failed)?;
+    file.write_all(OBJECT).and_then(|()| file.set_permissions(std::fs::Permissions::from_mode(0o700))).map_err(failed)?;
+    std::fs::rename(&own, &path).map_err(failed)?;
+    Ok(path)
+}
+
+/// Whether the dynamic loader takes the path as one name: its lists are separated by colons and blanks.
+fn one_name(path: &Path) -> bool {
+    path.to_str().is_some_and(|p| !p.contains([':', ' ', '\t', '\n']))
+}
+
+impl Record {
+    fn options(&self) -> String {
+        let all = [(self.lean, "lean"), (self.all_calls, "api=all"), (self.whole_graphs, "graphs=whole"), (self.memory, "memory")];
+        all.iter().filter(|(on, _)| *on).map(|(_, word)| *word).collect::<Vec<_>>().join(",")
+    }
+
+    fn gate(&self) -> Option<String> {
+        Some(match self.gate.as_ref()? {
+            Gate::ProfilerApi => "profiler".to_owned(),
+            Gate::ByHand => "closed".to_owned(),
+            Gate::Delay(ms) => format!("after-ms:{ms}"),
+            Gate::Nvtx { domain, text, nth } => {
+                let nth = nth.map_or_else(String::new, |n| format!("#{n}"));
+                format!("nvtx{nth}:{}:{text}", domain.as_deref().unwrap_or_default())
+            }
+        })
+    }
+
+    /// The variables for a program. `before` gives those that are set.
+    fn variables(
+        &self,
+        object: &Path,
+        libraries: &[Library],
+        before: impl Fn(&str) -> Option<OsString>,
+    ) -> Result<Vec<(&'static str, OsString)>, Unable> {
+        const INJECTION: &str = "CUDA_INJECTION64_PATH";
+        // Traced once already: a process of a traced program that is started with the tracer itself.
+        let ours = |v: &OsStr| v == object.as_os_str();
+        if before(INJECTION).is_some_and(|v| !v.is_empty() && !ours(&v)) {
+            return Err(Unable::Taken(INJECTION));
+        }
+        let mut out = vec![(INJECTION, object.as_os_str().to_owned()), ("WARPSCOPE_TRACE_OUT", self.output.as_os_str().to_owned())];
+        // Somebody else's NVTX is left to them: the kernels are recorded all the same.
+        if before("NVTX_INJECTION64_PATH").is_none_or(|v| v.is_empty() || ours(&v)) {
+            out.push(("NVTX_INJECTION64_PATH", object.as_os_str().to_owned()));
+        }
+        let list: Vec<&OsStr> = libraries.iter().map(|l| l.path.as_os_str()).filter(|p| !p.to_string_lossy().contains(':')).collect();
+        out.push(("WARPSCOPE_TRACE_CUPTI", list.join(OsStr::new(":"))));
+        out.push(("WARPSCOPE_TRACE_OPTIONS", self.options().into()));
+        out.push(("WARPSCOPE_TRACE_GATE", self.gate().unwrap_or_default().into()));
+        out.push(("WARPSCOPE_TRACE_FOR_MS", self.length.map(|ms| ms.to_string()).unwrap_or_default().into()));
+        let loaded = before("LD_PRELOAD").unwrap_or_default();
+        // AddressSanitizer's own library must be the first of all, and refuses to start behind another.
+        let sanitized = before("ASAN_OPTIONS").is_some() || loaded.to_string_lossy().contains("asan");
+        if self.preload && !sanitized && one_name(object) && !loaded.to_string_lossy().contains(&*object.to_string_lossy()) {
+            let mut list = loaded;
+            if !list.is_empty() {
+                list.push(":");
+            }
+            list.push(object);
+            out.push(("LD_PRELOAD", list));
+        }
+        Ok(out)
+    }
+}
+
+/// The program with its arguments, to be started with the tracer.
+pub fn command(record: &Record, program: &[OsString], object: &Path, libraries: &[Library]) -> Result<Command, Unable> {
+    let mut words = program.iter();
+    let mut command = Command::new(words.next().map_or_else(OsString::new, Clone::clone));
+    command.args(words).envs(record.variables(object, libraries, |name| std::env::var_os(name))?);
+    Ok(command)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record() -> Record {
+        Record { output: "/runs/1/report".into(), preload: true, ..Record::default() }
+    }
+
+    fn variables(record: &Record, before: &[(&str, &str)]) -> Result<Vec<(&'static str, String)>, Unable> {
+        let before = |name: &str| before.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v));
+        let all = record.variables(Path::new("/c/tracer.so"), &[Library { path: "/l/libcupti.so.13".into(), of: "" }], before)?;
+        Ok(all.into_iter().map(|(n, v)| (n, v.into_string().unwrap())).collect())
+    }
+
+    fn of(all: &[(&'static str, String)], name: &str) -> Option<String> {
+        all.iter().find(|(n, _)| *n == name).map(|(_, v)| v.clone())
+    }
+
+    #[test]
+    fn other_tools_keep_their_place() {
+        let all = variables(&record(), &[("LD_PRELOAD", "/x/libjemalloc.so")]).unwrap();
+        assert_eq!(of(&all, "LD_PRELOAD").unwrap(), "/x/libjemalloc.so:/c/tracer.so");
+        assert_eq!(of(&all, "WARPSCOPE_TRACE_CUPTI").unwrap(), "/l/libcupti.so.13");
+        assert!(variables(&record(), &[("CUDA_INJECTION64_PATH", "/nsys/libToolsInjection64.so")]).is_err());
+        let all = variables(&record(), &[("NVTX_INJECTION64_PATH", "/other.so"), ("ASAN_OPTIONS", "")]).unwrap();
+        assert_eq!((of(&all, "NVTX_INJECTION64_PATH"), of(&all, "LD_PRELOAD")), (None, None));
+        let again = [("CUDA_INJECTION64_PATH", "/c/tracer.so"), ("LD_PRELOAD", "/c/tracer.so")];
+        assert_eq!(of(&variables(&record(), &again).unwrap(), "LD_PRELOAD"), None);
+    }
+
+    #[test]
+    fn gates_in_the_objects_words() {
+        let gate = |gate| Record { gate: Some(gate), ..record() }.gate().unwrap();
+        assert_eq!(gate(Gate::Nvtx { domain: None, text: "step: 3".into(), nth: None }), "nvtx::step: 3");
+        assert_eq!(gate(Gate::Nvtx { domain: Some("LLM".into()), text: "step".into(), nth: Some(3) }), "nvtx#3:LLM:step");
+        assert_eq!((gate(Gate::Delay(1500)), gate(Gate::ProfilerApi)), ("after-ms:1500".to_owned(), "profiler".to_owned()));
+    }
+}

@@ -1,0 +1,35 @@
+//! Timelines of the built-in tracer: `warpscope trace`, which becomes the program and is loaded into all its processes.
+
+use super::pattern::Pattern;
+use super::prepared::{Place, Prepared, Wanted, part, program};
+use crate::rerun::PartId;
+
+/// Options of a trace, and what they do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options {
+    pub words: &'static [(&'static [&'static str], &'static str)],
+}
+
+/// How the traces of a run end.
+const SUFFIX: &str = ".wstrace";
+
+pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> Prepared {
+    let mut parts =
+        vec![part(PartId::Tool, &["warpscope", "trace"], "The built-in tracer: becomes the program, and is loaded by CUDA's driver.")];
+    for (words, why) in options.words {
+        let words: Vec<String> = words.iter().map(|w| w.replace("{RANGE}", wanted.range.as_deref().unwrap_or_default())).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        parts.push(part(PartId::Collect, &words, *why));
+    }
+    if let Some(seconds) = wanted.seconds {
+        let why = "The recording ends after so many seconds; the program keeps running.";
+        parts.push(part(PartId::End, &["--seconds", &seconds.to_string()], why));
+    }
+    let why = format!("The traces: {}.PID{SUFFIX}, one for each process that uses CUDA.", place.output);
+    // A name that begins with a hyphen would be an option.
+    let name = if place.folder.is_none() { place.beside(place.stem) } else { place.output.to_owned() };
+    parts.push(part(PartId::Output, &["--output", &name], why));
+    parts.push(program(&wanted.program));
+    let reports = vec![Pattern::between(format!("{}.", place.stem), SUFFIX)];
+    Prepared { parts, reports, ..Prepared::default() }
+}
