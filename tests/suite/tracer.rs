@@ -236,6 +236,31 @@ fn children_have_files_of_their_own_or_none() {
 }
 
 #[test]
+fn the_processes_of_a_run_are_one_report() {
+    let run = traced(&["launches=200", "fork=early", "nvtx=1"], &[]);
+    let folder = read(run.folder.path());
+    let pids: Vec<u32> = folder.processes.iter().map(|p| p.pid).collect();
+    assert_eq!((folder.launches.len(), pids.len(), folder.devices.len(), folder.kernels.len()), (406, 2, 2, 5));
+    assert_eq!((folder.ranges.len(), folder.ranges.names.len()), (14, 5));
+    // In the order in which they were made, and each process' own order kept.
+    let calls: Vec<i64> = (0..406).map(|i| folder.launches.call(i).unwrap().0).collect();
+    assert!(calls.is_sorted());
+    for pid in pids {
+        let of = |p: &Profile| {
+            let mine = |i: &usize| p.places[p.launches.place(*i).unwrap().0 as usize].pid == Some(pid);
+            (0..p.launches.len()).filter(mine).map(|i| p.launches.start(i) + zero(p)).collect::<Vec<_>>()
+        };
+        let own = run.files().into_iter().find(|f| f.to_string_lossy().contains(&format!(".{pid}."))).unwrap();
+        assert_eq!(of(&folder), of(&read(&own)));
+    }
+    // As one file, too.
+    let whole = run.folder.path().join("whole.wstrace");
+    warpscope::launch::tracer::join(&run.files(), &whole).unwrap();
+    let whole = read(&whole);
+    assert_eq!((launches(&whole), whole.ranges.len()), (launches(&folder), 14));
+}
+
+#[test]
 fn ranges_are_those_of_nvtx() {
     let run = traced(&["launches=0", "nvtx=1"], &[]);
     let profile = run.profile();

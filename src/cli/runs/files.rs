@@ -2,9 +2,10 @@
 
 use crate::launch::find;
 use crate::launch::runs::options;
-use crate::library::LibraryError;
+use crate::launch::tracer;
+use crate::library::{LibraryError, Report, Run, export};
 use crate::rerun::shell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Puts the tool's whole path in front where it is not on PATH, or where the user named another.
 pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
@@ -57,6 +58,16 @@ pub fn redirect(argv: &mut [String], program: usize, tool: &str, folder: &Path) 
     Some(format!("{folder}/{name}"))
 }
 
+/// The traces of a run's processes as the one report that they are.
+pub fn joined(run: &Run, reports: &mut Vec<Report>, folder: &Path) -> std::io::Result<()> {
+    let whole = run.patterns.first().filter(|p| run.tool == "trace" && !p.contains('*')).map(PathBuf::from);
+    let Some(whole) = whole.filter(|w| !reports.is_empty() && reports.iter().all(|r| r.path != *w)) else { return Ok(()) };
+    let parts: Vec<PathBuf> = reports.iter().map(|r| r.path.clone()).collect();
+    tracer::join(&parts, &whole)?;
+    *reports = vec![export::report(whole, folder)];
+    Ok(())
+}
+
 /// The files that a profiler makes of a name: macros (`%q{RANK}`, `%p`) may become anything.
 #[must_use]
 pub fn patterns(tool: &str, output: &str) -> Vec<String> {
@@ -65,7 +76,7 @@ pub fn patterns(tool: &str, output: &str) -> Vec<String> {
         "ncu" => "ncu-rep",
         // One of each rank.
         "torch" => return vec![output.replace("{rank}", "*")],
-        "trace" => return vec![format!("{output}.*.wstrace")],
+        "trace" => return vec![format!("{output}.wstrace"), format!("{output}.*.wstrace")],
         _ => return vec![format!("{output}*")],
     };
     let (folder, name) = output.rsplit_once('/').map_or(("", output), |(f, n)| (f, n));

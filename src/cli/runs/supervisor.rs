@@ -159,7 +159,12 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
             reports.push(export::report(path.clone(), &folder));
         }
     }
+    let joined = super::files::joined(run, &mut reports, &folder);
     let (state, mut findings) = judge(&run.tool, outcome.exit, &outcome.watch, &reports);
+    findings.extend(joined.err().map(|e| Finding {
+        what: format!("the traces of the processes could not be put into one file: {e}"),
+        fix: "open their folder".to_owned(),
+    }));
     findings.extend(private.clear(&reports).as_deref().map(temporary::kept));
     findings
         .extend(log.trouble.map(|why| Finding { what: format!("its output could not be logged to the end: {why}"), fix: String::new() }));

@@ -2,9 +2,9 @@
 
 use super::facts::Facts;
 use super::kernels;
-use super::names::{Names, Places};
+use super::names::{Names, Places, devices};
 use super::ranges;
-use super::rows::{self, MemOpKind as Raw, Rows};
+use super::rows::{MemOpKind as Raw, Rows};
 use crate::import::{Job, Parts};
 use crate::model::host_call::{NONE, plain_name};
 use crate::model::{
@@ -56,31 +56,70 @@ fn overhead_name(kind: u32) -> &'static str {
     }
 }
 
-pub fn build(mut rows: Rows, facts: &Facts, job: &Job<'_>, mut profile: Profile) -> Profile {
-    let names = Names::new(&mut rows, facts);
+/// A process' part of a trace.
+pub struct Section {
+    pub rows: Rows,
+    pub facts: Facts,
+}
+
+pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Profile {
     let wants = |parts| job.wants.has(parts);
-    profile.capture = facts.capture();
-    profile.clock = Clock { epoch_ns: (names.zero > 0).then_some(names.zero), uncertainty_ns: None };
-    profile.rank = facts.rank();
-    profile.devices = rows.devices.iter().filter_map(Facts::device).collect();
-    let name = facts.get("executable").and_then(|e| Path::new(e).file_name()).map(|n| n.to_string_lossy().into_owned());
-    profile.processes = vec![Process { pid: names.pid, name }];
-    let ordinals: Vec<u32> = profile.devices.iter().map(|d| d.id).collect();
+    let zero = sections.iter().filter_map(|s| s.facts.number("started")).filter(|&z: &i64| z > 0).min().unwrap_or(0);
+    // The program is what began first.
+    let first = sections.iter().min_by_key(|s| s.facts.number::<i64>("started").unwrap_or(i64::MAX));
+    profile.capture = first.map(|s| s.facts.capture()).unwrap_or_default();
+    profile.rank = first.map(|s| s.facts.rank()).unwrap_or_default();
+    profile.clock = Clock { epoch_ns: (zero > 0).then_some(zero), uncertainty_ns: None };
+    profile.processes = sections.iter().map(|s| process(&s.facts)).collect();
+    let (mut of, mut all) = (Vec::new(), Vec::new());
+    for Section { mut rows, facts } in sections {
+        of.push((Names::new(&mut rows, &facts, zero), rows.devices.iter().filter_map(Facts::device).collect()));
+        rows.calls.sort_by_key(|c| c.start);
+        all.push(rows);
+    }
+    profile.devices = devices(&mut of);
+    let mut processes: Vec<(Names, Rows)> = of.into_iter().map(|(names, _)| names).zip(all).collect();
     let mut places = Places::default();
-    // Calls in the order of their ids, which wrap: those of a trace are less than half of all apart.
-    let mut calls = std::mem::take(&mut rows.calls);
-    calls.sort_by_key(|c| c.start);
-    let mut built = kernels::build(&mut rows, &calls, &names, &ordinals, &mut places, wants(Parts::DETAILS));
+    let mut built = kernels::build(&mut processes, &mut places, wants(Parts::DETAILS));
     profile.launches = std::mem::take(&mut built.launches);
     profile.kernels = std::mem::take(&mut built.kernels);
     profile.configs = std::mem::take(&mut built.configs);
     profile.order = if wants(Parts::CALLS) || wants(Parts::DETAILS) { LaunchOrder::Host } else { LaunchOrder::Unread };
-    let mut of_call: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut of_call: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     if wants(Parts::CALLS) {
-        profile.calls = host_calls(&calls, &built.launching, &names, &mut of_call);
+        profile.calls = host_calls(&processes, &built.launching, &mut of_call);
     }
+    let mut threads = Threads::default();
+    for (names, rows) in &processes {
+        work(names, rows, &mut places, &of_call, &mut profile);
+        beside(names, rows, &mut threads, &mut profile);
+    }
+    profile.memops.sort();
+    profile.graphs.sort_by_key(|g| (g.call, g.start));
+    profile.overhead.sort_by_key(|o| o.start);
+    profile.memory.events.sort_by_key(|m| m.time);
+    profile.threads = threads.list();
+    if wants(Parts::RANGES) {
+        let events = |(names, mut rows): (Names, Rows)| {
+            // Blocks of different threads are in the order in which they were written.
+            rows.events.sort_by_key(|e| e.time);
+            (names, rows.events)
+        };
+        let events: Vec<_> = processes.into_iter().map(events).collect();
+        profile.ranges = ranges::build(&events, wants(Parts::RANGE_DETAILS));
+    }
+    profile.places = places.list();
+    profile
+}
+
+fn process(facts: &Facts) -> Process {
+    let name = facts.get("executable").and_then(|e| Path::new(e).file_name()).map(|n| n.to_string_lossy().into_owned());
+    Process { pid: facts.number("pid").unwrap_or(0), name }
+}
+
+/// Memcpys, memsets, and graphs that were recorded as a whole.
+fn work(names: &Names, rows: &Rows, places: &mut Places, of_call: &FxHashMap<(u32, u32), u32>, profile: &mut Profile) {
     for op in &rows.memops {
-        let place = places.id(&names, &ordinals, [op.device, op.context, op.stream, 0]);
         profile.memops.push(MemOp {
             start: Nanos(names.time(op.start)),
             duration: Nanos(op.duration.max(0)),
@@ -89,113 +128,94 @@ pub fn build(mut rows: Rows, facts: &Facts, job: &Job<'_>, mut profile: Profile)
                 Raw::Set(_) => MemOpKind::Set,
             },
             bytes: Some(Bytes(op.bytes)),
-            place,
-            call: of_call.get(&op.correlation).copied(),
+            place: places.id(names, [op.device, op.context, op.stream, 0]),
+            call: of_call.get(&(names.pid, op.correlation)).copied(),
             graph_node: (op.node != 0).then_some(op.node),
         });
     }
-    profile.memops.sort();
-    let started: FxHashMap<u32, i64> = calls.iter().filter(|_| !rows.graphs.is_empty()).map(|c| (c.correlation, c.start)).collect();
-    profile.graphs = rows
-        .graphs
-        .iter()
-        .map(|g| GraphLaunch {
-            start: Nanos(names.time(g.start)),
-            duration: Nanos(g.duration.max(0)),
-            graph: u64::from(g.graph),
-            place: places.id(&names, &ordinals, [g.device, g.context, g.stream, 0]).0,
-            call: started.get(&g.correlation).map(|&s| names.time(s)),
-        })
-        .collect();
-    profile.graphs.sort_by_key(|g| (g.call, g.start));
-    if wants(Parts::RANGES) {
-        // Blocks of different threads are in the order in which they were written.
-        rows.events.sort_by_key(|e| e.time);
-        profile.ranges = ranges::build(&rows.events, names.pid, names.zero, wants(Parts::RANGE_DETAILS), &|id| names.get(id));
-    }
-    beside(&rows, &names, &ordinals, &mut profile);
-    profile.places = places.list();
-    profile
+    let started: FxHashMap<u32, i64> = rows.calls.iter().filter(|_| !rows.graphs.is_empty()).map(|c| (c.correlation, c.start)).collect();
+    profile.graphs.extend(rows.graphs.iter().map(|g| GraphLaunch {
+        start: Nanos(names.time(g.start)),
+        duration: Nanos(g.duration.max(0)),
+        graph: u64::from(g.graph),
+        place: places.id(names, [g.device, g.context, g.stream, 0]).0,
+        call: started.get(&g.correlation).map(|&s| names.time(s)),
+    }));
 }
 
-fn beside(rows: &Rows, names: &Names, ordinals: &[u32], profile: &mut Profile) {
-    let mut threads = Threads::default();
+fn beside(names: &Names, rows: &Rows, threads: &mut Threads, profile: &mut Profile) {
     for (tid, name) in &rows.threads {
         threads.name(names.pid, *tid, Arc::from(String::from_utf8_lossy(name)));
     }
     let words: FxHashMap<u32, Arc<str>> = rows.overhead.iter().map(|o| (o.kind, Arc::from(overhead_name(o.kind)))).collect();
-    profile.overhead = rows
-        .overhead
-        .iter()
-        .filter_map(|o| {
-            Some(Overhead {
-                start: names.time(o.start),
-                duration: o.duration,
-                thread: threads.id(names.pid, o.thread).0,
-                name: words.get(&o.kind)?.clone(),
-            })
+    profile.overhead.extend(rows.overhead.iter().filter_map(|o| {
+        Some(Overhead {
+            start: names.time(o.start),
+            duration: o.duration,
+            thread: threads.id(names.pid, o.thread).0,
+            name: words.get(&o.kind)?.clone(),
         })
-        .collect();
-    profile.threads = threads.list();
-    profile.memory.events = rows
-        .memory
-        .iter()
-        .map(|m| {
-            let bytes = i64::try_from(m.bytes).unwrap_or(i64::MAX);
-            MemoryEvent {
-                time: names.time(m.time),
-                address: m.address,
-                bytes: if m.operation == 2 { -bytes } else { bytes },
-                device: ordinals.iter().position(|&d| d == m.device).and_then(|i| u32::try_from(i).ok()),
-                pid: names.pid,
-                kind: memory_kind(m.kind),
-                cached: false,
-            }
-        })
-        .collect();
-    profile.memory.events.sort_by_key(|m| m.time);
+    }));
+    profile.memory.events.extend(rows.memory.iter().map(|m| {
+        let bytes = i64::try_from(m.bytes).unwrap_or(i64::MAX);
+        MemoryEvent {
+            time: names.time(m.time),
+            address: m.address,
+            bytes: if m.operation == 2 { -bytes } else { bytes },
+            device: names.device(m.device),
+            pid: names.pid,
+            kind: memory_kind(m.kind),
+            cached: false,
+        }
+    }));
 }
 
-/// Totals of all calls, and those one by one that launched no kernel. `of_call` gets their rows by correlation id.
-fn host_calls(calls: &[rows::Call], launching: &[bool], names: &Names, of_call: &mut FxHashMap<u32, u32>) -> HostCalls {
-    let mut totals: FxHashMap<u32, (u64, i64)> = FxHashMap::default();
-    for call in calls {
-        let total = totals.entry(call.name).or_default();
-        total.0 += 1;
-        total.1 = total.1.saturating_add(call.duration);
-    }
+/// Totals of all calls, and those one by one that launched no kernel. `of_call` gets their rows by process and correlation id.
+fn host_calls(processes: &[(Names, Rows)], launching: &[Vec<bool>], of_call: &mut FxHashMap<(u32, u32), u32>) -> HostCalls {
     // Functions of several versions have one name.
-    let mut by_name: FxHashMap<Arc<str>, (u64, i64, Vec<u32>)> = FxHashMap::default();
-    for (id, (count, total)) in totals {
-        let name = names.get(id).map_or_else(|| Arc::from("(unnamed call)"), |n| Arc::from(plain_name(&n)));
-        let row = by_name.entry(name).or_default();
-        row.0 += count;
-        row.1 = row.1.saturating_add(total);
-        row.2.push(id);
+    let mut totals: FxHashMap<Arc<str>, (u64, i64)> = FxHashMap::default();
+    let mut bare: Vec<FxHashMap<u32, Arc<str>>> = Vec::new();
+    for (names, rows) in processes {
+        let mut of: FxHashMap<u32, Arc<str>> = FxHashMap::default();
+        for call in &rows.calls {
+            let name = of.entry(call.name).or_insert_with(|| match names.get(call.name) {
+                Some(name) => Arc::from(plain_name(&name)),
+                None => Arc::from("(unnamed call)"),
+            });
+            let total = match totals.get_mut(&**name) {
+                Some(total) => total,
+                None => totals.entry(name.clone()).or_default(),
+            };
+            total.0 += 1;
+            total.1 = total.1.saturating_add(call.duration);
+        }
+        bare.push(of);
     }
-    let mut list: Vec<_> = by_name.into_iter().collect();
+    let mut list: Vec<_> = totals.into_iter().collect();
     list.sort_by(|a, b| b.1.1.cmp(&a.1.1).then_with(|| a.0.cmp(&b.0)));
-    let mut index: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut index: FxHashMap<Arc<str>, u32> = FxHashMap::default();
     let mut out = HostCalls::default();
-    for (at, (name, (count, total, ids))) in (0..).zip(list) {
-        index.extend(ids.into_iter().map(|id| (id, at)));
+    for (at, (name, (count, total))) in (0..).zip(list) {
+        index.insert(name.clone(), at);
         out.names.push(CallName::new(name, count, Nanos(total)));
     }
-    let mut threads: FxHashMap<u32, u32> = FxHashMap::default();
-    for (call, _) in calls.iter().zip(launching).filter(|(_, launching)| !**launching) {
-        let name = index.get(&call.name).copied().unwrap_or(NONE);
-        if out.names.get(name as usize).is_some_and(|n| !n.kind.matters()) {
-            continue;
+    let mut threads: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    for (((names, rows), launching), bare) in processes.iter().zip(launching).zip(&bare) {
+        for (call, _) in rows.calls.iter().zip(launching).filter(|(_, launching)| !**launching) {
+            let name = bare.get(&call.name).and_then(|n| index.get(n)).copied().unwrap_or(NONE);
+            if out.names.get(name as usize).is_some_and(|n| !n.kind.matters()) {
+                continue;
+            }
+            of_call.insert((names.pid, call.correlation), u32::try_from(out.len()).unwrap_or(NONE));
+            out.start.push(names.time(call.start));
+            out.duration.push(call.duration);
+            out.name.push(name);
+            out.correlation.push(call.correlation);
+            out.thread.push(*threads.entry((names.pid, call.thread)).or_insert_with(|| {
+                out.threads.push((names.pid, call.thread));
+                u32::try_from(out.threads.len() - 1).unwrap_or(NONE)
+            }));
         }
-        of_call.insert(call.correlation, u32::try_from(out.len()).unwrap_or(NONE));
-        out.start.push(names.time(call.start));
-        out.duration.push(call.duration);
-        out.name.push(name);
-        out.correlation.push(call.correlation);
-        out.thread.push(*threads.entry(call.thread).or_insert_with(|| {
-            out.threads.push((names.pid, call.thread));
-            u32::try_from(out.threads.len() - 1).unwrap_or(NONE)
-        }));
     }
     out
 }

@@ -1,7 +1,7 @@
 //! Launches in the host's order, each with its configuration, its place and the call that made it.
 
 use super::names::{Names, Places};
-use super::rows::{Call, Config, INLINE, Kernel as Row, NO_CONFIG, Rows};
+use super::rows::{Config, INLINE, Kernel as Row, NO_CONFIG, Rows};
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{Bytes, Kernel, LaunchColumns, LaunchConfig, Launches};
 use cpp_demangle::{DemangleOptions, Symbol};
@@ -14,8 +14,8 @@ pub struct Built {
     pub launches: Launches,
     pub kernels: Vec<Kernel>,
     pub configs: Vec<LaunchConfig>,
-    /// Of each call, whether it launched a kernel.
-    pub launching: Vec<bool>,
+    /// Of each process' calls, whether they launched a kernel.
+    pub launching: Vec<Vec<bool>>,
 }
 
 /// Numbers ids that wrap in the order in which they were given out: each is less than half of all ids from the one before it in the file.
@@ -68,7 +68,7 @@ fn launch_config(c: &Config) -> LaunchConfig {
 /// Distinct kernels and configurations, numbered as they are met.
 #[derive(Default)]
 struct Interned {
-    kernels: FxHashMap<u32, u32>,
+    kernels: FxHashMap<Option<Arc<str>>, u32>,
     list: Vec<Kernel>,
     by_launch: FxHashMap<LaunchConfig, u32>,
     configs: Vec<LaunchConfig>,
@@ -77,9 +77,10 @@ struct Interned {
 impl Interned {
     fn kernel(&mut self, names: &Names, name: u32) -> u32 {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        let id = *self.kernels.entry(name).or_insert(next);
+        let name = names.get(name);
+        let id = *self.kernels.entry(name.clone()).or_insert(next);
         if id == next {
-            self.list.push(kernel(names.get(name)));
+            self.list.push(kernel(name));
         }
         id
     }
@@ -104,31 +105,68 @@ struct Known {
     queue: [u32; 3],
 }
 
-pub fn build(rows: &mut Rows, calls: &[Call], names: &Names, devices: &[u32], places: &mut Places, details: bool) -> Built {
-    let all = std::mem::take(&mut rows.kernels);
-    let mut configs: FxHashMap<u32, Config> = rows.configs.iter().copied().collect();
-    configs.extend((INLINE..).zip(rows.inline.iter().copied()));
-    let mut out = Built { launching: vec![false; calls.len()], ..Built::default() };
-    // The host's order: ids are given out as calls are made; the nodes of a graph share one and follow each other on the device.
-    let first = all.first().map_or(0, |k| k.correlation);
-    let mut unwrap = Unwrap::of(first);
+/// One launch before it is put in order with those of other processes.
+struct Placed {
+    /// When it was made, ns: of its call, or where that is not known of its start on the device; never before the one that was made before it.
+    at: i64,
+    process: u32,
+    row: u32,
+}
+
+/// The kernels' rows of a process in the order in which it made them: ids are given out as calls are made; the nodes of a graph share one
+/// and follow each other on the device.
+fn in_order(all: &[Row], process: u32, call: impl Fn(&Row) -> Option<i64>) -> Vec<Placed> {
+    let mut unwrap = Unwrap::of(all.first().map_or(0, |k| k.correlation));
     let keys: Vec<(i64, i64)> = all.iter().map(|k| (unwrap.id(k.correlation), k.start)).collect();
     let mut order: Vec<u32> = (0..u32::try_from(all.len()).unwrap_or(u32::MAX)).collect();
     if !keys.is_sorted() {
         order.sort_by_key(|&i| keys[i as usize]);
     }
-    let by_id: FxHashMap<u32, u32> = calls.iter().zip(0..).map(|(c, i)| (c.correlation, i)).collect();
-    let n = all.len();
+    let mut last = i64::MIN;
+    order
+        .into_iter()
+        .map(|row| {
+            let k = &all[row as usize];
+            last = last.max(call(k).unwrap_or(k.start));
+            Placed { at: last, process, row }
+        })
+        .collect()
+}
+
+/// The launches of all processes, in the order in which they were made.
+pub fn build(processes: &mut [(Names, Rows)], places: &mut Places, details: bool) -> Built {
+    let mut out = Built::default();
+    let mut order: Vec<Placed> = Vec::new();
+    let mut calls: Vec<FxHashMap<u32, u32>> = Vec::new();
+    for (process, (_, rows)) in (0..).zip(processes.iter_mut()) {
+        out.launching.push(vec![false; rows.calls.len()]);
+        let by_id: FxHashMap<u32, u32> = rows.calls.iter().zip(0..).map(|(c, i)| (c.correlation, i)).collect();
+        let start = |k: &Row| Some(rows.calls.get(*by_id.get(&k.correlation)? as usize)?.start);
+        order.extend(in_order(&rows.kernels, process, start));
+        calls.push(by_id);
+    }
+    if processes.len() > 1 {
+        order.sort_by_key(|p| p.at);
+    }
+    let n = order.len();
     let mut columns =
         LaunchColumns { start: Vec::with_capacity(n), duration: TimesBuilder::with_capacity(n), kernel: Vec::with_capacity(n) };
     let (mut config, mut place, mut node) = (Vec::new(), Vec::new(), Vec::new());
     let (mut since, mut cost) = (TimesBuilder::default(), TimesBuilder::default());
     let (mut nodes, mut node_ids): (Vec<u64>, FxHashMap<u64, u32>) = (Vec::new(), FxHashMap::default());
     let mut interned = Interned::default();
-    let mut known: FxHashMap<u32, Known> = FxHashMap::default();
-    for row in order.iter().map(|&i| &all[i as usize]) {
-        let k = *known.entry(row.config).or_insert_with(|| {
-            let c = configs.get(&row.config).copied().unwrap_or(Config { name: NO_CONFIG, ..Config::default() });
+    let mut known: FxHashMap<(u32, u32), Known> = FxHashMap::default();
+    let configs: Vec<FxHashMap<u32, Config>> = processes
+        .iter()
+        .map(|(_, rows)| rows.configs.iter().copied().chain((INLINE..).zip(rows.inline.iter().copied())).collect())
+        .collect();
+    for placed in &order {
+        let process = placed.process as usize;
+        let Some((names, rows)) = processes.get(process) else { continue };
+        let Some(row) = rows.kernels.get(placed.row as usize) else { continue };
+        let k = *known.entry((placed.process, row.config)).or_insert_with(|| {
+            let none = Config { name: NO_CONFIG, ..Config::default() };
+            let c = configs.get(process).and_then(|c| c.get(&row.config)).copied().unwrap_or(none);
             Known { kernel: interned.kernel(names, c.name), config: interned.config(&c), queue: [c.device, c.context, c.stream] }
         });
         let start = names.time(row.start);
@@ -138,22 +176,24 @@ pub fn build(rows: &mut Rows, calls: &[Call], names: &Names, devices: &[u32], pl
         if !details {
             continue;
         }
-        let call = by_id.get(&row.correlation).and_then(|&i| Some((i as usize, calls.get(i as usize)?)));
-        if let Some((i, _)) = call {
-            out.launching[i] = true;
+        let call = calls.get(process).and_then(|c| c.get(&row.correlation)).and_then(|&i| Some((i as usize, rows.calls.get(i as usize)?)));
+        if let Some((i, _)) = call
+            && let Some(launching) = out.launching.get_mut(process).and_then(|l| l.get_mut(i))
+        {
+            *launching = true;
         }
         since.push(call.map(|(_, c)| start.saturating_sub(names.time(c.start))));
         cost.push(call.map(|(_, c)| c.duration));
         config.push(k.config);
         let thread = call.map_or(row.thread, |(_, c)| c.thread);
         let [device, context, stream] = k.queue;
-        place.push(places.id(names, devices, [device, context, stream, thread]).0);
+        place.push(places.id(names, [device, context, stream, thread]).0);
         node.push(node_of(row, &mut nodes, &mut node_ids));
     }
     let mut launches = Launches::new(columns);
     if details {
         launches.set_details(config, place, node, nodes);
-        if !calls.is_empty() {
+        if processes.iter().any(|(_, rows)| !rows.calls.is_empty()) {
             launches.set_calls(since, cost);
         }
     }

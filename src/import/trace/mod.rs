@@ -14,10 +14,12 @@ use super::input::Bytes;
 use super::{ImportError, Importer, Input, Job};
 use crate::model::{Profile, Source};
 use blocks::Block;
+use build::Section;
 use facts::Facts;
-use notes::Missing;
+use notes::{Missing, Said};
 use rows::Rows;
 use std::borrow::Cow;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How names of traces end.
@@ -39,7 +41,8 @@ impl Importer for WarpscopeTrace {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        input.head.starts_with(&blocks::MAGIC)
+        // A folder with the traces of several processes is one report.
+        input.head.starts_with(&blocks::MAGIC) || input.members.iter().any(|m| m.head.starts_with(&blocks::MAGIC))
     }
 
     fn salvages(&self) -> bool {
@@ -51,36 +54,49 @@ impl Importer for WarpscopeTrace {
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        let bytes: Cow<'_, [u8]> = match &input.bytes {
-            Bytes::File(path) => Cow::Owned(std::fs::read(path).map_err(|e| ImportError::io(path, e))?),
-            Bytes::BuiltIn(bytes) => Cow::Borrowed(bytes),
+        let file = |path: &Path| std::fs::read(path).map(Cow::Owned).map_err(|e| ImportError::io(path, e));
+        let members = input.members.iter().filter(|m| m.head.starts_with(&blocks::MAGIC));
+        let files: Vec<Cow<'_, [u8]>> = match &input.bytes {
+            _ if !input.members.is_empty() => members.map(|m| file(&m.path)).collect::<Result<_, _>>()?,
+            Bytes::File(path) => vec![file(path)?],
+            Bytes::BuiltIn(bytes) => vec![Cow::Borrowed(bytes)],
         };
-        let (blocks, damage) = blocks::blocks(&bytes);
-        let rows = read(&blocks, input, job)?;
-        let facts = Facts::joined(&rows.facts);
-        let format = facts.number::<u32>("format").unwrap_or(FORMAT);
-        if format > FORMAT {
+        let (mut sections, mut missing) = (Vec::new(), Missing::default());
+        for bytes in &files {
+            let (blocks, damage) = blocks::blocks(bytes);
+            missing.damage.passed += damage.passed;
+            missing.damage.torn += damage.torn;
+            // Traces of several processes may stand behind each other in one file.
+            for blocks in blocks.chunk_by(|_, next| next.sequence != 0) {
+                missing.blocks += lacking(blocks);
+                let rows = read(blocks, input, job)?;
+                let facts = Facts::joined(&rows.facts);
+                sections.push(Section { rows, facts });
+            }
+        }
+        let newest = sections.iter().filter_map(|s| s.facts.number::<u32>("format")).max().unwrap_or(FORMAT);
+        if newest > FORMAT {
             return Err(ImportError::refused(
                 &input.path,
-                format!("a trace of a later warpscope (format {format})"),
+                format!("a trace of a later warpscope (format {newest})"),
                 "open it with the version that recorded it",
             ));
         }
         let source = Source {
             tool: "trace".to_owned(),
-            version: facts.get("cupti_version").map(|v| format!("CUPTI {v}")),
-            schema: Some(format.to_string()),
+            version: sections.iter().find_map(|s| s.facts.get("cupti_version")).map(|v| format!("CUPTI {v}")),
+            schema: Some(newest.to_string()),
             file: input.path.clone(),
         };
-        let said = notes::Said::of(&rows, &facts, Missing { damage, blocks: missing(&blocks) });
-        let mut profile = build::build(rows, &facts, job, Profile::new(source));
+        let said = Said::of(&sections, missing);
+        let mut profile = build::build(sections, job, Profile::new(source));
         profile.notes = notes::notes(&profile, &said);
         Ok(profile)
     }
 }
 
 /// Blocks whose number is not in the file, before the last that is.
-fn missing(blocks: &[Block<'_>]) -> u64 {
+fn lacking(blocks: &[Block<'_>]) -> u64 {
     let mut numbers: Vec<u32> = blocks.iter().map(|b| b.sequence).collect();
     numbers.sort_unstable();
     numbers.dedup();

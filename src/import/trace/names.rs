@@ -1,33 +1,37 @@
-//! What rows refer to by number: texts, and the queues that launches went to.
+//! What rows refer to by number: texts, GPUs, and the queues that launches went to.
 
 use super::facts::Facts;
 use super::rows::Rows;
-use crate::model::{Place, PlaceId};
+use crate::model::{Device, Place, PlaceId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// What rows refer to.
+/// Texts beyond this number are not the tracer's: a damaged number must not ask for memory.
+const MOST_TEXTS: usize = 1 << 21;
+
+/// What the rows of one process refer to.
 pub struct Names {
     texts: Vec<Option<Arc<str>>>,
     pub pid: u32,
-    /// Start of the trace: the session's 0, ns since 1970.
+    /// The session's 0, ns since 1970: the start of the first process.
     pub zero: i64,
+    /// Indices into the profile's devices by ordinal, as this process counts them.
+    devices: FxHashMap<u32, u32>,
 }
 
 impl Names {
-    pub fn new(rows: &mut Rows, facts: &Facts) -> Self {
+    pub fn new(rows: &mut Rows, facts: &Facts, zero: i64) -> Self {
         let mut texts = Vec::new();
         for (id, text) in std::mem::take(&mut rows.strings) {
             let id = id as usize;
-            // Numbers count up; a damaged one must not ask for memory.
-            if id < (1 << 21) {
+            if id < MOST_TEXTS {
                 if texts.len() <= id {
                     texts.resize(id + 1, None);
                 }
                 texts[id] = Some(Arc::from(String::from_utf8_lossy(&text)));
             }
         }
-        Self { texts, pid: facts.number("pid").unwrap_or(0), zero: facts.number("started").unwrap_or(0) }
+        Self { texts, pid: facts.number("pid").unwrap_or(0), zero, devices: FxHashMap::default() }
     }
 
     pub fn get(&self, id: u32) -> Option<Arc<str>> {
@@ -38,25 +42,54 @@ impl Names {
     pub fn time(&self, ns: i64) -> i64 {
         if ns == 0 { 0 } else { ns.saturating_sub(self.zero) }
     }
+
+    pub fn device(&self, ordinal: u32) -> Option<u32> {
+        self.devices.get(&ordinal).copied()
+    }
+}
+
+/// The GPUs of all processes: each counts those that it may see (`CUDA_VISIBLE_DEVICES`), so they are told apart by their place on the bus.
+pub fn devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
+    let mut out: Vec<Device> = Vec::new();
+    for (names, seen) in of.iter_mut() {
+        for device in seen {
+            let same = |d: &Device| if device.bus.is_some() { d.bus == device.bus } else { d.bus.is_none() && d.id == device.id };
+            let at = out.iter().position(same).unwrap_or_else(|| {
+                out.push(device.clone());
+                out.len() - 1
+            });
+            names.devices.insert(device.id, u32::try_from(at).unwrap_or(u32::MAX));
+        }
+    }
+    let mut ids: Vec<u32> = out.iter().map(|d| d.id).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.len() < out.len() {
+        // Several processes call different GPUs by the same number.
+        for (id, device) in (0..).zip(&mut out) {
+            device.id = id;
+        }
+    }
+    out
 }
 
 /// Distinct places, numbered as they are met.
 #[derive(Default)]
 pub struct Places {
-    ids: FxHashMap<[u32; 4], u32>,
+    ids: FxHashMap<(u32, [u32; 4]), u32>,
     list: Vec<Place>,
 }
 
 impl Places {
     /// Of a device's ordinal, context, stream and thread (0 where it is not known).
-    pub fn id(&mut self, names: &Names, devices: &[u32], key: [u32; 4]) -> PlaceId {
+    pub fn id(&mut self, names: &Names, key: [u32; 4]) -> PlaceId {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
-        let id = *self.ids.entry(key).or_insert(next);
+        let id = *self.ids.entry((names.pid, key)).or_insert(next);
         if id == next {
             let [device, context, stream, thread] = key;
             self.list.push(Place {
                 pid: Some(names.pid),
-                device: devices.iter().position(|&d| d == device).and_then(|i| u32::try_from(i).ok()),
+                device: names.device(device),
                 ordinal: Some(device),
                 context: Some(context),
                 stream: Some(stream),

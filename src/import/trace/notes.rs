@@ -1,8 +1,7 @@
 //! What the reader of a trace should know: what is not in it, and why.
 
 use super::blocks::Damage;
-use super::facts::Facts;
-use super::rows::Rows;
+use super::build::Section;
 use crate::model::units::count;
 use crate::model::{Gate, GraphMode, Note, NoteKind, Profile, Severity};
 
@@ -32,21 +31,23 @@ pub struct Said {
 }
 
 impl Said {
-    pub fn of(rows: &Rows, facts: &Facts, missing: Missing) -> Self {
-        let last = rows.end.as_ref().or(rows.state.as_ref());
-        let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
-        Self {
-            missing,
-            damaged: rows.damaged,
-            ended: rows.end.is_some(),
-            refused: rows.end.as_ref().and_then(|f| f.get("not_recorded")).map(str::to_owned),
-            stopped: rows.stopped,
-            dropped: number("dropped"),
-            refused_buffers: number("refused"),
-            invalid: number("invalid"),
-            lost_names: number("lost_names"),
-            no_driver: facts.get("cupti").is_none(),
+    pub fn of(sections: &[Section], missing: Missing) -> Self {
+        let mut out = Self { missing, ended: true, no_driver: true, ..Self::default() };
+        for Section { rows, facts } in sections {
+            let last = rows.end.as_ref().or(rows.state.as_ref());
+            let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
+            out.damaged += rows.damaged;
+            out.ended &= rows.end.is_some();
+            let refused = rows.end.as_ref().and_then(|f| f.get("not_recorded")).map(str::to_owned);
+            out.refused = out.refused.take().or(refused);
+            out.stopped = out.stopped.or(rows.stopped);
+            out.dropped += number("dropped");
+            out.refused_buffers += number("refused");
+            out.invalid += number("invalid");
+            out.lost_names += number("lost_names");
+            out.no_driver &= facts.get("cupti").is_none();
         }
+        out
     }
 }
 
@@ -65,7 +66,7 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
     let mut out = Vec::new();
     let mut note = |severity, kind, text: String| out.push(Note::new(severity, kind, text));
     if let Some(why) = &said.refused {
-        note(Severity::Error, NoteKind::Empty, format!("Nothing was recorded of this process: {why}."));
+        note(Severity::Error, NoteKind::Empty, format!("Nothing was recorded of a process: {why}."));
     } else if profile.launches.is_empty() && profile.graphs.is_empty() {
         let why = if said.no_driver { "it did not use CUDA" } else { "it launched no kernel while it was recorded" };
         note(Severity::Warning, NoteKind::Empty, format!("There are no kernels of this process: {why}."));

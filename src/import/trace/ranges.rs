@@ -1,5 +1,6 @@
 //! NVTX ranges from what the program said: a push and its pop of the same thread and domain, a start and its end.
 
+use super::names::Names;
 use super::rows::{Event, Marked, Payload as Given, What};
 use crate::model::range::{Payload, UNNAMED};
 use crate::model::{Range, RangeKind, RangeOrigin, Ranges};
@@ -14,46 +15,37 @@ struct Open {
     marked: Marked,
 }
 
-/// All ranges, by start; one that never ended has no end. `text` gives a text by its number.
-pub fn build(events: &[Event], pid: u32, zero: i64, details: bool, text: &dyn Fn(u32) -> Option<Arc<str>>) -> Ranges {
-    let mut stacks: FxHashMap<(u32, u32), Vec<Open>> = FxHashMap::default();
-    let mut started: FxHashMap<u64, Open> = FxHashMap::default();
-    let mut done: Vec<(Open, i64, RangeKind)> = Vec::new();
-    for event in events {
-        let open = |marked| Open { start: event.time, thread: event.thread, marked };
-        match event.what {
-            What::Push(marked) => stacks.entry((event.thread, marked.domain)).or_default().push(open(marked)),
-            // A range that was entered before the recording began is not there.
-            What::Pop { domain } => {
-                let range = stacks.get_mut(&(event.thread, domain)).and_then(Vec::pop);
-                done.extend(range.map(|r| (r, event.time, RangeKind::PushPop)));
-            }
-            What::Start { id, marked } => drop(started.insert(id, open(marked))),
-            What::End { id } => done.extend(started.remove(&id).map(|r| (r, event.time, RangeKind::StartEnd))),
-            What::Mark | What::Gate { .. } => {}
-        }
+/// All ranges of the processes, by start; one that never ended has no end.
+pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
+    let mut done: Vec<(usize, Open, i64, RangeKind)> = Vec::new();
+    for (process, (_, events)) in processes.iter().enumerate() {
+        let ended = matched(events);
+        done.extend(ended.into_iter().map(|(open, end, kind)| (process, open, end, kind)));
     }
-    let left = stacks.into_values().flatten().map(|r| (r, i64::MAX, RangeKind::PushPop));
-    done.extend(left.chain(started.into_values().map(|r| (r, i64::MAX, RangeKind::StartEnd))));
     // Of two that begin together the longer is around the other.
-    done.sort_by_key(|(r, end, _)| (r.start, std::cmp::Reverse(*end), r.thread));
+    done.sort_by_key(|(process, r, end, _)| (r.start, std::cmp::Reverse(*end), *process, r.thread));
     let mut out = Ranges::default();
     out.reserve(done.len());
-    let mut names: FxHashMap<(u32, u32), u32> = FxHashMap::default();
-    let mut threads: FxHashMap<u32, u32> = FxHashMap::default();
+    let mut names: FxHashMap<(usize, u32, u32), u32> = FxHashMap::default();
+    let mut texts: FxHashMap<(Option<Arc<str>>, Arc<str>), u32> = FxHashMap::default();
+    let mut threads: FxHashMap<(usize, u32), u32> = FxHashMap::default();
     let mut categories: FxHashMap<u32, u16> = FxHashMap::default();
-    for (range, end, kind) in done {
-        let name = *names.entry((range.marked.domain, range.marked.text)).or_insert_with(|| {
-            out.names.push((text(range.marked.domain), text(range.marked.text).unwrap_or_else(|| UNNAMED.into())));
-            u32::try_from(out.names.len() - 1).unwrap_or(u32::MAX)
+    for (process, range, end, kind) in done {
+        let Some((of, _)) = processes.get(process) else { continue };
+        let name = *names.entry((process, range.marked.domain, range.marked.text)).or_insert_with(|| {
+            let text = (of.get(range.marked.domain), of.get(range.marked.text).unwrap_or_else(|| UNNAMED.into()));
+            *texts.entry(text.clone()).or_insert_with(|| {
+                out.names.push(text);
+                u32::try_from(out.names.len() - 1).unwrap_or(u32::MAX)
+            })
         });
-        let thread = *threads.entry(range.thread).or_insert_with(|| {
-            out.threads.push((pid, range.thread));
+        let thread = *threads.entry((process, range.thread)).or_insert_with(|| {
+            out.threads.push((of.pid, range.thread));
             u32::try_from(out.threads.len() - 1).unwrap_or(u32::MAX)
         });
         let row = u32::try_from(out.len()).unwrap_or(u32::MAX);
-        let end = if end == i64::MAX { end } else { end.saturating_sub(zero) };
-        out.push(Range { start: range.start.saturating_sub(zero), end, name, thread, kind, origin: RangeOrigin::Nvtx });
+        let end = if end == i64::MAX { end } else { of.time(end) };
+        out.push(Range { start: of.time(range.start), end, name, thread, kind, origin: RangeOrigin::Nvtx });
         if !details {
             continue;
         }
@@ -79,8 +71,34 @@ pub fn build(events: &[Event], pid: u32, zero: i64, details: bool, text: &dyn Fn
     out
 }
 
+/// The ranges of one process with their ends.
+fn matched(events: &[Event]) -> Vec<(Open, i64, RangeKind)> {
+    let mut stacks: FxHashMap<(u32, u32), Vec<Open>> = FxHashMap::default();
+    let mut started: FxHashMap<u64, Open> = FxHashMap::default();
+    let mut done = Vec::new();
+    for event in events {
+        let open = |marked| Open { start: event.time, thread: event.thread, marked };
+        match event.what {
+            What::Push(marked) => stacks.entry((event.thread, marked.domain)).or_default().push(open(marked)),
+            // A range that was entered before the recording began is not there.
+            What::Pop { domain } => {
+                let range = stacks.get_mut(&(event.thread, domain)).and_then(Vec::pop);
+                done.extend(range.map(|r| (r, event.time, RangeKind::PushPop)));
+            }
+            What::Start { id, marked } => drop(started.insert(id, open(marked))),
+            What::End { id } => done.extend(started.remove(&id).map(|r| (r, event.time, RangeKind::StartEnd))),
+            What::Mark | What::Gate { .. } => {}
+        }
+    }
+    done.extend(stacks.into_values().flatten().map(|r| (r, i64::MAX, RangeKind::PushPop)));
+    done.extend(started.into_values().map(|r| (r, i64::MAX, RangeKind::StartEnd)));
+    done
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::facts::Facts;
+    use super::super::rows::Rows;
     use super::*;
 
     #[test]
@@ -97,8 +115,9 @@ mod tests {
             at(15, 1, What::Pop { domain: 3 }),
             at(16, 2, What::End { id: 7 }),
         ];
-        let text = |n: u32| ["a", "b", "d"].get(n.checked_sub(1)? as usize).map(|t| Arc::from(*t));
-        let ranges = build(&events, 5, 10, true, &text);
+        let strings = (1..).zip(["a", "b", "d"].map(|t| t.as_bytes().to_vec())).collect();
+        let mut rows = Rows { strings, ..Rows::default() };
+        let ranges = build(&[(Names::new(&mut rows, &Facts::default(), 10), events.to_vec())], true);
         let rows: Vec<_> =
             ranges.iter().map(|r| (ranges.label(r.name), r.start, r.end, ranges.threads[r.thread as usize].1, r.kind)).collect();
         assert_eq!(

@@ -1,8 +1,10 @@
 //! The built-in tracer: a shared object that the CUDA driver loads into a program, and what it needs to be found there.
 
+mod join;
 mod libraries;
 mod start;
 
+pub use join::join;
 pub use libraries::{Library, libraries};
 pub use start::{Gate, Record, Unable, command, object};
 

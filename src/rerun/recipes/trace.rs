@@ -25,11 +25,12 @@ pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> 
         let why = "The recording ends after so many seconds; the program keeps running.";
         parts.push(part(PartId::End, &["--seconds", &seconds.to_string()], why));
     }
-    let why = format!("The traces: {}.PID{SUFFIX}, one for each process that uses CUDA.", place.output);
+    let why = format!("The traces: {}.PID{SUFFIX}, one for each process that uses CUDA; `warpscope run` joins them.", place.output);
     // A name that begins with a hyphen would be an option.
     let name = if place.folder.is_none() { place.beside(place.stem) } else { place.output.to_owned() };
     parts.push(part(PartId::Output, &["--output", &name], why));
     parts.push(program(&wanted.program));
-    let reports = vec![Pattern::between(format!("{}.", place.stem), SUFFIX)];
+    let stem = place.stem;
+    let reports = vec![Pattern::exact(format!("{stem}{SUFFIX}")), Pattern::between(format!("{stem}."), SUFFIX)];
     Prepared { parts, reports, ..Prepared::default() }
 }

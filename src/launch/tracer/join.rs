@@ -1,0 +1,52 @@
+//! The traces of a run's processes as one file: they stand behind each other in it.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+/// Puts the parts behind each other into `whole`, and removes them; one part becomes it. What fails leaves the parts as they are.
+pub fn join(parts: &[PathBuf], whole: &Path) -> io::Result<()> {
+    match parts {
+        [] => return Ok(()),
+        [one] if !whole.exists() => return std::fs::rename(one, whole),
+        _ => {}
+    }
+    let unfinished = whole.with_extension("wstrace.joining");
+    let done = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&unfinished).and_then(|mut out| {
+        for part in parts {
+            io::copy(&mut File::open(part)?, &mut out)?;
+        }
+        if whole.exists() { Err(io::ErrorKind::AlreadyExists.into()) } else { std::fs::rename(&unfinished, whole) }
+    });
+    if let Err(e) = done {
+        let _ = std::fs::remove_file(&unfinished);
+        return Err(e);
+    }
+    for part in parts {
+        // It is in the whole: one that stays is only in the way.
+        let _ = std::fs::remove_file(part);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_gone_only_when_the_whole_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let parts: Vec<PathBuf> = ["r.1.wstrace", "r.2.wstrace"].map(&at).into();
+        let write = || parts.iter().for_each(|p| std::fs::write(p, p.file_name().unwrap().as_encoded_bytes()).unwrap());
+        write();
+        join(&parts, &at("r.wstrace")).unwrap();
+        assert_eq!(std::fs::read(at("r.wstrace")).unwrap(), b"r.1.wstracer.2.wstrace");
+        assert!(parts.iter().all(|p| !p.exists()));
+        write();
+        assert!(join(&parts, &at("r.wstrace")).is_err() && parts.iter().all(|p| p.exists()));
+        join(&parts[..1], &at("other.wstrace")).unwrap();
+        assert!(!parts[0].exists() && at("other.wstrace").exists());
+    }
+}
