@@ -6,11 +6,13 @@ Needs an NVIDIA GPU, nvcc, ncu, nsys and the right to read the GPU's counters. B
     cargo build --release
     tests/hardware/rerun.py --warpscope target/release/warpscope --count 60
 
+With --tracer the captures are the built-in tracer's, and nsys is not needed.
+
 Builds launches.cu (every launch has a grid.x of its own) and probe.cu, captures them with the commands of `warpscope recipes`, draws
 launches over all modes and name forms, runs the argv that `warpscope rerun --format json` prints, and reads the result twice: with
 `ncu --import` and with `warpscope rerun --verify`. Clocks are left as they are unless --lock-clocks is given.
 """
-import argparse, csv, io, json, os, random, re, shutil, sqlite3, subprocess, sys, tempfile
+import argparse, csv, glob, io, json, os, random, re, shutil, sqlite3, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ap = argparse.ArgumentParser()
@@ -20,6 +22,7 @@ ap.add_argument("--count", type=int, default=60)
 ap.add_argument("--seed", type=int, default=1)
 ap.add_argument("--keep", help="folder for the captures and results")
 ap.add_argument("--lock-clocks", action="store_true")
+ap.add_argument("--tracer", action="store_true", help="capture with the built-in tracer instead of nsys")
 ap.add_argument("--only-ranks", action="store_true", help="only the processes that run at the same time")
 args = ap.parse_args()
 WARPSCOPE = os.path.abspath(args.warpscope)
@@ -30,7 +33,6 @@ random.seed(args.seed)
 
 
 def find_nsys():
-    import glob
     if args.nsys:
         return args.nsys
     return shutil.which("nsys") or (sorted(glob.glob("/opt/nvidia/nsight-*/*/host/target-linux-x64/nsys") + glob.glob("/opt/nvidia/nsight-systems/*/bin/nsys")) or ["nsys"])[-1]
@@ -58,7 +60,18 @@ for name, extra in (("launches", []), ("probe", ["-DNOAK"])):
 
 
 def capture(name, recipe, program, *extra, many=False):
-    """A SQLite export made with a recipe (of two numbered reports both), and what the program printed."""
+    """A SQLite export made with a recipe (of two numbered reports both), or a trace, and what the program printed."""
+    if args.tracer:
+        options = {"light": ["--graphs", "whole"], "profiler-api": ["--profiler-api"], "nvtx": ["--range", *extra[1:], "--nth", "1"]}.get(recipe, [])
+        p = run([WARPSCOPE, "trace", *options, "-o", name, *program])
+        parts = sorted(glob.glob(f"{name}.*.wstrace"))
+        if not parts:
+            raise SystemExit(f"no trace {name}: {p.stdout}{p.stderr}")
+        with open(f"{name}.wstrace", "wb") as out:
+            for part in parts:
+                with open(part, "rb") as f:
+                    out.write(f.read())
+        return f"{name}.wstrace", p.stdout
     argv = json.loads(warpscope("recipes", recipe, "-o", name, "--format", "json", *extra, "--", *program).stdout)["argv"]
     argv[0] = NSYS
     p = run(argv + [])
@@ -214,7 +227,7 @@ def chosen(words):
     plan = json.loads(warpscope("rerun", single, *words, "--format", "json").stdout)
     got = [truth[s["launch"]] for c in [plan, *plan["more"]] for s in c["all"]]
     slowest = [w for w in words if w.startswith("--slowest=")]
-    if slowest:
+    if slowest and not args.tracer:
         want = by_sql("demangledName" if "demangled" in words else "shortName", words[words.index("--kernel") + 1], int(slowest[0].split("=")[1]))
         assert sorted(got) == want, (words, got, want)
     return got
@@ -239,10 +252,15 @@ check("nsys -c nvtx, launch 10", [step, "--launch", "10"], [truth[60]], "gate")
 whole, _ = capture("prof_whole", "exact", ["./probe", "prof"])
 for at in range(9):
     check(f"cudaProfilerStop inside a whole capture, launch {at}", [whole, "--launch", str(at)], [at + 1], "gate")
-each = capture("each", "profiler-api-each", ["./probe", "prof"], many=True)
-check("second report of repeat, launch 1", ["each.2.sqlite", "--launch", "1", "--opened-by", "profiler:2"], [7], "gate")
-check("second report of repeat, launch 2", ["each.2.sqlite", "--launch", "2", "--opened-by", "profiler:2"], [8], "gate")
-check("first report of repeat, launch 1", ["each.1.sqlite", "--launch", "1"], [4], "gate")
+if args.tracer:
+    # Each window is in the trace, and ncu counts through all of them.
+    for n, want in enumerate([6, 8], start=2):
+        check(f"cudaProfilerStart, foo number {n}, second window", [papi, "--kernel", "foo", "--nth", str(n)], [want], "gate")
+each = None if args.tracer else capture("each", "profiler-api-each", ["./probe", "prof"], many=True)
+if each:
+    check("second report of repeat, launch 1", ["each.2.sqlite", "--launch", "1", "--opened-by", "profiler:2"], [7], "gate")
+    check("second report of repeat, launch 2", ["each.2.sqlite", "--launch", "2", "--opened-by", "profiler:2"], [8], "gate")
+    check("first report of repeat, launch 1", ["each.1.sqlite", "--launch", "1"], [4], "gate")
 # 5. The probe's cases: the ordinal is grid.x.
 probes = {m: capture(f"probe_{m}", "forks" if m == "procs" else "exact", ["./probe", m])[0] for m in ("seq", "names", "graph", "nvtx", "procs", "threads", "cfg")}
 for mode, launch, extra, want in (

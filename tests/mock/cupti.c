@@ -97,6 +97,7 @@ int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
 }
 int cuptiActivityRegisterCallbacks(void* a, void* d) { *(void**)&ask = a, *(void**)&done = d; return 0; }
 int cuptiActivityEnable(uint32_t kind) { enabled[kind & 63] = 1; return 0; }
+int cuptiActivityDisable(uint32_t kind) { enabled[kind & 63] = 0; return 0; }
 int cuptiActivityEnableDriverApi(uint32_t id, uint8_t on) {
   if (version() < 23) return -1;
   selected[id] = on;

@@ -38,7 +38,8 @@ impl Facts {
     pub fn capture(&self) -> Capture {
         let gate = self.get("gate").map(|gate| match gate.split([':', '#']).next() {
             Some("profiler") => Gate::ProfilerApi,
-            Some("nvtx") if gate.starts_with("nvtx:") => Gate::Nvtx,
+            // Of a later one it is not known how often the range was entered before.
+            Some("nvtx") if gate.starts_with("nvtx:") || gate.starts_with("nvtx#1:") => Gate::Nvtx,
             _ => Gate::Late,
         });
         Capture {

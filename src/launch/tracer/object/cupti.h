@@ -31,6 +31,7 @@ typedef void (*OnCall)(void*, u32 domain, u32 id, const Call*);
   X(cuptiGetCallbackName, (u32 domain, u32 id, const char**)) \
   X(cuptiActivityRegisterCallbacks, (void (*)(u8**, u64*, u64*), void (*)(void*, u32, u8*, u64, u64))) \
   X(cuptiActivityEnable, (u32)) \
+  X(cuptiActivityDisable, (u32)) \
   X(cuptiActivityGetNextRecord, (u8*, u64, u8**)) \
   X(cuptiActivityGetNumDroppedRecords, (void*, u32, u64*)) \
   X(cuptiActivityFlushAll, (u32)) \

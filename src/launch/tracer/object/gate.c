@@ -4,9 +4,10 @@
 enum { WINDOWS = 256 };
 typedef struct { u32 open, close, closed; u64 opened_at; } Window;
 
+enum { UNGATED = 0, GATED = 1, GATED_BY_PROFILER = 2, GATED_BY_EACH_RANGE = 3 };
 static struct {
   Lock lock;
-  // Nothing is a window: all is recorded.
+  // Without a gate all is recorded.
   int gated;
   volatile int is_open;
   Window list[WINDOWS];
@@ -29,15 +30,18 @@ static u32 correlation_now(void) {
   return marker;
 }
 
+static void recording(int on);
 static void event(u8 kind, u32 domain, u32 text, u64 id);
 enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 
 // `correlation` is that of the call that opens or closes; 0 where no call does.
 static void gate_set(int on, const char* why, u32 correlation) {
   if (!gate.gated || gone) return;
-  if (!correlation) correlation = correlation_now();
   lock(&gate.lock);
   int changed = gate.is_open != on;
+  // While the gate is closed CUPTI records nothing, and costs nothing. What comes again and again stays enabled: enabling takes its time.
+  if (changed && on) recording(1);
+  if (changed && !correlation) correlation = correlation_now();
   if (changed && on) {
     Window* w = &gate.list[gate.count % WINDOWS];
     *w = (Window){ correlation, 0, 0, now() };
@@ -45,6 +49,7 @@ static void gate_set(int on, const char* why, u32 correlation) {
   } else if (changed && gate.count) {
     Window* w = &gate.list[(gate.count - 1) % WINDOWS];
     w->close = correlation, w->closed = 1;
+    if (gate.gated != GATED_BY_EACH_RANGE) recording(0);
   }
   gate.is_open = on;
   unlock(&gate.lock);
@@ -57,7 +62,8 @@ static int wanted(u32 correlation) {
   u32 count = __atomic_load_n(&gate.count, __ATOMIC_ACQUIRE);
   for (u32 i = count; i > 0 && count - i < WINDOWS; i--) {
     const Window* w = &gate.list[(i - 1) % WINDOWS];
-    if ((i32)(correlation - w->open) <= 0) continue;
+    // The call that opened it belongs to it.
+    if ((i32)(correlation - w->open) < 0) continue;
     return !w->closed || (i32)(correlation - w->close) <= 0;
   }
   return 0;

@@ -2,7 +2,7 @@
 
 static struct {
   u64 started, flushing_ns, flushes;
-  int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, attached;
+  int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording, attached;
   volatile int ended;
   char library[512], reason[256];
 } session;
@@ -117,6 +117,10 @@ static int profiler_start, profiler_stop;
 
 static void on_call(void* user, u32 domain, u32 id, const Call* call);
 
+// Numbers of the chosen functions.
+static u16 chosen[FUNCTIONS];
+static u32 chosen_count;
+
 static void choose_calls(void) {
   int missed = 0;
   for (u32 id = 1; id < FUNCTIONS && missed < 64; id++) {
@@ -131,10 +135,28 @@ static void choose_calls(void) {
     if (!strcmp(text, "cuProfilerStop")) profiler_stop = (int)id;
     if (session.lean || session.all_calls) continue;
     if (!begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS))) continue;
-    if (!session.by_callbacks && cuptiActivityEnableDriverApi && cuptiActivityEnableDriverApi(id, 1) == OK) continue;
-    // Before 12.5 there are no records of chosen calls. Callbacks cost about as much.
-    session.by_callbacks = 1;
-    cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
+    chosen[chosen_count++] = (u16)id;
+  }
+  // Before 12.5 there are no records of chosen calls. Callbacks cost about as much.
+  session.by_callbacks = chosen_count && (!cuptiActivityEnableDriverApi || cuptiActivityEnableDriverApi(chosen[0], 1) != OK);
+  if (chosen_count && !session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
+}
+
+// Has CUPTI record, or no longer.
+static void recording(int on) {
+  if (session.recording == on) return;
+  session.recording = on;
+  Result (*set)(u32) = on ? cuptiActivityEnable : cuptiActivityDisable;
+  set(KIND_KERNEL);
+  if (session.whole_graphs) set(KIND_GRAPH);
+  if (session.lean) return;
+  set(KIND_MEMCPY), set(KIND_MEMSET), set(KIND_MEMCPY_PEER), set(KIND_OVERHEAD);
+  if (session.memory && cupti_version >= HAS_MEMORY) set(KIND_MEMORY);
+  if (session.all_calls) set(KIND_DRIVER);
+  for (u32 i = 0; i < chosen_count; i++) {
+    int watched = gate.gated == GATED_BY_PROFILER && (chosen[i] == profiler_start || chosen[i] == profiler_stop);
+    if (session.by_callbacks) cuptiEnableCallback((u32)(on || watched), subscription, DOMAIN_DRIVER, chosen[i]);
+    else cuptiActivityEnableDriverApi(chosen[i], (u8)on);
   }
 }
 
@@ -146,7 +168,7 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
     if (!call->leaving) marker = call->correlation;
     return;
   }
-  if (gate.gated == 2 && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop))
+  if (gate.gated == GATED_BY_PROFILER && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop))
     gate_set((int)id == profiler_start, "cudaProfilerStart and cudaProfilerStop", call->correlation);
   if (!session.by_callbacks) return;
   if (!call->leaving) {
@@ -246,16 +268,10 @@ static void session_open(void) {
   cuptiActivityRegisterCallbacks(buffer_asked, buffer_done);
   *(void**)&cuDriverGetVersion = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
   choose_calls();
-  cuptiActivityEnable(KIND_KERNEL);
-  if (session.whole_graphs) cuptiActivityEnable(KIND_GRAPH);
-  if (!session.lean) {
-    cuptiActivityEnable(KIND_MEMCPY), cuptiActivityEnable(KIND_MEMSET), cuptiActivityEnable(KIND_MEMCPY_PEER), cuptiActivityEnable(KIND_OVERHEAD);
-    if (session.memory && cupti_version >= HAS_MEMORY) cuptiActivityEnable(KIND_MEMORY);
-    if (session.all_calls) cuptiActivityEnable(KIND_DRIVER);
-  }
-  if (gate.gated == 2) {
+  if (gate.gated == GATED_BY_PROFILER) {
     if (profiler_start) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, (u32)profiler_start);
     if (profiler_stop) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, (u32)profiler_stop);
   }
+  if (!gate.gated || gate.is_open) recording(1);
   session.attached = 1;
 }

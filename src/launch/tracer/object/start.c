@@ -150,7 +150,7 @@ static void control_answer(void) {
     if (!gate.gated) {
       // A recording of everything becomes one with a gate, which has been open until now.
       gate.list[0] = (Window){ correlation_now() - 0x7fffffffu, 0, 0, session.started };
-      gate.count = 1, gate.is_open = 1, gate.gated = 1;
+      gate.count = 1, gate.is_open = 1, gate.gated = GATED;
     }
     gate_set(0, "by hand", 0), answer = "closed\n";
   } else if (!strcmp(word, "flush")) {
@@ -254,11 +254,11 @@ static void options(void) {
   const char* g = getenv("WARPSCOPE_TRACE_GATE");
   open_for_ns = number_of(getenv("WARPSCOPE_TRACE_FOR_MS")) * 1000000;
   if (!g || !*g) {
-    if (open_for_ns) gate = (__typeof__(gate)){ .gated = 1 }, gate_set(1, "the beginning", 1);
+    if (open_for_ns) gate.gated = GATED, gate.list[0] = (Window){ 0, 0, 0, now() }, gate.count = 1, gate.is_open = 1;
     return;
   }
-  gate.gated = 1;
-  if (!strcmp(g, "profiler")) gate.gated = 2;
+  gate.gated = GATED;
+  if (!strcmp(g, "profiler")) gate.gated = GATED_BY_PROFILER;
   if (!strncmp(g, "after-ms:", 9)) open_after_ns = number_of(g + 9) * 1000000;
   if (!strncmp(g, "nvtx:", 5) || !strncmp(g, "nvtx#", 5)) {
     g += 5;
@@ -267,6 +267,7 @@ static void options(void) {
       while (*g && *g != ':') g++;
       g += *g == ':';
     }
+    if (!gate_range.only) gate.gated = GATED_BY_EACH_RANGE;
     // The domain comes first: it may hold anything but a colon, the name anything.
     const char* colon = g;
     while (*colon && *colon != ':') colon++;
@@ -325,4 +326,68 @@ EXPORT void _exit(int code) {
 EXPORT void _Exit(int code) {
   leave(code);
   __builtin_unreachable();
+}
+
+// Before a process becomes another program, what it did is written; it goes on where that fails. A child of vfork only passes by: it has the
+// parent's memory, but not its number.
+static int (*next_execve)(const char*, char* const*, char* const*), (*next_execv)(const char*, char* const*), (*next_execvp)(const char*, char* const*),
+  (*next_execvpe)(const char*, char* const*, char* const*);
+__attribute__((constructor)) static void find_next(void) {
+  *(void**)&next_execve = dlsym((void*)-1l, "execve"), *(void**)&next_execv = dlsym((void*)-1l, "execv");
+  *(void**)&next_execvp = dlsym((void*)-1l, "execvp"), *(void**)&next_execvpe = dlsym((void*)-1l, "execvpe");
+}
+static void before_exec(void) {
+  if (!session.attached || session.ended || gone || out.pid != getpid()) return;
+  flush(1);
+  look();
+}
+static int no_function(void) {
+  *__errno_location() = 38; // ENOSYS
+  return -1;
+}
+EXPORT int execve(const char* path, char* const* words, char* const* variables) {
+  before_exec();
+  return next_execve ? next_execve(path, words, variables) : no_function();
+}
+EXPORT int execv(const char* path, char* const* words) {
+  before_exec();
+  return next_execv ? next_execv(path, words) : no_function();
+}
+EXPORT int execvp(const char* file, char* const* words) {
+  before_exec();
+  return next_execvp ? next_execvp(file, words) : no_function();
+}
+EXPORT int execvpe(const char* file, char* const* words, char* const* variables) {
+  before_exec();
+  return next_execvpe ? next_execvpe(file, words, variables) : no_function();
+}
+
+// The words of execl and its like stand one by one, up to a null; there may be as many as the system takes.
+enum { MOST_WORDS = 4096 };
+#define GATHER(first, list) \
+  char* all[MOST_WORDS]; \
+  u32 count = 0; \
+  for (const char* w = first; w && count < MOST_WORDS - 1; w = __builtin_va_arg(list, const char*)) all[count++] = (char*)w; \
+  all[count] = NULL;
+EXPORT int execl(const char* path, const char* first, ...) {
+  __builtin_va_list list;
+  __builtin_va_start(list, first);
+  GATHER(first, list)
+  __builtin_va_end(list);
+  return execv(path, all);
+}
+EXPORT int execlp(const char* file, const char* first, ...) {
+  __builtin_va_list list;
+  __builtin_va_start(list, first);
+  GATHER(first, list)
+  __builtin_va_end(list);
+  return execvp(file, all);
+}
+EXPORT int execle(const char* path, const char* first, ...) {
+  __builtin_va_list list;
+  __builtin_va_start(list, first);
+  GATHER(first, list)
+  char* const* variables = __builtin_va_arg(list, char* const*);
+  __builtin_va_end(list);
+  return execve(path, all, variables);
 }
