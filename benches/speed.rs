@@ -115,5 +115,17 @@ fn torch(c: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, speed, metrics, torch);
+/// A trace of the built-in tracer: read in full.
+fn trace(c: &mut Criterion) {
+    let packed = std::fs::File::open("fixtures/trace/llm.wstrace.zst").unwrap();
+    let bytes: &'static [u8] = Box::leak(zstd::stream::decode_all(packed).unwrap().into_boxed_slice());
+    let input = Input::built_in("llm.wstrace", bytes);
+    let mut group = c.benchmark_group("a trace of 2,023 launches");
+    group.throughput(criterion::Throughput::Bytes(bytes.len() as u64));
+    group.bench_function("read all of it", |b| b.iter(|| warpscope::import::read(&input, &Job::new(Wants::ALL, &|_| {})).unwrap()));
+    group.bench_function("read the table", |b| b.iter(|| warpscope::import::read(&input, &Job::new(Wants::TABLE, &|_| {})).unwrap()));
+    group.finish();
+}
+
+criterion_group!(benches, speed, metrics, torch, trace);
 criterion_main!(benches);

@@ -44,6 +44,7 @@ mod suite {
     mod timeline;
     mod timeline_screen;
     mod torch;
+    mod trace;
     mod tracer;
     mod triage;
     pub mod tty;

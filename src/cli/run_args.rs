@@ -9,10 +9,10 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
 pub struct Run {
-    /// Profiler: nsys, ncu, torch, rocprofv3 [default: nsys, or ncu if nsys is not installed].
+    /// Profiler: trace (built in), nsys, ncu, torch, rocprofv3 [default: trace if libcupti is found, else nsys, else ncu].
     #[arg(long, value_name = "TOOL")]
     pub tool: Option<String>,
-    /// Recipe, by its word in `warpscope recipes` [default: exact; without nsys, scan].
+    /// Recipe, by its word in `warpscope recipes` [default: trace; of nsys exact, of ncu scan].
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
     /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
@@ -27,7 +27,7 @@ pub struct Run {
     /// Launches to profile.
     #[arg(long, value_name = "N")]
     pub launch_count: Option<u64>,
-    /// Seconds of PyTorch tracing.
+    /// Seconds that the tracer or PyTorch's profiler records.
     #[arg(long, value_name = "N")]
     pub seconds: Option<u64>,
     /// Under mpirun, srun or torchrun: one report per rank.
@@ -58,6 +58,7 @@ pub struct Run {
 
 /// `warpscope attach`.
 #[derive(Clone, Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
 pub struct Attach {
     /// The run's number [default: the newest in progress].
     pub run: Option<i64>,
@@ -65,8 +66,14 @@ pub struct Attach {
     #[arg(long)]
     pub plain: bool,
     /// Stop the run; each repetition escalates: INT, TERM, KILL.
-    #[arg(long)]
+    #[arg(long, group = "word")]
     pub stop: bool,
+    /// Of a run of the built-in tracer: record from now on.
+    #[arg(long, group = "word")]
+    pub open: bool,
+    /// Of a run of the built-in tracer: record no longer; the program keeps running.
+    #[arg(long, group = "word")]
+    pub close: bool,
 }
 
 /// `warpscope runs`.

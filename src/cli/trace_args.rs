@@ -44,7 +44,7 @@ pub struct Trace {
     /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
     #[arg(long, value_name = "FILE")]
     pub cupti: Option<PathBuf>,
-    /// Do not load the object beforehand (LD_PRELOAD): of a process that leaves by `_exit`, up to its last second is then missing.
+    /// Do not load the object beforehand (`LD_PRELOAD`): of a process that leaves by `_exit`, up to its last second is then missing.
     #[arg(long)]
     pub no_preload: bool,
     /// The program and its arguments.

@@ -230,8 +230,8 @@ def costs():
     loop = ["./traced"]
     torch = lambda kind, n: [sys.executable, "torch_loop.py", kind, str(n)]
     programs = {
-        "launches back to back": loop + ["launches=300000"],
-        "with 16 other calls each": loop + ["launches=100000", "chat=16"],
+        "launches back to back": loop + ["launches=150000"],
+        "with 16 other calls each": loop + ["launches=80000", "chat=16"],
         "four threads": loop + ["launches=300000", "threads=4"],
         "a decode loop (torch)": torch("decode", 300),
         "a training loop (torch)": torch("train", 150),
@@ -259,9 +259,9 @@ def costs():
                 for line in p.stdout.splitlines():
                     if " a launch" in line or " a step" in line:
                         took[way].append(float(line.split()[0]))
-        base = statistics.median(took["alone"])
+        base, least = statistics.median(took["alone"]), min(took["alone"])
         unit = "ns a launch" if "torch" not in name else "us a step"
-        print(f"{name}: alone {base:.0f} {unit} (of {sorted(round(v) for v in took['alone'])}); " + "; ".join(f"{w} {statistics.median(v) / base:.2f}" for w, v in took.items() if w != "alone"), flush=True)
+        print(f"{name}: alone {base:.0f} {unit} (of {sorted(round(v) for v in took['alone'])}); " + "; ".join(f"{w} {statistics.median(v) / base:.2f} (least {min(v) / least:.2f})" for w, v in took.items() if w != "alone"), flush=True)
 
 
 with open("torch_loop.py", "w") as f:

@@ -340,6 +340,49 @@ fn a_running_program_is_opened_closed_and_read() {
     assert!(!folder.path().join(format!("report.{}.sock", child.id())).exists());
 }
 
+/// The whole way: a program is run with the tracer, which is the first choice where a libcupti is found, and its processes become one report.
+#[test]
+fn a_run_with_nothing_installed_ends_in_a_report() {
+    let home = tempfile::tempdir().unwrap();
+    let program = built().join("program").display().to_string();
+    let warpscope = |words: &[&str], env: &[(&str, &str)]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
+        command
+            .args(words)
+            .env_clear()
+            .env("HOME", home.path())
+            .env("PATH", "/usr/bin:/bin")
+            .env("LANG", "C.UTF-8")
+            .envs(env.iter().copied());
+        let done = command.current_dir(home.path()).output().unwrap();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        (done.status.code(), text(&done.stdout), text(&done.stderr))
+    };
+    // A toolkit's libcupti makes it the first choice; the program uses its own.
+    let toolkit = home.path().join("cuda/lib64");
+    std::fs::create_dir_all(&toolkit).unwrap();
+    std::fs::write(toolkit.join("libcupti.so.13"), "").unwrap();
+    let cuda = home.path().join("cuda").display().to_string();
+    let words = ["run", "--plain", "--force", "--tag", "t", "--", &program, "launches=300", "fork=early", "nvtx=1"];
+    let (code, out, err) = warpscope(&words, &[("CUDA_HOME", &cuda)]);
+    let report = Path::new(out.lines().last().unwrap_or_else(|| panic!("{err}"))).to_owned();
+    assert_eq!((code, report.file_name().unwrap().to_str()), (Some(1), Some("report.wstrace")), "{out}{err}");
+    assert!(err.contains("the program exited with code 5"), "{err}");
+    assert_eq!(read(&report).launches.len(), 606);
+    let beside: Vec<_> = std::fs::read_dir(report.parent().unwrap()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(beside, ["report.wstrace"], "the parts are gone");
+    let (_, top, _) = warpscope(&["top", out.trim()], &[]);
+    assert!(top.contains("plain_name"), "{top}");
+    let (code, _, err) = warpscope(&["attach", "1", "--open"], &[]);
+    assert!(code == Some(1) && err.contains("has ended"), "{code:?} {err}");
+    let (code, _, err) = warpscope(&["run", "--plain", "--force", "--tool", "trace", "--", "true"], &[]);
+    assert!(code == Some(1) && err.contains("no process of the program used CUDA"), "{code:?} {err}");
+    // `warpscope trace` becomes the program.
+    let (code, _, err) = warpscope(&["trace", "-o", "own", &program, "launches=10"], &[]);
+    assert_eq!(code, Some(5), "{err}");
+    assert!(std::fs::read_dir(home.path()).unwrap().any(|e| e.unwrap().file_name().to_string_lossy().starts_with("own.")));
+}
+
 #[test]
 fn what_cannot_be_recorded_is_said() {
     let said = |env: &[(&str, &str)]| {

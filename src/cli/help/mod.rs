@@ -17,6 +17,7 @@ use clap::CommandFactory;
 pub static TOPICS: &[(&str, &str)] = &[
     ("run", include_str!("run.md")),
     ("recipes", include_str!("recipes.md")),
+    ("trace", include_str!("trace.md")),
     ("rerun", include_str!("rerun.md")),
     ("triage", include_str!("triage.md")),
     ("timeline", include_str!("timeline.md")),

@@ -5,9 +5,26 @@ use super::super::{FAILED, Failure, explore, print};
 use super::list;
 use super::plain::{self, Holder};
 use crate::config::Config;
+use crate::import::trace;
 use crate::launch::runs::process;
-use crate::library::Library;
+use crate::launch::tracer;
+use crate::library::{Library, Run};
 use std::io::IsTerminal;
+use std::path::Path;
+
+/// Opens or closes the recording of a run's processes.
+fn gate(run: &Run, word: &str) -> Result<(), Failure> {
+    let of = run.patterns.first().and_then(|p| p.strip_suffix(&format!(".{}", trace::SUFFIX))).filter(|_| run.tool == "trace");
+    let Some(output) = of else {
+        return Err(Failure::wrong(format!("run {} is not one of the built-in tracer: nothing can be opened or closed", run.id)));
+    };
+    let answers = tracer::tell(Path::new(output), word)?;
+    if answers.is_empty() {
+        let text = format!("no process of run {} is being traced: it has not used CUDA yet, or has ended", run.id);
+        return Err(Failure { text, code: FAILED });
+    }
+    print::lines(&answers.iter().map(|(pid, answer)| format!("process {pid}: {answer}")).collect::<Vec<_>>())
+}
 
 /// Follows a run; of one that has ended it opens what it left.
 pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure> {
@@ -20,6 +37,9 @@ pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure>
         process::ask_to_stop(pid, started).map_err(|e| Failure { text: format!("cannot stop run {}: {e}", run.id), code: FAILED })?;
         print::error(&format!("run {} was asked to stop; `warpscope attach {}` shows its progress", run.id, run.id));
         return Ok(());
+    }
+    if args.open || args.close {
+        return gate(&run, if args.open { "open" } else { "close" });
     }
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if args.plain || !terminal {

@@ -137,7 +137,7 @@ fn work(names: &Names, rows: &Rows, places: &mut Places, of_call: &FxHashMap<(u3
     profile.graphs.extend(rows.graphs.iter().map(|g| GraphLaunch {
         start: Nanos(names.time(g.start)),
         duration: Nanos(g.duration.max(0)),
-        graph: u64::from(g.graph),
+        graph: u64::from(g.id),
         place: places.id(names, [g.device, g.context, g.stream, 0]).0,
         call: started.get(&g.correlation).map(|&s| names.time(s)),
     }));

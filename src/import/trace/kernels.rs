@@ -2,6 +2,7 @@
 
 use super::names::{Names, Places};
 use super::rows::{Config, INLINE, Kernel as Row, NO_CONFIG, Rows};
+use crate::model::kernel::function_of;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{Bytes, Kernel, LaunchColumns, LaunchConfig, Launches};
 use cpp_demangle::{DemangleOptions, Symbol};
@@ -41,11 +42,14 @@ fn spelled(mangled: &str) -> Option<Arc<str>> {
     symbol.demangle_with_options(&DemangleOptions::default()).ok().map(Arc::from)
 }
 
-/// A kernel by the name that CUPTI has: the mangled one. Of a C name all forms are the same.
+/// A kernel by the name that CUPTI has: the mangled one. Of a C name all forms are the same. The function name cut out of c++filt's spelling was
+/// nsys' for 91 of 91 mangled names of real reports; nvcc's spelling of the whole cannot be had from it.
 fn kernel(name: Option<Arc<str>>) -> Kernel {
     let Some(name) = name else { return Kernel::default() };
     if name.starts_with("_Z") {
-        return Kernel { spelled: spelled(&name), mangled: Some(name), ..Kernel::default() };
+        let spelled = spelled(&name);
+        let function = spelled.as_deref().map(|s| Arc::from(function_of(s)));
+        return Kernel { function, demangled: None, mangled: Some(name), spelled };
     }
     Kernel { function: Some(name.clone()), demangled: Some(name.clone()), mangled: Some(name), spelled: None }
 }
@@ -229,7 +233,7 @@ mod tests {
     #[test]
     fn names_in_all_the_forms_that_are_known() {
         let cpp = kernel(Some("_ZN1a1b2tkIfLi3EEEvPT_".into()));
-        assert_eq!((cpp.function(), cpp.mangled()), ("tk", "_ZN1a1b2tkIfLi3EEEvPT_"));
+        assert_eq!((cpp.function.as_deref(), cpp.mangled()), (Some("tk"), "_ZN1a1b2tkIfLi3EEEvPT_"));
         assert_eq!(cpp.demangled(), "void a::b::tk<float, 3>(float*)");
         let c = kernel(Some("nvjet_hsh_64x8".into()));
         assert_eq!((c.function.as_deref(), c.demangled.as_deref()), (Some("nvjet_hsh_64x8"), Some("nvjet_hsh_64x8")));

@@ -6,12 +6,9 @@ use crate::model::{Device, Place, PlaceId};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
-/// Texts beyond this number are not the tracer's: a damaged number must not ask for memory.
-const MOST_TEXTS: usize = 1 << 21;
-
 /// What the rows of one process refer to.
 pub struct Names {
-    texts: Vec<Option<Arc<str>>>,
+    texts: FxHashMap<u32, Arc<str>>,
     pub pid: u32,
     /// The session's 0, ns since 1970: the start of the first process.
     pub zero: i64,
@@ -21,21 +18,13 @@ pub struct Names {
 
 impl Names {
     pub fn new(rows: &mut Rows, facts: &Facts, zero: i64) -> Self {
-        let mut texts = Vec::new();
-        for (id, text) in std::mem::take(&mut rows.strings) {
-            let id = id as usize;
-            if id < MOST_TEXTS {
-                if texts.len() <= id {
-                    texts.resize(id + 1, None);
-                }
-                texts[id] = Some(Arc::from(String::from_utf8_lossy(&text)));
-            }
-        }
+        let strings = std::mem::take(&mut rows.strings).into_iter();
+        let texts = strings.map(|(id, text)| (id, Arc::from(String::from_utf8_lossy(&text)))).collect();
         Self { texts, pid: facts.number("pid").unwrap_or(0), zero, devices: FxHashMap::default() }
     }
 
     pub fn get(&self, id: u32) -> Option<Arc<str>> {
-        self.texts.get(id as usize)?.clone()
+        self.texts.get(&id).cloned()
     }
 
     /// A time as the session has it.

@@ -26,13 +26,12 @@ pub struct Said {
     dropped: u64,
     refused_buffers: u64,
     invalid: u64,
-    lost_names: u64,
     no_driver: bool,
 }
 
 impl Said {
     pub fn of(sections: &[Section], missing: Missing) -> Self {
-        let mut out = Self { missing, ended: true, no_driver: true, ..Self::default() };
+        let mut out = Self { missing, ended: !sections.is_empty(), no_driver: true, ..Self::default() };
         for Section { rows, facts } in sections {
             let last = rows.end.as_ref().or(rows.state.as_ref());
             let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
@@ -44,7 +43,6 @@ impl Said {
             out.dropped += number("dropped");
             out.refused_buffers += number("refused");
             out.invalid += number("invalid");
-            out.lost_names += number("lost_names");
             out.no_driver &= facts.get("cupti").is_none();
         }
         out
@@ -98,9 +96,6 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
             count(usize::try_from(said.invalid).unwrap_or(usize::MAX), "record")
         );
         note(Severity::Warning, NoteKind::Damaged, text);
-    }
-    if said.lost_names > 0 {
-        note(Severity::Warning, NoteKind::Lost, "There were more different names than a trace has room for: some are missing.".to_owned());
     }
     if profile.capture.graphs == Some(GraphMode::Graph) && !profile.graphs.is_empty() {
         let text = "CUDA graphs were recorded as a whole: the kernels inside are not listed.";

@@ -59,7 +59,9 @@ pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
                 categories.insert(category, next);
                 Some(next)
             });
-            known.into_iter().for_each(|c| out.set_category(c));
+            if let Some(known) = known {
+                out.set_category(known);
+            }
         }
         let payload = range.marked.payload.map(|p| match p {
             Given::Signed(v) => Payload::Integer(v),

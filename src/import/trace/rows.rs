@@ -84,7 +84,7 @@ pub struct Graph {
     pub correlation: u32,
     pub start: i64,
     pub duration: i64,
-    pub graph: u32,
+    pub id: u32,
     pub device: u32,
     pub context: u32,
     pub stream: u32,
@@ -296,8 +296,8 @@ impl Rows {
                 while !c.is_empty() {
                     let correlation = before.id(c)?;
                     let (start, duration) = (before.time(c)?, c.signed()?);
-                    let (graph, device, context, stream) = (c.small()?, c.small()?, c.small()?, c.small()?);
-                    self.graphs.push(Graph { correlation, start, duration, graph, device, context, stream });
+                    let (id, device, context, stream) = (c.small()?, c.small()?, c.small()?, c.small()?);
+                    self.graphs.push(Graph { correlation, start, duration, id, device, context, stream });
                 }
             }
             Kind::Memory => {
@@ -452,10 +452,10 @@ fn marked(c: &mut Cursor<'_>, id: Option<&mut u64>) -> Option<Marked> {
     }
     let color = if has & 1 == 0 { None } else { Some(c.small()?) };
     let category = if has & 2 == 0 { None } else { Some(c.small()?) };
-    let payload = match has & 12 {
+    let payload = match has & 0b1100 {
         0 => None,
-        4 => Some(Payload::Signed(c.eight()?.cast_signed())),
-        8 => Some(Payload::Unsigned(c.eight()?)),
+        0b0100 => Some(Payload::Signed(c.eight()?.cast_signed())),
+        0b1000 => Some(Payload::Unsigned(c.eight()?)),
         _ => Some(Payload::Real(f64::from_bits(c.eight()?))),
     };
     Some(Marked { domain, text, color, category, payload })

@@ -49,11 +49,10 @@ const NEEDED: [&str; 30] = [
 #[must_use]
 pub fn report_at(argv: &[String], program: usize, tool: &str) -> Option<usize> {
     let (names, end): (&[&str], usize) = match tool {
-        "nsys" => (&["--output", "-o"], argv.len().saturating_sub(program)),
+        "nsys" | "trace" => (&["--output", "-o"], argv.len().saturating_sub(program)),
         "ncu" => (&["--export", "-o"], argv.len().saturating_sub(program)),
         // The script stands between Python and the program; its options come first.
         "torch" => (&["--trace"], argv.len()),
-        "trace" => (&["--output", "-o"], argv.len().saturating_sub(program)),
         _ => return None,
     };
     let is_tool = |w: &String| match tool {

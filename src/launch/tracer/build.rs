@@ -9,11 +9,11 @@ use std::{env, fs, io};
 const STUBS: [(&str, &str); 3] = [
     (
         "libc.so.6",
-        "open close access ftruncate unlink read write writev readlink snprintf strcmp strncmp memcmp getenv strstr getcwd strlen memcpy memmove \
-         memset mmap munmap dladdr clock_gettime getpid getppid gethostname sched_yield poll socket bind listen accept4 chmod syscall __cxa_atexit \
+        "access ftruncate unlink read write readlink snprintf strcmp strncmp memcmp getenv strstr getcwd strlen memcpy memmove \
+         memset mmap dladdr clock_gettime getpid getppid gethostname sched_yield poll socket bind listen accept4 chmod syscall __cxa_atexit \
          __errno_location __tls_get_addr",
     ),
-    ("libdl.so.2", "dlopen dlsym dlclose"),
+    ("libdl.so.2", "dlopen dlsym"),
     ("libpthread.so.0", "pthread_create"),
 ];
 
@@ -49,14 +49,17 @@ fn main() -> io::Result<()> {
     let mut stubs = Vec::new();
     for (library, functions) in STUBS {
         let source = out.join(format!("{library}.c"));
-        fs::write(&source, functions.split_whitespace().map(|f| format!("void {f}(void){{}}\n")).collect::<String>())?;
+        fs::write(&source, functions.split_whitespace().flat_map(|f| ["void ", f, "(void){}\n"]).collect::<String>())?;
         let stub = out.join(library);
         let soname = format!("-Wl,-soname,{library}");
         compile(&["-w", "-fno-builtin", "-shared", "-nostdlib", "-fPIC", &soname], &[source], &stub)?;
         stubs.push(stub);
     }
     let mut flags = FLAGS.to_vec();
-    flags.extend(["-Wl,--no-as-needed,-z,now,-z,relro,-z,noexecstack,--hash-style=both", "-Wl,--unresolved-symbols=ignore-in-shared-libs"]);
+    flags.extend([
+        "-Wl,--no-as-needed,-z,now,-z,relro,-z,noexecstack,-z,nodelete,--hash-style=both",
+        "-Wl,--unresolved-symbols=ignore-in-shared-libs",
+    ]);
     if arch == "aarch64" {
         // Atomics inline: the helpers are libgcc's.
         flags.push("-mno-outline-atomics");

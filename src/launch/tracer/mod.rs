@@ -1,9 +1,11 @@
 //! The built-in tracer: a shared object that the CUDA driver loads into a program, and what it needs to be found there.
 
+mod control;
 mod join;
 mod libraries;
 mod start;
 
+pub use control::tell;
 pub use join::join;
 pub use libraries::{Library, libraries};
 pub use start::{Gate, Record, Unable, command, object};

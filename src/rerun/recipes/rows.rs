@@ -71,6 +71,15 @@ pub static RECIPES: &[Row] = &[
         ],
         &[(&["--profiler-api"], "Recording begins with cudaProfilerStart and ends with cudaProfilerStop, each time.")],
     ),
+    trace(
+        "trace-closed",
+        [
+            "trace that is opened and closed by hand: `warpscope attach --open`, `--close`",
+            "a server that runs for days",
+            "next to nothing while it is closed",
+        ],
+        &[(&["--closed"], "Nothing is recorded until it is opened.")],
+    ),
     nsys(
         "exact",
         [

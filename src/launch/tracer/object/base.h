@@ -21,14 +21,14 @@ struct iovec { const void* base; u64 length; };
 struct pollfd { int fd; short events, revents; };
 struct sockaddr_un { u16 family; char path[108]; };
 
-extern int open(const char*, int, ...), close(int), access(const char*, int), ftruncate(int, long), unlink(const char*);
-extern long read(int, void*, u64), write(int, const void*, u64), writev(int, const struct iovec*, int), readlink(const char*, char*, u64);
+extern int access(const char*, int), ftruncate(int, long), unlink(const char*);
+extern long read(int, void*, u64), write(int, const void*, u64), readlink(const char*, char*, u64);
 extern int snprintf(char*, u64, const char*, ...), strcmp(const char*, const char*), strncmp(const char*, const char*, u64), memcmp(const void*, const void*, u64);
 extern char *getenv(const char*), *strstr(const char*, const char*), *getcwd(char*, u64);
 extern u64 strlen(const char*);
 extern void *memcpy(void*, const void*, u64), *memmove(void*, const void*, u64), *memset(void*, int, u64);
 extern void *mmap(void*, u64, int, int, int, long), *dlopen(const char*, int), *dlsym(void*, const char*);
-extern int munmap(void*, u64), dlclose(void*), dladdr(const void*, void*);
+extern int dladdr(const void*, void*);
 extern int clock_gettime(int, struct timespec*), getpid(void), getppid(void), gethostname(char*, u64), sched_yield(void);
 extern int poll(struct pollfd*, u64, int), socket(int, int, int), bind(int, const void*, u32), listen(int, int), accept4(int, void*, void*, int), chmod(const char*, u32);
 extern long syscall(long, ...);
@@ -36,16 +36,22 @@ extern int pthread_create(u64*, const void*, void* (*)(void*), void*), __cxa_ate
 extern int *__errno_location(void);
 
 #if defined(__x86_64__)
-enum { SYS_GETTID = 186, SYS_EXIT_GROUP = 231, SYS_SIGPROCMASK = 14, SYS_PRCTL = 157, SYS_PRLIMIT = 302, O_DIRECTORY = 0200000 };
+enum {
+  SYS_GETTID = 186, SYS_EXIT_GROUP = 231, SYS_SIGPROCMASK = 14, SYS_PRCTL = 157, SYS_PRLIMIT = 302, SYS_READ = 0, SYS_CLOSE = 3, SYS_FSTAT = 5,
+  SYS_WRITEV = 20, SYS_OPENAT = 257, SYS_FCNTL = 72, SYS_TGKILL = 234, SYS_FUTEX = 202, SYS_EXECVE = 59, O_DIRECTORY = 0200000,
+};
 #elif defined(__aarch64__)
-enum { SYS_GETTID = 178, SYS_EXIT_GROUP = 94, SYS_SIGPROCMASK = 135, SYS_PRCTL = 167, SYS_PRLIMIT = 261, O_DIRECTORY = 040000 };
+enum {
+  SYS_GETTID = 178, SYS_EXIT_GROUP = 94, SYS_SIGPROCMASK = 135, SYS_PRCTL = 167, SYS_PRLIMIT = 261, SYS_READ = 63, SYS_CLOSE = 57, SYS_FSTAT = 80,
+  SYS_WRITEV = 66, SYS_OPENAT = 56, SYS_FCNTL = 25, SYS_TGKILL = 131, SYS_FUTEX = 98, SYS_EXECVE = 221, O_DIRECTORY = 040000,
+};
 #else
 #error "the tracer is for x86-64 and aarch64"
 #endif
 enum { O_RDONLY = 0, O_WRONLY = 1, O_CREAT = 0100, O_EXCL = 0200, O_APPEND = 02000, O_CLOEXEC = 02000000, O_PATH = 010000000 };
 enum { RTLD_NOW = 2, RTLD_NOLOAD = 4 };
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };
-enum { EINTR = 4, EXISTS = 17, TOO_LARGE = 27, NO_SPACE = 28, RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000, POLLIN = 1 };
+enum { NO_SUCH = 3 /* ESRCH */, EINTR = 4, AGAIN = 11, EXISTS = 17, TOO_LARGE = 27, NO_SPACE = 28, RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000, POLLIN = 1 };
 
 static u64 clock_now(int clock) {
   struct timespec t;
@@ -56,16 +62,56 @@ static u64 clock_now(int clock) {
 // Nanoseconds since 1970: the clock of CUPTI's timestamps, too.
 static inline u64 now(void) { return clock_now(CLOCK_REALTIME); }
 
+// On threads of the program the C library's own open, read, writev and close are not called: pthread_cancel ends a thread inside of them, with
+// our locks held.
+static int file_open(const char* path, int flags) { return (int)syscall(SYS_OPENAT, -100l /* AT_FDCWD */, path, (long)flags, 0600l); }
+static void file_close(int fd) { syscall(SYS_CLOSE, (long)fd); }
+static long file_read(int fd, void* to, u64 most) { return syscall(SYS_READ, (long)fd, to, most); }
+
+// What a descriptor stands for. Programs close descriptors that they do not know, and get their numbers for files of their own.
+typedef struct { u64 device, node; } Identity;
+static Identity identity(int fd) {
+  u64 status[32] = { 0 };
+  if (fd < 0 || syscall(SYS_FSTAT, (long)fd, status)) return (Identity){ 0, 0 };
+  return (Identity){ status[0], status[1] };
+}
+static int is_same(int fd, Identity was) {
+  Identity now_ = identity(fd);
+  return was.node && now_.device == was.device && now_.node == was.node;
+}
+// The same file under a high number: low ones are a program's standard streams, and what it expects next.
+static int high(int fd) {
+  static const long FROM[] = { 700, 200, 30, 3 };
+  for (u32 i = 0; fd >= 0 && i < COUNT(FROM); i++) {
+    int other = (int)syscall(SYS_FCNTL, (long)fd, 1030l /* F_DUPFD_CLOEXEC */, FROM[i]);
+    if (other >= 0) return file_close(fd), other;
+  }
+  return fd;
+}
+
 static __thread u32 own_tid;
 static u32 tid(void) {
   if (UNLIKELY(!own_tid)) own_tid = (u32)syscall(SYS_GETTID);
   return own_tid;
 }
 
-// Held for moments only, and by few threads.
+// No more of this process: a child of fork has the parent's memory, but its records are its own.
+static volatile int gone;
+static int own_pid;
+static void child_of_fork(void) { gone = 1; }
+
+// Held for moments only, and by few threads. In a child of fork the holder may not exist: nobody waits there.
 typedef struct { u32 held; } Lock;
 static void lock(Lock* l) {
-  while (__atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE)) sched_yield();
+  for (int tries = 0; __atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE) && !gone; tries++) {
+    if (tries < 100) {
+      sched_yield();
+    } else {
+      // A child that no handler of fork was called in.
+      if (own_pid && own_pid != getpid()) gone = 1;
+      poll(NULL, 0, 1);
+    }
+  }
 }
 static void unlock(Lock* l) { __atomic_store_n(&l->held, 0, __ATOMIC_RELEASE); }
 

@@ -5,7 +5,7 @@ enum { EVENT_PUSH = 1, EVENT_POP = 2, EVENT_START = 3, EVENT_END = 4, EVENT_MARK
 enum { COLOR = 1, CATEGORY = 2, PAYLOAD_SIGNED = 4, PAYLOAD_UNSIGNED = 8, PAYLOAD_REAL = 12, PAYLOAD = 12 };
 
 typedef struct { u64 time, id, payload; u32 domain, text, color, category; u8 kind, has; } Event;
-enum { EVENTS = 2048 };
+enum { EVENTS = 2048, EVENT_BLOCK = 32 << 10 };
 
 typedef struct Ring {
   struct Ring* next;
@@ -13,8 +13,11 @@ typedef struct Ring {
   // Of the thread that writes, and of whoever empties.
   volatile u32 head, tail;
   Lock emptying;
-  volatile int ended, named;
+  // 1 once its thread has ended, 2 while another takes it.
+  volatile int ended;
   Event events[EVENTS];
+  // Not on the thread's stack, which may be small.
+  u8 block[EVENT_BLOCK + 256];
 } Ring;
 
 static Ring* rings;
@@ -26,8 +29,9 @@ static Ring* ring(void) {
   // One that a thread left behind, or a new one.
   for (r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     int ended = 1;
-    if (__atomic_compare_exchange_n(&r->ended, &ended, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-      r->thread = tid(), r->named = 0;
+    if (r->ended == 1 && __atomic_compare_exchange_n(&r->ended, &ended, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+      r->thread = tid();
+      __atomic_store_n(&r->ended, 0, __ATOMIC_RELEASE);
       return own_ring = r;
     }
   }
@@ -40,10 +44,9 @@ static Ring* ring(void) {
 }
 
 // Writes what is in a ring.
-enum { EVENT_BLOCK = 32 << 10 };
 static void ring_empty(Ring* r) {
-  u8 data[EVENT_BLOCK + 256];
   lock(&r->emptying);
+  u8* data = r->block;
   u32 head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE), tail = r->tail;
   names_flush();
   while (tail != head) {
@@ -78,7 +81,11 @@ static void ring_empty(Ring* r) {
 }
 
 static Event* event_begin(Ring* r) {
-  if (UNLIKELY(r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) >= EVENTS)) ring_empty(r);
+  if (UNLIKELY(r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) >= EVENTS)) {
+    if (session.attached) ring_empty(r);
+    // Before CUDA is used nobody else looks at it: the oldest goes.
+    else r->tail++;
+  }
   return &r->events[r->head % EVENTS];
 }
 static void event_end(Ring* r) { __atomic_store_n(&r->head, r->head + 1, __ATOMIC_RELEASE); }
@@ -96,9 +103,7 @@ static void rings_look(int last) {
   for (Ring* r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     ring_empty(r);
     if (last || r->ended) continue;
-    char path[48];
-    snprintf(path, sizeof path, "/proc/self/task/%u/comm", r->thread);
-    if (access(path, 4) && *__errno_location() == 2) {
+    if (syscall(SYS_TGKILL, (long)out.pid, (long)r->thread, 0l) < 0 && *__errno_location() == NO_SUCH) {
       ring_empty(r);
       __atomic_store_n(&r->ended, 1, __ATOMIC_RELEASE);
     }
@@ -124,9 +129,9 @@ static void threads_name(int again) {
   for (u32 i = again ? 0 : threads.named; i < threads.count && p - data < 3900; i++) {
     char path[48], text[64];
     snprintf(path, sizeof path, "/proc/self/task/%u/comm", threads.seen[i]);
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    long n = file < 0 ? 0 : read(file, text, sizeof text);
-    if (file >= 0) close(file);
+    int file = file_open(path, O_RDONLY | O_CLOEXEC);
+    long n = file < 0 ? 0 : file_read(file, text, sizeof text);
+    if (file >= 0) file_close(file);
     if (n > 0 && text[n - 1] == '\n') n--;
     if (n > 0) p = put_number(p, threads.seen[i]), p = put_number(p, (u64)n), memcpy(p, text, (u64)n), p += n, count++;
     if (!again) threads.named = i + 1;

@@ -15,16 +15,12 @@ static struct {
   int fd, pid;
   u32 sequence;
   u64 bytes;
-  // The system kills a program that writes beyond this.
-  u64 most;
+  Identity is;
+  char path[4096];
   // Why nothing is written any more; 0 while it is.
   i32 trouble;
   int opened;
 } out = { .fd = -1 };
-
-// No more of this process: a child of fork has the parent's memory, but its records are its own.
-static volatile int gone;
-static void child_of_fork(void) { gone = 1; }
 
 // CRC-32 (IEEE 802.3), eight bytes a step.
 static u32 crc_table[8][256];
@@ -55,7 +51,7 @@ static u32 crc_add(u32 crc, const void* bytes, u64 n) {
 static u64 write_all(struct iovec* parts, int count) {
   u64 done = 0;
   while (count) {
-    long n = writev(out.fd, parts, count);
+    long n = syscall(SYS_WRITEV, (long)out.fd, parts, (long)count);
     if (n < 0 && *__errno_location() == EINTR) continue;
     if (n <= 0) return done;
     done += (u64)n;
@@ -77,20 +73,34 @@ static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* d
 
 // Writes a block; the first makes the file.
 static void put_block(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
+  // A child that no handler of fork was called in.
+  if (UNLIKELY(out.pid != getpid())) gone = 1;
   if (gone) return;
   lock(&out.lock);
   if (UNLIKELY(!out.opened)) out.opened = 1, file_begin();
-  if (out.fd >= 0 && out.pid == getpid()) put_locked(type, flags, thread, count, data, length);
+  if (out.fd >= 0 && !gone) put_locked(type, flags, thread, count, data, length);
   unlock(&out.lock);
 }
 
 // A disk that is full ends the recording, not the program: what was torn is cut off, and its room holds the word about it.
 static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
   if (out.trouble) return;
+  if (UNLIKELY(!is_same(out.fd, out.is))) {
+    // The number is the program's now, or nobody's.
+    out.fd = high(file_open(out.path, O_WRONLY | O_APPEND | O_CLOEXEC));
+    if (!is_same(out.fd, out.is)) {
+      if (out.fd >= 0) file_close(out.fd);
+      out.fd = -1;
+      return;
+    }
+  }
+  // The system kills a program that writes beyond its limit.
+  u64 limits[2] = { 0, 0 };
+  u64 most = syscall(SYS_PRLIMIT, 0l, (long)RLIMIT_FSIZE, NULL, limits) ? ~0ul : limits[0];
   Block b;
   head_of(&b, type, flags, thread, count, data, length);
   struct iovec parts[2] = { { &b, HEAD }, { data, length } };
-  int fits = out.bytes + HEAD + length + LAST_WORD <= out.most;
+  int fits = out.bytes + HEAD + length + LAST_WORD <= most;
   u64 n = fits ? write_all(parts, length ? 2 : 1) : 0;
   if (fits && n == HEAD + (u64)length) {
     out.bytes += n;
@@ -99,6 +109,8 @@ static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* d
   out.trouble = !fits ? TOO_LARGE : n ? NO_SPACE : *__errno_location();
   u8 word[16], *end = put_number(word, (u64)out.trouble);
   u64 whole = HEAD + (u64)(end - word);
+  // The block that could not be written has no number.
+  out.sequence--;
   if (ftruncate(out.fd, (long)out.bytes)) return;
   head_of(&b, BLOCK_STOPPED, 0, 0, 1, word, (u32)(end - word));
   struct iovec last[2] = { { &b, HEAD }, { word, (u64)(end - word) } };
@@ -128,17 +140,15 @@ static void put_facts(u16 type, Facts* f) {
 
 // Opens PREFIX.PID.wstrace; a process that was here before by exec has PREFIX.PID-1.wstrace, and so on.
 static int open_file(const char* prefix) {
-  char path[4096];
-  u64 limits[2] = { 0, 0 };
   out.pid = getpid();
-  out.most = syscall(SYS_PRLIMIT, 0, RLIMIT_FSIZE, NULL, limits) ? ~0ul : limits[0];
   for (int i = 0; i < 1000 && out.fd < 0; i++) {
     char suffix[16] = "";
     if (i) snprintf(suffix, sizeof suffix, "-%d", i);
-    int n = snprintf(path, sizeof path, "%s.%d%s.wstrace", prefix, out.pid, suffix);
-    if (n < 0 || n >= (int)sizeof path) return 0;
-    out.fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
+    int n = snprintf(out.path, sizeof out.path, "%s.%d%s.wstrace", prefix, out.pid, suffix);
+    if (n < 0 || n >= (int)sizeof out.path) return 0;
+    out.fd = high(file_open(out.path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC));
     if (out.fd < 0 && *__errno_location() != EXISTS) return 0;
   }
+  out.is = identity(out.fd);
   return out.fd >= 0;
 }

@@ -1,25 +1,42 @@
 // What is recorded: the whole run, or windows of it. A window is bounded by correlation ids, which every call of the process gets in order:
 // whatever was launched inside is recorded, whenever its record comes.
 
-enum { WINDOWS = 256 };
-typedef struct { u32 open, close, closed; u64 opened_at; } Window;
+enum { WINDOWS = 1 << 20 };
+typedef struct { u64 open, close; } Window;
 
 enum { UNGATED = 0, GATED = 1, GATED_BY_PROFILER = 2, GATED_BY_EACH_RANGE = 3 };
 static struct {
   Lock lock;
   // Without a gate all is recorded.
-  int gated;
-  volatile int is_open;
+  volatile int gated, is_open;
+  // In the order of their ids; the close of one that is open is the greatest number.
   Window list[WINDOWS];
   volatile u32 count;
+  // On the monotonic clock.
+  u64 opened_at;
 } gate;
+
+static struct {
+  u64 started, flushing_ns, flushes;
+  int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording;
+  volatile int attached, ended;
+  char library[512], reason[256];
+} session;
+
+// Ids have 32 bits and wrap: they are counted on from the newest that was met.
+static u64 newest_id;
+static u64 long_id(u32 id) {
+  u64 newest = __atomic_load_n(&newest_id, __ATOMIC_RELAXED), v = newest + (u64)(i64)(i32)(id - (u32)newest);
+  if (v > newest) __atomic_store_n(&newest_id, v, __ATOMIC_RELAXED);
+  return v;
+}
 
 static void* subscription;
 static Result (*cuDriverGetVersion)(int*);
 static u32 marker_function;
 static __thread u32 marker;
 
-// The id that the next call of this process is given, by making a call that programs hardly ever make.
+// The id that the next call of this process is given, by making a call that programs hardly ever make; 0 where it cannot be had.
 static u32 correlation_now(void) {
   int version;
   if (!subscription || !cuDriverGetVersion || !marker_function) return 0;
@@ -34,43 +51,50 @@ static void recording(int on);
 static void event(u8 kind, u32 domain, u32 text, u64 id);
 enum { EVENT_GATE_OPEN = 6, EVENT_GATE_CLOSE = 7 };
 
-// `correlation` is that of the call that opens or closes; 0 where no call does.
+// `correlation` is that of the call that opens or closes; 0 where no call does. Calls of CUPTI are made without the lock: they may call back.
 static void gate_set(int on, const char* why, u32 correlation) {
   if (!gate.gated || gone) return;
+  int attached = __atomic_load_n(&session.attached, __ATOMIC_ACQUIRE);
+  if (gate.is_open == on) return;
+  // While the gate is closed CUPTI records nothing, and costs nothing. What opens again and again stays enabled: enabling takes its time.
+  if (on && attached) recording(1);
+  if (!correlation && attached) correlation = correlation_now();
   lock(&gate.lock);
-  int changed = gate.is_open != on;
-  // While the gate is closed CUPTI records nothing, and costs nothing. What comes again and again stays enabled: enabling takes its time.
-  if (changed && on) recording(1);
-  if (changed && !correlation) correlation = correlation_now();
-  if (changed && on) {
-    Window* w = &gate.list[gate.count % WINDOWS];
-    *w = (Window){ correlation, 0, 0, now() };
+  int changed = gate.is_open != on && !gone;
+  if (changed && on && gate.count < WINDOWS) {
+    // Where the id is not known, all from now on is taken: rather too much than too little.
+    u64 id = correlation ? __atomic_load_n(&newest_id, __ATOMIC_RELAXED) + (u64)(i64)(i32)(correlation - (u32)newest_id) : newest_id;
+    __atomic_store_n(&newest_id, id, __ATOMIC_RELAXED);
+    gate.list[gate.count] = (Window){ id, ~0ul };
+    gate.opened_at = clock_now(CLOCK_MONOTONIC);
     __atomic_store_n(&gate.count, gate.count + 1, __ATOMIC_RELEASE);
-  } else if (changed && gate.count) {
-    Window* w = &gate.list[(gate.count - 1) % WINDOWS];
-    w->close = correlation, w->closed = 1;
-    if (gate.gated != GATED_BY_EACH_RANGE) recording(0);
+  } else if (changed && !on && gate.count && gate.count < WINDOWS && correlation) {
+    __atomic_store_n(&gate.list[gate.count - 1].close, long_id(correlation), __ATOMIC_RELEASE);
   }
-  gate.is_open = on;
+  if (changed) gate.is_open = on;
   unlock(&gate.lock);
-  if (changed) event(on ? EVENT_GATE_OPEN : EVENT_GATE_CLOSE, 0, name(why), correlation);
+  if (!changed) return;
+  if (!on && attached && gate.gated != GATED_BY_EACH_RANGE) recording(0);
+  if (attached) event(on ? EVENT_GATE_OPEN : EVENT_GATE_CLOSE, 0, name(why), correlation);
 }
 
-// Whether a record of that id lies in a window. Ids wrap: they are compared by difference.
+// Whether a record of that id lies in a window. The call that opened one belongs to it, as does the one that closed it.
 static int wanted(u32 correlation) {
   if (LIKELY(!gate.gated)) return 1;
-  u32 count = __atomic_load_n(&gate.count, __ATOMIC_ACQUIRE);
-  for (u32 i = count; i > 0 && count - i < WINDOWS; i--) {
-    const Window* w = &gate.list[(i - 1) % WINDOWS];
-    // The call that opened it belongs to it.
-    if ((i32)(correlation - w->open) < 0) continue;
-    return !w->closed || (i32)(correlation - w->close) <= 0;
+  u64 id = long_id(correlation);
+  u32 low = 0, above = __atomic_load_n(&gate.count, __ATOMIC_ACQUIRE);
+  // The last window that begins at the id or before it.
+  while (low < above) {
+    u32 middle = low + (above - low) / 2;
+    if (gate.list[middle].open <= id) low = middle + 1;
+    else above = middle;
   }
-  return 0;
+  return low && id <= __atomic_load_n(&gate.list[low - 1].close, __ATOMIC_ACQUIRE);
 }
 
-// A gate that follows an NVTX range: `NAME` or `NAME@DOMAIN`, each or only the n-th that is entered.
-static struct { u32 text, domain, any, only; volatile u32 entered; u64 range; } gate_range;
+// A gate that follows an NVTX range: each, or only the n-th that is entered. Several threads may be in it: the last one out closes.
+enum { OPEN_RANGES = 64 };
+static struct { u32 text, domain, only; volatile u32 entered, inside; u64 ranges[OPEN_RANGES]; } gate_range;
 // The open range of this thread: its domain, and how many of that domain are open from it on.
 static __thread u32 gate_domain, gate_nested;
 
@@ -79,20 +103,29 @@ static int gate_matches(u32 domain, u32 text) {
   u32 nth = ADD(gate_range.entered, 1) + 1;
   return !gate_range.only || nth == gate_range.only;
 }
+static void gate_in(void) {
+  if (!ADD(gate_range.inside, 1)) gate_set(1, "NVTX range", 0);
+}
+static void gate_out(void) {
+  if (ADD(gate_range.inside, (u32)-1) == 1) gate_set(0, "NVTX range", 0);
+}
 static void gate_entered(u32 domain, u32 text) {
-  if (gate_nested) {
-    gate_nested += domain == gate_domain;
-  } else if (gate_matches(domain, text)) {
-    gate_domain = domain, gate_nested = 1;
-    gate_set(1, "NVTX range", 0);
-  }
+  if (gate_nested) gate_nested += domain == gate_domain;
+  else if (gate_matches(domain, text)) gate_domain = domain, gate_nested = 1, gate_in();
 }
 static void gate_left(u32 domain) {
-  if (gate_nested && domain == gate_domain && !--gate_nested) gate_set(0, "NVTX range", 0);
+  if (gate_nested && domain == gate_domain && !--gate_nested) gate_out();
 }
 static void gate_started(u32 domain, u32 text, u64 id) {
-  if (gate_matches(domain, text)) gate_range.range = id, gate_set(1, "NVTX range", 0);
+  if (!gate_matches(domain, text)) return;
+  for (u32 i = 0; i < OPEN_RANGES; i++) {
+    u64 none = 0;
+    if (__atomic_compare_exchange_n(&gate_range.ranges[i], &none, id, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return gate_in();
+  }
 }
 static void gate_ended(u64 id) {
-  if (gate_range.range == id) gate_range.range = 0, gate_set(0, "NVTX range", 0);
+  for (u32 i = 0; i < OPEN_RANGES; i++) {
+    u64 it = id;
+    if (__atomic_compare_exchange_n(&gate_range.ranges[i], &it, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return gate_out();
+  }
 }

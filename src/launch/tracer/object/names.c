@@ -1,17 +1,19 @@
 // Texts by number: each is written once, before the first row that uses it.
 
 enum { STRINGS = 1 << 20, LONGEST = 60000, STRING_BLOCK = 64 << 10 };
-enum { HEAP = 1 << 20 };
+// Texts that are kept: a program that names each of its ranges differently must not fill the memory.
+enum { HEAP = 64 << 20 };
 typedef struct { u64 hash; u32 id, length; const char* text; } String;
 
 static struct {
   Lock lock;
   String* table;
-  u32 count;
-  u64 overflow;
-  // Where texts are kept, for a file that begins anew after a fork.
+  // Numbers are never given twice. How many of them are in the table.
+  u32 count, held;
+  int writing;
+  // Where texts are kept, for a file that begins later, or anew after a fork.
   char* heap;
-  u64 heap_left;
+  u64 heap_used;
   // Texts that were not written yet.
   u8* data;
   u32 n, rows;
@@ -20,7 +22,8 @@ static struct {
 static int names_prepare(void) {
   names.table = pages(STRINGS * sizeof(String), 0);
   names.data = pages(STRING_BLOCK + LONGEST + 32, 0);
-  return names.table && names.data;
+  names.heap = pages(HEAP, 0);
+  return names.table && names.data && names.heap;
 }
 
 static void names_write(void) {
@@ -28,6 +31,8 @@ static void names_write(void) {
 }
 
 static void name_put(const String* s) {
+  // Before CUDA is used there is no file.
+  if (!names.writing) return;
   u8* p = put_number(names.data + names.n, s->id);
   p = put_number(p, s->length);
   memcpy(p, s->text, s->length);
@@ -42,45 +47,40 @@ static void names_flush(void) {
   unlock(&names.lock);
 }
 
-// The number of a text; 0 where there is none, or no more room.
+// The number of a text; 0 where there is none.
 static u32 name_of(const char* text, u64 length) {
-  if (!text || !names.table) return 0;
+  if (!text || !names.table || gone) return 0;
   if (length > LONGEST) length = LONGEST;
   u64 hash = hash_bytes(text, length) | 1;
   lock(&names.lock);
-  u32 id = 0;
-  for (u64 at = hash >> 20 & (STRINGS - 1);; at = (at + 1) & (STRINGS - 1)) {
-    String* s = &names.table[at];
-    if (s->hash == hash && s->length == length) {
-      id = s->id;
-      break;
-    }
-    if (s->hash) continue;
-    if (names.count >= STRINGS * 3 / 4) {
-      names.overflow++;
-      break;
-    }
-    if (names.heap_left < length) {
-      names.heap = pages(HEAP, 0), names.heap_left = names.heap ? HEAP : 0;
-      if (!names.heap) break;
-    }
-    memcpy(names.heap, text, length);
-    *s = (String){ hash, ++names.count, (u32)length, names.heap };
-    names.heap += length, names.heap_left -= length;
-    id = s->id;
-    name_put(s);
-    break;
+  if (UNLIKELY(names.held >= STRINGS * 3 / 4 || names.heap_used + length > HEAP)) {
+    // Forgotten: those that come again are written again, under other numbers.
+    memset(names.table, 0, STRINGS * sizeof(String));
+    names.held = 0, names.heap_used = 0;
   }
+  u64 at = hash >> 20 & (STRINGS - 1);
+  String* s = &names.table[at];
+  while (s->hash && (s->hash != hash || s->length != length)) at = (at + 1) & (STRINGS - 1), s = &names.table[at];
+  if (!s->hash) {
+    char* kept = names.heap + names.heap_used;
+    memcpy(kept, text, length);
+    names.heap_used += length, names.held++;
+    *s = (String){ hash, ++names.count, (u32)length, kept };
+    name_put(s);
+  }
+  u32 id = s->id;
   unlock(&names.lock);
   return id;
 }
 static u32 name(const char* text) { return text ? name_of(text, strlen(text)) : 0; }
 
-// A file that begins anew has all texts again: the program holds their numbers.
-static void names_again(void) {
-  names.lock.held = 0, names.n = names.rows = 0;
+// A file that begins has all texts from before: the program holds their numbers.
+static void names_begin(void) {
+  lock(&names.lock);
+  names.n = names.rows = 0, names.writing = 1;
   for (u32 i = 0; names.count && i < STRINGS; i++)
     if (names.table[i].hash) name_put(&names.table[i]);
+  unlock(&names.lock);
 }
 
 // Kernel names come by pointer, millions of times. A module that was loaded anew may give the pointer to another name:

@@ -53,7 +53,6 @@ static u32 message(const Attributes* a) {
 }
 
 static void put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) {
-  if (UNLIKELY(gate.gated && !gate.is_open)) return;
   Ring* r = ring();
   if (!r) return;
   Event* e = event_begin(r);
@@ -75,14 +74,21 @@ static void put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a)
   event_end(r);
 }
 
+// What begins while the gate is closed is not recorded, and neither is its end: a bit for each range of this thread.
+static __thread u64 recorded;
+static int shut(void) { return UNLIKELY(gate.gated && !gate.is_open); }
+
 static int push(u32 domain, u32 text, const Attributes* a) {
   if (UNLIKELY(gate.gated)) gate_entered(domain, text);
-  put_nvtx(EVENT_PUSH, domain, text, 0, a);
+  int closed = shut();
+  recorded = recorded << 1 | !closed;
+  if (!closed) put_nvtx(EVENT_PUSH, domain, text, 0, a);
   return depth++;
 }
 static int pop(u32 domain) {
   if (depth > 0) depth--;
-  put_nvtx(EVENT_POP, domain, 0, 0, NULL);
+  if (recorded & 1) put_nvtx(EVENT_POP, domain, 0, 0, NULL);
+  recorded >>= 1;
   if (UNLIKELY(gate.gated)) gate_left(domain);
   return depth;
 }
@@ -96,7 +102,7 @@ static int nvtx_domain_pop(void* domain) { return live() ? pop((u32)(u64)domain)
 static u64 start(u32 domain, u32 text, const Attributes* a) {
   u64 id = ADD(range_ids, 1) + 1;
   if (UNLIKELY(gate.gated)) gate_started(domain, text, id);
-  put_nvtx(EVENT_START, domain, text, id, a);
+  if (!shut()) put_nvtx(EVENT_START, domain, text, id, a);
   return id;
 }
 static u64 nvtx_start_ascii(const char* text) { return live() ? start(0, name_recent(text), NULL) : 0; }
@@ -110,10 +116,10 @@ static void nvtx_end(u64 id) {
 }
 static void nvtx_domain_end(void* domain, u64 id) { (void)domain, nvtx_end(id); }
 
-static void nvtx_mark_ascii(const char* text) { if (live()) put_nvtx(EVENT_MARK, 0, name_recent(text), 0, NULL); }
-static void nvtx_mark_wide(const u32* text) { if (live()) put_nvtx(EVENT_MARK, 0, name_wide(text), 0, NULL); }
-static void nvtx_mark(const Attributes* a) { if (live() && a) put_nvtx(EVENT_MARK, 0, message(a), 0, a); }
-static void nvtx_domain_mark(void* domain, const Attributes* a) { if (live() && a) put_nvtx(EVENT_MARK, (u32)(u64)domain, message(a), 0, a); }
+static void nvtx_mark_ascii(const char* text) { if (live() && !shut()) put_nvtx(EVENT_MARK, 0, name_recent(text), 0, NULL); }
+static void nvtx_mark_wide(const u32* text) { if (live() && !shut()) put_nvtx(EVENT_MARK, 0, name_wide(text), 0, NULL); }
+static void nvtx_mark(const Attributes* a) { if (live() && a && !shut()) put_nvtx(EVENT_MARK, 0, message(a), 0, a); }
+static void nvtx_domain_mark(void* domain, const Attributes* a) { if (live() && a && !shut()) put_nvtx(EVENT_MARK, (u32)(u64)domain, message(a), 0, a); }
 
 // Handles of domains and registered texts are the numbers of their texts.
 static void* nvtx_domain_ascii(const char* text) { return (void*)(u64)(text ? name(text) : 0); }

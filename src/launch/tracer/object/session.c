@@ -1,12 +1,5 @@
 // CUPTI: found, opened, and listened to.
 
-static struct {
-  u64 started, flushing_ns, flushes;
-  int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording, attached;
-  volatile int ended;
-  char library[512], reason[256];
-} session;
-
 static const char* result_text(Result r) {
   const char* text = NULL;
   if (!cuptiGetResultString || cuptiGetResultString(r, &text) != OK || !text) return "an error without a name";
@@ -15,11 +8,21 @@ static const char* result_text(Result r) {
 
 // ---- Buffers. What is before a buffer's bytes says which thread asked for it.
 
-typedef struct Buffer { struct Buffer* next; u32 thread; u8 unused[52]; u8 bytes[]; } Buffer;
-enum { BUFFER = 8 << 20, AHEAD = 2, MOST_BUFFERS = 64 };
-static struct { Lock lock; Buffer* spare; u32 count; } buffers;
+typedef struct Buffer { struct Buffer* next; u64 size; u32 thread; u8 unused[44]; u8 bytes[]; } Buffer;
+// Each thread that launches has one: programs with many threads get small ones.
+enum { LARGE = 8 << 20, SMALL = 256 << 10, LARGE_ONES = 16, AHEAD = 2 };
+static const u64 MOST_BYTES = 512ul << 20;
+static struct { Lock lock; Buffer* spare; u32 count; u64 bytes; } buffers;
 
-static Buffer* buffer_make(void) { return pages(sizeof(Buffer) + BUFFER, MAP_POPULATE); }
+static Buffer* buffer_make(void) {
+  u64 size = ADD(buffers.count, 1) < LARGE_ONES ? LARGE : SMALL;
+  // The memory is bounded. CUPTI before 12.9 crashes when it is refused a buffer: there the bound gives way.
+  int most = ADD(buffers.bytes, size) + size > MOST_BYTES && cupti_version >= MAY_REFUSE;
+  Buffer* b = most ? NULL : pages(sizeof(Buffer) + size, MAP_POPULATE);
+  if (b) b->size = size;
+  else ADD(buffers.count, (u32)-1), ADD(buffers.bytes, -size), ADD(counted.refused, 1);
+  return b;
+}
 
 // CUPTI calls this on the thread that launches.
 static void buffer_asked(u8** bytes, u64* size, u64* most) {
@@ -28,20 +31,9 @@ static void buffer_asked(u8** bytes, u64* size, u64* most) {
   Buffer* b = buffers.spare;
   if (b) buffers.spare = b->next;
   unlock(&buffers.lock);
-  if (!b) {
-    // The memory is bounded. CUPTI before 12.9 crashes when it is refused a buffer: there the bound gives way.
-    if (ADD(buffers.count, 1) >= MOST_BUFFERS && cupti_version >= MAY_REFUSE) {
-      ADD(buffers.count, (u32)-1), ADD(counted.refused, 1);
-      return;
-    }
-    b = buffer_make();
-    if (!b) {
-      ADD(counted.refused, 1);
-      return;
-    }
-  }
+  if (!b && !(b = buffer_make())) return;
   b->thread = tid();
-  *bytes = b->bytes, *size = BUFFER;
+  *bytes = b->bytes, *size = b->size;
 }
 
 static void pack(const u8* r) {
@@ -84,7 +76,9 @@ static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 vali
     if (!++rows.buffer) rows.buffer = 1;
     if (rows.thread) thread_seen(rows.thread);
     u8* r = NULL;
-    while (cuptiActivityGetNextRecord(bytes, valid, &r) == OK) pack(r);
+    Result next;
+    while ((next = cuptiActivityGetNextRecord(bytes, valid, &r)) == OK) pack(r);
+    if (next != NO_MORE_RECORDS) counted.invalid++;
     rows_flush_all();
     counted.buffers++;
   }
@@ -144,8 +138,7 @@ static void choose_calls(void) {
 
 // Has CUPTI record, or no longer.
 static void recording(int on) {
-  if (session.recording == on) return;
-  session.recording = on;
+  if (__atomic_exchange_n(&session.recording, on, __ATOMIC_ACQ_REL) == on) return;
   Result (*set)(u32) = on ? cuptiActivityEnable : cuptiActivityDisable;
   set(KIND_KERNEL);
   if (session.whole_graphs) set(KIND_GRAPH);
@@ -241,13 +234,13 @@ static int find_library(void) {
     if (n && n < sizeof path) {
       memcpy(path, list, n), path[n] = 0;
       void* library = access(path, 4) ? NULL : dlopen(path, RTLD_NOW);
-      if (library && !(taken = take_library(library, path))) dlclose(library);
+      if (library) taken = take_library(library, path);
     }
     list += n + (list[n] == ':');
   }
   for (u32 i = 0; i < COUNT(NAMES) && !taken; i++) {
     void* library = dlopen(NAMES[i], RTLD_NOW);
-    if (library && !(taken = take_library(library, NAMES[i]))) dlclose(library);
+    if (library) taken = take_library(library, NAMES[i]);
   }
   if (!taken && !session.reason[0]) snprintf(session.reason, sizeof session.reason, "no libcupti was found");
   return taken;
@@ -263,7 +256,7 @@ static void session_open(void) {
   session.per_thread = cuptiActivitySetAttribute(ATTRIBUTE_PER_THREAD, &size, &one) == OK;
   for (int i = 0; i < AHEAD; i++) {
     Buffer* b = buffer_make();
-    if (b) b->next = buffers.spare, buffers.spare = b, buffers.count++;
+    if (b) b->next = buffers.spare, buffers.spare = b;
   }
   cuptiActivityRegisterCallbacks(buffer_asked, buffer_done);
   *(void**)&cuDriverGetVersion = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuDriverGetVersion");
@@ -272,6 +265,7 @@ static void session_open(void) {
     if (profiler_start) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, (u32)profiler_start);
     if (profiler_stop) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, (u32)profiler_stop);
   }
+  names_begin();
   if (!gate.gated || gate.is_open) recording(1);
-  session.attached = 1;
+  __atomic_store_n(&session.attached, 1, __ATOMIC_RELEASE);
 }

@@ -1,9 +1,10 @@
 // The beginning, the tick each second, and the end.
 
-static const char* prefix;
+// A copy: programs write over their environment.
+static char prefix[4000];
 
 static void facts_of_process(Facts* f) {
-  char text[4096];
+  static char text[4096];
   fact_number(f, "format", 1);
   fact_number(f, "pid", (u64)out.pid);
   fact_number(f, "parent", (u64)getppid());
@@ -13,9 +14,9 @@ static void facts_of_process(Facts* f) {
   if (n > 0) text[n] = 0, fact(f, "executable", text);
   if (getcwd(text, sizeof text)) fact(f, "directory", text);
   if (!gethostname(text, sizeof text)) text[sizeof text - 1] = 0, fact(f, "host", text);
-  int file = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
-  n = file < 0 ? 0 : read(file, text, sizeof text - 1);
-  if (file >= 0) close(file);
+  int file = file_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+  n = file < 0 ? 0 : file_read(file, text, sizeof text - 1);
+  if (file >= 0) file_close(file);
   for (long at = 0; at < n; at += (long)strlen(text + at) + 1) text[n] = 0, fact(f, "argument", text + at);
   static const char* const RANKS[] = {
     "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK",
@@ -31,7 +32,7 @@ static void facts_of_process(Facts* f) {
 
 static Facts first_facts;
 static void file_begin(void) {
-  if (!prefix || !open_file(prefix)) return;
+  if (!prefix[0] || !open_file(prefix)) return;
   first_facts.n = first_facts.count = 0;
   facts_of_process(&first_facts);
   put_locked(BLOCK_FACTS, 0, 0, first_facts.count, first_facts.data, first_facts.n);
@@ -86,7 +87,7 @@ static void state_facts(Facts* f) {
   const struct { const char* key; u64 value; } all[] = {
     { "kernels", counted.kernels }, { "memops", counted.memops }, { "calls", counted.calls }, { "other", counted.other },
     { "invalid", counted.invalid }, { "outside", counted.outside }, { "dropped", counted.dropped }, { "refused", counted.refused },
-    { "inline_configs", counted.inline_configs }, { "lost_names", names.overflow }, { "buffers", counted.buffers },
+    { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
     { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes },
     { "open", (u64)(!gate.gated || gate.is_open) },
   };
@@ -111,55 +112,108 @@ static void look(void) {
   put_facts(BLOCK_STATE, &f);
 }
 
-// ---- The hand on the gate from outside: one word a connection.
+// ---- What others ask of the ticker: it alone flushes and ends, so that no thread of the program waits for locks that it may hold itself.
+
+enum { ASK_NOTHING = 0, ASK_LOOK = 1, ASK_FLUSH = 2, ASK_END = 3 };
+static volatile u32 asked, answered;
+static volatile int asked_what;
+static const char* volatile asked_why;
+static volatile int ticking;
+
+static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
+  struct timespec time = { (long)(ms / 1000), (long)(ms % 1000 * 1000000) };
+  syscall(SYS_FUTEX, word, 128l /* FUTEX_WAIT_PRIVATE */, (long)while_it_is, &time, NULL, 0l);
+}
+static void futex_wake(volatile u32* word) { syscall(SYS_FUTEX, word, 129l /* FUTEX_WAKE_PRIVATE */, 1000l, NULL, NULL, 0l); }
+
+// Waits until it is done, but not for ever: a thread that is asked from within a signal handler may hold what the ticker needs.
+static void ask(int what, const char* why, u64 most_ms) {
+  static Lock asking;
+  if (!ticking || gone || session.ended) return;
+  u64 until = clock_now(CLOCK_MONOTONIC) + most_ms * 1000000;
+  while (__atomic_exchange_n(&asking.held, 1, __ATOMIC_ACQUIRE)) {
+    if (gone || clock_now(CLOCK_MONOTONIC) >= until) return;
+    poll(NULL, 0, 1);
+  }
+  asked_why = why, asked_what = what;
+  u32 number = __atomic_add_fetch(&asked, 1, __ATOMIC_ACQ_REL);
+  futex_wake(&asked);
+  for (u32 seen; (i32)((seen = __atomic_load_n(&answered, __ATOMIC_ACQUIRE)) - number) < 0;) {
+    u64 t = clock_now(CLOCK_MONOTONIC);
+    if (t >= until || gone) break;
+    futex_wait(&answered, seen, (until - t) / 1000000 + 1);
+  }
+  unlock(&asking);
+}
+
+// ---- The hand on the gate from outside: one word a connection, on a thread of its own.
 
 static int control = -1;
+static Identity control_is;
 static char control_path[4096];
 static void control_open(void) {
   struct sockaddr_un address = { .family = AF_UNIX };
   // The path of a socket has at most 107 bytes: the folder goes in by its descriptor.
+  static char folder[4096];
   const char* slash = prefix;
   for (const char* p = prefix; *p; p++)
     if (*p == '/') slash = p;
-  char folder[4096];
-  if (*slash != '/' || (u64)(slash - prefix) >= sizeof folder) return;
   memcpy(folder, prefix, (u64)(slash - prefix)), folder[slash - prefix] = 0;
-  int at = open(*folder ? folder : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+  int at = file_open(*folder ? folder : "/", O_PATH | O_DIRECTORY | O_CLOEXEC);
   if (at < 0) return;
   snprintf(control_path, sizeof control_path, "%s.%d.sock", prefix, out.pid);
   int n = snprintf(address.path, sizeof address.path, "/proc/self/fd/%d%s.%d.sock", at, slash, out.pid);
-  int s = n > 0 && n < (int)sizeof address.path ? socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0) : -1;
+  int s = n > 0 && n < (int)sizeof address.path ? high(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) : -1;
   // A process that was here before by exec has left its own.
   if (s >= 0) unlink(address.path);
-  if (s >= 0 && !bind(s, &address, sizeof address) && !chmod(address.path, 0600) && !listen(s, 4)) control = s;
-  else if (s >= 0) close(s);
-  close(at);
+  if (s >= 0 && !bind(s, &address, sizeof address) && !chmod(address.path, 0600) && !listen(s, 4)) control = s, control_is = identity(s);
+  else if (s >= 0) file_close(s);
+  file_close(at);
 }
-static void control_answer(void) {
-  int c = accept4(control, NULL, NULL, SOCK_CLOEXEC);
-  if (c < 0) return;
-  struct pollfd p = { c, POLLIN, 0 };
-  char word[32] = "";
-  long n = poll(&p, 1, 1000) == 1 ? read(c, word, sizeof word - 1) : 0;
-  while (n > 0 && (word[n - 1] == '\n' || word[n - 1] == ' ')) word[--n] = 0;
-  const char* answer = "unknown\n";
+static const char* obey(const char* word) {
   if (!strcmp(word, "open")) {
-    if (!gate.gated) answer = "not gated\n";
-    else gate_set(1, "by hand", 0), answer = "open\n";
-  } else if (!strcmp(word, "close")) {
+    if (!gate.gated) return "not gated\n";
+    gate_set(1, "by hand", 0);
+    return "open\n";
+  }
+  if (!strcmp(word, "close")) {
     if (!gate.gated) {
       // A recording of everything becomes one with a gate, which has been open until now.
-      gate.list[0] = (Window){ correlation_now() - 0x7fffffffu, 0, 0, session.started };
+      gate.list[0] = (Window){ 0, ~0ul };
       gate.count = 1, gate.is_open = 1, gate.gated = GATED;
     }
-    gate_set(0, "by hand", 0), answer = "closed\n";
-  } else if (!strcmp(word, "flush")) {
-    look(), answer = "flushed\n";
-  } else if (!strcmp(word, "state")) {
-    answer = !gate.gated || gate.is_open ? "open\n" : "closed\n";
+    gate_set(0, "by hand", 0);
+    return "closed\n";
   }
-  if (write(c, answer, strlen(answer)) < 0) answer = NULL;
-  close(c);
+  if (!strcmp(word, "flush")) {
+    ask(ASK_LOOK, NULL, 10000);
+    return "flushed\n";
+  }
+  if (!strcmp(word, "state")) return !gate.gated || gate.is_open ? "open\n" : "closed\n";
+  return "unknown\n";
+}
+static void* hear(void* unused) {
+  (void)unused;
+  syscall(SYS_PRCTL, 15l /* PR_SET_NAME */, "warpscope", 0l, 0l, 0l);
+  while (!session.ended && !gone && is_same(control, control_is)) {
+    struct pollfd p = { control, POLLIN, 0 };
+    int ready = poll(&p, 1, 1000);
+    if (ready < 1) continue;
+    if (!(p.revents & POLLIN) || !is_same(control, control_is)) break;
+    int c = accept4(control, NULL, NULL, SOCK_CLOEXEC);
+    if (c < 0) {
+      if (*__errno_location() != EINTR && *__errno_location() != AGAIN) break;
+      continue;
+    }
+    struct pollfd q = { c, POLLIN, 0 };
+    char word[32] = "";
+    long n = poll(&q, 1, 1000) == 1 ? read(c, word, sizeof word - 1) : 0;
+    while (n > 0 && (word[n - 1] == '\n' || word[n - 1] == ' ')) word[--n] = 0;
+    const char* answer = obey(word);
+    if (write(c, answer, strlen(answer)) < 0) answer = NULL;
+    file_close(c);
+  }
+  return NULL;
 }
 
 // ---- The tick.
@@ -172,78 +226,61 @@ static u64 number_of(const char* text) {
 
 enum { FIRST_MS = 50, EVERY_MS = 1000 };
 static u64 open_after_ns, open_for_ns;
+static void finish(const char* why);
 
 static void* tick(void* unused) {
   (void)unused;
-  syscall(SYS_PRCTL, 15 /* PR_SET_NAME */, "warpscope", 0, 0, 0);
+  syscall(SYS_PRCTL, 15l /* PR_SET_NAME */, "warpscope", 0l, 0l, 0l);
   u64 began = clock_now(CLOCK_MONOTONIC), next = began + FIRST_MS * 1000000ul;
   while (!session.ended && !gone) {
+    u32 number = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
+    if (number != answered) {
+      if (asked_what == ASK_END) finish(asked_why);
+      else if (asked_what == ASK_FLUSH) flush(1), look();
+      else look();
+      __atomic_store_n(&answered, number, __ATOMIC_RELEASE);
+      futex_wake(&answered);
+      continue;
+    }
     u64 t = clock_now(CLOCK_MONOTONIC);
     if (open_after_ns && t - began >= open_after_ns) open_after_ns = 0, gate_set(1, "after its seconds", 0);
-    if (open_for_ns && gate.gated && gate.is_open && now() - gate.list[(gate.count - 1) % WINDOWS].opened_at >= open_for_ns) {
-      gate_set(0, "its time is over", 0);
-    }
+    if (open_for_ns && gate.gated && gate.is_open && t - gate.opened_at >= open_for_ns) gate_set(0, "its time is over", 0);
     if (t >= next) {
       look();
       t = clock_now(CLOCK_MONOTONIC), next = t + EVERY_MS * 1000000ul;
     }
     u64 wait = (next - t) / 1000000 + 1;
     if ((open_after_ns || open_for_ns) && wait > 20) wait = 20;
-    struct pollfd p = { control, POLLIN, 0 };
-    if (poll(&p, control >= 0, (int)wait) == 1 && (p.revents & POLLIN)) control_answer();
+    futex_wait(&asked, number, wait);
   }
   return NULL;
 }
 
 // ---- The end.
 
-static void finish(void* why) {
-  if (gone || !out.pid || out.pid != getpid() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
-  if (session.attached) {
-    devices_look();
-    flush(1);
-    rings_look(1);
-    names_flush();
-    threads_name(1);
-    static Facts f;
-    state_facts(&f);
-    fact(&f, "end", why ? (const char*)why : "exit");
-    put_facts(BLOCK_END, &f);
-  }
+static void finish(const char* why) {
+  if (gone || out.pid != getpid() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
+  devices_look();
+  flush(1);
+  rings_look(1);
+  names_flush();
+  threads_name(1);
+  static Facts f;
+  state_facts(&f);
+  fact(&f, "end", why);
+  put_facts(BLOCK_END, &f);
   if (control >= 0) unlink(control_path);
+}
+// What a library passes here is not always a pointer (ThreadSanitizer's is not).
+static void at_exit(void* unused) {
+  (void)unused;
+  ask(ASK_END, "exit", 20000);
 }
 
 // ---- The beginning.
 
 static Lock beginning;
 static int begun;
-
-// Everything but CUPTI. NVTX may come first, long before the driver, or without it: then no file is made.
-static void begin(void) {
-  lock(&beginning);
-  if (!begun) {
-    prefix = getenv("WARPSCOPE_TRACE_OUT");
-    if (prefix && *prefix == '/' && names_prepare()) {
-      crc_prepare();
-      session.started = now();
-      int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), void*) = NULL;
-      *(void**)&at_fork = dlsym(NULL, "__register_atfork");
-      if (at_fork) at_fork(NULL, NULL, child_of_fork, NULL);
-      out.pid = getpid();
-      writing = 1;
-    }
-    begun = 1;
-  } else if (gone && !session.attached) {
-    // A child of fork that uses CUDA while its parent only marked ranges: a file of its own.
-    out.lock.held = rows.lock.held = gate.lock.held = 0;
-    if (out.fd >= 0) close(out.fd);
-    out.fd = -1, out.opened = 0, out.sequence = 0, out.bytes = 0, out.pid = getpid();
-    rings = NULL, own_ring = NULL, own_tid = 0;
-    session.ended = 0, gone = 0;
-    names_again();
-  }
-  unlock(&beginning);
-}
 
 static void options(void) {
   const char* o = getenv("WARPSCOPE_TRACE_OPTIONS");
@@ -254,7 +291,7 @@ static void options(void) {
   const char* g = getenv("WARPSCOPE_TRACE_GATE");
   open_for_ns = number_of(getenv("WARPSCOPE_TRACE_FOR_MS")) * 1000000;
   if (!g || !*g) {
-    if (open_for_ns) gate.gated = GATED, gate.list[0] = (Window){ 0, 0, 0, now() }, gate.count = 1, gate.is_open = 1;
+    if (open_for_ns) gate.gated = GATED, gate.list[0] = (Window){ 0, ~0ul }, gate.count = 1, gate.is_open = 1, gate.opened_at = clock_now(CLOCK_MONOTONIC);
     return;
   }
   gate.gated = GATED;
@@ -276,15 +313,42 @@ static void options(void) {
   }
 }
 
+// Everything but CUPTI. NVTX may come first, long before the driver, or without it: then no file is made.
+static void begin(void) {
+  lock(&beginning);
+  const char* to = getenv("WARPSCOPE_TRACE_OUT");
+  if (!begun) {
+    if (to && *to == '/' && strlen(to) < sizeof prefix && names_prepare()) {
+      memcpy(prefix, to, strlen(to) + 1);
+      crc_prepare();
+      session.started = now();
+      int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), void*) = NULL;
+      *(void**)&at_fork = dlsym(NULL, "__register_atfork");
+      if (at_fork) at_fork(NULL, NULL, child_of_fork, NULL);
+      own_pid = out.pid = getpid();
+      options();
+      writing = 1;
+    }
+    begun = 1;
+  } else if (gone && !session.attached && !out.opened) {
+    // A child of fork that uses CUDA while its parent only marked ranges: a trace of its own. What the parent's threads marked is not its.
+    out.lock.held = names.lock.held = rows.lock.held = gate.lock.held = 0;
+    own_pid = out.pid = getpid();
+    rings = NULL, own_ring = NULL, own_tid = 0;
+    session.ended = 0, gone = 0;
+  }
+  unlock(&beginning);
+}
+
 EXPORT int InitializeInjection(void) {
   static int once;
   begin();
   if (!writing || (__atomic_exchange_n(&once, 1, __ATOMIC_ACQ_REL) && session.attached)) return 1;
   if (!rows.kernels.data && !rows_prepare()) return 1;
-  options();
   static Facts f;
   int taken = find_library();
   if (taken <= 0) {
+    gate.gated = UNGATED;
     fact(&f, "not_recorded", session.reason);
     put_facts(BLOCK_END, &f);
     return 1;
@@ -297,12 +361,13 @@ EXPORT int InitializeInjection(void) {
   if (gate.gated) fact(&f, "gate", getenv("WARPSCOPE_TRACE_GATE") ? getenv("WARPSCOPE_TRACE_GATE") : "for");
   put_facts(BLOCK_FACTS, &f);
   control_open();
-  __cxa_atexit(finish, NULL, NULL);
-  // The program's signals are not for this thread.
-  u64 all = ~0ul, before = 0, thread;
-  syscall(SYS_SIGPROCMASK, 0 /* SIG_BLOCK */, &all, &before, sizeof all);
-  pthread_create(&thread, NULL, tick, NULL);
-  syscall(SYS_SIGPROCMASK, 2 /* SIG_SETMASK */, &before, NULL, sizeof all);
+  __cxa_atexit(at_exit, NULL, NULL);
+  // The program's signals are not for these threads; those of the C library (32 to 34) are.
+  u64 all = ~(7ul << 31), before = 0, thread;
+  syscall(SYS_SIGPROCMASK, 0l /* SIG_BLOCK */, &all, &before, sizeof all);
+  ticking = !pthread_create(&thread, NULL, tick, NULL);
+  if (control >= 0) pthread_create(&thread, NULL, hear, NULL);
+  syscall(SYS_SIGPROCMASK, 2l /* SIG_SETMASK */, &before, NULL, sizeof all);
   return 1;
 }
 
@@ -316,7 +381,7 @@ EXPORT int InitializeInjectionNvtx2(const void* (*table)(u32)) {
 
 // Loaded beforehand (LD_PRELOAD), it sees a process that leaves without its exit handlers, as children of Python's multiprocessing do.
 static void leave(int code) {
-  if (session.attached) finish("_exit");
+  if (session.attached && !gone && out.pid == getpid()) ask(ASK_END, "_exit", 3000);
   for (;;) syscall(SYS_EXIT_GROUP, (long)code);
 }
 EXPORT void _exit(int code) {
@@ -336,58 +401,56 @@ __attribute__((constructor)) static void find_next(void) {
   *(void**)&next_execve = dlsym((void*)-1l, "execve"), *(void**)&next_execv = dlsym((void*)-1l, "execv");
   *(void**)&next_execvp = dlsym((void*)-1l, "execvp"), *(void**)&next_execvpe = dlsym((void*)-1l, "execvpe");
 }
-static void before_exec(void) {
+// `path` is that of the program where it is known: where it cannot be run, the process goes on, and nothing is forced.
+static void before_exec(const char* path) {
+  // Another library's constructor may come before ours.
+  if (!next_execve) find_next();
   if (!session.attached || session.ended || gone || out.pid != getpid()) return;
-  flush(1);
-  look();
+  ask(path && !access(path, 1) ? ASK_FLUSH : ASK_LOOK, NULL, 3000);
 }
 static int no_function(void) {
   *__errno_location() = 38; // ENOSYS
   return -1;
 }
 EXPORT int execve(const char* path, char* const* words, char* const* variables) {
-  before_exec();
-  return next_execve ? next_execve(path, words, variables) : no_function();
+  before_exec(path);
+  return next_execve ? next_execve(path, words, variables) : (int)syscall(SYS_EXECVE, path, words, variables);
 }
 EXPORT int execv(const char* path, char* const* words) {
-  before_exec();
+  before_exec(path);
   return next_execv ? next_execv(path, words) : no_function();
 }
 EXPORT int execvp(const char* file, char* const* words) {
-  before_exec();
+  before_exec(NULL);
   return next_execvp ? next_execvp(file, words) : no_function();
 }
 EXPORT int execvpe(const char* file, char* const* words, char* const* variables) {
-  before_exec();
+  before_exec(NULL);
   return next_execvpe ? next_execvpe(file, words, variables) : no_function();
 }
 
-// The words of execl and its like stand one by one, up to a null; there may be as many as the system takes.
-enum { MOST_WORDS = 4096 };
-#define GATHER(first, list) \
-  char* all[MOST_WORDS]; \
-  u32 count = 0; \
-  for (const char* w = first; w && count < MOST_WORDS - 1; w = __builtin_va_arg(list, const char*)) all[count++] = (char*)w; \
-  all[count] = NULL;
-EXPORT int execl(const char* path, const char* first, ...) {
-  __builtin_va_list list;
-  __builtin_va_start(list, first);
-  GATHER(first, list)
+// The words of execl and its like stand one by one, up to a null.
+#define GATHER(first, more) \
+  u64 count = 0; \
+  __builtin_va_list list, again; \
+  __builtin_va_start(list, first); \
+  __builtin_va_copy(again, list); \
+  for (const char* w = first; w; w = __builtin_va_arg(again, const char*)) count++; \
+  __builtin_va_end(again); \
+  char* all[count + 1]; \
+  all[0] = (char*)first; \
+  for (u64 i = 1; i <= count; i++) all[i] = __builtin_va_arg(list, char*); \
+  more \
   __builtin_va_end(list);
+EXPORT int execl(const char* path, const char* first, ...) {
+  GATHER(first, )
   return execv(path, all);
 }
 EXPORT int execlp(const char* file, const char* first, ...) {
-  __builtin_va_list list;
-  __builtin_va_start(list, first);
-  GATHER(first, list)
-  __builtin_va_end(list);
+  GATHER(first, )
   return execvp(file, all);
 }
 EXPORT int execle(const char* path, const char* first, ...) {
-  __builtin_va_list list;
-  __builtin_va_start(list, first);
-  GATHER(first, list)
-  char* const* variables = __builtin_va_arg(list, char* const*);
-  __builtin_va_end(list);
+  GATHER(first, char* const* variables = __builtin_va_arg(list, char* const*);)
   return execve(path, all, variables);
 }

@@ -1,0 +1,132 @@
+//! Traces that the built-in tracer wrote on an H100 (`fixtures/trace`), and damaged ones.
+
+use super::support::{read, root, scratch};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use warpscope::analysis::{GroupBy, Grouping, Overview, Paths};
+use warpscope::model::{CopyKind, LaunchOrder, MemOpKind, NoteKind, Profile};
+
+const ALL: [&str; 4] = ["llm", "special", "torch_cuda_graph", "torch_eager"];
+
+fn fixture(name: &str) -> PathBuf {
+    root().join(format!("fixtures/trace/{name}.wstrace.zst"))
+}
+
+fn bytes(name: &str) -> Vec<u8> {
+    zstd::stream::decode_all(std::fs::File::open(fixture(name)).unwrap()).unwrap()
+}
+
+fn kernels(profile: &Profile) -> BTreeMap<&str, usize> {
+    let mut out = BTreeMap::new();
+    for row in 0..profile.launches.len() {
+        *out.entry(profile.kernels[profile.launches.kernel(row).0 as usize].function()).or_default() += 1;
+    }
+    out
+}
+
+/// Figures of the same programs under nsys 2025.3.1 on the same machine: tests/hardware/tracer.py found launches, configurations, order and
+/// medians equal.
+#[test]
+fn real_traces_give_what_nsys_gave() {
+    let llm = read(&fixture("llm")).unwrap();
+    assert_eq!((llm.launches.len(), llm.order, llm.kernels.len(), llm.ranges.len()), (2023, LaunchOrder::Host, 11, 20));
+    assert!((0..llm.launches.len()).all(|i| llm.launches.call(i).is_some()));
+    let gpu = &llm.devices[0];
+    assert_eq!((gpu.name.as_deref(), gpu.sm_count, gpu.compute_capability), (Some("NVIDIA H100 80GB HBM3"), Some(132), Some((9, 0))));
+    assert_eq!((gpu.max_warps_per_sm, gpu.shared_per_sm.map(|b| b.0), gpu.l2.map(|b| b.0 >> 20)), (Some(64), Some(233_472), Some(50)));
+    assert_eq!(llm.capture.argv, ["/opt/torch/.venv/bin/python3", "torch_loop.py"]);
+    assert!(llm.notes.is_empty(), "{:?}", llm.notes);
+    let special = read(&fixture("special")).unwrap();
+    assert_eq!(kernels(&special), [("clustered", 1), ("together", 1), ("tiny", 164)].into());
+    let config = |name: &str| {
+        let row = (0..special.launches.len()).find(|&i| special.kernels[special.launches.kernel(i).0 as usize].function() == name).unwrap();
+        special.configs[special.launches.config(row).unwrap().0 as usize].clone()
+    };
+    assert_eq!((config("together").cooperative, config("tiny").cooperative, config("clustered").cluster), (true, false, Some([2, 1, 1])));
+    let ops: Vec<_> = special.memops.iter().map(|m| (m.kind, m.bytes.unwrap().0, m.call.is_some())).collect();
+    assert!(
+        matches!(ops[..], [(MemOpKind::Set, 1_048_576, true), (MemOpKind::Copy { kind: CopyKind::DeviceToHost, .. }, 4096, true)]),
+        "{ops:?}"
+    );
+    let graph = read(&fixture("torch_cuda_graph")).unwrap();
+    let nodes = (0..graph.launches.len()).filter(|&i| graph.launches.graph_node(i).is_some()).count();
+    assert_eq!((graph.launches.len(), nodes), (162, 150));
+    assert_eq!(read(&fixture("torch_eager")).unwrap().launches.len(), 151);
+}
+
+fn look(profile: &Profile) {
+    let paths = Paths::of(profile);
+    for by in GroupBy::ALL {
+        let _ = Grouping::of(profile, by, Some(&paths));
+    }
+    let _ = Overview::of(profile);
+}
+
+#[test]
+fn a_trace_can_be_cut_anywhere() {
+    let path = scratch().join("cut.wstrace");
+    let whole = bytes("torch_eager");
+    let mut last = 0;
+    for length in (64..whole.len()).step_by(37) {
+        std::fs::write(&path, &whole[..length]).unwrap();
+        let profile = read(&path).unwrap();
+        assert!(profile.launches.len() >= last, "what is whole is there");
+        last = profile.launches.len();
+        assert!(profile.notes.iter().any(|n| n.kind == NoteKind::Lost), "{length}: {:?}", profile.notes);
+        look(&profile);
+    }
+}
+
+/// Puts the right checksum into every head, so that what is behind it is read.
+fn mended(bytes: &mut [u8]) {
+    let mut at = 0;
+    while let Some(found) = memchr::memmem::find(&bytes[at..], b"WST1") {
+        let head = at + found;
+        at = head + 4;
+        let Some(length) = bytes.get(head + 8..head + 12).map(|b| u32::from_le_bytes(b.try_into().unwrap()) as usize) else { return };
+        let Some(data) = bytes.get(head + 28..head.saturating_add(28).saturating_add(length)) else { continue };
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(&bytes[head..head + 24]);
+        crc.update(data);
+        bytes[head + 24..head + 28].copy_from_slice(&crc.finalize().to_le_bytes());
+    }
+}
+
+#[test]
+fn flipped_bytes_anywhere_give_a_profile() {
+    let path = scratch().join("flipped.wstrace");
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    let (mut damaged, mut reached) = (0, 0);
+    for round in 0..600 {
+        let mut bytes = bytes(ALL[round % ALL.len()]);
+        for _ in 0..=(round % 9) {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            let at = usize::try_from(state % bytes.len() as u64).unwrap();
+            bytes[at] ^= (state >> 32) as u8 | 1;
+        }
+        if round % 3 > 0 {
+            mended(&mut bytes);
+        }
+        std::fs::write(&path, &bytes).unwrap();
+        // Without its first word it is no trace.
+        let Ok(profile) = read(&path) else { continue };
+        damaged += usize::from(profile.notes.iter().any(|n| n.kind == NoteKind::Damaged));
+        reached += usize::from(!profile.launches.is_empty());
+        look(&profile);
+    }
+    assert!(damaged > 200 && reached > 300, "{damaged} {reached}");
+}
+
+#[test]
+fn a_trace_of_a_later_version_is_refused_with_a_sentence() {
+    let mut bytes = bytes("special");
+    let at = memchr::memmem::find(&bytes, b"format").unwrap();
+    bytes[at + 7] = b'9';
+    mended(&mut bytes);
+    let path = scratch().join("later.wstrace");
+    std::fs::write(&path, bytes).unwrap();
+    let text = read(&path).unwrap_err().to_string();
+    assert!(text.contains("later warpscope (format 9)"), "{text}");
+}
