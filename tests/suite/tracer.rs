@@ -291,6 +291,7 @@ fn a_gate_lets_through_what_was_launched_inside() {
     let names = |run: &Run| run.profile().launches.len();
     let run = traced(&["launches=100", "gate=1"], &[("WARPSCOPE_TRACE_GATE", "profiler")]);
     assert_eq!(names(&run), 100, "between cudaProfilerStart and cudaProfilerStop");
+    assert!((0..100).all(|i| run.profile().launches.call(i).is_some()), "each with its call");
     assert_eq!(run.profile().capture.gate, Some(warpscope::model::Gate::ProfilerApi));
     let run = traced(&["launches=100", "nvtx=1"], &[("WARPSCOPE_TRACE_GATE", "nvtx::step 1")]);
     assert_eq!(launches(&run.profile()).iter().map(|l| l.2).collect::<Vec<_>>(), [1], "the launch inside that range");

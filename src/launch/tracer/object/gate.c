@@ -19,6 +19,8 @@ static struct {
 static struct {
   u64 started, flushing_ns, flushes;
   int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording;
+  // What CUPTI said when it was asked for records of chosen calls.
+  u32 chosen_error;
   volatile int attached, ended;
   char library[512], reason[256];
 } session;

@@ -131,9 +131,10 @@ static void choose_calls(void) {
     if (!begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS))) continue;
     chosen[chosen_count++] = (u16)id;
   }
-  // Before 12.5 there are no records of chosen calls. Callbacks cost about as much.
-  session.by_callbacks = chosen_count && (!cuptiActivityEnableDriverApi || cuptiActivityEnableDriverApi(chosen[0], 1) != OK);
-  if (chosen_count && !session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
+  // Before 12.5 there are no records of chosen calls, and when they are enabled while the program runs none come (seen with 13.0 on an H100):
+  // then by callbacks, which cost about as much.
+  session.by_callbacks = gate.gated || !chosen_count || !cuptiActivityEnableDriverApi || cuptiActivityEnableDriverApi(chosen[0], 1) != OK;
+  if (!session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
 }
 
 // Has CUPTI record, or no longer.
@@ -149,8 +150,12 @@ static void recording(int on) {
   for (u32 i = 0; i < chosen_count; i++) {
     int watched = gate.gated == GATED_BY_PROFILER && (chosen[i] == profiler_start || chosen[i] == profiler_stop);
     if (session.by_callbacks) cuptiEnableCallback((u32)(on || watched), subscription, DOMAIN_DRIVER, chosen[i]);
-    else cuptiActivityEnableDriverApi(chosen[i], (u8)on);
+    else {
+      Result r = cuptiActivityEnableDriverApi(chosen[i], (u8)on);
+      if (r != OK) session.chosen_error = (u32)r;
+    }
   }
+  if (!on) session.by_callbacks = 1;
 }
 
 // On the thread that calls: nothing is allocated, and no lock is waited for but the ring's own.

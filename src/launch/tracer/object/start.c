@@ -88,7 +88,7 @@ static void state_facts(Facts* f) {
     { "kernels", counted.kernels }, { "memops", counted.memops }, { "calls", counted.calls }, { "other", counted.other },
     { "invalid", counted.invalid }, { "outside", counted.outside }, { "dropped", counted.dropped }, { "refused", counted.refused },
     { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
-    { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes },
+    { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes }, { "chosen_error", session.chosen_error },
     { "open", (u64)(!gate.gated || gate.is_open) },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
