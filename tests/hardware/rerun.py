@@ -23,6 +23,7 @@ ap.add_argument("--seed", type=int, default=1)
 ap.add_argument("--keep", help="folder for the captures and results")
 ap.add_argument("--lock-clocks", action="store_true")
 ap.add_argument("--tracer", action="store_true", help="capture with the built-in tracer instead of nsys")
+ap.add_argument("--only", help="only checks of this kind: single, threads, procs, graph, whole graph, several, range, gate, probe")
 ap.add_argument("--only-ranks", action="store_true", help="only the processes that run at the same time")
 args = ap.parse_args()
 WARPSCOPE = os.path.abspath(args.warpscope)
@@ -114,6 +115,8 @@ table = []
 
 def check(label, words, want, tag):
     """Runs one command; `want` is the list of grid.x that must be profiled (None: any, for graphs)."""
+    if args.only and tag != args.only:
+        return
     out = f"r{len(table)}"
     words = [*words, *CLOCKS, "--export", out]
     planned = warpscope("rerun", *words, "--format", "json", check=False)
@@ -279,5 +282,6 @@ for mode, launch, extra, want in (
         continue
     check(f"probe {mode} launch {launch} {' '.join(extra)}", [probes[mode], "--launch", str(launch), *extra], [want], "probe")
 # 6. Processes that run at the same time.
-ranks()
+if not args.only:
+    ranks()
 finish()
