@@ -1,7 +1,7 @@
 //! What this machine has to profile with, as far as a look at its files tells: what the first screen says. `warpscope doctor` tells more.
 
 use crate::app::session::Fact;
-use crate::launch::find;
+use crate::launch::{find, tracer};
 use std::path::Path;
 
 /// GPUs that the NVIDIA driver has made nodes for.
@@ -25,13 +25,20 @@ pub fn facts(nsys: Option<&Path>) -> Vec<Fact> {
         let text = path.as_ref().map_or_else(|| without.to_owned(), |p| format!("{with} ({})", p.display()));
         Fact { name, there: path.is_some(), text }
     };
+    let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(std::path::PathBuf::from);
     vec![
         Fact { name: "GPU", there: gpu.0, text: gpu.1 },
         tool(
+            "libcupti",
+            tracer::libraries(Path::new("/"), &["python3".to_owned()], variable).into_iter().next().map(|l| l.path),
+            "the built-in tracer records: warpscope run -- PROGRAM",
+            "not found: the built-in tracer needs a program that brings it, as PyTorch does",
+        ),
+        tool(
             "nsys",
             find::nsys(nsys).into_iter().find(|p| p.is_file()),
-            "records timelines: warpscope run -- PROGRAM",
-            "not found: PyTorch programs can record themselves (warpscope run --tool torch -- python3 …)",
+            "records OS calls, CPU samples and Python stacks, too (warpscope recipes)",
+            "not found: needed only for OS calls, CPU samples and GPU metrics",
         ),
         tool("ncu", find::on_path("ncu"), "measures single launches: r and R in the explorer", "not on PATH: its reports can be opened"),
         tool("rocprofv3", find::on_path("rocprofv3"), "records programs on AMD GPUs", "not on PATH (AMD GPUs only)"),

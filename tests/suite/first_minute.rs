@@ -11,7 +11,8 @@ fn home(size: (u16, u16)) -> Explorer {
     let fact = |name, there, text: &str| Fact { name, there, text: text.to_owned() };
     e.app.session.machine = vec![
         fact("GPU", true, "1 GPU, as the NVIDIA driver says"),
-        fact("nsys", false, "not found: PyTorch programs can record themselves (warpscope run --tool torch -- python3 …)"),
+        fact("libcupti", true, "the built-in tracer records: warpscope run -- PROGRAM (/usr/local/cuda/lib64/libcupti.so.13)"),
+        fact("nsys", false, "not found: needed only for OS calls, CPU samples and GPU metrics"),
     ];
     e.send(Msg::Library(Ok((Vec::new(), 0))));
     e

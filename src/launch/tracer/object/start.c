@@ -8,8 +8,8 @@ static void facts_of_process(Facts* f) {
   fact_number(f, "format", 1);
   fact_number(f, "pid", (u64)out.pid);
   fact_number(f, "parent", (u64)getppid());
-  fact_number(f, "started", now());
-  fact_number(f, "started_monotonic", clock_now(CLOCK_MONOTONIC));
+  // When the first of us was loaded: ranges may have begun before CUDA was used.
+  fact_number(f, "started", session.started);
   long n = readlink("/proc/self/exe", text, sizeof text - 1);
   if (n > 0) text[n] = 0, fact(f, "executable", text);
   if (getcwd(text, sizeof text)) fact(f, "directory", text);
