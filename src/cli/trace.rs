@@ -27,11 +27,14 @@ pub fn trace(args: &Trace) -> Failure {
 
 fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let ms = |s: f64| (s * 1000.0).max(1.0) as u64;
-    let gate = match (&args.range, args.delay) {
-        _ if args.profiler_api => Some(Gate::ProfilerApi),
-        _ if args.closed => Some(Gate::ByHand),
-        (Some(named), _) => Some(range(named, args.nth)?),
-        (None, delay) => delay.map(|s| Gate::Delay(ms(s))),
+    // The grammar lets only one of them through.
+    let gate = match args {
+        Trace { profiler_api: true, .. } => Some(Gate::ProfilerApi),
+        Trace { closed: true, .. } => Some(Gate::ByHand),
+        Trace { range: Some(named), nth, .. } => Some(range(named, *nth)?),
+        Trace { kernel: Some(name), .. } => Some(Gate::Kernel(name.clone())),
+        Trace { after_launches: Some(n), .. } => Some(Gate::Launches(*n)),
+        Trace { delay, .. } => delay.map(|s| Gate::Delay(ms(s))),
     };
     let output = std::path::absolute(&args.output)?;
     let folder = output.parent().unwrap_or(Path::new("/"));

@@ -35,6 +35,12 @@ pub struct Trace {
     /// Begin after so many seconds.
     #[arg(long, value_name = "SECONDS", group = "gate", value_parser = seconds)]
     pub delay: Option<f64>,
+    /// Begin with the first launch of a kernel: its function name or its mangled name.
+    #[arg(long, value_name = "NAME", group = "gate", value_parser = NonEmptyStringValueParser::new())]
+    pub kernel: Option<String>,
+    /// Begin after so many launches.
+    #[arg(long, value_name = "N", group = "gate")]
+    pub after_launches: Option<u64>,
     /// Record nothing until it is opened by hand: `warpscope attach --open`.
     #[arg(long, group = "gate")]
     pub closed: bool,

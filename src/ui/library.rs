@@ -223,7 +223,10 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen, t
             }
             say("Nothing has been recorded yet. In the shell:", Role::Title);
             for (command, what) in [
-                ("warpscope run -- python3 train.py", "records a program with the built-in tracer (else nsys, else ncu) and opens the report"),
+                (
+                    "warpscope run -- python3 train.py",
+                    "records a program with the built-in tracer (else nsys, else ncu) and opens the report",
+                ),
                 ("warpscope recipes", "ways to record: by range, by rank, with Python stacks, servers …"),
                 ("warpscope doctor", "what prevents profiling here, and how to fix it"),
                 ("warpscope FILE…", "opens existing reports"),

@@ -181,8 +181,8 @@ static void say(const char* format, ...) {
 }
 
 // A call, as the program makes it: entered, work is recorded, left. Returns its correlation id. Under the lock.
-static uint32_t enter(uint32_t id, uint64_t* carried, Call* call) {
-  *call = (Call){ .carried = carried, .correlation = ++correlation };
+static uint32_t enter(uint32_t id, uint64_t* carried, Call* call, const char* symbol) {
+  *call = (Call){ .symbol = symbol, .carried = carried, .correlation = ++correlation };
   begun |= id != 2;
   if (listened[id]) heard(NULL, 1, id, call);
   return call->correlation;
@@ -224,9 +224,8 @@ void cuLaunch(uint32_t ordinal, uint32_t stream) {
   pthread_mutex_lock(&lock);
   uint64_t carried = 0, start = now();
   Call call;
-  uint32_t id = enter(307, &carried, &call);
-  const char* name = NAMES[ordinal % 4];
-  if (ordinal % 50 == 49) name = moved;
+  const char* name = ordinal % 50 == 49 ? moved : NAMES[ordinal % 4];
+  uint32_t id = enter(307, &carried, &call, name);
   kernel(id, name, ordinal, stream, 0);
   leave(307, &call, start, 0);
   pthread_mutex_unlock(&lock);
@@ -235,7 +234,7 @@ void cuGraph(uint32_t nodes) {
   pthread_mutex_lock(&lock);
   uint64_t carried = 0, start = now();
   Call call;
-  uint32_t id = enter(514, &carried, &call);
+  uint32_t id = enter(514, &carried, &call, NULL);
   for (uint32_t i = 0; i < nodes; i++) kernel(id, NAMES[i % 4], i, 7, (4ull << 32) + i + 1);
   leave(514, &call, start, 0);
   pthread_mutex_unlock(&lock);
@@ -244,7 +243,7 @@ void cuCopy(uint64_t bytes) {
   pthread_mutex_lock(&lock);
   uint64_t carried = 0, start = now();
   Call call;
-  uint32_t id = enter(276, &carried, &call);
+  uint32_t id = enter(276, &carried, &call, NULL);
   uint8_t* r = enabled[1] ? record(1) : NULL;
   if (r) {
     uint64_t begin = now() + 100;
@@ -254,7 +253,7 @@ void cuCopy(uint64_t bytes) {
   }
   leave(276, &call, start, 0);
   uint64_t set = now();
-  id = enter(640, &carried, &call);
+  id = enter(640, &carried, &call, NULL);
   r = enabled[2] ? record(2) : NULL;
   if (r) {
     uint64_t begin = now() + 100;
@@ -269,7 +268,7 @@ void cuCall(uint32_t function, int returned) {
   pthread_mutex_lock(&lock);
   uint64_t carried = 0, start = now();
   Call call;
-  enter(function, &carried, &call);
+  enter(function, &carried, &call, NULL);
   leave(function, &call, start, returned);
   pthread_mutex_unlock(&lock);
 }

@@ -299,6 +299,13 @@ fn a_gate_lets_through_what_was_launched_inside() {
     assert_eq!(names(&run), 3, "each such range");
     let run = traced(&["launches=100", "nvtx=1"], &[("WARPSCOPE_TRACE_GATE", "nvtx#2:a domain:registered")]);
     assert_eq!(launches(&run.profile()).iter().map(|l| l.2).collect::<Vec<_>>(), [1], "the second");
+    for (gate, first) in [("launch:bar", 1), ("launch:_Z3fooPf", 0), ("launch:plain_name", 2), ("launches:40", 40)] {
+        let run = traced(&["launches=100"], &[("WARPSCOPE_TRACE_GATE", gate)]);
+        let numbers: Vec<u64> = launches(&run.profile()).iter().map(|l| l.2).collect();
+        assert_eq!(numbers, (first..100).collect::<Vec<_>>(), "{gate}");
+    }
+    let run = traced(&["launches=100"], &[("WARPSCOPE_TRACE_GATE", "launch:ba")]);
+    assert_eq!(names(&run), 0, "a part of a name is none");
     let run = traced(&["launches=100"], &[("WARPSCOPE_TRACE_GATE", "closed")]);
     assert_eq!(names(&run), 0);
 }

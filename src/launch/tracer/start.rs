@@ -17,6 +17,10 @@ pub enum Gate {
     Nvtx { domain: Option<String>, text: String, nth: Option<u32> },
     /// Milliseconds after the start.
     Delay(u64),
+    /// The first launch of a kernel: its mangled name, or its function's.
+    Kernel(String),
+    /// The launch after so many.
+    Launches(u64),
     /// A word from outside.
     ByHand,
 }
@@ -90,6 +94,8 @@ impl Record {
             Gate::ProfilerApi => "profiler".to_owned(),
             Gate::ByHand => "closed".to_owned(),
             Gate::Delay(ms) => format!("after-ms:{ms}"),
+            Gate::Kernel(name) => format!("launch:{name}"),
+            Gate::Launches(n) => format!("launches:{n}"),
             Gate::Nvtx { domain, text, nth } => {
                 let nth = nth.map_or_else(String::new, |n| format!("#{n}"));
                 format!("nvtx{nth}:{}:{text}", domain.as_deref().unwrap_or_default())

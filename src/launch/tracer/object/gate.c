@@ -4,7 +4,7 @@
 enum { WINDOWS = 1 << 20 };
 typedef struct { u64 open, close; } Window;
 
-enum { UNGATED = 0, GATED = 1, GATED_BY_PROFILER = 2, GATED_BY_EACH_RANGE = 3 };
+enum { UNGATED = 0, GATED = 1, GATED_BY_PROFILER = 2, GATED_BY_EACH_RANGE = 3, GATED_BY_LAUNCH = 4 };
 static struct {
   Lock lock;
   // Without a gate all is recorded.
@@ -92,6 +92,16 @@ static int wanted(u32 correlation) {
     else above = middle;
   }
   return low && id <= __atomic_load_n(&gate.list[low - 1].close, __ATOMIC_ACQUIRE);
+}
+
+// A gate that opens with a launch: the first of a kernel, or the one after so many. A function's name stands in a mangled one after its length.
+static struct { char exact[512], inside[520]; u64 after; volatile u64 seen; volatile int done; } gate_launch;
+
+static void gate_launched(const char* symbol, u32 correlation) {
+  if (gate_launch.done) return;
+  const char* exact = gate_launch.exact;
+  int now_ = *exact ? symbol && (!strcmp(symbol, exact) || strstr(symbol, gate_launch.inside)) : ADD(gate_launch.seen, 1) == gate_launch.after;
+  if (now_ && !__atomic_exchange_n(&gate_launch.done, 1, __ATOMIC_ACQ_REL)) gate_set(1, "launch", correlation);
 }
 
 // A gate that follows an NVTX range: each, or only the n-th that is entered. Several threads may be in it: the last one out closes.

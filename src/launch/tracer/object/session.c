@@ -114,6 +114,7 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call);
 // Numbers of the chosen functions.
 static u16 chosen[FUNCTIONS];
 static u32 chosen_count;
+static u8 launching[FUNCTIONS];
 
 static void choose_calls(void) {
   int missed = 0;
@@ -127,6 +128,7 @@ static void choose_calls(void) {
     if (!strcmp(text, "cuDriverGetVersion")) marker_function = id;
     if (!strcmp(text, "cuProfilerStart")) profiler_start = (int)id;
     if (!strcmp(text, "cuProfilerStop")) profiler_stop = (int)id;
+    launching[id] = (u8)begins(text, LAUNCHING, COUNT(LAUNCHING));
     if (session.lean || session.all_calls) continue;
     if (!begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS))) continue;
     chosen[chosen_count++] = (u16)id;
@@ -148,7 +150,8 @@ static void recording(int on) {
   if (session.memory && cupti_version >= HAS_MEMORY) set(KIND_MEMORY);
   if (session.all_calls) set(KIND_DRIVER);
   for (u32 i = 0; i < chosen_count; i++) {
-    int watched = gate.gated == GATED_BY_PROFILER && (chosen[i] == profiler_start || chosen[i] == profiler_stop);
+    int watched = (gate.gated == GATED_BY_PROFILER && (chosen[i] == profiler_start || chosen[i] == profiler_stop)) ||
+      (gate.gated == GATED_BY_LAUNCH && !gate_launch.done && launching[chosen[i]]);
     if (session.by_callbacks) cuptiEnableCallback((u32)(on || watched), subscription, DOMAIN_DRIVER, chosen[i]);
     else {
       Result r = cuptiActivityEnableDriverApi(chosen[i], (u8)on);
@@ -168,6 +171,7 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   }
   if (gate.gated == GATED_BY_PROFILER && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop))
     gate_set((int)id == profiler_start, "cudaProfilerStart and cudaProfilerStop", call->correlation);
+  if (gate.gated == GATED_BY_LAUNCH && !call->leaving && id < FUNCTIONS && launching[id]) gate_launched(call->symbol, call->correlation);
   if (!session.by_callbacks) return;
   if (!call->leaving) {
     if (call->carried) *call->carried = now();
@@ -270,6 +274,8 @@ static void session_open(void) {
     if (profiler_start) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, (u32)profiler_start);
     if (profiler_stop) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, (u32)profiler_stop);
   }
+  for (u32 id = 1; gate.gated == GATED_BY_LAUNCH && id < FUNCTIONS; id++)
+    if (launching[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   names_begin();
   if (!gate.gated || gate.is_open) recording(1);
   __atomic_store_n(&session.attached, 1, __ATOMIC_RELEASE);
