@@ -82,11 +82,12 @@ impl Interned {
     fn kernel(&mut self, names: &Names, name: u32) -> u32 {
         let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
         let name = names.get(name);
-        let id = *self.kernels.entry(name.clone()).or_insert(next);
-        if id == next {
-            self.list.push(kernel(name));
+        if let Some(&id) = self.kernels.get(&name) {
+            return id;
         }
-        id
+        self.kernels.insert(name.clone(), next);
+        self.list.push(kernel(name));
+        next
     }
 
     fn config(&mut self, c: &Config) -> u32 {
@@ -171,7 +172,9 @@ pub fn build(processes: &mut [(Names, Rows)], places: &mut Places, details: bool
         let k = *known.entry((placed.process, row.config)).or_insert_with(|| {
             let none = Config { name: NO_CONFIG, ..Config::default() };
             let c = configs.get(process).and_then(|c| c.get(&row.config)).copied().unwrap_or(none);
-            Known { kernel: interned.kernel(names, c.name), config: interned.config(&c), queue: [c.device, c.context, c.stream] }
+            // There may be one for each launch: a table of kernels needs none.
+            let config = if details { interned.config(&c) } else { 0 };
+            Known { kernel: interned.kernel(names, c.name), config, queue: [c.device, c.context, c.stream] }
         });
         let start = names.time(row.start);
         columns.start.push(start);
