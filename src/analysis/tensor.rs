@@ -8,7 +8,7 @@ use super::placed::{Placed, Precision, Work};
 pub const PER_SM: &[((u32, u32), f64)] =
     &[((7, 0), 1024.0), ((7, 5), 1024.0), ((8, 0), 2048.0), ((8, 9), 1024.0), ((9, 0), 4096.0), ((10, 0), 8192.0)];
 
-/// Name of tensor work whose counters were not collected: its peak is known all the same.
+/// Name of tensor work whose counters were not collected. Its peak is still known.
 pub const NOMINAL: &str = "FP16 tensor";
 
 /// Types of tensor operands in metric names, and the words for them.

@@ -92,9 +92,8 @@ pub struct ResultMetrics {
     pub values: Vec<(u32, Value)>,
 }
 
-#[cfg(test)]
 impl ResultMetrics {
-    /// A launch with these values and nothing else known, for tests.
+    /// A kernel launch with these values and nothing else known.
     #[must_use]
     pub fn with(values: Vec<(u32, Value)>) -> Self {
         Self {

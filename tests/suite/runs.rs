@@ -43,6 +43,8 @@ impl Home {
             ("STANDIN_LEFT".into(), text(&self.file("left.pid"))),
             ("SECRET_TOKEN".into(), "hunter2xyzzy".into()),
             ("NCCL_DEBUG".into(), "INFO".into()),
+            // Whatever toolkit this machine has: the profilers here are stand-ins.
+            ("WARPSCOPE_TRACER".into(), "off".into()),
         ]
     }
 

@@ -14,6 +14,9 @@ use crate::rerun::shell;
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
+/// Variable that, set to `off`, leaves the built-in tracer out of the choice of a profiler; it can still be named.
+const TRACER: &str = "WARPSCOPE_TRACER";
+
 /// Whether a profiler is on this machine. PyTorch's is in the program's own Python, which says so itself when it is not.
 fn has(tool: &str, nsys: Option<&Path>) -> bool {
     match tool {
@@ -43,7 +46,8 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
         ));
     }
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    if has("trace", None) && !tracer::libraries(Path::new("/"), &args.program, variable).is_empty() {
+    let wanted = std::env::var_os(TRACER).is_none_or(|v| v != "off");
+    if wanted && has("trace", None) && !tracer::libraries(Path::new("/"), &args.program, variable).is_empty() {
         return Ok((recipes::find("trace", users)?, None));
     }
     if has("nsys", nsys) {
@@ -53,7 +57,7 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
         let scan = recipes::find("scan", users)?;
         return Ok((scan, Some(format!("nsys is not installed, so ncu scans instead: {}; cost: {}", scan.about, scan.cost))));
     }
-    if has("trace", None) {
+    if wanted && has("trace", None) {
         let said = "neither nsys nor ncu is installed, and no libcupti was found: the built-in tracer works if the program brings its own libcupti, as PyTorch does";
         return Ok((recipes::find("trace", users)?, Some(said.to_owned())));
     }

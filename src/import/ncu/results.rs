@@ -3,7 +3,7 @@
 use super::blocks::Kind;
 use super::wire::{Form, Wire};
 use crate::import::ImportError;
-use crate::model::{Extent, Kernel, ResultKind, ResultMetrics, Value};
+use crate::model::{Extent, ResultKind, ResultMetrics, Value};
 use std::sync::Arc;
 
 /// Numbers of the fields that differ between kinds of results; those of NVIDIA's `.proto` files, which ship with ncu.
@@ -37,18 +37,9 @@ pub fn read(wire: &mut Wire, kind: Kind, end: u64, pid: Option<u32>) -> Result<R
             Kind::Range => ResultKind::Range,
             Kind::Kernel | Kind::Source => ResultKind::Kernel,
         },
-        kernel: Kernel::default(),
-        grid: None,
-        block: None,
         pid,
-        device: None,
-        compute_capability: None,
-        context: None,
-        stream: None,
-        failed: false,
-        clocks_locked: None,
         place: Some(place),
-        values: Vec::new(),
+        ..ResultMetrics::with(Vec::new())
     };
     let of_kernel = kind == Kind::Kernel;
     wire.keep(size_of::<ResultMetrics>())?;

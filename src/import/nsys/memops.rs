@@ -19,7 +19,9 @@ pub const MEMSET: &str = "CUPTI_ACTIVITY_KIND_MEMSET";
 /// The table of whole graphs.
 pub const GRAPH: &str = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
 
-fn copy_kind(kind: i64) -> CopyKind {
+/// `CUpti_ActivityMemcpyKind`, and what nsys adds to it for unified memory.
+#[must_use]
+pub fn copy_kind(kind: i64) -> CopyKind {
     match kind {
         1 => CopyKind::HostToDevice,
         2 => CopyKind::DeviceToHost,

@@ -16,6 +16,8 @@ mod strings;
 mod target;
 mod threads;
 
+pub use memops::copy_kind;
+
 use super::{ImportError, Importer, Input, Job, Parts, Progress, order};
 use crate::model::{Gate, Launches, Note, NoteKind, Profile, Severity, Source, Threads};
 use db::Db;

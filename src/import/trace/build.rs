@@ -5,28 +5,16 @@ use super::kernels;
 use super::names::{Names, Places, devices};
 use super::ranges;
 use super::rows::{MemOpKind as Raw, Rows};
+use crate::import::nsys::copy_kind;
 use crate::import::{Job, Parts};
 use crate::model::host_call::{NONE, plain_name};
 use crate::model::{
-    Bytes, CallName, Clock, CopyKind, GraphLaunch, HostCalls, LaunchOrder, MemOp, MemOpKind, MemoryEvent, MemoryKind, Nanos, Overhead,
-    Process, Profile, Threads,
+    Bytes, CallName, Clock, GraphLaunch, HostCalls, LaunchOrder, MemOp, MemOpKind, MemoryEvent, MemoryKind, Nanos, Overhead, Process,
+    Profile, Threads,
 };
 use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
-
-fn copy_kind(kind: u32) -> CopyKind {
-    // CUpti_ActivityMemcpyKind.
-    match kind {
-        1 => CopyKind::HostToDevice,
-        2 => CopyKind::DeviceToHost,
-        3..=7 => CopyKind::Array,
-        8 => CopyKind::DeviceToDevice,
-        9 => CopyKind::HostToHost,
-        10 => CopyKind::PeerToPeer,
-        _ => CopyKind::Other,
-    }
-}
 
 fn memory_kind(kind: u32) -> Option<MemoryKind> {
     // CUpti_ActivityMemoryKind.
@@ -124,7 +112,9 @@ fn work(names: &Names, rows: &Rows, places: &mut Places, of_call: &FxHashMap<(u3
             start: Nanos(names.time(op.start)),
             duration: Nanos(op.duration.max(0)),
             kind: match op.kind {
-                Raw::Copy { kind, from, to } => MemOpKind::Copy { kind: copy_kind(kind), from: memory_kind(from), to: memory_kind(to) },
+                Raw::Copy { kind, from, to } => {
+                    MemOpKind::Copy { kind: copy_kind(i64::from(kind)), from: memory_kind(from), to: memory_kind(to) }
+                }
                 Raw::Set(_) => MemOpKind::Set,
             },
             bytes: Some(Bytes(op.bytes)),

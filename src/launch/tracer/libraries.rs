@@ -117,7 +117,7 @@ mod tests {
         let wheel = file("venv/lib/python3.12/site-packages/nvidia/cuda_cupti/lib/libcupti.so.12");
         let nsight = file("opt/nvidia/nsight-systems/2025.3.2/target-linux-x64/libcupti.so.12.9");
         let python = file("venv/bin/python3").display().to_string();
-        let program = ["torchrun".to_owned(), "-n".to_owned(), python, "train.py".to_owned()];
+        let program = ["no-such-launcher".to_owned(), "-n".to_owned(), python, "train.py".to_owned()];
         let found: Vec<_> = libraries(root.path(), &program, |_| None).into_iter().map(|l| (l.path, l.of)).collect();
         assert_eq!(found, [(wheel, "Python's packages"), (toolkit, "the CUDA toolkit"), (nsight, "Nsight Systems")]);
         assert_eq!(libraries(&root.path().join("nothing"), &[], |_| None), []);

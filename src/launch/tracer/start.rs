@@ -117,7 +117,7 @@ impl Record {
             return Err(Unable::Taken(INJECTION));
         }
         let mut out = vec![(INJECTION, object.as_os_str().to_owned()), ("WARPSCOPE_TRACE_OUT", self.output.as_os_str().to_owned())];
-        // Somebody else's NVTX is left to them: the kernels are recorded all the same.
+        // If another tool already receives NVTX, it keeps it; kernels are still recorded.
         if before("NVTX_INJECTION64_PATH").is_none_or(|v| v.is_empty() || ours(&v)) {
             out.push(("NVTX_INJECTION64_PATH", object.as_os_str().to_owned()));
         }

@@ -46,7 +46,7 @@ pub static RECIPES: &[Row] = &[
             "lowest: about 8 bytes of trace per kernel",
         ],
         &[
-            (&["--lean"], "Kernels only: no calls, memcpys and memsets. Their order is the host's all the same."),
+            (&["--lean"], "Kernels only, in launch order: no calls, memcpys and memsets."),
             (&["--graphs", "whole"], "A CUDA graph is one record; the kernels inside are not listed."),
         ],
     ),

@@ -2,8 +2,8 @@
 // version; a field that came later is read only from the version on that has it (x86-64 and aarch64 have the same layouts).
 
 typedef int Result;
-enum { OK = 0, NO_MORE_RECORDS = 12, ERROR_NOT_INITIALIZED = 15, ERROR_OTHER_CLIENT = 39 };
-enum { DOMAIN_DRIVER = 1, DOMAIN_RUNTIME = 2 };
+enum { OK = 0, NO_MORE_RECORDS = 12, ERROR_OTHER_CLIENT = 39 };
+enum { DOMAIN_DRIVER = 1 };
 enum {
   KIND_MEMCPY = 1, KIND_MEMSET = 2, KIND_DRIVER = 4, KIND_RUNTIME = 5, KIND_KERNEL = 10, KIND_OVERHEAD = 17, KIND_MEMCPY_PEER = 22,
   KIND_MEMORY = 49, KIND_GRAPH = 51,
@@ -40,7 +40,6 @@ typedef void (*OnCall)(void*, u32 domain, u32 id, const Call*);
   X(cuptiSetThreadIdType, (u32))
 #define WANTED \
   X(cuptiActivityEnableDriverApi, (u32 id, u8 on)) \
-  X(cuptiUnsubscribe, (void*)) \
   X(cuptiGetResultString, (Result, const char**))
 #define X(name, parameters) static Result(*name) parameters;
 NEEDED WANTED

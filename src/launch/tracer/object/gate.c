@@ -17,7 +17,7 @@ static struct {
 } gate;
 
 static struct {
-  u64 started, flushing_ns, flushes;
+  u64 started, flushing_ns;
   int lean, all_calls, whole_graphs, memory, by_callbacks, per_thread, recording;
   // What CUPTI said when it was asked for records of chosen calls.
   u32 chosen_error;

@@ -99,7 +99,7 @@ static void flush(u32 forced) {
   u64 began = clock_now(CLOCK_MONOTONIC);
   // Without force nothing unfinished is given out, and nothing is held while CUPTI calls back.
   cuptiActivityFlushAll(forced);
-  session.flushing_ns += clock_now(CLOCK_MONOTONIC) - began, session.flushes++;
+  session.flushing_ns += clock_now(CLOCK_MONOTONIC) - began;
 }
 
 static void look(void) {
@@ -114,7 +114,7 @@ static void look(void) {
 
 // ---- What others ask of the ticker: it alone flushes and ends, so that no thread of the program waits for locks that it may hold itself.
 
-enum { ASK_NOTHING = 0, ASK_LOOK = 1, ASK_FLUSH = 2, ASK_END = 3 };
+enum { ASK_LOOK = 1, ASK_FLUSH = 2, ASK_END = 3 };
 static volatile u32 asked, answered;
 static volatile int asked_what;
 static const char* volatile asked_why;
