@@ -17,6 +17,7 @@ mod suite {
     mod hostile_tty;
     mod join;
     mod layers;
+    mod live;
     mod look;
     mod narrow;
     mod ncu_metrics;

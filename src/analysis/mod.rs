@@ -17,6 +17,7 @@ pub mod hints;
 pub mod labels;
 pub mod launch_list;
 pub mod like;
+pub mod live;
 pub mod memory_chart;
 pub mod metric;
 pub mod next;

@@ -3,6 +3,7 @@
 use super::actions::ActionId;
 use super::orders::{News, Start, StepNews};
 use super::work::{Done, Work};
+use crate::analysis::live::Live;
 use crate::import::Progress;
 use crate::launch::doctor::smi::Busy;
 use crate::library::Run;
@@ -72,7 +73,11 @@ pub enum Msg {
     /// Something is new of the run that is watched.
     Run(Box<News>),
     /// How busy a GPU is while the run goes on.
-    Gpu(i64, Option<Busy>),
+    Gpu(Option<i64>, Option<Busy>),
+    /// How a program stands that is being traced: the run's number, where it has one.
+    Live(Option<i64>, Box<Live>),
+    /// The last seconds of a trace were saved, or could not be.
+    Snapshot(Result<PathBuf, String>),
     /// Something is new of the step that is done beside this run.
     Step(i64, StepNews),
     /// The library's runs, and now in milliseconds since 1970.
@@ -159,6 +164,14 @@ pub enum Effect {
     Start(Box<Start>),
     /// Watch a run of the library.
     Follow(i64),
+    /// Watch traces that something else writes: their path without process id and suffix.
+    FollowTraces(PathBuf),
+    /// Open or close the recording of what is watched.
+    Gate(bool),
+    /// Save the last seconds of what is watched as a trace, or all of it.
+    Snapshot {
+        whole: bool,
+    },
     /// Ask the run of this program to stop, or to go a step further.
     StopRun,
     /// Let it go on by itself.

@@ -2,13 +2,27 @@
 
 use super::msg::Effect;
 use super::orders::{News, Origin, Start};
+use crate::analysis::live::Live;
 use crate::launch::doctor::smi::Busy;
 use crate::launch::runs::{Progress, Stage, progress};
 use crate::library::{Run, Step};
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 
 /// Lines that are kept for scrolling back; the log in the run's folder has more.
 pub const MOST_LINES: usize = 5_000;
+
+/// A program that is traced, as it is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Traced {
+    pub live: Option<Box<Live>>,
+    /// The first kernel that is shown.
+    pub top: usize,
+    /// Whether the picture stands still.
+    pub paused: bool,
+    /// Whether its output is shown instead.
+    pub printing: bool,
+}
 
 /// A run with what it printed.
 #[derive(Clone, Debug)]
@@ -42,6 +56,10 @@ pub struct Watched {
     pub doing: Option<i64>,
     /// How busy each GPU was, the latest last.
     pub gpus: BTreeMap<u32, VecDeque<Busy>>,
+    /// The program, where it is traced by this program.
+    pub traced: Traced,
+    /// Nobody here started it: the path of its traces without process id and suffix.
+    pub outside: Option<PathBuf>,
 }
 
 /// Samples of a GPU that are kept: ten minutes, one a second.
@@ -67,6 +85,34 @@ impl Watched {
             step: 0,
             doing: None,
             gpus: BTreeMap::new(),
+            traced: Traced::default(),
+            outside: None,
+        }
+    }
+
+    /// Of traces that something else writes.
+    #[must_use]
+    pub fn outside(output: PathBuf) -> Self {
+        let command = format!("traces {}.*", output.display());
+        Self { outside: Some(output), ..Self::new(command, None, false) }
+    }
+
+    /// What is shown of the program itself.
+    #[must_use]
+    pub fn live_view(&self) -> Option<&Live> {
+        self.traced.live.as_deref().filter(|_| !self.traced.printing && !self.ended)
+    }
+
+    /// Takes in how the program stands.
+    fn stands(&mut self, live: Box<Live>) {
+        // What is not a run ends with its processes.
+        if self.outside.is_some() && !live.recorders.is_empty() && live.recorders.iter().all(|r| r.ended) {
+            self.ended = true;
+        }
+        self.now_ms = live.now / 1_000_000;
+        if !self.traced.paused {
+            self.traced.top = self.traced.top.min(live.kernels.len().saturating_sub(1));
+            self.traced.live = Some(live);
         }
     }
 
@@ -251,12 +297,19 @@ impl Running {
     }
 
     /// Keeps how busy a GPU is while a run goes on.
-    pub fn gpu(&mut self, run: i64, busy: Option<Busy>) {
-        let Some(watched) = self.watched.as_mut().filter(|w| w.live() && w.run.as_ref().is_some_and(|r| r.id == run)) else { return };
+    pub fn gpu(&mut self, run: Option<i64>, busy: Option<Busy>) {
+        let Some(watched) = self.watched.as_mut().filter(|w| w.live() && w.run.as_ref().map(|r| r.id) == run) else { return };
         match busy {
             Some(busy) => watched.sample(busy),
             // Old figures would look like what the GPU does now.
             None => watched.gpus.clear(),
+        }
+    }
+
+    /// Keeps how a program stands that is traced.
+    pub fn stands(&mut self, run: Option<i64>, live: Box<Live>) {
+        if let Some(watched) = self.watched.as_mut().filter(|w| w.live() && w.run.as_ref().map(|r| r.id) == run) {
+            watched.stands(live);
         }
     }
 

@@ -129,6 +129,24 @@ pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
     effects
 }
 
+/// The last seconds of a trace are opened as a report.
+pub fn snapshot(app: &mut App, outcome: Result<PathBuf, String>) -> Vec<Effect> {
+    match outcome {
+        Ok(path) => {
+            let first = app.session.reports.len();
+            let text = format!("saved to {}; {} goes back to the program", path.display(), app.session.key(ActionId::Watch));
+            let effects = add(app, vec![path]);
+            unwatch(app);
+            if app.over.is_none() {
+                app.session.active = first;
+            }
+            say(app, text, false);
+            effects
+        }
+        Err(text) => say(app, text, true),
+    }
+}
+
 /// A run of the queue has ended: begins the next, or gives up the rest and says so.
 fn go_on(app: &mut App, run: &Run) -> Vec<Effect> {
     let queue = &mut app.running.queue;

@@ -47,6 +47,11 @@ fn change(app: &mut App, msg: Msg) -> Vec<Effect> {
             app.running.gpu(run, busy);
             Vec::new()
         }
+        Msg::Live(run, live) => {
+            app.running.stands(run, live);
+            Vec::new()
+        }
+        Msg::Snapshot(outcome) => runs::snapshot(app, outcome),
         Msg::Step(run, news) => runs::step(app, run, &news),
         Msg::Library(outcome) => tell_all(app, News::Library(&outcome)),
         Msg::Printed(run, lines) => tell_all(app, News::Printed(run, &lines)),

@@ -1,6 +1,6 @@
 //! The command line's grammar.
 
-pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand};
+pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
 pub use super::triage_args::{Ranges, Triage};
@@ -71,6 +71,8 @@ pub enum Command {
     Run(Box<Run>),
     /// Follow a detached run.
     Attach(Attach),
+    /// Watch a program that is being traced: how busy its GPUs are, what limits it, which kernels take the time.
+    Watch(Watch),
     /// Run a program with the built-in tracer, and nothing else: each process that uses CUDA writes a trace.
     Trace(Box<Trace>),
     /// The library of recorded runs: list, show, tag, share, free space.

@@ -58,6 +58,7 @@ enum Begin {
     Reports,
     Run(Box<Started>),
     Attach(Box<Run>),
+    Watch(PathBuf),
     Home,
     Tour,
 }
@@ -94,6 +95,11 @@ fn explore(sources: Vec<From>, args: &Args, opening: &Opening, config: &Config, 
         Begin::Attach(run) => {
             effects.push(Effect::Follow(run.id));
             app.running.watched = Some(Watched::new(shell::line(&run.argv), Some(run), false));
+            app::watch(&mut app);
+        }
+        Begin::Watch(output) => {
+            effects.push(Effect::FollowTraces(output.clone()));
+            app.running.watched = Some(Watched::outside(output));
             app::watch(&mut app);
         }
         Begin::Home => {
@@ -331,22 +337,11 @@ impl Explorer {
                     }
                 }
                 Effect::Open(files) => files.into_iter().for_each(|file| self.add(From::File(file))),
-                Effect::Preflight(_)
-                | Effect::Start(_)
-                | Effect::Follow(_)
-                | Effect::StopRun
-                | Effect::DetachRun
-                | Effect::Step { .. }
-                | Effect::EndStep
-                | Effect::Stepped { .. }
-                | Effect::Library
-                | Effect::Printed(_)
-                | Effect::Forget(_)
-                | Effect::Tags(..)
-                | Effect::Note(..) => self.recorder.perform(effect),
                 Effect::Redraw => self.screen.reset(self.app.session.size).map_err(|e| Failure::hung_up(&e))?,
                 Effect::Suspend => self.suspend()?,
                 Effect::Quit => return Ok(true),
+                // All else is about runs.
+                effect => self.recorder.perform(effect),
             }
         }
         Ok(false)
@@ -480,6 +475,11 @@ pub fn run(args: &Args, config: &Config, started: Started) -> Result<(), Failure
 /// `warpscope attach`: a run of the library.
 pub fn attach(args: &Args, config: &Config, run: Run) -> Result<(), Failure> {
     explore(Vec::new(), args, &args.opening, config, Begin::Attach(Box::new(run)))
+}
+
+/// `warpscope watch PATH`: traces that something else writes.
+pub fn watch(args: &Args, config: &Config, output: PathBuf) -> Result<(), Failure> {
+    explore(Vec::new(), args, &args.opening, config, Begin::Watch(output))
 }
 
 /// `warpscope` without a report: the library.

@@ -9,6 +9,7 @@ pub mod explore;
 pub mod help;
 pub mod hints;
 pub mod interrupt;
+mod live;
 pub mod loops;
 mod machine;
 mod message;
@@ -128,6 +129,7 @@ fn run(args: &Args) -> Result<(), Failure> {
     let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
     match &args.command {
         Some(Command::Run(run)) => runs::begin::run(args, run, &config),
+        Some(Command::Watch(watch)) => runs::watch::watch(args, watch, &config),
         Some(Command::Attach(attach)) => runs::attach::attach(args, attach, &config),
         Some(Command::Runs(runs)) => runs::list::runs(runs, nsys.as_deref()),
         Some(

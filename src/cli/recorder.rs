@@ -1,6 +1,7 @@
 //! The explorer's hands for runs: starts them, follows them, and keeps the library, beside the loop.
 
 use super::Failure;
+use super::live::{self, Ask, Told};
 use super::loops::Wake;
 use super::runs::follow::{Follow, Update};
 use super::runs::look::{look, sentence};
@@ -33,6 +34,8 @@ pub struct Recorder {
     /// Ends the step that is under way.
     step: Cancel,
     stepping: Option<JoinHandle<()>>,
+    /// To the thread that follows the traces.
+    asks: Option<Sender<Ask>>,
     detached: bool,
 }
 
@@ -40,7 +43,17 @@ impl Recorder {
     /// One that does nothing yet.
     #[must_use]
     pub fn new(send: Sender<Wake>, nsys: Option<PathBuf>) -> Self {
-        Self { send, nsys, held: None, followed: None, enough: Cancel::default(), step: Cancel::default(), stepping: None, detached: false }
+        Self {
+            send,
+            nsys,
+            held: None,
+            followed: None,
+            enough: Cancel::default(),
+            step: Cancel::default(),
+            stepping: None,
+            asks: None,
+            detached: false,
+        }
     }
 
     /// Threads that run a program, after they were told to end it.
@@ -124,6 +137,14 @@ impl Recorder {
                 });
             }
             Effect::Follow(id) => self.follow(id),
+            Effect::FollowTraces(output) => {
+                self.enough.cancel();
+                self.enough = Cancel::default();
+                self.follow_traces(None, move || Some(output));
+                self.gpus(None);
+            }
+            Effect::Gate(open) => self.ask(Ask::Gate(open)),
+            Effect::Snapshot { whole } => self.ask(Ask::Snapshot { whole }),
             Effect::StopRun => match (&mut self.held, self.followed) {
                 (Some(held), Some(id)) if held.run.id == id && !self.detached => held.stop(),
                 (_, Some(id)) => self.beside(move || match stop(id) {
@@ -183,17 +204,48 @@ impl Recorder {
         }
     }
 
-    fn follow(&mut self, id: i64) {
-        self.enough.cancel();
-        self.enough = Cancel::default();
-        self.followed = Some(id);
-        let (send, enough) = (self.send.clone(), self.enough.clone());
+    fn ask(&self, ask: Ask) {
+        // A thread that has ended has nothing to follow.
+        let _ = self.asks.as_ref().map(|asks| asks.send(ask));
+    }
+
+    /// Watches how busy the GPUs are.
+    fn gpus(&self, id: Option<i64>) {
         let (tell, done) = (self.send.clone(), self.enough.clone());
         std::thread::spawn(move || {
             let say = |gpu| drop(tell.send(Wake::Message(Msg::Gpu(id, gpu))));
             busy::watch(|gpu| say(Some(gpu)), || done.is_cancelled());
             say(None);
         });
+    }
+
+    /// Follows the traces that are written to a path, if there is one.
+    fn follow_traces(&mut self, id: Option<i64>, output: impl FnOnce() -> Option<PathBuf> + Send + 'static) {
+        let (asks, asked) = crossbeam_channel::unbounded();
+        self.asks = Some(asks);
+        let (send, enough) = (self.send.clone(), self.enough.clone());
+        std::thread::spawn(move || {
+            let Some(output) = output() else { return };
+            let tell = |told| {
+                let msg = match told {
+                    Told::Live(live) => Msg::Live(id, live),
+                    Told::Said(Ok(text)) => Msg::Copied(Ok(text)),
+                    Told::Said(Err(text)) => Msg::Trouble(text),
+                    Told::Saved(outcome) => Msg::Snapshot(outcome),
+                };
+                send.send(Wake::Message(msg)).is_ok()
+            };
+            live::follow(&output, &asked, tell, &enough);
+        });
+    }
+
+    fn follow(&mut self, id: i64) {
+        self.enough.cancel();
+        self.enough = Cancel::default();
+        self.followed = Some(id);
+        let (send, enough) = (self.send.clone(), self.enough.clone());
+        self.gpus(Some(id));
+        self.follow_traces(Some(id), move || live::output(&Library::open().ok()?.run(id).ok()?));
         std::thread::spawn(move || {
             let mut follow = match Library::open() {
                 Ok(library) => Follow::new(library, id),

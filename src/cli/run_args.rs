@@ -74,6 +74,31 @@ pub struct Attach {
     /// Of a run of the built-in tracer: record no longer; the program keeps running.
     #[arg(long, group = "word")]
     pub close: bool,
+    /// Of a run of the built-in tracer: save its last seconds as a report, and print the report's name.
+    #[arg(long, group = "word")]
+    pub snapshot: bool,
+    /// How many seconds.
+    #[arg(long, value_name = "SECONDS", requires = "snapshot", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=120))]
+    pub last: u32,
+    /// Name of the snapshot [default: beside the run's traces].
+    #[arg(long, short = 'o', value_name = "FILE", requires = "snapshot")]
+    pub output: Option<PathBuf>,
+}
+
+/// `warpscope watch`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Watch {
+    /// A run's number, traces that `warpscope trace` writes (PATH of its -o, a file, a folder) [default: the newest run in progress].
+    pub what: Option<PathBuf>,
+    /// Without the explorer: a line each second.
+    #[arg(long)]
+    pub plain: bool,
+    /// Lines as text or as JSON objects.
+    #[arg(long, value_name = "FORMAT", value_parser = ["table", "json"])]
+    pub format: Option<String>,
+    /// End after so many seconds; the program keeps running.
+    #[arg(long, value_name = "SECONDS", value_parser = super::words::seconds)]
+    pub seconds: Option<f64>,
 }
 
 /// `warpscope runs`.

@@ -49,6 +49,7 @@ fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         memory: args.memory,
         gate,
         length: args.seconds.map(ms),
+        keep: args.keep_last.map(ms),
         preload: !args.no_preload,
     };
     let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED };

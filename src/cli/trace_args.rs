@@ -1,5 +1,6 @@
 //! The grammar of `trace`.
 
+use super::words::seconds;
 use clap::builder::NonEmptyStringValueParser;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -47,6 +48,9 @@ pub struct Trace {
     /// Record for so many seconds, each time that it is opened.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub seconds: Option<f64>,
+    /// Keep only the last so many seconds (or a little more), in files that replace each other: for programs that run for hours.
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub keep_last: Option<f64>,
     /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
     #[arg(long, value_name = "FILE")]
     pub cupti: Option<PathBuf>,
@@ -56,11 +60,4 @@ pub struct Trace {
     /// The program and its arguments.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD", required = true)]
     pub program: Vec<OsString>,
-}
-
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(s) if s > 0.0 && s < 1e9 => Ok(s),
-        _ => Err("a number of seconds, such as 30 or 0.5".to_owned()),
-    }
 }

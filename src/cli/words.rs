@@ -9,6 +9,14 @@ use crate::rerun::{CacheControl, ClockControl, Replay};
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 
+/// A number of seconds.
+pub fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(s) if s > 0.0 && s < 1e9 => Ok(s),
+        _ => Err("a number of seconds, such as 30 or 0.5".to_owned()),
+    }
+}
+
 /// Words of an option whose values are this program's own types.
 macro_rules! words {
     ($type:ty: $($value:expr => $word:literal),+ $(,)?) => {

@@ -14,6 +14,7 @@ pub mod device;
 pub mod host_call;
 pub mod kernel;
 pub mod launches;
+pub mod live;
 pub mod memop;
 pub mod memory;
 pub mod metrics;

@@ -125,6 +125,8 @@ pub struct Profile {
     pub collectives: Vec<Collective>,
     /// Time that the profiler took.
     pub overhead: Vec<Overhead>,
+    /// Times that were recorded, ns, in order, where a gate left others out; empty where all of the run was.
+    pub recorded: Vec<(i64, i64)>,
     pub clock: Clock,
     pub rank: Rank,
     pub ranges: Ranges,
@@ -164,6 +166,7 @@ impl Profile {
             memory: MemoryEvents::default(),
             collectives: Vec::new(),
             overhead: Vec::new(),
+            recorded: Vec::new(),
             clock: Clock::default(),
             rank: Rank::default(),
             ranges: Ranges::default(),

@@ -7,6 +7,7 @@ pub mod diff;
 mod format;
 pub mod hints;
 pub mod launches;
+pub mod live;
 pub mod metrics;
 pub mod ranges;
 pub mod recipes;

@@ -3,7 +3,7 @@
 use super::text::{fit_placed, part};
 use super::view::View;
 use super::{Role, Theme};
-use crate::app::{ACTIONS, ActionId, App, Mouse, Open, Watched, What, Where};
+use crate::app::{ACTIONS, ActionId, App, Mouse, Open, What, Where};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -48,6 +48,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
         None if finder.is_some_and(|f| f.typing) => fixed(&[("⏎", "keep filter"), ("esc", "clear"), ("↑↓", "move")]),
         None => {
             let here = app.here();
+            let watched = app.running.watched.as_ref();
             let measured = matches!(here, Where::Kernels | Where::Launches | Where::Timeline) && app.selected().result.is_some();
             let mut parts: Vec<_> = ACTIONS
                 .iter()
@@ -62,7 +63,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                     // The picture leads to them by itself.
                     | (ActionId::Timeline | ActionId::Kernels | ActionId::Hints | ActionId::Copy | ActionId::Overview | ActionId::Ranges, Where::Timeline)
                     | (ActionId::Overview | ActionId::Kernels, Where::Overview) => false,
-                    (ActionId::Step | ActionId::SkipStep, _) => app.running.watched.as_ref().is_some_and(|r| r.next_step().is_some()),
+                    (ActionId::Step | ActionId::SkipStep, _) => watched.is_some_and(|w| w.next_step().is_some()),
                     (ActionId::Overview | ActionId::Timeline | ActionId::Ranges, Where::Kernels | Where::Launches) => {
                         app.report().is_none_or(|r| r.profile.is_none() || r.timeline())
                     }
@@ -71,13 +72,21 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                     | ActionId::RunTags | ActionId::RunNote | ActionId::RunDelete | ActionId::FindRun | ActionId::Copy, Where::Library) => {
                         !matches!(app.top().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))
                     }
-                    (ActionId::StopRun, _) => app.running.watched.as_ref().is_some_and(Watched::live),
-                    (ActionId::Detach, _) => app.running.watched.as_ref().is_some_and(|r| r.live() && r.mine),
+                    (ActionId::Pause | ActionId::Gate | ActionId::Snapshot, _) => watched.is_some_and(|w| w.live() && w.traced.live.is_some()),
+                    (ActionId::Output, _) => watched.is_some_and(|w| w.live() && w.traced.live.is_some() && w.outside.is_none()),
+                    (ActionId::StopRun, _) => watched.is_some_and(|w| w.live() && w.outside.is_none()),
+                    (ActionId::Detach, _) => watched.is_some_and(|w| w.live() && w.mine),
                     _ => true,
                 })
                 .filter_map(|a| {
                     let (rank, word) = a.footer?;
                     let word = match (a.id, here) {
+                        (ActionId::Pause, _) if watched.is_some_and(|w| w.traced.paused) => "go on",
+                        (ActionId::Gate, _) => match watched.and_then(|w| w.traced.live.as_ref()?.open()) {
+                            Some(false) => "open",
+                            _ => "close",
+                        },
+                        (ActionId::Output, _) if watched.is_some_and(|w| w.traced.printing) => "GPU",
                         (ActionId::Open, Where::Rerun) => "change",
                         (ActionId::Open, Where::Metrics | Where::Roofline | Where::Compare) => "explain",
                         (ActionId::Open, Where::Source) => "line/SASS",

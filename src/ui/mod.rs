@@ -19,6 +19,7 @@ pub mod kernels;
 pub mod launches;
 pub mod library;
 pub mod links;
+mod live;
 pub mod overlay;
 pub mod overview;
 pub mod panel;
@@ -113,7 +114,10 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             Some(Open::Result(screen)) => result::draw(frame, main, app, screen, view, theme),
             Some(Open::Run(_)) => {
                 if let Some(watched) = &app.running.watched {
-                    run::draw(frame, main, watched, &app.session.key(ActionId::StopRun), theme);
+                    match watched.live_view() {
+                        Some(live) => live::draw(frame, main, watched, live, theme),
+                        None => run::draw(frame, main, watched, &app.session.key(ActionId::StopRun), theme),
+                    }
                 }
             }
             Some(Open::Library(screen)) => library::draw(frame, main, app, screen, view, theme),

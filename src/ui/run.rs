@@ -5,6 +5,7 @@ use super::parts::pairs;
 use super::text::{bar, fit_parts, part, wrap};
 use super::{Role, Theme, run_gpus};
 use crate::analysis::labels::{cut_end, cut_middle, width};
+use crate::analysis::live::Live;
 use crate::app::{ActionId, App, Watched};
 use crate::launch::runs::{Progress, Stage};
 use crate::library::State;
@@ -47,6 +48,16 @@ pub fn known(facts: &[(&'static str, String)], columns: usize, theme: &Theme) ->
 pub fn head(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> [Line<'static>; 2] {
     let dim = theme.style(Role::Dim);
     let separator = Span::styled(" · ", theme.style(Role::Faint));
+    if let Some(output) = &screen.outside {
+        let name = output.display().to_string();
+        let parts = vec![
+            part(0, vec![Span::styled("warpscope", theme.style(Role::Brand))]),
+            part(0, vec![Span::styled(if screen.ended { "ended" } else { "watching" }, theme.style(Role::Title))]),
+            part(1, vec![Span::styled(cut_middle(&clean(&name), columns / 2), theme.style(Role::Text))]),
+            part(0, vec![Span::styled(screen.traced.live.as_ref().map_or_else(String::new, |l| age(l)), theme.style(Role::Text))]),
+        ];
+        return [fit_parts(parts, &separator, columns), progress(app, screen, theme, columns)];
+    }
     let Some(run) = &screen.run else {
         return [
             fit_parts(
@@ -120,6 +131,7 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
         return Line::styled(text, dim);
     }
     let mut spans = match &screen.progress {
+        None if screen.traced.live.is_some() || screen.outside.is_some() => recording(screen, theme),
         None => vec![Span::styled("running under the profiler  ", dim)],
         Some(Progress::Connected) => vec![Span::styled("the profiler is connected to the program  ", dim)],
         Some(Progress::Report(percent)) => {
@@ -146,9 +158,35 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
         }
     };
     let (stop, key) = (app.session.key(ActionId::StopRun), app.session.key(ActionId::Detach));
-    let keys = if screen.mine { format!("{stop} stops, {key} detaches") } else { format!("{stop} stops") };
+    let keys = if screen.outside.is_some() {
+        String::new()
+    } else if screen.mine {
+        format!("{stop} stops, {key} detaches")
+    } else {
+        format!("{stop} stops")
+    };
     spans.push(Span::styled(keys, theme.style(Role::Faint)));
     fit_parts(spans.into_iter().map(|s| part(0, vec![s])).collect(), &Span::raw(""), columns)
+}
+
+/// How long a program has been running.
+fn age(live: &Live) -> String {
+    clock((live.now - live.began) / 1_000_000)
+}
+
+/// Whether a traced program is recorded.
+fn recording(screen: &Watched, theme: &Theme) -> Vec<Span<'static>> {
+    let (text, role) = match screen.traced.live.as_ref().and_then(|l| l.open()) {
+        Some(true) => ("recording  ", Role::Good),
+        Some(false) => ("the recording is closed  ", Role::Warn),
+        None if screen.traced.live.is_some() => ("every process has ended  ", Role::Dim),
+        None => ("waiting for a process that uses CUDA  ", Role::Dim),
+    };
+    let mut out = vec![Span::styled(text, theme.style(role))];
+    if screen.traced.paused {
+        out.push(Span::styled("the view is paused  ", theme.style(Role::Warn)));
+    }
+    out
 }
 
 /// Columns of the panel of the GPUs, and of a screen that has it beside the command.
@@ -318,6 +356,16 @@ pub fn next(app: &App, screen: &Watched) -> String {
     let back = key(ActionId::Back);
     if let Some(step) = super::run_steps::next(app, screen) {
         return step;
+    }
+    if screen.outside.is_some() {
+        return if screen.ended {
+            format!("the program has ended; {} opens what was recorded", key(ActionId::Open))
+        } else {
+            format!("{} saves the last 30 s as a report and opens it; the program keeps running", key(ActionId::Snapshot))
+        };
+    }
+    if screen.live_view().is_some() {
+        return format!("{} saves the last 30 s as a report and opens it; when the run ends, its report opens", key(ActionId::Snapshot));
     }
     if !screen.ended {
         let after = if screen.origin.is_some() { "its result joins its launch" } else { "its report opens" };

@@ -32,6 +32,8 @@ static uint64_t dropped;
 static uint32_t correlation;
 static int begun;
 static FILE* truth;
+// How long kernels take.
+static uint64_t kernel_ns = 1500;
 
 static uint32_t version(void) {
   const char* v = getenv("MOCK_VERSION");
@@ -75,6 +77,7 @@ int cuptiSubscribe(void** s, void* f, void* user) {
   if (e) return atoi(e);
   const char* c = getenv("MOCK_CORRELATION");
   if (c) correlation = (uint32_t)strtoul(c, NULL, 10);
+  if (getenv("MOCK_KERNEL_NS")) kernel_ns = strtoull(getenv("MOCK_KERNEL_NS"), NULL, 10);
   if (getenv("MOCK_TRUTH")) truth = fopen(getenv("MOCK_TRUTH"), "a");
   *(void**)&heard = f;
   *s = (void*)1;
@@ -203,7 +206,7 @@ static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t str
   uint32_t v = version();
   if (!enabled[10]) return;
   uint8_t* r = record(10);
-  uint64_t start = now() + 5000, end = start + 1500 + ordinal % 7;
+  uint64_t start = now() + 5000, end = start + kernel_ns + ordinal % 7;
   if (!r) return;
   PUT(uint16_t, 6, 32 + ordinal % 5), PUT(uint64_t, 16, start), PUT(uint64_t, 24, end), PUT(uint32_t, 40, 1), PUT(uint32_t, 44, 3), PUT(uint32_t, 48, stream);
   PUT(uint32_t, 52, 1 + ordinal / 1000), PUT(uint32_t, 56, 2), PUT(uint32_t, 60, 1), PUT(uint32_t, 64, 64), PUT(uint32_t, 68, 1), PUT(uint32_t, 72, 1);

@@ -174,6 +174,9 @@ impl Explorer {
                 Effect::Preflight(_)
                 | Effect::Start(_)
                 | Effect::Follow(_)
+                | Effect::FollowTraces(_)
+                | Effect::Gate(_)
+                | Effect::Snapshot { .. }
                 | Effect::StopRun
                 | Effect::DetachRun
                 | Effect::Step { .. }

@@ -348,6 +348,72 @@ fn a_running_program_is_opened_closed_and_read() {
     assert!(!folder.path().join(format!("report.{}.sock", child.id())).exists());
 }
 
+fn processes(pid: u32, folder: &Path) -> Vec<String> {
+    let mut all: Vec<String> = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    all.retain(|n| n.ends_with(".wstrace"));
+    all.iter_mut().for_each(|n| *n = n.replace(&pid.to_string(), "PID"));
+    all.sort();
+    all
+}
+
+/// Rows go to files that replace each other; what is left is the end of the run, whole, also of a program that was killed.
+#[test]
+fn only_the_last_seconds_are_kept() {
+    for end in ["exit=exit", "exit=kill"] {
+        let folder = tempfile::tempdir().unwrap();
+        let words = ["nvtx=1", "rate=5000", "seconds=1", end];
+        let mut child = command(folder.path(), &words, &[("WARPSCOPE_TRACE_KEEP_MS", "150")]).stdout(Stdio::null()).spawn().unwrap();
+        child.wait().unwrap();
+        let there = processes(child.id(), folder.path());
+        assert!(there.len() <= 3 && there.last().unwrap() == "report.PID.wstrace", "{there:?}");
+        let truth = Run { code: None, truth: std::fs::read_to_string(folder.path().join("truth")).unwrap(), folder };
+        let whole = open(truth.folder.path(), &Job::new(Wants::ALL, &|_| {})).unwrap();
+        let (found, sent) = (launches(&whole), sent(&truth, true));
+        assert!(found.len() < sent.len() && found.len() > 200, "{} of {}", found.len(), sent.len());
+        let lost = if end == "exit=kill" { sent.len() - found.len() } else { 0 };
+        // Without a gap from some launch on: to the last, or of a program that was killed to what was written last.
+        let last = sent.iter().rposition(|l| l.5 == found[found.len() - 1].5).unwrap();
+        assert!(last + 1 == sent.len() || lost > 0);
+        same(&found, &sent[last + 1 - found.len()..=last], end);
+        let notes: Vec<&str> = whole.notes.iter().map(|n| &*n.text).collect();
+        assert!(notes.iter().any(|n| n.contains("Only the end of the run was kept")), "{notes:?}");
+        assert!(!notes.iter().any(|n| n.contains("damaged")), "{notes:?}");
+        // The same as one file, in whatever order.
+        let mut parts = truth.files();
+        parts.reverse();
+        let joined = truth.folder.path().join("joined.wstrace");
+        warpscope::launch::tracer::join(&parts, &joined).unwrap();
+        assert_eq!(launches(&read(&joined)), found);
+    }
+}
+
+/// A line each second, to the end of the program; and its last seconds as a report.
+#[test]
+fn a_program_is_watched_from_outside() {
+    let folder = tempfile::tempdir().unwrap();
+    let env = [("MOCK_KERNEL_NS", "250000")];
+    let mut child = command(folder.path(), &["rate=2000", "seconds=6"], &env).stdout(Stdio::null()).spawn().unwrap();
+    let watch = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
+        command.arg("watch").arg(folder.path().join("report")).args(words).stdin(Stdio::null());
+        command.output().unwrap()
+    };
+    let json = watch(&["--format", "json"]);
+    child.wait().unwrap();
+    let lines: Vec<serde_json::Value> = String::from_utf8(json.stdout).unwrap().lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let last = lines.last().unwrap();
+    assert_eq!((last["launches"].as_u64(), &last["recorders"][0]["ended"]), (Some(12_000), &serde_json::Value::Bool(true)));
+    // Each launch takes 250 µs of one stream.
+    let middle = lines.iter().rfind(|l| l["recording"] == true && l["seconds"].as_u64() >= Some(2)).expect("it ran for seconds");
+    let busy = middle["busy"].as_f64().unwrap();
+    assert!((0.05..=0.55).contains(&busy), "{busy}");
+    assert!(lines.iter().any(|l| l["verdict"]["id"].is_string()), "judged while it ran");
+    let text = watch(&["--plain"]);
+    assert!(String::from_utf8(text.stdout).unwrap().contains("every process has ended"));
+    let none = Command::new(env!("CARGO_BIN_EXE_warpscope")).arg("watch").arg(folder.path().join("no/such")).output().unwrap();
+    assert!(!none.status.success() && String::from_utf8(none.stderr).unwrap().contains("does not exist"));
+}
+
 /// The whole way: a program is run with the tracer, which is the first choice where a libcupti is found, and its processes become one report.
 #[test]
 fn a_run_with_nothing_installed_ends_in_a_report() {

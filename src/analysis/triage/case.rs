@@ -3,6 +3,7 @@
 use super::copies::{Copies, CopyClass};
 use super::gaps::{Gaps, Piece};
 use super::host::Host;
+use super::intervals::Intervals;
 use super::kernels::Kernels;
 use super::ops::{Class, Op, Ops, Unit};
 use super::part::{ByCause, Cause, Part};
@@ -303,7 +304,7 @@ impl<'a> Case<'a> {
             cancel,
         };
         let chosen = chosen.is_some();
-        let windows = if windows.is_empty() { vec![window] } else { windows.to_vec() };
+        let windows = recorded(profile, if windows.is_empty() { vec![window] } else { windows.to_vec() });
         let busy = sweep(ops.iter(), ops.units.len(), &windows, &mut gather);
         if cancel.is_cancelled() {
             return None;
@@ -332,7 +333,8 @@ impl<'a> Case<'a> {
             })
             .collect();
         let lines = devices.len().max(1) as f64;
-        let strip: Vec<f32> = strip.into_iter().map(|idle| (1.0 - idle / lines).clamp(0.0, 1.0) as f32).collect();
+        let strip = strip.iter().zip(outside(window, &windows)).map(|(idle, outside)| idle + outside * lines);
+        let strip: Vec<f32> = strip.map(|idle| (1.0 - idle / lines).clamp(0.0, 1.0) as f32).collect();
         let why = why.iter().zip(&strip).map(|(causes, busy)| (*busy < BUSY).then(|| causes.most()).flatten()).collect();
         let calls = calls(profile, window);
         Some(Self {
@@ -419,6 +421,36 @@ impl<'a> Case<'a> {
     pub fn calls_of(&self, kind: CallKind) -> (u64, i64) {
         self.calls.get(&kind).copied().unwrap_or_default()
     }
+}
+
+/// Of each slice of the strip the share that lies in no window.
+fn outside((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
+    let mut out = vec![1.0_f64; STRIP];
+    let width = (until - begin) as f64 / STRIP as f64;
+    for window in windows {
+        let (from, to) = ((window.0 - begin) as f64 / width, (window.1 - begin) as f64 / width);
+        for (at, share) in out.iter_mut().enumerate().take(to.ceil().max(0.0) as usize).skip(from.max(0.0) as usize) {
+            *share -= (to.min(at as f64 + 1.0) - from.max(at as f64)).max(0.0);
+        }
+    }
+    out.into_iter().map(|share| if share < 1e-6 { 0.0 } else { share }).collect()
+}
+
+/// Of some windows what was recorded: in which a GPU did nothing that is known, it may have done anything.
+#[must_use]
+pub fn recorded(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
+    if profile.recorded.is_empty() {
+        return windows;
+    }
+    let set = |list: &[(i64, i64)]| {
+        let mut set = Intervals::default();
+        for w in list {
+            set.push(w.0, w.1);
+        }
+        set
+    };
+    let both = set(&windows).intersect(&set(&profile.recorded)).as_slice().to_vec();
+    if both.is_empty() { windows } else { both }
 }
 
 /// Processes that did next to nothing on a device that another one uses are no devices.

@@ -1,5 +1,6 @@
 //! Idle times of all devices over the whole report, each with its cause: what a timeline shades.
 
+use super::case::recorded;
 use super::gaps::{Gaps, Piece};
 use super::host::Host;
 use super::ops::{Op, Ops};
@@ -76,7 +77,12 @@ pub fn idle(profile: &Profile, cancel: &Cancel) -> Option<Vec<Idle>> {
     numbers.dedup();
     let device = |op: Op| Op { unit: of_unit.get(op.unit).and_then(|n| numbers.binary_search(n).ok()).unwrap_or_default(), ..op };
     let mut listen = Listen { gaps: Gaps::new(&ops, &host), numbers: &numbers, buffer: Vec::new(), out: Vec::new(), cancel };
-    sweep(ops.iter().map(device).take_while(|_| !cancel.is_cancelled()), numbers.len(), &[(first, last)], &mut listen);
+    sweep(
+        ops.iter().map(device).take_while(|_| !cancel.is_cancelled()),
+        numbers.len(),
+        &recorded(profile, vec![(first, last)]),
+        &mut listen,
+    );
     let mut out = listen.out;
     longest(&mut out);
     (!cancel.is_cancelled()).then_some(out)

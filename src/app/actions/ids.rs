@@ -135,6 +135,14 @@ pub enum ActionId {
     Watch,
     /// End the run.
     StopRun,
+    /// The picture of the program stands still, or goes on.
+    Pause,
+    /// Open or close its recording.
+    Gate,
+    /// Save its last seconds as a report.
+    Snapshot,
+    /// Its output, or its picture.
+    Output,
     /// Let the run go on by itself.
     Detach,
     Library,

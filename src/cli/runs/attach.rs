@@ -1,29 +1,42 @@
 //! `warpscope attach`: a run that goes on by itself, live.
 
 use super::super::args::{Args, Attach};
+use super::super::live;
 use super::super::{FAILED, Failure, explore, print};
 use super::list;
 use super::plain::{self, Holder};
 use crate::config::Config;
-use crate::import::trace;
+use crate::import::trace::Follow;
 use crate::launch::runs::process;
 use crate::launch::tracer;
 use crate::library::{Library, Run};
 use std::io::IsTerminal;
-use std::path::Path;
 
 /// Opens or closes the recording of a run's processes.
 fn gate(run: &Run, word: &str) -> Result<(), Failure> {
-    let of = run.patterns.first().and_then(|p| p.strip_suffix(&format!(".{}", trace::SUFFIX))).filter(|_| run.tool == "trace");
-    let Some(output) = of else {
+    let Some(output) = live::output(run) else {
         return Err(Failure::wrong(format!("run {} is not one of the built-in tracer: nothing can be opened or closed", run.id)));
     };
-    let answers = tracer::tell(Path::new(output), word)?;
+    let answers = tracer::tell(&output, word)?;
     if answers.is_empty() {
         let text = format!("no process of run {} is being traced: it has not used CUDA yet, or has ended", run.id);
         return Err(Failure { text, code: FAILED });
     }
     print::lines(&answers.iter().map(|(pid, answer)| format!("process {pid}: {answer}")).collect::<Vec<_>>())
+}
+
+/// Saves the last seconds of a run.
+fn snapshot(run: &Run, args: &Attach) -> Result<(), Failure> {
+    let failed = |text| Failure { text, code: FAILED };
+    let Some(output) = live::output(run).filter(|_| run.state.live()) else {
+        return Err(Failure::wrong(format!(
+            "run {} is not one of the built-in tracer that is in progress: `warpscope attach` opens its report",
+            run.id
+        )));
+    };
+    let path = args.output.clone().unwrap_or_else(|| live::snapshot_path(&output));
+    live::save(&mut Follow::new(&output), &output, Some(i64::from(args.last) * 1_000_000_000), &path).map_err(failed)?;
+    print::lines(&[path.display().to_string()])
 }
 
 /// Follows a run; of one that has ended it opens what it left.
@@ -40,6 +53,9 @@ pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure>
     }
     if args.open || args.close {
         return gate(&run, if args.open { "open" } else { "close" });
+    }
+    if args.snapshot {
+        return snapshot(&run, args);
     }
     let terminal = std::io::stdout().is_terminal() && std::io::stdin().is_terminal();
     if args.plain || !terminal {

@@ -12,3 +12,4 @@ pub mod start;
 pub mod supervisor;
 pub mod temporary;
 pub mod tty;
+pub mod watch;

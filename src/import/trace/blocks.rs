@@ -5,6 +5,8 @@ pub const MAGIC: [u8; 4] = *b"WST1";
 /// Bytes of a block's head, and of the part of it that its checksum covers.
 const HEAD: usize = 28;
 const CHECKED: usize = 24;
+/// Flag of the first block of a file that continues another.
+const CONTINUES: u16 = 1;
 
 /// What is in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +63,11 @@ pub struct Block<'a> {
     pub thread: u32,
     /// Counts up by one with every block that was written.
     pub sequence: u32,
+    /// Whether a file begins with it that goes on where another of the same process ended.
+    continues: bool,
     pub data: &'a [u8],
+    /// Where it begins, from the beginning of the bytes that were looked through.
+    pub at: usize,
     head: &'a [u8],
 }
 
@@ -74,6 +80,45 @@ impl Block<'_> {
         crc.update(self.data);
         crc.finalize() == u32_at(self.head, CHECKED)
     }
+}
+
+impl Block<'_> {
+    /// Whether what follows is of another file than what came before.
+    #[must_use]
+    pub fn begins(&self) -> bool {
+        self.sequence == 0 || self.continues
+    }
+
+    /// The same under another number.
+    #[must_use]
+    pub fn numbered(&self, sequence: u32) -> Vec<u8> {
+        let mut head = [0; HEAD];
+        head.copy_from_slice(self.head);
+        head[20..CHECKED].copy_from_slice(&sequence.to_le_bytes());
+        whole(head, self.data)
+    }
+}
+
+/// A block with that head, but for its checksum, which is that of its bytes.
+fn whole(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&head[..CHECKED]);
+    crc.update(data);
+    head[CHECKED..].copy_from_slice(&crc.finalize().to_le_bytes());
+    [&head, data].concat()
+}
+
+/// A block as the tracer writes it; `kind` is the number of the format.
+#[must_use]
+pub fn written(kind: u16, thread: u32, sequence: u32, count: u32, data: &[u8]) -> Vec<u8> {
+    let mut head = [0; HEAD];
+    head[..4].copy_from_slice(&MAGIC);
+    head[4..6].copy_from_slice(&kind.to_le_bytes());
+    let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    for (at, number) in [(8, length), (12, count), (16, thread), (20, sequence)] {
+        head[at..at + 4].copy_from_slice(&number.to_le_bytes());
+    }
+    whole(head, data)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -104,7 +149,9 @@ fn block(bytes: &[u8]) -> Option<Block<'_>> {
         count: u32_at(head, 12),
         thread: u32_at(head, 16),
         sequence: u32_at(head, 20),
+        continues: u16_at(head, 6) & CONTINUES != 0,
         data: bytes.get(HEAD..HEAD.checked_add(length)?)?,
+        at: 0,
         head,
     })
 }
@@ -118,6 +165,7 @@ pub fn blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
         let found = block(&bytes[at..]);
         if let Some(block) = found {
             let next = at + HEAD + block.data.len();
+            let block = Block { at, ..block };
             // A head whose length is damaged leads astray: where no head follows, its checksum decides.
             if next == bytes.len() || bytes[next..].starts_with(&MAGIC) || block.whole() {
                 out.push(block);
@@ -140,25 +188,8 @@ pub fn blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-
-    /// A block as the tracer writes it.
-    pub fn written(kind: u16, thread: u32, sequence: u32, count: u32, data: &[u8]) -> Vec<u8> {
-        let mut out = MAGIC.to_vec();
-        out.extend(kind.to_le_bytes());
-        out.extend(0_u16.to_le_bytes());
-        out.extend(u32::try_from(data.len()).unwrap().to_le_bytes());
-        out.extend(count.to_le_bytes());
-        out.extend(thread.to_le_bytes());
-        out.extend(sequence.to_le_bytes());
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(&out);
-        crc.update(data);
-        out.extend(crc.finalize().to_le_bytes());
-        out.extend(data);
-        out
-    }
 
     #[test]
     fn a_damaged_length_costs_one_block() {

@@ -4,7 +4,7 @@ use super::facts::Facts;
 use super::kernels;
 use super::names::{Names, Places, devices};
 use super::ranges;
-use super::rows::{MemOpKind as Raw, Rows};
+use super::rows::{MemOpKind as Raw, Rows, What};
 use crate::import::nsys::copy_kind;
 use crate::import::{Job, Parts};
 use crate::model::host_call::{NONE, plain_name};
@@ -83,6 +83,7 @@ pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Pro
         beside(names, rows, &mut threads, &mut profile);
     }
     profile.memops.sort();
+    profile.recorded = recorded(&processes, &profile);
     profile.graphs.sort_by_key(|g| (g.call, g.start));
     profile.overhead.sort_by_key(|o| o.start);
     profile.memory.events.sort_by_key(|m| m.time);
@@ -98,6 +99,50 @@ pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Pro
     }
     profile.places = places.list();
     profile
+}
+
+/// When a gate was open, of any process: what was launched meanwhile ran until later. Empty where there was no gate, or it is not known.
+fn recorded(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64, i64)> {
+    let mut open: Vec<(i64, i64)> = Vec::new();
+    for (names, rows) in processes {
+        let mut gate: Vec<(i64, bool)> = rows
+            .events
+            .iter()
+            .filter_map(|e| if let What::Gate { open, .. } = e.what { Some((names.time(e.time), open)) } else { None })
+            .collect();
+        gate.sort_by_key(|g| g.0);
+        // One that is never told to be closed was open from the beginning.
+        let Some(&(_, first)) = gate.first() else { return Vec::new() };
+        let mut since = (!first).then_some(0);
+        for (time, opens) in gate {
+            match (since, opens) {
+                (None, true) => since = Some(time),
+                (Some(from), false) => {
+                    open.push((from, time));
+                    since = None;
+                }
+                _ => {}
+            }
+        }
+        open.extend(since.map(|from| (from, i64::MAX)));
+    }
+    open.sort_unstable();
+    let mut windows: Vec<(i64, i64)> = Vec::new();
+    for (from, to) in open {
+        match windows.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => windows.push((from, to)),
+        }
+    }
+    let kernels =
+        (0..if windows.is_empty() { 0 } else { profile.launches.len() }).map(|i| (profile.launches.start(i), profile.launches.end(i)));
+    for (start, end) in kernels.chain(profile.memops.iter().map(|m| (m.start.0, m.start.0 + m.duration.0))) {
+        let at = windows.partition_point(|w| w.0 <= start);
+        if let Some(window) = at.checked_sub(1).and_then(|i| windows.get_mut(i)) {
+            window.1 = window.1.max(end);
+        }
+    }
+    windows
 }
 
 fn process(facts: &Facts) -> Process {

@@ -29,6 +29,16 @@ impl Facts {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v)
     }
 
+    /// What tells a process from all others.
+    pub fn process(&self) -> [Option<&str>; 3] {
+        ["host", "pid", "started"].map(|key| self.get(key))
+    }
+
+    /// Whether only the last seconds were kept.
+    pub fn rolling(&self) -> bool {
+        self.number::<u64>("kept_ms").is_some_and(|ms| ms > 0)
+    }
+
     /// All facts of several blocks as one.
     pub fn joined(all: &[Self]) -> Self {
         Self(all.iter().flat_map(|f| f.0.iter().cloned()).collect())
@@ -36,6 +46,7 @@ impl Facts {
 
     /// How the trace was made.
     pub fn capture(&self) -> Capture {
+        let rolling = self.rolling().then_some(Gate::Late);
         let gate = self.get("gate").map(|gate| match gate.split([':', '#']).next() {
             Some("profiler") => Gate::ProfilerApi,
             // Of a later one it is not known how often the range was entered before.
@@ -46,7 +57,7 @@ impl Facts {
             argv: self.all("argument").cloned().collect(),
             directory: self.get("directory").map(str::to_owned),
             graphs: self.get("graphs").map(|g| if g == "whole" { GraphMode::Graph } else { GraphMode::Node }),
-            gate,
+            gate: rolling.or(gate),
         }
     }
 

@@ -54,6 +54,12 @@ fn kernel(name: Option<Arc<str>>) -> Kernel {
     Kernel { function: Some(name.clone()), demangled: Some(name.clone()), mangled: Some(name), spelled: None }
 }
 
+/// The function's name, as the table of kernels has it.
+pub fn function(name: Arc<str>) -> Arc<str> {
+    let kernel = kernel(Some(name.clone()));
+    kernel.function.unwrap_or(name)
+}
+
 fn launch_config(c: &Config) -> LaunchConfig {
     let bytes = |n: u32| Some(Bytes(u64::from(n)));
     LaunchConfig {

@@ -3,7 +3,7 @@
 use super::blocks::Damage;
 use super::build::Section;
 use crate::model::units::count;
-use crate::model::{Gate, GraphMode, Note, NoteKind, Profile, Severity};
+use crate::model::{Gate, GraphMode, Nanos, Note, NoteKind, Profile, Severity};
 
 /// What a file lacks.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,6 +27,8 @@ pub struct Said {
     refused_buffers: u64,
     invalid: u64,
     no_driver: bool,
+    /// Only the last seconds were kept, ms.
+    kept: Option<u64>,
 }
 
 impl Said {
@@ -36,13 +38,15 @@ impl Said {
             let last = rows.end.as_ref().or(rows.state.as_ref());
             let number = |key| last.and_then(|f| f.number(key)).unwrap_or(0);
             out.damaged += rows.damaged;
-            out.ended &= rows.end.is_some();
+            // A snapshot ends where it was meant to.
+            out.ended &= rows.end.is_some() || facts.get("snapshot").is_some();
             let refused = rows.end.as_ref().and_then(|f| f.get("not_recorded")).map(str::to_owned);
             out.refused = out.refused.take().or(refused);
             out.stopped = out.stopped.or(rows.stopped);
             out.dropped += number("dropped");
             out.refused_buffers += number("refused");
             out.invalid += number("invalid");
+            out.kept = facts.number("kept_ms").filter(|&ms| ms > 0).max(out.kept);
             out.no_driver &= facts.get("cupti").is_none();
         }
         out
@@ -101,7 +105,13 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
         let text = "CUDA graphs were recorded as a whole: the kernels inside are not listed.";
         out.push(Note::new(Severity::Warning, NoteKind::Graphs, text).with_fix("record without `--graphs whole` to see them"));
     }
-    if let Some(gate) = &profile.capture.gate {
+    if let Some(ms) = said.kept {
+        let text = format!(
+            "Only the end of the run was kept, the last {} or a little more: earlier launches are not in it.",
+            Nanos::human(ms as f64 * 1e6)
+        );
+        out.push(Note::new(Severity::Info, NoteKind::Gate, text));
+    } else if let Some(gate) = &profile.capture.gate {
         let (what, fix) = match gate {
             Gate::ProfilerApi => {
                 ("by cudaProfilerStart", Some("launch numbers are valid for a re-run with `ncu --profile-from-start off`"))

@@ -42,6 +42,8 @@ pub struct Record {
     pub gate: Option<Gate>,
     /// How long the recording is open, in milliseconds.
     pub length: Option<u64>,
+    /// Only the last so many milliseconds are kept.
+    pub keep: Option<u64>,
     /// Whether the object is also loaded beforehand, so that nothing is lost of processes that leave by `_exit`.
     pub preload: bool,
 }
@@ -126,6 +128,7 @@ impl Record {
         out.push(("WARPSCOPE_TRACE_OPTIONS", self.options().into()));
         out.push(("WARPSCOPE_TRACE_GATE", self.gate().unwrap_or_default().into()));
         out.push(("WARPSCOPE_TRACE_FOR_MS", self.length.map(|ms| ms.to_string()).unwrap_or_default().into()));
+        out.push(("WARPSCOPE_TRACE_KEEP_MS", self.keep.map(|ms| ms.to_string()).unwrap_or_default().into()));
         let loaded = before("LD_PRELOAD").unwrap_or_default();
         // AddressSanitizer's own library must be the first of all, and refuses to start behind another.
         let sanitized = before("ASAN_OPTIONS").is_some() || loaded.to_string_lossy().contains("asan");

@@ -80,6 +80,15 @@ pub static RECIPES: &[Row] = &[
         ],
         &[(&["--closed"], "Nothing is recorded until it is opened.")],
     ),
+    trace(
+        "trace-last",
+        [
+            "trace of the last 30 s, for as long as the program runs",
+            "a server that is watched for hours (`warpscope watch`), or a crash that comes at some time",
+            "low; the files on disk hold the last 30 to 60 s and do not grow",
+        ],
+        &[(&["--keep-last", "30"], "Only the last 30 s or a little more are kept; older rows are deleted while the program runs.")],
+    ),
     nsys(
         "exact",
         [

@@ -43,6 +43,9 @@ fn stop(cx: &Cx<'_>, ask: bool) -> Answer {
     if watched.ended {
         return Answer::say("the run has ended");
     }
+    if watched.outside.is_some() {
+        return Answer::say("warpscope did not start this program: stop it where it was started");
+    }
     if watched.run.is_none() {
         return Answer::say(STARTING);
     }
@@ -66,6 +69,45 @@ fn detach(cx: &mut Cx<'_>) -> Answer {
     Answer::effect(Effect::DetachRun).and_say(text, false)
 }
 
+/// What can be done with a program that is traced here.
+fn traced(id: ActionId, watched: &mut Watched) -> Answer {
+    if watched.ended {
+        return Answer::say("the run has ended");
+    }
+    let Some(live) = &watched.traced.live else {
+        let tool = watched.run.as_ref().map_or("", |r| r.tool.as_str());
+        return Answer::say(if matches!(tool, "" | "trace") {
+            "nothing has been recorded yet: no process has used CUDA"
+        } else {
+            "this works for runs of the built-in tracer: `warpscope run --tool trace`"
+        });
+    };
+    match id {
+        ActionId::Pause => {
+            watched.traced.paused = !watched.traced.paused;
+            Answer::say(if watched.traced.paused { "paused; the program keeps running" } else { "going on" })
+        }
+        ActionId::Output if watched.outside.is_some() => Answer::say("its output is in its own terminal"),
+        ActionId::Output => {
+            watched.traced.printing = !watched.traced.printing;
+            Answer::none()
+        }
+        ActionId::Gate => match live.open() {
+            Some(open) => Answer::effect(Effect::Gate(!open)),
+            None => Answer::say("every process has ended"),
+        },
+        _ => Answer::effect(Effect::Snapshot { whole: false }).and_say("saving the last 30 s …", false),
+    }
+}
+
+/// Opens the traces of a program that nobody here started.
+fn open_outside(watched: &Watched) -> Answer {
+    match &watched.outside {
+        Some(_) if watched.ended => Answer::effect(Effect::Snapshot { whole: true }),
+        _ => Answer::none(),
+    }
+}
+
 impl Screen for RunScreen {
     fn place(&self) -> Where {
         Where::Run
@@ -74,9 +116,12 @@ impl Screen for RunScreen {
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         let stop_key = cx.session.key(ActionId::StopRun);
         Some(match id {
-            ActionId::Open => Answer::none(),
+            ActionId::Open => open_outside(cx.running.watched.as_ref()?),
             ActionId::Back => self.back(cx),
             ActionId::StopRun => stop(cx, true),
+            ActionId::Pause | ActionId::Gate | ActionId::Snapshot | ActionId::Output => {
+                return Some(traced(id, cx.running.watched.as_mut()?));
+            }
             ActionId::Detach => detach(cx),
             ActionId::Step => {
                 let watched = cx.running.watched.as_mut()?;
@@ -102,6 +147,10 @@ impl Screen for RunScreen {
 
     fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
         if let Some(watched) = &mut cx.running.watched {
+            if let Some(last) = watched.live_view().map(|l| l.kernels.len().saturating_sub(1)) {
+                watched.traced.top = watched.traced.top.saturating_add_signed(by).min(last);
+                return Answer::none();
+            }
             watched.back = watched.back.saturating_add_signed(by.saturating_neg()).min(watched.lines.len());
         }
         Answer::none()

@@ -10,17 +10,23 @@ enum {
 typedef struct { u32 magic; u16 type, flags; u32 length, count, thread, sequence, crc; } Block;
 enum { MAGIC = 0x31545357 /* WST1 */, HEAD = 28, CHECKED = 24, LAST_WORD = HEAD + 16 };
 
+enum { CONTINUES = 1 /* flag of the first block of a file that continues another */ };
+
+typedef struct { int fd; Identity is; u64 bytes; char path[4096]; } File;
+
 static struct {
   Lock lock;
-  int fd, pid;
+  int pid, opened;
   u32 sequence;
+  // Written in all, also to files that are gone.
   u64 bytes;
-  Identity is;
-  char path[4096];
   // Why nothing is written any more; 0 while it is.
   i32 trouble;
-  int opened;
-} out = { .fd = -1 };
+  File file;
+} out = { .file = { .fd = -1 } };
+
+// Where only the last seconds are kept: rows go to files of their own, which take turns. The one before is whole; older ones are gone.
+static struct { u64 keep_ns, began; u32 number; File file; } rolling = { .file = { .fd = -1 } };
 
 // CRC-32 (IEEE 802.3), eight bytes a step.
 static u32 crc_table[8][256];
@@ -48,10 +54,10 @@ static u32 crc_add(u32 crc, const void* bytes, u64 n) {
 }
 
 // Writes all of it; returns how much was written where the rest could not be.
-static u64 write_all(struct iovec* parts, int count) {
+static u64 write_all(int fd, struct iovec* parts, int count) {
   u64 done = 0;
   while (count) {
-    long n = syscall(SYS_WRITEV, (long)out.fd, parts, (long)count);
+    long n = syscall(SYS_WRITEV, (long)fd, parts, (long)count);
     if (n < 0 && *__errno_location() == EINTR) continue;
     if (n <= 0) return done;
     done += (u64)n;
@@ -78,43 +84,56 @@ static void put_block(u16 type, u16 flags, u32 thread, u32 count, const void* da
   if (gone) return;
   lock(&out.lock);
   if (UNLIKELY(!out.opened)) out.opened = 1, file_begin();
-  if (out.fd >= 0 && !gone) put_locked(type, flags, thread, count, data, length);
+  if (out.file.fd >= 0 && !gone) put_locked(type, flags, thread, count, data, length);
   unlock(&out.lock);
 }
 
-// A disk that is full ends the recording, not the program: what was torn is cut off, and its room holds the word about it.
-static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
-  if (out.trouble) return;
-  if (UNLIKELY(!is_same(out.fd, out.is))) {
-    // The number is the program's now, or nobody's.
-    out.fd = high(file_open(out.path, O_WRONLY | O_APPEND | O_CLOEXEC));
-    if (!is_same(out.fd, out.is)) {
-      if (out.fd >= 0) file_close(out.fd);
-      out.fd = -1;
-      return;
-    }
-  }
+// Whether the file can be written. A number that is the program's now, or nobody's, is not.
+static int is_there(File* f) {
+  if (LIKELY(f->fd >= 0 && is_same(f->fd, f->is))) return 1;
+  if (f->fd < 0) return 0;
+  f->fd = high(file_open(f->path, O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (is_same(f->fd, f->is)) return 1;
+  if (f->fd >= 0) file_close(f->fd);
+  f->fd = -1;
+  return 0;
+}
+
+// Appends a block; 0, or why that cannot be: then the file ends as it did before.
+static i32 append(File* f, u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length, u64 room) {
   // The system kills a program that writes beyond its limit.
   u64 limits[2] = { 0, 0 };
   u64 most = syscall(SYS_PRLIMIT, 0l, (long)RLIMIT_FSIZE, NULL, limits) ? ~0ul : limits[0];
   Block b;
   head_of(&b, type, flags, thread, count, data, length);
   struct iovec parts[2] = { { &b, HEAD }, { data, length } };
-  int fits = out.bytes + HEAD + length + LAST_WORD <= most;
-  u64 n = fits ? write_all(parts, length ? 2 : 1) : 0;
+  int fits = f->bytes + HEAD + length + room <= most;
+  u64 n = fits ? write_all(f->fd, parts, length ? 2 : 1) : 0;
   if (fits && n == HEAD + (u64)length) {
-    out.bytes += n;
-    return;
+    f->bytes += n, out.bytes += n;
+    return 0;
   }
-  out.trouble = !fits ? TOO_LARGE : n ? NO_SPACE : *__errno_location();
-  u8 word[16], *end = put_number(word, (u64)out.trouble);
-  u64 whole = HEAD + (u64)(end - word);
+  i32 why = !fits ? TOO_LARGE : n ? NO_SPACE : *__errno_location();
   // The block that could not be written has no number.
   out.sequence--;
-  if (ftruncate(out.fd, (long)out.bytes)) return;
-  head_of(&b, BLOCK_STOPPED, 0, 0, 1, word, (u32)(end - word));
-  struct iovec last[2] = { { &b, HEAD }, { word, (u64)(end - word) } };
-  if (write_all(last, 2) != whole && ftruncate(out.fd, (long)out.bytes)) out.fd = -1;
+  if (ftruncate(f->fd, (long)f->bytes)) f->fd = -1;
+  return why ? why : NO_SPACE;
+}
+
+// Begins the next file of rows where it is time, and lets go of the one before the last.
+static void roll(void);
+
+// A disk that is full ends the recording, not the program: what was torn is cut off, and its room holds the word about it.
+static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
+  if (out.trouble) return;
+  int rows_ = type >= BLOCK_KERNELS && type <= BLOCK_OVERHEAD;
+  File* f = &out.file;
+  if (rolling.keep_ns && rows_) roll(), f = &rolling.file;
+  if (out.trouble || !is_there(f)) return;
+  out.trouble = append(f, type, flags, thread, count, data, length, LAST_WORD);
+  if (LIKELY(!out.trouble) || !is_there(&out.file)) return;
+  u8 word[16], *end = put_number(word, (u64)out.trouble);
+  append(&out.file, BLOCK_STOPPED, 0, 0, 1, word, (u32)(end - word), 0);
 }
 
 // Facts: keys and values as texts, each with its length before it.
@@ -138,17 +157,47 @@ static void put_facts(u16 type, Facts* f) {
   f->n = f->count = 0;
 }
 
+static int open_new(File* f) {
+  f->fd = high(file_open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC));
+  f->is = identity(f->fd), f->bytes = 0;
+  return f->fd >= 0;
+}
+
 // Opens PREFIX.PID.wstrace; a process that was here before by exec has PREFIX.PID-1.wstrace, and so on.
 static int open_file(const char* prefix) {
   out.pid = getpid();
-  for (int i = 0; i < 1000 && out.fd < 0; i++) {
+  for (int i = 0; i < 1000; i++) {
     char suffix[16] = "";
     if (i) snprintf(suffix, sizeof suffix, "-%d", i);
-    int n = snprintf(out.path, sizeof out.path, "%s.%d%s.wstrace", prefix, out.pid, suffix);
-    if (n < 0 || n >= (int)sizeof out.path) return 0;
-    out.fd = high(file_open(out.path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC));
-    if (out.fd < 0 && *__errno_location() != EXISTS) return 0;
+    int n = snprintf(out.file.path, sizeof out.file.path, "%s.%d%s.wstrace", prefix, out.pid, suffix);
+    if (n < 0 || n >= (int)sizeof out.file.path) return 0;
+    if (open_new(&out.file)) return 1;
+    if (*__errno_location() != EXISTS) return 0;
   }
-  out.is = identity(out.fd);
-  return out.fd >= 0;
+  return 0;
+}
+
+// PREFIX.PID.N.wstrace.
+static int part_path(char* path, u32 number) {
+  int whole = (int)strlen(out.file.path) - (int)strlen(".wstrace");
+  int n = snprintf(path, sizeof out.file.path, "%.*s.%u.wstrace", whole, out.file.path, number);
+  return n > 0 && n < (int)sizeof out.file.path;
+}
+
+static void facts_of_part(Facts* f, u32 number);
+static void roll(void) {
+  static Facts f;
+  static char old[4096];
+  u64 t = clock_now(CLOCK_MONOTONIC);
+  if (rolling.number && t - rolling.began < rolling.keep_ns && rolling.file.fd >= 0) return;
+  if (rolling.file.fd >= 0 && is_same(rolling.file.fd, rolling.file.is)) file_close(rolling.file.fd);
+  rolling.file.fd = -1, rolling.began = t;
+  if (rolling.number > 1 && part_path(old, rolling.number - 1)) unlink(old);
+  if (!part_path(rolling.file.path, ++rolling.number) || !open_new(&rolling.file)) {
+    out.trouble = *__errno_location();
+    return;
+  }
+  f.n = f.count = 0;
+  facts_of_part(&f, rolling.number);
+  append(&rolling.file, BLOCK_FACTS, CONTINUES, 0, f.count, f.data, f.n, 0);
 }

@@ -10,6 +10,7 @@ static void facts_of_process(Facts* f) {
   fact_number(f, "parent", (u64)getppid());
   // When the first of us was loaded: ranges may have begun before CUDA was used.
   fact_number(f, "started", session.started);
+  if (rolling.keep_ns) fact_number(f, "kept_ms", rolling.keep_ns / 1000000);
   long n = readlink("/proc/self/exe", text, sizeof text - 1);
   if (n > 0) text[n] = 0, fact(f, "executable", text);
   if (getcwd(text, sizeof text)) fact(f, "directory", text);
@@ -28,6 +29,15 @@ static void facts_of_process(Facts* f) {
     snprintf(text, sizeof text, "environment.%s", RANKS[i]);
     fact(f, text, value);
   }
+}
+
+// What tells this process from others, and which of its files it is.
+static void facts_of_part(Facts* f, u32 number) {
+  static char host[256];
+  fact_number(f, "pid", (u64)out.pid);
+  fact_number(f, "started", session.started);
+  if (!gethostname(host, sizeof host)) host[sizeof host - 1] = 0, fact(f, "host", host);
+  fact_number(f, "continues", number);
 }
 
 static Facts first_facts;
@@ -288,6 +298,7 @@ static void options(void) {
     session.lean = strstr(o, "lean") != NULL, session.all_calls = strstr(o, "api=all") != NULL;
     session.whole_graphs = strstr(o, "graphs=whole") != NULL, session.memory = strstr(o, "memory") != NULL;
   }
+  rolling.keep_ns = number_of(getenv("WARPSCOPE_TRACE_KEEP_MS")) * 1000000;
   const char* g = getenv("WARPSCOPE_TRACE_GATE");
   open_for_ns = number_of(getenv("WARPSCOPE_TRACE_FOR_MS")) * 1000000;
   if (!g || !*g) {

@@ -1,0 +1,145 @@
+//! Follows a program that is being traced: reads what its traces grow by, adds it up, and judges the last seconds again and again.
+
+use crate::analysis::live::{Judged, Live, Meter};
+use crate::analysis::triage::{Scope, Verdict, triage};
+use crate::import::trace::Follow;
+use crate::import::{Cancel, Job, Wants};
+use crate::launch::tracer;
+use crate::library::Run;
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Time between two looks: the tracer writes once a second.
+const EVERY: Duration = Duration::from_secs(1);
+/// The same until there is something to see.
+const FIRST: Duration = Duration::from_millis(200);
+/// What is judged, ns, and of how many kernels at most.
+const WINDOW: i64 = 10_000_000_000;
+const MOST: u64 = 200_000;
+/// Judging takes one part in so many of the time.
+const RARELY: u32 = 60;
+/// What a snapshot holds, ns.
+pub const SNAPSHOT: i64 = 30_000_000_000;
+
+/// What the user wants of a program that is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ask {
+    /// Open or close its recording.
+    Gate(bool),
+    /// Save its last seconds, or all that there is.
+    Snapshot { whole: bool },
+}
+
+/// What is told.
+#[derive(Debug)]
+pub enum Told {
+    Live(Box<Live>),
+    /// The gate's processes said something.
+    Said(Result<String, String>),
+    Saved(Result<PathBuf, String>),
+}
+
+/// Where the traces of a run are: their path without process id and suffix.
+#[must_use]
+pub fn output(run: &Run) -> Option<PathBuf> {
+    let suffix = format!(".{}", crate::import::trace::SUFFIX);
+    run.patterns.first().and_then(|p| p.strip_suffix(&suffix)).filter(|_| run.tool == "trace").map(PathBuf::from)
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// Opens or closes the recording; returns what to say.
+pub fn gate(output: &Path, open: bool) -> Result<String, String> {
+    let answers = tracer::tell(output, if open { "open" } else { "close" }).map_err(|e| e.to_string())?;
+    let done = answers.iter().filter(|(_, a)| *a == if open { "open" } else { "closed" }).count();
+    match (answers.len(), done) {
+        (0, _) => Err("no process is being traced: none has used CUDA yet, or all have ended".to_owned()),
+        (all, done) if done < all => Ok("this recording has no gate".to_owned()),
+        _ if open => Ok("the recording is open".to_owned()),
+        _ => Ok("the recording is closed".to_owned()),
+    }
+}
+
+/// A name beside the traces that is not one of theirs, and not taken.
+#[must_use]
+pub fn snapshot_path(output: &Path) -> PathBuf {
+    let name = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let path = |n: u32| output.with_file_name(format!("{name}-snapshot-{n}.{}", crate::import::trace::SUFFIX));
+    (1..u32::MAX).map(path).find(|p| p.symlink_metadata().is_err()).unwrap_or_else(|| path(0))
+}
+
+/// Has everything written that has ended, and saves the last so many ns, or everything.
+pub fn save(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &Path) -> Result<(), String> {
+    // A process that does not answer has ended, or is stuck: what it wrote is there.
+    let _ = tracer::tell(output, "flush");
+    let failed = |e: std::io::Error| format!("{}: {e}", to.display());
+    while follow.look().map_err(failed)?.behind > 0 {}
+    follow.save(ns, to).map_err(failed)
+}
+
+/// Follows until it is enough, or nobody listens any more.
+pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) -> bool, enough: &Cancel) {
+    let (mut follow, mut meter) = (Follow::new(output), Meter::default());
+    let (mut judged, mut judge_at): (Option<Judged>, _) = (None, Instant::now());
+    let mut next = Instant::now();
+    while !enough.is_cancelled() {
+        match asks.recv_timeout(next.saturating_duration_since(Instant::now()).min(FIRST)) {
+            Ok(Ask::Gate(open)) => {
+                if !tell(Told::Said(gate(output, open))) {
+                    return;
+                }
+                // What it changed shows at once.
+                let _ = tracer::tell(output, "flush");
+                next = Instant::now();
+            }
+            Ok(Ask::Snapshot { whole }) => {
+                let path = snapshot_path(output);
+                let kept = (!whole).then_some(SNAPSHOT);
+                if !tell(Told::Saved(save(&mut follow, output, kept, &path).map(|()| path))) {
+                    return;
+                }
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if Instant::now() < next {
+            continue;
+        }
+        let Ok(fresh) = follow.look() else { return };
+        let behind = fresh.behind > 0;
+        next = Instant::now() + if behind { Duration::ZERO } else { EVERY };
+        if fresh.recorders.is_empty() {
+            next = Instant::now() + FIRST;
+            continue;
+        }
+        meter.take(fresh, now());
+        let mut live = meter.live();
+        if !behind && Instant::now() >= judge_at {
+            let began = Instant::now();
+            judged = Some(judge(&follow, live.now, enough));
+            if enough.is_cancelled() {
+                return;
+            }
+            judge_at = Instant::now() + (began.elapsed() * RARELY).max(EVERY * 2);
+        }
+        live.judged.clone_from(&judged);
+        if !tell(Told::Live(Box::new(live))) {
+            return;
+        }
+    }
+}
+
+/// What limited the program in the last seconds.
+fn judge(follow: &Follow, at: i64, enough: &Cancel) -> Judged {
+    let mut job = Job::new(Wants::TRIAGE, &|_| {});
+    job.threads = 1;
+    let profile = follow.recent(WINDOW, MOST, &job).ok();
+    let triage = profile.and_then(|p| triage(&p, &Scope::default(), enough));
+    // That there is little yet is no verdict.
+    let triage = triage.filter(|t| t.verdict().is_none_or(|f| f.id != Verdict::ShortCapture));
+    Judged { triage: triage.map(Arc::new), at }
+}

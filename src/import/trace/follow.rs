@@ -1,0 +1,174 @@
+//! Follows the traces of a run while they grow: what was appended since the last look is decoded once; of rows that were read only the places
+//! are remembered, so that the last seconds can be read again.
+
+use super::blocks::{Block, Kind, blocks};
+use super::facts::Facts;
+use super::process::{Numbers, Process};
+use super::rows::Rows;
+use super::tail::Tail;
+use super::{SUFFIX, kept};
+use crate::import::{ImportError, Job, Parts, Wants};
+use crate::model::Profile;
+use crate::model::live::Fresh;
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Bytes that are read at once, and in one look at most: with a trace that is hours long several looks catch up.
+const CHUNK: u64 = 4 << 20;
+const LOOK: u64 = 64 << 20;
+/// Bytes of a file in which its first block ends.
+const FIRST: usize = 64 << 10;
+/// What is decoded of rows.
+const WANTS: Wants = Wants { parts: Parts::MEMOPS, ..Wants::TABLE };
+
+/// The traces of a run.
+pub struct Follow {
+    folder: PathBuf,
+    /// How the names of the files begin.
+    stem: String,
+    tails: Vec<Tail>,
+    processes: Vec<Process>,
+    numbers: Numbers,
+}
+
+fn now() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
+}
+
+impl Follow {
+    /// Follows what is written to `OUTPUT.PID.wstrace`.
+    #[must_use]
+    pub fn new(output: &Path) -> Self {
+        let folder = output.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+        let stem = output.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
+        Self { folder, stem, tails: Vec::new(), processes: Vec::new(), numbers: Numbers::default() }
+    }
+
+    fn names(&self) -> io::Result<Vec<OsString>> {
+        let end = format!(".{SUFFIX}");
+        let ours = |name: &OsString| name.to_str().is_some_and(|n| n.starts_with(&self.stem) && n.ends_with(&end));
+        match std::fs::read_dir(&self.folder) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            found => Ok(found?.flatten().map(|e| e.file_name()).filter(ours).collect()),
+        }
+    }
+
+    /// Reads what is new. Files that are not there yet are no error.
+    pub fn look(&mut self) -> io::Result<Fresh> {
+        let names = self.names()?;
+        for name in &names {
+            if self.tails.iter().all(|t| t.name != *name)
+                && let Some(tail) = self.tail(name)
+            {
+                self.tails.push(tail);
+            }
+        }
+        // Where only the last seconds are kept, files go; what was not read of them is gone, too.
+        self.tails.retain(|t| names.contains(&t.name));
+        // Rows refer to what stands before them in the file that the process began with: how far the others are is noted first, and that file
+        // is read first.
+        self.tails.sort_by_key(|t| !t.first);
+        self.tails.iter_mut().rev().for_each(Tail::look);
+        let (mut out, mut budget) = (Fresh::default(), LOOK);
+        for tail in &mut self.tails {
+            if !tail.first {
+                tail.mark(now(), tail.at);
+            }
+            let process = &mut self.processes[tail.process];
+            while budget > 0 && tail.at < tail.there && read(tail, process, &mut self.numbers, &mut budget, &mut out)? {}
+            out.behind += tail.there - tail.at;
+        }
+        out.kernels = self.numbers.kernels.fresh();
+        out.devices = self.numbers.devices.fresh();
+        out.recorders = self.processes.iter().map(|p| p.recorder.clone()).collect();
+        Ok(out)
+    }
+
+    /// Begins with a file whose first block is there.
+    fn tail(&mut self, name: &OsString) -> Option<Tail> {
+        let file = File::open(self.folder.join(name)).ok()?;
+        let mut head = vec![0; FIRST];
+        let n = file.read_at(&mut head, 0).ok()?;
+        head.truncate(n);
+        let (found, _) = blocks(&head);
+        let first = found.first().filter(|b| b.at == 0 && b.kind == Kind::Facts && b.whole())?;
+        let mut rows = Rows::default();
+        rows.take(first, WANTS);
+        let facts = Facts::joined(&rows.facts);
+        let begins = facts.get("continues").is_none();
+        let known = self.processes.iter().position(|p| p.facts.process() == facts.process());
+        let process = known.unwrap_or_else(|| {
+            self.processes.push(Process::new(facts));
+            self.processes.len() - 1
+        });
+        Some(Tail::new(name.clone(), file, begins, process))
+    }
+
+    /// The last seconds as a report: what was written in so many ns, of each process not more than so many kernels.
+    pub fn recent(&self, ns: i64, most: u64, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let since = Some((now() - ns, ns));
+        let io = |e| ImportError::io(&self.folder, e);
+        let mut files = Vec::new();
+        for (i, process) in self.processes.iter().enumerate() {
+            let mut bytes = Vec::new();
+            let tails = self.tails.iter().filter(|t| t.process == i);
+            kept::write(process, tails, (since, most), &mut bytes).map_err(io)?;
+            files.push(bytes.into());
+        }
+        super::profile(&files, &crate::import::Input::built_in("the last seconds", &[]), job)
+    }
+
+    /// Saves the last so many ns, or everything, as a trace. Fails where the file is there already, or nothing is recorded.
+    pub fn save(&self, ns: Option<i64>, path: &Path) -> io::Result<()> {
+        if self.processes.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "nothing has been recorded yet"));
+        }
+        kept::save(path, |out| {
+            for (i, process) in self.processes.iter().enumerate() {
+                kept::write(process, self.tails.iter().filter(|t| t.process == i), (ns.map(|ns| (now() - ns, ns)), u64::MAX), out)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Reads a piece of a file; false where there is no whole block yet.
+fn read(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, budget: &mut u64, out: &mut Fresh) -> io::Result<bool> {
+    let mut size = CHUNK;
+    let (bytes, whole) = loop {
+        let length = usize::try_from(size.min(tail.there - tail.at)).unwrap_or(0);
+        let mut bytes = vec![0; length];
+        tail.file.read_exact_at(&mut bytes, tail.at)?;
+        let whole = length - usize::try_from(blocks(&bytes).1.torn).unwrap_or(length);
+        if whole > 0 || size >= tail.there - tail.at {
+            break (bytes, whole);
+        }
+        // A block that is longer than a piece.
+        size *= 2;
+    };
+    let mut rows = Rows::default();
+    let keep = |block: &Block<'_>| matches!(block.kind, Kind::Facts | Kind::Strings | Kind::Configs | Kind::Threads | Kind::Device);
+    for block in &blocks(&bytes[..whole]).0 {
+        rows.take(block, WANTS);
+        if keep(block) && tail.first && block.whole() {
+            process.dictionary.push(block.numbered(0));
+        }
+        match block.kind {
+            Kind::Kernels => tail.kernels += u64::from(block.count),
+            Kind::State => {
+                let time = rows.state.as_ref().and_then(|s| s.number("time")).unwrap_or_else(now);
+                out.states.push((time, rows.state.as_ref().and_then(|s| s.number("open")) != Some(0_u8)));
+                tail.mark(time, tail.at + block.at as u64);
+            }
+            _ => {}
+        }
+    }
+    process.take(rows, numbers, out);
+    tail.at += whole as u64;
+    *budget = budget.saturating_sub(bytes.len() as u64);
+    Ok(whole > 0)
+}

@@ -1,0 +1,125 @@
+//! A process whose trace is followed: what its rows refer to, and how its recording stands.
+
+use super::facts::Facts;
+use super::kernels::function;
+use super::rows::{Config, INLINE, Rows};
+use crate::model::live::{Fresh, NO_KERNEL, Ran, Recorder};
+use rustc_hash::FxHashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Names by number, in the order in which they were met.
+#[derive(Default)]
+pub struct Interned {
+    of: FxHashMap<Arc<str>, u32>,
+    fresh: Vec<Arc<str>>,
+}
+
+impl Interned {
+    fn number(&mut self, name: Arc<str>) -> u32 {
+        let next = u32::try_from(self.of.len()).unwrap_or(NO_KERNEL);
+        *self.of.entry(name).or_insert_with_key(|name| {
+            self.fresh.push(name.clone());
+            next
+        })
+    }
+
+    /// Those that were met since this was asked last.
+    pub fn fresh(&mut self) -> Vec<Arc<str>> {
+        std::mem::take(&mut self.fresh)
+    }
+}
+
+/// Kernels and GPUs of all processes.
+#[derive(Default)]
+pub struct Numbers {
+    pub kernels: Interned,
+    pub devices: Interned,
+}
+
+#[derive(Default)]
+pub struct Process {
+    pub facts: Facts,
+    /// Blocks that rows refer to.
+    pub dictionary: Vec<Vec<u8>>,
+    texts: FxHashMap<u32, Arc<str>>,
+    /// The name and the device of configurations.
+    configs: FxHashMap<u32, (u32, u32)>,
+    /// What kernels are called, by name; what devices are called, by ordinal.
+    kernels: FxHashMap<u32, u32>,
+    devices: FxHashMap<u32, u32>,
+    labels: FxHashMap<u32, Arc<str>>,
+    pub recorder: Recorder,
+}
+
+impl Process {
+    pub fn new(facts: Facts) -> Self {
+        let program = facts.get("executable").and_then(|e| Path::new(e).file_name()).map(|n| n.to_string_lossy().into_owned());
+        let recorder = Recorder {
+            pid: facts.number("pid").unwrap_or(0),
+            program: program.unwrap_or_default(),
+            rank: facts.rank().rank,
+            started: facts.number("started").unwrap_or(0),
+            kept_ms: facts.number("kept_ms").filter(|&ms| ms > 0),
+            ..Recorder::default()
+        };
+        Self { facts, recorder, ..Self::default() }
+    }
+
+    /// Takes rows in; what ran goes out under the numbers that are common to all processes.
+    pub fn take(&mut self, mut rows: Rows, numbers: &mut Numbers, out: &mut Fresh) {
+        self.texts.extend(rows.strings.drain(..).map(|(n, text)| (n, Arc::from(String::from_utf8_lossy(&text)))));
+        self.configs.extend(rows.configs.iter().map(|(n, c)| (*n, (c.name, c.device))));
+        self.labels.extend(rows.devices.iter().filter_map(label));
+        self.state(&rows);
+        let of = |config: u32, inline: &[Config], configs: &FxHashMap<u32, (u32, u32)>| match config.checked_sub(INLINE) {
+            Some(i) => inline.get(i as usize).map(|c| (c.name, c.device)),
+            None => configs.get(&config).copied(),
+        };
+        for row in &rows.kernels {
+            let (name, device) = of(row.config, &rows.inline, &self.configs).unwrap_or((NO_KERNEL, 0));
+            let kernel = *self.kernels.entry(name).or_insert_with(|| {
+                let name = self.texts.get(&name).cloned().unwrap_or_else(|| "(unnamed kernel)".into());
+                numbers.kernels.number(function(name))
+            });
+            let device = device_of(device, &mut self.devices, &self.labels, numbers);
+            out.ran.push(Ran { start: row.start, duration: row.duration.max(0), device, kernel });
+        }
+        for row in &rows.memops {
+            let device = device_of(row.device, &mut self.devices, &self.labels, numbers);
+            out.ran.push(Ran { start: row.start, duration: row.duration.max(0), device, kernel: NO_KERNEL });
+        }
+        // What the tracer could not time has no place.
+        out.ran.retain(|r| r.start > 0);
+    }
+
+    fn state(&mut self, rows: &Rows) {
+        let r = &mut self.recorder;
+        if let Some(state) = rows.end.as_ref().or(rows.state.as_ref()) {
+            let number = |key| state.number::<u64>(key).unwrap_or(0);
+            r.time = state.number("time").unwrap_or(r.time);
+            r.open = number("open") > 0;
+            r.kernels = number("kernels");
+            r.bytes = number("bytes");
+            r.cost = i64::try_from(number("packing_ns") + number("flushing_ns")).unwrap_or(i64::MAX);
+            r.lost = number("dropped") + number("refused");
+            r.not_recorded = state.get("not_recorded").map(str::to_owned);
+        }
+        r.ended |= rows.end.is_some();
+        r.stopped = rows.stopped.or(r.stopped);
+    }
+}
+
+/// What a GPU is called: ordinals differ between processes, its place on the bus does not.
+fn label(facts: &Facts) -> Option<(u32, Arc<str>)> {
+    let ordinal = facts.number("device")?;
+    let bus = facts.get("bus").unwrap_or_default();
+    Some((ordinal, Arc::from(format!("{bus} {}", facts.get("name").unwrap_or_default()).trim())))
+}
+
+fn device_of(ordinal: u32, known: &mut FxHashMap<u32, u32>, labels: &FxHashMap<u32, Arc<str>>, numbers: &mut Numbers) -> u32 {
+    *known.entry(ordinal).or_insert_with(|| {
+        let label = labels.get(&ordinal).cloned().unwrap_or_else(|| Arc::from(format!("GPU {ordinal}")));
+        numbers.devices.number(label)
+    })
+}

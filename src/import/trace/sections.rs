@@ -1,0 +1,104 @@
+//! What belongs to one process: its blocks, from one file or several, decoded side by side.
+
+use super::blocks::{self, Block};
+use super::build::Section;
+use super::facts::Facts;
+use super::notes::Missing;
+use super::rows::Rows;
+use crate::import::{ImportError, Input, Job};
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Blocks that a thread takes at once.
+const TAKEN: usize = 64;
+
+/// The numbers of a part's blocks, and its rows.
+struct Part {
+    section: Section,
+    numbers: Vec<u32>,
+    /// Which file of its process it is, from 1; 0 for the one that the process began with.
+    number: u64,
+}
+
+/// The processes of some files, and what the files lack.
+pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<(Vec<Section>, Missing), ImportError> {
+    let (mut parts, mut missing): (Vec<Part>, _) = (Vec::new(), Missing::default());
+    for bytes in files {
+        let (blocks, damage) = blocks::blocks(bytes);
+        missing.damage.passed += damage.passed;
+        missing.damage.torn += damage.torn;
+        // Traces of several processes may stand behind each other in one file.
+        for blocks in blocks.chunk_by(|_, next| !next.begins()) {
+            let rows = read(blocks, input, job)?;
+            let facts = Facts::joined(&rows.facts);
+            let number = facts.number("continues").unwrap_or(0);
+            parts.push(Part { section: Section { rows, facts }, numbers: blocks.iter().map(|b| b.sequence).collect(), number });
+        }
+    }
+    // What a process began with has its facts and its names.
+    parts.sort_by_key(|p| p.number);
+    let mut whole: Vec<Part> = Vec::new();
+    for mut part in parts {
+        let same = |w: &&mut Part| part.number > 0 && w.section.facts.process() == part.section.facts.process();
+        match whole.iter_mut().find(same) {
+            Some(first) => {
+                first.numbers.append(&mut part.numbers);
+                first.section.rows.append(part.section.rows);
+            }
+            None => whole.push(part),
+        }
+    }
+    missing.blocks = whole.iter().map(|p| if p.section.facts.rolling() { 0 } else { lacking(&p.numbers) }).sum();
+    Ok((whole.into_iter().map(|p| p.section).collect(), missing))
+}
+
+/// Blocks whose number is not there, before the last that is.
+fn lacking(numbers: &[u32]) -> u64 {
+    let mut numbers = numbers.to_vec();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.last().map_or(0, |&last| (u64::from(last) + 1).saturating_sub(numbers.len() as u64))
+}
+
+/// Decodes all blocks, several threads side by side: each block is whole by itself.
+fn read(blocks: &[Block<'_>], input: &Input, job: &Job<'_>) -> Result<Rows, ImportError> {
+    let total: usize = blocks.iter().map(|b| b.data.len()).sum();
+    let pieces: Vec<&[Block<'_>]> = blocks.chunks(TAKEN).collect();
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = || {
+        let mut out = Vec::new();
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(piece) = pieces.get(at).filter(|_| !job.cancel.is_cancelled()) else { return out };
+            let mut rows = Rows::default();
+            for block in *piece {
+                rows.take(block, job.wants);
+                done.fetch_add(block.data.len(), Ordering::Relaxed);
+            }
+            job.progress("records", done.load(Ordering::Relaxed) as u64, total as u64);
+            out.push((at, rows));
+        }
+    };
+    let threads = job.threads.clamp(1, 16).min(pieces.len().max(1));
+    let parts = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
+        let mut parts = work();
+        for other in others {
+            parts.extend(other.join().ok()?);
+        }
+        Some(parts)
+    });
+    if job.cancel.is_cancelled() {
+        return Err(ImportError::Cancelled { path: input.path.clone() });
+    }
+    let mut parts = parts.ok_or_else(|| ImportError::Tool {
+        path: input.path.clone(),
+        what: "a thread of the reader failed".to_owned(),
+        next: "this is a bug in warpscope: please report it with the file".to_owned(),
+    })?;
+    parts.sort_by_key(|(at, _)| *at);
+    let mut all = parts.into_iter().map(|(_, rows)| rows);
+    let mut rows = all.next().unwrap_or_default();
+    all.for_each(|later| rows.append(later));
+    Ok(rows)
+}

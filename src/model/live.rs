@@ -1,0 +1,66 @@
+//! What is learnt of a program while it is being traced.
+
+use std::sync::Arc;
+
+/// Stands for a memcpy or a memset among the kernels of [`Ran`].
+pub const NO_KERNEL: u32 = u32::MAX;
+
+/// Something that ran on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ran {
+    /// ns since 1970.
+    pub start: i64,
+    /// ns.
+    pub duration: i64,
+    /// Number of the GPU.
+    pub device: u32,
+    /// Number of the kernel's name, or [`NO_KERNEL`].
+    pub kernel: u32,
+}
+
+/// How the recording of a process stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorder {
+    pub pid: u32,
+    /// Name of the executable.
+    pub program: String,
+    pub rank: Option<u32>,
+    /// When it said so, ns since 1970; 0 before it said anything.
+    pub time: i64,
+    /// When the process began, ns since 1970.
+    pub started: i64,
+    /// Whether its gate is open.
+    pub open: bool,
+    /// It has ended.
+    pub ended: bool,
+    /// Why nothing is recorded of it.
+    pub not_recorded: Option<String>,
+    /// The system's error number with which writing ended.
+    pub stopped: Option<u32>,
+    /// Kernels that were recorded.
+    pub kernels: u64,
+    /// Bytes that were written.
+    pub bytes: u64,
+    /// Time that packing and flushing took on threads of the tracer and of CUPTI, ns.
+    pub cost: i64,
+    /// Records that are missing: CUPTI dropped them, or had no buffer for them.
+    pub lost: u64,
+    /// Milliseconds that are kept where only the last seconds are.
+    pub kept_ms: Option<u64>,
+}
+
+/// What one look at a trace that grows found.
+#[derive(Clone, Debug, Default)]
+pub struct Fresh {
+    pub ran: Vec<Ran>,
+    /// Names of kernels that were met for the first time: their numbers go on from those before.
+    pub kernels: Vec<Arc<str>>,
+    /// Likewise the GPUs.
+    pub devices: Vec<Arc<str>>,
+    /// When processes said how they stand, ns since 1970, and whether they were recorded then.
+    pub states: Vec<(i64, bool)>,
+    /// All processes.
+    pub recorders: Vec<Recorder>,
+    /// Bytes that are there and were not read yet.
+    pub behind: u64,
+}

@@ -1,0 +1,88 @@
+//! How a program stands that is being traced: a line for people, an object for scripts.
+
+use crate::analysis::live::Live;
+use crate::analysis::triage::{Part, Triage};
+use crate::model::text::clean;
+use crate::model::units;
+use serde_json::{Value, json};
+use std::fmt::Write;
+
+/// Kernels that are listed.
+const KERNELS: usize = 10;
+
+/// One line: the GPUs' time, launches, the verdict, the kernel with the most time.
+#[must_use]
+pub fn line(live: &Live) -> String {
+    let mut out = String::new();
+    // Writing into a String cannot fail.
+    let _ = match (live.open(), live.busy()) {
+        (None, _) => write!(out, "every process has ended"),
+        (Some(false), _) => write!(out, "the recording is closed"),
+        (_, _) if live.seconds == 0 => write!(out, "the first second is not over yet"),
+        (_, None) => write!(out, "no kernel has ended yet"),
+        (_, Some(busy)) => write!(out, "GPU busy {:>3.0}%  {:>9.0} launches/s", busy * 100.0, live.rate()),
+    };
+    if let Some(finding) = live.judged.as_ref().and_then(|j| j.triage.as_ref()?.verdict()) {
+        let _ = write!(out, "  {} ({:.0}%)", finding.id.id(), finding.percent());
+    }
+    if let Some(kernel) = live.kernels.first().filter(|k| k.recent.0 > 0) {
+        let share = kernel.recent.1 as f64 / live.recent_ns.max(1) as f64 * 100.0;
+        let _ = write!(out, "  {} of kernel time: {}", units::human_percent(share), clean(&kernel.name));
+    }
+    let lost: u64 = live.recorders.iter().map(|r| r.lost).sum();
+    if lost > 0 {
+        let _ = write!(out, "  {} lost", units::count(lost, "record"));
+    }
+    out
+}
+
+/// One object: times in ns, shares from 0 to 1, of the last `seconds`.
+#[must_use]
+pub fn json(live: &Live) -> Value {
+    let share = |ns: i64, of: i64| if of > 0 { json!(ns as f64 / of as f64) } else { Value::Null };
+    let triage = live.judged.as_ref().and_then(|j| j.triage.as_deref());
+    json!({
+        "time": live.now,
+        "seconds": live.seconds,
+        "recording": live.open(),
+        "busy": live.busy(),
+        "launches_per_second": live.rate(),
+        "launches": live.count,
+        "gpus": live.devices.iter().map(|d| json!({ "name": *d.name, "busy": live.recent(d) })).collect::<Vec<_>>(),
+        "kernels": live.kernels.iter().take(KERNELS).map(|k| json!({
+            "name": *k.name,
+            "share": share(k.recent.1, live.recent_ns),
+            "launches_per_second": k.recent.0 as f64 / live.seconds.max(1) as f64,
+            "mean_ns": (k.recent.0 > 0).then(|| k.recent.1 as f64 / k.recent.0 as f64),
+            "share_since_start": share(k.all.1, live.all_ns),
+            "launches": k.all.0,
+            "total_ns": k.all.1,
+        })).collect::<Vec<_>>(),
+        "verdict": triage.and_then(|t| t.verdict()).map(|f| json!({
+            "id": f.id.id(),
+            "severity": f.severity.word(),
+            "headline": f.headline,
+            "stake_percent": f.percent(),
+            "of_ns": triage.map(Triage::length),
+            "at": live.judged.as_ref().map(|j| j.at),
+        })),
+        "parts": triage.map(|t| Part::ALL.into_iter().map(|p| (p.id().to_owned(), json!(t.percent(p) / 100.0)))
+            .collect::<serde_json::Map<_, _>>()),
+        "recorders": live.recorders.iter().map(|r| json!({
+            "pid": r.pid,
+            "program": r.program,
+            "rank": r.rank,
+            "recording": r.open && !r.ended,
+            "ended": r.ended,
+            "kernels": r.kernels,
+            "bytes": r.bytes,
+            "cost_ns": r.cost,
+            "lost": r.lost,
+            "not_recorded": r.not_recorded,
+            "stopped": r.stopped,
+        })).collect::<Vec<_>>(),
+        "bytes_per_second": live.bytes,
+        "tracer_share_of_a_core": live.cost,
+        "behind_bytes": live.behind,
+    })
+}

@@ -1,0 +1,285 @@
+//! A program while it is being traced: how busy its GPUs are, what limits it, which kernels take the time, and what the tracer costs it.
+
+use super::overview::mark;
+use super::panel::{Panel, bordered, lines, take};
+use super::parts::spark;
+use super::parts::stack::{Share, legend, stacked};
+use super::text::{bar, left, right, wrap};
+use super::{Role, Theme};
+use crate::analysis::labels::{cut_end, cut_middle, width};
+use crate::analysis::live::{KernelNow, Live};
+use crate::analysis::triage::{Part, Severity, Triage};
+use crate::app::Watched;
+use crate::model::live::Recorder;
+use crate::model::text::clean;
+use crate::model::{Bytes, Nanos, units};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+/// GPUs that are drawn.
+const GPUS: usize = 4;
+/// Columns of what stands before a picture, and of the figure behind it.
+const NAME: usize = 11;
+const FIGURE: usize = 9;
+/// Columns from which the verdict stands beside the pictures.
+const BESIDE: u16 = 100;
+/// Rows of a picture at most.
+const HIGH: usize = 4;
+/// Rows of the verdict: headline, bar, legend.
+const VERDICT: u16 = 6;
+
+/// A panel with a title and what is of less weight behind it.
+fn framed(frame: &mut Frame<'_>, area: Rect, (title, note): (&str, String), bordered: bool, theme: &Theme) -> Rect {
+    let title = vec![Span::styled(title.to_owned(), theme.style(Role::Title)), Span::styled(note, theme.style(Role::Dim))];
+    Panel::new(title).draw(frame, area, bordered, theme)
+}
+
+/// Draws the screen.
+pub fn draw(frame: &mut Frame<'_>, mut area: Rect, watched: &Watched, live: &Live, theme: &Theme) {
+    let bordered = bordered(area);
+    let edge = if bordered { 2 } else { 1 };
+    let said = remarks(live, usize::from(area.width.saturating_sub(2)), theme);
+    let pictures = u16::try_from(live.devices.len().clamp(1, GPUS) + 1 + memory(watched, 80, theme).len()).unwrap_or(2);
+    let beside = area.width >= BESIDE;
+    let high = if beside { pictures.max(VERDICT) } else { pictures } + edge;
+    let mut top = take(&mut area, high);
+    let last = seconds(live);
+    if beside {
+        let [gpus, verdict] = Layout::horizontal([Constraint::Percentage(45), Constraint::Min(40)]).areas(top);
+        top = gpus;
+        judgment(frame, verdict, live, bordered, theme);
+    }
+    let inner = framed(frame, top, ("GPU busy", format!(", the last {} s", live.launches.len())), bordered, theme);
+    lines(frame, inner, over_time(watched, live, (inner.width.into(), inner.height.into()), theme));
+    if !beside {
+        let rows = if area.height > 18 { VERDICT } else { 4 };
+        judgment(frame, take(&mut area, rows + edge), live, bordered, theme);
+    }
+    let foot = u16::try_from(said.len()).unwrap_or(1).min(area.height / 2);
+    let rows = area.height - foot;
+    let table = take(&mut area, rows);
+    let note = format!(", {} by time in the last {last}", units::count(live.different, "kernel"));
+    let inner = framed(frame, table, ("Kernels", note), bordered, theme);
+    kernels(frame, inner, watched, live, theme);
+    lines(frame, Rect { x: area.x + 1, width: area.width.saturating_sub(1), ..area }, said);
+}
+
+/// How long the last seconds are.
+fn seconds(live: &Live) -> String {
+    if live.seconds == 1 { "second".to_owned() } else { format!("{} s", live.seconds) }
+}
+
+/// Each GPU over time, launches over time, as high as there is room; and what nvidia-smi says of its memory.
+fn over_time(watched: &Watched, live: &Live, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
+    if live.devices.is_empty() {
+        return vec![Line::styled("no kernel has ended yet", theme.style(Role::Dim))];
+    }
+    let wide = columns.saturating_sub(NAME + FIGURE);
+    let below = memory(watched, columns, theme);
+    let shown = live.devices.len().min(GPUS);
+    let high = (rows.saturating_sub(below.len() + 1) / shown).clamp(1, HIGH);
+    let mut out = Vec::new();
+    let mut row = |name: &str, picture: Vec<String>, figure: &str, role: Role| {
+        let last = picture.len().saturating_sub(1);
+        for (i, line) in picture.into_iter().enumerate() {
+            let (name, figure) = if i == last { (name, figure) } else { ("", "") };
+            out.push(Line::from(vec![
+                Span::styled(left(&cut_end(name, NAME - 1), NAME), theme.style(Role::Dim)),
+                Span::styled(line, theme.style(role)),
+                Span::styled(right(figure, FIGURE), theme.style(Role::Title)),
+            ]));
+        }
+    };
+    for (i, device) in live.devices.iter().take(GPUS).enumerate() {
+        row(&format!("GPU {i}"), area(device.busy.iter().copied(), wide, high), &format!("{:.0}%", live.recent(device) * 100.0), Role::Bar);
+    }
+    let most = live.launches.iter().copied().flatten().max().unwrap_or(0).max(1) as f64;
+    row("launches/s", area(live.launches.iter().map(|n| n.map(|n| n as f64 / most)), wide, 1), &rate(live.rate()), Role::Dim);
+    out.extend(below);
+    out
+}
+
+/// Shares over time, the latest on the right, in rows of eighths from top to bottom.
+fn area(shares: impl DoubleEndedIterator<Item = Option<f64>>, columns: usize, rows: usize) -> Vec<String> {
+    let mut all: Vec<Option<f64>> = shares.rev().take(columns).collect();
+    all.resize(columns, None);
+    all.reverse();
+    let piece = |row: usize| {
+        let part = move |share: f64| (share * rows as f64 - (rows - 1 - row) as f64).clamp(0.0, 1.0);
+        // The lowest row tells nothing from little, and what is not known.
+        let lowest = row + 1 == rows;
+        spark(all.iter().map(|s| s.map(part).filter(|p| lowest || *p > 0.0)), columns)
+    };
+    (0..rows).map(piece).collect()
+}
+
+/// A rate in four letters or so.
+fn rate(n: f64) -> String {
+    match n {
+        n if n >= 1e6 => format!("{:.1} M", n / 1e6),
+        n if n >= 1e4 => format!("{:.0} k", n / 1e3),
+        n if n >= 1e3 => format!("{:.1} k", n / 1e3),
+        n if n >= 10.0 || n == 0.0 => format!("{n:.0}"),
+        n => format!("{n:.1}"),
+    }
+}
+
+/// Memory, power and clocks of the GPUs, where a tool that knows them is there.
+fn memory(watched: &Watched, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let of = |(index, samples): (&u32, &std::collections::VecDeque<crate::launch::doctor::smi::Busy>)| {
+        let last = samples.back()?;
+        let used = last.used.map(|mib| format!("{:.1} GiB", mib as f64 / 1024.0));
+        let power = last.power.map(|w| format!("{w:.0} W"));
+        let clock = last.clock.map(|mhz| format!("{mhz} MHz"));
+        let text: Vec<String> = [used, power, clock].into_iter().flatten().collect();
+        (!text.is_empty()).then(|| format!("GPU {index} {}", text.join(" ")))
+    };
+    let all: Vec<String> = watched.gpus.iter().filter_map(of).take(GPUS).collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let text = format!(
+        "{}{}",
+        left("memory", NAME),
+        if all.len() == 1 { all[0].trim_start_matches("GPU 0 ").to_owned() } else { all.join(" · ") }
+    );
+    vec![Line::styled(cut_end(&text, columns), theme.style(Role::Dim))]
+}
+
+/// The verdict on the last seconds, and where the time went.
+fn judgment(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, theme: &Theme) {
+    let judged = live.judged.as_ref();
+    let Some(triage) = judged.and_then(|j| j.triage.as_deref()) else {
+        let inner = framed(frame, area, ("What limits it", String::new()), bordered, theme);
+        let text = match judged {
+            Some(_) if live.open() == Some(false) => "nothing is recorded while the recording is closed",
+            Some(_) => "nothing ran on a GPU in the last 10 s",
+            None => "the first verdict comes in a moment",
+        };
+        lines(frame, inner, vec![Line::styled(text, theme.style(Role::Dim))]);
+        return;
+    };
+    let length = Nanos::human(triage.length() as f64);
+    let age = (live.now - judged.map_or(live.now, |j| j.at)) / 1_000_000_000;
+    let when = if age > 3 { format!(", of {length}, {age} s ago") } else { format!(", of the last {length}") };
+    let finding = triage.verdict();
+    let mut title = vec![Span::styled("What limits it", theme.style(Role::Title))];
+    if let Some(f) = finding {
+        let (glyph, role) = mark(f.severity);
+        title = vec![Span::styled(format!("{glyph} {}", f.id.id()), theme.style(role))];
+        if f.severity != Severity::Healthy && f.stake > 0.0 {
+            title.push(Span::styled(format!("  up to {:.0}%", f.percent()), theme.style(Role::Title)));
+        }
+    }
+    title.push(Span::styled(when, theme.style(Role::Dim)));
+    let inner = Panel::new(title).draw(frame, area, bordered, theme);
+    let columns = usize::from(inner.width);
+    let headline = finding.map_or_else(|| "nothing stands out".to_owned(), |f| clean(&f.headline).into_owned());
+    let rows = usize::from(inner.height);
+    let mut text = wrap(&headline, columns);
+    let most = if rows >= usize::from(VERDICT) { 3 } else { 1 };
+    if text.len() > most {
+        let rest = text.split_off(most - 1).join(" ");
+        text.push(cut_end(&rest, columns));
+    }
+    let mut out: Vec<Line<'static>> = text.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect();
+    let shares = shares(triage, theme);
+    out.push(stacked(&shares, columns));
+    out.extend(legend(&shares, columns, rows.saturating_sub(out.len()).min(2), theme.style(Role::Dim), theme));
+    lines(frame, inner, out);
+}
+
+/// The parts of the GPUs' time.
+fn shares(triage: &Triage, theme: &Theme) -> Vec<Share> {
+    let share = |part: Part| Share {
+        name: if part.idle() { format!("idle: {}", part.short()) } else { part.short().to_owned() },
+        share: triage.percent(part) / 100.0,
+        style: theme.style(Role::Part(part)),
+    };
+    Part::ALL.into_iter().map(share).filter(|s| s.share >= 0.005).collect()
+}
+
+/// Columns of a kernel's figures: bar, share now, launches per second, mean time, share since the start, time since the start.
+const COLUMNS: [(&str, usize); 5] = [("now", 6), ("launches/s", 12), ("mean", 10), ("all", 7), ("time", 10)];
+const BAR: usize = 12;
+/// Columns that a name has at least.
+const LEAST: usize = 24;
+
+fn kernels(frame: &mut Frame<'_>, area: Rect, watched: &Watched, live: &Live, theme: &Theme) {
+    let columns = usize::from(area.width);
+    // What matters less goes first.
+    let fits = |n: &usize| LEAST + BAR + COLUMNS[..*n].iter().map(|c| c.1).sum::<usize>() <= columns;
+    let shown = (1..=COLUMNS.len()).rev().find(fits).unwrap_or(1);
+    let figures: usize = COLUMNS[..shown].iter().map(|c| c.1).sum();
+    let room = columns.saturating_sub(figures + BAR);
+    let name = room.min(live.kernels.iter().map(|k| width(&k.name) + 2).max().unwrap_or(LEAST).max(LEAST));
+    let mut head = left("", name + BAR);
+    COLUMNS[..shown].iter().for_each(|(word, wide)| head.push_str(&right(word, *wide)));
+    let mut out = vec![Line::styled(head, theme.style(Role::Head))];
+    let most = live.kernels.first().map_or(1, |k| k.recent.1).max(1);
+    let rows = usize::from(area.height).saturating_sub(1);
+    let top = watched.traced.top.min(live.kernels.len().saturating_sub(rows));
+    for kernel in live.kernels.iter().skip(top).take(rows) {
+        out.push(kernel_line(kernel, live, most, (name, shown), theme));
+    }
+    lines(frame, area, out);
+}
+
+fn kernel_line(kernel: &KernelNow, live: &Live, most: i64, (name, shown): (usize, usize), theme: &Theme) -> Line<'static> {
+    let (count, ns) = kernel.recent;
+    let percent = |part: i64, whole: i64| units::human_percent(part as f64 / whole.max(1) as f64 * 100.0);
+    let quiet = count == 0;
+    let text = if quiet { Role::Dim } else { Role::Text };
+    let mut spans = vec![Span::styled(left(&cut_middle(&clean(&kernel.name), name - 2), name), theme.style(text))];
+    spans.extend(bar(ns as f64 / most as f64, BAR, theme.style(Role::Part(Part::Kernels)), theme));
+    let (each, times) = if quiet { kernel.all } else { kernel.recent };
+    let figures = [
+        if quiet { "–".to_owned() } else { percent(ns, live.recent_ns) },
+        if quiet { "–".to_owned() } else { rate(count as f64 / live.seconds.max(1) as f64) },
+        Nanos::human(times as f64 / each.max(1) as f64),
+        percent(kernel.all.1, live.all_ns),
+        Nanos(kernel.all.1).to_string(),
+    ];
+    let roles = [Role::Title, Role::Text, Role::Text, Role::Dim, Role::Dim];
+    for ((text, role), (_, wide)) in figures.into_iter().zip(roles).zip(COLUMNS).take(shown) {
+        spans.push(Span::styled(right(&text, wide), theme.style(if quiet { Role::Dim } else { role })));
+    }
+    Line::from(spans)
+}
+
+/// What the tracer does and costs, and what is missing.
+fn remarks(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let dim = theme.style(Role::Dim);
+    let mut out = Vec::new();
+    let there: Vec<&Recorder> = live.recorders.iter().filter(|r| !r.ended && r.not_recorded.is_none()).collect();
+    let bytes: u64 = live.recorders.iter().map(|r| r.bytes).sum();
+    let kept = there.iter().find_map(|r| r.kept_ms);
+    let mut text = vec![
+        format!("{} recorded, {} written ({}/s)", units::count(live.count, "kernel"), Bytes(bytes), Bytes(live.bytes as u64)),
+        format!("tracer's threads {:.1}% of a core", live.cost * 100.0),
+    ];
+    text.extend(kept.map(|ms| format!("the last {} are kept", Nanos::human(ms as f64 * 1e6))));
+    text.extend((there.len() > 1).then(|| format!("{} processes", there.len())));
+    out.push(Line::styled(cut_end(&text.join(" · "), columns), dim));
+    let lost: u64 = live.recorders.iter().map(|r| r.lost).sum();
+    let mut wrong = |text: String| out.push(Line::styled(cut_end(&text, columns), theme.style(Role::Bad)));
+    if lost > 0 {
+        wrong(format!("{} lost: CUPTI had no room for them", units::count(lost, "record")));
+    }
+    for r in &live.recorders {
+        if let Some(error) = r.stopped {
+            wrong(format!(
+                "process {}: its file could not be written (error {error}), so the recording ended; the program keeps running",
+                r.pid
+            ));
+        }
+        if let Some(why) = &r.not_recorded {
+            wrong(format!("process {} is not recorded: {}", r.pid, clean(why)));
+        }
+    }
+    if live.catching_up() {
+        out.push(Line::styled(format!("reading what was recorded before: {} left", Bytes(live.behind)), theme.style(Role::Warn)));
+    }
+    out
+}

@@ -1,0 +1,201 @@
+//! A program that is watched while it is traced: what is followed is what is read, and the screen of it.
+
+use super::support::{Explorer, read, root};
+use insta::assert_snapshot;
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::sync::Arc;
+use warpscope::analysis::live::{DeviceNow, Judged, KernelNow, Live};
+use warpscope::analysis::triage::{Scope, triage};
+use warpscope::app::{self, Effect, Msg, Watched, Where};
+use warpscope::import::trace::Follow;
+use warpscope::import::{Job, Wants};
+use warpscope::model::live::{NO_KERNEL, Recorder};
+use warpscope::model::{Cancel, Profile};
+
+fn bytes(name: &str) -> Vec<u8> {
+    let file = std::fs::File::open(root().join(format!("fixtures/trace/{name}.wstrace.zst"))).unwrap();
+    zstd::stream::decode_all(file).unwrap()
+}
+
+/// Of each function: launches, ns.
+fn by_function(profile: &Profile) -> BTreeMap<String, (u64, i64)> {
+    let mut out = BTreeMap::new();
+    for row in 0..profile.launches.len() {
+        let name = profile.kernels[profile.launches.kernel(row).0 as usize].function().to_owned();
+        let sum: &mut (u64, i64) = out.entry(name).or_default();
+        *sum = (sum.0 + 1, sum.1 + profile.launches.duration(row));
+    }
+    out
+}
+
+#[test]
+fn what_is_followed_is_what_is_read() {
+    for (name, piece) in [("llm", 7_001), ("special", 101), ("torch_cuda_graph", 4_096), ("torch_eager", 33_333)] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = std::fs::File::create(folder.path().join("run.7.wstrace")).unwrap();
+        let mut follow = Follow::new(&folder.path().join("run"));
+        assert_eq!(follow.look().unwrap().recorders, []);
+        let (mut names, mut found, mut copies) = (Vec::new(), BTreeMap::<String, (u64, i64)>::new(), 0);
+        let mut last = Vec::new();
+        for part in bytes(name).chunks(piece) {
+            file.write_all(part).unwrap();
+            let fresh = follow.look().unwrap();
+            names.extend(fresh.kernels.iter().map(|n| n.to_string()));
+            for ran in &fresh.ran {
+                if ran.kernel == NO_KERNEL {
+                    copies += 1;
+                    continue;
+                }
+                let sum = found.entry(names[ran.kernel as usize].clone()).or_default();
+                *sum = (sum.0 + 1, sum.1 + ran.duration);
+            }
+            last = fresh.recorders;
+        }
+        let whole = read(&root().join(format!("fixtures/trace/{name}.wstrace.zst"))).unwrap();
+        assert_eq!(found, by_function(&whole), "{name}");
+        assert_eq!(copies, whole.memops.len(), "{name}");
+        assert!(last.len() == 1 && last[0].ended && last[0].kernels == whole.launches.len() as u64, "{name}: {last:?}");
+        // All of it, saved anew.
+        let copy = folder.path().join("copy.wstrace");
+        follow.save(None, &copy).unwrap();
+        assert!(follow.save(None, &copy).is_err(), "what is there stays");
+        let copy = read(&copy).unwrap();
+        assert_eq!((by_function(&copy), copy.ranges.len(), &copy.notes), (by_function(&whole), whole.ranges.len(), &whole.notes), "{name}");
+    }
+}
+
+fn recorder() -> Recorder {
+    Recorder {
+        pid: 4711,
+        program: "python3".into(),
+        time: 1_700_000_000_000_000_000,
+        started: 1_699_999_950_000_000_000,
+        open: true,
+        kernels: 1_234_567,
+        bytes: 23_456_789,
+        cost: 400_000_000,
+        ..Recorder::default()
+    }
+}
+
+/// A program that decodes, with the verdict on a real trace.
+fn live() -> Live {
+    let profile = read(&root().join("fixtures/trace/llm.wstrace.zst")).unwrap();
+    let judged = triage(&profile, &Scope::default(), &Cancel::default()).map(Arc::new);
+    let kernel = |name: &str, recent: (u64, i64), all: (u64, i64)| KernelNow { name: name.into(), recent, all };
+    let wave = |i: u32| f64::from(40 + (i * 7) % 50) / 100.0;
+    Live {
+        devices: vec![DeviceNow {
+            name: "0000:01:00.0 NVIDIA H200".into(),
+            busy: (0..48).map(|i| (!(20..24).contains(&i)).then(|| wave(i))).collect(),
+        }],
+        launches: (0..48_u32).map(|i| (!(20..24).contains(&i)).then(|| u64::from(20_000 + (i * 977) % 9000))).collect(),
+        kernels: vec![
+            kernel("nvjet_hsh_192x8_64x8_2x1_v_bz_TNT", (41_230, 2_310_000_000), (412_300, 23_310_000_000)),
+            kernel("vectorized_elementwise_kernel", (123_456, 910_000_000), (1_234_560, 9_310_000_000)),
+            kernel("flash_fwd_splitkv_kernel", (9_800, 402_000_000), (98_000, 4_020_000_000)),
+            kernel("reduce_kernel", (0, 0), (1_000, 3_000_000)),
+        ],
+        recent_ns: 3_622_000_000,
+        all_ns: 36_643_000_000,
+        count: 1_234_567,
+        different: 3,
+        seconds: 10,
+        began: 1_699_999_950_000_000_000,
+        recorders: vec![recorder()],
+        bytes: 391_000.0,
+        cost: 0.008,
+        behind: 0,
+        now: 1_700_000_000_000_000_000,
+        judged: Some(Judged { triage: judged, at: 1_699_999_995_000_000_000 }),
+    }
+}
+
+/// An explorer that watches traces of another program.
+fn watching(size: (u16, u16)) -> Explorer {
+    let mut explorer = Explorer::open(&[], size);
+    explorer.app.running.watched = Some(Watched::outside("/data/traces/server".into()));
+    app::watch(&mut explorer.app);
+    explorer
+}
+
+#[test]
+fn the_screen_of_a_program_that_runs() {
+    let mut explorer = watching((120, 40));
+    assert!(explorer.screen().contains("waiting for a process that uses CUDA"));
+    explorer.send(Msg::Live(None, Box::new(live())));
+    assert_eq!(explorer.app.here(), Where::Run);
+    for size in [(80, 24), (120, 40), (200, 50)] {
+        explorer.app.session.size = size;
+        assert_snapshot!(format!("live_{}x{}", size.0, size.1), explorer.screen());
+    }
+    // What is wrong is said, what is not known is not drawn.
+    let mut wrong = live();
+    wrong.judged = None;
+    wrong.recorders.push(Recorder {
+        pid: 4712,
+        not_recorded: Some("another profiler already uses CUPTI".into()),
+        ended: true,
+        ..Recorder::default()
+    });
+    wrong.recorders[0] = Recorder { open: false, lost: 12, stopped: Some(28), ..recorder() };
+    explorer.send(Msg::Live(None, Box::new(wrong)));
+    explorer.app.session.size = (80, 24);
+    let screen = explorer.screen();
+    for text in
+        ["12 records lost", "process 4712 is not recorded: another profiler", "the recording is closed", "could not be written (error 28)"]
+    {
+        assert!(screen.contains(text), "{text}: {screen}");
+    }
+}
+
+#[test]
+fn a_program_is_paused_gated_saved_and_left() {
+    let mut explorer = watching((120, 40));
+    explorer.press("w");
+    assert!(explorer.screen().contains("nothing has been recorded yet") && explorer.asked.is_empty());
+    explorer.send(Msg::Live(None, Box::new(live())));
+    explorer.press("c");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Gate(false))), "{:?}", explorer.asked);
+    let mut closed = live();
+    closed.recorders[0].open = false;
+    explorer.send(Msg::Live(None, Box::new(closed)));
+    explorer.press("c");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Gate(true))));
+    // While it is paused nothing moves.
+    explorer.press("p");
+    let before = explorer.screen();
+    assert!(before.contains("the view is paused"));
+    explorer.send(Msg::Live(None, Box::new(Live { count: 2, ..live() })));
+    assert_eq!(explorer.screen().lines().nth(20), before.lines().nth(20));
+    explorer.press("p");
+    explorer.press("X");
+    assert!(explorer.screen().contains("did not start this program"));
+    explorer.press("w");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Snapshot { whole: false })));
+    explorer.send(Msg::Snapshot(Err("/data/traces/server-snapshot-1.wstrace: disk full".into())));
+    assert!(explorer.screen().contains("disk full"));
+    // It ends: all that there is can be opened.
+    let mut ended = live();
+    ended.recorders[0].ended = true;
+    explorer.send(Msg::Live(None, Box::new(ended)));
+    assert!(explorer.screen().contains("every process has ended") || explorer.screen().contains(" ended "));
+    explorer.press("enter");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Snapshot { whole: true })));
+    explorer.send(Msg::Snapshot(Ok("/data/traces/server-snapshot-1.wstrace".into())));
+    assert_eq!(explorer.app.session.reports.len(), 1, "it is opened");
+}
+
+/// A trace of which only the end was kept has no hole: it says so.
+#[test]
+fn the_last_seconds_are_a_report_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("run.7.wstrace"), bytes("llm")).unwrap();
+    let mut follow = Follow::new(Path::new(&folder.path().join("run")));
+    while follow.look().unwrap().behind > 0 {}
+    let recent = follow.recent(i64::MAX / 2, 500, &Job::new(Wants::TRIAGE, &|_| {})).unwrap();
+    assert!(recent.launches.len() <= 500, "{}", recent.launches.len());
+    assert!(recent.notes.iter().all(|n| !n.text.contains("damaged")), "{:?}", recent.notes);
+}
