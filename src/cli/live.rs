@@ -19,7 +19,7 @@ const FIRST: Duration = Duration::from_millis(200);
 const WINDOW: i64 = 10_000_000_000;
 const MOST: u64 = 200_000;
 /// Judging takes one part in so many of the time.
-const RARELY: u32 = 60;
+const RARELY: u32 = 80;
 /// What a snapshot holds, ns.
 pub const SNAPSHOT: i64 = 30_000_000_000;
 

@@ -22,6 +22,8 @@ pub enum ThreadState {
     Running,
     /// Not on a processor.
     Off,
+    /// On one for part of the time: it was looked at too rarely to tell when.
+    Partly,
 }
 
 /// A change of a thread's state.

@@ -1,5 +1,5 @@
 // A program of the kind that is traced. The driver's part is played by the program: it loads the object that CUDA_INJECTION64_PATH names and calls
-// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N
+// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N spin=1
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 void cuLaunch(uint32_t, uint32_t), cuGraph(uint32_t), cuCopy(uint64_t), cuCall(uint32_t, int), mock_say_all(void), mock_forget(void);
@@ -52,6 +53,13 @@ static void nvtx(void) {
   begin(table);
 }
 
+static void spin(long ns) {
+  struct timespec t, begun;
+  clock_gettime(CLOCK_MONOTONIC, &begun);
+  do clock_gettime(CLOCK_MONOTONIC, &t);
+  while ((t.tv_sec - begun.tv_sec) * 1000000000 + t.tv_nsec - begun.tv_nsec < ns);
+}
+
 int main(int c, char** v) {
   launches = (uint32_t)word(c, v, "launches", 0), threads = (uint32_t)word(c, v, "threads", 1);
   int early = is(c, v, "fork=early") ? fork() : 1, marks = word(c, v, "nvtx", 0);
@@ -93,7 +101,8 @@ int main(int c, char** v) {
   for (uint32_t ms = 0, rate = (uint32_t)word(c, v, "rate", 0), most = 1000 * (uint32_t)word(c, v, "seconds", 0); rate && ms < most; ms++) {
     for (uint32_t i = ms * rate / 1000; i < (ms + 1) * rate / 1000; i++) cuLaunch(i % 5000, 7);
     cuCall(17, 0);
-    usleep(900);
+    if (word(c, v, "spin", 0)) spin(900000);
+    else usleep(900);
   }
   if (is(c, v, "wait=1")) {
     // Until somebody says so, on its standard input.

@@ -340,7 +340,11 @@ impl Builder<'_> {
         for change in &profile.states {
             let (times, values) = by_thread.entry(change.thread).or_default();
             times.push(sane(change.time));
-            values.push(if change.state == ThreadState::Running { 100.0 } else { 0.0 });
+            values.push(match change.state {
+                ThreadState::Running => 100.0,
+                ThreadState::Partly => 50.0,
+                ThreadState::Off => 0.0,
+            });
         }
         for (thread, (times, values)) in by_thread {
             let (Some(group), Some(plot)) = (self.thread(thread), Plot::steps(times, values, end, "%", profile)) else { continue };

@@ -161,8 +161,10 @@ impl<'a> Host<'a> {
         host.os();
         host.states();
         host.ranges();
+        // Between two looks anything may have been.
+        let sampled = profile.states.iter().any(|s| s.state == ThreadState::Partly);
         for lane in &mut host.lanes {
-            lane.certain = host.known.os || host.known.states || host.known.python;
+            lane.certain = host.known.os || host.known.states && !sampled || host.known.python;
         }
         host
     }
@@ -270,7 +272,21 @@ impl<'a> Host<'a> {
         for change in &self.profile.states {
             let Some(lane) = self.lane_of_thread(change.thread) else { continue };
             if let Some((from, state)) = since[lane].replace((change.time, change.state)) {
-                if state == ThreadState::Running { &mut on[lane] } else { &mut off[lane] }.push((from, change.time));
+                match state {
+                    ThreadState::Running => on[lane].push((from, change.time)),
+                    ThreadState::Off => off[lane].push((from, change.time)),
+                    ThreadState::Partly => {}
+                }
+            }
+        }
+        // The last state lasts.
+        let launches = &self.profile.launches;
+        let end = (0..launches.len()).map(|row| launches.end(row)).chain(self.profile.states.last().map(|s| s.time)).max().unwrap_or(0);
+        for (lane, since) in since.into_iter().enumerate() {
+            match since {
+                Some((from, ThreadState::Running)) if from < end => on[lane].push((from, end)),
+                Some((from, ThreadState::Off)) if from < end => off[lane].push((from, end)),
+                _ => {}
             }
         }
         for (lane, (on, off)) in self.lanes.iter_mut().zip(on.into_iter().zip(off)) {

@@ -176,6 +176,8 @@ fn missing(case: &Case<'_>) -> Vec<String> {
     if unknown >= finding::LEAST {
         out.push(if known.operators {
             "recorded without Python functions (with_stack=True): outside operators, waiting and computing cannot be told apart".to_owned()
+        } else if known.states {
+            "the launching thread was looked at every few milliseconds: where it was on a processor for part of that, waiting and computing cannot be told apart".to_owned()
         } else {
             "recorded without osrt: waiting and computing cannot be told apart; `warpscope run --recipe full` records it".to_owned()
         });

@@ -26,13 +26,14 @@ pub enum Kind {
     State,
     Stopped,
     End,
+    States,
     /// Of a later version.
     Unknown,
 }
 
 impl Kind {
     fn of(number: u16) -> Self {
-        const ALL: [Kind; 15] = [
+        const ALL: [Kind; 16] = [
             Kind::Facts,
             Kind::Strings,
             Kind::Configs,
@@ -48,6 +49,7 @@ impl Kind {
             Kind::State,
             Kind::Stopped,
             Kind::End,
+            Kind::States,
         ];
         usize::from(number).checked_sub(1).and_then(|i| ALL.get(i)).copied().unwrap_or(Self::Unknown)
     }

@@ -10,7 +10,7 @@ use crate::import::{Job, Parts};
 use crate::model::host_call::{NONE, plain_name};
 use crate::model::{
     Bytes, CallName, Clock, GraphLaunch, HostCalls, LaunchOrder, MemOp, MemOpKind, MemoryEvent, MemoryKind, Nanos, Overhead, Process,
-    Profile, Threads,
+    Profile, StateChange, ThreadState, Threads,
 };
 use rustc_hash::FxHashMap;
 use std::path::Path;
@@ -86,6 +86,7 @@ pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Pro
     profile.recorded = recorded(&processes, &profile);
     profile.graphs.sort_by_key(|g| (g.call, g.start));
     profile.overhead.sort_by_key(|o| o.start);
+    profile.states.sort_by_key(|s| s.time);
     profile.memory.events.sort_by_key(|m| m.time);
     profile.threads = threads.list();
     if wants(Parts::RANGES) {
@@ -182,6 +183,10 @@ fn beside(names: &Names, rows: &Rows, threads: &mut Threads, profile: &mut Profi
     for (tid, name) in &rows.threads {
         threads.name(names.pid, *tid, Arc::from(String::from_utf8_lossy(name)));
     }
+    profile.states.extend(rows.states.iter().filter_map(|&(tid, time, state)| {
+        let state = [ThreadState::Off, ThreadState::Running, ThreadState::Partly].get(usize::from(state)).copied()?;
+        Some(StateChange { time: names.time(time), thread: threads.id(names.pid, tid).0, state, cpu: None })
+    }));
     let words: FxHashMap<u32, Arc<str>> = rows.overhead.iter().map(|o| (o.kind, Arc::from(overhead_name(o.kind)))).collect();
     profile.overhead.extend(rows.overhead.iter().filter_map(|o| {
         Some(Overhead {

@@ -178,6 +178,8 @@ pub struct Rows {
     pub memory: Vec<Memory>,
     pub overhead: Vec<Overhead>,
     pub threads: Vec<(u32, Vec<u8>)>,
+    /// Changes of threads' states: thread, ns since 1970, number of the state.
+    pub states: Vec<(u32, i64, u8)>,
     /// Blocks whose bytes are damaged.
     pub damaged: u64,
 }
@@ -313,6 +315,11 @@ impl Rows {
                     self.overhead.push(Overhead { kind, thread, start, duration });
                 }
             }
+            Kind::States => {
+                while !c.is_empty() {
+                    self.states.push((c.small()?, before.time(c)?, c.byte()?));
+                }
+            }
             Kind::Unknown => {}
         }
         Some(())
@@ -390,6 +397,7 @@ impl Rows {
         self.memory.append(&mut later.memory);
         self.overhead.append(&mut later.overhead);
         self.threads.append(&mut later.threads);
+        self.states.append(&mut later.states);
         self.damaged += later.damaged;
     }
 }
@@ -402,7 +410,7 @@ fn wanted(kind: Kind, wants: Wants) -> bool {
         Kind::Events => wants.has(Parts::RANGES) || wants.has(Parts::CALLS),
         Kind::Memory => wants.has(Parts::MEMORY),
         Kind::Overhead => wants.has(Parts::OVERHEAD),
-        Kind::Threads => wants.has(Parts::THREADS),
+        Kind::Threads | Kind::States => wants.has(Parts::THREADS),
         _ => true,
     }
 }

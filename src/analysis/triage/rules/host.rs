@@ -11,6 +11,8 @@ use crate::analysis::triage::verdict::Verdict;
 fn missing(case: &Case<'_>) -> &'static str {
     if case.host.known.operators {
         "recorded without Python functions: waiting and computing cannot be told apart outside operators"
+    } else if case.host.known.states {
+        "it was on a processor for part of the time: waiting and computing cannot be told apart there"
     } else {
         "recorded without osrt: waiting and computing cannot be told apart"
     }

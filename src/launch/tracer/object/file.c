@@ -4,7 +4,7 @@
 enum {
   BLOCK_FACTS = 1, BLOCK_STRINGS = 2, BLOCK_CONFIGS = 3, BLOCK_KERNELS = 4, BLOCK_MEMOPS = 5, BLOCK_CALLS = 6,
   BLOCK_EVENTS = 7, BLOCK_GRAPHS = 8, BLOCK_MEMORY = 9, BLOCK_OVERHEAD = 10, BLOCK_THREADS = 11, BLOCK_DEVICE = 12,
-  BLOCK_STATE = 13, BLOCK_STOPPED = 14, BLOCK_END = 15,
+  BLOCK_STATE = 13, BLOCK_STOPPED = 14, BLOCK_END = 15, BLOCK_STATES = 16,
 };
 
 typedef struct { u32 magic; u16 type, flags; u32 length, count, thread, sequence, crc; } Block;
@@ -126,7 +126,7 @@ static void roll(void);
 // A disk that is full ends the recording, not the program: what was torn is cut off, and its room holds the word about it.
 static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
   if (out.trouble) return;
-  int rows_ = type >= BLOCK_KERNELS && type <= BLOCK_OVERHEAD;
+  int rows_ = (type >= BLOCK_KERNELS && type <= BLOCK_OVERHEAD) || type == BLOCK_STATES;
   File* f = &out.file;
   if (rolling.keep_ns && rows_) roll(), f = &rolling.file;
   if (out.trouble || !is_there(f)) return;

@@ -113,6 +113,7 @@ static void flush(u32 forced) {
 }
 
 static void look(void) {
+  states_flush();
   flush(0);
   rings_look(0);
   devices_look();
@@ -260,6 +261,10 @@ static void* tick(void* unused) {
       t = clock_now(CLOCK_MONOTONIC), next = t + EVERY_MS * 1000000ul;
     }
     u64 wait = (next - t) / 1000000 + 1;
+    int watches = session.attached && session.recording && !session.lean;
+    if (watches) states_look();
+    else states_pause();
+    if (watches && wait > STATES_EVERY_MS) wait = STATES_EVERY_MS;
     if ((open_after_ns || open_for_ns) && wait > 20) wait = 20;
     futex_wait(&asked, number, wait);
   }
@@ -271,6 +276,7 @@ static void* tick(void* unused) {
 static void finish(const char* why) {
   if (gone || out.pid != getpid() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
   devices_look();
+  states_pause();
   flush(1);
   rings_look(1);
   names_flush();

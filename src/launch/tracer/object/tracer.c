@@ -11,4 +11,5 @@
 #include "events.c"
 #include "nvtx.c"
 #include "session.c"
+#include "states.c"
 #include "start.c"
