@@ -34,6 +34,7 @@ mod suite {
     mod rerun_edges;
     mod rerun_screen;
     mod rerun_warnings;
+    mod rocm;
     mod run_screens;
     mod run_tty;
     mod runs;

@@ -54,9 +54,9 @@ static KNOWN: &[Known] = &[
         next: "print it with `ncu --import REPORT --csv --page raw`",
     },
     Known {
-        is: |h| h.starts_with(b"SQLite format 3\0") && memchr::memmem::find(h, b"rocpd_").is_some(),
-        what: "a rocpd database of rocprofv3 (AMD)",
-        next: "",
+        is: |h| h.starts_with(b"OTF2"),
+        what: "an OTF2 archive, such as rocprofv3 writes with `--output-format otf2`",
+        next: "record with `--output-format rocpd` or csv",
     },
     Known {
         is: |h| {
@@ -115,7 +115,7 @@ mod tests {
     fn each_known_kind_gets_its_own_sentence() {
         assert!(sentence(b"version https://git-lfs.github.com/spec/v1\n").contains("git lfs pull"));
         assert!(sentence(b"NVR").contains("truncated"));
-        assert!(sentence(b"SQLite format 3\0....CREATE TABLE rocpd_string").ends_with("rocprofv3 (AMD); this version reads A (.a)"));
+        assert!(sentence(b"OTF2 archive").contains("rocpd"));
         assert!(sentence(b"U3w[END]NVIDIA Nsight Systems Stream").contains("QdstrmImporter"));
     }
 

@@ -12,6 +12,7 @@ pub mod nsys;
 pub mod nsys_report;
 pub mod open;
 pub mod order;
+pub mod rocm;
 pub mod sqlite;
 pub mod stats_csv;
 pub mod torch;

@@ -4,13 +4,22 @@ use super::error::ImportError;
 use super::importer::Importer;
 use super::input::{Bytes, Input, Kinds};
 use super::job::Job;
-use super::{known, ncu, nsys, nsys_report, stats_csv, torch, trace};
+use super::{known, ncu, nsys, nsys_report, rocm, stats_csv, torch, trace};
 use crate::model::Profile;
 use std::path::{Path, PathBuf};
 
 /// Every format that can be opened, in the order in which they are asked.
-pub static IMPORTERS: &[&dyn Importer] =
-    &[&nsys::NsysSqlite, &nsys_report::NsysReport, &stats_csv::NsysStatsCsv, &ncu::Ncu, &torch::TorchTrace, &trace::WarpscopeTrace];
+pub static IMPORTERS: &[&dyn Importer] = &[
+    &nsys::NsysSqlite,
+    &nsys_report::NsysReport,
+    &stats_csv::NsysStatsCsv,
+    &ncu::Ncu,
+    &torch::TorchTrace,
+    &trace::WarpscopeTrace,
+    &rocm::Rocpd,
+    &rocm::RocmCsv,
+    &rocm::RocmJson,
+];
 
 fn refusal(input: &Input) -> ImportError {
     let tried = IMPORTERS.iter().map(|i| i.name()).collect::<Vec<_>>().join(", ");

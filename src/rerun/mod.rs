@@ -26,6 +26,7 @@ pub mod program;
 pub mod ranges;
 pub mod recipes;
 pub mod request;
+pub mod rocprof;
 pub mod script;
 pub mod shell;
 pub mod verify;

@@ -2,7 +2,7 @@
 
 use super::count::name;
 use super::gate::{self, Gate};
-use super::{OpenedBy, Options, Rerun, Within, draft, graph, ncu, nvtx};
+use super::{OpenedBy, Options, Rerun, Within, draft, graph, ncu, nvtx, rocprof};
 use crate::model::{LaunchId, Maker, Profile};
 
 /// What is to be profiled again.
@@ -60,10 +60,12 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         place.and_then(|p| profile.device_of(p)).is_some_and(|d| d.maker == Maker::Amd)
     };
     if rows.iter().any(amd) {
-        return Err(
-            "this launch ran on an AMD GPU, and ncu profiles NVIDIA GPUs only; `warpscope recipes rocprof-counters` shows rocprofv3's command"
-                .to_owned(),
-        );
+        return if rows.iter().all(amd) {
+            let (commands, folder) = rocprof::commands(profile, &rows, options);
+            Ok(Plan { commands, folder })
+        } else {
+            Err("these launches ran on GPUs of NVIDIA and AMD: choose those of one".to_owned())
+        };
     }
     if options.whole_graph {
         return match rows.len() {

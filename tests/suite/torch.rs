@@ -149,8 +149,9 @@ fn amds_kernels_are_shown_and_not_given_to_ncu() {
     let path = file("amd.pt.trace.json", text);
     let profile = read(&path).unwrap();
     assert_eq!((profile.devices[0].maker, profile.devices[0].compute_capability), (Maker::Amd, None));
-    let (code, _, error) = run(&["rerun", path.to_str().unwrap(), "--launch", "0", "--", "x"]);
-    assert!(code != 0 && error.contains("rocprofv3"), "{error}");
+    let (code, out, error) = run(&["rerun", path.to_str().unwrap(), "--launch", "0", "--", "x"]);
+    // Without kernel ids the count is a guess.
+    assert!(code == 0 && out.starts_with("rocprofv3 --pmc") && error.contains("does not tell kernel symbols apart"), "{out} {error}");
 }
 
 #[test]

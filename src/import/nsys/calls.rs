@@ -3,10 +3,10 @@
 //! A call and its launches share process and correlation id; correlation ids alone repeat over processes. Nodes of a graph share the call
 //! that launched the graph and are ordered by their device start.
 
-use super::db::Db;
 use super::kernels::NO_CORRELATION;
-use super::scan::{self, NULL};
 use super::strings::Strings;
+use crate::import::sqlite::db::Db;
+use crate::import::sqlite::scan::{self, NULL};
 use crate::import::{ImportError, Job};
 use crate::model::host_call::{NONE, plain_name};
 use crate::model::launches::TimesBuilder;

@@ -1,11 +1,11 @@
 //! What devices did beside work: waits, metrics over time, allocations.
 
 use super::calls::pid_of;
-use super::db::Db;
-use super::memops::{gather, memory_kind};
+use super::memops::memory_kind;
 use super::places::Places;
-use super::scan::NULL;
 use super::target::Target;
+use crate::import::sqlite::db::Db;
+use crate::import::sqlite::scan::{NULL, gather};
 use crate::import::{ImportError, Job};
 use crate::model::host_call::NONE;
 use crate::model::{CounterTrack, MemoryEvent, MemoryEvents, MemoryKind, WaitKind, Waits};

@@ -1,10 +1,10 @@
 //! The kernel table, in two passes: names and times for the first table, then everything else about each launch.
 
-use super::db::Db;
 use super::intern::{Interner, renumber};
-use super::plain::DURATION;
-use super::scan::{self, CHUNK, Layout, NULL};
 use super::strings::Strings;
+use crate::import::sqlite::db::Db;
+use crate::import::sqlite::plain::DURATION;
+use crate::import::sqlite::scan::{self, CHUNK, Layout, NULL};
 use crate::import::{ImportError, Job, Names, Parts, Preview, Progress};
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{Bytes, Kernel, LaunchColumns, LaunchConfig, Launches};

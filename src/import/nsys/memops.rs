@@ -1,10 +1,10 @@
 //! Copies, sets, and graphs that were traced as a whole.
 
 use super::calls::{RUNTIME, pid_of};
-use super::db::Db;
 use super::places::Places;
-use super::scan::{self, NULL};
 use super::strings::Strings;
+use crate::import::sqlite::db::Db;
+use crate::import::sqlite::scan::{self, NULL, gather};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::host_call::NONE;
 use crate::model::{Bytes, CopyKind, GraphLaunch, HostCalls, MemOp, MemOpKind, MemOps, MemoryKind, Nanos};
@@ -44,27 +44,6 @@ pub(super) fn memory_kind(kind: i64) -> Option<MemoryKind> {
         4 | 6 => Some(MemoryKind::Managed),
         _ => None,
     }
-}
-
-/// All rows of a table in file order, [`NULL`] for what it lacks.
-pub(super) fn gather<const N: usize>(
-    db: &Db,
-    job: &Job<'_>,
-    table: &str,
-    columns: [&str; N],
-    stage: &'static str,
-) -> Result<Vec<[i64; N]>, ImportError> {
-    if !db.has(table) {
-        return Ok(Vec::new());
-    }
-    let layout = scan::layout(db, table)?;
-    let parts = scan::integers(db, table, columns, (stage, layout), job, Vec::new, |out, chunk, rows| {
-        out.extend(rows.iter().map(|&row| (chunk, row)));
-        Ok(())
-    })?;
-    let mut rows: Vec<(usize, [i64; N])> = parts.into_iter().flatten().collect();
-    rows.sort_by_key(|&(chunk, _)| chunk);
-    Ok(rows.into_iter().map(|(_, row)| row).collect())
 }
 
 fn span(row: &[i64]) -> (Nanos, Nanos) {

@@ -2,16 +2,13 @@
 //! host calls and with them the launch order, copies, ranges.
 
 mod calls;
-mod db;
 mod devices;
 mod intern;
 mod kernels;
 mod memops;
 mod notes;
 mod places;
-mod plain;
 mod ranges;
-mod scan;
 mod strings;
 mod target;
 mod threads;
@@ -19,8 +16,9 @@ mod threads;
 pub use memops::copy_kind;
 
 use super::{ImportError, Importer, Input, Job, Parts, Progress, order};
+use crate::import::sqlite::db::Db;
+use crate::import::sqlite::scan;
 use crate::model::{Gate, Launches, Note, NoteKind, Profile, Severity, Source, Threads};
-use db::Db;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

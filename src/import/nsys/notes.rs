@@ -1,9 +1,9 @@
 //! Remarks on a report: nsys' own warnings, and why it holds fewer kernels than its reader expects.
 
 use super::calls::RUNTIME;
-use super::db::Db;
 use super::target::Target;
 use crate::import::ImportError;
+use crate::import::sqlite::db::Db;
 use crate::model::{CallKind, Gate, GraphMode, LaunchOrder, Note, NoteKind, Profile, Severity, units};
 
 /// nsys' remarks on the capture: only what is a warning or an error becomes a note, the rest tells about gates.

@@ -1,8 +1,8 @@
 //! Interns where things ran, and maps a process' device ordinals to the machine's GPUs.
 
 use super::calls::pid_of;
-use super::scan::NULL;
 use super::target::Target;
+use crate::import::sqlite::scan::NULL;
 use crate::model::{Place, PlaceId};
 use rustc_hash::FxHashMap;
 

@@ -1,9 +1,9 @@
 //! NVTX ranges with their domains. Reports hold millions, so texts are interned while reading.
 
 use super::calls::{pid_of, tid_of};
-use super::db::{Allowance, Db};
-use super::scan::{self, NULL};
 use super::strings::Strings;
+use crate::import::sqlite::db::{Allowance, Db};
+use crate::import::sqlite::scan::{self, NULL};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::range::{Payload, UNNAMED};
 use crate::model::{Range, RangeKind, RangeOrigin, Ranges};

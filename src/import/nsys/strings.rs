@@ -1,7 +1,7 @@
 //! `StringIds`: every name in an export, looked up by id as names are met.
 
-use super::db::{Allowance, Db, text_of};
 use crate::import::ImportError;
+use crate::import::sqlite::db::{Allowance, Db, text_of};
 use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;

@@ -2,9 +2,9 @@
 //!
 //! Environment variables are in these tables too. They are never read.
 
-use super::db::Db;
 use super::secondary;
 use crate::import::ImportError;
+use crate::import::sqlite::db::Db;
 use crate::model::{Bytes, Capture, Clock, Device, Gate, GraphMode, Maker, Nanos, Note, Process};
 use std::collections::BTreeMap;
 

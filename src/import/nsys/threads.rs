@@ -1,10 +1,9 @@
 //! What threads did outside of CUDA: their names, calls of the operating system, scheduling, sampled stacks, and what the profiler cost.
 
 use super::calls::{pid_of, tid_of};
-use super::db::Db;
-use super::memops::gather;
-use super::scan::NULL;
 use super::strings::Strings;
+use crate::import::sqlite::db::Db;
+use crate::import::sqlite::scan::{NULL, gather};
 use crate::import::{ImportError, Job};
 use crate::model::{OsCalls, Overhead, Sample, Samples, StateChange, ThreadState, Threads};
 use rustc_hash::FxHashMap;

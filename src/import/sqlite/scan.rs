@@ -299,3 +299,24 @@ fn by_row<S>(
     }
     Ok(state)
 }
+
+/// All rows of a table in file order, [`NULL`] for what it lacks.
+pub fn gather<const N: usize>(
+    db: &Db,
+    job: &Job<'_>,
+    table: &str,
+    columns: [&str; N],
+    stage: &'static str,
+) -> Result<Vec<[i64; N]>, ImportError> {
+    if !db.has(table) {
+        return Ok(Vec::new());
+    }
+    let layout = layout(db, table)?;
+    let parts = integers(db, table, columns, (stage, layout), job, Vec::new, |out, chunk, rows| {
+        out.extend(rows.iter().map(|&row| (chunk, row)));
+        Ok(())
+    })?;
+    let mut rows: Vec<(usize, [i64; N])> = parts.into_iter().flatten().collect();
+    rows.sort_by_key(|&(chunk, _)| chunk);
+    Ok(rows.into_iter().map(|(_, row)| row).collect())
+}

@@ -156,6 +156,11 @@ impl Db {
         self.tables.contains_key(table)
     }
 
+    /// The names of all tables, in order.
+    pub fn table_names(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
     #[must_use]
     pub fn table_count(&self) -> usize {
         self.tables.len()
@@ -409,7 +414,8 @@ fn immutable_uri(path: &Path) -> String {
     format!("file:{escaped}?mode=ro&immutable=1")
 }
 
-pub(super) fn text_of(value: ValueRef<'_>) -> Option<String> {
+#[must_use]
+pub fn text_of(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Null | ValueRef::Blob(_) => None,
         ValueRef::Integer(i) => Some(i.to_string()),

@@ -1,0 +1,357 @@
+//! Makes a profile of the rows: dispatches in their order with the calls that launched them, copies, calls, ranges.
+
+use super::rows::{Dispatch, Rows, bare};
+use crate::import::{Job, Parts};
+use crate::model::host_call::NONE;
+use crate::model::kernel::function_of;
+use crate::model::launches::{NO_NODE, TimesBuilder};
+use crate::model::{
+    Bytes, CallName, Clock, CopyKind, HostCalls, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, MemoryEvent,
+    MemoryKind, Nanos, Place, PlaceId, Process, Profile, Range, RangeKind, RangeOrigin, Ranges, Rank, Threads,
+};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Streams beyond which lanes are those of queues: some programs make hundreds.
+const STREAMS: usize = 16;
+
+/// Places, numbered as they are met.
+#[derive(Default)]
+struct Places {
+    ids: FxHashMap<Place, u32>,
+    list: Vec<Place>,
+}
+
+impl Places {
+    fn id(&mut self, place: Place) -> u32 {
+        let next = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        *self.ids.entry(place).or_insert_with_key(|place| {
+            self.list.push(place.clone());
+            next
+        })
+    }
+}
+
+/// What all parts need.
+struct Context<'a> {
+    rows: &'a Rows,
+    /// Of each agent its index among the devices.
+    devices: Vec<Option<u32>>,
+    /// The first time of all: the session's 0.
+    zero: i64,
+    /// Whether lanes are streams.
+    streams: bool,
+}
+
+impl Context<'_> {
+    fn pid(&self, process: u32) -> u32 {
+        self.rows.processes.get(process as usize).map_or(0, |p| p.pid)
+    }
+
+    fn device(&self, agent: u32) -> Option<u32> {
+        self.devices.get(agent as usize).copied().flatten()
+    }
+
+    fn time(&self, ns: i64) -> i64 {
+        ns.saturating_sub(self.zero)
+    }
+}
+
+/// Makes the profile. `profile` has the source.
+#[must_use]
+pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
+    let wants = |part| job.wants.has(part);
+    let mut devices = vec![None; rows.agents.len()];
+    for (agent, found) in rows.agents.iter().zip(&mut devices) {
+        let Some(device) = &agent.device else { continue };
+        // Every process lists all GPUs of the machine.
+        let same = profile.devices.iter().position(|d| d == device);
+        *found = u32::try_from(same.unwrap_or_else(|| {
+            profile.devices.push(device.clone());
+            profile.devices.len() - 1
+        }))
+        .ok();
+    }
+    let starts =
+        rows.dispatches.iter().map(|d| d.start).chain(rows.calls.iter().map(|c| c.start)).chain(rows.copies.iter().map(|c| c.start));
+    let zero = starts.filter(|&s| s > 0).min().unwrap_or(0);
+    let mut lanes: Vec<u32> = rows.dispatches.iter().filter_map(|d| d.stream).collect();
+    lanes.sort_unstable();
+    lanes.dedup();
+    // One stream for all says nothing: then queues do.
+    let streams = (2..=STREAMS).contains(&lanes.len());
+    rows.dispatches.sort_by_key(|d| (d.process, d.id, d.correlation, d.start));
+    rows.calls.sort_by_key(|c| c.start);
+    let rows = rows;
+    let context = Context { rows: &rows, devices, zero, streams };
+    profile.clock = Clock { epoch_ns: None, uncertainty_ns: None };
+    profile.processes = rows.processes.iter().map(|p| Process { pid: p.pid, name: p.command.as_deref().and_then(program) }).collect();
+    if let Some(first) = rows.processes.first() {
+        profile.capture.argv = first.command.iter().flat_map(|c| c.split_whitespace()).map(str::to_owned).collect();
+        profile.rank = Rank { rank: first.rank, world: first.world, host: first.host.clone() };
+    }
+    profile.kernels = rows.symbols.iter().map(kernel).collect();
+    let mut places = Places::default();
+    let launching = launches(&context, &mut places, wants(Parts::DETAILS), &mut profile);
+    let mut of_call = FxHashMap::default();
+    if wants(Parts::CALLS) {
+        profile.calls = calls(&context, &launching, &mut of_call);
+    }
+    if wants(Parts::MEMOPS) {
+        copies(&context, &of_call, &mut places, &mut profile);
+    }
+    if wants(Parts::RANGES) {
+        profile.ranges = ranges(&context);
+    }
+    if wants(Parts::MEMORY) {
+        profile.memory.events = context.rows.allocations.iter().map(|a| memory(&context, a)).collect();
+        profile.memory.events.sort_by_key(|e| e.time);
+    }
+    if wants(Parts::THREADS) {
+        let mut threads = Threads::default();
+        for (process, tid, name) in &rows.threads {
+            threads.name(context.pid(*process), *tid, name.clone());
+        }
+        profile.threads = threads.list();
+    }
+    profile.places = places.list;
+    profile
+}
+
+/// The program of a command line.
+fn program(command: &str) -> Option<String> {
+    let first = command.split_whitespace().next()?;
+    Some(first.rsplit('/').next().unwrap_or(first).to_owned())
+}
+
+/// One for each symbol: rocprofv3 counts them apart even where they share their name.
+fn kernel(symbol: &super::rows::Symbol) -> Kernel {
+    let mangled = symbol.mangled.as_deref().map(bare).filter(|m| !m.is_empty()).map(Arc::from);
+    if symbol.formatted.is_empty() {
+        return Kernel { mangled, ..Kernel::default() };
+    }
+    let function = Some(Arc::from(function_of(&symbol.formatted)));
+    Kernel { function, demangled: Some(symbol.formatted.clone()), mangled, spelled: None }
+}
+
+fn config(d: &Dispatch, symbol: Option<&super::rows::Symbol>) -> LaunchConfig {
+    // A grid is given in work-items; the last workgroup of a direction may be a part of one.
+    let groups = |i: usize| if d.workgroup[i] == 0 { 0 } else { d.grid[i].div_ceil(d.workgroup[i]) };
+    let known = d.workgroup.iter().all(|&n| n > 0) && d.grid.iter().all(|&n| n > 0);
+    let bytes = |n: Option<u32>| n.map(|n| Bytes(u64::from(n)));
+    LaunchConfig {
+        grid: known.then(|| [groups(0), groups(1), groups(2)]),
+        block: known.then_some(d.workgroup),
+        registers: d.registers.or_else(|| symbol.and_then(|s| s.registers)),
+        static_shared: bytes(d.lds),
+        local_per_thread: bytes(d.scratch),
+        ..LaunchConfig::default()
+    }
+}
+
+/// The launches; returns of each call whether it launched a kernel.
+fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: &mut Profile) -> Vec<bool> {
+    let rows = context.rows;
+    let mut launching = vec![false; rows.calls.len()];
+    // Of calls inside each other the innermost has begun last; HIP's own is the one around HSA's.
+    let mut by_id: FxHashMap<(u32, u64), usize> = FxHashMap::default();
+    for (i, call) in rows.calls.iter().enumerate().filter(|(_, c)| !c.marker && c.correlation != 0) {
+        by_id.entry((call.process, call.correlation)).or_insert(i);
+    }
+    let call_of = |d: &Dispatch| by_id.get(&(d.process, d.correlation)).copied();
+    let mut order: Vec<u32> = (0..u32::try_from(rows.dispatches.len()).unwrap_or(u32::MAX)).collect();
+    if rows.processes.len() > 1 {
+        // In a process the order is that of dispatches, between them that of time.
+        let mut at = Vec::with_capacity(order.len());
+        let mut last = (u32::MAX, i64::MIN);
+        for d in &rows.dispatches {
+            let time = call_of(d).and_then(|i| rows.calls.get(i)).map_or(d.start, |c| c.start);
+            last = (d.process, if last.0 == d.process { last.1.max(time) } else { time });
+            at.push(last.1);
+        }
+        order.sort_by_key(|&i| at[i as usize]);
+    }
+    let mut columns =
+        LaunchColumns { start: Vec::with_capacity(order.len()), duration: TimesBuilder::with_capacity(order.len()), kernel: Vec::new() };
+    let (mut configs, mut known): (Vec<u32>, FxHashMap<LaunchConfig, u32>) = (Vec::new(), FxHashMap::default());
+    let (mut place, mut since, mut cost) = (Vec::new(), TimesBuilder::default(), TimesBuilder::default());
+    for d in order.iter().filter_map(|&i| rows.dispatches.get(i as usize)) {
+        columns.start.push(context.time(d.start));
+        columns.duration.push(Some(d.end.saturating_sub(d.start).max(0)));
+        columns.kernel.push(d.symbol);
+        if !details {
+            continue;
+        }
+        let config = config(d, rows.symbols.get(d.symbol as usize));
+        let next = u32::try_from(profile.configs.len()).unwrap_or(u32::MAX);
+        configs.push(*known.entry(config).or_insert_with_key(|config| {
+            profile.configs.push(config.clone());
+            next
+        }));
+        let call = call_of(d).and_then(|i| {
+            if let Some(l) = launching.get_mut(i) {
+                *l = true;
+            }
+            rows.calls.get(i)
+        });
+        since.push(call.map(|c| d.start.saturating_sub(c.start)));
+        cost.push(call.map(|c| c.end.saturating_sub(c.start).max(0)));
+        place.push(places.id(Place {
+            pid: Some(context.pid(d.process)),
+            device: context.device(d.agent),
+            ordinal: context.device(d.agent).and_then(|i| profile.devices.get(i as usize)).map(|d| d.id),
+            context: None,
+            stream: if context.streams { d.stream } else { Some(d.queue) },
+            thread: Some(call.map_or(d.thread, |c| c.thread)),
+        }));
+    }
+    let n = columns.kernel.len();
+    let numbered = rows.dispatches.iter().all(|d| d.id > 0);
+    profile.launches = Launches::new(columns);
+    if details {
+        profile.launches.set_details(configs, place, vec![NO_NODE; n], Vec::new());
+        if !rows.calls.is_empty() {
+            profile.launches.set_calls(since, cost);
+        }
+    }
+    profile.order = match details {
+        false => LaunchOrder::Unread,
+        true if rows.chosen => LaunchOrder::Chosen,
+        true if numbered => LaunchOrder::Host,
+        true => LaunchOrder::Device,
+    };
+    launching
+}
+
+/// Totals of all calls, and those one by one that launched no kernel; `of_call` gets their rows by process and correlation id.
+fn calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMap<(u32, u64), u32>) -> HostCalls {
+    let rows = context.rows;
+    let mut totals: FxHashMap<u32, (u64, i64)> = FxHashMap::default();
+    for call in rows.calls.iter().filter(|c| !c.marker) {
+        let total = totals.entry(call.name).or_default();
+        total.0 += 1;
+        total.1 = total.1.saturating_add(call.end.saturating_sub(call.start).max(0));
+    }
+    let text = |name: u32| rows.texts.get(name as usize).cloned().unwrap_or_else(|| Arc::from("(unnamed call)"));
+    let mut list: Vec<_> = totals.into_iter().collect();
+    list.sort_by(|a, b| b.1.1.cmp(&a.1.1).then_with(|| text(a.0).cmp(&text(b.0))));
+    let mut out = HostCalls::default();
+    let mut index: FxHashMap<u32, u32> = FxHashMap::default();
+    for (at, (name, (count, total))) in (0..).zip(list) {
+        index.insert(name, at);
+        out.names.push(CallName::new(text(name), count, Nanos(total)));
+    }
+    let mut threads: FxHashMap<(u32, u32), u32> = FxHashMap::default();
+    for (call, _) in rows.calls.iter().zip(launching).filter(|(c, launching)| !c.marker && !**launching) {
+        let name = index.get(&call.name).copied().unwrap_or(NONE);
+        if out.names.get(name as usize).is_some_and(|n| !n.kind.matters()) {
+            continue;
+        }
+        of_call.entry((call.process, call.correlation)).or_insert(u32::try_from(out.len()).unwrap_or(NONE));
+        out.start.push(context.time(call.start));
+        out.duration.push(call.end.saturating_sub(call.start).max(0));
+        out.name.push(name);
+        out.correlation.push(u32::try_from(call.correlation).unwrap_or(NONE));
+        let key = (context.pid(call.process), call.thread);
+        out.thread.push(*threads.entry(key).or_insert_with(|| {
+            out.threads.push(key);
+            u32::try_from(out.threads.len() - 1).unwrap_or(NONE)
+        }));
+    }
+    out
+}
+
+/// `MEMORY_COPY_HOST_TO_DEVICE` and its like; older writers have other words for the same.
+fn copy_kind(name: &str) -> CopyKind {
+    let name = name.to_ascii_uppercase();
+    let (from, to) = name.rsplit_once("_TO_").map_or((name.as_str(), ""), |(a, b)| (a, b));
+    match (from.ends_with("DEVICE"), from.ends_with("HOST"), to) {
+        (_, true, "DEVICE") => CopyKind::HostToDevice,
+        (true, _, "HOST") => CopyKind::DeviceToHost,
+        (true, _, "DEVICE") => CopyKind::DeviceToDevice,
+        (_, true, "HOST") => CopyKind::HostToHost,
+        _ => CopyKind::Other,
+    }
+}
+
+fn copies(context: &Context<'_>, of_call: &FxHashMap<(u32, u64), u32>, places: &mut Places, profile: &mut Profile) {
+    for copy in &context.rows.copies {
+        let name = context.rows.texts.get(copy.name as usize).map_or("", |t| t);
+        let [from, to] = [copy.from, copy.to].map(|agent| agent.and_then(|a| context.device(a)));
+        let kind = match (copy_kind(name), from, to) {
+            (CopyKind::DeviceToDevice, Some(a), Some(b)) if a != b => CopyKind::PeerToPeer,
+            (kind, ..) => kind,
+        };
+        let device = to.or(from);
+        profile.memops.push(MemOp {
+            start: Nanos(context.time(copy.start)),
+            duration: Nanos(copy.end.saturating_sub(copy.start).max(0)),
+            kind: MemOpKind::Copy { kind, from: None, to: None },
+            bytes: copy.bytes.map(Bytes),
+            place: PlaceId(places.id(Place {
+                pid: Some(context.pid(copy.process)),
+                device,
+                ordinal: device.and_then(|i| profile.devices.get(i as usize)).map(|d| d.id),
+                context: None,
+                stream: copy.stream.filter(|_| context.streams),
+                thread: Some(copy.thread),
+            })),
+            call: of_call.get(&(copy.process, copy.correlation)).copied(),
+            graph_node: None,
+        });
+    }
+    profile.memops.sort();
+}
+
+fn memory(context: &Context<'_>, a: &super::rows::Allocation) -> MemoryEvent {
+    let device = a.agent.and_then(|agent| context.device(agent));
+    MemoryEvent {
+        time: context.time(a.time),
+        address: a.address,
+        bytes: a.bytes,
+        device,
+        pid: context.pid(a.process),
+        kind: device.map(|_| MemoryKind::Device),
+        cached: false,
+    }
+}
+
+fn ranges(context: &Context<'_>) -> Ranges {
+    let mut out = Ranges::default();
+    let (mut names, mut threads): (FxHashMap<u32, u32>, FxHashMap<(u32, u32), u32>) = (FxHashMap::default(), FxHashMap::default());
+    // Of two that begin together the longer is around the other; a mark has no length.
+    let mut markers: Vec<_> = context.rows.calls.iter().filter(|c| c.marker && c.end > c.start).collect();
+    markers.sort_by_key(|c| (c.start, std::cmp::Reverse(c.end)));
+    for call in markers {
+        let name = *names.entry(call.name).or_insert_with(|| {
+            out.names.push((None, context.rows.texts.get(call.name as usize).cloned().unwrap_or_default()));
+            u32::try_from(out.names.len() - 1).unwrap_or(u32::MAX)
+        });
+        let key = (context.pid(call.process), call.thread);
+        let thread = *threads.entry(key).or_insert_with(|| {
+            out.threads.push(key);
+            u32::try_from(out.threads.len() - 1).unwrap_or(u32::MAX)
+        });
+        let (start, end) = (context.time(call.start), context.time(call.end));
+        out.push(Range { start, end, name, thread, kind: RangeKind::PushPop, origin: RangeOrigin::Roctx });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn copies_by_what_amd_calls_them() {
+        for (name, kind) in [
+            ("MEMORY_COPY_HOST_TO_DEVICE", CopyKind::HostToDevice),
+            ("DEVICE_TO_HOST", CopyKind::DeviceToHost),
+            ("MEMORY_COPY_DEVICE_TO_DEVICE", CopyKind::DeviceToDevice),
+            ("hostToHost", CopyKind::Other),
+            ("", CopyKind::Other),
+        ] {
+            assert_eq!(copy_kind(name), kind, "{name}");
+        }
+    }
+}

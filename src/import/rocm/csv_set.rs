@@ -1,0 +1,449 @@
+//! rocprofv3's CSV files of `ROCm` 6.0 to 7.x, and the results of rocprof (v1, v2): tables that belong together by the names of their files, each known
+//! by its header. Columns are looked for by name; releases differ in which there are.
+
+use super::rocpd::device;
+use super::rows::{Agent, Allocation, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
+use crate::import::{ImportError, Job};
+use crate::model::{Device, Maker};
+use csv::ByteRecord;
+use rustc_hash::FxHashMap;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a table holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Table {
+    Agents,
+    /// Calls of HIP, HSA, RCCL, and markers.
+    Calls,
+    Kernels,
+    /// Dispatches of which counters were collected, one row for each counter.
+    Counters,
+    Copies,
+    Allocations,
+    /// One row a kernel: `rocprof` before rocprofv3.
+    Legacy,
+}
+
+/// Columns by which a table is known, lower-case; all of a row must be there.
+const HEADS: [(Table, &[&str]); 8] = [
+    (Table::Agents, &["node_id", "agent_type"]),
+    (Table::Counters, &["dispatch_id", "kernel_name", "counter_name", "counter_value"]),
+    (Table::Kernels, &["dispatch_id", "kernel_name", "start_timestamp", "workgroup_size_x"]),
+    (Table::Calls, &["domain", "function", "start_timestamp"]),
+    (Table::Copies, &["direction", "source_agent_id", "start_timestamp"]),
+    (Table::Allocations, &["allocation_size", "operation", "start_timestamp"]),
+    (Table::Legacy, &["index", "kernelname", "beginns", "endns"]),
+    (Table::Legacy, &["dispatch_id", "kernel_name", "gpu_id", "start_timestamp"]),
+];
+
+/// Which columns of a table are where.
+struct Head {
+    at: FxHashMap<String, usize>,
+}
+
+impl Head {
+    fn of(record: &ByteRecord) -> Self {
+        let name = |b: &[u8]| String::from_utf8_lossy(b).trim().trim_start_matches('\u{feff}').to_ascii_lowercase().replace('-', "_");
+        Self { at: record.iter().enumerate().map(|(i, b)| (name(b), i)).collect() }
+    }
+
+    fn table(&self) -> Option<Table> {
+        HEADS.iter().find(|(_, columns)| columns.iter().all(|c| self.at.contains_key(*c))).map(|(table, _)| *table)
+    }
+
+    fn text<'r>(&self, row: &'r ByteRecord, names: &[&str]) -> Option<&'r [u8]> {
+        let at = names.iter().find_map(|n| self.at.get(*n))?;
+        row.get(*at).map(<[u8]>::trim_ascii).filter(|t| !t.is_empty())
+    }
+
+    fn number<N: std::str::FromStr>(&self, row: &ByteRecord, names: &[&str]) -> Option<N> {
+        std::str::from_utf8(self.text(row, names)?).ok()?.parse().ok()
+    }
+}
+
+/// What the first line of a file says it is.
+#[must_use]
+pub fn table(head: &[u8]) -> Option<Table> {
+    let line = head.split(|b| *b == b'\n').next()?;
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(line);
+    let mut record = ByteRecord::new();
+    (reader.read_byte_record(&mut record).ok()? && record.len() > 2).then(|| Head::of(&record).table())?
+}
+
+/// What names of a set's files end with, before `.csv`.
+const PARTS: [&str; 12] = [
+    "_kernel_trace",
+    "_hip_api_trace",
+    "_hip_runtime_trace",
+    "_hip_compiler_trace",
+    "_hsa_api_trace",
+    "_marker_api_trace",
+    "_rccl_api_trace",
+    "_memory_copy_trace",
+    "_memory_allocation_trace",
+    "_counter_collection",
+    "_agent_info",
+    "_hip_trace",
+];
+
+/// The files that belong to one: those of its folder whose names go on where this one's own part ends.
+#[must_use]
+pub fn siblings(path: &Path) -> Vec<PathBuf> {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let Some(stem) = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))) else { return vec![path.to_owned()] };
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let ours = PARTS.iter().map(|p| folder.join(format!("{stem}{p}.csv")));
+    let mut out: Vec<PathBuf> = ours.filter(|p| p.is_file()).collect();
+    if out.is_empty() {
+        out.push(path.to_owned());
+    }
+    out
+}
+
+/// Reads files that belong together.
+pub fn read(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
+    let mut known: Vec<(Table, &PathBuf)> = Vec::new();
+    for file in files {
+        let mut head = vec![0; 1 << 14];
+        let n = File::open(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
+        known.extend(table(&head[..n]).map(|t| (t, file)));
+    }
+    // What others refer to comes first; of dispatches the trace knows more than the counters.
+    known.sort();
+    let mut reader = Reader::default();
+    for (table, path) in known {
+        let file = File::open(path).map_err(|e| ImportError::io(path, e))?;
+        let total = file.metadata().map_or(0, |m| m.len());
+        reader.table(table, BufReader::with_capacity(1 << 18, file), (path, total), job)?;
+    }
+    Ok(reader.finish())
+}
+
+/// Reads one table.
+pub fn read_one(bytes: &[u8], path: &Path, job: &Job<'_>) -> Result<Rows, ImportError> {
+    let mut reader = Reader::default();
+    if let Some(table) = table(bytes) {
+        reader.table(table, bytes, (path, bytes.len() as u64), job)?;
+    }
+    Ok(reader.finish())
+}
+
+#[derive(Default)]
+struct Reader {
+    rows: Rows,
+    /// Processes by id; tables without one are of the process that the set is of.
+    processes: FxHashMap<u32, u32>,
+    agents: FxHashMap<String, u32>,
+    symbols: FxHashMap<(u32, u64, Arc<str>), u32>,
+    texts: FxHashMap<Vec<u8>, u32>,
+    /// Sizes of what was allocated.
+    sizes: FxHashMap<u64, i64>,
+    /// Whether launches were read from a trace.
+    traced: bool,
+}
+
+fn next(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+impl Reader {
+    fn table(&mut self, table: Table, from: impl Read, (path, total): (&Path, u64), job: &Job<'_>) -> Result<(), ImportError> {
+        let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(from);
+        let mut record = ByteRecord::new();
+        let damaged = |e: csv::Error| ImportError::damaged(path, "its rows", &e);
+        if !reader.read_byte_record(&mut record).map_err(damaged)? {
+            return Ok(());
+        }
+        let head = Head::of(&record);
+        let mut rows = 0_u64;
+        while reader.read_byte_record(&mut record).map_err(damaged)? {
+            rows += 1;
+            if rows.is_multiple_of(1 << 14) {
+                if job.cancel.is_cancelled() {
+                    return Err(ImportError::Cancelled { path: path.to_owned() });
+                }
+                job.progress("rows", reader.position().byte(), total);
+            }
+            let understood = match table {
+                Table::Agents => self.agent_row(&head, &record),
+                Table::Calls => self.call(&head, &record),
+                Table::Kernels => self.kernel(&head, &record),
+                Table::Counters => self.counted(&head, &record),
+                Table::Copies => self.copy(&head, &record),
+                Table::Allocations => self.allocation(&head, &record),
+                Table::Legacy => self.legacy(&head, &record),
+            };
+            self.rows.broken += u64::from(understood.is_none());
+        }
+        self.traced |= table == Table::Kernels;
+        self.rows.legacy |= table == Table::Legacy;
+        self.rows.chosen |= table == Table::Counters && !self.traced;
+        Ok(())
+    }
+
+    fn process(&mut self, pid: Option<u32>) -> u32 {
+        let Some(pid) = pid else {
+            if self.rows.processes.is_empty() {
+                self.rows.processes.push(Process::default());
+            }
+            return 0;
+        };
+        // The one that was not named until now is this one.
+        if let [only] = &mut self.rows.processes[..]
+            && only.pid == 0
+        {
+            only.pid = pid;
+            self.processes.insert(pid, 0);
+        }
+        let next = next(self.rows.processes.len());
+        *self.processes.entry(pid).or_insert_with(|| {
+            self.rows.processes.push(Process { pid, ..Process::default() });
+            next
+        })
+    }
+
+    fn text(&mut self, bytes: &[u8]) -> u32 {
+        if let Some(&known) = self.texts.get(bytes) {
+            return known;
+        }
+        let number = next(self.rows.texts.len());
+        self.rows.texts.push(Arc::from(String::from_utf8_lossy(bytes)));
+        self.texts.insert(bytes.to_vec(), number);
+        number
+    }
+
+    /// An agent by what the tables call it: `Agent 2`, `2`.
+    fn agent(&mut self, named: &[u8], gpu: bool) -> u32 {
+        let text = String::from_utf8_lossy(named);
+        let key = text.rsplit(' ').next().unwrap_or_default().to_owned();
+        if let Some(&known) = self.agents.get(&key) {
+            return known;
+        }
+        // Without a table of agents, what runs kernels is a GPU, and that is all that is known.
+        let gpus = self.rows.agents.iter().filter(|a| a.device.is_some()).count();
+        let device = gpu.then(|| Device { id: next(gpus), maker: Maker::Amd, ..Device::default() });
+        let number = next(self.rows.agents.len());
+        self.rows.agents.push(Agent { device });
+        self.agents.insert(key, number);
+        number
+    }
+
+    fn symbol(&mut self, process: u32, id: u64, name: &[u8]) -> u32 {
+        let text = String::from_utf8_lossy(name);
+        let name: Arc<str> = Arc::from(bare(&text));
+        let number = next(self.rows.symbols.len());
+        *self.symbols.entry((process, id, name)).or_insert_with_key(|(process, id, name)| {
+            let mangled = name.starts_with("_Z").then(|| name.clone());
+            self.rows.symbols.push(Symbol { process: *process, kernel_id: *id, formatted: name.clone(), mangled, registers: None });
+            number
+        })
+    }
+
+    fn agent_row(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let node: u64 = head.number(row, &["node_id"])?;
+        let gpu = head.text(row, &["agent_type"])? == b"GPU";
+        let gpus = self.rows.agents.iter().filter(|a| a.device.is_some()).count();
+        let text = |names: &[&str]| head.text(row, names).map(|t| String::from_utf8_lossy(t).into_owned());
+        let device = gpu.then(|| {
+            let mut device = device(&|key| head.number(row, &[key]));
+            device.id = next(gpus);
+            device.chip = text(&["name"]);
+            device.arch.clone_from(&device.chip);
+            device.name = text(&["product_name"]);
+            device
+        });
+        let number = next(self.rows.agents.len());
+        self.rows.agents.push(Agent { device });
+        self.agents.insert(node.to_string(), number);
+        Some(())
+    }
+
+    fn call(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let marker = head.text(row, &["domain"])?.starts_with(b"MARKER");
+        let start = head.number(row, &["start_timestamp"])?;
+        let name = self.text(head.text(row, &["function"]).unwrap_or_default());
+        let process = self.process(head.number(row, &["process_id", "pid"]));
+        self.rows.calls.push(Call {
+            process,
+            thread: head.number(row, &["thread_id"]).unwrap_or(0),
+            name,
+            marker,
+            correlation: head.number(row, &["correlation_id"]).unwrap_or(0),
+            start,
+            end: head.number(row, &["end_timestamp"]).unwrap_or(start),
+        });
+        Some(())
+    }
+
+    fn three(head: &Head, row: &ByteRecord, names: [&[&str]; 3]) -> [u32; 3] {
+        names.map(|n| head.number(row, n).unwrap_or(0))
+    }
+
+    fn kernel(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let start = head.number(row, &["start_timestamp"])?;
+        let process = self.process(head.number(row, &["process_id", "pid"]));
+        let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), head.text(row, &["kernel_name"])?);
+        let agent = self.agent(head.text(row, &["agent_id"]).unwrap_or(b"0"), true);
+        self.rows.dispatches.push(Dispatch {
+            process,
+            agent,
+            symbol,
+            thread: head.number(row, &["thread_id"]).unwrap_or(0),
+            id: head.number(row, &["dispatch_id"]).unwrap_or(0),
+            queue: head.number(row, &["queue_id"]).unwrap_or(0),
+            stream: head.number(row, &["stream_id"]),
+            correlation: head.number(row, &["correlation_id"]).unwrap_or(0),
+            start,
+            end: head.number(row, &["end_timestamp"]).unwrap_or(start),
+            workgroup: Self::three(head, row, [&["workgroup_size_x"], &["workgroup_size_y"], &["workgroup_size_z"]]),
+            grid: Self::three(head, row, [&["grid_size_x"], &["grid_size_y"], &["grid_size_z"]]),
+            lds: head.number(row, &["lds_block_size", "group_segment_size"]),
+            scratch: head.number(row, &["scratch_size", "private_segment_size"]),
+            registers: registers(head, row),
+        });
+        Some(())
+    }
+
+    /// A dispatch that counters were collected of: the same again for each counter, with sizes as products.
+    fn counted(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        if self.traced {
+            return Some(());
+        }
+        let id = head.number(row, &["dispatch_id"])?;
+        let process = self.process(head.number(row, &["process_id", "pid"]));
+        if self.rows.dispatches.last().is_some_and(|d| d.id == id && d.process == process) {
+            return Some(());
+        }
+        let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), head.text(row, &["kernel_name"])?);
+        let agent = self.agent(head.text(row, &["agent_id"]).unwrap_or(b"0"), true);
+        let start = head.number(row, &["start_timestamp"]).unwrap_or(0);
+        let line = |names: &[&str]| [head.number(row, names).unwrap_or(0), 1, 1];
+        self.rows.dispatches.push(Dispatch {
+            process,
+            agent,
+            symbol,
+            thread: head.number(row, &["thread_id"]).unwrap_or(0),
+            id,
+            queue: head.number(row, &["queue_id"]).unwrap_or(0),
+            correlation: head.number(row, &["correlation_id"]).unwrap_or(0),
+            start,
+            end: head.number(row, &["end_timestamp"]).unwrap_or(start),
+            workgroup: line(&["workgroup_size"]),
+            grid: line(&["grid_size"]),
+            lds: head.number(row, &["lds_block_size"]),
+            scratch: head.number(row, &["scratch_size"]),
+            registers: registers(head, row),
+            ..Dispatch::default()
+        });
+        Some(())
+    }
+
+    fn copy(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let start = head.number(row, &["start_timestamp"])?;
+        let name = self.text(head.text(row, &["direction"]).unwrap_or_default());
+        let [from, to] = [&["source_agent_id"], &["destination_agent_id"]].map(|n| head.text(row, n).map(|t| self.agent(t, false)));
+        let process = self.process(head.number(row, &["process_id", "pid"]));
+        self.rows.copies.push(Copy {
+            process,
+            thread: head.number(row, &["thread_id"]).unwrap_or(0),
+            from,
+            to,
+            name,
+            bytes: None,
+            stream: head.number(row, &["stream_id"]),
+            correlation: head.number(row, &["correlation_id"]).unwrap_or(0),
+            start,
+            end: head.number(row, &["end_timestamp"]).unwrap_or(start),
+        });
+        Some(())
+    }
+
+    fn allocation(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let time = head.number(row, &["start_timestamp"])?;
+        let word = head.text(row, &["operation"])?;
+        let address = String::from_utf8_lossy(head.text(row, &["address"]).unwrap_or(b"0")).into_owned();
+        let address = u64::from_str_radix(address.trim_start_matches("0x"), if address.starts_with("0x") { 16 } else { 10 }).unwrap_or(0);
+        let bytes = if memchr::memmem::find(word, b"FREE").is_some() {
+            -self.sizes.remove(&address)?
+        } else {
+            let bytes: i64 = head.number(row, &["allocation_size"]).unwrap_or(0);
+            self.sizes.insert(address, bytes);
+            bytes
+        };
+        let agent = head.text(row, &["agent_id"]).map(|t| self.agent(t, false));
+        let process = self.process(head.number(row, &["process_id", "pid"]));
+        self.rows.allocations.push(Allocation { process, agent, time, address, bytes });
+        Some(())
+    }
+
+    /// A row of rocprof's results.csv or rocprofv2's: sizes are products.
+    fn legacy(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        let start: i64 = head.number(row, &["beginns", "start_timestamp"])?;
+        let process = self.process(head.number(row, &["pid", "process_id"]));
+        let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), head.text(row, &["kernelname", "kernel_name"])?);
+        let agent = self.agent(head.text(row, &["gpu_id"]).unwrap_or(b"0"), true);
+        let line = |names: &[&str]| [head.number(row, names).unwrap_or(0), 1, 1];
+        // Numbered from 0.
+        let index: u64 = head.number(row, &["index"]).map_or_else(|| head.number(row, &["dispatch_id"]).unwrap_or(0), |i: u64| i + 1);
+        self.rows.dispatches.push(Dispatch {
+            process,
+            agent,
+            symbol,
+            thread: head.number(row, &["tid", "thread_id"]).unwrap_or(0),
+            id: index,
+            queue: head.number(row, &["queue_id"]).unwrap_or(0),
+            start,
+            end: head.number(row, &["endns", "end_timestamp"]).unwrap_or(start),
+            workgroup: line(&["wgr", "workgroup_size"]),
+            grid: line(&["grd", "grid_size"]),
+            lds: head.number(row, &["lds", "lds_per_workgroup"]),
+            scratch: head.number(row, &["scr", "scratch_per_workitem"]),
+            registers: registers(head, row),
+            ..Dispatch::default()
+        });
+        Some(())
+    }
+
+    fn finish(mut self) -> Rows {
+        if self.rows.processes.is_empty() && !self.rows.dispatches.is_empty() {
+            self.rows.processes.push(Process::default());
+        }
+        self.rows
+    }
+}
+
+/// Vector registers of a work-item: on GPUs with accumulation registers both kinds share one file.
+fn registers(head: &Head, row: &ByteRecord) -> Option<u32> {
+    let vector: u32 = head.number(row, &["vgpr_count", "arch_vgpr", "vgpr"])?;
+    Some(vector + head.number::<u32>(row, &["accum_vgpr_count", "accum_vgpr"]).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_known_by_their_headers() {
+        for (head, wanted) in [
+            (
+                "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Private_Segment_Size\",\"Group_Segment_Size\",\"Workgroup_Size_X\"",
+                Some(Table::Kernels),
+            ),
+            (
+                "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n1",
+                Some(Table::Calls),
+            ),
+            (
+                "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,arch_vgpr,accum_vgpr,sgpr,wave_size,sig,obj,BeginNs,EndNs,DurationNs",
+                Some(Table::Legacy),
+            ),
+            ("\"Name\",\"Calls\",\"TotalDurationNs\"", None),
+            ("", None),
+        ] {
+            assert_eq!(table(head.as_bytes()), wanted, "{head}");
+        }
+    }
+}

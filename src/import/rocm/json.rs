@@ -1,0 +1,291 @@
+//! rocprofv3's JSON: one object for each process. Only what is wanted is kept of it.
+
+use super::rocpd::device;
+use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
+use crate::import::{ImportError, Job};
+use rustc_hash::FxHashMap;
+use serde::Deserialize;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// The one key at the top.
+pub const KEY: &str = "rocprofiler-sdk-tool";
+
+#[derive(Deserialize)]
+struct File {
+    #[serde(rename = "rocprofiler-sdk-tool", default)]
+    processes: Vec<One>,
+}
+
+#[derive(Deserialize)]
+struct One {
+    #[serde(default)]
+    metadata: Metadata,
+    #[serde(default)]
+    agents: Vec<Value>,
+    #[serde(default)]
+    strings: Strings,
+    #[serde(default)]
+    kernel_symbols: Vec<KernelSymbol>,
+    #[serde(default)]
+    buffer_records: Records,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    node: Node,
+    pid: u32,
+    command: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Node {
+    hostname: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Strings {
+    buffer_records: Vec<Kind>,
+    marker_api: Vec<Marked>,
+}
+
+/// Operations of a kind of record, by number.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Kind {
+    operations: Vec<String>,
+}
+
+/// A text of `ROCTx`, by the correlation id of its call.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Marked {
+    key: u64,
+    value: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct KernelSymbol {
+    kernel_id: u64,
+    kernel_name: String,
+    arch_vgpr_count: u32,
+    accum_vgpr_count: u32,
+    formatted_kernel_name: String,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Handle {
+    handle: u64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Correlation {
+    internal: u64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Three {
+    x: u32,
+    y: u32,
+    z: u32,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Records {
+    kernel_dispatch: Vec<KernelDispatch>,
+    hip_api: Vec<Api>,
+    hsa_api: Vec<Api>,
+    marker_api: Vec<Api>,
+    rccl_api: Vec<Api>,
+    memory_copy: Vec<MemoryCopy>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct KernelDispatch {
+    thread_id: u32,
+    correlation_id: Correlation,
+    start_timestamp: i64,
+    end_timestamp: i64,
+    dispatch_info: Info,
+    stream_id: Option<Handle>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Info {
+    agent_id: Handle,
+    queue_id: Handle,
+    kernel_id: u64,
+    dispatch_id: u64,
+    private_segment_size: u32,
+    group_segment_size: u32,
+    workgroup_size: Three,
+    grid_size: Three,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Api {
+    kind: usize,
+    operation: usize,
+    thread_id: u32,
+    correlation_id: Correlation,
+    start_timestamp: i64,
+    end_timestamp: i64,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct MemoryCopy {
+    kind: usize,
+    operation: usize,
+    thread_id: u32,
+    correlation_id: Correlation,
+    start_timestamp: i64,
+    end_timestamp: i64,
+    src_agent_id: Handle,
+    dst_agent_id: Handle,
+    bytes: u64,
+    stream_id: Option<Handle>,
+}
+
+/// Texts, each once.
+#[derive(Default)]
+struct Texts {
+    of: FxHashMap<Arc<str>, u32>,
+}
+
+impl Texts {
+    fn number(&mut self, text: &str, rows: &mut Rows) -> u32 {
+        if let Some(&known) = self.of.get(text) {
+            return known;
+        }
+        let number = next(rows.texts.len());
+        let text: Arc<str> = Arc::from(text);
+        rows.texts.push(text.clone());
+        self.of.insert(text, number);
+        number
+    }
+}
+
+fn next(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// Reads a file.
+pub fn read(bytes: &[u8], job: &Job<'_>, path: &std::path::Path) -> Result<Rows, ImportError> {
+    let file: File = serde_json::from_slice(bytes).map_err(|e| ImportError::damaged(path, "its JSON", &e))?;
+    let (mut rows, mut texts) = (Rows::default(), Texts::default());
+    for one in file.processes {
+        if job.cancel.is_cancelled() {
+            return Err(ImportError::Cancelled { path: path.to_owned() });
+        }
+        process(one, &mut rows, &mut texts);
+    }
+    Ok(rows)
+}
+
+fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
+    let process = next(rows.processes.len());
+    let command = (!one.metadata.command.is_empty()).then(|| one.metadata.command.join(" "));
+    rows.processes.push(Process { pid: one.metadata.pid, command, host: one.metadata.node.hostname, ..Process::default() });
+    let mut agents: FxHashMap<u64, u32> = FxHashMap::default();
+    let mut gpus = 0;
+    for agent in &one.agents {
+        let number = |key: &str| agent.get(key).and_then(Value::as_u64);
+        let text = |key: &str| agent.get(key).and_then(Value::as_str).filter(|t| !t.is_empty()).map(str::to_owned);
+        let Some(handle) = agent.get("id").and_then(|i| i.get("handle")).and_then(Value::as_u64) else { continue };
+        // HSA's number for GPUs.
+        let gpu = (number("type") == Some(2)).then(|| {
+            let mut device = device(&number);
+            device.id = gpus;
+            device.chip = text("name");
+            device.arch.clone_from(&device.chip);
+            device.name = text("product_name");
+            device
+        });
+        gpus += u32::from(gpu.is_some());
+        agents.insert(handle, next(rows.agents.len()));
+        rows.agents.push(Agent { device: gpu });
+    }
+    let mut symbols: FxHashMap<u64, u32> = FxHashMap::default();
+    for s in &one.kernel_symbols {
+        symbols.insert(s.kernel_id, next(rows.symbols.len()));
+        rows.symbols.push(Symbol {
+            process,
+            kernel_id: s.kernel_id,
+            formatted: Arc::from(bare(&s.formatted_kernel_name)),
+            mangled: Some(Arc::from(s.kernel_name.as_str())),
+            registers: Some(s.arch_vgpr_count.saturating_add(s.accum_vgpr_count)),
+        });
+    }
+    let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
+    for d in &one.buffer_records.kernel_dispatch {
+        let info = &d.dispatch_info;
+        let Some(&symbol) = symbols.get(&info.kernel_id) else {
+            rows.broken += 1;
+            continue;
+        };
+        rows.dispatches.push(Dispatch {
+            process,
+            agent: agents.get(&info.agent_id.handle).copied().unwrap_or(u32::MAX),
+            symbol,
+            thread: d.thread_id,
+            id: info.dispatch_id,
+            queue: small(info.queue_id.handle),
+            stream: d.stream_id.as_ref().map(|s| small(s.handle)),
+            correlation: d.correlation_id.internal,
+            start: d.start_timestamp,
+            end: d.end_timestamp,
+            workgroup: [info.workgroup_size.x, info.workgroup_size.y, info.workgroup_size.z],
+            grid: [info.grid_size.x, info.grid_size.y, info.grid_size.z],
+            lds: Some(info.group_segment_size),
+            scratch: Some(info.private_segment_size),
+            registers: None,
+        });
+    }
+    let marked: FxHashMap<u64, &str> = one.strings.marker_api.iter().map(|m| (m.key, m.value.as_str())).collect();
+    let operation = |kind: usize, operation: usize| {
+        one.strings.buffer_records.get(kind).and_then(|k| k.operations.get(operation)).map_or("(unnamed call)", String::as_str)
+    };
+    let records = &one.buffer_records;
+    for (marker, list) in [(false, &records.hip_api), (false, &records.hsa_api), (false, &records.rccl_api), (true, &records.marker_api)] {
+        for call in list {
+            let text = if marker { marked.get(&call.correlation_id.internal).copied() } else { None };
+            let name = texts.number(text.unwrap_or_else(|| operation(call.kind, call.operation)), rows);
+            rows.calls.push(Call {
+                process,
+                thread: call.thread_id,
+                name,
+                marker,
+                correlation: call.correlation_id.internal,
+                start: call.start_timestamp,
+                end: call.end_timestamp,
+            });
+        }
+    }
+    for c in &records.memory_copy {
+        let name = texts.number(operation(c.kind, c.operation), rows);
+        rows.copies.push(Copy {
+            process,
+            thread: c.thread_id,
+            from: agents.get(&c.src_agent_id.handle).copied(),
+            to: agents.get(&c.dst_agent_id.handle).copied(),
+            name,
+            bytes: Some(c.bytes),
+            stream: c.stream_id.as_ref().map(|s| small(s.handle)),
+            correlation: c.correlation_id.internal,
+            start: c.start_timestamp,
+            end: c.end_timestamp,
+        });
+    }
+}

@@ -1,0 +1,125 @@
+//! What AMD's profilers write: rocprofv3's database (rocpd), its CSV files and its JSON, and rocprof's results.
+
+mod build;
+mod csv_set;
+mod json;
+mod rocpd;
+mod rows;
+
+use super::input::Bytes;
+use super::sqlite::db::Db;
+use super::{ImportError, Importer, Input, Job};
+use crate::model::units::count;
+use crate::model::{Note, NoteKind, Profile, Severity, Source};
+use rows::Rows;
+
+/// rocprofv3's database.
+pub struct Rocpd;
+
+impl Importer for Rocpd {
+    fn name(&self) -> &'static str {
+        "rocprofv3 database (rocpd)"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["_results.db"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        input.head.starts_with(b"SQLite format 3\0") && memchr::memmem::find(&input.head, b"rocpd_").is_some()
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let db = Db::open(input, &job.cancel)?;
+        if rocpd::suffixes(&db).is_empty() {
+            return Err(ImportError::refused(
+                &input.path,
+                "a database with some tables of rocpd, but no metadata",
+                "record it again with rocprofv3",
+            ));
+        }
+        let schema = rocpd::metadata(&db, "schema_version")?;
+        if let Some(packing) = rocpd::metadata(&db, "compression")? {
+            let what = format!("a rocpd database whose tables are packed ({packing})");
+            return Err(ImportError::refused(&input.path, what, "record it without compression"));
+        }
+        let rows = rocpd::read(&db, job)?;
+        Ok(finish(rows, input, job, schema))
+    }
+}
+
+/// CSV files of rocprofv3 and rocprof.
+pub struct RocmCsv;
+
+impl Importer for RocmCsv {
+    fn name(&self) -> &'static str {
+        "rocprofv3 or rocprof CSV files"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["_kernel_trace.csv", "results.csv"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        csv_set::table(&input.head).is_some() || input.members.iter().any(|m| csv_set::table(&m.head) == Some(csv_set::Table::Kernels))
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let rows = match &input.bytes {
+            _ if !input.members.is_empty() => {
+                let files: Vec<_> = input.members.iter().map(|m| m.path.clone()).collect();
+                csv_set::read(&files, job)
+            }
+            Bytes::File(path) if *path == input.path => csv_set::read(&csv_set::siblings(path), job),
+            // What was unpacked stands alone.
+            Bytes::File(path) => csv_set::read(std::slice::from_ref(path), job),
+            Bytes::BuiltIn(bytes) => csv_set::read_one(bytes, &input.path, job),
+        }?;
+        Ok(finish(rows, input, job, None))
+    }
+}
+
+/// rocprofv3's JSON.
+pub struct RocmJson;
+
+impl Importer for RocmJson {
+    fn name(&self) -> &'static str {
+        "rocprofv3 JSON"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["_results.json"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        input.head.trim_ascii_start().starts_with(b"{") && memchr::memmem::find(&input.head, json::KEY.as_bytes()).is_some()
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let rows = match &input.bytes {
+            Bytes::File(path) => json::read(&std::fs::read(path).map_err(|e| ImportError::io(path, e))?, job, &input.path),
+            Bytes::BuiltIn(bytes) => json::read(bytes, job, &input.path),
+        }?;
+        Ok(finish(rows, input, job, None))
+    }
+}
+
+/// The profile with what a reader should know of it.
+fn finish(rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> Profile {
+    let source =
+        Source { tool: if rows.legacy { "rocprof" } else { "rocprofv3" }.to_owned(), version: None, schema, file: input.path.clone() };
+    let broken = rows.broken;
+    let mut profile = build::build(rows, job, Profile::new(source));
+    if broken > 0 {
+        let text = format!(
+            "{} of this report could not be understood and are left out.",
+            count(usize::try_from(broken).unwrap_or(usize::MAX), "row")
+        );
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+    }
+    if profile.launches.is_empty() {
+        let text = "There are no kernels in this report.";
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `rocprofv3 --kernel-trace`"));
+    }
+    profile
+}

@@ -1,0 +1,359 @@
+//! rocpd: the SQLite database of rocprofv3 (schema 3.0.x), of one process or several (`rocpd merge`). The views that it brings are not used: they
+//! leave out dispatches that lack a queue or a thread.
+
+use super::rows::{Agent, Allocation, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
+use crate::import::sqlite::db::Db;
+use crate::import::sqlite::scan::{NULL, gather};
+use crate::import::{ImportError, Job, Parts};
+use crate::model::{Bytes, Device, Maker};
+use rustc_hash::FxHashMap;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// What the names of its tables begin with; what comes behind the table's own name is the same for all tables of a process.
+const DISPATCHES: &str = "rocpd_kernel_dispatch";
+
+/// The ends of the tables' names: one for each database that was merged.
+#[must_use]
+pub fn suffixes(db: &Db) -> Vec<String> {
+    let mut out: Vec<String> = db.table_names().filter_map(|n| n.strip_prefix("rocpd_metadata")).map(str::to_owned).collect();
+    out.sort();
+    out
+}
+
+/// A value of the metadata.
+pub fn metadata(db: &Db, tag: &str) -> Result<Option<String>, ImportError> {
+    for suffix in suffixes(db) {
+        for row in db.rows(&format!("rocpd_metadata{suffix}"), &["tag", "value"])? {
+            if row.first().and_then(Option::as_deref) == Some(tag) {
+                return Ok(row.into_iter().nth(1).flatten());
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Reads everything that is wanted.
+pub fn read(db: &Db, job: &Job<'_>) -> Result<Rows, ImportError> {
+    let mut rows = Rows::default();
+    for suffix in suffixes(db) {
+        One { db, job, suffix: &suffix, ids: Ids::default() }.read(&mut rows)?;
+    }
+    Ok(rows)
+}
+
+/// Rows of this database by what they are called in it.
+#[derive(Default)]
+struct Ids {
+    texts: FxHashMap<i64, u32>,
+    processes: FxHashMap<i64, u32>,
+    /// The system's thread ids by row.
+    threads: FxHashMap<i64, u32>,
+    agents: FxHashMap<i64, u32>,
+    symbols: FxHashMap<i64, u32>,
+    /// Of each event what it and its call share, and its category's text.
+    events: FxHashMap<i64, (u64, i64)>,
+    /// Texts of categories of `ROCTx`.
+    markers: Vec<i64>,
+}
+
+struct One<'a> {
+    db: &'a Db,
+    job: &'a Job<'a>,
+    suffix: &'a str,
+    ids: Ids,
+}
+
+fn number(text: Option<&Option<String>>) -> Option<i64> {
+    text?.as_ref()?.parse().ok()
+}
+
+fn some(value: i64) -> Option<u32> {
+    u32::try_from(value).ok()
+}
+
+fn next(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+impl One<'_> {
+    fn table(&self, name: &str) -> String {
+        format!("rocpd_{name}{}", self.suffix)
+    }
+
+    fn read(mut self, rows: &mut Rows) -> Result<(), ImportError> {
+        self.texts(rows)?;
+        self.processes(rows)?;
+        self.agents(rows)?;
+        self.symbols(rows)?;
+        let wants = |part| self.job.wants.has(part);
+        let (details, calls) = (wants(Parts::DETAILS), wants(Parts::CALLS) || wants(Parts::RANGES));
+        if details || calls {
+            let table = self.table("event");
+            for [id, stack, category] in gather(self.db, self.job, &table, ["id", "stack_id", "category_id"], "events")? {
+                self.ids.events.insert(id, (u64::try_from(stack).unwrap_or(0), category));
+            }
+        }
+        self.dispatches(rows)?;
+        if calls || details {
+            self.calls(rows)?;
+        }
+        if wants(Parts::MEMOPS) {
+            self.copies(rows)?;
+        }
+        if wants(Parts::MEMORY) {
+            self.allocations(rows)?;
+        }
+        Ok(())
+    }
+
+    fn texts(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
+        for row in self.db.rows(&self.table("string"), &["id", "string"])? {
+            let (Some(id), Some(Some(text))) = (number(row.first()), row.get(1)) else { continue };
+            if text.starts_with("MARKER") {
+                self.ids.markers.push(id);
+            }
+            self.ids.texts.insert(id, next(rows.texts.len()));
+            rows.texts.push(Arc::from(text.as_str()));
+        }
+        Ok(())
+    }
+
+    fn processes(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
+        let hosts = self.db.rows(&self.table("info_node"), &["hostname"])?;
+        let host = hosts.into_iter().next().and_then(|r| r.into_iter().next().flatten());
+        for row in self.db.rows(&self.table("info_process"), &["id", "pid", "command"])? {
+            let Some(id) = number(row.first()) else { continue };
+            self.ids.processes.insert(id, next(rows.processes.len()));
+            rows.processes.push(Process {
+                pid: number(row.get(1)).and_then(some).unwrap_or(0),
+                command: row.into_iter().nth(2).flatten(),
+                host: host.clone(),
+                ..Process::default()
+            });
+        }
+        if self.ids.processes.is_empty() {
+            // A run that crashed may have written none.
+            rows.processes.push(Process { host, ..Process::default() });
+        }
+        for row in self.db.rows(&self.table("info_thread"), &["id", "tid", "name", "pid"])? {
+            let (Some(id), Some(tid)) = (number(row.first()), number(row.get(1)).and_then(some)) else { continue };
+            self.ids.threads.insert(id, tid);
+            let process = number(row.get(3)).map_or(0, |p| self.process(p, rows));
+            if let Some(Some(name)) = row.get(2).filter(|n| n.as_ref().is_some_and(|n| !n.is_empty())) {
+                rows.threads.push((process, tid, Arc::from(name.as_str())));
+            }
+        }
+        Ok(())
+    }
+
+    fn process(&self, id: i64, rows: &Rows) -> u32 {
+        self.ids.processes.get(&id).copied().unwrap_or_else(|| next(rows.processes.len()).saturating_sub(1))
+    }
+
+    fn agents(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
+        let columns = ["id", "type", "type_index", "name", "product_name", "extdata"];
+        for row in self.db.rows(&self.table("info_agent"), &columns)? {
+            let Some(id) = number(row.first()) else { continue };
+            let text = |i: usize| row.get(i).and_then(Option::as_deref);
+            let extdata: Value = text(5).and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
+            let gpu = text(1) == Some("GPU");
+            let device = gpu.then(|| {
+                let mut device = device(&|key| extdata.get(key).and_then(Value::as_u64));
+                device.id = text(2).and_then(|t| t.parse().ok()).unwrap_or(0);
+                device.chip = text(3).map(str::to_owned);
+                device.arch.clone_from(&device.chip);
+                device.name = text(4).filter(|n| !n.is_empty()).map(str::to_owned);
+                device
+            });
+            self.ids.agents.insert(id, next(rows.agents.len()));
+            rows.agents.push(Agent { device });
+        }
+        Ok(())
+    }
+
+    fn symbols(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
+        let columns = ["id", "pid", "kernel_name", "display_name", "arch_vgpr_count", "accum_vgpr_count", "extdata"];
+        for row in self.db.rows(&self.table("info_kernel_symbol"), &columns)? {
+            let Some(id) = number(row.first()) else { continue };
+            let text = |i: usize| row.get(i).and_then(Option::as_deref);
+            let extdata: Value = text(6).and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
+            let known = |key: &str| extdata.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
+            // What is shown follows options of the run; filters see the formatted name.
+            let formatted = known("formatted_kernel_name").or(text(3)).or(text(2)).unwrap_or_default();
+            let registers = number(row.get(4)).zip(number(row.get(5)).or(Some(0))).and_then(|(a, b)| some(a.saturating_add(b)));
+            self.ids.symbols.insert(id, next(rows.symbols.len()));
+            rows.symbols.push(Symbol {
+                process: number(row.get(1)).map_or(0, |p| self.process(p, rows)),
+                kernel_id: extdata.get("kernel_id").and_then(Value::as_u64).unwrap_or(u64::try_from(id).unwrap_or(0)),
+                formatted: Arc::from(bare(formatted)),
+                mangled: text(2).map(Arc::from),
+                registers,
+            });
+        }
+        Ok(())
+    }
+
+    /// What an event shares with its call.
+    fn shared(&self, event: i64) -> u64 {
+        self.ids.events.get(&event).map_or(0, |e| e.0)
+    }
+
+    fn thread(&self, id: i64) -> u32 {
+        self.ids.threads.get(&id).copied().or_else(|| some(id)).unwrap_or(0)
+    }
+
+    fn dispatches(&self, rows: &mut Rows) -> Result<(), ImportError> {
+        let table = format!("{DISPATCHES}{}", self.suffix);
+        let columns = [
+            "pid",
+            "tid",
+            "agent_id",
+            "kernel_id",
+            "dispatch_id",
+            "queue_id",
+            "stream_id",
+            "start",
+            "end",
+            "private_segment_size",
+            "group_segment_size",
+            "workgroup_size_x",
+            "workgroup_size_y",
+            "workgroup_size_z",
+            "grid_size_x",
+            "grid_size_y",
+            "grid_size_z",
+            "event_id",
+        ];
+        for r in gather(self.db, self.job, &table, columns, "kernels")? {
+            let [process, thread, agent, kernel, id, queue, stream, start, end, scratch, lds, wx, wy, wz, gx, gy, gz, event] = r;
+            let Some(&symbol) = self.ids.symbols.get(&kernel) else {
+                rows.broken += 1;
+                continue;
+            };
+            if start == NULL {
+                rows.broken += 1;
+                continue;
+            }
+            let three = |a: [i64; 3]| a.map(|n| some(n).unwrap_or(0));
+            rows.dispatches.push(Dispatch {
+                process: self.process(process, rows),
+                thread: self.thread(thread),
+                agent: self.ids.agents.get(&agent).copied().unwrap_or(u32::MAX),
+                symbol,
+                id: u64::try_from(id).unwrap_or(0),
+                queue: some(queue).unwrap_or(0),
+                stream: some(stream),
+                correlation: self.shared(event),
+                start,
+                end: if end == NULL { start } else { end },
+                workgroup: three([wx, wy, wz]),
+                grid: three([gx, gy, gz]),
+                lds: some(lds),
+                scratch: some(scratch),
+                registers: None,
+            });
+        }
+        Ok(())
+    }
+
+    fn calls(&self, rows: &mut Rows) -> Result<(), ImportError> {
+        let columns = ["pid", "tid", "start", "end", "name_id", "event_id"];
+        for [process, thread, start, end, name, event] in gather(self.db, self.job, &self.table("region"), columns, "calls")? {
+            let Some(&name) = self.ids.texts.get(&name).filter(|_| start != NULL) else {
+                rows.broken += 1;
+                continue;
+            };
+            let (correlation, category) = self.ids.events.get(&event).copied().unwrap_or_default();
+            rows.calls.push(Call {
+                process: self.process(process, rows),
+                thread: self.thread(thread),
+                name,
+                marker: self.ids.markers.contains(&category),
+                correlation,
+                start,
+                end: if end == NULL { start } else { end },
+            });
+        }
+        Ok(())
+    }
+
+    fn copies(&self, rows: &mut Rows) -> Result<(), ImportError> {
+        let columns = ["pid", "tid", "start", "end", "name_id", "src_agent_id", "dst_agent_id", "size", "stream_id", "event_id"];
+        for [process, thread, start, end, name, from, to, size, stream, event] in
+            gather(self.db, self.job, &self.table("memory_copy"), columns, "copies")?
+        {
+            if start == NULL {
+                rows.broken += 1;
+                continue;
+            }
+            let agent = |id: i64| self.ids.agents.get(&id).copied();
+            rows.copies.push(Copy {
+                process: self.process(process, rows),
+                thread: self.thread(thread),
+                from: agent(from),
+                to: agent(to),
+                name: self.ids.texts.get(&name).copied().unwrap_or(u32::MAX),
+                bytes: u64::try_from(size).ok(),
+                stream: some(stream),
+                correlation: self.shared(event),
+                start,
+                end: if end == NULL { start } else { end },
+            });
+        }
+        Ok(())
+    }
+
+    fn allocations(&self, rows: &mut Rows) -> Result<(), ImportError> {
+        let table = self.table("memory_allocate");
+        // What kind of row it is stands in it as a word.
+        let mut sizes: FxHashMap<u64, i64> = FxHashMap::default();
+        for row in self.db.rows(&table, &["pid", "agent_id", "type", "start", "address", "size"])? {
+            let (Some(time), Some(word)) = (number(row.get(3)), row.get(2).and_then(Option::as_deref)) else { continue };
+            let address = number(row.get(4)).map_or(0, i64::cast_unsigned);
+            let bytes = match word {
+                "ALLOC" | "REALLOC" => {
+                    let bytes = number(row.get(5)).unwrap_or(0);
+                    sizes.insert(address, bytes);
+                    bytes
+                }
+                // Freeing does not say how much.
+                "FREE" => match sizes.remove(&address) {
+                    Some(bytes) => -bytes,
+                    None => continue,
+                },
+                _ => continue,
+            };
+            rows.allocations.push(Allocation {
+                process: number(row.first()).map_or(0, |p| self.process(p, rows)),
+                agent: number(row.get(1)).and_then(|a| self.ids.agents.get(&a).copied()),
+                time,
+                address,
+                bytes,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// A GPU by the fields of AMD's agent record, which has the same names in all containers.
+#[must_use]
+pub fn device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
+    let some = |key: &str| field(key).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
+    // PCI addresses as the system writes them: bus, device and function are in one number.
+    let bus =
+        field("location_id").map(|l| format!("{:04x}:{:02x}:{:02x}.{:x}", field("domain").unwrap_or(0), l >> 8 & 255, l >> 3 & 31, l & 7));
+    Device {
+        id: 0,
+        maker: Maker::Amd,
+        bus,
+        sm_count: some("cu_count"),
+        clock_hz: field("max_engine_clk_fcompute").filter(|&mhz| mhz > 0).map(|mhz| mhz * 1_000_000),
+        warp_size: some("wave_front_size"),
+        max_warps_per_sm: some("max_waves_per_cu").or_else(|| Some(some("max_waves_per_simd")? * some("simd_per_cu")?)),
+        shared_per_sm: field("lds_size_in_kb").filter(|&kb| kb > 0).map(|kb| Bytes(kb << 10)),
+        shared_per_block: field("lds_size_in_kb").filter(|&kb| kb > 0).map(|kb| Bytes(kb << 10)),
+        max_threads_per_block: some("workgroup_max_size"),
+        ..Device::default()
+    }
+}

@@ -1,0 +1,131 @@
+//! What AMD's profilers write, whatever the container: dispatches, calls, copies, markers, as they are numbered there.
+
+use crate::model::Device;
+use std::sync::Arc;
+
+/// A process that was profiled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Process {
+    pub pid: u32,
+    pub command: Option<String>,
+    pub host: Option<String>,
+    /// Value of the variable that tells its rank.
+    pub rank: Option<u32>,
+    pub world: Option<u32>,
+}
+
+/// An agent of a process: a GPU, or the host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Agent {
+    /// The GPU; `None` for the host.
+    pub device: Option<Device>,
+}
+
+/// A kernel symbol that a process loaded on an agent.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Symbol {
+    /// Index of the process.
+    pub process: u32,
+    /// AMD's number of it in its process.
+    pub kernel_id: u64,
+    /// As rocprofv3's filters see it, where that is known: without `.kd`.
+    pub formatted: Arc<str>,
+    /// The symbol in the code object.
+    pub mangled: Option<Arc<str>>,
+    /// Vector registers of a work-item, accumulation registers included.
+    pub registers: Option<u32>,
+}
+
+/// A kernel that was dispatched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Dispatch {
+    /// Index of the process, the agent, the symbol.
+    pub process: u32,
+    pub agent: u32,
+    pub symbol: u32,
+    pub thread: u32,
+    /// Its place in the order in which packets were written; 0 where that is not told.
+    pub id: u64,
+    pub queue: u32,
+    pub stream: Option<u32>,
+    /// Shared with the call that launched it.
+    pub correlation: u64,
+    /// ns.
+    pub start: i64,
+    pub end: i64,
+    pub workgroup: [u32; 3],
+    /// In work-items.
+    pub grid: [u32; 3],
+    /// Bytes of a workgroup; of a work-item.
+    pub lds: Option<u32>,
+    pub scratch: Option<u32>,
+    pub registers: Option<u32>,
+}
+
+/// A call of an API, or a range or mark of `ROCTx`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    pub process: u32,
+    pub thread: u32,
+    /// Index into [`Rows::texts`].
+    pub name: u32,
+    /// Whether it is of `ROCTx`.
+    pub marker: bool,
+    pub correlation: u64,
+    pub start: i64,
+    pub end: i64,
+}
+
+/// A copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy {
+    pub process: u32,
+    pub thread: u32,
+    /// Indices of agents.
+    pub from: Option<u32>,
+    pub to: Option<u32>,
+    /// Index into [`Rows::texts`]: what AMD calls it.
+    pub name: u32,
+    pub bytes: Option<u64>,
+    pub stream: Option<u32>,
+    pub correlation: u64,
+    pub start: i64,
+    pub end: i64,
+}
+
+/// Memory that was allocated (`bytes` positive) or freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allocation {
+    pub process: u32,
+    pub agent: Option<u32>,
+    pub time: i64,
+    pub address: u64,
+    pub bytes: i64,
+}
+
+/// Everything of a report.
+#[derive(Debug, Default)]
+pub struct Rows {
+    pub processes: Vec<Process>,
+    pub agents: Vec<Agent>,
+    pub symbols: Vec<Symbol>,
+    pub dispatches: Vec<Dispatch>,
+    pub calls: Vec<Call>,
+    pub copies: Vec<Copy>,
+    pub allocations: Vec<Allocation>,
+    pub texts: Vec<Arc<str>>,
+    /// Names of threads.
+    pub threads: Vec<(u32, u32, Arc<str>)>,
+    /// Written by rocprof, before rocprofv3.
+    pub legacy: bool,
+    /// Whether the dispatches are only those that counters were collected of.
+    pub chosen: bool,
+    /// Rows that refer to something that is not there.
+    pub broken: u64,
+}
+
+/// A name as rocprofv3's filters see it: the suffix of kernel descriptors is not part of it.
+#[must_use]
+pub fn bare(name: &str) -> &str {
+    name.strip_suffix(" [clone .kd]").or_else(|| name.strip_suffix(".kd")).unwrap_or(name)
+}

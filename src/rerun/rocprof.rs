@@ -1,0 +1,351 @@
+//! AMD GPUs: rocprofv3's command that collects counters, or a thread trace, of exactly the chosen launches. The rules were read from rocprofv3's
+//! sources (`ROCm` 6.2 to 7.14) and its unit tests; no re-run was tried on an AMD GPU.
+//!
+//! rocprofv3 counts launches of each kernel symbol of each code object and GPU by itself, from 1, in the order of `dispatch_id`, over all threads of a
+//! process. Its name filter is a search in the name as its own options spell it; its regular expressions changed with `ROCm` 7.1, so that only
+//! escaped letters between `^` and `$` mean the same in all releases.
+
+use super::program::{self, Program};
+use super::warning::{Warning, warning};
+use super::{Alternative, Collect, Cost, Options, Part, PartId, Rerun, Selects, draft, parts, ranges, shell};
+use crate::model::units::count;
+use crate::model::{Kernel, LaunchId, LaunchOrder, NameForm, Nanos, NoteKind, Profile, Severity};
+use std::collections::BTreeSet;
+
+/// Counters of one run on CDNA GPUs (MI200, MI300, MI350): how busy the vector, matrix and scalar units are, and waves. One GRBM and eight SQ
+/// counters, which is what one pass holds.
+const CDNA: [&str; 9] = [
+    "GRBM_GUI_ACTIVE",
+    "SQ_WAVES",
+    "SQ_BUSY_CU_CYCLES",
+    "SQ_ACTIVE_INST_VALU",
+    "SQ_VALU_MFMA_BUSY_CYCLES",
+    "SQ_ACTIVE_INST_SCA",
+    "SQ_THREAD_CYCLES_VALU",
+    "SQ_WAVE_CYCLES",
+    "SQ_INSTS",
+];
+/// Counters that all GPUs have.
+const ANY: [&str; 2] = ["GRBM_GUI_ACTIVE", "SQ_WAVES"];
+/// What was read from memory; writes need a run of their own.
+const MEMORY: [&str; 2] = ["GRBM_GUI_ACTIVE", "FETCH_SIZE"];
+/// Architectures of [`CDNA`].
+const CDNA_ARCHITECTURES: [&str; 3] = ["gfx90a", "gfx942", "gfx950"];
+
+/// How the trace spelled names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Spelling {
+    Demangled,
+    /// `--mangled-kernels`: the symbol, with `.kd`.
+    Mangled,
+}
+
+impl Spelling {
+    fn of(kernel: &Kernel) -> Self {
+        if kernel.demangled.as_deref().is_some_and(|d| d.starts_with("_Z")) { Self::Mangled } else { Self::Demangled }
+    }
+
+    /// The regular expression that selects exactly this name.
+    fn regex(self, kernel: &Kernel) -> String {
+        let name = shell::regex(kernel.demangled());
+        match self {
+            Self::Demangled => format!("^{name}$"),
+            Self::Mangled => format!("^{name}\\.kd$"),
+        }
+    }
+}
+
+/// Numbers as rocprofv3 reads them: single ones, and ranges of neighbours.
+fn iterations(numbers: &[u64]) -> String {
+    let mut pieces: Vec<String> = Vec::new();
+    for run in numbers.chunk_by(|a, b| *b == a + 1) {
+        match run {
+            [one] => pieces.push(one.to_string()),
+            [first, .., last] => pieces.push(format!("{first}-{last}")),
+            [] => {}
+        }
+    }
+    format!("[{}]", pieces.join(","))
+}
+
+/// Launches of one symbol.
+struct Group<'a> {
+    profile: &'a Profile,
+    rows: Vec<usize>,
+    kernel: Kernel,
+    /// Which launches of it they are, from 1.
+    numbers: Vec<u64>,
+}
+
+impl<'a> Group<'a> {
+    fn new(profile: &'a Profile, rows: Vec<usize>) -> Self {
+        let launches = &profile.launches;
+        let id = rows.first().map(|&r| launches.kernel(r));
+        let kernel = id.and_then(|k| profile.kernels.get(k.0 as usize)).cloned().unwrap_or_default();
+        let on = rows.first().and_then(|&r| counted_on(profile, r));
+        let (mut numbers, mut before, mut wanted) = (Vec::new(), 0, rows.iter().peekable());
+        for row in 0..rows.last().map_or(0, |&r| r + 1) {
+            if Some(launches.kernel(row)) != id || counted_on(profile, row) != on {
+                continue;
+            }
+            before += 1;
+            if wanted.next_if_eq(&&row).is_some() {
+                numbers.push(before);
+            }
+        }
+        Self { profile, rows, kernel, numbers }
+    }
+
+    fn first(&self) -> usize {
+        self.rows.first().copied().unwrap_or(0)
+    }
+
+    fn device(&self) -> Option<&crate::model::Device> {
+        let place = self.profile.launches.place(self.first()).and_then(|p| self.profile.places.get(p.0 as usize))?;
+        self.profile.device_of(place)
+    }
+
+    /// Counters to collect.
+    fn counters(&self, collect: &Collect) -> Vec<String> {
+        let cdna = self.device().and_then(|d| d.arch.as_deref()).is_some_and(|a| CDNA_ARCHITECTURES.contains(&a));
+        let fixed: &[&str] = match collect {
+            Collect::Sections(names) => return names.clone(),
+            Collect::Question(word) if word.contains("memory") => &MEMORY,
+            _ if cdna => &CDNA,
+            _ => &ANY,
+        };
+        fixed.iter().map(|c| (*c).to_owned()).collect()
+    }
+
+    fn selecting(&self) -> Vec<Part> {
+        let spelling = Spelling::of(&self.kernel);
+        let mut name = Vec::new();
+        if spelling == Spelling::Mangled {
+            name.push("--mangled-kernels".to_owned());
+        }
+        name.extend(["--kernel-include-regex".to_owned(), spelling.regex(&self.kernel)]);
+        let part = |id, words: Vec<String>, why: &str| Part { id, words, why: why.to_owned() };
+        vec![
+            part(PartId::Name, name, "The whole name as rocprofv3 prints it, with all characters that mean something escaped."),
+            part(
+                PartId::Which,
+                vec!["--kernel-iteration-range".to_owned(), iterations(&self.numbers)],
+                "Which launches of it, from 1; each symbol of each code object and GPU is counted separately, in each process.",
+            ),
+        ]
+    }
+
+    fn command(&self, collecting: Part, output: &str, program: &Program) -> Vec<Part> {
+        let (folder, stem) = output.rsplit_once('/').map_or((".", output), |(f, s)| (if f.is_empty() { "/" } else { f }, s));
+        let words = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        let mut out = vec![Part { id: PartId::Tool, words: words(&["rocprofv3"]), why: "AMD's profiler.".to_owned() }, collecting];
+        out.extend(self.selecting());
+        out.push(Part {
+            id: PartId::Output,
+            words: words(&["--output-directory", folder, "--output-file", stem, "--output-format", "csv"]),
+            why: format!("The results: {output}_counter_collection.csv and files beside it."),
+        });
+        let mut program = parts::program(program);
+        program.words.insert(0, "--".to_owned());
+        out.push(program);
+        out
+    }
+
+    fn selects(&self) -> Vec<Selects> {
+        let launches = &self.profile.launches;
+        let config = |row: usize| launches.config(row).and_then(|c| self.profile.configs.get(c.0 as usize));
+        let one = |(&row, &number): (&usize, &u64)| {
+            let of = config(row);
+            let alike = (0..launches.len())
+                .filter(|&r| r != row && launches.kernel(r) == launches.kernel(row) && launches.config(r) == launches.config(row))
+                .count();
+            Selects {
+                kernel: self.kernel.function().to_owned(),
+                demangled: self.kernel.demangled.as_deref().map(str::to_owned),
+                mangled: self.kernel.mangled.as_deref().map(str::to_owned),
+                launch: u32::try_from(row).ok().map(LaunchId),
+                nth: number - 1,
+                grid: of.and_then(|c| c.grid),
+                block: of.and_then(|c| c.block),
+                duration: Nanos(launches.duration(row)),
+                alike: alike as u64,
+            }
+        };
+        self.rows.iter().zip(&self.numbers).map(one).collect()
+    }
+
+    fn warnings(&self, program: &Program) -> Vec<Warning> {
+        let profile = self.profile;
+        let mut out = Vec::new();
+        match profile.order {
+            LaunchOrder::Host => {}
+            LaunchOrder::Chosen => out.push(
+                warning(
+                    "chosen-launches",
+                    Severity::Error,
+                    "This report has only the launches that counters were collected of: how many came before each is not known.",
+                )
+                .fix("record a kernel trace (`rocprofv3 --kernel-trace`) and choose the launch there")
+                .inexact(),
+            ),
+            _ => out.push(
+                warning(
+                    "device-order",
+                    Severity::Warning,
+                    "The report has no dispatch ids, so launches are counted by their start on the GPU.",
+                )
+                .inexact(),
+            ),
+        }
+        if !has_ids(profile) {
+            let text = "The report does not tell kernel symbols apart: launches are counted by their name on this GPU, and rocprofv3 counts each symbol of that name by itself.";
+            out.push(warning("kernel-ids", Severity::Warning, text).fix("record with rocprofv3 for an exact count").inexact());
+        }
+        let lost = profile.notes.iter().find(|n| n.kind == NoteKind::Lost || n.kind == NoteKind::Damaged);
+        out.extend(lost.map(|n| warning("lost-events", Severity::Error, format!("Launches may be missing: {}", n.text)).inexact()));
+        // What was loaded again, or on several GPUs, has a count of its own each time.
+        let named = |k: &Kernel| k.demangled() == self.kernel.demangled();
+        let used: BTreeSet<u32> = (0..profile.launches.len()).map(|r| profile.launches.kernel(r).0).collect();
+        let same = used.iter().filter(|&&k| profile.kernels.get(k as usize).is_some_and(named)).count();
+        if same > 1 {
+            let of = self.selects().first().map_or_else(String::new, |s| {
+                let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), crate::model::config::dim3);
+                format!("grid {} and workgroup {}", dims(s.grid), dims(s.block))
+            });
+            let gpu = self.device().map_or_else(String::new, |d| format!("GPU {}, ", d.id));
+            out.push(
+                warning(
+                    "same-name",
+                    Severity::Warning,
+                    format!("{same} kernels of this name were loaded (on several GPUs or from several code objects), and each has its own count: up to {same} results come, and one of them is the wanted one."),
+                )
+                .fix(format!("keep the result on {gpu}with {of}")),
+            );
+        }
+        let pids: BTreeSet<u32> = profile.processes.iter().map(|p| p.pid).collect();
+        if pids.len() > 1 {
+            out.push(
+                warning(
+                    "processes",
+                    Severity::Warning,
+                    format!(
+                        "{} are in this report, and each counts for itself: every one that launches this kernel so often gives a result.",
+                        count(pids.len(), "process")
+                    ),
+                )
+                .fix("start the one process under rocprofv3, or put %pid% or %rank% into the output's name"),
+            );
+        }
+        let thread = |row: usize| profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.thread);
+        let id = profile.launches.kernel(self.first());
+        let threads: BTreeSet<u32> = (0..profile.launches.len()).filter(|&r| profile.launches.kernel(r) == id).filter_map(thread).collect();
+        if threads.len() > 1 {
+            let text = format!("{} launch this kernel: their order may be another in the next run.", count(threads.len(), "thread"));
+            out.push(warning("threads", Severity::Warning, text).inexact());
+        }
+        if ranges::waits_for_others(profile, &self.kernel).is_some() {
+            let text = "This kernel exchanges data with other GPUs. rocprofv3 runs one kernel at a time while it collects counters: kernels that wait for each other may hang.";
+            out.push(warning("waits-for-others", Severity::Warning, text));
+        } else if profile.kernels.iter().any(|k| ranges::waits_for_others(profile, k).is_some()) {
+            let text = "The program runs kernels that wait for other GPUs. While rocprofv3 collects counters it runs one kernel at a time, also those that are not selected: it may hang.";
+            out.push(warning("waits-for-others", Severity::Warning, text));
+        }
+        if program.from == program::From::Nowhere {
+            out.push(warning("program-unknown", Severity::Warning, "The report does not say which program ran.").fix("name it after `--`"));
+        }
+        out.push(warning(
+            "untried",
+            Severity::Info,
+            "Needs ROCm 6.3 or newer. These rules were read from rocprofv3's sources and tests; no re-run was tried on an AMD GPU.",
+        ));
+        out
+    }
+
+    fn rerun(&self, options: &Options, named: Option<&str>) -> Rerun {
+        let program = program::of(self.profile, options);
+        let output = named.map_or_else(|| options.output.clone().unwrap_or_else(|| draft::stem(self.profile, &self.rows)), str::to_owned);
+        let counters = self.counters(&options.collect);
+        let mut words = vec!["--pmc".to_owned()];
+        words.extend(counters);
+        let collecting =
+            Part { id: PartId::Collect, words, why: "Counters of one run of the program; too many for the hardware end it.".to_owned() };
+        let parts = self.command(collecting, &output, &program);
+        let thread_trace = self.command(
+            Part { id: PartId::Collect, words: ["--att", "--att-target-cu", "1"].map(str::to_owned).to_vec(), why: String::new() },
+            &format!("{output}-att"),
+            &program,
+        );
+        let mut thread_trace: Vec<String> = thread_trace.into_iter().flat_map(|p| p.words).collect();
+        // Its results have a form of their own.
+        if let Some(at) = thread_trace.iter().position(|w| w == "--output-format") {
+            thread_trace.drain(at..at + 2);
+        }
+        let alternative = |why: &str, argv| Alternative { why: why.to_owned(), argv, options: options.clone(), better: false };
+        Rerun {
+            tool: "rocprofv3",
+            directory: program.directory.clone(),
+            selects: self.selects(),
+            base: NameForm::Demangled,
+            warnings: self.warnings(&program),
+            alternatives: vec![alternative(
+                "a thread trace: every instruction of the waves on one compute unit, with what they waited for (ROCm 7.0 or newer, and AMD's trace decoder)",
+                thread_trace,
+            )],
+            cost: Cost { passes: Some(1), runs: 1, ..Cost::default() },
+            parts,
+            output,
+            wrapper: None,
+        }
+    }
+}
+
+/// Commands for launches on AMD GPUs, and a folder where there are several; `rows` are in order.
+#[must_use]
+pub fn commands(profile: &Profile, rows: &[usize], options: &Options) -> (Vec<Rerun>, Option<String>) {
+    // By symbol, and where that is not known by GPU.
+    let mut groups: Vec<(_, Vec<usize>)> = Vec::new();
+    for &row in rows {
+        let key = (profile.launches.kernel(row), counted_on(profile, row));
+        match groups.iter_mut().find(|g| g.0 == key) {
+            Some(group) => group.1.push(row),
+            None => groups.push((key, vec![row])),
+        }
+    }
+    let groups: Vec<Group<'_>> = groups.into_iter().map(|(_, rows)| Group::new(profile, rows)).collect();
+    if let [one] = &groups[..] {
+        return (vec![one.rerun(options, None)], None);
+    }
+    let folder = options.output.clone().unwrap_or_else(|| "warpscope-rerun".to_owned());
+    let named = |g: &Group<'_>| format!("{}/{}", folder.trim_end_matches('/'), draft::stem(profile, &g.rows));
+    (groups.iter().map(|g| g.rerun(options, Some(&named(g)))).collect(), Some(folder))
+}
+
+/// Whether the report tells kernel symbols apart as rocprofv3 counts them.
+fn has_ids(profile: &Profile) -> bool {
+    profile.source.tool == "rocprofv3"
+}
+
+/// Where names are all that is known, the GPU whose launches are counted: each has symbols of its own.
+fn counted_on(profile: &Profile, row: usize) -> Option<u32> {
+    let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
+    place.and_then(|p| p.device).filter(|_| !has_ids(profile))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_as_rocprofv3_reads_them() {
+        assert_eq!(iterations(&[5]), "[5]");
+        assert_eq!(iterations(&[1, 2, 3, 7, 9, 10]), "[1-3,7,9-10]");
+    }
+
+    #[test]
+    fn names_are_escaped_whole() {
+        let kernel = |name: &str| Kernel { demangled: Some(name.into()), ..Kernel::default() };
+        let of = |name: &str| Spelling::of(&kernel(name)).regex(&kernel(name));
+        assert_eq!(of("void k<float>(float*, int)"), r"^void k<float>\(float\*, int\)$");
+        assert_eq!(of("_Z1kPf"), r"^_Z1kPf\.kd$");
+    }
+}

@@ -1,0 +1,453 @@
+//! What AMD's profilers write, and rocprofv3's command for a launch of it. The databases and tables here are made by the tests after AMD's schema
+//! and headers; with a corpus (`WARPSCOPE_CORPUS`) real ones are compared with SQL and with their own numbering.
+
+use super::support::{read, scratch};
+use rusqlite::Connection;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use warpscope::model::{CopyKind, LaunchId, LaunchOrder, Maker, MemOpKind, Profile, RangeOrigin};
+use warpscope::rerun::{self, Options, Rerun, Target};
+
+/// One dispatch: kernel id, dispatch id, agent, thread, grid in work-items, workgroup, start, duration.
+type Dispatch = (u64, u64, u64, u32, [u32; 3], [u32; 3], i64, i64);
+
+/// A kernel symbol: id, name as filters see it, name in the code object.
+const SYMBOLS: [(u64, &str, &str); 4] = [
+    (1, "__amd_rocclr_fillBufferAligned", "__amd_rocclr_fillBufferAligned.kd"),
+    (7, "void gemm<float>(float const*, float*, int)", "_Z4gemmIfEvPKfPfi.kd"),
+    (8, "void gemm<int>(int const*, int*, int)", "_Z4gemmIiEvPKiPii.kd"),
+    // The same again: another code object, or another GPU.
+    (9, "void gemm<float>(float const*, float*, int)", "_Z4gemmIfEvPKfPfi.kd"),
+];
+
+/// Rows as they may come: not in the order of dispatches, nor of time.
+fn dispatches() -> Vec<Dispatch> {
+    let one = |kernel, id, agent, start| (kernel, id, agent, 70, [1000, 2, 1], [256, 1, 1], start, 1000);
+    vec![
+        one(7, 3, 2, 30_000),
+        one(1, 1, 2, 10_000),
+        one(7, 2, 2, 20_000),
+        one(8, 4, 2, 40_000),
+        // Dispatched before the one above on another GPU, and started later.
+        one(7, 6, 2, 70_000),
+        one(9, 5, 3, 80_000),
+        (8, 7, 2, 71, [64, 1, 1], [64, 1, 1], 90_000, 500),
+    ]
+}
+
+fn rocpd(path: &Path, parts: &[(&str, u32, Vec<Dispatch>)]) {
+    let db = Connection::open(path).unwrap();
+    for (guid, pid, rows) in parts {
+        let u = format!("_{}", guid.replace('-', "_"));
+        let mut sql = format!(
+            "CREATE TABLE rocpd_metadata{u} (id INTEGER PRIMARY KEY, tag TEXT, value TEXT);
+             INSERT INTO rocpd_metadata{u} (tag, value) VALUES ('schema_version', '3'), ('uuid', '{u}'), ('guid', '{guid}');
+             CREATE TABLE rocpd_string{u} (id INTEGER PRIMARY KEY, guid TEXT, string TEXT);
+             INSERT INTO rocpd_string{u} (id, string) VALUES (1, 'hipLaunchKernel'), (2, 'HIP_RUNTIME_API_EXT'), (3, 'KERNEL_DISPATCH'), (4, 'MARKER_CORE_RANGE_API'), (5, 'step 1'), (6, 'MEMORY_COPY_HOST_TO_DEVICE'), (7, 'hipDeviceSynchronize');
+             CREATE TABLE rocpd_info_node{u} (id INTEGER PRIMARY KEY, hostname TEXT);
+             INSERT INTO rocpd_info_node{u} VALUES (1, 'node7');
+             CREATE TABLE rocpd_info_process{u} (id INTEGER PRIMARY KEY, pid INTEGER, command TEXT);
+             INSERT INTO rocpd_info_process{u} VALUES (11, {pid}, './app --size 4');
+             CREATE TABLE rocpd_info_thread{u} (id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, name TEXT);
+             INSERT INTO rocpd_info_thread{u} VALUES (21, 11, 70, 'main'), (22, 11, 71, '');
+             CREATE TABLE rocpd_info_agent{u} (id INTEGER PRIMARY KEY, type TEXT, type_index INTEGER, name TEXT, product_name TEXT, extdata TEXT);
+             CREATE TABLE rocpd_info_kernel_symbol{u} (id INTEGER PRIMARY KEY, pid INTEGER, kernel_name TEXT, display_name TEXT, arch_vgpr_count INTEGER, accum_vgpr_count INTEGER, extdata TEXT);
+             CREATE TABLE rocpd_event{u} (id INTEGER PRIMARY KEY, category_id INTEGER, stack_id INTEGER, correlation_id INTEGER);
+             CREATE TABLE rocpd_region{u} (id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, start BIGINT, \"end\" BIGINT, name_id INTEGER, event_id INTEGER);
+             CREATE TABLE rocpd_kernel_dispatch{u} (id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, agent_id INTEGER, kernel_id INTEGER, dispatch_id INTEGER, queue_id INTEGER, stream_id INTEGER, start BIGINT, \"end\" BIGINT, private_segment_size INTEGER, group_segment_size INTEGER, workgroup_size_x INTEGER, workgroup_size_y INTEGER, workgroup_size_z INTEGER, grid_size_x INTEGER, grid_size_y INTEGER, grid_size_z INTEGER, event_id INTEGER);
+             CREATE TABLE rocpd_memory_copy{u} (id INTEGER PRIMARY KEY, pid INTEGER, tid INTEGER, start BIGINT, \"end\" BIGINT, name_id INTEGER, src_agent_id INTEGER, dst_agent_id INTEGER, size INTEGER, stream_id INTEGER, event_id INTEGER);
+             INSERT INTO rocpd_memory_copy{u} VALUES (1, 11, 21, 5000, 7000, 6, 0, 2, 4096, 0, 500);
+             CREATE TABLE rocpd_memory_allocate{u} (id INTEGER PRIMARY KEY, pid INTEGER, agent_id INTEGER, type TEXT, start BIGINT, address INTEGER, size INTEGER);
+             INSERT INTO rocpd_memory_allocate{u} VALUES (1, 11, 2, 'ALLOC', 1000, 77, 1024), (2, 11, 2, 'FREE', 95000, 77, 0);"
+        );
+        for (agent, kind, index) in [(0, "CPU", 0), (2, "GPU", 0), (3, "GPU", 1)] {
+            let fields = format!(
+                "{{\"wave_front_size\":64,\"cu_count\":304,\"max_waves_per_cu\":32,\"lds_size_in_kb\":64,\"max_engine_clk_fcompute\":2100,\"location_id\":{},\"workgroup_max_size\":1024}}",
+                agent * 256
+            );
+            write!(
+                sql,
+                "INSERT INTO rocpd_info_agent{u} VALUES ({agent}, '{kind}', {index}, 'gfx942', 'AMD Instinct MI300X', '{fields}');"
+            )
+            .unwrap();
+        }
+        for (id, formatted, raw) in SYMBOLS {
+            let extdata = format!("{{\"kernel_id\":{id},\"formatted_kernel_name\":\"{formatted}\"}}");
+            // What is shown follows --kernel-rename: filters do not.
+            write!(sql, "INSERT INTO rocpd_info_kernel_symbol{u} VALUES ({id}, 11, '{raw}', 'renamed', 12, 4, '{extdata}');").unwrap();
+        }
+        for (i, (kernel, id, agent, thread, grid, group, start, duration)) in rows.iter().enumerate() {
+            let (event, call) = (100 + 2 * i, 101 + 2 * i);
+            let tid = if *thread == 70 { 21 } else { 22 };
+            write!(
+                sql,
+                "INSERT INTO rocpd_event{u} VALUES ({event}, 3, {id}, 0), ({call}, 2, {id}, 0);
+                 INSERT INTO rocpd_region{u} VALUES ({call}, 11, {tid}, {}, {}, 1, {call});
+                 INSERT INTO rocpd_kernel_dispatch{u} VALUES ({event}, 11, {tid}, {agent}, {kernel}, {id}, 16, 0, {start}, {}, 8, 512, {}, {}, {}, {}, {}, {}, {event});",
+                start - 4000, start - 3500, start + duration, group[0], group[1], group[2], grid[0], grid[1], grid[2]
+            )
+            .unwrap();
+        }
+        write!(
+            sql,
+            "INSERT INTO rocpd_event{u} VALUES (500, 2, 900, 0), (501, 4, 901, 0), (502, 2, 902, 0);
+             INSERT INTO rocpd_region{u} VALUES (501, 11, 21, 15000, 65000, 5, 501), (502, 11, 21, 91000, 99000, 7, 502);"
+        )
+        .unwrap();
+        db.execute_batch(&sql).unwrap();
+    }
+}
+
+fn made(name: &str, parts: &[(&str, u32, Vec<Dispatch>)]) -> PathBuf {
+    let path = scratch().join(name);
+    rocpd(&path, parts);
+    path
+}
+
+const GUID: &str = "00008f80-5dde-7dde-91c4-960fb6684ffa";
+
+/// Of each launch: name, grid, start.
+fn launches(profile: &Profile) -> Vec<(&str, [u32; 3], i64)> {
+    (0..profile.launches.len())
+        .map(|i| {
+            let config = &profile.configs[profile.launches.config(i).unwrap().0 as usize];
+            (profile.kernels[profile.launches.kernel(i).0 as usize].demangled(), config.grid.unwrap_or_default(), profile.launches.start(i))
+        })
+        .collect()
+}
+
+#[test]
+fn a_database_of_rocprofv3() {
+    let profile = read(&made("one_results.db", &[(GUID, 4711, dispatches())])).unwrap();
+    let gemm = "void gemm<float>(float const*, float*, int)";
+    // By dispatch id; grids in workgroups, the last of which may be a part; times from the first event on.
+    assert_eq!(
+        launches(&profile),
+        [
+            (SYMBOLS[0].1, [4, 2, 1], 5000),
+            (gemm, [4, 2, 1], 15_000),
+            (gemm, [4, 2, 1], 25_000),
+            (SYMBOLS[2].1, [4, 2, 1], 35_000),
+            (gemm, [4, 2, 1], 75_000),
+            (gemm, [4, 2, 1], 65_000),
+            (SYMBOLS[2].1, [1, 1, 1], 85_000),
+        ]
+    );
+    assert_eq!((profile.order, profile.devices.len()), (LaunchOrder::Host, 2));
+    let gpu = &profile.devices[0];
+    assert_eq!((gpu.maker, gpu.name.as_deref(), gpu.arch.as_deref()), (Maker::Amd, Some("AMD Instinct MI300X"), Some("gfx942")));
+    assert_eq!((gpu.sm_count, gpu.warp_size, gpu.max_warps_per_sm, gpu.clock_hz), (Some(304), Some(64), Some(32), Some(2_100_000_000)));
+    let config = &profile.configs[profile.launches.config(1).unwrap().0 as usize];
+    assert_eq!((config.registers, config.static_shared.unwrap().0, config.local_per_thread.unwrap().0), (Some(16), 512, 8));
+    // Each has its call, by what events share and not by what is called correlation.
+    assert_eq!((0..7).map(|i| profile.launches.call(i)).collect::<Vec<_>>()[1], Some((11_000, 500)));
+    assert!((0..7).all(|i| profile.launches.call(i).is_some()));
+    assert_eq!(profile.kernels[1].mangled(), "_Z4gemmIfEvPKfPfi");
+    let copy = profile.memops.get(0).unwrap();
+    assert!(matches!(copy.kind, MemOpKind::Copy { kind: CopyKind::HostToDevice, .. }) && copy.bytes.unwrap().0 == 4096);
+    let range = profile.ranges.iter().next().unwrap();
+    assert_eq!(
+        (profile.ranges.label(range.name), range.origin, range.start, range.end),
+        ("step 1".to_owned(), RangeOrigin::Roctx, 10_000, 60_000)
+    );
+    assert_eq!(profile.memory.events.iter().map(|m| m.bytes).collect::<Vec<_>>(), [1024, -1024]);
+    assert_eq!(
+        profile.calls.names.iter().map(|n| (&*n.name, n.count)).collect::<Vec<_>>(),
+        [("hipDeviceSynchronize", 1), ("hipLaunchKernel", 7)]
+    );
+    assert_eq!((profile.capture.argv.join(" ").as_str(), profile.rank.host.as_deref()), ("./app --size 4", Some("node7")));
+    assert!(profile.notes.is_empty(), "{:?}", profile.notes);
+}
+
+/// Ids repeat between the databases that were merged into one.
+#[test]
+fn databases_that_were_merged() {
+    let other = "00008f81-0000-7000-8000-000000000001";
+    let path = made("two_results.db", &[(GUID, 4711, dispatches()), (other, 4712, dispatches())]);
+    let profile = read(&path).unwrap();
+    assert_eq!((profile.launches.len(), profile.processes.len(), profile.devices.len()), (14, 2, 2));
+    let rerun = commands(&profile, &[4]).remove(0);
+    // The second process' counts do not mix with the first's.
+    assert!(
+        rerun.shell().contains("--kernel-iteration-range '[1]'") || rerun.shell().contains("--kernel-iteration-range '[2]'"),
+        "{}",
+        rerun.shell()
+    );
+    assert!(rerun.warnings.iter().any(|w| w.id == "processes"));
+}
+
+fn commands(profile: &Profile, rows: &[u32]) -> Vec<Rerun> {
+    let target = Target::Launches(rows.iter().map(|&r| LaunchId(r)).collect());
+    rerun::plan(profile, &target, &Options::default()).unwrap().commands
+}
+
+/// The cases that a naive command gets wrong.
+#[test]
+fn commands_that_select_exactly_the_launch() {
+    let profile = read(&made("rerun_results.db", &[(GUID, 4711, dispatches())])).unwrap();
+    let of = |row: u32| commands(&profile, &[row]).remove(0);
+    let words = |r: &Rerun| r.argv().join(" ");
+    // The second gemm<float>, which is the third dispatch: counted by its symbol from 1, named whole.
+    let second = of(2);
+    let text = words(&second);
+    assert!(
+        text.contains(r"--kernel-include-regex ^void gemm<float>\(float const\*, float\*, int\)$ --kernel-iteration-range [2]"),
+        "{text}"
+    );
+    assert!(text.starts_with("rocprofv3 --pmc GRBM_GUI_ACTIVE SQ_WAVES SQ_BUSY_CU_CYCLES"), "{text}");
+    assert!(text.ends_with("-- ./app --size 4"), "{text}");
+    assert!(second.exact() && second.runnable());
+    // Its name was loaded twice: the other symbol counts for itself, and its result is told apart by GPU and sizes.
+    let same = second.warnings.iter().find(|w| w.id == "same-name").unwrap();
+    assert!(same.sentence().contains("keep the result on GPU 0, with grid 4×2 and workgroup 256"), "{}", same.sentence());
+    assert!(words(&of(4)).contains("--kernel-iteration-range [1]"), "the first of its symbol, on the other GPU");
+    assert!(words(&of(5)).contains("--kernel-iteration-range [3]"), "by dispatch, not by start");
+    // Two threads launch it.
+    assert!(!of(6).exact() && of(6).warnings.iter().any(|w| w.id == "threads"));
+    // Several launches of one symbol are one command; of two they are two.
+    assert!(words(&commands(&profile, &[1, 2, 5]).remove(0)).contains("--kernel-iteration-range [1-3]"));
+    assert_eq!(commands(&profile, &[1, 3]).len(), 2);
+    // A thread trace is a command of its own: jobs without counters are dropped beside others.
+    let other = &second.alternatives[0];
+    assert!(other.argv.contains(&"--att".to_owned()) && !other.argv.contains(&"--pmc".to_owned()), "{:?}", other.argv);
+    assert!(second.warnings.iter().any(|w| w.id == "untried"), "what was not run on an AMD GPU is said");
+}
+
+fn table(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Headers of ROCm 6.2, 6.4 and 7.0, quoted or not; a file is read with what belongs to it, or alone.
+#[test]
+fn tables_of_rocprofv3() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path();
+    let kernels = table(
+        at,
+        "run_kernel_trace.csv",
+        "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n\
+         \"KERNEL_DISPATCH\",\"Agent 2\",1,0,70,2,33,\"void f<int, 2>(int*, long)\",12,2000,2600,512,0,12,4,48,256,1,1,1000,1,1\n\
+         \"KERNEL_DISPATCH\",\"Agent 2\",1,0,70,1,33,\"void f<int, 2>(int*, long)\",11,1000,1500,512,0,12,4,48,256,1,1,1000,1,1\n",
+    );
+    table(
+        at,
+        "run_hip_api_trace.csv",
+        "Domain,Function,Process_Id,Thread_Id,Correlation_Id,Start_Timestamp,End_Timestamp\nHIP_RUNTIME_API,hipLaunchKernel,70,70,11,900,950\nHIP_RUNTIME_API,hipLaunchKernel,70,70,12,960,990\n",
+    );
+    table(
+        at,
+        "run_marker_api_trace.csv",
+        "\"Domain\",\"Function\",\"Process_Id\",\"Thread_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n\"MARKER_CORE_API\",\"layer\",70,70,3,800,3000\n",
+    );
+    table(
+        at,
+        "run_agent_info.csv",
+        "\"Node_Id\",\"Agent_Type\",\"Wave_Front_Size\",\"Cu_Count\",\"Max_Waves_Per_Simd\",\"Simd_Per_Cu\",\"Name\",\"Product_Name\"\n0,\"CPU\",0,96,0,0,\"EPYC\",\"EPYC\"\n2,\"GPU\",64,304,8,4,\"gfx942\",\"AMD Instinct MI300X\"\n",
+    );
+    table(
+        at,
+        "run_memory_copy_trace.csv",
+        "\"Kind\",\"Direction\",\"Source_Agent_Id\",\"Destination_Agent_Id\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\"\n\"MEMORY_COPY\",\"MEMORY_COPY_DEVICE_TO_HOST\",\"Agent 2\",\"Agent 0\",13,2700,2800\n",
+    );
+    let whole = read(&kernels).unwrap();
+    assert_eq!(launches(&whole).iter().map(|l| (l.1, l.2)).collect::<Vec<_>>(), [([4, 1, 1], 200), ([4, 1, 1], 1200)]);
+    assert_eq!((whole.launches.call(1), whole.processes[0].pid, whole.ranges.len()), (Some((160, 30)), 70, 1));
+    assert_eq!((whole.devices[0].name.as_deref(), whole.devices[0].max_warps_per_sm), (Some("AMD Instinct MI300X"), Some(32)));
+    assert_eq!(whole.memops.len(), 1);
+    assert_eq!(launches(&read(at).unwrap()), launches(&whole), "the folder is the same report");
+    let alone = table(
+        &at.join(".."),
+        &format!("{}.csv", at.file_name().unwrap().to_string_lossy()),
+        "Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Private_Segment_Size,Group_Segment_Size,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z\nKERNEL_DISPATCH,1,1,69,1,16,\"f(int*, int)\",1451,100,200,16,32,64,1,1,1024,1024,1\nKERNEL_DISPATCH,broken\n",
+    );
+    let old = read(&alone).unwrap();
+    std::fs::remove_file(&alone).unwrap();
+    assert_eq!(launches(&old), [("f(int*, int)", [16, 1024, 1], 0)]);
+    assert!(old.notes.iter().any(|n| n.text.contains("One row") || n.text.contains("1 row")), "{:?}", old.notes);
+}
+
+/// Counters alone are no trace: what came before a launch is not known.
+#[test]
+fn counters_alone_give_no_exact_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp";
+    let row = |id: u32, counter: &str| {
+        format!("\n{id},{id},1,1,15,15,1048576,17,\"f(int)\",64,0,0,8,16,{counter},16384.000000,{},{}", id * 1000, id * 1000 + 300)
+    };
+    let text = [head.to_owned(), row(4, "SQ_WAVES"), row(4, "SQ_INSTS"), row(9, "SQ_WAVES"), row(9, "SQ_INSTS")].concat();
+    let profile = read(&table(folder.path(), "x_counter_collection.csv", &text)).unwrap();
+    assert_eq!((profile.launches.len(), profile.order), (2, LaunchOrder::Chosen));
+    let rerun = commands(&profile, &[1]).remove(0);
+    assert!(!rerun.exact() && rerun.warnings.iter().any(|w| w.id == "chosen-launches"));
+}
+
+#[test]
+fn the_json_of_rocprofv3() {
+    let symbol = |(id, formatted, raw): (u64, &str, &str)| {
+        format!(
+            "{{\"kernel_id\":{id},\"kernel_name\":\"{raw}\",\"arch_vgpr_count\":12,\"accum_vgpr_count\":4,\"formatted_kernel_name\":\"{formatted}\"}}"
+        )
+    };
+    let dispatch = |(kernel, id, agent, thread, grid, group, start, duration): Dispatch| {
+        let three = |d: [u32; 3]| format!("{{\"x\":{},\"y\":{},\"z\":{}}}", d[0], d[1], d[2]);
+        format!(
+            "{{\"thread_id\":{thread},\"correlation_id\":{{\"internal\":{id},\"external\":0}},\"start_timestamp\":{start},\"end_timestamp\":{},\"dispatch_info\":{{\"agent_id\":{{\"handle\":{agent}}},\"queue_id\":{{\"handle\":16}},\"kernel_id\":{kernel},\"dispatch_id\":{id},\"private_segment_size\":8,\"group_segment_size\":512,\"workgroup_size\":{},\"grid_size\":{}}},\"stream_id\":{{\"handle\":0}}}}",
+            start + duration,
+            three(group),
+            three(grid)
+        )
+    };
+    let call = |id: u64, start: i64| {
+        format!(
+            "{{\"kind\":1,\"operation\":1,\"thread_id\":70,\"correlation_id\":{{\"internal\":{id}}},\"start_timestamp\":{start},\"end_timestamp\":{}}}",
+            start + 500
+        )
+    };
+    let agents: Vec<String> = [(1, 0), (2, 2), (2, 3)].iter().map(|(kind, id)| format!("{{\"id\":{{\"handle\":{id}}},\"type\":{kind},\"name\":\"gfx942\",\"product_name\":\"AMD Instinct MI300X\",\"wave_front_size\":64,\"location_id\":{}}}", id * 256)).collect();
+    let text = format!(
+        "{{\"rocprofiler-sdk-tool\":[{{\"metadata\":{{\"node\":{{\"hostname\":\"node7\"}},\"pid\":4711,\"command\":[\"./app\",\"--size\",\"4\"],\"init_time\":1}},\"agents\":[{}],\"strings\":{{\"buffer_records\":[{{\"kind\":\"NONE\",\"operations\":[]}},{{\"kind\":\"HIP_RUNTIME_API\",\"operations\":[\"x\",\"hipLaunchKernel\"]}}]}},\"kernel_symbols\":[{}],\"callback_records\":{{\"counter_collection\":[]}},\"buffer_records\":{{\"kernel_dispatch\":[{}],\"hip_api\":[{}]}}}}]}}",
+        agents.join(","),
+        SYMBOLS.map(symbol).join(","),
+        dispatches().into_iter().map(dispatch).collect::<Vec<_>>().join(","),
+        dispatches().iter().map(|d| call(d.1, d.6 - 4000)).collect::<Vec<_>>().join(","),
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let json = read(&table(folder.path(), "x_results.json", &text)).unwrap();
+    let db = read(&made("json_results.db", &[(GUID, 4711, dispatches())])).unwrap();
+    let zero = launches(&json)[0].2 - launches(&db)[0].2;
+    let moved: Vec<_> = launches(&json).into_iter().map(|(name, grid, start)| (name.to_owned(), grid, start - zero)).collect();
+    assert_eq!(moved, launches(&db).into_iter().map(|(n, g, s)| (n.to_owned(), g, s)).collect::<Vec<_>>());
+    for row in 0..7 {
+        assert_eq!(commands(&json, &[row])[0].shell(), commands(&db, &[row])[0].shell());
+    }
+    // Cut anywhere it is refused in one sentence.
+    for cut in [text.len() / 2, text.len() - 1] {
+        assert!(read(&table(folder.path(), &format!("cut{cut}.json"), &text[..cut])).is_err());
+    }
+}
+
+fn corpus(part: &str) -> Vec<PathBuf> {
+    let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS") else {
+        println!("not run: WARPSCOPE_CORPUS is not set");
+        return Vec::new();
+    };
+    let mut folders = vec![Path::new(&corpus).join("samples/rocprof")];
+    let mut out = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.to_string_lossy().ends_with(part) {
+                out.push(path);
+            }
+        }
+    }
+    out
+}
+
+/// Real databases beside SQL on their own tables: every launch in its place, with its grid, and its count for a re-run.
+#[test]
+fn real_databases_agree_with_sql() {
+    for path in corpus("_results.db") {
+        let db = Connection::open(&path).unwrap();
+        let Ok(mut statement) = db.prepare(
+            "SELECT k.kernel_id, k.end - k.start, k.grid_size_x / k.workgroup_size_x, json_extract(s.extdata, '$.formatted_kernel_name')
+             FROM rocpd_kernel_dispatch k JOIN rocpd_info_kernel_symbol s ON s.id = k.kernel_id AND s.guid = k.guid ORDER BY k.dispatch_id",
+        ) else {
+            continue;
+        };
+        let rows: Vec<(i64, i64, u32, String)> =
+            statement.query_map([], |r| Ok((r.get(0)?, r.get(1)?, r.get(2)?, r.get(3)?))).unwrap().map(Result::unwrap).collect();
+        let profile = read(&path).unwrap();
+        assert_eq!(profile.launches.len(), rows.len(), "{}", path.display());
+        let mut counts: BTreeMap<i64, u64> = BTreeMap::new();
+        for (row, (kernel, duration, grid, name)) in rows.iter().enumerate() {
+            let config = &profile.configs[profile.launches.config(row).unwrap().0 as usize];
+            let found = &profile.kernels[profile.launches.kernel(row).0 as usize];
+            assert_eq!((found.demangled(), profile.launches.duration(row), config.grid.unwrap()[0]), (name.as_str(), *duration, *grid));
+            assert!(profile.launches.call(row).is_some(), "every launch has its call");
+            let n = counts.entry(*kernel).or_default();
+            *n += 1;
+            if row % 37 == 0 {
+                let command = &commands(&profile, &[u32::try_from(row).unwrap()])[0];
+                assert!(command.argv().contains(&format!("[{n}]")), "{row}: {}", command.shell());
+            }
+        }
+    }
+}
+
+/// Rows of a real JSON trace of four threads are not in the order of dispatches; the ordinals of a re-run are by `dispatch_id`.
+#[test]
+fn a_real_trace_of_several_threads_is_counted_by_dispatch() {
+    for path in corpus("_results.json.gz") {
+        let bytes = std::fs::read(&path).unwrap();
+        let value: serde_json::Value = serde_json::from_reader(flate2::read::GzDecoder::new(&bytes[..])).unwrap();
+        let mut rows: Vec<(u64, u64)> = value["rocprofiler-sdk-tool"][0]["buffer_records"]["kernel_dispatch"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|d| (d["dispatch_info"]["dispatch_id"].as_u64().unwrap(), d["dispatch_info"]["kernel_id"].as_u64().unwrap()))
+            .collect();
+        let in_file = rows.clone();
+        rows.sort_unstable();
+        assert_ne!(rows, in_file);
+        let profile = read(&path).unwrap();
+        assert_eq!(profile.launches.len(), rows.len());
+        let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
+        for (row, (_, kernel)) in rows.iter().enumerate() {
+            let n = counts.entry(*kernel).or_default();
+            *n += 1;
+            if row % 4001 == 7 {
+                let command = &commands(&profile, &[u32::try_from(row).unwrap()])[0];
+                assert!(command.argv().contains(&format!("[{n}]")), "{row}: {}", command.shell());
+            }
+        }
+    }
+}
+
+/// Damage anywhere gives a report or one sentence.
+#[test]
+fn damage_is_survived() {
+    let folder = tempfile::tempdir().unwrap();
+    let db = std::fs::read(made("damage_results.db", &[(GUID, 4711, dispatches())])).unwrap();
+    let csv = b"Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z\nKERNEL_DISPATCH,1,1,69,1,16,\"f(int*, int)\",1451,100,200,64,1,1,1024,1024,1\n".to_vec();
+    let mut random = 88_172_645_463_325_252_u64;
+    let mut next = |below: usize| {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        (random % below as u64) as usize
+    };
+    let mut opened = 0;
+    for (name, whole) in [("x_results.db", db), ("x_kernel_trace.csv", csv)] {
+        for round in 0..150 {
+            let mut bytes = whole.clone();
+            if round % 3 == 0 {
+                bytes.truncate(next(bytes.len()));
+            }
+            for _ in 0..=next(6) {
+                if !bytes.is_empty() {
+                    let at = next(bytes.len());
+                    bytes[at] = next(256) as u8;
+                }
+            }
+            let path = table(folder.path(), name, "");
+            std::fs::write(&path, &bytes).unwrap();
+            match read(&path) {
+                Ok(profile) => {
+                    opened += 1;
+                    for row in 0..profile.launches.len() {
+                        let target = Target::Launches(vec![LaunchId(u32::try_from(row).unwrap())]);
+                        let _ = rerun::plan(&profile, &target, &Options::default());
+                    }
+                }
+                Err(e) => assert!(!e.to_string().contains('\n'), "{e}"),
+            }
+        }
+    }
+    assert!(opened > 50, "{opened}");
+}
