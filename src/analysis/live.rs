@@ -31,11 +31,12 @@ struct Second {
     kernels: FxHashMap<u32, (u64, i64)>,
 }
 
-impl Second {
-    /// Whether what ran in it is known.
-    fn known(&self) -> bool {
-        self.open || !self.closed || self.launches > 0
-    }
+/// Of each second whether what ran in it is known: something did, or a process said that it was recorded. Words come once a second, and not on
+/// the dot.
+fn known(seconds: &[&Second]) -> Vec<bool> {
+    let open = |i: usize| seconds.get(i).is_some_and(|s| s.open);
+    let near = |i: usize| open(i) || open(i + 1) || i.checked_sub(1).is_some_and(open);
+    seconds.iter().enumerate().map(|(i, s)| s.launches > 0 || (s.open || !s.closed) && near(i)).collect()
 }
 
 /// What a GPU did that is not put in order yet.
@@ -112,12 +113,13 @@ pub struct Live {
     pub different: usize,
     /// How many of the last seconds were recorded: fewer at the beginning.
     pub seconds: usize,
-    /// When the first process began, ns since 1970.
+    /// When the first process began, ns since 1970; and since when what ran is added up.
     pub began: i64,
+    pub since: i64,
     pub recorders: Vec<Recorder>,
-    /// Of the last seconds: bytes of trace per second, and the tracer's time as a share of one core.
-    pub bytes: f64,
-    pub cost: f64,
+    /// Of the last seconds: bytes of trace per second, and the tracer's time as a share of one core. `None` after the first look.
+    pub bytes: Option<f64>,
+    pub cost: Option<f64>,
     /// Bytes of the trace that are still to be read.
     pub behind: u64,
     /// ns since 1970.
@@ -126,6 +128,25 @@ pub struct Live {
 }
 
 impl Live {
+    /// How long the program has been running, or ran, ns.
+    #[must_use]
+    pub fn age(&self) -> i64 {
+        let last = self.recorders.iter().map(|r| r.time).max().filter(|_| self.ended());
+        last.unwrap_or(self.now) - self.began
+    }
+
+    /// Whether there were processes, and none is left.
+    #[must_use]
+    pub fn ended(&self) -> bool {
+        !self.recorders.is_empty() && self.recorders.iter().all(|r| r.ended)
+    }
+
+    /// Kernels that were recorded since the start, also those that nobody here has seen.
+    #[must_use]
+    pub fn recorded(&self) -> u64 {
+        self.recorders.iter().map(|r| r.kernels).sum::<u64>().max(self.count)
+    }
+
     /// Whether what is shown is behind the program.
     #[must_use]
     pub fn catching_up(&self) -> bool {
@@ -279,9 +300,11 @@ impl Meter {
         let seconds: Vec<&Second> = self.seconds.range(done.saturating_sub(SECONDS)..done).collect();
         let began = self.recorders.iter().map(|r| r.started).filter(|&s| s > 0).min().unwrap_or(self.now);
         // The second in which it began is none of its own.
-        let whole = usize::try_from(self.first + i64::try_from(done).unwrap_or(0) - (began / SECOND + 1)).unwrap_or(0);
+        let from = self.recorders.iter().filter(|r| !r.ended).map(|r| r.since).max().unwrap_or(0).max(began);
+        let whole = usize::try_from(self.first + i64::try_from(done).unwrap_or(0) - (from / SECOND + 1)).unwrap_or(0);
         let seconds = &seconds[seconds.len().saturating_sub(whole)..];
-        let recent: Vec<&Second> = seconds.iter().rev().take(NOW).filter(|s| s.known()).copied().collect();
+        let known = known(seconds);
+        let recent: Vec<&Second> = seconds.iter().zip(&known).rev().take(NOW).filter(|(_, known)| **known).map(|(s, _)| *s).collect();
         let mut sums: FxHashMap<u32, (u64, i64)> = FxHashMap::default();
         for (kernel, (count, ns)) in recent.iter().flat_map(|s| &s.kernels) {
             let sum = sums.entry(*kernel).or_default();
@@ -289,7 +312,7 @@ impl Meter {
             sum.1 = sum.1.saturating_add(*ns);
         }
         let share = |device: usize| {
-            move |s: &&Second| s.known().then(|| s.busy.get(device).map_or(0.0, |&ns| (ns as f64 / SECOND as f64).min(1.0)))
+            move |(s, known): (&&Second, &bool)| known.then(|| s.busy.get(device).map_or(0.0, |&ns| (ns as f64 / SECOND as f64).min(1.0)))
         };
         let mut kernels: Vec<KernelNow> = self
             .names
@@ -307,20 +330,21 @@ impl Meter {
         let (bytes, cost) = match (self.costs.front(), self.costs.back()) {
             (Some(a), Some(b)) if b.0 > a.0 => {
                 let seconds = (b.0 - a.0) as f64 / SECOND as f64;
-                (b.1.saturating_sub(a.1) as f64 / seconds, (b.2 - a.2).max(0) as f64 / SECOND as f64 / seconds)
+                (Some(b.1.saturating_sub(a.1) as f64 / seconds), Some((b.2 - a.2).max(0) as f64 / SECOND as f64 / seconds))
             }
-            _ => (0.0, 0.0),
+            _ => (None, None),
         };
         Live {
             devices: self
                 .device_names
                 .iter()
                 .enumerate()
-                .map(|(i, name)| DeviceNow { name: name.clone(), busy: seconds.iter().map(share(i)).collect() })
+                .map(|(i, name)| DeviceNow { name: name.clone(), busy: seconds.iter().zip(&known).map(share(i)).collect() })
                 .collect(),
-            launches: seconds.iter().map(|s| s.known().then_some(s.launches)).collect(),
+            launches: seconds.iter().zip(&known).map(|(s, known)| known.then_some(s.launches)).collect(),
             different: sums.len(),
             began,
+            since: self.recorders.iter().map(|r| r.since).filter(|&s| s > 0).min().unwrap_or(began),
             recent_ns: sums.values().map(|s| s.1).sum(),
             all_ns: self.all.iter().map(|a| a.1).sum(),
             count: self.all.iter().map(|a| a.0).sum(),
@@ -359,6 +383,7 @@ mod tests {
                 kernels: if look == 1 { vec!["a".into(), "b".into()] } else { Vec::new() },
                 devices: if look == 1 { vec!["GPU".into()] } else { Vec::new() },
                 recorders: recorders.clone(),
+                states: vec![(now - 1, true)],
                 ..Fresh::default()
             };
             meter.take(fresh, now);

@@ -76,8 +76,8 @@ pub enum Msg {
     Gpu(Option<i64>, Option<Busy>),
     /// How a program stands that is being traced: the run's number, where it has one.
     Live(Option<i64>, Box<Live>),
-    /// The last seconds of a trace were saved, or could not be.
-    Snapshot(Result<PathBuf, String>),
+    /// The last seconds of a trace were saved, or could not be: the file, and whether it is new.
+    Snapshot(Result<(PathBuf, bool), String>),
     /// Something is new of the step that is done beside this run.
     Step(i64, StepNews),
     /// The library's runs, and now in milliseconds since 1970.

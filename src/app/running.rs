@@ -100,13 +100,13 @@ impl Watched {
     /// What is shown of the program itself.
     #[must_use]
     pub fn live_view(&self) -> Option<&Live> {
-        self.traced.live.as_deref().filter(|_| !self.traced.printing && !self.ended)
+        self.traced.live.as_deref().filter(|_| !self.traced.printing && (!self.ended || self.outside.is_some()))
     }
 
     /// Takes in how the program stands.
     fn stands(&mut self, live: Box<Live>) {
         // What is not a run ends with its processes.
-        if self.outside.is_some() && !live.recorders.is_empty() && live.recorders.iter().all(|r| r.ended) {
+        if self.outside.is_some() && live.ended() {
             self.ended = true;
         }
         self.now_ms = live.now / 1_000_000;

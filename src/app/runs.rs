@@ -130,17 +130,20 @@ pub fn news(app: &mut App, news: &News) -> Vec<Effect> {
 }
 
 /// The last seconds of a trace are opened as a report.
-pub fn snapshot(app: &mut App, outcome: Result<PathBuf, String>) -> Vec<Effect> {
+pub fn snapshot(app: &mut App, outcome: Result<(PathBuf, bool), String>) -> Vec<Effect> {
     match outcome {
-        Ok(path) => {
+        Ok((path, new)) => {
             let first = app.session.reports.len();
-            let text = format!("saved to {}; {} goes back to the program", path.display(), app.session.key(ActionId::Watch));
+            let back = app.session.key(ActionId::Watch);
+            let text = if new { format!("saved to {}; {back} goes back to the program", path.display()) } else { String::new() };
             let effects = add(app, vec![path]);
             unwatch(app);
             if app.over.is_none() {
                 app.session.active = first;
             }
-            say(app, text, false);
+            if new {
+                say(app, text, false);
+            }
             effects
         }
         Err(text) => say(app, text, true),

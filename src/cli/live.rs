@@ -38,7 +38,8 @@ pub enum Told {
     Live(Box<Live>),
     /// The gate's processes said something.
     Said(Result<String, String>),
-    Saved(Result<PathBuf, String>),
+    /// A file, and whether it was made for this.
+    Saved(Result<(PathBuf, bool), String>),
 }
 
 /// Where the traces of a run are: their path without process id and suffix.
@@ -76,7 +77,10 @@ pub fn snapshot_path(output: &Path) -> PathBuf {
 pub fn save(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &Path) -> Result<(), String> {
     // A process that does not answer has ended, or is stuck: what it wrote is there.
     let _ = tracer::tell(output, "flush");
-    let failed = |e: std::io::Error| format!("{}: {e}", to.display());
+    let failed = |e: std::io::Error| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => format!("{} already exists; name another file", to.display()),
+        _ => format!("{}: {e}", to.display()),
+    };
     while follow.look().map_err(failed)?.behind > 0 {}
     follow.save(ns, to).map_err(failed)
 }
@@ -97,9 +101,14 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
                 next = Instant::now();
             }
             Ok(Ask::Snapshot { whole }) => {
-                let path = snapshot_path(output);
-                let kept = (!whole).then_some(SNAPSHOT);
-                if !tell(Told::Saved(save(&mut follow, output, kept, &path).map(|()| path))) {
+                let saved = match follow.only_file().filter(|_| whole) {
+                    Some(path) => Ok((path, false)),
+                    None => {
+                        let path = snapshot_path(output);
+                        save(&mut follow, output, (!whole).then_some(SNAPSHOT), &path).map(|()| (path, true))
+                    }
+                };
+                if !tell(Told::Saved(saved)) {
                     return;
                 }
             }

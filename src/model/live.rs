@@ -35,8 +35,8 @@ pub struct Recorder {
     pub ended: bool,
     /// Why nothing is recorded of it.
     pub not_recorded: Option<String>,
-    /// The system's error number with which writing ended.
-    pub stopped: Option<u32>,
+    /// Why it is no longer recorded although it may still run: the disk was full, its trace was deleted.
+    pub stopped: Option<String>,
     /// Kernels that were recorded.
     pub kernels: u64,
     /// Bytes that were written.
@@ -45,6 +45,8 @@ pub struct Recorder {
     pub cost: i64,
     /// Records that are missing: CUPTI dropped them, or had no buffer for them.
     pub lost: u64,
+    /// Since when what ran is known, ns since 1970, where earlier rows were gone when they were first looked for; else 0.
+    pub since: i64,
     /// Milliseconds that are kept where only the last seconds are.
     pub kept_ms: Option<u64>,
 }

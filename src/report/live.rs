@@ -3,7 +3,7 @@
 use crate::analysis::live::Live;
 use crate::analysis::triage::{Part, Triage};
 use crate::model::text::clean;
-use crate::model::units;
+use crate::model::{Nanos, units};
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -16,16 +16,21 @@ pub fn line(live: &Live) -> String {
     let mut out = String::new();
     // Writing into a String cannot fail.
     let _ = match (live.open(), live.busy()) {
-        (None, _) => write!(out, "every process has ended"),
-        (Some(false), _) => write!(out, "the recording is closed"),
+        (None, _) => {
+            write!(out, "every process has ended after {}: {} recorded", Nanos(live.age()), units::count(live.recorded(), "kernel"))
+        }
+        (Some(false), _) => match live.recorders.iter().find_map(|r| r.stopped.as_ref()) {
+            Some(why) => write!(out, "the recording has ended: {why}"),
+            None => write!(out, "the recording is closed"),
+        },
         (_, _) if live.seconds == 0 => write!(out, "the first second is not over yet"),
         (_, None) => write!(out, "no kernel has ended yet"),
         (_, Some(busy)) => write!(out, "GPU busy {:>3.0}%  {:>9.0} launches/s", busy * 100.0, live.rate()),
     };
-    if let Some(finding) = live.judged.as_ref().and_then(|j| j.triage.as_ref()?.verdict()) {
+    if let Some(finding) = live.judged.as_ref().filter(|_| live.open() == Some(true)).and_then(|j| j.triage.as_ref()?.verdict()) {
         let _ = write!(out, "  {} ({:.0}%)", finding.id.id(), finding.percent());
     }
-    if let Some(kernel) = live.kernels.first().filter(|k| k.recent.0 > 0) {
+    if let Some(kernel) = live.kernels.first().filter(|k| k.recent.0 > 0 && live.open() == Some(true)) {
         let share = kernel.recent.1 as f64 / live.recent_ns.max(1) as f64 * 100.0;
         let _ = write!(out, "  {} of kernel time: {}", units::human_percent(share), clean(&kernel.name));
     }
@@ -48,6 +53,7 @@ pub fn json(live: &Live) -> Value {
         "busy": live.busy(),
         "launches_per_second": live.rate(),
         "launches": live.count,
+        "since": live.since,
         "gpus": live.devices.iter().map(|d| json!({ "name": *d.name, "busy": live.recent(d) })).collect::<Vec<_>>(),
         "kernels": live.kernels.iter().take(KERNELS).map(|k| json!({
             "name": *k.name,
@@ -62,7 +68,7 @@ pub fn json(live: &Live) -> Value {
             "id": f.id.id(),
             "severity": f.severity.word(),
             "headline": f.headline,
-            "stake_percent": f.percent(),
+            "stake": f.percent() / 100.0,
             "of_ns": triage.map(Triage::length),
             "at": live.judged.as_ref().map(|j| j.at),
         })),

@@ -26,8 +26,25 @@ const FIGURE: usize = 9;
 const BESIDE: u16 = 100;
 /// Rows of a picture at most.
 const HIGH: usize = 4;
+/// What was recorded before it was watched is said to be missing from this on, ns.
+const LATE: i64 = 3_000_000_000;
 /// Rows of the verdict: headline, bar, legend.
 const VERDICT: u16 = 6;
+
+/// What is shown before there is a process.
+pub fn waiting(frame: &mut Frame<'_>, area: Rect, output: &std::path::Path, theme: &Theme) {
+    let text = format!(
+        "No process is being traced here yet: nothing called {}.PID.wstrace is there. A trace begins with the first use of CUDA.",
+        output.display()
+    );
+    let columns = usize::from(area.width.saturating_sub(8)).clamp(20, 90);
+    let text = wrap(&clean(&text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+    lines(
+        frame,
+        Rect { x: area.x + 4, y: area.y + area.height / 3, width: area.width.saturating_sub(8), height: area.height - area.height / 3 },
+        text,
+    );
+}
 
 /// A panel with a title and what is of less weight behind it.
 fn framed(frame: &mut Frame<'_>, area: Rect, (title, note): (&str, String), bordered: bool, theme: &Theme) -> Rect {
@@ -153,6 +170,7 @@ fn judgment(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, them
     let Some(triage) = judged.and_then(|j| j.triage.as_deref()) else {
         let inner = framed(frame, area, ("What limits it", String::new()), bordered, theme);
         let text = match judged {
+            _ if live.recorders.iter().any(|r| !r.ended && r.stopped.is_some()) => "nothing is recorded any more: see below",
             Some(_) if live.open() == Some(false) => "nothing is recorded while the recording is closed",
             Some(_) => "nothing ran on a GPU in the last 10 s",
             None => "the first verdict comes in a moment",
@@ -255,10 +273,10 @@ fn remarks(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let there: Vec<&Recorder> = live.recorders.iter().filter(|r| !r.ended && r.not_recorded.is_none()).collect();
     let bytes: u64 = live.recorders.iter().map(|r| r.bytes).sum();
     let kept = there.iter().find_map(|r| r.kept_ms);
-    let mut text = vec![
-        format!("{} recorded, {} written ({}/s)", units::count(live.count, "kernel"), Bytes(bytes), Bytes(live.bytes as u64)),
-        format!("tracer's threads {:.1}% of a core", live.cost * 100.0),
-    ];
+    let mut text = vec![format!("{} recorded, {} written", units::count(live.recorded(), "kernel"), Bytes(bytes))];
+    text.extend(live.bytes.map(|b| format!("{}/s", Bytes(b as u64))));
+    text.extend(live.cost.map(|c| format!("tracer's threads {:.1}% of a core", c * 100.0)));
+    text.extend((live.since > live.began + LATE).then(|| format!("sums of the last {}", Nanos(live.now - live.since))));
     text.extend(kept.map(|ms| format!("the last {} are kept", Nanos::human(ms as f64 * 1e6))));
     text.extend((there.len() > 1).then(|| format!("{} processes", there.len())));
     out.push(Line::styled(cut_end(&text.join(" · "), columns), dim));
@@ -268,11 +286,9 @@ fn remarks(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         wrong(format!("{} lost: CUPTI had no room for them", units::count(lost, "record")));
     }
     for r in &live.recorders {
-        if let Some(error) = r.stopped {
-            wrong(format!(
-                "process {}: its file could not be written (error {error}), so the recording ended; the program keeps running",
-                r.pid
-            ));
+        if let Some(why) = &r.stopped {
+            let still = if r.ended { "" } else { "; the program keeps running" };
+            wrong(format!("process {}: the recording has ended: {why}{still}", r.pid));
         }
         if let Some(why) = &r.not_recorded {
             wrong(format!("process {} is not recorded: {}", r.pid, clean(why)));

@@ -114,9 +114,10 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             Some(Open::Result(screen)) => result::draw(frame, main, app, screen, view, theme),
             Some(Open::Run(_)) => {
                 if let Some(watched) = &app.running.watched {
-                    match watched.live_view() {
-                        Some(live) => live::draw(frame, main, watched, live, theme),
-                        None => run::draw(frame, main, watched, &app.session.key(ActionId::StopRun), theme),
+                    match (watched.live_view(), &watched.outside) {
+                        (Some(live), _) => live::draw(frame, main, watched, live, theme),
+                        (None, Some(output)) => live::waiting(frame, main, output, theme),
+                        (None, None) => run::draw(frame, main, watched, &app.session.key(ActionId::StopRun), theme),
                     }
                 }
             }

@@ -121,6 +121,9 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
         spans.push(Span::styled(format!(" {:.0}%  ", share * 100.0), theme.style(Role::Title)));
         spans
     };
+    if screen.outside.is_some() && screen.ended {
+        return Line::styled("every process has ended", dim);
+    }
     if screen.ended {
         let reports = screen.run.as_ref().map_or(0, |r| r.reports.len());
         let text = match reports {
@@ -171,13 +174,15 @@ fn progress(app: &App, screen: &Watched, theme: &Theme, columns: usize) -> Line<
 
 /// How long a program has been running.
 fn age(live: &Live) -> String {
-    clock((live.now - live.began) / 1_000_000)
+    if live.ended() { length(live.age() / 1_000_000) } else { clock(live.age() / 1_000_000) }
 }
 
 /// Whether a traced program is recorded.
 fn recording(screen: &Watched, theme: &Theme) -> Vec<Span<'static>> {
+    let stopped = screen.traced.live.as_ref().is_some_and(|l| l.recorders.iter().any(|r| !r.ended && r.stopped.is_some()));
     let (text, role) = match screen.traced.live.as_ref().and_then(|l| l.open()) {
         Some(true) => ("recording  ", Role::Good),
+        Some(false) if stopped => ("the recording has ended  ", Role::Bad),
         Some(false) => ("the recording is closed  ", Role::Warn),
         None if screen.traced.live.is_some() => ("every process has ended  ", Role::Dim),
         None => ("waiting for a process that uses CUDA  ", Role::Dim),
@@ -360,6 +365,8 @@ pub fn next(app: &App, screen: &Watched) -> String {
     if screen.outside.is_some() {
         return if screen.ended {
             format!("the program has ended; {} opens what was recorded", key(ActionId::Open))
+        } else if screen.traced.live.is_none() {
+            format!("it begins when a process uses CUDA; {} looks at other runs", key(ActionId::Library))
         } else {
             format!("{} saves the last 30 s as a report and opens it; the program keeps running", key(ActionId::Snapshot))
         };

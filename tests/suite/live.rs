@@ -104,9 +104,10 @@ fn live() -> Live {
         different: 3,
         seconds: 10,
         began: 1_699_999_950_000_000_000,
+        since: 1_699_999_950_000_000_000,
         recorders: vec![recorder()],
-        bytes: 391_000.0,
-        cost: 0.008,
+        bytes: Some(391_000.0),
+        cost: Some(0.008),
         behind: 0,
         now: 1_700_000_000_000_000_000,
         judged: Some(Judged { triage: judged, at: 1_699_999_995_000_000_000 }),
@@ -140,13 +141,16 @@ fn the_screen_of_a_program_that_runs() {
         ended: true,
         ..Recorder::default()
     });
-    wrong.recorders[0] = Recorder { open: false, lost: 12, stopped: Some(28), ..recorder() };
+    wrong.recorders[0] = Recorder { open: false, lost: 12, stopped: Some("the disk was full".into()), ..recorder() };
     explorer.send(Msg::Live(None, Box::new(wrong)));
     explorer.app.session.size = (80, 24);
     let screen = explorer.screen();
-    for text in
-        ["12 records lost", "process 4712 is not recorded: another profiler", "the recording is closed", "could not be written (error 28)"]
-    {
+    for text in [
+        "12 records lost",
+        "process 4712 is not recorded: another profiler",
+        "the recording has ended",
+        "process 4711: the recording has ended: the disk was full",
+    ] {
         assert!(screen.contains(text), "{text}: {screen}");
     }
 }
@@ -184,7 +188,7 @@ fn a_program_is_paused_gated_saved_and_left() {
     assert!(explorer.screen().contains("every process has ended") || explorer.screen().contains(" ended "));
     explorer.press("enter");
     assert!(matches!(explorer.asked.last(), Some(Effect::Snapshot { whole: true })));
-    explorer.send(Msg::Snapshot(Ok("/data/traces/server-snapshot-1.wstrace".into())));
+    explorer.send(Msg::Snapshot(Ok(("/data/traces/server-snapshot-1.wstrace".into(), true))));
     assert_eq!(explorer.app.session.reports.len(), 1, "it is opened");
 }
 

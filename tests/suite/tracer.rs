@@ -381,6 +381,11 @@ fn only_the_last_seconds_are_kept() {
         let notes: Vec<&str> = whole.notes.iter().map(|n| &*n.text).collect();
         assert!(notes.iter().any(|n| n.contains("Only the end of the run was kept")), "{notes:?}");
         assert!(!notes.iter().any(|n| n.contains("damaged")), "{notes:?}");
+        // Whoever watches it learns that it has ended, also without a last word.
+        let mut watch = Command::new(env!("CARGO_BIN_EXE_warpscope"));
+        watch.arg("watch").arg(truth.folder.path().join("report")).args(["--plain", "--seconds", "20"]).stdin(Stdio::null());
+        let said = String::from_utf8(watch.output().unwrap().stdout).unwrap();
+        assert!(said.lines().last().unwrap().contains("every process has ended"), "{said}");
         // The same as one file, in whatever order.
         let mut parts = truth.files();
         parts.reverse();

@@ -2,7 +2,7 @@
 
 use super::super::args::{Args, Watch};
 use super::super::live::{self, Told};
-use super::super::{Failure, explore, print};
+use super::super::{FAILED, Failure, explore, print};
 use super::{list, plain};
 use crate::config::Config;
 use crate::import::{Cancel, trace};
@@ -41,13 +41,22 @@ fn what(args: &Watch) -> Result<What, Failure> {
     }
     let path = std::path::absolute(named)?;
     if path.is_file() {
-        let wrong = || Failure::wrong(format!("{}: not a trace that is being written; `warpscope {0}` opens a report", named.display()));
+        let wrong = || Failure::wrong(format!("{}: not a trace of a program that runs", named.display()));
         return Ok(What::Traces(prefix(&path).ok_or_else(wrong)?));
     }
     if path.is_dir() {
         let mut found: Vec<PathBuf> = std::fs::read_dir(&path)?.flatten().filter_map(|e| prefix(&e.path())).collect();
         found.sort();
         found.dedup();
+        // Of several that of a program that still runs: it listens.
+        let listens = |p: &PathBuf| {
+            let stem = p.file_name().map(|n| format!("{}.", n.to_string_lossy())).unwrap_or_default();
+            let sock = |name: &str| name.strip_prefix(&stem).is_some_and(|n| n.strip_suffix(".sock").is_some());
+            std::fs::read_dir(&path).is_ok_and(|d| d.flatten().any(|e| sock(&e.file_name().to_string_lossy())))
+        };
+        if found.len() > 1 && found.iter().filter(|p| listens(p)).count() == 1 {
+            found.retain(listens);
+        }
         return match <[PathBuf; 1]>::try_from(found) {
             Ok([one]) => Ok(What::Traces(one)),
             Err(found) if found.is_empty() => Err(Failure::wrong(format!("{}: there are no traces in this folder", named.display()))),
@@ -103,7 +112,13 @@ fn as_lines(what: &What, args: &Watch, asked: &AtomicUsize) -> Result<(), Failur
         What::Run(run) => Library::open().and_then(|l| l.run(run.id)).is_ok_and(|r| !r.state.live()),
         What::Traces(_) => false,
     };
-    let (enough, mut failed) = (Cancel::default(), None);
+    let (enough, mut failed, mut seen) = (Cancel::default(), None, false);
+    if output
+        .parent()
+        .is_some_and(|f| std::fs::read_dir(f).is_ok_and(|d| !d.flatten().any(|e| prefix(&e.path()).as_deref() == Some(&*output))))
+    {
+        print::error(&format!("waiting for a process that writes {}.PID.{}", output.display(), trace::SUFFIX));
+    }
     let (_keep, asks) = crossbeam_channel::unbounded();
     std::thread::scope(|scope| {
         // Nothing may be told for long: no process has used CUDA yet.
@@ -115,18 +130,23 @@ fn as_lines(what: &What, args: &Watch, asked: &AtomicUsize) -> Result<(), Failur
         });
         let tell = |told| {
             let Told::Live(live) = told else { return true };
+            seen = true;
             let text = match args.format.as_deref() {
                 Some("json") => report::live::json(&live).to_string(),
                 _ => report::live::line(&live),
             };
             failed = print::lines(&[text]).err();
-            let done = !live.catching_up() && !live.recorders.is_empty() && live.recorders.iter().all(|r| r.ended);
+            let done = !live.catching_up() && live.ended();
             failed.is_none() && !(done && matches!(what, What::Traces(_)))
         };
         live::follow(&output, &asks, tell, &enough);
         enough.cancel();
     });
-    failed.map_or(Ok(()), Err)
+    match failed {
+        Some(failure) => Err(failure),
+        None if seen || asked.load(Ordering::SeqCst) > 0 => Ok(()),
+        None => Err(Failure { text: format!("no process was traced to {}", output.display()), code: FAILED }),
+    }
 }
 
 #[cfg(test)]

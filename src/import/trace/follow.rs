@@ -68,6 +68,9 @@ impl Follow {
             }
         }
         // Where only the last seconds are kept, files go; what was not read of them is gone, too.
+        for tail in self.tails.iter().filter(|t| t.first && !names.contains(&t.name)) {
+            self.processes[tail.process].lost();
+        }
         self.tails.retain(|t| names.contains(&t.name));
         // Rows refer to what stands before them in the file that the process began with: how far the others are is noted first, and that file
         // is read first.
@@ -82,6 +85,8 @@ impl Follow {
             while budget > 0 && tail.at < tail.there && read(tail, process, &mut self.numbers, &mut budget, &mut out)? {}
             out.behind += tail.there - tail.at;
         }
+        let now = now();
+        self.processes.iter_mut().for_each(|p| p.look(now));
         out.kernels = self.numbers.kernels.fresh();
         out.devices = self.numbers.devices.fresh();
         out.recorders = self.processes.iter().map(|p| p.recorder.clone()).collect();
@@ -101,11 +106,21 @@ impl Follow {
         let facts = Facts::joined(&rows.facts);
         let begins = facts.get("continues").is_none();
         let known = self.processes.iter().position(|p| p.facts.process() == facts.process());
+        let time = facts.number("time");
         let process = known.unwrap_or_else(|| {
             self.processes.push(Process::new(facts));
             self.processes.len() - 1
         });
+        if let Some(time) = time.filter(|_| !begins) {
+            self.processes[process].since(time);
+        }
         Some(Tail::new(name.clone(), file, begins, process))
+    }
+
+    /// The one file that there is, if it is one.
+    #[must_use]
+    pub fn only_file(&self) -> Option<PathBuf> {
+        if let [one] = &self.tails[..] { Some(self.folder.join(&one.name)) } else { None }
     }
 
     /// The last seconds as a report: what was written in so many ns, of each process not more than so many kernels.

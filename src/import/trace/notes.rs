@@ -54,7 +54,7 @@ impl Said {
 }
 
 /// The error numbers of Linux that a full or lost disk gives.
-fn why_stopped(error: u32) -> String {
+pub fn why_stopped(error: u32) -> String {
     match error {
         28 => "the disk was full".to_owned(),
         122 => "the disk quota was used up".to_owned(),
@@ -70,7 +70,13 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
     if let Some(why) = &said.refused {
         note(Severity::Error, NoteKind::Empty, format!("Nothing was recorded of a process: {why}."));
     } else if profile.launches.is_empty() && profile.graphs.is_empty() {
-        let why = if said.no_driver { "it did not use CUDA" } else { "it launched no kernel while it was recorded" };
+        let why = if said.kept.is_some() {
+            "its kernels are in the files beside this one (NAME.PID.NUMBER.wstrace): open their folder"
+        } else if said.no_driver {
+            "it did not use CUDA"
+        } else {
+            "it launched no kernel while it was recorded"
+        };
         note(Severity::Warning, NoteKind::Empty, format!("There are no kernels of this process: {why}."));
     }
     if let Some(error) = said.stopped {

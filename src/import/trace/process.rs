@@ -2,11 +2,15 @@
 
 use super::facts::Facts;
 use super::kernels::function;
+use super::notes::why_stopped;
 use super::rows::{Config, INLINE, Rows};
 use crate::model::live::{Fresh, NO_KERNEL, Ran, Recorder};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Time after which a process that says nothing is looked for, ns: it says how it stands each second.
+const SILENT: i64 = 3_000_000_000;
 
 /// Names by number, in the order in which they were met.
 #[derive(Default)]
@@ -93,6 +97,31 @@ impl Process {
         out.ran.retain(|r| r.start > 0);
     }
 
+    /// Rows from then on are there.
+    pub fn since(&mut self, time: i64) {
+        let since = &mut self.recorder.since;
+        *since = if *since == 0 { time } else { time.min(*since) };
+    }
+
+    /// Its trace was deleted.
+    pub fn lost(&mut self) {
+        let r = &mut self.recorder;
+        if !r.ended {
+            r.open = false;
+            r.stopped.get_or_insert_with(|| "its trace was deleted".to_owned());
+        }
+    }
+
+    /// A process that was killed leaves no word: nothing was heard of it for a while, and there is none of its number.
+    pub fn look(&mut self, now: i64) {
+        let r = &mut self.recorder;
+        let silent = now - r.time.max(r.started) > SILENT;
+        if !r.ended && silent && !Path::new("/proc").join(r.pid.to_string()).exists() {
+            r.ended = true;
+            r.open = false;
+        }
+    }
+
     fn state(&mut self, rows: &Rows) {
         let r = &mut self.recorder;
         if let Some(state) = rows.end.as_ref().or(rows.state.as_ref()) {
@@ -106,7 +135,10 @@ impl Process {
             r.not_recorded = state.get("not_recorded").map(str::to_owned);
         }
         r.ended |= rows.end.is_some();
-        r.stopped = rows.stopped.or(r.stopped);
+        if let Some(error) = rows.stopped {
+            r.stopped = Some(why_stopped(error));
+        }
+        r.open &= r.stopped.is_none();
     }
 }
 

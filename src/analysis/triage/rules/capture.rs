@@ -38,7 +38,7 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
     } else if no_calls >= NO_CALLS {
         (
             format!("the report does not say which calls started the work: why the GPU is idle for {} cannot be known", pct(no_calls)),
-            &["Record the host's CUDA calls, too (nsys --trace=cuda, warpscope run --recipe exact)."],
+            &["Record the host's CUDA calls, too (`warpscope run` without a recipe for kernels only, `nsys --trace=cuda`)."],
         )
     } else {
         (lost?.text.clone(), &["Record a shorter part, or fewer kinds of events, so that none are lost."])

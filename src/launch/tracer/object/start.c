@@ -38,6 +38,7 @@ static void facts_of_part(Facts* f, u32 number) {
   fact_number(f, "started", session.started);
   if (!gethostname(host, sizeof host)) host[sizeof host - 1] = 0, fact(f, "host", host);
   fact_number(f, "continues", number);
+  fact_number(f, "time", now());
 }
 
 static Facts first_facts;
@@ -121,6 +122,7 @@ static void look(void) {
   static Facts f;
   state_facts(&f);
   put_facts(BLOCK_STATE, &f);
+  states_restate();
 }
 
 // ---- What others ask of the ticker: it alone flushes and ends, so that no thread of the program waits for locks that it may hold itself.

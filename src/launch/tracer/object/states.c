@@ -48,6 +48,13 @@ static void states_look(void) {
   states.at = t, states.at_monotonic = monotonic;
 }
 
+// Tells all states again: what is read from here on has them.
+static void states_restate(void) {
+  for (u32 i = 0; states.at && i < states.count; i++)
+    if (states.list[i].state != UNKNOWN) states_put(states.list[i].thread, states.at, states.list[i].state);
+  states_flush();
+}
+
 // While nothing is recorded nothing is looked at; what comes later is told anew.
 static void states_pause(void) {
   if (!states.at) return;
