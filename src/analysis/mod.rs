@@ -24,6 +24,7 @@ pub mod next;
 pub mod nth;
 pub mod nvtx;
 pub mod occupancy;
+mod occupancy_amd;
 pub mod overview;
 pub mod page;
 pub mod path;

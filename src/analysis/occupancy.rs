@@ -5,7 +5,8 @@
 //! capability 8.0 on (256 before), plus 1 KiB that the system reserves per block from 8.0 on. Device limits come from the report.
 //! Clusters are not modelled: they can only lower the result.
 
-use crate::model::{Device, LaunchConfig};
+use super::occupancy_amd;
+use crate::model::{Device, LaunchConfig, Maker};
 
 /// What keeps more blocks from being resident on an SM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,17 +20,20 @@ pub enum Limiter {
 }
 
 impl Limiter {
-    /// The words for it.
+    /// The words for it, as the GPU's maker has them.
     #[must_use]
-    pub fn word(self) -> &'static str {
+    pub fn word(self, maker: Maker) -> &'static str {
         match self {
-            Self::Warps => "warps",
+            Self::Warps => maker.words().warps,
             Self::Registers => "registers",
-            Self::SharedMemory => "shared memory",
-            Self::Blocks => "blocks",
+            Self::SharedMemory => maker.words().shared,
+            Self::Blocks => maker.words().blocks,
         }
     }
 }
+
+/// Blocks per SM that each resource allows; `None` for a resource that the launch does not use.
+pub type Limits = Vec<(Limiter, Option<u32>)>;
 
 /// Theoretical occupancy of one configuration on one device.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,9 +47,11 @@ pub struct Occupancy {
     /// Every resource that allows no more than `blocks_per_sm`.
     pub limiters: Vec<Limiter>,
     /// Blocks per SM that each resource allows; `None` for a resource that the launch does not use.
-    pub limits: Vec<(Limiter, Option<u32>)>,
+    pub limits: Limits,
     /// Grid size over the blocks that all SMs hold at once.
     pub waves: Option<f64>,
+    /// Whose GPU it is.
+    pub maker: Maker,
 }
 
 const REGISTER_UNIT: u64 = 256;
@@ -60,15 +66,14 @@ impl Occupancy {
     /// Occupancy, or `None` when the report lacks the configuration or the device's limits, or when the block cannot run at all.
     #[must_use]
     pub fn of(config: &LaunchConfig, device: &Device) -> Option<Self> {
-        let warp = device.warp_size.unwrap_or(32);
-        let threads = u32::try_from(config.threads()?).ok().filter(|&t| t > 0)?;
-        let cc = device.compute_capability?;
-        let warps_per_block = threads.div_ceil(warp);
-        let max_warps = device.max_warps_per_sm?;
-        let mut limits = vec![(Limiter::Warps, Some(max_warps / warps_per_block))];
-        limits.push((Limiter::Registers, by_registers(config, device, cc, warps_per_block)?));
-        limits.push((Limiter::SharedMemory, by_shared(config, device, cc)?));
-        limits.push((Limiter::Blocks, Some(device.max_blocks_per_sm?)));
+        let (warps_per_block, max_warps, limits) = match device.maker {
+            Maker::Amd => {
+                let held = occupancy_amd::held(config, device)?;
+                let resources = [Limiter::Warps, Limiter::Registers, Limiter::SharedMemory, Limiter::Blocks];
+                (held.waves, held.most, resources.into_iter().zip(held.by).collect())
+            }
+            Maker::Nvidia | Maker::Unknown => Self::limits(config, device)?,
+        };
         let blocks_per_sm = limits.iter().filter_map(|l| l.1).min()?;
         if blocks_per_sm == 0 {
             return None;
@@ -82,13 +87,28 @@ impl Occupancy {
             limiters: limits.iter().filter(|l| l.1 == Some(blocks_per_sm)).map(|l| l.0).collect(),
             limits,
             waves: config.blocks().zip(resident).map(|(blocks, resident)| blocks as f64 / resident),
+            maker: device.maker,
         })
+    }
+
+    /// Warps of a block, warps of an SM, and how many blocks each resource allows.
+    fn limits(config: &LaunchConfig, device: &Device) -> Option<(u32, u32, Limits)> {
+        let warp = device.warp_size.unwrap_or(32);
+        let threads = u32::try_from(config.threads()?).ok().filter(|&t| t > 0)?;
+        let cc = device.compute_capability?;
+        let warps_per_block = threads.div_ceil(warp);
+        let max_warps = device.max_warps_per_sm?;
+        let mut limits = vec![(Limiter::Warps, Some(max_warps / warps_per_block))];
+        limits.push((Limiter::Registers, by_registers(config, device, cc, warps_per_block)?));
+        limits.push((Limiter::SharedMemory, by_shared(config, device, cc)?));
+        limits.push((Limiter::Blocks, Some(device.max_blocks_per_sm?)));
+        Some((warps_per_block, max_warps, limits))
     }
 
     /// The limiters in words: `registers`, `warps, blocks`; nothing to say at full occupancy.
     #[must_use]
     pub fn limited_by(&self) -> Option<String> {
-        (self.percent < 99.95).then(|| self.limiters.iter().map(|l| l.word()).collect::<Vec<_>>().join(", "))
+        (self.percent < 99.95).then(|| self.limiters.iter().map(|l| l.word(self.maker)).collect::<Vec<_>>().join(", "))
     }
 }
 

@@ -4,7 +4,7 @@ use super::args::{DecimalSign, Metrics};
 use super::{Failure, interrupt, print};
 use crate::analysis::code;
 use crate::import::ncu::{self, Decimal};
-use crate::import::{self, Cancel, Job, Wants};
+use crate::import::{self, Cancel, ImportError, Importer, Job, Wants};
 use crate::model::{self, Kernel, KernelId};
 use crate::report::metrics::Shown;
 use crate::report::{self, Format};
@@ -18,8 +18,7 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
         DecimalSign::Point => Decimal::Point,
         DecimalSign::Comma => Decimal::Comma,
     });
-    let metrics =
-        interrupt::reading(&args.file, |cancel| ncu::read(&args.file, &Job { cancel, ..Job::new(Wants::ALL, &|_| {}) }, decimal))?;
+    let metrics = interrupt::reading(&args.file, |cancel| read(args, cancel, decimal))?;
     let file = args.file.display();
     print::notes(&file.to_string(), metrics.notes.iter());
     if let Some(launch) = args.launch.filter(|&l| l >= metrics.results.len()) {
@@ -49,6 +48,20 @@ pub fn metrics(args: &Metrics) -> Result<(), Failure> {
         Format::Json => report::metrics::json(out, &shown, results()),
         format => report::metrics::print(out, &shown, results(), format, print::terminal_width()),
     })
+}
+
+/// The results of ncu, or of AMD's profilers.
+fn read(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<model::Metrics, ImportError> {
+    let job = Job { cancel, ..Job::new(Wants::LAUNCHES, &|_| {}) };
+    let all = import::open::input(&args.file, &job);
+    if let Ok(input) = &all
+        && !import::ncu::Ncu.knows(input)
+        && let Ok(profile) = import::read(input, &job)
+        && let Some(metrics) = &profile.metrics
+    {
+        return Ok(model::Metrics::clone(metrics));
+    }
+    ncu::read(&args.file, &Job { wants: Wants::ALL, ..job }, decimal)
 }
 
 /// What lies in the report beside the values: sections, rules, or the code.

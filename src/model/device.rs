@@ -14,6 +14,34 @@ pub enum Maker {
     Amd,
 }
 
+/// What a maker calls the parts of its GPUs.
+#[derive(Debug)]
+pub struct Words {
+    /// What runs blocks.
+    pub unit: &'static str,
+    pub units: &'static str,
+    pub warp: &'static str,
+    pub warps: &'static str,
+    pub block: &'static str,
+    pub blocks: &'static str,
+    pub shared: &'static str,
+}
+
+impl Maker {
+    /// The words of CUDA, or of `ROCm`.
+    #[must_use]
+    pub fn words(self) -> &'static Words {
+        match self {
+            Self::Amd => {
+                &Words { unit: "CU", units: "CUs", warp: "wave", warps: "waves", block: "workgroup", blocks: "workgroups", shared: "LDS" }
+            }
+            Self::Nvidia | Self::Unknown => {
+                &Words { unit: "SM", units: "SMs", warp: "warp", warps: "warps", block: "block", blocks: "blocks", shared: "shared memory" }
+            }
+        }
+    }
+}
+
 /// One GPU as the report describes it. Limits that the report does not give are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {

@@ -167,10 +167,14 @@ fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
     rows
 }
 
+/// What is said of results of AMD's profilers.
+pub const NO_RULES: &str = "there are no rules over AMD's counters yet";
+
 /// Why there are no hints.
 #[must_use]
 pub fn nothing(s: &Subject) -> String {
     match s.collect() {
+        _ if s.amd() => NO_RULES.to_owned(),
         _ if s.failed => "ncu could not profile this launch".to_owned(),
         Some(c) => format!("not enough was collected to name a cause; collect {}", c.sections.join(", ")),
         None => "nothing stands out by the rules".to_owned(),

@@ -242,7 +242,8 @@ fn occupancy_lines(out: &mut Lines<'_>, occupancy: &Occupancy) {
     let limit = occupancy.limited_by().map_or_else(String::new, |l| format!(", limited by {l}"));
     out.pair("occupancy", &format!("{:.0}% theoretical{limit}", occupancy.percent), style);
     let (blocks, warps) = (occupancy.blocks_per_sm, occupancy.warps_per_sm);
-    out.plain("", &format!("{}, {} per SM", units::count(blocks, "block"), units::count(warps, "warp")));
+    let words = occupancy.maker.words();
+    out.plain("", &format!("{}, {} per {}", units::count(blocks, words.block), units::count(warps, words.warp), words.unit));
     if let Some(waves) = occupancy.waves {
         let tail = if waves < 1.0 { " (the grid does not fill the GPU)" } else { "" };
         let style = out.theme.style(if waves < 1.0 { Role::Warn } else { Role::Text });

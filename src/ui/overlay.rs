@@ -170,7 +170,7 @@ fn about(profile: &Profile) -> Vec<(&'static str, String)> {
         let parts = [
             device.name.clone(),
             device.compute_capability.map(|(a, b)| format!("compute {a}.{b}")),
-            device.sm_count.map(|n| format!("{n} SMs")),
+            device.sm_count.map(|n| format!("{n} {}", device.maker.words().units)),
             device.clock_hz.map(|hz| format!("{:.2} GHz", giga(hz))),
             device.memory.map(|m| m.to_string()),
             device.memory_bandwidth.map(|b| format!("{:.0} GB/s", giga(b))),

@@ -451,3 +451,49 @@ fn damage_is_survived() {
     }
     assert!(opened > 50, "{opened}");
 }
+
+/// Counters are results: raw, and what AMD derives from them; nothing of ncu is said of them.
+#[test]
+fn counters_are_results_with_what_amd_derives() {
+    let folder = tempfile::tempdir().unwrap();
+    let head = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp";
+    let row = |counter: &str, value: f64| format!("\n4,4,Agent 2,1,15,15,1048576,17,\"f(int)\",64,0,0,8,16,{counter},{value:.6},1000,1300");
+    // 8 dies of 1,000 cycles; 304 units.
+    let values = [
+        ("GRBM_GUI_ACTIVE", 8000.0),
+        ("SQ_ACTIVE_INST_VALU", 0.5 * 304_000.0),
+        ("SQ_VALU_MFMA_BUSY_CYCLES", 0.25 * 4.0 * 304_000.0),
+        ("FETCH_SIZE", 10.5),
+    ];
+    let text = values.iter().fold(head.to_owned(), |text, (name, value)| text + &row(name, *value));
+    let path = table(folder.path(), "x_counter_collection.csv", &text);
+    table(
+        folder.path(),
+        "x_agent_info.csv",
+        "Node_Id,Agent_Type,Wave_Front_Size,Cu_Count,Num_Xcc,Name,Product_Name\n2,GPU,64,304,8,gfx942,AMD Instinct MI300X\n",
+    );
+    // A trace beside them is a report of its own.
+    table(
+        folder.path(),
+        "x_kernel_trace.csv",
+        "Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z\n",
+    );
+    let profile = read(&path).unwrap();
+    let metrics = profile.metrics.as_ref().unwrap();
+    let found: BTreeMap<&str, (String, &str)> = metrics.results[0]
+        .values
+        .iter()
+        .map(|(n, v)| (&*metrics.names[*n as usize], (v.to_string(), &*metrics.units[*n as usize])))
+        .collect();
+    assert_eq!(found["GRBM_GUI_ACTIVE"], ("8000".to_owned(), ""));
+    assert_eq!(found["FETCH_SIZE"], ("10.5".to_owned(), "Kibyte"));
+    assert_eq!((found["VALUBusy"].clone(), found["MfmaUtil"].clone()), (("50".to_owned(), "%"), ("25".to_owned(), "%")));
+    assert!(!found.contains_key("OccupancyPercent"), "never from absent counters");
+    let run = |command: &[&str]| {
+        let out = std::process::Command::new(env!("CARGO_BIN_EXE_warpscope")).args(command).arg(&path).output().unwrap();
+        String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+    };
+    assert!(run(&["metrics", "--format", "table"]).contains("VALUBusy"));
+    let hints = run(&["hints", "--format", "table"]);
+    assert!(hints.contains("no rules over AMD's counters") && !hints.contains("SpeedOfLight"), "{hints}");
+}

@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::{Confirm, Depth, Facts, Hint, Sure, diagnose};
-use crate::model::{Kernel, Metrics, Nanos, Profile, ResultKind};
+use crate::model::{Kernel, Maker, Metrics, Nanos, Profile, ResultKind};
 use std::collections::BTreeMap;
 
 /// A kernel with what is said about it.
@@ -22,6 +22,8 @@ pub struct Subject {
     pub failed: bool,
     /// A range, a graph or a command list: nothing is said of launches, and nothing can be profiled again by its name.
     pub several: bool,
+    /// Whose GPU it ran on. Of AMD's what is told of sizes holds, ncu's sections do not, and there are no rules over its counters.
+    pub maker: Maker,
     /// Whether the roofs are known: without them nobody can say that nothing is near its peak.
     pub roofs: bool,
 }
@@ -53,10 +55,9 @@ impl Subject {
         let own = metrics.results.get(result)?;
         let mut out = Self::new(Some(result), launch, own.kernel.clone(), Facts::of_result(metrics, result));
         (out.failed, out.several) = (own.failed, own.kind != ResultKind::Kernel);
-        if out.several {
-            for hint in &mut out.hints {
-                hint.confirm = Confirm::default();
-            }
+        out.maker = if metrics.source.tool.starts_with("rocprof") { Maker::Amd } else { Maker::Nvidia };
+        if out.several || out.amd() {
+            out.confirm_nothing();
         }
         Some(out)
     }
@@ -73,7 +74,24 @@ impl Subject {
         let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
         let device = place.and_then(|p| profile.device_of(p)).cloned().unwrap_or_default();
         let duration = Nanos(profile.launches.duration(row));
-        Some(Self::new(None, launch, kernel, Facts::of_launch(&config, &device, duration)))
+        let mut out = Self::new(None, launch, kernel, Facts::of_launch(&config, &device, duration));
+        out.maker = device.maker;
+        if out.amd() {
+            out.confirm_nothing();
+        }
+        Some(out)
+    }
+
+    /// Whether it ran on an AMD GPU.
+    #[must_use]
+    pub fn amd(&self) -> bool {
+        self.maker == Maker::Amd
+    }
+
+    fn confirm_nothing(&mut self) {
+        for hint in &mut self.hints {
+            hint.confirm = Confirm::default();
+        }
     }
 
     /// Whether the first hint can be acted on: what decides between causes was collected, or is not needed.
@@ -87,7 +105,7 @@ impl Subject {
     pub fn collect(&self) -> Option<Confirm> {
         let mut confirm = undecided();
         lacking(&self.facts, &mut confirm);
-        ((self.depth < Depth::Detailed || !self.roofs) && !self.several && !confirm.sections.is_empty()).then_some(confirm)
+        ((self.depth < Depth::Detailed || !self.roofs) && !self.several && !self.amd() && !confirm.sections.is_empty()).then_some(confirm)
     }
 }
 

@@ -1,12 +1,12 @@
 //! Makes a profile of the rows: dispatches in their order with the calls that launched them, copies, calls, ranges.
 
-use super::rows::{Dispatch, Rows, bare};
+use super::counters;
+use super::rows::{Dispatch, Rows};
 use crate::import::{Job, Parts};
 use crate::model::host_call::NONE;
-use crate::model::kernel::function_of;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{
-    Bytes, CallName, Clock, CopyKind, HostCalls, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, MemoryEvent,
+    Bytes, CallName, Clock, CopyKind, HostCalls, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, MemoryEvent,
     MemoryKind, Nanos, Place, PlaceId, Process, Profile, Range, RangeKind, RangeOrigin, Ranges, Rank, Threads,
 };
 use rustc_hash::FxHashMap;
@@ -90,7 +90,7 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
         profile.capture.argv = first.command.iter().flat_map(|c| c.split_whitespace()).map(str::to_owned).collect();
         profile.rank = Rank { rank: first.rank, world: first.world, host: first.host.clone() };
     }
-    profile.kernels = rows.symbols.iter().map(kernel).collect();
+    profile.kernels = rows.symbols.iter().map(counters::kernel).collect();
     let mut places = Places::default();
     let launching = launches(&context, &mut places, wants(Parts::DETAILS), &mut profile);
     let mut of_call = FxHashMap::default();
@@ -122,16 +122,6 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
 fn program(command: &str) -> Option<String> {
     let first = command.split_whitespace().next()?;
     Some(first.rsplit('/').next().unwrap_or(first).to_owned())
-}
-
-/// One for each symbol: rocprofv3 counts them apart even where they share their name.
-fn kernel(symbol: &super::rows::Symbol) -> Kernel {
-    let mangled = symbol.mangled.as_deref().map(bare).filter(|m| !m.is_empty()).map(Arc::from);
-    if symbol.formatted.is_empty() {
-        return Kernel { mangled, ..Kernel::default() };
-    }
-    let function = Some(Arc::from(function_of(&symbol.formatted)));
-    Kernel { function, demangled: Some(symbol.formatted.clone()), mangled, spelled: None }
 }
 
 fn config(d: &Dispatch, symbol: Option<&super::rows::Symbol>) -> LaunchConfig {
@@ -214,6 +204,7 @@ fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: 
             profile.launches.set_calls(since, cost);
         }
     }
+    profile.metrics = counters::metrics(rows, &order, profile);
     profile.order = match details {
         false => LaunchOrder::Unread,
         true if rows.chosen => LaunchOrder::Chosen,

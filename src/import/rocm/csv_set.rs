@@ -2,7 +2,7 @@
 //! by its header. Columns are looked for by name; releases differ in which there are.
 
 use super::rocpd::device;
-use super::rows::{Agent, Allocation, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
+use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, bare};
 use crate::import::{ImportError, Job};
 use crate::model::{Device, Maker};
 use csv::ByteRecord;
@@ -94,8 +94,15 @@ const PARTS: [&str; 12] = [
 pub fn siblings(path: &Path) -> Vec<PathBuf> {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(stem) = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))) else { return vec![path.to_owned()] };
+    // Counters are a report of their own: they were collected while one kernel ran at a time.
+    let counters = name.ends_with("_counter_collection.csv");
+    let wanted = |part: &str| match part {
+        "_agent_info" => true,
+        "_counter_collection" => counters,
+        _ => !counters,
+    };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let ours = PARTS.iter().map(|p| folder.join(format!("{stem}{p}.csv")));
+    let ours = PARTS.iter().filter(|p| wanted(p)).map(|p| folder.join(format!("{stem}{p}.csv")));
     let mut out: Vec<PathBuf> = ours.filter(|p| p.is_file()).collect();
     if out.is_empty() {
         out.push(path.to_owned());
@@ -226,7 +233,7 @@ impl Reader {
         let gpus = self.rows.agents.iter().filter(|a| a.device.is_some()).count();
         let device = gpu.then(|| Device { id: next(gpus), maker: Maker::Amd, ..Device::default() });
         let number = next(self.rows.agents.len());
-        self.rows.agents.push(Agent { device });
+        self.rows.agents.push(Agent { device, dies: 0 });
         self.agents.insert(key, number);
         number
     }
@@ -256,7 +263,8 @@ impl Reader {
             device
         });
         let number = next(self.rows.agents.len());
-        self.rows.agents.push(Agent { device });
+        let dies = head.number(row, &["num_xcc"]).unwrap_or(0);
+        self.rows.agents.push(Agent { device, dies });
         self.agents.insert(node.to_string(), number);
         Some(())
     }
@@ -314,6 +322,9 @@ impl Reader {
         }
         let id = head.number(row, &["dispatch_id"])?;
         let process = self.process(head.number(row, &["process_id", "pid"]));
+        let name = self.text(head.text(row, &["counter_name"])?);
+        let value = head.number(row, &["counter_value"])?;
+        self.rows.counters.push(Counter { process, dispatch: id, name, value });
         if self.rows.dispatches.last().is_some_and(|d| d.id == id && d.process == process) {
             return Some(());
         }

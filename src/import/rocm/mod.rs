@@ -1,6 +1,7 @@
 //! What AMD's profilers write: rocprofv3's database (rocpd), its CSV files and its JSON, and rocprof's results.
 
 mod build;
+mod counters;
 mod csv_set;
 mod json;
 mod rocpd;

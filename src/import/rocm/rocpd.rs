@@ -1,12 +1,12 @@
 //! rocpd: the SQLite database of rocprofv3 (schema 3.0.x), of one process or several (`rocpd merge`). The views that it brings are not used: they
 //! leave out dispatches that lack a queue or a thread.
 
-use super::rows::{Agent, Allocation, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
+use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, bare};
 use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{NULL, gather};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::{Bytes, Device, Maker};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -53,6 +53,8 @@ struct Ids {
     symbols: FxHashMap<i64, u32>,
     /// Of each event what it and its call share, and its category's text.
     events: FxHashMap<i64, (u64, i64)>,
+    /// Of the events of dispatches their process and dispatch id.
+    dispatches: FxHashMap<i64, (u32, u64)>,
     /// Texts of categories of `ROCTx`.
     markers: Vec<i64>,
 }
@@ -98,6 +100,7 @@ impl One<'_> {
         if calls || details {
             self.calls(rows)?;
         }
+        self.counters(rows)?;
         if wants(Parts::MEMOPS) {
             self.copies(rows)?;
         }
@@ -167,7 +170,8 @@ impl One<'_> {
                 device
             });
             self.ids.agents.insert(id, next(rows.agents.len()));
-            rows.agents.push(Agent { device });
+            let dies = extdata.get("num_xcc").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+            rows.agents.push(Agent { device, dies });
         }
         Ok(())
     }
@@ -203,7 +207,7 @@ impl One<'_> {
         self.ids.threads.get(&id).copied().or_else(|| some(id)).unwrap_or(0)
     }
 
-    fn dispatches(&self, rows: &mut Rows) -> Result<(), ImportError> {
+    fn dispatches(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
         let table = format!("{DISPATCHES}{}", self.suffix);
         let columns = [
             "pid",
@@ -235,6 +239,7 @@ impl One<'_> {
                 rows.broken += 1;
                 continue;
             }
+            self.ids.dispatches.insert(event, (self.process(process, rows), u64::try_from(id).unwrap_or(0)));
             let three = |a: [i64; 3]| a.map(|n| some(n).unwrap_or(0));
             rows.dispatches.push(Dispatch {
                 process: self.process(process, rows),
@@ -275,6 +280,38 @@ impl One<'_> {
                 end: if end == NULL { start } else { end },
             });
         }
+        Ok(())
+    }
+
+    /// Counters of dispatches: instances of one counter are added up, as AMD's own tables do.
+    fn counters(&self, rows: &mut Rows) -> Result<(), ImportError> {
+        let mut names: FxHashMap<String, u32> = FxHashMap::default();
+        for row in self.db.rows(&self.table("info_pmc"), &["id", "name"])? {
+            if let (Some(Some(id)), Some(Some(name))) = (row.first(), row.get(1)) {
+                names.insert(id.clone(), next(rows.texts.len()));
+                rows.texts.push(Arc::from(name.as_str()));
+            }
+        }
+        let mut sums: FxHashMap<(u32, u64, Arc<str>), (u32, f64)> = FxHashMap::default();
+        // Samples over time are no values of a dispatch; releases before 3.0.3 have no such column.
+        for row in self.db.rows(&self.table("pmc_event"), &["event_id", "pmc_id", "value", "sample_id"])? {
+            let text = |i: usize| row.get(i).and_then(Option::as_deref);
+            let (Some(event), Some(name), Some(value)) =
+                (number(row.first()), text(1).and_then(|p| names.get(p)), text(2).and_then(|v| v.parse::<f64>().ok()))
+            else {
+                continue;
+            };
+            let Some(&(process, dispatch)) = self.ids.dispatches.get(&event).filter(|_| text(3).is_none()) else { continue };
+            let text = rows.texts.get(*name as usize).cloned().unwrap_or_default();
+            sums.entry((process, dispatch, text)).or_insert((*name, 0.0)).1 += value;
+        }
+        let mut all: Vec<Counter> =
+            sums.into_iter().map(|((process, dispatch, _), (name, value))| Counter { process, dispatch, name, value }).collect();
+        all.sort_by_key(|c| (c.process, c.dispatch, c.name));
+        // A run that only collected counters has no other dispatches.
+        let counted: FxHashSet<(u32, u64)> = all.iter().map(|c| (c.process, c.dispatch)).collect();
+        rows.chosen |= !all.is_empty() && rows.dispatches.iter().all(|d| counted.contains(&(d.process, d.id)));
+        rows.counters.extend(all);
         Ok(())
     }
 

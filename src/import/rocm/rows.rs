@@ -19,6 +19,8 @@ pub struct Process {
 pub struct Agent {
     /// The GPU; `None` for the host.
     pub device: Option<Device>,
+    /// Dies (XCC) of the GPU, each with counters of its own; 0 where that is not told.
+    pub dies: u32,
 }
 
 /// A kernel symbol that a process loaded on an agent.
@@ -103,6 +105,17 @@ pub struct Allocation {
     pub bytes: i64,
 }
 
+/// A counter's value of a dispatch, summed over the GPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Counter {
+    pub process: u32,
+    /// The dispatch's id.
+    pub dispatch: u64,
+    /// Index into [`Rows::texts`].
+    pub name: u32,
+    pub value: f64,
+}
+
 /// Everything of a report.
 #[derive(Debug, Default)]
 pub struct Rows {
@@ -113,6 +126,7 @@ pub struct Rows {
     pub calls: Vec<Call>,
     pub copies: Vec<Copy>,
     pub allocations: Vec<Allocation>,
+    pub counters: Vec<Counter>,
     pub texts: Vec<Arc<str>>,
     /// Names of threads.
     pub threads: Vec<(u32, u32, Arc<str>)>,

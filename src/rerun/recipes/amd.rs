@@ -15,7 +15,7 @@ pub(super) enum Job {
     Counters,
     /// Instructions of one compute unit in time.
     Threads,
-    /// All of these one after another, from a job file.
+    /// All of these, from job files.
     File,
 }
 
@@ -33,7 +33,7 @@ impl Job {
 
 /// rocprofv3's filters: a regular expression on the kernel's name as it prints it, and numbers of launches of each kernel, from 1.
 fn filters(wanted: &Wanted) -> (Option<String>, Option<String>) {
-    let regex = wanted.kernel.as_ref().map(|k| format!("^{}", shell::regex(k)));
+    let regex = wanted.kernel.as_ref().map(|k| format!("^{}$", shell::regex(k)));
     let first = wanted.skip.unwrap_or(0).saturating_add(1);
     let last = first.saturating_add(wanted.count.unwrap_or(1) - 1);
     let range = if first == last { format!("[{first}]") } else { format!("[{first}-{last}]") };
@@ -44,11 +44,12 @@ fn filter_parts(wanted: &Wanted) -> Vec<Part> {
     let (regex, range) = filters(wanted);
     let mut out = Vec::new();
     if let Some(regex) = regex {
-        let why = "Only kernels whose name, as rocprofv3 prints it, starts with this.";
+        let why = "Only kernels of this name, as rocprofv3 prints it.";
         out.push(part(PartId::Name, &["--kernel-include-regex", &regex], why));
     }
     if let Some(range) = range {
-        let why = "Which launches of each kernel, from 1; each kernel is counted separately, in each process.";
+        let why =
+            "Which launches of each kernel, from 1; each kernel symbol of each code object and GPU is counted separately, in each process.";
         out.push(part(PartId::Which, &["--kernel-iteration-range", &range], why));
     }
     out
@@ -59,8 +60,9 @@ fn scalar(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// The job file: one job a run of the program.
-fn job_file(folder: &str, stem: &str, wanted: &Wanted) -> String {
+/// A job file of each kind: trace, counters, thread trace. One job each: from `ROCm` 7.2.4 on jobs without counters are left out beside others, and
+/// while counters are collected kernels run one at a time, so that a trace beside them has other times.
+fn job_files(folder: &str, stem: &str, wanted: &Wanted) -> [(String, String); 3] {
     let (regex, range) = filters(wanted);
     let mut filter = String::new();
     if let Some(regex) = regex {
@@ -69,18 +71,25 @@ fn job_file(folder: &str, stem: &str, wanted: &Wanted) -> String {
     if let Some(range) = range {
         let _ = writeln!(filter, "    kernel_iteration_range: {}", scalar(&range));
     }
-    let folder_line = |name: &str| {
-        format!("    output_directory: {}\n", scalar(&if name.is_empty() { folder.to_owned() } else { format!("{folder}/{name}") }))
-    };
-    let name = scalar(stem);
-    let here = folder_line("");
-    let att = folder_line(&format!("{stem}.att"));
+    let place = |folder: &str| format!("    output_directory: {}\n", scalar(folder));
+    let here = format!("{}    output_file: {}\n", place(folder), scalar(stem));
+    let att = place(&format!("{folder}/{stem}.att"));
     let counters = COUNTERS.join(", ");
-    format!(
-        "# rocprofv3 runs the program once for each job.\njobs:\n  - kernel_trace: true\n    memory_copy_trace: true\n{here}    output_file: {name}\n    output_format: [csv, json]\n  \
-         - pmc: [{counters}]\n{filter}{here}    output_file: {name}\n    output_format: [csv]\n  \
-         - advanced_thread_trace: true\n    att_target_cu: 1\n    att_shader_engine_mask: '0x1'\n    att_simd_select: '0xF'\n    att_buffer_size: '{BUFFER}'\n{filter}{att}"
-    )
+    [
+        (
+            format!("{stem}.trace.yaml"),
+            format!(
+                "jobs:\n  - kernel_trace: true\n    memory_copy_trace: true\n    hip_trace: true\n    marker_trace: true\n{here}    output_format: [json]\n"
+            ),
+        ),
+        (format!("{stem}.counters.yaml"), format!("jobs:\n  - pmc: [{counters}]\n{filter}{here}    output_format: [csv]\n")),
+        (
+            format!("{stem}.att.yaml"),
+            format!(
+                "jobs:\n  - advanced_thread_trace: true\n    att_target_cu: 1\n    att_shader_engine_mask: '0x1'\n    att_simd_select: '0xF'\n    att_buffer_size: '{BUFFER}'\n{filter}{att}"
+            ),
+        ),
+    ]
 }
 
 pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Prepared, String> {
@@ -95,10 +104,13 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
     let csv = |name: &str| Pattern::exact(format!("{stem}_{name}.csv"));
     match job {
         Job::Kernels => {
-            collect(&mut parts, &["--kernel-trace", "--memory-copy-trace"], "Kernels and memory copies, with start and end times.");
-            collect(&mut parts, &["--output-format", "csv", "json"], "Tables, and one file with everything.");
-            prepared.reports =
-                vec![csv("kernel_trace"), csv("memory_copy_trace"), csv("agent_info"), Pattern::exact(format!("{stem}_results.json"))];
+            collect(
+                &mut parts,
+                &["--kernel-trace", "--memory-copy-trace", "--hip-trace", "--marker-trace"],
+                "Kernels and memory copies, the HIP calls that start them, and roctx ranges, with start and end times.",
+            );
+            collect(&mut parts, &["--output-format", "json"], "One file with everything.");
+            prepared.reports = vec![Pattern::exact(format!("{stem}_results.json"))];
         }
         Job::System => {
             collect(&mut parts, &["--sys-trace"], "Kernels, memory copies, HIP and HSA calls, markers.");
@@ -114,7 +126,7 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
             );
             parts.extend(filter_parts(wanted));
             collect(&mut parts, &["--output-format", "csv"], "A table.");
-            prepared.reports = vec![csv("counter_collection"), csv("agent_info")];
+            prepared.reports = vec![csv("counter_collection")];
         }
         Job::Threads => {
             collect(
@@ -140,18 +152,17 @@ pub(super) fn prepare(job: Job, wanted: &Wanted, place: &Place<'_>) -> Result<Pr
             ];
         }
         Job::File => {
-            let file = format!("{stem}.jobs.yaml");
-            collect(&mut parts, &["--input", &place.beside(&file)], "The job file, which is written first: trace, counters, thread trace.");
-            prepared.files = vec![(file, job_file(folder, stem, wanted))];
+            let files = job_files(folder, stem, wanted);
+            collect(&mut parts, &["--input", &place.beside(&files[0].0)], "The job file of the trace, which is written first.");
+            let program = shell::line(&wanted.program);
+            let run = |file: &str| format!("rocprofv3 --input {} -- {program}", shell::quote(&place.beside(file)));
+            prepared.notes.push(format!("counters, in a run of their own: {}", run(&files[1].0)));
+            prepared.notes.push(format!("a thread trace (ROCm 7 and its decoder), likewise: {}", run(&files[2].0)));
+            prepared.files = files.into();
             prepared.reports = vec![
-                // Of several jobs each gets a folder of its own; its number is that of the run.
-                Pattern::between(format!("{stem}_"), ".csv"),
+                // A job gets a folder of its own in some releases.
                 Pattern::exact(format!("{stem}_results.json")),
-                Pattern::between(format!("pass_1/{stem}_"), ".csv"),
                 Pattern::exact(format!("pass_1/{stem}_results.json")),
-                Pattern::between(format!("pass_2/{stem}_"), ".csv"),
-                Pattern::between(format!("{stem}.att/stats_"), ".csv"),
-                Pattern::between(format!("{stem}.att/pass_3/stats_"), ".csv"),
             ];
         }
     }
@@ -175,31 +186,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_file_holds_three_jobs_and_quotes_names() {
+    fn each_job_has_a_file_of_its_own_and_names_are_quoted() {
         let wanted = Wanted { kernel: Some("it's<(int)1>".into()), skip: Some(3), count: Some(2), ..Wanted::default() };
-        let text = job_file("out", "r", &wanted);
-        let want = "# rocprofv3 runs the program once for each job.
-jobs:
-  - kernel_trace: true
-    memory_copy_trace: true
-    output_directory: 'out'
-    output_file: 'r'
-    output_format: [csv, json]
+        let [trace, counters, att] = job_files("out", "r", &wanted);
+        assert!(trace.0 == "r.trace.yaml" && !trace.1.contains("kernel_include_regex"), "traces are not filtered: {}", trace.1);
+        let want = "jobs:
   - pmc: [SQ_WAVES, FETCH_SIZE]
-    kernel_include_regex: '^it''s<\\(int\\)1>'
+    kernel_include_regex: '^it''s<\\(int\\)1>$'
     kernel_iteration_range: '[4-5]'
     output_directory: 'out'
     output_file: 'r'
     output_format: [csv]
-  - advanced_thread_trace: true
-    att_target_cu: 1
-    att_shader_engine_mask: '0x1'
-    att_simd_select: '0xF'
-    att_buffer_size: '0x6000000'
-    kernel_include_regex: '^it''s<\\(int\\)1>'
-    kernel_iteration_range: '[4-5]'
-    output_directory: 'out/r.att'
 ";
-        assert_eq!(text, want);
+        assert_eq!((counters.0.as_str(), counters.1.as_str()), ("r.counters.yaml", want));
+        assert!(
+            att.1.ends_with(
+                "    kernel_include_regex: '^it''s<\\(int\\)1>$'\n    kernel_iteration_range: '[4-5]'\n    output_directory: 'out/r.att'\n"
+            ),
+            "{}",
+            att.1
+        );
     }
 }

@@ -323,7 +323,11 @@ pub static RECIPES: &[Row] = &[
         "rocprof",
         "rocprofv3",
         How::Rocprof(Job::Kernels),
-        ["kernels and copies of an AMD GPU", "the first report of a ROCm program", "low: about 300 bytes of table per kernel"],
+        [
+            "kernels, copies, HIP calls and roctx ranges of an AMD GPU",
+            "the first report of a ROCm program",
+            "low: about 1 KB of JSON per kernel with its call",
+        ],
     ),
     row(
         "rocprof-system",
@@ -356,9 +360,9 @@ pub static RECIPES: &[Row] = &[
         "rocprofv3",
         How::Rocprof(Job::File),
         [
-            "trace, counters and thread trace of a ROCm program, as a job file",
+            "trace of a ROCm program by a job file; files for counters and a thread trace are written beside it",
             "a deterministic program; edit the YAML for more",
-            "the program runs three times",
+            "the program runs once for each file",
         ],
     ),
     row(

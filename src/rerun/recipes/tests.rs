@@ -193,18 +193,18 @@ fn torch_puts_a_script_between_python_and_the_program() {
 fn rocprofv3_counts_launches_of_each_kernel_from_one() {
     assert_eq!(
         line("rocprof", &Wanted { output: "d/r".into(), ..wanted("./app 1") }),
-        "rocprofv3 --kernel-trace --memory-copy-trace --output-format csv json --output-directory d --output-file r -- ./app 1"
+        "rocprofv3 --kernel-trace --memory-copy-trace --hip-trace --marker-trace --output-format json --output-directory d --output-file r -- ./app 1"
     );
     let chosen = Wanted { kernel: Some("void f<int>(int)".into()), skip: Some(2), count: Some(3), ..wanted("./app") };
     let counters = recipe("rocprof-counters").unwrap().argv(&chosen).unwrap();
-    let filter = ["--kernel-include-regex", r"^void f<int>\(int\)", "--kernel-iteration-range", "[3-5]"];
+    let filter = ["--kernel-include-regex", r"^void f<int>\(int\)$", "--kernel-iteration-range", "[3-5]"];
     assert!(counters.windows(4).any(|w| w == filter), "{counters:?}");
     assert!(line("rocprof-att", &wanted("./app")).contains("--kernel-iteration-range [1] --output-directory ./out.att -- ./app"));
     assert!(recipe("rocprof").unwrap().argv(&chosen).is_err(), "traces are not filtered");
     assert!(recipe("rocprof").unwrap().argv(&Wanted { output: "r%".into(), ..wanted("./app") }).is_err());
     let jobs = recipe("rocprof-jobs").unwrap().prepare(&wanted("./app")).unwrap();
-    assert_eq!(jobs.argv().join(" "), "rocprofv3 --input ./out.jobs.yaml -- ./app");
-    assert!(jobs.files[0].0 == "out.jobs.yaml" && jobs.files[0].1.starts_with("# rocprofv3"));
+    assert_eq!(jobs.argv().join(" "), "rocprofv3 --input ./out.trace.yaml -- ./app");
+    assert!(jobs.files.len() == 3 && jobs.notes[0].contains("rocprofv3 --input ./out.counters.yaml -- ./app"));
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::app::screens::result::hints::Line as Row;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::Scope;
 use crate::model::text::clean;
+use crate::report::hints::NO_RULES;
 use crate::report::hints::{threshold, value};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -325,7 +326,13 @@ pub fn pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Th
         }
     }
     if screen.subject.hints.is_empty() {
-        let text = if screen.subject.collect().is_some() { "not enough was collected to name a cause" } else { "nothing stands out" };
+        let text = if screen.subject.amd() {
+            NO_RULES
+        } else if screen.subject.collect().is_some() {
+            "not enough was collected to name a cause"
+        } else {
+            "nothing stands out"
+        };
         out.push(Line::styled(text, theme.style(Role::Dim)));
     }
     frame.render_widget(Text::from(out), area);

@@ -43,7 +43,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     }
     let alone = !screen.sections.finder.text().is_empty();
     let bordered = area.width >= WIDE && area.height >= picture::ABOVE && !alone;
-    if bordered && screen.subject.result.is_some() && !screen.subject.failed {
+    if bordered && screen.subject.result.is_some() && !screen.subject.failed && !screen.subject.amd() {
         body = picture::above_metrics(frame, body, app, screen, theme);
     }
     if area.width >= WIDE && !alone {

@@ -111,6 +111,9 @@ fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static
             parts.push(part(rank, spans));
         }
     }
+    if parts.is_empty() && screen.subject.amd() {
+        return Line::styled("counters of rocprofv3, collected while one kernel ran at a time", theme.style(Role::Dim));
+    }
     if parts.is_empty() {
         return Line::styled("speed of light was not collected: --section SpeedOfLight", theme.style(Role::Dim));
     }
