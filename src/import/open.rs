@@ -19,6 +19,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &rocm::Rocpd,
     &rocm::RocmCsv,
     &rocm::RocmJson,
+    &rocm::RocmPerfetto,
 ];
 
 fn refusal(input: &Input) -> ImportError {

@@ -497,3 +497,112 @@ fn counters_are_results_with_what_amd_derives() {
     let hints = run(&["hints", "--format", "table"]);
     assert!(hints.contains("no rules over AMD's counters") && !hints.contains("SpeedOfLight"), "{hints}");
 }
+
+/// A field of a protocol-buffer message: a number, or bytes.
+fn varint(mut n: u64, out: &mut Vec<u8>) {
+    while n >= 128 {
+        out.push((n & 127) as u8 | 128);
+        n >>= 7;
+    }
+    out.push(n as u8);
+}
+
+fn number(field: u64, n: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    varint(field << 3, &mut out);
+    varint(n, &mut out);
+    out
+}
+
+fn bytes(field: u64, b: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    varint(field << 3 | 2, &mut out);
+    varint(b.len() as u64, &mut out);
+    out.extend(b);
+    out
+}
+
+/// A Perfetto trace as rocprofv3's writer makes it: names and keys by number until the sequence forgets them, all facts as annotations.
+#[test]
+fn a_perfetto_trace_of_rocprofv3() {
+    let named = |field: u64, id: u64, text: &str| bytes(field, &[number(1, id), bytes(2, text.as_bytes())].concat());
+    let keys = [
+        "begin_ns",
+        "end_ns",
+        "corr_id",
+        "tid",
+        "queue",
+        "kernel_id",
+        "workgroup_size",
+        "grid_size",
+        "VGPR_Count",
+        "Accum_VGPR_Count",
+        "agent",
+    ];
+    let interned = |kernel: &str| {
+        let mut data: Vec<u8> = keys.iter().zip(1..).flat_map(|(k, id)| named(3, id, k)).collect();
+        data.extend(named(1, 1, "kernel_dispatch"));
+        data.extend(named(1, 2, "hip_api"));
+        data.extend(named(2, 1, kernel));
+        data.extend(named(2, 2, "hipLaunchKernel"));
+        bytes(12, &data)
+    };
+    let annotation = |key: u64, n: u64| bytes(4, &[number(1, key), number(2, n)].concat());
+    let event = |category: u64, name: u64, facts: &[(u64, u64)]| {
+        let mut e = [number(9, 1), number(3, category), number(10, name)].concat();
+        e.extend(facts.iter().flat_map(|(k, n)| annotation(*k, *n)));
+        e.extend(bytes(4, &[number(1, 11), bytes(6, b"Agent-2")].concat()));
+        bytes(11, &e)
+    };
+    let packet = |parts: &[Vec<u8>]| bytes(1, &[number(10, 2), parts.concat()].concat());
+    let kernel = |start: u64, corr: u64| {
+        event(1, 1, &[(1, start), (2, start + 500), (3, corr), (4, 70), (5, 15), (6, 7), (7, 256), (8, 1000), (9, 12), (10, 4)])
+    };
+    let call = |start: u64, corr: u64| event(2, 2, &[(1, start), (2, start + 50), (3, corr), (4, 70)]);
+    let process = bytes(60, &[number(1, 9), bytes(3, &[number(1, 4711), bytes(2, b"./app"), bytes(2, b"-x")].concat())].concat());
+    let trace = [
+        packet(&[number(13, 1), interned("void f<int>(int*) [clone .kd]"), process]),
+        packet(&[call(1000, 1)]),
+        packet(&[call(1100, 2)]),
+        packet(&[kernel(4000, 2)]),
+        packet(&[kernel(3000, 1)]),
+        // The sequence forgets, and the same numbers mean something else.
+        packet(&[number(13, 1), interned("g(float*).kd"), kernel(9000, 3)]),
+        bytes(1, &bytes(35, &bytes(1, &[number(3, 2), number(18, 5)].concat()))),
+    ]
+    .concat();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x_results.pftrace");
+    std::fs::write(&path, &trace).unwrap();
+    let profile = read(&path).unwrap();
+    assert_eq!(
+        launches(&profile),
+        [("void f<int>(int*)", [4, 1, 1], 2000), ("void f<int>(int*)", [4, 1, 1], 3000), ("g(float*)", [4, 1, 1], 8000)]
+    );
+    assert_eq!(
+        (profile.launches.call(0), profile.processes[0].pid, profile.capture.argv.join(" ").as_str()),
+        (Some((0, 50)), 4711, "./app -x")
+    );
+    assert_eq!(profile.configs[0].registers, Some(16));
+    assert!(profile.notes.iter().any(|n| n.text.contains("lost 7 chunks")), "{:?}", profile.notes);
+    assert!(!commands(&profile, &[1])[0].exact(), "there are no dispatch ids, and something was lost");
+    for cut in [trace.len() / 2, trace.len() - 3] {
+        std::fs::write(&path, &trace[..cut]).unwrap();
+        assert!(read(&path).unwrap().notes.iter().any(|n| n.text.contains("ends in the middle")));
+    }
+}
+
+/// The same run as a database and as a Perfetto trace (which AMD's way of writing made of its records).
+#[test]
+fn a_perfetto_trace_has_the_launches_of_its_database() {
+    for path in corpus("bmm_20251219_0708.pftrace") {
+        let db = corpus("16_results.db").into_iter().find(|p| p.to_string_lossy().contains("bmm_20251219_0708")).unwrap();
+        let (db, trace) = (read(&db).unwrap(), read(&path).unwrap());
+        let of = |p: &Profile| {
+            (0..p.launches.len())
+                .map(|i| (p.kernels[p.launches.kernel(i).0 as usize].demangled().to_owned(), p.launches.start(i), p.launches.duration(i)))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(of(&db), of(&trace));
+    }
+}

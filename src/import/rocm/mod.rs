@@ -4,6 +4,8 @@ mod build;
 mod counters;
 mod csv_set;
 mod json;
+mod pftrace;
+mod protobuf;
 mod rocpd;
 mod rows;
 
@@ -102,6 +104,45 @@ impl Importer for RocmJson {
             Bytes::BuiltIn(bytes) => json::read(bytes, job, &input.path),
         }?;
         Ok(finish(rows, input, job, None))
+    }
+}
+
+/// rocprofv3's Perfetto traces.
+pub struct RocmPerfetto;
+
+impl Importer for RocmPerfetto {
+    fn name(&self) -> &'static str {
+        "rocprofv3 Perfetto trace"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["_results.pftrace"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        pftrace::knows(&input.head)
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let (rows, lost) = match &input.bytes {
+            Bytes::File(path) => pftrace::read(&std::fs::read(path).map_err(|e| ImportError::io(path, e))?, job, &input.path),
+            Bytes::BuiltIn(bytes) => pftrace::read(bytes, job, &input.path),
+        }?;
+        let mut profile = finish(rows, input, job, None);
+        if lost.chunks > 0 {
+            let text = format!(
+                "The trace lost {} of records for want of room: what ran after its buffer was full is not in it.",
+                count(usize::try_from(lost.chunks).unwrap_or(usize::MAX), "chunk")
+            );
+            profile.notes.push(
+                Note::new(Severity::Error, NoteKind::Lost, text).with_fix("record with a larger `--perfetto-buffer-size`, or to rocpd"),
+            );
+        }
+        if lost.torn {
+            let text = "The file ends in the middle of a record: what came later is missing.";
+            profile.notes.push(Note::new(Severity::Error, NoteKind::Lost, text));
+        }
+        Ok(profile)
     }
 }
 

@@ -1,0 +1,298 @@
+//! Perfetto traces (`.pftrace`) of rocprofv3. Slices tell everything in their annotations: times, queue, stream, sizes. They have no dispatch ids.
+//! Field numbers are those of Perfetto's published `perfetto_trace.proto`.
+
+use super::protobuf::{Fields, Value};
+use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
+use crate::import::{ImportError, Job};
+use crate::model::{Device, Maker};
+use rustc_hash::FxHashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Categories of rocprofv3's slices by which a trace is known as one of its.
+const CATEGORIES: [&[u8]; 4] = [b"kernel_dispatch", b"hip_api", b"hsa_api", b"memory_copy"];
+
+/// Whether the first bytes are those of such a trace.
+#[must_use]
+pub fn knows(head: &[u8]) -> bool {
+    // The first field is a packet.
+    head.first() == Some(&0x0a) && CATEGORIES.iter().any(|c| memchr::memmem::find(head, c).is_some())
+}
+
+/// Texts of a sequence of packets by number, until they are said to be forgotten.
+#[derive(Default)]
+struct Interned<'a> {
+    categories: FxHashMap<u64, &'a [u8]>,
+    names: FxHashMap<u64, &'a [u8]>,
+    keys: FxHashMap<u64, &'a [u8]>,
+    texts: FxHashMap<u64, &'a [u8]>,
+}
+
+impl<'a> Interned<'a> {
+    fn take(&mut self, data: &'a [u8]) {
+        for (field, value) in Fields::new(data) {
+            let of = match field {
+                1 => &mut self.categories,
+                2 => &mut self.names,
+                3 => &mut self.keys,
+                29 => &mut self.texts,
+                _ => continue,
+            };
+            let (mut id, mut text) = (None, &b""[..]);
+            for (field, value) in Fields::new(value.bytes().unwrap_or_default()) {
+                match (field, value) {
+                    (1, Value::Number(n)) => id = Some(n),
+                    (2, Value::Bytes(b)) => text = b,
+                    _ => {}
+                }
+            }
+            of.extend(id.map(|id| (id, text)));
+        }
+    }
+}
+
+/// What is told of a slice.
+#[derive(Default)]
+struct Slice<'a> {
+    category: &'a [u8],
+    name: &'a [u8],
+    numbers: FxHashMap<&'a [u8], i64>,
+    texts: FxHashMap<&'a [u8], &'a [u8]>,
+}
+
+impl<'a> Slice<'a> {
+    /// The slice that an event begins; `None` for other events.
+    fn of(event: &'a [u8], interned: &Interned<'a>) -> Option<Self> {
+        let (mut out, mut begins) = (Self::default(), false);
+        for (field, value) in Fields::new(event) {
+            match (field, value) {
+                (9, Value::Number(kind)) => begins = kind == 1,
+                (3, Value::Number(id)) => out.category = interned.categories.get(&id).copied().unwrap_or_default(),
+                // Numbers of a repeated field may come packed.
+                (3, Value::Bytes([id, ..])) => out.category = interned.categories.get(&u64::from(*id)).copied().unwrap_or_default(),
+                (22, Value::Bytes(text)) => out.category = text,
+                (10, Value::Number(id)) => out.name = interned.names.get(&id).copied().unwrap_or_default(),
+                (23, Value::Bytes(text)) => out.name = text,
+                (4, Value::Bytes(annotation)) => out.annotation(annotation, interned),
+                _ => {}
+            }
+        }
+        begins.then_some(out)
+    }
+
+    fn annotation(&mut self, annotation: &'a [u8], interned: &Interned<'a>) {
+        let (mut key, mut number, mut text) = (&b""[..], None, None);
+        for (field, value) in Fields::new(annotation) {
+            match (field, value) {
+                (1, Value::Number(id)) => key = interned.keys.get(&id).copied().unwrap_or_default(),
+                (10, Value::Bytes(b)) => key = b,
+                (2..=4, Value::Number(n)) => number = Some(n.cast_signed()),
+                (6, Value::Bytes(b)) => text = Some(b),
+                (17, Value::Number(id)) => text = interned.texts.get(&id).copied(),
+                _ => {}
+            }
+        }
+        self.numbers.extend(number.map(|n| (key, n)));
+        self.texts.extend(text.map(|t| (key, t)));
+    }
+
+    fn number<N: TryFrom<i64>>(&self, key: &str) -> Option<N> {
+        let told = self.numbers.get(key.as_bytes()).copied();
+        let told = told.or_else(|| std::str::from_utf8(self.texts.get(key.as_bytes())?).ok()?.parse().ok());
+        told.and_then(|n| N::try_from(n).ok())
+    }
+}
+
+/// What is lost of a trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// Chunks that had no room in the buffer, or were overwritten.
+    pub chunks: u64,
+    /// The file ends in the middle of a packet.
+    pub torn: bool,
+}
+
+#[derive(Default)]
+struct Reader {
+    rows: Rows,
+    texts: FxHashMap<Vec<u8>, u32>,
+    agents: FxHashMap<Vec<u8>, u32>,
+    symbols: FxHashMap<(u64, Vec<u8>), u32>,
+}
+
+fn next(len: usize) -> u32 {
+    u32::try_from(len).unwrap_or(u32::MAX)
+}
+
+/// Reads a trace, and what it lost.
+pub fn read(bytes: &[u8], job: &Job<'_>, path: &Path) -> Result<(Rows, Lost), ImportError> {
+    let mut reader = Reader::default();
+    reader.rows.processes.push(Process::default());
+    let mut sequences: FxHashMap<u64, Interned<'_>> = FxHashMap::default();
+    let mut lost = Lost::default();
+    let mut packets = Fields::new(bytes);
+    let (mut n, mut done) = (0_u64, 0_u64);
+    for (field, value) in packets.by_ref() {
+        let (1, Value::Bytes(packet)) = (field, value) else { continue };
+        done += packet.len() as u64;
+        n += 1;
+        if n.is_multiple_of(1 << 14) {
+            if job.cancel.is_cancelled() {
+                return Err(ImportError::Cancelled { path: path.to_owned() });
+            }
+            job.progress("packets", done, bytes.len() as u64);
+        }
+        reader.packet(packet, &mut sequences, &mut lost);
+    }
+    lost.torn = packets.torn;
+    Ok((reader.rows, lost))
+}
+
+impl Reader {
+    fn packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, lost: &mut Lost) {
+        let (mut sequence, mut flags, mut event, mut data) = (0, 0, None, None);
+        for (field, value) in Fields::new(packet) {
+            match (field, value) {
+                (10, Value::Number(n)) => sequence = n,
+                (13, Value::Number(n)) => flags = n,
+                (41, Value::Number(1)) => flags |= 1,
+                (11, Value::Bytes(b)) => event = Some(b),
+                (12, Value::Bytes(b)) => data = Some(b),
+                (35, Value::Bytes(b)) => lost.chunks = lost.chunks.max(dropped(b)),
+                (60, Value::Bytes(b)) => self.track(b),
+                _ => {}
+            }
+        }
+        let interned = sequences.entry(sequence).or_default();
+        // SEQ_INCREMENTAL_STATE_CLEARED
+        if flags & 1 == 1 {
+            *interned = Interned::default();
+        }
+        if let Some(data) = data {
+            interned.take(data);
+        }
+        if let Some(slice) = event.and_then(|event| Slice::of(event, interned)) {
+            let understood = match slice.category {
+                b"kernel_dispatch" => self.kernel(&slice),
+                b"memory_copy" => self.copy(&slice),
+                b"hip_api" | b"hsa_api" | b"rccl_api" => self.call(&slice, false),
+                b"marker_api" => self.call(&slice, true),
+                _ => Some(()),
+            };
+            self.rows.broken += u64::from(understood.is_none());
+        }
+    }
+
+    /// The process of a track.
+    fn track(&mut self, track: &[u8]) {
+        let process = Fields::new(track).find(|(field, _)| *field == 3).and_then(|(_, v)| v.bytes());
+        let Some(process) = process else { return };
+        let mut words = Vec::new();
+        for (field, value) in Fields::new(process) {
+            match (field, value) {
+                (1, Value::Number(pid)) => self.rows.processes[0].pid = u32::try_from(pid).unwrap_or(0),
+                (2, Value::Bytes(word)) => words.push(String::from_utf8_lossy(word).into_owned()),
+                _ => {}
+            }
+        }
+        if !words.is_empty() {
+            self.rows.processes[0].command = Some(words.join(" "));
+        }
+    }
+
+    fn text(&mut self, bytes: &[u8]) -> u32 {
+        if let Some(&known) = self.texts.get(bytes) {
+            return known;
+        }
+        let number = next(self.rows.texts.len());
+        self.rows.texts.push(Arc::from(String::from_utf8_lossy(bytes)));
+        self.texts.insert(bytes.to_vec(), number);
+        number
+    }
+
+    /// `Agent-2`, `Agent 2`.
+    fn agent(&mut self, named: &[u8], gpu: bool) -> u32 {
+        if let Some(&known) = self.agents.get(named) {
+            return known;
+        }
+        let gpus = self.rows.agents.iter().filter(|a| a.device.is_some()).count();
+        let number = next(self.rows.agents.len());
+        self.rows.agents.push(Agent { device: gpu.then(|| Device { id: next(gpus), maker: Maker::Amd, ..Device::default() }), dies: 0 });
+        self.agents.insert(named.to_vec(), number);
+        number
+    }
+
+    fn kernel(&mut self, slice: &Slice<'_>) -> Option<()> {
+        let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
+        let id = slice.number("kernel_id").unwrap_or(0);
+        let symbol = *self.symbols.entry((id, slice.name.to_vec())).or_insert_with(|| {
+            let text = String::from_utf8_lossy(slice.name);
+            let formatted: Arc<str> = Arc::from(bare(&text));
+            let mangled = formatted.starts_with("_Z").then(|| formatted.clone());
+            self.rows.symbols.push(Symbol { process: 0, kernel_id: id, formatted, mangled, registers: None });
+            next(self.rows.symbols.len()) - 1
+        });
+        let agent = self.agent(slice.texts.get(&b"agent"[..]).copied().unwrap_or_default(), true);
+        let line = |key| [slice.number(key).unwrap_or(0), 1, 1];
+        let registers = slice.number::<u32>("VGPR_Count").map(|v| v + slice.number::<u32>("Accum_VGPR_Count").unwrap_or(0));
+        self.rows.dispatches.push(Dispatch {
+            agent,
+            symbol,
+            thread: slice.number("tid").unwrap_or(0),
+            // Written less one.
+            queue: slice.number::<u32>("queue").map_or(0, |q| q.saturating_add(1)),
+            stream: slice.number("stream_ID"),
+            correlation: slice.number("corr_id").unwrap_or(0),
+            start,
+            end,
+            workgroup: line("workgroup_size"),
+            grid: line("grid_size"),
+            lds: slice.number("LDS_Block_Size"),
+            scratch: slice.number("Scratch_Size"),
+            registers,
+            ..Dispatch::default()
+        });
+        Some(())
+    }
+
+    fn call(&mut self, slice: &Slice<'_>, marker: bool) -> Option<()> {
+        let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
+        let name = self.text(slice.name);
+        self.rows.calls.push(Call {
+            process: 0,
+            thread: slice.number("tid").unwrap_or(0),
+            name,
+            marker,
+            correlation: slice.number("corr_id").unwrap_or(0),
+            start,
+            end,
+        });
+        Some(())
+    }
+
+    fn copy(&mut self, slice: &Slice<'_>) -> Option<()> {
+        let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
+        let name = self.text(slice.name);
+        let [from, to] = ["src_agent", "dst_agent"].map(|k| slice.texts.get(k.as_bytes()).map(|t| self.agent(t, false)));
+        self.rows.copies.push(Copy {
+            process: 0,
+            thread: slice.number("tid").unwrap_or(0),
+            from,
+            to,
+            name,
+            bytes: slice.number("copy_bytes"),
+            stream: slice.number("stream_ID"),
+            correlation: slice.number("corr_id").unwrap_or(0),
+            start,
+            end,
+        });
+        Some(())
+    }
+}
+
+/// Chunks that the buffers had no room for: what came later is missing, and the events do not show it.
+fn dropped(stats: &[u8]) -> u64 {
+    let buffers = Fields::new(stats).filter(|(field, _)| *field == 1).filter_map(|(_, v)| v.bytes());
+    let chunks = |buffer| Fields::new(buffer).filter(|(field, _)| matches!(field, 3 | 18)).filter_map(|(_, v)| v.number());
+    buffers.flat_map(chunks).sum()
+}

@@ -1,0 +1,102 @@
+//! Protocol-buffer messages in memory, field by field. What makes no sense ends the message.
+
+/// A field's value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// A number of variable length, or of four or eight bytes.
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Value<'a> {
+    #[must_use]
+    pub fn number(self) -> Option<u64> {
+        if let Self::Number(n) = self { Some(n) } else { None }
+    }
+
+    #[must_use]
+    pub fn bytes(self) -> Option<&'a [u8]> {
+        if let Self::Bytes(b) = self { Some(b) } else { None }
+    }
+}
+
+/// The fields of a message, in order.
+#[derive(Clone, Debug)]
+pub struct Fields<'a> {
+    rest: &'a [u8],
+    /// Whether it ended in the middle of a field.
+    pub torn: bool,
+}
+
+impl<'a> Fields<'a> {
+    #[must_use]
+    pub fn new(message: &'a [u8]) -> Self {
+        Self { rest: message, torn: false }
+    }
+
+    fn varint(&mut self) -> Option<u64> {
+        let mut value = 0;
+        for shift in (0..64).step_by(7) {
+            let (&byte, rest) = self.rest.split_first()?;
+            self.rest = rest;
+            value |= u64::from(byte & 127) << shift;
+            if byte < 128 {
+                return Some(value);
+            }
+        }
+        None
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.rest.split_at_checked(length)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    fn field(&mut self) -> Option<(u64, Value<'a>)> {
+        let key = self.varint()?;
+        let value = match key & 7 {
+            0 => Value::Number(self.varint()?),
+            1 => Value::Number(u64::from_le_bytes(self.take(8)?.try_into().ok()?)),
+            2 => {
+                let length = usize::try_from(self.varint()?).ok()?;
+                Value::Bytes(self.take(length)?)
+            }
+            5 => Value::Number(u64::from(u32::from_le_bytes(self.take(4)?.try_into().ok()?))),
+            _ => return None,
+        };
+        Some((key >> 3, value))
+    }
+}
+
+impl<'a> Iterator for Fields<'a> {
+    type Item = (u64, Value<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_none() {
+            self.torn = true;
+            self.rest = &[];
+        }
+        field
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_all_forms_until_one_is_torn() {
+        let message = [0x08, 0x96, 0x01, 0x12, 2, b'h', b'i', 0x1d, 1, 0, 0, 0, 0x21, 2, 0, 0, 0, 0, 0, 0, 0, 0x0a, 9, 1];
+        let mut fields = Fields::new(&message);
+        assert_eq!(fields.next(), Some((1, Value::Number(150))));
+        assert_eq!(fields.next(), Some((2, Value::Bytes(b"hi"))));
+        assert_eq!(fields.next(), Some((3, Value::Number(1))));
+        assert_eq!(fields.next(), Some((4, Value::Number(2))));
+        assert_eq!((fields.next(), fields.torn), (None, true));
+    }
+}
