@@ -52,11 +52,40 @@ struct Ids {
     agents: FxHashMap<i64, u32>,
     symbols: FxHashMap<i64, u32>,
     /// Of each event what it and its call share, and its category's text.
-    events: FxHashMap<i64, (u64, i64)>,
-    /// Of the events of dispatches their process and dispatch id.
-    dispatches: FxHashMap<i64, (u32, u64)>,
+    events: Events,
+    /// Of the events that counters are of: process and dispatch id, once they are known.
+    counted: FxHashMap<i64, Option<(u32, u64)>>,
     /// Texts of categories of `ROCTx`.
     markers: Vec<i64>,
+}
+
+/// Events by their ids, which are nearly always numbered one after the other.
+#[derive(Default)]
+struct Events {
+    first: i64,
+    dense: Vec<(u64, i64)>,
+    others: FxHashMap<i64, (u64, i64)>,
+}
+
+impl Events {
+    fn of(rows: Vec<[i64; 3]>) -> Self {
+        let mut out = Self { first: rows.first().map_or(0, |r| r[0]), ..Self::default() };
+        out.dense.reserve(rows.len());
+        for [id, stack, category] in rows {
+            let event = (u64::try_from(stack).unwrap_or(0), category);
+            if id.checked_sub(out.first).and_then(|i| usize::try_from(i).ok()) == Some(out.dense.len()) {
+                out.dense.push(event);
+            } else {
+                out.others.insert(id, event);
+            }
+        }
+        out
+    }
+
+    fn get(&self, id: i64) -> Option<(u64, i64)> {
+        let at = id.checked_sub(self.first).and_then(|i| usize::try_from(i).ok());
+        at.and_then(|at| self.dense.get(at)).or_else(|| self.others.get(&id)).copied()
+    }
 }
 
 struct One<'a> {
@@ -92,10 +121,10 @@ impl One<'_> {
         let (details, calls) = (wants(Parts::DETAILS), wants(Parts::CALLS) || wants(Parts::RANGES));
         if details || calls {
             let table = self.table("event");
-            for [id, stack, category] in gather(self.db, self.job, &table, ["id", "stack_id", "category_id"], "events")? {
-                self.ids.events.insert(id, (u64::try_from(stack).unwrap_or(0), category));
-            }
+            self.ids.events = Events::of(gather(self.db, self.job, &table, ["id", "stack_id", "category_id"], "events")?);
         }
+        let counted = gather(self.db, self.job, &self.table("pmc_event"), ["event_id"], "counters")?;
+        self.ids.counted = counted.into_iter().map(|[event]| (event, None)).collect();
         self.dispatches(rows)?;
         if calls || details {
             self.calls(rows)?;
@@ -200,7 +229,7 @@ impl One<'_> {
 
     /// What an event shares with its call.
     fn shared(&self, event: i64) -> u64 {
-        self.ids.events.get(&event).map_or(0, |e| e.0)
+        self.ids.events.get(event).map_or(0, |e| e.0)
     }
 
     fn thread(&self, id: i64) -> u32 {
@@ -239,10 +268,13 @@ impl One<'_> {
                 rows.broken += 1;
                 continue;
             }
-            self.ids.dispatches.insert(event, (self.process(process, rows), u64::try_from(id).unwrap_or(0)));
+            let of = self.process(process, rows);
+            if let Some(counted) = self.ids.counted.get_mut(&event) {
+                *counted = Some((of, u64::try_from(id).unwrap_or(0)));
+            }
             let three = |a: [i64; 3]| a.map(|n| some(n).unwrap_or(0));
             rows.dispatches.push(Dispatch {
-                process: self.process(process, rows),
+                process: of,
                 thread: self.thread(thread),
                 agent: self.ids.agents.get(&agent).copied().unwrap_or(u32::MAX),
                 symbol,
@@ -269,7 +301,7 @@ impl One<'_> {
                 rows.broken += 1;
                 continue;
             };
-            let (correlation, category) = self.ids.events.get(&event).copied().unwrap_or_default();
+            let (correlation, category) = self.ids.events.get(event).unwrap_or_default();
             rows.calls.push(Call {
                 process: self.process(process, rows),
                 thread: self.thread(thread),
@@ -285,6 +317,9 @@ impl One<'_> {
 
     /// Counters of dispatches: instances of one counter are added up, as AMD's own tables do.
     fn counters(&self, rows: &mut Rows) -> Result<(), ImportError> {
+        if self.ids.counted.is_empty() {
+            return Ok(());
+        }
         let mut names: FxHashMap<String, u32> = FxHashMap::default();
         for row in self.db.rows(&self.table("info_pmc"), &["id", "name"])? {
             if let (Some(Some(id)), Some(Some(name))) = (row.first(), row.get(1)) {
@@ -301,7 +336,7 @@ impl One<'_> {
             else {
                 continue;
             };
-            let Some(&(process, dispatch)) = self.ids.dispatches.get(&event).filter(|_| text(3).is_none()) else { continue };
+            let Some(&Some((process, dispatch))) = self.ids.counted.get(&event).filter(|_| text(3).is_none()) else { continue };
             let text = rows.texts.get(*name as usize).cloned().unwrap_or_default();
             sums.entry((process, dispatch, text)).or_insert((*name, 0.0)).1 += value;
         }
