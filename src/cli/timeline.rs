@@ -18,7 +18,8 @@ fn read(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timeline), Failu
     let profile = interrupt::open(file, nsys, Wants::EXPLORER)?;
     let shown = file.display();
     if profile.metrics.is_some() {
-        return Err(Failure::wrong(format!("{shown}: this is a report of ncu, which has no timeline")));
+        let tool = &profile.source.tool;
+        return Err(Failure::wrong(format!("{shown}: this is a report of {tool} on single kernels, which has no timeline")));
     }
     let mut timeline = Timeline::default();
     for part in Part::ALL {

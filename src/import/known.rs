@@ -65,8 +65,8 @@ static KNOWN: &[Known] = &[
                 || text_has(h, &["KernelName", "gpu-id"])
                 || text_has(h, &["Agent_Id"])
         },
-        what: "an AMD rocprof report",
-        next: "",
+        what: "a table of AMD's profilers without single kernels",
+        next: "open the database, the JSON or the kernel trace of the run",
     },
     Known {
         is: |h| h.starts_with(&[0x80, 2]) || h.starts_with(&[0x80, 4]),

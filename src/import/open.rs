@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 /// Every format that can be opened, in the order in which they are asked.
 pub static IMPORTERS: &[&dyn Importer] = &[
+    &rocm::RocprofCompute,
     &nsys::NsysSqlite,
     &nsys_report::NsysReport,
     &stats_csv::NsysStatsCsv,

@@ -7,7 +7,7 @@
 
 use super::program::{self, Program};
 use super::warning::{Warning, warning};
-use super::{Alternative, Collect, Cost, Options, Part, PartId, Rerun, Selects, draft, parts, ranges, shell};
+use super::{Alternative, Collect, Cost, OpenedBy, Options, Part, PartId, Rerun, Selects, draft, parts, ranges, shell};
 use crate::model::units::count;
 use crate::model::{Kernel, LaunchId, LaunchOrder, NameForm, Nanos, NoteKind, Profile, Severity};
 use std::collections::BTreeSet;
@@ -174,9 +174,34 @@ impl<'a> Group<'a> {
         self.rows.iter().zip(&self.numbers).map(one).collect()
     }
 
-    fn warnings(&self, program: &Program) -> Vec<Warning> {
+    fn warnings(&self, program: &Program, options: &Options) -> Vec<Warning> {
         let profile = self.profile;
         let mut out = Vec::new();
+        if matches!(options.opened_by, Some(OpenedBy::Late | OpenedBy::ProfilerApi(_) | OpenedBy::Range(_))) {
+            let text =
+                "The capture was opened later than the program: what was launched before is not counted here, and rocprofv3 counts it.";
+            out.push(warning("hidden-launches", Severity::Error, text).inexact());
+        }
+        if self.kernel.mangled.is_none() && !self.kernel.demangled().contains('(') && !self.kernel.demangled().starts_with("__amd_") {
+            let text = "The name has no parameters, and the report does not say whether it was recorded with --truncate-kernels: a C++ kernel of this name would not be matched.";
+            out.push(warning("names-cut", Severity::Warning, text).fix("add --truncate-kernels if it was").inexact());
+        }
+        let usual = Options::default();
+        let ncu_only = [
+            ("the form of the name", options.base != usual.base),
+            ("clocks", options.clock != usual.clock),
+            ("caches", options.cache != usual.cache),
+            ("replay", options.replay != usual.replay),
+            ("sources", options.import_source),
+            ("ending the program", options.kill),
+            ("whole graphs", options.whole_graph),
+            ("counting inside a range", options.within != usual.within),
+        ];
+        let ignored: Vec<&str> = ncu_only.iter().filter(|(_, set)| *set).map(|(name, _)| *name).collect();
+        if !ignored.is_empty() {
+            let text = format!("rocprofv3 has no such option, so this was not done: {}.", ignored.join(", "));
+            out.push(warning("ignored", Severity::Warning, text));
+        }
         match profile.order {
             LaunchOrder::Host => {}
             LaunchOrder::Chosen => out.push(
@@ -205,8 +230,10 @@ impl<'a> Group<'a> {
         out.extend(lost.map(|n| warning("lost-events", Severity::Error, format!("Launches may be missing: {}", n.text)).inexact()));
         // What was loaded again, or on several GPUs, has a count of its own each time.
         let named = |k: &Kernel| k.demangled() == self.kernel.demangled();
-        let used: BTreeSet<u32> = (0..profile.launches.len()).map(|r| profile.launches.kernel(r).0).collect();
-        let same = used.iter().filter(|&&k| profile.kernels.get(k as usize).is_some_and(named)).count();
+        let pid = draft::pid_of(profile, self.first());
+        let own: BTreeSet<u32> =
+            (0..profile.launches.len()).filter(|&r| draft::pid_of(profile, r) == pid).map(|r| profile.launches.kernel(r).0).collect();
+        let same = own.iter().filter(|&&k| profile.kernels.get(k as usize).is_some_and(named)).count();
         if same > 1 {
             let of = self.selects().first().map_or_else(String::new, |s| {
                 let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), crate::model::config::dim3);
@@ -233,7 +260,8 @@ impl<'a> Group<'a> {
                         count(pids.len(), "process")
                     ),
                 )
-                .fix("start the one process under rocprofv3, or put %pid% or %rank% into the output's name"),
+                .fix("start the one process under rocprofv3 for a single result")
+                .inexact(),
             );
         }
         let thread = |row: usize| profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize)).and_then(|p| p.thread);
@@ -263,7 +291,13 @@ impl<'a> Group<'a> {
 
     fn rerun(&self, options: &Options, named: Option<&str>) -> Rerun {
         let program = program::of(self.profile, options);
-        let output = named.map_or_else(|| options.output.clone().unwrap_or_else(|| draft::stem(self.profile, &self.rows)), str::to_owned);
+        let several = self.profile.processes.len() > 1;
+        let mut output =
+            named.map_or_else(|| options.output.clone().unwrap_or_else(|| draft::stem(self.profile, &self.rows)), str::to_owned);
+        if several && !output.contains("%pid%") {
+            // Each process writes files of its own.
+            output.push_str("-%pid%");
+        }
         let counters = self.counters(&options.collect);
         let mut words = vec!["--pmc".to_owned()];
         words.extend(counters);
@@ -286,7 +320,7 @@ impl<'a> Group<'a> {
             directory: program.directory.clone(),
             selects: self.selects(),
             base: NameForm::Demangled,
-            warnings: self.warnings(&program),
+            warnings: self.warnings(&program, options),
             alternatives: vec![alternative(
                 "a thread trace: every instruction of the waves on one compute unit, with what they waited for (ROCm 7.0 or newer, and AMD's trace decoder)",
                 thread_trace,

@@ -6,8 +6,8 @@ use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use warpscope::model::{CopyKind, LaunchId, LaunchOrder, Maker, MemOpKind, Profile, RangeOrigin};
-use warpscope::rerun::{self, Options, Rerun, Target};
+use warpscope::model::{CopyKind, LaunchId, LaunchOrder, Maker, MemOpKind, NoteKind, Profile, RangeOrigin, Value};
+use warpscope::rerun::{self, OpenedBy, Options, Rerun, Target};
 
 /// One dispatch: kernel id, dispatch id, agent, thread, grid in work-items, workgroup, start, duration.
 type Dispatch = (u64, u64, u64, u32, [u32; 3], [u32; 3], i64, i64);
@@ -282,6 +282,114 @@ fn counters_alone_give_no_exact_count() {
     assert_eq!((profile.launches.len(), profile.order), (2, LaunchOrder::Chosen));
     let rerun = commands(&profile, &[1]).remove(0);
     assert!(!rerun.exact() && rerun.warnings.iter().any(|w| w.id == "chosen-launches"));
+}
+
+/// A number between two dispatches that no row has is a launch that was lost, and counts cannot be exact.
+#[test]
+fn lost_dispatches_are_told() {
+    let rows = dispatches().into_iter().filter(|d| d.1 != 3).collect();
+    let profile = read(&made("lost_results.db", &[(GUID, 4711, rows)])).unwrap();
+    let note = profile.notes.iter().find(|n| n.kind == NoteKind::Lost).unwrap();
+    assert!(note.text.starts_with("1 kernel launch of the run"), "{}", note.text);
+    let rerun = commands(&profile, &[4]).remove(0);
+    assert!(!rerun.exact() && rerun.warnings.iter().any(|w| w.id == "lost-events"));
+}
+
+const KERNELS: &str = "Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Private_Segment_Size,Group_Segment_Size,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z";
+
+fn kernel_row(id: u32, name: &str) -> String {
+    format!("\nKERNEL_DISPATCH,\"Agent 4\",1,69,{id},16,\"{name}\",{id},{},{},0,0,64,1,1,1024,1,1", id * 1000, id * 1000 + 100)
+}
+
+/// Each process of a folder has ids, counts and result files of its own.
+#[test]
+fn tables_of_several_processes() {
+    let folder = tempfile::tempdir().unwrap();
+    let rows: String = (1..=3).map(|id| kernel_row(id, "f(int*, int)")).collect();
+    for pid in [4711, 4712] {
+        table(folder.path(), &format!("{pid}_kernel_trace.csv"), &format!("{KERNELS}{rows}"));
+    }
+    let profile = read(folder.path()).unwrap();
+    let pids: Vec<u32> = profile.processes.iter().map(|p| p.pid).collect();
+    assert_eq!((profile.launches.len(), pids), (6, vec![4711, 4712]));
+    assert!(profile.devices.iter().all(|d| d.id == 4), "a GPU is called what the report calls it: {:?}", profile.devices);
+    for row in 0..6 {
+        let rerun = commands(&profile, &[row]).remove(0);
+        let text = rerun.argv().join(" ");
+        assert!(text.contains(&format!("--kernel-iteration-range [{}]", row / 2 + 1)) && text.contains("-%pid%"), "{text}");
+        assert!(!rerun.exact());
+    }
+}
+
+/// With `--truncate-kernels` a name has no parameters, and nothing in the table says so.
+#[test]
+fn names_that_may_be_cut_are_not_exact() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, exact) in [("gemm_kernel", false), ("__amd_rocclr_fillBufferAligned", true), ("f(int*, int) (.kd)", true)] {
+        let path = table(folder.path(), "x_kernel_trace.csv", &format!("{KERNELS}{}", kernel_row(1, name)));
+        let rerun = commands(&read(&path).unwrap(), &[0]).remove(0);
+        assert_eq!(!rerun.warnings.iter().any(|w| w.id == "names-cut"), exact, "{name}");
+        assert!(!rerun.argv().join(" ").contains("kd"), "{name}");
+    }
+}
+
+/// What only ncu can do is not dropped in silence.
+#[test]
+fn options_of_ncu_are_told_to_be_ignored() {
+    let profile = read(&made("options_results.db", &[(GUID, 4711, dispatches())])).unwrap();
+    let target = Target::Launches(vec![LaunchId(2)]);
+    let options = Options { kill: true, import_source: true, ..Options::default() };
+    let rerun = rerun::plan(&profile, &target, &options).unwrap().commands.remove(0);
+    let ignored = rerun.warnings.iter().find(|w| w.id == "ignored").unwrap();
+    assert!(ignored.text.ends_with("sources, ending the program."), "{}", ignored.text);
+    let late = Options { opened_by: Some(OpenedBy::Late), ..Options::default() };
+    assert!(!rerun::plan(&profile, &target, &late).unwrap().commands.remove(0).exact());
+}
+
+/// rocprof-compute's analysis database: a row and a result for each kernel.
+#[test]
+fn the_analysis_database_of_rocprof_compute() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rocprof_compute_1.db");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(
+            r#"CREATE TABLE compute_metadata (id INTEGER, compute_version TEXT);
+             INSERT INTO compute_metadata VALUES (1, '3.4.0');
+             CREATE TABLE compute_workload (workload_id INTEGER, sys_info_extdata TEXT);
+             INSERT INTO compute_workload VALUES (1, '{"command":"./app 4","gpu_model":"MI300X","gpu_arch":"gfx942","cu_per_gpu":304,"wave_size":64,"max_waves_per_cu":32,"max_sclk":2100}');
+             CREATE TABLE compute_kernel (kernel_uuid INTEGER, workload_id INTEGER, kernel_name TEXT);
+             INSERT INTO compute_kernel VALUES (1, 1, 'void f<int>(int*)'), (2, 1, 'g(float*) [clone .kd]');
+             CREATE TABLE compute_dispatch (dispatch_uuid INTEGER, kernel_uuid INTEGER, start_timestamp INTEGER, end_timestamp INTEGER);
+             INSERT INTO compute_dispatch VALUES (1, 1, 1000, 1100), (2, 2, 2000, 2050), (3, 1, 3000, 3300);
+             CREATE TABLE compute_metric_definition (metric_uuid INTEGER, sub_table_name TEXT, name TEXT, unit TEXT);
+             INSERT INTO compute_metric_definition VALUES (10, 'System Speed-of-Light', 'VALU FLOPs', 'Gflop/s'), (11, 'Wavefront', 'VGPRs', 'Registers');
+             CREATE TABLE compute_kernel_metric_value (value_uuid INTEGER, metric_uuid INTEGER, kernel_uuid INTEGER, value_name TEXT, value REAL);
+             INSERT INTO compute_kernel_metric_value VALUES (1, 10, 1, 'Avg', 12.5), (2, 10, 1, 'Pct of Peak', 4.0), (3, 11, 2, 'Avg', 32), (4, 10, 2, 'Avg', NULL), (5, 99, 1, 'Avg', 1);"#,
+        )
+        .unwrap();
+    let profile = read(&path).unwrap();
+    assert_eq!((profile.source.tool.as_str(), profile.source.version.as_deref()), ("rocprof-compute", Some("3.4.0")));
+    assert_eq!((profile.devices[0].name.as_deref(), profile.devices[0].sm_count), (Some("MI300X"), Some(304)));
+    let rows: Vec<_> = (0..2)
+        .map(|r| (profile.kernels[profile.launches.kernel(r).0 as usize].demangled().to_owned(), profile.launches.duration(r)))
+        .collect();
+    assert_eq!(rows, [("void f<int>(int*)".to_owned(), 200), ("g(float*)".to_owned(), 50)]);
+    let metrics = profile.metrics.as_ref().unwrap();
+    let of = |i: usize| -> Vec<(String, String, f64)> {
+        let named = |(id, value): &(u32, Value)| {
+            let at = *id as usize;
+            (metrics.names[at].to_string(), metrics.units[at].to_string(), value.number().unwrap())
+        };
+        metrics.results[i].values.iter().map(named).collect()
+    };
+    let row = |name: &str, unit: &str, value: f64| (name.to_owned(), unit.to_owned(), value);
+    assert_eq!(
+        of(0),
+        [row("System Speed-of-Light: VALU FLOPs", "Gflop/s", 12.5), row("System Speed-of-Light: VALU FLOPs (Pct of Peak)", "%", 4.0)]
+    );
+    assert_eq!(of(1), [row("Wavefront: VGPRs", "Registers", 32.0)]);
+    assert!(!commands(&profile, &[0])[0].exact(), "averages do not say which launch");
 }
 
 #[test]

@@ -39,6 +39,9 @@ const HEADS: [(Table, &[&str]); 8] = [
     (Table::Legacy, &["dispatch_id", "kernel_name", "gpu_id", "start_timestamp"]),
 ];
 
+/// Columns of the widest table of rocprofv3: agents have 54.
+const MOST_COLUMNS: usize = 80;
+
 /// Which columns of a table are where.
 struct Head {
     at: FxHashMap<String, usize>,
@@ -51,6 +54,10 @@ impl Head {
     }
 
     fn table(&self) -> Option<Table> {
+        // Tables of rocprof-compute have a column for each of some hundred counters.
+        if self.at.len() > MOST_COLUMNS {
+            return None;
+        }
         HEADS.iter().find(|(_, columns)| columns.iter().all(|c| self.at.contains_key(*c))).map(|(table, _)| *table)
     }
 
@@ -89,6 +96,13 @@ const PARTS: [&str; 12] = [
     "_hip_trace",
 ];
 
+/// The folder and the name that all files of a process begin with.
+fn stem(path: &Path) -> PathBuf {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let own = PARTS.iter().find_map(|p| name.strip_suffix(&format!("{p}.csv"))).map(str::to_owned);
+    path.with_file_name(own.unwrap_or(name))
+}
+
 /// The files that belong to one: those of its folder whose names go on where this one's own part ends.
 #[must_use]
 pub fn siblings(path: &Path) -> Vec<PathBuf> {
@@ -98,8 +112,7 @@ pub fn siblings(path: &Path) -> Vec<PathBuf> {
     let counters = name.ends_with("_counter_collection.csv");
     let wanted = |part: &str| match part {
         "_agent_info" => true,
-        "_counter_collection" => counters,
-        _ => !counters,
+        _ => !counters || part == "_counter_collection",
     };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let ours = PARTS.iter().filter(|p| wanted(p)).map(|p| folder.join(format!("{stem}{p}.csv")));
@@ -118,10 +131,20 @@ pub fn read(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
         let n = File::open(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
         known.extend(table(&head[..n]).map(|t| (t, file)));
     }
-    // What others refer to comes first; of dispatches the trace knows more than the counters.
-    known.sort();
+    // Files of one process have one stem; in a process what others refer to comes first, and of dispatches the trace knows more than the counters.
+    known.sort_by_key(|(table, path)| (stem(path), *table));
     let mut reader = Reader::default();
+    let mut last = None;
     for (table, path) in known {
+        let stem = stem(path);
+        if last.as_ref() != Some(&stem) {
+            reader.begin(&stem);
+            last = Some(stem);
+        }
+        if table == Table::Counters && reader.traced {
+            reader.rows.beside.push(path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default());
+            continue;
+        }
         let file = File::open(path).map_err(|e| ImportError::io(path, e))?;
         let total = file.metadata().map_or(0, |m| m.len());
         reader.table(table, BufReader::with_capacity(1 << 18, file), (path, total), job)?;
@@ -132,6 +155,7 @@ pub fn read(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
 /// Reads one table.
 pub fn read_one(bytes: &[u8], path: &Path, job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut reader = Reader::default();
+    reader.begin(path);
     if let Some(table) = table(bytes) {
         reader.table(table, bytes, (path, bytes.len() as u64), job)?;
     }
@@ -143,6 +167,8 @@ struct Reader {
     rows: Rows,
     /// Processes by id; tables without one are of the process that the set is of.
     processes: FxHashMap<u32, u32>,
+    /// Index of the process that the files are of.
+    own: u32,
     agents: FxHashMap<String, u32>,
     symbols: FxHashMap<(u32, u64, Arc<str>), u32>,
     texts: FxHashMap<Vec<u8>, u32>,
@@ -191,19 +217,26 @@ impl Reader {
         Ok(())
     }
 
+    /// Files of another process: ids mean something else in them. By default a name is the process id.
+    fn begin(&mut self, stem: &Path) {
+        self.processes.clear();
+        self.agents.clear();
+        self.sizes.clear();
+        self.traced = false;
+        self.own = next(self.rows.processes.len());
+        let pid = stem.file_name().and_then(|n| n.to_str()?.parse().ok());
+        self.rows.processes.push(Process { pid: pid.unwrap_or(0), ..Process::default() });
+        self.processes.extend(pid.map(|pid| (pid, self.own)));
+    }
+
     fn process(&mut self, pid: Option<u32>) -> u32 {
-        let Some(pid) = pid else {
-            if self.rows.processes.is_empty() {
-                self.rows.processes.push(Process::default());
-            }
-            return 0;
-        };
+        let Some(pid) = pid else { return self.own };
         // The one that was not named until now is this one.
-        if let [only] = &mut self.rows.processes[..]
-            && only.pid == 0
+        if let Some(own) = self.rows.processes.get_mut(self.own as usize)
+            && own.pid == 0
         {
-            only.pid = pid;
-            self.processes.insert(pid, 0);
+            own.pid = pid;
+            self.processes.insert(pid, self.own);
         }
         let next = next(self.rows.processes.len());
         *self.processes.entry(pid).or_insert_with(|| {
@@ -229,9 +262,8 @@ impl Reader {
         if let Some(&known) = self.agents.get(&key) {
             return known;
         }
-        // Without a table of agents, what runs kernels is a GPU, and that is all that is known.
-        let gpus = self.rows.agents.iter().filter(|a| a.device.is_some()).count();
-        let device = gpu.then(|| Device { id: next(gpus), maker: Maker::Amd, ..Device::default() });
+        // Without a table of agents, what runs kernels is a GPU, and its label is all that is known.
+        let device = gpu.then(|| Device { id: key.parse().unwrap_or(0), maker: Maker::Amd, ..Device::default() });
         let number = next(self.rows.agents.len());
         self.rows.agents.push(Agent { device, dies: 0 });
         self.agents.insert(key, number);
@@ -418,10 +450,7 @@ impl Reader {
         Some(())
     }
 
-    fn finish(mut self) -> Rows {
-        if self.rows.processes.is_empty() && !self.rows.dispatches.is_empty() {
-            self.rows.processes.push(Process::default());
-        }
+    fn finish(self) -> Rows {
         self.rows
     }
 }

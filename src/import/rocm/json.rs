@@ -75,6 +75,7 @@ struct KernelSymbol {
     arch_vgpr_count: u32,
     accum_vgpr_count: u32,
     formatted_kernel_name: String,
+    demangled_kernel_name: String,
 }
 
 #[derive(Default, Deserialize)]
@@ -224,7 +225,12 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
         rows.symbols.push(Symbol {
             process,
             kernel_id: s.kernel_id,
-            formatted: Arc::from(bare(&s.formatted_kernel_name)),
+            // Without options of its own a run filters by the demangled name, whatever this one was recorded with.
+            formatted: Arc::from(bare(if s.demangled_kernel_name.is_empty() {
+                &s.formatted_kernel_name
+            } else {
+                &s.demangled_kernel_name
+            })),
             mangled: Some(Arc::from(s.kernel_name.as_str())),
             registers: Some(s.arch_vgpr_count.saturating_add(s.accum_vgpr_count)),
         });

@@ -1,6 +1,7 @@
 //! What AMD's profilers write: rocprofv3's database (rocpd), its CSV files and its JSON, and rocprof's results.
 
 mod build;
+mod compute;
 mod counters;
 mod csv_set;
 mod json;
@@ -11,10 +12,11 @@ mod rows;
 
 use super::input::Bytes;
 use super::sqlite::db::Db;
-use super::{ImportError, Importer, Input, Job};
+use super::{ImportError, Importer, Input, Job, Parts};
 use crate::model::units::count;
 use crate::model::{Note, NoteKind, Profile, Severity, Source};
 use rows::Rows;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// rocprofv3's database.
 pub struct Rocpd;
@@ -29,7 +31,7 @@ impl Importer for Rocpd {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        input.head.starts_with(b"SQLite format 3\0") && memchr::memmem::find(&input.head, b"rocpd_").is_some()
+        input.head.starts_with(b"SQLite format 3\0") && memchr::memmem::find(&input.head, b"rocpd_info_").is_some()
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -48,6 +50,29 @@ impl Importer for Rocpd {
         }
         let rows = rocpd::read(&db, job)?;
         Ok(finish(rows, input, job, schema))
+    }
+}
+
+/// rocprof-compute's analysis database.
+pub struct RocprofCompute;
+
+impl Importer for RocprofCompute {
+    fn name(&self) -> &'static str {
+        "rocprof-compute analysis database"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &[".db"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        input.head.starts_with(b"SQLite format 3\0") && memchr::memmem::find(&input.head, compute::VALUES.as_bytes()).is_some()
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let db = Db::open(input, &job.cancel)?;
+        let source = Source { tool: "rocprof-compute".to_owned(), version: None, schema: None, file: input.path.clone() };
+        compute::read(&db, job, Profile::new(source))
     }
 }
 
@@ -146,18 +171,50 @@ impl Importer for RocmPerfetto {
     }
 }
 
+/// Dispatches that are not there, by the numbers of those that are: each process counts its own from 1.
+fn missing(rows: &Rows) -> u64 {
+    if rows.chosen || rows.legacy {
+        return 0;
+    }
+    let mut of: FxHashMap<u32, (u64, FxHashSet<u64>)> = FxHashMap::default();
+    for d in rows.dispatches.iter().filter(|d| d.id > 0) {
+        let (most, seen) = of.entry(d.process).or_default();
+        *most = d.id.max(*most);
+        seen.insert(d.id);
+    }
+    of.values().map(|(most, seen)| most - seen.len() as u64).sum()
+}
+
 /// The profile with what a reader should know of it.
 fn finish(rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> Profile {
     let source =
         Source { tool: if rows.legacy { "rocprof" } else { "rocprofv3" }.to_owned(), version: None, schema, file: input.path.clone() };
     let broken = rows.broken;
+    let (missing, beside) = (missing(&rows), rows.beside.clone());
+    let memcpys =
+        rows.copies.is_empty() && rows.calls.iter().any(|c| rows.texts.get(c.name as usize).is_some_and(|t| t.starts_with("hipMemcpy")));
     let mut profile = build::build(rows, job, Profile::new(source));
     if broken > 0 {
         let text = format!(
-            "{} of this report could not be understood and are left out.",
+            "{} of this report could not be understood; the rest is shown.",
             count(usize::try_from(broken).unwrap_or(usize::MAX), "row")
         );
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+    }
+    if missing > 0 {
+        let text = format!(
+            "{} of the run are not in this report: their dispatch ids are missing.",
+            count(usize::try_from(missing).unwrap_or(usize::MAX), "kernel launch")
+        );
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Lost, text));
+    }
+    for name in beside {
+        let text = format!("Counters of this run are a report of their own: {name}. They were collected while one kernel ran at a time.");
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    }
+    if memcpys && job.wants.has(Parts::MEMOPS) && job.wants.has(Parts::CALLS) {
+        let text = "Memory copies were not recorded: while they run the GPU counts as idle, in the calls that start them.";
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--memory-copy-trace`"));
     }
     if profile.launches.is_empty() {
         let text = "There are no kernels in this report.";

@@ -212,8 +212,8 @@ impl One<'_> {
             let text = |i: usize| row.get(i).and_then(Option::as_deref);
             let extdata: Value = text(6).and_then(|t| serde_json::from_str(t).ok()).unwrap_or_default();
             let known = |key: &str| extdata.get(key).and_then(Value::as_str).filter(|t| !t.is_empty());
-            // What is shown follows options of the run; filters see the formatted name.
-            let formatted = known("formatted_kernel_name").or(text(3)).or(text(2)).unwrap_or_default();
+            // What is shown, and the formatted name, follow options of the run; without them filters see the demangled name.
+            let formatted = known("demangled_kernel_name").or(known("formatted_kernel_name")).or(text(3)).or(text(2)).unwrap_or_default();
             let registers = number(row.get(4)).zip(number(row.get(5)).or(Some(0))).and_then(|(a, b)| some(a.saturating_add(b)));
             self.ids.symbols.insert(id, next(rows.symbols.len()));
             rows.symbols.push(Symbol {

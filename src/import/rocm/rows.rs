@@ -130,6 +130,8 @@ pub struct Rows {
     pub texts: Vec<Arc<str>>,
     /// Names of threads.
     pub threads: Vec<(u32, u32, Arc<str>)>,
+    /// Tables of counters beside a trace, which are reports of their own.
+    pub beside: Vec<String>,
     /// Written by rocprof, before rocprofv3.
     pub legacy: bool,
     /// Whether the dispatches are only those that counters were collected of.
@@ -141,5 +143,5 @@ pub struct Rows {
 /// A name as rocprofv3's filters see it: the suffix of kernel descriptors is not part of it.
 #[must_use]
 pub fn bare(name: &str) -> &str {
-    name.strip_suffix(" [clone .kd]").or_else(|| name.strip_suffix(".kd")).unwrap_or(name)
+    [" [clone .kd]", " (.kd)", ".kd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
 }

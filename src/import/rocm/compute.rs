@@ -1,0 +1,139 @@
+//! rocprof-compute's analysis database (`rocprof-compute analyze --output-format db`): metrics of kernels with their tables, units and peaks, averaged
+//! over the dispatches of each kernel.
+
+use super::rows::bare;
+use crate::import::sqlite::db::Db;
+use crate::import::{ImportError, Job};
+use crate::model::kernel::function_of;
+use crate::model::launches::{NO_NODE, TimesBuilder};
+use crate::model::{
+    Device, Kernel, LaunchColumns, LaunchOrder, Launches, Maker, Metrics, Note, NoteKind, Place, Profile, ResultMetrics, Severity, Value,
+};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A table that only such a database has.
+pub const VALUES: &str = "compute_kernel_metric_value";
+
+fn number<N: std::str::FromStr>(text: Option<&Option<String>>) -> Option<N> {
+    text?.as_ref()?.parse().ok()
+}
+
+/// Texts of JSON that a column holds.
+fn facts(db: &Db) -> Result<serde_json::Value, ImportError> {
+    let rows = db.rows("compute_workload", &["sys_info_extdata"])?;
+    Ok(rows.into_iter().next().and_then(|r| serde_json::from_str(r.into_iter().next()??.as_str()).ok()).unwrap_or_default())
+}
+
+fn device(facts: &serde_json::Value) -> Device {
+    let some = |key: &str| facts.get(key).and_then(serde_json::Value::as_u64).and_then(|n| u32::try_from(n).ok()).filter(|&n| n > 0);
+    let text = |key: &str| facts.get(key).and_then(serde_json::Value::as_str).map(str::to_owned);
+    Device {
+        maker: Maker::Amd,
+        name: text("gpu_model"),
+        arch: text("gpu_arch"),
+        chip: text("gpu_arch"),
+        sm_count: some("cu_per_gpu"),
+        warp_size: some("wave_size"),
+        max_warps_per_sm: some("max_waves_per_cu"),
+        clock_hz: some("max_sclk").map(|mhz| u64::from(mhz) * 1_000_000),
+        ..Device::default()
+    }
+}
+
+/// Dispatches of a kernel: how many, the first start, their summed duration.
+#[derive(Clone, Copy, Default)]
+struct Ran {
+    count: u64,
+    first: i64,
+    total: i64,
+}
+
+/// Reads the database: a launch and a result for each kernel.
+pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
+    let facts = facts(db)?;
+    profile.source.version = db.rows("compute_metadata", &["compute_version"])?.into_iter().next().and_then(|r| r.into_iter().next()?);
+    profile.devices = vec![device(&facts)];
+    if let Some(command) = facts.get("command").and_then(serde_json::Value::as_str) {
+        profile.capture.argv = command.split_whitespace().map(str::to_owned).collect();
+    }
+    let mut ran: BTreeMap<i64, Ran> = BTreeMap::new();
+    for row in db.rows("compute_dispatch", &["kernel_uuid", "start_timestamp", "end_timestamp"])? {
+        let (Some(kernel), Some(start), Some(end)) = (number(row.first()), number::<i64>(row.get(1)), number::<i64>(row.get(2))) else {
+            continue;
+        };
+        let ran = ran.entry(kernel).or_insert(Ran { first: start, ..Ran::default() });
+        ran.count += 1;
+        ran.first = ran.first.min(start);
+        ran.total = ran.total.saturating_add(end.saturating_sub(start).max(0));
+    }
+    let mut metrics = Metrics { source: profile.source.clone(), ..Metrics::default() };
+    let mut results: BTreeMap<i64, ResultMetrics> = BTreeMap::new();
+    for row in db.rows("compute_kernel", &["kernel_uuid", "kernel_name"])? {
+        let Some(id) = number(row.first()) else { continue };
+        let name = row.into_iter().nth(1).flatten().unwrap_or_default();
+        let name = bare(&name);
+        let kernel = Kernel { function: Some(function_of(name).into()), demangled: Some(name.into()), ..Kernel::default() };
+        results.insert(id, ResultMetrics { kernel, device: Some(0), ..ResultMetrics::with(Vec::new()) });
+    }
+    values(db, job, &mut metrics, &mut results)?;
+    let zero = ran.values().map(|r| r.first).min().unwrap_or(0);
+    let mut columns = LaunchColumns::default();
+    let mut durations = TimesBuilder::default();
+    for (at, (id, result)) in (0..).zip(&results) {
+        let ran = ran.get(id).copied().unwrap_or_default();
+        columns.start.push(if ran.count > 0 { ran.first - zero } else { 0 });
+        durations.push(Some(ran.total / i64::try_from(ran.count.max(1)).unwrap_or(1)));
+        columns.kernel.push(at);
+        profile.kernels.push(result.kernel.clone());
+    }
+    columns.duration = durations;
+    let n = columns.kernel.len();
+    profile.launches = Launches::new(columns);
+    profile.places = vec![Place { device: Some(0), ordinal: Some(0), ..Place::default() }];
+    profile.configs = vec![crate::model::LaunchConfig::default()];
+    profile.launches.set_details(vec![0; n], vec![0; n], vec![NO_NODE; n], Vec::new());
+    profile.order = LaunchOrder::Chosen;
+    metrics.results = results.into_values().collect();
+    profile.metrics = Some(Arc::new(metrics));
+    let text = "Each kernel is one row: values and durations are averages over its dispatches, and passes of several runs of the program.";
+    profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    Ok(profile)
+}
+
+/// The values of all kernels, named by their table and metric as ncu's details page has them: `Table: Metric`.
+fn values(db: &Db, job: &Job<'_>, metrics: &mut Metrics, results: &mut BTreeMap<i64, ResultMetrics>) -> Result<(), ImportError> {
+    let mut defined: FxHashMap<i64, (String, String)> = FxHashMap::default();
+    let mut taken: FxHashMap<String, u32> = FxHashMap::default();
+    for row in db.rows("compute_metric_definition", &["metric_uuid", "sub_table_name", "name", "unit"])? {
+        let Some(id) = number(row.first()) else { continue };
+        let text = |i: usize| row.get(i).and_then(Option::as_deref).unwrap_or_default();
+        let mut name = format!("{}: {}", text(1), text(2));
+        let before = taken.entry(name.clone()).or_default();
+        *before += 1;
+        if *before > 1 {
+            name = format!("{name} #{before}");
+        }
+        defined.insert(id, (name, text(3).to_owned()));
+    }
+    let mut numbers: FxHashMap<(i64, String), u32> = FxHashMap::default();
+    for row in db.rows(VALUES, &["metric_uuid", "kernel_uuid", "value_name", "value"])? {
+        if job.cancel.is_cancelled() {
+            return Err(db.cancelled());
+        }
+        let (Some(metric), Some(kernel), Some(value)) = (number::<i64>(row.first()), number(row.get(1)), number::<f64>(row.get(3))) else {
+            continue;
+        };
+        let (Some((name, unit)), Some(result)) = (defined.get(&metric), results.get_mut(&kernel)) else { continue };
+        let which = row.get(2).and_then(Option::as_deref).unwrap_or_default();
+        let id = *numbers.entry((metric, which.to_owned())).or_insert_with(|| {
+            let plain = matches!(which, "Avg" | "Value" | "");
+            metrics.names.push(if plain { Arc::from(name.as_str()) } else { Arc::from(format!("{name} ({which})")) });
+            metrics.units.push(Arc::from(if which.starts_with("Pct") { "%" } else { unit.as_str() }));
+            u32::try_from(metrics.names.len() - 1).unwrap_or(u32::MAX)
+        });
+        result.values.push((id, Value::Float(value)));
+    }
+    Ok(())
+}
