@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 /// Every format that can be opened, in the order in which they are asked.
 pub static IMPORTERS: &[&dyn Importer] = &[
-    &rocm::RocprofCompute,
     &nsys::NsysSqlite,
     &nsys_report::NsysReport,
     &stats_csv::NsysStatsCsv,
@@ -18,6 +17,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &torch::TorchTrace,
     &trace::WarpscopeTrace,
     &rocm::Rocpd,
+    &rocm::RocprofCompute,
     &rocm::RocmCsv,
     &rocm::RocmJson,
     &rocm::RocmPerfetto,

@@ -35,7 +35,8 @@ impl Importer for NsysSqlite {
 
     fn knows(&self, input: &Input) -> bool {
         // Other producers' databases have tables of their own; what is damaged or empty is this importer's to explain.
-        input.head.starts_with(b"SQLite format 3\0") && memchr::memmem::find(&input.head, b"rocpd_").is_none()
+        let others: [&[u8]; 2] = [b"rocpd_", b"compute_kernel_metric"];
+        input.head.starts_with(b"SQLite format 3\0") && others.iter().all(|t| memchr::memmem::find(&input.head, t).is_none())
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {

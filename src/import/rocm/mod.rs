@@ -62,7 +62,7 @@ impl Importer for RocprofCompute {
     }
 
     fn files(&self) -> &'static [&'static str] {
-        &[".db"]
+        &["`rocprof-compute` .db"]
     }
 
     fn knows(&self, input: &Input) -> bool {
