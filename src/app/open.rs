@@ -267,6 +267,7 @@ fn leave(app: &mut App, id: u64) -> Vec<Effect> {
 pub fn show(app: &mut App, report: usize, (from, result, sure): Best, view: ResultView, opened: ResultView) -> Vec<Effect> {
     let Some(metrics) = app.session.metrics(from).cloned() else { return Vec::new() };
     let mut screen = ResultScreen::new(from, metrics, result);
+    let view = if screen.has(view) { view } else { ResultView::Metrics };
     (screen.sure, screen.view, screen.opened) = (sure, view, opened);
     let id = app.push(report, |_| screen);
     settle(app, id)

@@ -195,7 +195,7 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
         return Vec::new();
     }
     app.running.awaited = None;
-    let found: Vec<Found> = metrics.results.iter().map(Into::into).collect();
+    let found = Found::all(&metrics);
     let verdict = (!origin.selects.is_empty()).then(|| verify(&origin.selects, &found));
     let pair = app.session.reports.get(origin.report).and_then(|r| r.launch_of(new, 0));
     let at = if timeline && pair.is_some() { origin.report } else { new };
@@ -203,12 +203,14 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
     app.close_results_of(at);
     let lost = timeline && pair.is_none();
     let text = match &verdict {
+        Some(v @ Verdict::Verified(_)) if lost => format!("{}; shown on its own", v.sentence()),
         _ if lost => "the result matches no launch in the timeline: shown on its own".to_owned(),
         Some(v) => v.sentence(),
         None => "the result is ready".to_owned(),
     };
     let given_up = app.running.queue.given_up();
-    let wrong = !matches!(verdict, None | Some(Verdict::Verified(_))) || lost || given_up.is_some();
+    let verified = matches!(verdict, Some(Verdict::Verified(_)));
+    let wrong = !(verified || verdict.is_none() && !lost) || given_up.is_some();
     let text = given_up.map_or_else(|| text.clone(), |g| format!("{g}; {text}"));
     let effects = show(app, at, (new, 0, pair.map(|p| p.sure)), ResultView::Hints, ResultView::Metrics);
     say(app, text, wrong);

@@ -387,7 +387,7 @@ pub struct Rerun {
     /// Working directory of the program [default: as recorded].
     #[arg(long, value_name = "DIR", help_heading = "Output")]
     pub directory: Option<String>,
-    /// Compare results (.ncu-rep or CSV; several in the order of the commands) with what is selected, instead of printing the command.
+    /// Compare results (.ncu-rep, CSV, or what rocprofv3 wrote; several in the order of the commands) with what is selected, instead of printing the command.
     #[arg(long, value_name = "RESULT", num_args = 1.., help_heading = "Output")]
     pub verify: Vec<PathBuf>,
     /// Output format [default: text on a terminal, else shell].

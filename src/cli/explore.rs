@@ -16,7 +16,7 @@ use crate::config::{self, ColorMode, Config};
 use crate::import::{self, Cancel, ImportError, Input, Job, Progress, Wants, ncu};
 use crate::library::Run;
 use crate::model::{Metrics, Note, Severity};
-use crate::rerun::{Selects, shell};
+use crate::rerun::{Found, Selects, shell};
 use crate::ui::terminal::{Screen, restore, restore_on_panic};
 use crate::ui::{Theme, View, clipboard, theme};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
@@ -387,12 +387,12 @@ impl Explorer {
     fn verify(&self, report: usize, path: PathBuf, selects: Vec<Selects>) {
         let send = self.send.clone();
         std::thread::spawn(move || {
-            let read = || ncu::read(&path, &Job::new(Wants::ALL, &|_| {}), None);
+            let read = || import::open::results(&path, &Job::new(Wants::ALL, &|_| {}));
             let found = match catch_unwind(AssertUnwindSafe(read)) {
                 Ok(Ok(m)) if m.notes.iter().any(|n| n.severity == Severity::Error) && m.results.len() < selects.len() => {
                     Err(m.notes.iter().map(Note::sentence).collect::<Vec<_>>().join(" "))
                 }
-                Ok(found) => found.map(|m| m.results.iter().map(Into::into).collect()).map_err(|e| e.to_string()),
+                Ok(found) => found.map(|m| Found::all(&m)).map_err(|e| e.to_string()),
                 Err(_) => Err("warpscope failed while reading this result; please report it as a bug".to_owned()),
             };
             // Nobody listens any more once the program ends.

@@ -3,7 +3,7 @@
 use super::args::{Rerun, RerunFormat};
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::fuzzy::nearest;
-use crate::import::{Job, Wants, ncu};
+use crate::import::{Job, Wants, open};
 use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
 use crate::report;
 use crate::rerun::{
@@ -222,10 +222,10 @@ fn verify(plan: &Plan, results: &[PathBuf]) -> Result<(), Failure> {
     // Several results of one run say the same of themselves.
     let mut said = std::collections::BTreeSet::new();
     for result in results {
-        let metrics = ncu::read(result, &Job::new(Wants::ALL, &|_| {}), None)?;
+        let metrics = open::results(result, &Job::new(Wants::ALL, &|_| {}))?;
         let new: Vec<_> = metrics.notes.iter().filter(|n| said.insert(n.sentence())).collect();
         print::notes(&result.display().to_string(), new.into_iter());
-        found.extend(metrics.results.iter().map(Found::from));
+        found.extend(Found::all(&metrics));
     }
     let selects: Vec<_> = plan.commands.iter().flat_map(|c| c.selects.iter().cloned()).collect();
     let verdict = rerun::verify(&selects, &found);

@@ -5,8 +5,9 @@ use super::importer::Importer;
 use super::input::{Bytes, Input, Kinds};
 use super::job::Job;
 use super::{known, ncu, nsys, nsys_report, rocm, stats_csv, torch, trace};
-use crate::model::Profile;
+use crate::model::{Metrics, Profile};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Every format that can be opened, in the order in which they are asked.
 pub static IMPORTERS: &[&dyn Importer] = &[
@@ -49,6 +50,18 @@ pub fn input(path: &Path, job: &Job<'_>) -> Result<Input, ImportError> {
 pub fn input_if(path: &Path, job: &Job<'_>, knows: &dyn Fn(&Input) -> bool) -> Result<Input, ImportError> {
     let salvages = |input: &Input| IMPORTERS.iter().any(|i| i.salvages() && i.knows(input));
     Input::open(path, job, Kinds { knows, salvages: &salvages, refusal: &refusal })
+}
+
+/// What a profiler measured of single kernels: ncu, or rocprofv3.
+pub fn results(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
+    let amd: [&dyn Importer; 3] = [&rocm::Rocpd, &rocm::RocmCsv, &rocm::RocmJson];
+    let found = input_if(path, job, &|input| amd.iter().any(|i| i.knows(input)));
+    let Some((input, importer)) = found.ok().and_then(|input| amd.into_iter().find(|i| i.knows(&input)).map(|i| (input, i))) else {
+        return ncu::read(path, job, None);
+    };
+    let profile = importer.read(&input, job)?;
+    let refused = || ImportError::refused(path, "a report of rocprofv3 without counters", "name the counter_collection.csv of the re-run");
+    profile.metrics.map(Arc::unwrap_or_clone).ok_or_else(refused)
 }
 
 /// Opens a file of any known format.

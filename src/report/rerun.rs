@@ -122,7 +122,7 @@ impl<'a> From<&'a Rerun> for CommandJson<'a> {
             runnable: r.runnable(),
             base: r.base.word(),
             directory: r.directory.as_deref(),
-            output: if r.tool == "ncu" { format!("{}.ncu-rep", r.output) } else { r.output.clone() },
+            output: r.report(),
             cost: (&r.cost).into(),
             parts: r.parts.iter().map(Into::into).collect(),
             wrapper: r.wrapper.as_deref(),

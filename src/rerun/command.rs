@@ -92,13 +92,19 @@ pub struct Rerun {
     pub warnings: Vec<Warning>,
     pub alternatives: Vec<Alternative>,
     pub cost: Cost,
-    /// The report that it writes, without `.ncu-rep`.
+    /// The report that it writes, without its ending: [`report`](Self::report) has it.
     pub output: String,
     /// A script for one process among many, where no single command is right: the launcher starts it in place of the program.
     pub wrapper: Option<String>,
 }
 
 impl Rerun {
+    /// The file that it writes.
+    #[must_use]
+    pub fn report(&self) -> String {
+        format!("{}{}", self.output, if self.tool == "rocprofv3" { "_counter_collection.csv" } else { ".ncu-rep" })
+    }
+
     /// The command; empty where only the [`wrapper`](Self::wrapper) is right.
     #[must_use]
     pub fn argv(&self) -> Vec<String> {

@@ -77,7 +77,7 @@ pub fn script(plan: &Plan, made_from: &str) -> String {
         }
         let text = lines(command);
         // A script that was interrupted goes on where it stopped.
-        let report = shell::quote(&format!("{}.ncu-rep", command.output));
+        let report = shell::quote(&command.report());
         if plan.commands.len() > 1 && !command.overwrites() {
             out.extend(["if [ -e ", &report, " ]; then\n    echo ", &report, " already exists\nelse\n", &text, "\nfi\n"]);
             continue;

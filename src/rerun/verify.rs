@@ -2,7 +2,7 @@
 
 use super::Selects;
 use crate::model::units::count;
-use crate::model::{ResultMetrics, config, kernel, units};
+use crate::model::{Metrics, ResultMetrics, config, kernel, units};
 
 /// What a profiler's report says about one result.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -15,6 +15,23 @@ pub struct Found {
     pub block: Option<[u32; 3]>,
     /// The profiler could not measure it.
     pub failed: bool,
+    /// Grid and block may be the product of all directions, in x: rocprofv3's CSV has no more.
+    pub products: bool,
+}
+
+impl Found {
+    /// All results of a report.
+    #[must_use]
+    pub fn all(metrics: &Metrics) -> Vec<Self> {
+        let products = metrics.source.tool == "rocprofv3";
+        metrics.results.iter().map(|r| Self { products, ..Self::from(r) }).collect()
+    }
+
+    /// Whether a size is the wanted one.
+    fn is(&self, have: [u32; 3], want: [u32; 3]) -> bool {
+        let product = |d: [u32; 3]| d.iter().map(|&n| u64::from(n)).product::<u64>();
+        have == want || (self.products && have[1..] == [1, 1] && product(have) == product(want))
+    }
 }
 
 impl From<&ResultMetrics> for Found {
@@ -25,6 +42,7 @@ impl From<&ResultMetrics> for Found {
             grid: r.grid,
             block: r.block,
             failed: r.failed,
+            products: false,
         }
     }
 }
@@ -68,15 +86,15 @@ pub fn verify(selects: &[Selects], found: &[Found]) -> Verdict {
     for (i, (want, have)) in selects.iter().zip(found).enumerate() {
         let at = if selects.len() > 1 { format!("result {i}: ") } else { String::new() };
         if have.failed {
-            out.push(format!("{at}ncu could not profile {}", want.kernel));
+            out.push(format!("{at}the profiler could not measure {}", want.kernel));
             continue;
         }
         if let Some(text) = name_differs(want, have) {
             out.push(format!("{at}{text}"));
         }
-        for (word, want, have) in [("grid", want.grid, have.grid), ("block", want.block, have.block)] {
-            if want.is_some() && have.is_some() && want != have {
-                out.push(format!("{at}{word} {} instead of {}", dims(have), dims(want)));
+        for (word, want, size) in [("grid", want.grid, have.grid), ("block", want.block, have.block)] {
+            if want.zip(size).is_some_and(|(want, size)| !have.is(size, want)) {
+                out.push(format!("{at}{word} {} instead of {}", dims(size), dims(want)));
             }
         }
         let both = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| a.is_some() && b.is_some();
@@ -229,7 +247,7 @@ mod tests {
         assert!(differs(&[have("tk"), have("tk")]).contains("2 results instead of 1"));
         assert!(differs(&[Found { grid: None, ..have("tk") }]).contains("nothing can be verified"));
         assert!(differs(&[Found { block: None, ..have("tk") }]).contains("nothing can be verified"));
-        assert!(differs(&[Found { failed: true, ..have("tk") }]).contains("could not profile"));
+        assert!(differs(&[Found { failed: true, ..have("tk") }]).contains("could not measure"));
         let other = Found { mangled: Some("_Z3fooPi".into()), ..have("foo(int *)") };
         assert_eq!(differs(&[other]), "kernel foo(int *) instead of void a::b::tk<float, (int)3>(T1 *)");
     }

@@ -102,7 +102,8 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
                 );
             }
             let mut text = format!(
-                "nothing stands out; {}: next section, {}: search {} metrics, {}: explain a row",
+                "{}{}: next section, {}: search {} metrics, {}: explain a row",
+                if screen.subject.amd() { "" } else { "nothing stands out; " },
                 key(ActionId::NextSection),
                 key(ActionId::FindMetric),
                 result.map_or(0, |r| r.values.len()),

@@ -1,11 +1,12 @@
 //! What AMD's profilers write, and rocprofv3's command for a launch of it. The databases and tables here are made by the tests after AMD's schema
 //! and headers; with a corpus (`WARPSCOPE_CORPUS`) real ones are compared with SQL and with their own numbering.
 
-use super::support::{read, scratch};
+use super::support::{Explorer, read, run, scratch};
 use rusqlite::Connection;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use warpscope::app::Where;
 use warpscope::model::{CopyKind, LaunchId, LaunchOrder, Maker, MemOpKind, NoteKind, Profile, RangeOrigin, Value};
 use warpscope::rerun::{self, OpenedBy, Options, Rerun, Target};
 
@@ -293,6 +294,57 @@ fn lost_dispatches_are_told() {
     assert!(note.text.starts_with("1 kernel launch of the run"), "{}", note.text);
     let rerun = commands(&profile, &[4]).remove(0);
     assert!(!rerun.exact() && rerun.warnings.iter().any(|w| w.id == "lost-events"));
+}
+
+/// What rocprofv3 writes of a launch is compared with the one that was selected; its CSV has sizes as products only.
+#[test]
+fn results_are_compared_with_the_selection() {
+    let db = made("verify_results.db", &[(GUID, 4711, dispatches())]);
+    let folder = tempfile::tempdir().unwrap();
+    let head = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp";
+    let result = |name: &str, kernel: &str, grid: u32| {
+        let text = format!("{head}\n1,1,2,1,15,15,{grid},17,\"{kernel}\",256,0,0,8,16,SQ_WAVES,32,1000,1300\n");
+        table(folder.path(), name, &text).display().to_string()
+    };
+    let of = |file: &str| run(&["rerun", &db.display().to_string(), "--launch", "2", "--verify", file]);
+    let gemm = "void gemm<float>(float const*, float*, int)";
+    // 4 workgroups of 256 by 2.
+    let (code, out, err) = of(&result("same_counter_collection.csv", gemm, 2048));
+    assert_eq!(
+        (code, out.trim_end()),
+        (0, "verified: gemm with grid 4×2 and block 256, as selected (2 other launches look the same)"),
+        "{err}"
+    );
+    let (code, out, _) = of(&result("grid_counter_collection.csv", gemm, 4096));
+    assert_eq!((code, out.trim_end()), (1, "differs: grid 16 instead of 4×2"));
+    let (code, out, _) = of(&result("name_counter_collection.csv", "void gemm<int>(int const*, int*, int)", 2048));
+    assert_eq!(
+        (code, out.trim_end()),
+        (1, "differs: kernel void gemm<int>(int const*, int*, int) instead of void gemm<float>(float const*, float*, int)")
+    );
+    let trace = table(folder.path(), "t_kernel_trace.csv", &format!("{KERNELS}{}", kernel_row(1, "f(int)")));
+    let (code, _, err) = of(&trace.display().to_string());
+    assert!(code != 0 && err.contains("without counters; name the counter_collection.csv of the re-run"), "{err}");
+}
+
+/// The screen has rocprofv3's fields, not ncu's, and its result opens with its values.
+#[test]
+fn the_screens_are_of_rocprofv3() {
+    let mut explorer = Explorer::open(&[made("screens_results.db", &[(GUID, 4711, dispatches())])], (120, 40));
+    explorer.press("esc r");
+    assert_eq!(explorer.app.here(), Where::Rerun);
+    insta::assert_snapshot!("rocm_rerun", explorer.screen());
+    for ncu_only in ["clocks", "caches", "replay", "not imported", "afterwards", ".ncu-rep"] {
+        assert!(!explorer.screen().contains(ncu_only), "{ncu_only}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let head = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp";
+    let text = format!("{head}\n1,1,2,1,15,15,2048,17,f(int),256,0,0,8,16,SQ_WAVES,32,1000,1300\n");
+    let mut explorer = Explorer::open(&[table(folder.path(), "c_counter_collection.csv", &text)], (120, 40));
+    explorer.press("enter");
+    explorer.press("a");
+    let screen = explorer.screen();
+    assert!(!screen.contains("SpeedOfLight") && screen.contains("SQ_WAVES"), "{screen}");
 }
 
 const KERNELS: &str = "Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Private_Segment_Size,Group_Segment_Size,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z";

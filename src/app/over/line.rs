@@ -27,14 +27,14 @@ impl LineOf {
     #[must_use]
     pub fn title(self) -> &'static str {
         match self {
-            Self::Output => "report to write, without .ncu-rep",
+            Self::Output => "report to write, without its ending",
             Self::Program => "program and arguments, as in a shell",
             Self::Directory => "working directory of the program",
-            Self::Sections => "section identifiers, separated by spaces",
+            Self::Sections => "identifiers of sections, or names of AMD's counters, separated by spaces",
             Self::Rank => "rank of the process, from 0",
             Self::Graph => "number of the graph launch, from 0",
             Self::Save => "save the script as",
-            Self::Verify => "result to compare: .ncu-rep or CSV",
+            Self::Verify => "result to compare: .ncu-rep, or CSV of ncu or rocprofv3",
             Self::Tags(_) => "tags, separated by spaces",
             Self::Note(_) => "note",
         }

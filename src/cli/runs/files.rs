@@ -77,6 +77,10 @@ pub fn patterns(tool: &str, output: &str) -> Vec<String> {
         // One of each rank.
         "torch" => return vec![output.replace("{rank}", "*")],
         "trace" => return vec![format!("{output}.wstrace"), format!("{output}.*.wstrace")],
+        "rocprofv3" => {
+            let plain = ["%pid%", "%rank%", "%hostname%"].iter().fold(output.to_owned(), |o, word| o.replace(word, "*"));
+            return vec![format!("{}*", plain.trim_end_matches('*'))];
+        }
         _ => return vec![format!("{output}*")],
     };
     let (folder, name) = output.rsplit_once('/').map_or(("", output), |(f, n)| (f, n));
@@ -126,5 +130,6 @@ mod tests {
         assert_eq!(patterns("nsys", "/r/r.%q{RANK}"), ["/r/r.*.nsys-rep"]);
         assert_eq!(patterns("nsys", "/r/r.%h.x.%p-%%"), ["/r/r.*-%.nsys-rep"], "what stands between two macros may be anything");
         assert_eq!(patterns("ncu", "a%%b%p"), ["a%b*.ncu-rep"]);
+        assert_eq!(patterns("rocprofv3", "/r/k-%pid%"), ["/r/k-*"]);
     }
 }

@@ -124,21 +124,6 @@ fn program(command: &str) -> Option<String> {
     Some(first.rsplit('/').next().unwrap_or(first).to_owned())
 }
 
-fn config(d: &Dispatch, symbol: Option<&super::rows::Symbol>) -> LaunchConfig {
-    // A grid is given in work-items; the last workgroup of a direction may be a part of one.
-    let groups = |i: usize| if d.workgroup[i] == 0 { 0 } else { d.grid[i].div_ceil(d.workgroup[i]) };
-    let known = d.workgroup.iter().all(|&n| n > 0) && d.grid.iter().all(|&n| n > 0);
-    let bytes = |n: Option<u32>| n.map(|n| Bytes(u64::from(n)));
-    LaunchConfig {
-        grid: known.then(|| [groups(0), groups(1), groups(2)]),
-        block: known.then_some(d.workgroup),
-        registers: d.registers.or_else(|| symbol.and_then(|s| s.registers)),
-        static_shared: bytes(d.lds),
-        local_per_thread: bytes(d.scratch),
-        ..LaunchConfig::default()
-    }
-}
-
 /// The launches; returns of each call whether it launched a kernel.
 fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: &mut Profile) -> Vec<bool> {
     let rows = context.rows;
@@ -172,7 +157,7 @@ fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: 
         if !details {
             continue;
         }
-        let config = config(d, rows.symbols.get(d.symbol as usize));
+        let config = d.config(rows.symbols.get(d.symbol as usize));
         let next = u32::try_from(profile.configs.len()).unwrap_or(u32::MAX);
         configs.push(*known.entry(config).or_insert_with_key(|config| {
             profile.configs.push(config.clone());

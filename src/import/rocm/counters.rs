@@ -104,11 +104,14 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
             }
         }
         let kernel = rows.symbols.get(d.symbol as usize).map(kernel).unwrap_or_default();
+        let config = d.config(None);
         out.results.push(ResultMetrics {
             kernel,
             pid: rows.processes.get(d.process as usize).map(|p| p.pid).filter(|&p| p > 0),
             device: device.map(|d| u64::from(d.id)),
             stream: Some(u64::from(d.queue)),
+            grid: config.grid,
+            block: config.block,
             ..ResultMetrics::with(values)
         });
     }

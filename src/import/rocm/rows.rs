@@ -1,6 +1,6 @@
 //! What AMD's profilers write, whatever the container: dispatches, calls, copies, markers, as they are numbered there.
 
-use crate::model::Device;
+use crate::model::{Bytes, Device, LaunchConfig};
 use std::sync::Arc;
 
 /// A process that was profiled.
@@ -144,4 +144,23 @@ pub struct Rows {
 #[must_use]
 pub fn bare(name: &str) -> &str {
     [" [clone .kd]", " (.kd)", ".kd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+}
+
+impl Dispatch {
+    /// Its sizes and resources; registers as the dispatch, or else its symbol, has them.
+    #[must_use]
+    pub fn config(&self, symbol: Option<&Symbol>) -> LaunchConfig {
+        // A grid is given in work-items; the last workgroup of a direction may be a part of one.
+        let groups = |i: usize| if self.workgroup[i] == 0 { 0 } else { self.grid[i].div_ceil(self.workgroup[i]) };
+        let known = self.workgroup.iter().all(|&n| n > 0) && self.grid.iter().all(|&n| n > 0);
+        let bytes = |n: Option<u32>| n.map(|n| Bytes(u64::from(n)));
+        LaunchConfig {
+            grid: known.then(|| [groups(0), groups(1), groups(2)]),
+            block: known.then_some(self.workgroup),
+            registers: self.registers.or_else(|| symbol.and_then(|s| s.registers)),
+            static_shared: bytes(self.lds),
+            local_per_thread: bytes(self.scratch),
+            ..LaunchConfig::default()
+        }
+    }
 }

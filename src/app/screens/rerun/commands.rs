@@ -92,7 +92,7 @@ impl RerunScreen {
             return Answer::wrong("no individual launch is selected, so there is nothing to compare");
         };
         // A relative name lies where the program ran.
-        let file = format!("{}.ncu-rep", rerun.output);
+        let file = rerun.report();
         let path = match &rerun.directory {
             Some(directory) => PathBuf::from(directory).join(&file).display().to_string(),
             None => file,

@@ -7,7 +7,7 @@ use crate::model::text::clean;
 use crate::model::{NameForm, Profile, units};
 use crate::rerun::processes::Scope;
 use crate::rerun::{
-    Base, CacheControl, Choose, ClockControl, Collect, OpenedBy, Options, PartId, Replay, Request, Within, collect, program, shell,
+    Base, CacheControl, Choose, ClockControl, Collect, OpenedBy, Options, PartId, Replay, Request, Rerun, Within, collect, program, shell,
 };
 use tui_input::Input;
 
@@ -45,6 +45,17 @@ fn always(_: &RerunScreen) -> bool {
     true
 }
 
+/// What only ncu does: rocprofv3 has no such options.
+fn ncu(s: &RerunScreen) -> bool {
+    s.rerun().is_none_or(|r| r.tool != "rocprofv3")
+}
+
+/// The counters that rocprofv3 collects.
+fn counters(s: &RerunScreen) -> Option<String> {
+    let part = s.rerun().filter(|_| !ncu(s))?.parts.iter().find(|p| p.id == PartId::Collect)?;
+    Some(part.words.get(1..)?.join(" "))
+}
+
 /// All fields, in the order of the screen.
 pub static FIELDS: &[Field] = &[
     Field {
@@ -52,8 +63,8 @@ pub static FIELDS: &[Field] = &[
         parts: &[PartId::Tool],
         about: "NVIDIA's kernel profiler.",
         applies: always,
-        value: |_, _| "ncu".to_owned(),
-        edit: |_, _| Edit::Nothing("the profiler is always ncu"),
+        value: |s, _| s.rerun().map_or("ncu", |r| r.tool).to_owned(),
+        edit: |_, _| Edit::Nothing("the profiler is the one for this GPU"),
     },
     Field {
         title: "launches",
@@ -67,7 +78,7 @@ pub static FIELDS: &[Field] = &[
         title: "name",
         parts: &[PartId::Name],
         about: "The form of the kernel name that ncu matches.",
-        applies: |s| !s.request.options.whole_graph && !as_range(s) && !matches!(s.request.choose, Choose::Graph(_)),
+        applies: |s| ncu(s) && !s.request.options.whole_graph && !as_range(s) && !matches!(s.request.choose, Choose::Graph(_)),
         value: |s, _| {
             let base = s.rerun().map_or(s.request.options.base.0, |r| r.base);
             let better = s.alternatives().iter().any(|a| a.better && a.options.base != s.request.options.base);
@@ -82,7 +93,8 @@ pub static FIELDS: &[Field] = &[
         applies: |s| {
             // Inside the range that opened the capture nothing else can be asked for.
             let opening = s.picked.as_ref().is_some_and(|p| matches!(p.opened, Some(OpenedBy::Range(_))));
-            (s.picked.as_ref().is_some_and(|p| !p.around.is_empty()) && !opening) || s.request.options.within != Within::Everything
+            ncu(s) && (s.picked.as_ref().is_some_and(|p| !p.around.is_empty()) && !opening)
+                || s.request.options.within != Within::Everything
         },
         value: |s, p| match s.request.options.within {
             Within::Everything if s.picked.as_ref().is_some_and(|p| p.gated) => "what was captured".to_owned(),
@@ -137,14 +149,14 @@ pub static FIELDS: &[Field] = &[
         parts: &[PartId::Collect],
         about: "What is measured.",
         applies: always,
-        value: |s, _| s.request.options.collect.label(),
+        value: |s, _| counters(s).unwrap_or_else(|| s.request.options.collect.label()),
         edit: collecting,
     },
     Field {
         title: "clocks",
         parts: &[PartId::Clocks],
         about: "ncu locks the clocks to base: comparable between runs, but slower than in production.",
-        applies: always,
+        applies: ncu,
         value: |s, _| match s.request.options.clock {
             ClockControl::Base => "locked to base".to_owned(),
             ClockControl::None => "not locked".to_owned(),
@@ -155,7 +167,7 @@ pub static FIELDS: &[Field] = &[
         title: "caches",
         parts: &[PartId::Caches],
         about: "ncu flushes all caches before each replay pass, so every pass starts cold.",
-        applies: always,
+        applies: ncu,
         value: |s, _| match s.request.options.cache {
             CacheControl::All => "flushed before each pass".to_owned(),
             CacheControl::None => "not flushed".to_owned(),
@@ -166,7 +178,7 @@ pub static FIELDS: &[Field] = &[
         title: "replay",
         parts: &[PartId::Replay],
         about: "The kernel is replayed for each pass, with its memory restored in between.",
-        applies: always,
+        applies: ncu,
         value: |s, _| {
             let range =
                 s.rerun().is_some_and(|r| r.parts.iter().any(|p| p.id == PartId::Replay && p.words.iter().any(|w| w == "app-range")));
@@ -183,7 +195,7 @@ pub static FIELDS: &[Field] = &[
         title: "sources",
         parts: &[PartId::Source],
         about: "CUDA source is not imported into the report; importing it needs a program built with -lineinfo.",
-        applies: always,
+        applies: ncu,
         value: |s, _| {
             if s.request.options.import_source || s.request.options.collect.wants_source() {
                 "imported".to_owned()
@@ -197,20 +209,18 @@ pub static FIELDS: &[Field] = &[
         title: "afterwards",
         parts: &[PartId::End],
         about: "After the last result the program runs to completion without profiling.",
-        applies: always,
+        applies: ncu,
         value: |s, _| if s.request.options.kill { "the program is terminated".to_owned() } else { "the program keeps running".to_owned() },
         edit: |s, _| with(s, |o| o.kill = !o.kill),
     },
     Field {
         title: "report",
         parts: &[PartId::Output],
-        about: "The report file that ncu writes.",
+        about: "The report that the profiler writes.",
         applies: always,
         value: |s, _| {
             let name = s.plan().map_or_else(String::new, |p| {
-                p.folder
-                    .clone()
-                    .map_or_else(|| p.commands.first().map_or_else(String::new, |c| format!("{}.ncu-rep", c.output)), |f| format!("{f}/"))
+                p.folder.clone().map_or_else(|| p.commands.first().map_or_else(String::new, Rerun::report), |f| format!("{f}/"))
             });
             let over = if s.request.options.overwrite { ", overwritten if it exists" } else { "" };
             format!("{}{over}", clean(&name))
@@ -330,12 +340,14 @@ fn launches(s: &RerunScreen, p: &Profile) -> Edit {
         c.add("10 slowest", "", '0', to(Choose::Slowest(10)));
         c.add("first", "first in launch order: often cold", 'f', to(Choose::First));
         let Some(picked) = &s.picked else { return };
+        // ncu counts inside the range; rocprofv3 cannot, and is told the numbers instead.
+        let counted = ncu(s);
         for (e, letter) in picked.around.iter().take(4).zip('w'..) {
             let label = clean(&p.ranges.label(e.range.name)).into_owned();
             c.add(format!("every launch in {label}"), "all launches of this kernel in NVTX ranges of that name", letter, |r| {
                 r.choose = Choose::Inside(e.range);
                 r.options.whole_graph = false;
-                r.options.within = Within::Range(e.range, None);
+                r.options.within = if counted { Within::Range(e.range, None) } else { Within::Everything };
             });
         }
         if picked.graphs > 0 {
@@ -395,6 +407,16 @@ fn opened(s: &RerunScreen, p: &Profile) -> Edit {
 }
 
 fn collecting(s: &RerunScreen, _: &Profile) -> Edit {
+    if !ncu(s) {
+        return pick(s, "which counters to collect", |c| {
+            let all = Options::first_look().collect;
+            c.add("waves and units", "how busy the compute units are, and with what", 'w', |r| r.options.collect = all);
+            if let Some(q) = collect::question("memory") {
+                c.add("memory", "bytes read from memory", 'm', |r| r.options.collect = Collect::Question(q.word));
+            }
+            c.push("counters …", "by name", 'c', Choice::Line(LineOf::Sections));
+        });
+    }
     pick(s, "what to collect per launch", |c| {
         let figure = |f: collect::Figure| format!("{}, {:.2} s", units::count(f.passes, "pass"), f.seconds);
         for (set, letter) in collect::SETS.iter().zip(['b', 'd', 'f', 'r', 'p', 'n']) {
@@ -426,7 +448,11 @@ fn replay(s: &RerunScreen, _: &Profile) -> Edit {
 
 fn output(s: &RerunScreen, _: &Profile) -> Edit {
     pick(s, "report", |c| {
-        c.push("name …", "without .ncu-rep", 'n', Choice::Line(LineOf::Output));
+        c.push("name …", "without its ending", 'n', Choice::Line(LineOf::Output));
+        if !ncu(s) {
+            c.add("default name", "from the kernel and the launch", 'd', |r| r.options.output = None);
+            return;
+        }
         let over = s.request.options.overwrite;
         let (label, hint) = if over {
             ("keep an existing report", "ncu then refuses to start")

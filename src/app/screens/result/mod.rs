@@ -97,6 +97,9 @@ impl ResultScreen {
 
     /// Turns to one of the views, or from it back.
     fn turn(&mut self, view: View, cx: &Cx<'_>) -> Answer {
+        if !self.has(view) {
+            return Answer::say("of AMD's counters there are only the values: rules, rooflines and code are read from ncu's reports");
+        }
         self.view = match self.view == view {
             true if self.opened == view => View::Metrics,
             true => self.opened,
