@@ -398,16 +398,30 @@ fn only_the_last_seconds_are_kept() {
 /// A thread that sleeps between its launches waits for something, one that computes works: its processor time tells them apart.
 #[test]
 fn waiting_and_computing_are_told_apart() {
-    // On a busy machine a thread that computes has the processor only at times: what is compared is one program with the other.
-    let shares = ["spin=0", "spin=1"].map(|spin| {
-        let run = traced(&["rate=2000", "seconds=1", spin], &[]);
+    let share = |run: &Run| {
         let profile = run.profile();
         assert!(!profile.states.is_empty());
         let found = triage(&profile, &Scope::default(), &Cancel::default()).unwrap();
         let of = |wanted| found.devices[0].causes.iter().find(|c| c.0 == wanted).map_or(0, |c| c.1) as f64;
         of(Cause::Compute) / (of(Cause::Compute) + of(Cause::Wait))
+    };
+    let asleep = share(&traced(&["rate=2000", "seconds=1"], &[]));
+    assert!(asleep < 0.2, "{asleep}");
+    // Where other programs keep the processors busy, a thread that would compute waits for one, too: then nothing can be told.
+    let judged = (0..5).any(|_| {
+        let folder = tempfile::tempdir().unwrap();
+        let begun = std::time::Instant::now();
+        let output = command(folder.path(), &["rate=2000", "seconds=1", "spin=1"], &[]).output().unwrap();
+        let wall = begun.elapsed().as_millis() as f64;
+        let computed: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
+        let run = Run { code: output.status.code(), truth: String::new(), folder };
+        let (spinning, starved) = (share(&run), computed < wall * 0.8);
+        assert!(starved || spinning > 0.5, "{spinning} computing, {computed} ms of {wall} ms on a processor");
+        !starved
     });
-    assert!(shares[0] < 0.2 && shares[1] > shares[0] + 0.2, "{shares:?}");
+    if !judged {
+        eprintln!("not judged: the processors are busy with other programs");
+    }
     let lean = traced(&["rate=2000", "seconds=1"], &[("WARPSCOPE_TRACE_OPTIONS", "lean")]);
     assert!(lean.profile().states.is_empty());
 }
