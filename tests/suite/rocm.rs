@@ -347,6 +347,19 @@ fn the_screens_are_of_rocprofv3() {
     assert!(!screen.contains("SpeedOfLight") && screen.contains("SQ_WAVES"), "{screen}");
 }
 
+/// Databases of the older rocprof are not read, and not taken for somebody else's.
+#[test]
+fn databases_of_the_older_rocprof_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("results.db");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch("CREATE TABLE HIP (\"Index\" INTEGER); CREATE TABLE KERN (\"Index\" INTEGER, \"KernelName\" TEXT);")
+        .unwrap();
+    let refused = read(&path).unwrap_err().to_string();
+    assert!(refused.contains("a database of rocprof, before rocprofv3") && refused.contains("results.csv"), "{refused}");
+}
+
 const KERNELS: &str = "Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Private_Segment_Size,Group_Segment_Size,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z";
 
 fn kernel_row(id: u32, name: &str) -> String {

@@ -35,7 +35,7 @@ impl Importer for NsysSqlite {
 
     fn knows(&self, input: &Input) -> bool {
         // Other producers' databases have tables of their own; what is damaged or empty is this importer's to explain.
-        let others: [&[u8]; 2] = [b"rocpd_", b"compute_kernel_metric"];
+        let others: [&[u8]; 3] = [b"rocpd_", b"compute_kernel_metric", b"CREATE TABLE KERN "];
         input.head.starts_with(b"SQLite format 3\0") && others.iter().all(|t| memchr::memmem::find(&input.head, t).is_none())
     }
 
