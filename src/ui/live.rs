@@ -22,7 +22,7 @@ const GPUS: usize = 4;
 /// Columns of what stands before a picture, and of the figure behind it.
 const NAME: usize = 11;
 const FIGURE: usize = 9;
-/// Columns from which the verdict stands beside the pictures.
+/// Width of the terminal, in columns, from which the verdict is to the right of the plots.
 const BESIDE: u16 = 100;
 /// Rows of a picture at most.
 const HIGH: usize = 4;

@@ -2,7 +2,7 @@
 //! by its header. Columns are looked for by name; releases differ in which there are.
 
 use super::rocpd::device;
-use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, bare};
+use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, bare};
 use crate::import::{ImportError, Job};
 use crate::model::{Device, Maker};
 use csv::ByteRecord;
@@ -171,7 +171,7 @@ struct Reader {
     own: u32,
     agents: FxHashMap<String, u32>,
     symbols: FxHashMap<(u32, u64, Arc<str>), u32>,
-    texts: FxHashMap<Vec<u8>, u32>,
+    texts: Texts,
     /// Sizes of what was allocated.
     sizes: FxHashMap<u64, i64>,
     /// Whether launches were read from a trace.
@@ -246,13 +246,7 @@ impl Reader {
     }
 
     fn text(&mut self, bytes: &[u8]) -> u32 {
-        if let Some(&known) = self.texts.get(bytes) {
-            return known;
-        }
-        let number = next(self.rows.texts.len());
-        self.rows.texts.push(Arc::from(String::from_utf8_lossy(bytes)));
-        self.texts.insert(bytes.to_vec(), number);
-        number
+        self.texts.number(bytes, &mut self.rows.texts)
     }
 
     /// An agent by what the tables call it: `Agent 2`, `2`.

@@ -1,7 +1,7 @@
 //! rocprofv3's JSON: one object for each process. Only what is wanted is kept of it.
 
 use super::rocpd::device;
-use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
+use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, Texts, bare};
 use crate::import::{ImportError, Job};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -159,25 +159,6 @@ struct MemoryCopy {
     stream_id: Option<Handle>,
 }
 
-/// Texts, each once.
-#[derive(Default)]
-struct Texts {
-    of: FxHashMap<Arc<str>, u32>,
-}
-
-impl Texts {
-    fn number(&mut self, text: &str, rows: &mut Rows) -> u32 {
-        if let Some(&known) = self.of.get(text) {
-            return known;
-        }
-        let number = next(rows.texts.len());
-        let text: Arc<str> = Arc::from(text);
-        rows.texts.push(text.clone());
-        self.of.insert(text, number);
-        number
-    }
-}
-
 fn next(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
@@ -268,7 +249,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
     for (marker, list) in [(false, &records.hip_api), (false, &records.hsa_api), (false, &records.rccl_api), (true, &records.marker_api)] {
         for call in list {
             let text = if marker { marked.get(&call.correlation_id.internal).copied() } else { None };
-            let name = texts.number(text.unwrap_or_else(|| operation(call.kind, call.operation)), rows);
+            let name = texts.number(text.unwrap_or_else(|| operation(call.kind, call.operation)).as_bytes(), &mut rows.texts);
             rows.calls.push(Call {
                 process,
                 thread: call.thread_id,
@@ -281,7 +262,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
         }
     }
     for c in &records.memory_copy {
-        let name = texts.number(operation(c.kind, c.operation), rows);
+        let name = texts.number(operation(c.kind, c.operation).as_bytes(), &mut rows.texts);
         rows.copies.push(Copy {
             process,
             thread: c.thread_id,

@@ -2,7 +2,7 @@
 //! Field numbers are those of Perfetto's published `perfetto_trace.proto`.
 
 use super::protobuf::{Fields, Value};
-use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
+use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, Texts, bare};
 use crate::import::{ImportError, Job};
 use crate::model::{Device, Maker};
 use rustc_hash::FxHashMap;
@@ -115,7 +115,7 @@ pub struct Lost {
 #[derive(Default)]
 struct Reader {
     rows: Rows,
-    texts: FxHashMap<Vec<u8>, u32>,
+    texts: Texts,
     agents: FxHashMap<Vec<u8>, u32>,
     symbols: FxHashMap<(u64, Vec<u8>), u32>,
 }
@@ -201,13 +201,7 @@ impl Reader {
     }
 
     fn text(&mut self, bytes: &[u8]) -> u32 {
-        if let Some(&known) = self.texts.get(bytes) {
-            return known;
-        }
-        let number = next(self.rows.texts.len());
-        self.rows.texts.push(Arc::from(String::from_utf8_lossy(bytes)));
-        self.texts.insert(bytes.to_vec(), number);
-        number
+        self.texts.number(bytes, &mut self.rows.texts)
     }
 
     /// `Agent-2`, `Agent 2`.

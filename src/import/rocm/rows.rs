@@ -1,6 +1,7 @@
 //! What AMD's profilers write, whatever the container: dispatches, calls, copies, markers, as they are numbered there.
 
 use crate::model::{Bytes, Device, LaunchConfig};
+use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A process that was profiled.
@@ -138,6 +139,25 @@ pub struct Rows {
     pub chosen: bool,
     /// Rows that refer to something that is not there.
     pub broken: u64,
+}
+
+/// Numbers of [`Rows::texts`] by their bytes, for reports that repeat a text instead of numbering it.
+#[derive(Default)]
+pub struct Texts {
+    of: FxHashMap<Vec<u8>, u32>,
+}
+
+impl Texts {
+    /// The number of a text, which is added where it is new.
+    pub fn number(&mut self, bytes: &[u8], texts: &mut Vec<Arc<str>>) -> u32 {
+        if let Some(&known) = self.of.get(bytes) {
+            return known;
+        }
+        let number = u32::try_from(texts.len()).unwrap_or(u32::MAX);
+        texts.push(Arc::from(String::from_utf8_lossy(bytes)));
+        self.of.insert(bytes.to_vec(), number);
+        number
+    }
 }
 
 /// A name as rocprofv3's filters see it: the suffix of kernel descriptors is not part of it.
