@@ -6,16 +6,21 @@ Needs an NVIDIA GPU and nvcc; PyTorch, JAX, CuPy and nsys are used where they ar
     cargo build --release
     tests/hardware/tracer.py --warpscope target/release/warpscope            # what was recorded
     tests/hardware/tracer.py --warpscope target/release/warpscope --cost     # what that cost
+    tests/hardware/tracer.py --warpscope target/release/warpscope --live     # a program watched while it runs, threads, memory
+    tests/hardware/tracer.py --warpscope target/release/warpscope --bare     # as root: with nsys, ncu and the CUDA toolkit out of sight
 
 Re-runs drawn from traces are run by `tests/hardware/rerun.py --tracer`.
 """
-import argparse, collections, csv, glob, io, json, os, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, collections, csv, glob, io, json, os, re, resource, shutil, statistics, subprocess, sys, tempfile, time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ap = argparse.ArgumentParser()
 ap.add_argument("--warpscope", default="target/release/warpscope")
 ap.add_argument("--cupti", action="append", default=[], help="a further libcupti to try")
 ap.add_argument("--cost", action="store_true")
+ap.add_argument("--live", action="store_true")
+ap.add_argument("--bare", action="store_true")
+ap.add_argument("--nccl", action="store_true", help="only NCCL on two GPUs")
 ap.add_argument("--rounds", type=int, default=5)
 ap.add_argument("--only", help="rows of the cost table that contain this")
 ap.add_argument("--keep", help="folder for the traces")
@@ -56,7 +61,7 @@ def rows(report, *options):
 
 
 def say(ok, what, text):
-    table.append(ok)
+    table.append(bool(ok))
     print(f"{'ok ' if ok else 'NO '} {what}: {text}", flush=True)
 
 
@@ -215,6 +220,10 @@ def frameworks():
         launches, said = rows(name)
         kernels = collections.Counter(r["kernel"] for r in launches)
         say(bool(launches), name, f"{len(traces)} traces, {len(launches)} launches, {sum(bool(r['graph_node']) for r in launches)} in graphs: {dict(kernels.most_common(3))} {p.stdout.strip()[:80]} {said.strip()[:160]}")
+    nccl()
+
+
+def nccl():
     gpus = run(["nvidia-smi", "-L"]).stdout.count("GPU ")
     if gpus > 1:
         with open("nccl.py", "w") as f:
@@ -225,16 +234,169 @@ def frameworks():
         say(len(by) == 2 and set(by.values()) == {50}, "NCCL on two GPUs", f"{len(traces)} traces, all-reduces by process and GPU: {dict(by)} {p.stderr[-200:] if p.returncode else ''}")
 
 
+LOOP = """
+import sys, time, torch, torch.nn as nn, torch.nn.functional as F
+kind, n = sys.argv[1], int(sys.argv[2])
+torch.manual_seed(0)
+D, H, L, B, T, V = (1024, 16, 12, 8, 512, 32000) if kind == "train" else (2048, 16, 16, 4, 512, 32000)
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n1, self.n2 = nn.RMSNorm(D), nn.RMSNorm(D)
+        self.qkv, self.o = nn.Linear(D, 3 * D, bias=False), nn.Linear(D, D, bias=False)
+        self.g, self.u, self.d = nn.Linear(D, 4 * D, bias=False), nn.Linear(D, 4 * D, bias=False), nn.Linear(4 * D, D, bias=False)
+    def forward(self, x, cache=None, at=None):
+        b, t, _ = x.shape
+        q, k, v = self.qkv(self.n1(x)).view(b, t, 3, H, D // H).permute(2, 0, 3, 1, 4)
+        if cache is not None:
+            cache[0].index_copy_(2, at, k)
+            cache[1].index_copy_(2, at, v)
+            k, v = cache
+        a = F.scaled_dot_product_attention(q, k, v, is_causal=cache is None)
+        x = x + self.o(a.transpose(1, 2).reshape(b, t, D))
+        h = self.n2(x)
+        return x + self.d(F.silu(self.g(h)) * self.u(h))
+class LM(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.e, self.b, self.h = nn.Embedding(V, D), nn.ModuleList(Block() for _ in range(L)), nn.Linear(D, V, bias=False)
+    def forward(self, ids, caches=None, at=None):
+        x = self.e(ids)
+        for i, b in enumerate(self.b):
+            x = b(x, None if caches is None else caches[i], at)
+        return self.h(x)
+with torch.device("cuda"):
+    model = LM().bfloat16()
+if kind == "train":
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    ids = torch.randint(0, V, (B, T + 1), device="cuda")
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        F.cross_entropy(model(ids[:, :-1]).flatten(0, 1).float(), ids[:, 1:].flatten()).backward()
+        optimizer.step()
+    ways = {"train": step}
+else:
+    model.eval().requires_grad_(False)
+    caches = [torch.zeros(2, B, H, T, D // H, device="cuda", dtype=torch.bfloat16) for _ in range(L)]
+    token, at = torch.zeros(B, 1, device="cuda", dtype=torch.long), torch.zeros(1, device="cuda", dtype=torch.long)
+    @torch.no_grad()
+    def token_step():
+        token.copy_(model(token, caches, at)[:, -1:].argmax(-1))
+        at.add_(1).remainder_(T)
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3): token_step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph): token_step()
+    ways = {"decode": lambda: (token_step(), token.cpu()), "decode with a CUDA graph": lambda: (graph.replay(), token.cpu())}
+for step in ways.values():
+    for _ in range(10): step()
+torch.cuda.synchronize()
+if "profiler" in sys.argv:
+    from torch.profiler import profile, ProfilerActivity
+    profiler = profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA])
+    profiler.__enter__()
+for block in range(3):
+    for name, step in ways.items():
+        begin = time.perf_counter()
+        for i in range(n): step()
+        torch.cuda.synchronize()
+        print(f"{(time.perf_counter() - begin) / n * 1e6:.1f} us a step of {name}", flush=True)
+if "profiler" in sys.argv: profiler.__exit__(None, None, None)
+"""
+WAITS = {
+    "input-wait": "import time, torch\nx = torch.randn(2048, 2048, device='cuda', dtype=torch.bfloat16)\nfor i in range(150):\n    time.sleep(0.02)\n    for _ in range(20): y = x @ x\n    torch.cuda.synchronize()",
+    "host-compute": "import time, torch\nx = torch.randn(2048, 2048, device='cuda', dtype=torch.bfloat16)\nfor i in range(150):\n    t = time.perf_counter()\n    while time.perf_counter() < t + 0.02: pass\n    for _ in range(20): y = x @ x\n    torch.cuda.synchronize()",
+}
+
+
+def processor_time(argv, env):
+    """Seconds of processor time that a program takes, and its output."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    p = run(argv, env)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, p
+
+
+def live():
+    """A program that launches as fast as it can, watched while it runs; then what its end left. Threads by the thousand. Allocations."""
+    env = {"XDG_DATA_HOME": f"{work}/data", "XDG_CACHE_HOME": f"{work}/cache"}
+    shutil.rmtree(f"{work}/data", ignore_errors=True)
+    p = run([WARPSCOPE, "run", "--force", "--detach", "--recipe", "trace-last", "--", "./traced", "launches=20000000", "nvtx=1"], env)
+    say(p.returncode == 0, "a detached run", p.stderr.strip()[-120:])
+    time.sleep(5)
+    took, p = processor_time([WARPSCOPE, "watch", "--format", "json", "--seconds", "10"], env)
+    seconds = [json.loads(line) for line in p.stdout.splitlines()]
+    if not seconds:
+        return say(False, "watch", p.stderr[-300:])
+    last = seconds[-1]
+    say(took / 10 < 0.03 * max(1, last["launches_per_second"] / 1e5) and last["verdict"], "watching 10 s", f"{took / 10:.1%} of a core at {last['launches_per_second']:.0f} launches/s; busy {last['busy']:.0%}, tracer {last['tracer_share_of_a_core']:.1%} of a core, lost {sum(r['lost'] for r in last['recorders'])}, verdict {(last.get('verdict') or {}).get('id')}, {len(seconds)} lines")
+    p = run([WARPSCOPE, "attach", "--snapshot", "--last", "2"], env)
+    snapshot = p.stdout.strip()
+    launches = rows(snapshot)[0] if snapshot else []
+    ok = launches and last["launches_per_second"] * 1.5 < len(launches) < last["launches_per_second"] * 4.5
+    say(ok and all(r["nvtx"].startswith("step ") for r in launches[200:]), "a snapshot of 2 s", f"{len(launches)} launches {p.stderr.strip()[-160:]}")
+    p = run([WARPSCOPE, "attach", "--close"], env)
+    closed = time.time()
+    time.sleep(2.5)
+    p2 = run([WARPSCOPE, "watch", "--format", "json", "--seconds", "2"], env)
+    state = json.loads(p2.stdout.splitlines()[-1]) if p2.stdout.strip() else {}
+    say(p.returncode == 0 and state.get("recording") is False, "closed by hand", f"recording: {state.get('recording')}, {state.get('launches_per_second')} launches/s {p.stderr.strip()[-120:]}")
+    run([WARPSCOPE, "attach", "--open"], env)
+    time.sleep(3)
+    run([WARPSCOPE, "attach", "--stop"], env)
+    p = run([WARPSCOPE, "attach", "--plain"], env, timeout=120)
+    report = p.stdout.strip().splitlines()[-1:] or [""]
+    launches = rows(report[0])[0] if report[0] else []
+    size = os.path.getsize(report[0]) if report[0] and os.path.isfile(report[0]) else 0
+    say(bool(launches), "the end of the run", f"{len(launches)} launches, {size >> 20} MiB, {p.stdout.strip()[-200:]} {p.stderr.strip()[-200:]}")
+    for want, text in WAITS.items():
+        with open("waits.py", "w") as f:
+            f.write(text)
+        traces, p = trace(want, [sys.executable, "waits.py"])
+        q = run([WARPSCOPE, "triage", traces[0], "--format", "json"])
+        found = json.loads(q.stdout)["findings"] if q.returncode == 0 else []
+        say(bool(found) and found[0]["id"] == want, want, f"{[f['id'] for f in found]} {q.stderr.strip()[-200:]}")
+    traces, p = trace("two thousand threads", ["./traced", "launches=60000", "threads=2000"])
+    launches, said = rows(traces[0]) if traces else ([], p.stderr)
+    say(len(launches) == 60064, "2,000 threads", f"{len(launches)} of 60064, {len({r['tid'] for r in launches})} threads {p.stdout.strip()} {said.strip()[-200:]}")
+    with open("memory.py", "w") as f:
+        f.write("import torch\nkept = [torch.empty(64 << 20, dtype=torch.uint8, device='cuda') for _ in range(10)]\ndel kept\ntorch.cuda.empty_cache()\nx = torch.ones(1000, device='cuda')\ntorch.cuda.synchronize()\n")
+    traces, p = trace("memory", [sys.executable, "memory.py"], "--memory")
+    q = run([WARPSCOPE, "timeline", traces[0]])
+    calls = run([WARPSCOPE, "events", traces[0], "--rows", "api", "--format", "csv"]).stdout
+    say("  memory" in q.stdout and calls.count("cuMemAlloc") >= 10 and calls.count("cuMemFree") >= 10, "allocations", f"{calls.count('cuMemAlloc')} calls that allocate, {calls.count('cuMemFree')} that free {q.stderr.strip()[-200:]}")
+    traces, p = trace("all", ["./traced", "launches=2000", "numbered=1", "special=1"], "--api", "all")
+    with_call = run([WARPSCOPE, "events", traces[0], "--rows", "api", "--format", "csv"]).stdout.count(",launch call,")
+    say(with_call == 2002, "all calls, with those that launch", f"{with_call} launches with their call")
+
+
+def bare():
+    """The whole way in a mount namespace without nsys, ncu and the CUDA toolkit: only what the Python packages bring."""
+    with open("train.py", "w") as f:
+        f.write(LOOP)
+    hide = "; ".join(f"if [ -d {d} ]; then mount -t tmpfs none {d}; fi" for d in ("/opt/nvidia", "/usr/local/cuda", "/usr/local/cuda-13.0", "/usr/local/cuda-13", "/usr/lib/nsight-systems", "/usr/lib/nsight-compute"))
+    env = {"XDG_DATA_HOME": f"{work}/bare", "XDG_CACHE_HOME": f"{work}/bare-cache", "PATH": f"{os.path.dirname(sys.executable)}:/usr/bin:/bin:/usr/local/nvidia/bin"}
+    p = run(["unshare", "-m", "sh", "-c", f"{hide}; command -v nsys ncu nvcc; {WARPSCOPE} doctor; {WARPSCOPE} run --plain -- {sys.executable} train.py train 30"], env, timeout=300)
+    print(p.stdout[-3500:], p.stderr[-2500:])
+    report = (p.stdout.strip().splitlines() or [""])[-1]
+    q = run([WARPSCOPE, "triage", report], env)
+    print(q.stdout[:2500], q.stderr[-500:])
+    say(p.returncode == 0 and q.returncode == 0, "nothing but the packages of Python", report)
+
+
 def costs():
     """Medians of what a launch or a step takes, in turn; the ratio to the program alone."""
     loop = ["./traced"]
-    torch = lambda kind, n: [sys.executable, "torch_loop.py", kind, str(n)]
+    torch = lambda kind, n: [sys.executable, "loop.py", kind, str(n)]
     programs = {
         "launches back to back": loop + ["launches=150000"],
         "with 16 other calls each": loop + ["launches=80000", "chat=16"],
         "four threads": loop + ["launches=300000", "threads=4"],
-        "a decode loop (torch)": torch("decode", 300),
-        "a training loop (torch)": torch("train", 150),
+        "loops (torch), training": torch("train", 25),
+        "loops (torch), decoding": torch("decode", 200),
     }
     out = lambda n: ["-o", f"cost/{n}"]
     ways = {
@@ -248,26 +410,40 @@ def costs():
     for name, program in programs.items():
         if args.only and args.only not in name:
             continue
-        took = collections.defaultdict(list)
+        took, whole = collections.defaultdict(lambda: collections.defaultdict(list)), collections.defaultdict(list)
         for _ in range(args.rounds):
             for way, make in ways.items():
                 if (way == "nsys" and not nsys) or (way == "torch.profiler" and "torch" not in name):
                     continue
                 shutil.rmtree("cost", ignore_errors=True)
                 os.makedirs("cost")
+                begin = time.monotonic()
                 p = run(make(program), timeout=120)
+                whole[way].append(time.monotonic() - begin)
                 for line in p.stdout.splitlines():
-                    if " a launch" in line or " a step" in line:
-                        took[way].append(float(line.split()[0]))
-        base, least = statistics.median(took["alone"]), min(took["alone"])
-        unit = "ns a launch" if "torch" not in name else "us a step"
-        print(f"{name}: alone {base:.0f} {unit} (of {sorted(round(v) for v in took['alone'])}); " + "; ".join(f"{w} {statistics.median(v) / base:.2f} (least {min(v) / least:.2f})" for w, v in took.items() if w != "alone"), flush=True)
+                    found = re.match(r"([\d.]+) (ns a launch|us a step.*)$", line)
+                    if found:
+                        took[found[2]][way].append(float(found[1]))
+        for unit, of in took.items():
+            base, least = statistics.median(of["alone"]), min(of["alone"])
+            print(f"{name}: alone {base:.0f} {unit} (of {sorted(round(v) for v in of['alone'])}); " + "; ".join(f"{w} {statistics.median(v) / base:.2f} (least {min(v) / least:.2f})" for w, v in of.items() if w != "alone") + "; whole program, s: " + ", ".join(f"{w} {statistics.median(v):.1f}" for w, v in whole.items()), flush=True)
 
 
 with open("torch_loop.py", "w") as f:
     f.write(TORCH)
-if args.cost:
+with open("loop.py", "w") as f:
+    f.write(LOOP)
+if args.nccl:
+    nccl()
+elif args.cost:
     costs()
+elif args.live or args.bare:
+    if args.bare:
+        bare()
+    if args.live:
+        live()
+    print(f"{sum(table)} of {len(table)}")
+    sys.exit(not all(table))
 else:
     correctness()
     frameworks()

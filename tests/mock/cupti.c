@@ -90,7 +90,8 @@ int cuptiEnableCallback(uint32_t on, void* s, uint32_t domain, uint32_t id) {
 }
 int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
   static const struct { uint32_t id; const char* name; } NAMES[] = {
-    { 2, "cuDriverGetVersion" }, { 17, "cuStreamSynchronize" }, { 276, "cuMemcpyHtoDAsync_v2" }, { 307, "cuLaunchKernel" },
+    { 2, "cuDriverGetVersion" }, { 17, "cuStreamSynchronize" }, { 243, "cuMemAlloc_v2" },
+    { 245, "cuMemFree_v2" }, { 276, "cuMemcpyHtoDAsync_v2" }, { 307, "cuLaunchKernel" },
     { 308, "cuProfilerStart" }, { 309, "cuProfilerStop" }, { 514, "cuGraphLaunch" }, { 640, "cuMemsetD8Async" },
   };
   if (domain != 1 || !id || id > 700) return 1;
@@ -194,7 +195,9 @@ static void leave(uint32_t id, Call* call, uint64_t start, int returned) {
   uint64_t end = now();
   call->leaving = 1, call->returned = &returned;
   if (listened[id]) heard(NULL, 1, id, call);
-  if (!selected[id] && !enabled[4]) return;
+  // As seen with 13.0: of the driver's calls as a kind, those that the runtime makes (here all) are left out, and while allocations are recorded
+  // so are the calls that allocate.
+  if (!selected[id] || (id == 243 && enabled[49])) return;
   uint8_t* r = record(4);
   if (!r) return;
   PUT(uint32_t, 4, id), PUT(uint64_t, 8, start), PUT(uint64_t, 16, end), PUT(uint32_t, 24, getpid()), PUT(uint32_t, 28, thread_id());
@@ -266,6 +269,23 @@ void cuCopy(uint64_t bytes) {
   }
   leave(640, &call, set, 0);
   pthread_mutex_unlock(&lock);
+}
+void cuAllocation(uint64_t bytes) {
+  for (uint32_t operation = 1; operation <= 2; operation++) {
+    pthread_mutex_lock(&lock);
+    uint64_t carried = 0, start = now();
+    Call call;
+    uint32_t id = enter(operation == 1 ? 243 : 245, &carried, &call, NULL);
+    uint8_t* r = enabled[49] ? record(49) : NULL;
+    if (r) {
+      uint64_t time = now();
+      PUT(uint32_t, 4, operation), PUT(uint32_t, 8, 3), PUT(uint32_t, 12, id), PUT(uint64_t, 16, bytes << 12), PUT(uint64_t, 24, bytes);
+      PUT(uint64_t, 32, time), PUT(uint32_t, 48, getpid()), PUT(uint32_t, 52, 1);
+      say("memory %u %u %llu %llu\n", id, operation, (unsigned long long)bytes, (unsigned long long)time);
+    }
+    leave(operation == 1 ? 243 : 245, &call, start, 0);
+    pthread_mutex_unlock(&lock);
+  }
 }
 void cuCall(uint32_t function, int returned) {
   pthread_mutex_lock(&lock);

@@ -1,5 +1,5 @@
 // A program of the kind that is traced. The driver's part is played by the program: it loads the object that CUDA_INJECTION64_PATH names and calls
-// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N spin=1
+// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N spin=1
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-void cuLaunch(uint32_t, uint32_t), cuGraph(uint32_t), cuCopy(uint64_t), cuCall(uint32_t, int), mock_say_all(void), mock_forget(void);
+void cuLaunch(uint32_t, uint32_t), cuGraph(uint32_t), cuCopy(uint64_t), cuCall(uint32_t, int), cuAllocation(uint64_t), mock_say_all(void), mock_forget(void);
 static uint32_t launches, threads;
 static int word(int c, char** v, const char* key, int otherwise) {
   size_t n = strlen(key);
@@ -86,6 +86,8 @@ int main(int c, char** v) {
   if (word(c, v, "gate", 0)) cuCall(309, 0), cuLaunch(200, 7);
   for (int i = word(c, v, "graphs", 0); i > 0; i--) cuGraph(20);
   for (int i = word(c, v, "copies", 0); i > 0; i--) cuCopy((uint64_t)i * 4096), cuCall(17, i == 1 ? 700 : 0);
+  for (int i = word(c, v, "other", 0); i > 0; i--) cuCall(99, 0);
+  for (int i = word(c, v, "allocations", 0); i > 0; i--) cuAllocation((uint64_t)i << 20);
   mock_say_all();
   if (is(c, v, "fork=late")) {
     pid_t child = fork();

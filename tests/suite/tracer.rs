@@ -195,6 +195,59 @@ fn calls_are_those_that_were_made() {
     assert_eq!(gpu.memory_bandwidth, Some(2_619_000 * 2000 * 640));
 }
 
+/// How often each call was made.
+fn counts(profile: &Profile) -> BTreeMap<&str, u64> {
+    profile.calls.names.iter().map(|n| (&*n.name, n.count)).collect()
+}
+
+#[test]
+fn allocations_do_not_hide_the_calls_that_make_them() {
+    for version in ["13", "24", "130001"] {
+        let run = traced(&["launches=100", "allocations=5"], &[("MOCK_VERSION", version), ("WARPSCOPE_TRACE_OPTIONS", "memory")]);
+        let profile = run.profile();
+        assert_eq!(
+            counts(&profile),
+            [("cuLaunchKernel", 100), ("cuMemAlloc", 5), ("cuMemFree", 5)].into_iter().collect(),
+            "version {version}"
+        );
+        let told: Vec<(i64, i64)> = run
+            .said("memory")
+            .iter()
+            .map(|w| (w[3].parse().unwrap(), w[2].parse::<i64>().unwrap() * if w[1] == "2" { -1 } else { 1 }))
+            .collect();
+        let found: Vec<_> = profile.memory.events.iter().map(|e| (e.time + zero(&profile), e.bytes)).collect();
+        assert_eq!((found.len(), &found), (10, &told), "version {version}");
+        assert!(profile.memory.events.iter().all(|e| e.device.is_some()));
+    }
+    let run = traced(&["launches=100", "allocations=5"], &[]);
+    let profile = run.profile();
+    assert_eq!(counts(&profile), [("cuLaunchKernel", 100), ("cuMemAlloc", 5), ("cuMemFree", 5)].into_iter().collect());
+    assert!(profile.memory.events.is_empty());
+}
+
+#[test]
+fn all_calls_are_also_those_that_the_runtime_makes() {
+    for version in ["20", "24", "130001"] {
+        let run = traced(
+            &["launches=100", "copies=2", "allocations=5", "other=7"],
+            &[("MOCK_VERSION", version), ("WARPSCOPE_TRACE_OPTIONS", "api=all")],
+        );
+        let profile = run.profile();
+        let expected = [
+            ("cuLaunchKernel", 100),
+            ("cuMemAlloc", 5),
+            ("cuMemFree", 5),
+            ("cuMemcpyHtoDAsync", 2),
+            ("cuMemsetD8Async", 2),
+            ("cuNothingOfInterest", 7),
+            ("cuStreamSynchronize", 2),
+        ];
+        assert_eq!(counts(&profile), expected.into_iter().collect(), "version {version}");
+        let with_call = (0..profile.launches.len()).filter(|&i| profile.launches.call(i).is_some()).count();
+        assert_eq!(with_call, 100, "version {version}");
+    }
+}
+
 #[test]
 fn threads_that_race_lose_nothing_and_ids_may_wrap() {
     let run = traced(&["launches=8000", "threads=8"], &[("MOCK_CORRELATION", "4294964000")]);

@@ -78,9 +78,6 @@ impl Follow {
         self.tails.iter_mut().rev().for_each(Tail::look);
         let (mut out, mut budget) = (Fresh::default(), LOOK);
         for tail in &mut self.tails {
-            if !tail.first {
-                tail.mark(now(), tail.at);
-            }
             let process = &mut self.processes[tail.process];
             while budget > 0 && tail.at < tail.there && read(tail, process, &mut self.numbers, &mut budget, &mut out)? {}
             out.behind += tail.there - tail.at;
@@ -106,15 +103,15 @@ impl Follow {
         let facts = Facts::joined(&rows.facts);
         let begins = facts.get("continues").is_none();
         let known = self.processes.iter().position(|p| p.facts.process() == facts.process());
-        let time = facts.number("time");
+        let time = facts.number("time").unwrap_or(0);
         let process = known.unwrap_or_else(|| {
             self.processes.push(Process::new(facts));
             self.processes.len() - 1
         });
-        if let Some(time) = time.filter(|_| !begins) {
+        if !begins && time > 0 {
             self.processes[process].since(time);
         }
-        Some(Tail::new(name.clone(), file, begins, process))
+        Some(Tail::new(name.clone(), file, process, (!begins).then_some(time)))
     }
 
     /// The one file that there is, if it is one.
@@ -172,14 +169,16 @@ fn read(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, budget: &
         if keep(block) && tail.first && block.whole() {
             process.dictionary.push(block.numbered(0));
         }
-        match block.kind {
-            Kind::Kernels => tail.kernels += u64::from(block.count),
-            Kind::State => {
-                let time = rows.state.as_ref().and_then(|s| s.number("time")).unwrap_or_else(now);
-                out.states.push((time, rows.state.as_ref().and_then(|s| s.number("open")) != Some(0_u8)));
-                tail.mark(time, tail.at + block.at as u64);
-            }
-            _ => {}
+        if block.kind == Kind::State {
+            let time = rows.state.as_ref().and_then(|s| s.number("time")).unwrap_or_else(now);
+            out.states.push((time, rows.state.as_ref().and_then(|s| s.number("open")) != Some(0_u8)));
+            process.stands(time, block.sequence);
+        }
+        if let Some(time) = process.stood(block.sequence) {
+            tail.mark(time, tail.at + block.at as u64);
+        }
+        if block.kind == Kind::Kernels {
+            tail.kernels += u64::from(block.count);
         }
     }
     process.take(rows, numbers, out);

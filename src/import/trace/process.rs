@@ -6,11 +6,14 @@ use super::notes::why_stopped;
 use super::rows::{Config, INLINE, Rows};
 use crate::model::live::{Fresh, NO_KERNEL, Ran, Recorder};
 use rustc_hash::FxHashMap;
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Time after which a process that says nothing is looked for, ns: it says how it stands each second.
 const SILENT: i64 = 3_000_000_000;
+/// How often it may have said how it stands in the time that is remembered, once a second and when it is asked.
+const STOOD: usize = 1024;
 
 /// Names by number, in the order in which they were met.
 #[derive(Default)]
@@ -54,6 +57,8 @@ pub struct Process {
     devices: FxHashMap<u32, u32>,
     labels: FxHashMap<u32, Arc<str>>,
     pub recorder: Recorder,
+    /// When it said how it stands, and the number of that block: blocks are numbered over all files of a process.
+    stood: VecDeque<(i64, u32)>,
 }
 
 impl Process {
@@ -95,6 +100,21 @@ impl Process {
         }
         // What the tracer could not time has no place.
         out.ran.retain(|r| r.start > 0);
+    }
+
+    /// It said then how it stands.
+    pub fn stands(&mut self, time: i64, sequence: u32) {
+        self.stood.push_back((time, sequence));
+        if self.stood.len() > STOOD {
+            self.stood.pop_front();
+        }
+    }
+
+    /// When it said so last before a block was written.
+    pub fn stood(&self, sequence: u32) -> Option<i64> {
+        // A wrapped number is smaller, and so is the difference then.
+        let before = self.stood.partition_point(|&(_, s)| sequence.wrapping_sub(s) < u32::MAX / 2);
+        before.checked_sub(1).map(|i| self.stood[i].0)
     }
 
     /// Rows from then on are there.

@@ -102,6 +102,7 @@ static const char* const OTHERS[] = {
   "cuMemPrefetch", "cuModuleLoad", "cuModuleUnload", "cuLibraryLoad", "cuLibraryUnload", "cuLink", "cuGraphInstantiate", "cuGraphExecUpdate",
   "cuGraphExecDestroy", "cuStreamBeginCapture", "cuStreamEndCapture", "cuLaunchHostFunc", "cuProfilerStart", "cuProfilerStop",
 };
+static const char* const ALLOCATING[] = { "cuMemAlloc", "cuMemHostAlloc", "cuMemHostRegister" };
 static int begins(const char* text, const char* const* list, u32 count) {
   for (u32 i = 0; i < count; i++)
     if (!strncmp(text, list[i], strlen(list[i]))) return 1;
@@ -115,6 +116,8 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call);
 static u16 chosen[FUNCTIONS];
 static u32 chosen_count;
 static u8 launching[FUNCTIONS];
+// Functions whose calls CUPTI leaves out while it records allocations (seen with 12.8 and 13.0): they are recorded by callbacks.
+static u8 left_out[FUNCTIONS];
 
 static void choose_calls(void) {
   int missed = 0;
@@ -129,9 +132,11 @@ static void choose_calls(void) {
     if (!strcmp(text, "cuProfilerStart")) profiler_start = (int)id;
     if (!strcmp(text, "cuProfilerStop")) profiler_stop = (int)id;
     launching[id] = (u8)begins(text, LAUNCHING, COUNT(LAUNCHING));
-    if (session.lean || session.all_calls) continue;
-    if (!begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS))) continue;
+    if (session.lean || id == marker_function) continue;
+    // All calls are chosen one by one, too: of the driver's calls as a kind, those inside the runtime's are left out (seen with 13.0).
+    if (!session.all_calls && !begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS))) continue;
     chosen[chosen_count++] = (u16)id;
+    left_out[id] = (u8)(session.memory && begins(text, ALLOCATING, COUNT(ALLOCATING)));
   }
   // Before 12.5 there are no records of chosen calls, and when they are enabled while the program runs none come (seen with 13.0 on an H100):
   // then by callbacks, which cost about as much.
@@ -148,11 +153,10 @@ static void recording(int on) {
   if (session.lean) return;
   set(KIND_MEMCPY), set(KIND_MEMSET), set(KIND_MEMCPY_PEER), set(KIND_OVERHEAD);
   if (session.memory && cupti_version >= HAS_MEMORY) set(KIND_MEMORY);
-  if (session.all_calls) set(KIND_DRIVER);
   for (u32 i = 0; i < chosen_count; i++) {
     int watched = (gate.gated == GATED_BY_PROFILER && (chosen[i] == profiler_start || chosen[i] == profiler_stop)) ||
       (gate.gated == GATED_BY_LAUNCH && !gate_launch.done && launching[chosen[i]]);
-    if (session.by_callbacks) cuptiEnableCallback((u32)(on || watched), subscription, DOMAIN_DRIVER, chosen[i]);
+    if (session.by_callbacks || left_out[chosen[i]]) cuptiEnableCallback((u32)(on || watched), subscription, DOMAIN_DRIVER, chosen[i]);
     else {
       Result r = cuptiActivityEnableDriverApi(chosen[i], (u8)on);
       if (r != OK) session.chosen_error = (u32)r;
@@ -172,7 +176,7 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   if (gate.gated == GATED_BY_PROFILER && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop))
     gate_set((int)id == profiler_start, "cudaProfilerStart and cudaProfilerStop", call->correlation);
   if (gate.gated == GATED_BY_LAUNCH && !call->leaving && id < FUNCTIONS && launching[id]) gate_launched(call->symbol, call->correlation);
-  if (!session.by_callbacks) return;
+  if (!session.by_callbacks && !(id < FUNCTIONS && left_out[id])) return;
   if (!call->leaving) {
     if (call->carried) *call->carried = now();
     return;
