@@ -19,6 +19,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &trace::WarpscopeTrace,
     &rocm::Rocpd,
     &rocm::RocprofCompute,
+    &rocm::RocprofWorkload,
     &rocm::RocmCsv,
     &rocm::RocmJson,
     &rocm::RocmPerfetto,
@@ -54,7 +55,7 @@ pub fn input_if(path: &Path, job: &Job<'_>, knows: &dyn Fn(&Input) -> bool) -> R
 
 /// What a profiler measured of single kernels: ncu, or rocprofv3.
 pub fn results(path: &Path, job: &Job<'_>) -> Result<Metrics, ImportError> {
-    let amd: [&dyn Importer; 3] = [&rocm::Rocpd, &rocm::RocmCsv, &rocm::RocmJson];
+    let amd: [&dyn Importer; 4] = [&rocm::Rocpd, &rocm::RocprofWorkload, &rocm::RocmCsv, &rocm::RocmJson];
     let found = input_if(path, job, &|input| amd.iter().any(|i| i.knows(input)));
     let Some((input, importer)) = found.ok().and_then(|input| amd.into_iter().find(|i| i.knows(&input)).map(|i| (input, i))) else {
         return ncu::read(path, job, None);

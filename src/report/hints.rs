@@ -120,7 +120,7 @@ pub fn json(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<Item
             depth: s.depth.word(),
             failed: s.failed,
             hints: s.hints.iter().map(|h| one(&mut plans, profile, &s, h)).collect(),
-            reasoning: reasoning(&s),
+            reasoning: s.reasoning.clone(),
             collect: s.collect().map(|c| c.sections),
         };
         if at > 0 {
@@ -167,14 +167,14 @@ fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
     rows
 }
 
-/// What is said of results of AMD's profilers.
-pub const NO_RULES: &str = "there are no rules over AMD's counters yet";
+/// What is said of an AMD GPU's kernel of which no rule says anything.
+pub const TOO_LITTLE: &str = "nothing stands out by the counters that were collected";
 
 /// Why there are no hints.
 #[must_use]
 pub fn nothing(s: &Subject) -> String {
     match s.collect() {
-        _ if s.amd() => NO_RULES.to_owned(),
+        _ if s.amd() => TOO_LITTLE.to_owned(),
         _ if s.failed => "ncu could not profile this launch".to_owned(),
         Some(c) => format!("not enough was collected to name a cause; collect {}", c.sections.join(", ")),
         None => "nothing stands out by the rules".to_owned(),
@@ -218,7 +218,7 @@ impl Advice {
             let planned = confirm::command(profile, launch, &hint.confirm).ok()?;
             Some(shell::line(&planned.argv())).filter(|c| !c.is_empty())
         };
-        Some(Self { commands: subject.hints.iter().map(command).collect(), reasoning: reasoning(&subject), subject })
+        Some(Self { commands: subject.hints.iter().map(command).collect(), reasoning: subject.reasoning.clone(), subject })
     }
 }
 
@@ -231,8 +231,8 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<I
         }
         let what = s.result.map_or_else(|| format!("launch {}", s.launch), |r| format!("result {r}"));
         writeln!(out, "{} · {what} · depth: {}", clean(s.kernel.function()), s.depth.word())?;
-        for line in reasoning(s) {
-            wrapped(out, "  ", "    ", &line, width)?;
+        for line in &s.reasoning {
+            wrapped(out, "  ", "    ", line, width)?;
         }
         for (rank, h) in s.hints.iter().enumerate() {
             writeln!(out)?;
@@ -266,6 +266,8 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<I
                 if !c.argv().is_empty() {
                     writeln!(out, "       {}", clean(&shell::line(&c.argv())))?;
                 }
+            } else if s.amd() && !h.confirm.why.is_empty() {
+                wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
             }
         }
         if s.hints.is_empty() {
@@ -273,12 +275,6 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<I
         }
     }
     Ok(())
-}
-
-/// How the demands and stalls lead to the hints, in sentences.
-#[must_use]
-pub fn reasoning(subject: &Subject) -> Vec<String> {
-    crate::analysis::hints::reasoning::sentences(&subject.facts)
 }
 
 /// Formats other than JSON.

@@ -342,9 +342,20 @@ fn the_screens_are_of_rocprofv3() {
     let text = format!("{head}\n1,1,2,1,15,15,2048,17,f(int),256,0,0,8,16,SQ_WAVES,32,1000,1300\n");
     let mut explorer = Explorer::open(&[table(folder.path(), "c_counter_collection.csv", &text)], (120, 40));
     explorer.press("enter");
+    assert!(explorer.screen().contains("SQ_WAVES"), "{}", explorer.screen());
     explorer.press("a");
     let screen = explorer.screen();
-    assert!(!screen.contains("SpeedOfLight") && screen.contains("SQ_WAVES"), "{screen}");
+    assert!(!screen.contains("SpeedOfLight") && screen.contains("HIP graph"), "{screen}");
+    // A workload with everything: bars of the units, what waves do, hints in AMD's words.
+    table(folder.path(), "sysinfo.csv", "gpu_model,gpu_arch,cu_per_gpu,num_xcd,wave_size\nMI300X_A1,gfx942,304,8,64\n");
+    let text = "Dispatch_ID,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Wave_Size,Kernel_Name,GRBM_GUI_ACTIVE,SQ_ACTIVE_INST_VALU,SQ_ACTIVE_INST_SCA,SQ_VALU_MFMA_BUSY_CYCLES,SQ_LDS_IDX_ACTIVE,SQ_LDS_BANK_CONFLICT,SQ_BUSY_CU_CYCLES,SQ_WAVE_CYCLES,SQ_WAIT_ANY,SQ_WAIT_INST_ANY,SQ_ACTIVE_INST_ANY,SQ_THREAD_CYCLES_VALU,FETCH_SIZE,WRITE_SIZE,Start_Timestamp,End_Timestamp\n\
+        0,0,4980736,256,32768,0,96,0,48,64,attend(float*),800000,6080000,1520000,6080000,21280000,13680000,29000000,200000000,110000000,60000000,30000000,380000000,60000,20000,1000,51000\n";
+    for (size, name) in [((80, 24), "rocm_hints_80"), ((120, 40), "rocm_hints_120"), ((200, 50), "rocm_hints_200")] {
+        let mut explorer = Explorer::open(&[table(folder.path(), "pmc_perf.csv", text)], size);
+        explorer.press("enter");
+        explorer.press("a");
+        insta::assert_snapshot!(name, explorer.screen());
+    }
 }
 
 /// Databases of the older rocprof are not read, and not taken for somebody else's.
@@ -667,8 +678,85 @@ fn counters_are_results_with_what_amd_derives() {
         String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
     };
     assert!(run(&["metrics", "--format", "table"]).contains("VALUBusy"));
-    let hints = run(&["hints", "--format", "table"]);
-    assert!(hints.contains("no rules over AMD's counters") && !hints.contains("SpeedOfLight"), "{hints}");
+    let hints = run(&["hints", "--explain"]);
+    assert!(hints.contains("of others too little was collected to say") && !hints.contains("SpeedOfLight"), "{hints}");
+    // 1,048,576 work-items in workgroups of 64, 300 ns.
+    assert!(hints.contains("launch-overhead") && hints.contains("HIP graph") && !hints.contains("SMs"), "{hints}");
+}
+
+/// A workload of rocprof-compute: a row for each dispatch, a column for each counter, instances added up, the GPU from the table beside.
+#[test]
+fn a_workload_of_rocprof_compute() {
+    let folder = tempfile::tempdir().unwrap();
+    table(
+        folder.path(),
+        "sysinfo.csv",
+        "workload_name,gpu_model,gpu_arch,cu_per_gpu,num_xcd,wave_size,max_waves_per_cu,max_sclk\nw,MI300X_A1,gfx942,304,8,64,32,2100\n",
+    );
+    let text = "Dispatch_ID,GPU_ID,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Scratch_Per_Workitem,Arch_VGPR,Accum_VGPR,SGPR,Wave_Size,Kernel_Name,Kernel_ID,GRBM_GUI_ACTIVE,SQ_ACTIVE_INST_VALU,TCC_HIT[0],TCC_HIT[1],TCC_MISS_sum,TCC_MISS[0],Kernel_ID_1,SQ_ACCUM_PREV_HIRES,FETCH_SIZE,WRITE_SIZE,SQC_DCACHE_REQ_READ_16,Start_Timestamp,End_Timestamp\n\
+        0,4,77824,256,0,0,12,4,48,64,__amd_rocclr_fillBufferAligned.kd,10,8000.0,3040.0,3.0,6.0,3.0,1.0,10,5.0,1024.0,2048.0,7.0,1000.16,3000.46\n\
+        1,4,600000,256,32768,16,128,128,48,64,\"void f<2u, 3u>(int)\",11,8000.0,243200.0,0.0,,1.0,1.0,11,5.0,4096.0,4096.0,7.0,4000.16,6000.2\n";
+    let path = table(folder.path(), "pmc_perf.csv", text);
+    let profile = read(&path).unwrap();
+    assert_eq!(profile.source.tool, "rocprof-compute");
+    assert_eq!(launches(&profile), [("__amd_rocclr_fillBufferAligned", [304, 1, 1], 0), ("void f<2u, 3u>(int)", [2344, 1, 1], 3000)]);
+    let gpu = profile.devices.iter().find(|d| d.id == 4).unwrap();
+    assert_eq!((gpu.maker, gpu.sm_count, gpu.arch.as_deref()), (Maker::Amd, Some(304), Some("gfx942")));
+    let metrics = profile.metrics.as_ref().unwrap();
+    let value = |row: usize, name: &str| {
+        let at = metrics.names.iter().position(|n| &**n == name)?;
+        metrics.results[row].values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.number())
+    };
+    assert_eq!((value(0, "TCC_HIT_sum"), value(0, "TCC_MISS_sum"), value(0, "L2CacheHit")), (Some(9.0), Some(3.0), Some(75.0)));
+    assert_eq!((value(0, "VALUBusy"), value(1, "VALUBusy")), (Some(1.0), Some(80.0)));
+    // 1 MiB in 2,000 ns.
+    assert_eq!(value(0, "L2-Fabric Read BW"), Some(1024.0 * 1024.0 / 2000.0 * 1e9));
+    assert_eq!((value(0, "SQC_DCACHE_REQ_READ_16"), value(0, "SQ_ACCUM_PREV_HIRES"), value(0, "Kernel_ID_1")), (Some(7.0), None, None));
+    assert_eq!((value(1, "VGPR_Count"), value(1, "Scratch_Size")), (Some(256.0), Some(16.0)));
+    // Damage gives a report or one sentence.
+    for cut in (0..text.len()).step_by(37) {
+        std::fs::write(&path, &text[..cut]).unwrap();
+        if let Err(e) = read(&path) {
+            assert!(!e.to_string().contains('\n'), "{e}");
+        }
+    }
+}
+
+/// What AMD derives from a real workload of an MI300X, averaged over the dispatches of each kernel as rocprof-compute 3.3 printed it.
+#[test]
+fn a_real_workload_has_the_values_that_amd_prints() {
+    // Kernel, then name here, name there, digits there.
+    let printed = [("bmm2_analyze_kernel0.txt", "batched_matrix"), ("bmm2_analyze_kernel1.txt", "__amd_rocclr_fillBufferAligned")];
+    let names = [
+        ("VALUBusy", "VALU Utilization", 1.0),
+        ("SALUBusy", "SALU Utilization", 1.0),
+        ("MfmaUtil", "MFMA Utilization", 1.0),
+        ("VALUUtilization", "VALU Active Threads", 100.0 / 64.0),
+        ("IPC", "IPC", 1.0),
+        ("L2CacheHit", "L2 Cache Hit Rate", 1.0),
+        ("L2-Fabric Read BW", "L2-Fabric Read BW", 1e9),
+        ("L2-Fabric Write BW", "L2-Fabric Write BW", 1e9),
+        ("Bank Conflicts/Access", "LDS Bank Conflicts/Access", 1.0),
+    ];
+    for (path, (analysis, kernel)) in corpus("bmm2/MI300X_A1/pmc_perf.csv").iter().flat_map(|p| printed.map(|k| (p, k))) {
+        let profile = read(path).unwrap();
+        let metrics = profile.metrics.as_ref().unwrap();
+        let text = std::fs::read_to_string(&corpus(analysis)[0]).unwrap();
+        let mut compared = 0;
+        for (ours, theirs, scale) in names {
+            let line = text.lines().find(|l| l.contains("│ 2.1.") && l.split('│').nth(2).is_some_and(|c| c.trim() == theirs)).unwrap();
+            let Ok(wanted) = line.split('│').nth(3).unwrap().trim().parse::<f64>() else { continue };
+            let at = metrics.names.iter().position(|n| &**n == ours).unwrap();
+            let of = metrics.results.iter().filter(|r| r.kernel.function().starts_with(kernel));
+            let all: Vec<f64> = of.filter_map(|r| r.values.iter().find(|v| v.0 as usize == at)?.1.number()).collect();
+            let mean = all.iter().sum::<f64>() / all.len() as f64 / scale;
+            // Its times have fractions of a nanosecond, ours do not.
+            let rounding = if scale > 1e6 { 2e-5 * wanted } else { 0.0 } + 0.0051;
+            assert!((mean - wanted).abs() < rounding, "{kernel}: {ours} {mean}, {theirs} {wanted}");
+            compared += 1;
+        }
+        assert!(compared >= 8, "{kernel}: {compared}");
+    }
 }
 
 /// A field of a protocol-buffer message: a number, or bytes.

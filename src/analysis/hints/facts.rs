@@ -227,6 +227,13 @@ impl Facts {
         out
     }
 
+    /// The same with a duration in ns, where it had none.
+    #[must_use]
+    pub fn with_duration(mut self, ns: Option<f64>) -> Self {
+        self.or("duration", ns, "nsecond");
+        self
+    }
+
     /// Facts by hand.
     #[cfg(test)]
     pub(crate) fn from_pairs(pairs: &[(&'static str, f64)]) -> Self {

@@ -1,5 +1,7 @@
 //! The first hint of each result: what tables have room for.
 
+use super::amd::{self, Amd};
+use super::subject::of_amd;
 use super::{Diagnosis, Facts, Severity, diagnose};
 use crate::model::Metrics;
 use std::collections::HashMap;
@@ -17,7 +19,15 @@ pub struct FirstHint {
 /// The first hint of each of some results that have one.
 #[must_use]
 pub fn of_results(metrics: &Metrics, results: impl Iterator<Item = usize>) -> HashMap<usize, FirstHint> {
-    let first = |r| diagnose(&Facts::of_result(metrics, r)).into_iter().next();
+    let amd = of_amd(metrics);
+    let of = |r| {
+        if amd {
+            Amd::of_result(metrics, r).map(|a| amd::diagnose(&a)).unwrap_or_default()
+        } else {
+            diagnose(&Facts::of_result(metrics, r))
+        }
+    };
+    let first = |r| of(r).into_iter().next();
     results
         .filter_map(|r| Some((r, first(r)?)))
         .map(|(r, h)| (r, FirstHint { id: h.id, severity: h.severity, headline: h.headline }))

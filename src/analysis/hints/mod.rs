@@ -1,5 +1,6 @@
 //! What is wrong, or right, with a kernel: rules over facts, put in order by the time at stake. Pure.
 
+pub mod amd;
 pub mod bottleneck;
 pub mod case;
 pub mod context;

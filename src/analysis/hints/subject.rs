@@ -1,5 +1,6 @@
 //! What hints are about: a result of ncu, or a launch that stands for its kernel in a timeline.
 
+use super::amd::{self, Amd};
 use super::case::Case;
 use super::{Confirm, Depth, Facts, Hint, Sure, diagnose};
 use crate::model::{Kernel, Maker, Metrics, Nanos, Profile, ResultKind};
@@ -18,14 +19,25 @@ pub struct Subject {
     pub facts: Facts,
     /// Best first.
     pub hints: Vec<Hint>,
+    /// The way from the numbers to the hints, in sentences.
+    pub reasoning: Vec<String>,
     /// The tool could not profile it.
     pub failed: bool,
     /// A range, a graph or a command list: nothing is said of launches, and nothing can be profiled again by its name.
     pub several: bool,
-    /// Whose GPU it ran on. Of AMD's what is told of sizes holds, ncu's sections do not, and there are no rules over its counters.
+    /// Whose GPU it ran on: AMD's have rules of their own.
     pub maker: Maker,
+    /// On an AMD GPU: how busy its units are and what waves spend their cycles on, as shares.
+    pub units: Vec<(&'static str, f64)>,
+    pub waves: Vec<(&'static str, f64)>,
     /// Whether the roofs are known: without them nobody can say that nothing is near its peak.
     pub roofs: bool,
+}
+
+/// Whether results are of AMD's profilers.
+#[must_use]
+pub fn of_amd(metrics: &Metrics) -> bool {
+    metrics.source.tool.starts_with("rocprof")
 }
 
 /// Sections that decide between most causes, in about half the passes of the set `full`.
@@ -45,7 +57,8 @@ impl Subject {
             }
             lacking(&facts, &mut hint.confirm);
         }
-        Self { result, launch, kernel, depth, facts, hints, roofs, ..Self::default() }
+        let reasoning = super::reasoning::sentences(&facts);
+        Self { result, launch, kernel, depth, facts, hints, reasoning, roofs, ..Self::default() }
     }
 
     /// A result of a report.
@@ -55,8 +68,11 @@ impl Subject {
         let own = metrics.results.get(result)?;
         let mut out = Self::new(Some(result), launch, own.kernel.clone(), Facts::of_result(metrics, result));
         (out.failed, out.several) = (own.failed, own.kind != ResultKind::Kernel);
-        out.maker = if metrics.source.tool.starts_with("rocprof") { Maker::Amd } else { Maker::Nvidia };
-        if out.several || out.amd() {
+        out.maker = if of_amd(metrics) { Maker::Amd } else { Maker::Nvidia };
+        if let Some(amd) = Amd::of_result(metrics, result).filter(|_| out.amd()) {
+            out.by_amd(&amd);
+        }
+        if out.several {
             out.confirm_nothing();
         }
         Some(out)
@@ -77,7 +93,7 @@ impl Subject {
         let mut out = Self::new(None, launch, kernel, Facts::of_launch(&config, &device, duration));
         out.maker = device.maker;
         if out.amd() {
-            out.confirm_nothing();
+            out.by_amd(&Amd::of_launch(&config, &device, duration.0 as f64));
         }
         Some(out)
     }
@@ -86,6 +102,21 @@ impl Subject {
     #[must_use]
     pub fn amd(&self) -> bool {
         self.maker == Maker::Amd
+    }
+
+    /// What AMD's rules say takes the place of what those over ncu's metrics do.
+    fn by_amd(&mut self, amd: &Amd<'_>) {
+        self.depth = match amd.counted() {
+            false => Depth::Timeline,
+            true if amd.roofs_known() => Depth::Detailed,
+            true => Depth::Basic,
+        };
+        self.facts = std::mem::take(&mut self.facts).with_duration(amd.ns);
+        self.hints = amd::diagnose(amd);
+        self.reasoning = amd::sentences(amd);
+        (self.units, self.waves) = (amd.ranked(), amd.waves_spend());
+        self.roofs = amd.roofs_known();
+        super::context::add(&self.kernel, &mut self.hints);
     }
 
     fn confirm_nothing(&mut self) {

@@ -1,6 +1,6 @@
 //! Counters as results: one for each dispatch that they were collected of, with what AMD derives from them.
 
-use super::rows::{Rows, Symbol, bare};
+use super::rows::{Agent, Dispatch, Rows, Symbol, bare};
 use crate::model::kernel::function_of;
 use crate::model::{Kernel, Metrics, Profile, ResultMetrics, Value};
 use rustc_hash::FxHashMap;
@@ -12,6 +12,8 @@ pub struct Gpu {
     /// Compute units, and dies (XCC) that each count for themselves.
     pub units: f64,
     pub dies: f64,
+    /// Duration of the dispatch, ns.
+    pub ns: f64,
 }
 
 /// A derived metric: its name, its unit, its formula over counters. The names are AMD's where rocprofv3 has one for it.
@@ -23,7 +25,7 @@ fn cycles(c: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> Option<f64> {
 }
 
 /// Formulas of CDNA GPUs, as rocprofiler-sdk's `counter_defs.yaml` and rocprofiler-compute's analysis have them (ROCm/rocm-systems @1b1610fc2b).
-static DERIVED: [Derived; 9] = [
+static DERIVED: [Derived; 16] = [
     ("VALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_VALU")? / (cycles(c, g)? * g.units))),
     ("SALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_SCA")? / (cycles(c, g)? * g.units))),
     ("MfmaUtil", "%", |c, g| Some(100.0 * c("SQ_VALU_MFMA_BUSY_CYCLES")? / (cycles(c, g)? * g.units * 4.0))),
@@ -35,8 +37,44 @@ static DERIVED: [Derived; 9] = [
         let hits = c("TCC_HIT_sum")?;
         Some(100.0 * hits / (hits + c("TCC_MISS_sum")?))
     }),
-    ("LDSBankConflict", "%", |c, _| Some(100.0 * c("SQ_LDS_BANK_CONFLICT")? / c("SQ_LDS_IDX_ACTIVE")?)),
+    ("LDSBankConflict", "%", |c, g| Some(100.0 * c("SQ_LDS_BANK_CONFLICT")? / (cycles(c, g)? * g.units))),
+    ("LDS Utilization", "%", |c, g| Some(100.0 * c("SQ_LDS_IDX_ACTIVE")? / (cycles(c, g)? * g.units))),
+    ("Bank Conflicts/Access", "", |c, _| {
+        let conflicts = c("SQ_LDS_BANK_CONFLICT")?;
+        Some(conflicts / (c("SQ_LDS_IDX_ACTIVE")? - conflicts))
+    }),
+    ("L2-Fabric Read BW", "byte/second", |c, g| Some(read(c)? / g.ns * 1e9)),
+    ("L2-Fabric Write BW", "byte/second", |c, g| Some(written(c)? / g.ns * 1e9)),
+    ("vL1D Coalescing", "%", |c, _| Some(100.0 * 64.0 * c("TA_TOTAL_WAVEFRONTS_sum")? / (c("TCP_TOTAL_ACCESSES_sum")? * 4.0))),
+    ("L2 Input Stalled", "%", |c, _| Some(100.0 * c("TCC_IB_STALL_sum")? / c("TCC_BUSY_sum")?)),
+    ("L2 Stalled for HBM Credits", "%", |c, _| {
+        let stalled = c("TCC_EA0_RDREQ_DRAM_CREDIT_STALL_sum")? + c("TCC_EA0_WRREQ_DRAM_CREDIT_STALL_sum")?;
+        Some(100.0 * stalled / c("TCC_BUSY_sum")?)
+    }),
 ];
+
+/// Bytes that L2 read from what is behind it: as AMD's own counter has it (in KiB), else by the size of requests, which CDNA 3 has of 128 bytes, too.
+fn read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
+    if let Some(kib) = c("FETCH_SIZE") {
+        return Some(kib * 1024.0);
+    }
+    if let Some(all) = c("TCC_EA0_RDREQ_sum") {
+        let (small, large) = (c("TCC_EA0_RDREQ_32B_sum")?, c("TCC_BUBBLE_sum")?);
+        return Some(128.0 * large + 64.0 * (all - large - small) + 32.0 * small);
+    }
+    let (all, small) = (c("TCC_EA_RDREQ_sum")?, c("TCC_EA_RDREQ_32B_sum")?);
+    Some(64.0 * (all - small) + 32.0 * small)
+}
+
+/// Bytes that L2 wrote to what is behind it.
+fn written(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
+    if let Some(kib) = c("WRITE_SIZE") {
+        return Some(kib * 1024.0);
+    }
+    let all = c("TCC_EA0_WRREQ_sum").or_else(|| c("TCC_EA_WRREQ_sum"))?;
+    let large = c("TCC_EA0_WRREQ_64B_sum").or_else(|| c("TCC_EA_WRREQ_64B_sum"))?;
+    Some(64.0 * large + 32.0 * (all - large))
+}
 
 /// Architectures that the formulas are of.
 const ARCHITECTURES: [&str; 3] = ["gfx90a", "gfx942", "gfx950"];
@@ -52,7 +90,29 @@ pub fn derived(counter: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> impl Iterator
 
 fn unit(counter: &str) -> &'static str {
     // counter_defs.yaml: both are in units of 1,024 bytes.
-    if matches!(counter, "FETCH_SIZE" | "WRITE_SIZE") { "Kibyte" } else { "" }
+    match counter {
+        "FETCH_SIZE" | "WRITE_SIZE" => "Kibyte",
+        _ => DERIVED.iter().find(|d| d.0 == counter).map_or("", |d| d.1),
+    }
+}
+
+/// What rocprofv3 says of the dispatch and its agent, under the names of its columns.
+fn beside(d: &Dispatch, ns: i64, agent: Option<&Agent>) -> Vec<(&'static str, &'static str, Value)> {
+    let device = agent.and_then(|a| a.device.as_ref());
+    let number = |n: Option<u32>| n.map(|n| Value::Integer(u64::from(n)));
+    let text = |t: Option<&String>| t.map(|t| Value::Text(Arc::from(t.as_str())));
+    let all = [
+        ("Duration", "nsecond", u64::try_from(ns).ok().filter(|&ns| ns > 0).map(Value::Integer)),
+        // Accumulation registers are counted in.
+        ("VGPR_Count", "register/thread", number(d.registers)),
+        ("LDS_Block_Size", "byte/block", number(d.lds)),
+        ("Scratch_Size", "byte/thread", number(d.scratch)),
+        ("Agent Name", "", text(device.and_then(|d| d.arch.as_ref()))),
+        ("Agent Product_Name", "", text(device.and_then(|d| d.name.as_ref()))),
+        ("Agent Cu_Count", "", number(device.and_then(|d| d.sm_count))),
+        ("Agent Num_Xcc", "", number(agent.map(|a| a.dies).filter(|&n| n > 0))),
+    ];
+    all.into_iter().filter_map(|(name, unit, value)| Some((name, unit, value?))).collect()
 }
 
 /// The results of the launches, in their order; `None` where they are not what the report is of.
@@ -95,13 +155,17 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
             let value = if whole { Value::Integer(*value as u64) } else { Value::Float(*value) };
             values.push((number(text, unit(text), &mut out), value));
         }
+        let ns = d.end.saturating_sub(d.start).max(0);
         if let (Some(agent), Some(units)) = (agent, device.and_then(|d| d.sm_count))
             && device.and_then(|d| d.arch.as_deref()).is_some_and(|a| ARCHITECTURES.contains(&a))
         {
-            let gpu = Gpu { units: f64::from(units), dies: f64::from(agent.dies.max(1)) };
+            let gpu = Gpu { units: f64::from(units), dies: f64::from(agent.dies.max(1)), ns: ns as f64 };
             for (name, unit, value) in derived(&counter, gpu) {
                 values.push((number(name, unit, &mut out), Value::Float(value)));
             }
+        }
+        for (name, unit, value) in beside(d, ns, agent) {
+            values.push((number(name, unit, &mut out), value));
         }
         let kernel = rows.symbols.get(d.symbol as usize).map(kernel).unwrap_or_default();
         let config = d.config(None);
@@ -137,7 +201,7 @@ mod tests {
     /// IPC 0.30, L2 hits 50.82 %. The counters are made so that they have these ratios.
     #[test]
     fn formulas_are_amd_s() {
-        let gpu = Gpu { units: 304.0, dies: 8.0 };
+        let gpu = Gpu { units: 304.0, dies: 8.0, ns: 1e6 };
         let gui = 8.0 * 10_000.0;
         let values = [
             ("GRBM_GUI_ACTIVE", gui),

@@ -9,6 +9,7 @@ mod pftrace;
 mod protobuf;
 mod rocpd;
 mod rows;
+mod workload;
 
 use super::input::Bytes;
 use super::sqlite::db::Db;
@@ -73,6 +74,33 @@ impl Importer for RocprofCompute {
         let db = Db::open(input, &job.cancel)?;
         let source = Source { tool: "rocprof-compute".to_owned(), version: None, schema: None, file: input.path.clone() };
         compute::read(&db, job, Profile::new(source))
+    }
+}
+
+/// Counters of a workload of rocprof-compute.
+pub struct RocprofWorkload;
+
+impl Importer for RocprofWorkload {
+    fn name(&self) -> &'static str {
+        "rocprof-compute workload"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["pmc_perf.csv"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        workload::knows(&input.head)
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let rows = match &input.bytes {
+            Bytes::File(path) => workload::read(std::fs::File::open(path).map_err(|e| ImportError::io(path, e))?, &input.path, job),
+            Bytes::BuiltIn(bytes) => workload::read(&bytes[..], &input.path, job),
+        }?;
+        let mut profile = finish(rows, input, job, None);
+        "rocprof-compute".clone_into(&mut profile.source.tool);
+        Ok(profile)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::app::screens::result::hints::Line as Row;
 use crate::app::{ActionId, App, Mouse, ResultScreen};
 use crate::model::sections::Scope;
 use crate::model::text::clean;
-use crate::report::hints::NO_RULES;
+use crate::report::hints::TOO_LITTLE;
 use crate::report::hints::{threshold, value};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -163,6 +163,9 @@ impl Draw<'_> {
                 let Some(confirm) = self.hint(*i).map(|h| &h.confirm) else { return Vec::new() };
                 if self.lines_here(&confirm.sections) {
                     return self.under("confirm", &format!("{} shows {}", self.source, confirm.why), Role::Next);
+                }
+                if confirm.sections.is_empty() {
+                    return self.under("confirm", &confirm.why, Role::Next);
                 }
                 let source = if confirm.source { " with sources" } else { "" };
                 let text = format!("{} collects {}{source}: {}", self.rerun, confirm.sections.join(", "), confirm.why);
@@ -327,7 +330,7 @@ pub fn pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Th
     }
     if screen.subject.hints.is_empty() {
         let text = if screen.subject.amd() {
-            NO_RULES
+            TOO_LITTLE
         } else if screen.subject.collect().is_some() {
             "not enough was collected to name a cause"
         } else {

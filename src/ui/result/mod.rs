@@ -111,6 +111,14 @@ fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static
             parts.push(part(rank, spans));
         }
     }
+    if screen.subject.amd() {
+        for ((unit, share), rank) in screen.subject.units.iter().zip(0..) {
+            let mut spans = vec![Span::styled(format!("{unit} "), theme.style(Role::Dim))];
+            spans.push(Span::styled(format!("{:.0}% ", share * 100.0), theme.style(Role::Title)));
+            spans.extend(gauge(*share, bars, Some(AT_LIMIT.value / 100.0), theme));
+            parts.push(part(rank, spans));
+        }
+    }
     if parts.is_empty() && screen.subject.amd() {
         return Line::styled("counters of rocprofv3, collected while one kernel ran at a time", theme.style(Role::Dim));
     }

@@ -48,8 +48,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         let wide = if plot.is_some() && area.width >= 116 { area.width / 4 } else { 0 };
         let [left, centre, right] =
             Layout::horizontal([Constraint::Min(36), Constraint::Length((area.width - wide) / 2), Constraint::Length(wide)]).areas(middle);
-        units(frame, left, app, &case, theme);
-        stalls(frame, centre, app, &case, theme);
+        units(frame, left, app, screen, &case, theme);
+        stalls(frame, centre, app, screen, &case, theme);
         if let Some(plot) = plot.filter(|_| wide > 0) {
             mini(frame, right, app, screen, plot, theme);
         }
@@ -63,8 +63,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     if let Some(hint) = first {
         verdict(frame, top, hint, &case, theme);
     }
-    units(frame, bars, app, &case, theme);
-    stalls(frame, waits, app, &case, theme);
+    units(frame, bars, app, screen, &case, theme);
+    stalls(frame, waits, app, screen, &case, theme);
+    // Of AMD's counters there is no way through memory yet, and no roofline.
+    if screen.subject.amd() {
+        return rest;
+    }
     if more.height >= MEMORY {
         let place = take(&mut more, MEMORY);
         memory(frame, place, app, screen, theme);
@@ -85,7 +89,7 @@ pub fn above_metrics(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &Resu
     let [top, rest] = Layout::vertical([Constraint::Length(MEMORY), Constraint::Min(4)]).areas(area);
     let [left, right] = Layout::horizontal([Constraint::Min(36), Constraint::Length((area.width * 2 / 3).max(80))]).areas(top);
     let case = Case::new(&screen.subject.facts);
-    units(frame, left, app, &case, theme);
+    units(frame, left, app, screen, &case, theme);
     memory(frame, right, app, screen, theme);
     rest
 }
@@ -157,7 +161,7 @@ fn verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, them
 }
 
 /// How busy each unit is, the busiest first.
-fn units(frame: &mut Frame<'_>, area: Rect, app: &App, case: &Case<'_>, theme: &Theme) {
+fn units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
     let mut ranked: Vec<Busy> = case.demand.ranked();
     // The rules leave L2 out for a plain stream from device memory; the picture shows it, as ncu does.
     if case.demand.get(Unit::L2).is_none()
@@ -166,8 +170,15 @@ fn units(frame: &mut Frame<'_>, area: Rect, app: &App, case: &Case<'_>, theme: &
         ranked.push(Busy { unit: Unit::L2, share, concept: "l2_throughput" });
         ranked.sort_by(|a, b| b.share.total_cmp(&a.share));
     }
+    let amd = screen.subject.amd();
+    let ranked: Vec<(&str, f64)> =
+        if amd { screen.subject.units.clone() } else { ranked.iter().map(|b| (b.unit.label(), b.share)).collect() };
     if ranked.is_empty() {
-        let text = format!("Not collected: {} collects SpeedOfLight.", app.session.key(ActionId::Rerun));
+        let text = if amd {
+            "Not collected: GRBM_GUI_ACTIVE with SQ_ACTIVE_INST_VALU, SQ_VALU_MFMA_BUSY_CYCLES and SQ_LDS_IDX_ACTIVE; FETCH_SIZE; WRITE_SIZE.".to_owned()
+        } else {
+            format!("Not collected: {} collects SpeedOfLight.", app.session.key(ActionId::Rerun))
+        };
         nothing(frame, area, "Units", &text, theme);
         return;
     }
@@ -176,10 +187,10 @@ fn units(frame: &mut Frame<'_>, area: Rect, app: &App, case: &Case<'_>, theme: &
     let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
     let wide = usize::from(inner.width).saturating_sub(WORD + 5);
     let rows = usize::from(inner.height).min(if area.width >= BESIDE / 3 { UNITS + 3 } else { UNITS });
-    let line = |busy: &Busy| {
-        let mut spans = vec![Span::styled(left(busy.unit.label(), WORD), theme.style(Role::Text))];
-        spans.extend(gauge(busy.share, wide, Some(AT_LIMIT.value / 100.0), theme));
-        spans.push(Span::styled(right(&format!("{:.0}", busy.share * 100.0), 5), theme.style(Role::Title)));
+    let line = |(label, share): &(&str, f64)| {
+        let mut spans = vec![Span::styled(left(label, WORD), theme.style(Role::Text))];
+        spans.extend(gauge(*share, wide, Some(AT_LIMIT.value / 100.0), theme));
+        spans.push(Span::styled(right(&format!("{:.0}", share * 100.0), 5), theme.style(Role::Title)));
         Line::from(spans)
     };
     lines(frame, inner, ranked.iter().take(rows).map(line).collect());
@@ -188,8 +199,11 @@ fn units(frame: &mut Frame<'_>, area: Rect, app: &App, case: &Case<'_>, theme: &
 /// How the parts are told apart: the largest is the brightest.
 const SHADES: [Role; 6] = [Role::Peak, Role::Bar, Role::Dim, Role::Faint, Role::Border, Role::BarEmpty];
 
-/// What warps wait for between two instructions.
-fn stalls(frame: &mut Frame<'_>, area: Rect, app: &App, case: &Case<'_>, theme: &Theme) {
+/// What warps wait for between two instructions, or what waves spend their cycles on.
+fn stalls(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, case: &Case<'_>, theme: &Theme) {
+    if screen.subject.amd() {
+        return waves(frame, area, &screen.subject.waves, theme);
+    }
     let Some(stalls) = &case.stalls else {
         let text = format!("Not collected: {} collects WarpStateStats, or samples with SourceCounters.", app.session.key(ActionId::Rerun));
         nothing(frame, area, "Warps wait for", &text, theme);
@@ -197,20 +211,39 @@ fn stalls(frame: &mut Frame<'_>, area: Rect, app: &App, case: &Case<'_>, theme: 
     };
     let ranked = stalls.ranked();
     let issuing = stalls.share("selected");
+    let waits: Vec<(String, f64)> = ranked.iter().filter(|r| r.0 != "selected").map(|r| (r.0.replace('_', " "), r.1)).collect();
+    let title = vec![Span::styled("Warps wait for", theme.style(Role::Title)), Span::styled(", % of their cycles", theme.style(Role::Dim))];
+    let note = vec![Span::styled(format!("issuing {:.0}%", issuing * 100.0), theme.style(Role::Dim))];
+    parts(frame, area, Panel::new(title).note(note), &waits, theme);
+}
+
+/// What waves of an AMD GPU spend their cycles on.
+fn waves(frame: &mut Frame<'_>, area: Rect, spent: &[(&'static str, f64)], theme: &Theme) {
+    if spent.is_empty() {
+        let text = "Not collected: SQ_WAVE_CYCLES with SQ_WAIT_ANY, SQ_WAIT_INST_ANY and SQ_ACTIVE_INST_ANY.";
+        return nothing(frame, area, "Waves", text, theme);
+    }
+    let title = vec![Span::styled("Waves", theme.style(Role::Title)), Span::styled(", % of their cycles", theme.style(Role::Dim))];
+    let active = spent.iter().find(|s| s.0 == "active").map(|s| format!("active {:.0}%", s.1 * 100.0)).unwrap_or_default();
+    let note = vec![Span::styled(active, theme.style(Role::Dim))];
+    let waits: Vec<(String, f64)> = spent.iter().filter(|s| s.0 != "active").map(|s| (s.0.to_owned(), s.1)).collect();
+    parts(frame, area, Panel::new(title).note(note), &waits, theme);
+}
+
+/// Parts of a whole as one bar with a legend, the largest first.
+fn parts(frame: &mut Frame<'_>, area: Rect, panel: Panel, ranked: &[(String, f64)], theme: &Theme) {
     let mut shares: Vec<Share> = Vec::new();
-    let mut waits = ranked.iter().filter(|r| r.0 != "selected");
+    let mut waits = ranked.iter();
     for (role, (reason, share)) in SHADES.into_iter().take(SHADES.len() - 1).zip(&mut waits) {
         if *share >= 0.005 {
-            shares.push(Share { name: reason.replace('_', " "), share: *share, style: theme.style(role) });
+            shares.push(Share { name: reason.clone(), share: *share, style: theme.style(role) });
         }
     }
     let rest: f64 = waits.map(|r| r.1).sum();
     if rest >= 0.005 {
         shares.push(Share { name: "other".to_owned(), share: rest, style: theme.style(Role::BarEmpty) });
     }
-    let title = vec![Span::styled("Warps wait for", theme.style(Role::Title)), Span::styled(", % of their cycles", theme.style(Role::Dim))];
-    let note = vec![Span::styled(format!("issuing {:.0}%", issuing * 100.0), theme.style(Role::Dim))];
-    let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
+    let inner = panel.draw(frame, area, true, theme);
     let columns = usize::from(inner.width);
     let mut out = vec![stacked(&shares, columns), stacked(&shares, columns)];
     // The bar is two rows tall; its figures stand in one of them.

@@ -1,7 +1,7 @@
 //! What is wrong, or right, with one result, line by line; each line leads on.
 
 use crate::analysis::gains;
-use crate::analysis::hints::{Subject, reasoning};
+use crate::analysis::hints::Subject;
 use crate::app::screen::shift;
 use crate::model::Details;
 use std::collections::BTreeSet;
@@ -53,7 +53,7 @@ pub fn lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<us
             out.extend((0..hint.evidence.len()).map(|e| Line::Evidence(i, e)));
             out.extend((0..hint.effects.len()).map(|e| Line::Effect(i, e)));
             out.extend((0..hint.actions.len()).map(|a| Line::Action(i, a)));
-            if !hint.confirm.sections.is_empty() {
+            if !hint.confirm.sections.is_empty() || (subject.amd() && !hint.confirm.why.is_empty()) {
                 out.push(Line::Confirm(i));
             }
         }
@@ -61,10 +61,9 @@ pub fn lines(subject: &Subject, details: Option<&Details>, toggled: &BTreeSet<us
     if subject.hints.is_empty() {
         out.push(Line::Nothing);
     }
-    let reasons = reasoning::sentences(&subject.facts);
-    if !reasons.is_empty() {
+    if !subject.reasoning.is_empty() {
         out.push(Line::Title("How it was found"));
-        out.extend(reasons.into_iter().map(Line::Reason));
+        out.extend(subject.reasoning.iter().cloned().map(Line::Reason));
     }
     let theirs = details.map(gains::largest).unwrap_or_default();
     if !theirs.is_empty() {

@@ -95,10 +95,10 @@ impl ResultScreen {
         self.hints.arrange(&self.subject, self.details.get().map(|d| &**d));
     }
 
-    /// Whether there is such a view: rules, rooflines and code are of ncu's results.
+    /// Whether there is such a view: rooflines and code are of ncu's results.
     #[must_use]
     pub fn has(&self, view: ResultView) -> bool {
-        !self.subject.amd() || matches!(view, ResultView::Metrics | ResultView::Compare)
+        !self.subject.amd() || matches!(view, ResultView::Hints | ResultView::Metrics | ResultView::Compare)
     }
 
     /// Whether the report holds the code of the result.

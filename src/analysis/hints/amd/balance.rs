@@ -1,0 +1,146 @@
+//! Compute units without work: short kernels, few workgroups, a last round that is mostly empty, workgroups that take longer than others.
+
+use super::facts::{Amd, number};
+use crate::analysis::hints::case::pct;
+use crate::analysis::hints::demand::Demand;
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Sure, Threshold};
+use crate::analysis::hints::limits::{EMPTY_IN_TIMELINE_NS, EMPTY_KERNEL_NS, SHORT, TAIL_WAVES};
+use crate::model::Nanos;
+
+/// Rounds up to which a GPU could hold much more than there is: half of what NVIDIA calls a small grid.
+const FEW: Threshold = Threshold { op: "≤", value: 0.5, source: "half of what the GPU holds at once (our bound)" };
+/// Share of the time in which a compute unit has a wave.
+const BALANCED: Threshold = Threshold { op: "<", value: 80.0, source: "our bound; AMD gives none" };
+
+/// `launch-overhead`.
+pub fn overhead(amd: &Amd<'_>) -> Option<Hint> {
+    let ns = amd.ns.filter(|ns| *ns < SHORT.value)?;
+    let empty = if amd.counted() { EMPTY_KERNEL_NS } else { EMPTY_IN_TIMELINE_NS };
+    let stake = empty / ns;
+    Some(
+        Hint::new(
+            Diagnosis::LaunchOverhead,
+            stake,
+            format!("only {} long: starting and ending a kernel may take {} of that", Nanos::human(ns), pct(stake.min(1.0))),
+        )
+        .bound(format!("an empty kernel takes about {} on NVIDIA's GPUs; on AMD's we measured none", Nanos::human(empty)))
+        .sure(Sure::Likely)
+        .because([number("duration", ns, "nsecond", Some(SHORT)), amd.workgroups.and_then(|w| number("workgroups", w, "", None))])
+        .change(&[
+            "fuse it with its neighbours, or give it more work at a time (larger batches)",
+            "launch it in a HIP graph (torch.compile(mode=\"reduce-overhead\")), so that a launch costs less",
+        ])
+        .confirm(&[], false, "how often it runs and what happens in between: the timeline"),
+    )
+}
+
+/// `grid-too-small`.
+pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
+    let (groups, units) = (amd.workgroups.filter(|n| *n > 0.0)?, amd.units.filter(|n| *n > 0.0)?);
+    let rounds = amd.occupancy.as_ref().and_then(|o| o.waves);
+    let few = groups < units;
+    if !few && rounds.is_none_or(|r| r > FEW.value) {
+        return None;
+    }
+    let peak = amd.peak();
+    let empty = if few { 1.0 - groups / units } else { 0.0 };
+    let filled = rounds.unwrap_or(1.0).min(1.0);
+    // Compute units without a workgroup are certain; what more waves on the others would hide counts as waiting does.
+    let hidden = (1.0 - empty)
+        * (1.0 - (filled / (1.0 - empty)).max(peak)).max(0.0)
+        * Demand::waiting_counts(peak)
+        * if amd.roofs_known() { 1.0 } else { 0.5 };
+    let headline = if few {
+        format!("{groups:.0} workgroups for {units:.0} CUs: {} of the CUs get none", pct(empty))
+    } else {
+        format!("only {groups:.0} workgroups; the CUs could hold {:.0} times as many at once", 1.0 / filled)
+    };
+    Some(
+        Hint::new(Diagnosis::SmallGrid, (empty + hidden).min(1.0 - peak), headline)
+            .bound(if few {
+                format!("all CUs filled: {} have no workgroup", pct(empty))
+            } else {
+                "enough waves on each CU to hide what they wait for".to_owned()
+            })
+            .sure(if few {
+                Sure::Certain
+            } else if amd.roofs_known() {
+                Sure::Likely
+            } else {
+                Sure::Possible
+            })
+            .because([
+                number("workgroups", groups, "", None),
+                number("compute units", units, "", None),
+                rounds.and_then(|r| number("workgroups over what the GPU holds at once", r, "", Some(FEW))),
+                amd.evidence("CUs with a wave", "SIMD_UTILIZATION", Some(BALANCED)),
+            ])
+            .change(&[
+                "make more workgroups: smaller tiles, split the inner dimension (split-K, stream-K), a larger batch",
+                "run other kernels at the same time: streams, or one launch for several problems",
+            ])
+            .confirm(&[], false, "GRBM_GUI_ACTIVE, SQ_BUSY_CU_CYCLES and SQ_WAVES: the share of the CUs that had waves"),
+    )
+}
+
+/// `tail-effect`.
+pub fn tail(amd: &Amd<'_>) -> Option<Hint> {
+    let rounds = amd.occupancy.as_ref()?.waves.filter(|r| *r > 1.0 && r.floor() <= TAIL_WAVES && r.fract() > 1e-6)?;
+    let idle = amd.share("SIMD_UTILIZATION").map(|u| (1.0 - u).max(0.0));
+    let theory = 1.0 - rounds / rounds.ceil();
+    let stake = idle.map_or(theory, |i| i.min(theory)).min(1.0 - amd.peak());
+    let whole = rounds.floor();
+    Some(
+        Hint::new(
+            Diagnosis::Tail,
+            stake,
+            format!(
+                "workgroups for {rounds:.2} times what the GPU holds at once: after {whole:.0} full round{} the last one fills {} of it",
+                if whole > 1.0 { "s" } else { "" },
+                pct(rounds.fract())
+            ),
+        )
+        .bound(format!("{:.0} rounds' time for {rounds:.2} rounds' work, if all workgroups take equally long", rounds.ceil()))
+        .sure(if idle.is_some() { Sure::Certain } else { Sure::Likely })
+        .because([
+            number("workgroups over what the GPU holds at once", rounds, "", None),
+            amd.evidence("CUs with a wave", "SIMD_UTILIZATION", Some(BALANCED)),
+        ])
+        .change(&[
+            "choose tiles or workgroups so that rounds come out whole, or far more of them, smaller",
+            "let workgroups take work from a queue (persistent kernel, stream-K)",
+        ])
+        .confirm(&[], false, "GRBM_GUI_ACTIVE and SQ_BUSY_CU_CYCLES: the share of the CUs that had waves"),
+    )
+}
+
+/// `workload-imbalance`.
+pub fn imbalance(amd: &Amd<'_>) -> Option<Hint> {
+    let busy = amd.share("SIMD_UTILIZATION").filter(|u| u * 100.0 < BALANCED.value)?;
+    // With few workgroups that is no wonder.
+    if amd.workgroups? < amd.units? * 2.0 {
+        return None;
+    }
+    let theory = amd.occupancy.as_ref().and_then(|o| o.waves).filter(|r| *r > 1.0).map_or(0.0, |r| 1.0 - r / r.ceil());
+    let fixed = amd.ns.map_or(0.0, |ns| EMPTY_KERNEL_NS / ns);
+    let stake = (1.0 - busy - theory - fixed).max(0.0).min(1.0 - amd.peak());
+    Some(
+        Hint::new(
+            Diagnosis::Imbalance,
+            stake,
+            format!("the CUs have a wave in only {} of the time, although there are workgroups for all of them", pct(busy)),
+        )
+        .bound("all CUs busy to the end")
+        .sure(Sure::Likely)
+        .because([
+            amd.evidence("CUs with a wave", "SIMD_UTILIZATION", Some(BALANCED)),
+            amd.workgroups.and_then(|w| number("workgroups", w, "", None)),
+        ])
+        .change(&[
+            "give workgroups equal work: split the long ones, sort work by size, or let workgroups take work from a queue",
+            "workgroups go to the dies (XCDs) in turn: see that neighbouring ones are of equal cost",
+        ])
+        .confirm(&[], false, "a thread trace (`--att`): when the waves of each CU begin and end"),
+    )
+}

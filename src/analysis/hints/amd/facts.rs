@@ -1,0 +1,210 @@
+//! What is known of a kernel on an AMD GPU.
+
+use crate::analysis::Occupancy;
+use crate::analysis::hints::hint::{Evidence, Threshold};
+use crate::analysis::metric::Lookup;
+use crate::model::{Bytes, Device, LaunchConfig, Maker, Metrics, Value};
+
+/// Peaks of a GPU.
+struct Product {
+    /// Part of what the driver calls it.
+    name: &'static str,
+    /// Published bandwidth of its memory, bytes/s.
+    memory: f64,
+    /// Part of it that AMD's own benchmark reaches, where somebody ran it.
+    reached: Option<f64>,
+}
+
+/// Product pages of AMD; what was reached: `roofline.csv` of rocprof-compute 3.3 on an MI300X (4,234 of 5,325 GB/s) and 3.5 on an MI350X (4,886 of
+/// 7,782 GB/s).
+const PRODUCTS: [Product; 9] = [
+    Product { name: "MI210", memory: 1.6384e12, reached: None },
+    Product { name: "MI250", memory: 1.6384e12, reached: None },
+    Product { name: "MI300A", memory: 5.3e12, reached: None },
+    Product { name: "MI300X", memory: 5.3248e12, reached: Some(0.795) },
+    Product { name: "MI308X", memory: 5.3e12, reached: None },
+    Product { name: "MI325X", memory: 6e12, reached: None },
+    Product { name: "MI350X", memory: 7.7824e12, reached: Some(0.628) },
+    Product { name: "MI355X", memory: 8e12, reached: None },
+    Product { name: "7900 XTX", memory: 9.6e11, reached: None },
+];
+/// What streams reach of the published bandwidth where nobody measured: as on the MI300X.
+const REACHED: f64 = 0.8;
+/// Lanes of a wave on CDNA.
+const WAVE: u32 = 64;
+
+/// One kernel: its launch, its GPU, its counters.
+pub struct Amd<'a> {
+    counters: Option<Lookup<'a>>,
+    /// ns; of a dispatch that counters were collected of, while it ran alone.
+    pub ns: Option<f64>,
+    pub workgroups: Option<f64>,
+    /// Work-items of a workgroup.
+    pub items: Option<f64>,
+    /// Compute units.
+    pub units: Option<f64>,
+    /// Scratch of a work-item, bytes.
+    pub scratch: Option<f64>,
+    pub occupancy: Option<Occupancy>,
+    /// Waves of a workgroup.
+    pub waves: Option<f64>,
+    product: Option<&'static Product>,
+}
+
+impl<'a> Amd<'a> {
+    /// Of a launch in a timeline.
+    #[must_use]
+    pub fn of_launch(config: &LaunchConfig, device: &Device, ns: f64) -> Self {
+        let name = device.name.as_deref().unwrap_or_default();
+        Self {
+            counters: None,
+            ns: Some(ns).filter(|ns| *ns > 0.0),
+            workgroups: config.blocks().map(|b| b as f64),
+            items: config.threads().map(|t| t as f64),
+            units: device.sm_count.map(f64::from),
+            scratch: config.local_per_thread.map(|b| b.0 as f64),
+            occupancy: Occupancy::of(config, device),
+            waves: config.threads().map(|t| t.div_ceil(u64::from(device.warp_size.unwrap_or(WAVE))) as f64),
+            // A longer name may hold a shorter one.
+            product: PRODUCTS.iter().filter(|p| name.contains(p.name)).max_by_key(|p| p.name.len()),
+        }
+    }
+
+    /// Of a result of rocprofv3: what it says of the dispatch and the agent lies among the counters.
+    #[must_use]
+    pub fn of_result(metrics: &'a Metrics, result: usize) -> Option<Self> {
+        let result = metrics.results.get(result)?;
+        let lookup = Lookup::new(metrics, result);
+        let whole = |name: &str| lookup.value(name).and_then(Value::number).filter(|n| *n >= 0.0).map(|n| n as u32);
+        let bytes = |name: &str| whole(name).map(|n| Bytes(u64::from(n)));
+        let text = |name: &str| match lookup.value(name) {
+            Some(Value::Text(t)) => Some(t.to_string()),
+            _ => None,
+        };
+        let config = LaunchConfig {
+            grid: result.grid,
+            block: result.block,
+            registers: whole("VGPR_Count"),
+            static_shared: bytes("LDS_Block_Size"),
+            local_per_thread: bytes("Scratch_Size"),
+            ..LaunchConfig::default()
+        };
+        let device = Device {
+            maker: Maker::Amd,
+            name: text("Agent Product_Name"),
+            arch: text("Agent Name"),
+            sm_count: whole("Agent Cu_Count"),
+            ..Device::default()
+        };
+        let ns = lookup.finite("Duration").unwrap_or(0.0);
+        Some(Self { counters: Some(lookup), ..Self::of_launch(&config, &device, ns) })
+    }
+
+    /// Whether it was profiled, and not only traced.
+    #[must_use]
+    pub fn counted(&self) -> bool {
+        self.counters.is_some()
+    }
+
+    /// A counter's value, or what AMD derives from counters.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.counters.as_ref()?.finite(name)
+    }
+
+    /// A percentage as a share; above 1 where counters of several runs were put together.
+    #[must_use]
+    pub fn share(&self, name: &str) -> Option<f64> {
+        self.get(name).map(|p| (p / 100.0).max(0.0))
+    }
+
+    /// Bytes per second between L2 and what is behind it, and whether both directions are known.
+    #[must_use]
+    pub fn bandwidth(&self) -> Option<(f64, bool)> {
+        let (read, write) = (self.get("L2-Fabric Read BW"), self.get("L2-Fabric Write BW"));
+        (read.is_some() || write.is_some()).then(|| (read.unwrap_or(0.0) + write.unwrap_or(0.0), read.is_some() && write.is_some()))
+    }
+
+    /// Published bandwidth of the memory, and what can be reached of it, bytes per second.
+    #[must_use]
+    pub fn memory_peaks(&self) -> Option<(f64, f64)> {
+        let product = self.product?;
+        Some((product.memory, product.memory * product.reached.unwrap_or(REACHED)))
+    }
+
+    /// Traffic behind L2 as a share of what the memory can be brought to.
+    #[must_use]
+    pub fn memory(&self) -> Option<f64> {
+        Some(self.bandwidth()?.0 / self.memory_peaks()?.1)
+    }
+
+    /// The units that were measured, as shares of their peaks, the busiest first.
+    #[must_use]
+    pub fn ranked(&self) -> Vec<(&'static str, f64)> {
+        let all = [
+            ("VALU", self.share("VALUBusy")),
+            ("MFMA", self.share("MfmaUtil")),
+            ("SALU", self.share("SALUBusy")),
+            ("LDS", self.lds()),
+            ("memory", self.memory()),
+        ];
+        let mut all: Vec<_> = all.into_iter().filter_map(|(word, share)| Some((word, share?.min(1.0)))).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1));
+        all
+    }
+
+    /// The busiest of the units that were measured.
+    #[must_use]
+    pub fn busiest(&self) -> Option<(&'static str, f64)> {
+        self.ranked().into_iter().next()
+    }
+
+    /// What waves do, as shares of their cycles, in the words of rocprof-compute; empty where that was not collected.
+    #[must_use]
+    pub fn waves_spend(&self) -> Vec<(&'static str, f64)> {
+        let Some(all) = self.get("SQ_WAVE_CYCLES").filter(|n| *n > 0.0) else { return Vec::new() };
+        let parts = [("dependency wait", "SQ_WAIT_ANY"), ("issue wait", "SQ_WAIT_INST_ANY"), ("active", "SQ_ACTIVE_INST_ANY")];
+        parts.into_iter().filter_map(|(word, name)| Some((word, (self.get(name)? / all).clamp(0.0, 1.0)))).collect()
+    }
+
+    /// The same as a number, 0 where nothing was measured.
+    #[must_use]
+    pub fn peak(&self) -> f64 {
+        self.busiest().map_or(0.0, |b| b.1)
+    }
+
+    /// Whether arithmetic and memory were both measured: without them nobody can say that nothing is near its peak.
+    #[must_use]
+    pub fn roofs_known(&self) -> bool {
+        self.share("VALUBusy").is_some() && self.memory().is_some() && self.bandwidth().is_some_and(|(_, both)| both)
+    }
+
+    /// Share of the time in which LDS was accessed, conflicts included.
+    #[must_use]
+    pub fn lds(&self) -> Option<f64> {
+        self.share("LDS Utilization")
+    }
+
+    /// A counter as evidence.
+    #[must_use]
+    pub fn evidence(&self, label: &str, name: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+        let value = self.get(name)?;
+        let unit = self.counters.as_ref()?.unit(name).to_owned();
+        Some(Evidence { metric: name.to_owned(), unit, ..number(label, value, "", threshold)? })
+    }
+}
+
+/// A number of the launch, or computed from several counters.
+#[must_use]
+pub fn number(label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
+    let threshold = threshold.filter(|t| t.met(value));
+    value.is_finite().then(|| Evidence {
+        label: label.to_owned(),
+        concept: "",
+        metric: String::new(),
+        value,
+        unit: unit.to_owned(),
+        threshold,
+        section: None,
+    })
+}

@@ -1,0 +1,97 @@
+//! Memory behind L2, L2, and how lanes access it.
+
+use super::facts::{Amd, number};
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Severity, Sure, Threshold};
+
+/// rocprof-compute 3.5, panel 30.12.
+const L2_HITS: Threshold = Threshold { op: "<", value: 50.0, source: "rocprof-compute: the working set exceeds L2" };
+const CREDITS: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: memory bandwidth" };
+pub const BACKPRESSURE: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: L2 throughput" };
+const BOUND: Threshold = Threshold { op: "≥", value: 80.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
+const MAY: f64 = 0.6;
+/// A wave's access of 16 bytes a lane, the widest, takes four times the cycles of one of 4 bytes: 25 % without any spread address (the fill kernel of
+/// HIP's runtime shows just that).
+const WIDEST: f64 = 0.25;
+const SPREAD: Threshold = Threshold { op: "<", value: 20.0, source: "below the 25% of accesses of 16 bytes a lane" };
+
+/// `dram-bandwidth-bound`.
+pub fn bandwidth(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.memory().filter(|s| *s >= MAY)?;
+    let ((bytes, both), (published, reached)) = (amd.bandwidth()?, amd.memory_peaks()?);
+    let near = share * 100.0 >= BOUND.value;
+    let least = if both { "" } else { "at least " };
+    let mut hint = Hint::new(
+        Diagnosis::DramBandwidth,
+        (1.0 - share.min(1.0)) * Case::binding(share),
+        format!("L2 exchanges {least}{:.0} GB/s with memory: {least}{} of the {:.0} GB/s that this GPU's memory can be brought to", bytes / 1e9, pct(share), reached / 1e9),
+    )
+    .bound(format!("{:.0} GB/s; {:.0} GB/s are published. Infinity Cache may give more", reached / 1e9, published / 1e9))
+    .sure(if both { Sure::Certain } else { Sure::Likely })
+    .because([
+        number("traffic behind L2, of what memory can be brought to", share * 100.0, "%", Some(BOUND)),
+        amd.evidence("read", "L2-Fabric Read BW", None),
+        amd.evidence("written", "L2-Fabric Write BW", None),
+        amd.evidence("L2 stalled for credits of HBM", "L2 Stalled for HBM Credits", Some(CREDITS)),
+        amd.evidence("L2 hits", "L2CacheHit", Some(L2_HITS)),
+    ])
+    .change(&[
+        "move fewer bytes: fuse kernels that pass arrays on, use smaller types (bf16, fp8), keep what is used again in LDS or registers",
+        "tile so that what is used again fits in the L2 of one die (4 MB of an XCD), and let workgroups that share data run on the same die",
+    ])
+    .confirm(&[], false, "FETCH_SIZE, and WRITE_SIZE in a run of its own; TCC_HIT_sum and TCC_MISS_sum: how much of it L2 could have kept");
+    if near {
+        hint.severity = Severity::Healthy;
+    }
+    Some(hint)
+}
+
+/// `l2-bandwidth-bound`.
+pub fn l2(amd: &Amd<'_>) -> Option<Hint> {
+    let stalled = amd.share("L2 Input Stalled").filter(|s| s * 100.0 >= BACKPRESSURE.value)?;
+    Some(
+        Hint::new(
+            Diagnosis::L2Bandwidth,
+            stalled.min(1.0 - amd.peak()),
+            format!("L2 holds back the CUs' requests in {} of the time it is busy", pct(stalled)),
+        )
+        .bound("the time in which requests wait to enter L2")
+        .sure(Sure::Likely)
+        .because([
+            amd.evidence("L2 input stalled, of busy cycles", "L2 Input Stalled", Some(BACKPRESSURE)),
+            amd.evidence("L2 hits", "L2CacheHit", None),
+        ])
+        .change(&[
+            "keep what is used again in LDS or registers: larger tiles, wider loads",
+            "let the lanes of a wave access neighbouring addresses",
+        ])
+        .confirm(&[], false, "TCC_IB_STALL_sum, TCC_BUSY_sum and TCC_REQ_sum"),
+    )
+}
+
+/// `uncoalesced-global`.
+pub fn coalescing(amd: &Amd<'_>) -> Option<Hint> {
+    let dense = amd.share("vL1D Coalescing").filter(|c| c * 100.0 < SPREAD.value)?;
+    // What spread addresses cost is time of the vector memory unit; how busy that is bounds it.
+    let busy = amd.share("MemUnitBusy").or_else(|| amd.memory()).map(|b| b.min(1.0));
+    let stake = (1.0 - dense / WIDEST) * busy.unwrap_or(0.5);
+    Some(
+        Hint::new(Diagnosis::Uncoalesced, stake, format!("the lanes of a wave access spread addresses: the vector L1 serves them at {} of its rate for 4 bytes a lane side by side", pct(dense)))
+            .bound(busy.map_or_else(
+                || "half of the time; how busy the memory units are was not collected".to_owned(),
+                |b| format!("the accesses beyond need, of the {} of the time in which memory is busy", pct(b)),
+            ))
+            .sure(if busy.is_some() { Sure::Likely } else { Sure::Possible })
+            .because([
+                amd.evidence("coalescing", "vL1D Coalescing", Some(SPREAD)),
+                amd.evidence("L2 hits", "L2CacheHit", None),
+                amd.evidence("read", "L2-Fabric Read BW", None),
+            ])
+            .change(&[
+                "let neighbouring lanes access neighbouring addresses: change the layout (structure of arrays), or which index the lanes run over",
+                "load 4 to 16 bytes a lane (float4), and go through LDS where the order must change",
+            ])
+            .confirm(&[], false, "TA_TOTAL_WAVEFRONTS_sum, TCP_TOTAL_ACCESSES_sum and TCP_TOTAL_CACHE_ACCESSES_sum; a thread trace names the instruction"),
+    )
+}

@@ -1,0 +1,142 @@
+//! What limits a kernel on an AMD GPU: rules over the launch and rocprofv3's counters, in AMD's words. Which counters and formulas: rocprofiler-sdk's
+//! `counter_defs.yaml` and rocprofiler-compute's analysis (ROCm/rocm-systems @1b1610fc2b). AMD publishes formulas and peaks and hardly any
+//! thresholds: each threshold says whose it is.
+
+mod balance;
+mod facts;
+mod memory;
+mod reasoning;
+mod units;
+mod waits;
+
+pub use facts::Amd;
+pub use reasoning::sentences;
+
+use super::Hint;
+use super::rank;
+
+/// A rule: looks at one kernel and says what it sees, or nothing. A counter that was not collected never makes it speak.
+type Rule = fn(&Amd<'_>) -> Option<Hint>;
+
+static RULES: &[Rule] = &[
+    balance::overhead,
+    balance::small_grid,
+    balance::tail,
+    balance::imbalance,
+    units::divergence,
+    waits::scratch,
+    memory::coalescing,
+    units::conflicts,
+    units::lds,
+    memory::bandwidth,
+    memory::l2,
+    waits::occupancy,
+    waits::latency,
+    units::matrix,
+    units::vector,
+    units::no_matrix,
+];
+
+/// Everything that the rules say, best first.
+#[must_use]
+pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
+    rank::rank(RULES.iter().filter_map(|rule| rule(amd)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::hints::{Diagnosis as D, Severity, Sure};
+    use crate::model::{Metrics, ResultMetrics, Value};
+    use std::sync::Arc;
+
+    /// A result of an MI300X with 304 CUs; 0.1 ms long, workgroups of 256 work-items.
+    fn metrics(workgroups: u32, pairs: &[(&str, f64)]) -> Metrics {
+        let usual = [("Duration", 100_000.0), ("Agent Cu_Count", 304.0), ("VGPR_Count", 64.0), ("LDS_Block_Size", 0.0)];
+        let usual = usual.iter().filter(|(name, _)| pairs.iter().all(|p| p.0 != *name));
+        let mut out = Metrics::default();
+        let mut values = Vec::new();
+        let texts = [("Agent Name", "gfx942"), ("Agent Product_Name", "AMD Instinct MI300X")];
+        let all = usual.chain(pairs).map(|(n, v)| (*n, Value::Float(*v))).chain(texts.map(|(n, t)| (n, Value::Text(t.into()))));
+        for (at, (name, value)) in (0..).zip(all) {
+            out.names.push(Arc::from(name));
+            out.units.push(Arc::from(""));
+            values.push((at, value));
+        }
+        out.results.push(ResultMetrics { grid: Some([workgroups, 1, 1]), block: Some([256, 1, 1]), ..ResultMetrics::with(values) });
+        out
+    }
+
+    fn hints(workgroups: u32, pairs: &[(&str, f64)]) -> Vec<Hint> {
+        diagnose(&Amd::of_result(&metrics(workgroups, pairs), 0).unwrap())
+    }
+
+    fn first(workgroups: u32, pairs: &[(&str, f64)]) -> Option<D> {
+        hints(workgroups, pairs).first().map(|h| h.id)
+    }
+
+    /// Enough for eight rounds.
+    const MANY: u32 = 304 * 64;
+    const STREAM: [(&str, f64); 4] = [("L2-Fabric Read BW", 2e12), ("L2-Fabric Write BW", 2e12), ("VALUBusy", 10.0), ("MfmaUtil", 0.0)];
+    const IDLE: [(&str, f64); 4] = [("L2-Fabric Read BW", 2e11), ("L2-Fabric Write BW", 1e11), ("VALUBusy", 10.0), ("MfmaUtil", 0.0)];
+
+    fn and<'a>(a: &[(&'a str, f64)], b: &[(&'a str, f64)]) -> Vec<(&'a str, f64)> {
+        a.iter().filter(|x| b.iter().all(|y| y.0 != x.0)).chain(b).copied().collect()
+    }
+
+    #[test]
+    fn nothing_is_said_of_what_was_not_collected() {
+        assert_eq!(first(MANY, &[]), None);
+        assert_eq!(first(MANY, &[("SQ_WAVES", 1000.0)]), None);
+        assert_eq!(first(MANY, &[("VALUBusy", 30.0)]), None, "memory was not measured: it may be the limit");
+    }
+
+    #[test]
+    fn each_cause_is_named_first() {
+        for (what, workgroups, pairs, id) in [
+            ("a stream", MANY, STREAM.to_vec(), D::DramBandwidth),
+            ("vector arithmetic", MANY, and(&IDLE, &[("VALUBusy", 92.0)]), D::Compute),
+            ("matrix cores", MANY, and(&IDLE, &[("MfmaUtil", 85.0), ("VALUBusy", 70.0)]), D::Tensor),
+            ("half of the lanes", MANY, and(&IDLE, &[("VALUBusy", 75.0), ("VALUUtilization", 40.0)]), D::Divergence),
+            ("bank conflicts", MANY, and(&IDLE, &[("LDSBankConflict", 45.0), ("LDS Utilization", 70.0)]), D::BankConflicts),
+            ("LDS", MANY, and(&IDLE, &[("LDSBankConflict", 2.0), ("LDS Utilization", 85.0)]), D::SharedBandwidth),
+            ("spread addresses", MANY, and(&STREAM, &[("vL1D Coalescing", 7.0)]), D::Uncoalesced),
+            ("few workgroups", 32, IDLE.to_vec(), D::SmallGrid),
+            ("a tail", 304 * 8 + 304, and(&IDLE, &[("SIMD_UTILIZATION", 58.0), ("VALUBusy", 55.0)]), D::Tail),
+            ("uneven work", MANY, and(&IDLE, &[("SIMD_UTILIZATION", 40.0), ("VALUBusy", 35.0)]), D::Imbalance),
+            ("many registers", MANY, and(&IDLE, &[("VGPR_Count", 256.0)]), D::OccupancyRegisters),
+            ("much LDS", MANY, and(&IDLE, &[("LDS_Block_Size", 40_000.0)]), D::OccupancyShared),
+            ("waits", MANY, IDLE.to_vec(), D::MemoryLatency),
+            ("a short kernel", MANY, vec![("Duration", 4_000.0)], D::LaunchOverhead),
+            ("L2", MANY, and(&IDLE, &[("L2 Input Stalled", 60.0)]), D::L2Bandwidth),
+        ] {
+            assert_eq!(first(workgroups, &pairs), Some(id), "{what}: {:?}", hints(workgroups, &pairs));
+        }
+    }
+
+    #[test]
+    fn what_is_at_its_roof_is_healthy_and_what_is_wide_is_not_spread() {
+        let at_roof = hints(MANY, &STREAM);
+        assert_eq!((at_roof[0].severity, at_roof[0].sure), (Severity::Healthy, Sure::Certain));
+        assert!(at_roof[0].headline.contains("94%"), "{}", at_roof[0].headline);
+        // 16 bytes a lane.
+        assert_eq!(first(MANY, &and(&STREAM, &[("vL1D Coalescing", 25.0)])), Some(D::DramBandwidth));
+        // One direction alone is a lower bound.
+        let reads = hints(MANY, &[("L2-Fabric Read BW", 3.6e12)]);
+        assert_eq!((reads[0].id, reads[0].sure), (D::DramBandwidth, Sure::Likely));
+    }
+
+    /// Large tiles in registers are what matrix cores want.
+    #[test]
+    fn few_waves_are_no_fault_of_matrix_kernels() {
+        let busy = and(&IDLE, &[("VGPR_Count", 256.0), ("MfmaUtil", 55.0)]);
+        assert!(hints(MANY, &busy).iter().all(|h| h.id != D::OccupancyRegisters));
+    }
+
+    #[test]
+    fn lanes_that_the_workgroup_leaves_empty_are_no_divergence() {
+        let mut m = metrics(MANY, &and(&IDLE, &[("VALUBusy", 75.0), ("VALUUtilization", 50.0)]));
+        m.results[0].block = Some([32, 1, 1]);
+        assert!(diagnose(&Amd::of_result(&m, 0).unwrap()).iter().all(|h| h.id != D::Divergence));
+    }
+}

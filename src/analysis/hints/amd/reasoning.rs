@@ -1,0 +1,45 @@
+//! The way from the numbers to the hints, in sentences.
+
+use super::facts::Amd;
+use crate::analysis::hints::case::pct;
+use crate::model::Nanos;
+
+/// The sentences; a question whose counters were not collected is answered by what to collect.
+#[must_use]
+pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(ns) = amd.ns {
+        let short = if ns < 20_000.0 { ", shorter than 20 µs, so percentages are noisy" } else { "" };
+        out.push(format!("duration: {}{short}", Nanos::human(ns)));
+    }
+    if let (Some(groups), Some(units)) = (amd.workgroups, amd.units) {
+        let rounds = amd.occupancy.as_ref().and_then(|o| o.waves);
+        let held = rounds.map_or_else(String::new, |r| format!(", {r:.2} times what the GPU holds at once"));
+        let busy = amd.share("SIMD_UTILIZATION").map_or_else(String::new, |s| format!("; a CU had waves in {} of the time", pct(s)));
+        out.push(format!("shape: {groups:.0} workgroups for {units:.0} CUs{held}{busy}"));
+    }
+    out.push(match amd.busiest() {
+        Some((unit, share)) if share >= 0.8 => {
+            format!("throughput: {unit} at {} of the peak, at the limit (80%): waits are a consequence", pct(share))
+        }
+        Some((unit, share)) if share >= 0.6 => {
+            format!("throughput: {unit} at {} of the peak, between 60% and 80%: that may be the limit", pct(share))
+        }
+        Some((unit, share)) if amd.roofs_known() => {
+            format!("throughput: the busiest unit, {unit}, is at {} of its peak: waves wait", pct(share))
+        }
+        Some((unit, share)) => format!("throughput: {unit} at {} of the peak; of others too little was collected to say", pct(share)),
+        None => "throughput: not collected (GRBM_GUI_ACTIVE with SQ_ACTIVE_INST_VALU and SQ_VALU_MFMA_BUSY_CYCLES; FETCH_SIZE; WRITE_SIZE)"
+            .to_owned(),
+    });
+    let spend: Vec<String> = amd.waves_spend().into_iter().map(|(word, share)| format!("{word} {}", pct(share))).collect();
+    if !spend.is_empty() {
+        out.push(format!("waves: of their cycles, {}", spend.join(", ")));
+    }
+    if let Some(o) = &amd.occupancy {
+        let achieved = amd.get("OccupancyPercent").map_or_else(String::new, |a| format!(", {a:.0}% achieved"));
+        let by = o.limited_by().map_or_else(String::new, |by| format!(", by {by}"));
+        out.push(format!("occupancy: {:.0}% at most{by}{achieved}", o.percent));
+    }
+    out
+}

@@ -1,0 +1,166 @@
+//! The vector ALUs, the matrix cores, LDS.
+
+use super::facts::{Amd, number};
+use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Severity, Sure, Threshold};
+
+const BOUND: Threshold = Threshold { op: "≥", value: 80.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
+const MAY: f64 = 0.6;
+/// Of 64 lanes.
+const LANES: Threshold = Threshold { op: "<", value: 48.0, source: "analogous to NVIDIA's ThreadDivergence rule: three quarters" };
+const CONFLICTS: Threshold = Threshold { op: "≥", value: 10.0, source: "our bound; AMD gives none" };
+/// Share of the time from which FP16 arithmetic on the vector ALUs is what the kernel does.
+const WORK: f64 = 0.4;
+/// Operations per byte from which data is used again and again, as in a product of matrices.
+const REUSE: f64 = 8.0;
+
+fn roof(id: Diagnosis, share: f64, hint: impl FnOnce(Hint) -> Hint, headline: String) -> Hint {
+    let mut out = hint(Hint::new(id, (1.0 - share.min(1.0)) * Case::binding(share), headline));
+    if share * 100.0 >= BOUND.value {
+        out.severity = Severity::Healthy;
+    }
+    out
+}
+
+/// `tensor-bound`: the matrix cores.
+pub fn matrix(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.share("MfmaUtil").filter(|s| *s >= MAY)?;
+    let of = |hint: Hint| {
+        hint.bound("the matrix cores busy all the time")
+            .because([amd.evidence("matrix cores busy", "MfmaUtil", Some(BOUND)), amd.evidence("vector ALUs busy", "VALUBusy", None)])
+            .change(&[
+                "a type of fewer bits (bf16, fp8) has a higher peak, where the accuracy allows it",
+                "do less: sparsity, a better algorithm",
+            ])
+            .confirm(&[], false, "SQ_INSTS_VALU_MFMA_MOPS_BF16 and its like: the rate for each type")
+    };
+    Some(roof(Diagnosis::Tensor, share, of, format!("the matrix cores are busy in {} of the time", pct(share))))
+}
+
+/// `compute-bound`: the vector ALUs.
+pub fn vector(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.share("VALUBusy").filter(|s| *s >= MAY)?;
+    // Instructions of the matrix cores are issued as the vector ALUs' are.
+    if amd.share("MfmaUtil").is_some_and(|m| m >= MAY) {
+        return None;
+    }
+    let of = |hint: Hint| {
+        hint.bound("the vector ALUs busy all the time")
+            .sure(if amd.share("MfmaUtil").is_some() { Sure::Certain } else { Sure::Likely })
+            .because([
+                amd.evidence("vector ALUs busy", "VALUBusy", Some(BOUND)),
+                amd.evidence("lanes active, of all", "VALUUtilization", None),
+                amd.evidence("matrix cores busy", "MfmaUtil", None),
+            ])
+            .change(&[
+                "fewer instructions: hoist index arithmetic, packed FP32 and FP16 instructions, cheaper functions (native exp, rsqrt)",
+                "products of matrices belong on the matrix cores (hipBLASLt, composable_kernel, rocWMMA)",
+            ])
+            .confirm(&[], false, "SQ_INSTS_VALU_ADD_F32 and its like, SQ_INSTS_VALU_INT32: what the instructions are")
+    };
+    Some(roof(Diagnosis::Compute, share, of, format!("the vector ALUs are busy in {} of the time", pct(share))))
+}
+
+/// `warp-divergence`: lanes without work.
+pub fn divergence(amd: &Amd<'_>) -> Option<Hint> {
+    let lanes = amd.share("VALUUtilization").map(|s| s * 64.0).filter(|l| *l < LANES.value)?;
+    // Workgroups of fewer work-items than a wave leave lanes empty without any branch.
+    let full = amd.items.filter(|i| *i > 0.0).map_or(64.0, |i| i / (i / 64.0).ceil());
+    let lost = (1.0 - lanes / full).max(0.0);
+    if lanes >= full * 0.75 {
+        return None;
+    }
+    let busy = amd.share("VALUBusy").map(|b| b.min(1.0));
+    Some(
+        Hint::new(
+            Diagnosis::Divergence,
+            lost * busy.unwrap_or(0.5),
+            format!("a vector instruction has {lanes:.0} of {full:.0} lanes active: {} of them are idle", pct(lost)),
+        )
+        .bound(busy.map_or_else(
+            || "half of the time; how busy the vector ALUs are was not collected".to_owned(),
+            |b| format!("the same work with full waves, of the {} of the time in which the vector ALUs are busy", pct(b)),
+        ))
+        .sure(if busy.is_some() && amd.items.is_some() { Sure::Certain } else { Sure::Likely })
+        .because([
+            number("active lanes of a vector instruction", lanes, "", Some(LANES)),
+            amd.evidence("vector ALUs busy", "VALUBusy", None),
+        ])
+        .change(&[
+            "let the lanes of a wave take the same path: branch on the workgroup or the wave, not on the lane",
+            "sort or compact the work first; use workgroups that are a multiple of 64 work-items",
+        ])
+        .confirm(&[], false, "a thread trace: the branches between which few lanes are active"),
+    )
+}
+
+/// `bank-conflicts`: of LDS.
+pub fn conflicts(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.share("LDSBankConflict").filter(|s| s * 100.0 >= CONFLICTS.value)?;
+    Some(
+        Hint::new(Diagnosis::BankConflicts, share.min(1.0), format!("LDS resolves bank conflicts in {} of the time", pct(share)))
+            .bound("the time that conflicts take, if nothing runs beside them")
+            .sure(Sure::Likely)
+            .because([
+                amd.evidence("LDS resolving conflicts", "LDSBankConflict", Some(CONFLICTS)),
+                amd.evidence("conflict cycles for each other access cycle", "Bank Conflicts/Access", None),
+                amd.evidence("LDS busy", "LDS Utilization", None),
+            ])
+            .change(&[
+                "pad the rows of arrays in LDS, or swizzle the index, so that the lanes that access it together use different banks",
+                "access 8 or 16 bytes a lane (ds_read_b64, ds_read_b128) in the order of the banks",
+            ])
+            .confirm(&[], false, "GRBM_GUI_ACTIVE, SQ_LDS_BANK_CONFLICT, SQ_LDS_IDX_ACTIVE and SQ_INSTS_LDS"),
+    )
+}
+
+/// `shared-bandwidth-bound`: LDS without conflicts.
+pub fn lds(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.lds().filter(|s| *s >= MAY)?;
+    if amd.share("LDSBankConflict")? * 100.0 >= CONFLICTS.value {
+        return None;
+    }
+    let of = |hint: Hint| {
+        hint.bound("LDS accessed all the time")
+            .because([
+                amd.evidence("LDS busy", "LDS Utilization", Some(BOUND)),
+                amd.evidence("LDS resolving conflicts", "LDSBankConflict", None),
+            ])
+            .change(&[
+                "keep more of what is used again in registers: larger tiles for each work-item",
+                "exchange between lanes without LDS: DPP, ds_permute, readlane",
+            ])
+            .confirm(&[], false, "SQ_INSTS_LDS and SQ_WAIT_INST_LDS: how many accesses, and how long waves wait to issue them")
+    };
+    Some(roof(Diagnosis::SharedBandwidth, share, of, format!("LDS is accessed in {} of the time, with few bank conflicts", pct(share))))
+}
+
+/// `no-tensor-cores`: products of matrices of FP16 without the matrix cores.
+pub fn no_matrix(amd: &Amd<'_>) -> Option<Hint> {
+    // The counter itself, zero: not merely missing.
+    if amd.get("MfmaUtil")? > 0.5 {
+        return None;
+    }
+    let busy = amd.share("VALUBusy").filter(|b| *b >= WORK)?;
+    let of = |name: &str| amd.get(&format!("SQ_INSTS_VALU_{name}"));
+    let half = 64.0 * (of("ADD_F16")? + of("MUL_F16")? + 2.0 * of("FMA_F16")?);
+    let single = 64.0 * (of("ADD_F32").unwrap_or(0.0) + of("MUL_F32").unwrap_or(0.0) + 2.0 * of("FMA_F32").unwrap_or(0.0));
+    let bytes = amd.bandwidth().map(|(rate, _)| rate)? * amd.ns? / 1e9;
+    let reuse = half / bytes.max(1.0);
+    if half < single || reuse < REUSE {
+        return None;
+    }
+    Some(
+        Hint::new(
+            Diagnosis::NoTensor,
+            busy * (1.0 - amd.memory().unwrap_or(0.0).min(1.0)),
+            format!("matrix-like FP16 work without the matrix cores: each byte of memory serves {reuse:.0} operations, and MFMA instructions are absent"),
+        )
+        .bound("the time of the vector ALUs, until memory binds")
+        .sure(Sure::Likely)
+        .because([amd.evidence("vector ALUs busy", "VALUBusy", None), number("operations per byte of memory", reuse, "", None), amd.evidence("matrix cores busy", "MfmaUtil", None)])
+        .change(&["if it multiplies matrices: hipBLASLt, composable_kernel, rocWMMA, or Triton's dot on bf16 or fp16"])
+        .confirm(&[], false, "SQ_INSTS_VALU_MFMA_MOPS_F16, SQ_INSTS_VALU_FMA_F16"),
+    )
+}

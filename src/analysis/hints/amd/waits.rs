@@ -1,0 +1,115 @@
+//! Waves that wait: too few of them, spilled registers, latency.
+
+use super::facts::{Amd, number};
+use super::memory::BACKPRESSURE;
+use crate::analysis::Limiter;
+use crate::analysis::hints::case::pct;
+use crate::analysis::hints::demand::Demand;
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Sure, Threshold};
+
+const IDLE: Threshold = Threshold { op: "<", value: 60.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
+const LOW: Threshold = Threshold { op: "<", value: 50.0, source: "our bound; AMD gives none" };
+const FEW: Threshold = Threshold { op: "<", value: 25.0, source: "our bound; AMD gives none" };
+/// Share of the matrix cores' time from which few waves are as they should be: their kernels hold large tiles in registers, with one or two waves
+/// on a SIMD.
+const MATRIX: f64 = 0.3;
+
+/// `register-spilling`: what lies in scratch.
+pub fn scratch(amd: &Amd<'_>) -> Option<Hint> {
+    let bytes = amd.scratch.filter(|b| *b > 0.0)?;
+    // Without the traffic that is its own nobody can say what it costs.
+    Some(
+        Hint::new(
+            Diagnosis::LocalMemory,
+            0.05,
+            format!("each work-item has {bytes:.0} bytes of scratch memory: spilled registers, or arrays that are indexed at run time"),
+        )
+        .bound("not known: counters do not tell scratch from other accesses")
+        .sure(Sure::Possible)
+        .because([number("scratch of a work-item", bytes, "byte", None)])
+        .change(&[
+            "compile with -Rpass-analysis=kernel-resource-usage: it says how many registers are spilled",
+            "smaller tiles or less unrolling; __launch_bounds__ with the workgroup's real size; constant indices for local arrays",
+        ])
+        .confirm(&[], false, "a thread trace: how long scratch_load and scratch_store are waited for"),
+    )
+}
+
+/// Occupancy that something caps, while nothing is busy.
+pub fn occupancy(amd: &Amd<'_>) -> Option<Hint> {
+    let o = amd.occupancy.as_ref().filter(|o| o.percent < LOW.value)?;
+    // With fewer workgroups than the GPU holds it is the grid that leaves it empty.
+    if o.waves.is_some_and(|w| w < 1.0) || amd.share("MfmaUtil").is_some_and(|m| m >= MATRIX) {
+        return None;
+    }
+    let (id, what, action) = match o.limiters.first()? {
+        Limiter::Registers => (
+            Diagnosis::OccupancyRegisters,
+            "vector registers",
+            "fewer registers: smaller tiles, less unrolling, __launch_bounds__(size, waves per SIMD), amdgpu_waves_per_eu",
+        ),
+        Limiter::SharedMemory => {
+            (Diagnosis::OccupancyShared, "LDS", "less LDS for a workgroup: smaller tiles, fewer stages, part of it in registers")
+        }
+        Limiter::Warps | Limiter::Blocks => {
+            (Diagnosis::OccupancyBlock, "the workgroup's size", "workgroups of 256 work-items fit more evenly")
+        }
+    };
+    let peak = amd.peak();
+    let stake = (1.0 - o.percent / 100.0) * (1.0 - peak) * Demand::waiting_counts(peak) * if amd.roofs_known() { 1.0 } else { 0.5 };
+    Some(
+        Hint::new(id, stake, format!("a CU holds only {} waves because of {what}: {:.0}% occupancy at most", o.warps_per_sm, o.percent))
+            .bound(amd.busiest().filter(|_| amd.roofs_known()).map_or_else(
+                || "half of what is missing; what the units do was not collected".to_owned(),
+                |(unit, share)| format!("the next limit: {unit} at {}", pct(share)),
+            ))
+            .sure(if amd.roofs_known() { Sure::Likely } else { Sure::Possible })
+            .because([
+                number("occupancy at most", o.percent, "%", Some(LOW)),
+                amd.evidence("occupancy achieved", "OccupancyPercent", Some(FEW)),
+                amd.evidence("vector registers of a work-item, with accumulation registers", "VGPR_Count", None),
+                amd.evidence("LDS of a workgroup", "LDS_Block_Size", None),
+            ])
+            .change(&[action])
+            .confirm(
+                &[],
+                false,
+                "GRBM_GUI_ACTIVE, SQ_WAVE_CYCLES and SQ_ACTIVE_INST_VALU: the occupancy achieved, and whether the ALUs wait",
+            ),
+    )
+}
+
+/// `memory-latency`: nothing is busy.
+pub fn latency(amd: &Amd<'_>) -> Option<Hint> {
+    let (unit, peak) = amd.busiest().filter(|b| amd.roofs_known() && b.1 * 100.0 < IDLE.value)?;
+    // With too few workgroups, or where L2 takes no more requests, what waits is explained.
+    let few = amd.workgroups.zip(amd.units).is_some_and(|(groups, units)| groups < units);
+    if few || amd.get("L2 Input Stalled").is_some_and(|s| s >= BACKPRESSURE.value) {
+        return None;
+    }
+    let waits = amd.waves_spend().into_iter().find(|s| s.0 == "dependency wait").map(|s| s.1);
+    let stake = (1.0 - peak) * Demand::waiting_counts(peak) * waits.unwrap_or(1.0);
+    let headline = waits.map_or_else(
+        || format!("waves wait: the busiest unit, {unit}, is at {} of its peak", pct(peak)),
+        |w| format!("waves wait in {} of their cycles, and the busiest unit, {unit}, is at {} of its peak", pct(w), pct(peak)),
+    );
+    Some(
+        Hint::new(Diagnosis::MemoryLatency, stake, headline)
+            .bound(format!("the next limit: {unit} at {}", pct(peak)))
+            .sure(Sure::Possible)
+            .because([
+                amd.evidence("vector ALUs busy", "VALUBusy", Some(IDLE)),
+                amd.evidence("matrix cores busy", "MfmaUtil", None),
+                amd.memory().and_then(|m| number("traffic behind L2, of what memory can be brought to", m * 100.0, "%", Some(IDLE))),
+                amd.evidence("occupancy achieved", "OccupancyPercent", Some(FEW)),
+                amd.evidence("instructions per cycle of a busy CU", "IPC", None),
+                waits.and_then(|w| number("wave cycles waiting", w * 100.0, "%", None)),
+            ])
+            .change(&[
+                "more loads in flight: load the next tile before the current one is used (double buffering), unroll, wider loads",
+                "more waves: smaller workgroups, fewer registers or less LDS for each",
+            ])
+            .confirm(&[], false, "a thread trace (`--att`): which s_waitcnt or s_barrier the waves wait at"),
+    )
+}

@@ -1,0 +1,138 @@
+//! rocprof-compute's workloads: `pmc_perf.csv` has a row for each dispatch and a column for each counter, of several runs put together; `sysinfo.csv`
+//! beside it says what the GPU is.
+
+use super::rows::{Agent, Counter, Dispatch, Rows, Symbol, Texts, bare};
+use crate::import::{ImportError, Job};
+use crate::model::{Device, Maker};
+use csv::ByteRecord;
+use rustc_hash::FxHashMap;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Columns that are no counters.
+const FACTS: [&str; 16] = [
+    "Dispatch_ID",
+    "GPU_ID",
+    "Queue_ID",
+    "PID",
+    "TID",
+    "Grid_Size",
+    "Workgroup_Size",
+    "LDS_Per_Workgroup",
+    "Scratch_Per_Workitem",
+    "Arch_VGPR",
+    "Accum_VGPR",
+    "SGPR",
+    "Wave_Size",
+    "Kernel_Name",
+    "Start_Timestamp",
+    "End_Timestamp",
+];
+
+/// Whether a file begins as such a table does.
+pub fn knows(head: &[u8]) -> bool {
+    let line = head.split(|&b| b == b'\n').next().unwrap_or_default();
+    let has = |name: &str| memchr::memmem::find(line, name.as_bytes()).is_some();
+    has("Dispatch_ID") && has("LDS_Per_Workgroup") && has("Arch_VGPR")
+}
+
+/// A column of a counter, or of one of its instances, which are added up where the sum is not there by itself.
+fn counter(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String> {
+    // What an accumulator counts differs between the runs that were put together.
+    let other = ["Kernel_ID", "Correlation_ID", "SQ_ACCUM_PREV"].iter().any(|start| column.starts_with(start));
+    if other || FACTS.contains(&column) {
+        return None;
+    }
+    let Some((name, _)) = column.split_once('[') else { return Some(column.to_owned()) };
+    let sum = format!("{name}_sum");
+    (!columns.contains_key(sum.as_str())).then_some(sum)
+}
+
+fn device(folder: &Path) -> Option<(Device, u32)> {
+    let mut reader = csv::Reader::from_path(folder.join("sysinfo.csv")).ok()?;
+    let names = reader.headers().ok()?.clone();
+    let row = reader.records().next()?.ok()?;
+    let text = |name: &str| names.iter().position(|n| n == name).and_then(|i| row.get(i)).filter(|t| !t.is_empty());
+    let some = |name: &str| text(name).and_then(|t| t.parse::<f64>().ok()).filter(|n| *n > 0.0).map(|n| n as u32);
+    let device = Device {
+        maker: Maker::Amd,
+        name: text("gpu_model").map(str::to_owned),
+        arch: text("gpu_arch").map(str::to_owned),
+        chip: text("gpu_arch").map(str::to_owned),
+        sm_count: some("cu_per_gpu"),
+        warp_size: some("wave_size"),
+        max_warps_per_sm: some("max_waves_per_cu"),
+        clock_hz: some("max_sclk").map(|mhz| u64::from(mhz) * 1_000_000),
+        ..Device::default()
+    };
+    Some((device, some("num_xcd").unwrap_or(0)))
+}
+
+/// Reads the table.
+pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportError> {
+    let damaged =
+        |e: csv::Error| ImportError::refused(path, format!("not a table of counters: {e}"), "record it again with rocprof-compute profile");
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(from);
+    let header: Vec<String> = reader.headers().map_err(damaged)?.iter().map(str::to_owned).collect();
+    let columns: FxHashMap<&str, usize> = header.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
+    let mut rows = Rows { chosen: true, processes: vec![super::rows::Process::default()], ..Rows::default() };
+    let mut texts = Texts::default();
+    let of: Vec<Option<u32>> =
+        header.iter().map(|c| counter(c, &columns).map(|name| texts.number(name.as_bytes(), &mut rows.texts))).collect();
+    let known = device(path.parent().unwrap_or(Path::new(".")));
+    let (mut agents, mut symbols): (FxHashMap<u32, u32>, FxHashMap<Arc<str>, u32>) = (FxHashMap::default(), FxHashMap::default());
+    let mut record = ByteRecord::new();
+    let mut sums: Vec<(u32, f64)> = Vec::new();
+    while reader.read_byte_record(&mut record).map_err(damaged)? {
+        if job.cancel.is_cancelled() {
+            return Err(ImportError::Cancelled { path: path.to_owned() });
+        }
+        let field = |i: usize| record.get(i).and_then(|f| std::str::from_utf8(f).ok()).map(str::trim);
+        let text = |name: &str| columns.get(name).and_then(|&i| field(i));
+        let number = |name: &str| text(name).and_then(|t| t.parse::<f64>().ok()).filter(|n| n.is_finite());
+        let small = |name: &str| number(name).filter(|n| *n >= 0.0).map(|n| n as u32);
+        let (Some(name), Some(grid), Some(group)) = (text("Kernel_Name"), small("Grid_Size"), small("Workgroup_Size")) else {
+            rows.broken += 1;
+            continue;
+        };
+        let gpu = small("GPU_ID").unwrap_or(0);
+        let agent = *agents.entry(gpu).or_insert_with(|| {
+            let (device, dies) = known.clone().unwrap_or_else(|| (Device { maker: Maker::Amd, ..Device::default() }, 0));
+            rows.agents.push(Agent { device: Some(Device { id: gpu, ..device }), dies });
+            u32::try_from(rows.agents.len() - 1).unwrap_or(u32::MAX)
+        });
+        let name: Arc<str> = Arc::from(bare(name));
+        let symbol = *symbols.entry(name).or_insert_with_key(|name| {
+            let mangled = name.starts_with("_Z").then(|| name.clone());
+            rows.symbols.push(Symbol { kernel_id: rows.symbols.len() as u64, formatted: name.clone(), mangled, ..Symbol::default() });
+            u32::try_from(rows.symbols.len() - 1).unwrap_or(u32::MAX)
+        });
+        // Ids are written anew, from 0.
+        let id = rows.dispatches.len() as u64 + 1;
+        let start = number("Start_Timestamp").unwrap_or(0.0) as i64;
+        rows.dispatches.push(Dispatch {
+            agent,
+            symbol,
+            id,
+            start,
+            end: number("End_Timestamp").map_or(start, |n| n as i64),
+            workgroup: [group, 1, 1],
+            grid: [grid, 1, 1],
+            lds: small("LDS_Per_Workgroup"),
+            scratch: small("Scratch_Per_Workitem"),
+            registers: small("Arch_VGPR").map(|v| v.saturating_add(small("Accum_VGPR").unwrap_or(0))),
+            ..Dispatch::default()
+        });
+        sums.clear();
+        for (i, name) in of.iter().enumerate() {
+            let (Some(name), Some(value)) = (name, field(i).and_then(|t| t.parse::<f64>().ok())) else { continue };
+            match sums.iter_mut().rev().find(|s| s.0 == *name) {
+                Some(sum) => sum.1 += value,
+                None => sums.push((*name, value)),
+            }
+        }
+        rows.counters.extend(sums.iter().map(|&(name, value)| Counter { process: 0, dispatch: id, name, value }));
+    }
+    Ok(rows)
+}
