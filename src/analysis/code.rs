@@ -53,7 +53,7 @@ impl Counts {
     /// The most frequent reason other than being issued, and its share of the samples here in percent.
     #[must_use]
     pub fn top_stall(&self) -> Option<(&Arc<str>, f64)> {
-        let (reason, n) = self.stalls.iter().find(|s| &*s.0 != "selected")?;
+        let (reason, n) = self.stalls.iter().find(|s| !matches!(&*s.0, "selected" | ISSUING))?;
         (self.samples > 0.0).then(|| (reason, n / self.samples * 100.0))
     }
 }
@@ -91,6 +91,8 @@ pub struct Listing {
     pub lines: Vec<Line>,
     pub instructions: Vec<Instruction>,
     pub samples: f64,
+    /// What they are.
+    pub unit: &'static str,
     /// What is missing, and why.
     pub remarks: Vec<String>,
 }
@@ -101,7 +103,15 @@ enum Counter<'a> {
     Other(&'a mut Option<f64>),
 }
 
+/// What an instruction takes when nothing keeps it waiting, in AMD's thread traces.
+const ISSUING: &str = "issuing";
 const STALL: &str = "smsp__pcsamp_warps_issue_stalled_";
+
+/// Whether results have the instructions of an AMD thread trace.
+#[must_use]
+pub fn traced(metrics: &Metrics) -> bool {
+    metrics.names.iter().any(|n| matches!(&**n, "Hitcount" | "PC_Issued"))
+}
 
 /// Makes the lists: by samples, or by place.
 #[must_use]
@@ -109,13 +119,16 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
     let mut by_address: BTreeMap<u64, Counts> = BTreeMap::new();
     let mut out = Listing { remarks: code.remarks.clone(), ..Listing::default() };
     let none = metrics.results.get(result).is_none();
+    out.unit = if traced(metrics) && metrics.names.iter().any(|n| &**n == "Latency") { "cycles" } else { "samples" };
     for (id, instances) in details.instances.iter().filter(|_| !none) {
         let Some(name) = metrics.names.get(*id as usize) else { continue };
         let stall = name.strip_prefix(STALL).filter(|s| !s.ends_with("_not_issued"));
         let field: fn(&mut Counts) -> Counter<'_> = match &**name {
             // Older versions have `group` metrics instead of a count: the reasons add up to it.
             "smsp__pcsamp_sample_count" | "group:smsp__pcsamp_warp_stall_reasons" => |c| Counter::Samples(&mut c.samples),
-            "inst_executed" => |c| Counter::Other(&mut c.executed),
+            "inst_executed" | "Hitcount" => |c| Counter::Other(&mut c.executed),
+            // Of AMD's thread traces: cycles of waves, before it and at it, of which it was stalled.
+            "Latency" | "Stall" | "Idle" | "PC_Issued" | "PC_Stalled" => |c| Counter::Samples(&mut c.samples),
             "thread_inst_executed" => |c| Counter::Other(&mut c.threads),
             "memory_l2_theoretical_sectors_global_excessive" | "derived__memory_l2_theoretical_sectors_global_excessive" => {
                 |c| Counter::Other(&mut c.excess_l2)
@@ -133,6 +146,22 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
                 Some(reason) => {
                     if n > 0.0 {
                         counts.stalls.push((Arc::from(reason), n));
+                    }
+                }
+                None if matches!(&**name, "Latency" | "Idle" | "PC_Issued" | "PC_Stalled") => {
+                    counts.samples += n;
+                    let reason = match &**name {
+                        "Idle" => "idle",
+                        "PC_Stalled" => "stalled",
+                        _ => ISSUING,
+                    };
+                    if n > 0.0 {
+                        counts.stalls.push((Arc::from(reason), n));
+                    }
+                }
+                None if &**name == "Stall" => {
+                    if n > 0.0 {
+                        counts.stalls.push((Arc::from("stalled"), n));
                     }
                 }
                 None => match field(counts) {
@@ -158,6 +187,13 @@ pub fn list(metrics: &Metrics, result: usize, details: &Details, code: &Code, in
         if counts.samples == 0.0 {
             // An empty sum is -0.
             counts.samples = counts.stalls.iter().fold(0.0, |sum, s| sum + s.1);
+        }
+        // Latency has what it was stalled in it.
+        let stalled = counts.stalls.iter().find(|s| &*s.0 == "stalled").map_or(0.0, |s| s.1);
+        if out.unit == "cycles"
+            && let Some(latency) = counts.stalls.iter_mut().find(|s| &*s.0 == ISSUING)
+        {
+            latency.1 = (latency.1 - stalled).max(0.0);
         }
         counts.sort();
         let found = code.at(address);

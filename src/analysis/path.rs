@@ -16,11 +16,12 @@ pub struct Step {
 #[must_use]
 pub fn steps(subject: &Subject, compared: bool, others: bool) -> [Step; 6] {
     let measured = subject.depth >= Depth::Basic && subject.roofs;
-    let decided = measured && subject.decided() && !subject.amd();
+    let traced = subject.amd() && subject.depth == Depth::Full;
+    let decided = if subject.amd() { traced } else { measured && subject.decided() };
     let done = [
         ("hot kernel", true),
         (if subject.amd() { "counters" } else { "speed of light" }, measured),
-        ("verdict", measured && !subject.hints.is_empty()),
+        ("verdict", (measured || traced) && !subject.hints.is_empty()),
         (if subject.amd() { "thread trace" } else { "deciding section" }, decided && !subject.hints.is_empty()),
         ("change", compared),
         ("compare", compared && others),

@@ -1,6 +1,7 @@
 //! Reads more about a result for the explorer, when somebody looks at it.
 
 use crate::import::input::Input;
+use crate::import::rocm::RocmThreadTrace;
 use crate::import::{Cancel, ImportError, Job, ncu};
 use crate::model::{Code, Details, Metrics};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +26,9 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ImportError>) -> Result<Arc<T>, S
 /// Sections, rules and instances of a result.
 pub fn details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metrics, result: usize) -> Result<Arc<Details>, String> {
     let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
+    if RocmThreadTrace::made(metrics) {
+        return guarded(|| RocmThreadTrace::details(&same(open, metrics)?, metrics));
+    }
     if of.place.is_none() {
         // From a text there is nothing more to read.
         return Ok(Arc::default());
@@ -41,6 +45,9 @@ pub fn code(
     cancel: &Cancel,
 ) -> Result<Arc<Code>, String> {
     let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
+    if RocmThreadTrace::made(metrics) {
+        return guarded(|| RocmThreadTrace::code(&same(open, metrics)?));
+    }
     if of.place.is_none() {
         let remark = "this result was read from text, which has no code: open the .ncu-rep".to_owned();
         return Ok(Arc::new(Code { remarks: vec![remark], ..Code::default() }));

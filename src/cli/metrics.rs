@@ -4,6 +4,7 @@ use super::args::{DecimalSign, Metrics};
 use super::{Failure, interrupt, print};
 use crate::analysis::code;
 use crate::import::ncu::{self, Decimal};
+use crate::import::rocm::RocmThreadTrace;
 use crate::import::{self, Cancel, ImportError, Importer, Job, Wants};
 use crate::model::{self, Kernel, KernelId};
 use crate::report::metrics::Shown;
@@ -67,21 +68,29 @@ fn read(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<mode
 /// What lies in the report beside the values: sections, rules, or the code.
 fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
     let file = args.file.display();
-    let input = import::input_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &ncu::is_report)?;
-    if !ncu::is_report(&input) {
+    let traced = RocmThreadTrace::made(metrics);
+    let input = import::input_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &|i| ncu::is_report(i) || RocmThreadTrace.knows(i))?;
+    if traced && (args.sections || args.rules) {
+        return Err(Failure::wrong(format!("{file}: a thread trace has code, but no sections and rules")));
+    }
+    if !traced && !ncu::is_report(&input) {
         return Err(Failure::wrong(format!("{file}: only a .ncu-rep has sections, rules and code")));
     }
     let (mut sections, mut rules, mut hot) = (Vec::new(), Vec::new(), Vec::new());
     let mut remarks: Vec<String> = Vec::new();
     for &(at, result) in results {
-        let details = ncu::details::read(&input, result)?;
+        let details = if traced { RocmThreadTrace::details(&input, metrics)? } else { ncu::details::read(&input, result)? };
         if args.sections {
             sections.extend(report::sections::of(metrics, at, &details));
         } else if args.rules {
             rules.extend(report::sections::rules(at, &details));
         } else {
             let tools = if args.sass { ncu::source::disassemblers() } else { Vec::new() };
-            let found = ncu::source::read(&input, metrics, at, &details, &tools, &Cancel::default())?;
+            let found = if traced {
+                RocmThreadTrace::code(&input)?
+            } else {
+                ncu::source::read(&input, metrics, at, &details, &tools, &Cancel::default())?
+            };
             let listing = code::list(metrics, at, &details, &found, false);
             hot.extend(report::code::rows(at, &listing, args.sass));
             remarks.extend(listing.remarks.iter().filter(|r| args.sass || !r.contains("SASS")).cloned());

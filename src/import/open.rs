@@ -19,6 +19,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &trace::WarpscopeTrace,
     &rocm::Rocpd,
     &rocm::RocprofCompute,
+    &rocm::RocmThreadTrace,
     &rocm::RocprofWorkload,
     &rocm::RocmCsv,
     &rocm::RocmJson,

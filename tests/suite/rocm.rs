@@ -867,3 +867,107 @@ fn a_perfetto_trace_has_the_launches_of_its_database() {
         assert_eq!(of(&db), of(&trace));
     }
 }
+
+/// A folder of a decoded thread trace: two waves that load, wait and leave.
+fn thread_trace(folder: &Path) -> PathBuf {
+    let folder = folder.join("ui_output_agent_7_dispatch_3");
+    std::fs::create_dir_all(&folder).unwrap();
+    let code = r#"{"code": [
+        ["; _Z4loadPf", 0, 0, "load(float*)", 2, 4096, 0, 0, 0, 0],
+        ["s_load_dwordx2 s[0:1], s[0:1], 0x0", 0, 1, "/src/load.hip:3", 2, 4096, 2, 8, 0, 400],
+        ["s_waitcnt lgkmcnt(0)", 0, 2, "/src/load.hip:3", 2, 4104, 2, 100, 100, 0],
+        ["global_load_dword v1, v0, s[0:1]", 0, 3, "/src/load.hip:4", 2, 4108, 2, 8, 0, 0],
+        ["s_waitcnt vmcnt(0)", 0, 4, "/src/load.hip:4 -> /src/load.hip:9", 2, 4116, 2, 1400, 1392, 0],
+        ["v_add_f32_e32 v1, 1.0, v1", 0, 5, "/src/load.hip:5", 2, 4120, 2, 8, 0, 0],
+        ["s_barrier", 0, 6, "", 2, 4124, 2, 68, 60, 0],
+        ["s_endpgm", 0, 7, "/src/load.hip:6", 2, 4128, 2, 8, 0, 0]
+    ], "header": "ISA, _, LineNumber, Source, Codeobj, Vaddr, Hit, Latency, Stall, Idle", "version": "3"}"#;
+    table(
+        &folder,
+        "filenames.json",
+        r#"{"gfxip":9,"gfxv":"vega","version":"3.0.0","wave_filenames":{"0":{"0":{"0":{"0":["w0.json",1000,2000]},"1":{"0":["w1.json",1000,2000]}},"1":{"0":{"0":["../../outside.json",1,2]}}}}}"#,
+    );
+    for wave in ["w0.json", "w1.json"] {
+        let text = r#"{"duration":1000,"name":"SE0","wave":{"begin":1000,"end":2000,"cu":1,"instructions":[],"timeline":[[1,200],[2,100],[3,700]]}}"#;
+        table(&folder, wave, text);
+    }
+    table(&folder, "realtime.json", r#"{"SE0":[[1000,500],[3000,20500]],"metadata":{"frequency":100000000}}"#);
+    table(&folder, "snapshots.json", r#"{"/":{"src":{"load.hip":"source_0_load.hip"}}}"#);
+    table(&folder, "source_0_load.hip", "a\nb\nload\nread\nadd\nend\n");
+    table(&folder, "code.json", code)
+}
+
+/// A thread trace is a result: every cycle of the waves, what they wait for, instructions and lines.
+#[test]
+fn a_thread_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = thread_trace(folder.path());
+    for path in [&code, &code.parent().unwrap().to_owned()] {
+        let profile = read(path).unwrap();
+        // Two clocks: 2,000 cycles in 20,000 ticks of 10 ns.
+        assert_eq!((profile.launches.len(), profile.launches.duration(0), profile.kernels[0].function()), (1, 100_000, "load"));
+        let metrics = profile.metrics.as_ref().unwrap();
+        let value = |name: &str| {
+            let at = metrics.names.iter().position(|n| &**n == name)?;
+            metrics.results[0].values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.number())
+        };
+        assert_eq!((value("Latency"), value("Idle"), value("Wave cycles")), (Some(1600.0), Some(400.0), Some(2000.0)));
+        assert_eq!(
+            (value("Latency of s_waitcnt vmcnt"), value("Latency of s_barrier"), value("Waves")),
+            (Some(1400.0), Some(68.0), Some(2.0))
+        );
+        let run = |words: &[&str]| {
+            let out = std::process::Command::new(env!("CARGO_BIN_EXE_warpscope")).args(words).arg(path).output().unwrap();
+            String::from_utf8_lossy(&out.stdout).into_owned() + &String::from_utf8_lossy(&out.stderr)
+        };
+        let hints = run(&["hints", "--explain"]);
+        assert!(hints.contains("1. memory-latency") && hints.contains("70% of their cycles"), "{hints}");
+        let lines = run(&["metrics", "--source", "--format", "csv"]);
+        assert!(lines.lines().nth(1).is_some_and(|l| l.contains("load.hip,4") && l.contains("1408")), "{lines}");
+        let instructions = run(&["metrics", "--sass", "--format", "csv"]);
+        assert!(instructions.lines().nth(1).is_some_and(|l| l.contains("s_waitcnt vmcnt(0)") && l.contains("1400")), "{instructions}");
+    }
+    let mut explorer = Explorer::open(&[code.parent().unwrap().to_owned()], (120, 40));
+    explorer.press("enter");
+    explorer.press("a");
+    insta::assert_snapshot!("rocm_thread_trace_hints", explorer.screen());
+    // Damage gives a report or one sentence.
+    let whole = std::fs::read_to_string(&code).unwrap();
+    for (cut, at) in (0..whole.len()).step_by(53).enumerate() {
+        let text = if cut % 2 == 0 { whole[..at].to_owned() } else { whole.replacen("1400", &"9".repeat(cut), 1) };
+        std::fs::write(&code, text).unwrap();
+        if let Err(e) = read(&code) {
+            assert!(!e.to_string().contains('\n'), "{e}");
+        }
+    }
+}
+
+/// Real thread traces: the cycles of all instructions are those of the waves, and each row is that of AMD's statistics.
+#[test]
+fn real_thread_traces_account_for_every_cycle() {
+    for path in corpus("/code.json") {
+        if !path.to_string_lossy().contains("ui_output") {
+            continue;
+        }
+        let profile = read(&path).unwrap();
+        let metrics = profile.metrics.as_ref().unwrap();
+        let value = |name: &str| {
+            let at = metrics.names.iter().position(|n| &**n == name).unwrap();
+            metrics.results[0].values.iter().find(|v| v.0 as usize == at).unwrap().1.number().unwrap()
+        };
+        let (own, waves) = (value("Latency") + value("Idle"), value("Wave cycles"));
+        assert!((own - waves).abs() / waves < 0.002, "{}: {own} {waves}", path.display());
+        let states: f64 = ["Waves idle", "Waves executing", "Waves waiting", "Waves stalled"].map(value).iter().sum();
+        assert!((states - waves).abs() / waves < 0.002, "{states} {waves}");
+        let folder = path.parent().unwrap();
+        let stats = folder.with_file_name(format!("stats_{}.csv", folder.file_name().unwrap().to_string_lossy()));
+        let Ok(mut stats) = csv::Reader::from_path(stats) else { continue };
+        let sums = stats.records().flatten().fold([0.0; 4], |mut sum, row| {
+            for (i, s) in sum.iter_mut().enumerate() {
+                *s += row[i + 3].parse::<f64>().unwrap();
+            }
+            sum
+        });
+        assert_eq!(sums, ["Hitcount", "Latency", "Stall", "Idle"].map(value), "{}", path.display());
+    }
+}

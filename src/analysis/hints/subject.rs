@@ -108,6 +108,8 @@ impl Subject {
     fn by_amd(&mut self, amd: &Amd<'_>) {
         self.depth = match amd.counted() {
             false => Depth::Timeline,
+            // A thread trace tells what every cycle of its waves went to.
+            true if amd.wave_cycles().is_some() => Depth::Full,
             true if amd.roofs_known() => Depth::Detailed,
             true => Depth::Basic,
         };

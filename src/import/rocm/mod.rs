@@ -9,13 +9,14 @@ mod pftrace;
 mod protobuf;
 mod rocpd;
 mod rows;
+mod thread_trace;
 mod workload;
 
 use super::input::Bytes;
 use super::sqlite::db::Db;
 use super::{ImportError, Importer, Input, Job, Parts};
 use crate::model::units::count;
-use crate::model::{Note, NoteKind, Profile, Severity, Source};
+use crate::model::{Code, Details, Metrics, Note, NoteKind, Profile, Severity, Source};
 use rows::Rows;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -101,6 +102,47 @@ impl Importer for RocprofWorkload {
         let mut profile = finish(rows, input, job, None);
         "rocprof-compute".clone_into(&mut profile.source.tool);
         Ok(profile)
+    }
+}
+
+/// Decoded thread traces of rocprofv3.
+pub struct RocmThreadTrace;
+
+impl Importer for RocmThreadTrace {
+    fn name(&self) -> &'static str {
+        "rocprofv3 thread trace"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["ui_output_…/code.json"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        thread_trace::code_file(input).is_some()
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        match thread_trace::code_file(input) {
+            Some(path) => thread_trace::read(&path, input, job),
+            None => Err(ImportError::refused(&input.path, "no thread trace", "name the folder ui_output_… of one dispatch")),
+        }
+    }
+}
+
+impl RocmThreadTrace {
+    /// Whether results are of a thread trace.
+    #[must_use]
+    pub fn made(metrics: &Metrics) -> bool {
+        metrics.source.tool == thread_trace::TOOL
+    }
+
+    /// Values of each instruction; the kernel's code with its source lines.
+    pub fn details(input: &Input, metrics: &Metrics) -> Result<Details, ImportError> {
+        thread_trace::code_file(input).map_or_else(|| Ok(Details::default()), |path| thread_trace::details(&path, metrics))
+    }
+
+    pub fn code(input: &Input) -> Result<Code, ImportError> {
+        thread_trace::code_file(input).map_or_else(|| Ok(Code::default()), |path| thread_trace::code(&path))
     }
 }
 

@@ -120,7 +120,12 @@ fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static
         }
     }
     if parts.is_empty() && screen.subject.amd() {
-        return Line::styled("counters of rocprofv3, collected while one kernel ran at a time", theme.style(Role::Dim));
+        let text = if crate::analysis::code::traced(&screen.metrics) {
+            "cycles of the waves of one CU, instruction by instruction"
+        } else {
+            "counters of rocprofv3, collected while one kernel ran at a time"
+        };
+        return Line::styled(text, theme.style(Role::Dim));
     }
     if parts.is_empty() {
         return Line::styled("speed of light was not collected: --section SpeedOfLight", theme.style(Role::Dim));

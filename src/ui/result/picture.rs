@@ -175,7 +175,7 @@ fn units(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, ca
         if amd { screen.subject.units.clone() } else { ranked.iter().map(|b| (b.unit.label(), b.share)).collect() };
     if ranked.is_empty() {
         let text = if amd {
-            "Not collected: GRBM_GUI_ACTIVE with SQ_ACTIVE_INST_VALU, SQ_VALU_MFMA_BUSY_CYCLES and SQ_LDS_IDX_ACTIVE; FETCH_SIZE; WRITE_SIZE.".to_owned()
+            "Not in this report: counters are GRBM_GUI_ACTIVE with SQ_ACTIVE_INST_VALU, SQ_VALU_MFMA_BUSY_CYCLES and SQ_LDS_IDX_ACTIVE; FETCH_SIZE; WRITE_SIZE.".to_owned()
         } else {
             format!("Not collected: {} collects SpeedOfLight.", app.session.key(ActionId::Rerun))
         };

@@ -42,7 +42,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         if screen.source.instructions { listing.instructions.len() } else { listing.lines.iter().filter(|l| l.instructions > 0).count() };
     let title = vec![
         Span::styled(format!("{known} {}", if known == 1 { what.trim_end_matches('s') } else { what }), theme.style(Role::Title)),
-        Span::styled(format!(", {order}   {} samples", count(listing.samples)), theme.style(Role::Dim)),
+        Span::styled(format!(", {order}   {} {}", count(listing.samples), listing.unit), theme.style(Role::Dim)),
     ];
     if bordered {
         // Details of the selected row: beside the list on a wide terminal, else below it.
@@ -74,7 +74,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let layout = layout(columns, screen, listing);
     let title = format!(
         "{}{}{}{}  {}",
-        right("samples", 8 + layout.bar + usize::from(layout.stall > 0)),
+        right(listing.unit, 8 + layout.bar + usize::from(layout.stall > 0)),
         right(if layout.stall > 0 { "top stall" } else { "" }, layout.stall),
         right(if layout.executed > 0 { "executed" } else { "" }, layout.executed),
         if layout.excess { right("excess", 12) } else { String::new() },
@@ -144,9 +144,10 @@ fn sass_of(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, listing: &L
     };
     let mut own: Vec<&Instruction> = listing.instructions.iter().filter(|i| i.line == line && line.is_some()).collect();
     own.sort_by_key(|i| i.address);
+    let isa = if screen.subject.amd() { "ISA" } else { "SASS" };
     let title = match own.len() {
-        0 => "SASS".to_owned(),
-        n => format!("SASS of line {}, {}", line.map_or(0, |l| l.1), units::count(n, "instruction")),
+        0 => isa.to_owned(),
+        n => format!("{isa} of line {}, {}", line.map_or(0, |l| l.1), units::count(n, "instruction")),
     };
     let inner = Panel::new(vec![Span::styled(title, theme.style(Role::Title))]).draw(frame, area, true, theme);
     if own.is_empty() {
@@ -264,7 +265,7 @@ fn selected(screen: &ResultScreen, listing: &Listing, columns: usize, theme: &Th
     let lanes = counts.executed.filter(|e| *e > 0.0).zip(counts.threads);
     let lanes = lanes.map_or_else(String::new, |(warps, threads)| format!(", {:.1} of 32 threads active", threads / warps));
     let mut more = match counts.executed {
-        Some(n) => vec![format!("executed {} times by warps{lanes}", count(n))],
+        Some(n) => vec![format!("executed {} times by {}{lanes}", count(n), screen.subject.maker.words().warps)],
         None => vec!["executions were not collected".to_owned()],
     };
     if let Some(n) = counts.excess_l2.filter(|n| *n > 0.0) {

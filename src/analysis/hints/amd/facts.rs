@@ -112,6 +112,18 @@ impl<'a> Amd<'a> {
         self.counters.as_ref()?.finite(name)
     }
 
+    /// Cycles of all waves of a thread trace: at instructions, and idle before them.
+    #[must_use]
+    pub fn wave_cycles(&self) -> Option<f64> {
+        Some(self.get("Latency")? + self.get("Idle")?).filter(|n| *n > 0.0)
+    }
+
+    /// Share of these cycles at a kind of instruction.
+    #[must_use]
+    pub fn wave_share(&self, kind: &str) -> Option<f64> {
+        Some(self.get(&format!("Latency of {kind}"))? / self.wave_cycles()?)
+    }
+
     /// A percentage as a share; above 1 where counters of several runs were put together.
     #[must_use]
     pub fn share(&self, name: &str) -> Option<f64> {
@@ -162,6 +174,27 @@ impl<'a> Amd<'a> {
     /// What waves do, as shares of their cycles, in the words of rocprof-compute; empty where that was not collected.
     #[must_use]
     pub fn waves_spend(&self) -> Vec<(&'static str, f64)> {
+        if let Some(all) = self.wave_cycles() {
+            let parts = [
+                ("vmcnt", &["s_waitcnt vmcnt", "s_waitcnt vmcnt, lgkmcnt"][..]),
+                ("VMEM", &["VMEM"]),
+                ("lgkmcnt", &["s_waitcnt lgkmcnt"]),
+                ("LDS", &["LDS"]),
+                ("barrier", &["s_barrier"]),
+                ("MFMA", &["MFMA"]),
+                ("VALU", &["VALU"]),
+                ("other", &["SALU", "SMEM", "s_waitcnt"]),
+            ];
+            let sum = |kinds: &[&str]| kinds.iter().filter_map(|k| self.wave_share(k)).sum::<f64>();
+            let mut all: Vec<_> = parts
+                .into_iter()
+                .map(|(word, kinds)| (word, sum(kinds)))
+                .chain([("idle", self.get("Idle").unwrap_or(0.0) / all)])
+                .collect();
+            all.retain(|p| p.1 >= 0.005);
+            all.sort_by(|a, b| b.1.total_cmp(&a.1));
+            return all;
+        }
         let Some(all) = self.get("SQ_WAVE_CYCLES").filter(|n| *n > 0.0) else { return Vec::new() };
         let parts = [("dependency wait", "SQ_WAIT_ANY"), ("issue wait", "SQ_WAIT_INST_ANY"), ("active", "SQ_ACTIVE_INST_ANY")];
         parts.into_iter().filter_map(|(word, name)| Some((word, (self.get(name)? / all).clamp(0.0, 1.0)))).collect()

@@ -6,6 +6,7 @@ mod balance;
 mod facts;
 mod memory;
 mod reasoning;
+mod trace;
 mod units;
 mod waits;
 
@@ -35,6 +36,10 @@ static RULES: &[Rule] = &[
     units::matrix,
     units::vector,
     units::no_matrix,
+    trace::memory,
+    trace::lds,
+    trace::barriers,
+    trace::idle,
 ];
 
 /// Everything that the rules say, best first.

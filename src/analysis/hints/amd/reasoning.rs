@@ -29,6 +29,9 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
             format!("throughput: the busiest unit, {unit}, is at {} of its peak: waves wait", pct(share))
         }
         Some((unit, share)) => format!("throughput: {unit} at {} of the peak; of others too little was collected to say", pct(share)),
+        None if amd.wave_cycles().is_some() => {
+            "throughput: a thread trace has no counters; it shows what waves of one CU wait for".to_owned()
+        }
         None => "throughput: not collected (GRBM_GUI_ACTIVE with SQ_ACTIVE_INST_VALU and SQ_VALU_MFMA_BUSY_CYCLES; FETCH_SIZE; WRITE_SIZE)"
             .to_owned(),
     });

@@ -98,7 +98,9 @@ impl ResultScreen {
     /// Turns to one of the views, or from it back.
     fn turn(&mut self, view: View, cx: &Cx<'_>) -> Answer {
         if !self.has(view) {
-            return Answer::say("of AMD's counters there are only the values: rules, rooflines and code are read from ncu's reports");
+            return Answer::say(
+                "of AMD's counters there are hints and values; code is in thread traces, rooflines are drawn of ncu's results",
+            );
         }
         self.view = match self.view == view {
             true if self.opened == view => View::Metrics,

@@ -95,10 +95,12 @@ impl ResultScreen {
         self.hints.arrange(&self.subject, self.details.get().map(|d| &**d));
     }
 
-    /// Whether there is such a view: rooflines and code are of ncu's results.
+    /// Whether there is such a view: rooflines are of ncu's results, code of those and of thread traces.
     #[must_use]
     pub fn has(&self, view: ResultView) -> bool {
-        !self.subject.amd() || matches!(view, ResultView::Hints | ResultView::Metrics | ResultView::Compare)
+        !self.subject.amd()
+            || matches!(view, ResultView::Hints | ResultView::Metrics | ResultView::Compare)
+            || (view == ResultView::Source && crate::analysis::code::traced(&self.metrics))
     }
 
     /// Whether the report holds the code of the result.

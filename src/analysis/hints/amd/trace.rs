@@ -1,0 +1,96 @@
+//! What the waves of a thread trace spend their cycles on: every cycle of a wave is at one instruction, or idle before it.
+
+use super::facts::{Amd, number};
+use crate::analysis::hints::case::pct;
+use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::hint::{Hint, Sure, Threshold};
+
+/// Share of waves' cycles from which one kind of wait is worth a look.
+const WAIT: Threshold = Threshold { op: "≥", value: 20.0, source: "our bound; NVIDIA's CPIStall rule has 30%" };
+
+/// A kind of wait as a hint.
+fn wait(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&str]) -> Option<Hint> {
+    let share = kinds.iter().filter_map(|k| amd.wave_share(k)).sum::<f64>();
+    if share * 100.0 < WAIT.value {
+        return None;
+    }
+    Some(
+        Hint::new(id, share, format!("waves spend {} of their cycles {what}", pct(share)))
+            .bound("the cycles that waves spend there, if nothing else takes their place")
+            .sure(Sure::Likely)
+            .because(
+                [number("of the waves' cycles", share * 100.0, "%", Some(WAIT))]
+                    .into_iter()
+                    .chain(kinds.iter().map(|k| amd.evidence(&format!("cycles at {k}"), &format!("Latency of {k}"), None)))
+                    .chain([amd.evidence(
+                        "hottest instruction, with idle time before it",
+                        "Latency and idle of the hottest instruction",
+                        None,
+                    )]),
+            )
+            .change(actions)
+            .confirm(&[], false, "the instructions, hottest first: the source screen"),
+    )
+}
+
+/// `memory-latency`: vector memory, at its waits and where no more requests are taken.
+pub fn memory(amd: &Amd<'_>) -> Option<Hint> {
+    wait(
+        amd,
+        Diagnosis::MemoryLatency,
+        &["s_waitcnt vmcnt", "s_waitcnt vmcnt, lgkmcnt", "VMEM"],
+        "waiting for vector memory (s_waitcnt vmcnt, and loads and stores that are not taken at once)",
+        &[
+            "issue loads earlier: load the next tile before the current one is used, and wait with the largest vmcnt that is right",
+            "fewer and wider loads: 16 bytes a lane (global_load_dwordx4) instead of single values",
+            "more waves on the CU, so that others run meanwhile",
+        ],
+    )
+}
+
+/// `dependency-stalls`: LDS and scalar loads.
+pub fn lds(amd: &Amd<'_>) -> Option<Hint> {
+    wait(
+        amd,
+        Diagnosis::Dependencies,
+        &["s_waitcnt lgkmcnt", "LDS", "SMEM"],
+        "waiting for LDS or scalar loads (s_waitcnt lgkmcnt)",
+        &[
+            "read from LDS a step ahead of its use (software pipelining), and put independent work between",
+            "wider LDS accesses (ds_read_b128), without bank conflicts",
+        ],
+    )
+}
+
+/// `barrier-stalls`.
+pub fn barriers(amd: &Amd<'_>) -> Option<Hint> {
+    wait(
+        amd,
+        Diagnosis::Barriers,
+        &["s_barrier"],
+        "waiting for the other waves of their workgroup (s_barrier)",
+        &[
+            "give the waves of a workgroup equal work between barriers; fewer barriers (double-buffered LDS needs one a step)",
+            "smaller workgroups: fewer waves wait for each other",
+        ],
+    )
+}
+
+/// `instruction-cache`: waves without an instruction.
+pub fn idle(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.get("Idle")? / amd.wave_cycles()?;
+    if share * 100.0 < WAIT.value {
+        return None;
+    }
+    Some(
+        Hint::new(Diagnosis::InstructionCache, share, format!("waves have no instruction to execute in {} of their cycles", pct(share)))
+            .bound("the cycles between instructions; some belong to other waves' turns")
+            .sure(Sure::Possible)
+            .because([number("idle, of the waves' cycles", share * 100.0, "%", Some(WAIT)), amd.evidence("idle cycles", "Idle", None)])
+            .change(&[
+                "smaller loops and less unrolling, so that the code fits in the instruction cache (32 to 64 KiB)",
+                "fewer jumps between far functions: inline what is hot",
+            ])
+            .confirm(&[], false, "the instructions by idle time: the source screen"),
+    )
+}

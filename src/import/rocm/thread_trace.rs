@@ -1,0 +1,345 @@
+//! rocprofv3's decoded thread traces: a folder `ui_output_agent_…_dispatch_…` with the instructions of a kernel (`code.json`), the cycles that the
+//! waves of one compute unit spent at each, and a file for each of these waves. PC samples are written in the same form.
+
+use super::rows::bare;
+use crate::import::{ImportError, Input, Job};
+use crate::model::code::{Code, Function, SourceFile};
+use crate::model::kernel::function_of;
+use crate::model::launches::NO_NODE;
+use crate::model::sections::InstanceKey;
+use crate::model::{
+    Details, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, Metrics, Note, NoteKind, Place, Profile,
+    ResultMetrics, Severity, Source, Value,
+};
+use serde::Deserialize;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How the tool is called whose reports these are.
+pub const TOOL: &str = "rocprofv3 thread trace";
+/// Values of instructions, by name: executions by waves; cycles at it, of which it was stalled; cycles before it in which the wave had none.
+const COLUMNS: [&str; 4] = ["Hitcount", "Latency", "Stall", "Idle"];
+/// The same of PC samples: samples in which it was issued, and in which it was not.
+const SAMPLES: [&str; 2] = ["PC_Issued", "PC_Stalled"];
+/// Bits of an address above those of the code object's own.
+const OBJECT: u32 = 44;
+
+/// An instruction, or a function's name.
+struct Row {
+    text: Arc<str>,
+    /// `file:line`, of an instruction; of a function its demangled name.
+    source: String,
+    address: u64,
+    /// As [`COLUMNS`].
+    cycles: [u64; 4],
+    samples: [u64; 2],
+}
+
+impl Row {
+    /// The symbol of a function that begins here.
+    fn symbol(&self) -> Option<&str> {
+        self.text.strip_prefix("; ")
+    }
+}
+
+#[derive(Deserialize)]
+struct CodeFile {
+    code: Vec<Vec<Json>>,
+}
+
+#[derive(Default, Deserialize)]
+struct WaveFile {
+    #[serde(default)]
+    duration: u64,
+    wave: Wave,
+}
+
+#[derive(Default, Deserialize)]
+struct Wave {
+    begin: u64,
+    end: u64,
+    #[serde(default)]
+    timeline: Vec<(u64, u64)>,
+}
+
+/// Whether a file begins as `code.json` does.
+pub fn knows(head: &[u8]) -> bool {
+    let mut rest = head.trim_ascii_start();
+    for part in [&b"{"[..], b"\"code\"", b":", b"[", b"[", b"\""] {
+        let Some(after) = rest.strip_prefix(part) else { return false };
+        rest = after.trim_ascii_start();
+    }
+    // The first row names the function; instructions of code without symbols are known by the code object and address behind them.
+    rest.starts_with(b"; ") || memchr::memmem::find(head, b"\"s_").is_some() || memchr::memmem::find(head, b"\"v_").is_some()
+}
+
+/// `code.json` of the only thread trace of a folder.
+pub fn code_file(input: &Input) -> Option<PathBuf> {
+    if input.members.is_empty() {
+        return knows(&input.head).then(|| input.path.clone());
+    }
+    let mut found = input.members.iter().filter(|m| m.path.file_name().is_some_and(|n| n == "code.json") && knows(&m.head));
+    let one = found.next()?;
+    // Several are a report each.
+    found.next().is_none().then(|| one.path.clone())
+}
+
+fn rows(path: &Path) -> Result<Vec<Row>, ImportError> {
+    let bytes = std::fs::read(path).map_err(|e| ImportError::io(path, e))?;
+    let file: CodeFile = serde_json::from_slice(&bytes).map_err(|e| {
+        ImportError::refused(
+            path,
+            format!("not a thread trace's code: {e}"),
+            "decode the trace again: rocprofv3 --att with AMD's trace decoder",
+        )
+    })?;
+    let row = |fields: &Vec<Json>| {
+        let number = |i: usize| fields.get(i).and_then(|v| v.as_u64().or_else(|| v.as_i64().map(|n| n.max(0) as u64))).unwrap_or(0);
+        let (object, address) = (number(4), number(5));
+        Some(Row {
+            text: Arc::from(fields.first()?.as_str()?),
+            source: fields.get(3).and_then(Json::as_str).unwrap_or_default().to_owned(),
+            address: (object << OBJECT) | (address & ((1 << OBJECT) - 1)),
+            cycles: [number(6), number(7), number(8), number(9)],
+            samples: [number(10), number(11)],
+        })
+    };
+    Ok(file.code.iter().filter_map(row).collect())
+}
+
+fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}
+
+/// The waves that `filenames.json` lists.
+fn waves(folder: &Path) -> Vec<WaveFile> {
+    let names: Json = json(&folder.join("filenames.json")).unwrap_or_default();
+    let mut files: Vec<String> = Vec::new();
+    let mut open = vec![&names["wave_filenames"]];
+    while let Some(value) = open.pop() {
+        match value {
+            Json::Object(inner) => open.extend(inner.values()),
+            Json::Array(file) => files.extend(file.first().and_then(Json::as_str).map(str::to_owned)),
+            _ => {}
+        }
+    }
+    files.sort();
+    // A name is a file's in the folder, not a way out of it.
+    files.iter().filter(|n| !n.contains(['/', '\\'])).filter_map(|n| json(&folder.join(n))).collect()
+}
+
+/// Clock of the GPU's cycles in Hz, from two readings beside a clock of known frequency.
+fn clock(folder: &Path) -> Option<f64> {
+    let all: Json = json(&folder.join("realtime.json"))?;
+    let frequency = all["metadata"]["frequency"].as_f64()?;
+    let pairs = all.as_object()?.iter().find(|(name, _)| name.starts_with("SE"))?.1.as_array()?;
+    let read = |pair: &Json| Some((pair.get(0)?.as_f64()?, pair.get(1)?.as_f64()?));
+    let ((c0, t0), (c1, t1)) = (read(pairs.first()?)?, read(pairs.last()?)?);
+    Some((c1 - c0) / (t1 - t0) * frequency).filter(|hz| hz.is_finite() && (1e6..1e11).contains(hz))
+}
+
+/// What a wave waits for at an instruction, or which unit it goes to: AMD's counters of what is outstanding, and kinds of instructions.
+fn kind(text: &str) -> &'static str {
+    let name = text.split_whitespace().next().unwrap_or_default();
+    if name == "s_waitcnt" {
+        return match (text.contains("vmcnt"), text.contains("lgkmcnt")) {
+            (true, true) => "s_waitcnt vmcnt, lgkmcnt",
+            (true, false) => "s_waitcnt vmcnt",
+            (false, true) => "s_waitcnt lgkmcnt",
+            (false, false) => "s_waitcnt",
+        };
+    }
+    // RDNA 4 has an instruction for each counter.
+    match name {
+        "s_wait_loadcnt" | "s_wait_samplecnt" | "s_wait_bvhcnt" | "s_waitcnt_vmcnt" => return "s_waitcnt vmcnt",
+        "s_wait_dscnt" | "s_wait_kmcnt" | "s_waitcnt_lgkmcnt" => return "s_waitcnt lgkmcnt",
+        "s_wait_loadcnt_dscnt" => return "s_waitcnt vmcnt, lgkmcnt",
+        _ => {}
+    }
+    let begins = |starts: &[&str]| starts.iter().any(|s| name.starts_with(s));
+    if begins(&["s_barrier"]) {
+        "s_barrier"
+    } else if begins(&["s_wait"]) {
+        "s_waitcnt"
+    } else if begins(&["v_mfma", "v_smfmac", "v_wmma", "v_swmmac"]) {
+        "MFMA"
+    } else if begins(&["ds_"]) {
+        "LDS"
+    } else if begins(&["global_", "flat_", "buffer_", "tbuffer_", "scratch_", "image_"]) {
+        "VMEM"
+    } else if begins(&["s_load", "s_buffer", "s_store", "s_atomic", "s_scratch"]) {
+        "SMEM"
+    } else if begins(&["v_"]) {
+        "VALU"
+    } else {
+        "SALU"
+    }
+}
+
+/// Reads the folder: one launch, one result.
+pub fn read(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let (rows, waves) = (rows(path)?, waves(folder));
+    if job.cancel.is_cancelled() {
+        return Err(ImportError::Cancelled { path: path.to_owned() });
+    }
+    let mut profile = Profile::new(Source { tool: TOOL.to_owned(), version: None, schema: None, file: input.path.clone() });
+    let facts: Json = json(&folder.join("filenames.json")).unwrap_or_default();
+    let sampled = rows.iter().all(|r| r.cycles[1] == 0) && rows.iter().any(|r| r.samples != [0, 0]);
+    let cycles = waves.iter().map(|w| w.wave.end).max().unwrap_or(0).saturating_sub(waves.iter().map(|w| w.wave.begin).min().unwrap_or(0));
+    let ns = clock(folder).map_or(0, |hz| (cycles as f64 / hz * 1e9) as i64);
+    let name = rows.iter().find_map(|r| r.symbol().map(|s| (s, r.source.as_str())));
+    let (mangled, demangled) = name.map_or(("(no kernel)", ""), |(s, d)| (bare(s), if d.is_empty() { bare(s) } else { d }));
+    let kernel = Kernel {
+        function: Some(Arc::from(function_of(demangled))),
+        demangled: Some(Arc::from(demangled)).filter(|d: &Arc<str>| !d.is_empty()),
+        mangled: Some(Arc::from(mangled)),
+        spelled: None,
+    };
+    profile.devices = vec![Device {
+        maker: Maker::Amd,
+        name: facts["gfxv"].as_str().zip(facts["gfxip"].as_u64()).map(|(family, ip)| format!("gfx{ip} ({family})")),
+        ..Device::default()
+    }];
+    let mut columns = LaunchColumns { start: vec![0], kernel: vec![0], ..LaunchColumns::default() };
+    columns.duration.push(Some(ns));
+    profile.launches = Launches::new(columns);
+    profile.places = vec![Place { device: Some(0), ordinal: Some(0), ..Place::default() }];
+    profile.configs = vec![LaunchConfig::default()];
+    profile.launches.set_details(vec![0], vec![0], vec![NO_NODE], Vec::new());
+    profile.order = LaunchOrder::Chosen;
+    profile.kernels = vec![kernel.clone()];
+    profile.metrics = Some(Arc::new(metrics(&rows, &waves, sampled, ns, &profile.source, kernel)));
+    if !sampled && rows.iter().all(|r| r.cycles == [0; 4]) {
+        let text = "No wave of this dispatch ran on the compute unit that was traced, or nothing was decoded.";
+        profile.notes.push(
+            Note::new(Severity::Warning, NoteKind::Empty, text)
+                .with_fix("trace another CU (`--att-target-cu`) or more shader engines (`--att-shader-engine-mask`)"),
+        );
+    }
+    Ok(profile)
+}
+
+fn metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, source: &Source, kernel: Kernel) -> Metrics {
+    let mut out = Metrics { source: source.clone(), ..Metrics::default() };
+    let mut values: Vec<(u32, Value)> = Vec::new();
+    let mut put = |name: &str, unit: &str, value: Option<Value>| {
+        let number = u32::try_from(out.names.len()).unwrap_or(u32::MAX);
+        out.names.push(Arc::from(name));
+        out.units.push(Arc::from(unit));
+        values.extend(value.map(|v| (number, v)));
+    };
+    if sampled {
+        for (i, name) in SAMPLES.iter().enumerate() {
+            put(name, "", Some(Value::Integer(rows.iter().map(|r| r.samples[i]).sum())));
+        }
+    } else {
+        for (i, name) in COLUMNS.iter().enumerate() {
+            put(name, if i == 0 { "" } else { "cycle" }, Some(Value::Integer(rows.iter().map(|r| r.cycles[i]).sum())));
+        }
+        let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+        for row in rows.iter().filter(|r| r.symbol().is_none()) {
+            *kinds.entry(kind(&row.text)).or_default() += row.cycles[1];
+        }
+        for (name, cycles) in kinds {
+            put(&format!("Latency of {name}"), "cycle", Some(Value::Integer(cycles)));
+        }
+        if let Some(hot) = rows.iter().filter(|r| r.symbol().is_none()).max_by_key(|r| r.cycles[1] + r.cycles[3]) {
+            put("Hottest instruction", "", Some(Value::Text(hot.text.clone())));
+            put("Latency and idle of the hottest instruction", "cycle", Some(Value::Integer(hot.cycles[1] + hot.cycles[3])));
+        }
+        put("Waves", "", Some(Value::Integer(waves.len() as u64)));
+        put("Wave cycles", "cycle", Some(Value::Integer(waves.iter().map(|w| w.duration).sum())));
+        for (state, name) in [(1, "Waves idle"), (2, "Waves executing"), (3, "Waves waiting"), (4, "Waves stalled")] {
+            let cycles = waves.iter().flat_map(|w| &w.wave.timeline).filter(|t| t.0 == state).map(|t| t.1).sum();
+            put(name, "cycle", Some(Value::Integer(cycles)));
+        }
+        put("Duration", "nsecond", u64::try_from(ns).ok().filter(|&n| n > 0).map(Value::Integer));
+    }
+    out.results.push(ResultMetrics { kernel, ..ResultMetrics::with(values) });
+    out
+}
+
+/// Values of each instruction.
+pub fn details(path: &Path, metrics: &Metrics) -> Result<Details, ImportError> {
+    let rows = rows(path)?;
+    let mut out = Details { sources: vec![1], ..Details::default() };
+    let mut take = |name: &str, value: &dyn Fn(&Row) -> u64| {
+        let Some(number) = metrics.names.iter().position(|n| **n == *name) else { return };
+        let of = rows.iter().filter(|r| r.symbol().is_none());
+        let all = of.map(|r| (InstanceKey::Number(r.address), Value::Integer(value(r)))).collect();
+        out.instances.insert(u32::try_from(number).unwrap_or(u32::MAX), all);
+    };
+    for (i, name) in COLUMNS.iter().enumerate() {
+        take(name, &|r| r.cycles[i]);
+    }
+    for (i, name) in SAMPLES.iter().enumerate() {
+        take(name, &|r| r.samples[i]);
+    }
+    Ok(out)
+}
+
+/// Copies of source files, by the path that they had: `snapshots.json` has a folder in each level.
+fn snapshots(folder: &Path) -> BTreeMap<String, String> {
+    let tree: Json = json(&folder.join("snapshots.json")).unwrap_or_default();
+    let mut out = BTreeMap::new();
+    let mut open = vec![(String::new(), &tree)];
+    while let Some((at, value)) = open.pop() {
+        for (name, inner) in value.as_object().into_iter().flatten() {
+            let path = if at.is_empty() || at.ends_with('/') { format!("{at}{name}") } else { format!("{at}/{name}") };
+            match inner {
+                Json::String(file) => drop(out.insert(path, file.clone())),
+                inner => open.push((path, inner)),
+            }
+        }
+    }
+    out
+}
+
+/// Functions, instructions and the lines that they are from; of several inlined ones the innermost, which comes first.
+pub fn code(path: &Path) -> Result<Code, ImportError> {
+    let (rows, folder) = (rows(path)?, path.parent().unwrap_or(Path::new(".")));
+    let copies = snapshots(folder);
+    let mut out = Code::default();
+    let mut files: BTreeMap<String, u32> = BTreeMap::new();
+    for row in &rows {
+        if let Some(symbol) = row.symbol() {
+            let name = if row.source.is_empty() { bare(symbol) } else { &row.source };
+            out.functions.push(Function { name: Arc::from(name), address: row.address, ..Function::default() });
+            continue;
+        }
+        if out.functions.is_empty() {
+            out.functions.push(Function { name: Arc::from("(no symbol)"), address: row.address, ..Function::default() });
+        }
+        let Some(function) = out.functions.last_mut() else { continue };
+        let offset = row.address.saturating_sub(function.address);
+        function.instructions.push((offset, row.text.clone()));
+        let first = row.source.split(" -> ").next().unwrap_or_default();
+        let line = first.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse::<u32>().ok()?)));
+        let (file, line) = line.map_or((0, 0), |(file, line)| {
+            let next = u32::try_from(files.len() + 1).unwrap_or(u32::MAX);
+            (*files.entry(file.to_owned()).or_insert(next), line)
+        });
+        if function.lines.last().is_none_or(|l| (l.1, l.2) != (file, line)) {
+            function.lines.push((offset, file, line));
+        }
+    }
+    let mut names: Vec<(&String, u32)> = files.iter().map(|(n, i)| (n, *i)).collect();
+    names.sort_by_key(|n| n.1);
+    for (name, _) in names {
+        let copy = copies.get(name).filter(|f| !f.contains(['/', '\\']));
+        let text = copy.and_then(|f| std::fs::read(folder.join(f)).ok()).map(|b| Arc::from(String::from_utf8_lossy(&b)));
+        out.files.push(SourceFile { name: Arc::from(name.as_str()), text, from_disk: false });
+    }
+    for function in &mut out.functions {
+        function.instructions.sort_by_key(|i| i.0);
+        function.lines.sort_by_key(|l| l.0);
+    }
+    out.functions.sort_by_key(|f| f.address);
+    if out.files.is_empty() {
+        out.remarks.push("the kernel was built without line numbers: compile with -g or -gline-tables-only for source lines".to_owned());
+    }
+    Ok(out)
+}
