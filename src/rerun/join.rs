@@ -4,7 +4,7 @@ use super::chosen::Selection;
 use super::gate::profiler_calls;
 use super::nvtx::{self, Cover, RangeName};
 use super::verify::parameters;
-use crate::model::{Kernel, LaunchOrder, Metrics, Profile, RangeKind, ResultKind, ResultMetrics};
+use crate::model::{Kernel, LaunchOrder, Metrics, NoteKind, Profile, RangeKind, ResultKind, ResultMetrics};
 use std::collections::{HashMap, HashSet};
 
 /// How sure a pair is, surest first.
@@ -12,6 +12,8 @@ use std::collections::{HashMap, HashSet};
 pub enum Sure {
     /// The command that made the result counts to this launch, and kernel, grid and block agree.
     Command,
+    /// AMD's number of the dispatch is this launch's, and kernel, grid and workgroup agree.
+    Dispatch,
     /// No other launch has this kernel, grid and block.
     Only,
     /// There are as many results as launches with this kernel, grid and block; they are paired in order.
@@ -32,6 +34,7 @@ impl Sure {
     pub fn why(self) -> String {
         match self {
             Self::Command => "ncu's command counts to this launch; kernel, grid and block match".to_owned(),
+            Self::Dispatch => "the dispatch of the same number; kernel, grid and workgroup match".to_owned(),
             Self::Only => "the only launch with this kernel, grid and block".to_owned(),
             Self::Order => "as many results as launches with this kernel, grid and block: paired in order".to_owned(),
             Self::Alike(1) => "a launch with this kernel, grid and block; the timeline may not have all of them".to_owned(),
@@ -129,6 +132,7 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
         class_of_result.insert(at, class);
     }
     let launches = &profile.launches;
+    let amd = metrics.source.tool.starts_with("rocprof");
     let mut classes_of: HashMap<(u32, Option<u32>), Vec<usize>> = HashMap::new();
     // Classes that share launches: a launch without symbol or grid fits several.
     let mut shared: HashSet<usize> = HashSet::new();
@@ -137,8 +141,12 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
         let fits = classes_of.entry((kernel, config)).or_insert_with(|| {
             let Some(name) = profile.kernels.get(kernel as usize) else { return Vec::new() };
             let config = config.and_then(|c| profile.configs.get(c as usize));
-            // What one side does not say does not speak against it.
-            let agrees = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| a.is_none() || b.is_none() || a == b;
+            // What one side does not say does not speak against it; tables of AMD's counters have products.
+            let product = |d: [u32; 3]| d.iter().map(|&n| u64::from(n)).product::<u64>();
+            let agrees = |a: Option<[u32; 3]>, b: Option<[u32; 3]>| match (a, b) {
+                (Some(a), Some(b)) => a == b || (amd && a[1..] == [1, 1] && product(a) == product(b)),
+                _ => true,
+            };
             let fits = |r: &ResultMetrics| {
                 same_kernel(&r.kernel, name) && config.is_none_or(|c| agrees(r.grid, c.grid) && agrees(r.block, c.block))
             };
@@ -164,7 +172,14 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
         }
         return out;
     }
+    let dispatched = if amd { by_dispatch(profile, metrics) } else { Vec::new() };
     for (class, (_, results, rows)) in classes.iter().enumerate() {
+        let numbered = |result: usize| dispatched.get(result).copied().flatten().filter(|row| rows.binary_search(row).is_ok());
+        if results.iter().any(|&r| numbered(r).is_some()) {
+            let pairs = results.iter().filter_map(|&result| Some(Pair { launch: numbered(result)?, result, sure: Sure::Dispatch }));
+            out.pairs.extend(pairs);
+            continue;
+        }
         let sure = match (results.len(), rows.len()) {
             (_, 0) => continue,
             (_, l) if !countable || shared.contains(&class) => Sure::Alike(l as u64),
@@ -183,6 +198,20 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
         out.by_launch.entry(pair.launch).or_insert(at);
     }
     out
+}
+
+/// The launches by the numbers that AMD's runtime gives dispatches, from 1 in each process, where the timeline has all of one process. Another run
+/// of the program gives the same numbers if it does the same.
+fn by_dispatch(profile: &Profile, metrics: &Metrics) -> Vec<Option<u32>> {
+    let mut pids = profile.places.iter().filter_map(|p| p.pid);
+    let first = pids.next();
+    let whole = [profile.source.tool.as_str(), &metrics.source.tool] == ["rocprofv3"; 2]
+        && profile.order == LaunchOrder::Host
+        && profile.notes.iter().all(|n| n.kind != NoteKind::Lost)
+        && pids.all(|p| Some(p) == first);
+    let Some(at) = metrics.names.iter().position(|n| &**n == "Dispatch_Id").filter(|_| whole) else { return Vec::new() };
+    let number = |r: &ResultMetrics| r.values.iter().find(|v| v.0 as usize == at).and_then(|v| v.1.number());
+    metrics.results.iter().map(|r| number(r).filter(|n| *n >= 1.0).map(|n| n as u32 - 1)).collect()
 }
 
 /// The launches that ncu's own command selects, where it is understood.

@@ -684,6 +684,36 @@ fn counters_are_results_with_what_amd_derives() {
     assert!(hints.contains("launch-overhead") && hints.contains("HIP graph") && !hints.contains("SMs"), "{hints}");
 }
 
+/// Counters of a later run belong to the dispatches of the same numbers, where kernel, grid and workgroup agree.
+#[test]
+fn counters_are_joined_with_their_dispatch() {
+    use warpscope::rerun::join::{Sure, join};
+    let timeline = read(&made("join_results.db", &[(GUID, 4711, dispatches())])).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let head = "Correlation_Id,Dispatch_Id,Agent_Id,Queue_Id,Process_Id,Thread_Id,Grid_Size,Kernel_Id,Kernel_Name,Workgroup_Size,LDS_Block_Size,Scratch_Size,VGPR_Count,SGPR_Count,Counter_Name,Counter_Value,Start_Timestamp,End_Timestamp";
+    let gemm = "void gemm<float>(float const*, float*, int)";
+    let row = |id: u32, grid: u32, group: u32, name: &str| {
+        format!("\n{id},{id},2,1,99,15,{grid},7,\"{name}\",{group},0,0,8,16,SQ_WAVES,32,1000,1300")
+    };
+    let text = [head.to_owned(), row(3, 2000, 256, gemm), row(6, 2000, 256, gemm), row(7, 2000, 256, gemm)].concat();
+    let counters = read(&table(folder.path(), "c_counter_collection.csv", &text)).unwrap();
+    let joined = join(&timeline, counters.metrics.as_ref().unwrap());
+    let pairs: Vec<_> = joined.pairs.iter().map(|p| (p.result, p.launch, p.sure)).collect();
+    // The last one's number is another kernel's in the timeline.
+    assert_eq!(pairs, [(0, 2, Sure::Dispatch), (1, 5, Sure::Dispatch)]);
+    // Where dispatches are missing numbers say nothing.
+    let rows = dispatches().into_iter().filter(|d| d.1 != 2).collect();
+    let lost = read(&made("join_lost_results.db", &[(GUID, 4711, rows)])).unwrap();
+    let joined = join(&lost, counters.metrics.as_ref().unwrap());
+    assert!(joined.pairs.iter().all(|p| matches!(p.sure, Sure::Alike(_))), "{:?}", joined.pairs);
+    let mut explorer = Explorer::open(
+        &[made("join_again_results.db", &[(GUID, 4711, dispatches())]), table(folder.path(), "c_counter_collection.csv", &text)],
+        (120, 40),
+    );
+    explorer.press("esc");
+    assert!(explorer.screen().contains("launch-overhead"), "{}", explorer.screen());
+}
+
 /// A workload of rocprof-compute: a row for each dispatch, a column for each counter, instances added up, the GPU from the table beside.
 #[test]
 fn a_workload_of_rocprof_compute() {

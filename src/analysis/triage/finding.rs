@@ -150,6 +150,15 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// The same for an AMD GPU: recipes of nsys confirm nothing there.
+    pub(super) fn in_words_of_hip(&mut self) {
+        let all = self.actions.iter_mut().chain([&mut self.headline, &mut self.bound]).chain(self.evidence.iter_mut().map(|e| &mut e.name));
+        for text in all.chain(self.effects.iter_mut().map(|e| &mut e.1)) {
+            *text = super::hip::said(text);
+        }
+        self.confirm = self.confirm.take().filter(|c| !c.argv.iter().any(|word| word == "--recipe"));
+    }
+
     /// A finding that is worth a share of the window.
     #[must_use]
     pub fn new(id: Verdict, stake: f64, headline: impl Into<String>) -> Self {

@@ -4,6 +4,7 @@ pub mod case;
 pub mod copies;
 pub mod finding;
 mod gaps;
+mod hip;
 mod host;
 mod idle;
 pub mod intervals;
@@ -33,7 +34,7 @@ pub use verdict::{VERDICTS, Verdict};
 
 use crate::analysis::flops::{self, Counted, Operators, Rate};
 use crate::analysis::like::like;
-use crate::model::{Cancel, Profile};
+use crate::model::{Cancel, Maker, Profile};
 use case::Case;
 
 /// What is to be judged.
@@ -62,9 +63,14 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     // A loop that was found by its kernels alone may be a small part of what the program does.
     let span = (case.span.1 - case.span.0).max(1) as f64;
     let sliver = matches!(case.steps.found, Some(Found::Period(_))) && scope.windows.is_empty() && (case.length() as f64) < SLIVER * span;
+    let amd = profile.devices.iter().any(|d| d.maker == Maker::Amd);
     for finding in &mut findings {
         finding.confirm = finding.confirm.take().or_else(|| text::confirm(profile, finding));
+        if amd {
+            finding.in_words_of_hip();
+        }
     }
+    let words = |text: String| if amd { hip::said(&text) } else { text };
     for finding in findings.iter_mut().filter(|_| sliver) {
         finding.sure = finding.sure.max(Sure::Likely);
     }
@@ -84,7 +90,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         devices: case.devices.iter().map(device).collect(),
         findings,
         flops,
-        missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing(&case)).collect(),
+        missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing(&case)).map(words).collect(),
         families: case.kernels.families(profile),
         strip: case.strip.clone(),
         why: case.why.clone(),

@@ -102,6 +102,7 @@ fn beside(d: &Dispatch, ns: i64, agent: Option<&Agent>) -> Vec<(&'static str, &'
     let number = |n: Option<u32>| n.map(|n| Value::Integer(u64::from(n)));
     let text = |t: Option<&String>| t.map(|t| Value::Text(Arc::from(t.as_str())));
     let all = [
+        ("Dispatch_Id", "", Some(d.id).filter(|&id| id > 0).map(Value::Integer)),
         ("Duration", "nsecond", u64::try_from(ns).ok().filter(|&ns| ns > 0).map(Value::Integer)),
         // Accumulation registers are counted in.
         ("VGPR_Count", "register/thread", number(d.registers)),

@@ -2,6 +2,7 @@
 //! waves of one compute unit spent at each, and a file for each of these waves. PC samples are written in the same form.
 
 use super::rows::bare;
+use crate::import::input::Bytes;
 use crate::import::{ImportError, Input, Job};
 use crate::model::code::{Code, Function, SourceFile};
 use crate::model::kernel::function_of;
@@ -87,8 +88,11 @@ pub fn code_file(input: &Input) -> Option<PathBuf> {
 }
 
 fn rows(path: &Path) -> Result<Vec<Row>, ImportError> {
-    let bytes = std::fs::read(path).map_err(|e| ImportError::io(path, e))?;
-    let file: CodeFile = serde_json::from_slice(&bytes).map_err(|e| {
+    parsed(&std::fs::read(path).map_err(|e| ImportError::io(path, e))?, path)
+}
+
+fn parsed(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
+    let file: CodeFile = serde_json::from_slice(bytes).map_err(|e| {
         ImportError::refused(
             path,
             format!("not a thread trace's code: {e}"),
@@ -181,7 +185,11 @@ fn kind(text: &str) -> &'static str {
 /// Reads the folder: one launch, one result.
 pub fn read(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    let (rows, waves) = (rows(path)?, waves(folder));
+    let rows = match &input.bytes {
+        Bytes::BuiltIn(bytes) if input.members.is_empty() => parsed(bytes, path)?,
+        _ => rows(path)?,
+    };
+    let waves = waves(folder);
     if job.cancel.is_cancelled() {
         return Err(ImportError::Cancelled { path: path.to_owned() });
     }

@@ -1,0 +1,83 @@
+//! What the rules say of CUDA, for AMD's GPUs: HIP's functions and variables, `ROCTx`, RCCL. PyTorch's own names (`torch.cuda`) stay as they are there.
+
+/// Phrases, and what takes their place; longer ones first.
+const PHRASES: [(&str, &str); 37] = [
+    (
+        "recorded without osrt: waiting and computing cannot be told apart; `warpscope run --recipe full` records it",
+        "rocprofv3 does not record what threads wait for: waiting and computing cannot be told apart",
+    ),
+    (
+        "recorded without osrt: waiting and computing cannot be told apart",
+        "rocprofv3 does not record what threads wait for: waiting and computing cannot be told apart",
+    ),
+    (" (`warpscope run` without a recipe for kernels only, `nsys --trace=cuda`)", " (`rocprofv3 --runtime-trace`)"),
+    ("; `warpscope run --recipe exact` records them", ""),
+    (
+        "Load ahead of time: CUDA_MODULE_LOADING=EAGER, or compile for this GPU's architecture instead of PTX.",
+        "Compile for this GPU's architecture ahead of time (--offload-arch, PYTORCH_ROCM_ARCH).",
+    ),
+    ("TORCHINDUCTOR_CACHE_DIR, CUDA_CACHE_PATH", "TORCHINDUCTOR_CACHE_DIR, MIOPEN_USER_DB_PATH"),
+    ("CUDA_LAUNCH_BLOCKING=1", "HIP_LAUNCH_BLOCKING=1, AMD_SERIALIZE_KERNEL=3"),
+    ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF"),
+    ("(NCCL_DEBUG=INFO, nccl-tests)", "(NCCL_DEBUG=INFO, rccl-tests)"),
+    ("--default-stream per-thread or cudaStreamNonBlocking", "-fgpu-default-stream=per-thread or hipStreamNonBlocking"),
+    ("cudaMallocAsync, RMM, cupy.cuda.MemoryPool", "hipMallocAsync, cupy.cuda.MemoryPool"),
+    ("cudaStreamBeginCapture", "hipStreamBeginCapture"),
+    ("cudaGraphExecUpdate", "hipGraphExecUpdate"),
+    ("cudaGraphExecKernelNodeSetParams", "hipGraphExecKernelNodeSetParams"),
+    ("cudaStreamWaitEvent", "hipStreamWaitEvent"),
+    ("cudaMemPrefetchAsync", "hipMemPrefetchAsync"),
+    ("cudaMemAdvise", "hipMemAdvise"),
+    ("cudaMallocHost", "hipHostMalloc"),
+    ("cudaHostRegister", "hipHostRegister"),
+    ("cudaMemcpyAsync", "hipMemcpyAsync"),
+    ("cudaMalloc", "hipMalloc"),
+    ("mark them with NVTX", "mark them with ROCTx"),
+    ("a Triton or CUDA kernel", "a Triton or HIP kernel"),
+    ("A CUDA graph", "A HIP graph"),
+    ("a CUDA graph", "a HIP graph"),
+    ("the CUDA graph", "the HIP graph"),
+    ("CUDA graphs", "HIP graphs"),
+    ("the host's CUDA calls", "the host's HIP calls"),
+    ("in other CUDA calls", "in other HIP calls"),
+    ("outside of CUDA", "outside of HIP"),
+    ("outside CUDA", "outside HIP"),
+    ("in CUDA nor", "in HIP nor"),
+    ("`warpscope run --recipe full` records it", ""),
+    ("NVTX", "ROCTx"),
+    ("NVLink", "Infinity Fabric"),
+    ("cuBLAS", "hipBLASLt"),
+    ("SMs", "CUs"),
+];
+
+/// A sentence in HIP's words.
+#[must_use]
+pub fn said(text: &str) -> String {
+    PHRASES.iter().fold(text.to_owned(), |text, (cuda, hip)| if text.contains(cuda) { text.replace(cuda, hip) } else { text })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every text of a rule that speaks of CUDA has its words here. `torch.cuda` and `device="cuda"` are PyTorch's for both, as are its variables.
+    #[test]
+    fn no_rule_speaks_of_cuda_to_whoever_has_an_amd_gpu() {
+        let rules = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/analysis/triage/rules");
+        let mut texts = vec![std::fs::read_to_string(rules.with_file_name("mod.rs")).unwrap()];
+        texts.extend(std::fs::read_dir(rules).unwrap().map(|e| std::fs::read_to_string(e.unwrap().path()).unwrap()));
+        let mut seen = 0;
+        for line in texts.iter().flat_map(|t| t.lines()).map(str::trim).filter(|l| !l.starts_with("//") && l.contains('"')) {
+            let hip = said(line);
+            seen += usize::from(hip != line);
+            let own = ["torch.cuda", "cupy.cuda", "\"cuda", "PYTORCH_NO_CUDA_MEMORY_CACHING", "NCCL_DEBUG"]
+                .iter()
+                .fold(hip.clone(), |t, w| t.replace(w, ""));
+            let of_words = own.contains("[\"ROCTx\"");
+            for word in ["CUDA", "cuda", "nsys", "NVTX", "PTX", "cuBLAS", "NCCL"] {
+                assert!(!own.contains(word) || of_words, "{word}: {hip}");
+            }
+        }
+        assert!(seen > 20, "{seen}");
+    }
+}
