@@ -3,7 +3,7 @@
 
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, bare};
 use crate::import::sqlite::db::Db;
-use crate::import::sqlite::scan::{NULL, gather};
+use crate::import::sqlite::scan::{NULL, gather, pieces};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::{Bytes, Device, Maker};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -238,16 +238,29 @@ impl One<'_> {
 
     fn dispatches(&mut self, rows: &mut Rows) -> Result<(), ImportError> {
         let table = format!("{DISPATCHES}{}", self.suffix);
+        let first = ["pid", "kernel_id", "dispatch_id", "start", "end", "event_id"];
+        if !self.job.wants.has(Parts::DETAILS) && self.ids.counted.is_empty() {
+            // For a table of kernels nothing else is looked at, and these reports are large.
+            let all = pieces(self.db, self.job, &table, first, "kernels")?;
+            rows.dispatches.reserve_exact(all.iter().map(Vec::len).sum());
+            for piece in all {
+                for row in piece {
+                    self.dispatch(rows, row, [NULL; 12]);
+                }
+            }
+            return Ok(());
+        }
         let columns = [
             "pid",
-            "tid",
-            "agent_id",
             "kernel_id",
             "dispatch_id",
-            "queue_id",
-            "stream_id",
             "start",
             "end",
+            "event_id",
+            "tid",
+            "agent_id",
+            "queue_id",
+            "stream_id",
             "private_segment_size",
             "group_segment_size",
             "workgroup_size_x",
@@ -256,42 +269,43 @@ impl One<'_> {
             "grid_size_x",
             "grid_size_y",
             "grid_size_z",
-            "event_id",
         ];
-        for r in gather(self.db, self.job, &table, columns, "kernels")? {
-            let [process, thread, agent, kernel, id, queue, stream, start, end, scratch, lds, wx, wy, wz, gx, gy, gz, event] = r;
-            let Some(&symbol) = self.ids.symbols.get(&kernel) else {
-                rows.broken += 1;
-                continue;
-            };
-            if start == NULL {
-                rows.broken += 1;
-                continue;
-            }
-            let of = self.process(process, rows);
-            if let Some(counted) = self.ids.counted.get_mut(&event) {
-                *counted = Some((of, u64::try_from(id).unwrap_or(0)));
-            }
-            let three = |a: [i64; 3]| a.map(|n| some(n).unwrap_or(0));
-            rows.dispatches.push(Dispatch {
-                process: of,
-                thread: self.thread(thread),
-                agent: self.ids.agents.get(&agent).copied().unwrap_or(u32::MAX),
-                symbol,
-                id: u64::try_from(id).unwrap_or(0),
-                queue: some(queue).unwrap_or(0),
-                stream: some(stream),
-                correlation: self.shared(event),
-                start,
-                end: if end == NULL { start } else { end },
-                workgroup: three([wx, wy, wz]),
-                grid: three([gx, gy, gz]),
-                lds: some(lds),
-                scratch: some(scratch),
-                registers: None,
-            });
+        for row in pieces(self.db, self.job, &table, columns, "kernels")?.into_iter().flatten() {
+            let [process, kernel, id, start, end, event, rest @ ..] = row;
+            self.dispatch(rows, [process, kernel, id, start, end, event], rest);
         }
         Ok(())
+    }
+
+    /// A dispatch: what says which it is and when it ran; thread, agent, queue, stream, scratch, LDS, sizes of workgroup and grid.
+    fn dispatch(&mut self, rows: &mut Rows, [process, kernel, id, start, end, event]: [i64; 6], rest: [i64; 12]) {
+        let [thread, agent, queue, stream, scratch, lds, wx, wy, wz, gx, gy, gz] = rest;
+        let Some(&symbol) = self.ids.symbols.get(&kernel).filter(|_| start != NULL) else {
+            rows.broken += 1;
+            return;
+        };
+        let of = self.process(process, rows);
+        if let Some(counted) = self.ids.counted.get_mut(&event) {
+            *counted = Some((of, u64::try_from(id).unwrap_or(0)));
+        }
+        let three = |a: [i64; 3]| a.map(|n| some(n).unwrap_or(0));
+        rows.dispatches.push(Dispatch {
+            process: of,
+            thread: self.thread(thread),
+            agent: self.ids.agents.get(&agent).copied().unwrap_or(u32::MAX),
+            symbol,
+            id: u64::try_from(id).unwrap_or(0),
+            queue: some(queue).unwrap_or(0),
+            stream: some(stream),
+            correlation: self.shared(event),
+            start,
+            end: if end == NULL { start } else { end },
+            workgroup: three([wx, wy, wz]),
+            grid: three([gx, gy, gz]),
+            lds: some(lds),
+            scratch: some(scratch),
+            registers: None,
+        });
     }
 
     fn calls(&self, rows: &mut Rows) -> Result<(), ImportError> {

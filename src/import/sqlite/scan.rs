@@ -308,15 +308,26 @@ pub fn gather<const N: usize>(
     columns: [&str; N],
     stage: &'static str,
 ) -> Result<Vec<[i64; N]>, ImportError> {
+    Ok(pieces(db, job, table, columns, stage)?.concat())
+}
+
+/// The same in pieces, so that each can be given back once it was used.
+pub fn pieces<const N: usize>(
+    db: &Db,
+    job: &Job<'_>,
+    table: &str,
+    columns: [&str; N],
+    stage: &'static str,
+) -> Result<Vec<Vec<[i64; N]>>, ImportError> {
     if !db.has(table) {
         return Ok(Vec::new());
     }
     let layout = layout(db, table)?;
     let parts = integers(db, table, columns, (stage, layout), job, Vec::new, |out, chunk, rows| {
-        out.extend(rows.iter().map(|&row| (chunk, row)));
+        out.push((chunk, rows.to_vec()));
         Ok(())
     })?;
-    let mut rows: Vec<(usize, [i64; N])> = parts.into_iter().flatten().collect();
-    rows.sort_by_key(|&(chunk, _)| chunk);
-    Ok(rows.into_iter().map(|(_, row)| row).collect())
+    let mut pieces: Vec<(usize, Vec<[i64; N]>)> = parts.into_iter().flatten().collect();
+    pieces.sort_by_key(|&(chunk, _)| chunk);
+    Ok(pieces.into_iter().map(|(_, rows)| rows).collect())
 }
