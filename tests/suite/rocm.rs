@@ -915,8 +915,10 @@ fn thread_trace(folder: &Path) -> PathBuf {
     table(
         &folder,
         "filenames.json",
-        r#"{"gfxip":9,"gfxv":"vega","version":"3.0.0","wave_filenames":{"0":{"0":{"0":{"0":["w0.json",1000,2000]},"1":{"0":["w1.json",1000,2000]}},"1":{"0":{"0":["../../outside.json",1,2]}}}}}"#,
+        r#"{"gfxip":9,"gfxv":"vega","version":"3.0.0","wave_filenames":{"0":{"0":{"0":{"0":["w0.json",1000,2000]},"1":{"0":["w1.json",1000,2000]}},"1":{"0":{"0":["../../outside.json",1,2],"1":["link.json",1,2]}}}}}"#,
     );
+    // Neither a file elsewhere nor a link is read.
+    std::os::unix::fs::symlink("w0.json", folder.join("link.json")).unwrap();
     for wave in ["w0.json", "w1.json"] {
         let text = r#"{"duration":1000,"name":"SE0","wave":{"begin":1000,"end":2000,"cu":1,"instructions":[],"timeline":[[1,200],[2,100],[3,700]]}}"#;
         table(&folder, wave, text);
@@ -964,7 +966,11 @@ fn a_thread_trace() {
     // Damage gives a report or one sentence.
     let whole = std::fs::read_to_string(&code).unwrap();
     for (cut, at) in (0..whole.len()).step_by(53).enumerate() {
-        let text = if cut % 2 == 0 { whole[..at].to_owned() } else { whole.replacen("1400", &"9".repeat(cut), 1) };
+        let text = if cut % 2 == 0 {
+            whole[..at].to_owned()
+        } else {
+            whole.replacen("1400", &"9".repeat(cut), 1).replace(" 8,", " 18446744073709551615,")
+        };
         std::fs::write(&code, text).unwrap();
         if let Err(e) = read(&code) {
             assert!(!e.to_string().contains('\n'), "{e}");

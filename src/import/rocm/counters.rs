@@ -110,6 +110,7 @@ fn beside(d: &Dispatch, ns: i64, agent: Option<&Agent>) -> Vec<(&'static str, &'
         ("Scratch_Size", "byte/thread", number(d.scratch)),
         ("Agent Name", "", text(device.and_then(|d| d.arch.as_ref()))),
         ("Agent Product_Name", "", text(device.and_then(|d| d.name.as_ref()))),
+        ("Agent Max_Clock", "hertz", device.and_then(|d| d.clock_hz).map(Value::Integer)),
         ("Agent Cu_Count", "", number(device.and_then(|d| d.sm_count))),
         ("Agent Num_Xcc", "", number(agent.map(|a| a.dies).filter(|&n| n > 0))),
     ];
@@ -160,7 +161,13 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
         if let (Some(agent), Some(units)) = (agent, device.and_then(|d| d.sm_count))
             && device.and_then(|d| d.arch.as_deref()).is_some_and(|a| ARCHITECTURES.contains(&a))
         {
-            let gpu = Gpu { units: f64::from(units), dies: f64::from(agent.dies.max(1)), ns: ns as f64 };
+            // Of a GPU of several dies nothing can be said per cycle where their number is not told.
+            let dies = if agent.dies > 0 || device.and_then(|d| d.arch.as_deref()) == Some("gfx90a") {
+                f64::from(agent.dies.max(1))
+            } else {
+                f64::NAN
+            };
+            let gpu = Gpu { units: f64::from(units), dies, ns: ns as f64 };
             for (name, unit, value) in derived(&counter, gpu) {
                 values.push((number(name, unit, &mut out), Value::Float(value)));
             }

@@ -24,6 +24,8 @@ pub const TOOL: &str = "rocprofv3 thread trace";
 const COLUMNS: [&str; 4] = ["Hitcount", "Latency", "Stall", "Idle"];
 /// The same of PC samples: samples in which it was issued, and in which it was not.
 const SAMPLES: [&str; 2] = ["PC_Issued", "PC_Stalled"];
+/// Bytes that a file of a wave, or of a source, has at most.
+const MOST: u64 = 1 << 30;
 /// Bits of an address above those of the code object's own.
 const OBJECT: u32 = 44;
 
@@ -100,7 +102,9 @@ fn parsed(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
         )
     })?;
     let row = |fields: &Vec<Json>| {
-        let number = |i: usize| fields.get(i).and_then(|v| v.as_u64().or_else(|| v.as_i64().map(|n| n.max(0) as u64))).unwrap_or(0);
+        let number = |i: usize| {
+            fields.get(i).and_then(|v| v.as_u64().or_else(|| v.as_f64().filter(|n| (0.0..1e18).contains(n)).map(|n| n as u64))).unwrap_or(0)
+        };
         let (object, address) = (number(4), number(5));
         Some(Row {
             text: Arc::from(fields.first()?.as_str()?),
@@ -113,8 +117,22 @@ fn parsed(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
     Ok(file.code.iter().filter_map(row).collect())
 }
 
+/// The bytes of a file beside the trace: one that is a file, not a pipe or a link elsewhere, and no larger than these are.
+fn beside(path: &Path) -> Option<Vec<u8>> {
+    let meta = path.symlink_metadata().ok()?;
+    if !meta.is_file() || meta.len() > MOST {
+        return None;
+    }
+    std::fs::read(path).ok()
+}
+
 fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+    serde_json::from_slice(&beside(path)?).ok()
+}
+
+/// A sum of counts that damage cannot overflow.
+fn sum(values: impl Iterator<Item = u64>) -> u64 {
+    values.fold(0, u64::saturating_add)
 }
 
 /// The waves that `filenames.json` lists.
@@ -130,6 +148,7 @@ fn waves(folder: &Path) -> Vec<WaveFile> {
         }
     }
     files.sort();
+    files.dedup();
     // A name is a file's in the folder, not a way out of it.
     files.iter().filter(|n| !n.contains(['/', '\\'])).filter_map(|n| json(&folder.join(n))).collect()
 }
@@ -158,6 +177,7 @@ fn kind(text: &str) -> &'static str {
     // RDNA 4 has an instruction for each counter.
     match name {
         "s_wait_loadcnt" | "s_wait_samplecnt" | "s_wait_bvhcnt" | "s_waitcnt_vmcnt" => return "s_waitcnt vmcnt",
+        "s_wait_storecnt" | "s_waitcnt_vscnt" => return "s_waitcnt vscnt",
         "s_wait_dscnt" | "s_wait_kmcnt" | "s_waitcnt_lgkmcnt" => return "s_waitcnt lgkmcnt",
         "s_wait_loadcnt_dscnt" => return "s_waitcnt vmcnt, lgkmcnt",
         _ => {}
@@ -220,6 +240,10 @@ pub fn read(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, Import
     profile.order = LaunchOrder::Chosen;
     profile.kernels = vec![kernel.clone()];
     profile.metrics = Some(Arc::new(metrics(&rows, &waves, sampled, ns, &profile.source, kernel)));
+    if ns > 0 {
+        let text = "The duration is that of the waves on the CU that was traced, from the first to the last: the kernel takes longer.";
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    }
     if !sampled && rows.iter().all(|r| r.cycles == [0; 4]) {
         let text = "No wave of this dispatch ran on the compute unit that was traced, or nothing was decoded.";
         profile.notes.push(
@@ -241,30 +265,37 @@ fn metrics(rows: &[Row], waves: &[WaveFile], sampled: bool, ns: i64, source: &So
     };
     if sampled {
         for (i, name) in SAMPLES.iter().enumerate() {
-            put(name, "", Some(Value::Integer(rows.iter().map(|r| r.samples[i]).sum())));
+            put(name, "", Some(Value::Integer(sum(rows.iter().map(|r| r.samples[i])))));
         }
     } else {
         for (i, name) in COLUMNS.iter().enumerate() {
-            put(name, if i == 0 { "" } else { "cycle" }, Some(Value::Integer(rows.iter().map(|r| r.cycles[i]).sum())));
+            put(name, if i == 0 { "" } else { "cycle" }, Some(Value::Integer(sum(rows.iter().map(|r| r.cycles[i])))));
         }
         let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
         for row in rows.iter().filter(|r| r.symbol().is_none()) {
-            *kinds.entry(kind(&row.text)).or_default() += row.cycles[1];
+            let of = kinds.entry(kind(&row.text)).or_default();
+            *of = of.saturating_add(row.cycles[1]);
         }
         for (name, cycles) in kinds {
             put(&format!("Latency of {name}"), "cycle", Some(Value::Integer(cycles)));
         }
-        if let Some(hot) = rows.iter().filter(|r| r.symbol().is_none()).max_by_key(|r| r.cycles[1] + r.cycles[3]) {
+        if let Some(hot) = rows.iter().filter(|r| r.symbol().is_none()).max_by_key(|r| r.cycles[1].saturating_add(r.cycles[3])) {
             put("Hottest instruction", "", Some(Value::Text(hot.text.clone())));
-            put("Latency and idle of the hottest instruction", "cycle", Some(Value::Integer(hot.cycles[1] + hot.cycles[3])));
+            put("Latency and idle of the hottest instruction", "cycle", Some(Value::Integer(hot.cycles[1].saturating_add(hot.cycles[3]))));
         }
+        // Gaps between code objects are no code.
+        put(
+            "Code size",
+            "byte",
+            Some(Value::Integer(sum(rows.windows(2).map(|w| w[1].address.saturating_sub(w[0].address)).filter(|&n| n <= 64)))),
+        );
         put("Waves", "", Some(Value::Integer(waves.len() as u64)));
-        put("Wave cycles", "cycle", Some(Value::Integer(waves.iter().map(|w| w.duration).sum())));
+        put("Wave cycles", "cycle", Some(Value::Integer(sum(waves.iter().map(|w| w.duration)))));
         for (state, name) in [(1, "Waves idle"), (2, "Waves executing"), (3, "Waves waiting"), (4, "Waves stalled")] {
-            let cycles = waves.iter().flat_map(|w| &w.wave.timeline).filter(|t| t.0 == state).map(|t| t.1).sum();
+            let cycles = sum(waves.iter().flat_map(|w| &w.wave.timeline).filter(|t| t.0 == state).map(|t| t.1));
             put(name, "cycle", Some(Value::Integer(cycles)));
         }
-        put("Duration", "nsecond", u64::try_from(ns).ok().filter(|&n| n > 0).map(Value::Integer));
+        put("Span of the traced waves", "nsecond", u64::try_from(ns).ok().filter(|&n| n > 0).map(Value::Integer));
     }
     out.results.push(ResultMetrics { kernel, ..ResultMetrics::with(values) });
     out
@@ -338,7 +369,7 @@ pub fn code(path: &Path) -> Result<Code, ImportError> {
     names.sort_by_key(|n| n.1);
     for (name, _) in names {
         let copy = copies.get(name).filter(|f| !f.contains(['/', '\\']));
-        let text = copy.and_then(|f| std::fs::read(folder.join(f)).ok()).map(|b| Arc::from(String::from_utf8_lossy(&b)));
+        let text = copy.and_then(|f| beside(&folder.join(f))).map(|b| Arc::from(String::from_utf8_lossy(&b)));
         out.files.push(SourceFile { name: Arc::from(name.as_str()), text, from_disk: false });
     }
     for function in &mut out.functions {

@@ -78,8 +78,11 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
     let columns: FxHashMap<&str, usize> = header.iter().enumerate().map(|(i, n)| (n.as_str(), i)).collect();
     let mut rows = Rows { chosen: true, processes: vec![super::rows::Process::default()], ..Rows::default() };
     let mut texts = Texts::default();
+    let first: FxHashMap<&str, usize> = header.iter().enumerate().rev().map(|(i, n)| (n.as_str(), i)).collect();
+    // A column that comes again is left out.
+    let named = |(i, column): (usize, &String)| counter(column, &columns).filter(|_| first.get(column.as_str()) == Some(&i));
     let of: Vec<Option<u32>> =
-        header.iter().map(|c| counter(c, &columns).map(|name| texts.number(name.as_bytes(), &mut rows.texts))).collect();
+        header.iter().enumerate().map(|c| named(c).map(|name| texts.number(name.as_bytes(), &mut rows.texts))).collect();
     let known = device(path.parent().unwrap_or(Path::new(".")));
     let (mut agents, mut symbols): (FxHashMap<u32, u32>, FxHashMap<Arc<str>, u32>) = (FxHashMap::default(), FxHashMap::default());
     let mut record = ByteRecord::new();

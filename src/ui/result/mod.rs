@@ -121,7 +121,11 @@ fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static
     }
     if parts.is_empty() && screen.subject.amd() {
         let text = if crate::analysis::code::traced(&screen.metrics) {
-            "cycles of the waves of one CU, instruction by instruction"
+            if screen.metrics.names.iter().any(|n| &**n == "PC_Issued") {
+                "PC samples of waves, instruction by instruction"
+            } else {
+                "cycles of the waves of one CU, instruction by instruction"
+            }
         } else {
             "counters of rocprofv3, collected while one kernel ran at a time"
         };

@@ -52,7 +52,7 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
         * Demand::waiting_counts(peak)
         * if amd.roofs_known() { 1.0 } else { 0.5 };
     let headline = if few {
-        format!("{groups:.0} workgroups for {units:.0} CUs: {} of the CUs get none", pct(empty))
+        format!("{groups:.0} workgroup{} for {units:.0} CUs: {} of the CUs get none", if groups > 1.0 { "s" } else { "" }, pct(empty))
     } else {
         format!("only {groups:.0} workgroups; the CUs could hold {:.0} times as many at once", 1.0 / filled)
     };
@@ -87,7 +87,7 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
 /// `tail-effect`.
 pub fn tail(amd: &Amd<'_>) -> Option<Hint> {
     let rounds = amd.occupancy.as_ref()?.waves.filter(|r| *r > 1.0 && r.floor() <= TAIL_WAVES && r.fract() > 1e-6)?;
-    let idle = amd.share("SIMD_UTILIZATION").map(|u| (1.0 - u).max(0.0));
+    let idle = amd.share("SIMD_UTILIZATION").filter(|_| amd.cycles_fit()).map(|u| (1.0 - u).max(0.0));
     let theory = 1.0 - rounds / rounds.ceil();
     let stake = idle.map_or(theory, |i| i.min(theory)).min(1.0 - amd.peak());
     let whole = rounds.floor();
@@ -117,7 +117,7 @@ pub fn tail(amd: &Amd<'_>) -> Option<Hint> {
 
 /// `workload-imbalance`.
 pub fn imbalance(amd: &Amd<'_>) -> Option<Hint> {
-    let busy = amd.share("SIMD_UTILIZATION").filter(|u| u * 100.0 < BALANCED.value)?;
+    let busy = amd.share("SIMD_UTILIZATION").filter(|u| u * 100.0 < BALANCED.value && amd.cycles_fit())?;
     // With few workgroups that is no wonder.
     if amd.workgroups? < amd.units? * 2.0 {
         return None;

@@ -49,6 +49,7 @@ pub struct Amd<'a> {
     /// Waves of a workgroup.
     pub waves: Option<f64>,
     product: Option<&'static Product>,
+    rdna: bool,
 }
 
 impl<'a> Amd<'a> {
@@ -65,6 +66,7 @@ impl<'a> Amd<'a> {
             scratch: config.local_per_thread.map(|b| b.0 as f64),
             occupancy: Occupancy::of(config, device),
             waves: config.threads().map(|t| t.div_ceil(u64::from(device.warp_size.unwrap_or(WAVE))) as f64),
+            rdna: device.arch.as_deref().is_some_and(|a| a.starts_with("gfx1")),
             // A longer name may hold a shorter one.
             product: PRODUCTS.iter().filter(|p| name.contains(p.name)).max_by_key(|p| p.name.len()),
         }
@@ -124,10 +126,31 @@ impl<'a> Amd<'a> {
         Some(self.get(&format!("Latency of {kind}"))? / self.wave_cycles()?)
     }
 
-    /// A percentage as a share; above 1 where counters of several runs were put together.
+    /// A percentage as a share. It may be a little above 100 where counters of several runs were put together; what is far from it is damage.
     #[must_use]
     pub fn share(&self, name: &str) -> Option<f64> {
-        self.get(name).map(|p| (p / 100.0).max(0.0))
+        self.get(name).filter(|p| (0.0..=150.0).contains(p)).map(|p| (p / 100.0).min(1.0))
+    }
+
+    /// Whether the GPU's cycles fit into the duration at its highest clock. Where they do not, as of short kernels whose counters also ran before and
+    /// after, every share of these cycles is too low.
+    #[must_use]
+    pub fn cycles_fit(&self) -> bool {
+        let cycles = self.get("GRBM_GUI_ACTIVE").zip(self.get("Agent Num_Xcc")).map(|(n, dies)| n / dies.max(1.0));
+        let most = self.ns.zip(self.get("Agent Max_Clock")).map(|(ns, hz)| ns / 1e9 * hz);
+        cycles.zip(most).is_none_or(|(cycles, most)| cycles <= most * 1.05)
+    }
+
+    /// Whether its CUs and dies are known.
+    #[must_use]
+    pub fn gpu_known(&self) -> bool {
+        self.units.is_some() && self.get("Agent Num_Xcc").is_some()
+    }
+
+    /// Whether it is a CDNA GPU, or not known to be another: some of AMD's counters mean something else on RDNA.
+    #[must_use]
+    pub fn cdna(&self) -> bool {
+        !self.rdna
     }
 
     /// Bytes per second between L2 and what is behind it, and whether both directions are known.
@@ -147,7 +170,7 @@ impl<'a> Amd<'a> {
     /// Traffic behind L2 as a share of what the memory can be brought to.
     #[must_use]
     pub fn memory(&self) -> Option<f64> {
-        Some(self.bandwidth()?.0 / self.memory_peaks()?.1)
+        Some(self.bandwidth()?.0 / self.memory_peaks()?.1).filter(|s| (0.0..=3.0).contains(s))
     }
 
     /// The units that were measured, as shares of their peaks, the busiest first.
@@ -176,7 +199,7 @@ impl<'a> Amd<'a> {
     pub fn waves_spend(&self) -> Vec<(&'static str, f64)> {
         if let Some(all) = self.wave_cycles() {
             let parts = [
-                ("vmcnt", &["s_waitcnt vmcnt", "s_waitcnt vmcnt, lgkmcnt"][..]),
+                ("vmcnt", &["s_waitcnt vmcnt", "s_waitcnt vmcnt, lgkmcnt", "s_waitcnt vscnt"][..]),
                 ("VMEM", &["VMEM"]),
                 ("lgkmcnt", &["s_waitcnt lgkmcnt"]),
                 ("LDS", &["LDS"]),

@@ -11,10 +11,6 @@ const CREDITS: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-
 pub const BACKPRESSURE: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: L2 throughput" };
 const BOUND: Threshold = Threshold { op: "≥", value: 80.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
 const MAY: f64 = 0.6;
-/// A wave's access of 16 bytes a lane, the widest, takes four times the cycles of one of 4 bytes: 25 % without any spread address (the fill kernel of
-/// HIP's runtime shows just that).
-const WIDEST: f64 = 0.25;
-const SPREAD: Threshold = Threshold { op: "<", value: 20.0, source: "below the 25% of accesses of 16 bytes a lane" };
 
 /// `dram-bandwidth-bound`.
 pub fn bandwidth(amd: &Amd<'_>) -> Option<Hint> {
@@ -67,31 +63,5 @@ pub fn l2(amd: &Amd<'_>) -> Option<Hint> {
             "let the lanes of a wave access neighbouring addresses",
         ])
         .confirm(&[], false, "TCC_IB_STALL_sum, TCC_BUSY_sum and TCC_REQ_sum"),
-    )
-}
-
-/// `uncoalesced-global`.
-pub fn coalescing(amd: &Amd<'_>) -> Option<Hint> {
-    let dense = amd.share("vL1D Coalescing").filter(|c| c * 100.0 < SPREAD.value)?;
-    // What spread addresses cost is time of the vector memory unit; how busy that is bounds it.
-    let busy = amd.share("MemUnitBusy").or_else(|| amd.memory()).map(|b| b.min(1.0));
-    let stake = (1.0 - dense / WIDEST) * busy.unwrap_or(0.5);
-    Some(
-        Hint::new(Diagnosis::Uncoalesced, stake, format!("the lanes of a wave access spread addresses: the vector L1 serves them at {} of its rate for 4 bytes a lane side by side", pct(dense)))
-            .bound(busy.map_or_else(
-                || "half of the time; how busy the memory units are was not collected".to_owned(),
-                |b| format!("the accesses beyond need, of the {} of the time in which memory is busy", pct(b)),
-            ))
-            .sure(if busy.is_some() { Sure::Likely } else { Sure::Possible })
-            .because([
-                amd.evidence("coalescing", "vL1D Coalescing", Some(SPREAD)),
-                amd.evidence("L2 hits", "L2CacheHit", None),
-                amd.evidence("read", "L2-Fabric Read BW", None),
-            ])
-            .change(&[
-                "let neighbouring lanes access neighbouring addresses: change the layout (structure of arrays), or which index the lanes run over",
-                "load 4 to 16 bytes a lane (float4), and go through LDS where the order must change",
-            ])
-            .confirm(&[], false, "TA_TOTAL_WAVEFRONTS_sum, TCP_TOTAL_ACCESSES_sum and TCP_TOTAL_CACHE_ACCESSES_sum; a thread trace names the instruction"),
     )
 }

@@ -13,8 +13,8 @@ mod waits;
 pub use facts::Amd;
 pub use reasoning::sentences;
 
-use super::Hint;
-use super::rank;
+use super::limits::EMPTY_KERNEL_NS;
+use super::{Diagnosis, Hint, Severity, Sure, rank};
 
 /// A rule: looks at one kernel and says what it sees, or nothing. A counter that was not collected never makes it speak.
 type Rule = fn(&Amd<'_>) -> Option<Hint>;
@@ -26,7 +26,6 @@ static RULES: &[Rule] = &[
     balance::imbalance,
     units::divergence,
     waits::scratch,
-    memory::coalescing,
     units::conflicts,
     units::lds,
     memory::bandwidth,
@@ -45,7 +44,24 @@ static RULES: &[Rule] = &[
 /// Everything that the rules say, best first.
 #[must_use]
 pub fn diagnose(amd: &Amd<'_>) -> Vec<Hint> {
-    rank::rank(RULES.iter().filter_map(|rule| rule(amd)).collect())
+    let mut hints: Vec<Hint> = RULES.iter().filter_map(|rule| rule(amd)).collect();
+    // What a launch costs by itself no other remedy saves.
+    let rest = amd.ns.map_or(1.0, |ns| (1.0 - EMPTY_KERNEL_NS / ns).max(0.0));
+    for hint in hints.iter_mut().filter(|h| h.id != Diagnosis::LaunchOverhead && h.stake > rest) {
+        hint.stake = rest;
+        if hint.severity != Severity::Healthy {
+            hint.severity = Severity::of(rest);
+        }
+    }
+    if !amd.cycles_fit() {
+        // Shares of too many cycles are too low: what seems to wait may not.
+        for hint in hints.iter_mut().filter(|h| matches!(h.id, Diagnosis::MemoryLatency | Diagnosis::SmallGrid)) {
+            hint.sure = Sure::Possible;
+        }
+    }
+    // A unit that may be the limit, and saves nothing, is no hint.
+    hints.retain(|h| h.stake > 0.0 || h.severity == Severity::Healthy);
+    rank::rank(hints)
 }
 
 #[cfg(test)]
@@ -105,7 +121,6 @@ mod tests {
             ("half of the lanes", MANY, and(&IDLE, &[("VALUBusy", 75.0), ("VALUUtilization", 40.0)]), D::Divergence),
             ("bank conflicts", MANY, and(&IDLE, &[("LDSBankConflict", 45.0), ("LDS Utilization", 70.0)]), D::BankConflicts),
             ("LDS", MANY, and(&IDLE, &[("LDSBankConflict", 2.0), ("LDS Utilization", 85.0)]), D::SharedBandwidth),
-            ("spread addresses", MANY, and(&STREAM, &[("vL1D Coalescing", 7.0)]), D::Uncoalesced),
             ("few workgroups", 32, IDLE.to_vec(), D::SmallGrid),
             ("a tail", 304 * 8 + 304, and(&IDLE, &[("SIMD_UTILIZATION", 58.0), ("VALUBusy", 55.0)]), D::Tail),
             ("uneven work", MANY, and(&IDLE, &[("SIMD_UTILIZATION", 40.0), ("VALUBusy", 35.0)]), D::Imbalance),
@@ -124,11 +139,21 @@ mod tests {
         let at_roof = hints(MANY, &STREAM);
         assert_eq!((at_roof[0].severity, at_roof[0].sure), (Severity::Healthy, Sure::Certain));
         assert!(at_roof[0].headline.contains("94%"), "{}", at_roof[0].headline);
-        // 16 bytes a lane.
-        assert_eq!(first(MANY, &and(&STREAM, &[("vL1D Coalescing", 25.0)])), Some(D::DramBandwidth));
+        // What is no percentage is damage, and says nothing.
+        for damage in [-75.0, 3_000.0, 1e300] {
+            assert_eq!(first(MANY, &and(&STREAM, &[("LDSBankConflict", damage), ("SIMD_UTILIZATION", damage)])), Some(D::DramBandwidth));
+        }
         // One direction alone is a lower bound.
         let reads = hints(MANY, &[("L2-Fabric Read BW", 3.6e12)]);
         assert_eq!((reads[0].id, reads[0].sure), (D::DramBandwidth, Sure::Likely));
+    }
+
+    /// Cycles that do not fit into the duration give shares that are too low: 240,000 at 2.1 GHz are 114 µs, and the kernel took 100.
+    #[test]
+    fn cycles_of_what_ran_beside_a_kernel_are_not_taken_for_idle_ones() {
+        let idle = and(&IDLE, &[("SIMD_UTILIZATION", 40.0), ("VALUBusy", 35.0), ("Agent Max_Clock", 2.1e9), ("Agent Num_Xcc", 1.0)]);
+        assert_eq!(first(MANY, &and(&idle, &[("GRBM_GUI_ACTIVE", 200_000.0)])), Some(D::Imbalance));
+        assert_ne!(first(MANY, &and(&idle, &[("GRBM_GUI_ACTIVE", 240_000.0)])), Some(D::Imbalance));
     }
 
     /// Large tiles in registers are what matrix cores want.

@@ -32,9 +32,18 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
         None if amd.wave_cycles().is_some() => {
             "throughput: a thread trace has no counters; it shows what waves of one CU wait for".to_owned()
         }
+        None if amd.get("GRBM_GUI_ACTIVE").is_some() && !amd.gpu_known() => {
+            "throughput: not known, since the report does not say which GPU it is, or how many CUs and dies it has (agent_info of rocprofv3, sysinfo.csv of rocprof-compute)".to_owned()
+        }
         None => "throughput: not collected (GRBM_GUI_ACTIVE with SQ_ACTIVE_INST_VALU and SQ_VALU_MFMA_BUSY_CYCLES; FETCH_SIZE; WRITE_SIZE)"
             .to_owned(),
     });
+    if !amd.cycles_fit() {
+        out.push(
+            "cycles: GRBM_GUI_ACTIVE counts more than fit into the duration at the highest clock: shares of the time are too low"
+                .to_owned(),
+        );
+    }
     let spend: Vec<String> = amd.waves_spend().into_iter().map(|(word, share)| format!("{word} {}", pct(share))).collect();
     if !spend.is_empty() {
         out.push(format!("waves: of their cycles, {}", spend.join(", ")));

@@ -8,6 +8,9 @@ use crate::analysis::hints::hint::{Hint, Sure, Threshold};
 /// Share of waves' cycles from which one kind of wait is worth a look.
 const WAIT: Threshold = Threshold { op: "≥", value: 20.0, source: "our bound; NVIDIA's CPIStall rule has 30%" };
 
+/// Bytes of the smallest instruction cache of CDNA and RDNA GPUs.
+const CACHE: f64 = 32_768.0;
+
 /// A kind of wait as a hint.
 fn wait(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&str]) -> Option<Hint> {
     let share = kinds.iter().filter_map(|k| amd.wave_share(k)).sum::<f64>();
@@ -38,7 +41,7 @@ pub fn memory(amd: &Amd<'_>) -> Option<Hint> {
     wait(
         amd,
         Diagnosis::MemoryLatency,
-        &["s_waitcnt vmcnt", "s_waitcnt vmcnt, lgkmcnt", "VMEM"],
+        &["s_waitcnt vmcnt", "s_waitcnt vmcnt, lgkmcnt", "s_waitcnt vscnt", "VMEM"],
         "waiting for vector memory (s_waitcnt vmcnt, and loads and stores that are not taken at once)",
         &[
             "issue loads earlier: load the next tile before the current one is used, and wait with the largest vmcnt that is right",
@@ -79,7 +82,8 @@ pub fn barriers(amd: &Amd<'_>) -> Option<Hint> {
 /// `instruction-cache`: waves without an instruction.
 pub fn idle(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.get("Idle")? / amd.wave_cycles()?;
-    if share * 100.0 < WAIT.value {
+    // Idle cycles have other causes, too: where all of the code fits in the cache, it is not that.
+    if share * 100.0 < WAIT.value || amd.get("Code size")? < CACHE {
         return None;
     }
     Some(

@@ -97,7 +97,7 @@ pub fn divergence(amd: &Amd<'_>) -> Option<Hint> {
 
 /// `bank-conflicts`: of LDS.
 pub fn conflicts(amd: &Amd<'_>) -> Option<Hint> {
-    let share = amd.share("LDSBankConflict").filter(|s| s * 100.0 >= CONFLICTS.value)?;
+    let share = amd.share("LDSBankConflict").filter(|s| s * 100.0 >= CONFLICTS.value && amd.cdna())?;
     Some(
         Hint::new(Diagnosis::BankConflicts, share.min(1.0), format!("LDS resolves bank conflicts in {} of the time", pct(share)))
             .bound("the time that conflicts take, if nothing runs beside them")
@@ -139,7 +139,7 @@ pub fn lds(amd: &Amd<'_>) -> Option<Hint> {
 /// `no-tensor-cores`: products of matrices of FP16 without the matrix cores.
 pub fn no_matrix(amd: &Amd<'_>) -> Option<Hint> {
     // The counter itself, zero: not merely missing.
-    if amd.get("MfmaUtil")? > 0.5 {
+    if amd.get("MfmaUtil")? > 0.0 {
         return None;
     }
     let busy = amd.share("VALUBusy").filter(|b| *b >= WORK)?;
