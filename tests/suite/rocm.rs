@@ -727,6 +727,7 @@ fn a_workload_of_rocprof_compute() {
         0,4,77824,256,0,0,12,4,48,64,__amd_rocclr_fillBufferAligned.kd,10,8000.0,3040.0,3.0,6.0,3.0,1.0,10,5.0,1024.0,2048.0,7.0,1000.16,3000.46\n\
         1,4,600000,256,32768,16,128,128,48,64,\"void f<2u, 3u>(int)\",11,8000.0,243200.0,0.0,,1.0,1.0,11,5.0,4096.0,4096.0,7.0,4000.16,6000.2\n";
     let path = table(folder.path(), "pmc_perf.csv", text);
+    table(folder.path(), "roofline.csv", "device,HBMBw,HBMBwLow\n0,4233.5,4232\n1,4216.0,4214\n");
     let profile = read(&path).unwrap();
     assert_eq!(profile.source.tool, "rocprof-compute");
     assert_eq!(launches(&profile), [("__amd_rocclr_fillBufferAligned", [304, 1, 1], 0), ("void f<2u, 3u>(int)", [2344, 1, 1], 3000)]);
@@ -739,6 +740,7 @@ fn a_workload_of_rocprof_compute() {
     };
     assert_eq!((value(0, "TCC_HIT_sum"), value(0, "TCC_MISS_sum"), value(0, "L2CacheHit")), (Some(9.0), Some(3.0), Some(75.0)));
     assert_eq!((value(0, "VALUBusy"), value(1, "VALUBusy")), (Some(1.0), Some(80.0)));
+    assert_eq!(value(0, "HBMBw"), Some(4_233_500_000_000.0));
     // 1 MiB in 2,000 ns.
     assert_eq!(value(0, "L2-Fabric Read BW"), Some(1024.0 * 1024.0 / 2000.0 * 1e9));
     assert_eq!((value(0, "SQC_DCACHE_REQ_READ_16"), value(0, "SQ_ACCUM_PREV_HIRES"), value(0, "Kernel_ID_1")), (Some(7.0), None, None));

@@ -115,6 +115,12 @@ impl Subject {
         };
         self.facts = std::mem::take(&mut self.facts).with_duration(amd.ns);
         self.hints = amd::diagnose(amd);
+        for hint in &mut self.hints {
+            // What was collected needs no other run.
+            if !hint.confirm.sections.is_empty() && hint.confirm.sections.iter().all(|c| amd.get(c).is_some()) {
+                hint.confirm = Confirm::default();
+            }
+        }
         self.reasoning = amd::sentences(amd);
         (self.units, self.waves) = (amd.ranked(), amd.waves_spend());
         self.roofs = amd.roofs_known();

@@ -25,7 +25,7 @@ fn cycles(c: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> Option<f64> {
 }
 
 /// Formulas of CDNA GPUs, as rocprofiler-sdk's `counter_defs.yaml` and rocprofiler-compute's analysis have them (ROCm/rocm-systems @1b1610fc2b).
-static DERIVED: [Derived; 16] = [
+static DERIVED: [Derived; 17] = [
     ("VALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_VALU")? / (cycles(c, g)? * g.units))),
     ("SALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_SCA")? / (cycles(c, g)? * g.units))),
     ("MfmaUtil", "%", |c, g| Some(100.0 * c("SQ_VALU_MFMA_BUSY_CYCLES")? / (cycles(c, g)? * g.units * 4.0))),
@@ -39,6 +39,7 @@ static DERIVED: [Derived; 16] = [
     }),
     ("LDSBankConflict", "%", |c, g| Some(100.0 * c("SQ_LDS_BANK_CONFLICT")? / (cycles(c, g)? * g.units))),
     ("LDS Utilization", "%", |c, g| Some(100.0 * c("SQ_LDS_IDX_ACTIVE")? / (cycles(c, g)? * g.units))),
+    ("LDS Unaligned Stall", "%", |c, g| Some(100.0 * c("SQ_LDS_UNALIGNED_STALL")? / (cycles(c, g)? * g.units))),
     ("Bank Conflicts/Access", "", |c, _| {
         let conflicts = c("SQ_LDS_BANK_CONFLICT")?;
         Some(conflicts / (c("SQ_LDS_IDX_ACTIVE")? - conflicts))
@@ -111,6 +112,7 @@ fn beside(d: &Dispatch, ns: i64, agent: Option<&Agent>) -> Vec<(&'static str, &'
         ("Agent Name", "", text(device.and_then(|d| d.arch.as_ref()))),
         ("Agent Product_Name", "", text(device.and_then(|d| d.name.as_ref()))),
         ("Agent Max_Clock", "hertz", device.and_then(|d| d.clock_hz).map(Value::Integer)),
+        ("HBMBw", "byte/second", device.and_then(|d| d.memory_bandwidth).map(Value::Integer)),
         ("Agent Cu_Count", "", number(device.and_then(|d| d.sm_count))),
         ("Agent Num_Xcc", "", number(agent.map(|a| a.dies).filter(|&n| n > 0))),
     ];

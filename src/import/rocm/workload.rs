@@ -63,10 +63,19 @@ fn device(folder: &Path) -> Option<(Device, u32)> {
         sm_count: some("cu_per_gpu"),
         warp_size: some("wave_size"),
         max_warps_per_sm: some("max_waves_per_cu"),
+        memory_bandwidth: reached(folder),
         clock_hz: some("max_sclk").map(|mhz| u64::from(mhz) * 1_000_000),
         ..Device::default()
     };
     Some((device, some("num_xcd").unwrap_or(0)))
+}
+
+/// What AMD's benchmark reached of the memory's bandwidth on that machine, bytes/s, the best of its GPUs.
+fn reached(folder: &Path) -> Option<u64> {
+    let mut reader = csv::Reader::from_path(folder.join("roofline.csv")).ok()?;
+    let at = reader.headers().ok()?.iter().position(|n| n == "HBMBw")?;
+    let gigabytes = reader.records().flatten().filter_map(|r| r.get(at)?.trim().parse::<f64>().ok()).filter(|n| (1.0..1e6).contains(n));
+    gigabytes.reduce(f64::max).map(|n| (n * 1e9) as u64)
 }
 
 /// Reads the table.

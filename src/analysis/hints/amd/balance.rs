@@ -60,8 +60,10 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
         Hint::new(Diagnosis::SmallGrid, (empty + hidden).min(1.0 - peak), headline)
             .bound(if few {
                 format!("all CUs filled: {} have no workgroup", pct(empty))
-            } else {
+            } else if amd.roofs_known() {
                 "enough waves on each CU to hide what they wait for".to_owned()
+            } else {
+                "half of what the GPU could hold besides; what its units do was not collected".to_owned()
             })
             .sure(if few {
                 Sure::Certain
@@ -80,7 +82,7 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
                 "make more workgroups: smaller tiles, split the inner dimension (split-K, stream-K), a larger batch",
                 "run other kernels at the same time: streams, or one launch for several problems",
             ])
-            .confirm(&[], false, "GRBM_GUI_ACTIVE, SQ_BUSY_CU_CYCLES and SQ_WAVES: the share of the CUs that had waves"),
+            .confirm(&["GRBM_GUI_ACTIVE", "SQ_BUSY_CU_CYCLES", "SQ_WAVES"], false, "the share of the CUs that had waves"),
     )
 }
 
@@ -111,7 +113,7 @@ pub fn tail(amd: &Amd<'_>) -> Option<Hint> {
             "choose tiles or workgroups so that rounds come out whole, or far more of them, smaller",
             "let workgroups take work from a queue (persistent kernel, stream-K)",
         ])
-        .confirm(&[], false, "GRBM_GUI_ACTIVE and SQ_BUSY_CU_CYCLES: the share of the CUs that had waves"),
+        .confirm(&["GRBM_GUI_ACTIVE", "SQ_BUSY_CU_CYCLES", "SQ_WAVES"], false, "the share of the CUs that had waves"),
     )
 }
 

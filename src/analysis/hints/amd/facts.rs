@@ -163,6 +163,10 @@ impl<'a> Amd<'a> {
     /// Published bandwidth of the memory, and what can be reached of it, bytes per second.
     #[must_use]
     pub fn memory_peaks(&self) -> Option<(f64, f64)> {
+        // What was reached on this very machine (`roofline.csv`) says most.
+        if let Some(reached) = self.get("HBMBw").filter(|n| *n > 0.0) {
+            return Some((self.product.map_or(reached, |p| p.memory.max(reached)), reached));
+        }
         let product = self.product?;
         Some((product.memory, product.memory * product.reached.unwrap_or(REACHED)))
     }

@@ -36,7 +36,7 @@ pub fn bandwidth(amd: &Amd<'_>) -> Option<Hint> {
         "move fewer bytes: fuse kernels that pass arrays on, use smaller types (bf16, fp8), keep what is used again in LDS or registers",
         "tile so that what is used again fits in the L2 of one die (4 MB of an XCD), and let workgroups that share data run on the same die",
     ])
-    .confirm(&[], false, "FETCH_SIZE, and WRITE_SIZE in a run of its own; TCC_HIT_sum and TCC_MISS_sum: how much of it L2 could have kept");
+    .confirm(&["GRBM_GUI_ACTIVE", "TCC_HIT_sum", "TCC_MISS_sum", "TCC_REQ_sum"], false, "how much of it L2 could have kept");
     if near {
         hint.severity = Severity::Healthy;
     }
@@ -62,6 +62,6 @@ pub fn l2(amd: &Amd<'_>) -> Option<Hint> {
             "keep what is used again in LDS or registers: larger tiles, wider loads",
             "let the lanes of a wave access neighbouring addresses",
         ])
-        .confirm(&[], false, "TCC_IB_STALL_sum, TCC_BUSY_sum and TCC_REQ_sum"),
+        .confirm(&["TCC_IB_STALL_sum", "TCC_BUSY_sum", "TCC_REQ_sum"], false, "how often L2 holds requests back"),
     )
 }

@@ -33,7 +33,11 @@ pub fn matrix(amd: &Amd<'_>) -> Option<Hint> {
                 "a type of fewer bits (bf16, fp8) has a higher peak, where the accuracy allows it",
                 "do less: sparsity, a better algorithm",
             ])
-            .confirm(&[], false, "SQ_INSTS_VALU_MFMA_MOPS_BF16 and its like: the rate for each type")
+            .confirm(
+                &["GRBM_GUI_ACTIVE", "SQ_INSTS_VALU_MFMA_MOPS_F16", "SQ_INSTS_VALU_MFMA_MOPS_BF16", "SQ_INSTS_VALU_MFMA_MOPS_F32"],
+                false,
+                "the rate for each type",
+            )
     };
     Some(roof(Diagnosis::Tensor, share, of, format!("the matrix cores are busy in {} of the time", pct(share))))
 }
@@ -57,7 +61,11 @@ pub fn vector(amd: &Amd<'_>) -> Option<Hint> {
                 "fewer instructions: hoist index arithmetic, packed FP32 and FP16 instructions, cheaper functions (native exp, rsqrt)",
                 "products of matrices belong on the matrix cores (hipBLASLt, composable_kernel, rocWMMA)",
             ])
-            .confirm(&[], false, "SQ_INSTS_VALU_ADD_F32 and its like, SQ_INSTS_VALU_INT32: what the instructions are")
+            .confirm(
+                &["SQ_INSTS_VALU", "SQ_INSTS_VALU_ADD_F32", "SQ_INSTS_VALU_MUL_F32", "SQ_INSTS_VALU_FMA_F32", "SQ_INSTS_VALU_INT32"],
+                false,
+                "what the instructions are",
+            )
     };
     Some(roof(Diagnosis::Compute, share, of, format!("the vector ALUs are busy in {} of the time", pct(share))))
 }
@@ -111,14 +119,35 @@ pub fn conflicts(amd: &Amd<'_>) -> Option<Hint> {
                 "pad the rows of arrays in LDS, or swizzle the index, so that the lanes that access it together use different banks",
                 "access 8 or 16 bytes a lane (ds_read_b64, ds_read_b128) in the order of the banks",
             ])
-            .confirm(&[], false, "GRBM_GUI_ACTIVE, SQ_LDS_BANK_CONFLICT, SQ_LDS_IDX_ACTIVE and SQ_INSTS_LDS"),
+            .confirm(
+                &["GRBM_GUI_ACTIVE", "SQ_LDS_BANK_CONFLICT", "SQ_LDS_IDX_ACTIVE", "SQ_INSTS_LDS"],
+                false,
+                "how many cycles an access costs",
+            ),
+    )
+}
+
+/// `shared-bandwidth-bound`: LDS that takes several cycles for accesses that are not aligned to their size.
+pub fn unaligned(amd: &Amd<'_>) -> Option<Hint> {
+    let share = amd.share("LDS Unaligned Stall").filter(|s| s * 100.0 >= CONFLICTS.value && amd.cdna())?;
+    Some(
+        Hint::new(Diagnosis::SharedBandwidth, share, format!("LDS is stalled by accesses that are not aligned in {} of the time", pct(share)))
+            .bound("the time that LDS is stalled by them, if nothing runs beside")
+            .sure(Sure::Likely)
+            .because([amd.evidence("LDS stalled by unaligned accesses", "LDS Unaligned Stall", Some(CONFLICTS)), amd.evidence("LDS busy", "LDS Utilization", None)])
+            .change(&[
+                "align what a lane accesses to the size of the access: 8 bytes for ds_read_b64, 16 for ds_read_b128; pad rows by multiples of that",
+                "declare arrays in LDS with that alignment (__attribute__((aligned(16))))",
+            ])
+            .confirm(&["GRBM_GUI_ACTIVE", "SQ_LDS_UNALIGNED_STALL", "SQ_LDS_ADDR_CONFLICT", "SQ_LDS_IDX_ACTIVE"], false, "how many cycles an access costs"),
     )
 }
 
 /// `shared-bandwidth-bound`: LDS without conflicts.
 pub fn lds(amd: &Amd<'_>) -> Option<Hint> {
     let share = amd.lds().filter(|s| *s >= MAY)?;
-    if amd.share("LDSBankConflict")? * 100.0 >= CONFLICTS.value {
+    let unaligned = amd.share("LDS Unaligned Stall").is_some_and(|s| s * 100.0 >= CONFLICTS.value);
+    if unaligned || amd.share("LDSBankConflict")? * 100.0 >= CONFLICTS.value {
         return None;
     }
     let of = |hint: Hint| {
@@ -131,7 +160,11 @@ pub fn lds(amd: &Amd<'_>) -> Option<Hint> {
                 "keep more of what is used again in registers: larger tiles for each work-item",
                 "exchange between lanes without LDS: DPP, ds_permute, readlane",
             ])
-            .confirm(&[], false, "SQ_INSTS_LDS and SQ_WAIT_INST_LDS: how many accesses, and how long waves wait to issue them")
+            .confirm(
+                &["GRBM_GUI_ACTIVE", "SQ_INSTS_LDS", "SQ_WAIT_INST_LDS", "SQ_WAVE_CYCLES"],
+                false,
+                "how many accesses, and how long waves wait to issue them",
+            )
     };
     Some(roof(Diagnosis::SharedBandwidth, share, of, format!("LDS is accessed in {} of the time, with few bank conflicts", pct(share))))
 }
@@ -161,6 +194,6 @@ pub fn no_matrix(amd: &Amd<'_>) -> Option<Hint> {
         .sure(Sure::Likely)
         .because([amd.evidence("vector ALUs busy", "VALUBusy", None), number("operations per byte of memory", reuse, "", None), amd.evidence("matrix cores busy", "MfmaUtil", None)])
         .change(&["if it multiplies matrices: hipBLASLt, composable_kernel, rocWMMA, or Triton's dot on bf16 or fp16"])
-        .confirm(&[], false, "SQ_INSTS_VALU_MFMA_MOPS_F16, SQ_INSTS_VALU_FMA_F16"),
+        .confirm(&["SQ_INSTS_VALU_MFMA_MOPS_F16", "SQ_INSTS_VALU_FMA_F16"], false, "which of the two do the arithmetic"),
     )
 }

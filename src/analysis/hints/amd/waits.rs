@@ -73,9 +73,9 @@ pub fn occupancy(amd: &Amd<'_>) -> Option<Hint> {
             ])
             .change(&[action])
             .confirm(
-                &[],
+                &["GRBM_GUI_ACTIVE", "SQ_WAVE_CYCLES", "SQ_ACTIVE_INST_VALU", "SQ_WAIT_ANY"],
                 false,
-                "GRBM_GUI_ACTIVE, SQ_WAVE_CYCLES and SQ_ACTIVE_INST_VALU: the occupancy achieved, and whether the ALUs wait",
+                "the occupancy achieved, and whether the ALUs wait",
             ),
     )
 }
