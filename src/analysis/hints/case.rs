@@ -139,16 +139,7 @@ impl<'a> Case<'a> {
     /// A number of ours, from several metrics.
     #[must_use]
     pub fn computed(&self, label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
-        let threshold = threshold.filter(|t| t.met(value));
-        value.is_finite().then(|| Evidence {
-            label: label.to_owned(),
-            concept: "",
-            metric: String::new(),
-            value,
-            unit: unit.to_owned(),
-            threshold,
-            section: None,
-        })
+        Evidence::computed(label, value, unit, threshold)
     }
 
     /// A unit's demand as evidence.

@@ -110,6 +110,23 @@ pub struct Evidence {
     pub section: Option<&'static str>,
 }
 
+impl Evidence {
+    /// A number that is computed from several metrics, or from the launch; a threshold that did not decide is left out.
+    #[must_use]
+    pub fn computed(label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Self> {
+        let threshold = threshold.filter(|t| t.met(value));
+        value.is_finite().then(|| Self {
+            label: label.to_owned(),
+            concept: "",
+            metric: String::new(),
+            value,
+            unit: unit.to_owned(),
+            threshold,
+            section: None,
+        })
+    }
+}
+
 /// Sections to collect, and what they would decide.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Confirm {

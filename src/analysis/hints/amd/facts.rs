@@ -257,14 +257,5 @@ impl<'a> Amd<'a> {
 /// A number of the launch, or computed from several counters.
 #[must_use]
 pub fn number(label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
-    let threshold = threshold.filter(|t| t.met(value));
-    value.is_finite().then(|| Evidence {
-        label: label.to_owned(),
-        concept: "",
-        metric: String::new(),
-        value,
-        unit: unit.to_owned(),
-        threshold,
-        section: None,
-    })
+    Evidence::computed(label, value, unit, threshold)
 }
