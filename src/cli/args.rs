@@ -89,7 +89,7 @@ pub enum Command {
     Top(Top),
     /// List kernel launches in launch order.
     Launches(Launches),
-    /// List the metrics of an Nsight Compute report.
+    /// List the metrics of single kernels, as Nsight Compute or AMD's profilers measured them.
     Metrics(Metrics),
     /// Say what limits the kernels of a report, why, and what to change.
     Hints(Hints),

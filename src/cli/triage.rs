@@ -4,7 +4,7 @@ use super::triage_args::Triage;
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::Wants;
-use crate::model::{Cancel, Maker, Profile};
+use crate::model::{Cancel, Profile};
 use crate::report::{self, Format};
 use std::path::Path;
 
@@ -25,10 +25,10 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
         let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE)?;
         let shown = file.display();
         if profile.metrics.is_some() {
-            let amd = profile.devices.iter().any(|d| d.maker == Maker::Amd);
-            let next = if amd { "`warpscope metrics` lists its counters" } else { "`warpscope hints` judges its kernels" };
             let tool = &profile.source.tool;
-            return Err(Failure::wrong(format!("{shown}: this is a report of {tool} on single kernels, which has no timeline; {next}")));
+            return Err(Failure::wrong(format!(
+                "{shown}: this is a report of {tool} on single kernels, which has no timeline; `warpscope hints` judges its kernels"
+            )));
         }
         let between = args.between.window().map_err(Failure::wrong)?;
         let windows = match &args.range {

@@ -1,7 +1,7 @@
 //! What the rules say of CUDA, for AMD's GPUs: HIP's functions and variables, `ROCTx`, RCCL. PyTorch's own names (`torch.cuda`) stay as they are there.
 
 /// Phrases, and what takes their place; longer ones first.
-const PHRASES: [(&str, &str); 37] = [
+const PHRASES: [(&str, &str); 35] = [
     (
         "recorded without osrt: waiting and computing cannot be told apart; `warpscope run --recipe full` records it",
         "rocprofv3 does not record what threads wait for: waiting and computing cannot be told apart",
@@ -32,7 +32,6 @@ const PHRASES: [(&str, &str); 37] = [
     ("cudaHostRegister", "hipHostRegister"),
     ("cudaMemcpyAsync", "hipMemcpyAsync"),
     ("cudaMalloc", "hipMalloc"),
-    ("mark them with NVTX", "mark them with ROCTx"),
     ("a Triton or CUDA kernel", "a Triton or HIP kernel"),
     ("A CUDA graph", "A HIP graph"),
     ("a CUDA graph", "a HIP graph"),
@@ -43,7 +42,6 @@ const PHRASES: [(&str, &str); 37] = [
     ("outside of CUDA", "outside of HIP"),
     ("outside CUDA", "outside HIP"),
     ("in CUDA nor", "in HIP nor"),
-    ("`warpscope run --recipe full` records it", ""),
     ("NVTX", "ROCTx"),
     ("NVLink", "Infinity Fabric"),
     ("cuBLAS", "hipBLASLt"),

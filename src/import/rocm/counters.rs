@@ -112,7 +112,7 @@ fn beside(d: &Dispatch, ns: i64, agent: Option<&Agent>) -> Vec<(&'static str, &'
         ("Agent Name", "", text(device.and_then(|d| d.arch.as_ref()))),
         ("Agent Product_Name", "", text(device.and_then(|d| d.name.as_ref()))),
         ("Agent Max_Clock", "hertz", device.and_then(|d| d.clock_hz).map(Value::Integer)),
-        ("HBMBw", "byte/second", device.and_then(|d| d.memory_bandwidth).map(Value::Integer)),
+        ("HBMBw", "byte/second", agent.and_then(|a| a.reached).map(Value::Integer)),
         ("Agent Cu_Count", "", number(device.and_then(|d| d.sm_count))),
         ("Agent Num_Xcc", "", number(agent.map(|a| a.dies).filter(|&n| n > 0))),
     ];

@@ -259,7 +259,7 @@ impl Reader {
         // Without a table of agents, what runs kernels is a GPU, and its label is all that is known.
         let device = gpu.then(|| Device { id: key.parse().unwrap_or(0), maker: Maker::Amd, ..Device::default() });
         let number = next(self.rows.agents.len());
-        self.rows.agents.push(Agent { device, dies: 0 });
+        self.rows.agents.push(Agent { device, ..Agent::default() });
         self.agents.insert(key, number);
         number
     }
@@ -290,7 +290,7 @@ impl Reader {
         });
         let number = next(self.rows.agents.len());
         let dies = head.number(row, &["num_xcc"]).unwrap_or(0);
-        self.rows.agents.push(Agent { device, dies });
+        self.rows.agents.push(Agent { device, dies, reached: None });
         self.agents.insert(node.to_string(), number);
         Some(())
     }

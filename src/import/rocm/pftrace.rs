@@ -211,7 +211,9 @@ impl Reader {
         }
         let gpus = self.rows.agents.iter().filter(|a| a.device.is_some()).count();
         let number = next(self.rows.agents.len());
-        self.rows.agents.push(Agent { device: gpu.then(|| Device { id: next(gpus), maker: Maker::Amd, ..Device::default() }), dies: 0 });
+        self.rows
+            .agents
+            .push(Agent { device: gpu.then(|| Device { id: next(gpus), maker: Maker::Amd, ..Device::default() }), ..Agent::default() });
         self.agents.insert(named.to_vec(), number);
         number
     }

@@ -22,6 +22,8 @@ pub struct Agent {
     pub device: Option<Device>,
     /// Dies (XCC) of the GPU, each with counters of its own; 0 where that is not told.
     pub dies: u32,
+    /// What AMD's benchmark reached of the memory's bandwidth, bytes/s.
+    pub reached: Option<u64>,
 }
 
 /// A kernel symbol that a process loaded on an agent.

@@ -63,7 +63,6 @@ fn device(folder: &Path) -> Option<(Device, u32)> {
         sm_count: some("cu_per_gpu"),
         warp_size: some("wave_size"),
         max_warps_per_sm: some("max_waves_per_cu"),
-        memory_bandwidth: reached(folder),
         clock_hz: some("max_sclk").map(|mhz| u64::from(mhz) * 1_000_000),
         ..Device::default()
     };
@@ -92,7 +91,8 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
     let named = |(i, column): (usize, &String)| counter(column, &columns).filter(|_| first.get(column.as_str()) == Some(&i));
     let of: Vec<Option<u32>> =
         header.iter().enumerate().map(|c| named(c).map(|name| texts.number(name.as_bytes(), &mut rows.texts))).collect();
-    let known = device(path.parent().unwrap_or(Path::new(".")));
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let (known, reached) = (device(folder), reached(folder));
     let (mut agents, mut symbols): (FxHashMap<u32, u32>, FxHashMap<Arc<str>, u32>) = (FxHashMap::default(), FxHashMap::default());
     let mut record = ByteRecord::new();
     let mut sums: Vec<(u32, f64)> = Vec::new();
@@ -111,7 +111,7 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
         let gpu = small("GPU_ID").unwrap_or(0);
         let agent = *agents.entry(gpu).or_insert_with(|| {
             let (device, dies) = known.clone().unwrap_or_else(|| (Device { maker: Maker::Amd, ..Device::default() }, 0));
-            rows.agents.push(Agent { device: Some(Device { id: gpu, ..device }), dies });
+            rows.agents.push(Agent { device: Some(Device { id: gpu, ..device }), dies, reached });
             u32::try_from(rows.agents.len() - 1).unwrap_or(u32::MAX)
         });
         let name: Arc<str> = Arc::from(bare(name));

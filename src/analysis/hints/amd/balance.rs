@@ -1,10 +1,10 @@
 //! Compute units without work: short kernels, few workgroups, a last round that is mostly empty, workgroups that take longer than others.
 
-use super::facts::{Amd, number};
+use super::facts::Amd;
 use crate::analysis::hints::case::pct;
 use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::hint::{Hint, Sure, Threshold};
+use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
 use crate::analysis::hints::limits::{EMPTY_IN_TIMELINE_NS, EMPTY_KERNEL_NS, SHORT, TAIL_WAVES};
 use crate::model::Nanos;
 
@@ -26,7 +26,10 @@ pub fn overhead(amd: &Amd<'_>) -> Option<Hint> {
         )
         .bound(format!("an empty kernel takes about {} on NVIDIA's GPUs; on AMD's we measured none", Nanos::human(empty)))
         .sure(Sure::Likely)
-        .because([number("duration", ns, "nsecond", Some(SHORT)), amd.workgroups.and_then(|w| number("workgroups", w, "", None))])
+        .because([
+            Evidence::computed("duration", ns, "nsecond", Some(SHORT)),
+            amd.workgroups.and_then(|w| Evidence::computed("workgroups", w, "", None)),
+        ])
         .change(&[
             "fuse it with its neighbours, or give it more work at a time (larger batches)",
             "launch it in a HIP graph (torch.compile(mode=\"reduce-overhead\")), so that a launch costs less",
@@ -73,9 +76,9 @@ pub fn small_grid(amd: &Amd<'_>) -> Option<Hint> {
                 Sure::Possible
             })
             .because([
-                number("workgroups", groups, "", None),
-                number("compute units", units, "", None),
-                rounds.and_then(|r| number("workgroups over what the GPU holds at once", r, "", Some(FEW))),
+                Evidence::computed("workgroups", groups, "", None),
+                Evidence::computed("compute units", units, "", None),
+                rounds.and_then(|r| Evidence::computed("workgroups over what the GPU holds at once", r, "", Some(FEW))),
                 amd.evidence("CUs with a wave", "SIMD_UTILIZATION", Some(BALANCED)),
             ])
             .change(&[
@@ -106,7 +109,7 @@ pub fn tail(amd: &Amd<'_>) -> Option<Hint> {
         .bound(format!("{:.0} rounds' time for {rounds:.2} rounds' work, if all workgroups take equally long", rounds.ceil()))
         .sure(if idle.is_some() { Sure::Certain } else { Sure::Likely })
         .because([
-            number("workgroups over what the GPU holds at once", rounds, "", None),
+            Evidence::computed("workgroups over what the GPU holds at once", rounds, "", None),
             amd.evidence("CUs with a wave", "SIMD_UTILIZATION", Some(BALANCED)),
         ])
         .change(&[
@@ -137,7 +140,7 @@ pub fn imbalance(amd: &Amd<'_>) -> Option<Hint> {
         .sure(Sure::Likely)
         .because([
             amd.evidence("CUs with a wave", "SIMD_UTILIZATION", Some(BALANCED)),
-            amd.workgroups.and_then(|w| number("workgroups", w, "", None)),
+            amd.workgroups.and_then(|w| Evidence::computed("workgroups", w, "", None)),
         ])
         .change(&[
             "give workgroups equal work: split the long ones, sort work by size, or let workgroups take work from a queue",

@@ -30,8 +30,9 @@ const PRODUCTS: [Product; 9] = [
 ];
 /// What streams reach of the published bandwidth where nobody measured: as on the MI300X.
 const REACHED: f64 = 0.8;
-/// Lanes of a wave on CDNA.
-const WAVE: u32 = 64;
+/// Percent of its peak from which a unit is the limit, and the share from which it may be.
+pub const BOUND: Threshold = Threshold { op: "≥", value: 80.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
+pub const MAY: f64 = 0.6;
 
 /// One kernel: its launch, its GPU, its counters.
 pub struct Amd<'a> {
@@ -46,8 +47,6 @@ pub struct Amd<'a> {
     /// Scratch of a work-item, bytes.
     pub scratch: Option<f64>,
     pub occupancy: Option<Occupancy>,
-    /// Waves of a workgroup.
-    pub waves: Option<f64>,
     product: Option<&'static Product>,
     rdna: bool,
 }
@@ -65,7 +64,6 @@ impl<'a> Amd<'a> {
             units: device.sm_count.map(f64::from),
             scratch: config.local_per_thread.map(|b| b.0 as f64),
             occupancy: Occupancy::of(config, device),
-            waves: config.threads().map(|t| t.div_ceil(u64::from(device.warp_size.unwrap_or(WAVE))) as f64),
             rdna: device.arch.as_deref().is_some_and(|a| a.starts_with("gfx1")),
             // A longer name may hold a shorter one.
             product: PRODUCTS.iter().filter(|p| name.contains(p.name)).max_by_key(|p| p.name.len()),
@@ -250,12 +248,6 @@ impl<'a> Amd<'a> {
     pub fn evidence(&self, label: &str, name: &str, threshold: Option<Threshold>) -> Option<Evidence> {
         let value = self.get(name)?;
         let unit = self.counters.as_ref()?.unit(name).to_owned();
-        Some(Evidence { metric: name.to_owned(), unit, ..number(label, value, "", threshold)? })
+        Some(Evidence { metric: name.to_owned(), unit, ..Evidence::computed(label, value, "", threshold)? })
     }
-}
-
-/// A number of the launch, or computed from several counters.
-#[must_use]
-pub fn number(label: &str, value: f64, unit: &str, threshold: Option<Threshold>) -> Option<Evidence> {
-    Evidence::computed(label, value, unit, threshold)
 }

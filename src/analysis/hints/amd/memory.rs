@@ -1,16 +1,14 @@
-//! Memory behind L2, L2, and how lanes access it.
+//! L2, and the memory behind it.
 
-use super::facts::{Amd, number};
+use super::facts::{Amd, BOUND, MAY};
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::hint::{Hint, Severity, Sure, Threshold};
+use crate::analysis::hints::hint::{Evidence, Hint, Severity, Sure, Threshold};
 
 /// rocprof-compute 3.5, panel 30.12.
 const L2_HITS: Threshold = Threshold { op: "<", value: 50.0, source: "rocprof-compute: the working set exceeds L2" };
 const CREDITS: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: memory bandwidth" };
 pub const BACKPRESSURE: Threshold = Threshold { op: "≥", value: 10.0, source: "rocprof-compute: L2 throughput" };
-const BOUND: Threshold = Threshold { op: "≥", value: 80.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
-const MAY: f64 = 0.6;
 
 /// `dram-bandwidth-bound`.
 pub fn bandwidth(amd: &Amd<'_>) -> Option<Hint> {
@@ -26,7 +24,7 @@ pub fn bandwidth(amd: &Amd<'_>) -> Option<Hint> {
     .bound(format!("{:.0} GB/s; {:.0} GB/s are published. Infinity Cache may give more", reached / 1e9, published / 1e9))
     .sure(if both { Sure::Certain } else { Sure::Likely })
     .because([
-        number("traffic behind L2, of what memory can be brought to", share * 100.0, "%", Some(BOUND)),
+        Evidence::computed("traffic behind L2, of what memory can be brought to", share * 100.0, "%", Some(BOUND)),
         amd.evidence("read", "L2-Fabric Read BW", None),
         amd.evidence("written", "L2-Fabric Write BW", None),
         amd.evidence("L2 stalled for credits of HBM", "L2 Stalled for HBM Credits", Some(CREDITS)),

@@ -1,9 +1,9 @@
 //! What the waves of a thread trace spend their cycles on: every cycle of a wave is at one instruction, or idle before it.
 
-use super::facts::{Amd, number};
+use super::facts::Amd;
 use crate::analysis::hints::case::pct;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::hint::{Hint, Sure, Threshold};
+use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
 
 /// Share of waves' cycles from which one kind of wait is worth a look.
 const WAIT: Threshold = Threshold { op: "≥", value: 20.0, source: "our bound; NVIDIA's CPIStall rule has 30%" };
@@ -22,7 +22,7 @@ fn wait(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&st
             .bound("the cycles that waves spend there, if nothing else takes their place")
             .sure(Sure::Likely)
             .because(
-                [number("of the waves' cycles", share * 100.0, "%", Some(WAIT))]
+                [Evidence::computed("of the waves' cycles", share * 100.0, "%", Some(WAIT))]
                     .into_iter()
                     .chain(kinds.iter().map(|k| amd.evidence(&format!("cycles at {k}"), &format!("Latency of {k}"), None)))
                     .chain([amd.evidence(
@@ -90,7 +90,10 @@ pub fn idle(amd: &Amd<'_>) -> Option<Hint> {
         Hint::new(Diagnosis::InstructionCache, share, format!("waves have no instruction to execute in {} of their cycles", pct(share)))
             .bound("the cycles between instructions; some belong to other waves' turns")
             .sure(Sure::Possible)
-            .because([number("idle, of the waves' cycles", share * 100.0, "%", Some(WAIT)), amd.evidence("idle cycles", "Idle", None)])
+            .because([
+                Evidence::computed("idle, of the waves' cycles", share * 100.0, "%", Some(WAIT)),
+                amd.evidence("idle cycles", "Idle", None),
+            ])
             .change(&[
                 "smaller loops and less unrolling, so that the code fits in the instruction cache (32 to 64 KiB)",
                 "fewer jumps between far functions: inline what is hot",

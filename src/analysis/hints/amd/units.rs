@@ -1,12 +1,10 @@
 //! The vector ALUs, the matrix cores, LDS.
 
-use super::facts::{Amd, number};
+use super::facts::{Amd, BOUND, MAY};
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::hint::{Hint, Severity, Sure, Threshold};
+use crate::analysis::hints::hint::{Evidence, Hint, Severity, Sure, Threshold};
 
-const BOUND: Threshold = Threshold { op: "≥", value: 80.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
-const MAY: f64 = 0.6;
 /// Of 64 lanes.
 const LANES: Threshold = Threshold { op: "<", value: 48.0, source: "analogous to NVIDIA's ThreadDivergence rule: three quarters" };
 const CONFLICTS: Threshold = Threshold { op: "≥", value: 10.0, source: "our bound; AMD gives none" };
@@ -92,7 +90,7 @@ pub fn divergence(amd: &Amd<'_>) -> Option<Hint> {
         ))
         .sure(if busy.is_some() && amd.items.is_some() { Sure::Certain } else { Sure::Likely })
         .because([
-            number("active lanes of a vector instruction", lanes, "", Some(LANES)),
+            Evidence::computed("active lanes of a vector instruction", lanes, "", Some(LANES)),
             amd.evidence("vector ALUs busy", "VALUBusy", None),
         ])
         .change(&[
@@ -192,7 +190,7 @@ pub fn no_matrix(amd: &Amd<'_>) -> Option<Hint> {
         )
         .bound("the time of the vector ALUs, until memory binds")
         .sure(Sure::Likely)
-        .because([amd.evidence("vector ALUs busy", "VALUBusy", None), number("operations per byte of memory", reuse, "", None), amd.evidence("matrix cores busy", "MfmaUtil", None)])
+        .because([amd.evidence("vector ALUs busy", "VALUBusy", None), Evidence::computed("operations per byte of memory", reuse, "", None), amd.evidence("matrix cores busy", "MfmaUtil", None)])
         .change(&["if it multiplies matrices: hipBLASLt, composable_kernel, rocWMMA, or Triton's dot on bf16 or fp16"])
         .confirm(&["SQ_INSTS_VALU_MFMA_MOPS_F16", "SQ_INSTS_VALU_FMA_F16"], false, "which of the two do the arithmetic"),
     )

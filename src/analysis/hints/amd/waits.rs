@@ -1,12 +1,12 @@
 //! Waves that wait: too few of them, spilled registers, latency.
 
-use super::facts::{Amd, number};
+use super::facts::Amd;
 use super::memory::BACKPRESSURE;
 use crate::analysis::Limiter;
 use crate::analysis::hints::case::pct;
 use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::hint::{Hint, Sure, Threshold};
+use crate::analysis::hints::hint::{Evidence, Hint, Sure, Threshold};
 
 const IDLE: Threshold = Threshold { op: "<", value: 60.0, source: "analogous to NVIDIA's SpeedOfLight rule" };
 const LOW: Threshold = Threshold { op: "<", value: 50.0, source: "our bound; AMD gives none" };
@@ -15,7 +15,7 @@ const FEW: Threshold = Threshold { op: "<", value: 25.0, source: "our bound; AMD
 /// on a SIMD.
 const MATRIX: f64 = 0.3;
 
-/// `register-spilling`: what lies in scratch.
+/// `local-memory-traffic`: what lies in scratch.
 pub fn scratch(amd: &Amd<'_>) -> Option<Hint> {
     let bytes = amd.scratch.filter(|b| *b > 0.0)?;
     // Without the traffic that is its own nobody can say what it costs.
@@ -27,7 +27,7 @@ pub fn scratch(amd: &Amd<'_>) -> Option<Hint> {
         )
         .bound("not known: counters do not tell scratch from other accesses")
         .sure(Sure::Possible)
-        .because([number("scratch of a work-item", bytes, "byte", None)])
+        .because([Evidence::computed("scratch of a work-item", bytes, "byte", None)])
         .change(&[
             "compile with -Rpass-analysis=kernel-resource-usage: it says how many registers are spilled",
             "smaller tiles or less unrolling; __launch_bounds__ with the workgroup's real size; constant indices for local arrays",
@@ -66,7 +66,7 @@ pub fn occupancy(amd: &Amd<'_>) -> Option<Hint> {
             ))
             .sure(if amd.roofs_known() { Sure::Likely } else { Sure::Possible })
             .because([
-                number("occupancy at most", o.percent, "%", Some(LOW)),
+                Evidence::computed("occupancy at most", o.percent, "%", Some(LOW)),
                 amd.evidence("occupancy achieved", "OccupancyPercent", Some(FEW)),
                 amd.evidence("vector registers of a work-item, with accumulation registers", "VGPR_Count", None),
                 amd.evidence("LDS of a workgroup", "LDS_Block_Size", None),
@@ -101,10 +101,11 @@ pub fn latency(amd: &Amd<'_>) -> Option<Hint> {
             .because([
                 amd.evidence("vector ALUs busy", "VALUBusy", Some(IDLE)),
                 amd.evidence("matrix cores busy", "MfmaUtil", None),
-                amd.memory().and_then(|m| number("traffic behind L2, of what memory can be brought to", m * 100.0, "%", Some(IDLE))),
+                amd.memory()
+                    .and_then(|m| Evidence::computed("traffic behind L2, of what memory can be brought to", m * 100.0, "%", Some(IDLE))),
                 amd.evidence("occupancy achieved", "OccupancyPercent", Some(FEW)),
                 amd.evidence("instructions per cycle of a busy CU", "IPC", None),
-                waits.and_then(|w| number("wave cycles waiting", w * 100.0, "%", None)),
+                waits.and_then(|w| Evidence::computed("wave cycles waiting", w * 100.0, "%", None)),
             ])
             .change(&[
                 "more loads in flight: load the next tile before the current one is used (double buffering), unroll, wider loads",
