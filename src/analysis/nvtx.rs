@@ -140,6 +140,7 @@ fn sweep_threads(profile: &Profile, launches: &FxHashMap<(u32, u32), Vec<u32>>, 
         // A function of Python is a stack, not what the program marked.
         if range.kind != RangeKind::StartEnd
             && range.origin != RangeOrigin::Python
+            && !range.origin.hardware()
             && let (Some(list), Ok(i)) = (by_thread.get_mut(range.thread as usize), u32::try_from(i))
         {
             list.push(i);

@@ -167,7 +167,8 @@ fn timeline(app: &mut App, asked: u64) -> Vec<Effect> {
         return app.ask(asked, |screen, cx| screen.back(cx)).map(|a| carry(app, asked, a)).unwrap_or_default();
     }
     let Some(report) = app.session.reports.get(at) else { return Vec::new() };
-    if !report.timeline() {
+    // The waves of a thread trace have one, too.
+    if !report.timeline() && report.profile.as_ref().is_none_or(|p| !p.ranges.hardware()) {
         return say(app, NO_TIMELINE, false);
     }
     let selection = app.selection(asked);

@@ -40,7 +40,7 @@ pub fn facts(nsys: Option<&Path>) -> Vec<Fact> {
             "records OS calls, CPU samples and Python stacks, too (warpscope recipes)",
             "not found: needed only for OS calls, CPU samples and GPU metrics",
         ),
-        tool("ncu", find::on_path("ncu"), "measures single launches: r and R in the explorer", "not on PATH: its reports can be opened"),
-        tool("rocprofv3", find::on_path("rocprofv3"), "records programs on AMD GPUs", "not on PATH (AMD GPUs only)"),
+        tool("ncu", find::tool("ncu"), "measures single launches: r and R in the explorer", "not found: its reports can be opened"),
+        tool("rocprofv3", find::tool("rocprofv3"), "records programs on AMD GPUs", "not found (AMD GPUs only)"),
     ]
 }

@@ -17,7 +17,7 @@ const COLUMNS: usize = 120;
 fn read(file: &Path, nsys: Option<PathBuf>) -> Result<(Profile, Timeline), Failure> {
     let profile = interrupt::open(file, nsys, Wants::EXPLORER)?;
     let shown = file.display();
-    if profile.metrics.is_some() {
+    if profile.metrics.is_some() && !profile.ranges.hardware() {
         let tool = &profile.source.tool;
         return Err(Failure::wrong(format!("{shown}: this is a report of {tool} on single kernels, which has no timeline")));
     }

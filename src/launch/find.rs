@@ -59,13 +59,33 @@ pub fn on_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).filter(|p| p.is_absolute()).map(|p| p.join(name)).find(|p| p.is_file())
 }
 
-/// The newest `ncu` where NVIDIA's installers put it.
+/// The newest `ncu` or `rocprofv3` where the makers' installers put it.
 #[must_use]
-pub fn installed_ncu() -> Option<PathBuf> {
-    let mut found: Vec<PathBuf> =
-        std::fs::read_dir("/opt/nvidia/nsight-compute").into_iter().flatten().flatten().map(|e| e.path().join("ncu")).collect();
+pub fn installed(name: &str) -> Option<PathBuf> {
+    let (base, prefix, inside, otherwise) = match name {
+        "ncu" => ("/opt/nvidia/nsight-compute", "", "ncu", "/usr/local/cuda/bin/ncu"),
+        // /opt/rocm is a link to the version in use, where the installer was asked for one.
+        "rocprofv3" => ("/opt", "rocm-", "bin/rocprofv3", "/opt/rocm/bin/rocprofv3"),
+        _ => return None,
+    };
+    let folders = std::fs::read_dir(base).into_iter().flatten().flatten();
+    let of_tool = folders.filter(|e| e.file_name().to_string_lossy().starts_with(prefix));
+    let mut found: Vec<(Option<Version>, PathBuf)> =
+        of_tool.map(|e| (Version::find(&e.file_name().to_string_lossy()), e.path().join(inside))).collect();
     found.sort();
-    found.into_iter().rev().chain([PathBuf::from("/usr/local/cuda/bin/ncu")]).find(|p| p.is_file())
+    let newest = found.into_iter().rev().map(|(_, path)| path);
+    let otherwise = PathBuf::from(otherwise);
+    if name == "ncu" {
+        newest.chain([otherwise]).find(|p| p.is_file())
+    } else {
+        [otherwise].into_iter().chain(newest).find(|p| p.is_file())
+    }
+}
+
+/// A profiler that is on PATH, else where its installer put it.
+#[must_use]
+pub fn tool(name: &str) -> Option<PathBuf> {
+    on_path(name).or_else(|| installed(name))
 }
 
 /// How long a tool may take to say its version: some start from a slow network disk.

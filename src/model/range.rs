@@ -30,6 +30,18 @@ pub enum RangeOrigin {
     /// A function of Python.
     Python,
     Roctx,
+    /// What a wave did, in a thread trace: of the GPU, not of the program.
+    Wave,
+    /// An instruction that a wave executed.
+    Instruction,
+}
+
+impl RangeOrigin {
+    /// Whether it is of the GPU: it encloses nothing that the program did.
+    #[must_use]
+    pub fn hardware(self) -> bool {
+        matches!(self, Self::Wave | Self::Instruction)
+    }
 }
 
 /// A value that a program attached to a range.
@@ -176,6 +188,12 @@ impl Ranges {
     #[must_use]
     pub fn color(&self, row: usize) -> Option<u32> {
         self.color.get(row).copied().filter(|&c| c != 0)
+    }
+
+    /// Whether they are what waves did, in a thread trace: all are then.
+    #[must_use]
+    pub fn hardware(&self) -> bool {
+        !self.is_empty() && self.get(0).origin.hardware()
     }
 
     #[must_use]

@@ -49,6 +49,8 @@ pub fn origin(origin: RangeOrigin) -> &'static str {
         RangeOrigin::Annotation => "annotation",
         RangeOrigin::Python => "python",
         RangeOrigin::Roctx => "roctx",
+        RangeOrigin::Wave => "wave",
+        RangeOrigin::Instruction => "instruction",
     }
 }
 

@@ -67,6 +67,9 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                     (ActionId::Overview | ActionId::Timeline | ActionId::Ranges, Where::Kernels | Where::Launches) => {
                         app.report().is_none_or(|r| r.profile.is_none() || r.timeline())
                     }
+                    (ActionId::Timeline, Where::Hints | Where::Source | Where::Metrics | Where::Roofline | Where::Compare) => {
+                        app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.ranges.hardware())
+                    }
                     // With nothing recorded only the demo can be opened.
                     (ActionId::RunAgain | ActionId::RunCompare | ActionId::RunOrigin | ActionId::RunLog | ActionId::RunFacts
                     | ActionId::RunTags | ActionId::RunNote | ActionId::RunDelete | ActionId::FindRun | ActionId::Copy, Where::Library) => {

@@ -37,9 +37,10 @@ typedef struct { uint16_t version, size; uint32_t category; int32_t color_type; 
 static int (*push_a)(const char*), (*push_ex)(const Attributes*), (*pop)(void), (*domain_push)(void*, const Attributes*), (*domain_pop)(void*);
 static uint64_t (*start_a)(const char*);
 static void (*end)(uint64_t);
+static void (*category_a)(void*, uint32_t, const char*), (*thread_a)(uint32_t, const char*);
 static void *(*domain_a)(const char*), *(*registered_a)(void*, const char*);
-static void** core[16] = { [5] = (void**)&start_a, [7] = (void**)&end, [8] = (void**)&push_ex, [9] = (void**)&push_a, [11] = (void**)&pop };
-static void** core2[16] = { [4] = (void**)&domain_push, [5] = (void**)&domain_pop, [10] = (void**)&registered_a, [12] = (void**)&domain_a };
+static void** core[16] = { [5] = (void**)&start_a, [7] = (void**)&end, [8] = (void**)&push_ex, [9] = (void**)&push_a, [11] = (void**)&pop, [14] = (void**)&thread_a };
+static void** core2[16] = { [4] = (void**)&domain_push, [5] = (void**)&domain_pop, [8] = (void**)&category_a, [10] = (void**)&registered_a, [12] = (void**)&domain_a };
 static int module(uint32_t which, void**** table, uint32_t* slots) {
   *table = which == 1 ? core : core2, *slots = 16;
   return which == 1 || which == 5;
@@ -72,6 +73,7 @@ int main(int c, char** v) {
   if (marks) {
     char step[32];
     void* domain = domain_a("a domain");
+    category_a(domain, 5, "input"), thread_a((uint32_t)gettid(), "the main one");
     Attributes a = { 3, sizeof a, 5, 1, 0xff00ff00, 2, 0, -7, 3, registered_a(domain, "registered") };
     for (int i = 0; i < 3; i++) {
       snprintf(step, sizeof step, "step %d", i);

@@ -921,10 +921,20 @@ fn thread_trace(folder: &Path) -> PathBuf {
     );
     // Neither a file elsewhere nor a link is read.
     std::os::unix::fs::symlink("w0.json", folder.join("link.json")).unwrap();
-    for wave in ["w0.json", "w1.json"] {
-        let text = r#"{"duration":1000,"name":"SE0","wave":{"begin":1000,"end":2000,"cu":1,"instructions":[],"timeline":[[1,200],[2,100],[3,700]]}}"#;
-        table(&folder, wave, text);
+    for (slot, wave) in ["w0.json", "w1.json"].iter().enumerate() {
+        let instructions = "[[1200,1,0,4,1],[1204,9,50,50,2],[1254,3,0,46,3],[1300,9,696,700,4]]";
+        let timeline = "[[1,200],[2,100],[3,700]]";
+        let of = format!(r#""begin":1000,"end":2000,"cu":1,"simd":2,"slot":{slot},"id":{slot}"#);
+        let text = format!(r#"{{"duration":1000,"name":"SE0","wave":{{{of},"instructions":{instructions},"timeline":{timeline}}}}}"#);
+        table(&folder, wave, &text);
     }
+    // A wave of another CU was there before the trace.
+    table(
+        &folder,
+        "occupancy.json",
+        r#"{"0":[[1000,1,2,0,1,1],[1000,1,2,1,1,1],[1500,4,0,0,0,1],[2000,1,2,0,0,1],[2000,1,2,1,0,1]],"dispatches":{"1":"load"}}"#,
+    );
+    table(&folder, "wstates3.json", r#"{"name":"wstates3.json","state":[2,0],"time":[1300,2000]}"#);
     table(&folder, "realtime.json", r#"{"SE0":[[1000,500],[3000,20500]],"metadata":{"frequency":100000000}}"#);
     table(&folder, "snapshots.json", r#"{"/":{"src":{"load.hip":"source_0_load.hip"}}}"#);
     table(&folder, "source_0_load.hip", "a\nb\nload\nread\nadd\nend\n");
@@ -965,6 +975,9 @@ fn a_thread_trace() {
     explorer.press("enter");
     explorer.press("a");
     insta::assert_snapshot!("rocm_thread_trace_hints", explorer.screen());
+    explorer.press("T");
+    insta::assert_snapshot!("rocm_thread_trace_timeline", explorer.screen());
+    waves_over_time(&read(&code).unwrap());
     // Damage gives a report or one sentence.
     let whole = std::fs::read_to_string(&code).unwrap();
     for (cut, at) in (0..whole.len()).step_by(53).enumerate() {
@@ -978,6 +991,29 @@ fn a_thread_trace() {
             assert!(!e.to_string().contains('\n'), "{e}");
         }
     }
+}
+
+/// A slot of a SIMD is a row: its waves, their states and instructions; the curves beside them. 2,000 cycles are 200 µs here.
+fn waves_over_time(profile: &Profile) {
+    let of_slot = |tid: u32| {
+        let ranges = profile.ranges.iter().filter(|r| profile.ranges.threads[r.thread as usize].1 == tid);
+        ranges.map(|r| (profile.ranges.label(r.name), r.start / 100, r.end / 100)).collect::<Vec<_>>()
+    };
+    let expected = [
+        ("wave 1", 0, 1000),
+        ("idle", 0, 200),
+        ("executing", 200, 300),
+        ("waiting", 300, 1000),
+        ("s_load_dwordx2 s[0:1], s[0:1], 0x0", 200, 204),
+        ("s_waitcnt lgkmcnt(0)", 204, 254),
+        ("global_load_dword v1, v0, s[0:1]", 254, 300),
+        ("s_waitcnt vmcnt(0)", 300, 1000),
+    ];
+    assert_eq!(of_slot(2), expected.map(|(name, start, end)| (name.to_owned(), start, end)));
+    assert_eq!(profile.threads[1].name.as_deref(), Some("SE0 CU1 SIMD2 slot 1"));
+    let curves: Vec<_> = profile.counters.iter().map(|c| (&*c.name, c.times.clone(), c.values.clone())).collect();
+    let at = |cycles: &[i64]| cycles.iter().map(|c| c * 100).collect::<Vec<_>>();
+    assert_eq!(curves, [("SE0 waves", at(&[0, 500, 1000]), vec![3.0, 2.0, 0.0]), ("waiting waves", at(&[300, 1000]), vec![2.0, 0.0])]);
 }
 
 /// Real thread traces: the cycles of all instructions are those of the waves, and each row is that of AMD's statistics.

@@ -333,7 +333,8 @@ fn ranges_are_those_of_nvtx() {
             ("from thread to thread".to_owned(), RangeKind::StartEnd)
         ]
     );
-    assert_eq!((profile.ranges.color(1), profile.ranges.category(1).map(|c| &**c)), (Some(0xff00_ff00), Some("5")));
+    assert_eq!((profile.ranges.color(1), profile.ranges.category(1).map(|c| &**c)), (Some(0xff00_ff00), Some("input")));
+    assert!(profile.threads.iter().any(|t| t.name.as_deref() == Some("the main one")));
     assert_eq!(profile.ranges.payloads[&1], warpscope::model::range::Payload::Integer(-7));
     let step = profile.ranges.get(2);
     let call = profile.launches.call(1).unwrap();

@@ -177,6 +177,7 @@ impl<'a> Builder<'a> {
         for (row, range) in (0..).zip(ranges.iter()) {
             if range.kind != RangeKind::StartEnd
                 && range.origin != RangeOrigin::Python
+                && !range.origin.hardware()
                 && let Some(list) = rows.get_mut(range.thread as usize)
             {
                 list.push(row);

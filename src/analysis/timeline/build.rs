@@ -102,7 +102,7 @@ impl Builder<'_> {
                     };
                     let number = tid.to_string();
                     let name = match own.or(process.filter(|_| pid == tid)) {
-                        Some(name) if name.contains(&number) => name,
+                        Some(name) if pid == 0 || name.contains(&number) => name,
                         Some(name) => format!("{name} {tid}"),
                         None => format!("thread {tid}"),
                     };
@@ -277,8 +277,8 @@ impl Builder<'_> {
         for row in rows(ranges.len()) {
             let range = ranges.get(row as usize);
             let kind = match range.origin {
-                RangeOrigin::Nvtx | RangeOrigin::Annotation | RangeOrigin::Roctx => 0,
-                RangeOrigin::Operator => 1,
+                RangeOrigin::Nvtx | RangeOrigin::Annotation | RangeOrigin::Roctx | RangeOrigin::Wave => 0,
+                RangeOrigin::Operator | RangeOrigin::Instruction => 1,
                 RangeOrigin::Python => 2,
             };
             if let Some(lists) = lists.get_mut(range.thread as usize) {
@@ -292,7 +292,9 @@ impl Builder<'_> {
         } else {
             "annotations"
         };
-        let rows = [(RowKind::Ranges, named), (RowKind::Operators, "operators"), (RowKind::Python, "Python")];
+        let hardware = ranges.hardware();
+        let (named, operators) = if hardware { ("states", "instructions") } else { (named, "operators") };
+        let rows = [(RowKind::Ranges, named), (RowKind::Operators, operators), (RowKind::Python, "Python")];
         for (&(pid, tid), lists) in ranges.threads.iter().zip(lists) {
             for ((kind, name), list) in rows.into_iter().zip(lists) {
                 if self.cancel.is_cancelled() {

@@ -295,9 +295,15 @@ impl<'a> Events<'a> {
                 CallKind::Event | CallKind::Profiler | CallKind::Query | CallKind::Other => Category::OtherCall,
             },
             Event::Range(row) => match p.ranges.get(row as usize).origin {
-                RangeOrigin::Operator => Category::Operator,
+                RangeOrigin::Operator | RangeOrigin::Instruction => Category::Operator,
                 RangeOrigin::Python => Category::Python,
                 RangeOrigin::Nvtx | RangeOrigin::Annotation | RangeOrigin::Roctx => Category::Range,
+                RangeOrigin::Wave => match p.ranges.names.get(p.ranges.get(row as usize).name as usize).map(|(_, name)| &**name) {
+                    Some("executing") => Category::Kernel,
+                    Some("waiting") => Category::Sync,
+                    Some("stalled") => Category::OsWait,
+                    _ => Category::Range,
+                },
             },
             Event::Os(row) => {
                 let name = p.os_calls.name.get(row as usize).copied().unwrap_or(u32::MAX);

@@ -311,7 +311,7 @@ impl<'a> Host<'a> {
             match range.origin {
                 RangeOrigin::Python => self.known.python = true,
                 RangeOrigin::Operator => self.known.operators = true,
-                RangeOrigin::Nvtx | RangeOrigin::Roctx | RangeOrigin::Annotation => {}
+                RangeOrigin::Nvtx | RangeOrigin::Roctx | RangeOrigin::Annotation | RangeOrigin::Wave | RangeOrigin::Instruction => {}
             }
             let Some(lane) = lanes.get(range.thread as usize).copied().flatten() else { continue };
             let span = (range.start, range.end);

@@ -56,6 +56,10 @@ const SMALL_PART: &str = "only a small part of the report repeats, and that was 
 /// Judges a run; `None` where nothing ran on a device, or nobody wants to know any more.
 #[must_use]
 pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
+    // A thread trace is of one kernel.
+    if profile.ranges.hardware() {
+        return None;
+    }
     let case = Case::of(profile, &scope.windows, scope.device, cancel)?;
     let flops = rate(&case, scope.flops);
     let findings = rules::RULES.iter().filter_map(|rule| rule(&case)).collect();

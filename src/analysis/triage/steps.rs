@@ -204,7 +204,10 @@ fn by_ranges(profile: &Profile, ops: &Ops<'_>) -> Option<Starts> {
     // By group and thread.
     let mut found: FxHashMap<(u32, u32), Vec<Numbered>> = FxHashMap::default();
     for range in ranges.iter() {
-        if matches!(range.origin, RangeOrigin::Python | RangeOrigin::Operator) || range.kind == RangeKind::StartEnd {
+        if matches!(range.origin, RangeOrigin::Python | RangeOrigin::Operator)
+            || range.origin.hardware()
+            || range.kind == RangeKind::StartEnd
+        {
             continue;
         }
         if let Some(group) = group_of.get(range.name as usize).copied().flatten() {

@@ -79,7 +79,8 @@ impl Where {
         let result = matches!(there, Self::Metrics | Self::Hints | Self::Roofline | Self::Compare | Self::Source);
         match self {
             Self::Everywhere => true,
-            Self::Whole | Self::Timed => table || matches!(there, Self::Overview | Self::Ranges | Self::Timeline),
+            Self::Whole => table || matches!(there, Self::Overview | Self::Ranges | Self::Timeline),
+            Self::Timed => table || result || matches!(there, Self::Overview | Self::Ranges | Self::Timeline),
             Self::Trees => matches!(there, Self::Ranges | Self::Timeline),
             Self::Aside => matches!(there, Self::Overview | Self::Ranges | Self::Timeline),
             Self::Detailed => table || there == Self::Overview,

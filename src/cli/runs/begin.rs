@@ -22,10 +22,9 @@ fn has(tool: &str, nsys: Option<&Path>) -> bool {
     match tool {
         // The one that was named may not be there.
         "nsys" => find::nsys(nsys).iter().any(|p| p.is_file()),
-        "ncu" => find::on_path("ncu").or_else(find::installed_ncu).is_some(),
         "torch" => true,
         "trace" => !tracer::OBJECT.is_empty(),
-        other => find::on_path(other).is_some(),
+        other => find::tool(other).is_some(),
     }
 }
 
@@ -45,6 +44,15 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
             None,
         ));
     }
+    // The kernel drivers' own devices tell whose GPUs are here.
+    if Path::new("/dev/kfd").exists() && !Path::new("/dev/nvidiactl").exists() {
+        if has("rocprofv3", None) {
+            return Ok((recipes::find("rocprof", users)?, None));
+        }
+        let text =
+            "rocprofv3 was not found on this machine: install rocprofiler-sdk (`warpscope doctor` shows where warpscope looks for it)";
+        return Err(Failure { text: text.to_owned(), code: FAILED });
+    }
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let wanted = std::env::var_os(TRACER).is_none_or(|v| v != "off");
     if wanted && has("trace", None) && !tracer::libraries(Path::new("/"), &args.program, variable).is_empty() {
@@ -56,6 +64,9 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
     if has("ncu", None) {
         let scan = recipes::find("scan", users)?;
         return Ok((scan, Some(format!("nsys is not installed, so ncu scans instead: {}; cost: {}", scan.about, scan.cost))));
+    }
+    if has("rocprofv3", None) {
+        return Ok((recipes::find("rocprof", users)?, Some("neither nsys nor ncu is installed, so rocprofv3 records".to_owned())));
     }
     if wanted && has("trace", None) {
         let said = "neither nsys nor ncu is installed, and no libcupti was found: the built-in tracer works if the program brings its own libcupti, as PyTorch does";

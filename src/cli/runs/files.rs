@@ -21,8 +21,7 @@ pub fn find_tool(argv: &mut [String], nsys: Option<&Path>) {
     }
     let found = match first.as_str() {
         "nsys" => find::nsys(nsys).into_iter().next(),
-        "ncu" => find::installed_ncu(),
-        _ => None,
+        other => find::installed(other),
     };
     if let Some(path) = found {
         *first = path.display().to_string();

@@ -1,5 +1,6 @@
 //! What AMD's profilers write: rocprofv3's database (rocpd), its CSV files and its JSON, and rocprof's results.
 
+mod att_files;
 mod build;
 mod compute;
 mod counters;
@@ -10,6 +11,7 @@ mod protobuf;
 mod rocpd;
 mod rows;
 mod thread_trace;
+mod wave_timeline;
 mod workload;
 
 use super::input::Bytes;

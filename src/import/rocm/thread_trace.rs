@@ -1,7 +1,9 @@
 //! rocprofv3's decoded thread traces: a folder `ui_output_agent_…_dispatch_…` with the instructions of a kernel (`code.json`), the cycles that the
 //! waves of one compute unit spent at each, and a file for each of these waves. PC samples are written in the same form.
 
+use super::att_files::{Row, WaveFile, beside, clock, json, parsed, rows, waves};
 use super::rows::bare;
+use super::wave_timeline::{self, Cycles};
 use crate::import::input::Bytes;
 use crate::import::{ImportError, Input, Job};
 use crate::model::code::{Code, Function, SourceFile};
@@ -12,7 +14,6 @@ use crate::model::{
     Details, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, Metrics, Note, NoteKind, Place, Profile,
     ResultMetrics, Severity, Source, Value,
 };
-use serde::Deserialize;
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -24,49 +25,6 @@ pub const TOOL: &str = "rocprofv3 thread trace";
 const COLUMNS: [&str; 4] = ["Hitcount", "Latency", "Stall", "Idle"];
 /// The same of PC samples: samples in which it was issued, and in which it was not.
 const SAMPLES: [&str; 2] = ["PC_Issued", "PC_Stalled"];
-/// Bytes that a file of a wave, or of a source, has at most.
-const MOST: u64 = 1 << 30;
-/// Bits of an address above those of the code object's own.
-const OBJECT: u32 = 44;
-
-/// An instruction, or a function's name.
-struct Row {
-    text: Arc<str>,
-    /// `file:line`, of an instruction; of a function its demangled name.
-    source: String,
-    address: u64,
-    /// As [`COLUMNS`].
-    cycles: [u64; 4],
-    samples: [u64; 2],
-}
-
-impl Row {
-    /// The symbol of a function that begins here.
-    fn symbol(&self) -> Option<&str> {
-        self.text.strip_prefix("; ")
-    }
-}
-
-#[derive(Deserialize)]
-struct CodeFile {
-    code: Vec<Vec<Json>>,
-}
-
-#[derive(Default, Deserialize)]
-struct WaveFile {
-    #[serde(default)]
-    duration: u64,
-    wave: Wave,
-}
-
-#[derive(Default, Deserialize)]
-struct Wave {
-    begin: u64,
-    end: u64,
-    #[serde(default)]
-    timeline: Vec<(u64, u64)>,
-}
-
 /// Whether a file begins as `code.json` does.
 pub fn knows(head: &[u8]) -> bool {
     let mut rest = head.trim_ascii_start();
@@ -89,78 +47,9 @@ pub fn code_file(input: &Input) -> Option<PathBuf> {
     found.next().is_none().then(|| one.path.clone())
 }
 
-fn rows(path: &Path) -> Result<Vec<Row>, ImportError> {
-    parsed(&std::fs::read(path).map_err(|e| ImportError::io(path, e))?, path)
-}
-
-fn parsed(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
-    let file: CodeFile = serde_json::from_slice(bytes).map_err(|e| {
-        ImportError::refused(
-            path,
-            format!("not a thread trace's code: {e}"),
-            "decode the trace again: rocprofv3 --att with AMD's trace decoder",
-        )
-    })?;
-    let row = |fields: &Vec<Json>| {
-        let number = |i: usize| {
-            fields.get(i).and_then(|v| v.as_u64().or_else(|| v.as_f64().filter(|n| (0.0..1e18).contains(n)).map(|n| n as u64))).unwrap_or(0)
-        };
-        let (object, address) = (number(4), number(5));
-        Some(Row {
-            text: Arc::from(fields.first()?.as_str()?),
-            source: fields.get(3).and_then(Json::as_str).unwrap_or_default().to_owned(),
-            address: (object << OBJECT) | (address & ((1 << OBJECT) - 1)),
-            cycles: [number(6), number(7), number(8), number(9)],
-            samples: [number(10), number(11)],
-        })
-    };
-    Ok(file.code.iter().filter_map(row).collect())
-}
-
-/// The bytes of a file beside the trace: one that is a file, not a pipe or a link elsewhere, and no larger than these are.
-fn beside(path: &Path) -> Option<Vec<u8>> {
-    let meta = path.symlink_metadata().ok()?;
-    if !meta.is_file() || meta.len() > MOST {
-        return None;
-    }
-    std::fs::read(path).ok()
-}
-
-fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&beside(path)?).ok()
-}
-
 /// A sum of counts that damage cannot overflow.
 fn sum(values: impl Iterator<Item = u64>) -> u64 {
     values.fold(0, u64::saturating_add)
-}
-
-/// The waves that `filenames.json` lists.
-fn waves(folder: &Path) -> Vec<WaveFile> {
-    let names: Json = json(&folder.join("filenames.json")).unwrap_or_default();
-    let mut files: Vec<String> = Vec::new();
-    let mut open = vec![&names["wave_filenames"]];
-    while let Some(value) = open.pop() {
-        match value {
-            Json::Object(inner) => open.extend(inner.values()),
-            Json::Array(file) => files.extend(file.first().and_then(Json::as_str).map(str::to_owned)),
-            _ => {}
-        }
-    }
-    files.sort();
-    files.dedup();
-    // A name is a file's in the folder, not a way out of it.
-    files.iter().filter(|n| !n.contains(['/', '\\'])).filter_map(|n| json(&folder.join(n))).collect()
-}
-
-/// Clock of the GPU's cycles in Hz, from two readings beside a clock of known frequency.
-fn clock(folder: &Path) -> Option<f64> {
-    let all: Json = json(&folder.join("realtime.json"))?;
-    let frequency = all["metadata"]["frequency"].as_f64()?;
-    let pairs = all.as_object()?.iter().find(|(name, _)| name.starts_with("SE"))?.1.as_array()?;
-    let read = |pair: &Json| Some((pair.get(0)?.as_f64()?, pair.get(1)?.as_f64()?));
-    let ((c0, t0), (c1, t1)) = (read(pairs.first()?)?, read(pairs.last()?)?);
-    Some((c1 - c0) / (t1 - t0) * frequency).filter(|hz| hz.is_finite() && (1e6..1e11).contains(hz))
 }
 
 /// What a wave waits for at an instruction, or which unit it goes to: AMD's counters of what is outstanding, and kinds of instructions.
@@ -217,7 +106,9 @@ pub fn read(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, Import
     let facts: Json = json(&folder.join("filenames.json")).unwrap_or_default();
     let sampled = rows.iter().all(|r| r.cycles[1] == 0) && rows.iter().any(|r| r.samples != [0, 0]);
     let cycles = waves.iter().map(|w| w.wave.end).max().unwrap_or(0).saturating_sub(waves.iter().map(|w| w.wave.begin).min().unwrap_or(0));
-    let ns = clock(folder).map_or(0, |hz| (cycles as f64 / hz * 1e9) as i64);
+    let hz = clock(folder);
+    let clock = Cycles::from(&waves, hz);
+    let ns = hz.map_or(0, |_| clock.span(cycles));
     let name = rows.iter().find_map(|r| r.symbol().map(|s| (s, r.source.as_str())));
     let (mangled, demangled) = name.map_or(("(no kernel)", ""), |(s, d)| (bare(s), if d.is_empty() { bare(s) } else { d }));
     let kernel = Kernel {
@@ -242,6 +133,11 @@ pub fn read(path: &Path, input: &Input, job: &Job<'_>) -> Result<Profile, Import
     profile.metrics = Some(Arc::new(metrics(&rows, &waves, sampled, ns, &profile.source, kernel)));
     if ns > 0 {
         let text = "The duration is that of the waves on the CU that was traced, from the first to the last: the kernel takes longer.";
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    }
+    wave_timeline::add(folder, &waves, &rows, clock, job, &mut profile);
+    if hz.is_none() && !profile.ranges.is_empty() {
+        let text = "The trace does not say how fast its clock was: each cycle is shown as 1 ns.";
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
     }
     if !sampled && rows.iter().all(|r| r.cycles == [0; 4]) {

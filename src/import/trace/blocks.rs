@@ -27,13 +27,15 @@ pub enum Kind {
     Stopped,
     End,
     States,
+    /// Names that the program gave its categories and threads.
+    Given,
     /// Of a later version.
     Unknown,
 }
 
 impl Kind {
     fn of(number: u16) -> Self {
-        const ALL: [Kind; 16] = [
+        const ALL: [Kind; 17] = [
             Kind::Facts,
             Kind::Strings,
             Kind::Configs,
@@ -50,6 +52,7 @@ impl Kind {
             Kind::Stopped,
             Kind::End,
             Kind::States,
+            Kind::Given,
         ];
         usize::from(number).checked_sub(1).and_then(|i| ALL.get(i)).copied().unwrap_or(Self::Unknown)
     }

@@ -180,6 +180,10 @@ fn work(names: &Names, rows: &Rows, places: &mut Places, of_call: &FxHashMap<(u3
 }
 
 fn beside(names: &Names, rows: &Rows, threads: &mut Threads, profile: &mut Profile) {
+    // What the program calls its threads says more than the system's name for them.
+    for (tid, text) in &rows.named_threads {
+        names.get(*text).into_iter().for_each(|name| threads.name(names.pid, *tid, name));
+    }
     for (tid, name) in &rows.threads {
         threads.name(names.pid, *tid, Arc::from(String::from_utf8_lossy(name)));
     }

@@ -9,6 +9,8 @@ use std::sync::Arc;
 /// What the rows of one process refer to.
 pub struct Names {
     texts: FxHashMap<u32, Arc<str>>,
+    /// Texts by domain and category.
+    categories: FxHashMap<(u32, u32), u32>,
     pub pid: u32,
     /// The session's 0, ns since 1970: the start of the first process.
     pub zero: i64,
@@ -20,11 +22,17 @@ impl Names {
     pub fn new(rows: &mut Rows, facts: &Facts, zero: i64) -> Self {
         let strings = std::mem::take(&mut rows.strings).into_iter();
         let texts = strings.map(|(id, text)| (id, Arc::from(String::from_utf8_lossy(&text)))).collect();
-        Self { texts, pid: facts.number("pid").unwrap_or(0), zero, devices: FxHashMap::default() }
+        let categories = rows.categories.iter().map(|&(domain, category, text)| ((domain, category), text)).collect();
+        Self { texts, categories, pid: facts.number("pid").unwrap_or(0), zero, devices: FxHashMap::default() }
     }
 
     pub fn get(&self, id: u32) -> Option<Arc<str>> {
         self.texts.get(&id).cloned()
+    }
+
+    /// What the program called a category of a domain.
+    pub fn category(&self, domain: u32, category: u32) -> Option<Arc<str>> {
+        self.get(*self.categories.get(&(domain, category))?)
     }
 
     /// A time as the session has it.

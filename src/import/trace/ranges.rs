@@ -29,7 +29,8 @@ pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
     let mut names: FxHashMap<(usize, u32, u32), u32> = FxHashMap::default();
     let mut texts: FxHashMap<(Option<Arc<str>>, Arc<str>), u32> = FxHashMap::default();
     let mut threads: FxHashMap<(usize, u32), u32> = FxHashMap::default();
-    let mut categories: FxHashMap<u32, u16> = FxHashMap::default();
+    let mut categories: FxHashMap<(usize, u32, u32), u16> = FxHashMap::default();
+    let mut words: FxHashMap<Arc<str>, u16> = FxHashMap::default();
     for (process, range, end, kind) in done {
         let Some((of, _)) = processes.get(process) else { continue };
         let name = *names.entry((process, range.marked.domain, range.marked.text)).or_insert_with(|| {
@@ -53,10 +54,16 @@ pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
             out.set_color(color);
         }
         if let Some(category) = range.marked.category {
-            let known = categories.get(&category).copied().or_else(|| {
-                let next = u16::try_from(out.categories.len()).ok()?;
-                out.categories.push(category.to_string().into());
-                categories.insert(category, next);
+            let key = (process, range.marked.domain, category);
+            let known = categories.get(&key).copied().or_else(|| {
+                let word = of.category(range.marked.domain, category).unwrap_or_else(|| category.to_string().into());
+                let next = words.get(&word).copied().or_else(|| {
+                    let next = u16::try_from(out.categories.len()).ok()?;
+                    out.categories.push(word.clone());
+                    words.insert(word, next);
+                    Some(next)
+                })?;
+                categories.insert(key, next);
                 Some(next)
             });
             if let Some(known) = known {

@@ -178,6 +178,10 @@ pub struct Rows {
     pub memory: Vec<Memory>,
     pub overhead: Vec<Overhead>,
     pub threads: Vec<(u32, Vec<u8>)>,
+    /// Categories that the program named: domain, category, name, all but the category as texts by number.
+    pub categories: Vec<(u32, u32, u32)>,
+    /// Threads that the program named, with the number of the text.
+    pub named_threads: Vec<(u32, u32)>,
     /// Changes of threads' states: thread, ns since 1970, number of the state.
     pub states: Vec<(u32, i64, u8)>,
     /// Blocks whose bytes are damaged.
@@ -264,6 +268,14 @@ impl Rows {
             Kind::Threads => {
                 while !c.is_empty() {
                     self.threads.push((c.small()?, c.text()?.to_vec()));
+                }
+            }
+            Kind::Given => {
+                while !c.is_empty() {
+                    match (c.small()?, c.small()?, c.small()?) {
+                        (thread, 0, text) => self.named_threads.push((thread, text)),
+                        category => self.categories.push(category),
+                    }
                 }
             }
             Kind::Configs => {
@@ -398,6 +410,8 @@ impl Rows {
         self.overhead.append(&mut later.overhead);
         self.threads.append(&mut later.threads);
         self.states.append(&mut later.states);
+        self.categories.append(&mut later.categories);
+        self.named_threads.append(&mut later.named_threads);
         self.damaged += later.damaged;
     }
 }

@@ -201,9 +201,9 @@ fn rocprof(m: &Machine) -> Option<Check> {
     }
     Some(match &m.rocprof {
         Some(tool) => check(id, what, State::Ok, tool.path.display().to_string()),
-        None => check(id, what, State::Warning, "not found on PATH")
+        None => check(id, what, State::Warning, "not found on PATH or under /opt/rocm")
             .means("nothing can be recorded on the AMD GPU")
-            .fix("add /opt/rocm/bin to PATH (ROCm 6.2 or later)"),
+            .fix("install rocprofiler-sdk (ROCm 6.2 or later), or add its bin folder to PATH"),
     })
 }
 

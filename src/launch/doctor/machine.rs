@@ -141,14 +141,15 @@ pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool
     let scheduled = places.text("proc/1/cgroup").is_some_and(|t| ["docker", "kubepods", "containerd", "lxc"].iter().any(|w| t.contains(w)));
     out.container = marks.iter().any(|m| places.root.join(m).exists()) || scheduled;
     let tool = |path: PathBuf| find::with_version(&path, cancelled);
+    let here = |name: &str| places.program(name).or_else(|| places.installs.then(|| find::installed(name)).flatten());
     let systems = match nsys {
         Some(chosen) => Some(chosen.to_owned()),
         None if places.installs => find::nsys(None).into_iter().next(),
         None => places.program("nsys"),
     };
     out.nsys = systems.map(tool);
-    out.ncu = places.program("ncu").or_else(|| places.installs.then(find::installed_ncu).flatten()).map(tool);
-    out.rocprof = places.program("rocprofv3").map(tool);
+    out.ncu = here("ncu").map(tool);
+    out.rocprof = here("rocprofv3").map(tool);
     // What a Python program would bring.
     let python = ["python3", "python"].into_iter().filter_map(|p| Some(places.program(p)?.display().to_string()));
     let variable = |name: &str| std::env::var_os(name).filter(|v| places.installs && !v.is_empty()).map(PathBuf::from);

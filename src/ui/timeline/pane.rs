@@ -217,7 +217,9 @@ pub fn window(look: &Look<'_>, screen: &TimelineScreen, window: Window, columns:
         Span::styled(format!("  {} to {}", describe::time(from, step), describe::time(to, step)), theme.style(Role::Dim)),
     ];
     let mut lines = busy(look, from, to, columns, theme);
-    let judged = screen.judged.as_ref().filter(|j| marked.is_none() || j.window == (from, to));
+    // A kernel's waves are no run that something limits.
+    let run = !look.events.profile.ranges.hardware();
+    let judged = screen.judged.as_ref().filter(|j| run && (marked.is_none() || j.window == (from, to)));
     match judged.map(|j| (&j.triage, j.window)) {
         Some((Some(Some(triage)), of)) if of == (from, to) => lines.extend(limits(look, triage, columns, theme)),
         Some((Some(None), _)) => lines.push(Line::styled("nothing ran on a GPU in it", theme.style(Role::Dim))),

@@ -32,7 +32,7 @@ fn wait(amd: &Amd<'_>, id: Diagnosis, kinds: &[&str], what: &str, actions: &[&st
                     )]),
             )
             .change(actions)
-            .confirm(&[], false, "the instructions, hottest first: the source screen"),
+            .confirm(&[], false, "the instructions, hottest first: the source screen; when each wave waits: its timeline"),
     )
 }
 
@@ -98,6 +98,6 @@ pub fn idle(amd: &Amd<'_>) -> Option<Hint> {
                 "smaller loops and less unrolling, so that the code fits in the instruction cache (32 to 64 KiB)",
                 "fewer jumps between far functions: inline what is hot",
             ])
-            .confirm(&[], false, "the instructions by idle time: the source screen"),
+            .confirm(&[], false, "the instructions by idle time: the source screen; when each wave idles: its timeline"),
     )
 }

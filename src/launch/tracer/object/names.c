@@ -74,6 +74,37 @@ static u32 name_of(const char* text, u64 length) {
 }
 static u32 name(const char* text) { return text ? name_of(text, strlen(text)) : 0; }
 
+// Names of NVTX categories and threads, as the program gives them. Most do so at their start, before there is a file.
+enum { GIVEN = 1024 };
+typedef struct { u32 of, category, text; } Given;
+static struct { Lock lock; Given list[GIVEN]; u32 count, written; } given;
+
+// `of` is the domain, or, where the category is 0 (which is none), the thread.
+static void name_given(u32 of, u32 category, u32 text) {
+  if (!text || gone) return;
+  lock(&given.lock);
+  u32 i = 0;
+  while (i < given.count && (given.list[i].of != of || given.list[i].category != category)) i++;
+  if (i < GIVEN && i == given.count) given.list[given.count++] = (Given){ of, category, text };
+  unlock(&given.lock);
+}
+
+// Writes those that are new.
+static void given_write(void) {
+  static u8 data[32 << 10];
+  lock(&given.lock);
+  u32 from = given.written, count = given.written = given.count;
+  unlock(&given.lock);
+  if (from == count) return;
+  names_flush();
+  u8* p = data;
+  for (u32 i = from; i < count; i++) {
+    const Given* g = &given.list[i];
+    p = put_number(put_number(put_number(p, g->of), g->category), g->text);
+  }
+  put_block(BLOCK_CATEGORIES, 0, 0, count - from, data, (u32)(p - data));
+}
+
 // A file that begins has all texts from before: the program holds their numbers.
 static void names_begin(void) {
   lock(&names.lock);
@@ -81,6 +112,7 @@ static void names_begin(void) {
   for (u32 i = 0; names.count && i < STRINGS; i++)
     if (names.table[i].hash) name_put(&names.table[i]);
   unlock(&names.lock);
+  given.written = 0;
 }
 
 // Kernel names come by pointer, millions of times. A module that was loaded anew may give the pointer to another name:

@@ -127,6 +127,13 @@ static void* nvtx_domain_wide(const u32* text) { return (void*)(u64)name_wide(te
 static void* nvtx_register_ascii(void* domain, const char* text) { (void)domain; return (void*)(u64)name(text); }
 static void* nvtx_register_wide(void* domain, const u32* text) { (void)domain; return (void*)(u64)name_wide(text); }
 
+static void nvtx_category_ascii(u32 category, const char* text) { if (category && text) name_given(0, category, name(text)); }
+static void nvtx_category_wide(u32 category, const u32* text) { if (category && text) name_given(0, category, name_wide(text)); }
+static void nvtx_domain_category_ascii(void* domain, u32 category, const char* text) { if (category && text) name_given((u32)(u64)domain, category, name(text)); }
+static void nvtx_domain_category_wide(void* domain, u32 category, const u32* text) { if (category && text) name_given((u32)(u64)domain, category, name_wide(text)); }
+static void nvtx_thread_ascii(u32 thread, const char* text) { if (thread && text) name_given(thread, 0, name(text)); }
+static void nvtx_thread_wide(u32 thread, const u32* text) { if (thread && text) name_given(thread, 0, name_wide(text)); }
+
 // NvtxExportTableID, NvtxCallbackModule, and the slots of each (nvtxTypes.h).
 enum { TABLE_CALLBACKS = 1, MODULE_CORE = 1, MODULE_CORE2 = 5 };
 typedef struct { u64 size; int (*module)(u32, void****, u32*); } Callbacks;
@@ -140,10 +147,12 @@ static void nvtx_functions(const Callbacks* callbacks) {
     take(t, n, 1, nvtx_mark), take(t, n, 2, nvtx_mark_ascii), take(t, n, 3, nvtx_mark_wide);
     take(t, n, 4, nvtx_start), take(t, n, 5, nvtx_start_ascii), take(t, n, 6, nvtx_start_wide), take(t, n, 7, nvtx_end);
     take(t, n, 8, nvtx_push), take(t, n, 9, nvtx_push_ascii), take(t, n, 10, nvtx_push_wide), take(t, n, 11, nvtx_pop);
+    take(t, n, 12, nvtx_category_ascii), take(t, n, 13, nvtx_category_wide), take(t, n, 14, nvtx_thread_ascii), take(t, n, 15, nvtx_thread_wide);
   }
   if (callbacks->module(MODULE_CORE2, &t, &n)) {
     take(t, n, 1, nvtx_domain_mark), take(t, n, 2, nvtx_domain_start), take(t, n, 3, nvtx_domain_end);
     take(t, n, 4, nvtx_domain_push), take(t, n, 5, nvtx_domain_pop);
+    take(t, n, 8, nvtx_domain_category_ascii), take(t, n, 9, nvtx_domain_category_wide);
     take(t, n, 10, nvtx_register_ascii), take(t, n, 11, nvtx_register_wide);
     take(t, n, 12, nvtx_domain_ascii), take(t, n, 13, nvtx_domain_wide);
   }

@@ -119,6 +119,7 @@ static void look(void) {
   rings_look(0);
   devices_look();
   threads_name(0);
+  given_write();
   static Facts f;
   state_facts(&f);
   put_facts(BLOCK_STATE, &f);
@@ -283,6 +284,7 @@ static void finish(const char* why) {
   rings_look(1);
   names_flush();
   threads_name(1);
+  given_write();
   static Facts f;
   state_facts(&f);
   fact(&f, "end", why);

@@ -1,0 +1,155 @@
+//! What the waves of a thread trace did over time: their states and instructions, and how many were there at once.
+
+use super::att_files::{Row, WaveFile, json};
+use crate::import::{Job, Parts};
+use crate::model::units::count;
+use crate::model::{CounterTrack, Note, NoteKind, Profile, Range, RangeKind, RangeOrigin, Severity, Thread};
+use rustc_hash::FxHashMap;
+use serde_json::Value as Json;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Instructions of a trace that are shown one by one.
+const MOST: usize = 4_000_000;
+/// States of a wave in AMD's words, from 1 on; 0 is an empty slot.
+const STATES: [&str; 4] = ["idle", "executing", "waiting", "stalled"];
+
+/// Cycles of the GPU's clock as times of the profile.
+#[derive(Clone, Copy)]
+pub struct Cycles {
+    zero: i64,
+    /// ns; 1 where the clock is not known.
+    each: f64,
+}
+
+impl Cycles {
+    /// From the first wave on; `hz` is the clock of the cycles.
+    pub fn from(waves: &[WaveFile], hz: Option<f64>) -> Self {
+        let zero = waves.iter().map(|w| w.wave.begin).min().unwrap_or(0);
+        Self { zero: i64::try_from(zero).unwrap_or(0), each: hz.map_or(1.0, |hz| 1e9 / hz) }
+    }
+
+    fn time(self, cycle: i64) -> i64 {
+        (cycle.saturating_sub(self.zero) as f64 * self.each).round() as i64
+    }
+
+    pub fn span(self, cycles: u64) -> i64 {
+        (cycles as f64 * self.each).round() as i64
+    }
+}
+
+/// Names of ranges, numbered as they are met.
+#[derive(Default)]
+struct Names(FxHashMap<Arc<str>, u32>);
+
+impl Names {
+    fn id(&mut self, name: &Arc<str>, list: &mut Vec<(Option<Arc<str>>, Arc<str>)>) -> u32 {
+        *self.0.entry(name.clone()).or_insert_with(|| {
+            list.push((None, name.clone()));
+            u32::try_from(list.len() - 1).unwrap_or(u32::MAX)
+        })
+    }
+}
+
+/// Puts waves, their states and instructions, and the trace's curves into the profile: a slot of a SIMD is a thread, which has one wave at a time.
+pub fn add(folder: &Path, waves: &[WaveFile], rows: &[Row], clock: Cycles, job: &Job<'_>, profile: &mut Profile) {
+    if job.wants.has(Parts::COUNTERS) {
+        profile.counters = occupancy(folder, clock);
+        profile.counters.extend(states(folder, clock));
+    }
+    if !job.wants.has(Parts::RANGES) {
+        return;
+    }
+    let mut slots: BTreeMap<(&str, u32, u32, u32), Vec<&WaveFile>> = BTreeMap::new();
+    for wave in waves {
+        let w = &wave.wave;
+        slots.entry((&wave.name, w.cu, w.simd, w.slot)).or_default().push(wave);
+    }
+    let mut names = Names::default();
+    let mut left: usize = 0;
+    let mut room = MOST;
+    for (number, ((engine, cu, simd, slot), mut waves)) in (1..).zip(slots) {
+        waves.sort_by_key(|w| w.wave.begin);
+        let name = format!("{engine} CU{cu} SIMD{simd} slot {slot}");
+        profile.threads.push(Thread { pid: 0, tid: number, name: Some(name.into()) });
+        profile.ranges.threads.push((0, number));
+        let mut put = |from: i64, to: i64, name: &Arc<str>, origin: RangeOrigin| {
+            let name = names.id(name, &mut profile.ranges.names);
+            let (start, end) = (clock.time(from), clock.time(to));
+            if end >= start {
+                profile.ranges.push(Range { start, end, name, thread: number - 1, kind: RangeKind::Annotation, origin });
+            }
+        };
+        for wave in waves {
+            let w = &wave.wave;
+            let whole = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+            put(whole(w.begin), whole(w.end), &Arc::from(format!("wave {}", w.id)), RangeOrigin::Wave);
+            let mut at = whole(w.begin);
+            for &(state, cycles) in &w.timeline {
+                let end = at.saturating_add(whole(cycles)).min(whole(w.end));
+                let name = usize::try_from(state).ok().and_then(|s| STATES.get(s.checked_sub(1)?));
+                name.into_iter().for_each(|name| put(at, end, &Arc::from(*name), RangeOrigin::Wave));
+                at = end;
+            }
+            let shown = w.instructions.len().min(room);
+            room -= shown;
+            left += w.instructions.len() - shown;
+            for step in w.instructions.iter().take(shown) {
+                let text =
+                    usize::try_from(step.row).ok().and_then(|r| rows.get(r)).map_or_else(|| Arc::from("(unknown)"), |r| r.text.clone());
+                put(step.time, step.time.saturating_add(step.duration.max(0)), &text, RangeOrigin::Instruction);
+            }
+        }
+    }
+    if left > 0 {
+        let text = format!("{} of the traced waves are not shown one by one: there are too many.", count(left, "instruction"));
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    }
+}
+
+fn track(name: String, mut points: Vec<(i64, f64)>) -> Option<CounterTrack> {
+    points.sort_by_key(|p| p.0);
+    let mut out = CounterTrack { device: Some(0), name: name.into(), ..CounterTrack::default() };
+    for (time, value) in points {
+        if out.times.last() == Some(&time) {
+            out.values.pop();
+        } else {
+            out.times.push(time);
+        }
+        out.values.push(value);
+    }
+    (!out.times.is_empty()).then_some(out)
+}
+
+/// Waves on all CUs of each shader engine, from their starts and ends.
+fn occupancy(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
+    let all: Json = json(&folder.join("occupancy.json")).unwrap_or_default();
+    let engines = all.as_object().into_iter().flatten().filter(|(name, _)| name.parse::<u32>().is_ok());
+    let of = |(engine, events): (&String, &Json)| {
+        let mut edges: Vec<(i64, i32)> =
+            events.as_array()?.iter().filter_map(|e| Some((e.get(0)?.as_i64()?, if e.get(4)?.as_i64()? == 0 { -1 } else { 1 }))).collect();
+        // Of one moment ends first: their slots may be taken again.
+        edges.sort_unstable();
+        // A wave that was there before the trace began has an end alone.
+        let changes = edges.iter().scan(0, |sum, (_, change)| {
+            *sum += change;
+            Some(*sum)
+        });
+        let before = changes.clone().min().unwrap_or(0).min(0);
+        let points = edges.iter().zip(changes).map(|((time, _), sum)| (clock.time(*time), (sum - before) as f64));
+        track(format!("SE{engine} waves"), points.collect())
+    };
+    engines.filter_map(of).collect()
+}
+
+/// How many of the traced waves were in each state.
+fn states(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
+    let of = |(number, state): (usize, &&str)| {
+        let curve: Json = json(&folder.join(format!("wstates{number}.json")))?;
+        let (times, values) = (curve["time"].as_array()?, curve["state"].as_array()?);
+        let points = times.iter().zip(values).filter_map(|(t, v)| Some((clock.time(t.as_i64()?), v.as_f64()?)));
+        track(format!("{state} waves"), points.collect())
+    };
+    (1..).zip(&STATES).filter_map(of).collect()
+}
