@@ -89,7 +89,9 @@ pub fn add(folder: &Path, waves: &[WaveFile], rows: &[Row], clock: Cycles, job: 
             for &(state, cycles) in &w.timeline {
                 let end = at.saturating_add(whole(cycles)).min(whole(w.end));
                 let name = usize::try_from(state).ok().and_then(|s| STATES.get(s.checked_sub(1)?));
-                name.into_iter().for_each(|name| put(at, end, &Arc::from(*name), RangeOrigin::Wave));
+                if let Some(name) = name {
+                    put(at, end, &Arc::from(*name), RangeOrigin::Wave);
+                }
                 at = end;
             }
             let shown = w.instructions.len().min(room);
@@ -137,7 +139,7 @@ fn occupancy(folder: &Path, clock: Cycles) -> Vec<CounterTrack> {
             Some(*sum)
         });
         let before = changes.clone().min().unwrap_or(0).min(0);
-        let points = edges.iter().zip(changes).map(|((time, _), sum)| (clock.time(*time), (sum - before) as f64));
+        let points = edges.iter().zip(changes).map(|((time, _), sum)| (clock.time(*time), f64::from(sum - before)));
         track(format!("SE{engine} waves"), points.collect())
     };
     engines.filter_map(of).collect()
