@@ -15,6 +15,7 @@ mod suite {
     mod hints;
     mod hostile;
     mod hostile_tty;
+    mod jobs;
     mod join;
     mod layers;
     mod live;
@@ -28,6 +29,7 @@ mod suite {
     mod order;
     mod pages;
     mod probe;
+    mod ranks;
     mod recipes_cli;
     mod rerun;
     mod rerun_cli;

@@ -30,6 +30,7 @@ pub mod page;
 pub mod path;
 mod placed;
 pub mod range_tree;
+pub mod ranks;
 pub mod roofline;
 pub mod rows;
 pub mod select;

@@ -3,7 +3,7 @@
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
-pub use super::triage_args::{Ranges, Triage};
+pub use super::triage_args::{DigestArgs, Ranges, Ranks, Triage};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
 use crate::config::{ColorMode, First};
@@ -79,6 +79,10 @@ pub enum Command {
     Runs(Runs),
     /// Say what limits a run: where its time went, why the GPU is idle, and what to do.
     Triage(Triage),
+    /// Lay the ranks of a job beside each other: which makes the others wait, and why.
+    Ranks(Ranks),
+    /// Sum up a rank's report in a small file, to be laid beside those of hundreds of others.
+    Digest(DigestArgs),
     /// Print a window of time as text: what ran where, and why nothing did.
     Timeline(TimelineArgs),
     /// List what happens in a window of time, in order.

@@ -17,6 +17,7 @@ pub mod metrics;
 mod mouse;
 pub mod print;
 pub mod ranges;
+mod ranks;
 pub mod recipes;
 pub mod recorder;
 pub mod rerun;
@@ -141,6 +142,8 @@ fn run(args: &Args) -> Result<(), Failure> {
             | Command::Help { .. },
         ) => Ok(()),
         Some(Command::Triage(args)) => triage::triage(args, nsys.as_deref()),
+        Some(Command::Ranks(args)) => ranks::ranks(args, nsys.as_deref()),
+        Some(Command::Digest(args)) => ranks::digest(args, nsys.as_deref()),
         Some(Command::Timeline(wanted)) => {
             let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
             let ascii = args.ascii.or(config.ascii).unwrap_or_else(|| !crate::config::utf8_locale(variable));

@@ -1,5 +1,6 @@
 //! What the explorer writes to files: scripts that the user names, and what no clipboard takes.
 
+use super::{FAILED, Failure};
 use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -12,6 +13,24 @@ pub fn script(path: &Path, text: &str) -> Result<String, String> {
         Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => Err(format!("{} already exists; choose another name", path.display())),
         Err(e) => Err(format!("could not save {}: {e}", path.display())),
     }
+}
+
+/// Writes a file whole: beside it first, then in its place. One that is there is replaced only if that was asked for.
+pub fn whole(path: &Path, bytes: &[u8], replace: bool) -> Result<(), Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED };
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| failed(&e))?;
+    file.write_all(bytes).map_err(|e| failed(&e))?;
+    // As any file that a program makes, not readable by its owner alone: a job's digests are collected.
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    file.as_file().set_permissions(mode).map_err(|e| failed(&e))?;
+    if replace {
+        return file.persist(path).map(drop).map_err(|e| failed(&e));
+    }
+    file.persist_noclobber(path).map(drop).map_err(|e| match e.error.kind() {
+        std::io::ErrorKind::AlreadyExists => Failure::wrong(format!("{} already exists; --force replaces it", path.display())),
+        _ => failed(&e),
+    })
 }
 
 /// Saves a text where the user can find it; gives the path.

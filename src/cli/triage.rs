@@ -3,8 +3,9 @@
 use super::triage_args::Triage;
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::triage::{self, Scope, Verdict};
-use crate::import::Wants;
+use crate::import::{Parts, Wants};
 use crate::model::{Cancel, Profile};
+use crate::report::ranks::Together;
 use crate::report::{self, Format};
 use std::path::Path;
 
@@ -22,7 +23,7 @@ fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, 
 pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     let mut judged = Vec::new();
     for file in &args.files {
-        let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE)?;
+        let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES))?;
         let shown = file.display();
         if profile.metrics.is_some() {
             let tool = &profile.source.tool;
@@ -49,21 +50,22 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     }
     let width = print::terminal_width();
     let shown: Vec<report::triage::Judged<'_>> = judged.iter().map(|(p, t)| (p, t)).collect();
-    let ranks = triage::ranks(&shown);
+    let ranks = super::ranks::of_reports(&shown);
+    let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
     print::to_stdout(|out| match print::format_or_default(args.format) {
         Format::Json => report::triage::json(out, &shown, ranks.as_ref()),
         Format::Csv => report::triage::csv(out, &shown, width),
         Format::Md => report::triage::markdown(out, &shown),
         Format::Table => {
             if let Some(ranks) = &ranks {
-                report::triage::ranks_page(out, ranks, width.unwrap_or(110))?;
+                report::ranks::page(out, ranks, width.unwrap_or(110))?;
             }
             report::triage::page(out, &shown, width.unwrap_or(110))
         }
     })?;
-    let late = ranks.as_ref().and_then(|r| r.finding.as_ref()).map(|f| f.id);
     let found = |id: &Verdict| {
-        late == Some(*id) || judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id || f.effects.iter().any(|e| e.0 == *id)))
+        ranks.is_some_and(|r| r.job.findings.iter().any(|f| f.id == *id))
+            || judged.iter().any(|(_, t)| t.findings.iter().any(|f| f.id == *id || f.effects.iter().any(|e| e.0 == *id)))
     };
     let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::of(id)).filter(found).map(Verdict::id).collect();
     if failed.is_empty() { Ok(()) } else { Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED }) }

@@ -39,6 +39,37 @@ fn operations(text: &str) -> Result<f64, String> {
     }
 }
 
+/// `warpscope ranks`.
+#[derive(Debug, clap::Args)]
+pub struct Ranks {
+    /// Reports or digests of the ranks, or folders of them.
+    #[arg(required = true, value_name = "FILE|FOLDER")]
+    pub files: Vec<PathBuf>,
+    /// Exit with code 1 if one of these is found; several with commas.
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.1)))]
+    pub fail_on: Vec<String>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long)]
+    pub format: Option<Format>,
+}
+
+/// `warpscope digest`.
+#[derive(Debug, clap::Args)]
+pub struct DigestArgs {
+    /// A rank's report, or one of several ranks.
+    #[arg(value_name = "REPORT")]
+    pub file: PathBuf,
+    /// The digest's name; {rank} stands for the rank [default: the report's name with .wsd].
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// The rank, where neither the report nor the launcher's environment says it.
+    #[arg(long, value_name = "N")]
+    pub rank: Option<u32>,
+    /// Replace a file that exists.
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// `warpscope ranges`.
 #[derive(Debug, clap::Args)]
 pub struct Ranges {

@@ -11,6 +11,7 @@ pub mod collective;
 pub mod config;
 pub mod counter;
 pub mod device;
+pub mod digest;
 pub mod host_call;
 pub mod kernel;
 pub mod launches;

@@ -24,4 +24,6 @@ pub struct Process {
     pub pid: u32,
     /// Executable, as the report names it.
     pub name: Option<String>,
+    /// Its rank, where the report holds several of a job.
+    pub rank: Option<u32>,
 }

@@ -4,12 +4,14 @@
 
 pub mod code;
 pub mod diff;
+pub mod finding;
 mod format;
 pub mod hints;
 pub mod launches;
 pub mod live;
 pub mod metrics;
 pub mod ranges;
+pub mod ranks;
 pub mod recipes;
 pub mod rerun;
 pub mod runs;
@@ -30,6 +32,7 @@ pub static REPORTS: &[(&str, &str)] = &[
     ("timeline", "a window of time as text: what ran where, and why nothing did"),
     ("events", "what happens in a window of time, in order"),
     ("ranges", "NVTX ranges or operators as a tree, with the GPU's time inside"),
+    ("ranks", "the ranks of one job: which makes the others wait, and why"),
     ("top", "kernels, or other groups of launches, ranked by time"),
     ("launches", "kernel launches in launch order"),
     ("metrics", "every metric of an Nsight Compute report"),

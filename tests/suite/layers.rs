@@ -27,7 +27,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("clap", &["cli"]),
     ("csv", &["import", "report"]),
     ("toml", &["analysis", "config", "ui"]),
-    ("prost", &["import"]),
+    ("prost", &["import", "model"]),
     ("gimli", &["import"]),
     ("object::", &["import"]),
     ("shlex", &["app", "cli"]),

@@ -15,11 +15,10 @@ mod outcome;
 pub mod part;
 mod places;
 mod rank;
-pub mod ranks;
 mod rules;
 mod steps;
 mod sweep;
-mod text;
+pub mod text;
 pub mod verdict;
 
 pub use case::DeviceTime;
@@ -28,7 +27,6 @@ pub use host::Known;
 pub use idle::{Idle, idle};
 pub use outcome::{Device, StepStats, Triage};
 pub use part::{Cause, Part};
-pub use ranks::{Late, RankTime, Ranks, ranks};
 pub use steps::{Found, LeftOut, Step};
 pub use verdict::{VERDICTS, Verdict};
 

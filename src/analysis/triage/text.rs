@@ -72,6 +72,6 @@ pub fn confirm(profile: &Profile, finding: &Finding) -> Option<Confirm> {
             })
         }
         V::ShortCapture => own("exact", "records kernels, copies and the host's calls"),
-        V::HostCompute => None,
+        V::HostCompute | V::SlowLink | V::RankImbalance | V::PipelineBubble => None,
     }
 }

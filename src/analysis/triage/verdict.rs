@@ -18,6 +18,9 @@ macro_rules! verdicts {
 verdicts! {
     ShortCapture "short-capture" "the capture is too short, cut, or lacks what a verdict needs"
     Straggler "straggler" "one rank arrives late at the collectives, and the others wait for it"
+    SlowLink "slow-link" "collectives between some ranks take much longer than the same between others"
+    RankImbalance "rank-imbalance" "ranks wait for each other at collectives, and it is not always the same one"
+    PipelineBubble "pipeline-bubble" "a rank waits for what others send it"
     PeriodicStall "periodic-stall" "a few steps take much longer than the others"
     GraphRecapture "graph-recapture" "CUDA graphs are captured or instantiated again and again"
     Compilation "compilation" "code is compiled or loaded while the GPU has nothing to do"

@@ -20,6 +20,7 @@ pub static TOPICS: &[(&str, &str)] = &[
     ("trace", include_str!("trace.md")),
     ("rerun", include_str!("rerun.md")),
     ("triage", include_str!("triage.md")),
+    ("ranks", include_str!("ranks.md")),
     ("timeline", include_str!("timeline.md")),
     ("hints", include_str!("hints.md")),
     ("metrics", include_str!("metrics.md")),

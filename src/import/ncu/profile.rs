@@ -88,7 +88,7 @@ pub fn of(metrics: Metrics) -> Profile {
     let mut pids: Vec<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
     pids.sort_unstable();
     pids.dedup();
-    profile.processes = pids.into_iter().map(|pid| Process { pid, name: None }).collect();
+    profile.processes = pids.into_iter().map(|pid| Process { pid, ..Process::default() }).collect();
     profile.launches = Launches::new(columns);
     profile.launches.set_details(config, place, Vec::new(), Vec::new());
     let line = argv::parse(&metrics.tool_argv);

@@ -153,6 +153,7 @@ fn beside(
 ) -> Result<(), ImportError> {
     let wants = |part| job.wants.has(part);
     profile.clock = target.clock;
+    profile.rank.host.clone_from(&target.host);
     if wants(Parts::WAITS) {
         profile.waits = secondary(&mut profile.notes, devices::waits(db, job, places))?;
     }

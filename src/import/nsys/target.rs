@@ -24,6 +24,8 @@ pub struct Target {
     pub schema: Option<String>,
     /// How the session's clock stands to the wall's.
     pub clock: Clock,
+    /// Name of the machine.
+    pub host: Option<String>,
     /// CUDA ordinal in a process → index into `devices`.
     by_process: BTreeMap<(u32, u32), u32>,
     /// CUDA ordinal → index into `devices`, when it is the same in all processes.
@@ -63,6 +65,13 @@ impl Target {
         secondary(notes, meta)?;
         for row in secondary(notes, db.rows("TARGET_INFO_SESSION_START_TIME", &["utcEpochNs"]))? {
             target.clock.epoch_ns = row.first().and_then(Option::as_deref).and_then(|t| t.parse().ok());
+        }
+        for row in secondary(notes, db.rows("TARGET_INFO_SYSTEM_ENV", &["name", "value"]))? {
+            if let [Some(name), Some(value)] = &row[..]
+                && name == "Hostname"
+            {
+                target.host = Some(value.clone()).filter(|v| !v.is_empty());
+            }
         }
         for row in secondary(notes, db.rows("PROCESSES", &["pid", "name"]))? {
             if let [Some(pid), Some(name)] = &row[..]
@@ -185,6 +194,6 @@ impl Target {
     /// The process of an id, with the name that the report gives it.
     #[must_use]
     pub fn process(&self, pid: u32) -> Process {
-        Process { pid, name: self.names.get(&pid).cloned().filter(|n| !n.is_empty()) }
+        Process { pid, name: self.names.get(&pid).cloned().filter(|n| !n.is_empty()), rank: None }
     }
 }

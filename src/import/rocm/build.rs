@@ -85,7 +85,8 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     let rows = rows;
     let context = Context { rows: &rows, devices, zero, streams };
     profile.clock = Clock { epoch_ns: None, uncertainty_ns: None };
-    profile.processes = rows.processes.iter().map(|p| Process { pid: p.pid, name: p.command.as_deref().and_then(program) }).collect();
+    profile.processes =
+        rows.processes.iter().map(|p| Process { pid: p.pid, name: p.command.as_deref().and_then(program), rank: p.rank }).collect();
     if let Some(first) = rows.processes.first() {
         profile.capture.argv = first.command.iter().flat_map(|c| c.split_whitespace()).map(str::to_owned).collect();
         profile.rank = Rank { rank: first.rank, world: first.world, host: first.host.clone() };

@@ -70,7 +70,7 @@ pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profi
     let mut pids: Vec<u32> = profile.places.iter().filter_map(|p| p.pid).collect();
     pids.sort_unstable();
     pids.dedup();
-    profile.processes = pids.into_iter().map(|pid| Process { pid, name: whole.processes.get(&pid).cloned() }).collect();
+    profile.processes = pids.into_iter().map(|pid| Process { pid, name: whole.processes.get(&pid).cloned(), rank: None }).collect();
     notes(&facts, &mut profile);
     facts.apply(whole.begin, &mut profile);
     profile

@@ -148,7 +148,7 @@ fn recorded(processes: &[(Names, Rows)], profile: &Profile) -> Vec<(i64, i64)> {
 
 fn process(facts: &Facts) -> Process {
     let name = facts.get("executable").and_then(|e| Path::new(e).file_name()).map(|n| n.to_string_lossy().into_owned());
-    Process { pid: facts.number("pid").unwrap_or(0), name }
+    Process { pid: facts.number("pid").unwrap_or(0), name, rank: facts.rank().rank }
 }
 
 /// Memcpys, memsets, and graphs that were recorded as a whole.

@@ -2,8 +2,10 @@
 
 use super::text::{Judged, rounded, steps_by};
 use crate::analysis::flops::Counted;
-use crate::analysis::triage::{Device, Evidence, Finding, Ranks, Severity, Verdict};
+use crate::analysis::triage::{Device, Finding, Severity, Verdict};
+use crate::report::finding::{FindingJson, finding_json};
 use crate::report::json as write_json;
+use crate::report::ranks::{RankJson, StragglerJson, Together, rank_list, straggler};
 use crate::report::top::SourceJson;
 use serde::Serialize;
 use std::io::{self, Write};
@@ -52,58 +54,6 @@ struct DeviceJson<'a> {
 }
 
 #[derive(Serialize)]
-struct ThresholdJson {
-    op: &'static str,
-    value: f64,
-}
-
-#[derive(Serialize)]
-struct EvidenceJson<'a> {
-    name: &'a str,
-    value: f64,
-    unit: &'a str,
-    threshold: Option<ThresholdJson>,
-}
-
-#[derive(Serialize)]
-struct PlaceJson<'a> {
-    kind: &'static str,
-    name: &'a str,
-    start_ns: i64,
-    end_ns: i64,
-    ns: Option<i64>,
-    rank: Option<u32>,
-}
-
-#[derive(Serialize)]
-struct ConfirmJson<'a> {
-    argv: &'a [String],
-    why: &'a str,
-}
-
-#[derive(Serialize)]
-struct EffectJson<'a> {
-    id: &'static str,
-    headline: &'a str,
-}
-
-#[derive(Serialize)]
-struct FindingJson<'a> {
-    id: &'static str,
-    severity: &'static str,
-    sure: &'static str,
-    headline: &'a str,
-    share_percent: f64,
-    bound: &'a str,
-    evidence: Vec<EvidenceJson<'a>>,
-    #[serde(rename = "where")]
-    places: Vec<PlaceJson<'a>>,
-    actions: &'a [String],
-    effects: Vec<EffectJson<'a>>,
-    confirm: Option<ConfirmJson<'a>>,
-}
-
-#[derive(Serialize)]
 struct FamilyJson {
     family: &'static str,
     ns: i64,
@@ -127,25 +77,8 @@ struct TriageJson<'a> {
     flops: Option<FlopsJson>,
     findings: Vec<FindingJson<'a>>,
     missing: &'a [String],
-    ranks: Option<Vec<RankJson>>,
+    ranks: Option<Vec<RankJson<'a>>>,
     straggler: Option<StragglerJson>,
-}
-
-#[derive(Serialize)]
-struct RankJson {
-    rank: u32,
-    device: Option<u32>,
-    step_ns: Option<i64>,
-    compute_ns: i64,
-    comm_ns: i64,
-    exposed_ns: i64,
-    late_ns: i64,
-}
-
-#[derive(Serialize)]
-struct StragglerJson {
-    rank: u32,
-    cause: &'static str,
 }
 
 fn device_json(d: &Device, length: i64) -> DeviceJson<'_> {
@@ -162,27 +95,6 @@ fn device_json(d: &Device, length: i64) -> DeviceJson<'_> {
             .map(|(part, ns)| ShareJson { part: part.id(), ns: *ns, share_percent: rounded(*ns as f64 / length as f64 * 100.0) })
             .collect(),
         idle: d.causes.iter().map(|(c, ns)| CauseJson { cause: c.word(), part: c.part().id(), ns: *ns }).collect(),
-    }
-}
-
-fn finding_json(f: &Finding) -> FindingJson<'_> {
-    let evidence = |e: &'_ Evidence| -> Option<ThresholdJson> { e.threshold.map(|(op, value)| ThresholdJson { op, value }) };
-    FindingJson {
-        id: f.id.id(),
-        severity: f.severity.word(),
-        sure: f.sure.word(),
-        headline: &f.headline,
-        share_percent: rounded(f.percent()),
-        bound: &f.bound,
-        evidence: f.evidence.iter().map(|e| EvidenceJson { name: &e.name, value: e.value, unit: e.unit, threshold: evidence(e) }).collect(),
-        places: f
-            .places
-            .iter()
-            .map(|p| PlaceJson { kind: p.kind.word(), name: &p.name, start_ns: p.start, end_ns: p.end, ns: p.ns, rank: p.rank })
-            .collect(),
-        actions: &f.actions,
-        effects: f.effects.iter().map(|(id, headline)| EffectJson { id: id.id(), headline }).collect(),
-        confirm: f.confirm.as_ref().map(|c| ConfirmJson { argv: &c.argv, why: &c.why }),
     }
 }
 
@@ -219,7 +131,7 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
 
 /// Writes what was found as JSON: one object for one report, or for the ranks of a job; a line for each of several reports that have nothing to do
 /// with each other.
-pub fn json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Ranks>) -> io::Result<()> {
+pub fn json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Together<'_>>) -> io::Result<()> {
     let (Some(ranks), Some(first)) = (ranks, judged.first()) else {
         return judged.iter().try_for_each(|j| write_json(out, &one(j)));
     };
@@ -237,41 +149,28 @@ pub fn json(out: &mut dyn Write, judged: &[Judged<'_>], ranks: Option<&Ranks>) -
             json
         })
         .collect();
-    all.ranks = Some(
-        ranks
-            .list
-            .iter()
-            .map(|r| RankJson {
-                rank: r.rank,
-                device: r.device,
-                step_ns: r.step,
-                compute_ns: r.compute,
-                comm_ns: r.comm,
-                exposed_ns: r.exposed,
-                late_ns: r.late,
-            })
-            .collect(),
-    );
-    all.straggler = ranks.straggler.map(|(rank, why)| StragglerJson { rank, cause: why.word() });
+    all.ranks = Some(rank_list(ranks.job, ranks.digests));
+    all.straggler = straggler(ranks.job);
     write_json(out, &all)
 }
 
 /// Findings of all ranks, each once, as the rank has it that loses most by it; who makes the others wait first.
-fn merged<'a>(judged: &[Judged<'a>], ranks: &'a Ranks) -> Vec<(&'a Finding, Option<u32>)> {
+fn merged<'a>(judged: &[Judged<'a>], ranks: &Together<'a>) -> Vec<(&'a Finding, Option<u32>)> {
     let mut out: Vec<(&Finding, Option<u32>)> = Vec::new();
-    for ((_, t), r) in judged.iter().zip(&ranks.list) {
+    for (at, (_, t)) in judged.iter().enumerate() {
+        let rank = ranks.rank_of(at);
         for f in &t.findings {
             match out.iter_mut().find(|o| o.0.id == f.id) {
                 Some(known) if known.0.stake >= f.stake => {}
-                Some(known) => *known = (f, Some(r.rank)),
-                None => out.push((f, Some(r.rank))),
+                Some(known) => *known = (f, rank),
+                None => out.push((f, rank)),
             }
         }
     }
     out.sort_by(|a, b| b.0.stake.total_cmp(&a.0.stake).then(a.0.id.cmp(&b.0.id)));
     // Kernels are the limit of a job only if nothing else is of any rank.
-    if out.iter().any(|(f, _)| f.id != Verdict::GpuBound && f.severity >= Severity::Medium) || ranks.finding.is_some() {
+    if out.iter().any(|(f, _)| f.id != Verdict::GpuBound && f.severity >= Severity::Medium) || !ranks.job.findings.is_empty() {
         out.retain(|(f, _)| f.id != Verdict::GpuBound);
     }
-    ranks.finding.iter().map(|f| (f, None)).chain(out).collect()
+    ranks.job.findings.iter().map(|f| (f, None)).chain(out).collect()
 }

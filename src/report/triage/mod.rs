@@ -5,5 +5,5 @@ mod page;
 mod text;
 
 pub use json::json;
-pub use page::{csv, markdown, page, ranks_page};
+pub use page::{csv, markdown, page};
 pub use text::{Judged, flops, judged_line, place, remarks, rounded as percent, value, work};

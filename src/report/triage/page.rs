@@ -1,33 +1,13 @@
 //! What was found, as a page for people, as Markdown, and as rows.
 
 use super::text::{Judged, gain, judged_line, name_of, part_name, place, remarks, rounded, value};
-use crate::analysis::triage::{Part, Ranks, Triage};
+use crate::analysis::triage::{Part, Triage};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile, units};
 use crate::report::Format;
 use crate::report::table::{self, Cell, Column, wrapped};
 use crate::rerun::shell;
 use std::io::{self, Write};
-
-/// The ranks beside each other, and who makes the others wait.
-pub fn ranks_page(out: &mut dyn Write, ranks: &Ranks, width: usize) -> io::Result<()> {
-    writeln!(out, "{}", units::count(ranks.list.len(), "rank"))?;
-    match &ranks.finding {
-        Some(f) => wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)?,
-        None => writeln!(out, "no rank makes the others wait")?,
-    }
-    writeln!(out)?;
-    writeln!(out, "  {:>4}  {:>9}  {:>9}  {:>11}  {:>9}  {:>15}", "rank", "step", "compute", "collectives", "exposed", "others wait for")?;
-    for r in &ranks.list {
-        let step = r.step.map_or_else(String::new, |s| Nanos(s).to_string());
-        let ns = |n: i64| Nanos(n).to_string();
-        writeln!(out, "  {:>4}  {step:>9}  {:>9}  {:>11}  {:>9}  {:>15}", r.rank, ns(r.compute), ns(r.comm), ns(r.exposed), ns(r.late))?;
-    }
-    for action in ranks.finding.iter().flat_map(|f| &f.actions) {
-        wrapped(out, "  do: ", "      ", action, width)?;
-    }
-    writeln!(out)
-}
 
 const BAR: usize = 28;
 

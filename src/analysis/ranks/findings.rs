@@ -1,0 +1,361 @@
+//! What is wrong between ranks.
+
+use super::identify::runs;
+use super::nccl;
+use super::outcome::{Job, Late, Straggler};
+use crate::analysis::triage::finding::{LEAST, WORTH};
+use crate::analysis::triage::text::{ns, pct};
+use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
+use crate::model::digest::Digest;
+use std::collections::BTreeMap;
+
+/// Share of all waiting that must be for the stragglers.
+const MOSTLY: f64 = 0.7;
+/// Of so many ranks one may be a straggler: more of them are no exception.
+const ONE_OF: usize = 8;
+/// Slices of the time, and the share of them in which one of several stragglers must be late.
+const SLICES: i64 = 40;
+const AGAIN: f64 = 0.25;
+/// Part of the lateness that a rank's own kernels must explain for it to be computing. What a wait takes is spread over all that follows it,
+/// so that the sum of the waits is more than what the kernels take longer.
+const BY_KERNELS: f64 = 0.25;
+/// Mean lateness of a straggler, as a share of the window (5 % of a step in triage practice).
+const LATE: f64 = 0.05;
+/// The same collective takes so many times as long between some ranks as between others. Ours: links of one kind are within a few percent.
+const SLOWER: f64 = 1.5;
+/// Messages that are alike: the larger at most so many times the smaller.
+const ALIKE: f64 = 1.25;
+/// Collectives that a link is judged by.
+const FOR_LINK: usize = 20;
+/// Share of the window in which a rank only waits for what others send. Ours: a pipeline of p stages and m batches idles for (p−1)/(m+p−1) of it.
+const BUBBLE: f64 = 0.10;
+
+/// Ends of collectives that are this much of their duration apart were not of the same collective.
+const APART: f64 = 0.5;
+
+/// Adds what is found.
+pub fn find(all: &[Digest], job: &mut Job) {
+    // All of the reports, for collectives of all of them were matched.
+    let span = all.iter().map(|d| d.end.saturating_sub(d.start)).max().unwrap_or(1).max(1) as f64;
+    let total = job.waits.total();
+    let mut findings = Vec::new();
+    if !job.matches.list.is_empty() {
+        stragglers(all, job, span, total, &mut findings);
+        if let Some((mut slow, ranks)) = slow_link(job, span) {
+            // Whoever has the slow link comes late everywhere else.
+            if job.stragglers.iter().all(|s| s.why == Late::Host && ranks.contains(&s.rank)) {
+                let late = findings.iter().map(|f| f.stake).fold(0.0, f64::max);
+                slow.stake = slow.stake.max(late);
+                findings.clear();
+                job.stragglers.clear();
+            }
+            findings.push(slow);
+        }
+    }
+    findings.extend(bubbles(all, job));
+    let unsure = (!job.matches.list.is_empty()).then(|| apart(job)).flatten();
+    for finding in &mut findings {
+        // Collectives are matched by their order where no report numbers them.
+        let numbered = job.matches.groups.iter().all(|g| g.numbered);
+        finding.sure = finding.sure.max(if unsure.is_some() {
+            Sure::Possible
+        } else if numbered {
+            Sure::Certain
+        } else {
+            Sure::Likely
+        });
+    }
+    job.remarks.extend(unsure);
+    job.findings = findings;
+}
+
+/// What is said where the ends of what was matched do not agree.
+fn apart(job: &Job) -> Option<String> {
+    let mut uncertain: Vec<i64> = job.ranks.iter().filter(|m| m.clock.by > 0).map(|m| m.clock.uncertainty).collect();
+    uncertain.sort_unstable();
+    let typical = *uncertain.get(uncertain.len() / 2)?;
+    let mut longest: Vec<i64> = job.matches.list.iter().filter_map(|c| c.arrivals.iter().map(|a| a.duration).max()).collect();
+    longest.sort_unstable();
+    let duration = *longest.get(longest.len() / 2)?;
+    (typical as f64 > APART * duration as f64 && typical > 100_000).then(|| {
+        format!(
+            "the ranks do not leave collectives together (their ends are {} apart, a collective takes {}): they may belong to several groups, which these reports do not tell apart",
+            ns(typical as f64),
+            ns(duration as f64)
+        )
+    })
+}
+
+fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &mut Vec<Finding>) {
+    let mut late: Vec<(i64, usize)> = job.ranks.iter().enumerate().map(|(row, m)| (m.late, row)).collect();
+    late.sort_unstable_by_key(|l| std::cmp::Reverse(*l));
+    let most = (job.ranks.len() / ONE_OF).max(1);
+    let (mut sum, mut worst) = (0, Vec::new());
+    for (ns, row) in late.into_iter().take(most) {
+        if (sum as f64) >= MOSTLY * total as f64 {
+            break;
+        }
+        sum += ns;
+        worst.push((row, ns));
+    }
+    let share = sum as f64 / span;
+    // Several are stragglers only if each is late again and again: accidents happen to everybody.
+    let again = worst.len() < 2 || worst.iter().all(|&(row, _)| often(job, job.ranks[row].digest) >= AGAIN);
+    if !again || total <= 0 || share < LATE.max(LEAST) || (sum as f64) < MOSTLY * total as f64 {
+        findings.extend(imbalance(all, job, span, total));
+        return;
+    }
+    let mut because = String::new();
+    for (row, late) in worst {
+        let (why, more, text) = cause(all, job, row, late);
+        if because.is_empty() {
+            because = text;
+            findings.push(straggler(all, job, (row, late), (why, more), share, &because, total));
+        }
+        job.stragglers.push(Straggler { rank: job.ranks[row].rank, why, late });
+    }
+    if let Some(finding) = findings.first_mut().filter(|_| job.stragglers.len() > 1) {
+        let list: Vec<u32> = job.stragglers.iter().map(|s| s.rank).collect();
+        finding.headline = format!(
+            "ranks {} arrive last at the collectives, and the others wait for them for {} of the time; rank {} the most: {because}",
+            runs(&list),
+            pct(share),
+            list[0]
+        );
+    }
+}
+
+/// In which share of the slices of the time the others wait for a rank.
+fn often(job: &Job, digest: usize) -> f64 {
+    let when = &job.waits.when;
+    let (Some(first), Some(last)) = (when.first(), when.last()) else { return 0.0 };
+    let length = (last.0.saturating_sub(first.0) / SLICES).max(1);
+    let slice = |time: i64| (time.saturating_sub(first.0) / length).clamp(0, SLICES - 1) as usize;
+    let (mut all, mut own) = (vec![0i64; SLICES as usize], vec![0i64; SLICES as usize]);
+    for &(time, rank, ns) in when {
+        all[slice(time)] += ns;
+        if rank as usize == digest {
+            own[slice(time)] += ns;
+        }
+    }
+    let mean = own.iter().sum::<i64>() as f64 / SLICES as f64;
+    let waited = all.iter().filter(|&&a| a > 0).count();
+    own.iter().filter(|&&o| o as f64 >= mean * 0.25 && o > 0).count() as f64 / waited.max(1) as f64
+}
+
+/// Why a rank is late, what its kernels take longer than those of the ranks beside it, and that in words.
+fn cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String) {
+    let member = &job.ranks[row];
+    let own = &all[member.digest];
+    // Ranks that do the same: of a pipeline or of experts others do something else.
+    let peers: Vec<usize> = {
+        let groups = job.matches.groups.iter().filter(|g| g.ranks.contains(&u32::try_from(member.digest).unwrap_or(u32::MAX)));
+        let widest = groups.max_by_key(|g| g.ranks.len());
+        let of_group = widest.map(|g| g.ranks.iter().map(|&r| r as usize).collect::<Vec<_>>());
+        of_group.unwrap_or_else(|| (0..all.len()).collect())
+    };
+    let mut others: Vec<i64> = peers.iter().filter(|&&i| i != member.digest).map(|&i| all[i].kernel_time).collect();
+    others.sort_unstable();
+    let more = own.kernel_time - others.get(others.len() / 2).copied().unwrap_or(own.kernel_time);
+    if more as f64 >= BY_KERNELS * late as f64 {
+        return (Late::Compute, more, format!("its GPU computes {} longer than the others", ns(more as f64)));
+    }
+    let not = [Verdict::GpuBound.id(), Verdict::CommBound.id(), Verdict::CommExposed.id()];
+    let text = match own.findings.iter().find(|f| !not.contains(&f.id.as_str())) {
+        Some(f) => format!("its host launches late ({})", f.id),
+        None => "its host launches late".to_owned(),
+    };
+    (Late::Host, more, text)
+}
+
+fn straggler(
+    all: &[Digest],
+    job: &Job,
+    (row, late): (usize, i64),
+    (why, more): (Late, i64),
+    share: f64,
+    because: &str,
+    total: i64,
+) -> Finding {
+    let rank = job.ranks[row].rank;
+    let own = &all[job.ranks[row].digest];
+    let finding = Finding::new(
+        Verdict::Straggler,
+        share,
+        format!("rank {rank} arrives last at the collectives, and the others wait for it for {} of the time: {because}", pct(share)),
+    )
+    .bound("what a mean rank waits in collectives for this rank, also by way of others; those at the start of the capture are left out")
+    .because("waiting for this rank", late as f64, "ns")
+    .because("waiting for any rank", total as f64, "ns")
+    .because("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")
+    .judged("of the waiting is for this rank", late as f64 / total.max(1) as f64 * 100.0, "%", ("≥", MOSTLY * 100.0))
+    .because("its kernels take longer than the others' by", more as f64, "ns")
+    .at([Place {
+        kind: PlaceKind::Window,
+        name: format!("rank {rank}"),
+        start: own.window_start,
+        end: own.window_end,
+        ns: Some(late),
+        rank: Some(rank),
+    }]);
+    match why {
+        Late::Compute => finding.change(&[
+            "Give each rank the same work: equal batches and sequence lengths (bucketing, padding), balanced pipeline stages and experts.",
+            "If the work is the same, compare this GPU with the others: clocks, power limit, temperature, other processes (nvidia-smi -q -d PERFORMANCE,CLOCK).",
+        ]),
+        Late::Host => finding.change(&[
+            "Open this rank's report alone: its first finding says what its host does meanwhile.",
+            "Look for what only this rank does (logging, checkpoints, evaluation on rank 0), and for a slower host: CPU binding, memory of another NUMA node, other processes.",
+        ]),
+    }
+}
+
+/// Ranks wait, but not for one of them.
+fn imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding> {
+    let share = total as f64 / span;
+    if share < WORTH {
+        return None;
+    }
+    let mut computes: Vec<i64> = all.iter().map(|d| d.kernel_time).collect();
+    computes.sort_unstable();
+    let (least, most) = (*computes.first()?, *computes.last()?);
+    let worst = job.ranks.iter().max_by_key(|m| m.late)?;
+    Some(
+        Finding::new(
+            Verdict::RankImbalance,
+            share,
+            format!(
+                "the ranks wait for each other at collectives for {} of the time, and not for one of them: most of all for rank {}, {} of the waiting",
+                pct(share),
+                worst.rank,
+                pct(worst.late as f64 / total.max(1) as f64)
+            ),
+        )
+        .bound("what a mean rank waits in collectives for others; those at the start of the capture are left out")
+        .because("waiting for any rank", total as f64, "ns")
+        .because("waiting for the worst rank", worst.late as f64, "ns")
+        .because("kernels of the rank with the least", least as f64, "ns")
+        .because("kernels of the rank with the most", most as f64, "ns")
+        .change(&[
+            "Give the ranks the same work in each step: group samples of like length, pad or pack sequences, limit what an expert may take.",
+            "Take what comes now and then off the steps of single ranks: logging, checkpoints, garbage collection (gc.disable and gc.collect every N steps on all ranks).",
+            "Synchronise less often: larger buckets, gradient accumulation, collectives on a stream of their own behind computing.",
+        ]),
+    )
+}
+
+/// Collectives of one kind in one group.
+struct Timed {
+    group: u32,
+    kind: &'static str,
+    size: usize,
+    /// The median, ns, and the median message.
+    time: i64,
+    bytes: u64,
+    count: usize,
+}
+
+/// Groups whose collectives take longer than the same ones of other groups.
+fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
+    // What the last to come took: without waiting.
+    let mut times: BTreeMap<_, (Vec<i64>, Vec<u64>)> = BTreeMap::new();
+    for c in &job.matches.list {
+        let last = c.last()?;
+        let of = times.entry((c.group, c.kind)).or_default();
+        of.0.push(last.duration);
+        of.1.push(c.bytes);
+    }
+    let mut groups: Vec<Timed> = Vec::new();
+    for ((group, kind), (mut times, mut bytes)) in times {
+        times.sort_unstable();
+        bytes.sort_unstable();
+        let size = job.matches.groups.get(group as usize)?.size;
+        if times.len() >= FOR_LINK {
+            groups.push(Timed { group, kind, size, time: times[times.len() / 2], bytes: bytes[bytes.len() / 2], count: times.len() });
+        }
+    }
+    let alike = |a: u64, b: u64| a == b || (a > 0 && b > 0 && a.max(b) as f64 <= ALIKE * a.min(b) as f64);
+    // What the same takes in other groups; with two groups nobody knows which of them is as it should be.
+    let usual = |of: &Timed| {
+        let same = |g: &&Timed| g.group != of.group && (g.kind, g.size) == (of.kind, of.size) && alike(g.bytes, of.bytes);
+        let mut others: Vec<i64> = groups.iter().filter(same).map(|g| g.time).collect();
+        others.sort_unstable();
+        others.get(others.len() / 2).copied().filter(|_| others.len() >= 2)
+    };
+    let lost = |g: &Timed, usual: i64| (g.time - usual) as f64 * g.count as f64 * job.matches.each as f64;
+    let all = groups.iter().filter_map(|g| Some((g, usual(g)?)));
+    let (worst, usual) = all.max_by(|a, b| lost(a.0, a.1).total_cmp(&lost(b.0, b.1)))?;
+    let (slower, share) = (worst.time as f64 / usual.max(1) as f64, lost(worst, usual) / span);
+    if slower < SLOWER || share < LEAST {
+        return None;
+    }
+    let ranks: Vec<u32> = job.matches.groups.get(worst.group as usize)?.ranks.iter().map(|&r| job.number(r)).collect();
+    let finding = Finding::new(
+            Verdict::SlowLink,
+            share,
+            format!(
+                "{} between ranks {} takes {}, {slower:.1} times as long as between other ranks: {} of the time",
+                worst.kind,
+                runs(&ranks),
+                ns(worst.time as f64),
+                pct(share)
+            ),
+        )
+        .bound("the time that these collectives take longer than the same ones of the other groups, without waiting for ranks that are late")
+        .because("median between these ranks, once all are there", worst.time as f64, "ns")
+        .because("median between other ranks", usual as f64, "ns")
+        .judged("times as long", slower, "", ("≥", SLOWER))
+        .because("message", (worst.bytes > 0).then_some(worst.bytes as f64), "byte")
+        .change(&[
+            "Look at how these GPUs are connected (nvidia-smi topo -m, NCCL_DEBUG=INFO): another switch, PCIe in place of NVLink, a link that fell back (nvidia-smi nvlink -e).",
+            "Between machines: the adapter's rate and errors (ibstat, ethtool -S), NCCL_IB_HCA, one adapter for each GPU.",
+        ]);
+    Some((finding, ranks))
+}
+
+/// Ranks that wait for what others send them.
+fn bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
+    let mut shares: Vec<(f64, u32)> = Vec::new();
+    for member in &job.ranks {
+        let digest = &all[member.digest];
+        // NCCL's kernel of sends and receives does all-to-all, too: only the framework tells them apart.
+        let point: Vec<bool> =
+            digest.kinds.iter().map(|k| (k.numbered || k.size.is_some()) && nccl::point_to_point(nccl::kind(&k.name))).collect();
+        let (mut to_one, mut any) = (0i64, 0i64);
+        for c in digest.collectives() {
+            any = any.saturating_add(c.duration);
+            if point[c.kind] {
+                to_one = to_one.saturating_add(c.duration);
+            }
+        }
+        if to_one > 0 && member.judged > 0 {
+            // What nothing hides, as far as it is of sends and receives.
+            let exposed = member.exposed as f64 * to_one as f64 / any.max(1) as f64;
+            shares.push((exposed / member.judged as f64, member.rank));
+        }
+    }
+    if shares.is_empty() {
+        return None;
+    }
+    let mean = shares.iter().map(|s| s.0).sum::<f64>() / shares.len() as f64;
+    let worst = shares.iter().copied().max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (mean >= BUBBLE).then(|| {
+        Finding::new(
+            Verdict::PipelineBubble,
+            mean,
+            format!(
+                "ranks do nothing but send and receive for {} of the time on average, rank {} for {}: stages of a pipeline wait for each other",
+                pct(mean),
+                worst.1,
+                pct(worst.0)
+            ),
+        )
+        .bound("the time in which only sends and receives ran, mean of the ranks that have them")
+        .because("mean share", mean * 100.0, "%")
+        .because("the largest share", worst.0 * 100.0, "%")
+        .change(&[
+            "More and smaller microbatches: with m of them and p stages, (p−1)/(m+p−1) of the time is bubble.",
+            "An interleaved or zero-bubble schedule; stages of equal time (embedding and head count, too).",
+        ])
+    })
+}

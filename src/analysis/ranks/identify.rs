@@ -1,0 +1,144 @@
+//! Which rank of its job a report is of, where the report itself does not say so.
+
+use crate::model::digest::Digest;
+use crate::model::units::count;
+use std::collections::BTreeMap;
+
+/// How the numbers of the ranks are known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// The reports say it.
+    Reports,
+    /// From the names of the files.
+    Names,
+    /// By the numbers of the GPUs that they used.
+    Devices,
+    /// Nobody says it: they are numbered as they were given.
+    Order,
+}
+
+impl Told {
+    #[must_use]
+    pub fn words(self) -> Option<&'static str> {
+        match self {
+            Self::Reports => None,
+            Self::Names => Some("the ranks are numbered by the names of the files"),
+            Self::Devices => Some("the ranks are numbered by their GPUs: the report does not say which rank a process was"),
+            Self::Order => Some("the ranks are numbered in the order in which the files were given: nothing says which is which"),
+        }
+    }
+}
+
+/// The numbers in a file's name, from the last: `job_rank12.nsys-rep` has 12. A number after `rank` goes first.
+fn numbers(file: &str) -> Vec<u32> {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    let stem = name.split_once('.').map_or(name, |(stem, _)| stem);
+    // Names such as `report.3.nsys-rep` have it behind the dot.
+    let text = if stem.chars().any(|c| c.is_ascii_digit()) { stem } else { name };
+    let lower = text.to_ascii_lowercase();
+    let digits = |from: &str| from.chars().take_while(char::is_ascii_digit).collect::<String>().parse().ok();
+    let after =
+        lower.match_indices("rank").filter_map(|(at, word)| digits(lower[at + word.len()..].trim_start_matches(['_', '-', '=', ' '])));
+    let mut all: Vec<u32> = text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
+    all.reverse();
+    after.chain(all).collect()
+}
+
+/// All different.
+fn distinct(list: &[u32]) -> bool {
+    let mut sorted = list.to_vec();
+    sorted.sort_unstable();
+    sorted.windows(2).all(|w| w[0] != w[1])
+}
+
+/// The ranks' numbers, in the order of the digests, how they are known, and what is wrong with them.
+#[must_use]
+pub fn identify(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
+    let mut remarks = Vec::new();
+    if let Some(told) = all.iter().map(|d| d.rank).collect::<Option<Vec<u32>>>() {
+        let mut files: BTreeMap<u32, Vec<&str>> = BTreeMap::new();
+        for (rank, digest) in told.iter().zip(all) {
+            files.entry(*rank).or_default().push(&digest.file);
+        }
+        for (rank, files) in files.iter().filter(|f| f.1.len() > 1) {
+            remarks.push(format!("rank {rank} is there {} times: {}", files.len(), files.join(", ")));
+        }
+        let world = all.iter().filter_map(|d| d.world).max().or_else(|| files.keys().next_back().map(|last| last + 1)).unwrap_or(0);
+        let missing: Vec<u32> = (0..world).filter(|r| !files.contains_key(r)).collect();
+        if !missing.is_empty() {
+            remarks.push(format!(
+                "of {} {} not there: {}; waiting for them is not seen",
+                count(world, "rank"),
+                if missing.len() == 1 { "one is".to_owned() } else { format!("{} are", missing.len()) },
+                runs(&missing)
+            ));
+        }
+        return (told, Told::Reports, remarks);
+    }
+    let names: Option<Vec<Vec<u32>>> = all.iter().map(|d| Some(numbers(&d.file)).filter(|n| !n.is_empty())).collect();
+    if let Some(names) = names {
+        let most = names.iter().map(Vec::len).min().unwrap_or(0);
+        // The first place in which they all differ.
+        let found = (0..most).map(|at| names.iter().map(|n| n[at]).collect::<Vec<u32>>()).find(|list| distinct(list));
+        if let Some(list) = found.filter(|l| l.iter().max().is_some_and(|&m| (m as usize) < l.len().saturating_mul(64))) {
+            return (list, Told::Names, remarks);
+        }
+    }
+    let devices: Option<Vec<u32>> = all.iter().map(|d| d.device).collect();
+    if let Some(list) = devices.filter(|l| distinct(l)) {
+        return (list, Told::Devices, remarks);
+    }
+    ((0..).take(all.len()).collect(), Told::Order, remarks)
+}
+
+/// Numbers as people list them: `0–3, 7`.
+#[must_use]
+pub fn runs(list: &[u32]) -> String {
+    let mut sorted = list.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let mut parts: Vec<(u32, u32)> = Vec::new();
+    for n in sorted {
+        match parts.last_mut() {
+            Some(last) if last.1 + 1 == n => last.1 = n,
+            _ => parts.push((n, n)),
+        }
+    }
+    let shown = parts.iter().take(12).map(|&(a, b)| match b - a {
+        0 => a.to_string(),
+        1 => format!("{a}, {b}"),
+        _ => format!("{a}–{b}"),
+    });
+    let mut text = shown.collect::<Vec<_>>().join(", ");
+    if parts.len() > 12 {
+        text.push_str(", …");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_from_names_where_they_differ() {
+        let of = |files: &[&str]| {
+            let all: Vec<Digest> = files.iter().map(|f| Digest { file: (*f).to_owned(), ..Digest::default() }).collect();
+            let (numbers, told, _) = identify(&all);
+            (numbers, told)
+        };
+        assert_eq!(of(&["a/job7_rank0.nsys-rep", "a/job7_rank11.nsys-rep"]), (vec![0, 11], Told::Names));
+        assert_eq!(of(&["node3.1.nsys-rep", "node4.1.nsys-rep"]), (vec![3, 4], Told::Names));
+        assert_eq!(of(&["report.1.sqlite", "report.0.sqlite"]), (vec![1, 0], Told::Names));
+        assert_eq!(of(&["left.json", "right.json"]), (vec![0, 1], Told::Order));
+    }
+
+    #[test]
+    fn missing_and_doubled_ranks_are_said() {
+        let all: Vec<Digest> =
+            [0, 1, 1, 5].map(|r| Digest { rank: Some(r), world: Some(8), file: format!("f{r}"), ..Digest::default() }).into();
+        let (numbers, told, remarks) = identify(&all);
+        assert_eq!((numbers, told), (vec![0, 1, 1, 5], Told::Reports));
+        assert_eq!(remarks, ["rank 1 is there 2 times: f1, f1", "of 8 ranks 5 are not there: 2–4, 6, 7; waiting for them is not seen"]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Puts a job together: its ranks on a common clock, its collectives, who waits for whom, and what follows.
+
+use super::clocks::clocks;
+use super::findings;
+use super::identify::identify;
+use super::matching::{Matches, matches};
+use super::nccl;
+use super::outcome::{Job, Link, Member};
+use super::waits::{Waits, waits};
+use crate::analysis::triage::Part;
+use crate::model::digest::Digest;
+use std::collections::BTreeMap;
+
+fn median<T: Copy + Ord>(mut values: Vec<T>) -> Option<T> {
+    if values.is_empty() {
+        return None;
+    }
+    values.sort_unstable();
+    Some(values[values.len() / 2])
+}
+
+/// Judges ranks together. With one rank, or none that share collectives, there are ranks and no findings.
+#[must_use]
+pub fn job(all: &[Digest]) -> Job {
+    let (numbers, told, mut remarks) = identify(all);
+    let mut matches = matches(all);
+    remarks.append(&mut matches.remarks);
+    let epochs: Vec<Option<i64>> = all.iter().map(|d| d.epoch).collect();
+    let clocks = clocks(all.len(), &matches.list, &epochs);
+    let waits = waits(&matches, &clocks, all.len());
+    let part = |d: &Digest, part: Part| d.parts.get(part as usize).copied().unwrap_or(0);
+    let mut ranks: Vec<Member> = all
+        .iter()
+        .enumerate()
+        .map(|(i, d)| Member {
+            digest: i,
+            rank: numbers[i],
+            step: median(d.steps().iter().map(|s| s.length).collect()),
+            compute: part(d, Part::Kernels),
+            comm: d.collective_time,
+            exposed: part(d, Part::Collectives),
+            idle: d.parts.iter().skip(Part::Synchronising as usize).sum(),
+            judged: d.judged,
+            late: waits.late[i],
+            waited: waits.waited[i],
+            clock: clocks[i],
+        })
+        .collect();
+    ranks.sort_by_key(|m| (m.rank, m.digest));
+    let links = links(all, &matches, &waits);
+    let mut out = Job { ranks, told, matches, waits, links, stragglers: Vec::new(), findings: Vec::new(), remarks };
+    if all.len() > 1 && out.matches.list.is_empty() {
+        let some = all.iter().any(|d| !d.kinds.is_empty());
+        out.remarks.push(
+            if some {
+                "no collective could be matched between the ranks: their reports have different numbers of them, or of different kinds"
+            } else {
+                "there are no collectives in these reports: the ranks do not wait for each other there"
+            }
+            .to_owned(),
+        );
+    }
+    findings::find(all, &mut out);
+    out
+}
+
+/// Collectives by kind and number of ranks.
+fn links(all: &[Digest], matches: &Matches, waits: &Waits) -> Vec<Link> {
+    #[derive(Default)]
+    struct Sum {
+        times: Vec<i64>,
+        bytes: Vec<u64>,
+        bus: Vec<f64>,
+        waited: i64,
+        algorithm: String,
+    }
+    let mut by: BTreeMap<(&'static str, usize), Sum> = BTreeMap::new();
+    for (c, judged) in matches.list.iter().zip(&waits.judged) {
+        let (Some(last), Some(group)) = (c.last(), matches.groups.get(c.group as usize)) else { continue };
+        let sum = by.entry((c.kind, group.size)).or_default();
+        sum.times.push(last.duration);
+        let waited: i64 = c.arrivals.iter().map(|a| a.duration - last.duration).sum();
+        if *judged {
+            sum.waited += waited / i64::try_from(c.arrivals.len().saturating_sub(1).max(1)).unwrap_or(1) * matches.each;
+        }
+        if sum.algorithm.is_empty() {
+            sum.algorithm.clone_from(&group.algorithm);
+        }
+        if c.bytes > 0 {
+            sum.bytes.push(c.bytes);
+            let factor = nccl::bus_factor(c.kind, group.size).filter(|_| last.duration > 0);
+            sum.bus.extend(factor.map(|f| f * c.bytes as f64 / last.duration as f64 * 1e9));
+        }
+    }
+    let mut hosts: Vec<Option<&str>> = all.iter().map(|d| d.host.as_deref()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let here = hosts.len() == 1 && hosts[0].is_some();
+    let peak = all.first().and_then(|d| nccl::link(d.device_name.as_deref()?)).filter(|_| here);
+    let mut out: Vec<Link> = by
+        .into_iter()
+        .map(|((kind, size), mut sum)| {
+            sum.bus.sort_by(f64::total_cmp);
+            Link {
+                kind,
+                size,
+                count: sum.times.len() as u64 * matches.each.unsigned_abs(),
+                bytes: median(sum.bytes),
+                time: median(sum.times).unwrap_or(0),
+                bus: sum.bus.get(sum.bus.len() / 2).copied(),
+                peak,
+                algorithm: sum.algorithm,
+                waited: sum.waited,
+            }
+        })
+        .collect();
+    out.sort_by_key(|l| std::cmp::Reverse((l.time.saturating_mul(i64::try_from(l.count).unwrap_or(i64::MAX)), l.kind)));
+    out
+}

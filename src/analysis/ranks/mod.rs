@@ -1,0 +1,17 @@
+//! The ranks of one job beside each other: which makes the others wait, and why. Works on [digests](crate::model::digest), so that two reports and
+//! hundreds of digests are judged alike.
+
+pub mod clocks;
+mod findings;
+pub mod identify;
+mod job;
+pub mod matching;
+pub mod nccl;
+mod outcome;
+mod summary;
+pub mod waits;
+
+pub use identify::{Told, runs};
+pub use job::job;
+pub use outcome::{Job, Late, Link, Member, StepCell, Straggler};
+pub use summary::{digests, merge};

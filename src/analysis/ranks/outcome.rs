@@ -1,0 +1,155 @@
+//! What comes out of judging ranks together.
+
+use super::clocks::Offset;
+use super::identify::Told;
+use super::matching::Matches;
+use super::waits::Waits;
+use crate::analysis::triage::Finding;
+use crate::model::digest::Digest;
+use std::collections::BTreeMap;
+
+/// Why a rank is late.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Late {
+    /// Its GPU computes more, or slower.
+    Compute,
+    /// Its host launches late.
+    Host,
+}
+
+impl Late {
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Compute => "compute",
+            Self::Host => "host",
+        }
+    }
+}
+
+/// A rank that makes the others wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Straggler {
+    pub rank: u32,
+    pub why: Late,
+    /// What a mean other rank waited for it, ns.
+    pub late: i64,
+}
+
+/// One rank. Times in ns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Member {
+    /// Index of its digest.
+    pub digest: usize,
+    pub rank: u32,
+    /// The median step.
+    pub step: Option<i64>,
+    /// Time in which kernels other than collectives ran, in the window that was judged.
+    pub compute: i64,
+    /// Time in which collectives ran, and in which nothing else did.
+    pub comm: i64,
+    pub exposed: i64,
+    /// Time in which nothing ran.
+    pub idle: i64,
+    /// How much of the report was judged.
+    pub judged: i64,
+    /// What a mean other rank waited for it in collectives.
+    pub late: i64,
+    /// What it waited itself.
+    pub waited: i64,
+    pub clock: Offset,
+}
+
+/// Collectives of one kind between as many ranks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    pub kind: &'static str,
+    /// Ranks that take part.
+    pub size: usize,
+    pub count: u64,
+    /// The median message, bytes; `None` where the reports do not say it.
+    pub bytes: Option<u64>,
+    /// The median of what the last rank to come took, ns: without waiting for others.
+    pub time: i64,
+    /// Bytes per second that a link carries, at the median of all collectives whose size is known.
+    pub bus: Option<f64>,
+    /// What the links of these GPUs carry, and their name, where all ranks are on one machine.
+    pub peak: Option<(f64, &'static str)>,
+    pub algorithm: String,
+    /// What a mean rank waited in them for others, in all, ns.
+    pub waited: i64,
+}
+
+/// One rank's step. Times in ns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepCell {
+    pub start: i64,
+    pub length: i64,
+    pub compute: i64,
+    pub exposed: i64,
+    pub idle: i64,
+    /// What the others waited for it in this step.
+    pub late: i64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// By rank.
+    pub ranks: Vec<Member>,
+    pub told: Told,
+    pub matches: Matches,
+    pub waits: Waits,
+    pub links: Vec<Link>,
+    /// Who makes the others wait, worst first; empty where nobody stands out.
+    pub stragglers: Vec<Straggler>,
+    /// Of the ranks together; those of single ranks are in their digests.
+    pub findings: Vec<Finding>,
+    /// What stands in the way of seeing more.
+    pub remarks: Vec<String>,
+}
+
+impl Job {
+    #[must_use]
+    pub fn member(&self, digest: u32) -> Option<&Member> {
+        self.ranks.iter().find(|m| m.digest == digest as usize)
+    }
+
+    /// Collectives that were matched, also those that one stands for.
+    #[must_use]
+    pub fn matched(&self) -> u64 {
+        self.matches.list.len() as u64 * self.matches.each.unsigned_abs()
+    }
+
+    /// The number of a rank, by its digest.
+    #[must_use]
+    pub fn number(&self, digest: u32) -> u32 {
+        self.member(digest).map_or(digest, |m| m.rank)
+    }
+
+    /// Steps of all ranks by their number, with what each rank was waited for in them.
+    #[must_use]
+    pub fn steps(&self, digests: &[Digest]) -> BTreeMap<u32, Vec<Option<StepCell>>> {
+        let mut out: BTreeMap<u32, Vec<Option<StepCell>>> = BTreeMap::new();
+        for (row, member) in self.ranks.iter().enumerate() {
+            let Some(digest) = digests.get(member.digest) else { continue };
+            let steps = digest.steps();
+            let mut cells: Vec<StepCell> = steps
+                .iter()
+                .map(|s| StepCell { start: s.start, length: s.length, compute: s.compute, exposed: s.exposed, idle: s.idle, late: 0 })
+                .collect();
+            for &(end, rank, ns) in self.waits.when.iter().filter(|w| w.1 as usize == member.digest) {
+                let own = member.clock.own(end);
+                debug_assert_eq!(rank as usize, member.digest);
+                // A collective ends in the step that it is of, or just behind it.
+                let at = steps.partition_point(|s| s.start <= own.saturating_sub(1));
+                if let Some(cell) = at.checked_sub(1).and_then(|i| cells.get_mut(i)) {
+                    cell.late += ns;
+                }
+            }
+            for (step, cell) in steps.iter().zip(cells) {
+                out.entry(step.number).or_insert_with(|| vec![None; self.ranks.len()])[row] = Some(cell);
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,286 @@
+//! What a report says of each of its ranks.
+
+use super::nccl;
+use crate::analysis::triage::ops::{Class, Op, Ops, Row};
+use crate::analysis::triage::{Device, Triage};
+use crate::model::Profile;
+use crate::model::digest::{Collective, Digest, Finding, Kernel, Kind, Step, bucket};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Collectives that a digest holds; of more, every second, fourth … of each group.
+const MOST: usize = 1 << 15;
+/// Kernels that it holds, those with the most time; the others are summed up.
+const MOST_KERNELS: usize = 400;
+/// Steps that it holds: the last.
+const MOST_STEPS: usize = 1 << 14;
+
+/// One rank's part of a report while it is gathered.
+#[derive(Default)]
+struct Part {
+    collectives: Vec<(i64, Collective)>,
+    kernels: FxHashMap<u32, Kernel>,
+    kernel_time: i64,
+    launches: u64,
+    steps: Vec<Step>,
+    /// Until when kernels, and anything, ran.
+    computed: i64,
+    covered: i64,
+    first: Option<i64>,
+    last: i64,
+}
+
+impl Part {
+    /// Adds time to the steps that it lies in; steps are in order, and `from` only grows.
+    fn spend(&mut self, from: i64, to: i64, of: impl Fn(&mut Step) -> &mut i64) {
+        let mut at = self.steps.partition_point(|s| s.start.saturating_add(s.length) <= from);
+        while let Some(step) = self.steps.get_mut(at).filter(|s| s.start < to) {
+            let inside = to.min(step.start.saturating_add(step.length)) - from.max(step.start);
+            *of(step) += inside.max(0);
+            at += 1;
+        }
+    }
+
+    fn op(&mut self, op: &Op) {
+        self.first.get_or_insert(op.start);
+        self.last = self.last.max(op.end);
+        if op.class == Class::Kernel {
+            let from = op.start.max(self.computed);
+            if op.end > from {
+                self.spend(from, op.end, |s| &mut s.compute);
+                self.computed = op.end;
+            }
+        }
+        let from = op.start.max(self.covered);
+        if op.end > from {
+            // What is covered for the first time was idle but for this.
+            self.spend(from, op.end, |s| &mut s.idle);
+            self.covered = op.end;
+        }
+    }
+}
+
+/// The kinds of collectives of a rank, numbered.
+#[derive(Default)]
+struct Kinds {
+    list: Vec<Kind>,
+    ids: FxHashMap<(String, String, String), usize>,
+}
+
+impl Kinds {
+    fn id(&mut self, kind: Kind) -> usize {
+        let key = (kind.name.clone(), kind.group.clone(), kind.algorithm.clone());
+        *self.ids.entry(key).or_insert_with(|| {
+            self.list.push(kind);
+            self.list.len() - 1
+        })
+    }
+}
+
+/// Ranks as PyTorch lists them: `[0, 1, 2, 3]`; cut short in the middle where they are many.
+fn listed(text: &str) -> Vec<u32> {
+    if text.contains("...") {
+        return Vec::new();
+    }
+    text.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect()
+}
+
+/// The digests of a report's ranks: one, unless several of its devices or processes took part in collectives. `file` is how the report is called.
+#[must_use]
+pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
+    let ops = Ops::of(profile);
+    let of_launch: FxHashMap<u32, usize> = profile.collectives.iter().enumerate().filter_map(|(i, c)| Some((c.launch?, i))).collect();
+    let several = {
+        let mut with: Vec<usize> = ops.iter().filter(|o| o.class == Class::Collective).map(|o| o.unit).collect();
+        with.sort_unstable();
+        with.dedup();
+        if with.len() > 1 { with } else { Vec::new() }
+    };
+    let place = |unit: usize| several.iter().position(|&u| u == unit);
+    let steps = |triage: &Triage| {
+        let from = triage.steps.len().saturating_sub(MOST_STEPS);
+        let of = |s: &crate::analysis::triage::Step| Step {
+            number: s.number,
+            start: s.start,
+            length: s.length(),
+            compute: 0,
+            exposed: 0,
+            idle: 0,
+        };
+        triage.steps.iter().skip(from).map(of).collect::<Vec<_>>()
+    };
+    let mut parts: Vec<Part> = (0..several.len().max(1))
+        .map(|_| Part { steps: steps(triage), covered: i64::MIN, computed: i64::MIN, ..Part::default() })
+        .collect();
+    let mut kinds: Vec<Kinds> = (0..parts.len()).map(|_| Kinds::default()).collect();
+    let mut streams: Vec<Vec<Option<u32>>> = vec![Vec::new(); parts.len()];
+    for op in ops.iter() {
+        let at = if several.is_empty() { 0 } else { place(op.unit).unwrap_or(usize::MAX) };
+        let Some(part) = parts.get_mut(at) else { continue };
+        part.op(&op);
+        let Row::Launch(row) = op.row else { continue };
+        let kernel = profile.launches.kernel(row as usize);
+        let duration = op.end - op.start;
+        part.launches += 1;
+        let known = part.kernels.entry(kernel.0).or_insert_with(|| Kernel { min: i64::MAX, ..Kernel::default() });
+        known.count += 1;
+        known.total = known.total.saturating_add(duration);
+        (known.min, known.max) = (known.min.min(duration), known.max.max(duration));
+        known.collective = op.class == Class::Collective;
+        add(known, bucket(duration));
+        if op.class != Class::Collective {
+            part.kernel_time = part.kernel_time.saturating_add(duration);
+            continue;
+        }
+        let name = profile.kernels.get(kernel.0 as usize).map_or("", |k| k.function());
+        let (by_name, algorithm) = nccl::of_kernel(name);
+        let called = ops.call(&op).map_or(op.start, |c| c.start);
+        let stream = profile.launches.place(row as usize).and_then(|p| profile.places.get(p.0 as usize)?.stream);
+        let said = of_launch.get(&row).and_then(|&i| profile.collectives.get(i));
+        let kind = match said {
+            Some(c) => Kind {
+                name: nccl::kind(&c.kind).to_owned(),
+                group: c.group.to_string(),
+                ranks: listed(&c.ranks),
+                size: c.group_size,
+                algorithm,
+                numbered: c.sequence.is_some(),
+            },
+            None => {
+                let known = &mut streams[at];
+                let number = known.iter().position(|s| *s == stream).unwrap_or_else(|| {
+                    known.push(stream);
+                    known.len() - 1
+                });
+                Kind { name: by_name.to_owned(), group: format!("stream {number}"), algorithm, ..Kind::default() }
+            }
+        };
+        let element = said.and_then(|c| nccl::element(&c.dtype));
+        let bytes = said.and_then(|c| Some(c.elements_in?.max(c.elements_out?).saturating_mul(element?))).unwrap_or(0);
+        let sequence = said.and_then(|c| i64::try_from(c.sequence?).ok()).unwrap_or(-1);
+        let kind = kinds[at].id(kind);
+        part.collectives.push((called, Collective { kind, sequence, start: op.start, duration, bytes }));
+    }
+    let all = parts.into_iter().zip(kinds).enumerate();
+    all.map(|(i, (part, kinds))| {
+        let unit = several.get(i).and_then(|&u| ops.units.get(u));
+        let device = match unit {
+            Some(unit) => triage.devices.iter().find(|d| d.number == ops.number(unit) && d.pid == unit.pid),
+            None => triage.devices.first(),
+        };
+        one(profile, triage, (file, several.len() > 1), device, part, kinds)
+    })
+    .collect()
+}
+
+fn add(kernel: &mut Kernel, bucket: u32) {
+    match kernel.bucket.binary_search(&bucket) {
+        Ok(at) => kernel.filled[at] += 1,
+        Err(at) => {
+            kernel.bucket.insert(at, bucket);
+            kernel.filled.insert(at, 1);
+        }
+    }
+}
+
+fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device: Option<&Device>, mut part: Part, kinds: Kinds) -> Digest {
+    for step in &mut part.steps {
+        // Until here `idle` is what was covered at all.
+        let covered = step.idle;
+        step.exposed = (covered - step.compute).max(0);
+        step.idle = (step.length - covered).max(0);
+    }
+    // In the order in which the host called them they have the same numbers on all ranks.
+    let mut numbers: BTreeMap<usize, i64> = BTreeMap::new();
+    part.collectives.sort_by_key(|c| (c.0, c.1.start));
+    let group = |kind: usize| {
+        kinds.list.iter().position(|k| k.group == kinds.list[kind].group && k.ranks == kinds.list[kind].ranks).unwrap_or(kind)
+    };
+    for (_, c) in &mut part.collectives {
+        let next = numbers.entry(group(c.kind)).or_default();
+        if c.sequence < 0 {
+            c.sequence = *next;
+        }
+        *next += 1;
+    }
+    let mut list: Vec<Collective> = part.collectives.into_iter().map(|c| c.1).collect();
+    list.sort_by_key(|c| c.start);
+    let each = list.len().div_ceil(MOST).next_power_of_two();
+    list.retain(|c| c.sequence.rem_euclid(i64::try_from(each).unwrap_or(1)) == 0);
+    let pid = if several { device.and_then(|d| d.pid) } else { profile.processes.first().map(|p| p.pid) };
+    let own = pid.and_then(|pid| profile.processes.iter().find(|p| p.pid == pid)).and_then(|p| p.rank);
+    let mut digest = Digest {
+        file: file.to_owned(),
+        tool: profile.source.tool.clone(),
+        host: profile.rank.host.clone(),
+        rank: if several { own } else { profile.rank.rank.or(own) },
+        world: profile.rank.world,
+        pid,
+        device: device.and_then(|d| d.number),
+        device_name: device.and_then(|d| d.name.clone()),
+        epoch: profile.clock.epoch_ns,
+        start: part.first.unwrap_or(triage.span.0),
+        end: part.last.max(part.first.unwrap_or(triage.span.1)),
+        window_start: triage.window.0,
+        window_end: triage.window.1,
+        judged: triage.judged,
+        parts: device.map(|d| d.parts.iter().map(|p| p.1).collect()).unwrap_or_default(),
+        collective_time: device.map_or(0, |d| d.collectives),
+        kernel_time: part.kernel_time,
+        launches: part.launches,
+        kinds: kinds.list,
+        missing: triage.missing.clone(),
+        findings: triage
+            .findings
+            .iter()
+            .map(|f| Finding {
+                id: f.id.id().to_owned(),
+                headline: f.headline.clone(),
+                stake: f.stake,
+                severity: f.severity.word().to_owned(),
+            })
+            .collect(),
+        ..Digest::default()
+    };
+    digest.set_collectives(&list, u32::try_from(each).unwrap_or(u32::MAX));
+    digest.set_steps(&part.steps);
+    digest.kernels = kernels(profile, part.kernels);
+    digest
+}
+
+/// By time; beyond the most there is one for all others.
+fn kernels(profile: &Profile, of: FxHashMap<u32, Kernel>) -> Vec<Kernel> {
+    // Kernels of one name are one, whatever else tells them apart.
+    let mut by_name: BTreeMap<String, Kernel> = BTreeMap::new();
+    for (id, kernel) in of {
+        let name = profile.kernels.get(id as usize).map_or_else(String::new, |k| k.demangled().to_owned());
+        merge(by_name.entry(name).or_insert_with(|| Kernel { min: i64::MAX, collective: kernel.collective, ..Kernel::default() }), &kernel);
+    }
+    let mut list: Vec<Kernel> = by_name.into_iter().map(|(name, kernel)| Kernel { name, ..kernel }).collect();
+    list.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.name.cmp(&b.name)));
+    if list.len() > MOST_KERNELS {
+        let rest = list.split_off(MOST_KERNELS);
+        let mut others = Kernel { name: format!("({} other kernels)", rest.len()), min: i64::MAX, ..Kernel::default() };
+        for kernel in &rest {
+            merge(&mut others, kernel);
+        }
+        list.push(others);
+    }
+    list
+}
+
+/// Adds the launches of one kernel to those of another.
+pub fn merge(into: &mut Kernel, from: &Kernel) {
+    into.count = into.count.saturating_add(from.count);
+    into.total = into.total.saturating_add(from.total);
+    (into.min, into.max) = (into.min.min(from.min), into.max.max(from.max));
+    for (&bucket, &filled) in from.bucket.iter().zip(&from.filled) {
+        match into.bucket.binary_search(&bucket) {
+            Ok(at) => into.filled[at] = into.filled[at].saturating_add(filled),
+            Err(at) => {
+                into.bucket.insert(at, bucket);
+                into.filled.insert(at, filled);
+            }
+        }
+    }
+}

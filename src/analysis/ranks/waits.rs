@@ -1,0 +1,186 @@
+//! Who waits for whom in collectives, and through whom.
+
+use super::clocks::Offset;
+use super::matching::{Arrival, Matches, Together};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Share of the collectives that are left out at the beginning: captures start at different times, and the first ones wait for that.
+const START: f64 = 0.1;
+/// Share of the waits that are left out, the longest: accidents.
+const LONGEST: f64 = 0.02;
+/// What a collective's wait was for, and how long it was: shares of it for each rank that brought it about.
+type Blame = Vec<(u32, f64)>;
+
+/// Times in ns; ranks are indices of digests.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Waits {
+    /// What a mean other rank waited for each rank: in collectives with it, or with others that had waited for it.
+    pub late: Vec<i64>,
+    /// What each rank waited in all.
+    pub waited: Vec<i64>,
+    /// Waiter and whom it waited for.
+    pub pairs: BTreeMap<(u32, u32), i64>,
+    /// When whom was waited for how long, on the common clock: collectives in order of their ends.
+    pub when: Vec<(i64, u32, i64)>,
+    /// Of each collective whether it was judged.
+    pub judged: Vec<bool>,
+}
+
+impl Waits {
+    #[must_use]
+    pub fn total(&self) -> i64 {
+        self.late.iter().sum()
+    }
+}
+
+/// What a mean rank waited in it, ns.
+fn mean_wait(c: &Together) -> i64 {
+    let Some(last) = c.last() else { return 0 };
+    let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
+    waited / i64::try_from(c.arrivals.len().saturating_sub(1).max(1)).unwrap_or(1)
+}
+
+/// All collectives in the order of their ends, with those; and of each whether it counts: not those at the beginning of each group, and not the few
+/// that took the longest.
+fn in_order(matches: &Matches, clocks: &[Offset]) -> (Vec<(i64, usize)>, Vec<bool>) {
+    let end = |c: &Together| c.last().map_or(0, |a| clocks.get(a.rank as usize).copied().unwrap_or_default().common(a.end()));
+    let mut order: Vec<(i64, usize)> = matches.list.iter().enumerate().map(|(i, c)| (end(c), i)).collect();
+    order.sort_unstable();
+    let mut left: Vec<usize> = vec![0; matches.groups.len()];
+    for &(_, i) in &order {
+        left[matches.list[i].group as usize] += 1;
+    }
+    for n in &mut left {
+        *n = ((*n as f64 * START).ceil() as usize).min(n.saturating_sub(1));
+    }
+    let mut judged = vec![true; matches.list.len()];
+    for &(_, i) in &order {
+        let left = &mut left[matches.list[i].group as usize];
+        if *left > 0 {
+            *left -= 1;
+            judged[i] = false;
+        }
+    }
+    // Of each group its own: groups of few collectives wait the longest in each.
+    let mut by_wait: Vec<Vec<(i64, usize)>> = vec![Vec::new(); matches.groups.len()];
+    for i in (0..judged.len()).filter(|&i| judged[i]) {
+        by_wait[matches.list[i].group as usize].push((mean_wait(&matches.list[i]), i));
+    }
+    for mut list in by_wait {
+        list.sort_unstable_by_key(|w| std::cmp::Reverse(w.0));
+        let longest = ((list.len() as f64 * LONGEST).ceil() as usize).max(1);
+        // Of one or two nobody knows whether they are accidents.
+        list.iter().take(if list.len() > 2 { longest } else { 0 }).for_each(|w| judged[w.1] = false);
+    }
+    (order, judged)
+}
+
+/// Goes over the collectives in their order. A rank that comes last because it had to wait for another in a collective of another group hands the
+/// blame on.
+#[must_use]
+pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
+    let mut out = Waits { late: vec![0; ranks], waited: vec![0; ranks], ..Waits::default() };
+    let mut groups_of: Vec<Vec<u32>> = vec![Vec::new(); ranks];
+    for (number, group) in (0..).zip(&matches.groups) {
+        for &rank in &group.ranks {
+            groups_of[rank as usize].push(number);
+        }
+    }
+    // What has delayed a rank since the last collective of a group, and who brought it about.
+    let mut delayed: FxHashMap<(u32, u32), BTreeMap<u32, f64>> = FxHashMap::default();
+    let (order, judged) = in_order(matches, clocks);
+    let others = ranks.saturating_sub(1).max(1) as f64;
+    for (end, i) in order {
+        let c = &matches.list[i];
+        let Some(last) = c.last().copied() else { continue };
+        let wait = mean_wait(c);
+        let blame = blame(wait as f64, last.rank, delayed.get(&(last.rank, c.group)));
+        for a in &c.arrivals {
+            if groups_of[a.rank as usize].len() > 1 {
+                delayed.remove(&(a.rank, c.group));
+            }
+        }
+        let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
+        for &(rank, share) in blame.iter().filter(|_| judged[i]) {
+            // Of what all others waited, a mean rank's part: also of those that are not in this group.
+            let part = (waited as f64 * share / others).round() as i64 * matches.each;
+            out.when.push((end, rank, part));
+        }
+        for a in c.arrivals.iter().filter(|a| a.rank != last.rank) {
+            if judged[i] {
+                waiting(a, &last, &blame, matches.each, &mut out);
+            }
+            let own = a.duration.saturating_sub(last.duration) as f64;
+            for &other in groups_of[a.rank as usize].iter().filter(|&&g| g != c.group) {
+                let of = delayed.entry((a.rank, other)).or_default();
+                for &(rank, share) in &blame {
+                    *of.entry(rank).or_default() += own * share;
+                }
+            }
+        }
+    }
+    out.judged = judged;
+    for (&(_, rank), &ns) in &out.pairs {
+        out.late[rank as usize] += ns;
+    }
+    out.late.iter_mut().for_each(|ns| *ns = (*ns as f64 / others).round() as i64);
+    out
+}
+
+fn waiting(a: &Arrival, last: &Arrival, blame: &Blame, each: i64, out: &mut Waits) {
+    let wait = a.duration.saturating_sub(last.duration);
+    out.waited[a.rank as usize] += wait.saturating_mul(each);
+    for &(rank, share) in blame.iter().filter(|b| b.0 != a.rank) {
+        *out.pairs.entry((a.rank, rank)).or_default() += (wait as f64 * share).round() as i64 * each;
+    }
+}
+
+/// Whom a wait for `last` is for: whoever delayed it before, and itself for the rest.
+fn blame(wait: f64, last: u32, delayed: Option<&BTreeMap<u32, f64>>) -> Blame {
+    let before: f64 = delayed.map_or(0.0, |d| d.values().sum());
+    if wait <= 0.0 || before <= 0.0 {
+        return vec![(last, 1.0)];
+    }
+    // As much as it was delayed it may be late.
+    let passed = (before / wait).min(1.0);
+    let mut out: BTreeMap<u32, f64> = BTreeMap::new();
+    for (&rank, &ns) in delayed.into_iter().flatten() {
+        *out.entry(rank).or_default() += ns / before * passed;
+    }
+    if passed < 1.0 {
+        *out.entry(last).or_default() += 1.0 - passed;
+    }
+    out.into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::matching::Group;
+    use super::*;
+
+    /// Two pairs, and pairs across: rank 0 computes longer, and rank 1 is late to rank 3 only because it waited for rank 0.
+    #[test]
+    fn blame_is_handed_on_from_group_to_group() {
+        let group = |ranks: [u32; 2]| Group { ranks: ranks.to_vec(), size: 2, ..Group::default() };
+        let together = |group: u32, at: i64, who: [(u32, i64); 2]| Together {
+            group,
+            kind: "all_reduce",
+            bytes: 0,
+            arrivals: who.map(|(rank, duration)| Arrival { rank, start: at - duration, duration }).to_vec(),
+        };
+        let mut list = Vec::new();
+        for step in 0..50 {
+            let t = step * 10_000;
+            list.push(together(0, t + 2000, [(0, 100), (1, 1100)]));
+            list.push(together(1, t + 1000, [(2, 100), (3, 100)]));
+            list.push(together(2, t + 3000, [(0, 100), (2, 1100)]));
+            list.push(together(3, t + 3001, [(1, 100), (3, 1100)]));
+        }
+        let matches =
+            Matches { groups: vec![group([0, 1]), group([2, 3]), group([0, 2]), group([1, 3])], list, each: 1, ..Matches::default() };
+        let found = waits(&matches, &[Offset::default(); 4], 4);
+        assert!(found.late[0] > 40_000 && found.late[1..].iter().all(|&l| l <= found.late[0] / 40), "{:?}", found.late);
+        assert!(found.pairs[&(3, 0)] > 30_000);
+    }
+}

@@ -1,0 +1,219 @@
+//! `warpscope ranks` and `warpscope digest`: the reports of a job's ranks.
+
+use super::triage_args::{DigestArgs, Ranks};
+use super::{FAILED, Failure, interrupt, print};
+use crate::analysis::ranks::{self, digests, job};
+use crate::analysis::triage::{self, Scope, Verdict};
+use crate::import::{Parts, Wants};
+use crate::launch::runs::place;
+use crate::model::digest::Digest;
+use crate::model::units::{count, grouped};
+use crate::model::{Cancel, Profile};
+use crate::report::ranks::Together;
+use crate::report::{self, Format};
+use std::path::{Path, PathBuf};
+
+/// How names of reports that a rank may have end; a digest goes before the report that it was made of.
+const REPORTS: [&str; 12] = [
+    ".wsd",
+    ".wstrace",
+    ".sqlite",
+    ".sqlite.zst",
+    ".sqlite.gz",
+    ".nsys-rep",
+    ".pt.trace.json",
+    ".pt.trace.json.gz",
+    ".json",
+    ".json.gz",
+    ".db",
+    ".pftrace",
+];
+/// Folders in a folder that are looked into: one for each rank, or for each host and process.
+const DEEPEST: usize = 3;
+/// Bytes of a digest's file that are read.
+const MOST: u64 = 64 << 20;
+
+/// The launchers' variables that tell a process its rank, and how many there are.
+const RANK: [(&str, &str); 4] =
+    [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")];
+
+/// What a digest is called, and of which kind it is among those that stand for the same report.
+fn ending(path: &Path) -> Option<(String, usize)> {
+    let name = path.file_name()?.to_str()?;
+    let (kind, end) = REPORTS.iter().enumerate().filter(|(_, end)| name.ends_with(**end)).max_by_key(|(_, end)| end.len())?;
+    Some((path.with_file_name(name.strip_suffix(end)?).display().to_string(), kind))
+}
+
+fn gather(folder: &Path, left: usize, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    let mut entries: Vec<PathBuf> = std::fs::read_dir(folder)?.flatten().map(|e| e.path()).collect();
+    entries.sort();
+    // Traces of one run's processes are one report.
+    if entries.iter().any(|e| e.extension().is_some_and(|x| x == "wstrace")) {
+        into.push(folder.to_owned());
+        return Ok(());
+    }
+    for path in entries {
+        if path.is_dir() && left > 0 {
+            gather(&path, left - 1, into)?;
+        } else if path.is_file() && ending(&path).is_some() {
+            into.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// The reports that were named, and those in folders that were: of what is there in several forms one.
+fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
+    let mut out = Vec::new();
+    for path in named {
+        if !path.is_dir() {
+            out.push(path.clone());
+            continue;
+        }
+        let mut found = Vec::new();
+        gather(path, DEEPEST, &mut found).map_err(|e| Failure::wrong(format!("{}: {e}", path.display())))?;
+        let digests = found.iter().any(|f| f.extension().is_some_and(|x| x == "wsd"));
+        if digests {
+            found.retain(|f| f.extension().is_some_and(|x| x == "wsd"));
+        }
+        let all: Vec<Option<(String, usize)>> = found.iter().map(|f| ending(f)).collect();
+        let better = |at: usize| {
+            let Some(Some((stem, kind))) = all.get(at) else { return false };
+            all.iter().flatten().any(|(s, k)| s == stem && k < kind)
+        };
+        let kept: Vec<PathBuf> = found.iter().enumerate().filter(|(at, _)| !better(*at)).map(|(_, f)| f.clone()).collect();
+        if kept.is_empty() {
+            return Err(Failure::wrong(format!("{}: there are no reports of ranks in this folder", path.display())));
+        }
+        out.extend(kept);
+    }
+    Ok(out)
+}
+
+/// The digests of a file: what is in it, or what follows from a report.
+fn read(file: &Path, nsys: Option<&Path>) -> Result<Vec<Digest>, Failure> {
+    let shown = file.display().to_string();
+    if file.extension().is_some_and(|x| x == "wsd") {
+        let failed = |e: &dyn std::fmt::Display| Failure::wrong(format!("{shown}: {e}"));
+        let mut bytes = Vec::new();
+        let opened = std::fs::File::open(file).map_err(|e| failed(&e))?;
+        std::io::Read::read_to_end(&mut std::io::Read::take(opened, MOST), &mut bytes).map_err(|e| failed(&e))?;
+        return Ok(vec![Digest::from_bytes(&bytes).map_err(|e| failed(&e))?]);
+    }
+    let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES))?;
+    of_profile(&profile, &shown)
+}
+
+fn of_profile(profile: &Profile, shown: &str) -> Result<Vec<Digest>, Failure> {
+    if profile.metrics.is_some() {
+        let tool = &profile.source.tool;
+        return Err(Failure::wrong(format!("{shown}: this is a report of {tool} on single kernels, not of a rank's run")));
+    }
+    match triage::triage(profile, &Scope::default(), &Cancel::default()) {
+        Some(found) => Ok(digests(profile, &found, shown)),
+        None => Err(Failure::wrong(format!("{shown}: nothing ran on a GPU, or the report has no times"))),
+    }
+}
+
+/// Lays the ranks of a job beside each other.
+pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
+    let (mut all, mut reports, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, file) in files(&args.files)?.iter().enumerate() {
+        match read(file, nsys) {
+            Ok(found) => {
+                reports.extend(found.iter().map(|_| number));
+                all.extend(found);
+            }
+            Err(e) if e.code > 128 => return Err(e),
+            // One damaged report of many must not hide the others.
+            Err(e) => failed.push(e),
+        }
+    }
+    if all.is_empty() {
+        return Err(failed.into_iter().next().unwrap_or_else(|| Failure::wrong("no reports were named")));
+    }
+    for e in &failed {
+        print::error(&e.text);
+    }
+    let mut found = job(&all);
+    if !failed.is_empty() {
+        found.remarks.push(format!("{} could not be read", count(failed.len(), "report")));
+    }
+    let of = Together { job: &found, digests: &all, reports: &reports };
+    let width = print::terminal_width();
+    print::to_stdout(|out| match print::format_or_default(args.format) {
+        Format::Json => report::ranks::json(out, &of),
+        Format::Csv => report::ranks::csv(out, &of, width),
+        Format::Md => report::ranks::markdown(out, &of),
+        Format::Table => report::ranks::page(out, &of, width.unwrap_or(110)),
+    })?;
+    let known = |id: &Verdict| found.findings.iter().any(|f| f.id == *id);
+    let fail: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::of(id)).filter(known).map(Verdict::id).collect();
+    if fail.is_empty() { Ok(()) } else { Err(Failure { text: format!("found: {}", fail.join(", ")), code: FAILED }) }
+}
+
+/// The rank that the launcher gave this process, and the number of ranks.
+fn launched() -> (Option<u32>, Option<u32>) {
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
+    RANK.iter().find_map(|(rank, world)| Some((Some(number(rank)?), number(world)))).unwrap_or_default()
+}
+
+/// Where a digest goes: the name that was given, else beside the report. `{rank}` stands for the rank.
+fn goes_to(args: &DigestArgs, digest: &Digest, at: usize, several: bool) -> Result<PathBuf, Failure> {
+    let rank = digest.rank.map_or_else(|| at.to_string(), |r| r.to_string());
+    let Some(output) = &args.output else {
+        let (stem, _) = ending(&args.file).unwrap_or_else(|| (args.file.display().to_string(), 0));
+        let stem = stem.trim_end_matches('/');
+        return Ok(PathBuf::from(if several { format!("{stem}-rank{rank}.wsd") } else { format!("{stem}.wsd") }));
+    };
+    let text = output.to_str().unwrap_or_default();
+    if several && !text.contains("{rank}") {
+        let text = format!("{}: it holds several ranks; name their digests with {{rank}}: -o 'rank{{rank}}.wsd'", args.file.display());
+        return Err(Failure::wrong(text));
+    }
+    Ok(PathBuf::from(text.replace("{rank}", &rank)))
+}
+
+/// Writes the digests of a report.
+pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
+    let mut all = read(&args.file, nsys)?;
+    let several = all.len() > 1;
+    if several && args.rank.is_some() {
+        return Err(Failure::wrong(format!("{}: it holds several ranks, so --rank cannot say which one it is", args.file.display())));
+    }
+    if let [one] = &mut all[..] {
+        let (rank, world) = launched();
+        one.rank = args.rank.or(one.rank).or(rank);
+        one.world = one.world.or(world);
+    }
+    for (at, one) in all.iter_mut().enumerate() {
+        // Its folder is nobody's business; its name says which report it was made of.
+        one.file = Path::new(&one.file).file_name().map_or_else(|| one.file.clone(), |n| n.to_string_lossy().into_owned());
+        one.host = one.host.take().or_else(place::hostname);
+        let path = goes_to(args, one, at, several)?;
+        let bytes = one.to_bytes();
+        super::save::whole(&path, &bytes, args.force)?;
+        let thinned = one.collectives.as_ref().map_or(1, |c| c.each);
+        let rest = if thinned > 1 { format!(", one collective of {thinned}") } else { String::new() };
+        let rank = one.rank.map_or_else(|| "rank not known".to_owned(), |r| format!("rank {r}"));
+        let size = grouped(i64::try_from(bytes.len()).unwrap_or(i64::MAX));
+        print::to_stdout(|out| writeln!(out, "{}: {rank}, {size} bytes{rest}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// The ranks of reports that are judged together; `None` where they have no collectives in common.
+pub fn of_reports(judged: &[(&Profile, &triage::Triage)]) -> Option<(Vec<Digest>, Vec<usize>, ranks::Job)> {
+    let (mut all, mut reports) = (Vec::new(), Vec::new());
+    for (number, (profile, found)) in judged.iter().enumerate() {
+        let talks = triage::ops::collectives(profile).into_iter().any(|c| c);
+        let list = if talks { digests(profile, found, &profile.source.file.display().to_string()) } else { Vec::new() };
+        reports.extend(list.iter().map(|_| number));
+        all.extend(list);
+    }
+    if all.len() < 2 {
+        return None;
+    }
+    let found = job(&all);
+    (!found.matches.list.is_empty()).then_some((all, reports, found))
+}

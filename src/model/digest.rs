@@ -1,0 +1,350 @@
+//! What a rank did, small enough to be sent and to be laid beside hundreds of others: a file `.wsd`.
+//!
+//! The bytes are [`MAGIC`] and, compressed with zstd, the protobuf message [`Digest`]; fields of later versions are skipped. Times are in ns on the
+//! report's own clock. Columns of differences begin at 0.
+
+use prost::Message;
+
+/// What a file begins with: the last byte is the version.
+pub const MAGIC: &[u8; 4] = b"WSD1";
+/// Bytes of a message that is taken, unpacked: what is larger is no digest of ours.
+const MOST: u64 = 256 << 20;
+
+/// One rank of a job, or one GPU of a process that drives several.
+#[derive(Clone, PartialEq, Message)]
+pub struct Digest {
+    /// The report that it was made of.
+    #[prost(string, tag = "1")]
+    pub file: String,
+    #[prost(string, tag = "2")]
+    pub tool: String,
+    #[prost(string, optional, tag = "3")]
+    pub host: Option<String>,
+    #[prost(uint32, optional, tag = "4")]
+    pub rank: Option<u32>,
+    /// Ranks in the job.
+    #[prost(uint32, optional, tag = "5")]
+    pub world: Option<u32>,
+    #[prost(uint32, optional, tag = "6")]
+    pub pid: Option<u32>,
+    /// Number of its GPU.
+    #[prost(uint32, optional, tag = "7")]
+    pub device: Option<u32>,
+    #[prost(string, optional, tag = "8")]
+    pub device_name: Option<String>,
+    /// Nanoseconds since 1970 at the report's 0.
+    #[prost(sint64, optional, tag = "9")]
+    pub epoch: Option<i64>,
+    /// From the first to the last operation.
+    #[prost(sint64, tag = "10")]
+    pub start: i64,
+    #[prost(sint64, tag = "11")]
+    pub end: i64,
+    /// The window that was judged, and how much of it.
+    #[prost(sint64, tag = "12")]
+    pub window_start: i64,
+    #[prost(sint64, tag = "13")]
+    pub window_end: i64,
+    #[prost(sint64, tag = "14")]
+    pub judged: i64,
+    /// What the GPU's time in the window consists of: the parts of the triage, in their order.
+    #[prost(sint64, repeated, tag = "15")]
+    pub parts: Vec<i64>,
+    /// Time in which collectives ran, hidden or not, in the window.
+    #[prost(sint64, tag = "16")]
+    pub collective_time: i64,
+    /// Summed durations of all kernels but collectives, of the whole report.
+    #[prost(sint64, tag = "17")]
+    pub kernel_time: i64,
+    #[prost(uint64, tag = "18")]
+    pub launches: u64,
+    #[prost(message, optional, tag = "19")]
+    pub steps: Option<Steps>,
+    #[prost(message, repeated, tag = "20")]
+    pub kernels: Vec<Kernel>,
+    #[prost(message, repeated, tag = "21")]
+    pub kinds: Vec<Kind>,
+    #[prost(message, optional, tag = "22")]
+    pub collectives: Option<Collectives>,
+    #[prost(message, repeated, tag = "23")]
+    pub findings: Vec<Finding>,
+    /// What was not recorded, and what that hides.
+    #[prost(string, repeated, tag = "24")]
+    pub missing: Vec<String>,
+}
+
+/// Steps, a column each.
+#[derive(Clone, PartialEq, Message)]
+pub struct Steps {
+    /// Place among the steps of the run, from 0.
+    #[prost(uint32, repeated, tag = "1")]
+    pub number: Vec<u32>,
+    /// Difference to the start of the step before.
+    #[prost(sint64, repeated, tag = "2")]
+    pub start: Vec<i64>,
+    #[prost(sint64, repeated, tag = "3")]
+    pub length: Vec<i64>,
+    /// Time in which kernels ran, collectives apart.
+    #[prost(sint64, repeated, tag = "4")]
+    pub compute: Vec<i64>,
+    /// Time in which only collectives ran.
+    #[prost(sint64, repeated, tag = "5")]
+    pub exposed: Vec<i64>,
+    /// Time in which nothing ran.
+    #[prost(sint64, repeated, tag = "6")]
+    pub idle: Vec<i64>,
+}
+
+/// A kernel with the distribution of its durations.
+#[derive(Clone, PartialEq, Message)]
+pub struct Kernel {
+    #[prost(string, tag = "1")]
+    pub name: String,
+    #[prost(uint64, tag = "2")]
+    pub count: u64,
+    #[prost(sint64, tag = "3")]
+    pub total: i64,
+    #[prost(sint64, tag = "4")]
+    pub min: i64,
+    #[prost(sint64, tag = "5")]
+    pub max: i64,
+    /// Buckets that are not empty, rising: eight for each power of two of ns.
+    #[prost(uint32, repeated, tag = "6")]
+    pub bucket: Vec<u32>,
+    #[prost(uint64, repeated, tag = "7")]
+    pub filled: Vec<u64>,
+    /// Guessed from its name: a collective.
+    #[prost(bool, tag = "8")]
+    pub collective: bool,
+}
+
+/// Collectives of one kind in one group.
+#[derive(Clone, PartialEq, Message)]
+pub struct Kind {
+    /// `all_reduce`, `send_recv`; what NCCL's kernel says where the framework says nothing.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Its process group or communicator; of a report that does not say it, its place among the rank's streams with collectives.
+    #[prost(string, tag = "2")]
+    pub group: String,
+    /// Ranks of the group, as far as the report says.
+    #[prost(uint32, repeated, tag = "3")]
+    pub ranks: Vec<u32>,
+    #[prost(uint32, optional, tag = "4")]
+    pub size: Option<u32>,
+    /// NCCL's algorithm and protocol, from the kernel's name: `RING_LL`.
+    #[prost(string, tag = "5")]
+    pub algorithm: String,
+    /// Whether `sequence` counts the collectives of the group in the whole run, and not only those of this report.
+    #[prost(bool, tag = "6")]
+    pub numbered: bool,
+}
+
+/// Collectives by start, a column each.
+#[derive(Clone, PartialEq, Message)]
+pub struct Collectives {
+    /// Index into [`Digest::kinds`].
+    #[prost(uint32, repeated, tag = "1")]
+    pub kind: Vec<u32>,
+    /// Number in its group; difference to the one before of the same kind's group.
+    #[prost(sint64, repeated, tag = "2")]
+    pub sequence: Vec<i64>,
+    /// Difference to the start of the one before.
+    #[prost(sint64, repeated, tag = "3")]
+    pub start: Vec<i64>,
+    #[prost(sint64, repeated, tag = "4")]
+    pub duration: Vec<i64>,
+    /// Bytes that each rank gives or gets, whichever is more; 0 where nobody says.
+    #[prost(uint64, repeated, tag = "5")]
+    pub bytes: Vec<u64>,
+    /// Each stands for so many: only those whose number is a multiple of it are kept.
+    #[prost(uint32, tag = "6")]
+    pub each: u32,
+}
+
+/// A finding of the rank alone.
+#[derive(Clone, PartialEq, Message)]
+pub struct Finding {
+    #[prost(string, tag = "1")]
+    pub id: String,
+    #[prost(string, tag = "2")]
+    pub headline: String,
+    /// Share of the window, 0 to 1.
+    #[prost(double, tag = "3")]
+    pub stake: f64,
+    #[prost(string, tag = "4")]
+    pub severity: String,
+}
+
+/// One collective of a rank, on its own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Collective {
+    /// Index into [`Digest::kinds`].
+    pub kind: usize,
+    pub sequence: i64,
+    pub start: i64,
+    pub duration: i64,
+    pub bytes: u64,
+}
+
+impl Collective {
+    #[must_use]
+    pub fn end(&self) -> i64 {
+        self.start.saturating_add(self.duration)
+    }
+}
+
+/// One step of a rank, on its own clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub number: u32,
+    pub start: i64,
+    pub length: i64,
+    pub compute: i64,
+    pub exposed: i64,
+    pub idle: i64,
+}
+
+impl Digest {
+    /// The bytes of a file.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let packed = zstd::bulk::compress(&self.encode_to_vec(), 6).unwrap_or_default();
+        [&MAGIC[..], &packed].concat()
+    }
+
+    /// Reads the bytes of a file.
+    ///
+    /// # Errors
+    /// With what is wrong with them, in words.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, String> {
+        let Some(rest) = bytes.strip_prefix(MAGIC) else {
+            let newer = bytes.starts_with(&MAGIC[..3]);
+            return Err(if newer { "made by a later version of warpscope" } else { "not a digest of warpscope" }.to_owned());
+        };
+        let mut unpacked = Vec::new();
+        let reader = zstd::stream::read::Decoder::new(rest).map_err(|e| format!("damaged: {e}"))?;
+        std::io::Read::read_to_end(&mut std::io::Read::take(reader, MOST), &mut unpacked).map_err(|e| format!("damaged: {e}"))?;
+        if unpacked.len() as u64 == MOST {
+            return Err("larger than a digest can be".to_owned());
+        }
+        Self::decode(&unpacked[..]).map_err(|e| format!("damaged: {e}"))
+    }
+
+    /// Its collectives by start; what is damaged is left out.
+    pub fn collectives(&self) -> impl Iterator<Item = Collective> + '_ {
+        let c = self.collectives.as_ref();
+        let (mut start, mut before) = (0i64, vec![0i64; self.kinds.len()]);
+        // Kinds of one group share its numbers.
+        let group: Vec<usize> =
+            self.kinds.iter().map(|k| self.kinds.iter().position(|o| (&o.group, &o.ranks) == (&k.group, &k.ranks)).unwrap_or(0)).collect();
+        (0..c.map_or(0, |c| c.kind.len())).filter_map(move |i| {
+            let c = c?;
+            let kind = c.kind[i] as usize;
+            let of = *group.get(kind)?;
+            start = start.saturating_add(*c.start.get(i)?);
+            before[of] = before[of].saturating_add(*c.sequence.get(i)?);
+            let duration = (*c.duration.get(i)?).max(0);
+            Some(Collective { kind, sequence: before[of], start, duration, bytes: c.bytes.get(i).copied().unwrap_or(0) })
+        })
+    }
+
+    /// Puts collectives into their columns; they are in order of start.
+    pub fn set_collectives(&mut self, list: &[Collective], each: u32) {
+        let group = |kind: usize| {
+            let of = self.kinds.get(kind);
+            self.kinds.iter().position(|o| of.is_some_and(|k| (&o.group, &o.ranks) == (&k.group, &k.ranks))).unwrap_or(0)
+        };
+        let groups: Vec<usize> = (0..self.kinds.len()).map(group).collect();
+        let mut out = Collectives { each, ..Collectives::default() };
+        let (mut start, mut before) = (0, vec![0i64; self.kinds.len()]);
+        for c in list.iter().filter(|c| c.kind < groups.len()) {
+            out.kind.push(u32::try_from(c.kind).unwrap_or(u32::MAX));
+            out.sequence.push(c.sequence.saturating_sub(before[groups[c.kind]]));
+            before[groups[c.kind]] = c.sequence;
+            out.start.push(c.start.saturating_sub(start));
+            start = c.start;
+            out.duration.push(c.duration);
+            out.bytes.push(c.bytes);
+        }
+        if out.bytes.iter().all(|&b| b == 0) {
+            out.bytes = Vec::new();
+        }
+        self.collectives = Some(out);
+    }
+
+    /// Its steps by start.
+    #[must_use]
+    pub fn steps(&self) -> Vec<Step> {
+        let Some(s) = &self.steps else { return Vec::new() };
+        let mut start = 0i64;
+        let of = |column: &[i64], i: usize| column.get(i).copied().unwrap_or(0).max(0);
+        (0..s.number.len().min(s.start.len()).min(s.length.len()))
+            .map(|i| {
+                start = start.saturating_add(s.start[i]);
+                Step {
+                    number: s.number[i],
+                    start,
+                    length: of(&s.length, i),
+                    compute: of(&s.compute, i),
+                    exposed: of(&s.exposed, i),
+                    idle: of(&s.idle, i),
+                }
+            })
+            .collect()
+    }
+
+    pub fn set_steps(&mut self, list: &[Step]) {
+        let mut out = Steps::default();
+        let mut start = 0;
+        for s in list {
+            out.number.push(s.number);
+            out.start.push(s.start.saturating_sub(start));
+            start = s.start;
+            out.length.push(s.length);
+            out.compute.push(s.compute);
+            out.exposed.push(s.exposed);
+            out.idle.push(s.idle);
+        }
+        self.steps = (!list.is_empty()).then_some(out);
+    }
+}
+
+/// The bucket of a duration: eight for each power of two of ns.
+#[must_use]
+pub fn bucket(ns: i64) -> u32 {
+    let value = ns.max(1).cast_unsigned();
+    let power = value.ilog2();
+    let eighth = if power >= 3 { value >> (power - 3) & 7 } else { value << (3 - power) & 7 };
+    power * 8 + u32::try_from(eighth).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_comes_back_as_it_was() {
+        let kind = |group: &str| Kind { name: "all_reduce".to_owned(), group: group.to_owned(), numbered: true, ..Kind::default() };
+        let mut digest = Digest { rank: Some(3), kinds: vec![kind("0"), kind("1")], ..Digest::default() };
+        let one = |i: i64| Collective { kind: usize::from(i % 2 == 1), sequence: i / 2, start: 1000 * i, duration: 10 + i, bytes: 4096 };
+        let list: Vec<Collective> = (0..100).map(one).collect();
+        digest.set_collectives(&list, 1);
+        let steps = [Step { number: 3, start: 100, length: 50, compute: 30, exposed: 10, idle: 10 }; 2];
+        digest.set_steps(&steps);
+        let bytes = digest.to_bytes();
+        let back = Digest::from_bytes(&bytes).unwrap();
+        assert_eq!((back.collectives().collect::<Vec<_>>(), back.steps()), (list, steps.to_vec()));
+        assert_eq!(back, digest);
+        for cut in 0..bytes.len() {
+            assert!(Digest::from_bytes(&bytes[..cut]).is_err());
+        }
+        assert!(Digest::from_bytes(b"WSD2....").unwrap_err().contains("later version"));
+    }
+
+    #[test]
+    fn buckets_are_eighths_of_powers_of_two() {
+        assert_eq!([1, 2, 3, 8, 9, 15, 16, 1024].map(bucket), [0, 8, 12, 24, 25, 31, 32, 80]);
+        assert!((1..5000).all(|n| bucket(n) <= bucket(n + 1)));
+    }
+}

@@ -1,0 +1,79 @@
+//! A finding, for scripts.
+
+use crate::analysis::triage::{Evidence, Finding};
+use crate::report::triage::percent as rounded;
+use serde::Serialize;
+
+#[derive(Serialize)]
+struct ThresholdJson {
+    op: &'static str,
+    value: f64,
+}
+
+#[derive(Serialize)]
+struct EvidenceJson<'a> {
+    name: &'a str,
+    value: f64,
+    unit: &'a str,
+    threshold: Option<ThresholdJson>,
+}
+
+#[derive(Serialize)]
+pub struct PlaceJson<'a> {
+    kind: &'static str,
+    name: &'a str,
+    start_ns: i64,
+    end_ns: i64,
+    ns: Option<i64>,
+    pub rank: Option<u32>,
+}
+
+#[derive(Serialize)]
+struct ConfirmJson<'a> {
+    argv: &'a [String],
+    why: &'a str,
+}
+
+#[derive(Serialize)]
+struct EffectJson<'a> {
+    id: &'static str,
+    headline: &'a str,
+}
+
+#[derive(Serialize)]
+pub struct FindingJson<'a> {
+    id: &'static str,
+    severity: &'static str,
+    sure: &'static str,
+    headline: &'a str,
+    share_percent: f64,
+    bound: &'a str,
+    evidence: Vec<EvidenceJson<'a>>,
+    #[serde(rename = "where")]
+    pub places: Vec<PlaceJson<'a>>,
+    actions: &'a [String],
+    effects: Vec<EffectJson<'a>>,
+    confirm: Option<ConfirmJson<'a>>,
+}
+
+#[must_use]
+pub fn finding_json(f: &Finding) -> FindingJson<'_> {
+    let evidence = |e: &'_ Evidence| -> Option<ThresholdJson> { e.threshold.map(|(op, value)| ThresholdJson { op, value }) };
+    FindingJson {
+        id: f.id.id(),
+        severity: f.severity.word(),
+        sure: f.sure.word(),
+        headline: &f.headline,
+        share_percent: rounded(f.percent()),
+        bound: &f.bound,
+        evidence: f.evidence.iter().map(|e| EvidenceJson { name: &e.name, value: e.value, unit: e.unit, threshold: evidence(e) }).collect(),
+        places: f
+            .places
+            .iter()
+            .map(|p| PlaceJson { kind: p.kind.word(), name: &p.name, start_ns: p.start, end_ns: p.end, ns: p.ns, rank: p.rank })
+            .collect(),
+        actions: &f.actions,
+        effects: f.effects.iter().map(|(id, headline)| EffectJson { id: id.id(), headline }).collect(),
+        confirm: f.confirm.as_ref().map(|c| ConfirmJson { argv: &c.argv, why: &c.why }),
+    }
+}

@@ -1,0 +1,192 @@
+//! A job, for scripts.
+
+use crate::analysis::ranks::Job;
+use crate::model::digest::Digest;
+use crate::report::finding::{FindingJson, finding_json};
+use crate::report::json as write_json;
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// A job with what its ranks' reports said.
+#[derive(Clone, Copy)]
+pub struct Together<'a> {
+    pub job: &'a Job,
+    pub digests: &'a [Digest],
+    /// Of each digest the report that it is of, by its place among those that were opened.
+    pub reports: &'a [usize],
+}
+
+impl Together<'_> {
+    /// The rank of a report, where it is of one alone.
+    #[must_use]
+    pub fn rank_of(&self, report: usize) -> Option<u32> {
+        let mut of = self.job.ranks.iter().filter(|m| self.reports.get(m.digest) == Some(&report));
+        let first = of.next()?;
+        of.next().is_none().then_some(first.rank)
+    }
+}
+
+#[derive(Serialize)]
+pub struct RankJson<'a> {
+    rank: u32,
+    device: Option<u32>,
+    step_ns: Option<i64>,
+    compute_ns: i64,
+    comm_ns: i64,
+    exposed_ns: i64,
+    late_ns: i64,
+    waited_ns: i64,
+    idle_ns: i64,
+    judged_ns: i64,
+    host: Option<&'a str>,
+    pid: Option<u32>,
+    device_name: Option<&'a str>,
+    file: &'a str,
+    clock: Option<ClockJson>,
+}
+
+/// How the rank's clock stands to the common one.
+#[derive(Serialize)]
+struct ClockJson {
+    offset_ns: i64,
+    drift_ppm: f64,
+    uncertainty_ns: i64,
+    collectives: usize,
+}
+
+#[derive(Serialize)]
+pub struct StragglerJson {
+    rank: u32,
+    cause: &'static str,
+    late_ns: i64,
+}
+
+#[derive(Serialize)]
+struct LinkJson<'a> {
+    kind: &'static str,
+    ranks: usize,
+    count: u64,
+    bytes: Option<u64>,
+    time_ns: i64,
+    bus_bytes_per_second: Option<f64>,
+    link_bytes_per_second: Option<f64>,
+    link: Option<&'static str>,
+    algorithm: Option<&'a str>,
+    waited_ns: i64,
+}
+
+#[derive(Serialize)]
+struct WaitJson {
+    rank: u32,
+    waits_for: u32,
+    ns: i64,
+}
+
+#[derive(Serialize)]
+struct GroupJson<'a> {
+    name: &'a str,
+    ranks: Vec<u32>,
+    size: usize,
+    numbered: bool,
+}
+
+#[derive(Serialize)]
+struct JobJson<'a> {
+    ranks: Vec<RankJson<'a>>,
+    straggler: Option<StragglerJson>,
+    stragglers: Vec<StragglerJson>,
+    findings: Vec<FindingJson<'a>>,
+    groups: Vec<GroupJson<'a>>,
+    matched_collectives: u64,
+    collectives: Vec<LinkJson<'a>>,
+    waits: Vec<WaitJson>,
+    remarks: Vec<&'a str>,
+}
+
+/// The ranks in their order.
+#[must_use]
+pub fn rank_list<'a>(job: &Job, digests: &'a [Digest]) -> Vec<RankJson<'a>> {
+    let of = |m: &crate::analysis::ranks::Member| {
+        let d = digests.get(m.digest)?;
+        Some(RankJson {
+            rank: m.rank,
+            device: d.device,
+            step_ns: m.step,
+            compute_ns: m.compute,
+            comm_ns: m.comm,
+            exposed_ns: m.exposed,
+            late_ns: m.late,
+            waited_ns: m.waited,
+            idle_ns: m.idle,
+            judged_ns: m.judged,
+            host: d.host.as_deref(),
+            pid: d.pid,
+            device_name: d.device_name.as_deref(),
+            file: &d.file,
+            clock: (m.clock.by > 0).then_some(ClockJson {
+                offset_ns: m.clock.offset,
+                drift_ppm: m.clock.drift * 1e6,
+                uncertainty_ns: m.clock.uncertainty,
+                collectives: m.clock.by,
+            }),
+        })
+    };
+    job.ranks.iter().filter_map(of).collect()
+}
+
+/// Who makes the others wait.
+#[must_use]
+pub fn straggler(job: &Job) -> Option<StragglerJson> {
+    stragglers(job).into_iter().next()
+}
+
+fn stragglers(job: &Job) -> Vec<StragglerJson> {
+    job.stragglers.iter().map(|s| StragglerJson { rank: s.rank, cause: s.why.word(), late_ns: s.late }).collect()
+}
+
+/// Writes the job as one JSON object.
+pub fn json(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> {
+    let job = of.job;
+    let mut waits: Vec<WaitJson> = job
+        .waits
+        .pairs
+        .iter()
+        .filter(|w| *w.1 > 0)
+        .map(|(&(rank, other), &ns)| WaitJson { rank: job.number(rank), waits_for: job.number(other), ns })
+        .collect();
+    waits.sort_by_key(|w| (std::cmp::Reverse(w.ns), w.rank, w.waits_for));
+    // Of hundreds of ranks the pairs are many, and the small ones say nothing.
+    waits.truncate(1000);
+    let links = job.links.iter().map(|l| LinkJson {
+        kind: l.kind,
+        ranks: l.size,
+        count: l.count,
+        bytes: l.bytes,
+        time_ns: l.time,
+        bus_bytes_per_second: l.bus,
+        link_bytes_per_second: l.peak.map(|p| p.0),
+        link: l.peak.map(|p| p.1),
+        algorithm: Some(&*l.algorithm).filter(|a| !a.is_empty()),
+        waited_ns: l.waited,
+    });
+    let groups = job.matches.groups.iter().map(|g| GroupJson {
+        name: &g.name,
+        ranks: g.ranks.iter().map(|&r| job.number(r)).collect(),
+        size: g.size,
+        numbered: g.numbered,
+    });
+    write_json(
+        out,
+        &JobJson {
+            ranks: rank_list(job, of.digests),
+            straggler: straggler(job),
+            stragglers: stragglers(job),
+            findings: job.findings.iter().map(finding_json).collect(),
+            groups: groups.collect(),
+            matched_collectives: job.matched(),
+            collectives: links.collect(),
+            waits,
+            remarks: job.remarks.iter().map(String::as_str).collect(),
+        },
+    )
+}

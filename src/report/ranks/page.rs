@@ -1,0 +1,236 @@
+//! A job, as a page for people, as Markdown and as rows.
+
+use super::json::Together;
+use crate::analysis::labels::cut_end;
+use crate::analysis::ranks::{Job, Link, Member};
+use crate::analysis::triage::Finding;
+use crate::model::digest::Digest;
+use crate::model::{Bytes, Nanos, units};
+use crate::report::Format;
+use crate::report::table::{self, Cell, Column, wrapped};
+use std::io::{self, Write};
+
+/// Ranks that a page lists: of more, those that the others wait for the most.
+const LISTED: usize = 64;
+/// Pairs of ranks that a page lists.
+const PAIRS: usize = 8;
+/// Cells of a bar.
+const BAR: usize = 24;
+
+fn ns(n: i64) -> String {
+    Nanos(n).to_string()
+}
+
+fn share(part: i64, of: i64) -> f64 {
+    if of > 0 { part as f64 / of as f64 } else { 0.0 }
+}
+
+/// How many ranks, where, and how well their clocks are known.
+fn head(of: &Together<'_>) -> String {
+    let job = of.job;
+    let mut hosts: Vec<&str> = of.digests.iter().filter_map(|d| d.host.as_deref()).collect();
+    hosts.sort_unstable();
+    hosts.dedup();
+    let mut text = units::count(job.ranks.len(), "rank");
+    if !hosts.is_empty() {
+        text = format!("{text} on {}", units::count(hosts.len(), "host"));
+    }
+    let matched = job.matched();
+    if matched > 0 {
+        text = format!("{text} · {} matched", units::count(matched, "collective"));
+        let clocks = job.ranks.iter().filter(|m| m.clock.by > 0).map(|m| m.clock.uncertainty).max();
+        if let Some(worst) = clocks {
+            text = format!("{text} · clocks aligned by them to within {}", ns(worst));
+        }
+    }
+    text
+}
+
+/// Computing, communication that nothing hides, copies, and idle time, as a bar of characters.
+fn bar(m: &Member) -> String {
+    let cells = |part: i64| (share(part, m.judged) * BAR as f64).round() as usize;
+    let (compute, exposed) = (cells(m.compute), cells(m.exposed));
+    let mut text = "█".repeat(compute.min(BAR));
+    text.push_str(&"▒".repeat(exposed.min(BAR - compute.min(BAR))));
+    let left = BAR.saturating_sub(text.chars().count());
+    text.push_str(&"·".repeat(left));
+    text
+}
+
+/// The ranks that are listed, and how many are not.
+fn listed(job: &Job) -> (Vec<&Member>, usize) {
+    let mut list: Vec<&Member> = job.ranks.iter().collect();
+    if list.len() > LISTED {
+        list.sort_by_key(|m| std::cmp::Reverse(m.late));
+        list.truncate(LISTED);
+        list.sort_by_key(|m| m.rank);
+    }
+    let rest = job.ranks.len() - list.len();
+    (list, rest)
+}
+
+fn link_words(l: &Link) -> [String; 6] {
+    let bus = l.bus.map_or_else(String::new, |b| format!("{:.1} GB/s", b / 1e9));
+    let of = l.bus.zip(l.peak).map_or_else(String::new, |(b, (peak, name))| format!("{:.0}% of {name}", b / peak * 100.0));
+    let bytes = l.bytes.map_or_else(String::new, |b| Bytes(b).to_string());
+    [units::grouped(i64::try_from(l.count).unwrap_or(i64::MAX)), bytes, ns(l.time), bus, of, ns(l.waited)]
+}
+
+fn finding(out: &mut dyn Write, f: &Finding, width: usize) -> io::Result<()> {
+    wrapped(out, &format!("{}: ", f.id.id()), "  ", &f.headline, width)
+}
+
+/// A page for people.
+pub fn page(out: &mut dyn Write, of: &Together<'_>, width: usize) -> io::Result<()> {
+    let (job, width) = (of.job, width.clamp(60, 140));
+    writeln!(out, "{}", head(of))?;
+    match job.findings.first() {
+        Some(_) => job.findings.iter().try_for_each(|f| finding(out, f, width))?,
+        None if job.matches.list.is_empty() => writeln!(out, "nothing is known of who waits for whom")?,
+        None => writeln!(out, "no rank makes the others wait")?,
+    }
+    writeln!(out)?;
+    let several = of.digests.iter().any(|d| d.host != of.digests[0].host) && width >= 100;
+    let host = |d: Option<&Digest>| {
+        if several { format!("{:<14}", cut_end(d.and_then(|d| d.host.as_deref()).unwrap_or(""), 14)) } else { String::new() }
+    };
+    let title = if several { format!("{:<14}", "host") } else { String::new() };
+    writeln!(
+        out,
+        "  {:>4}  {title}{:<BAR$}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>12}",
+        "rank", "kernels █  collectives ▒", "step", "kernels", "exposed", "idle", "waits", "waited for"
+    )?;
+    let (list, rest) = listed(job);
+    for m in list {
+        let step = m.step.map_or_else(String::new, ns);
+        let mark = if job.stragglers.iter().any(|s| s.rank == m.rank) { '›' } else { ' ' };
+        writeln!(
+            out,
+            "{mark} {:>4}  {}{}  {step:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {:>12}",
+            m.rank,
+            host(of.digests.get(m.digest)),
+            bar(m),
+            ns(m.compute),
+            ns(m.exposed),
+            ns(m.idle),
+            ns(m.waited),
+            ns(m.late)
+        )?;
+    }
+    if rest > 0 {
+        writeln!(out, "  {} that the others wait for less are not listed; --format csv lists all", units::count(rest, "rank"))?;
+    }
+    links(out, job)?;
+    pairs(out, job)?;
+    for action in job.findings.iter().flat_map(|f| &f.actions) {
+        wrapped(out, "  do: ", "      ", action, width)?;
+    }
+    if let Some(words) = job.told.words() {
+        writeln!(out)?;
+        wrapped(out, "", "  ", words, width)?;
+    }
+    job.remarks.iter().try_for_each(|r| wrapped(out, "", "  ", r, width))
+}
+
+fn links(out: &mut dyn Write, job: &Job) -> io::Result<()> {
+    if job.links.is_empty() {
+        return Ok(());
+    }
+    writeln!(out)?;
+    writeln!(
+        out,
+        "  {:<16} {:>5}  {:>8}  {:>9}  {:>9}  {:>11}  {:<18}  {:>9}",
+        "collective", "ranks", "count", "message", "time", "bus", "", "waiting"
+    )?;
+    for l in &job.links {
+        let [count, bytes, time, bus, of, waited] = link_words(l);
+        writeln!(out, "  {:<16} {:>5}  {count:>8}  {bytes:>9}  {time:>9}  {bus:>11}  {of:<18}  {waited:>9}", l.kind, l.size)?;
+    }
+    Ok(())
+}
+
+fn pairs(out: &mut dyn Write, job: &Job) -> io::Result<()> {
+    let mut pairs: Vec<((u32, u32), i64)> = job.waits.pairs.iter().map(|(&p, &ns)| (p, ns)).filter(|p| p.1 > 0).collect();
+    if pairs.is_empty() {
+        return writeln!(out);
+    }
+    pairs.sort_by_key(|p| (std::cmp::Reverse(p.1), p.0));
+    let all = pairs.len();
+    pairs.truncate(PAIRS);
+    writeln!(out)?;
+    for ((waiter, other), time) in pairs {
+        writeln!(out, "  rank {} waits {} for rank {}", job.number(waiter), ns(time), job.number(other))?;
+    }
+    if all > PAIRS {
+        writeln!(out, "  … and {} more", units::count(all - PAIRS, "pair"))?;
+    }
+    writeln!(out)
+}
+
+/// Of each rank a row.
+#[must_use]
+pub fn table(of: &Together<'_>) -> table::Table {
+    const FIELDS: [(&str, bool); 13] = [
+        ("rank", true),
+        ("host", false),
+        ("device", true),
+        ("step_ns", true),
+        ("compute_ns", true),
+        ("comm_ns", true),
+        ("exposed_ns", true),
+        ("idle_ns", true),
+        ("judged_ns", true),
+        ("waited_ns", true),
+        ("late_ns", true),
+        ("straggler", false),
+        ("file", false),
+    ];
+    let columns = FIELDS.iter().map(|&(field, right)| Column { field, title: field, right, machine_only: false, rank: 0 }).collect();
+    let number = |n: Option<i64>| n.map_or_else(Cell::default, |n| Cell::both(n, ns(n)));
+    let row = |m: &Member| {
+        let d = &of.digests[m.digest];
+        let late = of.job.stragglers.iter().find(|s| s.rank == m.rank).map_or("", |s| s.why.word());
+        vec![
+            Cell::text(m.rank.to_string()),
+            Cell::text(d.host.clone().unwrap_or_default()),
+            Cell::text(d.device.map_or_else(String::new, |d| d.to_string())),
+            number(m.step),
+            number(Some(m.compute)),
+            number(Some(m.comm)),
+            number(Some(m.exposed)),
+            number(Some(m.idle)),
+            number(Some(m.judged)),
+            number(Some(m.waited)),
+            number(Some(m.late)),
+            Cell::text(late),
+            Cell::text(&*d.file),
+        ]
+    };
+    table::Table { columns, rows: of.job.ranks.iter().map(row).collect() }
+}
+
+/// One row for each rank.
+pub fn csv(out: &mut dyn Write, of: &Together<'_>, width: Option<usize>) -> io::Result<()> {
+    table(of).print(out, Format::Csv, width)
+}
+
+/// The same for an issue tracker.
+pub fn markdown(out: &mut dyn Write, of: &Together<'_>) -> io::Result<()> {
+    writeln!(out, "### {}", head(of))?;
+    writeln!(out)?;
+    for f in &of.job.findings {
+        writeln!(out, "**{}**: {}", f.id.id(), table::escaped(&f.headline))?;
+        writeln!(out)?;
+    }
+    table(of).print(out, Format::Md, None)?;
+    writeln!(out)?;
+    for f in &of.job.findings {
+        f.actions.iter().try_for_each(|a| writeln!(out, "- do: {}", table::escaped(a)))?;
+    }
+    of.job
+        .told
+        .words()
+        .into_iter()
+        .chain(of.job.remarks.iter().map(String::as_str))
+        .try_for_each(|r| writeln!(out, "- {}", table::escaped(r)))
+}

@@ -1,0 +1,238 @@
+//! Many ranks as one: captures whose causes are known, made-up jobs of up to 512 ranks, and the commands.
+
+use super::jobs::{Plan, Wrong, job as made_up};
+use super::support::root;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use warpscope::analysis::ranks::{Job, Late, job};
+use warpscope::analysis::triage::Verdict;
+use warpscope::model::digest::Digest;
+
+fn warpscope(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
+    command.args(words).current_dir(folder).env_remove("RANK").env_remove("WORLD_SIZE");
+    command.env("XDG_CACHE_HOME", folder.join(".cache")).output().unwrap()
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+fn plans(ranks: usize) -> Vec<Plan> {
+    let mut out = Vec::new();
+    let tensors: &[usize] = if ranks >= 64 { &[1, 8] } else { &[1, 4] };
+    let wrongs = |seed: u64| {
+        let rank = (seed as usize * 7 + 3) % ranks;
+        [
+            Wrong::Nothing,
+            Wrong::Compute(rank, 0.15),
+            Wrong::Compute(rank, 0.6),
+            Wrong::Host(rank, 1_500_000),
+            Wrong::Host(rank, 4_000_000),
+            Wrong::Uneven(3_000_000),
+        ]
+    };
+    for &tensor in tensors {
+        for seed in 1..=(if ranks > 100 { 1 } else { 3 }) {
+            for wrong in wrongs(seed) {
+                // Groups that nobody names can be told apart only where there is one.
+                for numbered in if tensor == 1 { &[true, false][..] } else { &[true][..] } {
+                    out.push(Plan { ranks, tensor, numbered: *numbered, steps: 40, layers: 8, wrong, seed });
+                }
+            }
+            if tensor > 1 && ranks / tensor >= 3 {
+                out.push(Plan {
+                    ranks,
+                    tensor,
+                    numbered: true,
+                    steps: 40,
+                    layers: 8,
+                    wrong: Wrong::Link(seed as usize % (ranks / tensor), 3.0),
+                    seed,
+                });
+            }
+        }
+    }
+    out
+}
+
+/// Whether what was found is what was planted.
+fn right(plan: &Plan, found: &Job) -> bool {
+    let straggler = found.stragglers.first().map(|s| (s.rank as usize, s.why));
+    let ids: Vec<Verdict> = found.findings.iter().map(|f| f.id).collect();
+    match plan.wrong {
+        Wrong::Nothing => ids.is_empty() && straggler.is_none(),
+        Wrong::Compute(rank, _) => straggler == Some((rank, Late::Compute)) && found.stragglers.len() == 1,
+        Wrong::Host(rank, _) => straggler == Some((rank, Late::Host)) && found.stragglers.len() == 1,
+        Wrong::Uneven(_) => straggler.is_none() && ids == [Verdict::RankImbalance],
+        // Whoever meets in the slow group is late elsewhere; no rank of it is to blame.
+        Wrong::Link(group, _) => {
+            ids.contains(&Verdict::SlowLink) && {
+                let f = found.findings.iter().find(|f| f.id == Verdict::SlowLink).unwrap();
+                f.headline.contains(&format!("ranks {}–{} ", group * plan.tensor, (group + 1) * plan.tensor - 1))
+            }
+        }
+    }
+}
+
+/// Precision and recall of the rank and the cause that are named, over made-up jobs.
+#[test]
+fn stragglers_of_made_up_jobs() {
+    for ranks in [8, 64, 512] {
+        let plans = plans(ranks);
+        let mut wrong = Vec::new();
+        let (mut named, mut rightly, mut planted) = (0, 0, 0);
+        for plan in &plans {
+            let found = job(&made_up(plan));
+            let is = matches!(plan.wrong, Wrong::Compute(..) | Wrong::Host(..));
+            let ok = right(plan, &found);
+            planted += usize::from(is);
+            named += usize::from(!found.stragglers.is_empty());
+            rightly += usize::from(is && ok);
+            if !ok {
+                wrong.push(format!(
+                    "{plan:?}: {:?} {:?}",
+                    found.stragglers,
+                    found.findings.iter().map(|f| &f.headline).collect::<Vec<_>>()
+                ));
+            }
+        }
+        println!(
+            "{ranks} ranks: {} jobs, {} right; stragglers: {planted} planted, {named} named, {rightly} right",
+            plans.len(),
+            plans.len() - wrong.len()
+        );
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+}
+
+/// Clocks that are seconds apart and drift come together, also by way of ranks in between.
+#[test]
+fn clocks_of_made_up_jobs_come_together() {
+    let plan = Plan { ranks: 16, tensor: 4, numbered: true, steps: 400, layers: 4, wrong: Wrong::Nothing, seed: 5 };
+    let all = made_up(&plan);
+    let found = job(&all);
+    // The last collective of all: data parallelism, by ranks that are four apart.
+    for group in 0..4usize {
+        let ends: Vec<(i64, i64)> = (group..16)
+            .step_by(4)
+            .map(|rank| {
+                let last = all[rank].collectives().last().unwrap().end();
+                let clock = found.ranks[rank].clock;
+                (clock.common(last), clock.uncertainty)
+            })
+            .collect();
+        let (first, last) = (ends.iter().map(|e| e.0).min().unwrap(), ends.iter().map(|e| e.0).max().unwrap());
+        let stated = ends.iter().map(|e| e.1).max().unwrap();
+        assert!(last - first <= 2 * stated, "{} of {stated}", last - first);
+        assert!(stated < 100_000, "{stated}");
+    }
+}
+
+/// Two ranks of which the cause is known, as nsys and as torch.profiler saw them.
+#[test]
+fn pairs_of_captures() {
+    let folder = root().join("fixtures/triage");
+    let pair = |name: &str, end: &str| -> Option<Vec<PathBuf>> {
+        let files: Vec<PathBuf> = (0..2).map(|r| folder.join(format!("{name}_rank{r}{end}"))).collect();
+        files.iter().all(|f| f.is_file()).then_some(files)
+    };
+    let mut judged = 0;
+    for (name, straggler) in
+        [("balanced", None), ("slow_rank", Some((1, "compute"))), ("late_host", Some((0, "host"))), ("comm_bound", None)]
+    {
+        for end in [".pt.trace.json.gz", ".sqlite.zst", ".sqlite"] {
+            let Some(files) = pair(name, end) else { continue };
+            let files: Vec<&str> = files.iter().map(|f| f.to_str().unwrap()).collect();
+            let home = tempfile::tempdir().unwrap();
+            let out = warpscope(home.path(), &[&["ranks", "--format", "json"], &files[..]].concat());
+            let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap_or_else(|e| panic!("{name}{end}: {e} {}", text(&out)));
+            let found = json["straggler"]["rank"].as_u64().zip(json["straggler"]["cause"].as_str());
+            assert_eq!(found, straggler, "{name}{end}");
+            assert_eq!(json["ranks"].as_array().unwrap().len(), 2);
+            judged += 1;
+        }
+    }
+    assert!(judged >= 2, "{judged}");
+}
+
+/// Digests beside each rank, then all of them at once: the same as from the reports.
+#[test]
+fn digests_say_what_the_reports_say() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let reports = root().join("fixtures/triage");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&reports).unwrap().flatten().map(|e| e.path()).collect();
+    files.retain(|f| f.file_name().is_some_and(|n| n.to_string_lossy().contains("slow_rank_rank")));
+    files.sort();
+    files.truncate(2);
+    assert_eq!(files.len(), 2, "{files:?}");
+    for (rank, file) in files.iter().enumerate() {
+        let made = warpscope(here, &["digest", file.to_str().unwrap(), "-o", "d{rank}.wsd", "--rank", &rank.to_string()]);
+        assert!(made.status.success(), "{}", text(&made));
+        assert!(std::fs::metadata(here.join(format!("d{rank}.wsd"))).unwrap().len() < 20_000);
+    }
+    let again = warpscope(here, &["digest", files[0].to_str().unwrap(), "-o", "d0.wsd"]);
+    assert!(!again.status.success() && text(&again).contains("--force"), "{}", text(&again));
+    let json = |words: &[&str]| -> serde_json::Value { serde_json::from_slice(&warpscope(here, words).stdout).unwrap() };
+    let (one, two) = (files[0].to_str().unwrap(), files[1].to_str().unwrap());
+    let (of_reports, of_digests) = (json(&["ranks", "--format", "json", one, two]), json(&["ranks", "--format", "json", "."]));
+    for key in ["straggler", "findings", "waits", "matched_collectives"] {
+        assert_eq!(of_reports[key], of_digests[key], "{key}");
+    }
+    // One damaged digest of several does not hide the others.
+    std::fs::write(here.join("d2.wsd"), b"WSD1nothing").unwrap();
+    let some = warpscope(here, &["ranks", ".", "--format", "table"]);
+    assert!(
+        some.status.success() && text(&some).contains("d2.wsd") && text(&some).contains("1 report could not be read"),
+        "{}",
+        text(&some)
+    );
+    let failed = warpscope(here, &["ranks", "d0.wsd", "d1.wsd", "--fail-on", "straggler"]);
+    assert_eq!(failed.status.code(), Some(1));
+    assert!(!warpscope(here, &["ranks", "/no/such"]).status.success());
+    std::fs::create_dir(here.join("empty")).unwrap();
+    assert!(text(&warpscope(here, &["ranks", "empty"])).contains("no reports of ranks"));
+}
+
+/// Hundreds of digests at once, and the pages that people read.
+#[test]
+fn pages_of_ranks() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = Plan { ranks: 96, tensor: 8, numbered: true, steps: 30, layers: 4, wrong: Wrong::Host(37, 3_000_000), seed: 2 };
+    let all = made_up(&plan);
+    for digest in all.iter().skip(1) {
+        std::fs::write(folder.path().join(format!("{}.wsd", digest.file)), digest.to_bytes()).unwrap();
+    }
+    let page = warpscope(folder.path(), &["ranks", ".", "--format", "table"]);
+    insta::assert_snapshot!("ranks_page", text(&page));
+    let csv = warpscope(folder.path(), &["ranks", ".", "--format", "csv"]);
+    assert_eq!(text(&csv).lines().count(), 96);
+    assert!(text(&csv).lines().any(|l| l.starts_with("37,node4,5,") && l.contains(",host,")), "{}", text(&csv));
+    let md = text(&warpscope(folder.path(), &["ranks", ".", "--format", "md"]));
+    assert!(md.contains("**straggler**: rank 37"), "{md}");
+}
+
+/// What is in a digest that is damaged anywhere gives a job or an error.
+#[test]
+fn damaged_digests() {
+    let plan = Plan { ranks: 2, tensor: 1, numbered: true, steps: 10, layers: 2, wrong: Wrong::Nothing, seed: 1 };
+    let whole = made_up(&plan);
+    let message = prost_bytes(&whole[0]);
+    let mut taken = 0;
+    for at in 0..message.len() {
+        let mut bytes = message.clone();
+        bytes[at] ^= 0x55;
+        let file = [&b"WSD1"[..], &zstd::bulk::compress(&bytes, 1).unwrap()].concat();
+        if let Ok(damaged) = Digest::from_bytes(&file) {
+            assert_eq!(job(&[damaged, whole[1].clone()]).ranks.len(), 2);
+            taken += 1;
+        }
+    }
+    assert!(taken > 0);
+}
+
+/// The message without its packing.
+fn prost_bytes(digest: &Digest) -> Vec<u8> {
+    zstd::stream::decode_all(&digest.to_bytes()[4..]).unwrap()
+}
