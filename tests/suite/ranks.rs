@@ -236,3 +236,16 @@ fn damaged_digests() {
 fn prost_bytes(digest: &Digest) -> Vec<u8> {
     zstd::stream::decode_all(&digest.to_bytes()[4..]).unwrap()
 }
+
+/// Writes the digests of 512 ranks with 5,000 collectives each, to measure with: `WARPSCOPE_JOB=FOLDER cargo test --release -- --ignored job_of_512`,
+/// then `warpscope ranks FOLDER`.
+#[test]
+#[ignore = "writes 100 MB for a measurement by hand"]
+fn a_job_of_512_ranks_is_written() {
+    let folder = PathBuf::from(std::env::var_os("WARPSCOPE_JOB").expect("WARPSCOPE_JOB names the folder"));
+    std::fs::create_dir_all(&folder).unwrap();
+    let plan = Plan { ranks: 512, tensor: 8, numbered: true, steps: 200, layers: 24, wrong: Wrong::Compute(77, 0.2), seed: 9 };
+    for digest in made_up(&plan) {
+        std::fs::write(folder.join(format!("{}.wsd", digest.file)), digest.to_bytes()).unwrap();
+    }
+}
