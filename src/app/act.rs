@@ -3,9 +3,10 @@
 use super::actions::table::Action;
 use super::actions::{ACTIONS, ActionId, Where};
 use super::msg::Effect;
-use super::open::{ask_changes, carry, checklist, go, pair, quit, say, tell};
+use super::open::{carry, checklist, go, pair, quit, say, tell};
 use super::over::{Choice, Item, Page, Pick};
 use super::screen::{Answer, Cx, Go, News, ResultView, Screen};
+use super::screens::DiffScreen;
 use super::session::DetailsRoom;
 use super::state::App;
 use std::cmp::Reverse;
@@ -96,9 +97,10 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::Kernels => go(app, asked, Go::Kernels(None)),
         ActionId::Library => go(app, asked, Go::Library),
         ActionId::Diff => {
-            let answer = ask_changes(app);
+            let answer = DiffScreen::ask(&app.session);
             carry(app, asked, answer)
         }
+        ActionId::Ranks => go(app, asked, Go::Ranks),
         ActionId::Checklist => checklist(app, asked),
         ActionId::Form => names(app),
         ActionId::FullName => over(app, Page::Names),

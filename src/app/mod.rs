@@ -30,8 +30,8 @@ pub use over::{LineOf, Over, Page, Pick, What};
 pub use running::Watched;
 pub use screen::{ResultView, Status};
 pub use screens::{
-    DiffScreen, KernelsScreen, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RerunScreen, ResultScreen, RunScreen,
-    TimelineScreen,
+    DiffScreen, KernelsScreen, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RanksScreen, RerunScreen, ResultScreen,
+    RunScreen, TimelineScreen,
 };
 pub use session::{DetailsRoom, Report, Session, Settings, Stage};
 pub use state::{App, SMALLEST};

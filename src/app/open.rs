@@ -6,7 +6,7 @@ use super::over::{Choice, Item, Over, Page, Pick, RunChoice};
 use super::running::Watched;
 use super::screen::{Answer, At, Go, News, ResultView, Status};
 use super::screens::{
-    DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RerunScreen, ResultScreen, RunScreen,
+    DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RanksScreen, RerunScreen, ResultScreen, RunScreen,
     TimelineScreen,
 };
 use super::session::report::Best;
@@ -103,6 +103,24 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
             app.session.active = report;
             select(app, report, &name)
         }
+        Go::TimelineOf { report, at } => {
+            app.close_common();
+            app.close_all_of(report);
+            app.session.active = report;
+            let id = app.push(report, |id| TimelineScreen::new(Some(at), id));
+            settle(app, id)
+        }
+        Go::Ranks => match app.find::<RanksScreen>(None) {
+            Some(id) => {
+                app.close(id);
+                Vec::new()
+            }
+            None => {
+                app.close_common();
+                let id = app.push_common(RanksScreen::default());
+                settle(app, id)
+            }
+        },
         Go::Reports(files) => reports(app, &files),
         Go::Changes { before, after } => changes(app, before, after),
         Go::ChangesOf { before, after } => {
@@ -404,24 +422,6 @@ fn changes(app: &mut App, before: usize, after: usize) -> Vec<Effect> {
     app.close_common();
     let id = app.push_common(DiffScreen::new(before, after));
     settle(app, id)
-}
-
-/// Asks which other report to compare with, where there are several.
-pub fn ask_changes(app: &mut App) -> Answer {
-    let active = app.session.active;
-    let others: Vec<usize> = (0..app.session.reports.len()).filter(|&i| i != active).collect();
-    match others[..] {
-        [] => Answer::say("only one report is open; open a second one, or choose another run in the library"),
-        [other] => DiffScreen::in_order(&app.session, other, active).into(),
-        _ => {
-            let item = |i: usize| {
-                let file = &app.session.reports[i].file;
-                let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
-                Item::new(name, file.display().to_string(), None, Choice::Changes(i, active))
-            };
-            Answer::over(Pick::by_typing("compare with this baseline", others.into_iter().map(item).collect()))
-        }
-    }
 }
 
 /// Shows the run that is watched.

@@ -113,6 +113,13 @@ pub enum Go {
         report: usize,
         name: String,
     },
+    /// To a place of a report's timeline.
+    TimelineOf {
+        report: usize,
+        at: At,
+    },
+    /// To the ranks of the session's reports, or away from them.
+    Ranks,
     /// To reports, which are opened unless they are open.
     Reports(Vec<PathBuf>),
     /// To what changed between two reports.

@@ -90,15 +90,37 @@ fn files(named: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     Ok(out)
 }
 
+fn is_digest(file: &Path) -> bool {
+    file.extension().is_some_and(|x| x == "wsd")
+}
+
+fn decode(file: &Path) -> Result<Digest, String> {
+    let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", file.display());
+    let mut bytes = Vec::new();
+    let opened = std::fs::File::open(file).map_err(|e| failed(&e))?;
+    std::io::Read::read_to_end(&mut std::io::Read::take(opened, MOST), &mut bytes).map_err(|e| failed(&e))?;
+    Digest::from_bytes(&bytes).map_err(|e| failed(&e))
+}
+
+/// Digests, decoded side by side; `None` for what is another report.
+fn decoded(files: &[PathBuf]) -> Vec<Option<Result<Vec<Digest>, Failure>>> {
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get).clamp(1, 16);
+    let piece = files.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        let one = |f: &PathBuf| is_digest(f).then(|| decode(f).map(|d| vec![d]));
+        let all: Vec<_> =
+            files.chunks(piece).map(|part| (part.len(), scope.spawn(move || part.iter().map(one).collect::<Vec<_>>()))).collect();
+        // What a thread could not do is done later.
+        let parts = all.into_iter().map(|(n, thread)| thread.join().unwrap_or_else(|_| (0..n).map(|_| None).collect()));
+        parts.flatten().map(|d| d.map(|d| d.map_err(Failure::wrong))).collect()
+    })
+}
+
 /// The digests of a file: what is in it, or what follows from a report.
 fn read(file: &Path, nsys: Option<&Path>) -> Result<Vec<Digest>, Failure> {
     let shown = file.display().to_string();
-    if file.extension().is_some_and(|x| x == "wsd") {
-        let failed = |e: &dyn std::fmt::Display| Failure::wrong(format!("{shown}: {e}"));
-        let mut bytes = Vec::new();
-        let opened = std::fs::File::open(file).map_err(|e| failed(&e))?;
-        std::io::Read::read_to_end(&mut std::io::Read::take(opened, MOST), &mut bytes).map_err(|e| failed(&e))?;
-        return Ok(vec![Digest::from_bytes(&bytes).map_err(|e| failed(&e))?]);
+    if is_digest(file) {
+        return Ok(vec![decode(file).map_err(Failure::wrong)?]);
     }
     let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES))?;
     of_profile(&profile, &shown)
@@ -118,8 +140,9 @@ fn of_profile(profile: &Profile, shown: &str) -> Result<Vec<Digest>, Failure> {
 /// Lays the ranks of a job beside each other.
 pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     let (mut all, mut reports, mut failed) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, file) in files(&args.files)?.iter().enumerate() {
-        match read(file, nsys) {
+    let files = files(&args.files)?;
+    for (number, (file, early)) in files.iter().zip(decoded(&files)).enumerate() {
+        match early.unwrap_or_else(|| read(file, nsys)) {
             Ok(found) => {
                 reports.extend(found.iter().map(|_| number));
                 all.extend(found);

@@ -54,6 +54,11 @@ static KNOWN: &[Known] = &[
         next: "print it with `ncu --import REPORT --csv --page raw`",
     },
     Known {
+        is: |h| h.starts_with(b"WSD"),
+        what: "the digest of a rank, made by `warpscope digest`",
+        next: "lay it beside those of the other ranks: `warpscope ranks FILE…`",
+    },
+    Known {
         is: |h| h.starts_with(b"OTF2"),
         what: "an OTF2 archive, such as rocprofv3 writes with `--output-format otf2`",
         next: "record with `--output-format rocpd` or csv",

@@ -3,7 +3,7 @@
 use super::text::{fit_placed, part};
 use super::view::View;
 use super::{Role, Theme};
-use crate::app::{ACTIONS, ActionId, App, Mouse, Open, What, Where};
+use crate::app::{ACTIONS, ActionId, App, Mouse, Open, Report, What, Where};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -56,7 +56,13 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                 .filter(|a| match (a.id, here) {
                     // Of what ncu measured only where it has measured.
                     (ActionId::Open, Where::Launches) | (ActionId::Metrics, _) => measured,
-                    (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches | Where::Timeline)
+                    // Where several reports have collectives they are likely those of ranks.
+                    (ActionId::Ranks, Where::Overview | Where::Kernels | Where::Timeline) => {
+                        let talks = |r: &&Report| r.whole_triage().is_some_and(|t| t.devices.iter().any(|d| d.collectives > 0));
+                        app.session.reports.iter().filter(talks).count() > 1
+                    }
+                    (ActionId::Ranks, _)
+                    | (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches | Where::Timeline)
                     | (ActionId::Back, Where::Kernels)
                     | (ActionId::Open, Where::Run)
                     | (ActionId::Library, Where::Library)

@@ -16,6 +16,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: &Theme) {
     let own = match app.top().map(|e| &e.open) {
         Some(Open::Run(_)) => app.running.watched.as_ref().map(|w| super::run::head(app, w, theme, columns)),
         Some(Open::Library(screen)) => Some(super::library::head(screen, theme, columns)),
+        Some(Open::Ranks(screen)) => Some(super::ranks::head(app, screen, theme, columns)),
         Some(Open::Diff(screen)) => Some(super::diff::head(app, screen, theme, columns)),
         _ => None,
     };

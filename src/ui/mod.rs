@@ -26,6 +26,7 @@ pub mod panel;
 pub mod parts;
 pub mod preview;
 pub mod ranges;
+mod ranks;
 pub mod rerun;
 pub mod result;
 pub mod run;
@@ -123,6 +124,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             }
             Some(Open::Library(screen)) => library::draw(frame, main, app, screen, view, theme),
             Some(Open::Diff(screen)) => diff::draw(frame, main, app, screen, view, theme),
+            Some(Open::Ranks(screen)) => ranks::draw(frame, main, app, screen, view, theme),
             Some(Open::Overview(screen)) => overview::draw(frame, main, app, screen, view, theme),
             Some(Open::Ranges(screen)) => ranges::draw(frame, main, app, screen, view, theme),
             Some(Open::Timeline(screen)) => timeline::draw(frame, main, app, screen, view, theme),

@@ -1,11 +1,12 @@
 //! Many ranks as one: captures whose causes are known, made-up jobs of up to 512 ranks, and the commands.
 
 use super::jobs::{Plan, Wrong, job as made_up};
-use super::support::root;
+use super::support::{Explorer, root};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use warpscope::analysis::ranks::{Job, Late, job};
 use warpscope::analysis::triage::Verdict;
+use warpscope::app::Where;
 use warpscope::model::digest::Digest;
 
 fn warpscope(folder: &Path, words: &[&str]) -> Output {
@@ -248,4 +249,32 @@ fn a_job_of_512_ranks_is_written() {
     for digest in made_up(&plan) {
         std::fs::write(folder.join(format!("{}.wsd", digest.file)), digest.to_bytes()).unwrap();
     }
+}
+
+/// The ranks of a session on the screen: the rank that is late, its worst step, and from there its timeline.
+#[test]
+fn ranks_on_the_screen() {
+    let folder = root().join("fixtures/triage");
+    let files: Vec<PathBuf> = (0..2).map(|r| folder.join(format!("slow_rank_rank{r}.sqlite.zst"))).collect();
+    for (name, size) in [("ranks_80x24", (80, 24)), ("ranks_120x40", (120, 40)), ("ranks_200x50", (200, 50))] {
+        let mut explorer = Explorer::open(&files, size);
+        explorer.press("A");
+        explorer.press(".");
+        insta::assert_snapshot!(name, explorer.screen());
+    }
+    let mut explorer = Explorer::open(&files, (120, 40));
+    explorer.press("A");
+    assert_eq!(explorer.app.here(), Where::Ranks);
+    assert!(explorer.screen().contains("rank 1 arrives last"));
+    explorer.press("right right left");
+    assert!(explorer.screen().contains("step 0 of"), "{}", explorer.screen());
+    explorer.press("up enter");
+    assert_eq!((explorer.app.here(), explorer.app.session.active), (Where::Timeline, 0));
+    explorer.press("A A");
+    let mut one = Explorer::open(&files[..1], (80, 24));
+    one.press("A");
+    assert!(one.screen().contains("only one rank is open"), "{}", one.screen());
+    let mut none = Explorer::open(&[root().join("fixtures/ncu/full.ncu-rep.zst")], (80, 24));
+    none.press("A");
+    assert!(none.screen().contains("there are no ranks"), "{}", none.screen());
 }

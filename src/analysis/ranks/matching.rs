@@ -3,7 +3,6 @@
 use super::nccl;
 use crate::analysis::triage::ops::sane;
 use crate::model::digest::{Collective, Digest};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// One rank's part in a collective, on the rank's own clock. Times in ns.
@@ -70,69 +69,81 @@ const LOOKED_AT: usize = 200;
 /// Share of the collectives that must be of the same kind for an order to be the same.
 const ALIKE: f64 = 0.98;
 
+/// A group's name and the ranks that it is said to have.
 type Key = (String, Vec<u32>);
-/// A rank's collectives of one group by number.
-type Own = BTreeMap<i64, Collective>;
+/// A rank's collectives of one group, by number.
+type Own = Vec<Collective>;
+
+/// The collectives of a rank in a group, by number; the kinds of others are told from it.
+fn of_group(digest: &Digest, key: &Key, each: i64) -> Own {
+    let ours: Vec<bool> =
+        digest.kinds.iter().map(|k| (&k.group, &k.ranks) == (&key.0, &key.1) && !nccl::point_to_point(nccl::kind(&k.name))).collect();
+    let all = digest.collectives().filter(|c| ours[c.kind] && c.sequence % each == 0);
+    let mut own: Own = all.map(|c| Collective { start: sane(c.start), duration: sane(c.duration), ..c }).collect();
+    own.sort_by_key(|c| c.sequence);
+    own.dedup_by_key(|c| c.sequence);
+    own
+}
 
 /// Matches by group and number, as far as the reports have them, else by order.
 #[must_use]
 pub fn matches(all: &[Digest]) -> Matches {
-    let mut groups: BTreeMap<Key, Vec<(u32, Own)>> = BTreeMap::new();
+    let mut groups: BTreeMap<Key, Vec<u32>> = BTreeMap::new();
     let each = all.iter().filter_map(|d| d.collectives.as_ref()).map(|c| i64::from(c.each.max(1))).max().unwrap_or(1);
     for (rank, digest) in (0..).zip(all) {
-        let mut own: FxHashMap<usize, Own> = FxHashMap::default();
-        let keys: Vec<Key> = digest.kinds.iter().map(|k| (k.group.clone(), k.ranks.clone())).collect();
-        let first: Vec<usize> = keys.iter().map(|k| keys.iter().position(|o| o == k).unwrap_or(0)).collect();
-        for c in digest.collectives() {
-            let c = Collective { start: sane(c.start), duration: sane(c.duration), ..c };
-            if nccl::point_to_point(nccl::kind(&digest.kinds[c.kind].name)) || c.sequence % each != 0 {
-                continue;
+        for kind in &digest.kinds {
+            let of = groups.entry((kind.group.clone(), kind.ranks.clone())).or_default();
+            if of.last() != Some(&rank) {
+                of.push(rank);
             }
-            own.entry(first[c.kind]).or_default().insert(c.sequence, c);
-        }
-        let mut own: Vec<(usize, Own)> = own.into_iter().collect();
-        own.sort_by_key(|o| o.0);
-        for (kind, list) in own {
-            groups.entry(keys[kind].clone()).or_default().push((rank, list));
         }
     }
     let mut out = Matches { each, ..Matches::default() };
-    for ((name, listed), mut parts) in groups {
-        let numbered = parts.iter().all(|(rank, own)| own.values().all(|c| all[*rank as usize].kinds[c.kind].numbered));
+    // One group after the other: all of them at once would take several times the room.
+    for (key, ranks) in groups {
+        let mut parts: Vec<(u32, Own)> =
+            ranks.into_iter().map(|r| (r, of_group(&all[r as usize], &key, each))).filter(|p| !p.1.is_empty()).collect();
         if parts.len() < 2 {
             continue;
         }
+        let kinds = |rank: u32, c: &Collective| &all[rank as usize].kinds[c.kind];
+        let numbered = parts.iter().all(|(rank, own)| own.iter().all(|c| kinds(*rank, c).numbered));
         if !numbered {
             in_order(all, &mut parts, &mut out.remarks);
         }
-        let said = |rank: u32, own: &Own| own.values().next().and_then(|c| all[rank as usize].kinds[c.kind].size);
-        let size = parts.iter().filter_map(|(rank, own)| said(*rank, own)).max().map_or(0, |n| n as usize).max(listed.len());
-        let ranks: Vec<u32> = parts.iter().map(|p| p.0).collect();
+        let size = parts.iter().filter_map(|(rank, own)| kinds(*rank, own.first()?).size).max();
+        let size = size.map_or(0, |n| n as usize).max(key.1.len()).max(parts.len());
         let number = u32::try_from(out.groups.len()).unwrap_or(u32::MAX);
         let before = out.list.len();
         gather(all, number, &parts, &mut out.list);
         if out.list.len() == before {
             continue;
         }
-        let algorithm = parts.iter().flat_map(|(rank, own)| own.values().map(|c| &all[*rank as usize].kinds[c.kind].algorithm));
-        let algorithm = algorithm.take(LOOKED_AT).find(|a| !a.is_empty()).cloned().unwrap_or_default();
-        out.groups.push(Group { name, size: size.max(ranks.len()), ranks, numbered, algorithm });
+        let algorithms = parts.iter().flat_map(|(rank, own)| own.iter().map(|c| &kinds(*rank, c).algorithm));
+        let algorithm = algorithms.take(LOOKED_AT).find(|a| !a.is_empty()).cloned().unwrap_or_default();
+        out.groups.push(Group { name: key.0, size, ranks: parts.iter().map(|p| p.0).collect(), numbered, algorithm });
     }
+    out.list.shrink_to_fit();
     out
 }
 
 /// Collectives that all ranks of the group have, with the same number and of the same kind.
 fn gather(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Together>) {
     let Some(((first, own), others)) = parts.split_first() else { return };
-    let kind_of = |rank: u32, c: &Collective| nccl::kind(&all[rank as usize].kinds[c.kind].name);
-    for (number, c) in own {
-        let kind = kind_of(*first, c);
+    let words: Vec<Vec<&'static str>> =
+        parts.iter().map(|(r, _)| all[*r as usize].kinds.iter().map(|k| nccl::kind(&k.name)).collect()).collect();
+    let mut at = vec![0usize; others.len()];
+    for c in own {
+        let kind = words[0][c.kind];
         let mut arrivals = Vec::with_capacity(parts.len());
         arrivals.push(Arrival { rank: *first, start: c.start, duration: c.duration });
-        arrivals.extend(others.iter().filter_map(|(rank, own)| {
-            let c = own.get(number).filter(|c| kind_of(*rank, c) == kind)?;
-            Some(Arrival { rank: *rank, start: c.start, duration: c.duration })
-        }));
+        for (i, (rank, theirs)) in others.iter().enumerate() {
+            while theirs.get(at[i]).is_some_and(|o| o.sequence < c.sequence) {
+                at[i] += 1;
+            }
+            let same = theirs.get(at[i]).filter(|o| o.sequence == c.sequence && words[i + 1][o.kind] == kind);
+            arrivals.extend(same.map(|o| Arrival { rank: *rank, start: o.start, duration: o.duration }));
+        }
         if arrivals.len() == parts.len() {
             into.push(Together { group, kind, bytes: c.bytes, arrivals });
         }
@@ -143,15 +154,14 @@ fn gather(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Toget
 fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<String>) {
     let Some(reference) = (0..parts.len()).max_by_key(|&i| (parts[i].1.len(), std::cmp::Reverse(i))) else { return };
     let n = parts[reference].1.len();
-    let list = |own: &Own| own.values().copied().collect::<Vec<_>>();
-    let (rank, longest) = (parts[reference].0, list(&parts[reference].1));
+    let (rank, longest) = parts[reference].clone();
     let word = |rank: u32, c: &Collective| nccl::kind(&all[rank as usize].kinds[c.kind].name);
     let mut lost = Vec::new();
     parts.retain_mut(|(own_rank, own)| {
         if *own_rank == rank {
             return true;
         }
-        let mine = list(own);
+        let mine = own.clone();
         let same = |shift: usize| {
             let pairs = mine.iter().zip(longest.iter().skip(shift));
             let alike = pairs.clone().filter(|(a, b)| word(*own_rank, a) == word(rank, b)).count();
@@ -169,8 +179,9 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
         let close = least.saturating_mul(2).saturating_add(1000);
         let best = tried.into_iter().filter(|t| t.0.0 <= close).min_by_key(|((spread, apart), shift)| (*apart, *spread, *shift));
         let shift = best.map_or(0, |t| t.1);
-        let numbers: Vec<i64> = longest.iter().skip(shift).map(|c| c.sequence).collect();
-        *own = numbers.into_iter().zip(mine).collect();
+        for (c, of) in own.iter_mut().zip(longest.iter().skip(shift)) {
+            c.sequence = of.sequence;
+        }
         true
     });
     if !lost.is_empty() {

@@ -2,15 +2,18 @@
 
 use super::clocks::Offset;
 use super::matching::{Arrival, Matches, Together};
-use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Share of the collectives that are left out at the beginning: captures start at different times, and the first ones wait for that.
 const START: f64 = 0.1;
 /// Share of the waits that are left out, the longest: accidents.
 const LONGEST: f64 = 0.02;
+/// Share of a wait below which nobody is blamed for it.
+const LITTLE: f64 = 0.02;
 /// What a collective's wait was for, and how long it was: shares of it for each rank that brought it about.
 type Blame = Vec<(u32, f64)>;
+/// Ranks that delayed another, and by how much, ns.
+type Delays = Vec<(u32, f64)>;
 
 /// Times in ns; ranks are indices of digests.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -87,19 +90,18 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
             groups_of[rank as usize].push(number);
         }
     }
-    // What has delayed a rank since the last collective of a group, and who brought it about.
-    let mut delayed: FxHashMap<(u32, u32), BTreeMap<u32, f64>> = FxHashMap::default();
+    // What has delayed a rank since the last collective of each of its groups, and who brought it about.
+    let mut delayed: Vec<Vec<Delays>> = groups_of.iter().map(|groups| vec![Delays::new(); groups.len()]).collect();
+    let place = |rank: u32, group: u32| groups_of[rank as usize].iter().position(|&g| g == group).unwrap_or(0);
     let (order, judged) = in_order(matches, clocks);
     let others = ranks.saturating_sub(1).max(1) as f64;
     for (end, i) in order {
         let c = &matches.list[i];
         let Some(last) = c.last().copied() else { continue };
         let wait = mean_wait(c);
-        let blame = blame(wait as f64, last.rank, delayed.get(&(last.rank, c.group)));
+        let blame = blame(wait as f64, last.rank, &delayed[last.rank as usize][place(last.rank, c.group)]);
         for a in &c.arrivals {
-            if groups_of[a.rank as usize].len() > 1 {
-                delayed.remove(&(a.rank, c.group));
-            }
+            delayed[a.rank as usize][place(a.rank, c.group)].clear();
         }
         let waited: i64 = c.arrivals.iter().map(|a| a.duration.saturating_sub(last.duration)).fold(0, i64::saturating_add);
         for &(rank, share) in blame.iter().filter(|_| judged[i]) {
@@ -112,10 +114,13 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
                 waiting(a, &last, &blame, matches.each, &mut out);
             }
             let own = a.duration.saturating_sub(last.duration) as f64;
-            for &other in groups_of[a.rank as usize].iter().filter(|&&g| g != c.group) {
-                let of = delayed.entry((a.rank, other)).or_default();
+            let here = place(a.rank, c.group);
+            for (_, of) in delayed[a.rank as usize].iter_mut().enumerate().filter(|(at, _)| *at != here) {
                 for &(rank, share) in &blame {
-                    *of.entry(rank).or_default() += own * share;
+                    match of.iter_mut().find(|d| d.0 == rank) {
+                        Some(known) => known.1 += own * share,
+                        None => of.push((rank, own * share)),
+                    }
                 }
             }
         }
@@ -137,19 +142,22 @@ fn waiting(a: &Arrival, last: &Arrival, blame: &Blame, each: i64, out: &mut Wait
 }
 
 /// Whom a wait for `last` is for: whoever delayed it before, and itself for the rest.
-fn blame(wait: f64, last: u32, delayed: Option<&BTreeMap<u32, f64>>) -> Blame {
-    let before: f64 = delayed.map_or(0.0, |d| d.values().sum());
+fn blame(wait: f64, last: u32, delayed: &Delays) -> Blame {
+    let before: f64 = delayed.iter().map(|d| d.1).sum();
     if wait <= 0.0 || before <= 0.0 {
         return vec![(last, 1.0)];
     }
     // As much as it was delayed it may be late.
     let passed = (before / wait).min(1.0);
     let mut out: BTreeMap<u32, f64> = BTreeMap::new();
-    for (&rank, &ns) in delayed.into_iter().flatten() {
+    for &(rank, ns) in delayed {
         *out.entry(rank).or_default() += ns / before * passed;
     }
-    if passed < 1.0 {
-        *out.entry(last).or_default() += 1.0 - passed;
+    // What is little is not handed on any further: it is the last one's own.
+    out.retain(|_, share| *share >= LITTLE);
+    let handed: f64 = out.values().sum();
+    if handed < 1.0 {
+        *out.entry(last).or_default() += 1.0 - handed;
     }
     out.into_iter().collect()
 }

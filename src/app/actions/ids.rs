@@ -167,6 +167,12 @@ pub enum ActionId {
     Diff,
     /// Before and after the other way round.
     Swap,
+    /// The ranks of a job.
+    Ranks,
+    StepLeft,
+    StepRight,
+    /// To the step in which a rank is waited for the most.
+    WorstStep,
     Notes,
     /// The next report of the session.
     NextReport,

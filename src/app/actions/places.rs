@@ -52,10 +52,12 @@ pub enum Where {
     Runs,
     /// On the screen of what changed.
     Diff,
+    /// On the screen of a job's ranks.
+    Ranks,
 }
 
 impl Where {
-    pub const SCREENS: [Self; 14] = [
+    pub const SCREENS: [Self; 15] = [
         Self::Overview,
         Self::Timeline,
         Self::Ranges,
@@ -70,6 +72,7 @@ impl Where {
         Self::Run,
         Self::Library,
         Self::Diff,
+        Self::Ranks,
     ];
 
     /// Whether an action of this place works there (a single screen).
@@ -130,6 +133,7 @@ impl Where {
             Self::Library => "library",
             Self::Runs => "run, library",
             Self::Diff => "changes",
+            Self::Ranks => "ranks",
         }
     }
 }

@@ -6,6 +6,7 @@ pub mod launches;
 pub mod library;
 pub mod overview;
 pub mod ranges;
+pub mod ranks;
 pub mod rerun;
 pub mod result;
 pub mod run;
@@ -17,6 +18,7 @@ pub use launches::LaunchesScreen;
 pub use library::LibraryScreen;
 pub use overview::OverviewScreen;
 pub use ranges::RangesScreen;
+pub use ranks::RanksScreen;
 pub use rerun::RerunScreen;
 pub use result::ResultScreen;
 pub use run::RunScreen;
@@ -83,5 +85,6 @@ screens! {
     Diff(DiffScreen),
     Overview(OverviewScreen),
     Ranges(RangesScreen),
+    Ranks(RanksScreen),
     Timeline(TimelineScreen),
 }

@@ -320,6 +320,7 @@ impl Report {
             | Done::Matches(..)
             | Done::Judged(..)
             | Done::Diff(..)
+            | Done::Ranks(_)
             | Done::Launches(..)
             | Done::Jumped(..)
             | Done::Rerun(..)

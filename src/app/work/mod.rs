@@ -1,5 +1,9 @@
 //! Analyses that take longer than a frame on a large report: what is asked, what comes back, and the pure function between.
 
+mod ranks;
+
+pub use ranks::{Member as RankMember, Ranks};
+
 use crate::analysis::checklist::{self, Item};
 use crate::analysis::diff::Diff;
 use crate::analysis::flops::{Joined, Rate, of_results};
@@ -102,6 +106,8 @@ pub enum Ask {
         /// Indices of both reports.
         pair: (usize, usize),
     },
+    /// The ranks of these reports.
+    Ranks(Vec<RankMember>),
     /// Commands of the re-run screen.
     Rerun {
         grouping: Arc<Grouping>,
@@ -169,6 +175,7 @@ impl Work {
             | Ask::Jump { .. }
             | Ask::Rerun { .. }
             | Ask::Diff { .. }
+            | Ask::Ranks(_)
             | Ask::Advice { .. }
             | Ask::Checklist { .. }
             | Ask::Inside { .. }
@@ -212,6 +219,7 @@ pub enum Done {
     Work(Option<Rate>),
     /// What changed between two reports.
     Diff((usize, usize), Arc<Diff>),
+    Ranks(Arc<Ranks>),
     /// Details of a group: the question's number, the grouping, the row.
     Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches, and which row is to be selected.
@@ -270,6 +278,7 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             Done::Work(of_results(profile, &joined, *window))
         }
         Ask::Diff { before, by, pair } => Done::Diff(*pair, Arc::new(crate::analysis::diff::diff(before, profile, *by))),
+        Ask::Ranks(members) => Done::Ranks(Arc::new(Ranks::of(members))),
         Ask::Triage => {
             let found = triage(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
             if cancel.is_cancelled() {

@@ -5,7 +5,7 @@ use crate::analysis::diff::Diff;
 use crate::app::actions::{ActionId, Where};
 use crate::app::copies::{MOST_COPIED, TO_PASTE};
 use crate::app::msg::Effect;
-use crate::app::over::CopyWhat;
+use crate::app::over::{Choice, CopyWhat, Item, Pick};
 use crate::app::screen::{Answer, Cx, Go, News, Screen, shift};
 use crate::app::session::{Report, Session};
 use crate::app::work::{Ask, Done, Work};
@@ -43,6 +43,25 @@ impl DiffScreen {
         };
         let (before, after) = if swapped { (b, a) } else { (a, b) };
         Go::Changes { before, after }
+    }
+
+    /// Asks which other report to compare with, where there are several.
+    #[must_use]
+    pub fn ask(session: &Session) -> Answer {
+        let active = session.active;
+        let others: Vec<usize> = (0..session.reports.len()).filter(|&i| i != active).collect();
+        match others[..] {
+            [] => Answer::say("only one report is open; open a second one, or choose another run in the library"),
+            [other] => Self::in_order(session, other, active).into(),
+            _ => {
+                let item = |i: usize| {
+                    let file = &session.reports[i].file;
+                    let name = file.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned());
+                    Item::new(name, file.display().to_string(), None, Choice::Changes(i, active))
+                };
+                Answer::over(Pick::by_typing("compare with this baseline", others.into_iter().map(item).collect()))
+            }
+        }
     }
 
     /// Asks for the comparison, once both reports are read.

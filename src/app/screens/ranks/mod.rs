@@ -1,0 +1,163 @@
+//! The ranks of a job beside each other: who makes the others wait, step by step.
+
+use crate::analysis::ranks::{Member, StepCell};
+use crate::app::actions::{ActionId, Where};
+use crate::app::copies::TO_PASTE;
+use crate::app::msg::Effect;
+use crate::app::over::CopyWhat;
+use crate::app::screen::{Answer, At, Cx, Go, News, Screen, shift};
+use crate::app::session::Session;
+use crate::app::work::{Ask, Done, RankMember, Ranks, Work};
+use crate::report;
+use crate::report::ranks::Together;
+use std::sync::Arc;
+
+#[derive(Clone, Debug, Default)]
+pub struct RanksScreen {
+    /// What came out; `None` until it is there.
+    pub ranks: Option<Arc<Ranks>>,
+    /// Index of the selected rank.
+    pub selected: usize,
+    /// Index of the selected step; `None` while no step is looked at.
+    pub step: Option<usize>,
+    /// Generations of the reports for which it was asked.
+    asked: Vec<(usize, u64)>,
+}
+
+impl RanksScreen {
+    /// Asks, once all reports are read and judged.
+    fn want(&mut self, session: &Session) -> Vec<Effect> {
+        let timelines = || session.reports.iter().enumerate().filter(|(_, r)| r.reading() || r.timeline());
+        if timelines().any(|(_, r)| r.reading() || r.triage.is_none()) {
+            return Vec::new();
+        }
+        let members: Vec<RankMember> = timelines()
+            .filter_map(|(report, r)| {
+                let triage = r.whole_triage()?.clone();
+                Some(RankMember { report, name: r.file.display().to_string(), profile: r.profile.clone()?, triage })
+            })
+            .collect();
+        let generations: Vec<(usize, u64)> = members.iter().map(|m| (m.report, session.reports[m.report].generation)).collect();
+        let Some(first) = members.first() else { return Vec::new() };
+        if self.asked == generations {
+            return Vec::new();
+        }
+        let (report, profile) = (first.report, Arc::clone(&first.profile));
+        let generation = session.reports[report].generation;
+        self.asked = generations;
+        vec![Effect::Work(Box::new(Work { report, generation, profile, paths: None, window: None, ask: Ask::Ranks(members) }))]
+    }
+
+    #[must_use]
+    pub fn member(&self) -> Option<&Member> {
+        self.ranks.as_ref()?.job.ranks.get(self.selected)
+    }
+
+    /// What the selected rank did in the selected step.
+    #[must_use]
+    pub fn cell(&self) -> Option<StepCell> {
+        *self.ranks.as_ref()?.steps.get(self.step?)?.1.get(self.selected)?
+    }
+
+    /// To the selected rank's timeline, at the selected step.
+    fn open(&self) -> Answer {
+        let (Some(ranks), Some(member)) = (&self.ranks, self.member()) else { return Answer::none() };
+        let Some(&report) = ranks.reports.get(member.digest) else { return Answer::none() };
+        let digest = &ranks.digests[member.digest];
+        let at = self.cell().map_or((digest.window_start, digest.window_end), |c| (c.start, c.start.saturating_add(c.length)));
+        Go::TimelineOf { report, at: At { start: at.0, end: at.1, event: None } }.into()
+    }
+
+    /// Moves the selected step; beyond the first none is looked at.
+    fn move_step(&mut self, by: isize) -> Answer {
+        let steps = self.ranks.as_ref().map_or(0, |r| r.steps.len());
+        self.step = match self.step {
+            None if by > 0 && steps > 0 => Some(0),
+            None => None,
+            Some(at) => at.checked_add_signed(by).map(|at| at.min(steps.saturating_sub(1))),
+        };
+        Answer::none()
+    }
+
+    fn copied(&self, what: CopyWhat) -> Option<(String, String)> {
+        let ranks = self.ranks.as_ref()?;
+        let of = Together { job: &ranks.job, digests: &ranks.digests, reports: &ranks.reports };
+        let mut out = Vec::new();
+        let said = if what == CopyWhat::Table {
+            report::ranks::csv(&mut out, &of, TO_PASTE).ok()?;
+            "ranks as CSV"
+        } else {
+            report::ranks::page(&mut out, &of, 110).ok()?;
+            "ranks as text"
+        };
+        Some((String::from_utf8(out).ok()?, said.to_owned()))
+    }
+}
+
+impl Screen for RanksScreen {
+    fn place(&self) -> Where {
+        Where::Ranks
+    }
+
+    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+        self.want(cx.session).into()
+    }
+
+    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        Some(match id {
+            ActionId::Open => self.open(),
+            ActionId::Back => self.back(cx),
+            ActionId::StepLeft => self.move_step(-1),
+            ActionId::StepRight => self.move_step(1),
+            ActionId::WorstStep => {
+                let ranks = self.ranks.as_ref()?;
+                let late = |at: &usize| ranks.steps[*at].1.iter().flatten().map(|c| c.late).sum::<i64>();
+                self.step = (0..ranks.steps.len()).max_by_key(late);
+                if let Some(at) = self.step {
+                    let cells = &ranks.steps[at].1;
+                    self.selected = (0..cells.len()).max_by_key(|&r| cells[r].map_or(0, |c| c.late)).unwrap_or(self.selected);
+                }
+                Answer::none()
+            }
+            ActionId::Copy => match self.copied(CopyWhat::Row) {
+                Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
+                None => Answer::wrong("nothing is known yet"),
+            },
+            _ => return None,
+        })
+    }
+
+    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+        self.selected = shift(self.selected, by, self.ranks.as_ref().map_or(0, |r| r.job.ranks.len()));
+        Answer::none()
+    }
+
+    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+        if self.selected == row {
+            return self.open();
+        }
+        self.selected = row;
+        self.scroll(0, cx)
+    }
+
+    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+        match news {
+            News::Done(Done::Ranks(ranks)) => {
+                // The rank that the others wait for is what one came for.
+                let worst = ranks.job.ranks.iter().enumerate().max_by_key(|(_, m)| m.late).map_or(0, |(row, _)| row);
+                if self.ranks.replace(Arc::clone(ranks)).is_none() {
+                    self.selected = worst;
+                }
+                self.selected = shift(self.selected, 0, ranks.job.ranks.len());
+                self.step = self.step.filter(|&s| s < ranks.steps.len());
+                Answer::none()
+            }
+            News::Loaded | News::Done(Done::Triage(_)) => self.want(cx.session).into(),
+            _ => Answer::none(),
+        }
+    }
+
+    fn copy(&self, what: CopyWhat, _: &Cx<'_>) -> Option<(String, String)> {
+        self.copied(what)
+    }
+}
