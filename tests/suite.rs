@@ -10,6 +10,7 @@ mod suite {
     mod diff;
     mod docs;
     mod doctor;
+    mod export;
     mod exporter;
     mod first_minute;
     mod hints;

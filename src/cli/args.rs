@@ -3,7 +3,7 @@
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
-pub use super::triage_args::{DigestArgs, Ranges, Ranks, Triage};
+pub use super::triage_args::{DigestArgs, Export, Ranges, Ranks, Triage};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
 use crate::config::{ColorMode, First};
@@ -83,6 +83,8 @@ pub enum Command {
     Ranks(Ranks),
     /// Sum up a rank's report in a small file, to be laid beside those of hundreds of others.
     Digest(DigestArgs),
+    /// Write launches, calls, memcpys, ranges, collectives and findings as Parquet.
+    Export(Export),
     /// Print a window of time as text: what ran where, and why nothing did.
     Timeline(TimelineArgs),
     /// List what happens in a window of time, in order.

@@ -6,6 +6,7 @@ pub mod details;
 pub mod diff;
 pub mod doctor;
 pub mod explore;
+mod export;
 pub mod help;
 pub mod hints;
 pub mod interrupt;
@@ -144,6 +145,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Triage(args)) => triage::triage(args, nsys.as_deref()),
         Some(Command::Ranks(args)) => ranks::ranks(args, nsys.as_deref()),
         Some(Command::Digest(args)) => ranks::digest(args, nsys.as_deref()),
+        Some(Command::Export(args)) => export::export(args, nsys.as_deref()),
         Some(Command::Timeline(wanted)) => {
             let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
             let ascii = args.ascii.or(config.ascii).unwrap_or_else(|| !crate::config::utf8_locale(variable));

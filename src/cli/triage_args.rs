@@ -53,6 +53,36 @@ pub struct Ranks {
     pub format: Option<Format>,
 }
 
+/// What `warpscope export` writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum ExportFormat {
+    /// A file for each table and report, in folders by run and rank: for `DuckDB`, Spark, pandas.
+    Parquet,
+}
+
+/// `warpscope export`.
+#[derive(Debug, clap::Args)]
+pub struct Export {
+    /// Timelines: of one run, or of the ranks of a job.
+    #[arg(required = true, value_name = "REPORT")]
+    pub files: Vec<PathBuf>,
+    /// What to write.
+    #[arg(long, default_value = "parquet")]
+    pub format: ExportFormat,
+    /// The folder to write to; it is made.
+    #[arg(short, long, value_name = "FOLDER")]
+    pub output: PathBuf,
+    /// Only these tables; several with commas: launches, calls, memcpys, ranges, collectives, findings.
+    #[arg(long, value_name = "TABLE", value_delimiter = ',')]
+    pub tables: Vec<String>,
+    /// What the run is called in the partitions [default: each report's name].
+    #[arg(long, value_name = "NAME")]
+    pub run: Option<String>,
+    /// Replace files that exist.
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// `warpscope digest`.
 #[derive(Debug, clap::Args)]
 pub struct DigestArgs {

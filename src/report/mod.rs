@@ -3,6 +3,7 @@
 //! A new report is one file that fills a [`Table`] and a JSON value, and one row in [`REPORTS`].
 
 pub mod code;
+pub mod columnar;
 pub mod diff;
 pub mod finding;
 mod format;

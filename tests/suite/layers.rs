@@ -29,6 +29,7 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("toml", &["analysis", "config", "ui"]),
     ("prost", &["import", "model"]),
     ("gimli", &["import"]),
+    ("parquet", &["report"]),
     ("object::", &["import"]),
     ("shlex", &["app", "cli"]),
     ("nix", &["launch", "import"]),

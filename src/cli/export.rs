@@ -1,0 +1,118 @@
+//! `warpscope export`: reports as files of a format that other programs query.
+
+use super::triage_args::{Export, ExportFormat};
+use super::{FAILED, Failure, interrupt, print};
+use crate::analysis::ranks::digests;
+use crate::analysis::triage::{self, Scope};
+use crate::import::{Parts, Wants};
+use crate::model::units::grouped;
+use crate::model::{Cancel, Profile};
+use crate::report::columnar::{Of, TABLES, write};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The value of a partition in a path, as Hive writes it: what a file system or a reader takes for something else is escaped.
+fn escaped(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | ' ');
+    let mut out = String::new();
+    for c in text.chars() {
+        if plain(c) {
+            out.push(c);
+        } else {
+            let mut bytes = [0; 4];
+            out.extend(c.encode_utf8(&mut bytes).bytes().map(|b| format!("%{b:02X}")));
+        }
+    }
+    if out.chars().all(|c| c == '.') { "report".to_owned() } else { out }
+}
+
+/// What a report is called: its file's name without what says its format.
+fn name(file: &Path) -> String {
+    let name = file.file_name().map_or_else(|| "report".to_owned(), |n| n.to_string_lossy().into_owned());
+    name.split_once('.').map_or(name.clone(), |(stem, _)| stem.to_owned())
+}
+
+/// Writes the tables of reports.
+pub fn export(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
+    let ExportFormat::Parquet = args.format;
+    let unknown = args.tables.iter().find(|t| !TABLES.iter().any(|known| known.0 == **t));
+    if let Some(unknown) = unknown {
+        let all: Vec<&str> = TABLES.iter().map(|t| t.0).collect();
+        return Err(Failure::wrong(format!("unknown table `{unknown}`: the tables are {}", all.join(", "))));
+    }
+    for file in &args.files {
+        let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES))?;
+        if profile.metrics.is_some() {
+            let tool = &profile.source.tool;
+            return Err(Failure::wrong(format!(
+                "{}: this is a report of {tool} on single kernels; `warpscope metrics` lists them",
+                file.display()
+            )));
+        }
+        print::warn(&profile);
+        one(args, file, &profile)?;
+    }
+    Ok(())
+}
+
+fn one(args: &Export, file: &Path, profile: &Profile) -> Result<(), Failure> {
+    let wanted = |table: &str| args.tables.is_empty() || args.tables.iter().any(|t| t == table);
+    // Only these two rest on what is worked out first.
+    let judged = wanted("findings") || wanted("collectives");
+    let found = judged.then(|| triage::triage(profile, &Scope::default(), &Cancel::default())).flatten();
+    let shown = file.display().to_string();
+    let ranks = found.as_ref().map(|t| digests(profile, t, &shown)).unwrap_or_default();
+    let of = Of { profile, triage: found.as_ref(), digests: &ranks };
+    let run = args.run.clone().unwrap_or_else(|| name(file));
+    let rank = profile.rank.rank.map(|r| r.to_string());
+    let report = name(file);
+    for (table, about, make) in TABLES.iter().filter(|t| wanted(t.0)) {
+        let made = make(of);
+        if made.rows == 0 {
+            continue;
+        }
+        // A rank that nobody knows is Hive's word for that.
+        let rank = rank.as_deref().unwrap_or("__HIVE_DEFAULT_PARTITION__");
+        let folder = args.output.join(table).join(format!("run={}", escaped(&run))).join(format!("rank={rank}"));
+        let path = folder.join(format!("{}.parquet", escaped(&report)));
+        let mut facts = vec![("table", format!("a row is {about}")), ("tool", profile.source.tool.clone())];
+        facts.extend(profile.rank.host.clone().map(|h| ("host", h)));
+        facts.extend(profile.clock.epoch_ns.map(|e| ("epoch_ns", e.to_string())));
+        facts.extend(rank.parse::<u32>().ok().map(|r| ("rank", r.to_string())));
+        put(&path, args.force, |out| write(out, &made, &facts))?;
+        let rows = grouped(i64::try_from(made.rows).unwrap_or(i64::MAX));
+        print::to_stdout(|out| writeln!(out, "{}: {rows} rows", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Writes a file whole: beside its place first. One that is there is replaced only if that was asked for.
+fn put(
+    path: &PathBuf,
+    replace: bool,
+    fill: impl FnOnce(&mut std::io::BufWriter<std::fs::File>) -> std::io::Result<()>,
+) -> Result<(), Failure> {
+    let failed = |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED };
+    if path.exists() && !replace {
+        return Err(Failure::wrong(format!("{} already exists; --force replaces it", path.display())));
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|e| failed(&e))?;
+    let file = tempfile::Builder::new().prefix(".warpscope").tempfile_in(folder).map_err(|e| failed(&e))?;
+    let mut out = std::io::BufWriter::with_capacity(1 << 20, file.reopen().map_err(|e| failed(&e))?);
+    fill(&mut out).and_then(|()| out.flush()).map_err(|e| failed(&e))?;
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    file.as_file().set_permissions(mode).map_err(|e| failed(&e))?;
+    file.persist(path).map(drop).map_err(|e| failed(&e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_are_names_of_folders() {
+        assert_eq!([escaped("step 1/2"), escaped("a=b%"), escaped(".."), escaped("é")], ["step 1%2F2", "a%3Db%25", "report", "%C3%A9"]);
+        assert_eq!(name(Path::new("/x/llm.pt.trace.json.gz")), "llm");
+    }
+}
