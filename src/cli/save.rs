@@ -19,6 +19,7 @@ pub fn script(path: &Path, text: &str) -> Result<String, String> {
 pub fn whole(path: &Path, bytes: &[u8], replace: bool) -> Result<(), Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED };
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder).map_err(|e| failed(&e))?;
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| failed(&e))?;
     file.write_all(bytes).map_err(|e| failed(&e))?;
     // As any file that a program makes, not readable by its owner alone: a job's digests are collected.

@@ -86,7 +86,10 @@ impl Input {
     /// Looks at a file or folder, and unpacks a packed file into the cache when somebody reads it.
     pub fn open(path: &Path, job: &Job<'_>, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
-        let meta = std::fs::metadata(path).map_err(io)?;
+        let meta = match std::fs::metadata(path) {
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Self::traces(path, kinds).ok_or_else(|| io(e)),
+            meta => meta.map_err(io)?,
+        };
         if meta.is_dir() {
             return Self::folder(path, kinds);
         }
@@ -114,6 +117,19 @@ impl Input {
             return Err(ImportError::refused(path, "the archive is empty", "compress the report again"));
         }
         Ok(Self { path: path.to_owned(), bytes: Bytes::File(unpacked), head, size, members: Vec::new(), stamp: None })
+    }
+
+    /// The traces that `warpscope trace -o PREFIX` wrote, one for each process, where no file has the name itself.
+    fn traces(prefix: &Path, kinds: Kinds<'_>) -> Option<Self> {
+        let start = format!("{}.", prefix.file_name()?.to_str()?);
+        let folder = prefix.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut members = Vec::new();
+        gather(folder, 0, &mut members).ok()?;
+        let ours = |name: &str| name.starts_with(&start) && name.ends_with(".wstrace");
+        members.retain(|m| m.path.file_name().and_then(|n| n.to_str()).is_some_and(ours));
+        members.sort_by(|a, b| a.path.cmp(&b.path));
+        let input = Self { path: prefix.to_owned(), bytes: Bytes::BuiltIn(&[]), head: Vec::new(), size: 0, members, stamp: None };
+        (!input.members.is_empty() && (kinds.knows)(&input)).then_some(input)
     }
 
     /// A folder whose files may belong together as one report.

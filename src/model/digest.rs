@@ -7,6 +7,8 @@ use prost::Message;
 
 /// What a file begins with: the last byte is the version.
 pub const MAGIC: &[u8; 4] = b"WSD1";
+/// Times beyond this, ns, are no times of a run: 104 days.
+const FAR: i64 = 1 << 53;
 /// Bytes of a message that is taken, unpacked: what is larger is no digest of ours.
 const MOST: u64 = 256 << 20;
 
@@ -209,8 +211,13 @@ impl Digest {
     /// The bytes of a file.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
-        let packed = zstd::bulk::compress(&self.encode_to_vec(), 6).unwrap_or_default();
-        [&MAGIC[..], &packed].concat()
+        Self::packed(&self.encode_to_vec())
+    }
+
+    /// A message as a file has it.
+    #[must_use]
+    pub fn packed(message: &[u8]) -> Vec<u8> {
+        [&MAGIC[..], &zstd::bulk::compress(message, 6).unwrap_or_default()].concat()
     }
 
     /// Reads the bytes of a file.
@@ -228,7 +235,30 @@ impl Digest {
         if unpacked.len() as u64 == MOST {
             return Err("larger than a digest can be".to_owned());
         }
-        Self::decode(&unpacked[..]).map_err(|e| format!("damaged: {e}"))
+        Self::decode(&unpacked[..]).map(Self::sane).map_err(|e| format!("damaged: {e}"))
+    }
+
+    /// The same with times and counts that can be summed up.
+    fn sane(mut self) -> Self {
+        let fit = |n: &mut i64| *n = (*n).clamp(-FAR, FAR);
+        let all = [&mut self.start, &mut self.end, &mut self.window_start, &mut self.window_end, &mut self.judged];
+        all.into_iter().chain([&mut self.collective_time, &mut self.kernel_time]).for_each(fit);
+        self.epoch = self.epoch.map(|e| e.clamp(-(1 << 62), 1 << 62));
+        self.parts.iter_mut().for_each(fit);
+        self.parts.truncate(64);
+        for kernel in &mut self.kernels {
+            [&mut kernel.total, &mut kernel.min, &mut kernel.max].into_iter().for_each(fit);
+            kernel.count = kernel.count.min(FAR.unsigned_abs());
+        }
+        if let Some(steps) = &mut self.steps {
+            let columns = [&mut steps.start, &mut steps.length, &mut steps.compute, &mut steps.exposed, &mut steps.idle];
+            columns.into_iter().flatten().for_each(fit);
+        }
+        if let Some(of) = &mut self.collectives {
+            [&mut of.sequence, &mut of.start, &mut of.duration].into_iter().flatten().for_each(fit);
+            of.each = of.each.clamp(1, 1 << 20);
+        }
+        self
     }
 
     /// Its collectives by start; what is damaged is left out.

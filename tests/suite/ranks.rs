@@ -224,8 +224,7 @@ fn damaged_digests() {
     for at in 0..message.len() {
         let mut bytes = message.clone();
         bytes[at] ^= 0x55;
-        let file = [&b"WSD1"[..], &zstd::bulk::compress(&bytes, 1).unwrap()].concat();
-        if let Ok(damaged) = Digest::from_bytes(&file) {
+        if let Ok(damaged) = Digest::from_bytes(&Digest::packed(&bytes)) {
             assert_eq!(job(&[damaged, whole[1].clone()]).ranks.len(), 2);
             taken += 1;
         }
@@ -277,4 +276,35 @@ fn ranks_on_the_screen() {
     let mut none = Explorer::open(&[root().join("fixtures/ncu/full.ncu-rep.zst")], (80, 24));
     none.press("A");
     assert!(none.screen().contains("there are no ranks"), "{}", none.screen());
+}
+
+/// Numbers that no report has are cut to what can be reckoned with.
+#[test]
+fn digests_with_impossible_numbers() {
+    let plan = Plan { ranks: 3, tensor: 1, numbered: true, steps: 6, layers: 2, wrong: Wrong::Nothing, seed: 1 };
+    for number in [i64::MIN, i64::MAX, -1] {
+        let mut all = made_up(&plan);
+        let bad = &mut all[1];
+        bad.parts = vec![number; 200];
+        (bad.start, bad.end, bad.judged, bad.window_end) = (number, number, number, number);
+        (bad.kernel_time, bad.collective_time, bad.epoch) = (number, number, Some(number));
+        let columns = bad.collectives.as_mut().unwrap();
+        columns.start.iter_mut().for_each(|n| *n = number);
+        columns.duration.iter_mut().for_each(|n| *n = number);
+        columns.sequence.iter_mut().step_by(2).for_each(|n| *n = number);
+        columns.kind.iter_mut().step_by(3).for_each(|n| *n = u32::MAX);
+        columns.each = u32::MAX;
+        bad.kernels[0].count = u64::MAX;
+        let steps = bad.steps.as_mut().unwrap();
+        steps.start.iter_mut().for_each(|n| *n = number);
+        steps.length.iter_mut().for_each(|n| *n = number);
+        let all: Vec<Digest> = all.iter().map(|d| Digest::from_bytes(&d.to_bytes()).unwrap()).collect();
+        let found = job(&all);
+        assert_eq!((found.ranks.len(), found.steps(&all).is_empty()), (3, false));
+        let reports = [0, 1, 2];
+        let of = warpscope::report::ranks::Together { job: &found, digests: &all, reports: &reports };
+        let mut out = Vec::new();
+        warpscope::report::ranks::page(&mut out, &of, 80).unwrap();
+        warpscope::report::ranks::json(&mut out, &of).unwrap();
+    }
 }

@@ -130,3 +130,14 @@ fn a_trace_of_a_later_version_is_refused_with_a_sentence() {
     let text = read(&path).unwrap_err().to_string();
     assert!(text.contains("later warpscope (format 9)"), "{text}");
 }
+
+/// What was given to `trace -o` names the traces of all processes, as their files do.
+#[test]
+fn traces_are_named_by_their_prefix() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("run.475.wstrace"), bytes("special")).unwrap();
+    std::fs::write(folder.path().join("run2.9.wstrace"), bytes("llm")).unwrap();
+    let profile = read(&folder.path().join("run")).unwrap();
+    assert_eq!(profile.launches.len(), read(&fixture("special")).unwrap().launches.len());
+    assert!(read(&folder.path().join("ru")).is_err());
+}
