@@ -2,7 +2,7 @@
 
 use super::triage_args::{Export, ExportFormat};
 use super::{FAILED, Failure, interrupt, print};
-use crate::analysis::ranks::digests;
+use crate::analysis::ranks::{digests, in_name};
 use crate::analysis::triage::{self, Scope};
 use crate::import::{Parts, Wants};
 use crate::model::units::grouped;
@@ -30,6 +30,22 @@ fn escaped(text: &str) -> String {
 fn name(file: &Path) -> String {
     let name = file.file_name().map_or_else(|| "report".to_owned(), |n| n.to_string_lossy().into_owned());
     name.split_once('.').map_or(name.clone(), |(stem, _)| stem.to_owned())
+}
+
+/// What the run of several reports is called: what their names have in common, without the word before a rank's number.
+fn common(files: &[PathBuf]) -> String {
+    let names: Vec<String> = files.iter().map(|f| name(f)).collect();
+    let first = names.first().cloned().unwrap_or_default();
+    let same = |n: usize| names.iter().all(|o| o.chars().take(n).eq(first.chars().take(n)));
+    let n = (0..=first.chars().count()).rev().find(|&n| same(n)).unwrap_or(0);
+    let text: String = first.chars().take(n).collect();
+    if names.len() < 2 {
+        return text;
+    }
+    let end = |c: char| !c.is_alphanumeric();
+    let text = text.trim_end_matches(|c: char| c.is_ascii_digit()).trim_end_matches(end);
+    let text = text.strip_suffix("rank").unwrap_or(text).trim_end_matches(end);
+    if text.is_empty() { "job".to_owned() } else { text.to_owned() }
 }
 
 /// Writes the tables of reports.
@@ -63,8 +79,8 @@ fn one(args: &Export, file: &Path, profile: &Profile) -> Result<(), Failure> {
     let shown = file.display().to_string();
     let ranks = found.as_ref().map(|t| digests(profile, t, &shown)).unwrap_or_default();
     let of = Of { profile, triage: found.as_ref(), digests: &ranks };
-    let run = args.run.clone().unwrap_or_else(|| name(file));
-    let rank = profile.rank.rank.map(|r| r.to_string());
+    let run = args.run.clone().filter(|r| !r.is_empty()).unwrap_or_else(|| common(&args.files));
+    let rank = profile.rank.rank.or_else(|| in_name(&shown)).map(|r| r.to_string());
     let report = name(file);
     for (table, about, make) in TABLES.iter().filter(|t| wanted(t.0)) {
         let made = make(of);
@@ -114,5 +130,10 @@ mod tests {
     fn partitions_are_names_of_folders() {
         assert_eq!([escaped("step 1/2"), escaped("a=b%"), escaped(".."), escaped("é")], ["step 1%2F2", "a%3Db%25", "report", "%C3%A9"]);
         assert_eq!(name(Path::new("/x/llm.pt.trace.json.gz")), "llm");
+        let run = |files: &[&str]| common(&files.iter().map(PathBuf::from).collect::<Vec<_>>());
+        assert_eq!(
+            [run(&["a/x.sqlite"]), run(&["train_rank0.json", "train_rank12.json"]), run(&["0.json", "1.json"])],
+            ["x", "train", "job"]
+        );
     }
 }

@@ -39,7 +39,7 @@ const RANK: [(&str, &str); 4] =
 
 /// What a digest is called, and of which kind it is among those that stand for the same report.
 fn ending(path: &Path) -> Option<(String, usize)> {
-    let name = path.file_name()?.to_str()?;
+    let name = path.file_name()?.to_string_lossy();
     let (kind, end) = REPORTS.iter().enumerate().filter(|(_, end)| name.ends_with(**end)).max_by_key(|(_, end)| end.len())?;
     Some((path.with_file_name(name.strip_suffix(end)?).display().to_string(), kind))
 }
@@ -96,6 +96,9 @@ fn is_digest(file: &Path) -> bool {
 
 fn decode(file: &Path) -> Result<Digest, String> {
     let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", file.display());
+    if !std::fs::metadata(file).map_err(|e| failed(&e))?.is_file() {
+        return Err(failed(&"not a regular file"));
+    }
     let mut bytes = Vec::new();
     let opened = std::fs::File::open(file).map_err(|e| failed(&e))?;
     std::io::Read::read_to_end(&mut std::io::Read::take(opened, MOST), &mut bytes).map_err(|e| failed(&e))?;
@@ -153,12 +156,18 @@ pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
         }
     }
     if all.is_empty() {
-        return Err(failed.into_iter().next().unwrap_or_else(|| Failure::wrong("no reports were named")));
+        let last = failed.pop().unwrap_or_else(|| Failure::wrong("no reports were named"));
+        for e in &failed {
+            print::error(&e.text);
+        }
+        return Err(last);
     }
     for e in &failed {
         print::error(&e.text);
     }
+    let doubles = ranks::without_doubles(&mut all, &mut reports);
     let mut found = job(&all);
+    found.remarks.extend(doubles);
     if !failed.is_empty() {
         found.remarks.push(format!("{} could not be read", count(failed.len(), "report")));
     }
@@ -172,7 +181,15 @@ pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     })?;
     let known = |id: &Verdict| found.findings.iter().any(|f| f.id == *id);
     let fail: Vec<&str> = args.fail_on.iter().filter_map(|id| Verdict::of(id)).filter(known).map(Verdict::id).collect();
-    if fail.is_empty() { Ok(()) } else { Err(Failure { text: format!("found: {}", fail.join(", ")), code: FAILED }) }
+    if !fail.is_empty() {
+        return Err(Failure { text: format!("found: {}", fail.join(", ")), code: FAILED });
+    }
+    // The others were shown; whoever runs this in a script must see that some were not.
+    if failed.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure { text: format!("{} could not be read", count(failed.len(), "report")), code: FAILED })
+    }
 }
 
 /// The rank that the launcher gave this process, and the number of ranks.
@@ -183,7 +200,13 @@ fn launched() -> (Option<u32>, Option<u32>) {
 
 /// Where a digest goes: the name that was given, else beside the report. `{rank}` stands for the rank.
 fn goes_to(args: &DigestArgs, digest: &Digest, at: usize, several: bool) -> Result<PathBuf, Failure> {
-    let rank = digest.rank.map_or_else(|| at.to_string(), |r| r.to_string());
+    let known = digest.rank.map(|r| r.to_string());
+    let asked = args.output.as_ref().is_some_and(|o| o.to_string_lossy().contains("{rank}"));
+    if known.is_none() && asked && !several {
+        let text = format!("{}: nothing says which rank it is, so {{rank}} stands for nothing: give --rank N", args.file.display());
+        return Err(Failure::wrong(text));
+    }
+    let rank = known.unwrap_or_else(|| at.to_string());
     let Some(output) = &args.output else {
         let (stem, _) = ending(&args.file).unwrap_or_else(|| (args.file.display().to_string(), 0));
         let stem = stem.trim_end_matches('/');
@@ -199,6 +222,9 @@ fn goes_to(args: &DigestArgs, digest: &Digest, at: usize, several: bool) -> Resu
 
 /// Writes the digests of a report.
 pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
+    if is_digest(&args.file) {
+        return Err(Failure::wrong(format!("{}: it is a digest already; `warpscope ranks` reads it", args.file.display())));
+    }
     let mut all = read(&args.file, nsys)?;
     let several = all.len() > 1;
     if several && args.rank.is_some() {
@@ -206,13 +232,16 @@ pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     }
     if let [one] = &mut all[..] {
         let (rank, world) = launched();
-        one.rank = args.rank.or(one.rank).or(rank);
+        // Where the launcher says it, this is the rank's own machine.
+        if rank.is_some() {
+            one.host = one.host.take().or_else(place::hostname);
+        }
+        one.rank = args.rank.or(one.rank).or(rank).or_else(|| ranks::in_name(&one.file));
         one.world = one.world.or(world);
     }
     for (at, one) in all.iter_mut().enumerate() {
         // Its folder is nobody's business; its name says which report it was made of.
         one.file = Path::new(&one.file).file_name().map_or_else(|| one.file.clone(), |n| n.to_string_lossy().into_owned());
-        one.host = one.host.take().or_else(place::hostname);
         let path = goes_to(args, one, at, several)?;
         let bytes = one.to_bytes();
         super::save::whole(&path, &bytes, args.force)?;

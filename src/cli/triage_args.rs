@@ -75,7 +75,7 @@ pub struct Export {
     /// Only these tables; several with commas: launches, calls, memcpys, ranges, collectives, findings.
     #[arg(long, value_name = "TABLE", value_delimiter = ',')]
     pub tables: Vec<String>,
-    /// What the run is called in the partitions [default: each report's name].
+    /// What the run is called in the partitions [default: what the reports' names have in common].
     #[arg(long, value_name = "NAME")]
     pub run: Option<String>,
     /// Replace files that exist.

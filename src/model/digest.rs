@@ -10,7 +10,10 @@ pub const MAGIC: &[u8; 4] = b"WSD1";
 /// Times beyond this, ns, are no times of a run: 104 days.
 const FAR: i64 = 1 << 53;
 /// Bytes of a message that is taken, unpacked: what is larger is no digest of ours.
-const MOST: u64 = 256 << 20;
+const MOST: u64 = 64 << 20;
+/// Messages that it holds, and kinds of collectives that are taken.
+const MOST_PARTS: usize = 10_000;
+const MOST_KINDS: usize = 256;
 
 /// One rank of a job, or one GPU of a process that drives several.
 #[derive(Clone, PartialEq, Message)]
@@ -235,6 +238,9 @@ impl Digest {
         if unpacked.len() as u64 == MOST {
             return Err("larger than a digest can be".to_owned());
         }
+        if parts(&unpacked).is_none_or(|n| n > MOST_PARTS) {
+            return Err("damaged, or of more parts than a digest has".to_owned());
+        }
         Self::decode(&unpacked[..]).map(Self::sane).map_err(|e| format!("damaged: {e}"))
     }
 
@@ -246,6 +252,8 @@ impl Digest {
         self.epoch = self.epoch.map(|e| e.clamp(-(1 << 62), 1 << 62));
         self.parts.iter_mut().for_each(fit);
         self.parts.truncate(64);
+        self.kinds.truncate(MOST_KINDS);
+        self.findings.iter_mut().for_each(|f| f.stake = if f.stake.is_finite() { f.stake.clamp(0.0, 1.0) } else { 0.0 });
         for kernel in &mut self.kernels {
             [&mut kernel.total, &mut kernel.min, &mut kernel.max].into_iter().for_each(fit);
             kernel.count = kernel.count.min(FAR.unsigned_abs());
@@ -338,6 +346,27 @@ impl Digest {
         }
         self.steps = (!list.is_empty()).then_some(out);
     }
+}
+
+/// How many fields a message has at its first level: each may take far more memory than bytes. `None` where it is damaged.
+fn parts(message: &[u8]) -> Option<usize> {
+    let (mut rest, mut n) = (message, 0usize);
+    while !rest.is_empty() {
+        let key = prost::encoding::decode_varint(&mut rest).ok()?;
+        let skipped = match key & 7 {
+            0 => {
+                prost::encoding::decode_varint(&mut rest).ok()?;
+                0
+            }
+            1 => 8,
+            2 => prost::encoding::decode_varint(&mut rest).ok()?,
+            5 => 4,
+            _ => return None,
+        };
+        rest = rest.get(usize::try_from(skipped).ok()?..)?;
+        n += 1;
+    }
+    Some(n)
 }
 
 /// The bucket of a duration: eight for each power of two of ns.

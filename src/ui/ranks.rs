@@ -278,7 +278,8 @@ fn selected(screen: &RanksScreen, ranks: &Ranks, columns: usize, theme: &Theme) 
         let off = if clock.offset < 0 { format!("{} behind", ns(-clock.offset)) } else { format!("{} ahead of", ns(clock.offset)) };
         put("clock", &format!("{off} the common one, ±{}; drift {:+.2} ppm", ns(clock.uncertainty), clock.drift * 1e6));
     }
-    put("report", &cut_middle(&clean(&digest.file), columns.saturating_sub(KEY)));
+    let name = digest.file.rsplit('/').next().unwrap_or(&digest.file);
+    put("report", &cut_middle(&clean(name), columns.saturating_sub(KEY)));
     out
 }
 
@@ -292,12 +293,14 @@ fn together(ranks: &Ranks, columns: usize, theme: &Theme) -> Vec<Line<'static>> 
     }
     if !job.links.is_empty() {
         out.push(Line::default());
-        let title = format!("{}{}{}{}{}", left("collective", 14), right("ranks", 6), right("count", 7), right("time", 9), right("bus", 10));
+        let title = format!("{}{}{}{}{}", left("collective", 14), right("ranks", 6), right("count", 7), right("time", 9), right("bus", 10))
+            + if job.links.iter().any(|l| l.bus.is_some() && l.peak.is_some()) { "  link" } else { "" };
         out.push(Line::styled(cut_end(&title, columns), theme.style(Role::Dim)));
     }
     for link in job.links.iter().take(5) {
         let bus = link.bus.map_or_else(String::new, |b| format!("{:.0} GB/s", b / 1e9));
-        let share = link.bus.zip(link.peak).map_or_else(String::new, |(b, (peak, name))| format!(" {:.0}% of {name}", b / peak * 100.0));
+        let share =
+            link.bus.zip(link.peak).map_or_else(String::new, |(b, (peak, _))| format!("{:>6}", format!("{:.0}%", b / peak * 100.0)));
         let size = link.bytes.map_or_else(String::new, |b| format!("  {} each", Bytes(b)));
         let count = units::grouped(i64::try_from(link.count).unwrap_or(i64::MAX));
         let text = format!(

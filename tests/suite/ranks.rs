@@ -185,13 +185,20 @@ fn digests_say_what_the_reports_say() {
     std::fs::write(here.join("d2.wsd"), b"WSD1nothing").unwrap();
     let some = warpscope(here, &["ranks", ".", "--format", "table"]);
     assert!(
-        some.status.success() && text(&some).contains("d2.wsd") && text(&some).contains("1 report could not be read"),
+        some.status.code() == Some(1) && text(&some).contains("d2.wsd") && text(&some).contains("1 report could not be read"),
         "{}",
         text(&some)
     );
     let failed = warpscope(here, &["ranks", "d0.wsd", "d1.wsd", "--fail-on", "straggler"]);
     assert_eq!(failed.status.code(), Some(1));
     assert!(!warpscope(here, &["ranks", "/no/such"]).status.success());
+    // Twice the same counts once, whatever it is called.
+    std::fs::copy(here.join("d1.wsd"), here.join("copy.wsd")).unwrap();
+    let twice: serde_json::Value =
+        serde_json::from_slice(&warpscope(here, &["ranks", "d0.wsd", "d1.wsd", "d1.wsd", "copy.wsd", "--format", "json"]).stdout).unwrap();
+    assert_eq!((twice["ranks"].as_array().unwrap().len(), twice["straggler"]["rank"].as_u64()), (2, Some(1)));
+    assert_eq!(twice["remarks"].as_array().unwrap().len(), 2, "{}", twice["remarks"]);
+    assert!(text(&warpscope(here, &["digest", "d0.wsd", "-o", "z.wsd"])).contains("a digest already"));
     std::fs::create_dir(here.join("empty")).unwrap();
     assert!(text(&warpscope(here, &["ranks", "empty"])).contains("no reports of ranks"));
 }
@@ -276,6 +283,30 @@ fn ranks_on_the_screen() {
     let mut none = Explorer::open(&[root().join("fixtures/ncu/full.ncu-rep.zst")], (80, 24));
     none.press("A");
     assert!(none.screen().contains("there are no ranks"), "{}", none.screen());
+}
+
+/// Two runs that have nothing to do with each other: nobody is blamed.
+#[test]
+fn ranks_of_different_runs_are_not_judged() {
+    let folder = root().join("fixtures/triage");
+    let files = [folder.join("slow_rank_rank0.sqlite.zst"), folder.join("late_host_rank1.sqlite.zst")];
+    let home = tempfile::tempdir().unwrap();
+    let out = warpscope(home.path(), &["ranks", "--format", "json", files[0].to_str().unwrap(), files[1].to_str().unwrap()]);
+    let json: serde_json::Value = serde_json::from_slice(&out.stdout).unwrap();
+    assert!(json["straggler"].is_null() && json["findings"].as_array().unwrap().is_empty(), "{json}");
+    assert!(json["remarks"].to_string().contains("different runs"), "{}", json["remarks"]);
+}
+
+/// Files that take far more room than they are long, and ranks that no job has.
+#[test]
+fn digests_that_are_bombs() {
+    let empty_kernels = [0xa2, 0x01, 0x00].repeat(100_000);
+    assert!(Digest::from_bytes(&Digest::packed(&empty_kernels)).unwrap_err().contains("more parts"));
+    let zeros = [&b"WSD1"[..], &zstd::bulk::compress(&vec![0; 80 << 20], 19).unwrap()].concat();
+    assert!(Digest::from_bytes(&zeros).is_err());
+    let far = |rank| Digest { rank: Some(rank), world: Some(u32::MAX), ..Digest::default() };
+    assert_eq!(job(&[far(u32::MAX), far(0)]).ranks.len(), 2);
+    assert_eq!(job(&[Digest { rank: Some(u32::MAX), ..Digest::default() }]).ranks.len(), 1);
 }
 
 /// Numbers that no report has are cut to what can be reckoned with.

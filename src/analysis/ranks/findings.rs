@@ -53,17 +53,16 @@ pub fn find(all: &[Digest], job: &mut Job) {
         }
     }
     findings.extend(bubbles(all, job));
+    // What does not end together was not of one collective: then nothing follows from it.
     let unsure = (!job.matches.list.is_empty()).then(|| apart(job)).flatten();
+    if unsure.is_some() {
+        findings.retain(|f| f.id == Verdict::PipelineBubble);
+        job.stragglers.clear();
+    }
     for finding in &mut findings {
         // Collectives are matched by their order where no report numbers them.
         let numbered = job.matches.groups.iter().all(|g| g.numbered);
-        finding.sure = finding.sure.max(if unsure.is_some() {
-            Sure::Possible
-        } else if numbered {
-            Sure::Certain
-        } else {
-            Sure::Likely
-        });
+        finding.sure = finding.sure.max(if numbered { Sure::Certain } else { Sure::Likely });
     }
     job.remarks.extend(unsure);
     job.findings = findings;
@@ -79,7 +78,7 @@ fn apart(job: &Job) -> Option<String> {
     let duration = *longest.get(longest.len() / 2)?;
     (typical as f64 > APART * duration as f64 && typical > 100_000).then(|| {
         format!(
-            "the ranks do not leave collectives together (their ends are {} apart, a collective takes {}): they may belong to several groups, which these reports do not tell apart",
+            "the ranks do not leave collectives together (their ends are {} apart, a collective takes {}): they are of different runs, or of several groups, which these reports do not tell apart; so nothing is said of who waits for whom",
             ns(typical as f64),
             ns(duration as f64)
         )
@@ -98,7 +97,7 @@ fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &m
         sum += ns;
         worst.push((row, ns));
     }
-    let share = sum as f64 / span;
+    let share = (sum as f64 / span).min(1.0);
     // Several are stragglers only if each is late again and again: accidents happen to everybody.
     let again = worst.len() < 2 || worst.iter().all(|&(row, _)| often(job, job.ranks[row].digest) >= AGAIN);
     if !again || total <= 0 || share < LATE.max(LEAST) || (sum as f64) < MOSTLY * total as f64 {
@@ -179,12 +178,18 @@ fn straggler(
 ) -> Finding {
     let rank = job.ranks[row].rank;
     let own = &all[job.ranks[row].digest];
+    // What is hidden behind computing is not lost.
+    let others = job.ranks.iter().enumerate().filter(|(r, m)| *r != row && m.judged > 0);
+    let open: Vec<f64> = others.map(|(_, m)| m.exposed as f64 / m.judged as f64).collect();
+    let exposed = open.iter().sum::<f64>() / open.len().max(1) as f64;
+    let stake = if exposed > 0.0 { share.min(exposed) } else { share };
     let finding = Finding::new(
         Verdict::Straggler,
-        share,
+        stake,
         format!("rank {rank} arrives last at the collectives, and the others wait for it for {} of the time: {because}", pct(share)),
     )
-    .bound("what a mean rank waits in collectives for this rank, also by way of others; those at the start of the capture are left out")
+    .bound("what a mean rank waits in collectives for this rank, also by way of others, and no more than what nothing hides of its collectives; those at the start of the capture are left out")
+    .because("collectives of the others that no computing hides", (exposed > 0.0).then_some(exposed * 100.0), "%")
     .because("waiting for this rank", late as f64, "ns")
     .because("waiting for any rank", total as f64, "ns")
     .because("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")
@@ -212,7 +217,7 @@ fn straggler(
 
 /// Ranks wait, but not for one of them.
 fn imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding> {
-    let share = total as f64 / span;
+    let share = (total as f64 / span).min(1.0);
     if share < WORTH {
         return None;
     }
@@ -285,7 +290,7 @@ fn slow_link(job: &Job, span: f64) -> Option<(Finding, Vec<u32>)> {
     let lost = |g: &Timed, usual: i64| (g.time - usual) as f64 * g.count as f64 * job.matches.each as f64;
     let all = groups.iter().filter_map(|g| Some((g, usual(g)?)));
     let (worst, usual) = all.max_by(|a, b| lost(a.0, a.1).total_cmp(&lost(b.0, b.1)))?;
-    let (slower, share) = (worst.time as f64 / usual.max(1) as f64, lost(worst, usual) / span);
+    let (slower, share) = (worst.time as f64 / usual.max(1) as f64, (lost(worst, usual) / span).min(1.0));
     if slower < SLOWER || share < LEAST {
         return None;
     }

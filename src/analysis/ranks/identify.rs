@@ -29,6 +29,18 @@ impl Told {
     }
 }
 
+/// Ranks that a job has at most.
+const MOST_RANKS: u32 = 1 << 20;
+
+/// The rank in a file's name, where the word stands before it: `job_rank12.nsys-rep`.
+#[must_use]
+pub fn in_name(file: &str) -> Option<u32> {
+    let name = file.rsplit('/').next().unwrap_or(file).to_ascii_lowercase();
+    let (_, after) = name.split_once("rank")?;
+    let digits: String = after.trim_start_matches(['_', '-', '=', ' ']).chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
 /// The numbers in a file's name, from the last: `job_rank12.nsys-rep` has 12. A number after `rank` goes first.
 fn numbers(file: &str) -> Vec<u32> {
     let name = file.rsplit('/').next().unwrap_or(file);
@@ -51,6 +63,29 @@ fn distinct(list: &[u32]) -> bool {
     sorted.windows(2).all(|w| w[0] != w[1])
 }
 
+/// Leaves out digests that are of the same report as an earlier one, which may be named twice or be there as a copy; says which.
+pub fn without_doubles(all: &mut Vec<Digest>, reports: &mut Vec<usize>) -> Vec<String> {
+    let what = |d: &Digest| (d.epoch, d.pid, d.device, d.start, d.end, d.launches, d.kernel_time);
+    let mut remarks = Vec::new();
+    let mut at = 0;
+    while at < all.len() {
+        let earlier = all[..at].iter().find(|d| d.launches > 0 && what(d) == what(&all[at]) && d.tool == all[at].tool);
+        match earlier.map(|d| d.file.clone()) {
+            Some(file) => {
+                remarks.push(if file == all[at].file {
+                    format!("{file} is there twice; it counts once")
+                } else {
+                    format!("{} is the same as {file}; it counts once", all[at].file)
+                });
+                all.remove(at);
+                reports.remove(at);
+            }
+            None => at += 1,
+        }
+    }
+    remarks
+}
+
 /// The ranks' numbers, in the order of the digests, how they are known, and what is wrong with them.
 #[must_use]
 pub fn identify(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
@@ -63,7 +98,9 @@ pub fn identify(all: &[Digest]) -> (Vec<u32>, Told, Vec<String>) {
         for (rank, files) in files.iter().filter(|f| f.1.len() > 1) {
             remarks.push(format!("rank {rank} is there {} times: {}", files.len(), files.join(", ")));
         }
-        let world = all.iter().filter_map(|d| d.world).max().or_else(|| files.keys().next_back().map(|last| last + 1)).unwrap_or(0);
+        let world = all.iter().filter_map(|d| d.world).max().or_else(|| files.keys().next_back().map(|last| last.saturating_add(1)));
+        // No job has more; a damaged report may say so.
+        let world = world.unwrap_or(0).min(MOST_RANKS);
         let missing: Vec<u32> = (0..world).filter(|r| !files.contains_key(r)).collect();
         if !missing.is_empty() {
             remarks.push(format!(

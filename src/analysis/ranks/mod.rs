@@ -11,7 +11,7 @@ mod outcome;
 mod summary;
 pub mod waits;
 
-pub use identify::{Told, runs};
+pub use identify::{Told, in_name, runs, without_doubles};
 pub use job::job;
 pub use outcome::{Job, Late, Link, Member, StepCell, Straggler};
 pub use summary::{digests, merge};

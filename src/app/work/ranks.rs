@@ -1,6 +1,6 @@
 //! The ranks of the session's reports, judged together.
 
-use crate::analysis::ranks::{Job, StepCell, digests, job};
+use crate::analysis::ranks::{Job, StepCell, digests, job, without_doubles};
 use crate::analysis::triage::Triage;
 use crate::model::Profile;
 use crate::model::digest::Digest;
@@ -36,7 +36,9 @@ impl Ranks {
             reports.extend(found.iter().map(|_| member.report));
             all.extend(found);
         }
-        let job = job(&all);
+        let doubles = without_doubles(&mut all, &mut reports);
+        let mut job = job(&all);
+        job.remarks.extend(doubles);
         let steps = job.steps(&all).into_iter().collect();
         Self { digests: all, reports, job, steps }
     }
