@@ -1,14 +1,13 @@
 //! `warpscope export`: reports as files of a format that other programs query.
 
 use super::triage_args::{Export, ExportFormat};
-use super::{FAILED, Failure, interrupt, print};
+use super::{Failure, interrupt, print, save};
 use crate::analysis::ranks::{digests, in_name};
 use crate::analysis::triage::{self, Scope};
 use crate::import::{Parts, Wants};
 use crate::model::units::grouped;
 use crate::model::{Cancel, Profile};
 use crate::report::columnar::{Of, TABLES, write};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// The value of a partition in a path, as Hive writes it: what a file system or a reader takes for something else is escaped.
@@ -95,31 +94,11 @@ fn one(args: &Export, file: &Path, profile: &Profile) -> Result<(), Failure> {
         facts.extend(profile.rank.host.clone().map(|h| ("host", h)));
         facts.extend(profile.clock.epoch_ns.map(|e| ("epoch_ns", e.to_string())));
         facts.extend(rank.parse::<u32>().ok().map(|r| ("rank", r.to_string())));
-        put(&path, args.force, |out| write(out, &made, &facts))?;
+        save::whole(&path, args.force, |out| write(out, &made, &facts))?;
         let rows = grouped(i64::try_from(made.rows).unwrap_or(i64::MAX));
         print::to_stdout(|out| writeln!(out, "{}: {rows} rows", path.display()))?;
     }
     Ok(())
-}
-
-/// Writes a file whole: beside its place first. One that is there is replaced only if that was asked for.
-fn put(
-    path: &PathBuf,
-    replace: bool,
-    fill: impl FnOnce(&mut std::io::BufWriter<std::fs::File>) -> std::io::Result<()>,
-) -> Result<(), Failure> {
-    let failed = |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED };
-    if path.exists() && !replace {
-        return Err(Failure::wrong(format!("{} already exists; --force replaces it", path.display())));
-    }
-    let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|e| failed(&e))?;
-    let file = tempfile::Builder::new().prefix(".warpscope").tempfile_in(folder).map_err(|e| failed(&e))?;
-    let mut out = std::io::BufWriter::with_capacity(1 << 20, file.reopen().map_err(|e| failed(&e))?);
-    fill(&mut out).and_then(|()| out.flush()).map_err(|e| failed(&e))?;
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-    file.as_file().set_permissions(mode).map_err(|e| failed(&e))?;
-    file.persist(path).map(drop).map_err(|e| failed(&e))
 }
 
 #[cfg(test)]

@@ -244,7 +244,7 @@ pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
         one.file = Path::new(&one.file).file_name().map_or_else(|| one.file.clone(), |n| n.to_string_lossy().into_owned());
         let path = goes_to(args, one, at, several)?;
         let bytes = one.to_bytes();
-        super::save::whole(&path, &bytes, args.force)?;
+        super::save::whole(&path, args.force, |out| std::io::Write::write_all(out, &bytes))?;
         let thinned = one.collectives.as_ref().map_or(1, |c| c.each);
         let rest = if thinned > 1 { format!(", one collective of {thinned}") } else { String::new() };
         let rank = one.rank.map_or_else(|| "rank not known".to_owned(), |r| format!("rank {r}"));

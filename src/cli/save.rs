@@ -1,7 +1,7 @@
 //! What the explorer writes to files: scripts that the user names, and what no clipboard takes.
 
 use super::{FAILED, Failure};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -15,22 +15,27 @@ pub fn script(path: &Path, text: &str) -> Result<String, String> {
     }
 }
 
-/// Writes a file whole: beside it first, then in its place. One that is there is replaced only if that was asked for.
-pub fn whole(path: &Path, bytes: &[u8], replace: bool) -> Result<(), Failure> {
+/// Writes a file whole, with its folder: beside its place first. One that is there is replaced only if that was asked for.
+pub fn whole(path: &Path, replace: bool, fill: impl FnOnce(&mut BufWriter<std::fs::File>) -> std::io::Result<()>) -> Result<(), Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED };
+    let there = || Failure::wrong(format!("{} already exists; --force replaces it", path.display()));
+    if path.exists() && !replace {
+        return Err(there());
+    }
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).map_err(|e| failed(&e))?;
-    let mut file = tempfile::NamedTempFile::new_in(folder).map_err(|e| failed(&e))?;
-    file.write_all(bytes).map_err(|e| failed(&e))?;
-    // As any file that a program makes, not readable by its owner alone: a job's digests are collected.
+    std::fs::create_dir_all(folder).map_err(|e| failed(&e.kind()))?;
+    let file = tempfile::Builder::new().prefix(".warpscope").tempfile_in(folder).map_err(|e| failed(&e.kind()))?;
+    let mut out = BufWriter::with_capacity(1 << 20, file.reopen().map_err(|e| failed(&e.kind()))?);
+    fill(&mut out).and_then(|()| out.flush()).map_err(|e| failed(&e))?;
+    // As any file that a program makes, not readable by its owner alone: a job's files are collected.
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
     file.as_file().set_permissions(mode).map_err(|e| failed(&e))?;
     if replace {
-        return file.persist(path).map(drop).map_err(|e| failed(&e));
+        return file.persist(path).map(drop).map_err(|e| failed(&e.error));
     }
     file.persist_noclobber(path).map(drop).map_err(|e| match e.error.kind() {
-        std::io::ErrorKind::AlreadyExists => Failure::wrong(format!("{} already exists; --force replaces it", path.display())),
-        _ => failed(&e),
+        std::io::ErrorKind::AlreadyExists => there(),
+        _ => failed(&e.error),
     })
 }
 

@@ -104,7 +104,7 @@ pub struct Job {
     pub stragglers: Vec<Straggler>,
     /// Of the ranks together; those of single ranks are in their digests.
     pub findings: Vec<Finding>,
-    /// What stands in the way of seeing more.
+    /// What the reports lack, and what is wrong with them.
     pub remarks: Vec<String>,
 }
 
