@@ -6,6 +6,7 @@ use crate::analysis::ranks::{self, digests, job};
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::{Parts, Wants};
 use crate::launch::runs::place;
+use crate::model::clock::LAUNCHERS;
 use crate::model::digest::Digest;
 use crate::model::units::{count, grouped};
 use crate::model::{Cancel, Profile};
@@ -32,10 +33,6 @@ const REPORTS: [&str; 12] = [
 const DEEPEST: usize = 3;
 /// Bytes of a digest's file that are read.
 const MOST: u64 = 64 << 20;
-
-/// The launchers' variables that tell a process its rank, and how many there are.
-const RANK: [(&str, &str); 4] =
-    [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")];
 
 /// What a digest is called, and of which kind it is among those that stand for the same report.
 fn ending(path: &Path) -> Option<(String, usize)> {
@@ -195,7 +192,7 @@ pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
 /// The rank that the launcher gave this process, and the number of ranks.
 fn launched() -> (Option<u32>, Option<u32>) {
     let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse().ok());
-    RANK.iter().find_map(|(rank, world)| Some((Some(number(rank)?), number(world)))).unwrap_or_default()
+    LAUNCHERS.iter().find_map(|(rank, world)| Some((Some(number(rank)?), number(world)))).unwrap_or_default()
 }
 
 /// Where a digest goes: the name that was given, else beside the report. `{rank}` stands for the rank.

@@ -124,9 +124,8 @@ impl Input {
         let start = format!("{}.", prefix.file_name()?.to_str()?);
         let folder = prefix.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut members = Vec::new();
-        gather(folder, 0, &mut members).ok()?;
         let ours = |name: &str| name.starts_with(&start) && name.ends_with(".wstrace");
-        members.retain(|m| m.path.file_name().and_then(|n| n.to_str()).is_some_and(ours));
+        gather(folder, 0, &ours, &mut members).ok()?;
         members.sort_by(|a, b| a.path.cmp(&b.path));
         let input = Self { path: prefix.to_owned(), bytes: Bytes::BuiltIn(&[]), head: Vec::new(), size: 0, members, stamp: None };
         (!input.members.is_empty() && (kinds.knows)(&input)).then_some(input)
@@ -135,7 +134,7 @@ impl Input {
     /// A folder whose files may belong together as one report.
     fn folder(path: &Path, kinds: Kinds<'_>) -> Result<Self, ImportError> {
         let mut members = Vec::new();
-        gather(path, DEEPEST, &mut members).map_err(|e| ImportError::io(path, e))?;
+        gather(path, DEEPEST, &|_| true, &mut members).map_err(|e| ImportError::io(path, e))?;
         members.sort_by(|a, b| a.path.cmp(&b.path));
         let input = Self { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), head: Vec::new(), size: 0, members, stamp: None };
         if (kinds.knows)(&input) {
@@ -175,16 +174,17 @@ impl Input {
     }
 }
 
-/// The regular files in a folder and below it; what cannot be read is none.
-fn gather(folder: &Path, deeper: usize, out: &mut Vec<Member>) -> std::io::Result<()> {
+/// The regular files in a folder and below it whose names are wanted; what cannot be read is none.
+fn gather(folder: &Path, deeper: usize, wanted: &dyn Fn(&str) -> bool, out: &mut Vec<Member>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let Ok(entry) = entry else { continue };
         let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
         if kind.is_dir() && deeper > 0 {
             // A folder that may not be read is left out.
-            let _ = gather(&path, deeper - 1, out);
+            let _ = gather(&path, deeper - 1, wanted, out);
         } else if kind.is_file()
             && out.len() < MOST_MEMBERS
+            && wanted(&entry.file_name().to_string_lossy())
             && let Ok(meta) = entry.metadata()
         {
             let mut head = Vec::new();

@@ -17,3 +17,7 @@ pub struct Rank {
     pub world: Option<u32>,
     pub host: Option<String>,
 }
+
+/// Variables by which launchers (torchrun, Slurm, Open MPI, MPICH) tell a process its rank, and how many there are.
+pub const LAUNCHERS: [(&str, &str); 4] =
+    [("RANK", "WORLD_SIZE"), ("SLURM_PROCID", "SLURM_NTASKS"), ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("PMI_RANK", "PMI_SIZE")];

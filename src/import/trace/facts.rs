@@ -1,6 +1,7 @@
 //! Facts: keys and values as texts. Keys that this version does not know are left alone.
 
 use super::cursor::Cursor;
+use crate::model::clock::LAUNCHERS;
 use crate::model::{Bytes, Capture, Device, Gate, GraphMode, Maker, Rank};
 
 /// Keys with their values, in the order in which they were written; a later one of the same key counts.
@@ -63,10 +64,10 @@ impl Facts {
 
     /// Which rank of a job it is: what launchers tell their processes.
     pub fn rank(&self) -> Rank {
-        let of = |names: [&str; 4]| names.iter().find_map(|n| self.number(&format!("environment.{n}")));
+        let of = |name: &str| self.number(&format!("environment.{name}"));
         Rank {
-            rank: of(["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"]),
-            world: of(["WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"]),
+            rank: LAUNCHERS.iter().find_map(|(rank, _)| of(rank)),
+            world: LAUNCHERS.iter().find_map(|(_, world)| of(world)),
             host: self.get("host").map(str::to_owned),
         }
     }
