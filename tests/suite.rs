@@ -21,6 +21,8 @@ mod suite {
     mod layers;
     mod live;
     mod look;
+    mod made_memory;
+    mod memory;
     mod narrow;
     mod ncu_metrics;
     mod ncu_model;

@@ -18,6 +18,7 @@ pub mod labels;
 pub mod launch_list;
 pub mod like;
 pub mod live;
+pub mod memory;
 pub mod memory_chart;
 pub mod metric;
 pub mod next;

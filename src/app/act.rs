@@ -100,6 +100,7 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
             let answer = DiffScreen::ask(&app.session);
             carry(app, asked, answer)
         }
+        ActionId::Memory => go(app, asked, Go::Memory),
         ActionId::Ranks => go(app, asked, Go::Ranks),
         ActionId::Checklist => checklist(app, asked),
         ActionId::Form => names(app),

@@ -7,6 +7,7 @@ mod act;
 pub mod actions;
 mod answering;
 mod copies;
+mod first;
 mod keys;
 pub mod msg;
 mod open;
@@ -30,8 +31,8 @@ pub use over::{LineOf, Over, Page, Pick, What};
 pub use running::Watched;
 pub use screen::{ResultView, Status};
 pub use screens::{
-    DiffScreen, KernelsScreen, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RanksScreen, RerunScreen, ResultScreen,
-    RunScreen, TimelineScreen,
+    DiffScreen, KernelsScreen, LaunchesScreen, LibraryScreen, MemoryScreen, Open, OverviewScreen, RangesScreen, RanksScreen, RerunScreen,
+    ResultScreen, RunScreen, TimelineScreen,
 };
 pub use session::{DetailsRoom, Report, Session, Settings, Stage};
 pub use state::{App, SMALLEST};

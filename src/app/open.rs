@@ -6,14 +6,13 @@ use super::over::{Choice, Item, Over, Page, Pick, RunChoice};
 use super::running::Watched;
 use super::screen::{Answer, At, Go, News, ResultView, Status};
 use super::screens::{
-    DiffScreen, Kind, LaunchesScreen, LibraryScreen, Open, OverviewScreen, RangesScreen, RanksScreen, RerunScreen, ResultScreen, RunScreen,
-    TimelineScreen,
+    DiffScreen, Kind, LaunchesScreen, LibraryScreen, MemoryScreen, Open, OverviewScreen, RangesScreen, RanksScreen, RerunScreen,
+    ResultScreen, RunScreen, TimelineScreen,
 };
 use super::session::report::Best;
 use super::state::App;
 use super::work::{Ask, Part, Work};
 use crate::analysis::timeline::Event;
-use crate::config::First;
 use crate::library::Run;
 use crate::model::LaunchId;
 use crate::report::timeline::describe;
@@ -21,9 +20,6 @@ use crate::rerun::join::Pair;
 use crate::rerun::{Choose, Within, shell};
 use std::path::PathBuf;
 use std::sync::Arc;
-
-/// Rows of a terminal from which the overview has room.
-const LEAST_ROWS: u16 = 20;
 
 /// Carries out what a screen answered.
 pub fn carry(app: &mut App, asked: u64, answer: Answer) -> Vec<Effect> {
@@ -90,6 +86,7 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
         Go::Timeline => timeline(app, asked),
         Go::Window(window) => narrow(app, at, window),
         Go::Launch(launch) => launches_at(app, at, launch),
+        Go::Memory => memory(app, at),
         Go::Ranges(name) => toggle::<RangesScreen>(app, at, |id| RangesScreen::new(name, id)),
         Go::Kernels(name) => {
             app.close_all_of(at);
@@ -222,6 +219,14 @@ fn narrow(app: &mut App, at: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
     effects
 }
 
+/// To how the report's program uses memory, or away from it.
+fn memory(app: &mut App, at: usize) -> Vec<Effect> {
+    if app.session.reports.get(at).is_some_and(|r| r.profile.is_some() && !r.reading() && !r.remembers()) {
+        return say(app, "nothing is recorded of memory in this report; `warpscope help memory` says how to record it", false);
+    }
+    toggle::<MemoryScreen>(app, at, MemoryScreen::new)
+}
+
 /// To a launch in the list of those of its group.
 fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
     let Some(report) = app.session.reports.get(at) else { return Vec::new() };
@@ -238,21 +243,8 @@ fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
     settle(app, id)
 }
 
-/// Shows the first screen of a timeline that has just been read, if that is not the table of kernels and the user is not at work there.
-pub fn greet(app: &mut App, report: usize) -> Vec<Effect> {
-    let wanted = app.session.settings.first == First::Overview && app.session.size.1 >= LEAST_ROWS;
-    let Some(r) = app.session.reports.get_mut(report).filter(|r| !r.greeted && r.timeline() && r.ran()) else { return Vec::new() };
-    r.greeted = true;
-    let idle = app.kernels(report).is_some_and(|k| k.selected == 0 && k.finder.is_empty() && !k.finder.typing);
-    if !wanted || !idle || app.depth(report) != 1 || app.over.as_ref().is_some_and(|o| o.report == report) {
-        return Vec::new();
-    }
-    let id = app.push(report, |_| OverviewScreen::default());
-    settle(app, id)
-}
-
 /// A screen has just been opened: it asks for what it needs.
-fn settle(app: &mut App, id: u64) -> Vec<Effect> {
+pub fn settle(app: &mut App, id: u64) -> Vec<Effect> {
     let answer = app.ask(id, |screen, cx| screen.opened(cx));
     answer.map(|a| carry(app, id, a)).unwrap_or_default()
 }

@@ -118,6 +118,8 @@ pub enum Go {
         report: usize,
         at: At,
     },
+    /// To how the program uses memory, or away from it.
+    Memory,
     /// To the ranks of the session's reports, or away from them.
     Ranks,
     /// To reports, which are opened unless they are open.

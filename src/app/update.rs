@@ -1,8 +1,9 @@
 //! What each message changes.
 
+use super::first::greet;
 use super::keys;
 use super::msg::{Effect, Msg};
-use super::open::{carry, greet, no_metrics, quit_now, say, tell, tell_all};
+use super::open::{carry, no_metrics, quit_now, say, tell, tell_all};
 use super::over::Page;
 use super::runs;
 use super::screen::{Answer, News};

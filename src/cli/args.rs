@@ -3,7 +3,7 @@
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
-pub use super::triage_args::{DigestArgs, Export, Ranges, Ranks, Triage};
+pub use super::triage_args::{DigestArgs, Export, MemoryArgs, Ranges, Ranks, Triage};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
 use crate::config::{ColorMode, First};
@@ -85,6 +85,8 @@ pub enum Command {
     Digest(DigestArgs),
     /// Write launches, calls, memcpys, ranges, collectives and findings as Parquet.
     Export(Export),
+    /// Say how memory is used: the peak and who holds it, what grows, what is in pieces, why it ran out.
+    Memory(MemoryArgs),
     /// Print a window of time as text: what ran where, and why nothing did.
     Timeline(TimelineArgs),
     /// List what happens in a window of time, in order.

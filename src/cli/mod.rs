@@ -13,6 +13,7 @@ pub mod interrupt;
 mod live;
 pub mod loops;
 mod machine;
+mod memory;
 mod message;
 pub mod metrics;
 mod mouse;
@@ -145,6 +146,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Triage(args)) => triage::triage(args, nsys.as_deref()),
         Some(Command::Ranks(args)) => ranks::ranks(args, nsys.as_deref()),
         Some(Command::Digest(args)) => ranks::digest(args, nsys.as_deref()),
+        Some(Command::Memory(args)) => memory::memory(args, nsys.as_deref()),
         Some(Command::Export(args)) => export::export(args, nsys.as_deref()),
         Some(Command::Timeline(wanted)) => {
             let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());

@@ -30,7 +30,7 @@ impl Between {
 }
 
 /// A time in ns.
-fn time(text: &str) -> Result<i64, String> {
+pub fn time(text: &str) -> Result<i64, String> {
     const UNITS: [(&str, f64); 5] = [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9)];
     let text = text.trim();
     let (number, factor) = UNITS.iter().find_map(|(unit, f)| Some((text.strip_suffix(unit)?, *f))).unwrap_or((text, 1e9));

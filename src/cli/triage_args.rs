@@ -1,5 +1,6 @@
 //! The grammar of the commands that judge a run as a whole.
 
+use crate::analysis::memory::MemoryVerdict;
 use crate::analysis::triage::VERDICTS;
 use crate::report::Format;
 use clap::builder::PossibleValuesParser;
@@ -47,6 +48,45 @@ pub struct Ranks {
     pub files: Vec<PathBuf>,
     /// Exit with code 1 if one of these is found; several with commas.
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.1)))]
+    pub fail_on: Vec<String>,
+    /// Output format [default: table on a terminal, else csv].
+    #[arg(long)]
+    pub format: Option<Format>,
+}
+
+/// The time whose holders `warpscope memory` lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MemoryWhen {
+    Peak,
+    End,
+    /// ns.
+    At(i64),
+}
+
+fn memory_when(text: &str) -> Result<MemoryWhen, String> {
+    match text {
+        "peak" => Ok(MemoryWhen::Peak),
+        "end" => Ok(MemoryWhen::End),
+        time => super::timeline_args::time(time).map(MemoryWhen::At).map_err(|e| format!("write peak, end, or a time: {e}")),
+    }
+}
+
+/// `warpscope memory`.
+#[derive(Debug, clap::Args)]
+pub struct MemoryArgs {
+    /// Memory snapshot (.pickle), or a timeline with memory (nsys, torch.profiler, our own trace).
+    pub file: PathBuf,
+    /// Compare with this report: what holds more than before, and what less.
+    #[arg(long, value_name = "FILE")]
+    pub before: Option<PathBuf>,
+    /// List who holds memory at this time: peak, end, or a time in the report such as 1.25s or 340ms.
+    #[arg(long, value_name = "WHEN", default_value = "peak", value_parser = memory_when)]
+    pub at: MemoryWhen,
+    /// Rows at most.
+    #[arg(long, value_name = "N")]
+    pub top: Option<usize>,
+    /// Exit with code 1 if one of these is found; several with commas.
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(MemoryVerdict::ALL.map(MemoryVerdict::id)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]

@@ -79,9 +79,9 @@ static KNOWN: &[Known] = &[
         next: "open the database, the JSON or the kernel trace of the run",
     },
     Known {
-        is: |h| h.starts_with(&[0x80, 2]) || h.starts_with(&[0x80, 4]),
-        what: "a Python pickle, such as a PyTorch memory snapshot",
-        next: "",
+        is: super::snapshot::is_pickle,
+        what: "a Python pickle, but no memory snapshot of PyTorch",
+        next: "name the file that torch.cuda.memory._dump_snapshot wrote",
     },
     Known { is: |h| h.is_empty(), what: "an empty archive", next: "compress the report again" },
     Known {

@@ -13,6 +13,7 @@ pub mod nsys_report;
 pub mod open;
 pub mod order;
 pub mod rocm;
+pub mod snapshot;
 pub mod sqlite;
 pub mod stats_csv;
 pub mod torch;

@@ -42,7 +42,7 @@ pub use host_call::{CallKind, CallName, HostCalls};
 pub use kernel::{Kernel, KernelId, NameForm};
 pub use launches::{LaunchColumns, LaunchId, Launches};
 pub use memop::{CopyKind, MemOp, MemOpKind, MemOps, MemoryKind};
-pub use memory::{MemoryEvent, MemoryEvents};
+pub use memory::{Block, BlockState, Frame, MemoryEvent, MemoryEvents, MemoryLevel, MemoryState, Refused, Segment, Stacks};
 pub use metrics::{Extent, Metrics, ResultKind, ResultMetrics, SourceAt, Value};
 pub use note::{Note, NoteKind, Severity};
 pub use os::{OsCalls, Overhead, Sample, Samples, StateChange, ThreadState};

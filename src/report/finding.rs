@@ -11,7 +11,7 @@ struct ThresholdJson {
 }
 
 #[derive(Serialize)]
-struct EvidenceJson<'a> {
+pub struct EvidenceJson<'a> {
     name: &'a str,
     value: f64,
     unit: &'a str,
@@ -57,8 +57,13 @@ pub struct FindingJson<'a> {
 }
 
 #[must_use]
+pub fn evidence_json(e: &Evidence) -> EvidenceJson<'_> {
+    let threshold = e.threshold.map(|(op, value)| ThresholdJson { op, value });
+    EvidenceJson { name: &e.name, value: e.value, unit: e.unit, threshold }
+}
+
+#[must_use]
 pub fn finding_json(f: &Finding) -> FindingJson<'_> {
-    let evidence = |e: &'_ Evidence| -> Option<ThresholdJson> { e.threshold.map(|(op, value)| ThresholdJson { op, value }) };
     FindingJson {
         id: f.id.id(),
         severity: f.severity.word(),
@@ -66,7 +71,7 @@ pub fn finding_json(f: &Finding) -> FindingJson<'_> {
         headline: &f.headline,
         share_percent: rounded(f.percent()),
         bound: &f.bound,
-        evidence: f.evidence.iter().map(|e| EvidenceJson { name: &e.name, value: e.value, unit: e.unit, threshold: evidence(e) }).collect(),
+        evidence: f.evidence.iter().map(evidence_json).collect(),
         places: f
             .places
             .iter()

@@ -10,6 +10,7 @@ mod format;
 pub mod hints;
 pub mod launches;
 pub mod live;
+pub mod memory;
 pub mod metrics;
 pub mod ranges;
 pub mod ranks;
@@ -34,6 +35,7 @@ pub static REPORTS: &[(&str, &str)] = &[
     ("events", "what happens in a window of time, in order"),
     ("ranges", "NVTX ranges or operators as a tree, with the GPU's time inside"),
     ("ranks", "the ranks of one job: which makes the others wait, and why"),
+    ("memory", "how memory is used: the peak and who holds it, what grows, why it ran out"),
     ("top", "kernels, or other groups of launches, ranked by time"),
     ("launches", "kernel launches in launch order"),
     ("metrics", "every metric of an Nsight Compute report"),

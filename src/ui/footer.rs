@@ -61,7 +61,9 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                         let talks = |r: &&Report| r.whole_triage().is_some_and(|t| t.devices.iter().any(|d| d.collectives > 0));
                         app.session.reports.iter().filter(talks).count() > 1
                     }
-                    (ActionId::Ranks, _)
+                    (ActionId::Memory, Where::Overview | Where::Kernels | Where::Timeline) => app.report().is_some_and(Report::remembers),
+                    (ActionId::MemorySegments, _) => app.session.size.0 < super::memory::WIDE,
+                    (ActionId::Ranks | ActionId::Memory, _)
                     | (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches | Where::Timeline)
                     | (ActionId::Back, Where::Kernels)
                     | (ActionId::Open, Where::Run)

@@ -4,7 +4,7 @@ use super::text::{bar, fit_parts, part};
 use super::{Role, Theme};
 use crate::app::{ActionId, App, Open, Report, Stage};
 use crate::model::text::clean;
-use crate::model::{Device, Nanos, NoteKind, Profile, Severity, units};
+use crate::model::{Device, MemoryLevel, Nanos, NoteKind, Profile, Severity, units};
 use crate::report::timeline::describe;
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -90,12 +90,33 @@ fn first(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'sta
         parts.push(part(4, vec![Span::styled(clean(&tool).into_owned(), theme.style(Role::Dim))]));
         parts.push(part(2, vec![Span::styled(devices(profile), text)]));
         let launches = report.groups.grouping.as_ref().map_or(profile.launches.len() as u64, |g| g.launches);
-        parts.push(part(3, vec![Span::styled(units::count(launches, "launch"), text)]));
+        if launches > 0 || !only_memory(report) {
+            parts.push(part(3, vec![Span::styled(units::count(launches, "launch"), text)]));
+        }
         if let Some(length) = report.overview.as_ref().and_then(|o| o.length()) {
             parts.push(part(5, vec![Span::styled(format!("{} span", Nanos(length)), theme.style(Role::Dim))]));
         }
     }
     fit_parts(parts, &Span::styled(" · ", theme.style(Role::Faint)), columns)
+}
+
+/// Whether a report is of memory alone: nothing is known of what ran.
+fn only_memory(report: &Report) -> bool {
+    report.remembers() && !report.ran()
+}
+
+/// How often memory was asked for, given back, and refused.
+fn memory(profile: &Profile, theme: &Theme) -> Vec<Span<'static>> {
+    let memory = &profile.memory;
+    let own = |more: bool| memory.events.iter().filter(|e| e.level != MemoryLevel::Reusable && (e.bytes > 0) == more).count();
+    let mut out = vec![Span::styled(
+        format!("{}, {}", units::count(own(true), "allocation"), units::count(own(false), "free")),
+        theme.style(Role::Dim),
+    )];
+    if !memory.refused.is_empty() {
+        out.push(Span::styled(format!(", {} refused", units::count(memory.refused.len(), "request")), theme.style(Role::Bad)));
+    }
+    out
 }
 
 /// Three numbers of a version are enough.
@@ -146,7 +167,9 @@ fn second(app: &App, report: &Report, theme: &Theme, columns: usize) -> Line<'st
             spans.extend(track(bar(busy / 100.0, 10, theme.style(Role::Good), theme)));
             parts.push(part(0, spans));
         }
-        if let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel()) {
+        if only_memory(report) {
+            parts.extend(report.profile.as_ref().map(|p| part(0, memory(p, theme))));
+        } else if let Some(grouping) = report.groups.grouping.as_ref().filter(|g| g.by.is_kernel()) {
             parts.push(part(3, vec![Span::styled("kernels ", dim), Span::styled(count(grouping.rows.len() as u64), text)]));
             if grouping.rows.len() > 3 {
                 let top: f64 = grouping.rows.iter().take(3).map(|r| r.share_percent).sum();

@@ -20,6 +20,7 @@ pub mod launches;
 pub mod library;
 pub mod links;
 mod live;
+mod memory;
 pub mod overlay;
 pub mod overview;
 pub mod panel;
@@ -125,6 +126,7 @@ fn whole(frame: &mut Frame<'_>, area: Rect, app: &App, view: &mut View, theme: &
             Some(Open::Library(screen)) => library::draw(frame, main, app, screen, view, theme),
             Some(Open::Diff(screen)) => diff::draw(frame, main, app, screen, view, theme),
             Some(Open::Ranks(screen)) => ranks::draw(frame, main, app, screen, view, theme),
+            Some(Open::Memory(screen)) => memory::draw(frame, main, app, screen, view, theme),
             Some(Open::Overview(screen)) => overview::draw(frame, main, app, screen, view, theme),
             Some(Open::Ranges(screen)) => ranges::draw(frame, main, app, screen, view, theme),
             Some(Open::Timeline(screen)) => timeline::draw(frame, main, app, screen, view, theme),

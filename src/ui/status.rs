@@ -30,6 +30,7 @@ fn sentence(app: &App) -> Option<String> {
         Open::Run(_) => app.running.watched.as_ref().map(|w| super::run::next(app, w)),
         Open::Library(screen) => super::library::next(app, screen),
         Open::Ranks(screen) => super::ranks::next(app, screen),
+        Open::Memory(screen) => super::memory::next(app, screen),
         Open::Diff(screen) => super::diff::next(app, screen),
         Open::Overview(screen) => super::overview::next(app, screen),
         Open::Ranges(screen) => super::ranges::next(app, screen),

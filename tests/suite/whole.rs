@@ -229,7 +229,7 @@ fn every_event_of_a_trace() {
     assert_eq!(profile.memory.events.iter().map(|e| e.bytes).sum::<i64>(), memory.iter().map(bytes).sum::<i64>());
     let on_gpu = memory.iter().filter(|e| e["args"]["Device Type"] == 1).count();
     assert_eq!(profile.memory.events.iter().filter(|e| e.device == Some(0) && e.kind == Some(MemoryKind::Device)).count(), on_gpu);
-    assert_eq!(profile.memory.reserved.len(), on_gpu);
+    assert_eq!(profile.memory.totals.len(), on_gpu);
     assert_eq!(profile.overhead.len(), of("overhead").len());
     assert!(profile.threads.iter().any(|t| t.name.is_some()));
     // It was made on 2026-11-20.

@@ -6,7 +6,7 @@ use super::lane::lanes;
 use super::plot::Plot;
 use super::union::Union;
 use crate::analysis::triage::ops::sane;
-use crate::model::{Cancel, CopyKind, MemOpKind, Profile, RangeOrigin, ThreadState};
+use crate::model::{Cancel, CopyKind, MemOpKind, MemoryLevel, Profile, RangeOrigin, ThreadState};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -381,20 +381,20 @@ impl Builder<'_> {
         let profile = self.profile;
         // What was not freed is in use until the end.
         let Some(end) = profile.memory.events.last().map(|e| e.time.max(self.events.end())) else { return };
-        let mut by_device: BTreeMap<(Option<u32>, bool), Changes> = BTreeMap::new();
-        for event in profile.memory.events.iter().filter(|e| e.device.is_some()) {
-            let (times, values) = by_device.entry((event.device, event.cached)).or_default();
+        let mut by_device: BTreeMap<(Option<u32>, MemoryLevel), Changes> = BTreeMap::new();
+        for event in profile.memory.events.iter().filter(|e| e.device.is_some() && e.level != MemoryLevel::Reusable) {
+            let (times, values) = by_device.entry((event.device, event.level)).or_default();
             times.push(sane(event.time));
             values.push(values.last().copied().unwrap_or(0_i64).saturating_add(event.bytes));
         }
-        for ((device, cached), (times, values)) in by_device {
+        for ((device, level), (times, values)) in by_device {
             // More freed than allocated was allocated before the report began.
             let least = values.iter().copied().min().unwrap_or(0).min(0);
             let values = values.into_iter().map(|v| (v - least) as f64).collect();
             let Some(plot) = Plot::steps(times, values, end, "B", profile) else { continue };
             let group = self.of_device(device);
-            let name = if cached { "memory (framework)" } else { "memory allocated" };
-            self.plot(RowKey { group, kind: RowKind::Memory, number: u64::from(cached) }, name.to_owned(), plot);
+            let name = if level == MemoryLevel::Allocator { "memory (framework)" } else { "memory allocated" };
+            self.plot(RowKey { group, kind: RowKind::Memory, number: level as u64 }, name.to_owned(), plot);
         }
     }
 }

@@ -169,6 +169,13 @@ pub enum ActionId {
     Swap,
     /// The ranks of a job.
     Ranks,
+    Memory,
+    MemoryLeft,
+    MemoryRight,
+    MemoryPeak,
+    MemoryEnd,
+    MemorySegments,
+    MemoryDevice,
     StepLeft,
     StepRight,
     /// To the step in which a rank is waited for the most.

@@ -45,9 +45,11 @@ impl Keymap {
                 let key = Key::parse(name)
                     .ok_or_else(|| format!("[keys] {}: no key `{name}`; write `q`, `ctrl-c`, `f1`, `enter`, `pgdn` …", action.name))?;
                 let taken = map.actions.entry(key).or_default();
-                // What is only of the timeline, or of the steps of ranks, goes before what is of every screen, unless the user gave that the key.
+                // What is only of the timeline, of the steps of ranks or of memory over time, goes before what is of every screen, unless the user gave that the key.
                 let before = |own: &Action, common: &Action| {
-                    matches!(own.on, Where::Timeline | Where::Ranks) && common.on == Where::Everywhere && !user.contains_key(common.name)
+                    matches!(own.on, Where::Timeline | Where::Ranks | Where::Memory)
+                        && common.on == Where::Everywhere
+                        && !user.contains_key(common.name)
                 };
                 let rivals: Vec<&Action> = taken
                     .iter()

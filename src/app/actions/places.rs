@@ -54,10 +54,12 @@ pub enum Where {
     Diff,
     /// On the screen of a job's ranks.
     Ranks,
+    /// On the screen of how memory is used.
+    Memory,
 }
 
 impl Where {
-    pub const SCREENS: [Self; 15] = [
+    pub const SCREENS: [Self; 16] = [
         Self::Overview,
         Self::Timeline,
         Self::Ranges,
@@ -73,6 +75,7 @@ impl Where {
         Self::Library,
         Self::Diff,
         Self::Ranks,
+        Self::Memory,
     ];
 
     /// Whether an action of this place works there (a single screen).
@@ -134,6 +137,7 @@ impl Where {
             Self::Runs => "run, library",
             Self::Diff => "changes",
             Self::Ranks => "ranks",
+            Self::Memory => "memory",
         }
     }
 }

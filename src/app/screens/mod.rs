@@ -4,6 +4,7 @@ pub mod diff;
 pub mod kernels;
 pub mod launches;
 pub mod library;
+pub mod memory;
 pub mod overview;
 pub mod ranges;
 pub mod ranks;
@@ -16,6 +17,7 @@ pub use diff::DiffScreen;
 pub use kernels::KernelsScreen;
 pub use launches::LaunchesScreen;
 pub use library::LibraryScreen;
+pub use memory::MemoryScreen;
 pub use overview::OverviewScreen;
 pub use ranges::RangesScreen;
 pub use ranks::RanksScreen;
@@ -83,6 +85,7 @@ screens! {
     Run(RunScreen),
     Library(LibraryScreen),
     Diff(DiffScreen),
+    Memory(MemoryScreen),
     Overview(OverviewScreen),
     Ranges(RangesScreen),
     Ranks(RanksScreen),

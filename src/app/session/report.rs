@@ -151,7 +151,6 @@ impl Report {
         }
     }
 
-    /// Whether it is still being read.
     /// When its clock began, ns since 1970; `None` where the report does not say.
     #[must_use]
     pub fn began(&self) -> Option<i64> {
@@ -206,6 +205,12 @@ impl Report {
     #[must_use]
     pub fn ran(&self) -> bool {
         self.profile.as_ref().is_some_and(|p| !p.launches.is_empty() || !p.memops.is_empty() || !p.graphs.is_empty())
+    }
+
+    /// Whether it says anything of memory.
+    #[must_use]
+    pub fn remembers(&self) -> bool {
+        self.profile.as_ref().is_some_and(|p| !p.memory.is_empty())
     }
 
     /// What limits the run, in a sentence, where that is not the kernels.
@@ -291,12 +296,10 @@ impl Report {
                     effects = self.ask(index, Ask::Group(GroupBy::Nvtx));
                 }
             }
-            Done::Group(grouping) => {
-                if grouping.by == self.groups.by || self.groups.grouping.is_none() {
-                    self.groups.take(&profile, Arc::clone(grouping));
-                    self.mark_profiled(index);
-                    self.forget_detail();
-                }
+            Done::Group(grouping) if grouping.by == self.groups.by || self.groups.grouping.is_none() => {
+                self.groups.take(&profile, Arc::clone(grouping));
+                self.mark_profiled(index);
+                self.forget_detail();
             }
             Done::Verdicts(verdicts) => {
                 self.verdicts.extend(verdicts.iter().map(|(r, v)| ((None, *r), v.clone())));
@@ -310,22 +313,11 @@ impl Report {
                 self.joins.sort_by_key(|j| j.0);
                 self.mark_profiled(index);
             }
-            Done::Detail(serial, by, row, detail) => {
-                if self.asked.is_some_and(|a| a.2 == *serial) {
-                    self.detail = Some((*by, *row, Arc::clone(detail)));
-                }
+            Done::Detail(serial, by, row, detail) if self.asked.is_some_and(|a| a.2 == *serial) => {
+                self.detail = Some((*by, *row, Arc::clone(detail)));
             }
             // For screens.
-            Done::Inside(..)
-            | Done::Matches(..)
-            | Done::Judged(..)
-            | Done::Diff(..)
-            | Done::Ranks(_)
-            | Done::Launches(..)
-            | Done::Jumped(..)
-            | Done::Rerun(..)
-            | Done::Advice(..)
-            | Done::Checklist(..) => {}
+            _ => {}
         }
         Some(effects)
     }

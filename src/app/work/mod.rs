@@ -1,7 +1,9 @@
 //! Analyses that take longer than a frame on a large report: what is asked, what comes back, and the pure function between.
 
+mod memory;
 mod ranks;
 
+pub use memory::{Curve, MemoryView};
 pub use ranks::{Member as RankMember, Ranks};
 
 use crate::analysis::checklist::{self, Item};
@@ -11,6 +13,7 @@ use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::{FirstHint, first};
 use crate::analysis::launch_list::{JumpTo, LaunchList, ListKey};
 use crate::analysis::like::like;
+use crate::analysis::memory::Row;
 use crate::analysis::range_tree::{KernelTime, RangeTree};
 use crate::analysis::timeline::{self, Built, Gaps, Matches, Timeline};
 use crate::analysis::triage::{Scope, Triage, idle, triage};
@@ -106,6 +109,19 @@ pub enum Ask {
         /// Indices of both reports.
         pair: (usize, usize),
     },
+    /// How memory is used.
+    Memory {
+        /// Number of the screen.
+        screen: u64,
+    },
+    /// Who holds memory after an event.
+    Held {
+        /// Number of the screen.
+        screen: u64,
+        view: Arc<MemoryView>,
+        device: usize,
+        at: Option<u32>,
+    },
     /// The ranks of these reports.
     Ranks(Vec<RankMember>),
     /// Commands of the re-run screen.
@@ -176,6 +192,8 @@ impl Work {
             | Ask::Rerun { .. }
             | Ask::Diff { .. }
             | Ask::Ranks(_)
+            | Ask::Memory { .. }
+            | Ask::Held { .. }
             | Ask::Advice { .. }
             | Ask::Checklist { .. }
             | Ask::Inside { .. }
@@ -220,6 +238,10 @@ pub enum Done {
     /// What changed between two reports.
     Diff((usize, usize), Arc<Diff>),
     Ranks(Arc<Ranks>),
+    /// How memory is used, for a screen; nothing where the report does not say.
+    Memory(u64, Option<Arc<MemoryView>>),
+    /// Who holds memory, for a screen: the device and the event after which.
+    Held(u64, usize, Option<u32>, Arc<[Row]>),
     /// Details of a group: the question's number, the grouping, the row.
     Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches, and which row is to be selected.
@@ -278,6 +300,14 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             Done::Work(of_results(profile, &joined, *window))
         }
         Ask::Diff { before, by, pair } => Done::Diff(*pair, Arc::new(crate::analysis::diff::diff(before, profile, *by))),
+        Ask::Memory { screen } => {
+            let view = MemoryView::of(profile, cancel);
+            if cancel.is_cancelled() {
+                return None;
+            }
+            Done::Memory(*screen, view.map(Arc::new))
+        }
+        Ask::Held { screen, view, device, at } => Done::Held(*screen, *device, *at, view.held(*device, *at).into()),
         Ask::Ranks(members) => Done::Ranks(Arc::new(Ranks::of(members))),
         Ask::Triage => {
             let found = triage(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);

@@ -21,6 +21,7 @@ pub static TOPICS: &[(&str, &str)] = &[
     ("rerun", include_str!("rerun.md")),
     ("triage", include_str!("triage.md")),
     ("ranks", include_str!("ranks.md")),
+    ("memory", include_str!("memory.md")),
     ("timeline", include_str!("timeline.md")),
     ("hints", include_str!("hints.md")),
     ("metrics", include_str!("metrics.md")),

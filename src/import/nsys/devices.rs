@@ -8,7 +8,7 @@ use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{NULL, gather};
 use crate::import::{ImportError, Job};
 use crate::model::host_call::NONE;
-use crate::model::{CounterTrack, MemoryEvent, MemoryEvents, MemoryKind, WaitKind, Waits};
+use crate::model::{CounterTrack, MemoryEvent, MemoryEvents, MemoryKind, MemoryLevel, WaitKind, Waits};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -113,8 +113,9 @@ pub fn memory(db: &Db, job: &Job<'_>, target: &Target) -> Result<MemoryEvents, I
             bytes: if operation == FREE { -bytes } else { bytes },
             device: u32::try_from(device).ok().filter(|_| !host).and_then(|ordinal| target.gpu_of(pid, Some(ordinal))),
             pid: pid.unwrap_or_default(),
+            tid: 0,
             kind,
-            cached: false,
+            level: MemoryLevel::Driver,
         }
     };
     Ok(MemoryEvents { events: rows.into_iter().map(event).collect(), ..MemoryEvents::default() })

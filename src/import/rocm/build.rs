@@ -7,7 +7,7 @@ use crate::model::host_call::NONE;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{
     Bytes, CallName, Clock, CopyKind, HostCalls, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, MemoryEvent,
-    MemoryKind, Nanos, Place, PlaceId, Process, Profile, Range, RangeKind, RangeOrigin, Ranges, Rank, Threads,
+    MemoryKind, MemoryLevel, Nanos, Place, PlaceId, Process, Profile, Range, RangeKind, RangeOrigin, Ranges, Rank, Threads,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -288,8 +288,9 @@ fn memory(context: &Context<'_>, a: &super::rows::Allocation) -> MemoryEvent {
         bytes: a.bytes,
         device,
         pid: context.pid(a.process),
+        tid: 0,
         kind: device.map(|_| MemoryKind::Device),
-        cached: false,
+        level: MemoryLevel::Driver,
     }
 }
 

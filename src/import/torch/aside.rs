@@ -2,7 +2,7 @@
 
 use super::event::{At, Event, Kind, integer, small, word};
 use crate::model::host_call::NONE;
-use crate::model::{Collective, MemoryEvent, MemoryKind, Overhead, Place, PlaceId, Profile, Thread, WaitKind};
+use crate::model::{Collective, MemoryEvent, MemoryKind, MemoryLevel, Overhead, Place, PlaceId, Profile, Thread, WaitKind};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -14,6 +14,9 @@ pub struct Queue {
     pub device: Option<u32>,
     pub stream: Option<u32>,
 }
+
+/// Bytes that an allocator had given out, and that it held.
+type Totals = Option<(u64, u64)>;
 
 #[derive(Debug)]
 struct Wait {
@@ -29,8 +32,8 @@ struct Wait {
 /// Rows in any order; `At` says which stands first in the trace.
 #[derive(Debug, Default)]
 pub struct Aside {
-    /// With the ordinal of the device, and what the allocator held.
-    memory: Vec<(At, MemoryEvent, Option<u64>)>,
+    /// With the ordinal of the device, and what the allocator had given out and held.
+    memory: Vec<(At, MemoryEvent, Totals)>,
     waits: Vec<Wait>,
     /// With the queue that the kernel ran in.
     collectives: Vec<(At, Collective, Queue)>,
@@ -53,7 +56,7 @@ impl Aside {
     /// Takes an event of a kind that stands aside.
     pub fn add(&mut self, at: At, event: &Event<'_>, thread: (u32, u32)) {
         match event.kind {
-            Kind::Memory => self.allocation(at, event, thread.0),
+            Kind::Memory => self.allocation(at, event, thread),
             Kind::Wait => self.wait(at, event),
             Kind::Overhead => {
                 let overhead = Overhead { start: event.start, duration: event.duration, thread: 0, name: Arc::from(&*event.name) };
@@ -64,8 +67,9 @@ impl Aside {
         }
     }
 
-    fn allocation(&mut self, at: At, event: &Event<'_>, pid: u32) {
-        let [address, bytes, device, kind, reserved] = event.pick(["Addr", "Bytes", "Device Id", "Device Type", "Total Reserved"]);
+    fn allocation(&mut self, at: At, event: &Event<'_>, (pid, tid): (u32, u32)) {
+        let [address, bytes, device, kind, allocated, reserved] =
+            event.pick(["Addr", "Bytes", "Device Id", "Device Type", "Total Allocated", "Total Reserved"]);
         let host = small(kind) == Some(CPU);
         let row = MemoryEvent {
             time: event.start,
@@ -74,10 +78,12 @@ impl Aside {
             // The ordinal, until the devices are known.
             device: small(device).filter(|_| !host),
             pid,
+            tid,
             kind: Some(if host { MemoryKind::Pageable } else { MemoryKind::Device }),
-            cached: true,
+            level: MemoryLevel::Allocator,
         };
-        self.memory.push((at, row, large(reserved).filter(|_| !host)));
+        let totals = large(reserved).map(|reserved| (large(allocated).unwrap_or_default(), reserved));
+        self.memory.push((at, row, totals.filter(|_| !host)));
     }
 
     fn wait(&mut self, at: At, event: &Event<'_>) {
@@ -147,10 +153,10 @@ impl Aside {
     /// Puts all of it into the profile, which has its places and launches by now; times count from `begin`. `devices` gives the index of each ordinal.
     pub fn fill(mut self, begin: i64, devices: &FxHashMap<u32, u32>, profile: &mut Profile) {
         self.memory.sort_by_key(|(at, row, _)| (row.time, *at));
-        for (_, row, reserved) in self.memory {
+        for (_, row, totals) in self.memory {
             let device = row.device.and_then(|id| devices.get(&id)).copied();
-            if let (Some(reserved), Ok(at)) = (reserved, u32::try_from(profile.memory.events.len())) {
-                profile.memory.reserved.push((at, reserved));
+            if let (Some((allocated, reserved)), Ok(at)) = (totals, u32::try_from(profile.memory.events.len())) {
+                profile.memory.totals.push((at, allocated, reserved));
             }
             profile.memory.events.push(MemoryEvent { time: row.time - begin, device, ..row });
         }

@@ -9,8 +9,8 @@ use crate::import::nsys::copy_kind;
 use crate::import::{Job, Parts};
 use crate::model::host_call::{NONE, plain_name};
 use crate::model::{
-    Bytes, CallName, Clock, GraphLaunch, HostCalls, LaunchOrder, MemOp, MemOpKind, MemoryEvent, MemoryKind, Nanos, Overhead, Process,
-    Profile, StateChange, ThreadState, Threads,
+    Bytes, CallName, Clock, GraphLaunch, HostCalls, LaunchOrder, MemOp, MemOpKind, MemoryEvent, MemoryKind, MemoryLevel, Nanos, Overhead,
+    Process, Profile, StateChange, ThreadState, Threads,
 };
 use rustc_hash::FxHashMap;
 use std::path::Path;
@@ -208,8 +208,9 @@ fn beside(names: &Names, rows: &Rows, threads: &mut Threads, profile: &mut Profi
             bytes: if m.operation == 2 { -bytes } else { bytes },
             device: names.device(m.device),
             pid: names.pid,
+            tid: 0,
             kind: memory_kind(m.kind),
-            cached: false,
+            level: MemoryLevel::Driver,
         }
     }));
 }

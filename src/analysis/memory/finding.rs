@@ -1,0 +1,81 @@
+//! What is wrong with a program's use of memory.
+
+use crate::analysis::triage::Evidence;
+
+/// What it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MemoryVerdict {
+    OutOfMemory,
+    Growth,
+    Fragmentation,
+    Peak,
+    Churn,
+}
+
+impl MemoryVerdict {
+    pub const ALL: [Self; 5] = [Self::OutOfMemory, Self::Growth, Self::Fragmentation, Self::Peak, Self::Churn];
+
+    /// Its word for scripts.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::OutOfMemory => "out-of-memory",
+            Self::Growth => "growth",
+            Self::Fragmentation => "fragmentation",
+            Self::Peak => "peak",
+            Self::Churn => "churn",
+        }
+    }
+
+    #[must_use]
+    pub fn of(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|v| v.id() == id)
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MemoryFinding {
+    pub id: MemoryVerdict,
+    /// Share of the memory that it is about, from 0 to 1: what matters more has more.
+    pub stake: f64,
+    pub headline: String,
+    pub evidence: Vec<Evidence>,
+    /// Sites with their bytes, the largest first.
+    pub sites: Vec<(u32, u64)>,
+    /// When it is to be seen, ns.
+    pub time: Option<i64>,
+    pub actions: Vec<String>,
+}
+
+impl MemoryFinding {
+    #[must_use]
+    pub fn new(id: MemoryVerdict, stake: f64, headline: String) -> Self {
+        Self { id, stake: stake.clamp(0.0, 1.0), headline, evidence: Vec::new(), sites: Vec::new(), time: None, actions: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn because(mut self, name: &str, value: f64, unit: &'static str) -> Self {
+        self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: None });
+        self
+    }
+
+    /// The same with what it was compared with.
+    #[must_use]
+    pub fn judged(mut self, name: &str, value: f64, unit: &'static str, than: (&'static str, f64)) -> Self {
+        self.evidence.push(Evidence { name: name.to_owned(), value, unit, threshold: Some(than) });
+        self
+    }
+
+    #[must_use]
+    pub fn at(mut self, sites: Vec<(u32, u64)>, time: Option<i64>) -> Self {
+        (self.sites, self.time) = (sites, time);
+        self
+    }
+
+    #[must_use]
+    pub fn change(mut self, actions: &[&str]) -> Self {
+        self.actions = actions.iter().map(|a| (*a).to_owned()).collect();
+        self
+    }
+}

@@ -1,0 +1,65 @@
+//! The driver is asked for memory over and over.
+
+use super::Case;
+use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
+use crate::model::{Bytes, MemoryLevel, units};
+
+/// Frees and later allocations below which it is set-up or the end.
+const OFTEN: usize = 8;
+/// Share of the most that was held that must be asked for again.
+const AGAIN: f64 = 0.1;
+
+/// Memory is given back to the driver and asked for again.
+pub fn churn(case: &Case<'_>) -> Option<MemoryFinding> {
+    let ledger = &case.of.ledger;
+    // Before a request is refused, the allocator gives back what it can.
+    if super::refused::refused(case).next().is_some() {
+        return None;
+    }
+    let asked = &ledger.asked;
+    let first = asked.iter().position(|a| a.bytes < 0)?;
+    let frees = asked.iter().filter(|a| a.bytes < 0).count();
+    let again: Vec<u64> = asked[first..].iter().filter_map(|a| u64::try_from(a.bytes).ok()).filter(|&b| b > 0).collect();
+    let bytes: u64 = again.iter().sum();
+    let most = case.of.reserved_peak.unwrap_or(case.of.peak.1);
+    let share = bytes as f64 / most.max(1) as f64;
+    if frees < OFTEN || again.len() < OFTEN || share < AGAIN {
+        return None;
+    }
+    let seconds = (asked[asked.len() - 1].time - asked[0].time) as f64 / 1e9;
+    let steps = case.of.steps.list.len();
+    let step = if steps > 0 { format!(", {} a step", (frees + again.len()).div_ceil(steps)) } else { String::new() };
+    let framework = ledger.level == MemoryLevel::Allocator;
+    let (who, actions): (&str, &[&str]) = if framework {
+        (
+            "the allocator gives memory back to the driver and asks for it again",
+            &[
+                "Do not call torch.cuda.empty_cache() in the loop.",
+                "If memory is nearly full, every such round waits for the GPU: hold less at the peak, or let segments grow (expandable_segments:True).",
+            ],
+        )
+    } else {
+        (
+            "the program frees memory and allocates it again",
+            &["Allocate once and reuse, or allocate from a pool (cudaMallocAsync, RMM): cudaFree waits for the GPU."],
+        )
+    };
+    Some(
+        MemoryFinding::new(
+            MemoryVerdict::Churn,
+            0.1,
+            format!(
+                "{who}: {} after {}{step}, {} in all",
+                units::count(again.len() as u64, "allocation"),
+                units::count(frees as u64, "free"),
+                Bytes(bytes)
+            ),
+        )
+        .judged("frees", frees as f64, "", ("≥", OFTEN as f64))
+        .judged("allocations after the first free", again.len() as f64, "", ("≥", OFTEN as f64))
+        .judged("bytes asked for again, of the most held", share * 100.0, "%", ("≥", AGAIN * 100.0))
+        .because("allocations and frees in a second", if seconds > 0.0 { asked.len() as f64 / seconds } else { 0.0 }, "1/s")
+        .at(Vec::new(), Some(asked[first].time))
+        .change(actions),
+    )
+}

@@ -1,0 +1,88 @@
+//! The allocator holds memory that it cannot give out.
+
+use super::refused::{refused, room};
+use super::{Case, LEAST};
+use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
+use crate::analysis::memory::usage::segments;
+use crate::analysis::triage::text::pct;
+use crate::model::Bytes;
+
+/// Share of what the allocator holds that lies free between blocks in use.
+const SPLIT: f64 = 0.2;
+/// Share of what the allocator ever held that it asked for although as much was free, and that was never needed at once.
+const WASTE: f64 = 0.15;
+
+/// What is free is in pieces.
+pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
+    let ledger = &case.of.ledger;
+    let (peak, free) = (case.of.reserved_peak?, case.of.free);
+    let reserved = case.of.reserved.unwrap_or(peak);
+    // What the driver was asked for although as much was free in what the allocator held.
+    let (mut held, mut forced) = (i64::try_from(ledger.reserved.first().map_or(0, |r| r.1)).unwrap_or(i64::MAX), 0_i64);
+    for asked in &ledger.asked {
+        if asked.bytes > 0 && held.saturating_sub(asked.active) >= asked.bytes {
+            forced = forced.saturating_add(asked.bytes);
+        }
+        held = held.saturating_add(asked.bytes);
+    }
+    let never = peak.saturating_sub(ledger.active_peak);
+    let waste = u64::try_from(forced).unwrap_or(0).min(never);
+    let split = free.map_or(0, |f| f.split);
+    let (split_share, waste_share) = (split as f64 / reserved.max(1) as f64, waste as f64 / peak.max(1) as f64);
+    let stopped = refused(case).map(|r| room(case, r)).find(|r| {
+        let there = r.free.unwrap_or(0).saturating_add(r.cached);
+        r.asked <= there && r.cached >= r.asked / 2
+    });
+    let in_pieces = split_share >= SPLIT && split >= LEAST;
+    let wasted = waste_share >= WASTE && waste >= LEAST;
+    if !in_pieces && !wasted && stopped.is_none() {
+        return None;
+    }
+    let stake = if stopped.is_some() { 1.0 } else { split_share.max(waste_share) };
+    let largest = free.map_or_else(String::new, |f| format!(", the largest piece {}", Bytes(f.largest)));
+    let headline = if let Some(room) = &stopped {
+        format!(
+            "memory is fragmented: {} could not be had although the allocator held {} that was free, in pieces",
+            Bytes(room.asked),
+            Bytes(room.cached)
+        )
+    } else if in_pieces {
+        format!(
+            "memory is fragmented: {} of the {} that the allocator holds ({}) lies free between blocks in use{largest}",
+            Bytes(split),
+            Bytes(reserved),
+            pct(split_share)
+        )
+    } else {
+        format!(
+            "memory is fragmented: the allocator came to hold {} where {} was the most that was in use; {} of it was asked for although as much was free, in pieces that did not fit",
+            Bytes(peak),
+            Bytes(ledger.active_peak),
+            Bytes(waste)
+        )
+    };
+    let mut finding = MemoryFinding::new(MemoryVerdict::Fragmentation, stake, headline)
+        .because("held by the allocator at the end", reserved as f64, "byte")
+        .because("allocated at the end", ledger.end() as f64, "byte")
+        .judged("free between blocks in use, of what is held", split_share * 100.0, "%", ("≥", SPLIT * 100.0))
+        .judged("asked for although as much was free, of the most held", waste_share * 100.0, "%", ("≥", WASTE * 100.0));
+    if let Some(free) = free {
+        finding = finding
+            .because("free in segments that could go back", free.whole as f64, "byte")
+            .because("largest free block", free.largest as f64, "byte")
+            .because("free pieces between blocks in use", free.pieces as f64, "");
+    }
+    let expandable = segments(case.profile, ledger.device).any(|s| s.expandable);
+    let actions: &[&str] = if expandable {
+        &["Keep blocks that live long apart from those that live briefly: allocate what stays first, and reuse buffers of a fixed size."]
+    } else {
+        &[
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lets segments grow, so that what is free stays in one piece.",
+            "Use few sizes: fixed shapes, padding to a multiple, or roundup_power2_divisions.",
+            "Allocate what stays first, and reuse buffers.",
+        ]
+    };
+    // Who holds the blocks in between.
+    let holders = case.by_site(ledger.lives.iter().filter(|l| l.kept()));
+    Some(finding.at(holders, ledger.span().map(|s| s.1)).change(actions))
+}

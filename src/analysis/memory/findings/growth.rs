@@ -1,0 +1,142 @@
+//! Memory that stays, step after step.
+
+use super::Case;
+use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
+use crate::analysis::memory::ledger::Life;
+use crate::analysis::memory::steps::Found;
+use crate::analysis::triage::text::pct;
+use crate::model::host_call::NONE;
+use crate::model::{Bytes, units};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Steps that must be looked at, without the first: what it allocates may rightly stay.
+const LEAST_STEPS: usize = 3;
+/// Share of the steps that must hold more than the one before.
+const RISING: f64 = 0.75;
+/// Bytes that stay in a step, of the peak, from which it is said; or so many bytes.
+const STAYS: f64 = 0.001;
+const STAYS_BYTES: f64 = 1_048_576.0;
+/// Where no steps are seen: allocations of one size by one site, all kept, that are a sign of one.
+const REPEATS: usize = 8;
+/// Share of all growth that they must make, and of what is held at the end.
+const MOST: f64 = 0.6;
+const WORTH: f64 = 0.1;
+
+/// Every step leaves more behind than the one before.
+pub fn growth(case: &Case<'_>) -> Option<MemoryFinding> {
+    by_steps(case).or_else(|| by_site(case))
+}
+
+fn median(mut of: Vec<f64>) -> Option<f64> {
+    of.sort_by(f64::total_cmp);
+    of.get(of.len() / 2).copied()
+}
+
+fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
+    let (ledger, steps) = (&case.of.ledger, &case.of.steps);
+    let length = steps.length()?;
+    let mut counted = steps.list.get(1..)?;
+    // The report may end in the middle of the last.
+    if counted.last().is_some_and(|s| s.end - s.start < length / 2) {
+        counted = &counted[..counted.len() - 1];
+    }
+    if counted.len() < LEAST_STEPS {
+        return None;
+    }
+    let lows: Vec<f64> = counted.iter().map(|s| s.valley as f64).collect();
+    let rising = lows.windows(2).filter(|w| w[1] > w[0]).count() as f64 / (lows.len() - 1) as f64;
+    // Theil–Sen: the median of the slopes between all pairs; of very many steps, between pairs that are far apart.
+    let half = lows.len() / 2;
+    let slopes = if lows.len() > 512 {
+        (0..lows.len() - half).map(|i| (lows[i + half] - lows[i]) / half as f64).collect()
+    } else {
+        let pairs = (0..lows.len()).flat_map(|i| (i + 1..lows.len()).map(move |j| (i, j)));
+        pairs.map(|(i, j)| (lows[j] - lows[i]) / (j - i) as f64).collect()
+    };
+    let slope = median(slopes)?;
+    let peak = case.of.peak.1 as f64;
+    let least = (peak * STAYS).min(STAYS_BYTES);
+    if rising < RISING || slope < least {
+        return None;
+    }
+    let (first, last) = (counted[0].start, counted[counted.len() - 1].end);
+    let stays = |l: &&Life| l.kept() && l.start != NONE && (first..last).contains(&ledger.time(l.start));
+    // Those who leave something in most steps.
+    let mut seen: FxHashMap<u32, FxHashSet<usize>> = FxHashMap::default();
+    for life in ledger.lives.iter().filter(stays) {
+        if let Some(step) = steps.at(ledger.time(life.start)) {
+            seen.entry(case.sites.site(life.stack)).or_default().insert(step);
+        }
+    }
+    let again = |site: u32| seen.get(&site).is_some_and(|s| s.len() * 2 >= counted.len());
+    let mut sites = case.by_site(ledger.lives.iter().filter(stays));
+    sites.retain(|s| again(s.0));
+    let grown = slope * counted.len() as f64;
+    let found = match &steps.found {
+        Some(Found::Ranges(name)) => format!("of {name}"),
+        _ => "in which memory rises and falls".to_owned(),
+    };
+    Some(
+        MemoryFinding::new(
+            MemoryVerdict::Growth,
+            (grown / ledger.end().max(1) as f64).max(0.25),
+            format!(
+                "memory grows: {} more stay allocated after every step{}",
+                Bytes(slope as u64),
+                sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", asked for by {}", case.name(s.0)))
+            ),
+        )
+        .judged("bytes that stay in a step (median slope of the lows)", slope, "byte", ("≥", least))
+        .judged("steps with a higher low than the one before", rising * 100.0, "%", ("≥", RISING * 100.0))
+        .because(&format!("steps {found}, without the first"), counted.len() as f64, "")
+        .because("least allocated in the first of them", lows[0], "byte")
+        .because("least allocated in the last of them", lows[lows.len() - 1], "byte")
+        .at(sites, Some(last))
+        .change(&[
+            "See what keeps it: a list or a dictionary that grows, a tensor that is kept with its graph (use .item() or .detach()), a cache without a limit.",
+            "If it is meant to grow (a KV cache), reserve it once for its largest size.",
+        ]),
+    )
+}
+
+/// Nothing is ever given back: a site allocates again and again and keeps it all.
+fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
+    let ledger = &case.of.ledger;
+    if !case.of.steps.list.is_empty() {
+        return None;
+    }
+    let grown = ledger.end().checked_sub(ledger.before)?;
+    let mut found: FxHashMap<(u32, u64), Vec<i64>> = FxHashMap::default();
+    for life in ledger.lives.iter().filter(|l| l.kept() && l.start != NONE) {
+        found.entry((case.sites.site(life.stack), life.bytes)).or_default().push(ledger.time(life.start));
+    }
+    let ((site, bytes), times) = found.into_iter().max_by_key(|((site, bytes), t)| (bytes * t.len() as u64, *site))?;
+    let kept = bytes * times.len() as u64;
+    let mut gaps: Vec<i64> = times.windows(2).map(|w| w[1] - w[0]).collect();
+    gaps.sort_unstable();
+    let even = gaps.get(gaps.len() / 4).is_some_and(|&g| g > 0 && gaps[gaps.len() * 3 / 4] <= g.saturating_mul(3));
+    // What was allocated at the beginning and stays grows no more.
+    let still = ledger.span().zip(times.last()).is_some_and(|((begin, end), &last)| end - last <= (end - begin) / 5);
+    let (of_growth, of_end) = (kept as f64 / grown.max(1) as f64, kept as f64 / ledger.end().max(1) as f64);
+    if times.len() < REPEATS || !even || !still || of_growth < MOST || of_end < WORTH || site == NONE && case.sites.any() {
+        return None;
+    }
+    Some(
+        MemoryFinding::new(
+            MemoryVerdict::Growth,
+            of_end * 0.3,
+            format!(
+                "memory grows: {} asked for {} {} and all of it stays, {} of what is held at the end",
+                if site == NONE { "somebody".to_owned() } else { case.name(site) },
+                Bytes(bytes),
+                units::count(times.len() as u64, "time"),
+                pct(of_end)
+            ),
+        )
+        .judged("allocations of one size that are kept", times.len() as f64, "", ("≥", REPEATS as f64))
+        .judged("of all growth", of_growth * 100.0, "%", ("≥", MOST * 100.0))
+        .because("bytes of all of them", kept as f64, "byte")
+        .at(vec![(site, kept)], times.last().copied())
+        .change(&["See what keeps it: a list that grows, or a cache without a limit. If it is meant to grow, reserve it once."]),
+    )
+}

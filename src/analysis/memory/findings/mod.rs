@@ -1,0 +1,64 @@
+//! The rules. Adding one is a file here and a row below. Thresholds are our own, chosen so that a training step, a forward pass and a
+//! snapshot between steps say nothing; each is in the evidence.
+
+mod churn;
+mod fragmentation;
+mod growth;
+mod peak;
+mod refused;
+
+use crate::analysis::memory::finding::MemoryFinding;
+use crate::analysis::memory::ledger::Life;
+use crate::analysis::memory::sites::{Site, Sites};
+use crate::analysis::memory::usage::DeviceUsage;
+use crate::model::Profile;
+use crate::model::host_call::NONE;
+use rustc_hash::FxHashMap;
+
+/// What a rule looks at.
+#[derive(Clone, Copy)]
+pub struct Case<'a> {
+    pub profile: &'a Profile,
+    pub sites: &'a Sites,
+    pub of: &'a DeviceUsage,
+}
+
+type Rule = fn(&Case<'_>) -> Option<MemoryFinding>;
+
+static RULES: &[Rule] = &[refused::out_of_memory, fragmentation::fragmentation, growth::growth, peak::peak, churn::churn];
+
+/// Below this nothing is said, bytes: the allocator's own segments have 2 and 20 MiB.
+const LEAST: u64 = 64 << 20;
+
+/// What is wrong, what matters most first.
+pub fn all(case: &Case<'_>) -> Vec<MemoryFinding> {
+    let mut out: Vec<MemoryFinding> = RULES.iter().filter_map(|rule| rule(case)).collect();
+    out.sort_by(|a, b| b.stake.total_cmp(&a.stake).then(a.id.cmp(&b.id)));
+    out
+}
+
+impl Case<'_> {
+    /// The sites of some memory with their bytes, the largest first.
+    fn by_site<'l>(&self, lives: impl Iterator<Item = &'l Life>) -> Vec<(u32, u64)> {
+        let mut found: FxHashMap<u32, u64> = FxHashMap::default();
+        for life in lives {
+            *found.entry(self.sites.site(life.stack)).or_default() += life.bytes;
+        }
+        let mut out: Vec<(u32, u64)> = found.into_iter().collect();
+        out.sort_by_key(|s| (std::cmp::Reverse(s.1), s.0));
+        out
+    }
+
+    /// What a site is called in a sentence.
+    fn name(&self, site: u32) -> String {
+        if site == NONE {
+            return "code that the report has no stack of".to_owned();
+        }
+        self.sites.get(site).map_or_else(String::new, Site::line)
+    }
+
+    /// The first of those sites that has a name, in a sentence.
+    fn mostly(&self, sites: &[(u32, u64)]) -> String {
+        sites.iter().find(|s| s.0 != NONE).map_or_else(String::new, |s| format!(", mostly by {}", self.name(s.0)))
+    }
+}

@@ -1,0 +1,108 @@
+//! The peak is far above what is needed the rest of the time.
+
+use super::{Case, LEAST};
+use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
+use crate::analysis::memory::ledger::Life;
+use crate::analysis::triage::text::pct;
+use crate::model::Bytes;
+use crate::model::host_call::NONE;
+use rustc_hash::FxHashMap;
+
+/// Share by which the peak must be lower without one site.
+const LOWER: f64 = 0.25;
+/// Share of a step, or of the report without steps, for which memory is held that is held briefly.
+const BRIEF: f64 = 0.25;
+/// Blocks that are few.
+const FEW: usize = 2;
+/// Sites that are tried.
+const TRIED: usize = 8;
+
+/// A site, or where that is not known a size.
+type Key = (u32, u64);
+
+/// Few or brief allocations of one site make the peak.
+pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
+    let ledger = &case.of.ledger;
+    let (Some(at), peak) = case.of.peak else { return None };
+    let key = |life: &Life| -> Key {
+        let site = case.sites.site(life.stack);
+        (site, if site == NONE { life.bytes } else { 0 })
+    };
+    let mut there: FxHashMap<Key, (u64, usize)> = FxHashMap::default();
+    for life in ledger.held(Some(at)).filter(|l| !l.older() && !l.kept()) {
+        let of = there.entry(key(life)).or_default();
+        of.0 += life.bytes;
+        of.1 += 1;
+    }
+    let mut tried: Vec<(Key, (u64, usize))> = there.into_iter().filter(|t| t.1.0 as f64 >= LOWER * peak as f64 && t.1.0 >= LEAST).collect();
+    tried.sort_by_key(|t| (std::cmp::Reverse(t.1.0), t.0));
+    tried.truncate(TRIED);
+    let period = case.of.steps.length().or_else(|| ledger.span().map(|s| s.1 - s.0))?;
+    let (wanted, bytes, blocks, without, held) = tried.into_iter().find_map(|(wanted, (bytes, blocks))| {
+        let own: Vec<&Life> = ledger.lives.iter().filter(|l| key(l) == wanted && !l.older()).collect();
+        let without = peak_without(case, &own);
+        let held = own.iter().filter(|l| l.held(at)).map(|l| ledger.time(l.end) - ledger.time(l.start)).max()?;
+        let lower = peak.saturating_sub(without) as f64 >= LOWER * peak as f64;
+        (lower && (blocks <= FEW || held as f64 <= BRIEF * period as f64)).then_some((wanted, bytes, blocks, without, held))
+    })?;
+    let lower = peak.saturating_sub(without) as f64 / peak.max(1) as f64;
+    let step = case.of.steps.at(ledger.time(at));
+    let others = others(case, step);
+    let once = others.filter(|&o| peak as f64 >= 1.3 * o as f64);
+    let of = match once {
+        Some(others) => format!("the peak of {} is of one step; the others need {}", Bytes(peak), Bytes(others)),
+        None => format!("the peak of {} would be {} lower", Bytes(peak), pct(lower)),
+    };
+    let who = if wanted.0 == NONE { format!("an allocation of {}", Bytes(wanted.1)) } else { case.name(wanted.0) };
+    let mut finding = MemoryFinding::new(
+        MemoryVerdict::Peak,
+        lower,
+        match once {
+            Some(_) => format!("{of}: {who} holds {} for a short time", Bytes(bytes)),
+            None => format!("{of} without {who}, which holds {} for a short time", Bytes(bytes)),
+        },
+    )
+    .because("peak", peak as f64, "byte")
+    .because("peak without it", without as f64, "byte")
+    .judged("how much lower that is", lower * 100.0, "%", ("≥", LOWER * 100.0))
+    .because("bytes of it at the peak", bytes as f64, "byte")
+    .because("blocks of it at the peak", blocks as f64, "")
+    .because("time for which they are held", held as f64, "ns");
+    if let Some(others) = others {
+        finding = finding.because("median peak of the other steps", others as f64, "byte");
+    }
+    Some(finding.at(vec![(wanted.0, bytes)], Some(ledger.time(at))).change(&[
+        "Do it in pieces (chunks of the batch, of the sequence, of the vocabulary), or in place, or with a fused kernel that does not write it.",
+        "Free it before the next large allocation: del, or leave the scope.",
+        "Use a smaller type for it.",
+    ]))
+}
+
+/// Median peak of the steps but one.
+fn others(case: &Case<'_>, but: Option<usize>) -> Option<u64> {
+    let but = but?;
+    let mut all: Vec<u64> = case.of.steps.list.iter().enumerate().filter(|s| s.0 != but).map(|s| s.1.peak).collect();
+    all.sort_unstable();
+    all.get(all.len() / 2).copied().filter(|_| all.len() >= 3)
+}
+
+/// The highest that memory would be without these.
+fn peak_without(case: &Case<'_>, own: &[&Life]) -> u64 {
+    let ledger = &case.of.ledger;
+    let mut changes: Vec<(u32, i64)> = Vec::with_capacity(own.len() * 2);
+    for life in own {
+        let bytes = i64::try_from(life.bytes).unwrap_or(i64::MAX);
+        changes.push((life.start, -bytes));
+        changes.push((life.end, bytes));
+    }
+    changes.sort_unstable();
+    let mut changes = changes.into_iter().peekable();
+    let (mut less, mut most) = (0_i64, ledger.before);
+    for (at, &bytes) in (0_u32..).zip(&ledger.bytes) {
+        while let Some((_, change)) = changes.next_if(|c| c.0 <= at) {
+            less += change;
+        }
+        most = most.max(bytes.saturating_add_signed(less));
+    }
+    most
+}

@@ -1,0 +1,265 @@
+//! What was held on one device, from when to when.
+
+use crate::model::host_call::NONE;
+use crate::model::{BlockState, MemoryKind, MemoryLevel, Profile};
+use rustc_hash::FxHashMap;
+
+/// One piece of memory from its allocation to its free.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Life {
+    /// Index into [`Ledger::times`] of the allocation; [`NONE`] where it was there before the report began.
+    pub start: u32,
+    /// The same of the free; [`NONE`] where it is still held at the end.
+    pub end: u32,
+    pub bytes: u64,
+    /// Index of the stack; [`NONE`] where nobody knows.
+    pub stack: u32,
+}
+
+impl Life {
+    /// Whether it is held after the event of that index.
+    #[must_use]
+    pub fn held(&self, at: u32) -> bool {
+        (self.start == NONE || self.start <= at) && (self.end == NONE || self.end > at)
+    }
+
+    /// Whether it was allocated before the report began.
+    #[must_use]
+    pub fn older(&self) -> bool {
+        self.start == NONE
+    }
+
+    /// Whether it is held at the end of the report.
+    #[must_use]
+    pub fn kept(&self) -> bool {
+        self.end == NONE
+    }
+}
+
+/// An allocation or free that the driver was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// ns.
+    pub time: i64,
+    /// Negative for a free.
+    pub bytes: i64,
+    /// Events of the ledger before it.
+    pub after: u32,
+    /// Bytes of the allocator's blocks that were allocated or waited for a stream then.
+    pub active: i64,
+}
+
+/// A time and the bytes from then on.
+pub type Point = (i64, u64);
+
+/// Allocations and frees of one device.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger {
+    /// Index into [`Profile::devices`].
+    pub device: Option<u32>,
+    /// Who was asked: a framework's allocator where there is one, else the driver.
+    pub level: MemoryLevel,
+    /// When each event was, ns.
+    pub times: Vec<i64>,
+    /// Bytes allocated after each.
+    pub bytes: Vec<u64>,
+    /// Bytes allocated before the first.
+    pub before: u64,
+    /// By the index of their start; those that were there before come first.
+    pub lives: Vec<Life>,
+    /// Bytes that a framework's allocator has from the driver; empty where that is not known.
+    pub reserved: Vec<Point>,
+    /// Allocations and frees that the driver was asked for.
+    pub asked: Vec<Asked>,
+    /// Most bytes that were allocated or waited for a stream at once.
+    pub active_peak: u64,
+}
+
+impl Ledger {
+    /// The ledger of each device that has one, by device.
+    #[must_use]
+    pub fn all(profile: &Profile, stack_of: &[u32]) -> Vec<Self> {
+        let memory = &profile.memory;
+        let mut devices: Vec<u32> = memory.events.iter().filter(|e| of_gpu(e.kind)).filter_map(|e| e.device).collect();
+        devices.extend(memory.state.iter().flat_map(|s| &s.segments).filter_map(|s| s.device));
+        devices.sort_unstable();
+        devices.dedup();
+        devices.into_iter().map(|d| Self::of(profile, d, stack_of)).collect()
+    }
+
+    fn of(profile: &Profile, device: u32, stack_of: &[u32]) -> Self {
+        let memory = &profile.memory;
+        let own = || memory.events.iter().enumerate().filter(move |(_, e)| e.device == Some(device) && of_gpu(e.kind));
+        let framework = memory.state.is_some() || own().any(|(_, e)| e.level == MemoryLevel::Allocator);
+        let level = if framework { MemoryLevel::Allocator } else { MemoryLevel::Driver };
+        let mut ledger = Self { device: Some(device), level, ..Self::default() };
+        let mut open: FxHashMap<u64, usize> = FxHashMap::default();
+        // Blocks that are given back are no longer active, or only when their streams have done with them.
+        let waits = own().any(|(_, e)| e.level == MemoryLevel::Reusable);
+        let (mut active, mut active_peak) = (0_i64, 0_i64);
+        let mut changes: Vec<i64> = Vec::new();
+        for (row, event) in own() {
+            let at = u32::try_from(ledger.times.len()).unwrap_or(NONE);
+            if event.level == MemoryLevel::Driver {
+                ledger.asked.push(Asked { time: event.time, bytes: event.bytes, after: at, active });
+            }
+            if event.level == MemoryLevel::Reusable || event.level == level && (event.bytes > 0 || !waits) {
+                active = active.saturating_add(event.bytes);
+                active_peak = active_peak.max(active);
+            }
+            match event.level {
+                MemoryLevel::Driver if framework => {}
+                MemoryLevel::Reusable => {}
+                _ => {
+                    let bytes = event.bytes.unsigned_abs();
+                    if event.bytes >= 0 {
+                        let stack = stack_of.get(row).copied().unwrap_or(NONE);
+                        if let Some(before) = open.insert(event.address, ledger.lives.len())
+                            && let Some(life) = ledger.lives.get_mut(before)
+                        {
+                            // Its free is not in the report.
+                            life.end = at;
+                        }
+                        ledger.lives.push(Life { start: at, end: NONE, bytes, stack });
+                    } else if let Some(life) = open.remove(&event.address).and_then(|l| ledger.lives.get_mut(l)) {
+                        life.end = at;
+                    } else {
+                        ledger.lives.push(Life { start: NONE, end: at, bytes, stack: NONE });
+                    }
+                    ledger.times.push(event.time);
+                    changes.push(event.bytes);
+                }
+            }
+        }
+        ledger.at_the_end(profile, device, &open);
+        // Those that were there before come first.
+        ledger.lives.sort_by_key(|l| if l.start == NONE { 0 } else { u64::from(l.start) + 1 });
+        ledger.before = ledger.level_before(profile, device, &changes);
+        let mut sum = i64::try_from(ledger.before).unwrap_or(i64::MAX);
+        for change in changes {
+            sum = sum.saturating_add(change);
+            ledger.bytes.push(u64::try_from(sum).unwrap_or(0));
+        }
+        let base = ledger.active_before(profile, device, active);
+        ledger.active_peak = u64::try_from(active_peak.saturating_add(base)).unwrap_or(0);
+        for asked in &mut ledger.asked {
+            asked.active = asked.active.saturating_add(base);
+        }
+        ledger.reserve(profile, device);
+        ledger
+    }
+
+    /// Adds what the allocator held at the end and nobody is seen to allocate.
+    fn at_the_end(&mut self, profile: &Profile, device: u32, open: &FxHashMap<u64, usize>) {
+        let Some(state) = &profile.memory.state else { return };
+        for segment in state.segments.iter().filter(|s| s.device == Some(device)) {
+            let blocks = state.blocks.get(segment.blocks.0..segment.blocks.1).unwrap_or_default();
+            let older = blocks.iter().filter(|b| b.state == BlockState::Allocated && !open.contains_key(&b.address));
+            self.lives.extend(older.map(|b| Life { start: NONE, end: NONE, bytes: b.size, stack: b.stack }));
+        }
+    }
+
+    /// Bytes that were allocated before the first event.
+    fn level_before(&self, profile: &Profile, device: u32, changes: &[i64]) -> u64 {
+        let memory = &profile.memory;
+        let said = memory.totals.iter().find(|t| memory.events.get(t.0 as usize).is_some_and(|e| e.device == Some(device)));
+        if let Some(&(row, allocated, _)) = said
+            && let Some(first) = memory.events.get(row as usize)
+        {
+            return u64::try_from(i64::try_from(allocated).unwrap_or(0).saturating_sub(first.bytes)).unwrap_or(0);
+        }
+        let known: u64 = self.lives.iter().filter(|l| l.older()).map(|l| l.bytes).sum();
+        // More was freed than allocated: it was there before.
+        let (mut sum, mut least) = (0_i64, 0_i64);
+        for change in changes {
+            sum = sum.saturating_add(*change);
+            least = least.min(sum);
+        }
+        known.max(least.unsigned_abs())
+    }
+
+    /// Bytes that were active before the first event, where they changed by so much until the end.
+    fn active_before(&self, profile: &Profile, device: u32, change: i64) -> i64 {
+        let Some(state) = &profile.memory.state else { return i64::try_from(self.before).unwrap_or(i64::MAX) };
+        let own = state.segments.iter().filter(|s| s.device == Some(device));
+        let blocks = own.flat_map(|s| state.blocks.get(s.blocks.0..s.blocks.1).unwrap_or_default());
+        let end: u64 = blocks.filter(|b| b.state != BlockState::Free).map(|b| b.size).sum();
+        i64::try_from(end).unwrap_or(i64::MAX).saturating_sub(change)
+    }
+
+    fn reserve(&mut self, profile: &Profile, device: u32) {
+        let memory = &profile.memory;
+        if self.level == MemoryLevel::Driver {
+            return;
+        }
+        if let Some(state) = &memory.state {
+            let end: u64 = state.segments.iter().filter(|s| s.device == Some(device)).map(|s| s.size).sum();
+            let change: i64 = self.asked.iter().map(|a| a.bytes).sum();
+            let mut sum = i64::try_from(end).unwrap_or(i64::MAX).saturating_sub(change);
+            let first = self.times.first().copied().into_iter().chain(self.asked.first().map(|a| a.time)).min().unwrap_or(0);
+            self.reserved.push((first, u64::try_from(sum).unwrap_or(0)));
+            for asked in &self.asked {
+                sum = sum.saturating_add(asked.bytes);
+                self.reserved.push((asked.time, u64::try_from(sum).unwrap_or(0)));
+            }
+            return;
+        }
+        let said = memory.totals.iter().filter_map(|&(row, _, reserved)| Some((memory.events.get(row as usize)?, reserved)));
+        for (event, reserved) in said.filter(|(e, _)| e.device == Some(device)) {
+            if self.reserved.last().is_none_or(|last| last.1 != reserved) {
+                self.reserved.push((event.time, reserved));
+            }
+        }
+    }
+
+    /// The event after which most was allocated, and how much that was; `None` for the time before the first.
+    #[must_use]
+    pub fn peak(&self) -> (Option<u32>, u64) {
+        let mut best = (None, self.before);
+        for (at, &bytes) in (0_u32..).zip(&self.bytes) {
+            if bytes > best.1 {
+                best = (Some(at), bytes);
+            }
+        }
+        best
+    }
+
+    /// Bytes allocated at the end.
+    #[must_use]
+    pub fn end(&self) -> u64 {
+        self.bytes.last().copied().unwrap_or(self.before)
+    }
+
+    /// Bytes allocated before the event of that index.
+    #[must_use]
+    pub fn bytes_before(&self, at: usize) -> u64 {
+        at.checked_sub(1).and_then(|i| self.bytes.get(i)).copied().unwrap_or(self.before)
+    }
+
+    /// The last event that is no later than a time.
+    #[must_use]
+    pub fn at(&self, time: i64) -> Option<u32> {
+        self.times.partition_point(|&t| t <= time).checked_sub(1).and_then(|i| u32::try_from(i).ok())
+    }
+
+    /// What is held after an event, or before the first.
+    pub fn held(&self, at: Option<u32>) -> impl Iterator<Item = &Life> {
+        self.lives.iter().filter(move |l| at.map_or(l.older(), |at| l.held(at)))
+    }
+
+    /// When the first event was, and the last, ns.
+    #[must_use]
+    pub fn span(&self) -> Option<(i64, i64)> {
+        Some((*self.times.first()?, *self.times.last()?))
+    }
+
+    #[must_use]
+    pub fn time(&self, at: u32) -> i64 {
+        self.times.get(at as usize).copied().unwrap_or_default()
+    }
+}
+
+/// Whether it is memory of the device; of a kind that nobody knows it may be.
+fn of_gpu(kind: Option<MemoryKind>) -> bool {
+    !matches!(kind, Some(MemoryKind::Pageable | MemoryKind::Pinned))
+}

@@ -1,0 +1,20 @@
+//! How a program uses the memory of its GPUs: how much over time, who holds it at the peak, and what is wrong with that.
+
+mod build;
+pub mod category;
+mod finding;
+mod findings;
+pub mod ledger;
+mod rows;
+pub mod sites;
+pub mod steps;
+mod usage;
+
+pub use build::usage;
+pub use category::{Categories, Category};
+pub use finding::{MemoryFinding, MemoryVerdict};
+pub use ledger::{Ledger, Life, Point};
+pub use rows::{Row, rows};
+pub use sites::{Site, Sites};
+pub use steps::{Found, Step, Steps};
+pub use usage::{DeviceUsage, Free, Usage, segments};

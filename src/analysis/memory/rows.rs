@@ -1,0 +1,55 @@
+//! What was held at a time, by who asked for it.
+
+use super::category::{Categories, Category};
+use super::sites::Sites;
+use super::usage::DeviceUsage;
+use crate::model::host_call::NONE;
+use rustc_hash::FxHashMap;
+
+/// What a site holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Index of the site; [`NONE`] where nobody knows who asked.
+    pub site: u32,
+    pub category: Category,
+    pub bytes: u64,
+    pub blocks: u64,
+    /// Bytes of these that are held at the end, too.
+    pub kept: u64,
+    /// A stack of it; [`NONE`] without.
+    pub stack: u32,
+}
+
+/// What was held after an event, or before the first: the largest first. What is not accounted for by single blocks comes as one row.
+#[must_use]
+pub fn rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<Row> {
+    let ledger = &usage.ledger;
+    let categories = Categories::new(sites, ledger, &usage.steps);
+    let mut found: FxHashMap<(u32, Category), Row> = FxHashMap::default();
+    let mut known = 0_u64;
+    for life in ledger.held(at) {
+        let (site, category) = (sites.site(life.stack), categories.of(life));
+        let row = found.entry((site, category)).or_insert(Row { site, category, bytes: 0, blocks: 0, kept: 0, stack: life.stack });
+        row.bytes += life.bytes;
+        row.blocks += 1;
+        row.kept += if life.kept() { life.bytes } else { 0 };
+        known += life.bytes;
+    }
+    let total = at.map_or(ledger.before, |at| ledger.bytes.get(at as usize).copied().unwrap_or_default());
+    let rest = total.saturating_sub(known);
+    if rest > 0 {
+        let row = found.entry((NONE, Category::Earlier)).or_insert(Row {
+            site: NONE,
+            category: Category::Earlier,
+            bytes: 0,
+            blocks: 0,
+            kept: 0,
+            stack: NONE,
+        });
+        row.bytes += rest;
+        row.kept += rest;
+    }
+    let mut out: Vec<Row> = found.into_values().collect();
+    out.sort_by_key(|r| (std::cmp::Reverse(r.bytes), r.site, r.category));
+    out
+}

@@ -1,0 +1,215 @@
+//! Who asked for memory: stacks, told in a line.
+
+use crate::analysis::like::like;
+use crate::model::host_call::NONE;
+use crate::model::{Frame, Profile, RangeOrigin, Stacks};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Stands for the file of an operator, which has none.
+const OPERATOR: &str = "(operator)";
+/// Stands for the file of a range that the program marked.
+const RANGE: &str = "(range)";
+/// Ranges around an allocation that are kept, from the innermost.
+const DEEPEST: usize = 64;
+
+/// A line of code, or an operator, that allocates.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Site {
+    /// `leak (mem.py:7)`, or what is known instead.
+    pub name: String,
+    /// What the line called: a function of a library, or an operator; empty where it is the line itself.
+    pub inner: String,
+    /// A stack of it.
+    pub stack: u32,
+}
+
+impl Site {
+    /// Both in a line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        if self.inner.is_empty() { self.name.clone() } else { format!("{} · {}", self.name, self.inner) }
+    }
+}
+
+/// All sites of a report.
+#[derive(Clone, Debug, Default)]
+pub struct Sites {
+    pub stacks: Arc<Stacks>,
+    /// The stack of each event of the report; [`NONE`] without.
+    pub stack_of: Vec<u32>,
+    list: Vec<Site>,
+    /// The site of each stack.
+    of_stack: Vec<u32>,
+}
+
+impl Sites {
+    #[must_use]
+    pub fn of(profile: &Profile) -> Self {
+        let memory = &profile.memory;
+        let (stacks, stack_of) =
+            if memory.stacks.is_empty() { by_ranges(profile) } else { (memory.stacks.clone(), memory.stack_of.clone()) };
+        let mut known: FxHashMap<(Option<&Frame>, Option<&Frame>), u32> = FxHashMap::default();
+        let (mut list, mut of_stack) = (Vec::new(), Vec::new());
+        for stack in 0..u32::try_from(stacks.len()).unwrap_or(NONE) {
+            let (inner, own) = telling(&stacks, stack);
+            let site = *known.entry((inner, own)).or_insert_with(|| {
+                let name = own.or(inner).map_or_else(|| "(no stack)".to_owned(), frame_name);
+                let inner = inner.filter(|_| own.is_some() && own != inner).map_or_else(String::new, frame_name);
+                list.push(Site { name, inner, stack });
+                u32::try_from(list.len() - 1).unwrap_or(NONE)
+            });
+            of_stack.push(site);
+        }
+        drop(known);
+        Self { stacks: Arc::new(stacks), stack_of, list, of_stack }
+    }
+
+    /// The site of a stack; [`NONE`] without.
+    #[must_use]
+    pub fn site(&self, stack: u32) -> u32 {
+        self.of_stack.get(stack as usize).copied().unwrap_or(NONE)
+    }
+
+    #[must_use]
+    pub fn get(&self, site: u32) -> Option<&Site> {
+        self.list.get(site as usize)
+    }
+
+    /// Whether any stack is known.
+    #[must_use]
+    pub fn any(&self) -> bool {
+        !self.list.is_empty()
+    }
+}
+
+/// The last part of a path.
+#[must_use]
+pub fn file_name(path: &str) -> &str {
+    path.rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// `leak (mem.py:7)`.
+#[must_use]
+pub fn frame_name(frame: &Frame) -> String {
+    match &*frame.file {
+        OPERATOR | RANGE | "" | "??" => frame.function.to_string(),
+        file if frame.line == 0 => format!("{} ({})", frame.function, file_name(file)),
+        file => format!("{} ({}:{})", frame.function, file_name(file), frame.line),
+    }
+}
+
+/// Whether it is no line of Python, but of what runs below it.
+fn native(frame: &Frame) -> bool {
+    let file = &*frame.file;
+    let ends = |e: &str| file.ends_with(e);
+    file.is_empty() || file == "??" || ends(".cpp") || ends(".c") || ends(".h") || ends(".cc") || ends(".cu") || ends(".so")
+}
+
+/// Whether it is of Python, `PyTorch` or another library, and not of the program.
+#[must_use]
+pub fn library(frame: &Frame) -> bool {
+    let file = &*frame.file;
+    file == OPERATOR
+        || file.starts_with('<')
+        || file.starts_with("torch/")
+        || ["/site-packages/", "/dist-packages/", "/lib/python3", "/torchinductor_", "/torch/nn/", "/torch/optim/"]
+            .iter()
+            .any(|p| file.contains(p))
+}
+
+/// The innermost frame that says what is done, and the innermost of the program itself.
+fn telling(stacks: &Stacks, stack: u32) -> (Option<&Frame>, Option<&Frame>) {
+    let own = stacks.of(stack).find(|f| !native(f) && !library(f));
+    // Of C++ the operator is what people know.
+    let inner = stacks.of(stack).find(|f| !native(f)).or_else(|| stacks.of(stack).find(|f| f.function.starts_with("at::_ops::")));
+    (inner, own)
+}
+
+/// What a range is as a frame; `None` for those that say nothing of where.
+fn frame(name: &str, origin: RangeOrigin) -> Option<Frame> {
+    let text = |t: &str| -> Arc<str> { Arc::from(t) };
+    match origin {
+        RangeOrigin::Operator => Some(Frame { function: text(name), file: text(OPERATOR), line: 0 }),
+        // torch/nn/modules/linear.py(124): forward
+        RangeOrigin::Python => {
+            let (place, function) = name.split_once("): ")?;
+            let (file, line) = place.rsplit_once('(')?;
+            Some(Frame { function: text(function), file: text(file), line: line.parse().ok()? })
+        }
+        origin if origin.hardware() => None,
+        _ if name.starts_with("ProfilerStep#") => None,
+        _ => Some(Frame { function: like(name).into(), file: text(RANGE), line: 0 }),
+    }
+}
+
+/// A thread with its ranges, longest first where they begin together, and its allocations.
+type OfThread = (Vec<u32>, Vec<u32>);
+
+/// Stacks that ranges, operators and functions of Python around each allocation make.
+fn by_ranges(profile: &Profile) -> (Stacks, Vec<u32>) {
+    let ranges = &profile.ranges;
+    let events = &profile.memory.events;
+    if ranges.is_empty() || events.is_empty() {
+        return (Stacks::default(), Vec::new());
+    }
+    let mut stacks = Stacks::default();
+    // The frame of each name and origin.
+    let mut frames: FxHashMap<(u32, RangeOrigin), u32> = FxHashMap::default();
+    let mut known: FxHashMap<Vec<u32>, u32> = FxHashMap::default();
+    let mut stack_of = vec![NONE; events.len()];
+    let mut threads: FxHashMap<(u32, u32), OfThread> = FxHashMap::default();
+    for (row, event) in (0_u32..).zip(events) {
+        threads.entry((event.pid, event.tid)).or_default().1.push(row);
+    }
+    for (row, range) in (0_u32..).zip(ranges.iter()) {
+        let (pid, tid) = ranges.threads.get(range.thread as usize).copied().unwrap_or_default();
+        // Where the thread of an allocation is not known, ranges of all threads of its process stand for it.
+        for key in [(pid, tid), (pid, 0)] {
+            if let Some(thread) = threads.get_mut(&key) {
+                thread.0.push(row);
+            }
+            if tid == 0 {
+                break;
+            }
+        }
+    }
+    for (mut rows, allocations) in threads.into_values() {
+        rows.sort_by_key(|&r| {
+            let range = ranges.get(r as usize);
+            (range.start, std::cmp::Reverse(range.end))
+        });
+        let mut open: Vec<(i64, u32)> = Vec::new();
+        let mut next = rows.into_iter().peekable();
+        for event in allocations {
+            let time = events[event as usize].time;
+            while let Some(range) = next.next_if(|&r| ranges.get(r as usize).start <= time).map(|r| ranges.get(r as usize)) {
+                open.retain(|o| o.0 >= range.start);
+                let index = *frames.entry((range.name, range.origin)).or_insert_with(|| {
+                    let name = ranges.names.get(range.name as usize).map_or("", |n| &*n.1);
+                    frame(name, range.origin).map_or(NONE, |frame| {
+                        stacks.frames.push(frame);
+                        u32::try_from(stacks.frames.len() - 1).unwrap_or(NONE)
+                    })
+                });
+                if index != NONE {
+                    open.push((range.end, index));
+                }
+            }
+            open.retain(|o| o.0 >= time);
+            if open.is_empty() {
+                continue;
+            }
+            let stack: Vec<u32> = open.iter().rev().take(DEEPEST).map(|o| o.1).collect();
+            stack_of[event as usize] = match known.get(&stack) {
+                Some(&index) => index,
+                None => {
+                    let index = stacks.push(stack.iter().copied());
+                    known.insert(stack, index);
+                    index
+                }
+            };
+        }
+    }
+    (stacks, stack_of)
+}

@@ -1,0 +1,166 @@
+//! What the program does over and over, as far as its memory shows it.
+
+use super::ledger::Ledger;
+use crate::analysis::like::like;
+use crate::model::{Profile, RangeOrigin};
+use rustc_hash::FxHashMap;
+
+/// One step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// ns.
+    pub start: i64,
+    /// ns.
+    pub end: i64,
+    /// Most bytes that were allocated in it.
+    pub peak: u64,
+    /// Least bytes that were allocated in it.
+    pub valley: u64,
+}
+
+/// How steps were found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// By ranges of this name.
+    Ranges(String),
+    /// Memory rises and falls again.
+    Cycles,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Steps {
+    pub found: Option<Found>,
+    pub list: Vec<Step>,
+}
+
+/// Steps below which nothing repeats.
+const LEAST: usize = 3;
+/// Words of ranges that number what a program does over and over.
+const WORDS: [&str; 8] = ["step", "iter", "batch", "decode", "token", "epoch", "request", "forward"];
+/// Share of what memory varies by that a rise and a fall must have to be a cycle; the largest that gives enough cycles counts.
+const SHARES: [f64; 4] = [0.5, 0.3, 0.1, 0.03];
+/// How far cycles may differ in length: the ratio of the third quartile to the first.
+const UNEVEN: f64 = 2.0;
+
+impl Steps {
+    #[must_use]
+    pub fn of(profile: &Profile, ledger: &Ledger) -> Self {
+        let (found, starts) = match by_ranges(profile, ledger) {
+            Some((name, starts)) => (Found::Ranges(name), starts),
+            None => match by_cycles(ledger) {
+                Some(starts) => (Found::Cycles, starts),
+                None => return Self::default(),
+            },
+        };
+        let Some((_, last)) = ledger.span() else { return Self::default() };
+        let mut list = Vec::new();
+        for (at, &start) in starts.iter().enumerate() {
+            let end = starts.get(at + 1).copied().unwrap_or(last);
+            let (from, to) = (ledger.times.partition_point(|&t| t < start), ledger.times.partition_point(|&t| t < end));
+            let to = if at + 1 == starts.len() { ledger.times.len() } else { to };
+            let first = ledger.bytes_before(from);
+            let (mut peak, mut valley) = (first, first);
+            for &bytes in ledger.bytes.get(from..to).unwrap_or_default() {
+                peak = peak.max(bytes);
+                valley = valley.min(bytes);
+            }
+            if end > start {
+                list.push(Step { start, end, peak, valley });
+            }
+        }
+        Self { found: Some(found), list }
+    }
+
+    /// The step that a time is in.
+    #[must_use]
+    pub fn at(&self, time: i64) -> Option<usize> {
+        let at = self.list.partition_point(|s| s.start <= time).checked_sub(1)?;
+        Some(at).filter(|&at| at + 1 == self.list.len() || time < self.list[at].end)
+    }
+
+    /// Median length, ns.
+    #[must_use]
+    pub fn length(&self) -> Option<i64> {
+        let mut all: Vec<i64> = self.list.iter().map(|s| s.end - s.start).collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied()
+    }
+}
+
+fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
+    let ranges = &profile.ranges;
+    let (begin, end) = ledger.span()?;
+    let wanted: Vec<Option<String>> = ranges
+        .names
+        .iter()
+        .map(|(_, name)| {
+            let lower = name.to_lowercase();
+            WORDS.iter().any(|w| lower.contains(w)).then(|| like(name))
+        })
+        .collect();
+    let mut found: FxHashMap<&str, (Vec<i64>, i64)> = FxHashMap::default();
+    for range in ranges.iter().filter(|r| !r.origin.hardware() && !matches!(r.origin, RangeOrigin::Operator | RangeOrigin::Python)) {
+        if range.start < begin.saturating_sub(end - begin) || range.start > end {
+            continue;
+        }
+        if let Some(Some(name)) = wanted.get(range.name as usize) {
+            let of = found.entry(name).or_default();
+            of.0.push(range.start);
+            of.1 = of.1.saturating_add(range.end.min(end).saturating_sub(range.start));
+        }
+    }
+    let mut all: Vec<(&str, Vec<i64>, i64)> = found.into_iter().map(|(n, (s, t))| (n, s, t)).filter(|f| f.1.len() >= LEAST).collect();
+    // What the profiler itself calls a step, else what takes most of the time.
+    all.sort_by_key(|f| (f.0 != "ProfilerStep#", std::cmp::Reverse(f.2), f.0.to_owned()));
+    let (name, mut starts, _) = all.into_iter().next()?;
+    starts.sort_unstable();
+    starts.dedup();
+    (starts.len() >= LEAST).then(|| (name.to_owned(), starts))
+}
+
+/// Where memory rises after it fell: a step begins at each low between two highs.
+fn by_cycles(ledger: &Ledger) -> Option<Vec<i64>> {
+    let (low, high) = ledger.bytes.iter().fold((ledger.before, ledger.before), |(l, h), &b| (l.min(b), h.max(b)));
+    SHARES.iter().find_map(|share| {
+        let lows = lows(ledger, (share * (high - low) as f64) as u64);
+        even(&lows).then_some(lows)
+    })
+}
+
+/// The times of the lows between highs, where each rise and fall is at least so high.
+fn lows(ledger: &Ledger, height: u64) -> Vec<i64> {
+    if height == 0 {
+        return Vec::new();
+    }
+    let mut out = Vec::new();
+    let mut rising = false;
+    // The lowest since the last high, and the highest since the last low.
+    let (mut low, mut high) = ((ledger.before, ledger.times.first().copied().unwrap_or(0)), ledger.before);
+    for (&bytes, &time) in ledger.bytes.iter().zip(&ledger.times) {
+        if rising {
+            high = high.max(bytes);
+            if high - bytes >= height {
+                (rising, low) = (false, (bytes, time));
+            }
+        } else {
+            if bytes <= low.0 {
+                low = (bytes, time);
+            }
+            if bytes - low.0 >= height {
+                out.push(low.1);
+                (rising, high) = (true, bytes);
+            }
+        }
+    }
+    out
+}
+
+fn even(starts: &[i64]) -> bool {
+    if starts.len() <= LEAST {
+        return false;
+    }
+    let mut lengths: Vec<i64> = starts.windows(2).map(|w| w[1] - w[0]).collect();
+    lengths.sort_unstable();
+    let (first, third) = (lengths[lengths.len() / 4], lengths[lengths.len() * 3 / 4]);
+    first > 0 && third as f64 <= UNEVEN * first as f64
+}

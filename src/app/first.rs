@@ -1,0 +1,26 @@
+//! Which screen a report opens with.
+
+use super::msg::Effect;
+use super::open::settle;
+use super::screens::{MemoryScreen, OverviewScreen};
+use super::state::App;
+use crate::config::First;
+
+/// Rows of a terminal from which the overview has room.
+const LEAST_ROWS: u16 = 20;
+
+/// Shows the first screen of a report that has just been read, if that is not the table of kernels and the user is not at work there.
+pub fn greet(app: &mut App, report: usize) -> Vec<Effect> {
+    let overview = app.session.settings.first == First::Overview && app.session.size.1 >= LEAST_ROWS;
+    let Some(r) = app.session.reports.get_mut(report).filter(|r| !r.greeted && r.timeline() && (r.ran() || r.remembers())) else {
+        return Vec::new();
+    };
+    r.greeted = true;
+    let memory = !r.ran();
+    let idle = app.kernels(report).is_some_and(|k| k.selected == 0 && k.finder.is_empty() && !k.finder.typing);
+    if !(overview || memory) || !idle || app.depth(report) != 1 || app.over.as_ref().is_some_and(|o| o.report == report) {
+        return Vec::new();
+    }
+    let id = if memory { app.push(report, MemoryScreen::new) } else { app.push(report, |_| OverviewScreen::default()) };
+    settle(app, id)
+}

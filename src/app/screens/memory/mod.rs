@@ -1,0 +1,210 @@
+//! How the program uses the memory of its GPUs: how much over time, who holds it, and what is wrong with that.
+
+use crate::analysis::memory::{DeviceUsage, Row};
+use crate::app::actions::{ActionId, Where};
+use crate::app::copies::TO_PASTE;
+use crate::app::msg::Effect;
+use crate::app::over::CopyWhat;
+use crate::app::screen::{Answer, At, Cx, Go, News, Screen, shift};
+use crate::app::work::{Ask, Curve, Done, MemoryView};
+use crate::model::host_call::NONE;
+use crate::report::Format;
+use crate::report::memory::{self, Memory, Wanted, When};
+use std::sync::Arc;
+
+#[derive(Clone, Debug, Default)]
+pub struct MemoryScreen {
+    /// Its number.
+    pub serial: u64,
+    /// What came out; `Some(None)` where the report says nothing of memory.
+    pub view: Option<Option<Arc<MemoryView>>>,
+    /// Index of the device that is shown.
+    pub device: usize,
+    /// The time that is looked at, ns; `None` for the peak.
+    pub cursor: Option<i64>,
+    /// Who holds memory at that time, and the event that this is known for.
+    pub rows: Option<(usize, Option<u32>, Arc<[Row]>)>,
+    pub selected: usize,
+    /// Whether segments are shown where there is no room for both.
+    pub segments: bool,
+    /// The generation of the report for which it was asked.
+    asked: Option<u64>,
+}
+
+/// Columns beside the curve: borders, margins, and the scale.
+pub const BESIDE: u16 = 14;
+
+impl MemoryScreen {
+    #[must_use]
+    pub fn new(serial: u64) -> Self {
+        Self { serial, ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn known(&self) -> Option<&Arc<MemoryView>> {
+        self.view.as_ref()?.as_ref()
+    }
+
+    #[must_use]
+    pub fn usage(&self) -> Option<&DeviceUsage> {
+        self.known()?.usage.devices.get(self.device)
+    }
+
+    #[must_use]
+    pub fn curve(&self) -> Option<&Curve> {
+        self.known()?.curves.get(self.device)
+    }
+
+    /// The event after which it is looked, and that time, ns.
+    #[must_use]
+    pub fn at(&self) -> (Option<u32>, Option<i64>) {
+        let when = self.cursor.map_or(When::Peak, When::At);
+        self.usage().map_or((None, None), |d| when.of(d))
+    }
+
+    /// Bytes that were allocated then.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let Some(d) = self.usage() else { return 0 };
+        self.at().0.map_or(d.ledger.before, |at| d.ledger.bytes.get(at as usize).copied().unwrap_or_default())
+    }
+
+    /// The rows of the time that is looked at, once they are known.
+    #[must_use]
+    pub fn held(&self) -> &[Row] {
+        match &self.rows {
+            Some((device, _, rows)) if *device == self.device => rows,
+            _ => &[],
+        }
+    }
+
+    fn want(&mut self, cx: &Cx<'_>) -> Answer {
+        let Some(report) = cx.report().filter(|r| !r.reading() && self.asked != Some(r.generation)) else { return Answer::none() };
+        self.asked = Some(report.generation);
+        report.ask(cx.report, Ask::Memory { screen: self.serial }).into()
+    }
+
+    fn want_rows(&self, cx: &Cx<'_>) -> Answer {
+        let (Some(report), Some(view)) = (cx.report(), self.known()) else { return Answer::none() };
+        let at = self.at().0;
+        if self.rows.as_ref().is_some_and(|r| (r.0, r.1) == (self.device, at)) {
+            return Answer::none();
+        }
+        report.ask(cx.report, Ask::Held { screen: self.serial, view: Arc::clone(view), device: self.device, at }).into()
+    }
+
+    /// Moves the time that is looked at by so many columns.
+    fn step(&mut self, by: i64, cx: &Cx<'_>) -> Answer {
+        let (Some(curve), (_, Some(now))) = (self.curve(), self.at()) else { return Answer::none() };
+        let columns = i64::from(cx.session.size.0.saturating_sub(BESIDE)).max(1);
+        let (begin, end) = curve.span;
+        let column = ((end - begin) / columns).max(1);
+        self.cursor = Some(now.saturating_add(column.saturating_mul(by)).clamp(begin, end));
+        self.want_rows(cx)
+    }
+
+    fn copied(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+        let (view, profile) = (self.known()?, cx.report()?.profile.clone()?);
+        let of = Memory { profile: &profile, usage: &view.usage };
+        if what == CopyWhat::Row {
+            let row = self.held().get(self.selected)?;
+            let frames = memory::stack(&of, row.stack).map(crate::analysis::memory::sites::frame_name);
+            let text: Vec<String> = std::iter::once(memory::site_name(&of, row)).chain(frames).collect();
+            return Some((text.join("\n"), "the stack".to_owned()));
+        }
+        let mut out = Vec::new();
+        let wanted = Wanted { when: self.cursor.map_or(When::Peak, When::At), top: None };
+        memory::print(&mut out, &of, wanted, None, Format::Csv, TO_PASTE).ok()?;
+        Some((String::from_utf8(out).ok()?, "memory as CSV".to_owned()))
+    }
+}
+
+impl Screen for MemoryScreen {
+    fn place(&self) -> Where {
+        Where::Memory
+    }
+
+    fn opened(&mut self, cx: &mut Cx<'_>) -> Answer {
+        self.want(cx)
+    }
+
+    fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
+        Some(match id {
+            ActionId::MemoryLeft => self.step(-1, cx),
+            ActionId::MemoryRight => self.step(1, cx),
+            ActionId::MemoryPeak => {
+                self.cursor = None;
+                self.want_rows(cx)
+            }
+            ActionId::MemoryEnd => {
+                self.cursor = self.curve().map(|c| c.span.1);
+                self.want_rows(cx)
+            }
+            ActionId::MemorySegments => {
+                self.segments = !self.segments;
+                Answer::none()
+            }
+            ActionId::MemoryDevice => {
+                let devices = self.known().map_or(0, |v| v.usage.devices.len());
+                if devices < 2 {
+                    return Some(Answer::say("the report is of one device"));
+                }
+                self.device = (self.device + 1) % devices;
+                (self.cursor, self.selected) = (None, 0);
+                self.want_rows(cx)
+            }
+            ActionId::Open => {
+                let Some(at) = self.at().1 else { return Some(Answer::none()) };
+                let run = cx.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| !p.launches.is_empty() || !p.ranges.is_empty());
+                if !run {
+                    return Some(Answer::say("there is nothing else in this report: it has no timeline"));
+                }
+                let half = self.curve().map_or(0, |c| (c.span.1 - c.span.0) / 40).max(1);
+                Go::TimelineOf { report: cx.report, at: At { start: at.saturating_sub(half), end: at.saturating_add(half), event: None } }
+                    .into()
+            }
+            ActionId::Copy => match self.copied(CopyWhat::Row, cx) {
+                Some((text, said)) => Answer::effect(Effect::Copy(text, said)),
+                None => Answer::wrong("nothing is known yet"),
+            },
+            _ => return None,
+        })
+    }
+
+    fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
+        self.selected = shift(self.selected, by, self.held().len());
+        Answer::none()
+    }
+
+    fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
+        self.selected = row;
+        self.scroll(0, cx)
+    }
+
+    fn take(&mut self, news: News<'_>, cx: &mut Cx<'_>) -> Answer {
+        match news {
+            News::Done(Done::Memory(screen, view)) if *screen == self.serial => {
+                self.device = view.as_ref().map_or(0, |v| v.main());
+                self.view = Some(view.clone());
+                self.want_rows(cx)
+            }
+            News::Done(Done::Held(screen, device, at, rows)) if *screen == self.serial => {
+                if (*device, *at) == (self.device, self.at().0) {
+                    let first = self.rows.is_none();
+                    self.rows = Some((*device, *at, Arc::clone(rows)));
+                    // What is wrong is what one came for.
+                    let named = self.usage().and_then(|d| d.findings.first()?.sites.iter().find(|s| s.0 != NONE));
+                    let named = named.filter(|_| first).and_then(|site| rows.iter().position(|r| r.site == site.0));
+                    self.selected = shift(named.unwrap_or(self.selected), 0, rows.len());
+                }
+                Answer::none()
+            }
+            News::Loaded => self.want(cx),
+            _ => Answer::none(),
+        }
+    }
+
+    fn copy(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
+        self.copied(what, cx)
+    }
+}

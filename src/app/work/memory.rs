@@ -1,0 +1,94 @@
+//! How a report's program uses memory, laid out for a screen.
+
+use crate::analysis::memory::{DeviceUsage, Row, Usage, rows, usage as memory_usage};
+use crate::model::{Cancel, Profile};
+
+/// Columns that a curve is kept in: more than any terminal has.
+const COLUMNS: usize = 1024;
+
+/// How memory is used, and what it looks like over time.
+#[derive(Clone, Debug)]
+pub struct MemoryView {
+    pub usage: Usage,
+    /// Of each device.
+    pub curves: Vec<Curve>,
+}
+
+/// Memory over time, in equal parts of the span.
+#[derive(Clone, Debug, Default)]
+pub struct Curve {
+    /// From the first event to the last, ns.
+    pub span: (i64, i64),
+    /// Most bytes that were allocated in each part.
+    pub allocated: Vec<u64>,
+    /// Most bytes that the allocator held; empty where that is not known.
+    pub reserved: Vec<u64>,
+}
+
+impl MemoryView {
+    /// `None` where the report says nothing of memory.
+    #[must_use]
+    pub fn of(profile: &Profile, cancel: &Cancel) -> Option<Self> {
+        let usage = memory_usage(profile, cancel)?;
+        let curves = usage.devices.iter().map(Curve::of).collect();
+        Some(Self { usage, curves })
+    }
+
+    /// Who holds memory of a device after an event of its ledger, or before the first.
+    #[must_use]
+    pub fn held(&self, device: usize, at: Option<u32>) -> Vec<Row> {
+        self.usage.devices.get(device).map(|d| rows(d, &self.usage.sites, at)).unwrap_or_default()
+    }
+
+    /// The device with the highest peak.
+    #[must_use]
+    pub fn main(&self) -> usize {
+        let devices = self.usage.devices.iter().enumerate();
+        devices.max_by_key(|(at, d)| (d.peak.1, std::cmp::Reverse(*at))).map_or(0, |d| d.0)
+    }
+}
+
+impl Curve {
+    fn of(device: &DeviceUsage) -> Self {
+        let ledger = &device.ledger;
+        let Some((begin, end)) = ledger.span() else { return Self::default() };
+        let points = ledger.times.iter().copied().zip(ledger.bytes.iter().copied());
+        let allocated = parts(points, ledger.before, (begin, end));
+        let first = ledger.reserved.first().map(|r| r.1);
+        let reserved = first.map(|first| parts(ledger.reserved.iter().copied(), first, (begin, end))).unwrap_or_default();
+        Self { span: (begin, end), allocated, reserved }
+    }
+
+    /// The most of each of so many columns.
+    #[must_use]
+    pub fn fitted(values: &[u64], columns: usize) -> Vec<u64> {
+        let n = values.len();
+        (0..columns)
+            .map(|c| {
+                let (from, to) = (c * n / columns, ((c + 1) * n / columns).max(c * n / columns + 1));
+                values.get(from..to.min(n)).and_then(|v| v.iter().max()).copied().unwrap_or(0)
+            })
+            .collect()
+    }
+}
+
+/// The most in each part of a span, of values that hold until the next.
+fn parts(points: impl Iterator<Item = (i64, u64)>, before: u64, (begin, end): (i64, i64)) -> Vec<u64> {
+    let length = i128::from(end - begin).max(1);
+    let mut out = vec![None; COLUMNS];
+    let mut last = (0, before);
+    for (time, bytes) in points {
+        let at = (i128::from(time - begin) * (COLUMNS as i128) / length).clamp(0, COLUMNS as i128 - 1);
+        let at = usize::try_from(at).unwrap_or(0);
+        for part in &mut out[last.0..=at.max(last.0)] {
+            // What held until then counts where it still held.
+            *part = (*part).max(Some(last.1));
+        }
+        out[at] = out[at].max(Some(bytes));
+        last = (at, bytes);
+    }
+    for part in &mut out[last.0..] {
+        *part = (*part).max(Some(last.1));
+    }
+    out.into_iter().map(Option::unwrap_or_default).collect()
+}

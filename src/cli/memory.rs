@@ -1,0 +1,44 @@
+//! `warpscope memory`.
+
+use super::triage_args::{MemoryArgs, MemoryWhen};
+use super::{FAILED, Failure, interrupt, print};
+use crate::analysis::memory::{MemoryVerdict, Usage, usage as memory_usage};
+use crate::import::{Names, Parts, Wants};
+use crate::model::{Cancel, Profile};
+use crate::report::Format;
+use crate::report::memory::{self, Memory, Wanted, When};
+use std::path::Path;
+
+fn read(file: &Path, nsys: Option<&Path>) -> Result<(Profile, Usage), Failure> {
+    let wants = Wants { names: Names::All, parts: Parts::MEMORY | Parts::RANGES | Parts::PYTHON };
+    let profile = interrupt::open(file, nsys.map(Path::to_owned), wants)?;
+    print::warn(&profile);
+    let Some(usage) = memory_usage(&profile, &Cancel::default()) else {
+        return Err(Failure::wrong(format!(
+            "{}: nothing is recorded of memory; record it with torch.cuda.memory._record_memory_history() and _dump_snapshot(), with profile_memory=True, with `nsys profile --cuda-memory-usage=true` or with `warpscope trace --memory`",
+            file.display()
+        )));
+    };
+    Ok((profile, usage))
+}
+
+/// Says how memory is used, and what is wrong with that.
+pub fn memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failure> {
+    let (profile, usage) = read(&args.file, nsys)?;
+    let before = args.before.as_deref().map(|file| read(file, nsys)).transpose()?;
+    let of = Memory { profile: &profile, usage: &usage };
+    let before = before.as_ref().map(|(profile, usage)| Memory { profile, usage });
+    let when = match args.at {
+        MemoryWhen::Peak => When::Peak,
+        MemoryWhen::End => When::End,
+        MemoryWhen::At(time) => When::At(time),
+    };
+    let wanted = Wanted { when, top: args.top };
+    print::to_stdout(|out| match print::format_or_default(args.format) {
+        Format::Json => memory::json(out, &of, wanted, before.as_ref()),
+        format => memory::print(out, &of, wanted, before.as_ref(), format, print::terminal_width()),
+    })?;
+    let found = |id: &MemoryVerdict| usage.devices.iter().any(|d| d.findings.iter().any(|f| f.id == *id));
+    let failed: Vec<&str> = args.fail_on.iter().filter_map(|id| MemoryVerdict::of(id)).filter(found).map(MemoryVerdict::id).collect();
+    if failed.is_empty() { Ok(()) } else { Err(Failure { text: format!("found: {}", failed.join(", ")), code: FAILED }) }
+}

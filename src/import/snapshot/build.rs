@@ -1,0 +1,263 @@
+//! Makes a profile of what a snapshot holds.
+
+use super::parts::{BLOCK, EVENT, Parts, RawBlock, RawEvent};
+use super::pickle::{Pickle, Value, natural};
+use crate::model::{
+    Block, BlockState, Clock, Device, LaunchOrder, MemoryEvent, MemoryKind, MemoryLevel, MemoryState, Note, NoteKind, Profile, Range,
+    RangeKind, RangeOrigin, Refused, Segment, Severity, host_call::NONE, units,
+};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// The allocator gives memory in multiples of this (`kMinBlockSize` of `c10/cuda/CUDACachingAllocator.cpp`), and a trace has what was asked.
+const MULTIPLE: u64 = 512;
+
+/// A profile of the whole pickle; `None` where it is no snapshot.
+pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) -> Option<Profile> {
+    let traces = pickle.get(whole, "device_traces").and_then(|t| pickle.items(t));
+    // torch.cuda.memory_snapshot() gives the segments alone.
+    let segments = pickle.get(whole, "segments").and_then(|s| pickle.items(s)).or_else(|| pickle.items(whole));
+    if traces.is_none() && segments.is_none() {
+        return None;
+    }
+    let (segments, traces) = (segments.unwrap_or_default(), traces.unwrap_or_default());
+    let annotations = annotations(pickle, whole);
+    let entry = |v: &Value| pickle.taken(*v).filter(|t| t.0 == EVENT).and_then(|t| parts.events.get(t.1 as usize));
+    let mut begin = traces.iter().filter_map(|t| pickle.items(*t)).flatten().filter_map(entry).find_map(|e| e.time);
+    begin = annotations.iter().map(|a| a.0).chain(begin).min();
+
+    profile.order = LaunchOrder::Host;
+    profile.clock = Clock { epoch_ns: begin.and_then(|us| us.checked_mul(1_000)), uncertainty_ns: None };
+    let begin = begin.unwrap_or(0);
+    let mut devices = Devices::default();
+    let state = state(pickle, whole, segments, &parts.blocks, &mut devices);
+    if !segments.is_empty() && state.segments.is_empty() && traces.iter().all(|t| pickle.items(*t).is_none()) {
+        return None;
+    }
+    let mut rows: Vec<(i64, Row)> = Vec::new();
+    for (ordinal, trace) in (0_u32..).zip(traces) {
+        let entries = pickle.items(*trace).unwrap_or_default();
+        if entries.is_empty() {
+            continue;
+        }
+        let device = devices.index(ordinal);
+        let mut last = 0;
+        rows.reserve(entries.len());
+        for event in entries.iter().filter_map(entry) {
+            // Without times the order is all there is.
+            last = event.time.map_or(last + 1, |us| us.saturating_sub(begin).saturating_mul(1_000)).max(last);
+            rows.extend(row(event, pickle).map(|what| (last, Row { device, what, event: *event })));
+        }
+    }
+    rows.sort_by_key(|r| r.0);
+    let sizes = sizes(&rows, &state);
+    for (at, (time, row)) in rows.iter().enumerate() {
+        let size = sizes.get(&at).copied().unwrap_or_else(|| row.event.size.div_ceil(MULTIPLE).saturating_mul(MULTIPLE));
+        let bytes = i64::try_from(size).unwrap_or(i64::MAX);
+        let (level, bytes) = match row.what {
+            What::Refused => {
+                let RawEvent { size: asked, free, stack, .. } = row.event;
+                let after = profile.memory.events.len();
+                profile.memory.refused.push(Refused { time: *time, device: Some(row.device), asked, free, stack, after });
+                continue;
+            }
+            What::Change(level, true) => (level, bytes),
+            What::Change(level, false) => (level, -bytes),
+        };
+        let kind = Some(MemoryKind::Device);
+        profile.memory.stack_of.push(row.event.stack);
+        profile.memory.events.push(MemoryEvent {
+            time: *time,
+            address: row.event.address,
+            bytes,
+            device: Some(row.device),
+            pid: 0,
+            tid: 0,
+            kind,
+            level,
+        });
+    }
+    for (start, end, name) in annotations {
+        let (start, end) = (start.saturating_sub(begin).saturating_mul(1_000), end.map(|e| e.saturating_sub(begin).saturating_mul(1_000)));
+        let ranges = &mut profile.ranges;
+        if ranges.threads.is_empty() {
+            ranges.threads.push((0, 0));
+        }
+        let index = ranges.names.iter().position(|n| n.1 == name).unwrap_or_else(|| {
+            ranges.names.push((None, name));
+            ranges.names.len() - 1
+        });
+        let (name, end) = (u32::try_from(index).unwrap_or(NONE), end.unwrap_or(i64::MAX));
+        ranges.push(Range { start, end, name, thread: 0, kind: RangeKind::Annotation, origin: RangeOrigin::Annotation });
+    }
+    profile.memory.stacks = parts.stacks;
+    if profile.memory.stacks.is_empty() {
+        profile.memory.stack_of = Vec::new();
+    }
+    profile.memory.state = Some(state);
+    profile.devices = devices.list;
+    notes(&mut profile);
+    Some(profile)
+}
+
+#[derive(Clone, Copy)]
+enum What {
+    /// Whether it is more or less from now on.
+    Change(MemoryLevel, bool),
+    Refused,
+}
+
+struct Row {
+    device: u32,
+    what: What,
+    event: RawEvent,
+}
+
+#[derive(Default)]
+struct Devices {
+    list: Vec<Device>,
+}
+
+impl Devices {
+    fn index(&mut self, ordinal: u32) -> u32 {
+        let at = self.list.iter().position(|d| d.id == ordinal).unwrap_or_else(|| {
+            self.list.push(Device { id: ordinal, ..Device::default() });
+            self.list.len() - 1
+        });
+        u32::try_from(at).unwrap_or(0)
+    }
+}
+
+/// What an entry of the trace is (`TraceEntry::Action` of `c10/cuda/CUDACachingAllocator.h`); `None` for what changes nothing.
+fn row(event: &RawEvent, pickle: &Pickle) -> Option<What> {
+    let change = |level, more| Some(What::Change(level, more));
+    match pickle.texts.get(event.action as usize).map(|t| &**t)? {
+        "alloc" => change(MemoryLevel::Allocator, true),
+        "free_requested" | "free" => change(MemoryLevel::Allocator, false),
+        "free_completed" => change(MemoryLevel::Reusable, false),
+        "segment_alloc" | "segment_map" => change(MemoryLevel::Driver, true),
+        "segment_free" | "segment_unmap" => change(MemoryLevel::Driver, false),
+        "oom" => Some(What::Refused),
+        _ => None,
+    }
+}
+
+/// Sizes of the blocks that were still allocated at the end, by the row that allocated them: larger than what was asked where the rest of a
+/// block was too small to be split off.
+fn sizes(rows: &[(i64, Row)], state: &MemoryState) -> FxHashMap<usize, u64> {
+    let allocated = state.blocks.iter().filter(|b| b.state == BlockState::Allocated);
+    let mut left: FxHashMap<u64, &Block> = allocated.map(|b| (b.address, b)).collect();
+    let mut out = FxHashMap::default();
+    for (at, (_, row)) in rows.iter().enumerate().rev() {
+        if left.is_empty() {
+            break;
+        }
+        if matches!(row.what, What::Change(MemoryLevel::Allocator, _))
+            && let Some(block) = left.remove(&row.event.address)
+            && matches!(row.what, What::Change(_, true))
+        {
+            out.insert(at, block.size);
+        }
+    }
+    out
+}
+
+fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], devices: &mut Devices) -> MemoryState {
+    let mut out = MemoryState::default();
+    for &segment in segments {
+        let get = |key| pickle.get(segment, key);
+        let (Some(size), Some(blocks)) = (natural(get("total_size")), get("blocks").and_then(|b| pickle.items(b))) else { continue };
+        // A list that many segments share would be as many times as large.
+        if out.blocks.len() + blocks.len() > raw.len() {
+            continue;
+        }
+        let address = natural(get("address")).unwrap_or(0);
+        let first = out.blocks.len();
+        let mut at = address;
+        for block in blocks.iter().filter_map(|b| pickle.taken(*b)).filter(|t| t.0 == BLOCK).filter_map(|t| raw.get(t.1 as usize)) {
+            let state = match pickle.texts.get(block.state as usize).map(|t| &**t) {
+                Some("active_allocated") => BlockState::Allocated,
+                Some("active_awaiting_free" | "active_pending_free") => BlockState::Awaiting,
+                _ => BlockState::Free,
+            };
+            let address = block.address.unwrap_or(at);
+            at = address.saturating_add(block.size);
+            let requested = block.requested.unwrap_or(block.size).min(block.size);
+            out.blocks.push(Block { address, size: block.size, requested, state, stack: block.stack });
+        }
+        let ordinal = natural(get("device")).and_then(|d| u32::try_from(d).ok()).unwrap_or(0);
+        let pool = get("segment_pool_id").and_then(|p| pickle.items(p)).map_or((0, 0), |p| {
+            let part = |i: usize| natural(p.get(i).copied()).unwrap_or(0);
+            (part(0), part(1))
+        });
+        out.segments.push(Segment {
+            device: Some(devices.index(ordinal)),
+            address,
+            size,
+            stream: natural(get("stream")).unwrap_or(0),
+            small: get("segment_type").and_then(|t| pickle.text(t)).is_some_and(|t| &**t == "small"),
+            expandable: get("is_expandable") == Some(Value::Bool(true)),
+            pool,
+            blocks: (first, out.blocks.len()),
+        });
+    }
+    out.settings = settings(pickle, whole);
+    out
+}
+
+/// Settings that somebody made: what differs from the defaults.
+fn settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
+    let Some(all) = pickle.get(whole, "allocator_settings") else { return Vec::new() };
+    let mut out = Vec::new();
+    for &(key, value) in pickle.pairs(all) {
+        let Some(key) = pickle.text(key) else { continue };
+        let value: Option<Arc<str>> = match value {
+            Value::Text(_) => pickle.text(value).filter(|t| !t.is_empty()).cloned(),
+            Value::Bool(true) => Some(Arc::from("True")),
+            Value::Integer(n) if n > 0 => Some(Arc::from(n.to_string())),
+            Value::Real(x) if x > 0.0 => Some(Arc::from(x.to_string())),
+            _ => None,
+        };
+        out.extend(value.map(|v| (Arc::clone(key), v)));
+    }
+    out
+}
+
+/// Ranges that the program marked: start, end and name; times in microseconds.
+fn annotations(pickle: &Pickle, whole: Value) -> Vec<(i64, Option<i64>, Arc<str>)> {
+    let mut out: Vec<(i64, Option<i64>, Arc<str>)> = Vec::new();
+    // Of each name those that are open.
+    let mut open: FxHashMap<(Arc<str>, u64), Vec<usize>> = FxHashMap::default();
+    for &entry in pickle.get(whole, "external_annotations").and_then(|a| pickle.items(a)).unwrap_or_default() {
+        let get = |key| pickle.get(entry, key);
+        let (Some(name), Some(Value::Integer(time))) = (get("name").and_then(|n| pickle.text(n)), get("time_us")) else { continue };
+        let key = (Arc::clone(name), natural(get("device")).unwrap_or(0));
+        if get("stage").and_then(|s| pickle.text(s)).is_some_and(|s| &**s == "START") {
+            open.entry(key).or_default().push(out.len());
+            out.push((time, None, Arc::clone(name)));
+        } else if let Some(at) = open.get_mut(&key).and_then(Vec::pop) {
+            out[at].1 = Some(time);
+        }
+    }
+    // Each device has them.
+    out.sort();
+    out.dedup();
+    out
+}
+
+fn notes(profile: &mut Profile) {
+    let memory = &profile.memory;
+    let mut add = |kind, text: String, fix: &str| profile.notes.push(Note::new(Severity::Info, kind, text).with_fix(fix));
+    if memory.events.is_empty() && memory.refused.is_empty() {
+        let text = "The snapshot has no history: only what was held when it was written.".to_owned();
+        add(NoteKind::Empty, text, "call torch.cuda.memory._record_memory_history() before the part that matters");
+    } else if memory.stacks.is_empty() {
+        let text = "The snapshot has no stacks: who allocated is not known.".to_owned();
+        add(NoteKind::Empty, text, "record with torch.cuda.memory._record_memory_history(stacks=\"all\")");
+    }
+    if let Some(state) = profile.memory.state.as_ref().filter(|s| !s.settings.is_empty()) {
+        let list: Vec<String> = state.settings.iter().map(|(k, v)| format!("{k} = {v}")).collect();
+        let what = units::count(list.len() as u64, "setting");
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Tool, format!("The allocator had {what}: {}.", list.join(", "))));
+    }
+}

@@ -1,0 +1,93 @@
+//! Snapshots of `PyTorch`'s memory: the pickles that `torch.cuda.memory._dump_snapshot` writes.
+
+mod build;
+mod parts;
+mod pickle;
+
+use super::input::Bytes as Where;
+use super::{ImportError, Importer, Input, Job};
+use crate::model::{Profile, Source};
+use parts::Parts;
+use pickle::Refusal;
+use std::fs::File;
+use std::io::{BufReader, Read};
+
+pub struct TorchSnapshot;
+
+/// A pickle of protocol 2 to 5 begins so.
+#[must_use]
+pub fn is_pickle(head: &[u8]) -> bool {
+    matches!(head, [0x80, 2..=5, ..])
+}
+
+impl Importer for TorchSnapshot {
+    fn name(&self) -> &'static str {
+        "PyTorch memory snapshot"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &[".pickle"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        let has = |word: &[u8]| memchr::memmem::find(&input.head, word).is_some();
+        is_pickle(&input.head) && (has(b"segments") || has(b"device_traces") || has(b"segment_type"))
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let reader: Box<dyn Read> = match &input.bytes {
+            Where::File(path) => Box::new(File::open(path).map_err(|e| ImportError::io(path, e))?),
+            Where::BuiltIn(bytes) => Box::new(*bytes),
+        };
+        let mut counted = Counted { inner: reader, done: 0, job, total: input.size };
+        let mut parts = Parts::default();
+        let read = pickle::read(&mut BufReader::with_capacity(1 << 18, &mut counted), &mut parts, &mut || !job.cancel.is_cancelled());
+        let (pickle, whole) = read.map_err(|(refusal, at)| error(input, refusal, at))?;
+        let source =
+            Source { tool: "torch".to_owned(), version: None, schema: Some("memory snapshot".to_owned()), file: input.path.clone() };
+        build::build(&pickle, whole, parts, Profile::new(source)).ok_or_else(|| {
+            ImportError::refused(
+                &input.path,
+                "a Python pickle, but no memory snapshot of PyTorch",
+                "name the file that torch.cuda.memory._dump_snapshot wrote",
+            )
+        })
+    }
+}
+
+fn error(input: &Input, refusal: Refusal, at: u64) -> ImportError {
+    let damaged = |reason: &str| ImportError::Damaged {
+        path: input.path.clone(),
+        place: format!("the pickle, after {at} opcodes"),
+        reason: reason.to_owned(),
+        next: "copy it again, or write it again with torch.cuda.memory._dump_snapshot".to_owned(),
+    };
+    match refusal {
+        Refusal::Io(e) => ImportError::io(&input.path, e),
+        Refusal::Cancelled => ImportError::Cancelled { path: input.path.clone() },
+        Refusal::Short => damaged("it ends in the middle: the program was killed while it wrote it, or the copy is incomplete"),
+        Refusal::Damaged(why) => damaged(why),
+        Refusal::Code(name) => ImportError::refused(
+            &input.path,
+            format!("a pickle that would run code when Python loads it (opcode {name}); a memory snapshot holds only plain values"),
+            "nothing of it was run; do not load it with Python if you do not know where it is from",
+        ),
+    }
+}
+
+/// Says how far the reader is.
+struct Counted<'a> {
+    inner: Box<dyn Read>,
+    done: u64,
+    total: u64,
+    job: &'a Job<'a>,
+}
+
+impl Read for Counted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let n = self.inner.read(buffer)?;
+        self.done += n as u64;
+        self.job.progress("values", self.done, self.total);
+        Ok(n)
+    }
+}

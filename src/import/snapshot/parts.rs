@@ -1,0 +1,158 @@
+//! The small dictionaries of a snapshot, taken as they come: frames, blocks and what happened.
+
+use super::pickle::{Pickle, Take, Value, natural};
+use crate::model::host_call::NONE;
+use crate::model::{Frame, Stacks};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Kinds of what was taken.
+pub const FRAME: u8 = 0;
+pub const EVENT: u8 = 1;
+pub const BLOCK: u8 = 2;
+
+/// Keys that are looked for, and the order in which [`Fields`] has their values.
+const KEYS: [&str; 14] = [
+    "action",
+    "addr",
+    "size",
+    "time_us",
+    "frames",
+    "device_free",
+    "name",
+    "filename",
+    "line",
+    "address",
+    "requested_size",
+    "state",
+    "history",
+    "real_size",
+];
+
+/// What happened, as the snapshot says it.
+#[derive(Clone, Copy, Debug)]
+pub struct RawEvent {
+    /// Index into the pickle's texts.
+    pub action: u32,
+    pub address: u64,
+    /// Bytes.
+    pub size: u64,
+    /// Microseconds since 1970; absent before `PyTorch` 2.1.
+    pub time: Option<i64>,
+    pub stack: u32,
+    pub free: Option<u64>,
+}
+
+/// A block, as the snapshot says it.
+#[derive(Clone, Copy, Debug)]
+pub struct RawBlock {
+    pub address: Option<u64>,
+    /// Bytes.
+    pub size: u64,
+    pub requested: Option<u64>,
+    /// Index into the pickle's texts.
+    pub state: u32,
+    pub stack: u32,
+}
+
+#[derive(Debug, Default)]
+pub struct Parts {
+    /// Which of [`KEYS`] a text is, and 1; by its index.
+    keys: Vec<u8>,
+    pub stacks: Stacks,
+    frames: FxHashMap<Frame, u32>,
+    /// Stacks by their frames, and by the list that they came in.
+    by_frames: FxHashMap<Vec<u32>, u32>,
+    by_list: FxHashMap<u32, u32>,
+    pub events: Vec<RawEvent>,
+    pub blocks: Vec<RawBlock>,
+}
+
+type Fields = [Option<Value>; KEYS.len()];
+
+impl Parts {
+    fn fields(&mut self, pairs: &[(Value, Value)], pickle: &Pickle) -> Fields {
+        let mut out = [None; KEYS.len()];
+        for (key, value) in pairs {
+            let Value::Text(at) = *key else { continue };
+            while self.keys.len() <= at as usize {
+                let text = pickle.texts.get(self.keys.len()).map_or("", |t| &**t);
+                let key = KEYS.iter().position(|k| *k == text).and_then(|k| u8::try_from(k + 1).ok());
+                self.keys.push(key.unwrap_or(0));
+            }
+            if let Some(place) = self.keys[at as usize].checked_sub(1) {
+                out[usize::from(place)] = Some(*value);
+            }
+        }
+        out
+    }
+
+    /// The stack that a list of frames is.
+    fn stack(&mut self, frames: Option<Value>, pickle: &mut Pickle) -> u32 {
+        let Some(Value::List(list)) = frames else { return NONE };
+        if let Some(&stack) = self.by_list.get(&list) {
+            return stack;
+        }
+        let Some(items) = pickle.lists.get_mut(list as usize) else { return NONE };
+        // The frames are known by their stack from now on.
+        let items = std::mem::take(items);
+        let frames: Vec<u32> = items.iter().filter_map(|&f| pickle.taken(f)).filter(|t| t.0 == FRAME).map(|t| t.1).collect();
+        let stack = match self.by_frames.get(&frames) {
+            Some(&known) => known,
+            None if frames.is_empty() => NONE,
+            None => {
+                let new = self.stacks.push(frames.iter().copied());
+                self.by_frames.insert(frames, new);
+                new
+            }
+        };
+        self.by_list.insert(list, stack);
+        stack
+    }
+
+    fn frame(&mut self, name: Option<Value>, file: Value, line: Option<Value>, pickle: &Pickle) -> Option<u32> {
+        let text = |v: Option<Value>| v.and_then(|v| pickle.text(v)).map_or_else(|| Arc::from(""), Arc::clone);
+        let line = natural(line).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+        let frame = Frame { function: text(name), file: text(Some(file)), line };
+        if let Some(&known) = self.frames.get(&frame) {
+            return Some(known);
+        }
+        let new = u32::try_from(self.stacks.frames.len()).ok()?;
+        self.stacks.frames.push(frame.clone());
+        self.frames.insert(frame, new);
+        Some(new)
+    }
+}
+
+impl Take for Parts {
+    fn take(&mut self, pairs: &[(Value, Value)], pickle: &mut Pickle) -> Option<(u8, u32)> {
+        let [action, addr, size, time, frames, free, name, file, line, address, requested, state, history, real] =
+            self.fields(pairs, pickle);
+        if let (Some(file), Some(_)) = (file, line) {
+            return Some((FRAME, self.frame(name, file, line, pickle)?));
+        }
+        if let (Some(Value::Text(action)), Some(size)) = (action, natural(size)) {
+            let stack = self.stack(frames, pickle);
+            let time = match time {
+                Some(Value::Integer(us)) => Some(us),
+                _ => None,
+            };
+            let free = natural(free);
+            self.events.push(RawEvent { action, address: natural(addr).unwrap_or(0), size, time, stack, free });
+            return Some((EVENT, u32::try_from(self.events.len() - 1).ok()?));
+        }
+        if let (Some(Value::Text(state)), Some(size)) = (state, natural(size)) {
+            // Before PyTorch 2.1 the frames stand in the block's history, newest first, with the size that was asked for.
+            let newest = history.and_then(|h| pickle.items(h)?.first().copied());
+            let (frames, asked) = match newest {
+                Some(newest) if frames.is_none() => (pickle.get(newest, "frames"), pickle.get(newest, "real_size")),
+                _ => (frames, real),
+            };
+            let stack = self.stack(frames, pickle);
+            let requested = natural(requested.or(asked));
+            self.blocks.push(RawBlock { address: natural(address), size, requested, state, stack });
+            return Some((BLOCK, u32::try_from(self.blocks.len() - 1).ok()?));
+        }
+        None
+    }
+}

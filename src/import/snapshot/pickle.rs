@@ -1,0 +1,457 @@
+//! A reader of pickles that hold nothing but plain values. It runs no code and makes no objects: an opcode that would is an error.
+//!
+//! Opcodes as `Lib/pickletools.py` of Python 3.14 describes them. Dictionaries that are one of the many small things of a snapshot are
+//! handed to a [`Take`] as soon as they are whole, so that ten million of them need no dictionaries.
+
+use rustc_hash::FxHashMap;
+use std::io::{self, BufRead};
+use std::sync::Arc;
+
+/// A value of a pickle.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value {
+    None,
+    Bool(bool),
+    Integer(i64),
+    Real(f64),
+    /// Index into [`Pickle::texts`].
+    Text(u32),
+    /// Index into [`Pickle::lists`]; tuples are lists, too.
+    List(u32),
+    /// Index into [`Pickle::dicts`].
+    Dict(u32),
+    /// Begins the items of a list, tuple or dictionary that are still to come.
+    Mark,
+}
+
+/// What a dictionary was handed over as.
+#[derive(Clone, Debug)]
+pub enum Dict {
+    Pairs(Vec<(Value, Value)>),
+    /// Kind and index that the [`Take`] gave it.
+    Taken(u8, u32),
+}
+
+/// All that a pickle holds.
+#[derive(Debug, Default)]
+pub struct Pickle {
+    pub texts: Vec<Arc<str>>,
+    pub lists: Vec<Vec<Value>>,
+    pub dicts: Vec<Dict>,
+}
+
+/// Takes small dictionaries out of the pickle.
+pub trait Take {
+    /// Looks at a dictionary that just got these pairs; what it is to be replaced by, or nothing to leave it.
+    fn take(&mut self, pairs: &[(Value, Value)], pickle: &mut Pickle) -> Option<(u8, u32)>;
+}
+
+/// Why a pickle was not read.
+#[derive(Debug)]
+pub enum Refusal {
+    Io(io::Error),
+    /// The bytes end before the pickle does.
+    Short,
+    /// It would make a Python object or call a function: the opcode's name.
+    Code(&'static str),
+    Damaged(&'static str),
+    Cancelled,
+}
+
+impl From<io::Error> for Refusal {
+    fn from(e: io::Error) -> Self {
+        if e.kind() == io::ErrorKind::UnexpectedEof { Self::Short } else { Self::Io(e) }
+    }
+}
+
+/// Values that wait to be put somewhere. Python writes batches of 1,000.
+const DEEPEST: usize = 1 << 16;
+/// Bytes of the longest text: names and paths are short, settings are not long.
+const LONGEST: u64 = 1 << 24;
+
+/// Opcodes that import, call or make something.
+const CODE: &[(u8, &str)] = &[
+    (b'c', "GLOBAL"),
+    (0x93, "STACK_GLOBAL"),
+    (b'R', "REDUCE"),
+    (b'b', "BUILD"),
+    (b'i', "INST"),
+    (b'o', "OBJ"),
+    (0x81, "NEWOBJ"),
+    (0x92, "NEWOBJ_EX"),
+    (0x82, "EXT1"),
+    (0x83, "EXT2"),
+    (0x84, "EXT4"),
+    (b'P', "PERSID"),
+    (b'Q', "BINPERSID"),
+];
+
+struct Machine<'a, R, T> {
+    from: &'a mut R,
+    take: &'a mut T,
+    out: Pickle,
+    stack: Vec<Value>,
+    memo: Vec<Value>,
+    known: FxHashMap<Arc<str>, u32>,
+    word: Vec<u8>,
+}
+
+impl<R: BufRead, T: Take> Machine<'_, R, T> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
+        let mut out = [0; N];
+        self.from.read_exact(&mut out)?;
+        Ok(out)
+    }
+
+    fn push(&mut self, value: Value) -> Result<(), Refusal> {
+        if self.stack.len() >= DEEPEST {
+            return Err(Refusal::Damaged("too many values wait to be put somewhere"));
+        }
+        self.stack.push(value);
+        Ok(())
+    }
+
+    fn pop(&mut self) -> Result<Value, Refusal> {
+        match self.stack.pop() {
+            Some(Value::Mark) | None => Err(Refusal::Damaged("a value is missing")),
+            Some(value) => Ok(value),
+        }
+    }
+
+    /// The values after the last mark.
+    fn marked(&mut self) -> Result<Vec<Value>, Refusal> {
+        let at = self.stack.iter().rposition(|v| *v == Value::Mark).ok_or(Refusal::Damaged("a mark is missing"))?;
+        let items = self.stack.split_off(at + 1);
+        self.stack.pop();
+        Ok(items)
+    }
+
+    fn text(&mut self, length: u64) -> Result<Value, Refusal> {
+        if length > LONGEST {
+            return Err(Refusal::Damaged("a text is longer than 16 MB"));
+        }
+        // Not longer than what is there.
+        self.word.clear();
+        io::Read::read_to_end(&mut io::Read::take(&mut *self.from, length), &mut self.word)?;
+        if self.word.len() as u64 != length {
+            return Err(Refusal::Short);
+        }
+        let text = String::from_utf8_lossy(&self.word);
+        if let Some(&index) = self.known.get(&*text) {
+            return Ok(Value::Text(index));
+        }
+        let (text, index): (Arc<str>, u32) = (Arc::from(&*text), index(self.out.texts.len())?);
+        self.out.texts.push(Arc::clone(&text));
+        self.known.insert(text, index);
+        Ok(Value::Text(index))
+    }
+
+    fn list(&mut self, items: Vec<Value>) -> Result<Value, Refusal> {
+        self.out.lists.push(items);
+        Ok(Value::List(index(self.out.lists.len() - 1)?))
+    }
+
+    fn tuple(&mut self, items: usize) -> Result<(), Refusal> {
+        let mut of = Vec::with_capacity(items);
+        for _ in 0..items {
+            of.push(self.pop()?);
+        }
+        of.reverse();
+        let value = self.list(of)?;
+        self.push(value)
+    }
+
+    fn append(&mut self, items: &[Value]) -> Result<(), Refusal> {
+        let Some(&Value::List(list)) = self.stack.last() else { return Err(Refusal::Damaged("items without a list")) };
+        self.out.lists[list as usize].extend_from_slice(items);
+        Ok(())
+    }
+
+    fn set(&mut self, items: &[Value]) -> Result<(), Refusal> {
+        let Some(&Value::Dict(dict)) = self.stack.last() else { return Err(Refusal::Damaged("items without a dictionary")) };
+        if items.len() % 2 == 1 {
+            return Err(Refusal::Damaged("a key without a value"));
+        }
+        let pairs: Vec<(Value, Value)> = items.chunks_exact(2).map(|p| (p[0], p[1])).collect();
+        let Dict::Pairs(there) = &mut self.out.dicts[dict as usize] else {
+            return Err(Refusal::Damaged("items for a dictionary that was whole"));
+        };
+        let first = there.is_empty();
+        if first && let Some((kind, at)) = self.take.take(&pairs, &mut self.out) {
+            self.out.dicts[dict as usize] = Dict::Taken(kind, at);
+        } else if let Dict::Pairs(there) = &mut self.out.dicts[dict as usize] {
+            there.extend(pairs);
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, at: Option<usize>) -> Result<(), Refusal> {
+        let value = *self.stack.last().ok_or(Refusal::Damaged("nothing to remember"))?;
+        let at = at.unwrap_or(self.memo.len());
+        // They are counted up from 0, or from 1.
+        match at.checked_sub(self.memo.len()) {
+            None => self.memo[at] = value,
+            Some(0 | 1) => self.memo.resize(at + 1, value),
+            Some(_) => return Err(Refusal::Damaged("values are remembered out of order")),
+        }
+        Ok(())
+    }
+
+    fn recall(&mut self, at: usize) -> Result<(), Refusal> {
+        let value = *self.memo.get(at).ok_or(Refusal::Damaged("a value that was never remembered"))?;
+        self.push(value)
+    }
+
+    /// A two's complement integer, little-endian. Python's may be of any length; those of a snapshot have 64 bits or, as some line numbers,
+    /// so large a number that the nearest of 64 bits says as much.
+    fn long(&mut self, length: usize) -> Result<(), Refusal> {
+        let mut bytes = [0; 16];
+        let Some(there) = bytes.get_mut(..length) else { return Err(Refusal::Damaged("an integer of more than 128 bits")) };
+        self.from.read_exact(there)?;
+        let unused = u32::try_from(16 - length).unwrap_or(0) * 8;
+        let value = if length == 0 { 0 } else { (i128::from_le_bytes(bytes) << unused) >> unused };
+        let nearest = value.clamp(i64::MIN.into(), i64::MAX.into());
+        self.push(Value::Integer(i64::try_from(nearest).unwrap_or(i64::MAX)))
+    }
+
+    /// Does one opcode; the value of the whole pickle after the last.
+    fn step(&mut self, code: u8) -> Result<Option<Value>, Refusal> {
+        match code {
+            b'.' => return self.pop().map(Some),
+            0x80 => drop(self.bytes::<1>()?),
+            // How long the next part is; nothing depends on it.
+            0x95 => drop(self.bytes::<8>()?),
+            b'N' => self.push(Value::None)?,
+            0x88 => self.push(Value::Bool(true))?,
+            0x89 => self.push(Value::Bool(false))?,
+            b'K' => {
+                let [n] = self.bytes()?;
+                self.push(Value::Integer(n.into()))?;
+            }
+            b'M' => {
+                let n = u16::from_le_bytes(self.bytes()?);
+                self.push(Value::Integer(n.into()))?;
+            }
+            b'J' => {
+                let n = i32::from_le_bytes(self.bytes()?);
+                self.push(Value::Integer(n.into()))?;
+            }
+            0x8a => {
+                let [n] = self.bytes()?;
+                self.long(n.into())?;
+            }
+            0x8b => {
+                let n = u32::from_le_bytes(self.bytes()?);
+                self.long(n as usize)?;
+            }
+            b'G' => {
+                let x = f64::from_be_bytes(self.bytes()?);
+                self.push(Value::Real(x))?;
+            }
+            // Texts, and bytes, which a snapshot has none of that matter.
+            0x8c | b'C' => {
+                let [n] = self.bytes()?;
+                let text = self.text(n.into())?;
+                self.push(text)?;
+            }
+            b'X' | b'B' => {
+                let n = u32::from_le_bytes(self.bytes()?);
+                let text = self.text(n.into())?;
+                self.push(text)?;
+            }
+            0x8d | 0x8e => {
+                let n = u64::from_le_bytes(self.bytes()?);
+                let text = self.text(n)?;
+                self.push(text)?;
+            }
+            b']' => {
+                let list = self.list(Vec::new())?;
+                self.push(list)?;
+            }
+            b')' => self.tuple(0)?,
+            0x85 => self.tuple(1)?,
+            0x86 => self.tuple(2)?,
+            0x87 => self.tuple(3)?,
+            b't' => {
+                let items = self.marked()?;
+                let tuple = self.list(items)?;
+                self.push(tuple)?;
+            }
+            b'}' => {
+                self.out.dicts.push(Dict::Pairs(Vec::new()));
+                let dict = Value::Dict(index(self.out.dicts.len() - 1)?);
+                self.push(dict)?;
+            }
+            b'(' => self.push(Value::Mark)?,
+            b'a' => {
+                let item = self.pop()?;
+                self.append(&[item])?;
+            }
+            b'e' => {
+                let items = self.marked()?;
+                self.append(&items)?;
+            }
+            b's' => {
+                let (value, key) = (self.pop()?, self.pop()?);
+                self.set(&[key, value])?;
+            }
+            b'u' => {
+                let items = self.marked()?;
+                self.set(&items)?;
+            }
+            0x94 => self.remember(None)?,
+            b'q' => {
+                let [at] = self.bytes()?;
+                self.remember(Some(at.into()))?;
+            }
+            b'r' => {
+                let at = u32::from_le_bytes(self.bytes()?);
+                self.remember(Some(at as usize))?;
+            }
+            b'h' => {
+                let [at] = self.bytes()?;
+                self.recall(at.into())?;
+            }
+            b'j' => {
+                let at = u32::from_le_bytes(self.bytes()?);
+                self.recall(at as usize)?;
+            }
+            other => {
+                let known = CODE.iter().find(|c| c.0 == other).map(|c| c.1);
+                return Err(known.map_or(Refusal::Damaged("an opcode that no snapshot has"), Refusal::Code));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn index(n: usize) -> Result<u32, Refusal> {
+    u32::try_from(n).map_err(|_| Refusal::Damaged("more than four thousand million values"))
+}
+
+/// Reads a pickle to its end; `on` is asked every so often whether to go on. The whole value, and how many opcodes there were before what
+/// failed.
+pub fn read<R: BufRead, T: Take>(from: &mut R, take: &mut T, on: &mut dyn FnMut() -> bool) -> Result<(Pickle, Value), (Refusal, u64)> {
+    let out = Pickle::default();
+    let mut machine = Machine { from, take, out, stack: Vec::new(), memo: Vec::new(), known: FxHashMap::default(), word: Vec::new() };
+    let mut done = 0_u64;
+    loop {
+        if done.is_multiple_of(1 << 16) && !on() {
+            return Err((Refusal::Cancelled, done));
+        }
+        let step = machine.bytes::<1>().and_then(|[code]| machine.step(code));
+        match step {
+            Ok(None) => done += 1,
+            Ok(Some(value)) => return Ok((machine.out, value)),
+            Err(refusal) => return Err((refusal, done)),
+        }
+    }
+}
+
+impl Pickle {
+    #[must_use]
+    pub fn text(&self, value: Value) -> Option<&Arc<str>> {
+        if let Value::Text(at) = value { self.texts.get(at as usize) } else { None }
+    }
+
+    /// The items of a list.
+    #[must_use]
+    pub fn items(&self, value: Value) -> Option<&[Value]> {
+        if let Value::List(at) = value { self.lists.get(at as usize).map(Vec::as_slice) } else { None }
+    }
+
+    /// The pairs of a dictionary that nobody took.
+    #[must_use]
+    pub fn pairs(&self, value: Value) -> &[(Value, Value)] {
+        match value {
+            Value::Dict(at) => match self.dicts.get(at as usize) {
+                Some(Dict::Pairs(pairs)) => pairs,
+                _ => &[],
+            },
+            _ => &[],
+        }
+    }
+
+    /// What a dictionary was taken as.
+    #[must_use]
+    pub fn taken(&self, value: Value) -> Option<(u8, u32)> {
+        match value {
+            Value::Dict(at) => match self.dicts.get(at as usize)? {
+                Dict::Taken(kind, at) => Some((*kind, *at)),
+                Dict::Pairs(_) => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What a dictionary has under a key.
+    #[must_use]
+    pub fn get(&self, value: Value, key: &str) -> Option<Value> {
+        self.find(self.pairs(value), key)
+    }
+
+    /// What stands under a key among these pairs.
+    #[must_use]
+    pub fn find(&self, pairs: &[(Value, Value)], key: &str) -> Option<Value> {
+        pairs.iter().find(|(k, _)| self.text(*k).is_some_and(|t| &**t == key)).map(|p| p.1)
+    }
+}
+
+/// A number that is no less than 0, as such; sizes and addresses.
+#[must_use]
+pub fn natural(value: Option<Value>) -> Option<u64> {
+    match value? {
+        Value::Integer(n) => u64::try_from(n).ok(),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Nobody;
+    impl Take for Nobody {
+        fn take(&mut self, _: &[(Value, Value)], _: &mut Pickle) -> Option<(u8, u32)> {
+            None
+        }
+    }
+
+    fn loaded(mut bytes: &[u8]) -> Result<(Pickle, Value), Refusal> {
+        read(&mut bytes, &mut Nobody, &mut || true).map_err(|e| e.0)
+    }
+
+    #[test]
+    fn values_are_what_python_wrote() {
+        // pickle.dumps({"a": [1, 300, -5, 1 << 40, 1.5, None, True], "b": (1, 2), "c": "a"}, 4)
+        let bytes = b"\x80\x04\x951\x00\x00\x00\x00\x00\x00\x00}\x94(\x8c\x01a\x94]\x94(K\x01M,\x01J\xfb\xff\xff\xff\x8a\x06\x00\x00\x00\x00\x00\x01G?\xf8\x00\x00\x00\x00\x00\x00N\x88e\x8c\x01b\x94K\x01K\x02\x86\x94\x8c\x01c\x94h\x01u.";
+        let (pickle, whole) = loaded(bytes).unwrap();
+        let a = pickle.items(pickle.get(whole, "a").unwrap()).unwrap();
+        let n = Value::Integer;
+        assert_eq!(a, [n(1), n(300), n(-5), n(1 << 40), Value::Real(1.5), Value::None, Value::Bool(true)]);
+        assert_eq!(pickle.items(pickle.get(whole, "b").unwrap()).unwrap(), [n(1), n(2)]);
+        assert_eq!(pickle.text(pickle.get(whole, "c").unwrap()).map(|t| &**t), Some("a"));
+    }
+
+    #[test]
+    fn nothing_is_run() {
+        // os.system("true"), as pickle.dumps writes it of an object with __reduce__.
+        let bytes =
+            b"\x80\x04\x95\x1c\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94.";
+        assert!(matches!(loaded(bytes), Err(Refusal::Code("STACK_GLOBAL"))));
+        assert!(matches!(loaded(b"\x80\x02cposix\nsystem\n."), Err(Refusal::Code("GLOBAL"))));
+    }
+
+    #[test]
+    fn damage_is_said_and_never_fatal() {
+        assert!(matches!(loaded(b"\x80\x04"), Err(Refusal::Short)));
+        assert!(matches!(loaded(b"\x80\x04a."), Err(Refusal::Damaged(_))));
+        assert!(matches!(loaded(b"\x80\x04}K\x01s."), Err(Refusal::Damaged(_))));
+        assert!(matches!(loaded(b"\x80\x04h\x07."), Err(Refusal::Damaged(_))));
+        assert!(matches!(loaded(b"\x80\x04N\x72\xff\xff\xff\xff."), Err(Refusal::Damaged(_))));
+        assert!(matches!(loaded(b"\x80\x04\x8d\xff\xff\xff\xff\xff\xff\xff\xff."), Err(Refusal::Damaged(_))));
+        assert!(matches!(loaded(&vec![b']'; 100_000]), Err(Refusal::Damaged(_))));
+        // A list in itself.
+        assert!(loaded(b"\x80\x04]\x94h\x00a.").is_ok());
+    }
+}

@@ -1,0 +1,194 @@
+//! Memory, for scripts.
+
+use super::of::{Compared, Memory, Wanted, compared, site_name, stack};
+use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, sites};
+use crate::model::{Frame, MemoryLevel};
+use crate::report::finding::{EvidenceJson, evidence_json};
+use crate::report::json as write_json;
+use serde::Serialize;
+use std::io::{self, Write};
+
+#[derive(Serialize)]
+struct FrameJson<'a> {
+    function: &'a str,
+    file: &'a str,
+    line: u32,
+}
+
+#[derive(Serialize)]
+struct SiteJson<'a> {
+    site: String,
+    bytes: u64,
+    stack: Vec<FrameJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    id: &'static str,
+    headline: &'a str,
+    evidence: Vec<EvidenceJson<'a>>,
+    at_ns: Option<i64>,
+    sites: Vec<SiteJson<'a>>,
+    actions: &'a [String],
+}
+
+#[derive(Serialize)]
+struct RowJson<'a> {
+    site: String,
+    function: &'a str,
+    file: &'a str,
+    line: Option<u32>,
+    category: &'static str,
+    bytes: u64,
+    blocks: u64,
+    kept_bytes: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before_bytes: Option<u64>,
+    stack: Vec<FrameJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct StepJson {
+    start_ns: i64,
+    end_ns: i64,
+    peak_bytes: u64,
+    least_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct FreeJson {
+    /// In segments that are free as a whole.
+    whole_bytes: u64,
+    /// Between blocks that are in use.
+    between_bytes: u64,
+    largest_block: u64,
+}
+
+#[derive(Serialize)]
+struct DeviceJson<'a> {
+    device: Option<u32>,
+    device_name: Option<&'a str>,
+    counts: &'static str,
+    peak_bytes: u64,
+    peak_ns: Option<i64>,
+    end_bytes: u64,
+    reserved_bytes: Option<u64>,
+    reserved_peak_bytes: Option<u64>,
+    free: Option<FreeJson>,
+    steps_by: Option<String>,
+    steps: Vec<StepJson>,
+    findings: Vec<FindingJson<'a>>,
+    at_ns: Option<i64>,
+    rows: Vec<RowJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct BeforeJson {
+    file: String,
+    peak_bytes: u64,
+    end_bytes: u64,
+    reserved_bytes: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct MemoryJson<'a> {
+    file: String,
+    tool: &'a str,
+    #[serde(flatten)]
+    main: DeviceJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<BeforeJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    devices: Vec<DeviceJson<'a>>,
+    notes: Vec<String>,
+}
+
+/// Rows that are listed where nobody says how many, and frames of a stack.
+const ROWS: usize = 100;
+const FRAMES: usize = 64;
+
+fn frame(f: &Frame) -> FrameJson<'_> {
+    FrameJson { function: &f.function, file: &f.file, line: f.line }
+}
+
+fn finding<'a>(of: &Memory<'a>, f: &'a MemoryFinding) -> FindingJson<'a> {
+    let sites = f.sites.iter().take(ROWS).map(|&(site, bytes)| {
+        let known = of.usage.sites.get(site);
+        SiteJson {
+            site: known.map_or_else(|| "(no stack)".to_owned(), sites::Site::line),
+            bytes,
+            stack: known.map(|s| stack(of, s.stack).take(FRAMES).map(frame).collect()).unwrap_or_default(),
+        }
+    });
+    FindingJson {
+        id: f.id.id(),
+        headline: &f.headline,
+        evidence: f.evidence.iter().map(evidence_json).collect(),
+        at_ns: f.time,
+        sites: sites.collect(),
+        actions: &f.actions,
+    }
+}
+
+fn row<'a>(of: &Memory<'a>, c: &Compared) -> RowJson<'a> {
+    let own = stack(of, c.row.stack).find(|f| f.line > 0 && !sites::library(f)).or_else(|| stack(of, c.row.stack).next());
+    RowJson {
+        site: site_name(of, &c.row),
+        function: own.map_or("", |f| &f.function),
+        file: own.map_or("", |f| &f.file),
+        line: own.map(|f| f.line).filter(|&l| l > 0),
+        category: c.row.category.word(),
+        bytes: c.row.bytes,
+        blocks: c.row.blocks,
+        kept_bytes: c.row.kept,
+        before_bytes: c.before,
+        stack: stack(of, c.row.stack).take(FRAMES).map(frame).collect(),
+    }
+}
+
+fn device<'a>(of: &Memory<'a>, d: &'a DeviceUsage, wanted: Wanted, before: Option<&Memory<'_>>) -> DeviceJson<'a> {
+    let known = d.ledger.device.and_then(|i| of.profile.devices.get(i as usize));
+    let rows = compared(of, d, wanted.when, before);
+    DeviceJson {
+        device: known.map(|k| k.id),
+        device_name: known.and_then(|k| k.name.as_deref()),
+        counts: if d.ledger.level == MemoryLevel::Allocator { "framework" } else { "driver" },
+        peak_bytes: d.peak.1,
+        peak_ns: d.peak_time(),
+        end_bytes: d.ledger.end(),
+        reserved_bytes: d.reserved,
+        reserved_peak_bytes: d.reserved_peak,
+        free: d.free.map(|f| FreeJson { whole_bytes: f.whole, between_bytes: f.split, largest_block: f.largest }),
+        steps_by: d.steps.found.as_ref().map(|f| match f {
+            Found::Ranges(name) => format!("ranges \"{name}\""),
+            Found::Cycles => "memory rises and falls".to_owned(),
+        }),
+        steps: d
+            .steps
+            .list
+            .iter()
+            .map(|s| StepJson { start_ns: s.start, end_ns: s.end, peak_bytes: s.peak, least_bytes: s.valley })
+            .collect(),
+        findings: d.findings.iter().map(|f| finding(of, f)).collect(),
+        at_ns: wanted.when.of(d).1,
+        rows: rows.iter().take(wanted.top.unwrap_or(ROWS)).map(|c| row(of, c)).collect(),
+    }
+}
+
+/// One object: of the device with the highest peak, and `devices` with each where there are several.
+pub fn json(out: &mut dyn Write, of: &Memory<'_>, wanted: Wanted, before: Option<&Memory<'_>>) -> io::Result<()> {
+    let Some(main) = of.usage.main() else { return Ok(()) };
+    let several = of.usage.devices.len() > 1;
+    let all = MemoryJson {
+        file: of.profile.file_name(),
+        tool: &of.profile.source.tool,
+        main: device(of, main, wanted, before),
+        before: before.and_then(|b| {
+            let d = b.usage.main()?;
+            Some(BeforeJson { file: b.profile.file_name(), peak_bytes: d.peak.1, end_bytes: d.ledger.end(), reserved_bytes: d.reserved })
+        }),
+        devices: if several { of.usage.devices.iter().map(|d| device(of, d, wanted, None)).collect() } else { Vec::new() },
+        notes: of.profile.notes.iter().map(crate::model::Note::sentence).collect(),
+    };
+    write_json(out, &all)
+}

@@ -1,0 +1,9 @@
+//! How a program uses memory: as a page, as rows, as JSON.
+
+mod json;
+mod of;
+mod page;
+
+pub use json::json;
+pub use of::{Memory, Wanted, When, device_name, site_name, stack};
+pub use page::{print, verdict};

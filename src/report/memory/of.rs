@@ -1,0 +1,93 @@
+//! A report's memory, and what of it is listed.
+
+use crate::analysis::memory::{Category, DeviceUsage, Row, Site, Usage, rows};
+use crate::model::{Frame, Profile};
+
+/// The time whose holders are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum When {
+    /// When most was allocated.
+    #[default]
+    Peak,
+    End,
+    /// ns.
+    At(i64),
+}
+
+/// A report with what was found in it.
+#[derive(Clone, Copy)]
+pub struct Memory<'a> {
+    pub profile: &'a Profile,
+    pub usage: &'a Usage,
+}
+
+/// What is listed.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted {
+    pub when: When,
+    /// Rows at most; `None` for all.
+    pub top: Option<usize>,
+}
+
+impl When {
+    /// The event after which it is, and its time, ns.
+    #[must_use]
+    pub fn of(self, device: &DeviceUsage) -> (Option<u32>, Option<i64>) {
+        let ledger = &device.ledger;
+        let at = match self {
+            Self::Peak => device.peak.0,
+            Self::End => ledger.times.len().checked_sub(1).and_then(|i| u32::try_from(i).ok()),
+            Self::At(time) => ledger.at(time),
+        };
+        (at, if let Self::At(time) = self { Some(time) } else { at.map(|at| ledger.time(at)) })
+    }
+}
+
+/// What is held, with the bytes of the same code in another report.
+pub struct Compared {
+    pub row: Row,
+    /// Bytes before; `None` without another report.
+    pub before: Option<u64>,
+}
+
+/// The rows of a device at a time, with those of another report's device laid beside them by what they are called.
+pub fn compared(of: &Memory<'_>, device: &DeviceUsage, when: When, before: Option<&Memory<'_>>) -> Vec<Compared> {
+    let list = rows(device, &of.usage.sites, when.of(device).0);
+    let Some(before) = before else { return list.into_iter().map(|row| Compared { row, before: None }).collect() };
+    let mut there: std::collections::HashMap<(String, &str), u64> = std::collections::HashMap::new();
+    if let Some(device) = before.usage.main() {
+        for row in rows(device, &before.usage.sites, when.of(device).0) {
+            *there.entry((site_name(before, &row), row.category.word())).or_default() += row.bytes;
+        }
+    }
+    let mut out: Vec<Compared> = list
+        .into_iter()
+        .map(|row| {
+            let bytes = there.remove(&(site_name(of, &row), row.category.word())).unwrap_or(0);
+            Compared { row, before: Some(bytes) }
+        })
+        .collect();
+    out.sort_by_key(|c| std::cmp::Reverse(c.row.bytes.abs_diff(c.before.unwrap_or(0))));
+    out
+}
+
+/// Who asked, in a line.
+#[must_use]
+pub fn site_name(of: &Memory<'_>, row: &Row) -> String {
+    let unknown = if row.category == Category::Earlier { "(before the report begins)" } else { "(no stack)" };
+    of.usage.sites.get(row.site).map_or_else(|| unknown.to_owned(), Site::line)
+}
+
+/// The functions of a stack, innermost first.
+pub fn stack<'a>(of: &Memory<'a>, stack: u32) -> impl Iterator<Item = &'a Frame> {
+    of.usage.sites.stacks.of(stack)
+}
+
+/// What a device is called.
+#[must_use]
+pub fn device_name(profile: &Profile, device: Option<u32>) -> String {
+    match device.and_then(|d| profile.devices.get(d as usize)) {
+        Some(d) => d.name.as_ref().map_or_else(|| format!("GPU {}", d.id), |name| format!("GPU {}, {name}", d.id)),
+        None => "GPU".to_owned(),
+    }
+}

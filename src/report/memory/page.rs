@@ -1,0 +1,202 @@
+//! Memory, as a page for people, as Markdown and as rows.
+
+use super::of::{Compared, Memory, Wanted, When, compared, device_name, site_name};
+use crate::analysis::memory::{DeviceUsage, Found};
+use crate::model::text::clean;
+use crate::model::{Bytes, MemoryLevel, Nanos, units};
+use crate::report::Format;
+use crate::report::table::{self, Cell, Column, wrapped};
+use crate::report::triage::value;
+use std::io::{self, Write};
+
+/// Rows of a page where nobody says how many.
+const ROWS: usize = 12;
+/// Sites of a finding that are listed.
+const SITES: usize = 3;
+
+fn columns(compared: bool) -> Vec<Column> {
+    let column = |field, title, right, rank| Column { field, title, right, machine_only: false, rank };
+    let mut out = vec![
+        column("bytes", "bytes", true, 0),
+        column("share_percent", "share", true, 4),
+        column("blocks", "blocks", true, 3),
+        column("kept_bytes", "held to the end", true, 2),
+        column("category", "for", false, 1),
+        column("site", "asked for by", false, 0),
+    ];
+    if compared {
+        out[2] = column("before_bytes", "before", true, 0);
+        out[3] = column("change_bytes", "change", true, 0);
+    }
+    out
+}
+
+fn signed(bytes: i64) -> String {
+    let text = Bytes(bytes.unsigned_abs()).to_string();
+    match bytes.signum() {
+        -1 => format!("−{text}"),
+        1 => format!("+{text}"),
+        _ => text,
+    }
+}
+
+fn cells(of: &Memory<'_>, c: &Compared, total: u64) -> Vec<Cell> {
+    let row = &c.row;
+    let share = row.bytes as f64 / total.max(1) as f64 * 100.0;
+    let change = |before: u64| i64::try_from(row.bytes).unwrap_or(i64::MAX) - i64::try_from(before).unwrap_or(i64::MAX);
+    let (third, fourth) = match c.before {
+        Some(before) => (Cell::both(before, Bytes(before).to_string()), Cell::both(change(before), signed(change(before)))),
+        None => (
+            Cell::both(row.blocks, units::grouped(i64::try_from(row.blocks).unwrap_or(i64::MAX))),
+            Cell::both(row.kept, Bytes(row.kept).to_string()),
+        ),
+    };
+    vec![
+        Cell::both(row.bytes, Bytes(row.bytes).to_string()),
+        Cell::both(format!("{share:.4}"), units::human_percent(share)),
+        third,
+        fourth,
+        Cell::text(row.category.word()),
+        Cell::text(clean(&site_name(of, row)).into_owned()),
+    ]
+}
+
+/// What is wrong, in a line, or that nothing is.
+#[must_use]
+pub fn verdict(d: &DeviceUsage) -> String {
+    match d.findings.first() {
+        Some(f) => format!("{}: {}", f.id.id(), f.headline),
+        None if d.ledger.times.is_empty() => "nothing is known of how it came to be".to_owned(),
+        None => "nothing is wrong with how it is used".to_owned(),
+    }
+}
+
+fn facts(d: &DeviceUsage) -> Vec<(&'static str, String)> {
+    let when = d.peak_time().map_or_else(
+        || " before the report begins".to_owned(),
+        |t| {
+            let step = d.steps.at(t).map_or_else(String::new, |s| format!(", in step {} of {}", s + 1, d.steps.list.len()));
+            format!(" at {}{step}", Nanos(t))
+        },
+    );
+    let mut out = vec![("peak", format!("{}{when}", Bytes(d.peak.1))), ("at the end", Bytes(d.ledger.end()).to_string())];
+    if let (Some(end), Some(peak)) = (d.reserved, d.reserved_peak) {
+        let free = d.free.map_or_else(String::new, |f| {
+            format!(
+                "; free in it {}, {} of that between blocks, largest piece {}",
+                Bytes(f.whole + f.split),
+                Bytes(f.split),
+                Bytes(f.largest)
+            )
+        });
+        let most = if peak > end { format!(", at most {}", Bytes(peak)) } else { String::new() };
+        out.push(("held by the allocator", format!("{}{most}{free}", Bytes(end))));
+    }
+    if let Some(found) = &d.steps.found {
+        let by = match found {
+            Found::Ranges(name) => format!("ranges \"{}\"", clean(name)),
+            Found::Cycles => "memory that rises and falls".to_owned(),
+        };
+        out.push(("steps", format!("{} by {by}", d.steps.list.len())));
+    }
+    out
+}
+
+fn counted(d: &DeviceUsage) -> &'static str {
+    if d.ledger.level == MemoryLevel::Allocator { "memory of the framework's allocator" } else { "memory that the driver was asked for" }
+}
+
+/// Prints it in a format other than JSON.
+pub fn print(
+    out: &mut dyn Write,
+    of: &Memory<'_>,
+    wanted: Wanted,
+    before: Option<&Memory<'_>>,
+    format: Format,
+    width: Option<usize>,
+) -> io::Result<()> {
+    let columns = columns(before.is_some());
+    let held = |d: &DeviceUsage| When::of(wanted.when, d).0.map_or(d.ledger.before, |at| d.ledger.bytes[at as usize]);
+    if format == Format::Csv {
+        let Some(d) = of.usage.main() else { return Ok(()) };
+        let rows = compared(of, d, wanted.when, before);
+        let rows = rows.iter().take(wanted.top.unwrap_or(usize::MAX)).map(|c| cells(of, c, held(d)));
+        return table::print(&columns, rows, out, format, width);
+    }
+    for (at, d) in of.usage.devices.iter().enumerate() {
+        if at > 0 {
+            writeln!(out)?;
+        }
+        let before = before.filter(|_| of.usage.devices.len() == 1);
+        one(out, (of, d), wanted, before, format, width.unwrap_or(110).clamp(60, 160))?;
+    }
+    Ok(())
+}
+
+fn one(
+    out: &mut dyn Write,
+    (of, d): (&Memory<'_>, &DeviceUsage),
+    wanted: Wanted,
+    before: Option<&Memory<'_>>,
+    format: Format,
+    width: usize,
+) -> io::Result<()> {
+    let markdown = format == Format::Md;
+    let (heading, item) = if markdown { ("## ", "- ") } else { ("", "  ") };
+    let profile = of.profile;
+    writeln!(out, "{heading}{} · {} · {}", clean(&profile.file_name()), device_name(profile, d.ledger.device), counted(d))?;
+    if markdown {
+        writeln!(out)?;
+    }
+    for (name, text) in facts(d) {
+        if markdown {
+            writeln!(out, "{item}{name}: {text}")?;
+        } else {
+            wrapped(out, &format!("{item}{name:<21} "), "                        ", &text, width)?;
+        }
+    }
+    if let Some(b) = before.and_then(|b| Some((b, b.usage.main()?))) {
+        let (now, then) = (d.peak.1, b.1.peak.1);
+        let change = i64::try_from(now).unwrap_or(i64::MAX) - i64::try_from(then).unwrap_or(i64::MAX);
+        let text = format!("peak {}, at the end {}; the peak is now {}", Bytes(then), Bytes(b.1.ledger.end()), signed(change));
+        writeln!(out, "{item}{:<21} {}: {text}", "before", clean(&b.0.profile.file_name()))?;
+    }
+    writeln!(out)?;
+    if d.findings.is_empty() {
+        writeln!(out, "{}", verdict(d))?;
+    }
+    for (rank, f) in d.findings.iter().enumerate() {
+        wrapped(out, &format!("{}. ", rank + 1), "   ", &format!("{}: {}", f.id.id(), f.headline), width)?;
+        for e in &f.evidence {
+            let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", value(v, e.unit)));
+            writeln!(out, "     · {}: {}{than}", clean(&e.name), value(e.value, e.unit))?;
+        }
+        for &(site, bytes) in f.sites.iter().take(SITES) {
+            let name = of.usage.sites.get(site).map_or_else(|| "(no stack)".to_owned(), crate::analysis::memory::Site::line);
+            wrapped(out, "     by: ", "         ", &format!("{} · {}", Bytes(bytes), clean(&name)), width)?;
+        }
+        for action in &f.actions {
+            wrapped(out, "     do: ", "         ", action, width)?;
+        }
+    }
+    writeln!(out)?;
+    let (at, time) = wanted.when.of(d);
+    let total = at.map_or(d.ledger.before, |at| d.ledger.bytes[at as usize]);
+    let when = match wanted.when {
+        When::Peak => "at the peak".to_owned(),
+        When::End => "at the end".to_owned(),
+        When::At(_) => format!("at {}", Nanos(time.unwrap_or_default())),
+    };
+    writeln!(out, "{}Held {when} ({}; what it is for is a guess by stack and lifetime)", if markdown { "### " } else { "" }, Bytes(total))?;
+    if markdown {
+        writeln!(out)?;
+    }
+    let rows = compared(of, d, wanted.when, before);
+    let most = wanted.top.unwrap_or(ROWS);
+    let shown = rows.iter().take(most).map(|c| cells(of, c, total));
+    table::print(&columns(before.is_some()), shown, out, format, Some(width))?;
+    if rows.len() > most {
+        writeln!(out, "{}{} more; --top {} shows all", if markdown { "\n" } else { "  … " }, rows.len() - most, rows.len())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,393 @@
+//! Memory over time as an area with what the allocator holds above it, who holds it at a time, the stack, and the allocator's segments.
+
+use super::panel::{Panel, bordered, panel, take};
+use super::table::{self, Head, Rows};
+use super::text::{bar, left, right, wrap};
+use super::view::View;
+use super::{Role, Theme, chart};
+use crate::analysis::labels::{cut_end, cut_middle};
+use crate::analysis::memory::{Category, DeviceUsage, Found, segments, sites};
+use crate::app::screens::memory::BESIDE;
+use crate::app::work::{Curve, MemoryView};
+use crate::app::{ActionId, App, MemoryScreen};
+use crate::model::text::clean;
+use crate::model::{Block, BlockState, Bytes, Nanos, Profile, Segment, units};
+use crate::report::memory::{Memory, device_name, site_name, stack, verdict};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::Style;
+use ratatui::text::{Line, Span};
+
+/// Columns of the scale at the left of the curve.
+const SCALE: usize = 9;
+/// Rows of the curve: at least, and at most.
+const CURVE: (u16, u16) = (5, 14);
+/// Columns of a size, of a share's bar, of what memory is for.
+const SIZE: usize = 9;
+const BAR: usize = 8;
+const FOR: usize = 16;
+/// Columns from which the segments stand beside the table.
+pub const WIDE: u16 = 100;
+
+fn size(bytes: u64) -> String {
+    Bytes(bytes).to_string()
+}
+
+/// One colour for what memory is for.
+fn role(category: Category) -> Role {
+    match category {
+        Category::Parameters | Category::Earlier => Role::Family(crate::analysis::Family::Gemm),
+        Category::Gradients => Role::Family(crate::analysis::Family::Reduce),
+        Category::OptimizerState => Role::Family(crate::analysis::Family::Attention),
+        Category::Activations => Role::Family(crate::analysis::Family::Elementwise),
+        Category::Temporary => Role::Family(crate::analysis::Family::Copy),
+        Category::Other => Role::Dim,
+    }
+}
+
+pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, view: &mut View, theme: &Theme) {
+    let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
+    let profile = app.report().and_then(|r| r.profile.as_deref());
+    let (Some(known), Some(device), Some(curve), Some(profile)) = (screen.known(), screen.usage(), screen.curve(), profile) else {
+        let text = match &screen.view {
+            Some(None) => "nothing is recorded of memory in this report",
+            _ => "looking at the memory of this report …",
+        };
+        frame.render_widget(Line::styled(text, theme.style(Role::Dim)), inner);
+        return;
+    };
+    let framed = bordered(area);
+    let mut rest = area;
+    let found = findings(device, usize::from(inner.width.saturating_sub(2)), if area.height >= 30 { 6 } else { 2 }, theme);
+    let border = if framed { 2 } else { 0 };
+    let top = take(&mut rest, u16::try_from(found.len()).unwrap_or(2) + border);
+    let title = vec![
+        Span::styled("Memory", theme.style(Role::Title)),
+        Span::styled(format!("  {}", clean(&device_name(profile, device.ledger.device))), theme.style(Role::Dim)),
+        Span::styled(other_devices(known, app), theme.style(Role::Dim)),
+    ];
+    let at = panel(frame, top, title, framed, theme);
+    super::panel::lines(frame, if framed { at } else { Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at } }, found);
+    let rows = (area.height / 3).clamp(CURVE.0, CURVE.1);
+    let plot = take(&mut rest, rows + border);
+    let plot = panel(frame, plot, over_time(screen, device, theme), framed, theme);
+    let plot = if framed { plot } else { Rect { x: plot.x + 1, width: plot.width.saturating_sub(2), ..plot } };
+    draw_curve(frame, plot, screen, device, curve, view.ascii, theme);
+    let of = Memory { profile, usage: &known.usage };
+    let beside = framed && area.width >= WIDE;
+    if beside {
+        let [main, side] = Layout::horizontal([Constraint::Percentage(62), Constraint::Percentage(38)]).areas(rest);
+        holders(frame, main, screen, &of, framed, view, theme);
+        let here: Vec<&Segment> = segments(profile, device.ledger.device).collect();
+        let [upper, lower] = Layout::vertical(if here.is_empty() {
+            [Constraint::Percentage(100), Constraint::Length(0)]
+        } else {
+            [Constraint::Percentage(50), Constraint::Percentage(50)]
+        })
+        .areas(side);
+        stack_panel(frame, upper, screen, &of, theme);
+        if !here.is_empty() {
+            map(frame, lower, &here, (profile, device), framed, view.ascii, theme);
+        }
+    } else if screen.segments && segments(profile, device.ledger.device).next().is_some() {
+        let here: Vec<&Segment> = segments(profile, device.ledger.device).collect();
+        map(frame, rest, &here, (profile, device), framed, view.ascii, theme);
+    } else {
+        holders(frame, rest, screen, &of, framed, view, theme);
+    }
+}
+
+fn other_devices(known: &MemoryView, app: &App) -> String {
+    let n = known.usage.devices.len();
+    if n < 2 {
+        String::new()
+    } else {
+        format!("  ({} of them: {} shows the next)", units::count(n, "device"), app.session.key(ActionId::MemoryDevice))
+    }
+}
+
+/// What is wrong: sentences, and for the first what to do.
+fn findings(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    let role = match (device.findings.is_empty(), device.ledger.times.is_empty()) {
+        (false, _) => Role::Warn,
+        (true, false) => Role::Good,
+        (true, true) => Role::Dim,
+    };
+    for line in wrap(&clean(&verdict(device)), columns) {
+        out.push(Line::styled(line, theme.style(role)));
+    }
+    for finding in device.findings.iter().skip(1) {
+        out.push(Line::styled(cut_end(&format!("{}: {}", finding.id.id(), clean(&finding.headline)), columns), theme.style(Role::Warn)));
+    }
+    for action in device.findings.first().iter().flat_map(|f| &f.actions) {
+        for (at, line) in wrap(action, columns.saturating_sub(2)).into_iter().enumerate() {
+            out.push(Line::styled(format!("{}{line}", if at == 0 { "· " } else { "  " }), theme.style(Role::Text)));
+        }
+    }
+    out.truncate(most.max(1));
+    out
+}
+
+fn over_time(screen: &MemoryScreen, device: &DeviceUsage, theme: &Theme) -> Vec<Span<'static>> {
+    let dim = |text: String| Span::styled(text, theme.style(Role::Dim));
+    let mut out = vec![Span::styled("Over time", theme.style(Role::Title))];
+    out.push(dim(format!("  peak {}  end {}", size(device.peak.1), size(device.ledger.end()))));
+    if let Some(peak) = device.reserved_peak {
+        out.push(dim(format!("  held by the allocator at most {}", size(peak))));
+    }
+    if let Some(step) = screen.at().1.and_then(|t| device.steps.at(t)) {
+        out.push(dim(format!("  step {} of {}", step + 1, device.steps.list.len())));
+    }
+    out
+}
+
+fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: &DeviceUsage, curve: &Curve, ascii: bool, theme: &Theme) {
+    if area.height < 2 || area.width < BESIDE {
+        return;
+    }
+    let columns = usize::from(area.width) - SCALE - 1;
+    let rows = usize::from(area.height) - 1;
+    let (begin, end) = curve.span;
+    if curve.allocated.is_empty() || end <= begin {
+        let text = if device.ledger.times.is_empty() {
+            "the report has no history of allocations: only what was held when it was written"
+        } else {
+            "all of it happened at once"
+        };
+        frame.render_widget(Line::styled(text, theme.style(Role::Dim)), Rect { height: 1, ..area });
+        return;
+    }
+    let allocated = Curve::fitted(&curve.allocated, columns);
+    let reserved = if curve.reserved.is_empty() { Vec::new() } else { Curve::fitted(&curve.reserved, columns) };
+    let most = allocated.iter().chain(&reserved).copied().max().unwrap_or(1).max(1) as f64;
+    let drawn = |values: &[u64]| chart::steps(&values.iter().map(|&v| v as f64).collect::<Vec<_>>(), most, rows);
+    let (area_rows, line_rows) = (drawn(&allocated), drawn(&reserved));
+    let column = |time: i64| {
+        let at = i128::from(time.clamp(begin, end) - begin) * (columns as i128 - 1) / i128::from(end - begin);
+        usize::try_from(at).unwrap_or(0)
+    };
+    let cursor = screen.at().1.map(column);
+    let steps: Vec<usize> = device.steps.list.iter().map(|s| column(s.start)).collect();
+    let mut lines = Vec::new();
+    for (row, line) in area_rows.iter().enumerate() {
+        let label = if row == 0 {
+            size(most as u64)
+        } else if row == rows / 2 && rows >= 5 {
+            size((most / 2.0) as u64)
+        } else {
+            String::new()
+        };
+        let mut spans = vec![Span::styled(format!("{} ", right(&label, SCALE)), theme.style(Role::Dim))];
+        let own: Vec<char> = line.chars().collect();
+        let above: Vec<char> = line_rows.get(row).map(|r| r.chars().collect()).unwrap_or_default();
+        for at in 0..columns {
+            let here = own.get(at).copied().unwrap_or(' ');
+            let over = above.get(at).copied().unwrap_or(' ');
+            let (glyph, style) = if here != ' ' {
+                (if ascii { '#' } else { here }, theme.style(Role::Bar))
+            } else if over != ' ' {
+                (if ascii { '.' } else { '░' }, theme.style(Role::Faint))
+            } else if cursor == Some(at) {
+                (if ascii { '|' } else { '│' }, theme.style(Role::Text))
+            } else {
+                (' ', Style::default())
+            };
+            let style = if cursor == Some(at) { theme.style(Role::Warn) } else { style };
+            spans.push(Span::styled(glyph.to_string(), style));
+        }
+        lines.push(Line::from(spans));
+    }
+    let mut marks = vec![if ascii { '-' } else { '─' }; columns];
+    for &step in &steps {
+        // Steps that are closer than a column are not told apart.
+        if steps.len() * 2 <= columns {
+            marks[step] = if ascii { '+' } else { '┴' };
+        }
+    }
+    if let Some(peak) = device.peak_time() {
+        marks[column(peak)] = if ascii { '^' } else { '▲' };
+    }
+    let time = screen.at().1.map_or_else(String::new, |t| Nanos(t - begin).to_string());
+    lines.push(Line::from(vec![
+        Span::styled(format!("{} ", right(&time, SCALE)), theme.style(Role::Text)),
+        Span::styled(marks.into_iter().collect::<String>(), theme.style(Role::Dim)),
+    ]));
+    super::panel::lines(frame, area, lines);
+}
+
+/// Who holds memory at the time that is looked at.
+fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, framed: bool, view: &mut View, theme: &Theme) {
+    let (_, time) = screen.at();
+    let begin = screen.curve().map_or(0, |c| c.span.0);
+    let when = match (screen.cursor, time) {
+        (None, _) => "at the peak".to_owned(),
+        (Some(_), Some(t)) if screen.curve().is_some_and(|c| c.span.1 == t) => "at the end".to_owned(),
+        (_, Some(t)) => format!("at {}", Nanos(t - begin)),
+        (_, None) => String::new(),
+    };
+    let title = vec![
+        Span::styled("Held ", theme.style(Role::Title)),
+        Span::styled(format!("{when}  {}", size(screen.bytes())), theme.style(Role::Dim)),
+    ];
+    let area = if framed {
+        Panel::new(title).focused().draw(frame, area, true, theme)
+    } else {
+        Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area }
+    };
+    if area.height < 2 {
+        return;
+    }
+    let columns = usize::from(area.width);
+    let [heads, list] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
+    let kept = if columns >= 90 { SIZE + 2 } else { 0 };
+    let name = columns.saturating_sub(2 + SIZE + 1 + BAR + 1 + kept + FOR);
+    let title = format!(
+        "{}{} {}{}{}",
+        right("bytes", SIZE + 2),
+        left("", BAR + 1),
+        if kept > 0 { right("to the end", kept) + "  " } else { String::new() },
+        left("for", FOR - if kept > 0 { 2 } else { 0 }),
+        "asked for by"
+    );
+    table::heads(frame, heads, vec![Head::plain(cut_end(&title, columns))], view, theme);
+    let total = screen.bytes().max(1) as f64;
+    let rows = Rows { list: "memory", count: screen.held().len(), selected: screen.selected };
+    table::rows(frame, list, rows, view, theme, |row, _| {
+        let Some(row) = screen.held().get(row) else { return Vec::new() };
+        let share = row.bytes as f64 / total;
+        let mut spans = vec![Span::styled(format!("{} ", right(&size(row.bytes), SIZE + 2)), theme.style(Role::Text))];
+        spans.extend(bar(share, BAR, theme.style(role(row.category)), theme));
+        spans.push(Span::raw(" "));
+        if kept > 0 {
+            let text = if row.kept > 0 { size(row.kept) } else { String::new() };
+            spans.push(Span::styled(format!("{}  ", right(&text, kept)), theme.style(Role::Dim)));
+        }
+        let wide = FOR - if kept > 0 { 2 } else { 0 };
+        spans.push(Span::styled(left(row.category.word(), wide), theme.style(role(row.category))));
+        spans.push(Span::styled(cut_middle(&clean(&site_name(of, row)), name.max(8)), theme.style(Role::Text)));
+        spans
+    });
+}
+
+/// The stack of the selected row, the program's own lines before the others.
+fn stack_panel(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, theme: &Theme) {
+    let at = panel(frame, area, vec![Span::styled("Stack", theme.style(Role::Title))], true, theme);
+    let columns = usize::from(at.width);
+    let mut out = Vec::new();
+    if let Some(row) = screen.held().get(screen.selected) {
+        out.push(Line::styled(
+            cut_end(&format!("{} in {}", size(row.bytes), units::count(row.blocks, "block")), columns),
+            theme.style(Role::Dim),
+        ));
+        for frame in stack(of, row.stack) {
+            let role = if sites::library(frame) || frame.line == 0 { Role::Dim } else { Role::Text };
+            out.push(Line::styled(cut_middle(&clean(&sites::frame_name(frame)), columns), theme.style(role)));
+        }
+        if out.len() == 1 {
+            let text = if row.category == Category::Earlier { "allocated before the report begins" } else { "no stack was recorded" };
+            out.push(Line::styled(text, theme.style(Role::Dim)));
+        }
+    }
+    super::panel::lines(frame, at, out);
+}
+
+/// The allocator's segments, the largest first: each a line of its blocks.
+fn map(
+    frame: &mut Frame<'_>,
+    area: Rect,
+    list: &[&Segment],
+    (profile, device): (&Profile, &DeviceUsage),
+    framed: bool,
+    ascii: bool,
+    theme: &Theme,
+) {
+    let free = device.free.unwrap_or_default();
+    let title = vec![
+        Span::styled("Segments at the end", theme.style(Role::Title)),
+        Span::styled(
+            format!("  {}, {} free between blocks", units::count(list.len(), "segment"), size(free.split)),
+            theme.style(Role::Dim),
+        ),
+    ];
+    let at = panel(frame, area, title, framed, theme);
+    let at = if framed { at } else { Rect { x: at.x + 1, width: at.width.saturating_sub(2), ..at } };
+    let columns = usize::from(at.width).saturating_sub(SIZE + 1);
+    let mut sorted: Vec<&&Segment> = list.iter().collect();
+    // Those with holes are what one looks for.
+    let holes = |s: &Segment| {
+        let blocks = blocks(profile, s);
+        let used = blocks.iter().any(|b| b.state != BlockState::Free);
+        if used { blocks.iter().filter(|b| b.state == BlockState::Free).map(|b| b.size).sum() } else { 0_u64 }
+    };
+    sorted.sort_by_cached_key(|s| (std::cmp::Reverse(holes(s)), std::cmp::Reverse(s.size), s.address));
+    let room = usize::from(at.height);
+    let mut lines: Vec<Line<'static>> = Vec::new();
+    let shown = if sorted.len() > room { room.saturating_sub(1) } else { sorted.len() };
+    for segment in &sorted[..shown] {
+        let mut spans = vec![Span::styled(format!("{} ", right(&size(segment.size), SIZE)), theme.style(Role::Dim))];
+        spans.extend(strip(blocks(profile, segment), segment, columns, ascii, theme));
+        lines.push(Line::from(spans));
+    }
+    if shown < sorted.len() {
+        lines.push(Line::styled(format!("{} … {} more", " ".repeat(SIZE), sorted.len() - shown), theme.style(Role::Dim)));
+    }
+    super::panel::lines(frame, at, lines);
+}
+
+fn blocks<'a>(profile: &'a Profile, segment: &Segment) -> &'a [Block] {
+    profile.memory.state.as_ref().and_then(|s| s.blocks.get(segment.blocks.0..segment.blocks.1)).unwrap_or_default()
+}
+
+/// The blocks of a segment as cells: what most of a cell is, decides.
+fn strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool, theme: &Theme) -> Vec<Span<'static>> {
+    let mut used = vec![0.0_f64; columns];
+    let cell = segment.size.max(1) as f64 / columns.max(1) as f64;
+    for block in blocks.iter().filter(|b| b.state != BlockState::Free) {
+        let (from, to) = (
+            block.address.saturating_sub(segment.address) as f64,
+            block.address.saturating_sub(segment.address) as f64 + block.size as f64,
+        );
+        let first = (from / cell) as usize;
+        for at in first..columns.min((to / cell).ceil() as usize) {
+            used[at] += (to.min((at + 1) as f64 * cell) - from.max(at as f64 * cell)).max(0.0) / cell;
+        }
+    }
+    used.into_iter()
+        .map(|share| {
+            let (glyph, plain, role) = match share {
+                s if s >= 0.95 => ("█", "#", Role::Bar),
+                s if s >= 0.5 => ("▓", "+", Role::Bar),
+                s if s > 0.02 => ("▒", ":", Role::Bar),
+                _ => ("·", ".", Role::Faint),
+            };
+            Span::styled(if ascii { plain } else { glyph }, theme.style(role))
+        })
+        .collect()
+}
+
+/// What can be done here.
+#[must_use]
+pub fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
+    let device = screen.usage()?;
+    let key = |id| app.session.link(id);
+    if let Some(Found::Ranges(name)) = &device.steps.found
+        && screen.cursor.is_none()
+    {
+        return Some(format!(
+            "{} and {} look at other times, {} at the end; steps are by ranges \"{}\"",
+            key(ActionId::MemoryLeft),
+            key(ActionId::MemoryRight),
+            key(ActionId::MemoryEnd),
+            clean(name)
+        ));
+    }
+    Some(format!(
+        "{} and {} look at other times, {} at the peak, {} at the end; {} copies the stack",
+        key(ActionId::MemoryLeft),
+        key(ActionId::MemoryRight),
+        key(ActionId::MemoryPeak),
+        key(ActionId::MemoryEnd),
+        key(ActionId::Copy)
+    ))
+}

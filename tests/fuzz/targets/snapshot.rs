@@ -1,0 +1,18 @@
+//! Any bytes as a memory snapshot of PyTorch.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use warpscope::analysis::memory::{rows, usage as memory_usage};
+use warpscope::import::snapshot::TorchSnapshot;
+use warpscope::import::{Importer, Input, Job, Wants};
+use warpscope::model::Cancel;
+
+fuzz_target!(|data: &[u8]| {
+    let bytes: &'static [u8] = Box::leak(data.to_vec().into_boxed_slice());
+    let Ok(profile) = TorchSnapshot.read(&Input::built_in("x.pickle", bytes), &Job::new(Wants::ALL, &|_| {})) else { return };
+    if let Some(usage) = memory_usage(&profile, &Cancel::default()) {
+        for device in &usage.devices {
+            let _ = rows(device, &usage.sites, device.peak.0);
+        }
+    }
+});

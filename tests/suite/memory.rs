@@ -1,0 +1,347 @@
+//! How memory is used: snapshots of PyTorch, traces with memory, exports of nsys; what is wrong is named, and nothing where nothing is.
+
+use super::made_memory::{Allocator, Py, pickle, text};
+use super::support::{Explorer, packed, read, root, run, scratch};
+use proptest::prelude::*;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use warpscope::analysis::memory::{MemoryVerdict, Usage, usage as memory_usage};
+use warpscope::app::Where;
+use warpscope::model::Cancel;
+
+const MIB: u64 = 1 << 20;
+
+fn fixture(name: &str) -> PathBuf {
+    root().join(format!("fixtures/torch/memory/{name}.pickle.gz"))
+}
+
+fn json(file: &Path, more: &[&str]) -> Value {
+    let args = [&["memory", file.to_str().unwrap(), "--format", "json"], more].concat();
+    let (code, out, err) = run(&args);
+    assert_eq!(code, 0, "{err}");
+    serde_json::from_str(&out).unwrap()
+}
+
+fn file(name: &str, bytes: &[u8]) -> PathBuf {
+    let path = scratch().join(name);
+    std::fs::write(&path, bytes).unwrap();
+    path
+}
+
+fn usage(bytes: &[u8]) -> Usage {
+    let path = tempfile::Builder::new().suffix(".pickle").tempfile_in(scratch()).unwrap().into_temp_path().keep().unwrap();
+    std::fs::write(&path, bytes).unwrap();
+    memory_usage(&read(&path).unwrap(), &Cancel::default()).unwrap()
+}
+
+fn first(usage: &Usage) -> Option<MemoryVerdict> {
+    usage.main().unwrap().findings.first().map(|f| f.id)
+}
+
+/// Name, bytes at the peak and at the end as `torch.cuda.memory_stats()` of the process gave them, and what is wrong.
+const LABELS: [(&str, u64, u64, Option<&str>); 3] = [
+    ("train", 1_175_651_328, 471_007_232, None),
+    ("leak", 1_234_371_584, 538_116_096, Some("growth")),
+    ("oom", 129_320_026_112, 129_320_026_112, Some("out-of-memory")),
+];
+
+#[test]
+fn snapshots_of_known_programs() {
+    for (name, peak, end, wrong) in LABELS {
+        let found = json(&fixture(name), &[]);
+        let near = |field: &str, want: u64| {
+            let is = found[field].as_u64().unwrap();
+            assert!(is.abs_diff(want) * 1000 <= want, "{name}: {field} is {is}, {want} wanted");
+        };
+        near("peak_bytes", peak);
+        near("end_bytes", end);
+        assert!(found["reserved_bytes"].as_u64() >= found["end_bytes"].as_u64(), "{name}");
+        assert_eq!(found["findings"][0]["id"].as_str(), wrong, "{name}: {}", found["findings"]);
+        // What is listed at the peak is all of it.
+        let rows: u64 = found["rows"].as_array().unwrap().iter().map(|r| r["bytes"].as_u64().unwrap()).sum();
+        near("peak_bytes", rows);
+    }
+    let leak = json(&fixture("leak"), &["--at", "end"]);
+    assert!(leak["findings"][0]["sites"][0]["site"].as_str().unwrap().starts_with("leak (mem.py:7)"), "{}", leak["findings"]);
+    assert!(leak["rows"].as_array().unwrap().iter().any(|r| r["function"] == "leak" && r["line"] == 7 && r["bytes"] == 64 * MIB));
+}
+
+/// A trace with memory events says the same as the snapshot of the same run.
+#[test]
+fn traces_with_memory() {
+    let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS").map(PathBuf::from) else {
+        println!("skipped: WARPSCOPE_CORPUS names no folder");
+        return;
+    };
+    let runs = corpus.join("captures/runs");
+    let found = json(&runs.join("leak.mem.pt.trace.json.gz"), &[]);
+    assert_eq!(found["peak_bytes"], LABELS[1].1);
+    assert_eq!(found["end_bytes"], LABELS[1].2);
+    assert_eq!(found["findings"][0]["id"], "growth");
+    assert!(found["findings"][0]["sites"][0]["site"].as_str().unwrap().starts_with("leak (mem.py:7)"));
+    let nsys = json(&runs.join("mem_leak.sqlite.zst"), &[]);
+    assert_eq!(nsys["counts"], "driver");
+    assert!(nsys["reserved_bytes"].is_null() && nsys["peak_bytes"].as_u64() >= Some(1_378_093_056), "{}", nsys["peak_bytes"]);
+    for entry in std::fs::read_dir(corpus.join("samples/torch")).unwrap().flatten() {
+        if entry.path().extension().is_some_and(|e| e == "pickle") {
+            let found = json(&entry.path(), &[]);
+            assert!(found["peak_bytes"].as_u64() >= found["end_bytes"].as_u64(), "{:?}", entry.path());
+            assert!(found["findings"].as_array().unwrap().is_empty(), "{:?}: {}", entry.path(), found["findings"]);
+        }
+    }
+}
+
+/// A step: what is made going forward is given back on the way back.
+fn step(a: &mut Allocator, layers: u64) {
+    let made: Vec<u64> = (0..layers).map(|l| a.alloc(24 * MIB, 10 + i64::try_from(l % 4).unwrap())).collect();
+    for at in made.into_iter().rev() {
+        let gradient = a.alloc(24 * MIB, 0);
+        a.free(at);
+        a.free(gradient);
+    }
+    a.wait(100);
+}
+
+fn model(a: &mut Allocator) -> Vec<u64> {
+    (0..8).map(|_| a.alloc(64 * MIB, 5)).collect()
+}
+
+#[test]
+fn made_up_programs() {
+    // Healthy: steps, with the model made before and while history is on; a forward pass whose activations all stay.
+    for early in [true, false] {
+        let mut a = Allocator::new(early);
+        model(&mut a);
+        a.recording = true;
+        (0..12).for_each(|_| step(&mut a, 16));
+        let (peak, end, reserved) = (a.peak, a.allocated(), a.reserved());
+        let usage = usage(&a.written());
+        let device = usage.main().unwrap();
+        assert_eq!(first(&usage), None, "{:?}", device.findings);
+        assert_eq!((device.peak.1, device.ledger.end(), device.reserved), (peak, end, Some(reserved)));
+        assert!(device.steps.list.len() >= 10, "{}", device.steps.list.len());
+    }
+    let mut a = Allocator::new(false);
+    model(&mut a);
+    a.recording = true;
+    for layer in 0..96 {
+        a.alloc(8 * MIB, 10 + layer % 6);
+        let brief = a.alloc(4 * MIB, 20);
+        a.free(brief);
+    }
+    assert_eq!(first(&usage(&a.written())), None);
+
+    // Something stays in each step.
+    let mut a = Allocator::new(true);
+    model(&mut a);
+    for _ in 0..12 {
+        step(&mut a, 16);
+        a.alloc(3 * MIB, 99);
+    }
+    let leak = usage(&a.written());
+    assert_eq!(first(&leak), Some(MemoryVerdict::Growth));
+    let site = leak.main().unwrap().findings[0].sites[0].0;
+    assert!(leak.sites.get(site).unwrap().name.starts_with("f99 (train.py:99)"), "{:?}", leak.sites.get(site));
+
+    // Nothing is ever given back.
+    let mut a = Allocator::new(true);
+    for _ in 0..20 {
+        a.alloc(40 * MIB, 7);
+        a.wait(1000);
+    }
+    assert_eq!(first(&usage(&a.written())), Some(MemoryVerdict::Growth));
+
+    // Every other block goes, and what is left has no room for larger ones.
+    let mut a = Allocator::new(true);
+    let all: Vec<u64> = (0..160).map(|i| a.alloc(5 * MIB, 30 + i % 2)).collect();
+    all.iter().step_by(2).for_each(|&at| a.free(at));
+    a.wait(1000);
+    let pieces = usage(&a.written());
+    assert_eq!(first(&pieces), Some(MemoryVerdict::Fragmentation), "{:?}", pieces.main().unwrap().findings);
+    let free = pieces.main().unwrap().free.unwrap();
+    assert_eq!((free.split, free.largest), (400 * MIB, 5 * MIB));
+
+    // A request that would fit if what is free were in one piece.
+    let mut a = Allocator::new(true);
+    let all: Vec<u64> = (0..160).map(|i| a.alloc(5 * MIB, 30 + i % 2)).collect();
+    all.iter().step_by(2).for_each(|&at| a.free(at));
+    a.event("oom", 30 * MIB, 300 * MIB, 44);
+    let both = usage(&a.written());
+    let ids: Vec<_> = both.main().unwrap().findings.iter().map(|f| f.id).collect();
+    assert_eq!(ids, [MemoryVerdict::Fragmentation, MemoryVerdict::OutOfMemory]);
+
+    // One step needs much more than the others; every step does for a short time.
+    for once in [true, false] {
+        let mut a = Allocator::new(true);
+        model(&mut a);
+        for i in 0..12 {
+            if i == 6 || !once {
+                let large = a.alloc(900 * MIB, 77);
+                a.free(large);
+            }
+            step(&mut a, 16);
+        }
+        let peak = usage(&a.written());
+        let found = &peak.main().unwrap().findings;
+        assert_eq!(first(&peak), Some(MemoryVerdict::Peak), "{found:?}");
+        assert!(found[0].headline.contains("f77 (train.py:77)"), "{}", found[0].headline);
+        assert_eq!(found[0].headline.contains("of one step"), once, "{}", found[0].headline);
+    }
+
+    // The cache is emptied in the loop.
+    let mut a = Allocator::new(true);
+    model(&mut a);
+    for _ in 0..12 {
+        step(&mut a, 16);
+        a.empty_cache();
+    }
+    assert_eq!(first(&usage(&a.written())), Some(MemoryVerdict::Churn));
+}
+
+proptest! {
+    /// Whatever is allocated and given back in whatever order, before and after history is on: what is read is what the allocator had.
+    #[test]
+    fn the_ledger_is_the_allocators(ops in prop::collection::vec((any::<bool>(), 1_u64..(60 * MIB), 1_i64..9), 1..120), late in 0_usize..60) {
+        let mut a = Allocator::new(late == 0);
+        let mut open: Vec<u64> = Vec::new();
+        let mut seen = Vec::new();
+        for (i, (more, size, line)) in ops.into_iter().enumerate() {
+            if i == late && !a.recording {
+                a.recording = true;
+                a.peak = a.allocated();
+            }
+            if more || open.is_empty() {
+                open.push(a.alloc(size, line));
+            } else {
+                let at = open.swap_remove(usize::try_from(size).unwrap() % open.len());
+                a.free(at);
+            }
+            if a.recording {
+                seen.push(a.allocated());
+            }
+        }
+        let (peak, end, reserved) = (a.peak, a.allocated(), a.reserved());
+        let found = usage(&a.written());
+        let device = found.main().unwrap();
+        prop_assert_eq!(device.ledger.end(), end);
+        prop_assert_eq!(device.reserved.unwrap_or(reserved), reserved);
+        prop_assert_eq!(&device.ledger.bytes, &seen);
+        if !seen.is_empty() {
+            prop_assert_eq!(device.peak.1, peak);
+        }
+        for at in 0..seen.len() {
+            let held: u64 = device.ledger.held(Some(u32::try_from(at).unwrap())).map(|l| l.bytes).sum();
+            prop_assert_eq!(held, seen[at]);
+        }
+    }
+}
+
+/// Older snapshots: no history, no addresses of blocks, sizes in their history, the segments alone.
+#[test]
+fn older_snapshots() {
+    let n = Py::Int;
+    let block = |size, state: &str, asked| {
+        let history = Py::List(vec![Py::Dict(vec![
+            ("addr", n(4096)),
+            ("real_size", n(asked)),
+            ("frames", Py::List(vec![Py::Dict(vec![("name", text("f")), ("filename", text("a.py")), ("line", n(3))])])),
+        ])]);
+        Py::Dict(vec![("size", n(size)), ("state", text(state)), ("history", history)])
+    };
+    let segment = Py::Dict(vec![
+        ("device", n(0)),
+        ("address", n(4096)),
+        ("total_size", n(1 << 21)),
+        ("segment_type", text("small")),
+        ("blocks", Py::List(vec![block(1024, "active_allocated", 1000), block((1 << 21) - 1024, "inactive", 0)])),
+    ]);
+    let found = usage(&pickle(&Py::List(vec![segment])));
+    let device = found.main().unwrap();
+    assert_eq!((device.peak.1, device.ledger.end(), device.reserved), (1024, 1024, Some(1 << 21)));
+    assert!(device.findings.is_empty());
+}
+
+/// Pickles that would run code, that are cut, that are something else, that are far larger than their file.
+#[test]
+fn hostile_pickles() {
+    let refused = |bytes: &[u8], says: &str| {
+        let path = file("hostile.pickle", bytes);
+        let (code, out, err) = run(&["memory", path.to_str().unwrap()]);
+        assert!(code == 2 && out.is_empty() && err.contains(says) && err.lines().count() == 1, "{code} {err}");
+    };
+    refused(b"\x80\x04\x95\x1c\x00\x00\x00\x00\x00\x00\x00\x8c\x08segments\x8c\x05posix\x94\x8c\x06system\x94\x93.", "would run code");
+    refused(b"\x80\x04}\x8c\x08segmentsK\x01s.", "no memory snapshot");
+    refused(b"\x80\x04\x8c\x05hello.", "no memory snapshot");
+    let whole = zstd_or_gz(&fixture("oom"));
+    refused(&whole[..whole.len() - 40], "ends in the middle");
+    // Half of its bytes are others: whatever it is, it says so in a line or opens.
+    for step in [3, 7, 31, 101] {
+        let mut bytes = whole.clone();
+        for at in (200..bytes.len()).step_by(step) {
+            bytes[at] = bytes[at].wrapping_mul(31).wrapping_add(u8::try_from(step).unwrap());
+        }
+        let (code, _, err) = run(&["memory", file("damaged.pickle", &bytes).to_str().unwrap()]);
+        assert!(code == 0 || code == 2 && err.lines().count() == 1, "{code} {err}");
+    }
+    // A list of blocks that a thousand segments share counts once.
+    let mut bytes = b"\x80\x04}(X\x08\x00\x00\x00segments](".to_vec();
+    let blocks = pickle(&Py::List((0..50).map(|i| Py::Dict(vec![("size", Py::Int(i)), ("state", text("inactive"))])).collect()));
+    bytes.extend(&blocks[2..blocks.len() - 1]);
+    bytes.extend(b"\x94");
+    for _ in 0..1000 {
+        bytes.extend(b"}(X\x0a\x00\x00\x00total_sizeK\x09X\x06\x00\x00\x00blocksh\x00u");
+    }
+    bytes.extend(b"eu.");
+    let found = usage(&bytes);
+    assert!(found.devices.len() <= 1);
+}
+
+fn zstd_or_gz(path: &Path) -> Vec<u8> {
+    let mut out = Vec::new();
+    std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(std::fs::File::open(path).unwrap()), &mut out).unwrap();
+    out
+}
+
+#[test]
+fn the_command() {
+    let leak = fixture("leak");
+    let page = |args: &[&str]| run(&[&["memory"], args].concat());
+    let (code, out, _) = page(&[leak.to_str().unwrap(), "--format", "table"]);
+    assert_eq!(code, 0);
+    insta::assert_snapshot!("memory_page", out);
+    let (_, out, _) = page(&[leak.to_str().unwrap(), "--before", fixture("train").to_str().unwrap(), "--format", "md"]);
+    insta::assert_snapshot!("memory_compared", out);
+    let (_, out, _) = page(&[leak.to_str().unwrap(), "--at", "end", "--top", "2"]);
+    insta::assert_snapshot!("memory_csv", out);
+    let (code, _, err) = page(&[leak.to_str().unwrap(), "--fail-on", "growth,peak"]);
+    assert!(code == 1 && err.contains("found: growth"), "{code} {err}");
+    let (code, _, err) = page(&[packed("single").to_str().unwrap()]);
+    assert!(code == 2 && err.contains("nothing is recorded of memory") && err.contains("--cuda-memory-usage"), "{err}");
+}
+
+#[test]
+fn the_screen() {
+    let leak = [fixture("leak")];
+    for (name, size) in [("memory_80x24", (80, 24)), ("memory_120x40", (120, 40)), ("memory_200x50", (200, 50))] {
+        insta::assert_snapshot!(name, Explorer::open(&leak, size).screen());
+    }
+    let mut explorer = Explorer::open(&leak, (120, 40));
+    assert_eq!(explorer.app.here(), Where::Memory);
+    explorer.press("left left left");
+    assert!(explorer.screen().contains("Held at 4"), "{}", explorer.screen());
+    explorer.press("e");
+    assert!(explorer.screen().contains("Held at the end  513 MiB"), "{}", explorer.screen());
+    explorer.press(". down enter");
+    assert_eq!(explorer.app.here(), Where::Timeline);
+    assert!(explorer.screen().contains("memory"), "{}", explorer.screen());
+    explorer.press("esc esc");
+    let mut narrow = Explorer::open(&leak, (80, 24));
+    narrow.press("tab");
+    assert!(narrow.screen().contains("Segments at the end"), "{}", narrow.screen());
+    // A run without memory says so, and how to have it.
+    let mut none = Explorer::open(&[packed("single")], (120, 40));
+    none.press("E");
+    assert!(none.screen().contains("nothing is recorded of memory"), "{}", none.screen());
+    let mut oom = Explorer::open(&[fixture("oom")], (120, 40));
+    assert!(oom.screen().contains("3 requests refused"), "{}", oom.screen());
+}
