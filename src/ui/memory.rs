@@ -349,8 +349,9 @@ fn strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool, theme
             block.address.saturating_sub(segment.address) as f64 + block.size as f64,
         );
         let first = (from / cell) as usize;
-        for at in first..columns.min((to / cell).ceil() as usize) {
-            used[at] += (to.min((at + 1) as f64 * cell) - from.max(at as f64 * cell)).max(0.0) / cell;
+        let last = columns.min((to / cell).ceil() as usize);
+        for (at, share) in used.iter_mut().enumerate().take(last).skip(first) {
+            *share += (to.min((at + 1) as f64 * cell) - from.max(at as f64 * cell)).max(0.0) / cell;
         }
     }
     used.into_iter()
