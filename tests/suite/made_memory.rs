@@ -50,12 +50,14 @@ pub fn pickle(value: &Py) -> Vec<u8> {
 
 const MIB: u64 = 1 << 20;
 
+/// The size of a segment, and its blocks by address: size, requested, whether in use, line that asked.
+type Part = (u64, BTreeMap<u64, (u64, u64, bool, i64)>);
+
 /// Segments of 20 MiB for blocks of up to 10 MiB, and one for each larger block: the large pool of PyTorch's allocator, first fit.
 #[derive(Default)]
 pub struct Allocator {
     time: i64,
-    /// Size, and blocks by address: size, requested, whether in use, line that asked.
-    segments: BTreeMap<u64, (u64, BTreeMap<u64, (u64, u64, bool, i64)>)>,
+    segments: BTreeMap<u64, Part>,
     entries: Vec<Py>,
     /// Whether history is on.
     pub recording: bool,
@@ -109,7 +111,7 @@ impl Allocator {
 
     pub fn alloc(&mut self, requested: u64, line: i64) -> u64 {
         let size = requested.div_ceil(512) * 512;
-        let fits = |s: &(u64, BTreeMap<u64, (u64, u64, bool, i64)>)| s.1.iter().find(|(_, b)| !b.2 && b.0 >= size).map(|(a, _)| *a);
+        let fits = |s: &Part| s.1.iter().find(|(_, b)| !b.2 && b.0 >= size).map(|(a, _)| *a);
         let found = self.segments.iter().find_map(|(start, s)| fits(s).map(|at| (*start, at)));
         let (start, at) = found.unwrap_or_else(|| {
             let whole = if size > 10 * MIB { size.div_ceil(2 * MIB) * 2 * MIB } else { 20 * MIB };

@@ -229,9 +229,9 @@ proptest! {
         if !seen.is_empty() {
             prop_assert_eq!(device.peak.1, peak);
         }
-        for at in 0..seen.len() {
-            let held: u64 = device.ledger.held(Some(u32::try_from(at).unwrap())).map(|l| l.bytes).sum();
-            prop_assert_eq!(held, seen[at]);
+        for (at, &allocated) in (0_u32..).zip(&seen) {
+            let held: u64 = device.ledger.held(Some(at)).map(|l| l.bytes).sum();
+            prop_assert_eq!(held, allocated);
         }
     }
 }
