@@ -123,6 +123,8 @@ impl Allocator {
         });
         let blocks = &mut self.segments.get_mut(&start).unwrap().1;
         let (there, ..) = blocks[&at];
+        // A small rest stays with the block.
+        let size = if size > MIB && there - size <= MIB { there } else { size };
         blocks.insert(at, (size, requested, true, line));
         if there > size {
             blocks.insert(at + size, (there - size, 0, false, 0));

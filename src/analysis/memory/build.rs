@@ -19,7 +19,7 @@ pub fn usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
         if cancel.is_cancelled() {
             return None;
         }
-        let steps = Steps::of(profile, &ledger);
+        let steps = Steps::of(profile, &sites, &ledger);
         let mut usage = DeviceUsage {
             peak: ledger.peak(),
             reserved_peak: ledger.reserved.iter().map(|r| r.1).max(),
@@ -38,7 +38,8 @@ pub fn usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
 fn free(profile: &Profile, device: Option<u32>) -> Option<Free> {
     let state = profile.memory.state.as_ref()?;
     let mut out = Free::default();
-    for segment in segments(profile, device) {
+    // What is free in a pool of its own is kept for its CUDA graph.
+    for segment in segments(profile, device).filter(|s| s.pool == (0, 0)) {
         let blocks = state.blocks.get(segment.blocks.0..segment.blocks.1)?;
         let used = blocks.iter().any(|b| b.state != BlockState::Free);
         for block in blocks.iter().filter(|b| b.state == BlockState::Free) {

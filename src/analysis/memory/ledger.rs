@@ -41,6 +41,7 @@ impl Life {
 pub struct Asked {
     /// ns.
     pub time: i64,
+    pub address: u64,
     /// Negative for a free.
     pub bytes: i64,
     /// Events of the ledger before it.
@@ -101,7 +102,7 @@ impl Ledger {
         for (row, event) in own() {
             let at = u32::try_from(ledger.times.len()).unwrap_or(NONE);
             if event.level == MemoryLevel::Driver {
-                ledger.asked.push(Asked { time: event.time, bytes: event.bytes, after: at, active });
+                ledger.asked.push(Asked { time: event.time, address: event.address, bytes: event.bytes, after: at, active });
             }
             if event.level == MemoryLevel::Reusable || event.level == level && (event.bytes > 0 || !waits) {
                 active = active.saturating_add(event.bytes);

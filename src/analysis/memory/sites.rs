@@ -71,6 +71,12 @@ impl Sites {
         self.of_stack.get(stack as usize).copied().unwrap_or(NONE)
     }
 
+    /// The innermost frame of the program itself.
+    #[must_use]
+    pub fn own(&self, stack: u32) -> Option<&Frame> {
+        telling(&self.stacks, stack).1
+    }
+
     #[must_use]
     pub fn get(&self, site: u32) -> Option<&Site> {
         self.list.get(site as usize)

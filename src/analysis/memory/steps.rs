@@ -1,6 +1,8 @@
 //! What the program does over and over, as far as its memory shows it.
 
 use super::ledger::Ledger;
+use super::sites::Sites;
+use crate::model::host_call::NONE;
 use crate::analysis::like::like;
 use crate::model::{Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
@@ -23,6 +25,8 @@ pub struct Step {
 pub enum Found {
     /// By ranges of this name.
     Ranges(String),
+    /// Code outside of the model allocates again and again: its stack.
+    Code(u32),
     /// Memory rises and falls again.
     Cycles,
 }
@@ -44,11 +48,11 @@ const UNEVEN: f64 = 2.0;
 
 impl Steps {
     #[must_use]
-    pub fn of(profile: &Profile, ledger: &Ledger) -> Self {
+    pub fn of(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Self {
         let (found, starts) = match by_ranges(profile, ledger) {
             Some((name, starts)) => (Found::Ranges(name), starts),
-            None => match by_cycles(ledger) {
-                Some(starts) => (Found::Cycles, starts),
+            None => match by_code(sites, ledger).map(|s| (Found::Code(s.0), s.1)).or_else(|| Some((Found::Cycles, by_cycles(ledger)?))) {
+                Some(found) => found,
                 None => return Self::default(),
             },
         };
@@ -116,6 +120,31 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
     starts.sort_unstable();
     starts.dedup();
     (starts.len() >= LEAST).then(|| (name.to_owned(), starts))
+}
+
+/// Where a program uses modules of `PyTorch`, code outside of them that allocates again and again is the loop around the model: the code with
+/// the fewest callers is its outermost.
+fn by_code(sites: &Sites, ledger: &Ledger) -> Option<(u32, Vec<i64>)> {
+    let mut times: FxHashMap<u32, Vec<i64>> = FxHashMap::default();
+    for life in ledger.lives.iter().filter(|l| l.start != NONE && l.stack != NONE) {
+        times.entry(life.stack).or_default().push(ledger.time(life.start));
+    }
+    let module = |stack: u32| sites.stacks.of(stack).any(|f| f.file.contains("torch/nn/modules/module.py"));
+    let (inside, outside): (Vec<u32>, Vec<u32>) = times.keys().copied().partition(|&s| module(s));
+    if inside.is_empty() {
+        return None;
+    }
+    let mut found: Vec<(usize, usize, u32)> = outside
+        .into_iter()
+        .filter(|&s| sites.own(s).is_some())
+        .map(|s| (sites.stacks.of(s).filter(|f| f.line > 0).count(), times[&s].len(), s))
+        .filter(|f| f.1 > LEAST)
+        .collect();
+    found.sort_unstable();
+    found.into_iter().find_map(|(_, _, stack)| {
+        let starts = times.remove(&stack)?;
+        even(&starts).then_some((stack, starts))
+    })
 }
 
 /// Where memory rises after it fell: a step begins at each low between two highs.

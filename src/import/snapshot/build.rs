@@ -1,6 +1,7 @@
 //! Makes a profile of what a snapshot holds.
 
 use super::parts::{BLOCK, EVENT, Parts, RawBlock, RawEvent};
+use super::sizes::{self, Row, What};
 use super::pickle::{Pickle, Value, natural};
 use crate::model::{
     Block, BlockState, Clock, Device, LaunchOrder, MemoryEvent, MemoryKind, MemoryLevel, MemoryState, Note, NoteKind, Profile, Range,
@@ -8,9 +9,6 @@ use crate::model::{
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
-
-/// The allocator gives memory in multiples of this (`kMinBlockSize` of `c10/cuda/CUDACachingAllocator.cpp`), and a trace has what was asked.
-const MULTIPLE: u64 = 512;
 
 /// A profile of the whole pickle; `None` where it is no snapshot.
 pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) -> Option<Profile> {
@@ -50,9 +48,8 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
         }
     }
     rows.sort_by_key(|r| r.0);
-    let sizes = sizes(&rows, &state);
-    for (at, (time, row)) in rows.iter().enumerate() {
-        let size = sizes.get(&at).copied().unwrap_or_else(|| row.event.size.div_ceil(MULTIPLE).saturating_mul(MULTIPLE));
+    let sizes = sizes::sizes(&rows, &state);
+    for ((time, row), size) in rows.iter().zip(sizes) {
         let bytes = i64::try_from(size).unwrap_or(i64::MAX);
         let (level, bytes) = match row.what {
             What::Refused => {
@@ -100,19 +97,6 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
     Some(profile)
 }
 
-#[derive(Clone, Copy)]
-enum What {
-    /// Whether it is more or less from now on.
-    Change(MemoryLevel, bool),
-    Refused,
-}
-
-struct Row {
-    device: u32,
-    what: What,
-    event: RawEvent,
-}
-
 #[derive(Default)]
 struct Devices {
     list: Vec<Device>,
@@ -140,26 +124,6 @@ fn row(event: &RawEvent, pickle: &Pickle) -> Option<What> {
         "oom" => Some(What::Refused),
         _ => None,
     }
-}
-
-/// Sizes of the blocks that were still allocated at the end, by the row that allocated them: larger than what was asked where the rest of a
-/// block was too small to be split off.
-fn sizes(rows: &[(i64, Row)], state: &MemoryState) -> FxHashMap<usize, u64> {
-    let allocated = state.blocks.iter().filter(|b| b.state == BlockState::Allocated);
-    let mut left: FxHashMap<u64, &Block> = allocated.map(|b| (b.address, b)).collect();
-    let mut out = FxHashMap::default();
-    for (at, (_, row)) in rows.iter().enumerate().rev() {
-        if left.is_empty() {
-            break;
-        }
-        if matches!(row.what, What::Change(MemoryLevel::Allocator, _))
-            && let Some(block) = left.remove(&row.event.address)
-            && matches!(row.what, What::Change(_, true))
-        {
-            out.insert(at, block.size);
-        }
-    }
-    out
 }
 
 fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], devices: &mut Devices) -> MemoryState {

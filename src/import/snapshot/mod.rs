@@ -3,6 +3,7 @@
 mod build;
 mod parts;
 mod pickle;
+mod sizes;
 
 use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};

@@ -71,7 +71,7 @@ pub fn verdict(d: &DeviceUsage) -> String {
     }
 }
 
-fn facts(d: &DeviceUsage) -> Vec<(&'static str, String)> {
+fn facts(of: &Memory<'_>, d: &DeviceUsage) -> Vec<(&'static str, String)> {
     let when = d.peak_time().map_or_else(
         || " before the report begins".to_owned(),
         |t| {
@@ -95,6 +95,10 @@ fn facts(d: &DeviceUsage) -> Vec<(&'static str, String)> {
     if let Some(found) = &d.steps.found {
         let by = match found {
             Found::Ranges(name) => format!("ranges \"{}\"", clean(name)),
+            Found::Code(stack) => {
+                let site = of.usage.sites.get(of.usage.sites.site(*stack));
+                format!("allocations by {}", clean(&site.map_or_else(String::new, crate::analysis::memory::Site::line)))
+            }
             Found::Cycles => "memory that rises and falls".to_owned(),
         };
         out.push(("steps", format!("{} by {by}", d.steps.list.len())));
@@ -148,7 +152,7 @@ fn one(
     if markdown {
         writeln!(out)?;
     }
-    for (name, text) in facts(d) {
+    for (name, text) in facts(of, d) {
         if markdown {
             writeln!(out, "{item}{name}: {text}")?;
         } else {

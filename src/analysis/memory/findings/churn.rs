@@ -47,7 +47,8 @@ pub fn churn(case: &Case<'_>) -> Option<MemoryFinding> {
     Some(
         MemoryFinding::new(
             MemoryVerdict::Churn,
-            0.1,
+            // All of it once is as bad as half of it wasted.
+            share / (share + 1.0),
             format!(
                 "{who}: {} after {}{step}, {} in all",
                 units::count(again.len() as u64, "allocation"),

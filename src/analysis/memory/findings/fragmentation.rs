@@ -8,9 +8,9 @@ use crate::analysis::triage::text::pct;
 use crate::model::Bytes;
 
 /// Share of what the allocator holds that lies free between blocks in use.
-const SPLIT: f64 = 0.2;
+const SPLIT: f64 = 0.25;
 /// Share of what the allocator ever held that it asked for although as much was free, and that was never needed at once.
-const WASTE: f64 = 0.15;
+const WASTE: f64 = 0.28;
 
 /// What is free is in pieces.
 pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
@@ -20,7 +20,8 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     // What the driver was asked for although as much was free in what the allocator held.
     let (mut held, mut forced) = (i64::try_from(ledger.reserved.first().map_or(0, |r| r.1)).unwrap_or(i64::MAX), 0_i64);
     for asked in &ledger.asked {
-        if asked.bytes > 0 && held.saturating_sub(asked.active) >= asked.bytes {
+        let pooled = segments(case.profile, ledger.device).any(|s| s.pool != (0, 0) && s.address == asked.address);
+        if asked.bytes > 0 && !pooled && held.saturating_sub(asked.active) >= asked.bytes {
             forced = forced.saturating_add(asked.bytes);
         }
         held = held.saturating_add(asked.bytes);

@@ -74,6 +74,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     let grown = slope * counted.len() as f64;
     let found = match &steps.found {
         Some(Found::Ranges(name)) => format!("of {name}"),
+        Some(Found::Code(stack)) => format!("that begin with {}", case.name(case.sites.site(*stack))),
         _ => "in which memory rises and falls".to_owned(),
     };
     Some(

@@ -12,8 +12,10 @@ use rustc_hash::FxHashMap;
 const LOWER: f64 = 0.25;
 /// Share of a step, or of the report without steps, for which memory is held that is held briefly.
 const BRIEF: f64 = 0.25;
-/// Blocks that are few.
-const FEW: usize = 2;
+/// Share of the peak that may be allocated half of the time.
+const USUAL: f64 = 0.75;
+/// Share of the peak that each block must be on average where they are held for longer.
+const LARGE: f64 = 0.1;
 /// Sites that are tried.
 const TRIED: usize = 8;
 
@@ -37,13 +39,19 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut tried: Vec<(Key, (u64, usize))> = there.into_iter().filter(|t| t.1.0 as f64 >= LOWER * peak as f64 && t.1.0 >= LEAST).collect();
     tried.sort_by_key(|t| (std::cmp::Reverse(t.1.0), t.0));
     tried.truncate(TRIED);
+    // What is there most of the time is no peak.
+    let typical = typical(case);
+    if typical as f64 > USUAL * peak as f64 {
+        return None;
+    }
     let period = case.of.steps.length().or_else(|| ledger.span().map(|s| s.1 - s.0))?;
     let (wanted, bytes, blocks, without, held) = tried.into_iter().find_map(|(wanted, (bytes, blocks))| {
         let own: Vec<&Life> = ledger.lives.iter().filter(|l| key(l) == wanted && !l.older()).collect();
         let without = peak_without(case, &own);
         let held = own.iter().filter(|l| l.held(at)).map(|l| ledger.time(l.end) - ledger.time(l.start)).max()?;
         let lower = peak.saturating_sub(without) as f64 >= LOWER * peak as f64;
-        (lower && (blocks <= FEW || held as f64 <= BRIEF * period as f64)).then_some((wanted, bytes, blocks, without, held))
+        let large = bytes as f64 >= LARGE * (peak * blocks as u64) as f64;
+        (lower && (large || held as f64 <= BRIEF * period as f64)).then_some((wanted, bytes, blocks, without, held))
     })?;
     let lower = peak.saturating_sub(without) as f64 / peak.max(1) as f64;
     let step = case.of.steps.at(ledger.time(at));
@@ -76,6 +84,21 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
         "Free it before the next large allocation: del, or leave the scope.",
         "Use a smaller type for it.",
     ]))
+}
+
+/// Bytes that are allocated for half of the time, at least.
+fn typical(case: &Case<'_>) -> u64 {
+    let ledger = &case.of.ledger;
+    let ends = ledger.times.iter().skip(1).chain(ledger.times.last());
+    let mut all: Vec<(u64, i64)> = ledger.bytes.iter().zip(ledger.times.iter().zip(ends)).map(|(&b, (from, to))| (b, to - from)).collect();
+    all.sort_unstable();
+    let half = all.iter().map(|a| a.1).sum::<i64>() / 2;
+    let mut sum = 0;
+    all.iter().find(|a| {
+        sum += a.1;
+        sum >= half
+    })
+    .map_or(0, |a| a.0)
 }
 
 /// Median peak of the steps but one.

@@ -1,0 +1,124 @@
+//! How large the allocator's blocks are. A history has only what was asked for, and a block may be larger.
+
+use super::parts::RawEvent;
+use crate::model::{BlockState, MemoryLevel, MemoryState};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+
+/// Blocks are multiples of this (`kMinBlockSize` of `c10/cuda/CUDACachingAllocator.cpp`).
+const MULTIPLE: u64 = 512;
+/// Up to this size blocks are of the pool for small ones (`kSmallSize`). Of the other pool the rest of a free block is split off only where it
+/// is larger than that, too (`should_split`).
+const SMALL: u64 = 1 << 20;
+
+/// What an entry of the history is.
+#[derive(Clone, Copy)]
+pub enum What {
+    /// Whether it is more or less from now on.
+    Change(MemoryLevel, bool),
+    Refused,
+}
+
+/// An entry of the history, on a device.
+pub struct Row {
+    pub device: u32,
+    pub what: What,
+    pub event: RawEvent,
+}
+
+/// What is known of the addresses of a device while its history passes.
+#[derive(Default)]
+struct Space {
+    /// Segments: address and size.
+    segments: BTreeMap<u64, u64>,
+    /// Blocks in use: address and size.
+    used: BTreeMap<u64, u64>,
+    expandable: bool,
+}
+
+impl Space {
+    /// The size of the block that a request gets: the free memory that begins there ends at the next block in use, or with the segment.
+    fn size(&self, address: u64, asked: u64) -> u64 {
+        let size = asked.div_ceil(MULTIPLE).saturating_mul(MULTIPLE);
+        if size <= SMALL || self.expandable {
+            return size;
+        }
+        let Some(end) = self.segments.range(..=address).next_back().map(|(start, size)| start.saturating_add(*size)) else { return size };
+        let next = self.used.range(address.saturating_add(1)..).next().map_or(end, |next| end.min(*next.0));
+        match next.checked_sub(address) {
+            Some(free) if free >= size && free - size <= SMALL => free,
+            _ => size,
+        }
+    }
+}
+
+/// The bytes that each row is about.
+pub fn sizes(rows: &[(i64, Row)], state: &MemoryState) -> Vec<u64> {
+    let mut spaces: FxHashMap<u32, Space> = FxHashMap::default();
+    for segment in &state.segments {
+        let space = spaces.entry(segment.device.unwrap_or_default()).or_default();
+        space.segments.insert(segment.address, segment.size);
+        space.expandable |= segment.expandable;
+    }
+    // What is there at the end, and what the history undoes: that is what was there at its beginning.
+    let mut exact: FxHashMap<(u32, u64), u64> = FxHashMap::default();
+    for segment in &state.segments {
+        let device = segment.device.unwrap_or_default();
+        let blocks = state.blocks.get(segment.blocks.0..segment.blocks.1).unwrap_or_default();
+        exact.extend(blocks.iter().filter(|b| b.state == BlockState::Allocated).map(|b| ((device, b.address), b.size)));
+    }
+    let mut before: FxHashMap<(u32, u64), u64> = exact.clone();
+    // The last allocation at an address that is in use at the end has that block's size.
+    let mut known: FxHashMap<usize, u64> = FxHashMap::default();
+    for (at, (_, row)) in rows.iter().enumerate().rev() {
+        let key = (row.device, row.event.address);
+        match row.what {
+            What::Change(MemoryLevel::Allocator, true) => {
+                before.remove(&key);
+                known.extend(exact.remove(&key).map(|size| (at, size)));
+            }
+            What::Change(MemoryLevel::Allocator, false) => {
+                exact.remove(&key);
+                before.insert(key, row.event.size);
+            }
+            What::Change(MemoryLevel::Driver, more) => {
+                let segments = &mut spaces.entry(row.device).or_default().segments;
+                if more { segments.remove(&row.event.address) } else { segments.insert(row.event.address, row.event.size) };
+            }
+            _ => {}
+        }
+    }
+    for ((device, address), size) in before {
+        spaces.entry(device).or_default().used.insert(address, size);
+    }
+    let all: Vec<u32> = spaces.keys().copied().collect();
+    for device in all {
+        let Some(space) = spaces.get_mut(&device) else { continue };
+        let addresses: Vec<(u64, u64)> = space.used.iter().map(|(a, s)| (*a, *s)).collect();
+        for (address, asked) in addresses {
+            let size = space.size(address, asked);
+            space.used.insert(address, size);
+        }
+    }
+    let mut out = Vec::with_capacity(rows.len());
+    for (at, (_, row)) in rows.iter().enumerate() {
+        let space = spaces.entry(row.device).or_default();
+        let RawEvent { address, size: asked, .. } = row.event;
+        out.push(match row.what {
+            What::Change(MemoryLevel::Driver, more) => {
+                if more { space.segments.insert(address, asked) } else { space.segments.remove(&address) };
+                asked
+            }
+            What::Change(MemoryLevel::Allocator, true) => {
+                let size = known.get(&at).copied().unwrap_or_else(|| space.size(address, asked));
+                space.used.insert(address, size);
+                size
+            }
+            What::Change(MemoryLevel::Allocator, false) => space.used.remove(&address).unwrap_or_else(|| space.size(address, asked)),
+            // By then the free of it was seen, as a rule just before.
+            What::Change(MemoryLevel::Reusable, _) => space.size(address, asked),
+            What::Refused => asked,
+        });
+    }
+    out
+}
