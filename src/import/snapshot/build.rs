@@ -1,6 +1,6 @@
 //! Makes a profile of what a snapshot holds.
 
-use super::parts::{BLOCK, EVENT, Parts, RawBlock, RawEvent};
+use super::parts::{BLOCK, EVENT, Parts, RawBlock, RawEvent, UNTIMED};
 use super::sizes::{self, Row, What};
 use super::pickle::{Pickle, Value, natural};
 use crate::model::{
@@ -21,7 +21,7 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
     let (segments, traces) = (segments.unwrap_or_default(), traces.unwrap_or_default());
     let annotations = annotations(pickle, whole);
     let entry = |v: &Value| pickle.taken(*v).filter(|t| t.0 == EVENT).and_then(|t| parts.events.get(t.1 as usize));
-    let mut begin = traces.iter().filter_map(|t| pickle.items(*t)).flatten().filter_map(entry).find_map(|e| e.time);
+    let mut begin = traces.iter().filter_map(|t| pickle.items(*t)).flatten().filter_map(entry).map(|e| e.time).find(|&t| t != UNTIMED);
     begin = annotations.iter().map(|a| a.0).chain(begin).min();
 
     profile.order = LaunchOrder::Host;
@@ -32,7 +32,7 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
     if !segments.is_empty() && state.segments.is_empty() && traces.iter().all(|t| pickle.items(*t).is_none()) {
         return None;
     }
-    let mut rows: Vec<(i64, Row)> = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
     for (ordinal, trace) in (0_u32..).zip(traces) {
         let entries = pickle.items(*trace).unwrap_or_default();
         if entries.is_empty() {
@@ -41,38 +41,35 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
         let device = devices.index(ordinal);
         let mut last = 0;
         rows.reserve(entries.len());
-        for event in entries.iter().filter_map(entry) {
+        for (index, event) in entries.iter().filter_map(|e| entry(e).zip(pickle.taken(*e))).map(|(event, taken)| (taken.1, event)) {
             // Without times the order is all there is.
-            last = event.time.map_or(last + 1, |us| us.saturating_sub(begin).saturating_mul(1_000)).max(last);
-            rows.extend(row(event, pickle).map(|what| (last, Row { device, what, event: *event })));
+            last = if event.time == UNTIMED { last + 1 } else { event.time.saturating_sub(begin).saturating_mul(1_000).max(last) };
+            rows.extend(row(event, pickle).map(|what| Row { time: last, event: index, device, what }));
         }
     }
-    rows.sort_by_key(|r| r.0);
-    let sizes = sizes::sizes(&rows, &state);
-    for ((time, row), size) in rows.iter().zip(sizes) {
+    if !rows.is_sorted_by_key(|r| r.time) {
+        rows.sort_by_key(|r| r.time);
+    }
+    let sizes = sizes::sizes(&rows, &parts.events, &state);
+    profile.memory.events.reserve(rows.len());
+    profile.memory.stack_of.reserve(rows.len());
+    for (row, size) in rows.iter().zip(sizes) {
+        let Some(event) = parts.events.get(row.event as usize) else { continue };
         let bytes = i64::try_from(size).unwrap_or(i64::MAX);
         let (level, bytes) = match row.what {
             What::Refused => {
-                let RawEvent { size: asked, free, stack, .. } = row.event;
                 let after = profile.memory.events.len();
-                profile.memory.refused.push(Refused { time: *time, device: Some(row.device), asked, free, stack, after });
+                let (asked, free, stack) = (event.size, Some(event.address), event.stack);
+                profile.memory.refused.push(Refused { time: row.time, device: Some(row.device), asked, free, stack, after });
                 continue;
             }
             What::Change(level, true) => (level, bytes),
             What::Change(level, false) => (level, -bytes),
         };
         let kind = Some(MemoryKind::Device);
-        profile.memory.stack_of.push(row.event.stack);
-        profile.memory.events.push(MemoryEvent {
-            time: *time,
-            address: row.event.address,
-            bytes,
-            device: Some(row.device),
-            pid: 0,
-            tid: 0,
-            kind,
-            level,
-        });
+        profile.memory.stack_of.push(event.stack);
+        let (time, device) = (row.time, Some(row.device));
+        profile.memory.events.push(MemoryEvent { time, address: event.address, bytes, device, pid: 0, tid: 0, kind, level });
     }
     for (start, end, name) in annotations {
         let (start, end) = (start.saturating_sub(begin).saturating_mul(1_000), end.map(|e| e.saturating_sub(begin).saturating_mul(1_000)));
@@ -173,7 +170,7 @@ fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], de
 fn settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
     let Some(all) = pickle.get(whole, "allocator_settings") else { return Vec::new() };
     let mut out = Vec::new();
-    for &(key, value) in pickle.pairs(all) {
+    for (key, value) in pickle.pairs(all) {
         let Some(key) = pickle.text(key) else { continue };
         let value: Option<Arc<str>> = match value {
             Value::Text(_) => pickle.text(value).filter(|t| !t.is_empty()).cloned(),

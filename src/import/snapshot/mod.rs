@@ -11,7 +11,7 @@ use crate::model::{Profile, Source};
 use parts::Parts;
 use pickle::Refusal;
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 
 pub struct TorchSnapshot;
 
@@ -42,7 +42,7 @@ impl Importer for TorchSnapshot {
         };
         let mut counted = Counted { inner: reader, done: 0, job, total: input.size };
         let mut parts = Parts::default();
-        let read = pickle::read(&mut BufReader::with_capacity(1 << 18, &mut counted), &mut parts, &mut || !job.cancel.is_cancelled());
+        let read = pickle::read(&mut counted, &mut parts, &mut || !job.cancel.is_cancelled());
         let (pickle, whole) = read.map_err(|(refusal, at)| error(input, refusal, at))?;
         let source =
             Source { tool: "torch".to_owned(), version: None, schema: Some("memory snapshot".to_owned()), file: input.path.clone() };

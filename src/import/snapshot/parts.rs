@@ -29,18 +29,21 @@ const KEYS: [&str; 14] = [
     "real_size",
 ];
 
+/// The time of an event without one.
+pub const UNTIMED: i64 = i64::MIN;
+
 /// What happened, as the snapshot says it.
 #[derive(Clone, Copy, Debug)]
 pub struct RawEvent {
     /// Index into the pickle's texts.
     pub action: u32,
+    /// Of a request that was refused the bytes that the device had free.
     pub address: u64,
     /// Bytes.
     pub size: u64,
-    /// Microseconds since 1970; absent before `PyTorch` 2.1.
-    pub time: Option<i64>,
+    /// Microseconds since 1970; [`UNTIMED`] before `PyTorch` 2.1.
+    pub time: i64,
     pub stack: u32,
-    pub free: Option<u64>,
 }
 
 /// A block, as the snapshot says it.
@@ -71,17 +74,17 @@ pub struct Parts {
 type Fields = [Option<Value>; KEYS.len()];
 
 impl Parts {
-    fn fields(&mut self, pairs: &[(Value, Value)], pickle: &Pickle) -> Fields {
+    fn fields(&mut self, pairs: &[Value], pickle: &Pickle) -> Fields {
         let mut out = [None; KEYS.len()];
-        for (key, value) in pairs {
-            let Value::Text(at) = *key else { continue };
+        for pair in pairs.chunks_exact(2) {
+            let Value::Text(at) = pair[0] else { continue };
             while self.keys.len() <= at as usize {
                 let text = pickle.texts.get(self.keys.len()).map_or("", |t| &**t);
                 let key = KEYS.iter().position(|k| *k == text).and_then(|k| u8::try_from(k + 1).ok());
                 self.keys.push(key.unwrap_or(0));
             }
             if let Some(place) = self.keys[at as usize].checked_sub(1) {
-                out[usize::from(place)] = Some(*value);
+                out[usize::from(place)] = Some(pair[1]);
             }
         }
         out
@@ -125,7 +128,7 @@ impl Parts {
 }
 
 impl Take for Parts {
-    fn take(&mut self, pairs: &[(Value, Value)], pickle: &mut Pickle) -> Option<(u8, u32)> {
+    fn take(&mut self, pairs: &[Value], pickle: &mut Pickle) -> Option<(u8, u32)> {
         let [action, addr, size, time, frames, free, name, file, line, address, requested, state, history, real] =
             self.fields(pairs, pickle);
         if let (Some(file), Some(_)) = (file, line) {
@@ -134,11 +137,12 @@ impl Take for Parts {
         if let (Some(Value::Text(action)), Some(size)) = (action, natural(size)) {
             let stack = self.stack(frames, pickle);
             let time = match time {
-                Some(Value::Integer(us)) => Some(us),
-                _ => None,
+                Some(Value::Integer(us)) => us,
+                _ => UNTIMED,
             };
-            let free = natural(free);
-            self.events.push(RawEvent { action, address: natural(addr).unwrap_or(0), size, time, stack, free });
+            // A request that is refused has no address, but what was free.
+            let address = natural(addr).or(natural(free)).unwrap_or(0);
+            self.events.push(RawEvent { action, address, size, time, stack });
             return Some((EVENT, u32::try_from(self.events.len() - 1).ok()?));
         }
         if let (Some(Value::Text(state)), Some(size)) = (state, natural(size)) {

@@ -4,7 +4,7 @@
 //! handed to a [`Take`] as soon as they are whole, so that ten million of them need no dictionaries.
 
 use rustc_hash::FxHashMap;
-use std::io::{self, BufRead};
+use std::io::{self, Read};
 use std::sync::Arc;
 
 /// A value of a pickle.
@@ -20,14 +20,13 @@ pub enum Value {
     List(u32),
     /// Index into [`Pickle::dicts`].
     Dict(u32),
-    /// Begins the items of a list, tuple or dictionary that are still to come.
-    Mark,
 }
 
 /// What a dictionary was handed over as.
 #[derive(Clone, Debug)]
 pub enum Dict {
-    Pairs(Vec<(Value, Value)>),
+    /// Boxed, for there are few of them and many of the others.
+    Pairs(Box<Vec<Value>>),
     /// Kind and index that the [`Take`] gave it.
     Taken(u8, u32),
 }
@@ -42,8 +41,8 @@ pub struct Pickle {
 
 /// Takes small dictionaries out of the pickle.
 pub trait Take {
-    /// Looks at a dictionary that just got these pairs; what it is to be replaced by, or nothing to leave it.
-    fn take(&mut self, pairs: &[(Value, Value)], pickle: &mut Pickle) -> Option<(u8, u32)>;
+    /// Looks at a dictionary that just got these keys and values in turn; what it is to be replaced by, or nothing to leave it.
+    fn take(&mut self, pairs: &[Value], pickle: &mut Pickle) -> Option<(u8, u32)>;
 }
 
 /// Why a pickle was not read.
@@ -86,21 +85,74 @@ const CODE: &[(u8, &str)] = &[
     (b'Q', "BINPERSID"),
 ];
 
-struct Machine<'a, R, T> {
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 18;
+
+/// The bytes of a pickle, as they come.
+struct Bytes<'a, R> {
     from: &'a mut R,
+    buffer: Vec<u8>,
+    at: usize,
+    end: usize,
+}
+
+impl<R: Read> Bytes<'_, R> {
+    /// Reads on until so many bytes are there, at most [`BUFFER`] of them.
+    #[cold]
+    fn fill(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.buffer.copy_within(self.at..self.end, 0);
+        (self.at, self.end) = (0, self.end - self.at);
+        while self.end < bytes {
+            match self.from.read(&mut self.buffer[self.end..]) {
+                Ok(0) => return Err(Refusal::Short),
+                Ok(n) => self.end += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn next<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
+        if self.end - self.at < N {
+            self.fill(N)?;
+        }
+        let mut out = [0; N];
+        out.copy_from_slice(&self.buffer[self.at..self.at + N]);
+        self.at += N;
+        Ok(out)
+    }
+
+    /// The next bytes, put at the end of `word`.
+    fn many(&mut self, mut bytes: usize, word: &mut Vec<u8>) -> Result<(), Refusal> {
+        while bytes > 0 {
+            if self.at == self.end {
+                self.fill(1)?;
+            }
+            let here = bytes.min(self.end - self.at);
+            word.extend_from_slice(&self.buffer[self.at..self.at + here]);
+            self.at += here;
+            bytes -= here;
+        }
+        Ok(())
+    }
+}
+
+struct Machine<'a, R, T> {
+    from: Bytes<'a, R>,
     take: &'a mut T,
     out: Pickle,
     stack: Vec<Value>,
+    /// Where in the stack the items of lists, tuples and dictionaries begin that are still to come.
+    marks: Vec<usize>,
     memo: Vec<Value>,
     known: FxHashMap<Arc<str>, u32>,
     word: Vec<u8>,
 }
 
-impl<R: BufRead, T: Take> Machine<'_, R, T> {
+impl<R: Read, T: Take> Machine<'_, R, T> {
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
-        let mut out = [0; N];
-        self.from.read_exact(&mut out)?;
-        Ok(out)
+        self.from.next()
     }
 
     fn push(&mut self, value: Value) -> Result<(), Refusal> {
@@ -112,30 +164,29 @@ impl<R: BufRead, T: Take> Machine<'_, R, T> {
     }
 
     fn pop(&mut self) -> Result<Value, Refusal> {
-        match self.stack.pop() {
-            Some(Value::Mark) | None => Err(Refusal::Damaged("a value is missing")),
-            Some(value) => Ok(value),
+        match self.stack.len() > self.marks.last().copied().unwrap_or(0) {
+            true => self.stack.pop().ok_or(Refusal::Damaged("a value is missing")),
+            false => Err(Refusal::Damaged("a value is missing")),
         }
     }
 
-    /// The values after the last mark.
-    fn marked(&mut self) -> Result<Vec<Value>, Refusal> {
-        let at = self.stack.iter().rposition(|v| *v == Value::Mark).ok_or(Refusal::Damaged("a mark is missing"))?;
-        let items = self.stack.split_off(at + 1);
-        self.stack.pop();
-        Ok(items)
+    /// Where the last so many values begin, none of which is before the last mark.
+    fn below(&self, values: usize) -> Result<usize, Refusal> {
+        let least = self.marks.last().copied().unwrap_or(0);
+        self.stack.len().checked_sub(values).filter(|&at| at >= least).ok_or(Refusal::Damaged("a value is missing"))
+    }
+
+    /// Where the values after the last mark begin.
+    fn marked(&mut self) -> Result<usize, Refusal> {
+        self.marks.pop().ok_or(Refusal::Damaged("a mark is missing"))
     }
 
     fn text(&mut self, length: u64) -> Result<Value, Refusal> {
         if length > LONGEST {
             return Err(Refusal::Damaged("a text is longer than 16 MB"));
         }
-        // Not longer than what is there.
         self.word.clear();
-        io::Read::read_to_end(&mut io::Read::take(&mut *self.from, length), &mut self.word)?;
-        if self.word.len() as u64 != length {
-            return Err(Refusal::Short);
-        }
+        self.from.many(usize::try_from(length).unwrap_or(usize::MAX), &mut self.word)?;
         let text = String::from_utf8_lossy(&self.word);
         if let Some(&index) = self.known.get(&*text) {
             return Ok(Value::Text(index));
@@ -161,27 +212,35 @@ impl<R: BufRead, T: Take> Machine<'_, R, T> {
         self.push(value)
     }
 
-    fn append(&mut self, items: &[Value]) -> Result<(), Refusal> {
-        let Some(&Value::List(list)) = self.stack.last() else { return Err(Refusal::Damaged("items without a list")) };
-        self.out.lists[list as usize].extend_from_slice(items);
+    /// Puts the values from there on into the list before them.
+    fn append(&mut self, from: usize) -> Result<(), Refusal> {
+        let Some(&Value::List(list)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
+            return Err(Refusal::Damaged("items without a list"));
+        };
+        self.out.lists[list as usize].extend_from_slice(&self.stack[from..]);
+        self.stack.truncate(from);
         Ok(())
     }
 
-    fn set(&mut self, items: &[Value]) -> Result<(), Refusal> {
-        let Some(&Value::Dict(dict)) = self.stack.last() else { return Err(Refusal::Damaged("items without a dictionary")) };
-        if items.len() % 2 == 1 {
+    /// The same of keys and values, and the dictionary before them.
+    fn set(&mut self, from: usize) -> Result<(), Refusal> {
+        let Some(&Value::Dict(dict)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
+            return Err(Refusal::Damaged("items without a dictionary"));
+        };
+        let pairs = &self.stack[from..];
+        if pairs.len() % 2 == 1 {
             return Err(Refusal::Damaged("a key without a value"));
         }
-        let pairs: Vec<(Value, Value)> = items.chunks_exact(2).map(|p| (p[0], p[1])).collect();
-        let Dict::Pairs(there) = &mut self.out.dicts[dict as usize] else {
+        let Dict::Pairs(there) = &self.out.dicts[dict as usize] else {
             return Err(Refusal::Damaged("items for a dictionary that was whole"));
         };
         let first = there.is_empty();
-        if first && let Some((kind, at)) = self.take.take(&pairs, &mut self.out) {
+        if first && let Some((kind, at)) = self.take.take(pairs, &mut self.out) {
             self.out.dicts[dict as usize] = Dict::Taken(kind, at);
         } else if let Dict::Pairs(there) = &mut self.out.dicts[dict as usize] {
-            there.extend(pairs);
+            there.extend_from_slice(pairs);
         }
+        self.stack.truncate(from);
         Ok(())
     }
 
@@ -205,9 +264,13 @@ impl<R: BufRead, T: Take> Machine<'_, R, T> {
     /// A two's complement integer, little-endian. Python's may be of any length; those of a snapshot have 64 bits or, as some line numbers,
     /// so large a number that the nearest of 64 bits says as much.
     fn long(&mut self, length: usize) -> Result<(), Refusal> {
+        if length > 16 {
+            return Err(Refusal::Damaged("an integer of more than 128 bits"));
+        }
+        self.word.clear();
+        self.from.many(length, &mut self.word)?;
         let mut bytes = [0; 16];
-        let Some(there) = bytes.get_mut(..length) else { return Err(Refusal::Damaged("an integer of more than 128 bits")) };
-        self.from.read_exact(there)?;
+        bytes[..length].copy_from_slice(&self.word);
         let unused = u32::try_from(16 - length).unwrap_or(0) * 8;
         let value = if length == 0 { 0 } else { (i128::from_le_bytes(bytes) << unused) >> unused };
         let nearest = value.clamp(i64::MIN.into(), i64::MAX.into());
@@ -273,31 +336,32 @@ impl<R: BufRead, T: Take> Machine<'_, R, T> {
             0x86 => self.tuple(2)?,
             0x87 => self.tuple(3)?,
             b't' => {
-                let items = self.marked()?;
+                let from = self.marked()?;
+                let items = self.stack.split_off(from);
                 let tuple = self.list(items)?;
                 self.push(tuple)?;
             }
             b'}' => {
-                self.out.dicts.push(Dict::Pairs(Vec::new()));
+                self.out.dicts.push(Dict::Pairs(Box::default()));
                 let dict = Value::Dict(index(self.out.dicts.len() - 1)?);
                 self.push(dict)?;
             }
-            b'(' => self.push(Value::Mark)?,
+            b'(' if self.marks.len() < DEEPEST => self.marks.push(self.stack.len()),
             b'a' => {
-                let item = self.pop()?;
-                self.append(&[item])?;
+                let from = self.below(1)?;
+                self.append(from)?;
             }
             b'e' => {
-                let items = self.marked()?;
-                self.append(&items)?;
+                let from = self.marked()?;
+                self.append(from)?;
             }
             b's' => {
-                let (value, key) = (self.pop()?, self.pop()?);
-                self.set(&[key, value])?;
+                let from = self.below(2)?;
+                self.set(from)?;
             }
             b'u' => {
-                let items = self.marked()?;
-                self.set(&items)?;
+                let from = self.marked()?;
+                self.set(from)?;
             }
             0x94 => self.remember(None)?,
             b'q' => {
@@ -331,9 +395,11 @@ fn index(n: usize) -> Result<u32, Refusal> {
 
 /// Reads a pickle to its end; `on` is asked every so often whether to go on. The whole value, and how many opcodes there were before what
 /// failed.
-pub fn read<R: BufRead, T: Take>(from: &mut R, take: &mut T, on: &mut dyn FnMut() -> bool) -> Result<(Pickle, Value), (Refusal, u64)> {
+pub fn read<R: Read, T: Take>(from: &mut R, take: &mut T, on: &mut dyn FnMut() -> bool) -> Result<(Pickle, Value), (Refusal, u64)> {
     let out = Pickle::default();
-    let mut machine = Machine { from, take, out, stack: Vec::new(), memo: Vec::new(), known: FxHashMap::default(), word: Vec::new() };
+    let from = Bytes { from, buffer: vec![0; BUFFER], at: 0, end: 0 };
+    let (stack, marks, memo, word) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut machine = Machine { from, take, out, stack, marks, memo, known: FxHashMap::default(), word };
     let mut done = 0_u64;
     loop {
         if done.is_multiple_of(1 << 16) && !on() {
@@ -362,14 +428,15 @@ impl Pickle {
 
     /// The pairs of a dictionary that nobody took.
     #[must_use]
-    pub fn pairs(&self, value: Value) -> &[(Value, Value)] {
-        match value {
+    pub fn pairs(&self, value: Value) -> impl Iterator<Item = (Value, Value)> {
+        let flat: &[Value] = match value {
             Value::Dict(at) => match self.dicts.get(at as usize) {
                 Some(Dict::Pairs(pairs)) => pairs,
                 _ => &[],
             },
             _ => &[],
-        }
+        };
+        flat.chunks_exact(2).map(|p| (p[0], p[1]))
     }
 
     /// What a dictionary was taken as.
@@ -387,13 +454,7 @@ impl Pickle {
     /// What a dictionary has under a key.
     #[must_use]
     pub fn get(&self, value: Value, key: &str) -> Option<Value> {
-        self.find(self.pairs(value), key)
-    }
-
-    /// What stands under a key among these pairs.
-    #[must_use]
-    pub fn find(&self, pairs: &[(Value, Value)], key: &str) -> Option<Value> {
-        pairs.iter().find(|(k, _)| self.text(*k).is_some_and(|t| &**t == key)).map(|p| p.1)
+        self.pairs(value).find(|(k, _)| self.text(*k).is_some_and(|t| &**t == key)).map(|p| p.1)
     }
 }
 
@@ -412,7 +473,7 @@ mod tests {
 
     struct Nobody;
     impl Take for Nobody {
-        fn take(&mut self, _: &[(Value, Value)], _: &mut Pickle) -> Option<(u8, u32)> {
+        fn take(&mut self, _: &[Value], _: &mut Pickle) -> Option<(u8, u32)> {
             None
         }
     }

@@ -2,7 +2,7 @@
 
 use super::parts::RawEvent;
 use crate::model::{BlockState, MemoryLevel, MemoryState};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 
 /// Blocks are multiples of this (`kMinBlockSize` of `c10/cuda/CUDACachingAllocator.cpp`).
@@ -21,9 +21,12 @@ pub enum What {
 
 /// An entry of the history, on a device.
 pub struct Row {
+    /// ns.
+    pub time: i64,
+    /// Index of what the snapshot says.
+    pub event: u32,
     pub device: u32,
     pub what: What,
-    pub event: RawEvent,
 }
 
 /// What is known of the addresses of a device while its history passes.
@@ -53,47 +56,55 @@ impl Space {
 }
 
 /// The bytes that each row is about.
-pub fn sizes(rows: &[(i64, Row)], state: &MemoryState) -> Vec<u64> {
+pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64> {
     let mut spaces: FxHashMap<u32, Space> = FxHashMap::default();
-    for segment in &state.segments {
-        let space = spaces.entry(segment.device.unwrap_or_default()).or_default();
-        space.segments.insert(segment.address, segment.size);
-        space.expandable |= segment.expandable;
-    }
-    // What is there at the end, and what the history undoes: that is what was there at its beginning.
+    // Blocks that are in use at the end: what is allocated there last has their size.
     let mut exact: FxHashMap<(u32, u64), u64> = FxHashMap::default();
     for segment in &state.segments {
         let device = segment.device.unwrap_or_default();
+        let space = spaces.entry(device).or_default();
+        space.segments.insert(segment.address, segment.size);
+        space.expandable |= segment.expandable;
         let blocks = state.blocks.get(segment.blocks.0..segment.blocks.1).unwrap_or_default();
         exact.extend(blocks.iter().filter(|b| b.state == BlockState::Allocated).map(|b| ((device, b.address), b.size)));
     }
-    let mut before: FxHashMap<(u32, u64), u64> = exact.clone();
-    // The last allocation at an address that is in use at the end has that block's size.
-    let mut known: FxHashMap<usize, u64> = FxHashMap::default();
-    for (at, (_, row)) in rows.iter().enumerate().rev() {
-        let key = (row.device, row.event.address);
-        match row.what {
-            What::Change(MemoryLevel::Allocator, true) => {
-                before.remove(&key);
-                known.extend(exact.remove(&key).map(|size| (at, size)));
-            }
-            What::Change(MemoryLevel::Allocator, false) => {
-                exact.remove(&key);
-                before.insert(key, row.event.size);
-            }
-            What::Change(MemoryLevel::Driver, more) => {
-                let segments = &mut spaces.entry(row.device).or_default().segments;
-                if more { segments.remove(&row.event.address) } else { segments.insert(row.event.address, row.event.size) };
-            }
-            _ => {}
+    let of = |row: &Row| events.get(row.event as usize).map_or((0, 0), |e| (e.address, e.size));
+    // What was there when the history begins: what is in use or held at the end, and what the history undoes.
+    for row in rows.iter().rev() {
+        let (address, size) = of(row);
+        if let What::Change(MemoryLevel::Driver, more) = row.what {
+            let segments = &mut spaces.entry(row.device).or_default().segments;
+            if more { segments.remove(&address) } else { segments.insert(address, size) };
         }
     }
-    for ((device, address), size) in before {
-        spaces.entry(device).or_default().used.insert(address, size);
+    let mut known: FxHashMap<usize, u64> = FxHashMap::default();
+    let mut left = exact.clone();
+    for (at, row) in rows.iter().enumerate().rev() {
+        if left.is_empty() {
+            break;
+        }
+        if let What::Change(MemoryLevel::Allocator, more) = row.what {
+            let size = left.remove(&(row.device, of(row).0));
+            known.extend(size.filter(|_| more).map(|size| (at, size)));
+        }
     }
-    let all: Vec<u32> = spaces.keys().copied().collect();
-    for device in all {
-        let Some(space) = spaces.get_mut(&device) else { continue };
+    // A block that is first seen when it is given back, or never, was there before.
+    let mut seen: FxHashSet<(u32, u64)> = FxHashSet::default();
+    for row in rows {
+        if let What::Change(MemoryLevel::Allocator, more) = row.what {
+            let (address, size) = of(row);
+            if seen.insert((row.device, address)) && !more {
+                spaces.entry(row.device).or_default().used.insert(address, size);
+            }
+        }
+    }
+    for ((device, address), size) in exact {
+        if !seen.contains(&(device, address)) {
+            spaces.entry(device).or_default().used.insert(address, size);
+        }
+    }
+    drop(seen);
+    for space in spaces.values_mut() {
         let addresses: Vec<(u64, u64)> = space.used.iter().map(|(a, s)| (*a, *s)).collect();
         for (address, asked) in addresses {
             let size = space.size(address, asked);
@@ -101,9 +112,9 @@ pub fn sizes(rows: &[(i64, Row)], state: &MemoryState) -> Vec<u64> {
         }
     }
     let mut out = Vec::with_capacity(rows.len());
-    for (at, (_, row)) in rows.iter().enumerate() {
+    for (at, row) in rows.iter().enumerate() {
         let space = spaces.entry(row.device).or_default();
-        let RawEvent { address, size: asked, .. } = row.event;
+        let (address, asked) = of(row);
         out.push(match row.what {
             What::Change(MemoryLevel::Driver, more) => {
                 if more { space.segments.insert(address, asked) } else { space.segments.remove(&address) };
@@ -111,12 +122,17 @@ pub fn sizes(rows: &[(i64, Row)], state: &MemoryState) -> Vec<u64> {
             }
             What::Change(MemoryLevel::Allocator, true) => {
                 let size = known.get(&at).copied().unwrap_or_else(|| space.size(address, asked));
-                space.used.insert(address, size);
+                // Small blocks are nobody's neighbours here, and there are the most of them.
+                if size > SMALL {
+                    space.used.insert(address, size);
+                }
                 size
             }
-            What::Change(MemoryLevel::Allocator, false) => space.used.remove(&address).unwrap_or_else(|| space.size(address, asked)),
+            What::Change(MemoryLevel::Allocator, false) if asked > SMALL - MULTIPLE => {
+                space.used.remove(&address).unwrap_or_else(|| space.size(address, asked))
+            }
             // By then the free of it was seen, as a rule just before.
-            What::Change(MemoryLevel::Reusable, _) => space.size(address, asked),
+            What::Change(..) => space.size(address, asked),
             What::Refused => asked,
         });
     }
