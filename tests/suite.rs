@@ -52,6 +52,7 @@ mod suite {
     mod timeline_screen;
     mod torch;
     mod trace;
+    mod trace_event;
     mod tracer;
     mod triage;
     pub mod tty;

@@ -8,6 +8,7 @@ use crate::import::{Parts, Wants};
 use crate::model::units::grouped;
 use crate::model::{Cancel, Profile};
 use crate::report::columnar::{Of, TABLES, write};
+use crate::report::trace_event::{self, Chrome, Part, Perfetto, Sink};
 use std::path::{Path, PathBuf};
 
 /// The value of a partition in a path, as Hive writes it: what a file system or a reader takes for something else is escaped.
@@ -49,25 +50,98 @@ fn common(files: &[PathBuf]) -> String {
 
 /// Writes the tables of reports.
 pub fn export(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
-    let ExportFormat::Parquet = args.format;
+    let trace = args.format != ExportFormat::Parquet;
+    if trace {
+        return traces(args, nsys);
+    }
+    if args.between.window().map_err(Failure::wrong)?.is_some() {
+        return Err(Failure::wrong("--from and --to are for traces: --format perfetto or chrome"));
+    }
     let unknown = args.tables.iter().find(|t| !TABLES.iter().any(|known| known.0 == **t));
     if let Some(unknown) = unknown {
         let all: Vec<&str> = TABLES.iter().map(|t| t.0).collect();
         return Err(Failure::wrong(format!("unknown table `{unknown}`: the tables are {}", all.join(", "))));
     }
     for file in &args.files {
-        let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES))?;
-        if profile.metrics.is_some() {
-            let tool = &profile.source.tool;
-            return Err(Failure::wrong(format!(
-                "{}: this is a report of {tool} on single kernels; `warpscope metrics` lists them",
-                file.display()
-            )));
-        }
-        print::warn(&profile);
-        one(args, file, &profile)?;
+        one(args, file, &opened(file, nsys, Wants::TRIAGE.with(Parts::COLLECTIVES))?)?;
     }
     Ok(())
+}
+
+/// Reads a report that is a timeline.
+fn opened(file: &Path, nsys: Option<&Path>, wants: Wants) -> Result<Profile, Failure> {
+    let profile = interrupt::open(file, nsys.map(Path::to_owned), wants)?;
+    if profile.metrics.is_some() {
+        let tool = &profile.source.tool;
+        return Err(Failure::wrong(format!(
+            "{}: this is a report of {tool} on single kernels; `warpscope metrics` lists them",
+            file.display()
+        )));
+    }
+    print::warn(&profile);
+    Ok(profile)
+}
+
+/// Processes of the reports of a job are this far apart in number, beyond what Linux gives.
+const APART: u32 = 1 << 23;
+
+/// Writes one trace of all reports.
+fn traces(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
+    if !args.tables.is_empty() || args.run.is_some() {
+        return Err(Failure::wrong("--tables and --run are for --format parquet"));
+    }
+    let window = args.between.window().map_err(Failure::wrong)?.unwrap_or((i64::MIN, i64::MAX));
+    let mut all = Vec::new();
+    for file in &args.files {
+        let profile = opened(file, nsys, Wants::EXPLORER)?;
+        let found = triage::triage(&profile, &Scope::default(), &Cancel::default());
+        let rank = profile.rank.rank.or_else(|| in_name(&file.display().to_string()).filter(|_| args.files.len() > 1));
+        let name = match rank {
+            Some(rank) => format!("rank {rank}"),
+            None if args.files.len() > 1 => self::name(file),
+            None => String::new(),
+        };
+        all.push((profile, found, name));
+    }
+    // On one clock where all reports know theirs; the earliest time is 0 or later.
+    let epochs: Option<Vec<i64>> = all.iter().map(|a| a.0.clock.epoch_ns).collect();
+    let epochs = epochs.filter(|_| all.len() > 1);
+    if all.len() > 1 && epochs.is_none() {
+        print::error("not all reports say when their clock began: each begins at its own 0");
+    }
+    let zero = epochs.as_ref().and_then(|e| e.iter().min()).copied().unwrap_or(0);
+    let shift = |at: usize| epochs.as_ref().map_or(0, |e| e[at] - zero);
+    let first = (0..all.len()).map(|at| first_time(&all[at].0).saturating_add(shift(at))).min().unwrap_or(0).min(0);
+    let parts: Vec<Part<'_>> = (0_u32..)
+        .zip(&all)
+        .map(|(at, (profile, found, name))| Part {
+            profile,
+            triage: found.as_ref(),
+            shift: shift(at as usize) - first,
+            name,
+            pids: at * APART,
+            flows: u64::from(at) << 40,
+        })
+        .collect();
+    save::whole(&args.output, args.force, |out| match args.format {
+        ExportFormat::Chrome => written(&mut Chrome::new(out), &parts, window),
+        _ => written(&mut Perfetto::new(out), &parts, window),
+    })?;
+    let size = std::fs::metadata(&args.output).map_or(0, |m| m.len());
+    print::to_stdout(|out| writeln!(out, "{}: {}", args.output.display(), crate::model::Bytes(size)))
+}
+
+fn written(sink: &mut impl Sink, parts: &[Part<'_>], window: (i64, i64)) -> std::io::Result<()> {
+    parts.iter().try_for_each(|part| trace_event::write(sink, *part, window))?;
+    sink.finish()
+}
+
+/// The earliest time of a report.
+fn first_time(p: &Profile) -> i64 {
+    let launches = (0..p.launches.len()).map(|r| p.launches.start(r).min(p.launches.call(r).map_or(i64::MAX, |c| c.0)));
+    let others = p.calls.start.iter().chain(&p.os_calls.start).copied().chain(p.memops.iter().map(|m| m.start.0));
+    let more = p.ranges.iter().map(|r| r.start).chain(p.memory.events.first().map(|e| e.time)).chain(p.graphs.iter().map(|g| g.start.0));
+    launches.chain(others).chain(more).chain(p.counters.iter().filter_map(|c| c.times.first().copied())).min().unwrap_or(0)
 }
 
 fn one(args: &Export, file: &Path, profile: &Profile) -> Result<(), Failure> {

@@ -98,6 +98,10 @@ pub struct MemoryArgs {
 pub enum ExportFormat {
     /// A file for each table and report, in folders by run and rank: for `DuckDB`, Spark, pandas.
     Parquet,
+    /// One file of protobuf for Perfetto (ui.perfetto.dev, `trace_processor`): tracks, flows from calls to kernels, counters, findings.
+    Perfetto,
+    /// The same as JSON, for viewers that read Chrome's traces.
+    Chrome,
 }
 
 /// `warpscope export`.
@@ -109,9 +113,12 @@ pub struct Export {
     /// What to write.
     #[arg(long, default_value = "parquet")]
     pub format: ExportFormat,
-    /// The folder to write to; it is made.
-    #[arg(short, long, value_name = "FOLDER")]
+    /// The folder to write to, which is made; of a trace the file.
+    #[arg(short, long, value_name = "FOLDER|FILE")]
     pub output: PathBuf,
+    /// Only what happened in this window; of traces.
+    #[command(flatten)]
+    pub between: super::timeline_args::Between,
     /// Only these tables; several with commas: launches, calls, memcpys, ranges, collectives, findings.
     #[arg(long, value_name = "TABLE", value_delimiter = ',')]
     pub tables: Vec<String>,

@@ -21,6 +21,7 @@ pub mod sections;
 pub mod table;
 pub mod timeline;
 pub mod top;
+pub mod trace_event;
 pub mod triage;
 
 pub use format::{Format, json, json_text};

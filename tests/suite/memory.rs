@@ -222,7 +222,7 @@ fn made_up_programs() {
 proptest! {
     /// Whatever is allocated and given back in whatever order, before and after history is on: what is read is what the allocator had.
     #[test]
-    fn the_ledger_is_the_allocators(ops in prop::collection::vec((any::<bool>(), 1_u64..(60 * MIB), 1_i64..9), 1..120), late in 0_usize..60) {
+    fn the_ledger_is_the_allocators(ops in prop::collection::vec((any::<bool>(), (MIB + 1)..(60 * MIB), 1_i64..9), 1..120), late in 0_usize..60) {
         let mut a = Allocator::new(late == 0);
         let mut open: Vec<u64> = Vec::new();
         let mut seen = Vec::new();

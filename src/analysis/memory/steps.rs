@@ -2,8 +2,8 @@
 
 use super::ledger::Ledger;
 use super::sites::Sites;
-use crate::model::host_call::NONE;
 use crate::analysis::like::like;
+use crate::model::host_call::NONE;
 use crate::model::{Profile, RangeOrigin};
 use rustc_hash::FxHashMap;
 

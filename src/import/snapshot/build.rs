@@ -1,8 +1,8 @@
 //! Makes a profile of what a snapshot holds.
 
 use super::parts::{BLOCK, EVENT, Parts, RawBlock, RawEvent, UNTIMED};
-use super::sizes::{self, Row, What};
 use super::pickle::{Pickle, Value, natural};
+use super::sizes::{self, Row, What};
 use crate::model::{
     Block, BlockState, Clock, Device, LaunchOrder, MemoryEvent, MemoryKind, MemoryLevel, MemoryState, Note, NoteKind, Profile, Range,
     RangeKind, RangeOrigin, Refused, Segment, Severity, host_call::NONE, units,
@@ -170,7 +170,7 @@ fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], de
 fn settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
     let Some(all) = pickle.get(whole, "allocator_settings") else { return Vec::new() };
     let mut out = Vec::new();
-    for (key, value) in pickle.pairs(all) {
+    for (key, value) in pickle.pairs_of(all) {
         let Some(key) = pickle.text(key) else { continue };
         let value: Option<Arc<str>> = match value {
             Value::Text(_) => pickle.text(value).filter(|t| !t.is_empty()).cloned(),

@@ -25,8 +25,9 @@ pub enum Value {
 /// What a dictionary was handed over as.
 #[derive(Clone, Debug)]
 pub enum Dict {
-    /// Boxed, for there are few of them and many of the others.
-    Pairs(Box<Vec<Value>>),
+    Empty,
+    /// Index into [`Pickle::pairs`].
+    Pairs(u32),
     /// Kind and index that the [`Take`] gave it.
     Taken(u8, u32),
 }
@@ -37,6 +38,8 @@ pub struct Pickle {
     pub texts: Vec<Arc<str>>,
     pub lists: Vec<Vec<Value>>,
     pub dicts: Vec<Dict>,
+    /// Keys and values in turn of each dictionary that nobody took.
+    pub pairs: Vec<Vec<Value>>,
 }
 
 /// Takes small dictionaries out of the pickle.
@@ -164,10 +167,8 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
     }
 
     fn pop(&mut self) -> Result<Value, Refusal> {
-        match self.stack.len() > self.marks.last().copied().unwrap_or(0) {
-            true => self.stack.pop().ok_or(Refusal::Damaged("a value is missing")),
-            false => Err(Refusal::Damaged("a value is missing")),
-        }
+        self.below(1)?;
+        self.stack.pop().ok_or(Refusal::Damaged("a value is missing"))
     }
 
     /// Where the last so many values begin, none of which is before the last mark.
@@ -231,14 +232,17 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         if pairs.len() % 2 == 1 {
             return Err(Refusal::Damaged("a key without a value"));
         }
-        let Dict::Pairs(there) = &self.out.dicts[dict as usize] else {
-            return Err(Refusal::Damaged("items for a dictionary that was whole"));
-        };
-        let first = there.is_empty();
-        if first && let Some((kind, at)) = self.take.take(pairs, &mut self.out) {
-            self.out.dicts[dict as usize] = Dict::Taken(kind, at);
-        } else if let Dict::Pairs(there) = &mut self.out.dicts[dict as usize] {
-            there.extend_from_slice(pairs);
+        match self.out.dicts[dict as usize] {
+            Dict::Taken(..) => return Err(Refusal::Damaged("items for a dictionary that was whole")),
+            Dict::Pairs(there) => self.out.pairs[there as usize].extend_from_slice(pairs),
+            Dict::Empty => {
+                self.out.dicts[dict as usize] = if let Some((kind, at)) = self.take.take(pairs, &mut self.out) {
+                    Dict::Taken(kind, at)
+                } else {
+                    self.out.pairs.push(pairs.to_vec());
+                    Dict::Pairs(index(self.out.pairs.len() - 1)?)
+                };
+            }
         }
         self.stack.truncate(from);
         Ok(())
@@ -264,6 +268,17 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
     /// A two's complement integer, little-endian. Python's may be of any length; those of a snapshot have 64 bits or, as some line numbers,
     /// so large a number that the nearest of 64 bits says as much.
     fn long(&mut self, length: usize) -> Result<(), Refusal> {
+        // Most are addresses and times.
+        if let 6 | 7 = length {
+            let mut bytes = [0; 8];
+            if length == 6 {
+                bytes[..6].copy_from_slice(&self.bytes::<6>()?);
+            } else {
+                bytes[..7].copy_from_slice(&self.bytes::<7>()?);
+            }
+            let unused = u32::try_from(8 - length).unwrap_or(0) * 8;
+            return self.push(Value::Integer((i64::from_le_bytes(bytes) << unused) >> unused));
+        }
         if length > 16 {
             return Err(Refusal::Damaged("an integer of more than 128 bits"));
         }
@@ -342,7 +357,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
                 self.push(tuple)?;
             }
             b'}' => {
-                self.out.dicts.push(Dict::Pairs(Box::default()));
+                self.out.dicts.push(Dict::Empty);
                 let dict = Value::Dict(index(self.out.dicts.len() - 1)?);
                 self.push(dict)?;
             }
@@ -427,11 +442,10 @@ impl Pickle {
     }
 
     /// The pairs of a dictionary that nobody took.
-    #[must_use]
-    pub fn pairs(&self, value: Value) -> impl Iterator<Item = (Value, Value)> {
+    pub fn pairs_of(&self, value: Value) -> impl Iterator<Item = (Value, Value)> {
         let flat: &[Value] = match value {
             Value::Dict(at) => match self.dicts.get(at as usize) {
-                Some(Dict::Pairs(pairs)) => pairs,
+                Some(Dict::Pairs(at)) => self.pairs.get(*at as usize).map_or(&[], Vec::as_slice),
                 _ => &[],
             },
             _ => &[],
@@ -445,7 +459,7 @@ impl Pickle {
         match value {
             Value::Dict(at) => match self.dicts.get(at as usize)? {
                 Dict::Taken(kind, at) => Some((*kind, *at)),
-                Dict::Pairs(_) => None,
+                Dict::Pairs(_) | Dict::Empty => None,
             },
             _ => None,
         }
@@ -454,7 +468,7 @@ impl Pickle {
     /// What a dictionary has under a key.
     #[must_use]
     pub fn get(&self, value: Value, key: &str) -> Option<Value> {
-        self.pairs(value).find(|(k, _)| self.text(*k).is_some_and(|t| &**t == key)).map(|p| p.1)
+        self.pairs_of(value).find(|(k, _)| self.text(*k).is_some_and(|t| &**t == key)).map(|p| p.1)
     }
 }
 

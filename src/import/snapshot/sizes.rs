@@ -74,7 +74,11 @@ pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64>
         let (address, size) = of(row);
         if let What::Change(MemoryLevel::Driver, more) = row.what {
             let segments = &mut spaces.entry(row.device).or_default().segments;
-            if more { segments.remove(&address) } else { segments.insert(address, size) };
+            if more {
+                segments.remove(&address)
+            } else {
+                segments.insert(address, size)
+            };
         }
     }
     let mut known: FxHashMap<usize, u64> = FxHashMap::default();
@@ -117,7 +121,11 @@ pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64>
         let (address, asked) = of(row);
         out.push(match row.what {
             What::Change(MemoryLevel::Driver, more) => {
-                if more { space.segments.insert(address, asked) } else { space.segments.remove(&address) };
+                if more {
+                    space.segments.insert(address, asked)
+                } else {
+                    space.segments.remove(&address)
+                };
                 asked
             }
             What::Change(MemoryLevel::Allocator, true) => {

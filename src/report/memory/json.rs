@@ -161,7 +161,9 @@ fn device<'a>(of: &Memory<'a>, d: &'a DeviceUsage, wanted: Wanted, before: Optio
         free: d.free.map(|f| FreeJson { whole_bytes: f.whole, between_bytes: f.split, largest_block: f.largest }),
         steps_by: d.steps.found.as_ref().map(|f| match f {
             Found::Ranges(name) => format!("ranges \"{name}\""),
-            Found::Code(stack) => format!("allocations by {}", of.usage.sites.get(of.usage.sites.site(*stack)).map_or_else(String::new, sites::Site::line)),
+            Found::Code(stack) => {
+                format!("allocations by {}", of.usage.sites.get(of.usage.sites.site(*stack)).map_or_else(String::new, sites::Site::line))
+            }
             Found::Cycles => "memory rises and falls".to_owned(),
         }),
         steps: d

@@ -94,11 +94,12 @@ fn typical(case: &Case<'_>) -> u64 {
     all.sort_unstable();
     let half = all.iter().map(|a| a.1).sum::<i64>() / 2;
     let mut sum = 0;
-    all.iter().find(|a| {
-        sum += a.1;
-        sum >= half
-    })
-    .map_or(0, |a| a.0)
+    all.iter()
+        .find(|a| {
+            sum += a.1;
+            sum >= half
+        })
+        .map_or(0, |a| a.0)
 }
 
 /// Median peak of the steps but one.

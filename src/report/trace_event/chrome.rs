@@ -1,0 +1,131 @@
+//! The JSON of Chrome's trace viewer ("Trace Event Format"): complete events, flows, counters, instants and names.
+
+use super::sink::{Arg, Event, Flow, Sink, Under};
+use crate::report::format::json_text;
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+/// Numbers of tracks that are no threads begin here: above those that Linux gives threads.
+const OTHERS: u32 = 1 << 22;
+
+/// Writes Chrome's JSON.
+pub struct Chrome<W> {
+    out: W,
+    /// As JSON.
+    texts: Vec<String>,
+    known: HashMap<String, u32>,
+    /// Process and thread of each track; of a counter its name as JSON.
+    tracks: Vec<(u32, u32, String)>,
+    begun: bool,
+}
+
+/// A time in microseconds, to the nanosecond.
+fn us(ns: i64) -> String {
+    format!("{}.{:03}", ns.max(0) / 1000, ns.max(0) % 1000)
+}
+
+impl<W: Write> Chrome<W> {
+    pub fn new(out: W) -> Self {
+        Self { out, texts: Vec::new(), known: HashMap::new(), tracks: Vec::new(), begun: false }
+    }
+
+    fn line(&mut self, event: &str) -> io::Result<()> {
+        self.out.write_all(if self.begun { b",\n" } else { b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" })?;
+        self.begun = true;
+        self.out.write_all(event.as_bytes())
+    }
+
+    fn args(&self, args: &[Arg]) -> String {
+        let text = |n: u32| self.texts.get(n as usize).map_or("\"\"", String::as_str);
+        let parts: Vec<String> = args
+            .iter()
+            .map(|a| match *a {
+                Arg::Int(key, n) => format!("{}:{n}", text(key)),
+                Arg::Real(key, x) if x.is_finite() => format!("{}:{x}", text(key)),
+                Arg::Real(key, _) => format!("{}:null", text(key)),
+                Arg::Text(key, value) => format!("{}:{}", text(key), text(value)),
+            })
+            .collect();
+        format!("{{{}}}", parts.join(","))
+    }
+
+    /// What all events have: name, category, process, thread and time.
+    fn head(&self, event: &Event<'_>) -> String {
+        let text = |n: u32| self.texts.get(n as usize).map_or("\"\"", String::as_str);
+        let name = text(event.name);
+        let (pid, tid) = self.tracks.get(event.track as usize).map_or((0, 0), |t| (t.0, t.1));
+        format!("\"name\":{name},\"cat\":{},\"pid\":{pid},\"tid\":{tid},\"ts\":{}", text(event.category), us(event.start))
+    }
+}
+
+impl<W: Write> Sink for Chrome<W> {
+    fn text(&mut self, text: &str) -> u32 {
+        if let Some(&known) = self.known.get(text) {
+            return known;
+        }
+        let index = u32::try_from(self.texts.len()).unwrap_or(u32::MAX);
+        self.texts.push(json_text(&text).unwrap_or_else(|_| "\"\"".to_owned()));
+        self.known.insert(text.to_owned(), index);
+        index
+    }
+
+    fn process(&mut self, pid: u32, name: &str) -> io::Result<()> {
+        let name = json_text(&name)?;
+        self.line(&format!("{{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{pid},\"tid\":0,\"args\":{{\"name\":{name}}}}}"))
+    }
+
+    fn track(&mut self, pid: u32, under: Under, name: &str) -> io::Result<u32> {
+        let track = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
+        let tid = if let Under::Thread(tid) = under { tid } else { OTHERS.saturating_add(track) };
+        self.tracks.push((pid, tid, String::new()));
+        let name = json_text(&name)?;
+        self.line(&format!("{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{pid},\"tid\":{tid},\"args\":{{\"name\":{name}}}}}"))?;
+        Ok(track)
+    }
+
+    fn counter(&mut self, pid: u32, _: Under, name: &str, unit: &str) -> io::Result<u32> {
+        let track = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
+        let name = if unit.is_empty() { name.to_owned() } else { format!("{name} ({unit})") };
+        self.tracks.push((pid, 0, json_text(&name)?));
+        Ok(track)
+    }
+
+    fn slice(&mut self, event: &Event<'_>, end: i64) -> io::Result<()> {
+        let (head, args) = (self.head(event), self.args(event.args));
+        let long = end.saturating_sub(event.start).max(0);
+        self.line(&format!("{{\"ph\":\"X\",{head},\"dur\":{},\"args\":{args}}}", us(long)))?;
+        // Both ends of a flow have one name and category.
+        let Some(flow) = event.flow else { return Ok(()) };
+        let (pid, tid) = self.tracks.get(event.track as usize).map_or((0, 0), |t| (t.0, t.1));
+        let (kind, id) = match flow {
+            Flow::From(id) => ("\"s\"", id),
+            Flow::To(id) => ("\"f\",\"bp\":\"e\"", id),
+        };
+        let at = us(event.start);
+        self.line(&format!("{{\"ph\":{kind},\"id\":{id},\"name\":\"launch\",\"cat\":\"launch\",\"pid\":{pid},\"tid\":{tid},\"ts\":{at}}}"))
+    }
+
+    fn instant(&mut self, event: &Event<'_>) -> io::Result<()> {
+        let (head, args) = (self.head(event), self.args(event.args));
+        self.line(&format!("{{\"ph\":\"i\",\"s\":\"p\",{head},\"args\":{args}}}"))
+    }
+
+    fn value(&mut self, track: u32, time: i64, value: f64) -> io::Result<()> {
+        let Some((pid, _, name)) = self.tracks.get(track as usize) else { return Ok(()) };
+        let value = if value.is_finite() { value } else { 0.0 };
+        let line = format!("{{\"ph\":\"C\",\"name\":{name},\"pid\":{pid},\"ts\":{},\"args\":{{\"value\":{value}}}}}", us(time));
+        self.line(&line)
+    }
+
+    fn close(&mut self, _: u32) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        if !self.begun {
+            self.out.write_all(b"{\"traceEvents\":[")?;
+        }
+        self.out.write_all(b"\n]}\n")?;
+        self.out.flush()
+    }
+}
