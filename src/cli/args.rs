@@ -3,7 +3,7 @@
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
-pub use super::triage_args::{DigestArgs, Export, MemoryArgs, Ranges, Ranks, Triage};
+pub use super::triage_args::{DigestArgs, Export, MemoryArgs, Ranges, Ranks, ReportArgs, Triage};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
 use crate::config::{ColorMode, First};
@@ -87,6 +87,8 @@ pub enum Command {
     Export(Export),
     /// Say how memory is used: the peak and who holds it, what grows, what is in pieces, why it ran out.
     Memory(MemoryArgs),
+    /// Write one file to hand on, HTML or Markdown: verdict, where the time went, kernels, evidence, commands.
+    Report(ReportArgs),
     /// Print a window of time as text: what ran where, and why nothing did.
     Timeline(TimelineArgs),
     /// List what happens in a window of time, in order.

@@ -7,6 +7,7 @@ pub mod diff;
 pub mod doctor;
 pub mod explore;
 mod export;
+mod handout;
 pub mod help;
 pub mod hints;
 pub mod interrupt;
@@ -147,6 +148,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Ranks(args)) => ranks::ranks(args, nsys.as_deref()),
         Some(Command::Digest(args)) => ranks::digest(args, nsys.as_deref()),
         Some(Command::Memory(args)) => memory::memory(args, nsys.as_deref()),
+        Some(Command::Report(args)) => handout::report(args, nsys.as_deref()),
         Some(Command::Export(args)) => export::export(args, nsys.as_deref()),
         Some(Command::Timeline(wanted)) => {
             let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());

@@ -93,6 +93,23 @@ pub struct MemoryArgs {
     pub format: Option<Format>,
 }
 
+/// `warpscope report`.
+#[derive(Debug, clap::Args)]
+pub struct ReportArgs {
+    /// Reports: timelines, results of ncu or rocprofv3, memory snapshots; several of one job are compared as ranks.
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// The file to write; how it ends decides: .html or .md.
+    #[arg(short, long, value_name = "FILE")]
+    pub output: PathBuf,
+    /// Keep paths of files; without it only their names are written.
+    #[arg(long)]
+    pub paths: bool,
+    /// Replace a file that exists.
+    #[arg(long)]
+    pub force: bool,
+}
+
 /// What `warpscope export` writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum ExportFormat {

@@ -7,6 +7,7 @@ pub mod columnar;
 pub mod diff;
 pub mod finding;
 mod format;
+pub mod handout;
 pub mod hints;
 pub mod launches;
 pub mod live;
@@ -37,6 +38,7 @@ pub static REPORTS: &[(&str, &str)] = &[
     ("ranges", "NVTX ranges or operators as a tree, with the GPU's time inside"),
     ("ranks", "the ranks of one job: which makes the others wait, and why"),
     ("memory", "how memory is used: the peak and who holds it, what grows, why it ran out"),
+    ("report", "one file to hand on, HTML or Markdown: verdict, kernels, evidence, commands"),
     ("top", "kernels, or other groups of launches, ranked by time"),
     ("launches", "kernel launches in launch order"),
     ("metrics", "every metric of an Nsight Compute report"),

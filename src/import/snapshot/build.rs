@@ -1,8 +1,8 @@
 //! Makes a profile of what a snapshot holds.
 
 use super::parts::{BLOCK, EVENT, Parts, RawBlock, RawEvent, UNTIMED};
-use super::pickle::{Pickle, Value, natural};
 use super::sizes::{self, Row, What};
+use super::value::{Pickle, Value, natural};
 use crate::model::{
     Block, BlockState, Clock, Device, LaunchOrder, MemoryEvent, MemoryKind, MemoryLevel, MemoryState, Note, NoteKind, Profile, Range,
     RangeKind, RangeOrigin, Refused, Segment, Severity, host_call::NONE, units,
@@ -175,7 +175,8 @@ fn settings(pickle: &Pickle, whole: Value) -> Vec<(Arc<str>, Arc<str>)> {
         let value: Option<Arc<str>> = match value {
             Value::Text(_) => pickle.text(value).filter(|t| !t.is_empty()).cloned(),
             Value::Bool(true) => Some(Arc::from("True")),
-            Value::Integer(n) if n > 0 => Some(Arc::from(n.to_string())),
+            // One is the default of the number of threads.
+            Value::Integer(n) if n > 1 => Some(Arc::from(n.to_string())),
             Value::Real(x) if x > 0.0 => Some(Arc::from(x.to_string())),
             _ => None,
         };

@@ -4,14 +4,16 @@ mod build;
 mod parts;
 mod pickle;
 mod sizes;
+mod stream;
+mod value;
 
 use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
 use crate::model::{Profile, Source};
 use parts::Parts;
-use pickle::Refusal;
 use std::fs::File;
 use std::io::Read;
+use stream::Refusal;
 
 pub struct TorchSnapshot;
 

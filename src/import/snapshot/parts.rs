@@ -1,6 +1,7 @@
 //! The small dictionaries of a snapshot, taken as they come: frames, blocks and what happened.
 
-use super::pickle::{Pickle, Take, Value, natural};
+use super::pickle::Take;
+use super::value::{Pickle, Value, natural};
 use crate::model::host_call::NONE;
 use crate::model::{Frame, Stacks};
 use rustc_hash::FxHashMap;

@@ -3,67 +3,16 @@
 //! Opcodes as `Lib/pickletools.py` of Python 3.14 describes them. Dictionaries that are one of the many small things of a snapshot are
 //! handed to a [`Take`] as soon as they are whole, so that ten million of them need no dictionaries.
 
+use super::stream::{Bytes, Refusal};
+use super::value::{Dict, Pickle, Value};
 use rustc_hash::FxHashMap;
-use std::io::{self, Read};
+use std::io::Read;
 use std::sync::Arc;
-
-/// A value of a pickle.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value {
-    None,
-    Bool(bool),
-    Integer(i64),
-    Real(f64),
-    /// Index into [`Pickle::texts`].
-    Text(u32),
-    /// Index into [`Pickle::lists`]; tuples are lists, too.
-    List(u32),
-    /// Index into [`Pickle::dicts`].
-    Dict(u32),
-}
-
-/// What a dictionary was handed over as.
-#[derive(Clone, Debug)]
-pub enum Dict {
-    Empty,
-    /// Index into [`Pickle::pairs`].
-    Pairs(u32),
-    /// Kind and index that the [`Take`] gave it.
-    Taken(u8, u32),
-}
-
-/// All that a pickle holds.
-#[derive(Debug, Default)]
-pub struct Pickle {
-    pub texts: Vec<Arc<str>>,
-    pub lists: Vec<Vec<Value>>,
-    pub dicts: Vec<Dict>,
-    /// Keys and values in turn of each dictionary that nobody took.
-    pub pairs: Vec<Vec<Value>>,
-}
 
 /// Takes small dictionaries out of the pickle.
 pub trait Take {
     /// Looks at a dictionary that just got these keys and values in turn; what it is to be replaced by, or nothing to leave it.
     fn take(&mut self, pairs: &[Value], pickle: &mut Pickle) -> Option<(u8, u32)>;
-}
-
-/// Why a pickle was not read.
-#[derive(Debug)]
-pub enum Refusal {
-    Io(io::Error),
-    /// The bytes end before the pickle does.
-    Short,
-    /// It would make a Python object or call a function: the opcode's name.
-    Code(&'static str),
-    Damaged(&'static str),
-    Cancelled,
-}
-
-impl From<io::Error> for Refusal {
-    fn from(e: io::Error) -> Self {
-        if e.kind() == io::ErrorKind::UnexpectedEof { Self::Short } else { Self::Io(e) }
-    }
 }
 
 /// Values that wait to be put somewhere. Python writes batches of 1,000.
@@ -87,59 +36,6 @@ const CODE: &[(u8, &str)] = &[
     (b'P', "PERSID"),
     (b'Q', "BINPERSID"),
 ];
-
-/// Bytes that are read at once.
-const BUFFER: usize = 1 << 18;
-
-/// The bytes of a pickle, as they come.
-struct Bytes<'a, R> {
-    from: &'a mut R,
-    buffer: Vec<u8>,
-    at: usize,
-    end: usize,
-}
-
-impl<R: Read> Bytes<'_, R> {
-    /// Reads on until so many bytes are there, at most [`BUFFER`] of them.
-    #[cold]
-    fn fill(&mut self, bytes: usize) -> Result<(), Refusal> {
-        self.buffer.copy_within(self.at..self.end, 0);
-        (self.at, self.end) = (0, self.end - self.at);
-        while self.end < bytes {
-            match self.from.read(&mut self.buffer[self.end..]) {
-                Ok(0) => return Err(Refusal::Short),
-                Ok(n) => self.end += n,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(e.into()),
-            }
-        }
-        Ok(())
-    }
-
-    fn next<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
-        if self.end - self.at < N {
-            self.fill(N)?;
-        }
-        let mut out = [0; N];
-        out.copy_from_slice(&self.buffer[self.at..self.at + N]);
-        self.at += N;
-        Ok(out)
-    }
-
-    /// The next bytes, put at the end of `word`.
-    fn many(&mut self, mut bytes: usize, word: &mut Vec<u8>) -> Result<(), Refusal> {
-        while bytes > 0 {
-            if self.at == self.end {
-                self.fill(1)?;
-            }
-            let here = bytes.min(self.end - self.at);
-            word.extend_from_slice(&self.buffer[self.at..self.at + here]);
-            self.at += here;
-            bytes -= here;
-        }
-        Ok(())
-    }
-}
 
 struct Machine<'a, R, T> {
     from: Bytes<'a, R>,
@@ -412,7 +308,7 @@ fn index(n: usize) -> Result<u32, Refusal> {
 /// failed.
 pub fn read<R: Read, T: Take>(from: &mut R, take: &mut T, on: &mut dyn FnMut() -> bool) -> Result<(Pickle, Value), (Refusal, u64)> {
     let out = Pickle::default();
-    let from = Bytes { from, buffer: vec![0; BUFFER], at: 0, end: 0 };
+    let from = Bytes::new(from);
     let (stack, marks, memo, word) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut machine = Machine { from, take, out, stack, marks, memo, known: FxHashMap::default(), word };
     let mut done = 0_u64;
@@ -426,58 +322,6 @@ pub fn read<R: Read, T: Take>(from: &mut R, take: &mut T, on: &mut dyn FnMut() -
             Ok(Some(value)) => return Ok((machine.out, value)),
             Err(refusal) => return Err((refusal, done)),
         }
-    }
-}
-
-impl Pickle {
-    #[must_use]
-    pub fn text(&self, value: Value) -> Option<&Arc<str>> {
-        if let Value::Text(at) = value { self.texts.get(at as usize) } else { None }
-    }
-
-    /// The items of a list.
-    #[must_use]
-    pub fn items(&self, value: Value) -> Option<&[Value]> {
-        if let Value::List(at) = value { self.lists.get(at as usize).map(Vec::as_slice) } else { None }
-    }
-
-    /// The pairs of a dictionary that nobody took.
-    pub fn pairs_of(&self, value: Value) -> impl Iterator<Item = (Value, Value)> {
-        let flat: &[Value] = match value {
-            Value::Dict(at) => match self.dicts.get(at as usize) {
-                Some(Dict::Pairs(at)) => self.pairs.get(*at as usize).map_or(&[], Vec::as_slice),
-                _ => &[],
-            },
-            _ => &[],
-        };
-        flat.chunks_exact(2).map(|p| (p[0], p[1]))
-    }
-
-    /// What a dictionary was taken as.
-    #[must_use]
-    pub fn taken(&self, value: Value) -> Option<(u8, u32)> {
-        match value {
-            Value::Dict(at) => match self.dicts.get(at as usize)? {
-                Dict::Taken(kind, at) => Some((*kind, *at)),
-                Dict::Pairs(_) | Dict::Empty => None,
-            },
-            _ => None,
-        }
-    }
-
-    /// What a dictionary has under a key.
-    #[must_use]
-    pub fn get(&self, value: Value, key: &str) -> Option<Value> {
-        self.pairs_of(value).find(|(k, _)| self.text(*k).is_some_and(|t| &**t == key)).map(|p| p.1)
-    }
-}
-
-/// A number that is no less than 0, as such; sizes and addresses.
-#[must_use]
-pub fn natural(value: Option<Value>) -> Option<u64> {
-    match value? {
-        Value::Integer(n) => u64::try_from(n).ok(),
-        _ => None,
     }
 }
 

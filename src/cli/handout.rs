@@ -1,0 +1,43 @@
+//! `warpscope report`: one file to hand on.
+
+use super::triage_args::ReportArgs;
+use super::{Failure, interrupt, print, save};
+use crate::analysis::memory::usage as memory_usage;
+use crate::analysis::triage::{self, Scope};
+use crate::import::Wants;
+use crate::model::Cancel;
+use crate::report::handout::{self, Given};
+use crate::report::ranks::Together;
+use crate::report::triage::Judged;
+use std::path::Path;
+
+/// Writes it.
+pub fn report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
+    let name = args.output.file_name().map_or_else(String::new, |n| n.to_string_lossy().to_lowercase());
+    let html = match name.rsplit_once('.').map(|n| n.1) {
+        Some("html" | "htm") => true,
+        Some("md" | "markdown") => false,
+        _ => return Err(Failure::wrong(format!("{}: name a file that ends in .html or .md", args.output.display()))),
+    };
+    let mut all = Vec::new();
+    for file in &args.files {
+        let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::EXPLORER)?;
+        print::warn(&profile);
+        let timed = profile.metrics.is_none();
+        let found = timed.then(|| triage::triage(&profile, &Scope::default(), &Cancel::default())).flatten();
+        let usage = memory_usage(&profile, &Cancel::default());
+        if profile.metrics.is_none() && found.is_none() && usage.is_none() && profile.totals.is_empty() {
+            return Err(Failure::wrong(format!("{}: nothing ran on a GPU, and nothing is known of memory", file.display())));
+        }
+        all.push((profile, found, usage));
+    }
+    let judged: Vec<Judged<'_>> = all.iter().filter_map(|(p, t, _)| Some((p, t.as_ref()?))).collect();
+    let ranks = super::ranks::of_reports(&judged);
+    let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
+    let given: Vec<Given<'_>> = all.iter().map(|(p, t, u)| Given { profile: p, triage: t.as_ref(), usage: u.as_ref() }).collect();
+    let made = handout::handout(&given, ranks.as_ref());
+    save::whole(&args.output, args.force, |out| {
+        if html { handout::html(out, &made, args.paths) } else { handout::markdown(out, &made, args.paths) }
+    })?;
+    print::to_stdout(|out| writeln!(out, "{}", args.output.display()))
+}

@@ -1,0 +1,78 @@
+//! The bytes of a pickle as they come, and why it may not be read.
+
+use std::io::{self, Read};
+
+/// Why a pickle was not read.
+#[derive(Debug)]
+pub enum Refusal {
+    Io(io::Error),
+    /// The bytes end before the pickle does.
+    Short,
+    /// It would make a Python object or call a function: the opcode's name.
+    Code(&'static str),
+    Damaged(&'static str),
+    Cancelled,
+}
+
+impl From<io::Error> for Refusal {
+    fn from(e: io::Error) -> Self {
+        if e.kind() == io::ErrorKind::UnexpectedEof { Self::Short } else { Self::Io(e) }
+    }
+}
+
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 18;
+
+/// The bytes of a pickle, as they come.
+pub struct Bytes<'a, R> {
+    from: &'a mut R,
+    buffer: Vec<u8>,
+    at: usize,
+    end: usize,
+}
+
+impl<'a, R: Read> Bytes<'a, R> {
+    pub fn new(from: &'a mut R) -> Self {
+        Self { from, buffer: vec![0; BUFFER], at: 0, end: 0 }
+    }
+
+    /// Reads on until so many bytes are there, at most [`BUFFER`] of them.
+    #[cold]
+    fn fill(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.buffer.copy_within(self.at..self.end, 0);
+        (self.at, self.end) = (0, self.end - self.at);
+        while self.end < bytes {
+            match self.from.read(&mut self.buffer[self.end..]) {
+                Ok(0) => return Err(Refusal::Short),
+                Ok(n) => self.end += n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e.into()),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn next<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
+        if self.end - self.at < N {
+            self.fill(N)?;
+        }
+        let mut out = [0; N];
+        out.copy_from_slice(&self.buffer[self.at..self.at + N]);
+        self.at += N;
+        Ok(out)
+    }
+
+    /// The next bytes, put at the end of `word`.
+    pub fn many(&mut self, mut bytes: usize, word: &mut Vec<u8>) -> Result<(), Refusal> {
+        while bytes > 0 {
+            if self.at == self.end {
+                self.fill(1)?;
+            }
+            let here = bytes.min(self.end - self.at);
+            word.extend_from_slice(&self.buffer[self.at..self.at + here]);
+            self.at += here;
+            bytes -= here;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,65 @@
+//! One page of HTML that needs nothing else: no network, no scripts; light and dark, and on paper.
+
+use super::block::{Block, Found, Handout, Table};
+use super::paths::without;
+use super::svg::escaped;
+use std::io::{self, Write};
+
+const STYLE: &str = include_str!("style.css");
+
+/// Writes it; with `paths` what it says of paths stays.
+pub fn html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
+    let text = |t: &str| if paths { escaped(t) } else { escaped(&without(t)) };
+    writeln!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
+    )?;
+    // Nothing is loaded from anywhere, and nothing runs.
+    writeln!(out, "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">")?;
+    writeln!(out, "<title>{}</title><style>\n{STYLE}</style></head><body><main>", text(&of.title))?;
+    let mut verdict = true;
+    for block in &of.blocks {
+        match block {
+            Block::Heading(level, t) => writeln!(out, "<h{level}>{}</h{level}>", text(t), level = level.clamp(&1, &6))?,
+            Block::Text(t) => {
+                // The first sentence is what the page is for.
+                writeln!(out, "<p{}>{}</p>", if std::mem::take(&mut verdict) { " class=\"verdict\"" } else { "" }, text(t))?;
+            }
+            Block::Picture(p) => writeln!(out, "<figure>{}</figure>", p.svg)?,
+            Block::Table(t) => table(out, t, &text)?,
+            Block::List(items) => list(out, items, &text)?,
+            Block::Command(c) => writeln!(out, "<pre>{}</pre>", text(c))?,
+            Block::Found(f) => found(out, f, &text)?,
+        }
+    }
+    writeln!(out, "</main></body></html>")
+}
+
+fn list(out: &mut dyn Write, items: &[String], text: &dyn Fn(&str) -> String) -> io::Result<()> {
+    let items: Vec<String> = items.iter().map(|i| format!("<li>{}</li>", text(i))).collect();
+    writeln!(out, "<ul>{}</ul>", items.join(""))
+}
+
+fn table(out: &mut dyn Write, of: &Table, text: &dyn Fn(&str) -> String) -> io::Result<()> {
+    let class = |at: usize| if of.head.get(at).is_some_and(|h| h.1) { " class=\"n\"" } else { "" };
+    let head: Vec<String> = of.head.iter().enumerate().map(|(at, h)| format!("<th{}>{}</th>", class(at), text(h.0))).collect();
+    writeln!(out, "<div class=\"wide\"><table><thead><tr>{}</tr></thead><tbody>", head.join(""))?;
+    for row in &of.rows {
+        let cells: Vec<String> = row.iter().enumerate().map(|(at, c)| format!("<td{}>{}</td>", class(at), text(c))).collect();
+        writeln!(out, "<tr>{}</tr>", cells.join(""))?;
+    }
+    writeln!(out, "</tbody></table></div>")
+}
+
+fn found(out: &mut dyn Write, f: &Found, text: &dyn Fn(&str) -> String) -> io::Result<()> {
+    let how = if f.how.is_empty() { String::new() } else { format!(" <span class=\"how\">{}</span>", text(&f.how)) };
+    let tone = if f.wrong { "wrong" } else { "fine" };
+    writeln!(out, "<section class=\"found {tone}\"><h4><code>{}</code>{how}</h4><p>{}</p>", text(&f.id), text(&f.headline))?;
+    for (title, items) in [("Evidence", &f.evidence), ("Where", &f.places), ("What to do", &f.actions)] {
+        if !items.is_empty() {
+            writeln!(out, "<h5>{title}</h5>")?;
+            list(out, items, text)?;
+        }
+    }
+    writeln!(out, "</section>")
+}

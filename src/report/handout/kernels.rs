@@ -1,0 +1,171 @@
+//! The kernels: which take the time, what limits those that were measured, and the commands that measure them again.
+
+use super::block::{Block, Found, Picture, Table};
+use super::svg::{Svg, WIDTH};
+use crate::analysis::hints::{Severity, Subject, subject};
+use crate::analysis::labels::cut_end;
+use crate::analysis::roofline::Plot;
+use crate::analysis::{GroupBy, Grouping};
+use crate::model::{Metrics, Nanos, Profile, units};
+use crate::report::hints::{nothing, threshold, value};
+use crate::report::triage::flops;
+use crate::rerun::{Collect, Options, Target, confirm, plan};
+use std::sync::Arc;
+
+/// Kernels that are listed, results that are explained, kernels whose re-run is given.
+const KERNELS: usize = 20;
+const RESULTS: usize = 12;
+const AGAIN: usize = 3;
+/// Characters of a kernel's name.
+const NAME: usize = 70;
+
+/// The kernels of a timeline.
+#[must_use]
+pub fn of_launches(profile: &Profile) -> Vec<Block> {
+    let grouping = Grouping::of(profile, GroupBy::Name, None);
+    if grouping.rows.is_empty() {
+        return Vec::new();
+    }
+    let mut rows: Vec<&crate::analysis::group::GroupRow> = grouping.rows.iter().collect();
+    rows.sort_by_key(|r| (std::cmp::Reverse(r.stats.total), r.name_rank));
+    let cells = rows.iter().take(KERNELS).map(|r| {
+        let median = r.stats.median.map_or_else(String::new, Nanos::human);
+        let count = units::grouped(i64::try_from(r.stats.count).unwrap_or(i64::MAX));
+        let max = Nanos(r.stats.max).to_string();
+        vec![cut_end(&r.name, NAME), Nanos(r.stats.total).to_string(), units::human_percent(r.share_percent), count, median, max]
+    });
+    let head = vec![("kernel", false), ("time", true), ("share", true), ("launches", true), ("median", true), ("longest", true)];
+    let mut out = vec![Block::Heading(3, "Kernels".to_owned()), Block::Table(Table { head, rows: cells.collect() })];
+    if rows.len() > KERNELS {
+        out.push(Block::Text(format!("{} more are not listed.", units::count(rows.len() - KERNELS, "kernel"))));
+    }
+    let mut commands = Vec::new();
+    for row in rows.iter().take(AGAIN) {
+        let Some(launch) = median_launch(profile, row.kernel.map(|k| k.0)) else { continue };
+        let options = Options { collect: Collect::Set("detailed".to_owned()), ..Options::default() };
+        let made = plan(profile, &Target::Launches(vec![crate::model::LaunchId(launch)]), &options).ok();
+        commands.extend(made.and_then(|p| p.commands.into_iter().next()).map(|c| Block::Command(c.shell())));
+    }
+    if !commands.is_empty() {
+        out.push(Block::Text("To profile one launch of each of the first again, exactly that one:".to_owned()));
+        out.extend(commands);
+    }
+    out
+}
+
+/// The launch of median duration of a kernel.
+fn median_launch(profile: &Profile, kernel: Option<u32>) -> Option<u32> {
+    let launches = &profile.launches;
+    let mut all: Vec<u32> = (0_u32..).take(launches.len()).filter(|&r| Some(launches.kernel(r as usize).0) == kernel).collect();
+    all.sort_by_key(|&r| (launches.duration(r as usize), r));
+    all.get(all.len() / 2).copied()
+}
+
+fn duration(metrics: &Metrics, s: &Subject) -> i64 {
+    s.result.and_then(|r| metrics.duration(metrics.results.get(r)?)).map_or(0, |d| d.0)
+}
+
+/// What was measured, longest first.
+fn measured(profile: &Profile, metrics: &Metrics) -> Vec<Subject> {
+    let mut subjects: Vec<Subject> = subject::places(profile).into_iter().filter_map(|p| p.subject(profile)).collect();
+    subjects.sort_by_key(|s| (std::cmp::Reverse(duration(metrics, s)), s.launch));
+    subjects
+}
+
+/// What limits the kernel that took the longest.
+#[must_use]
+pub fn verdict(profile: &Profile, metrics: &Metrics) -> Option<String> {
+    let subjects = measured(profile, metrics);
+    let first = subjects.first()?;
+    let hint = first.hints.first()?;
+    Some(format!("{} ({}): {}: {}", cut_end(first.kernel.function(), NAME), Nanos(duration(metrics, first)), hint.id.id(), hint.headline))
+}
+
+/// Results of single kernels, as a profiler measured them.
+#[must_use]
+pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>) -> Vec<Block> {
+    let subjects = measured(profile, metrics);
+    let duration = |s: &Subject| duration(metrics, s);
+    let mut out = vec![Block::Heading(3, "Kernels that were measured".to_owned())];
+    let rows = subjects.iter().map(|s| {
+        let first = s.hints.first().map_or_else(|| nothing(s), |h| h.id.id().to_owned());
+        let gain =
+            s.hints.first().filter(|h| h.severity > Severity::Healthy).map_or_else(String::new, |h| units::human_percent(h.stake * 100.0));
+        vec![s.launch.to_string(), cut_end(s.kernel.function(), NAME), Nanos(duration(s)).to_string(), first, gain]
+    });
+    let head = vec![("result", true), ("kernel", false), ("duration", true), ("what limits it", false), ("at most saved", true)];
+    out.push(Block::Table(Table { head, rows: rows.take(KERNELS * 2).collect() }));
+    out.extend(subjects.first().and_then(|s| roofline(metrics, s.result?)).map(Block::Picture));
+    for subject in subjects.iter().take(RESULTS) {
+        out.push(Block::Heading(4, format!("{} (result {})", cut_end(subject.kernel.function(), NAME), subject.launch)));
+        if subject.hints.is_empty() {
+            out.push(Block::Text(nothing(subject)));
+        }
+        for hint in subject.hints.iter().take(2) {
+            let evidence = hint.evidence.iter().map(|e| {
+                let than = threshold(e).map_or_else(String::new, |t| format!(" ({t})"));
+                format!("{}: {}{than}", e.label, value(e))
+            });
+            out.push(Block::Found(Found {
+                id: hint.id.id().to_owned(),
+                headline: hint.headline.clone(),
+                how: format!(
+                    "{}, {}, at most {} of its time",
+                    hint.severity.word(),
+                    hint.sure.word(),
+                    units::human_percent(hint.stake * 100.0)
+                ),
+                wrong: hint.severity > Severity::Healthy,
+                evidence: evidence.collect(),
+                places: Vec::new(),
+                actions: hint.actions.clone(),
+            }));
+        }
+        let command = subject.hints.first().and_then(|h| confirm::command(profile, subject.launch, &h.confirm).ok());
+        out.extend(command.map(|c| Block::Command(c.shell())));
+    }
+    if subjects.len() > RESULTS {
+        out.push(Block::Text(format!(
+            "{} more are not explained here; `warpscope hints` has them.",
+            units::count(subjects.len() - RESULTS, "result")
+        )));
+    }
+    out
+}
+
+/// Work per second over work per byte, with the roofs of the first result's chip.
+fn roofline(metrics: &Arc<Metrics>, result: usize) -> Option<Picture> {
+    let plot = Plot::of(metrics, result, &[]);
+    let points: Vec<_> = plot.points.iter().filter(|p| p.intensity.is_finite() && p.intensity > 0.0 && p.achieved > 0.0).collect();
+    let memory = plot.placed.traffic.first().and_then(|t| t.peak)?;
+    let roofs: Vec<(String, f64)> = plot.roofs().into_iter().filter(|r| r.used).map(|r| (r.work.name.clone(), r.peak)).collect();
+    let highest = roofs.iter().map(|r| r.1).fold(0.0, f64::max);
+    if points.is_empty() || highest <= 0.0 {
+        return None;
+    }
+    let (left, right, top, bottom) = (70.0, WIDTH - 20.0, 16.0, 300.0);
+    let xs = points.iter().map(|p| p.intensity).chain([highest / memory]);
+    let (least, most) = xs.fold((f64::MAX, 0.0_f64), |(l, m), x| (l.min(x), m.max(x)));
+    let (x0, x1) = ((least / 3.0).log10(), (most * 3.0).log10());
+    let lowest = points.iter().map(|p| p.achieved).fold(f64::MAX, f64::min).min(highest / 1e3);
+    let (y0, y1) = ((lowest / 2.0).log10(), (highest * 2.0).log10());
+    let x = |v: f64| left + (v.log10() - x0) / (x1 - x0) * (right - left);
+    let y = |v: f64| (bottom - (v.log10() - y0) / (y1 - y0) * (bottom - top)).clamp(top, bottom);
+    let mut svg = Svg::new(330.0);
+    svg.rect((left, top, right - left, bottom - top), "lane", "");
+    let from = 10_f64.powf(x0);
+    svg.line((x(from), y(from * memory)), (x(highest / memory), y(highest)), "roof");
+    svg.text((x(from) + 6.0, y(from * memory) - 6.0), "start", "dim", &format!("DRAM {:.0} GB/s", memory / 1e9));
+    for (name, peak) in &roofs {
+        svg.line((x(peak / memory).min(right), y(*peak)), (right, y(*peak)), "roof");
+        svg.text((right - 4.0, y(*peak) - 5.0), "end", "dim", &format!("{name} {}", flops(*peak)));
+    }
+    for p in &points {
+        let about = format!("{} ({}): {} at {:.2} operations a byte", p.kernel, p.work, flops(p.achieved), p.intensity);
+        svg.circle((x(p.intensity), y(p.achieved)), if p.own { 7.0 } else { 4.0 }, if p.own { "own" } else { "point" }, &about);
+    }
+    svg.text((left, 322.0), "start", "dim", "operations per byte of DRAM traffic →");
+    svg.text((8.0, top + 10.0), "start", "dim", "ops/s ↑");
+    let first = points.first().map(|p| format!("{}: {} at {:.2} operations a byte", p.kernel, flops(p.achieved), p.intensity));
+    Some(svg.picture(format!("Roofline. {}", first.unwrap_or_default())))
+}

@@ -1,0 +1,59 @@
+//! The same as Markdown, for tickets and chats: pictures are told in words.
+
+use super::block::{Block, Found, Handout};
+use super::paths::without;
+use crate::report::Format;
+use crate::report::table::{self, Cell, Column};
+use std::io::{self, Write};
+
+/// Text in which nothing is taken for markup.
+fn plain(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in crate::model::text::clean(text).chars() {
+        if "\\`*_[]<>|#".contains(c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Writes it; with `paths` what it says of paths stays.
+pub fn markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
+    let raw = |t: &str| if paths { t.to_owned() } else { without(t) };
+    let text = |t: &str| plain(&raw(t));
+    for block in &of.blocks {
+        match block {
+            Block::Heading(level, t) => writeln!(out, "{} {}\n", "#".repeat(usize::from(*level)), text(t))?,
+            Block::Text(t) => writeln!(out, "{}\n", text(t))?,
+            Block::Picture(p) => writeln!(out, "_{}_\n", text(&p.words))?,
+            Block::Table(t) => {
+                let column = |h: &(&'static str, bool)| Column { field: h.0, title: h.0, right: h.1, machine_only: false, rank: 0 };
+                let columns: Vec<Column> = t.head.iter().map(column).collect();
+                let rows = t.rows.iter().map(|r| r.iter().map(|c| Cell::text(raw(c))).collect());
+                table::print(&columns, rows, out, Format::Md, None)?;
+                writeln!(out)?;
+            }
+            Block::List(items) => {
+                items.iter().try_for_each(|i| writeln!(out, "- {}", text(i)))?;
+                writeln!(out)?;
+            }
+            Block::Command(c) => {
+                // A fence that no line of it ends.
+                let ticks = "`".repeat(3 + c.matches("```").count());
+                writeln!(out, "{ticks}sh\n{}\n{ticks}\n", crate::model::text::clean(&raw(c)))?;
+            }
+            Block::Found(f) => found(out, f, &text)?,
+        }
+    }
+    Ok(())
+}
+
+fn found(out: &mut dyn Write, f: &Found, text: &dyn Fn(&str) -> String) -> io::Result<()> {
+    let how = if f.how.is_empty() { String::new() } else { format!(" ({})", text(&f.how)) };
+    writeln!(out, "**{}**{how}: {}\n", text(&f.id), text(&f.headline))?;
+    for (title, items) in [("", &f.evidence), ("at: ", &f.places), ("do: ", &f.actions)] {
+        items.iter().try_for_each(|i| writeln!(out, "- {title}{}", text(i)))?;
+    }
+    writeln!(out)
+}

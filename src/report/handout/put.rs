@@ -1,0 +1,115 @@
+//! Puts a report to hand on together.
+
+use super::block::{Block, Handout, Table};
+use super::{kernels, memory, run};
+use crate::analysis::memory::Usage;
+use crate::analysis::ranks::Member;
+use crate::analysis::triage::Triage;
+use crate::model::{Bytes, Nanos, Profile};
+use crate::report::ranks::Together;
+use crate::rerun::shell;
+
+/// A report with what was found in it.
+#[derive(Clone, Copy)]
+pub struct Given<'a> {
+    pub profile: &'a Profile,
+    pub triage: Option<&'a Triage>,
+    pub usage: Option<&'a Usage>,
+}
+
+/// What is to be handed on of these reports.
+#[must_use]
+pub fn handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Handout {
+    let names: Vec<String> = given.iter().map(|g| g.profile.file_name()).collect();
+    let title = match &names[..] {
+        [one] => one.clone(),
+        [first, ..] => format!("{first} and {} more", names.len() - 1),
+        [] => "nothing".to_owned(),
+    };
+    let mut blocks = vec![Block::Heading(1, title.clone())];
+    if let Some(ranks) = ranks {
+        blocks.push(Block::Heading(2, "Ranks".to_owned()));
+        let sentences: Vec<String> = ranks.job.findings.iter().map(|f| format!("{}: {}", f.id.id(), f.headline)).collect();
+        blocks.push(if sentences.is_empty() { Block::Text("No rank makes the others wait.".to_owned()) } else { Block::List(sentences) });
+        blocks.push(Block::Table(rank_table(ranks)));
+    }
+    for of in given {
+        if given.len() > 1 {
+            blocks.push(Block::Heading(2, of.profile.file_name()));
+        }
+        one(of, &mut blocks);
+    }
+    blocks.push(Block::Text(format!("Made by warpscope {}.", env!("CARGO_PKG_VERSION"))));
+    Handout { title, blocks }
+}
+
+fn one(of: &Given<'_>, blocks: &mut Vec<Block>) {
+    let profile = of.profile;
+    let verdict = of.triage.and_then(Triage::verdict).map(|f| format!("{}: {}", f.id.id(), f.headline));
+    let memory_verdict = of.usage.and_then(Usage::main).and_then(|d| d.findings.first()).map(|f| format!("{}: {}", f.id.id(), f.headline));
+    let kernel = profile.metrics.as_ref().and_then(|m| kernels::verdict(profile, m));
+    blocks.extend(verdict.or(memory_verdict).or(kernel).map(Block::Text));
+    blocks.push(Block::List(machine(profile)));
+    if let Some(triage) = of.triage {
+        blocks.extend(run::blocks(profile, triage));
+    }
+    match &profile.metrics {
+        Some(metrics) => blocks.extend(kernels::of_results(profile, metrics)),
+        None => blocks.extend(kernels::of_launches(profile)),
+    }
+    if let Some(usage) = of.usage {
+        blocks.extend(memory::blocks(profile, usage));
+    }
+    let commands: Vec<String> =
+        of.triage.iter().flat_map(|t| &t.findings).filter_map(|f| f.confirm.as_ref()).map(|c| shell::line(&c.argv)).collect();
+    if !commands.is_empty() {
+        blocks.push(Block::Heading(3, "Commands that would tell more".to_owned()));
+        let mut seen = std::collections::HashSet::new();
+        blocks.extend(commands.into_iter().filter(|c| seen.insert(c.clone())).map(Block::Command));
+    }
+    let notes: Vec<String> = profile.notes.iter().map(crate::model::Note::sentence).collect();
+    if !notes.is_empty() {
+        blocks.push(Block::Heading(3, "About the report".to_owned()));
+        blocks.push(Block::List(notes));
+    }
+}
+
+/// The ranks: where the time of each went, and who waits.
+fn rank_table(of: &Together<'_>) -> Table {
+    let ns = |n: i64| Nanos(n).to_string();
+    let row = |m: &Member| {
+        let host = of.digests.get(m.digest).and_then(|d| d.host.clone()).unwrap_or_default();
+        let step = m.step.map_or_else(String::new, ns);
+        vec![m.rank.to_string(), host, step, ns(m.compute), ns(m.exposed), ns(m.idle), ns(m.waited), ns(m.late)]
+    };
+    let head = vec![
+        ("rank", true),
+        ("host", false),
+        ("step", true),
+        ("kernels", true),
+        ("collectives alone", true),
+        ("idle", true),
+        ("waits", true),
+        ("waited for", true),
+    ];
+    Table { head, rows: of.job.ranks.iter().map(row).collect() }
+}
+
+/// The tool, the GPUs, the program.
+fn machine(profile: &Profile) -> Vec<String> {
+    let source = &profile.source;
+    let version = source.version.as_ref().map_or_else(String::new, |v| format!(" {v}"));
+    let mut out = vec![format!("Report of {}{version}", source.tool)];
+    for device in &profile.devices {
+        let mut words = vec![format!("GPU {}", device.id)];
+        words.extend(device.name.clone());
+        words.extend(device.compute_capability.map(|(major, minor)| format!("compute capability {major}.{minor}")));
+        words.extend(device.memory.map(|m: Bytes| format!("{m} of memory")));
+        out.push(words.join(", "));
+    }
+    if !profile.capture.argv.is_empty() {
+        out.push(format!("Program: {}", shell::line(&profile.capture.argv)));
+    }
+    out.extend(profile.rank.rank.map(|r| format!("Rank {r}")));
+    out
+}

@@ -1,0 +1,87 @@
+//! Pictures as SVG: colours are classes that the page's style sheet gives a value, for light and dark.
+
+use super::block::Picture;
+use super::paths::without;
+use std::fmt::Write as _;
+
+/// Width of every picture, in its own units.
+pub const WIDTH: f64 = 1000.0;
+
+/// Text for HTML and SVG.
+#[must_use]
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in crate::model::text::clean(text).chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// The same without paths: a picture has no room for them.
+fn shown(text: &str) -> String {
+    escaped(&without(text))
+}
+
+/// A picture in the making.
+pub struct Svg {
+    body: String,
+    height: f64,
+}
+
+impl Svg {
+    #[must_use]
+    pub fn new(height: f64) -> Self {
+        Self { body: String::new(), height }
+    }
+
+    /// A box of a class; `about` is shown by the pointer.
+    pub fn rect(&mut self, (x, y, width, height): (f64, f64, f64, f64), class: &str, about: &str) {
+        let title = if about.is_empty() { String::new() } else { format!("<title>{}</title>", shown(about)) };
+        let class = escaped(class);
+        // What is written cannot fail.
+        let _ = write!(
+            self.body,
+            "<rect x=\"{x:.2}\" y=\"{y:.2}\" width=\"{width:.2}\" height=\"{height:.2}\" class=\"{class}\">{title}</rect>"
+        );
+    }
+
+    /// A text whose baseline begins there; `anchor` is start, middle or end.
+    pub fn text(&mut self, (x, y): (f64, f64), anchor: &str, class: &str, text: &str) {
+        let text = shown(text);
+        let _ = write!(self.body, "<text x=\"{x:.2}\" y=\"{y:.2}\" text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>");
+    }
+
+    pub fn line(&mut self, (x1, y1): (f64, f64), (x2, y2): (f64, f64), class: &str) {
+        let _ = write!(self.body, "<line x1=\"{x1:.2}\" y1=\"{y1:.2}\" x2=\"{x2:.2}\" y2=\"{y2:.2}\" class=\"{class}\"/>");
+    }
+
+    pub fn circle(&mut self, (x, y): (f64, f64), radius: f64, class: &str, about: &str) {
+        let about = shown(about);
+        let _ =
+            write!(self.body, "<circle cx=\"{x:.2}\" cy=\"{y:.2}\" r=\"{radius:.2}\" class=\"{class}\"><title>{about}</title></circle>");
+    }
+
+    /// A filled shape through these points.
+    pub fn area(&mut self, points: &[(f64, f64)], class: &str) {
+        let points: Vec<String> = points.iter().map(|(x, y)| format!("{x:.2},{y:.2}")).collect();
+        let _ = write!(self.body, "<polygon points=\"{}\" class=\"{class}\"/>", points.join(" "));
+    }
+
+    /// The picture, and what it shows in words.
+    #[must_use]
+    pub fn picture(self, words: String) -> Picture {
+        let label = shown(&words);
+        let svg = format!(
+            "<svg viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"{label}\" xmlns=\"http://www.w3.org/2000/svg\">{}</svg>",
+            self.height, self.body
+        );
+        Picture { svg, words }
+    }
+}
