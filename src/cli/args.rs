@@ -83,7 +83,7 @@ pub enum Command {
     Ranks(Ranks),
     /// Sum up a rank's report in a small file, to be laid beside those of hundreds of others.
     Digest(DigestArgs),
-    /// Write launches, calls, memcpys, ranges, collectives and findings as Parquet.
+    /// Write reports as Parquet tables, or as a trace for Perfetto or Chrome's viewer.
     Export(Export),
     /// Say how memory is used: the peak and who holds it, what grows, what is in pieces, why it ran out.
     Memory(MemoryArgs),

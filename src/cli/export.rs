@@ -6,7 +6,7 @@ use crate::analysis::ranks::{digests, in_name};
 use crate::analysis::triage::{self, Scope};
 use crate::import::{Parts, Wants};
 use crate::model::units::grouped;
-use crate::model::{Cancel, Profile};
+use crate::model::{Cancel, Nanos, Profile};
 use crate::report::columnar::{Of, TABLES, write};
 use crate::report::trace_event::{self, Chrome, Part, Perfetto, Sink};
 use std::path::{Path, PathBuf};
@@ -123,6 +123,7 @@ fn traces(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
             flows: u64::from(at) << 40,
         })
         .collect();
+    save::spared(&args.output, &args.files)?;
     save::whole(&args.output, args.force, |out| match args.format {
         ExportFormat::Chrome => written(&mut Chrome::new(out), &parts, window),
         _ => written(&mut Perfetto::new(out), &parts, window),
@@ -132,7 +133,16 @@ fn traces(args: &Export, nsys: Option<&Path>) -> Result<(), Failure> {
 }
 
 fn written(sink: &mut impl Sink, parts: &[Part<'_>], window: (i64, i64)) -> std::io::Result<()> {
-    parts.iter().try_for_each(|part| trace_event::write(sink, *part, window))?;
+    let mut events = 0;
+    for part in parts {
+        events += trace_event::write(sink, *part, window)?;
+    }
+    if events == 0 {
+        let spans: Vec<String> =
+            parts.iter().filter_map(|p| p.triage.map(|t| format!("{} to {}", Nanos(t.span.0), Nanos(t.span.1)))).collect();
+        let where_to = if spans.is_empty() { String::new() } else { format!("; the GPU worked from {}", spans.join(", ")) };
+        return Err(std::io::Error::other(format!("nothing happened in this window{where_to}")));
+    }
     sink.finish()
 }
 

@@ -36,6 +36,7 @@ pub fn report(args: &ReportArgs, nsys: Option<&Path>) -> Result<(), Failure> {
     let ranks = ranks.as_ref().map(|(digests, reports, job)| Together { job, digests, reports });
     let given: Vec<Given<'_>> = all.iter().map(|(p, t, u)| Given { profile: p, triage: t.as_ref(), usage: u.as_ref() }).collect();
     let made = handout::handout(&given, ranks.as_ref());
+    save::spared(&args.output, &args.files)?;
     save::whole(&args.output, args.force, |out| {
         if html { handout::html(out, &made, args.paths) } else { handout::markdown(out, &made, args.paths) }
     })?;

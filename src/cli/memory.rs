@@ -4,7 +4,7 @@ use super::triage_args::{MemoryArgs, MemoryWhen};
 use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::memory::{MemoryVerdict, Usage, usage as memory_usage};
 use crate::import::{Names, Parts, Wants};
-use crate::model::{Cancel, Profile};
+use crate::model::{Cancel, Nanos, Profile};
 use crate::report::Format;
 use crate::report::memory::{self, Memory, Wanted, When};
 use std::path::Path;
@@ -33,6 +33,18 @@ pub fn memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failure> {
         MemoryWhen::End => When::End,
         MemoryWhen::At(time) => When::At(time),
     };
+    let span = usage.devices.iter().filter_map(|d| d.ledger.span()).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    if let (When::At(time), Some((begin, end))) = (when, span)
+        && !(begin..=end).contains(&time)
+    {
+        let file = args.file.display();
+        return Err(Failure::wrong(format!(
+            "{file}: nothing is known of {}: the report has {} to {}",
+            Nanos(time),
+            Nanos(begin),
+            Nanos(end)
+        )));
+    }
     let wanted = Wanted { when, top: args.top };
     print::to_stdout(|out| match print::format_or_default(args.format) {
         Format::Json => memory::json(out, &of, wanted, before.as_ref()),

@@ -15,6 +15,18 @@ pub fn script(path: &Path, text: &str) -> Result<String, String> {
     }
 }
 
+/// Refuses to write over one of the files that are read, or over a folder.
+pub fn spared(path: &Path, read: &[PathBuf]) -> Result<(), Failure> {
+    if path.is_dir() {
+        return Err(Failure::wrong(format!("{}: this is a folder; name a file", path.display())));
+    }
+    let own = path.canonicalize().ok();
+    if own.is_some() && read.iter().any(|f| f.canonicalize().ok() == own) {
+        return Err(Failure::wrong(format!("{}: this is the report itself; name another file", path.display())));
+    }
+    Ok(())
+}
+
 /// Writes a file whole, with its folder: beside its place first. One that is there is replaced only if that was asked for.
 pub fn whole(path: &Path, replace: bool, fill: impl FnOnce(&mut BufWriter<std::fs::File>) -> std::io::Result<()>) -> Result<(), Failure> {
     let failed = |e: &dyn std::fmt::Display| Failure { text: format!("{}: {e}", path.display()), code: FAILED };

@@ -87,6 +87,66 @@ fn programs_of_known_use() {
     assert_eq!(count, 29);
 }
 
+/// Programs that are healthy in their own way: a model that is loaded, a forward pass looked at in the middle, a loss that is kept, a buffer
+/// that filled up.
+#[test]
+fn nobody_is_wrongly_accused() {
+    let mut a = Allocator::new(true);
+    for _ in 0..30 {
+        step(&mut a, 8);
+        a.alloc(8192, 99);
+    }
+    assert_eq!(first(&usage(&a.written())), None, "a loss that is kept");
+    let mut a = Allocator::new(true);
+    for i in 0..40 {
+        step(&mut a, 8);
+        if i < 34 {
+            a.alloc(64 * MIB, 99);
+        }
+    }
+    assert_eq!(first(&usage(&a.written())), None, "a buffer that is full");
+    // Two blocks cannot be at one address: the free of the first is missing.
+    let n = Py::Int;
+    let alloc = |time| {
+        let pairs = vec![
+            ("action", text("alloc")),
+            ("addr", n(4096)),
+            ("size", n(100 << 20)),
+            ("stream", n(0)),
+            ("time_us", n(time)),
+            ("frames", Py::List(vec![])),
+        ];
+        Py::Dict(pairs)
+    };
+    let trace = |times: &[i64]| Py::List(times.iter().map(|t| alloc(*t)).collect());
+    let bytes =
+        pickle(&Py::Dict(vec![("segments", Py::List(vec![])), ("device_traces", Py::List(vec![trace(&[5, 6, 7]), trace(&[1, 9])]))]));
+    let found = usage(&bytes);
+    let device = |d: usize| (found.devices[d].peak.1, found.devices[d].ledger.end(), found.devices[d].reserved);
+    assert_eq!([device(0), device(1)], [(100 * MIB, 100 * MIB, None); 2]);
+    // Times count from the earliest of all devices.
+    assert_eq!(found.devices.iter().map(|d| d.ledger.times[0]).collect::<Vec<_>>(), [4_000, 0]);
+    let csv = run(&["memory", file("devices.pickle", &bytes).to_str().unwrap(), "--format", "csv"]).1;
+    assert!(csv.starts_with("device,") && csv.lines().any(|l| l.starts_with("0,")) && csv.lines().any(|l| l.starts_with("1,")), "{csv}");
+    // Sizes that no sum holds.
+    let huge = Py::Dict(vec![
+        ("action", text("segment_alloc")),
+        ("addr", n(1)),
+        ("size", n(i64::MAX)),
+        ("time_us", n(i64::MAX)),
+        ("frames", Py::List(vec![])),
+    ]);
+    let again = Py::Dict(vec![
+        ("action", text("alloc")),
+        ("addr", n(2)),
+        ("size", n(i64::MAX)),
+        ("time_us", n(i64::MIN)),
+        ("frames", Py::List(vec![])),
+    ]);
+    let bytes = pickle(&Py::Dict(vec![("segments", Py::List(vec![])), ("device_traces", Py::List(vec![Py::List(vec![huge, again])]))]));
+    assert_eq!(run(&["memory", file("huge.pickle", &bytes).to_str().unwrap()]).0, 0);
+}
+
 /// A trace with memory events says the same as the snapshot of the same run.
 #[test]
 fn traces_with_memory() {

@@ -43,7 +43,8 @@ fn free(profile: &Profile, device: Option<u32>) -> Option<Free> {
         let blocks = state.blocks.get(segment.blocks.0..segment.blocks.1)?;
         let used = blocks.iter().any(|b| b.state != BlockState::Free);
         for block in blocks.iter().filter(|b| b.state == BlockState::Free) {
-            *(if used { &mut out.split } else { &mut out.whole }) += block.size;
+            let sum = if used { &mut out.split } else { &mut out.whole };
+            *sum = sum.saturating_add(block.size);
             out.pieces += u64::from(used);
             out.largest = out.largest.max(block.size);
         }

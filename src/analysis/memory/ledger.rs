@@ -113,22 +113,25 @@ impl Ledger {
                 MemoryLevel::Reusable => {}
                 _ => {
                     let bytes = event.bytes.unsigned_abs();
+                    let mut change = event.bytes;
                     if event.bytes >= 0 {
                         let stack = stack_of.get(row).copied().unwrap_or(NONE);
                         if let Some(before) = open.insert(event.address, ledger.lives.len())
                             && let Some(life) = ledger.lives.get_mut(before)
                         {
-                            // Its free is not in the report.
+                            // Its free is not in the report, but two cannot be at one address.
                             life.end = at;
+                            change = change.saturating_sub_unsigned(life.bytes);
                         }
                         ledger.lives.push(Life { start: at, end: NONE, bytes, stack });
                     } else if let Some(life) = open.remove(&event.address).and_then(|l| ledger.lives.get_mut(l)) {
                         life.end = at;
+                        change = 0_i64.saturating_sub_unsigned(life.bytes);
                     } else {
                         ledger.lives.push(Life { start: NONE, end: at, bytes, stack: NONE });
                     }
                     ledger.times.push(event.time);
-                    changes.push(event.bytes);
+                    changes.push(change);
                 }
             }
         }
@@ -169,7 +172,7 @@ impl Ledger {
         {
             return u64::try_from(i64::try_from(allocated).unwrap_or(0).saturating_sub(first.bytes)).unwrap_or(0);
         }
-        let known: u64 = self.lives.iter().filter(|l| l.older()).map(|l| l.bytes).sum();
+        let known = self.lives.iter().filter(|l| l.older()).fold(0_u64, |sum, l| sum.saturating_add(l.bytes));
         // More was freed than allocated: it was there before.
         let (mut sum, mut least) = (0_i64, 0_i64);
         for change in changes {
@@ -184,7 +187,7 @@ impl Ledger {
         let Some(state) = &profile.memory.state else { return i64::try_from(self.before).unwrap_or(i64::MAX) };
         let own = state.segments.iter().filter(|s| s.device == Some(device));
         let blocks = own.flat_map(|s| state.blocks.get(s.blocks.0..s.blocks.1).unwrap_or_default());
-        let end: u64 = blocks.filter(|b| b.state != BlockState::Free).map(|b| b.size).sum();
+        let end = blocks.filter(|b| b.state != BlockState::Free).fold(0_u64, |sum, b| sum.saturating_add(b.size));
         i64::try_from(end).unwrap_or(i64::MAX).saturating_sub(change)
     }
 
@@ -194,8 +197,11 @@ impl Ledger {
             return;
         }
         if let Some(state) = &memory.state {
-            let end: u64 = state.segments.iter().filter(|s| s.device == Some(device)).map(|s| s.size).sum();
-            let change: i64 = self.asked.iter().map(|a| a.bytes).sum();
+            if state.segments.is_empty() {
+                return;
+            }
+            let end: u64 = state.segments.iter().filter(|s| s.device == Some(device)).fold(0, |sum: u64, s| sum.saturating_add(s.size));
+            let change = self.asked.iter().fold(0_i64, |sum, a| sum.saturating_add(a.bytes));
             let mut sum = i64::try_from(end).unwrap_or(i64::MAX).saturating_sub(change);
             let first = self.times.first().copied().into_iter().chain(self.asked.first().map(|a| a.time)).min().unwrap_or(0);
             self.reserved.push((first, u64::try_from(sum).unwrap_or(0)));

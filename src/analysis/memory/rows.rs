@@ -30,10 +30,10 @@ pub fn rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<Row> {
     for life in ledger.held(at) {
         let (site, category) = (sites.site(life.stack), categories.of(life));
         let row = found.entry((site, category)).or_insert(Row { site, category, bytes: 0, blocks: 0, kept: 0, stack: life.stack });
-        row.bytes += life.bytes;
+        row.bytes = row.bytes.saturating_add(life.bytes);
         row.blocks += 1;
-        row.kept += if life.kept() { life.bytes } else { 0 };
-        known += life.bytes;
+        row.kept = row.kept.saturating_add(if life.kept() { life.bytes } else { 0 });
+        known = known.saturating_add(life.bytes);
     }
     let total = at.map_or(ledger.before, |at| ledger.bytes.get(at as usize).copied().unwrap_or_default());
     let rest = total.saturating_sub(known);
@@ -46,8 +46,8 @@ pub fn rows(usage: &DeviceUsage, sites: &Sites, at: Option<u32>) -> Vec<Row> {
             kept: 0,
             stack: NONE,
         });
-        row.bytes += rest;
-        row.kept += rest;
+        row.bytes = row.bytes.saturating_add(rest);
+        row.kept = row.kept.saturating_add(rest);
     }
     let mut out: Vec<Row> = found.into_values().collect();
     out.sort_by_key(|r| (std::cmp::Reverse(r.bytes), r.site, r.category));

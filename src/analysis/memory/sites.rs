@@ -1,5 +1,6 @@
 //! Who asked for memory: stacks, told in a line.
 
+use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::like::like;
 use crate::model::host_call::NONE;
 use crate::model::{Frame, Profile, RangeOrigin, Stacks};
@@ -10,6 +11,8 @@ use std::sync::Arc;
 const OPERATOR: &str = "(operator)";
 /// Stands for the file of a range that the program marked.
 const RANGE: &str = "(range)";
+/// Characters of a name that are shown.
+const LONGEST: usize = 100;
 /// Ranges around an allocation that are kept, from the innermost.
 const DEEPEST: usize = 64;
 
@@ -98,10 +101,11 @@ pub fn file_name(path: &str) -> &str {
 /// `leak (mem.py:7)`.
 #[must_use]
 pub fn frame_name(frame: &Frame) -> String {
+    let (function, file) = (cut_end(&frame.function, LONGEST), cut_middle(file_name(&frame.file), LONGEST));
     match &*frame.file {
-        OPERATOR | RANGE | "" | "??" => frame.function.to_string(),
-        file if frame.line == 0 => format!("{} ({})", frame.function, file_name(file)),
-        file => format!("{} ({}:{})", frame.function, file_name(file), frame.line),
+        OPERATOR | RANGE | "" | "??" => function,
+        _ if frame.line == 0 => format!("{function} ({file})"),
+        _ => format!("{function} ({file}:{})", frame.line),
     }
 }
 

@@ -5,6 +5,7 @@ use super::group::{Built, Content, Group, GroupKey, Part, Row, RowKey, RowKind};
 use super::lane::lanes;
 use super::plot::Plot;
 use super::union::Union;
+use crate::analysis::memory::Ledger;
 use crate::analysis::triage::ops::sane;
 use crate::model::{Cancel, CopyKind, MemOpKind, MemoryLevel, Profile, RangeOrigin, ThreadState};
 use rustc_hash::FxHashMap;
@@ -381,26 +382,27 @@ impl Builder<'_> {
         let profile = self.profile;
         // What was not freed is in use until the end.
         let Some(end) = profile.memory.events.last().map(|e| e.time.max(self.events.end())) else { return };
-        let mut by_device: BTreeMap<(Option<u32>, MemoryLevel), Changes> = BTreeMap::new();
-        for event in profile.memory.events.iter().filter(|e| e.device.is_some() && e.level != MemoryLevel::Reusable) {
-            let (times, values) = by_device.entry((event.device, event.level)).or_default();
-            times.push(sane(event.time));
-            values.push(values.last().copied().unwrap_or(0_i64).saturating_add(event.bytes));
+        for ledger in Ledger::all(profile, &[]) {
+            // What was in use before the report began counts, too.
+            let own = (ledger.times.iter().map(|&t| sane(t)).collect(), ledger.bytes.iter().map(|&b| b as f64).collect());
+            let held = ledger.reserved.iter().map(|&(t, b)| (sane(t), b as f64)).unzip();
+            self.memory_row(ledger.device, ledger.level, own, end);
+            if ledger.level == MemoryLevel::Allocator && !ledger.reserved.is_empty() {
+                self.memory_row(ledger.device, MemoryLevel::Driver, held, end);
+            }
         }
-        for ((device, level), (times, values)) in by_device {
-            // More freed than allocated was allocated before the report began.
-            let least = values.iter().copied().min().unwrap_or(0).min(0);
-            let values = values.into_iter().map(|v| (v - least) as f64).collect();
-            let Some(plot) = Plot::steps(times, values, end, "B", profile) else { continue };
-            let group = self.of_device(device);
-            let name = if level == MemoryLevel::Allocator { "memory (framework)" } else { "memory allocated" };
-            self.plot(RowKey { group, kind: RowKind::Memory, number: level as u64 }, name.to_owned(), plot);
-        }
+    }
+
+    fn memory_row(&mut self, device: Option<u32>, level: MemoryLevel, (times, values): Values, end: i64) {
+        let Some(plot) = Plot::steps(times, values, end, "B", self.profile) else { return };
+        let group = self.of_device(device);
+        let name = if level == MemoryLevel::Allocator { "memory (framework)" } else { "memory allocated" };
+        self.plot(RowKey { group, kind: RowKind::Memory, number: level as u64 }, name.to_owned(), plot);
     }
 }
 
 /// Times, ns, and the bytes in use from then on.
-type Changes = (Vec<i64>, Vec<i64>);
+type Values = (Vec<i64>, Vec<f64>);
 
 /// What tells queues of a device apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

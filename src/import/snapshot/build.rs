@@ -21,7 +21,8 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
     let (segments, traces) = (segments.unwrap_or_default(), traces.unwrap_or_default());
     let annotations = annotations(pickle, whole);
     let entry = |v: &Value| pickle.taken(*v).filter(|t| t.0 == EVENT).and_then(|t| parts.events.get(t.1 as usize));
-    let mut begin = traces.iter().filter_map(|t| pickle.items(*t)).flatten().filter_map(entry).map(|e| e.time).find(|&t| t != UNTIMED);
+    let mut begin =
+        traces.iter().filter_map(|t| pickle.items(*t)).flatten().filter_map(entry).map(|e| e.time).filter(|&t| t != UNTIMED).min();
     begin = annotations.iter().map(|a| a.0).chain(begin).min();
 
     profile.order = LaunchOrder::Host;
@@ -39,11 +40,15 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
             continue;
         }
         let device = devices.index(ordinal);
-        let mut last = 0;
+        let mut last = 0_i64;
+        // A list that many devices share would be as many times as large.
+        if rows.len() + entries.len() > parts.events.len() || device >= DEVICES {
+            continue;
+        }
         rows.reserve(entries.len());
         for (index, event) in entries.iter().filter_map(|e| entry(e).zip(pickle.taken(*e))).map(|(event, taken)| (taken.1, event)) {
             // Without times the order is all there is.
-            last = if event.time == UNTIMED { last + 1 } else { event.time.saturating_sub(begin).saturating_mul(1_000).max(last) };
+            last = if event.time == UNTIMED { last.saturating_add(1) } else { event.time.saturating_sub(begin).saturating_mul(1_000) };
             rows.extend(row(event, pickle).map(|what| Row { time: last, event: index, device, what }));
         }
     }
@@ -71,17 +76,19 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
         let (time, device) = (row.time, Some(row.device));
         profile.memory.events.push(MemoryEvent { time, address: event.address, bytes, device, pid: 0, tid: 0, kind, level });
     }
+    let mut names: FxHashMap<Arc<str>, u32> = FxHashMap::default();
     for (start, end, name) in annotations {
         let (start, end) = (start.saturating_sub(begin).saturating_mul(1_000), end.map(|e| e.saturating_sub(begin).saturating_mul(1_000)));
         let ranges = &mut profile.ranges;
         if ranges.threads.is_empty() {
             ranges.threads.push((0, 0));
         }
-        let index = ranges.names.iter().position(|n| n.1 == name).unwrap_or_else(|| {
+        let next = u32::try_from(ranges.names.len()).unwrap_or(NONE);
+        let index = *names.entry(Arc::clone(&name)).or_insert(next);
+        if index == next {
             ranges.names.push((None, name));
-            ranges.names.len() - 1
-        });
-        let (name, end) = (u32::try_from(index).unwrap_or(NONE), end.unwrap_or(i64::MAX));
+        }
+        let (name, end) = (index, end.unwrap_or(i64::MAX));
         ranges.push(Range { start, end, name, thread: 0, kind: RangeKind::Annotation, origin: RangeOrigin::Annotation });
     }
     profile.memory.stacks = parts.stacks;
@@ -93,6 +100,9 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
     notes(&mut profile);
     Some(profile)
 }
+
+/// Devices of one process that are looked at: more than any machine has.
+const DEVICES: u32 = 256;
 
 #[derive(Default)]
 struct Devices {

@@ -37,7 +37,8 @@ pub enum Block {
     Picture(Picture),
     Table(Table),
     List(Vec<String>),
-    Command(String),
+    /// The words of a command.
+    Command(Vec<String>),
     Found(Found),
 }
 

@@ -1,7 +1,7 @@
 //! One page of HTML that needs nothing else: no network, no scripts; light and dark, and on paper.
 
 use super::block::{Block, Found, Handout, Table};
-use super::paths::without;
+use super::paths::{command, without};
 use super::svg::escaped;
 use std::io::{self, Write};
 
@@ -28,7 +28,7 @@ pub fn html(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
             Block::Picture(p) => writeln!(out, "<figure>{}</figure>", p.svg)?,
             Block::Table(t) => table(out, t, &text)?,
             Block::List(items) => list(out, items, &text)?,
-            Block::Command(c) => writeln!(out, "<pre>{}</pre>", text(c))?,
+            Block::Command(c) => writeln!(out, "<pre>{}</pre>", escaped(&command(c, paths)))?,
             Block::Found(f) => found(out, f, &text)?,
         }
     }

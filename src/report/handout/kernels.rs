@@ -44,7 +44,9 @@ pub fn of_launches(profile: &Profile) -> Vec<Block> {
         let Some(launch) = median_launch(profile, row.kernel.map(|k| k.0)) else { continue };
         let options = Options { collect: Collect::Set("detailed".to_owned()), ..Options::default() };
         let made = plan(profile, &Target::Launches(vec![crate::model::LaunchId(launch)]), &options).ok();
-        commands.extend(made.and_then(|p| p.commands.into_iter().next()).map(|c| Block::Command(c.shell())));
+        commands.extend(
+            made.and_then(|p| p.commands.into_iter().next()).map(|c| Block::Command(c.argv())).filter(|b| *b != Block::Command(Vec::new())),
+        );
     }
     if !commands.is_empty() {
         out.push(Block::Text("To profile one launch of each of the first again, exactly that one:".to_owned()));
@@ -122,7 +124,7 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>) -> Vec<Block> {
             }));
         }
         let command = subject.hints.first().and_then(|h| confirm::command(profile, subject.launch, &h.confirm).ok());
-        out.extend(command.map(|c| Block::Command(c.shell())));
+        out.extend(command.map(|c| Block::Command(c.argv())).filter(|b| *b != Block::Command(Vec::new())));
     }
     if subjects.len() > RESULTS {
         out.push(Block::Text(format!(

@@ -1,7 +1,7 @@
 //! The same as Markdown, for tickets and chats: pictures are told in words.
 
 use super::block::{Block, Found, Handout};
-use super::paths::without;
+use super::paths::{command, without};
 use crate::report::Format;
 use crate::report::table::{self, Cell, Column};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use std::io::{self, Write};
 fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in crate::model::text::clean(text).chars() {
-        if "\\`*_[]<>|#".contains(c) {
+        if "\\`*_[]<>|#&~".contains(c) {
             out.push('\\');
         }
         out.push(c);
@@ -40,8 +40,9 @@ pub fn markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()
             }
             Block::Command(c) => {
                 // A fence that no line of it ends.
-                let ticks = "`".repeat(3 + c.matches("```").count());
-                writeln!(out, "{ticks}sh\n{}\n{ticks}\n", crate::model::text::clean(&raw(c)))?;
+                let line = command(c, paths);
+                let ticks = "`".repeat(3 + line.matches("```").count());
+                writeln!(out, "{ticks}sh\n{}\n{ticks}\n", crate::model::text::clean(&line))?;
             }
             Block::Found(f) => found(out, f, &text)?,
         }

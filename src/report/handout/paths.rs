@@ -1,39 +1,101 @@
 //! Paths are nobody's business but the machine's: what a report that is handed on says of them is the file's name.
 
-/// The text with every absolute path in it cut to its last part.
+use crate::rerun::shell;
+
+/// What may stand right before a path in a text.
+const BEFORE: &str = "\"'`=(,:[|;{@";
+/// Options of ncu whose words are names of kernels and ranges, and never paths.
+const NAMES: [&str; 5] = ["--kernel-name", "--nvtx-include", "--nvtx-exclude", "--kernel-id", "--kernel-include-regex"];
+/// Words in options whose values are nobody's business either.
+const SECRETS: [&str; 5] = ["token", "secret", "password", "passwd", "api-key"];
+
+/// The last part of a path.
+fn last(path: &str) -> &str {
+    path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or_default()
+}
+
+/// Whether a path of a machine begins there: absolute, of a home folder, or of Windows.
+fn path(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let windows = matches!(bytes, [drive, b':', b'\\', ..] if drive.is_ascii_alphabetic()) || text.starts_with("\\\\");
+    let home = text.starts_with('~') && text.contains('/') || text.starts_with("$HOME") || text.starts_with("../");
+    // One part alone is no path that tells anything.
+    windows || home || text.starts_with('/') && text.len() > 1 && !text.starts_with("//")
+}
+
+/// The text with every path in it cut to its last part. A URL stays.
 #[must_use]
 pub fn without(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     let mut before: Option<char> = None;
     while let Some(c) = rest.chars().next() {
-        let begins = before.is_none_or(|b| b.is_whitespace() || "\"'`=(,:[".contains(b));
-        let path = if begins && (rest.starts_with('/') || rest.starts_with("~/")) {
-            let end = rest.find(|c: char| c.is_whitespace() || "\"'`),:;]>".contains(c)).unwrap_or(rest.len());
-            Some(&rest[..end])
-        } else {
-            None
-        };
-        match path {
-            Some(path) if path.trim_end_matches('/').len() > 1 => {
-                let name = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-                out.push_str(name);
-                before = name.chars().last();
-                rest = &rest[path.len()..];
-            }
-            _ => {
-                out.push(c);
-                before = Some(c);
-                rest = &rest[c.len_utf8()..];
-            }
+        let begins = before.is_none_or(|b| b.is_whitespace() || BEFORE.contains(b));
+        let url = out.ends_with(':') && rest.starts_with("//");
+        if url || !begins || !path(rest) {
+            // The rest of a URL is its own.
+            let end = if url { rest.find(char::is_whitespace).unwrap_or(rest.len()) } else { c.len_utf8() };
+            out.push_str(&rest[..end]);
+            before = rest[..end].chars().last();
+            rest = &rest[end..];
+            continue;
         }
+        // The drive's own colon ends nothing.
+        let end = rest.char_indices().skip(2).find(|(_, c)| c.is_whitespace() || "\"'`),:;]>".contains(*c)).map_or(rest.len(), |e| e.0);
+        let name = last(&rest[..end]);
+        out.push_str(name);
+        before = name.chars().last().or(Some('/'));
+        rest = &rest[end..];
     }
     out
 }
 
+/// A word of a command without its path, or without what is secret in it.
+fn word(word: &str, named: bool) -> String {
+    if named {
+        return word.to_owned();
+    }
+    if let Some((option, value)) = word.split_once('=') {
+        let lower = option.to_lowercase();
+        if SECRETS.iter().any(|s| lower.contains(s)) {
+            return format!("{option}=…");
+        }
+        return if path(value) { format!("{option}={}", last(value)) } else { word.to_owned() };
+    }
+    // -I/usr/include
+    let (option, value) = match word.as_bytes() {
+        [b'-', letter, ..] if letter.is_ascii_alphabetic() => word.split_at(2),
+        _ => ("", word),
+    };
+    if value.contains("://") {
+        word.to_owned()
+    } else if path(value) {
+        format!("{option}{}", last(value))
+    } else {
+        without(word)
+    }
+}
+
+/// A command on one line; with `paths` as it is.
+#[must_use]
+pub fn command(argv: &[String], paths: bool) -> String {
+    if paths {
+        return shell::line(argv);
+    }
+    let mut out: Vec<String> = Vec::with_capacity(argv.len());
+    let mut secret = false;
+    for (at, text) in argv.iter().enumerate() {
+        let before = at.checked_sub(1).map_or("", |b| argv[b].as_str());
+        out.push(if std::mem::take(&mut secret) { "…".to_owned() } else { word(text, NAMES.contains(&before)) });
+        let lower = text.to_lowercase();
+        secret = text.starts_with("--") && !text.contains('=') && SECRETS.iter().any(|s| lower.contains(s));
+    }
+    shell::line(&out)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::without;
+    use super::{command, without};
 
     #[test]
     fn only_names_of_files_stay() {
@@ -41,5 +103,17 @@ mod tests {
         assert_eq!(without("step (/home/me/a.py:12), ~/b/c.py"), "step (a.py:12), c.py");
         assert_eq!(without("12 GB/s and 3/4 of /"), "12 GB/s and 3/4 of /");
         assert_eq!(without("void f<int>(int*) / é"), "void f<int>(int*) / é");
+        assert_eq!(without(r"at C:\Users\a\x.py, ../b/y.py;$HOME/z |/a/b"), "at x.py, y.py;z |b");
+        assert_eq!(without("see http://a.example/b/c and file:///d/e"), "see http://a.example/b/c and file:///d/e");
+    }
+
+    #[test]
+    fn commands_stay_commands() {
+        let of = |words: &[&str]| command(&words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>(), false);
+        assert_eq!(
+            of(&["ncu", "--kernel-name", "f /a/b", "/opt/x y/python3", "-I/home/a/inc", "--out=/d/e f"]),
+            "ncu --kernel-name 'f /a/b' python3 -Iinc '--out=e f'"
+        );
+        assert_eq!(of(&["x", "--token=abc", "--api-key", "def", "s3://a/b"]), "x '--token=…' --api-key '…' s3://a/b");
     }
 }

@@ -7,7 +7,6 @@ use crate::analysis::ranks::Member;
 use crate::analysis::triage::Triage;
 use crate::model::{Bytes, Nanos, Profile};
 use crate::report::ranks::Together;
-use crate::rerun::shell;
 
 /// A report with what was found in it.
 #[derive(Clone, Copy)]
@@ -50,6 +49,9 @@ fn one(of: &Given<'_>, blocks: &mut Vec<Block>) {
     let kernel = profile.metrics.as_ref().and_then(|m| kernels::verdict(profile, m));
     blocks.extend(verdict.or(memory_verdict).or(kernel).map(Block::Text));
     blocks.push(Block::List(machine(profile)));
+    if !profile.capture.argv.is_empty() {
+        blocks.push(Block::Command(profile.capture.argv.clone()));
+    }
     if let Some(triage) = of.triage {
         blocks.extend(run::blocks(profile, triage));
     }
@@ -60,8 +62,8 @@ fn one(of: &Given<'_>, blocks: &mut Vec<Block>) {
     if let Some(usage) = of.usage {
         blocks.extend(memory::blocks(profile, usage));
     }
-    let commands: Vec<String> =
-        of.triage.iter().flat_map(|t| &t.findings).filter_map(|f| f.confirm.as_ref()).map(|c| shell::line(&c.argv)).collect();
+    let commands: Vec<Vec<String>> =
+        of.triage.iter().flat_map(|t| &t.findings).filter_map(|f| f.confirm.as_ref()).map(|c| c.argv.clone()).collect();
     if !commands.is_empty() {
         blocks.push(Block::Heading(3, "Commands that would tell more".to_owned()));
         let mut seen = std::collections::HashSet::new();
@@ -106,9 +108,6 @@ fn machine(profile: &Profile) -> Vec<String> {
         words.extend(device.compute_capability.map(|(major, minor)| format!("compute capability {major}.{minor}")));
         words.extend(device.memory.map(|m: Bytes| format!("{m} of memory")));
         out.push(words.join(", "));
-    }
-    if !profile.capture.argv.is_empty() {
-        out.push(format!("Program: {}", shell::line(&profile.capture.argv)));
     }
     out.extend(profile.rank.rank.map(|r| format!("Rank {r}")));
     out

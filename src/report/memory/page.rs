@@ -67,7 +67,10 @@ pub fn verdict(d: &DeviceUsage) -> String {
     match d.findings.first() {
         Some(f) => format!("{}: {}", f.id.id(), f.headline),
         None if d.ledger.times.is_empty() => "nothing is known of how it came to be".to_owned(),
-        None => "nothing is wrong with how it is used".to_owned(),
+        None if d.ledger.level == MemoryLevel::Driver => {
+            "nothing stands out in what the driver was asked for; what a framework gives out of its own pool is not seen".to_owned()
+        }
+        None => "nothing stands out".to_owned(),
     }
 }
 
@@ -122,10 +125,21 @@ pub fn print(
     let columns = columns(before.is_some());
     let held = |d: &DeviceUsage| When::of(wanted.when, d).0.map_or(d.ledger.before, |at| d.ledger.bytes[at as usize]);
     if format == Format::Csv {
-        let Some(d) = of.usage.main() else { return Ok(()) };
-        let rows = compared(of, d, wanted.when, before);
-        let rows = rows.iter().take(wanted.top.unwrap_or(usize::MAX)).map(|c| cells(of, c, held(d)));
-        return table::print(&columns, rows, out, format, width);
+        let mut columns = columns;
+        let device = |d: &DeviceUsage| {
+            d.ledger.device.and_then(|i| of.profile.devices.get(i as usize)).map_or_else(String::new, |d| d.id.to_string())
+        };
+        columns.insert(0, Column { field: "device", title: "device", right: true, machine_only: true, rank: 0 });
+        let mut rows = Vec::new();
+        for d in &of.usage.devices {
+            let list = compared(of, d, wanted.when, before.filter(|_| of.usage.devices.len() == 1));
+            rows.extend(list.iter().take(wanted.top.unwrap_or(usize::MAX)).map(|c| {
+                let mut row = cells(of, c, held(d));
+                row.insert(0, Cell::text(device(d)));
+                row
+            }));
+        }
+        return table::print(&columns, rows.into_iter(), out, format, width);
     }
     for (at, d) in of.usage.devices.iter().enumerate() {
         if at > 0 {
@@ -162,7 +176,11 @@ fn one(
     if let Some(b) = before.and_then(|b| Some((b, b.usage.main()?))) {
         let (now, then) = (d.peak.1, b.1.peak.1);
         let change = i64::try_from(now).unwrap_or(i64::MAX) - i64::try_from(then).unwrap_or(i64::MAX);
-        let text = format!("peak {}, at the end {}; the peak is now {}", Bytes(then), Bytes(b.1.ledger.end()), signed(change));
+        let how = match change.signum() {
+            0 => "the peak is the same".to_owned(),
+            sign => format!("the peak is now {} {}", Bytes(change.unsigned_abs()), if sign > 0 { "higher" } else { "lower" }),
+        };
+        let text = format!("peak {}, at the end {}; {how}", Bytes(then), Bytes(b.1.ledger.end()));
         writeln!(out, "{item}{:<21} {}: {text}", "before", clean(&b.0.profile.file_name()))?;
     }
     writeln!(out)?;

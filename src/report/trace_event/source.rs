@@ -1,11 +1,13 @@
 //! Walks through a report, track by track, and hands what happened to a format.
 
 use super::sink::{Arg, Event, Flow, Sink, Under};
+use crate::analysis::memory::Ledger;
 use crate::analysis::triage::Triage;
 use crate::model::config::dim3;
 use crate::model::host_call::NONE;
 use crate::model::{MemOpKind, MemoryLevel, Profile};
 use crate::report::ranges::origin;
+use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::io;
 
@@ -53,6 +55,10 @@ struct Walk<'a, S> {
     configs: Vec<Option<u32>>,
     calls: Vec<u32>,
     ranges: Vec<u32>,
+    /// Calls that a memcpy or memset of the window was started by.
+    starting: FxHashSet<u32>,
+    /// Events that were written.
+    written: u64,
 }
 
 /// Numbers of texts that all events share.
@@ -75,8 +81,8 @@ struct Keys {
     sure: u32,
 }
 
-/// Writes what happened in a window (ns, by the report's own clock) of a report.
-pub fn write<S: Sink>(sink: &mut S, part: Part<'_>, window: (i64, i64)) -> io::Result<()> {
+/// Writes what happened in a window (ns, by the report's own clock) of a report: all that overlaps it, whole. How many events that was.
+pub fn write<S: Sink>(sink: &mut S, part: Part<'_>, window: (i64, i64)) -> io::Result<u64> {
     let p = part.profile;
     let keys = Keys {
         kernel: sink.text("kernel"),
@@ -111,7 +117,11 @@ pub fn write<S: Sink>(sink: &mut S, part: Part<'_>, window: (i64, i64)) -> io::R
     let configs = p.configs.iter().map(|c| config(c).map(|t| sink.text(&t))).collect();
     let calls = p.calls.names.iter().map(|n| sink.text(&n.name)).collect();
     let ranges = p.ranges.names.iter().map(|n| sink.text(&n.1)).collect();
-    Walk { sink, part, window, keys, kernels, demangled, configs, calls, ranges }.all()
+    let within = |start: i64, long: i64| start.saturating_add(long) >= window.0 && start <= window.1;
+    let starting = p.memops.iter().filter(|m| within(m.start.0, m.duration.0)).filter_map(|m| m.call).collect();
+    let mut walk = Walk { sink, part, window, keys, kernels, demangled, configs, calls, ranges, starting, written: 0 };
+    walk.all()?;
+    Ok(walk.written)
 }
 
 impl<S: Sink> Walk<'_, S> {
@@ -304,11 +314,14 @@ impl<S: Sink> Walk<'_, S> {
                 if let Some(config) = config {
                     put(Arg::Text(keys.config, config));
                 }
-                event.flow = p.launches.call(row as usize).map(|_| Flow::To(flow(self.first_of_call(row))));
+                // Only a flow with both ends is one.
+                let call = p.launches.call(row as usize).filter(|(at, long)| self.within(*at, at.saturating_add(*long)));
+                event.flow = call.filter(|_| self.threaded(row)).map(|_| Flow::To(flow(self.first_of_call(row))));
             }
             What::LaunchCall(row) => {
                 (event.category, event.name) = (keys.call, keys.launch_call);
-                event.flow = Some(Flow::From(flow(row)));
+                let own = self.within(p.launches.start(row as usize), p.launches.end(row as usize));
+                event.flow = own.then(|| Flow::From(flow(row)));
             }
             What::Copy(row) => {
                 let Some(op) = p.memops.get(row as usize) else { return Ok(()) };
@@ -320,7 +333,8 @@ impl<S: Sink> Walk<'_, S> {
                 if let Some(bytes) = op.bytes {
                     put(Arg::Int(self.keys.bytes, i64::try_from(bytes.0).unwrap_or(i64::MAX)));
                 }
-                event.flow = op.call.map(|call| Flow::To(copies + u64::from(call)));
+                let call = op.call.filter(|&call| self.call_within(call));
+                event.flow = call.map(|call| Flow::To(copies + u64::from(call)));
             }
             What::Graph(row) => {
                 event.name = keys.graph;
@@ -331,7 +345,7 @@ impl<S: Sink> Walk<'_, S> {
             What::Call(row) => {
                 let name = p.calls.name.get(row as usize).and_then(|&n| self.calls.get(n as usize));
                 (event.category, event.name) = (keys.call, name.copied().unwrap_or(keys.call));
-                event.flow = p.calls.kind(row as usize).may_start_work().then(|| Flow::From(copies + u64::from(row)));
+                event.flow = self.starting.contains(&row).then(|| Flow::From(copies + u64::from(row)));
             }
             What::Range(row) => {
                 let range = p.ranges.get(row as usize);
@@ -348,7 +362,20 @@ impl<S: Sink> Walk<'_, S> {
             }
         }
         event.args = &args[..count];
+        self.written += 1;
         self.sink.slice(&event, end)
+    }
+
+    /// Whether the thread is known that launched it: then its call is on a track.
+    fn threaded(&self, row: u32) -> bool {
+        let p = self.part.profile;
+        p.launches.place(row as usize).and_then(|o| p.places.get(o.0 as usize)).is_some_and(|o| o.thread.is_some())
+    }
+
+    fn call_within(&self, call: u32) -> bool {
+        let calls = &self.part.profile.calls;
+        let at = call as usize;
+        calls.start.get(at).zip(calls.duration.get(at)).is_some_and(|(start, long)| self.within(*start, start.saturating_add(*long)))
     }
 
     /// The first launch of the call that made this one: launches of one call stand together.
@@ -389,6 +416,7 @@ impl<S: Sink> Walk<'_, S> {
             let track = self.sink.counter(self.pid(owner), Under::Track(gpu), &counter.name, &counter.unit)?;
             for (&time, &value) in counter.times.iter().zip(&counter.values) {
                 if self.within(time, time) {
+                    self.written += 1;
                     self.sink.value(track, self.time(time), value)?;
                 }
             }
@@ -397,25 +425,43 @@ impl<S: Sink> Walk<'_, S> {
     }
 
     fn memory(&mut self, gpus: &mut BTreeMap<(u32, Option<u32>), u32>, pid: u32) -> io::Result<()> {
-        let events = &self.part.profile.memory.events;
-        let mut sums: BTreeMap<(Option<u32>, MemoryLevel), (i64, i64)> = BTreeMap::new();
-        for event in events.iter().filter(|e| e.device.is_some() && e.level != MemoryLevel::Reusable) {
-            let (sum, least) = sums.entry((event.device, event.level)).or_default();
-            *sum = sum.saturating_add(event.bytes);
-            *least = (*least).min(*sum);
+        for ledger in Ledger::all(self.part.profile, &[]) {
+            let device = ledger.device;
+            let own = ledger.times.iter().copied().zip(ledger.bytes.iter().copied());
+            let level = ledger.level;
+            self.curve(gpus, pid, (device, level), ledger.before, own)?;
+            if let (MemoryLevel::Allocator, Some(first)) = (level, ledger.reserved.first()) {
+                self.curve(gpus, pid, (device, MemoryLevel::Driver), first.1, ledger.reserved.iter().copied())?;
+            }
         }
-        for ((device, level), (_, least)) in sums {
-            let owner = gpus.keys().find(|k| k.1 == device).map_or(pid, |k| k.0);
-            let gpu = self.gpu(gpus, owner, device)?;
-            let name = if level == MemoryLevel::Allocator { "memory (framework)" } else { "memory allocated" };
-            let track = self.sink.counter(self.pid(owner), Under::Track(gpu), name, "B")?;
-            // More freed than allocated was allocated before the report began.
-            let mut sum = -least;
-            for event in events.iter().filter(|e| (e.device, e.level) == (device, level)) {
-                sum = sum.saturating_add(event.bytes);
-                if self.within(event.time, event.time) {
-                    self.sink.value(track, self.time(event.time), sum as f64)?;
+        Ok(())
+    }
+
+    /// Bytes in use of a device over time, from what was in use before.
+    fn curve(
+        &mut self,
+        gpus: &mut BTreeMap<(u32, Option<u32>), u32>,
+        pid: u32,
+        (device, level): (Option<u32>, MemoryLevel),
+        before: u64,
+        points: impl Iterator<Item = (i64, u64)>,
+    ) -> io::Result<()> {
+        let owner = gpus.keys().find(|k| k.1 == device).map_or(pid, |k| k.0);
+        let gpu = self.gpu(gpus, owner, device)?;
+        let name = if level == MemoryLevel::Allocator { "memory (framework)" } else { "memory allocated" };
+        let track = self.sink.counter(self.pid(owner), Under::Track(gpu), name, "B")?;
+        // What was in use when the window begins.
+        let mut last = Some(before);
+        for (time, bytes) in points {
+            if self.within(time, time) {
+                if let Some(before) = last.take() {
+                    let begin = if self.window.0 == i64::MIN { time } else { self.window.0 };
+                    self.sink.value(track, self.time(begin), before as f64)?;
                 }
+                self.written += 1;
+                self.sink.value(track, self.time(time), bytes as f64)?;
+            } else if last.is_some() {
+                last = Some(bytes);
             }
         }
         Ok(())

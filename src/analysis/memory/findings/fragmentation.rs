@@ -6,6 +6,7 @@ use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::usage::segments;
 use crate::analysis::triage::text::pct;
 use crate::model::Bytes;
+use rustc_hash::FxHashSet;
 
 /// Share of what the allocator holds that lies free between blocks in use.
 const SPLIT: f64 = 0.25;
@@ -19,8 +20,9 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let reserved = case.of.reserved.unwrap_or(peak);
     // What the driver was asked for although as much was free in what the allocator held.
     let (mut held, mut forced) = (i64::try_from(ledger.reserved.first().map_or(0, |r| r.1)).unwrap_or(i64::MAX), 0_i64);
+    let pooled: FxHashSet<u64> = segments(case.profile, ledger.device).filter(|s| s.pool != (0, 0)).map(|s| s.address).collect();
     for asked in &ledger.asked {
-        let pooled = segments(case.profile, ledger.device).any(|s| s.pool != (0, 0) && s.address == asked.address);
+        let pooled = pooled.contains(&asked.address);
         if asked.bytes > 0 && !pooled && held.saturating_sub(asked.active) >= asked.bytes {
             forced = forced.saturating_add(asked.bytes);
         }
@@ -64,9 +66,19 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     };
     let mut finding = MemoryFinding::new(MemoryVerdict::Fragmentation, stake, headline)
         .because("held by the allocator at the end", reserved as f64, "byte")
-        .because("allocated at the end", ledger.end() as f64, "byte")
-        .judged("free between blocks in use, of what is held", split_share * 100.0, "%", ("≥", SPLIT * 100.0))
-        .judged("asked for although as much was free, of the most held", waste_share * 100.0, "%", ("≥", WASTE * 100.0));
+        .because("allocated at the end", ledger.end() as f64, "byte");
+    // Only a limit that was reached led to it.
+    let (between, forced) = ("free between blocks in use, of what is held", "asked for although as much was free, of the most held");
+    finding = if in_pieces {
+        finding.judged(between, split_share * 100.0, "%", ("≥", SPLIT * 100.0))
+    } else {
+        finding.because(between, split_share * 100.0, "%")
+    };
+    finding = if wasted {
+        finding.judged(forced, waste_share * 100.0, "%", ("≥", WASTE * 100.0))
+    } else {
+        finding.because(forced, waste_share * 100.0, "%")
+    };
     if let Some(free) = free {
         finding = finding
             .because("free in segments that could go back", free.whole as f64, "byte")

@@ -1,6 +1,7 @@
 //! Memory that stays, step after step.
 
 use super::Case;
+use crate::analysis::memory::category::{Categories, Category};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::ledger::Life;
 use crate::analysis::memory::steps::Found;
@@ -16,6 +17,10 @@ const RISING: f64 = 0.75;
 /// Bytes that stay in a step, of the peak, from which it is said; or so many bytes.
 const STAYS: f64 = 0.001;
 const STAYS_BYTES: f64 = 1_048_576.0;
+/// Bytes that may stay in every step: a loss, a metric.
+const TRIFLE: f64 = 65_536.0;
+/// Share of the steps, the last, that may be flat: what grew before and is full now grows no more.
+const FLAT: f64 = 0.1;
 /// Where no steps are seen: allocations of one size by one site, all kept, that are a sign of one.
 const REPEATS: usize = 8;
 /// Share of all growth that they must make, and of what is held at the end.
@@ -55,8 +60,10 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
     };
     let slope = median(slopes)?;
     let peak = case.of.peak.1 as f64;
-    let least = (peak * STAYS).min(STAYS_BYTES);
-    if rising < RISING || slope < least {
+    let least = (peak * STAYS).clamp(TRIFLE, STAYS_BYTES);
+    let flat = lows.windows(2).rev().take_while(|w| w[1] - w[0] < least / 2.0).count();
+    let full = flat >= 3 && flat as f64 >= FLAT * lows.len() as f64;
+    if rising < RISING || slope < least || full {
         return None;
     }
     let (first, last) = (counted[0].start, counted[counted.len() - 1].end);
@@ -108,11 +115,14 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
     }
     let grown = ledger.end().checked_sub(ledger.before)?;
     let mut found: FxHashMap<(u32, u64), Vec<i64>> = FxHashMap::default();
-    for life in ledger.lives.iter().filter(|l| l.kept() && l.start != NONE) {
+    // A model that is loaded, and a forward pass that is looked at in the middle, rightly keep what they make.
+    let categories = Categories::new(case.sites, ledger, &case.of.steps);
+    let meant = |l: &Life| !matches!(categories.of(l), Category::Temporary | Category::Other);
+    for life in ledger.lives.iter().filter(|l| l.kept() && l.start != NONE && !(meant(l) && l.stack != NONE)) {
         found.entry((case.sites.site(life.stack), life.bytes)).or_default().push(ledger.time(life.start));
     }
-    let ((site, bytes), times) = found.into_iter().max_by_key(|((site, bytes), t)| (bytes * t.len() as u64, *site))?;
-    let kept = bytes * times.len() as u64;
+    let ((site, bytes), times) = found.into_iter().max_by_key(|((site, bytes), t)| (bytes.saturating_mul(t.len() as u64), *site))?;
+    let kept = bytes.saturating_mul(times.len() as u64);
     let mut gaps: Vec<i64> = times.windows(2).map(|w| w[1] - w[0]).collect();
     gaps.sort_unstable();
     let even = gaps.get(gaps.len() / 4).is_some_and(|&g| g > 0 && gaps[gaps.len() * 3 / 4] <= g.saturating_mul(3));
@@ -128,7 +138,7 @@ fn by_site(case: &Case<'_>) -> Option<MemoryFinding> {
             of_end * 0.3,
             format!(
                 "memory grows: {} asked for {} {} and all of it stays, {} of what is held at the end",
-                if site == NONE { "somebody".to_owned() } else { case.name(site) },
+                case.name(site),
                 Bytes(bytes),
                 units::count(times.len() as u64, "time"),
                 pct(of_end)

@@ -27,7 +27,7 @@ type Rule = fn(&Case<'_>) -> Option<MemoryFinding>;
 
 static RULES: &[Rule] = &[refused::out_of_memory, fragmentation::fragmentation, growth::growth, peak::peak, churn::churn];
 
-/// Below this nothing is said, bytes: the allocator's own segments have 2 and 20 MiB.
+/// Below this nothing is said of fragments and peaks, bytes: the allocator's own segments have 2 and 20 MiB.
 const LEAST: u64 = 64 << 20;
 
 /// What is wrong, what matters most first.
@@ -42,7 +42,8 @@ impl Case<'_> {
     fn by_site<'l>(&self, lives: impl Iterator<Item = &'l Life>) -> Vec<(u32, u64)> {
         let mut found: FxHashMap<u32, u64> = FxHashMap::default();
         for life in lives {
-            *found.entry(self.sites.site(life.stack)).or_default() += life.bytes;
+            let sum = found.entry(self.sites.site(life.stack)).or_default();
+            *sum = sum.saturating_add(life.bytes);
         }
         let mut out: Vec<(u32, u64)> = found.into_iter().collect();
         out.sort_by_key(|s| (std::cmp::Reverse(s.1), s.0));
@@ -52,7 +53,7 @@ impl Case<'_> {
     /// What a site is called in a sentence.
     fn name(&self, site: u32) -> String {
         if site == NONE {
-            return "code that the report has no stack of".to_owned();
+            return "code without a stack".to_owned();
         }
         self.sites.get(site).map_or_else(String::new, Site::line)
     }

@@ -51,7 +51,7 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
         let held = own.iter().filter(|l| l.held(at)).map(|l| ledger.time(l.end) - ledger.time(l.start)).max()?;
         let lower = peak.saturating_sub(without) as f64 >= LOWER * peak as f64;
         let large = bytes as f64 >= LARGE * (peak * blocks as u64) as f64;
-        (lower && (large || held as f64 <= BRIEF * period as f64)).then_some((wanted, bytes, blocks, without, held))
+        (lower && held > 0 && (large || held as f64 <= BRIEF * period as f64)).then_some((wanted, bytes, blocks, without, held))
     })?;
     let lower = peak.saturating_sub(without) as f64 / peak.max(1) as f64;
     let step = case.of.steps.at(ledger.time(at));

@@ -38,33 +38,33 @@ pub fn out_of_memory(case: &Case<'_>) -> Option<MemoryFinding> {
     let who = case.profile.memory.stacks.of(largest.stack).next().map(|_| case.name(case.sites.site(largest.stack)));
     let by = who.map_or_else(String::new, |w| format!(" by {w}"));
     let free = room.free.map_or_else(String::new, |f| format!("{} was free on the device, ", Bytes(f)));
-    let times = if count == 1 { "a request was".to_owned() } else { format!("{} were", units::count(count, "request")) };
+    let times = if count == 1 {
+        format!("a request of {}{by} was refused", Bytes(room.asked))
+    } else {
+        format!("{} were refused, the largest of {}{by}", units::count(count, "request"), Bytes(room.asked))
+    };
     let share = |bytes: u64| bytes as f64;
-    let total = room.free.map(|f| f + room.allocated + room.cached);
+    let total = room.free.map(|f| f.saturating_add(room.allocated).saturating_add(room.cached));
     // Where it would fit if what is free were in one piece, that is the cause.
     let scattered = room.cached > 0 && room.asked <= room.free.unwrap_or(0).saturating_add(room.cached);
     let mut finding = MemoryFinding::new(
         MemoryVerdict::OutOfMemory,
         if scattered { 0.99 } else { 1.0 },
-        format!(
-            "out of memory: {times} refused, the largest of {}{by}; {free}{} was held{}",
-            Bytes(room.asked),
-            Bytes(room.allocated),
-            case.mostly(&holders)
-        ),
+        format!("out of memory: {times}; {free}{} was held{}", Bytes(room.allocated), case.mostly(&holders)),
     )
     .because("requests that were refused", count as f64, "")
     .because("bytes of the largest", share(room.asked), "byte")
     .because("allocated then", share(room.allocated), "byte")
     .because("held by the allocator and not allocated", share(room.cached), "byte");
     if let (Some(free), Some(total)) = (room.free, total) {
-        finding = finding.because("free on the device", share(free), "byte").because("the three together", share(total), "byte");
+        finding =
+            finding.because("free on the device", share(free), "byte").because("allocated, held and free together", share(total), "byte");
     }
     let actions: &[&str] = if scattered {
         &["Keep what is free in one piece: see fragmentation."]
     } else {
         &[
-            "Hold less when it is asked for: free what is not needed (the sites below), a smaller batch, activation checkpointing, a smaller type.",
+            "Hold less when it is asked for: free what is not needed, a smaller batch, activation checkpointing, a smaller type.",
             "Ask for less at once: in pieces, or with accumulation over smaller batches.",
         ]
     };
