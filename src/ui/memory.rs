@@ -59,7 +59,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen,
     let framed = bordered(area);
     let mut rest = area;
     let found = findings(device, usize::from(inner.width.saturating_sub(2)), if area.height >= 30 { 6 } else { 2 }, theme);
-    let border = if framed { 2 } else { 0 };
+    // Without a border the title has a row.
+    let border = if framed { 2 } else { 1 };
     let top = take(&mut rest, u16::try_from(found.len()).unwrap_or(2) + border);
     let title = vec![
         Span::styled("Memory", theme.style(Role::Title)),
@@ -125,7 +126,14 @@ fn findings(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) ->
             out.push(Line::styled(format!("{}{line}", if at == 0 { "· " } else { "  " }), theme.style(Role::Text)));
         }
     }
-    out.truncate(most.max(1));
+    if out.len() > most.max(1) {
+        out.truncate(most.max(1));
+        // That there is more is seen.
+        if let Some(last) = out.pop() {
+            let text: String = last.spans.iter().map(|s| s.content.as_ref()).collect();
+            out.push(Line::styled(cut_end(&format!("{text} …"), columns), last.style));
+        }
+    }
     out
 }
 
