@@ -306,13 +306,16 @@ proptest! {
         let device = found.main().unwrap();
         prop_assert_eq!(device.ledger.end(), end);
         prop_assert_eq!(device.reserved.unwrap_or(reserved), reserved);
-        prop_assert_eq!(&device.ledger.bytes, &seen);
+        // Of a block that was there before the history and is given back in it, nobody knows whether a small rest stayed with it.
+        let unknown = device.ledger.lives.iter().filter(|l| l.older() && !l.kept()).count() as u64 * MIB;
+        prop_assert_eq!(device.ledger.bytes.len(), seen.len());
         if !seen.is_empty() {
-            prop_assert_eq!(device.peak.1, peak);
+            prop_assert!(device.peak.1.abs_diff(peak) <= unknown, "{} {}", device.peak.1, peak);
         }
         for (at, &allocated) in (0_u32..).zip(&seen) {
             let held: u64 = device.ledger.held(Some(at)).map(|l| l.bytes).sum();
-            prop_assert_eq!(held, allocated);
+            prop_assert_eq!(held, device.ledger.bytes[at as usize]);
+            prop_assert!(held.abs_diff(allocated) <= unknown, "{held} {allocated}");
         }
     }
 }
