@@ -6,22 +6,10 @@ use crate::report::Format;
 use crate::report::table::{self, Cell, Column};
 use std::io::{self, Write};
 
-/// Text in which nothing is taken for markup.
-fn plain(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in crate::model::text::clean(text).chars() {
-        if "\\`*_[]<>|#&~".contains(c) {
-            out.push('\\');
-        }
-        out.push(c);
-    }
-    out
-}
-
 /// Writes it; with `paths` what it says of paths stays.
 pub fn markdown(out: &mut dyn Write, of: &Handout, paths: bool) -> io::Result<()> {
     let raw = |t: &str| if paths { t.to_owned() } else { without(t) };
-    let text = |t: &str| plain(&raw(t));
+    let text = |t: &str| table::escaped(&raw(t));
     for block in &of.blocks {
         match block {
             Block::Heading(level, t) => writeln!(out, "{} {}\n", "#".repeat(usize::from(*level)), text(t))?,

@@ -1,7 +1,7 @@
 //! Memory, as a page for people, as Markdown and as rows.
 
 use super::of::{Compared, Memory, Wanted, When, compared, device_name, site_name};
-use crate::analysis::memory::{DeviceUsage, Found};
+use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Site};
 use crate::model::text::clean;
 use crate::model::{Bytes, MemoryLevel, Nanos, units};
 use crate::report::Format;
@@ -100,7 +100,7 @@ fn facts(of: &Memory<'_>, d: &DeviceUsage) -> Vec<(&'static str, String)> {
             Found::Ranges(name) => format!("ranges \"{}\"", clean(name)),
             Found::Code(stack) => {
                 let site = of.usage.sites.get(of.usage.sites.site(*stack));
-                format!("allocations by {}", clean(&site.map_or_else(String::new, crate::analysis::memory::Site::line)))
+                format!("allocations by {}", clean(&site.map_or_else(String::new, Site::line)))
             }
             Found::Cycles => "memory that rises and falls".to_owned(),
         };
@@ -111,6 +111,21 @@ fn facts(of: &Memory<'_>, d: &DeviceUsage) -> Vec<(&'static str, String)> {
 
 fn counted(d: &DeviceUsage) -> &'static str {
     if d.ledger.level == MemoryLevel::Allocator { "memory of the framework's allocator" } else { "memory that the driver was asked for" }
+}
+
+/// A finding as a list of Markdown, in which no text is markup.
+fn in_markdown(out: &mut dyn Write, of: &Memory<'_>, f: &MemoryFinding) -> io::Result<()> {
+    writeln!(out, "**{}**: {}\n", f.id.id(), table::escaped(&clean(&f.headline)))?;
+    for e in &f.evidence {
+        let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", value(v, e.unit)));
+        writeln!(out, "- {}: {}{than}", table::escaped(&clean(&e.name)), value(e.value, e.unit))?;
+    }
+    for &(site, bytes) in f.sites.iter().take(SITES) {
+        let name = of.usage.sites.get(site).map_or_else(|| "(no stack)".to_owned(), Site::line);
+        writeln!(out, "- {} by {}", Bytes(bytes), table::escaped(&clean(&name)))?;
+    }
+    f.actions.iter().try_for_each(|a| writeln!(out, "- do: {a}"))?;
+    writeln!(out)
 }
 
 /// Prints it in a format other than JSON.
@@ -188,13 +203,17 @@ fn one(
         writeln!(out, "{}", verdict(d))?;
     }
     for (rank, f) in d.findings.iter().enumerate() {
+        if markdown {
+            in_markdown(out, of, f)?;
+            continue;
+        }
         wrapped(out, &format!("{}. ", rank + 1), "   ", &format!("{}: {}", f.id.id(), f.headline), width)?;
         for e in &f.evidence {
             let than = e.threshold.map_or_else(String::new, |(op, v)| format!("  [{op} {}]", value(v, e.unit)));
             writeln!(out, "     · {}: {}{than}", clean(&e.name), value(e.value, e.unit))?;
         }
         for &(site, bytes) in f.sites.iter().take(SITES) {
-            let name = of.usage.sites.get(site).map_or_else(|| "(no stack)".to_owned(), crate::analysis::memory::Site::line);
+            let name = of.usage.sites.get(site).map_or_else(|| "(no stack)".to_owned(), Site::line);
             wrapped(out, "     by: ", "         ", &format!("{} · {}", Bytes(bytes), clean(&name)), width)?;
         }
         for action in &f.actions {
