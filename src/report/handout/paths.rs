@@ -20,7 +20,8 @@ fn path(text: &str) -> bool {
     let windows = matches!(bytes, [drive, b':', b'\\', ..] if drive.is_ascii_alphabetic()) || text.starts_with("\\\\");
     let home = text.starts_with('~') && text.contains('/') || text.starts_with("$HOME") || text.starts_with("../");
     // One part alone is no path that tells anything.
-    windows || home || text.starts_with('/') && text.len() > 1 && !text.starts_with("//")
+    let root = text.strip_prefix('/').is_some_and(|rest| rest.starts_with(|c: char| c.is_alphanumeric() || "._-~".contains(c)));
+    windows || home || root
 }
 
 /// The text with every path in it cut to its last part. A URL stays.
