@@ -5,7 +5,7 @@ use super::svg::{Svg, WIDTH};
 use crate::analysis::memory::{Category, DeviceUsage, Site, Usage, rows};
 use crate::model::{Bytes, Nanos, Profile, units};
 use crate::report::memory::{device_name, verdict};
-use crate::report::triage::value;
+use crate::report::triage::measured;
 
 const ROWS: usize = 12;
 /// Columns of the curve.
@@ -24,10 +24,7 @@ pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {
             out.push(Block::Text(format!("{}.", verdict(device))));
         }
         for f in &device.findings {
-            let evidence = f.evidence.iter().map(|e| {
-                let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", value(v, e.unit)));
-                format!("{}: {}{than}", e.name, value(e.value, e.unit))
-            });
+            let evidence = f.evidence.iter().map(|e| format!("{}: {}", e.name, measured(e)));
             let site = |&(site, bytes): &(u32, u64)| {
                 format!("{} by {}", Bytes(bytes), usage.sites.get(site).map_or_else(|| "code without a stack".to_owned(), Site::line))
             };

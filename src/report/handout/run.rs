@@ -5,7 +5,7 @@ use super::svg::{Svg, WIDTH};
 use crate::analysis::Family;
 use crate::analysis::triage::{Finding, Part, Severity, Triage};
 use crate::model::{Nanos, Profile, units};
-use crate::report::triage::{judged_line, place, remarks, value};
+use crate::report::triage::{judged_line, measured, place, remarks};
 use std::collections::BTreeMap;
 
 /// Places of a finding that are listed.
@@ -224,10 +224,7 @@ fn draw(svg: &mut Svg, (from, to, class, name, count): (f64, f64, &'static str, 
 }
 
 fn found(f: &Finding, begin: i64) -> Found {
-    let evidence = f.evidence.iter().map(|e| {
-        let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", value(v, e.unit)));
-        format!("{}: {}{than}", e.name, value(e.value, e.unit))
-    });
+    let evidence = f.evidence.iter().map(|e| format!("{}: {}", e.name, measured(e)));
     Found {
         id: f.id.id().to_owned(),
         headline: f.headline.clone(),

@@ -6,7 +6,7 @@ use crate::model::text::clean;
 use crate::model::{Bytes, MemoryLevel, Nanos, units};
 use crate::report::Format;
 use crate::report::table::{self, Cell, Column, wrapped};
-use crate::report::triage::value;
+use crate::report::triage::{measured, value};
 use std::io::{self, Write};
 
 /// Rows of a page where nobody says how many.
@@ -117,8 +117,7 @@ fn counted(d: &DeviceUsage) -> &'static str {
 fn in_markdown(out: &mut dyn Write, of: &Memory<'_>, f: &MemoryFinding) -> io::Result<()> {
     writeln!(out, "**{}**: {}\n", f.id.id(), table::escaped(&clean(&f.headline)))?;
     for e in &f.evidence {
-        let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", value(v, e.unit)));
-        writeln!(out, "- {}: {}{than}", table::escaped(&clean(&e.name)), value(e.value, e.unit))?;
+        writeln!(out, "- {}: {}", table::escaped(&clean(&e.name)), measured(e))?;
     }
     for &(site, bytes) in f.sites.iter().take(SITES) {
         let name = of.usage.sites.get(site).map_or_else(|| "(no stack)".to_owned(), Site::line);

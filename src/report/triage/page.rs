@@ -1,6 +1,6 @@
 //! What was found, as a page for people, as Markdown, and as rows.
 
-use super::text::{Judged, gain, judged_line, name_of, part_name, place, remarks, rounded, value};
+use super::text::{Judged, gain, judged_line, measured, name_of, part_name, place, remarks, rounded, value};
 use crate::analysis::triage::{Part, Triage};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile, units};
@@ -109,8 +109,7 @@ pub fn markdown(out: &mut dyn Write, judged: &[Judged<'_>]) -> io::Result<()> {
             writeln!(out)?;
             writeln!(out, "- **{}** ({}, {}{}): {}", f.id.id(), f.severity.word(), f.sure.word(), gain(f), table::escaped(&f.headline))?;
             for e in &f.evidence {
-                let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", value(v, e.unit)));
-                writeln!(out, "  - {}: {}{}", table::escaped(&e.name), value(e.value, e.unit), table::escaped(&than))?;
+                writeln!(out, "  - {}: {}", table::escaped(&e.name), table::escaped(&measured(e)))?;
             }
             for p in &f.places {
                 writeln!(out, "  - at {}", table::escaped(&place(p, t.window.0)))?;

@@ -2,7 +2,7 @@
 
 use crate::analysis::flops::{Counted, Rate};
 use crate::analysis::metric::scaled;
-use crate::analysis::triage::{Cause, Device, Finding, Found, Part, Place, PlaceKind, Severity, Triage, Verdict};
+use crate::analysis::triage::{Cause, Device, Evidence, Finding, Found, Part, Place, PlaceKind, Severity, Triage, Verdict};
 use crate::model::text::clean;
 use crate::model::units::human_percent;
 use crate::model::{Bytes, Nanos, Profile, units};
@@ -38,6 +38,13 @@ pub fn value(value: f64, unit: &str) -> String {
         _ if value.fract() == 0.0 || value >= 1000.0 => units::grouped(value.round() as i64),
         _ => format!("{value:.2}"),
     }
+}
+
+/// What evidence says, with the limit that it was compared with: `12 % (≥ 10 %)`.
+#[must_use]
+pub fn measured(e: &Evidence) -> String {
+    let than = e.threshold.map_or_else(String::new, |(op, v)| format!(" ({op} {})", value(v, e.unit)));
+    format!("{}{than}", value(e.value, e.unit))
 }
 
 /// Where it is, in words; times count from the beginning of the window.
