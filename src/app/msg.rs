@@ -156,6 +156,8 @@ pub enum Effect {
         from: usize,
         result: usize,
     },
+    /// The report that was added last is part of that one's file.
+    Part(usize),
     /// Read reports that were added to the session.
     Open(Vec<PathBuf>),
     /// Run the preflight checks for this run.

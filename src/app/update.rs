@@ -36,6 +36,7 @@ fn change(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Loaded(i, outcome) => {
             let mut effects = app.session.reports.get_mut(i).map(|r| r.loaded(i, outcome)).unwrap_or_default();
             effects.extend(joins(app, i));
+            effects.extend(measured(app, i));
             effects.extend(greet(app, i));
             effects.extend(runs::arrived(app));
             effects.extend(tell_all(app, News::Loaded));
@@ -107,6 +108,22 @@ fn work(app: &mut App, index: usize) -> Vec<Effect> {
 }
 
 /// A report was read: which launches are the results of, here or in the others?
+/// Counters that are in the same file as a timeline are a report of their own, joined to it.
+fn measured(app: &mut App, of: usize) -> Vec<Effect> {
+    let Some(profile) = app.session.reports.get(of).and_then(|r| r.profile.as_ref()).and_then(|p| p.measured.clone()) else {
+        return Vec::new();
+    };
+    let mut effects = Vec::new();
+    let at = app.session.reports.iter().position(|r| r.part_of == Some(of)).unwrap_or_else(|| {
+        effects.push(Effect::Part(of));
+        app.session.add_part(of)
+    });
+    app.furnish();
+    effects.extend(app.session.reports.get_mut(at).map(|r| r.loaded(at, Ok(profile))).unwrap_or_default());
+    effects.extend(joins(app, at));
+    effects
+}
+
 fn joins(app: &App, new: usize) -> Vec<Effect> {
     let session = &app.session;
     let timeline = |i: usize| session.reports.get(i).filter(|_| session.timeline(i));

@@ -290,6 +290,12 @@ impl Explorer {
         for effect in effects {
             match effect {
                 Effect::Load(i) => self.load(i),
+                Effect::Part(of) => {
+                    if let Some(source) = self.sources.get(of).cloned() {
+                        self.sources.push(source);
+                        self.cancels.push(Cancel::default());
+                    }
+                }
                 Effect::Cancel(i) => {
                     if let Some(cancel) = self.cancels.get(i) {
                         cancel.cancel();

@@ -11,6 +11,8 @@ use std::path::PathBuf;
 /// Prints what is wrong, or right, with the kernels of a report.
 pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES)?;
+    // Counters say more than the timeline that they were measured in.
+    let profile = profile.measured.as_deref().filter(|_| args.launch.is_none()).cloned().unwrap_or(profile);
     let file = args.file.display();
     let mut places = subject::places(&profile);
     if places.is_empty() {

@@ -58,7 +58,7 @@ fn read(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<mode
     if let Ok(input) = &all
         && !import::ncu::Ncu.knows(input)
         && let Ok(profile) = import::read(input, &job)
-        && let Some(metrics) = &profile.metrics
+        && let Some(metrics) = profile.measured.as_ref().and_then(|m| m.metrics.as_ref()).or(profile.metrics.as_ref())
     {
         return Ok(model::Metrics::clone(metrics));
     }

@@ -15,6 +15,9 @@ pub struct Run {
     /// Recipe, by its word in `warpscope recipes` [default: trace; of nsys exact, of ncu scan].
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
+    /// Shorthand for `--recipe trace-survey`: counters of the kernels that take the most time, without ncu.
+    #[arg(long, conflicts_with_all = ["recipe", "tool"])]
+    pub survey: bool,
     /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
     #[arg(long, value_name = "NAME")]
     pub range: Option<String>,
@@ -77,6 +80,9 @@ pub struct Attach {
     /// Of a run of the built-in tracer: save its last seconds as a report, and print the report's name.
     #[arg(long, group = "word")]
     pub snapshot: bool,
+    /// Of a run of the built-in tracer: measure counters of the next launches of KERNEL, by its function or mangled name.
+    #[arg(long, group = "word", value_name = "KERNEL", value_parser = NonEmptyStringValueParser::new())]
+    pub measure: Option<String>,
     /// How many seconds.
     #[arg(long, value_name = "SECONDS", requires = "snapshot", default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=120))]
     pub last: u32,

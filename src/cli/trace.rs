@@ -3,7 +3,7 @@
 use super::args::Trace;
 use super::{FAILED, Failure, print};
 use crate::import::cache;
-use crate::launch::tracer::{Gate, Record, command, libraries, object};
+use crate::launch::tracer::{Gate, Measure, Record, command, libraries, object};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
@@ -51,9 +51,14 @@ fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         length: args.seconds.map(ms),
         keep: args.keep_last.map(ms),
         preload: !args.no_preload,
+        plan: None,
     };
     let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED };
     let object = object(&cache::folder()).map_err(failed)?;
+    // Always there: somebody may ask for a kernel while the program runs.
+    let survey = args.survey.map_or(0, |percent| (percent * 10.0).max(1.0) as u32);
+    let measure = Measure { survey, chosen: args.measure.clone() };
+    let record = Record { plan: Some(measure.plan(&cache::folder()).map_err(failed)?), ..record };
     let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let mut all = libraries(Path::new("/"), &words, variable);

@@ -1,6 +1,7 @@
 //! The grammar of `trace`.
 
-use super::words::seconds;
+use super::words::{chosen, percent, seconds};
+use crate::launch::tracer::Chosen;
 use clap::builder::NonEmptyStringValueParser;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -51,6 +52,12 @@ pub struct Trace {
     /// Keep only the last so many seconds (or a little more), in files that replace each other: for programs that run for hours.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub keep_last: Option<f64>,
+    /// Measure counters of the kernels that take 90% of the time while the program runs; PERCENT of its time may be added [default: 3].
+    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = percent)]
+    pub survey: Option<f64>,
+    /// Measure counters of the next launches of KERNEL (its function or mangled name), or with #N of its N-th launch from 1; may be repeated.
+    #[arg(long, value_name = "KERNEL[#N]", value_parser = chosen)]
+    pub measure: Vec<Chosen>,
     /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
     #[arg(long, value_name = "FILE")]
     pub cupti: Option<PathBuf>,

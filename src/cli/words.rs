@@ -3,6 +3,7 @@
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
 use crate::config::{ColorMode, First};
+use crate::launch::tracer::Chosen;
 use crate::model::NameForm;
 use crate::report::Format;
 use crate::rerun::{CacheControl, ClockControl, Replay};
@@ -101,3 +102,24 @@ impl ValueEnum for ColorMode {
         Self::ALL.iter().find(|(_, m)| m == self).map(|(w, _)| PossibleValue::new(*w))
     }
 }
+/// A share of a run's time, above 0 and at most 100.
+pub fn percent(text: &str) -> Result<f64, String> {
+    let value = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 100.0);
+    value.ok_or_else(|| "a number above 0 and at most 100".to_owned())
+}
+
+/// A kernel whose launches are measured, `#N` behind it for one of them.
+pub fn chosen(text: &str) -> Result<Chosen, String> {
+    let (kernel, nth) = match text.rsplit_once('#') {
+        Some((kernel, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => {
+            let n = n.parse::<u64>().ok().and_then(|n| n.checked_sub(1)).ok_or("launches are counted from 1")?;
+            (kernel, Some(n))
+        }
+        _ => (text, None),
+    };
+    if kernel.is_empty() || kernel.len() > 500 || kernel.contains('\n') {
+        return Err("the name of a kernel, as `warpscope top` has it".to_owned());
+    }
+    Ok(Chosen { kernel: kernel.to_owned(), nth })
+}
+

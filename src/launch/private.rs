@@ -4,9 +4,9 @@
 use nix::fcntl::OFlag;
 use nix::unistd::getuid;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
-use std::io::{Error, ErrorKind, Read, Result};
+use std::io::{Error, ErrorKind, Read, Result, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Write permission of others, and of the group.
 const OTHERS_WRITE: u32 = 0o022;
@@ -68,6 +68,21 @@ pub fn check(folder: &Path) -> Result<()> {
         return Err(denied("other users can write to it; remove that permission (chmod go-w), or set XDG_DATA_HOME to another folder"));
     }
     Ok(())
+}
+
+/// A file with these bytes in a folder of this user's own, under its name only when it is whole: other programs may be reading it.
+pub fn keep(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf> {
+    make(folder)?;
+    let path = folder.join(name);
+    if std::fs::read(&path).is_ok_and(|there| there == bytes) {
+        return Ok(path);
+    }
+    let own = folder.join(format!("{name}.{}", std::process::id()));
+    let _ = std::fs::remove_file(&own);
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&own)?;
+    file.write_all(bytes).and_then(|()| file.set_permissions(Permissions::from_mode(mode)))?;
+    std::fs::rename(&own, &path)?;
+    Ok(path)
 }
 
 /// Opens a lock, made when it is not there. What is in its place and no plain file (a pipe, say, that would be waited for) is refused.

@@ -1,6 +1,6 @@
 //! Metrics of profiled launches, as Nsight Compute collects them: many names, the same for most results, each with one value.
 
-use super::{Kernel, Nanos, Note, Source};
+use super::{Device, Kernel, LaunchConfig, Nanos, Note, Source};
 use std::sync::Arc;
 
 /// A metric's value. What the tool did not collect is absent from the list, never zero.
@@ -35,6 +35,12 @@ impl std::fmt::Display for Value {
         }
     }
 }
+
+/// [`Source::tool`] of what the built-in tracer measured while the program ran.
+pub const IN_PLACE: &str = "CUPTI range profiler";
+
+/// Metric of such results: which launches of their kernel, grid and block they are of, from 1, as text with blanks between.
+pub const MEASURED_LAUNCHES: &str = "profiler__measured_launches";
 
 /// What a result is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +92,8 @@ pub struct ResultMetrics {
     pub failed: bool,
     /// Whether the tool held the GPU's clocks at their base while it measured.
     pub clocks_locked: Option<bool>,
+    /// The launch's configuration and device, where a timeline recorded them.
+    pub launched: Option<Arc<(LaunchConfig, Device)>>,
     /// Where it lies in the report; `None` when it was read from text.
     pub place: Option<Extent>,
     /// Index into [`Metrics::names`] and value, in the order of the file; each name once.
@@ -108,6 +116,7 @@ impl ResultMetrics {
             stream: None,
             failed: false,
             clocks_locked: None,
+            launched: None,
             place: None,
             values,
         }

@@ -134,6 +134,8 @@ pub struct Profile {
     pub graphs: Vec<GraphLaunch>,
     /// Metrics of results; then launch `i` is result `i`.
     pub metrics: Option<Arc<Metrics>>,
+    /// Counters of some of its launches, measured in the same run: a report of their own.
+    pub measured: Option<Arc<Profile>>,
     /// What the reader should know.
     pub notes: Vec<Note>,
     /// False while only the stages for the first table have been read.
@@ -172,6 +174,7 @@ impl Profile {
             ranges: Ranges::default(),
             graphs: Vec::new(),
             metrics: None,
+            measured: None,
             notes: Vec::new(),
             complete: true,
         }

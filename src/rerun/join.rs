@@ -4,7 +4,8 @@ use super::chosen::Selection;
 use super::gate::profiler_calls;
 use super::nvtx::{self, Cover, RangeName};
 use super::verify::parameters;
-use crate::model::{Kernel, LaunchOrder, Metrics, NoteKind, Profile, RangeKind, ResultKind, ResultMetrics};
+use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES};
+use crate::model::{Kernel, LaunchOrder, Metrics, NoteKind, Profile, RangeKind, ResultKind, ResultMetrics, Value};
 use std::collections::{HashMap, HashSet};
 
 /// How sure a pair is, surest first.
@@ -12,6 +13,8 @@ use std::collections::{HashMap, HashSet};
 pub enum Sure {
     /// The command that made the result counts to this launch, and kernel, grid and block agree.
     Command,
+    /// It was measured while the timeline was recorded: the launching call itself says which it was.
+    Measured,
     /// AMD's number of the dispatch is this launch's, and kernel, grid and workgroup agree.
     Dispatch,
     /// No other launch has this kernel, grid and block.
@@ -34,6 +37,7 @@ impl Sure {
     pub fn why(self) -> String {
         match self {
             Self::Command => "ncu's command counts to this launch; kernel, grid and block match".to_owned(),
+            Self::Measured => "measured in the run that the timeline is of, in launches of this kernel, grid and block".to_owned(),
             Self::Dispatch => "the dispatch of the same number; kernel, grid and workgroup match".to_owned(),
             Self::Only => "the only launch with this kernel, grid and block".to_owned(),
             Self::Order => "as many results as launches with this kernel, grid and block: paired in order".to_owned(),
@@ -73,6 +77,15 @@ impl Join {
     #[must_use]
     pub fn of_result(&self, result: usize) -> Option<&Pair> {
         self.pairs.iter().find(|p| p.result == result)
+    }
+
+    fn in_order(mut self) -> Self {
+        self.pairs.sort_by_key(|p| p.result);
+        self.by_launch = HashMap::new();
+        for (at, pair) in self.pairs.iter().enumerate() {
+            self.by_launch.entry(pair.launch).or_insert(at);
+        }
+        self
     }
 
     fn push(&mut self, pair: Pair) {
@@ -172,6 +185,18 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
         }
         return out;
     }
+    if metrics.source.tool == IN_PLACE {
+        // Another run's counters are not told apart from this one's but by what was launched.
+        let own = metrics.source.file == profile.source.file;
+        for (_, results, rows) in &classes {
+            for &result in results {
+                let at = first_measured(metrics, result).and_then(|n| rows.get(n)).or(rows.last()).copied();
+                let sure = if own { Sure::Measured } else { Sure::Alike(rows.len() as u64) };
+                out.pairs.extend(at.map(|launch| Pair { launch, result, sure }));
+            }
+        }
+        return out.in_order();
+    }
     let dispatched = if amd { by_dispatch(profile, metrics) } else { Vec::new() };
     for (class, (_, results, rows)) in classes.iter().enumerate() {
         let numbered = |result: usize| dispatched.get(result).copied().flatten().filter(|row| rows.binary_search(row).is_ok());
@@ -192,12 +217,13 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
             out.push(Pair { launch, result, sure });
         }
     }
-    out.pairs.sort_by_key(|p| p.result);
-    out.by_launch = HashMap::new();
-    for (at, pair) in out.pairs.iter().enumerate() {
-        out.by_launch.entry(pair.launch).or_insert(at);
-    }
-    out
+    out.in_order()
+}
+
+/// The first launch that was measured for a result, of those with its kernel, grid and block, from 0.
+fn first_measured(metrics: &Metrics, result: usize) -> Option<usize> {
+    let Value::Text(list) = metrics.value(metrics.results.get(result)?, MEASURED_LAUNCHES)? else { return None };
+    list.split(' ').next()?.parse::<usize>().ok()?.checked_sub(1)
 }
 
 /// The launches by the numbers that AMD's runtime gives dispatches, from 1 in each process, where the timeline has all of one process. Another run

@@ -159,6 +159,8 @@ impl Explorer {
                     let outcome = details::code(open, &metrics, result, &[], &Cancel::default());
                     self.send(Msg::Code { report, from, result, outcome });
                 }
+                // Reports are found by their files here.
+                Effect::Part(_) => {}
                 Effect::Demo => {
                     self.app.close_common();
                     for file in demo_files() {

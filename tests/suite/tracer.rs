@@ -27,6 +27,8 @@ fn built() -> &'static Path {
             let at = folder.path();
             cc(&[&shared[..], &["libcupti.so.13", &source("cupti.c"), "-Wl,-soname,libcupti.so.13", "-lpthread"]].concat(), at);
             cc(&[&shared[..], &["libcuda.so.1", &source("cuda.c"), "./libcupti.so.13", "-Wl,-soname,libcuda.so.1"]].concat(), at);
+            std::fs::write(at.join("nothing.c"), "").unwrap();
+            cc(&[&shared[..], &["libnvperf_host.so", "nothing.c"]].concat(), at);
             let libraries = ["-Wl,--no-as-needed", "./libcuda.so.1", "./libcupti.so.13", "-Wl,-rpath,$ORIGIN", "-lpthread", "-ldl"];
             cc(&[&["-o", "program", &source("program.c")], &libraries[..]].concat(), at);
             std::fs::write(at.join("tracer.so"), OBJECT).unwrap();
@@ -587,4 +589,79 @@ fn the_object_asks_for_no_version_of_the_c_library() {
     let names: Vec<_> = sections.iter().filter_map(|s| sections.section_name(endian, s).ok()).collect();
     assert!(names.contains(&&b".dynsym"[..]), "{names:?}");
     assert!(OBJECT.len() < 100_000, "{} bytes", OBJECT.len());
+}
+
+/// Groups of metrics as `groups.txt` has them, for the stand-in: one with a metric that no chip has, one that needs two passes.
+const GROUPS: &str = "chip GH100
+group speed-of-light gpu__time_duration.sum a__ordinal.sum
+group memory b__ordinal.sum c__unknown.sum
+group pipes d__inst_executed.sum e__inst_executed.sum f__inst_executed.sum
+chip *
+as GH100
+";
+
+/// A run of the stand-in program with counters measured by that plan.
+fn measured(plan: &str, words: &[&str], env: &[(&str, &str)]) -> (Run, Profile) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plan");
+    std::fs::write(&file, format!("{plan}{GROUPS}")).unwrap();
+    let file = file.display().to_string();
+    let run = traced(words, &[&[("WARPSCOPE_TRACE_MEASURE", file.as_str())], env].concat());
+    let profile = run.profile();
+    (run, profile)
+}
+
+#[test]
+fn a_survey_measures_what_takes_the_time() {
+    let (run, profile) = measured("survey 1000\nshare 100\n", &["rate=2000", "seconds=5", "kinds=3"], &[]);
+    assert!(launches(&profile).iter().all(|l| l.0 != "WaitNs"), "CUPTI's own kernel is not the program's");
+    assert_eq!(profile.launches.len(), run.said("kernel").len());
+    let found = profile.measured.as_deref().expect("counters");
+    let metrics = found.metrics.as_deref().unwrap();
+    assert_eq!(metrics.results.len(), 3, "{:?}", metrics.results.iter().map(|r| r.kernel.mangled().to_owned()).collect::<Vec<_>>());
+    let truth: BTreeMap<String, u32> = run.said("measured").iter().map(|w| (w[0].clone(), w[2].parse().unwrap())).collect();
+    for result in &metrics.results {
+        let number = |name: &str| metrics.number(result, name);
+        // The stand-in's dynamic shared memory is the ordinal, and so are its counters.
+        let ordinal = number("launch__shared_mem_per_block_dynamic").unwrap();
+        for name in ["a__ordinal.sum", "b__ordinal.sum", "d__inst_executed.sum", "f__inst_executed.sum"] {
+            assert_eq!(number(name), Some(ordinal), "{name}");
+        }
+        assert_eq!((number("c__unknown.sum"), number("gpu__time_duration.sum")), (None, Some(1000.0)));
+        let list = metrics.value(result, warpscope::model::metrics::MEASURED_LAUNCHES).map(ToString::to_string).unwrap();
+        // Three rounds of the first question, one of the others: some are of one window.
+        assert!(list.split(' ').count() >= 3, "{list}");
+    }
+    assert!(truth.len() >= 3 * 3 && profile.overhead.iter().any(|o| &*o.name == "measuring counters"));
+    let joined = warpscope::rerun::join::join(&profile, metrics);
+    assert!(joined.pairs.len() == 3 && joined.pairs.iter().all(|p| p.sure == warpscope::rerun::join::Sure::Measured));
+}
+
+#[test]
+fn one_launch_by_its_number() {
+    let (run, profile) = measured("survey 0\nlaunch 5 foo\n", &["rate=500", "seconds=1", "kinds=4"], &[]);
+    let metrics = profile.measured.as_deref().and_then(|m| m.metrics.clone()).expect("counters");
+    let [result] = &metrics.results[..] else { panic!("{} results", metrics.results.len()) };
+    assert_eq!(result.kernel.mangled(), "_Z3fooPf");
+    assert_eq!(metrics.value(result, warpscope::model::metrics::MEASURED_LAUNCHES).unwrap().to_string(), "6");
+    let mine: Vec<u32> = run.said("kernel").iter().filter(|w| w[1] == "_Z3fooPf").map(|w| w[0].parse().unwrap()).collect();
+    assert_eq!(run.said("measured").iter().map(|w| w[0].parse::<u32>().unwrap()).collect::<Vec<_>>(), [mine[5]]);
+}
+
+#[test]
+fn what_keeps_counters_from_being_measured_is_said() {
+    let cases = [
+        ("MOCK_PROFILER", "35", "may not be read by this user"),
+        ("MOCK_PROFILER", "26", "holds the GPU's counters"),
+        ("RANK", "1", "rank 0 is measured"),
+    ];
+    for (variable, value, says) in cases {
+        let (_, profile) = measured("survey 1000\nshare 100\n", &["rate=1000", "seconds=3", "kinds=2"], &[(variable, value)]);
+        assert!(profile.measured.is_none());
+        assert!(profile.notes.iter().any(|n| n.text.contains(says)), "{says}: {:?}", profile.notes);
+    }
+    // A survey of another chip: its groups are those of `*`.
+    let (_, profile) = measured("next bar\n", &["rate=1000", "seconds=2", "kinds=2"], &[("MOCK_CHIP", "ZZ999")]);
+    let found = profile.measured.as_deref().map(|m| m.kernels.iter().map(|k| k.mangled().to_owned()).collect::<Vec<_>>());
+    assert!(found.as_ref().is_some_and(|k| k.iter().any(|k| k.starts_with("_Z3bar"))), "{found:?}");
 }

@@ -199,6 +199,15 @@ impl Facts {
         out.or("block_size", product(result.block), "thread");
         let device = |name: &str| lookup.finite(&format!("device__attribute_{name}"));
         out.or("sm_count", device("multiprocessor_count"), "SM");
+        if let Some((config, device)) = result.launched.as_deref() {
+            // What was measured while the program ran has the launch from its record.
+            for (id, reading) in Self::of_launch(config, device, Nanos(0)).readings {
+                let known = out.get(id).is_some();
+                if !known {
+                    out.readings.insert(id, reading);
+                }
+            }
+        }
         out
     }
 

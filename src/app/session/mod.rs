@@ -93,6 +93,17 @@ impl Session {
         }
     }
 
+    /// Adds what else is in a report's file; returns its place.
+    pub fn add_part(&mut self, of: usize) -> usize {
+        let mut report = Report::new(PathBuf::new(), &self.settings);
+        if let Some(whole) = self.reports.get(of) {
+            (report.file, report.trusted, report.built_in) = (whole.file.clone(), whole.trusted, whole.built_in);
+        }
+        report.part_of = Some(of);
+        self.reports.push(report);
+        self.reports.len() - 1
+    }
+
     /// Adds a report that is part of the program.
     pub fn add_built_in(&mut self, name: &str) {
         let mut report = Report::new(PathBuf::from(name), &self.settings);

@@ -37,6 +37,8 @@ pub struct Report {
     pub trusted: bool,
     /// Whether it is part of the program: the demo's.
     pub built_in: bool,
+    /// The report whose file it is in, too: counters beside a timeline.
+    pub part_of: Option<usize>,
     /// How far it is.
     pub stage: Stage,
     /// The profile: at first with the columns of the first table, later whole.
@@ -118,6 +120,7 @@ impl Report {
         Self {
             file,
             trusted: false,
+            part_of: None,
             built_in: false,
             stage: Stage::Reading("opening", 0, 0),
             profile: None,

@@ -15,7 +15,7 @@ use std::io::IsTerminal;
 /// Opens or closes the recording of a run's processes.
 fn gate(run: &Run, word: &str) -> Result<(), Failure> {
     let Some(output) = live::output(run) else {
-        return Err(Failure::wrong(format!("run {} is not one of the built-in tracer: nothing can be opened or closed", run.id)));
+        return Err(Failure::wrong(format!("run {} is not one of the built-in tracer: nothing can be opened, closed or measured", run.id)));
     };
     let answers = tracer::tell(&output, word)?;
     if answers.is_empty() {
@@ -53,6 +53,9 @@ pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure>
     }
     if args.open || args.close {
         return gate(&run, if args.open { "open" } else { "close" });
+    }
+    if let Some(kernel) = &args.measure {
+        return gate(&run, &format!("measure {kernel}"));
     }
     if args.snapshot {
         return snapshot(&run, args);

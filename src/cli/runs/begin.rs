@@ -30,6 +30,9 @@ fn has(tool: &str, nsys: Option<&Path>) -> bool {
 
 /// The recipe that was asked for, else the one that this machine can do; with what to say about the choice.
 fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<(Recipe<'a>, Option<String>), Failure> {
+    if args.survey {
+        return Ok((recipes::find("trace-survey", users)?, None));
+    }
     if let Some(id) = &args.recipe {
         let recipe = recipes::find(id, users)?;
         if let Some(tool) = args.tool.as_deref().filter(|t| *t != recipe.tool) {

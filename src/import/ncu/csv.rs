@@ -291,6 +291,7 @@ impl Reader {
                     stream: of("Stream").parse().ok(),
                     failed,
                     clocks_locked: None,
+                    launched: None,
                     place: None,
                     values: Vec::new(),
                 });

@@ -29,13 +29,17 @@ pub enum Kind {
     States,
     /// Names that the program gave its categories and threads.
     Given,
+    /// Metrics that are collected together.
+    Groups,
+    /// Their values of single launches.
+    Measured,
     /// Of a later version.
     Unknown,
 }
 
 impl Kind {
     fn of(number: u16) -> Self {
-        const ALL: [Kind; 17] = [
+        const ALL: [Kind; 19] = [
             Kind::Facts,
             Kind::Strings,
             Kind::Configs,
@@ -53,6 +57,8 @@ impl Kind {
             Kind::End,
             Kind::States,
             Kind::Given,
+            Kind::Groups,
+            Kind::Measured,
         ];
         usize::from(number).checked_sub(1).and_then(|i| ALL.get(i)).copied().unwrap_or(Self::Unknown)
     }

@@ -2,6 +2,7 @@
 
 use super::facts::Facts;
 use super::kernels;
+use super::measured;
 use super::names::{Names, Places, devices};
 use super::ranges;
 use super::rows::{MemOpKind as Raw, Rows, What};
@@ -40,6 +41,7 @@ fn overhead_name(kind: u32) -> &'static str {
         393_216 => "command buffer full",
         458_752 => "activity buffer request",
         524_288 => "UVM activity init",
+        0x4000_0000 => "measuring counters",
         _ => "CUPTI overhead",
     }
 }
@@ -83,6 +85,7 @@ pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Pro
         beside(names, rows, &mut threads, &mut profile);
     }
     profile.memops.sort();
+    profile.measured = measured::build(&processes, &profile).map(Arc::new);
     profile.recorded = recorded(&processes, &profile);
     profile.graphs.sort_by_key(|g| (g.call, g.start));
     profile.overhead.sort_by_key(|o| o.start);

@@ -20,16 +20,16 @@ pub struct Built {
 }
 
 /// Numbers ids that wrap in the order in which they were given out: each is less than half of all ids from the one before it in the file.
-struct Unwrap {
+pub struct Unwrap {
     last: i64,
 }
 
 impl Unwrap {
-    fn of(first: u32) -> Self {
+    pub fn of(first: u32) -> Self {
         Self { last: (1 << 32) + i64::from(first) }
     }
 
-    fn id(&mut self, id: u32) -> i64 {
+    pub fn id(&mut self, id: u32) -> i64 {
         let step = id.wrapping_sub(self.last as u32).cast_signed();
         self.last += i64::from(step);
         self.last
@@ -44,7 +44,7 @@ fn spelled(mangled: &str) -> Option<Arc<str>> {
 
 /// A kernel by the name that CUPTI has: the mangled one. Of a C name all forms are the same. The function name cut out of c++filt's spelling was
 /// nsys' for 91 of 91 mangled names of real reports; nvcc's spelling of the whole cannot be had from it.
-fn kernel(name: Option<Arc<str>>) -> Kernel {
+pub fn kernel(name: Option<Arc<str>>) -> Kernel {
     let Some(name) = name else { return Kernel::default() };
     if name.starts_with("_Z") {
         let spelled = spelled(&name);
@@ -60,7 +60,7 @@ pub fn function(name: Arc<str>) -> Arc<str> {
     kernel.function.unwrap_or(name)
 }
 
-fn launch_config(c: &Config) -> LaunchConfig {
+pub fn launch_config(c: &Config) -> LaunchConfig {
     let bytes = |n: u32| Some(Bytes(u64::from(n)));
     LaunchConfig {
         grid: Some(c.grid),

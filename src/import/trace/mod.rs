@@ -3,10 +3,12 @@
 mod blocks;
 mod build;
 mod cursor;
+mod derived;
 mod facts;
 mod follow;
 mod kept;
 mod kernels;
+mod measured;
 mod names;
 mod notes;
 mod process;

@@ -27,6 +27,8 @@ pub struct Said {
     refused_buffers: u64,
     invalid: u64,
     no_driver: bool,
+    /// Why counters that were asked for were not measured.
+    not_measured: Option<String>,
     /// Only the last seconds were kept, ms.
     kept: Option<u64>,
 }
@@ -46,6 +48,8 @@ impl Said {
             out.dropped += number("dropped");
             out.refused_buffers += number("refused");
             out.invalid += number("invalid");
+            let not_measured = last.and_then(|f| f.get("not_measured")).map(str::to_owned);
+            out.not_measured = out.not_measured.take().or(not_measured);
             out.kept = facts.number("kept_ms").filter(|&ms| ms > 0).max(out.kept);
             out.no_driver &= facts.get("cupti").is_none();
         }
@@ -106,6 +110,11 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
             count(usize::try_from(said.invalid).unwrap_or(usize::MAX), "record")
         );
         note(Severity::Warning, NoteKind::Damaged, text);
+    }
+    if let Some(why) = &said.not_measured {
+        let what = if profile.measured.is_some() { "Counters were measured only until" } else { "Counters were not measured" };
+        let fix = "`warpscope doctor` says what counters need";
+        out.push(Note::new(Severity::Warning, NoteKind::Tool, format!("{what}: {why}.")).with_fix(fix));
     }
     if profile.capture.graphs == Some(GraphMode::Graph) && !profile.graphs.is_empty() {
         let text = "CUDA graphs were recorded as a whole: the kernels inside are not listed.";

@@ -109,6 +109,29 @@ pub struct Overhead {
     pub duration: i64,
 }
 
+/// Metrics that were collected together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub number: u32,
+    /// How often a launch ran for them.
+    pub passes: u32,
+    /// Their names as texts by number.
+    pub metrics: Vec<u32>,
+}
+
+/// A launch whose counters were measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    pub group: u32,
+    pub correlation: u32,
+    /// ns since 1970, before the call.
+    pub time: i64,
+    /// As the launching call had them: name, grid, block, dynamic shared memory.
+    pub shape: (u32, [u32; 3], [u32; 3], u32),
+    /// In the order of the group; NaN where there is none.
+    pub values: Vec<f64>,
+}
+
 /// What a program attached to a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Payload {
@@ -184,6 +207,8 @@ pub struct Rows {
     pub named_threads: Vec<(u32, u32)>,
     /// Changes of threads' states: thread, ns since 1970, number of the state.
     pub states: Vec<(u32, i64, u8)>,
+    pub groups: Vec<Group>,
+    pub measured: Vec<Measured>,
     /// Blocks whose bytes are damaged.
     pub damaged: u64,
 }
@@ -332,6 +357,18 @@ impl Rows {
                     self.states.push((c.small()?, before.time(c)?, c.byte()?));
                 }
             }
+            Kind::Groups => {
+                while !c.is_empty() {
+                    let (number, _question, passes, count) = (c.small()?, c.small()?, c.small()?, c.small()?);
+                    let metrics = (0..count).map(|_| c.small()).collect::<Option<_>>()?;
+                    self.groups.push(Group { number, passes, metrics });
+                }
+            }
+            Kind::Measured => {
+                while !c.is_empty() {
+                    self.measured.push(measured(c)?);
+                }
+            }
             Kind::Unknown => {}
         }
         Some(())
@@ -410,6 +447,8 @@ impl Rows {
         self.overhead.append(&mut later.overhead);
         self.threads.append(&mut later.threads);
         self.states.append(&mut later.states);
+        self.groups.append(&mut later.groups);
+        self.measured.append(&mut later.measured);
         self.categories.append(&mut later.categories);
         self.named_threads.append(&mut later.named_threads);
         self.damaged += later.damaged;
@@ -451,6 +490,16 @@ fn memop(c: &mut Cursor<'_>, before: &mut Before) -> Option<MemOp> {
         c.small()?;
     }
     Some(MemOp { kind, bytes, correlation, start, duration, device, context, stream, node })
+}
+
+fn measured(c: &mut Cursor<'_>) -> Option<Measured> {
+    let (group, correlation, _thread) = (c.small()?, c.small()?, c.small()?);
+    let time = i64::try_from(c.number()?).ok()?;
+    let three = |c: &mut Cursor<'_>| Some([c.small()?, c.small()?, c.small()?]);
+    let shape = (c.small()?, three(c)?, three(c)?, c.small()?);
+    let count = c.small()?;
+    let values = (0..count).map(|_| c.eight().map(f64::from_bits)).collect::<Option<_>>()?;
+    Some(Measured { group, correlation, time, shape, values })
 }
 
 fn call(c: &mut Cursor<'_>, before: &mut Before) -> Option<Call> {

@@ -3,11 +3,13 @@
 mod control;
 mod join;
 mod libraries;
+mod plan;
 mod start;
 
 pub use control::tell;
 pub use join::join;
 pub use libraries::{Library, libraries};
+pub use plan::{Chosen, Measure};
 pub use start::{Gate, Record, Unable, command, object};
 
 /// The shared object; empty where there is none for this kind of machine.

@@ -3,8 +3,6 @@
 use super::super::private;
 use super::{Library, OBJECT};
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -44,6 +42,8 @@ pub struct Record {
     pub length: Option<u64>,
     /// Only the last so many milliseconds are kept.
     pub keep: Option<u64>,
+    /// The file that says what is measured ([`Measure::plan`](super::Measure::plan)).
+    pub plan: Option<PathBuf>,
     /// Whether the object is also loaded beforehand, so that nothing is lost of processes that leave by `_exit`.
     pub preload: bool,
 }
@@ -65,19 +65,8 @@ pub fn object(cache: &Path) -> Result<PathBuf, Unable> {
         return Err(Unable::NoObject);
     }
     let failed = |source| Unable::Written { folder: cache.to_owned(), source };
-    private::make(cache).map_err(failed)?;
     let crc = crc32fast::hash(OBJECT);
-    let path = cache.join(format!("tracer-{crc:08x}.so"));
-    if std::fs::read(&path).is_ok_and(|there| there == OBJECT) {
-        return Ok(path);
-    }
-    // Under its name only when it is whole: other programs may be loading it.
-    let own = cache.join(format!("tracer-{crc:08x}.{}", std::process::id()));
-    let _ = std::fs::remove_file(&own);
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o700).open(&own).map_err(failed)?;
-    file.write_all(OBJECT).and_then(|()| file.set_permissions(std::fs::Permissions::from_mode(0o700))).map_err(failed)?;
-    std::fs::rename(&own, &path).map_err(failed)?;
-    Ok(path)
+    private::keep(cache, &format!("tracer-{crc:08x}.so"), OBJECT, 0o700).map_err(failed)
 }
 
 /// Whether the dynamic loader takes the path as one name: its lists are separated by colons and blanks.
@@ -129,6 +118,9 @@ impl Record {
         out.push(("WARPSCOPE_TRACE_GATE", self.gate().unwrap_or_default().into()));
         out.push(("WARPSCOPE_TRACE_FOR_MS", self.length.map(|ms| ms.to_string()).unwrap_or_default().into()));
         out.push(("WARPSCOPE_TRACE_KEEP_MS", self.keep.map(|ms| ms.to_string()).unwrap_or_default().into()));
+        if let Some(plan) = &self.plan {
+            out.push(("WARPSCOPE_TRACE_MEASURE", plan.as_os_str().to_owned()));
+        }
         let loaded = before("LD_PRELOAD").unwrap_or_default();
         // AddressSanitizer's own library must be the first of all, and refuses to start behind another.
         let sanitized = before("ASAN_OPTIONS").is_some() || loaded.to_string_lossy().contains("asan");

@@ -89,6 +89,15 @@ pub static RECIPES: &[Row] = &[
         ],
         &[(&["--keep-last", "30"], "Only the last 30 s or a little more are kept; older rows are deleted while the program runs.")],
     ),
+    trace(
+        "trace-survey",
+        [
+            "trace with counters of the kernels that take the most time, measured while the program runs",
+            "why its kernels are slow, without a second run under ncu",
+            "measuring adds up to 3% of the run's time; kernels in CUDA graphs, collectives and kernels that run side by side are not measured",
+        ],
+        &[(&["--survey"], "Counters of the kernels that take 90% of the time, three launches of each configuration; may add 3% of the time.")],
+    ),
     nsys(
         "exact",
         [

@@ -124,6 +124,13 @@ static void* pages(u64 bytes, int flags) {
   return p == (void*)-1 ? NULL : p;
 }
 
+// A number in decimal digits.
+static u64 number_of(const char* text) {
+  u64 v = 0;
+  while (text && *text >= '0' && *text <= '9') v = v * 10 + (u64)(*text++ - '0');
+  return v;
+}
+
 // A mixing of 64 bits (the finalizer of SplitMix64).
 static inline u64 mix(u64 x) {
   x ^= x >> 30, x *= 0xbf58476d1ce4e5b9ul;

@@ -45,6 +45,12 @@ typedef void (*OnCall)(void*, u32 domain, u32 id, const Call*);
 NEEDED WANTED
 #undef X
 
+static const char* result_text(Result r) {
+  const char* text = NULL;
+  if (!cuptiGetResultString || cuptiGetResultString(r, &text) != OK || !text) return "an error without a name";
+  return text;
+}
+
 static u32 cupti_version;
 
 #define AT16(r, o) (*(const u16*)((r) + (o)))

@@ -112,7 +112,15 @@ static inline i64 step(u64 value, u64* before) {
   return d;
 }
 
+// Counters of single launches (measure.c).
+static void measure_saw(u32 id, const Config*, const char* text, u64 start, u64 end);
+static int measure_own(u32 correlation, const char* text);
+
 static void pack_kernel(const u8* r) {
+  if (UNLIKELY(measure_own(AT32(r, KERNEL_CORRELATION), AT_TEXT(r, KERNEL_NAME)))) {
+    counted.other++;
+    return;
+  }
   u64 start = AT64(r, KERNEL_START), end = AT64(r, KERNEL_END);
   // CUPTI gives out unfinished records when it is forced to; they never come again.
   if (UNLIKELY(!start || end < start)) counted.invalid++;
@@ -145,6 +153,7 @@ static void pack_kernel(const u8* r) {
   if (node) p = put_signed(p, step(node, &to->node));
   row_end(to, p);
   counted.kernels++;
+  measure_saw(id, &c, AT_TEXT(r, KERNEL_NAME), start, end);
 }
 
 enum { MEMOP_COPY = 0, MEMOP_PEER = 1, MEMOP_SET = 2 };
@@ -239,13 +248,18 @@ static void pack_memory(const u8* r) {
   counted.other++;
 }
 
-static void pack_overhead(const u8* r) {
+// Beside CUPTI's own kinds.
+enum { OVERHEAD_MEASURING = 1 << 30 };
+
+static void put_overhead(u32 kind, u32 thread, u64 start, u64 end) {
   Rows* to = &rows.overhead;
   u8* p = row(to);
-  u64 start = AT64(r, OVERHEAD_START), end = AT64(r, OVERHEAD_END);
-  p = put_number(p, AT32(r, OVERHEAD_KIND)), p = put_number(p, AT32(r, OVERHEAD_THREAD));
+  p = put_number(p, kind), p = put_number(p, thread);
   p = put_signed(p, step(start, &to->start));
   p = put_number(p, end > start ? end - start : 0);
   row_end(to, p);
   counted.other++;
+}
+static void pack_overhead(const u8* r) {
+  put_overhead(AT32(r, OVERHEAD_KIND), AT32(r, OVERHEAD_THREAD), AT64(r, OVERHEAD_START), AT64(r, OVERHEAD_END));
 }

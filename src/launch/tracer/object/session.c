@@ -1,11 +1,5 @@
 // CUPTI: found, opened, and listened to.
 
-static const char* result_text(Result r) {
-  const char* text = NULL;
-  if (!cuptiGetResultString || cuptiGetResultString(r, &text) != OK || !text) return "an error without a name";
-  return text;
-}
-
 // ---- Buffers. What is before a buffer's bytes says which thread asked for it.
 
 typedef struct Buffer { struct Buffer* next; u64 size; u32 thread; u8 unused[44]; u8 bytes[]; } Buffer;
@@ -132,6 +126,7 @@ static void choose_calls(void) {
     if (!strcmp(text, "cuProfilerStart")) profiler_start = (int)id;
     if (!strcmp(text, "cuProfilerStop")) profiler_stop = (int)id;
     launching[id] = (u8)begins(text, LAUNCHING, COUNT(LAUNCHING));
+    launch_kind[id] = kind_of_launch(text);
     if (session.lean || id == marker_function) continue;
     // All calls are chosen one by one, too: of the driver's calls as a kind, those inside the runtime's are left out (seen with 13.0).
     if (!session.all_calls && !begins(text, LAUNCHING, COUNT(LAUNCHING)) && !begins(text, OTHERS, COUNT(OTHERS))) continue;
@@ -156,7 +151,7 @@ static void recording(int on) {
   for (u32 i = 0; i < chosen_count; i++) {
     int watched = (gate.gated == GATED_BY_PROFILER && (chosen[i] == profiler_start || chosen[i] == profiler_stop)) ||
       (gate.gated == GATED_BY_LAUNCH && !gate_launch.done && launching[chosen[i]]);
-    if (session.by_callbacks || left_out[chosen[i]]) cuptiEnableCallback((u32)(on || watched), subscription, DOMAIN_DRIVER, chosen[i]);
+    if (session.by_callbacks || left_out[chosen[i]]) cuptiEnableCallback((u32)(on || watched || launch_heard[chosen[i]]), subscription, DOMAIN_DRIVER, chosen[i]);
     else {
       Result r = cuptiActivityEnableDriverApi(chosen[i], (u8)on);
       if (r != OK) session.chosen_error = (u32)r;
@@ -172,6 +167,10 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   if (id == marker_function) {
     if (!call->leaving) marker = call->correlation;
     return;
+  }
+  if (id < FUNCTIONS && launch_heard[id]) {
+    if (call->leaving) measure_left(id);
+    else measure_entered(id, call);
   }
   if (gate.gated == GATED_BY_PROFILER && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop))
     gate_set((int)id == profiler_start, "cudaProfilerStart and cudaProfilerStop", call->correlation);
@@ -281,6 +280,7 @@ static void session_open(void) {
   for (u32 id = 1; gate.gated == GATED_BY_LAUNCH && id < FUNCTIONS; id++)
     if (launching[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   names_begin();
+  if (measure.state == MEASURE_LOOKING) measure_hear(1);
   if (!gate.gated || gate.is_open) recording(1);
   __atomic_store_n(&session.attached, 1, __ATOMIC_RELEASE);
 }

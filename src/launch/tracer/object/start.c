@@ -100,9 +100,10 @@ static void state_facts(Facts* f) {
     { "invalid", counted.invalid }, { "outside", counted.outside }, { "dropped", counted.dropped }, { "refused", counted.refused },
     { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
     { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes }, { "chosen_error", session.chosen_error },
-    { "open", (u64)(!gate.gated || gate.is_open) },
+    { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "measuring_ns", measure.spent },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
+  if (measure.why_not) fact(f, "not_measured", measure.why_not);
 }
 
 static void flush(u32 forced) {
@@ -203,6 +204,7 @@ static const char* obey(const char* word) {
     ask(ASK_LOOK, NULL, 10000);
     return "flushed\n";
   }
+  if (!strncmp(word, "measure ", 8)) return measure_ask(word + 8);
   if (!strcmp(word, "state")) return !gate.gated || gate.is_open ? "open\n" : "closed\n";
   return "unknown\n";
 }
@@ -220,7 +222,7 @@ static void* hear(void* unused) {
       continue;
     }
     struct pollfd q = { c, POLLIN, 0 };
-    char word[32] = "";
+    char word[700] = "";
     long n = poll(&q, 1, 1000) == 1 ? read(c, word, sizeof word - 1) : 0;
     while (n > 0 && (word[n - 1] == '\n' || word[n - 1] == ' ')) word[--n] = 0;
     const char* answer = obey(word);
@@ -231,12 +233,6 @@ static void* hear(void* unused) {
 }
 
 // ---- The tick.
-
-static u64 number_of(const char* text) {
-  u64 v = 0;
-  while (text && *text >= '0' && *text <= '9') v = v * 10 + (u64)(*text++ - '0');
-  return v;
-}
 
 enum { FIRST_MS = 50, EVERY_MS = 1000 };
 static u64 open_after_ns, open_for_ns;
@@ -268,6 +264,8 @@ static void* tick(void* unused) {
     if (watches) states_look();
     else states_pause();
     if (watches && wait > STATES_EVERY_MS) wait = STATES_EVERY_MS;
+    measure_look(0);
+    if (measure.state != MEASURE_OFF && wait > MEASURE_EVERY_MS) wait = MEASURE_EVERY_MS;
     if ((open_after_ns || open_for_ns) && wait > 20) wait = 20;
     futex_wait(&asked, number, wait);
   }
@@ -280,6 +278,7 @@ static void finish(const char* why) {
   if (gone || out.pid != getpid() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
   devices_look();
   states_pause();
+  measure_look(1);
   flush(1);
   rings_look(1);
   names_flush();
@@ -309,6 +308,7 @@ static void options(void) {
     session.whole_graphs = strstr(o, "graphs=whole") != NULL, session.memory = strstr(o, "memory") != NULL;
   }
   rolling.keep_ns = number_of(getenv("WARPSCOPE_TRACE_KEEP_MS")) * 1000000;
+  measure_begin(getenv("WARPSCOPE_TRACE_MEASURE"));
   const char* g = getenv("WARPSCOPE_TRACE_GATE");
   open_for_ns = number_of(getenv("WARPSCOPE_TRACE_FOR_MS")) * 1000000;
   if (!g || !*g) {

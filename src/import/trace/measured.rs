@@ -1,0 +1,252 @@
+//! Counters that the tracer measured while the program ran, as results: one for all launches alike of which groups of metrics were taken in turn, one
+//! for each launch that was replayed.
+
+use super::kernels::{Unwrap, kernel, launch_config};
+use super::names::Names;
+use super::rows::{Config, Group, INLINE, Measured, Rows};
+use crate::import::ncu;
+use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES};
+use crate::model::units::count;
+use crate::model::{Device, Metrics, Note, NoteKind, Profile, ResultMetrics, Severity, Source, Value};
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// How far durations of launches that are alike may lie apart before their groups of metrics are said not to be of the same work: the longest over
+/// the shortest. Launches of the same work vary by about a tenth.
+const ALIKE: f64 = 1.25;
+
+type Shape = (u32, [u32; 3], [u32; 3], u32);
+
+/// Names of metrics with their units, numbered as they are met.
+#[derive(Default)]
+struct Table {
+    ids: FxHashMap<Arc<str>, u32>,
+    names: Vec<Arc<str>>,
+    units: Vec<Arc<str>>,
+}
+
+impl Table {
+    fn id(&mut self, name: &Arc<str>) -> u32 {
+        let next = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
+        *self.ids.entry(name.clone()).or_insert_with(|| {
+            self.names.push(name.clone());
+            self.units.push(Arc::from(unit(name)));
+            next
+        })
+    }
+}
+
+/// Base unit of a metric in ncu's spelling, by how its name ends and what it counts.
+fn unit(name: &str) -> &'static str {
+    let (base, form) = name.split_once('.').unwrap_or((name, ""));
+    if form.contains("pct") {
+        return "%";
+    }
+    let counts = if base.ends_with("time_duration") {
+        "nsecond"
+    } else if base.contains("__cycles") || base.contains("cycles_active") {
+        "cycle"
+    } else if base.contains("bytes") {
+        "byte"
+    } else if base.contains("sectors") {
+        "sector"
+    } else if base.contains("requests") {
+        "request"
+    } else if base.contains("warps") {
+        "warp"
+    } else if base.contains("inst_executed") || base.contains("inst_issued") {
+        "inst"
+    } else {
+        ""
+    };
+    match (form.rsplit('.').next().unwrap_or(""), counts) {
+        ("per_second", "byte") => "byte/second",
+        ("per_second", "cycle") => "cycle/second",
+        ("ratio", _) | (_, "") => "",
+        ("per_cycle_elapsed" | "peak_sustained", "inst") => "inst/cycle",
+        ("per_cycle_elapsed" | "peak_sustained", "byte") => "byte/cycle",
+        (_, counts) => counts,
+    }
+}
+
+/// The middle value; `None` without one.
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let n = values.len();
+    let (low, high) = (values.get(n.checked_sub(1)? / 2)?, values.get(n / 2)?);
+    Some(f64::midpoint(*low, *high))
+}
+
+/// Launches of one shape.
+#[derive(Default)]
+struct Alike<'a> {
+    rows: Vec<&'a Measured>,
+}
+
+/// What a process measured.
+struct Of<'a> {
+    names: &'a Names,
+    groups: FxHashMap<u32, &'a Group>,
+    /// Configurations of the launches that were measured, by correlation.
+    configs: FxHashMap<u32, Config>,
+    /// Ids of all launches of the shapes that were measured, in the order in which they were made.
+    ordinals: FxHashMap<Shape, Vec<i64>>,
+    unwrapped: FxHashMap<u32, i64>,
+}
+
+fn shape(c: &Config) -> Shape {
+    (c.name, c.grid, c.block, c.dynamic_shared)
+}
+
+impl<'a> Of<'a> {
+    fn new(names: &'a Names, rows: &'a Rows) -> Self {
+        let wanted: FxHashSet<u32> = rows.measured.iter().map(|m| m.correlation).collect();
+        let shapes: FxHashSet<Shape> = rows.measured.iter().map(|m| m.shape).collect();
+        let all: FxHashMap<u32, Config> = rows.configs.iter().copied().chain((INLINE..).zip(rows.inline.iter().copied())).collect();
+        let mut unwrap = Unwrap::of(rows.kernels.first().map_or(0, |k| k.correlation));
+        let (mut configs, mut unwrapped) = (FxHashMap::default(), FxHashMap::default());
+        let mut ordinals: FxHashMap<Shape, Vec<i64>> = FxHashMap::default();
+        for k in &rows.kernels {
+            let id = unwrap.id(k.correlation);
+            let Some(config) = all.get(&k.config).copied() else { continue };
+            if shapes.contains(&shape(&config)) {
+                ordinals.entry(shape(&config)).or_default().push(id);
+            }
+            if wanted.contains(&k.correlation) {
+                configs.insert(k.correlation, config);
+                unwrapped.insert(k.correlation, id);
+            }
+        }
+        ordinals.values_mut().for_each(|ids| ids.sort_unstable());
+        let groups = rows.groups.iter().map(|g| (g.number, g)).collect();
+        Self { names, groups, configs, ordinals, unwrapped }
+    }
+
+    /// Which launch of its kernel, grid and block it was, from 0.
+    fn ordinal(&self, m: &Measured) -> Option<usize> {
+        let id = self.unwrapped.get(&m.correlation)?;
+        Some(self.ordinals.get(&m.shape)?.partition_point(|i| i < id))
+    }
+
+    /// Whether the launch's own record says the same as the call that was measured.
+    fn proved(&self, m: &Measured) -> bool {
+        self.configs.get(&m.correlation).is_some_and(|c| shape(c) == m.shape)
+    }
+
+    fn result(&self, rows: &[&Measured], devices: &[Device], table: &mut Table) -> Option<(ResultMetrics, f64)> {
+        let first = rows.first()?;
+        let config = *self.configs.get(&first.correlation)?;
+        let mut by_metric: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+        let mut durations: Vec<f64> = Vec::new();
+        for row in rows {
+            let Some(group) = self.groups.get(&row.group) else { continue };
+            for (name, value) in group.metrics.iter().zip(&row.values).filter(|(_, v)| v.is_finite()) {
+                let Some(name) = self.names.get(*name) else { continue };
+                if &*name == "gpu__time_duration.sum" {
+                    durations.push(*value);
+                }
+                by_metric.entry(table.id(&name)).or_default().push(*value);
+            }
+        }
+        let mut values: Vec<(u32, Value)> =
+            by_metric.into_iter().filter_map(|(id, mut all)| Some((id, Value::Float(median(&mut all)?)))).collect();
+        let found: BTreeMap<Arc<str>, f64> =
+            values.iter().filter_map(|(id, v)| Some((table.names.get(*id as usize)?.clone(), v.number()?))).collect();
+        let launch = launch_config(&config);
+        let mut derived = super::derived::derived(&found);
+        derived.extend(super::derived::launch(&launch));
+        for (name, value) in derived {
+            if !found.contains_key(&*name) {
+                values.push((table.id(&name), value));
+            }
+        }
+        let mut ordinals: Vec<usize> = rows.iter().filter_map(|m| self.ordinal(m)).collect();
+        ordinals.sort_unstable();
+        ordinals.dedup();
+        let listed: Vec<String> = ordinals.iter().map(|n| format!("{}", n + 1)).collect();
+        values.push((table.id(&Arc::from(MEASURED_LAUNCHES)), Value::Text(Arc::from(listed.join(" ")))));
+        let device = self.names.device(config.device);
+        let known = device.and_then(|d| devices.get(d as usize));
+        let capability = known.and_then(|d| d.compute_capability).map(|(major, minor)| (u64::from(major), u64::from(minor)));
+        let least = durations.iter().copied().fold(f64::INFINITY, f64::min);
+        let spread = durations.iter().copied().fold(0.0, f64::max) / least.max(1.0);
+        let result = ResultMetrics {
+            kernel: kernel(self.names.get(config.name)),
+            grid: Some(config.grid),
+            block: Some(config.block),
+            pid: Some(self.names.pid),
+            device: Some(u64::from(config.device)),
+            compute_capability: capability,
+            context: Some(u64::from(config.context)),
+            stream: Some(u64::from(config.stream)),
+            clocks_locked: Some(false),
+            launched: known.map(|d| Arc::new((launch, d.clone()))),
+            ..ResultMetrics::with(values)
+        };
+        Some((result, spread))
+    }
+}
+
+/// What was measured, as a report beside the timeline; `None` where nothing was.
+pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> {
+    if processes.iter().all(|(_, rows)| rows.measured.is_empty()) {
+        return None;
+    }
+    let mut table = Table::default();
+    let mut results: Vec<(i64, ResultMetrics)> = Vec::new();
+    let (mut unproved, mut apart, mut launches) = (0_u64, 0_u64, 0_u64);
+    for (names, rows) in processes.iter().filter(|(_, rows)| !rows.measured.is_empty()) {
+        let of = Of::new(names, rows);
+        let mut alike: BTreeMap<Shape, Alike<'_>> = BTreeMap::new();
+        let mut single: Vec<&Measured> = Vec::new();
+        for m in &rows.measured {
+            if !of.proved(m) {
+                unproved += 1;
+            } else if of.groups.get(&m.group).is_some_and(|g| g.passes > 1) {
+                single.push(m);
+            } else {
+                alike.entry(m.shape).or_default().rows.push(m);
+            }
+        }
+        launches += alike.values().map(|a| a.rows.len() as u64).sum::<u64>() + single.len() as u64;
+        for rows in alike.into_values().map(|a| a.rows).chain(single.into_iter().map(|m| vec![m])) {
+            let time = rows.iter().map(|m| m.time).min().unwrap_or(0);
+            if let Some((result, spread)) = of.result(&rows, &profile.devices, &mut table) {
+                apart += u64::from(spread > ALIKE);
+                results.push((time, result));
+            }
+        }
+    }
+    results.sort_by_key(|r| r.0);
+    let results: Vec<ResultMetrics> = results.into_iter().map(|r| r.1).collect();
+    let mut metrics = Metrics {
+        source: Source { tool: IN_PLACE.to_owned(), ..profile.source.clone() },
+        names: table.names,
+        units: table.units,
+        program: profile.capture.argv.clone(),
+        directory: profile.capture.directory.clone(),
+        ..Metrics::default()
+    };
+    let many = results.len() > 1 || launches > 1;
+    let how = format!(
+        "Counters of {} were measured while the program ran, one pass each: clocks not locked, caches as the program left them, no other kernel at the \
+         same time.{}",
+        count(launches, "launch"),
+        if many { " Groups of metrics are from different launches of the same kernel, grid and block; values are medians." } else { "" }
+    );
+    metrics.notes.push(Note::new(Severity::Info, NoteKind::Tool, how));
+    if apart > 0 {
+        let text = format!(
+            "The launches behind {} took times that differ by more than a quarter: their groups of metrics may be of different work.",
+            count(apart, "result")
+        );
+        metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));
+    }
+    if unproved > 0 {
+        let text = format!("{} left out: no record of the same kernel, grid and block proves which launch it was.", count(unproved, "measured launch"));
+        metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));
+    }
+    metrics.results = results;
+    Some(ncu::profile_of(metrics))
+}

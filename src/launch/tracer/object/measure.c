@@ -1,0 +1,363 @@
+// Counters of chosen launches, in the run that goes on. CUPTI's range profiler collects a group of metrics in one pass: a window is opened before a
+// launch, every launch inside of it is measured by itself, and the window is closed after some. Opening and closing takes tens of milliseconds (seen
+// on an H100), each launch inside about one: so a window holds many. Nothing is replayed but what somebody asked for by its number.
+//
+// Launches inside a window wait for everything before them. A kernel that waits for one launched later would then wait for ever: what was seen
+// beside another kernel, NCCL, cooperative launches and graphs are not measured, and a launch that was never seen before closes the window.
+
+enum { LAUNCH_PLAIN = 1, LAUNCH_EXTENDED = 2, LAUNCH_OTHER = 3, LAUNCH_CAPTURE = 4, LAUNCH_CAPTURED = 5 };
+static u8 launch_kind[FUNCTIONS];
+static u8 launch_heard[FUNCTIONS];
+
+// By the name of a driver function; 0 where it launches nothing.
+static u8 kind_of_launch(const char* function) {
+  if (!strcmp(function, "cuLaunchKernel") || !strcmp(function, "cuLaunchKernel_ptsz")) return LAUNCH_PLAIN;
+  if (!strcmp(function, "cuLaunchKernelEx") || !strcmp(function, "cuLaunchKernelEx_ptsz")) return LAUNCH_EXTENDED;
+  if (!strncmp(function, "cuStreamBeginCapture", 20)) return LAUNCH_CAPTURE;
+  if (!strncmp(function, "cuStreamEndCapture", 18)) return LAUNCH_CAPTURED;
+  return !strncmp(function, "cuLaunch", 8) || !strncmp(function, "cuGraphLaunch", 13) ? LAUNCH_OTHER : 0;
+}
+
+static int same_shape(const Shape* a, const Shape* b) { return !memcmp(a, b, sizeof *a); }
+static Wanted* wanted_of(const Shape* s) {
+  for (u32 i = 0; i < measure.wanted; i++)
+    if (same_shape(&wanted_launches[i].shape, s)) return &wanted_launches[i];
+  if (measure.wanted >= SHAPES) return NULL;
+  Wanted* w = &wanted_launches[measure.wanted];
+  *w = (Wanted){ .shape = *s };
+  __atomic_store_n(&measure.wanted, measure.wanted + 1, __ATOMIC_RELEASE);
+  return w;
+}
+
+// ---- What kernels take their time, from their records (rows.lock is held).
+
+static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u64 end) {
+  if (LIKELY(!seen) || !id) return;
+  Seen* it = &seen[id];
+  if (!it->launches) it->collective = strstr(text, "nccl") != NULL;
+  it->time += end - start, it->launches++;
+  // What waits in collectives waits for other ranks, and everything may run beside it. Nodes of a graph start together.
+  if (it->collective || c->graph) return;
+  u32 at = c->device & 15;
+  if (last_on[at].config && start + 2000 < last_on[at].end && c->stream != last_on[at].stream) it->overlaps = seen[last_on[at].config].overlaps = 1;
+  if (end > last_on[at].end) last_on[at].end = end, last_on[at].config = id, last_on[at].stream = c->stream;
+}
+
+// CUPTI waits on the GPU after each launch that it measures, by a kernel of its own with the launch's number.
+static int measure_own(u32 correlation, const char* text) {
+  if (LIKELY(!measure.windows) || !text || strcmp(text, "WaitNs")) return 0;
+  for (u32 i = 0; i < COUNT(measure.recent); i++)
+    if (measure.recent[i] == correlation) return 1;
+  return 0;
+}
+
+// Chooses the kernels that take the stated share of the time. On the ticker.
+static void measure_choose(u64 t) {
+  static Wanted* by_time[SHAPES];
+  measure.chosen_at = t;
+  u64 total = 0, sum = 0;
+  u32 n = 0;
+  for (u32 i = 0; i < measure.wanted; i++) wanted_launches[i].before = wanted_launches[i].launches, wanted_launches[i].time = wanted_launches[i].launches = 0, wanted_launches[i].apart = 0;
+  u32 count = __atomic_load_n(&configs.count, __ATOMIC_ACQUIRE);
+  for (u32 id = 1; id <= count; id++) {
+    const Config* c = &configs.list[id];
+    total += seen[id].time;
+    // Nodes of graphs are launched together, cooperative kernels wait for themselves, others were launched by kernels.
+    if (c->graph || c->type || !c->name || !seen[id].launches) continue;
+    Shape s = { c->name, { c->grid[0], c->grid[1], c->grid[2] }, { c->block[0], c->block[1], c->block[2] }, c->dynamic_shared };
+    lock(&measure.lock);
+    Wanted* w = wanted_of(&s);
+    unlock(&measure.lock);
+    if (w) w->time += seen[id].time, w->launches += seen[id].launches, w->apart |= seen[id].overlaps, w->collective |= seen[id].collective;
+  }
+  for (u32 i = 0; i < measure.wanted; i++) {
+    Wanted* w = &wanted_launches[i];
+    // Records come about once a second.
+    if (w->launches > w->before) w->grew = t;
+    w->active = w->grew && t - w->grew < 3000000000ul;
+    u32 at = n++;
+    for (; at && by_time[at - 1]->time < w->time; at--) by_time[at] = by_time[at - 1];
+    by_time[at] = w;
+  }
+  for (u32 i = 0; i < n; i++) {
+    by_time[i]->chosen = measure.budget && sum * 100 < total * measure.share && by_time[i]->time && !by_time[i]->apart && !by_time[i]->collective;
+    sum += by_time[i]->time;
+  }
+}
+
+static void measure_write(void);
+
+// The library, the plan and the groups; the state says whether it worked.
+static void measure_ready(void) {
+  measure.started = clock_now(CLOCK_MONOTONIC);
+  // The first window prepares more than the others: 0.15 s on an H100.
+  measure.estimate = 200000000;
+  measure.state = measure_prepare() ? MEASURE_IDLE : MEASURE_OFF;
+}
+
+// ---- Windows. On a thread of the program, with measure.lock held.
+
+static int lacks(const Wanted* w, u32 group) {
+  u32 rounds = groups[group].question == measure.question ? FIRST_ROUNDS : 1;
+  return (w->asked || (w->chosen && !measure.only_asked)) && w->done[group] < rounds;
+}
+
+static int window_open(u32 group, u64 ranges, u32 replay) {
+  Group* g = &groups[group];
+  cuptiRangeProfilerSetConfig_P config;
+  cuptiRangeProfilerStart_P start;
+  measure.opened_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
+  memcpy(g->data, g->clean, g->data_bytes);
+  Result r = ASK(cuptiRangeProfilerSetConfig, config, .object = measure.object, .config_bytes = g->config_bytes, .config = g->config,
+    .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay, .ranges = ranges, .levels = 1, .first_level = 1);
+  if (r == OK) r = ASK(cuptiRangeProfilerStart, start, .object = measure.object);
+  if (measure_failed("cuptiRangeProfilerStart", r)) {
+    measure.state = MEASURE_OFF;
+    return 0;
+  }
+  measure.current = group, measure.count = measure.useless = 0;
+  measure.state = MEASURE_OPEN;
+  return 1;
+}
+
+static void window_close(void) {
+  cuptiRangeProfilerStop_P stop;
+  cuptiRangeProfilerDecodeData_P decode;
+  Result r = ASK(cuptiRangeProfilerStop, stop, .object = measure.object);
+  if (r == OK) r = ASK(cuptiRangeProfilerDecodeData, decode, .object = measure.object);
+  u64 took = clock_now(CLOCK_MONOTONIC) - measure.opened_at;
+  // The first one loads and prepares more than the others.
+  measure.spent += took, measure.estimate = took;
+  measure.windows++;
+  measure.state = measure_failed("cuptiRangeProfilerStop", r) ? MEASURE_OFF : MEASURE_CLOSED;
+}
+
+static int capturing(void* stream) {
+  static int (*query)(void*, int*);
+  if (!query) *(void**)&query = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuStreamIsCapturing");
+  int status = 0;
+  return measure.capturing || !query || query(stream, &status) || status;
+}
+
+typedef struct { void* function; u32 grid[3], block[3], shared; void* stream; } Plain;
+typedef struct { u32 grid[3], block[3], shared; void* stream; } Extended;
+
+static int shape_of(u32 id, const Call* call, Shape* s, void** stream) {
+  if (!call->symbol || !call->parameters) return 0;
+  const Plain* p = call->parameters;
+  const Extended* e = launch_kind[id] == LAUNCH_EXTENDED ? *(const Extended* const*)call->parameters : NULL;
+  if (launch_kind[id] == LAUNCH_PLAIN) *s = (Shape){ name(call->symbol), { p->grid[0], p->grid[1], p->grid[2] }, { p->block[0], p->block[1], p->block[2] }, p->shared }, *stream = p->stream;
+  else if (e) *s = (Shape){ name(call->symbol), { e->grid[0], e->grid[1], e->grid[2] }, { e->block[0], e->block[1], e->block[2] }, e->shared }, *stream = e->stream;
+  return s->name != 0;
+}
+
+// Whether somebody asked for this launch: 1 for the next ones of the kernel, 2 for this one by its number.
+static int is_asked(const char* symbol) {
+  int found = 0;
+  for (u32 i = 0; i < ASKED; i++) {
+    Asked* a = &asked_kernels[i];
+    if (a->state != 1 || !symbol || (strcmp(symbol, a->exact) && !strstr(symbol, a->inside))) continue;
+    i64 nth = (i64)a->seen++;
+    if (a->nth < 0) found |= 1;
+    else if (nth == a->nth) a->state = 2, found |= 2;
+  }
+  return found;
+}
+
+// Whether this thread holds the lock until its launch returns.
+static __thread int holds;
+
+// Opens a window or goes on with one; 0 where the launch is not measured.
+static int measure_launch(u32 id, const Call* call) {
+  Shape s = { 0 };
+  void* stream = NULL;
+  int plain = launch_kind[id] == LAUNCH_PLAIN || launch_kind[id] == LAUNCH_EXTENDED;
+  if (plain && call->context && measure.state == MEASURE_LOOKING) {
+    if (!measure.context) measure.context = call->context;
+    int by_number = 0;
+    for (u32 i = 0; i < ASKED; i++) by_number |= asked_kernels[i].state && asked_kernels[i].nth >= 0;
+    // The launch may be the one: it cannot wait for the ticker.
+    if (by_number) measure_ready();
+  }
+  if (measure.state == MEASURE_OFF || measure.state == MEASURE_LOOKING) return 0;
+  int asked = plain && measure.asked ? is_asked(call->symbol) : 0;
+  if (measure.state != MEASURE_ARMED && measure.state != MEASURE_OPEN && asked < 2) return 0;
+  int may = plain && call->context == measure.context && shape_of(id, call, &s, &stream) && !capturing(stream);
+  Wanted* w = may ? wanted_of(&s) : NULL;
+  if (w && (asked & 1)) w->asked = 1;
+  // One that is not known might wait for another; collectives do.
+  may = w && (w->asked || (asked & 2) || (w->launches && !w->apart && !w->collective));
+  if (may && (asked & 2) && groups[measure.groups].passes) {
+    if (measure.state == MEASURE_OPEN) window_close();
+    // Values of the window before it are not written yet.
+    if (measure.state == MEASURE_CLOSED) measure_write();
+    if (!window_open(measure.groups, 1, REPLAY_BY_CUPTI)) return 0;
+  } else if (measure.state == MEASURE_OPEN) {
+    if (!may) window_close();
+    if (!may) return 0;
+  } else if (measure.state != MEASURE_ARMED || !may || !lacks(w, measure.current) || !window_open(measure.current, WINDOW, REPLAY_NONE)) {
+    return 0;
+  }
+  measure.useless = lacks(w, measure.current) ? 0 : measure.useless + 1;
+  if (measure.current < measure.groups && w->done[measure.current] < 255) w->done[measure.current]++;
+  inside[measure.count++] = (Inside){ s, call->correlation, tid(), now() };
+  measure.recent[measure.recent_count++ % COUNT(measure.recent)] = call->correlation;
+  measure.launches++;
+  measure.last_launch = clock_now(CLOCK_MONOTONIC);
+  return 1;
+}
+
+static void measure_entered(u32 id, const Call* call) {
+  if (launch_kind[id] == LAUNCH_CAPTURE) ADD(measure.capturing, 1);
+  lock(&measure.lock);
+  holds = measure_launch(id, call);
+  // Callbacks are switched off only by who holds the lock: a launch that began inside of a window is seen to end.
+  if (!holds) unlock(&measure.lock);
+}
+
+static void measure_left(u32 id) {
+  if (launch_kind[id] == LAUNCH_CAPTURED && measure.capturing) ADD(measure.capturing, (u32)-1);
+  if (!holds) return;
+  holds = 0;
+  if (clock_now(CLOCK_MONOTONIC) - measure.last_launch > 5000000000ul && measure.current < measure.groups) {
+    measure.why_not = "a measured launch took over five seconds: kernels of this program wait for each other";
+    measure.budget = 0;
+  }
+  int more = 0;
+  for (u32 i = 0; i < measure.wanted && !more; i++) {
+    const Wanted* w = &wanted_launches[i];
+    more = (w->active || w->asked) && lacks(w, measure.current);
+  }
+  int full = measure.current >= measure.groups || measure.count >= WINDOW || measure.useless >= USELESS;
+  if (full || !more || (!measure.budget && !measure.asked)) window_close();
+  unlock(&measure.lock);
+}
+
+// ---- On the ticker.
+
+// Callbacks of launches, with measure.lock held.
+static void measure_hear(int on) {
+  for (u32 id = 1; id < FUNCTIONS; id++) {
+    if (!launch_kind[id] || launch_heard[id] == on) continue;
+    launch_heard[id] = (u8)on;
+    // Those that are recorded by callbacks stay.
+    int others = session.recording && session.by_callbacks && !session.lean;
+    if (on || !others) cuptiEnableCallback((u32)on, subscription, DOMAIN_DRIVER, id);
+  }
+}
+
+// Values of a closed window.
+static void measure_write(void) {
+  static u8 data[96 << 10];
+  static double values[GROUP_METRICS];
+  const Group* g = &groups[measure.current];
+  cuptiRangeProfilerGetCounterDataInfo_P info;
+  if (ASK(cuptiRangeProfilerGetCounterDataInfo, info, .data = g->data, .bytes = g->data_bytes) != OK) info.ranges = 0;
+  u8* p = data;
+  u32 rows_ = 0;
+  names_flush();
+  // Fewer ranges than launches, or more: which is which is then not known.
+  for (u32 i = 0; info.ranges == measure.count && i < measure.count; i++) {
+    cuptiProfilerHostEvaluateToGpuValues_P value;
+    if (ASK(cuptiProfilerHostEvaluateToGpuValues, value, .host = g->host, .data = g->data, .bytes = g->data_bytes, .range = i, .metrics = (const char**)g->metrics, .count = g->count, .values = values) != OK) continue;
+    const Inside* in = &inside[i];
+    const u32* w = &in->shape.name;
+    p = put_number(p, measure.current), p = put_number(p, in->correlation), p = put_number(p, in->thread), p = put_number(p, in->time);
+    for (u32 k = 0; k < sizeof in->shape / 4; k++) p = put_number(p, w[k]);
+    p = put_number(p, g->count);
+    memcpy(p, values, g->count * 8), p += g->count * 8;
+    rows_++;
+    if (p - data > (64 << 10)) put_block(BLOCK_MEASURED, 0, 0, rows_, data, (u32)(p - data)), p = data, rows_ = 0;
+  }
+  if (rows_) put_block(BLOCK_MEASURED, 0, 0, rows_, data, (u32)(p - data));
+  lock(&rows.lock);
+  put_overhead(OVERHEAD_MEASURING, inside[0].thread, measure.opened, measure.opened + measure.estimate);
+  unlock(&rows.lock);
+  measure.state = MEASURE_IDLE;
+}
+
+// The group that is due, and whether a launch that lacks it may come; `GROUPS` where none is.
+static u32 measure_due(int only_asked) {
+  measure.only_asked = (u32)only_asked;
+  for (u32 round = 0; round < FIRST_ROUNDS; round++)
+    for (u32 g = 0; g < measure.groups; g++)
+      for (u32 i = 0; i < measure.wanted; i++) {
+        const Wanted* w = &wanted_launches[i];
+        if ((w->active || w->asked) && w->done[g] <= round && lacks(w, g)) return g;
+      }
+  return GROUPS;
+}
+
+enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000 };
+
+// What was asked for is done when all groups are there, or its launch was met.
+static void asked_look(int due) {
+  u32 open = 0;
+  for (u32 i = 0; i < ASKED; i++) {
+    Asked* a = &asked_kernels[i];
+    if (a->state == 1 && a->nth < 0 && a->seen && !due && measure.windows) a->state = 2;
+    open += a->state == 1;
+  }
+  measure.asked = open;
+}
+
+static void measure_idle(u64 t) {
+  if (measure.asked || t - measure.chosen_at >= CHOOSE_EVERY_MS * 1000000ul) measure_choose(t);
+  int affordable = measure.budget && (measure.spent + measure.estimate) * 1000 <= (t - measure.started) * measure.budget;
+  u32 due = affordable ? measure_due(0) : measure_due(1);
+  asked_look(due < GROUPS);
+  // What is asked for by name is seen only by listening.
+  int arm = due < GROUPS || measure.asked;
+  lock(&measure.lock);
+  measure_hear(arm);
+  if (arm && measure.state == MEASURE_IDLE) measure.current = due < GROUPS ? due : 0, measure.armed_at = t, measure.state = MEASURE_ARMED;
+  unlock(&measure.lock);
+}
+
+// Looks whether something is to be measured, or was.
+static void measure_look(int last) {
+  if (LIKELY(measure.state == MEASURE_OFF)) return;
+  u64 t = clock_now(CLOCK_MONOTONIC);
+  lock(&measure.lock);
+  // Nothing is launched any more, or not by who opened it.
+  if (measure.state == MEASURE_OPEN && (last || t - measure.opened_at > OPEN_MS * 1000000ul)) window_close();
+  if (measure.state == MEASURE_CLOSED) measure_write();
+  if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) measure.state = MEASURE_IDLE;
+  if (measure.state == MEASURE_LOOKING && measure.context && !last) {
+    measure_hear(0);
+    measure_ready();
+  }
+  unlock(&measure.lock);
+  if (measure.state == MEASURE_IDLE && !last) measure_idle(t);
+}
+
+// Reads what is to be measured, from the file that the environment names.
+static void measure_begin(const char* plan) {
+  if (!plan || !*plan || strlen(plan) >= sizeof measure.plan) return;
+  memcpy(measure.plan, plan, strlen(plan) + 1);
+  plan_read();
+  const char* rank = getenv("RANK");
+  if (measure.budget && rank && number_of(rank)) {
+    // Ranks do the same; each that waits makes all wait.
+    measure.budget = 0, measure.why_not = "rank 0 is measured";
+  }
+  if ((measure.budget || measure.asked) && (seen = pages(sizeof(Seen) * CONFIGS, 0))) measure.state = MEASURE_LOOKING;
+}
+
+// From outside, while the program runs: the next launches of a kernel. The answer is one line.
+static const char* measure_ask(const char* kernel) {
+  static char answer[300];
+  if (!measure.plan[0] || (measure.state == MEASURE_OFF && measure.context)) {
+    snprintf(answer, sizeof answer, "cannot measure: %s\n", measure.why_not ? measure.why_not : "the trace was started without a plan");
+    return answer;
+  }
+  if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
+  asked_add(kernel, -1);
+  lock(&measure.lock);
+  if (measure.state == MEASURE_OFF) {
+    measure.state = MEASURE_LOOKING;
+    measure_hear(1);
+  }
+  unlock(&measure.lock);
+  return "measuring\n";
+}

@@ -1,0 +1,222 @@
+// What can be measured, and what is: the profiler's library, and groups of metrics that fit into one pass on this chip.
+
+static int measure_library(void) {
+  static char path[600];
+  void* library = dlopen(session.library, RTLD_NOW | RTLD_NOLOAD);
+  if (!library) library = dlopen(session.library, RTLD_NOW);
+  // CUPTI looks for it by its name alone.
+  int n = snprintf(path, sizeof path, "%s", session.library);
+  while (n > 0 && path[n - 1] != '/') n--;
+  snprintf(path + n, sizeof path - (u64)n, "libnvperf_host.so");
+  if (!dlopen(path, RTLD_NOW | 0x100 /* RTLD_GLOBAL */) && !dlopen("libnvperf_host.so", RTLD_NOW | 0x100)) {
+    measure.why_not = "libnvperf_host.so is not beside libcupti";
+    return 0;
+  }
+#define X(name) *(void**)&name = library ? dlsym(library, #name) : NULL;
+  PROFILER_FUNCTIONS X(cuptiProfilerInitialize) X(cuptiGetDeviceId)
+#undef X
+  int all = cuptiProfilerInitialize && cuptiGetDeviceId;
+#define X(name) all = all && name;
+  PROFILER_FUNCTIONS
+#undef X
+  if (!all) measure.why_not = "libcupti is older than 12.6 and has no range profiler";
+  return all;
+}
+
+static int measure_failed(const char* what, Result r) {
+  static char text[200];
+  if (r == OK) return 0;
+  snprintf(text, sizeof text, r == ERROR_INSUFFICIENT_PRIVILEGES ? "the GPU's counters may not be read by this user (%s)" :
+    r == ERROR_HARDWARE_BUSY ? "another profiler, such as DCGM, holds the GPU's counters (%s)" : "%s: %s", what, result_text(r));
+  measure.why_not = text;
+  return 1;
+}
+
+// A configuration of these metrics on the chip: the number of passes, 0 where a metric is not known.
+static u64 group_plan(Group* g, const char* chip) {
+  cuptiProfilerHostInitialize_P host;
+  if (ASK(cuptiProfilerHostInitialize, host, .chip = chip) != OK) return 0;
+  g->host = host.host, g->passes = 0;
+  cuptiProfilerHostConfigAddMetrics_P add;
+  cuptiProfilerHostGetConfigImageSize_P size;
+  cuptiProfilerHostGetConfigImage_P image;
+  cuptiProfilerHostGetNumOfPasses_P passes;
+  // All in one call: one by one each gets a pass of its own.
+  if (ASK(cuptiProfilerHostConfigAddMetrics, add, .host = g->host, .metrics = g->metrics, .count = g->count) == OK &&
+      ASK(cuptiProfilerHostGetConfigImageSize, size, .host = g->host) == OK && (g->config = pages(size.bytes, 0)) &&
+      ASK(cuptiProfilerHostGetConfigImage, image, .host = g->host, .bytes = size.bytes, .image = g->config) == OK &&
+      ASK(cuptiProfilerHostGetNumOfPasses, passes, .bytes = size.bytes, .image = g->config) == OK)
+    g->config_bytes = size.bytes, g->passes = (u32)passes.passes;
+  if (g->passes) return g->passes;
+  cuptiProfilerHostDeinitialize_P end;
+  ASK(cuptiProfilerHostDeinitialize, end, .host = g->host);
+  g->host = NULL;
+  return 0;
+}
+
+// Takes metrics up as groups of one pass each: what needs more is cut in halves, what the chip does not have is left out.
+static void groups_take(const char** metrics, u32 count, u32 question, const char* chip) {
+  if (!count || measure.groups >= GROUPS) return;
+  Group* g = &groups[measure.groups];
+  *g = (Group){ .count = count, .question = question };
+  memcpy(g->metrics, metrics, count * sizeof *metrics);
+  if (group_plan(g, chip) == 1) {
+    measure.groups++;
+    return;
+  }
+  g->count = 0;
+  if (count == 1) return;
+  groups_take(metrics, count / 2, question, chip);
+  groups_take(metrics + count / 2, count - count / 2, question, chip);
+}
+
+static int group_images(Group* g, u64 ranges) {
+  cuptiRangeProfilerGetCounterDataSize_P size;
+  cuptiRangeProfilerCounterDataImageInitialize_P begin_;
+  g->ranges = ranges;
+  if (measure_failed("cuptiRangeProfilerGetCounterDataSize", ASK(cuptiRangeProfilerGetCounterDataSize, size, .object = measure.object, .metrics = g->metrics, .count = g->count, .ranges = ranges, .nodes = (u32)ranges))) return 0;
+  g->data_bytes = size.bytes, g->data = pages(size.bytes, 0), g->clean = pages(size.bytes, 0);
+  if (!g->data || !g->clean) return 0;
+  // An image can be made ready only right after its size was asked for: a copy of it is kept.
+  return !measure_failed("cuptiRangeProfilerCounterDataImageInitialize", ASK(cuptiRangeProfilerCounterDataImageInitialize, begin_, .object = measure.object, .bytes = size.bytes, .data = g->clean));
+}
+
+// Written before the first values of them.
+static void groups_write(void) {
+  static u8 data[64 << 10];
+  for (u32 i = 0; i <= measure.groups; i++) {
+    if (!groups[i].count) continue;
+    u8* p = put_number(data, i);
+    p = put_number(p, groups[i].question), p = put_number(p, groups[i].passes), p = put_number(p, groups[i].count);
+    for (u32 k = 0; k < groups[i].count; k++) p = put_number(p, name(groups[i].metrics[k]));
+    names_flush();
+    put_block(BLOCK_GROUPS, 0, 0, 1, data, (u32)(p - data));
+  }
+}
+
+static void asked_add(const char* text, i64 nth) {
+  u64 n = strlen(text);
+  for (u32 i = 0; i < ASKED && n && n < sizeof asked_kernels[0].exact; i++) {
+    Asked* a = &asked_kernels[i];
+    if (a->state) continue;
+    memcpy(a->exact, text, n + 1);
+    snprintf(a->inside, sizeof a->inside, "%lu%s", n, text);
+    a->nth = nth, a->seen = 0;
+    __atomic_store_n(&a->state, 1, __ATOMIC_RELEASE);
+    ADD(measure.asked, 1);
+    return;
+  }
+}
+
+static char plan_text[PLAN_BYTES];
+static const char* plan_groups;
+
+// The lines before the groups; what is said of each chip is read once the chip is known.
+static void plan_read(void) {
+  int file = file_open(measure.plan, O_RDONLY | O_CLOEXEC);
+  u64 n = 0;
+  for (long k; file >= 0 && n < PLAN_BYTES - 1 && (k = file_read(file, plan_text + n, PLAN_BYTES - 1 - n)) > 0;) n += (u64)k;
+  if (file >= 0) file_close(file);
+  measure.share = 90;
+  for (char* line = plan_text; *line;) {
+    char* end = line;
+    while (*end && *end != '\n') end++;
+    if (!strncmp(line, "chip ", 5)) {
+      plan_groups = line;
+      break;
+    }
+    int last = !*end;
+    *end = 0;
+    if (!strncmp(line, "survey ", 7)) measure.budget = number_of(line + 7);
+    if (!strncmp(line, "share ", 6)) measure.share = number_of(line + 6);
+    if (!strncmp(line, "next ", 5)) asked_add(line + 5, -1);
+    if (!strncmp(line, "launch ", 7)) {
+      char* text = line + 7;
+      while (*text && *text != ' ') text++;
+      if (*text) asked_add(text + 1, (i64)number_of(line + 7));
+    }
+    line = end + !last;
+  }
+}
+
+// The line after `chip NAME`; NULL where there is none.
+static char* groups_of(const char* chip) {
+  u64 n = strlen(chip);
+  for (char* line = (char*)plan_groups; line && *line;) {
+    char* end = line;
+    while (*end && *end != '\n') end++;
+    if (!strncmp(line, "chip ", 5) && (u64)(end - line) == n + 5 && !strncmp(line + 5, chip, n)) return *end ? end + 1 : NULL;
+    line = *end ? end + 1 : end;
+  }
+  return NULL;
+}
+
+static void groups_read(const char* chip) {
+  static const char* metrics[GROUP_METRICS];
+  static char like[32];
+  Group* all = &groups[GROUPS];
+  char* line = groups_of(chip);
+  // A chip that nobody packed groups for: those that it has not are left out, and what needs more passes is cut.
+  if (!line) line = groups_of("*");
+  if (line && !strncmp(line, "as ", 3)) {
+    u32 n = 0;
+    for (const char* p = line + 3; *p && *p != '\n' && n < sizeof like - 1; p++) like[n++] = *p;
+    like[n] = 0;
+    line = groups_of(like);
+  }
+  for (; line && !strncmp(line, "group ", 6);) {
+    char* end = line;
+    while (*end && *end != '\n') end++;
+    int last = !*end;
+    *end = 0;
+    u32 count = 0, question = 0;
+    for (char* word = line + 6; *word;) {
+      char* stop = word;
+      while (*stop && *stop != ' ') stop++;
+      int over = !*stop;
+      *stop = 0;
+      if (!question) question = name(word);
+      else if (count < GROUP_METRICS) metrics[count++] = word;
+      word = stop + !over;
+    }
+    if (!measure.question) measure.question = question;
+    groups_take(metrics, count, question, chip);
+    line = last ? NULL : end + 1;
+  }
+  // One launch by its number: all metrics at once, the launch replayed for each pass.
+  for (u32 i = 0; i < measure.groups; i++)
+    for (u32 k = 0; k < groups[i].count && all->count < GROUP_METRICS; k++) {
+      int known = 0;
+      for (u32 j = 0; j < all->count; j++) known |= !strcmp(all->metrics[j], groups[i].metrics[k]);
+      if (!known) all->metrics[all->count++] = groups[i].metrics[k];
+    }
+}
+
+static int measure_prepare(void) {
+  u32 device = 0;
+  cuptiProfilerInitialize_P first = { sizeof first, NULL };
+  cuptiDeviceGetChipName_P chip;
+  cuptiRangeProfilerEnable_P enable;
+  if (!measure_library()) return 0;
+  if (measure_failed("cuptiProfilerInitialize", cuptiProfilerInitialize(&first))) return 0;
+  if (measure_failed("cuptiGetDeviceId", cuptiGetDeviceId(measure.context, &device))) return 0;
+  if (measure_failed("cuptiDeviceGetChipName", ASK(cuptiDeviceGetChipName, chip, .device = device))) return 0;
+  groups_read(chip.chip);
+  if (!measure.groups) {
+    measure.why_not = "this chip has none of the metrics";
+    return 0;
+  }
+  if (measure_failed("cuptiRangeProfilerEnable", ASK(cuptiRangeProfilerEnable, enable, .context = measure.context))) return 0;
+  measure.object = enable.object;
+  for (u32 i = 0; i < measure.groups; i++)
+    if (!group_images(&groups[i], WINDOW)) return 0;
+  Group* all = &groups[GROUPS];
+  int by_number = 0;
+  for (u32 i = 0; i < ASKED; i++) by_number |= asked_kernels[i].state && asked_kernels[i].nth >= 0;
+  if (by_number && group_plan(all, chip.chip) && !group_images(all, 1)) return 0;
+  // It is written as the group after the others.
+  if (by_number) groups[measure.groups] = *all;
+  groups_write();
+  return 1;
+}
+

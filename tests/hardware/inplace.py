@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Measures counters in the run that goes on, on a real GPU, and compares them with what ncu measures of the same kernels.
+
+Needs an NVIDIA GPU, nvcc, ncu, PyTorch and the right to read the GPU's counters. By hand, from the repository's root:
+
+    cargo build --release
+    tests/hardware/inplace.py --warpscope target/release/warpscope              # values and first hints, against ncu and the labels
+    tests/hardware/inplace.py --warpscope target/release/warpscope --survey     # what a survey adds to programs, and whether they compute the same
+"""
+import argparse, csv, glob, io, json, os, re, shutil, statistics, subprocess, sys, tempfile, time, tomllib
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+HINTS = os.path.join(HERE, "../../fixtures/hints")
+ap = argparse.ArgumentParser()
+ap.add_argument("--warpscope", default="target/release/warpscope")
+ap.add_argument("--survey", action="store_true")
+ap.add_argument("--no-ncu", action="store_true")
+ap.add_argument("--programs", default="causes,third")
+ap.add_argument("--rounds", type=int, default=5)
+ap.add_argument("--budget", default="3")
+ap.add_argument("--keep", help="folder for what was recorded")
+args = ap.parse_args()
+WARPSCOPE = os.path.abspath(args.warpscope)
+work = os.path.abspath(args.keep) if args.keep else tempfile.mkdtemp(prefix="warpscope-inplace-")
+os.makedirs(work, exist_ok=True)
+os.chdir(work)
+
+
+def run(argv, env=None, **kw):
+    return subprocess.run(argv, capture_output=True, text=True, env={**os.environ, **(env or {})}, **kw)
+
+
+def warpscope(*words):
+    p = run([WARPSCOPE, *words])
+    if p.returncode:
+        raise SystemExit(f"warpscope {' '.join(words)}: {p.stderr}")
+    return p.stdout
+
+
+def compiled(source):
+    name = os.path.splitext(os.path.basename(source))[0]
+    if not os.path.exists(name):
+        p = run(["nvcc", "-O3", "-lineinfo", "-std=c++17", "-arch=native", "-o", name, source])
+        if p.returncode:
+            raise SystemExit(p.stderr)
+    return name
+
+
+def trace(name, program, *options, env=None):
+    for f in glob.glob(f"{name}.*"):
+        os.remove(f)
+    t = time.time()
+    p = run([WARPSCOPE, "trace", *options, "-o", name, *program], env, timeout=500)
+    return sorted(glob.glob(f"{name}.*.wstrace")), p, time.time() - t
+
+
+def median(values):
+    return statistics.median(values) if values else float("nan")
+
+
+# Compared with ncu's: what decides between causes. Relative difference, or points where the metric is a percentage.
+COMPARED = """gpu__time_duration.sum smsp__inst_executed.sum dram__bytes_read.sum dram__bytes_write.sum sm__warps_active.avg.pct_of_peak_sustained_active
+sm__throughput.avg.pct_of_peak_sustained_elapsed gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed
+dram__throughput.avg.pct_of_peak_sustained_elapsed lts__throughput.avg.pct_of_peak_sustained_elapsed l1tex__throughput.avg.pct_of_peak_sustained_active
+smsp__issue_active.avg.per_cycle_active l1tex__t_sector_hit_rate.pct lts__t_sector_hit_rate.pct
+smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio
+smsp__average_warps_issue_stalled_wait_per_issue_active.ratio sm__pipe_fma_cycles_active.avg.pct_of_peak_sustained_elapsed
+l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum smsp__thread_inst_executed_per_inst_executed.ratio""".split()
+
+
+def results(report):
+    out = {}
+    for r in json.loads(warpscope("metrics", report, "--format", "json"))["rows"]:
+        out.setdefault(r["kernel"], {n: m["value"] for n, m in r["metrics"].items()})
+    return out
+
+
+def first_hints(report):
+    out = {}
+    for k in json.loads(warpscope("hints", report, "--format", "json"))["rows"]:
+        out.setdefault(k["kernel"], (k["hints"][0]["id"] if k["hints"] else "none", k.get("depth")))
+    return out
+
+
+def labelled(name):
+    with open(os.path.join(HINTS, f"{name}_labels.toml"), "rb") as f:
+        return tomllib.load(f)["kernels"]
+
+
+def values_and_hints():
+    apart = {m: [] for m in COMPARED}
+    for name in args.programs.split(","):
+        program = compiled(os.path.join(HINTS, f"{name}.cu"))
+        labels = labelled(name)
+        chosen = [w for k in labels for w in ("--measure", f"{k}#1")]
+        plain = run(["./" + program]).stdout
+        files, p, seconds = trace(f"{name}_in_place", ["./" + program], *chosen)
+        if not files:
+            raise SystemExit(f"{name}: nothing was recorded: {p.stderr}")
+        print(f"{name}: {seconds:.1f} s in place, output {'the same' if p.stdout == plain else 'DIFFERS'}, exit {p.returncode}")
+        ours, hints = results(files[0]), first_hints(files[0])
+        theirs = {}
+        if not args.no_ncu:
+            t = time.time()
+            run(["ncu", "-f", "-o", f"{name}_ncu", "--set", "detailed", "--metrics", ",".join(COMPARED), "--cache-control", "none", "--clock-control", "none", "./" + program], timeout=500)
+            print(f"{name}: {time.time() - t:.1f} s under ncu")
+            theirs = results(f"{name}_ncu.ncu-rep")
+            ncu_hints = first_hints(f"{name}_ncu.ncu-rep")
+        right = ncu_right = 0
+        for kernel, label in labels.items():
+            found = hints.get(kernel, ("absent", None))
+            ok = found[0] in label["accept"]
+            right += ok
+            other = ncu_hints.get(kernel, ("absent", None)) if theirs else ("", None)
+            ncu_right += other[0] in label["accept"]
+            print(f"  {'ok ' if ok else '-- '}{kernel:24} {found[0]:26} ncu {other[0]:26} wanted {'|'.join(label['accept'])}")
+            for m in COMPARED:
+                a, b = ours.get(kernel, {}).get(m), theirs.get(kernel, {}).get(m)
+                if isinstance(a, (int, float)) and isinstance(b, (int, float)):
+                    apart[m].append((abs(a - b) if "pct" in m else 100 * abs(a - b) / b if b else (0.0 if abs(a) < 1e-9 else 100.0), kernel, a, b))
+        print(f"{name}: first hint right for {right} of {len(labels)} in place, {ncu_right} under ncu with `detailed`; {len(ours)} results")
+    for m, all_ in apart.items():
+        if all_:
+            worst = max(all_)
+            print(f"  {m:75} {'points' if 'pct' in m else '%':6} median {median([a[0] for a in all_]):7.2f}  worst {worst[0]:8.2f} {worst[1]} ({worst[2]:.6g}, ncu {worst[3]:.6g})")
+
+
+LOOP = r'''
+import sys, time, torch
+torch.manual_seed(0)
+kind, n = sys.argv[1], int(sys.argv[2])
+if kind == "train":
+    net = torch.nn.Sequential(*[l for _ in range(6) for l in (torch.nn.Linear(2048, 2048), torch.nn.LayerNorm(2048), torch.nn.GELU())]).cuda().bfloat16()
+    opt = torch.optim.AdamW(net.parameters(), 1e-4)
+    x = torch.randn(4096, 2048, device="cuda", dtype=torch.bfloat16)
+    def step():
+        opt.zero_grad(set_to_none=True); loss = net(x).float().pow(2).mean(); loss.backward(); opt.step(); return loss
+else:
+    w = [torch.randn(1024, 1024, device="cuda", dtype=torch.bfloat16) * .03 for _ in range(32)]
+    x = torch.randn(8, 1024, device="cuda", dtype=torch.bfloat16)
+    def once():
+        y = x
+        for m in w: y = torch.nn.functional.gelu(y @ m)
+        return y
+    if kind == "graph":
+        once(); g = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(g): kept = once()
+        def step(): g.replay(); return kept.float().sum()
+    else:
+        def step(): return once().float().sum()
+for _ in range(10): last = step()
+torch.cuda.synchronize(); t = time.perf_counter()
+for _ in range(n): last = step()
+torch.cuda.synchronize()
+print(f"{time.perf_counter() - t:.4f} {last.item()!r}")
+'''
+
+
+def survey():
+    with open("loop.py", "w") as f:
+        f.write(LOOP)
+    for kind, n in (("train", 2500), ("decode", 12000), ("graph", 20000)):
+        program = [sys.executable, "loop.py", kind, str(n)]
+        times = {"plain": [], "traced": [], "survey": []}
+        said = set()
+        for _ in range(args.rounds):
+            for how in times:
+                if how == "plain":
+                    p = run(program)
+                else:
+                    files, p, _ = trace(f"{kind}_{how}", program, *([f"--survey={args.budget}"] if how == "survey" else []))
+                if p.returncode:
+                    raise SystemExit(f"{kind} {how}: {p.stderr[-2000:]}")
+                seconds, value = p.stdout.split()
+                times[how].append(float(seconds))
+                said.add(value)
+        m = {k: median(v) for k, v in times.items()}
+        hints = first_hints(files[0]) if kind != "graph" else {}
+        print(f"{kind}: plain {m['plain']:.3f} s, traced {m['traced'] / m['plain']:.3f}, with survey {m['survey'] / m['plain']:.3f} "
+              f"({m['survey'] / m['traced']:.3f} of traced); results {'identical' if len(said) == 1 else f'DIFFER {said}'}; {len(hints)} kernels measured")
+        for k, (hint, depth) in hints.items():
+            print(f"    {k[:60]:60} {hint} ({depth})")
+        print("   ", [f"{k} {[round(x, 3) for x in v]}" for k, v in times.items()])
+
+
+survey() if args.survey else values_and_hints()
