@@ -18,6 +18,7 @@ ap.add_argument("--no-ncu", action="store_true")
 ap.add_argument("--programs", default="causes,third")
 ap.add_argument("--rounds", type=int, default=5)
 ap.add_argument("--budget", default="3")
+ap.add_argument("--steps", type=int, default=2500, help="of the training loop; others have more, shorter ones")
 ap.add_argument("--keep", help="folder for what was recorded")
 args = ap.parse_args()
 WARPSCOPE = os.path.abspath(args.warpscope)
@@ -159,7 +160,7 @@ print(f"{time.perf_counter() - t:.4f} {last.item()!r}")
 def survey():
     with open("loop.py", "w") as f:
         f.write(LOOP)
-    for kind, n in (("train", 2500), ("decode", 12000), ("graph", 20000)):
+    for kind, n in (("train", args.steps), ("decode", args.steps * 8), ("graph", args.steps * 16)):
         program = [sys.executable, "loop.py", kind, str(n)]
         times = {"plain": [], "traced": [], "survey": []}
         said = set()

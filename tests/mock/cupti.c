@@ -185,10 +185,10 @@ static void say(const char* format, ...) {
 }
 
 // ---- The range profiler: MOCK_CHIP names the chip, MOCK_PROFILER=N lets its start fail with that result, MOCK_NO_PROFILER leaves it out. A metric
-// that has "unknown" in its name is not there; of a group with more than two "__inst_executed" metrics two passes are needed.
+// that has "unknown" in its name is not there; each two "__inst_executed" metrics of a set take a pass.
 static void say(const char* format, ...);
 typedef struct { size_t size; void* reserved; uint64_t f[16]; } Words;
-static struct { int on; size_t ranges; uint64_t most; const char* names[64]; struct { double ordinal; } range[256]; } profiler;
+static struct { int on, pass, stale; size_t ranges, at; uint64_t most, config; double ordinal[256]; } profiler;
 int cuptiProfilerInitialize(Words* w) { (void)w; return 0; }
 int cuptiGetDeviceId(void* c, uint32_t* d) { (void)c; *d = 1; return 0; }
 int cuptiDeviceGetChipName(Words* w) { *(const char**)&w->f[1] = getenv("MOCK_CHIP") ? getenv("MOCK_CHIP") : "GH100"; return 0; }
@@ -208,24 +208,30 @@ int cuptiProfilerHostGetConfigImage(Words* w) {
   Host* h = (Host*)w->f[0];
   uint64_t heavy = 0;
   for (size_t i = 0; i < h->count; i++) heavy += strstr(h->names[i], "__inst_executed") != NULL;
-  *(uint64_t*)w->f[2] = heavy > 2 ? 2 : 1;
+  *(uint64_t*)w->f[2] = 1 + heavy / 2;
   return 0;
 }
 int cuptiProfilerHostGetNumOfPasses(Words* w) { w->f[2] = *(uint64_t*)w->f[1]; return 0; }
-int cuptiRangeProfilerEnable(Words* w) { w->f[1] = 7; return 0; }
+int cuptiRangeProfilerEnable(Words* w) {
+  w->f[1] = 7, profiler.config = 0;
+  return 0;
+}
 int cuptiRangeProfilerDisable(Words* w) { (void)w; return 0; }
 int cuptiRangeProfilerGetCounterDataSize(Words* w) { w->f[5] = 64 + 8 * w->f[3]; return 0; }
 int cuptiRangeProfilerCounterDataImageInitialize(Words* w) { memset((void*)w->f[2], 0x5A, w->f[1]); return 0; }
 int cuptiRangeProfilerSetConfig(Words* w) {
   // An image that was not made ready.
   if (*(uint8_t*)w->f[4] != 0x5A) return 999;
-  profiler.most = w->f[6];
+  // As seen with 13.0: a profiler keeps the first configuration that it was given.
+  if (!profiler.config) profiler.config = w->f[2];
+  profiler.stale = profiler.config != w->f[2];
+  profiler.most = w->f[6], profiler.pass = 0, profiler.ranges = 0;
   return 0;
 }
 int cuptiRangeProfilerStart(Words* w) {
   (void)w;
   if (getenv("MOCK_PROFILER")) return atoi(getenv("MOCK_PROFILER"));
-  profiler.on = 1, profiler.ranges = 0;
+  profiler.on = 1, profiler.at = 0, profiler.pass++;
   return 0;
 }
 int cuptiRangeProfilerStop(Words* w) { (void)w; profiler.on = 0; return 0; }
@@ -234,7 +240,7 @@ int cuptiRangeProfilerGetCounterDataInfo(Words* w) { w->f[2] = profiler.ranges; 
 // The value of a metric is what the launch's ordinal is; durations are 1000 ns.
 int cuptiProfilerHostEvaluateToGpuValues(Words* w) {
   const char** names = (const char**)w->f[4];
-  for (size_t i = 0; i < w->f[5]; i++) ((double*)w->f[6])[i] = strstr(names[i], "time_duration") ? 1000.0 : profiler.range[w->f[3]].ordinal;
+  for (size_t i = 0; i < w->f[5]; i++) ((double*)w->f[6])[i] = strstr(names[i], "time_duration") ? 1000.0 : profiler.stale ? __builtin_nan("") : profiler.ordinal[w->f[3]];
   return 0;
 }
 
@@ -276,8 +282,11 @@ static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t str
   if (v >= 15) PUT(uint32_t, 156, node ? 4 : 0);
   if (v >= 18) PUT(uint32_t, 176, 0), PUT(uint32_t, 180, 0), PUT(uint32_t, 184, 0);
   if (v >= 130001) PUT(uint32_t, 208, 0);
-  if (profiler.on && profiler.ranges < profiler.most && profiler.ranges < 256) {
-    profiler.range[profiler.ranges++].ordinal = ordinal;
+  if (profiler.on && profiler.at < profiler.most && profiler.at < 256) {
+    // Each pass is of the same launches in the same order, or nothing is known of the range.
+    size_t at = profiler.at++;
+    if (profiler.pass == 1) profiler.ordinal[at] = ordinal, profiler.ranges = profiler.at;
+    else if (profiler.ordinal[at] != ordinal) profiler.ordinal[at] = __builtin_nan("");
     say("measured %u %s %u\n", id, name, ordinal);
     // What CUPTI waits with has the number of the launch.
     uint8_t* own = record(10);

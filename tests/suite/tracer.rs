@@ -591,7 +591,7 @@ fn the_object_asks_for_no_version_of_the_c_library() {
     assert!(OBJECT.len() < 100_000, "{} bytes", OBJECT.len());
 }
 
-/// Groups of metrics as `groups.txt` has them, for the stand-in: one with a metric that no chip has, one that needs two passes.
+/// Groups of metrics as `groups.txt` has them, for the stand-in: one with a metric that no chip has, one that needs a second pass.
 const GROUPS: &str = "chip GH100
 group speed-of-light gpu__time_duration.sum a__ordinal.sum
 group memory b__ordinal.sum c__unknown.sum
@@ -629,7 +629,7 @@ fn a_survey_measures_what_takes_the_time() {
         }
         assert_eq!((number("c__unknown.sum"), number("gpu__time_duration.sum")), (None, Some(1000.0)));
         let list = metrics.value(result, warpscope::model::metrics::MEASURED_LAUNCHES).map(ToString::to_string).unwrap();
-        // Three rounds of the first question, one of the others: some are of one window.
+        // One pass for what says where the time goes, two for everything, each of another launch.
         assert!(list.split(' ').count() >= 3, "{list}");
     }
     assert!(truth.len() >= 3 * 3 && profile.overhead.iter().any(|o| &*o.name == "measuring counters"));

@@ -30,7 +30,7 @@ pub enum Kind {
     /// Names that the program gave its categories and threads.
     Given,
     /// Metrics that are collected together.
-    Groups,
+    Sets,
     /// Their values of single launches.
     Measured,
     /// Of a later version.
@@ -57,7 +57,7 @@ impl Kind {
             Kind::End,
             Kind::States,
             Kind::Given,
-            Kind::Groups,
+            Kind::Sets,
             Kind::Measured,
         ];
         usize::from(number).checked_sub(1).and_then(|i| ALL.get(i)).copied().unwrap_or(Self::Unknown)

@@ -1,9 +1,9 @@
-//! Counters that the tracer measured while the program ran, as results: one for all launches alike of which groups of metrics were taken in turn, one
-//! for each launch that was replayed.
+//! Counters that the tracer measured while the program ran, as results: one for all launches alike, of which each gave a pass, one for each launch
+//! that was replayed.
 
 use super::kernels::{Unwrap, kernel, launch_config};
 use super::names::Names;
-use super::rows::{Config, Group, INLINE, Measured, Rows};
+use super::rows::{Config, INLINE, Measured, Rows, Set};
 use crate::import::ncu;
 use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES};
 use crate::model::units::count;
@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// How far durations of launches that are alike may lie apart before their groups of metrics are said not to be of the same work: the longest over
+/// How far durations of launches that are alike may lie apart before their metrics are said not to be of the same work: the longest over
 /// the shortest. Launches of the same work vary by about a tenth.
 const ALIKE: f64 = 1.25;
 
@@ -78,18 +78,12 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(f64::midpoint(*low, *high))
 }
 
-/// Launches of one shape.
-#[derive(Default)]
-struct Alike<'a> {
-    rows: Vec<&'a Measured>,
-}
-
 /// What a process measured.
 struct Of<'a> {
     names: &'a Names,
-    groups: FxHashMap<u32, &'a Group>,
-    /// Configurations of the launches that were measured, by correlation.
-    configs: FxHashMap<u32, Config>,
+    sets: FxHashMap<u32, &'a Set>,
+    /// Configurations and durations of the launches that were measured, by correlation.
+    launches: FxHashMap<u32, (Config, i64)>,
     /// Ids of all launches of the shapes that were measured, in the order in which they were made.
     ordinals: FxHashMap<Shape, Vec<i64>>,
     unwrapped: FxHashMap<u32, i64>,
@@ -101,11 +95,11 @@ fn shape(c: &Config) -> Shape {
 
 impl<'a> Of<'a> {
     fn new(names: &'a Names, rows: &'a Rows) -> Self {
-        let wanted: FxHashSet<u32> = rows.measured.iter().map(|m| m.correlation).collect();
+        let wanted: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).collect();
         let shapes: FxHashSet<Shape> = rows.measured.iter().map(|m| m.shape).collect();
         let all: FxHashMap<u32, Config> = rows.configs.iter().copied().chain((INLINE..).zip(rows.inline.iter().copied())).collect();
         let mut unwrap = Unwrap::of(rows.kernels.first().map_or(0, |k| k.correlation));
-        let (mut configs, mut unwrapped) = (FxHashMap::default(), FxHashMap::default());
+        let (mut launches, mut unwrapped) = (FxHashMap::default(), FxHashMap::default());
         let mut ordinals: FxHashMap<Shape, Vec<i64>> = FxHashMap::default();
         for k in &rows.kernels {
             let id = unwrap.id(k.correlation);
@@ -114,41 +108,49 @@ impl<'a> Of<'a> {
                 ordinals.entry(shape(&config)).or_default().push(id);
             }
             if wanted.contains(&k.correlation) {
-                configs.insert(k.correlation, config);
+                launches.insert(k.correlation, (config, k.duration));
                 unwrapped.insert(k.correlation, id);
             }
         }
         ordinals.values_mut().for_each(|ids| ids.sort_unstable());
-        let groups = rows.groups.iter().map(|g| (g.number, g)).collect();
-        Self { names, groups, configs, ordinals, unwrapped }
+        let sets = rows.sets.iter().map(|s| (s.number, s)).collect();
+        Self { names, sets, launches, ordinals, unwrapped }
     }
 
-    /// Which launch of its kernel, grid and block it was, from 0.
-    fn ordinal(&self, m: &Measured) -> Option<usize> {
-        let id = self.unwrapped.get(&m.correlation)?;
-        Some(self.ordinals.get(&m.shape)?.partition_point(|i| i < id))
+    /// Which launches of their kernel, grid and block they were, from 1.
+    fn ordinals(&self, rows: &[&Measured]) -> String {
+        let mut all: Vec<usize> = rows
+            .iter()
+            .flat_map(|m| m.correlations.iter().map(|c| (c, m.shape)))
+            .filter_map(|(c, shape)| {
+                let id = self.unwrapped.get(c)?;
+                Some(self.ordinals.get(&shape)?.partition_point(|i| i < id) + 1)
+            })
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether the launch's own record says the same as the call that was measured.
+    /// Whether the launches' own records say the same as the calls that were measured.
     fn proved(&self, m: &Measured) -> bool {
-        self.configs.get(&m.correlation).is_some_and(|c| shape(c) == m.shape)
+        !m.correlations.is_empty() && m.correlations.iter().all(|c| self.launches.get(c).is_some_and(|(c, _)| shape(c) == m.shape))
     }
 
     fn result(&self, rows: &[&Measured], devices: &[Device], table: &mut Table) -> Option<(ResultMetrics, f64)> {
         let first = rows.first()?;
-        let config = *self.configs.get(&first.correlation)?;
+        let (config, _) = *self.launches.get(first.correlations.first()?)?;
         let mut by_metric: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-        let mut durations: Vec<f64> = Vec::new();
         for row in rows {
-            let Some(group) = self.groups.get(&row.group) else { continue };
-            for (name, value) in group.metrics.iter().zip(&row.values).filter(|(_, v)| v.is_finite()) {
+            let Some(set) = self.sets.get(&row.set) else { continue };
+            for (name, value) in set.metrics.iter().zip(&row.values).filter(|(_, v)| v.is_finite()) {
                 let Some(name) = self.names.get(*name) else { continue };
-                if &*name == "gpu__time_duration.sum" {
-                    durations.push(*value);
-                }
                 by_metric.entry(table.id(&name)).or_default().push(*value);
             }
         }
+        let alike = rows.iter().filter(|m| !m.replayed).flat_map(|m| &m.correlations);
+        let durations: Vec<i64> = alike.filter_map(|c| Some(self.launches.get(c)?.1)).filter(|d| *d > 0).collect();
+        let spread = durations.iter().max().zip(durations.iter().min()).map_or(1.0, |(most, least)| *most as f64 / *least as f64);
         let mut values: Vec<(u32, Value)> =
             by_metric.into_iter().filter_map(|(id, mut all)| Some((id, Value::Float(median(&mut all)?)))).collect();
         let found: BTreeMap<Arc<str>, f64> =
@@ -161,16 +163,10 @@ impl<'a> Of<'a> {
                 values.push((table.id(&name), value));
             }
         }
-        let mut ordinals: Vec<usize> = rows.iter().filter_map(|m| self.ordinal(m)).collect();
-        ordinals.sort_unstable();
-        ordinals.dedup();
-        let listed: Vec<String> = ordinals.iter().map(|n| format!("{}", n + 1)).collect();
-        values.push((table.id(&Arc::from(MEASURED_LAUNCHES)), Value::Text(Arc::from(listed.join(" ")))));
+        values.push((table.id(&Arc::from(MEASURED_LAUNCHES)), Value::Text(Arc::from(self.ordinals(rows)))));
         let device = self.names.device(config.device);
         let known = device.and_then(|d| devices.get(d as usize));
         let capability = known.and_then(|d| d.compute_capability).map(|(major, minor)| (u64::from(major), u64::from(minor)));
-        let least = durations.iter().copied().fold(f64::INFINITY, f64::min);
-        let spread = durations.iter().copied().fold(0.0, f64::max) / least.max(1.0);
         let result = ResultMetrics {
             kernel: kernel(self.names.get(config.name)),
             grid: Some(config.grid),
@@ -198,19 +194,19 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
     let (mut unproved, mut apart, mut launches) = (0_u64, 0_u64, 0_u64);
     for (names, rows) in processes.iter().filter(|(_, rows)| !rows.measured.is_empty()) {
         let of = Of::new(names, rows);
-        let mut alike: BTreeMap<Shape, Alike<'_>> = BTreeMap::new();
+        let mut alike: BTreeMap<Shape, Vec<&Measured>> = BTreeMap::new();
         let mut single: Vec<&Measured> = Vec::new();
         for m in &rows.measured {
             if !of.proved(m) {
                 unproved += 1;
-            } else if of.groups.get(&m.group).is_some_and(|g| g.passes > 1) {
+            } else if m.replayed {
                 single.push(m);
             } else {
-                alike.entry(m.shape).or_default().rows.push(m);
+                alike.entry(m.shape).or_default().push(m);
             }
         }
-        launches += alike.values().map(|a| a.rows.len() as u64).sum::<u64>() + single.len() as u64;
-        for rows in alike.into_values().map(|a| a.rows).chain(single.into_iter().map(|m| vec![m])) {
+        launches += rows.measured.iter().map(|m| m.correlations.len() as u64).sum::<u64>();
+        for rows in alike.into_values().chain(single.into_iter().map(|m| vec![m])) {
             let time = rows.iter().map(|m| m.time).min().unwrap_or(0);
             if let Some((result, spread)) = of.result(&rows, &profile.devices, &mut table) {
                 apart += u64::from(spread > ALIKE);
@@ -230,15 +226,14 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
     };
     let many = results.len() > 1 || launches > 1;
     let how = format!(
-        "Counters of {} were measured while the program ran, one pass each: clocks not locked, caches as the program left them, no other kernel at the \
-         same time.{}",
+        "Counters of {} were measured while the program ran: clocks not locked, caches as the program left them, no other kernel at the same time.{}",
         count(launches, "launch"),
-        if many { " Groups of metrics are from different launches of the same kernel, grid and block; values are medians." } else { "" }
+        if many { " What needs several passes is of as many launches of the same kernel, grid and block." } else { "" }
     );
     metrics.notes.push(Note::new(Severity::Info, NoteKind::Tool, how));
     if apart > 0 {
         let text = format!(
-            "The launches behind {} took times that differ by more than a quarter: their groups of metrics may be of different work.",
+            "The launches behind {} took times that differ by more than a quarter: their metrics may be of different work.",
             count(apart, "result")
         );
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));

@@ -111,24 +111,25 @@ pub struct Overhead {
 
 /// Metrics that were collected together.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Group {
+pub struct Set {
     pub number: u32,
-    /// How often a launch ran for them.
-    pub passes: u32,
     /// Their names as texts by number.
     pub metrics: Vec<u32>,
 }
 
-/// A launch whose counters were measured.
+/// Counters of launches that are alike, or of one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Measured {
-    pub group: u32,
-    pub correlation: u32,
-    /// ns since 1970, before the call.
+    pub set: u32,
+    /// One launch, which ran once for each pass.
+    pub replayed: bool,
+    /// ns since 1970, before the first call.
     pub time: i64,
-    /// As the launching call had them: name, grid, block, dynamic shared memory.
+    /// As the launching calls had them: name, grid, block, dynamic shared memory.
     pub shape: (u32, [u32; 3], [u32; 3], u32),
-    /// In the order of the group; NaN where there is none.
+    /// The launch of each pass.
+    pub correlations: Vec<u32>,
+    /// In the order of the set; NaN where there is none.
     pub values: Vec<f64>,
 }
 
@@ -207,7 +208,7 @@ pub struct Rows {
     pub named_threads: Vec<(u32, u32)>,
     /// Changes of threads' states: thread, ns since 1970, number of the state.
     pub states: Vec<(u32, i64, u8)>,
-    pub groups: Vec<Group>,
+    pub sets: Vec<Set>,
     pub measured: Vec<Measured>,
     /// Blocks whose bytes are damaged.
     pub damaged: u64,
@@ -357,11 +358,11 @@ impl Rows {
                     self.states.push((c.small()?, before.time(c)?, c.byte()?));
                 }
             }
-            Kind::Groups => {
+            Kind::Sets => {
                 while !c.is_empty() {
-                    let (number, _question, passes, count) = (c.small()?, c.small()?, c.small()?, c.small()?);
+                    let (number, _passes, count) = (c.small()?, c.small()?, c.small()?);
                     let metrics = (0..count).map(|_| c.small()).collect::<Option<_>>()?;
-                    self.groups.push(Group { number, passes, metrics });
+                    self.sets.push(Set { number, metrics });
                 }
             }
             Kind::Measured => {
@@ -447,7 +448,7 @@ impl Rows {
         self.overhead.append(&mut later.overhead);
         self.threads.append(&mut later.threads);
         self.states.append(&mut later.states);
-        self.groups.append(&mut later.groups);
+        self.sets.append(&mut later.sets);
         self.measured.append(&mut later.measured);
         self.categories.append(&mut later.categories);
         self.named_threads.append(&mut later.named_threads);
@@ -493,13 +494,15 @@ fn memop(c: &mut Cursor<'_>, before: &mut Before) -> Option<MemOp> {
 }
 
 fn measured(c: &mut Cursor<'_>) -> Option<Measured> {
-    let (group, correlation, _thread) = (c.small()?, c.small()?, c.small()?);
+    let (set, replayed, _thread) = (c.small()?, c.small()? != 0, c.small()?);
     let time = i64::try_from(c.number()?).ok()?;
     let three = |c: &mut Cursor<'_>| Some([c.small()?, c.small()?, c.small()?]);
     let shape = (c.small()?, three(c)?, three(c)?, c.small()?);
+    let launches = c.small()?;
+    let correlations = (0..launches).map(|_| c.small()).collect::<Option<_>>()?;
     let count = c.small()?;
     let values = (0..count).map(|_| c.eight().map(f64::from_bits)).collect::<Option<_>>()?;
-    Some(Measured { group, correlation, time, shape, values })
+    Some(Measured { set, replayed, time, shape, correlations, values })
 }
 
 fn call(c: &mut Cursor<'_>, before: &mut Before) -> Option<Call> {

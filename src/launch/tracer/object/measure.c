@@ -1,6 +1,7 @@
-// Counters of chosen launches, in the run that goes on. CUPTI's range profiler collects a group of metrics in one pass: a window is opened before a
-// launch, every launch inside of it is measured by itself, and the window is closed after some. Opening and closing takes tens of milliseconds (seen
-// on an H100), each launch inside about one: so a window holds many. Nothing is replayed but what somebody asked for by its number.
+// Counters of chosen launches, in the run that goes on, by CUPTI's range profiler: a window is opened before a launch, every launch inside of it is
+// measured by itself, and the window is closed after some. Each window collects one pass, so that nothing is replayed: a sweep is a window for each
+// pass, of the same kernels in the same order, found again when the program comes round to them. On an H100 the first window of a set of metrics
+// takes 175 ms, each other one 35, and a launch inside about one. Only a launch that somebody asks for by its number is replayed, by CUPTI.
 //
 // Launches inside a window wait for everything before them. A kernel that waits for one launched later would then wait for ever: what was seen
 // beside another kernel, NCCL, cooperative launches and graphs are not measured, and a launch that was never seen before closes the window.
@@ -87,7 +88,7 @@ static void measure_choose(u64 t) {
 
 static void measure_write(void);
 
-// The library, the plan and the groups; the state says whether it worked.
+// The library, the plan and the metrics; the state says whether it worked.
 static void measure_ready(void) {
   measure.started = clock_now(CLOCK_MONOTONIC);
   // The first window prepares more than the others: 0.15 s on an H100.
@@ -97,25 +98,35 @@ static void measure_ready(void) {
 
 // ---- Windows. On a thread of the program, with measure.lock held.
 
-static int lacks(const Wanted* w, u32 group) {
-  u32 rounds = groups[group].question == measure.question ? FIRST_ROUNDS : 1;
-  return (w->asked || (w->chosen && !measure.only_asked)) && w->done[group] < rounds;
-}
+static int lacks(const Wanted* w, u32 set) { return (w->asked || (w->chosen && !measure.only_asked)) && !w->done[set]; }
 
-static int window_open(u32 group, u64 ranges, u32 replay) {
-  Group* g = &groups[group];
-  cuptiRangeProfilerSetConfig_P config;
+static int window_open(u32 replay) {
+  Set* g = &sets[measure.set];
+  measure.opened_at = measure.left_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
+  Result r = OK;
+  if (!measure.pass) {
+    cuptiRangeProfilerDisable_P off;
+    cuptiRangeProfilerEnable_P on;
+    cuptiRangeProfilerSetConfig_P config;
+    // A profiler keeps the first configuration that it was given (seen with 13.0).
+    u32 configured = 1 + measure.set + SETS * (replay == REPLAY_BY_CUPTI);
+    if (measure.configured && measure.configured != configured) {
+      ASK(cuptiRangeProfilerDisable, off, .object = measure.object);
+      r = ASK(cuptiRangeProfilerEnable, on, .context = measure.context);
+      if (r == OK) measure.object = on.object;
+    }
+    measure.configured = configured;
+    memcpy(g->data, g->clean, g->data_bytes);
+    if (r == OK) r = ASK(cuptiRangeProfilerSetConfig, config, .object = measure.object, .config_bytes = g->config_bytes, .config = g->config,
+      .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay, .ranges = WINDOW, .levels = 1, .first_level = 1);
+  }
   cuptiRangeProfilerStart_P start;
-  measure.opened_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
-  memcpy(g->data, g->clean, g->data_bytes);
-  Result r = ASK(cuptiRangeProfilerSetConfig, config, .object = measure.object, .config_bytes = g->config_bytes, .config = g->config,
-    .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay, .ranges = ranges, .levels = 1, .first_level = 1);
   if (r == OK) r = ASK(cuptiRangeProfilerStart, start, .object = measure.object);
   if (measure_failed("cuptiRangeProfilerStart", r)) {
     measure.state = MEASURE_OFF;
     return 0;
   }
-  measure.current = group, measure.count = measure.useless = 0;
+  measure.replayed = replay == REPLAY_BY_CUPTI, measure.count = measure.useless = 0;
   measure.state = MEASURE_OPEN;
   return 1;
 }
@@ -123,13 +134,20 @@ static int window_open(u32 group, u64 ranges, u32 replay) {
 static void window_close(void) {
   cuptiRangeProfilerStop_P stop;
   cuptiRangeProfilerDecodeData_P decode;
+  u64 began = clock_now(CLOCK_MONOTONIC);
   Result r = ASK(cuptiRangeProfilerStop, stop, .object = measure.object);
   if (r == OK) r = ASK(cuptiRangeProfilerDecodeData, decode, .object = measure.object);
-  u64 took = clock_now(CLOCK_MONOTONIC) - measure.opened_at;
-  // The first one loads and prepares more than the others.
-  measure.spent += took, measure.estimate = took;
-  measure.windows++;
-  measure.state = measure_failed("cuptiRangeProfilerStop", r) ? MEASURE_OFF : MEASURE_CLOSED;
+  // Not the time in which nothing was launched.
+  u64 took = measure.left_at - measure.opened_at + clock_now(CLOCK_MONOTONIC) - began;
+  u32 at = measure.closed_count % COUNT(measure.closed);
+  measure.closed[at].start = measure.opened, measure.closed[at].took = took, measure.closed[at].thread = inside[0].thread;
+  measure.closed_count++;
+  measure.spent += took, measure.estimate = took, measure.windows++;
+  if (!measure.pass) measure.length = measure.count;
+  for (u32 i = measure.count; i < measure.length; i++) inside[i].good = 0;
+  measure.pass++, measure.waited = 0;
+  int whole = measure.replayed || measure.pass >= sets[measure.set].passes;
+  measure.state = measure_failed("cuptiRangeProfilerStop", r) ? MEASURE_OFF : whole ? MEASURE_CLOSED : MEASURE_IDLE;
 }
 
 static int capturing(void* stream) {
@@ -184,23 +202,32 @@ static int measure_launch(u32 id, const Call* call) {
   if (measure.state != MEASURE_ARMED && measure.state != MEASURE_OPEN && asked < 2) return 0;
   int may = plain && call->context == measure.context && shape_of(id, call, &s, &stream) && !capturing(stream);
   Wanted* w = may ? wanted_of(&s) : NULL;
-  if (w && (asked & 1)) w->asked = 1;
+  if (w && (asked & 1) && !w->asked) {
+    w->asked = 1;
+    // The ticker begins a sweep with it.
+    if (measure.state == MEASURE_ARMED && !measure.sweeping) measure.state = MEASURE_IDLE;
+  }
   // One that is not known might wait for another; collectives do.
   may = w && (w->asked || (asked & 2) || (w->launches && !w->apart && !w->collective));
-  if (may && (asked & 2) && groups[measure.groups].passes) {
+  if (may && (asked & 2)) {
     if (measure.state == MEASURE_OPEN) window_close();
-    // Values of the window before it are not written yet.
+    // Values of the sweep before it are not written yet.
     if (measure.state == MEASURE_CLOSED) measure_write();
-    if (!window_open(measure.groups, 1, REPLAY_BY_CUPTI)) return 0;
+    measure.sweeping = 0, measure.set = SET_ALL, measure.pass = 0;
+    if (!window_open(REPLAY_BY_CUPTI)) return 0;
   } else if (measure.state == MEASURE_OPEN) {
+    // In later passes what comes must be what came in the first.
+    may = may && (!measure.pass || (measure.count < measure.length && same_shape(&inside[measure.count].shape, &s)));
     if (!may) window_close();
     if (!may) return 0;
-  } else if (measure.state != MEASURE_ARMED || !may || !lacks(w, measure.current) || !window_open(measure.current, WINDOW, REPLAY_NONE)) {
+  } else if (measure.state != MEASURE_ARMED || !may || !same_shape(&measure.start, &s) || !window_open(REPLAY_NONE)) {
     return 0;
   }
-  measure.useless = lacks(w, measure.current) ? 0 : measure.useless + 1;
-  if (measure.current < measure.groups && w->done[measure.current] < 255) w->done[measure.current]++;
-  inside[measure.count++] = (Inside){ s, call->correlation, tid(), now() };
+  measure.useless = lacks(w, measure.set) ? 0 : measure.useless + 1;
+  Inside* in = &inside[measure.count++];
+  if (!measure.pass) *in = (Inside){ .shape = s, .time = now(), .thread = tid(), .good = 1 };
+  if (!measure.pass && !w->swept) w->swept = 1, w->attempts[measure.set]++;
+  in->correlations[measure.pass] = call->correlation;
   measure.recent[measure.recent_count++ % COUNT(measure.recent)] = call->correlation;
   measure.launches++;
   measure.last_launch = clock_now(CLOCK_MONOTONIC);
@@ -219,17 +246,18 @@ static void measure_left(u32 id) {
   if (launch_kind[id] == LAUNCH_CAPTURED && measure.capturing) ADD(measure.capturing, (u32)-1);
   if (!holds) return;
   holds = 0;
-  if (clock_now(CLOCK_MONOTONIC) - measure.last_launch > 5000000000ul && measure.current < measure.groups) {
+  measure.left_at = clock_now(CLOCK_MONOTONIC);
+  if (measure.left_at - measure.last_launch > 5000000000ul && !measure.replayed) {
     measure.why_not = "a measured launch took over five seconds: kernels of this program wait for each other";
     measure.budget = 0;
   }
-  int more = 0;
-  for (u32 i = 0; i < measure.wanted && !more; i++) {
+  int more = measure.pass && measure.count < measure.length;
+  for (u32 i = 0; i < measure.wanted && !measure.pass && !more; i++) {
     const Wanted* w = &wanted_launches[i];
-    more = (w->active || w->asked) && lacks(w, measure.current);
+    more = (w->active || w->asked) && !w->swept && lacks(w, measure.set);
   }
-  int full = measure.current >= measure.groups || measure.count >= WINDOW || measure.useless >= USELESS;
-  if (full || !more || (!measure.budget && !measure.asked)) window_close();
+  int full = measure.replayed || measure.count >= WINDOW || (!measure.pass && measure.useless >= USELESS);
+  if (full || !more || (!measure.budget && !measure.asked && !measure.sweeping)) window_close();
   unlock(&measure.lock);
 }
 
@@ -246,51 +274,74 @@ static void measure_hear(int on) {
   }
 }
 
-// Values of a closed window.
+// Values of a sweep that is whole.
 static void measure_write(void) {
   static u8 data[96 << 10];
-  static double values[GROUP_METRICS];
-  const Group* g = &groups[measure.current];
+  static double values[SET_METRICS];
+  const Set* g = &sets[measure.set];
   cuptiRangeProfilerGetCounterDataInfo_P info;
   if (ASK(cuptiRangeProfilerGetCounterDataInfo, info, .data = g->data, .bytes = g->data_bytes) != OK) info.ranges = 0;
-  u8* p = data;
-  u32 rows_ = 0;
   names_flush();
   // Fewer ranges than launches, or more: which is which is then not known.
-  for (u32 i = 0; info.ranges == measure.count && i < measure.count; i++) {
+  for (u32 i = 0; i < measure.length; i++) {
+    const Inside* in = &inside[i];
+    Wanted* w = wanted_of(&in->shape);
+    // What did not come again in the same order is tried once more.
+    if (w && (in->good || w->attempts[measure.set] > 2)) w->done[measure.set] = 1;
+    if (!in->good || info.ranges != measure.length) continue;
     cuptiProfilerHostEvaluateToGpuValues_P value;
     if (ASK(cuptiProfilerHostEvaluateToGpuValues, value, .host = g->host, .data = g->data, .bytes = g->data_bytes, .range = i, .metrics = (const char**)g->metrics, .count = g->count, .values = values) != OK) continue;
-    const Inside* in = &inside[i];
-    const u32* w = &in->shape.name;
-    p = put_number(p, measure.current), p = put_number(p, in->correlation), p = put_number(p, in->thread), p = put_number(p, in->time);
-    for (u32 k = 0; k < sizeof in->shape / 4; k++) p = put_number(p, w[k]);
+    u8* p = data;
+    const u32* words = &in->shape.name;
+    u32 launches_ = measure.replayed ? 1 : measure.pass;
+    p = put_number(p, measure.set), p = put_number(p, measure.replayed), p = put_number(p, in->thread), p = put_number(p, in->time);
+    for (u32 k = 0; k < sizeof in->shape / 4; k++) p = put_number(p, words[k]);
+    p = put_number(p, launches_);
+    for (u32 k = 0; k < launches_; k++) p = put_number(p, in->correlations[k]);
     p = put_number(p, g->count);
     memcpy(p, values, g->count * 8), p += g->count * 8;
-    rows_++;
-    if (p - data > (64 << 10)) put_block(BLOCK_MEASURED, 0, 0, rows_, data, (u32)(p - data)), p = data, rows_ = 0;
+    put_block(BLOCK_MEASURED, 0, 0, 1, data, (u32)(p - data));
   }
-  if (rows_) put_block(BLOCK_MEASURED, 0, 0, rows_, data, (u32)(p - data));
-  lock(&rows.lock);
-  put_overhead(OVERHEAD_MEASURING, inside[0].thread, measure.opened, measure.opened + measure.estimate);
-  unlock(&rows.lock);
+  Wanted* first = wanted_of(&inside[0].shape);
+  if (first && info.ranges != measure.length) first->missed++;
+  measure.sweeping = 0, measure.pass = 0;
   measure.state = MEASURE_IDLE;
 }
 
-// The group that is due, and whether a launch that lacks it may come; `GROUPS` where none is.
-static u32 measure_due(int only_asked) {
-  measure.only_asked = (u32)only_asked;
-  for (u32 round = 0; round < FIRST_ROUNDS; round++)
-    for (u32 g = 0; g < measure.groups; g++)
-      for (u32 i = 0; i < measure.wanted; i++) {
-        const Wanted* w = &wanted_launches[i];
-        if ((w->active || w->asked) && w->done[g] <= round && lacks(w, g)) return g;
-      }
-  return GROUPS;
+// What windows took is the profiler's time, not the program's.
+static void windows_write(void) {
+  lock(&rows.lock);
+  u32 count = measure.closed_count;
+  if (count - measure.closed_written > COUNT(measure.closed)) measure.closed_written = count - COUNT(measure.closed);
+  for (; measure.closed_written != count; measure.closed_written++) {
+    u32 at = measure.closed_written % COUNT(measure.closed);
+    put_overhead(OVERHEAD_MEASURING, measure.closed[at].thread, measure.closed[at].start, measure.closed[at].start + measure.closed[at].took);
+  }
+  rows_flush(&rows.overhead);
+  unlock(&rows.lock);
 }
 
-enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000 };
+// Begins a sweep of the set that is due with the rarest launch that lacks it: from there on the program does the same again soonest.
+static int sweep_begin(int only_asked) {
+  measure.only_asked = (u32)only_asked;
+  for (u32 set = 0; set < SETS; set++) {
+    const Wanted* first = NULL;
+    for (u32 i = 0; i < measure.wanted; i++) {
+      Wanted* w = &wanted_launches[i];
+      if (!(w->active || w->asked) || !lacks(w, set) || w->missed > 1) continue;
+      if (!first || w->launches < first->launches) first = w;
+    }
+    if (!first) continue;
+    for (u32 i = 0; i < measure.wanted; i++) wanted_launches[i].swept = 0;
+    measure.set = set, measure.pass = measure.length = measure.count = 0, measure.sweeping = 1, measure.start = first->shape, measure.waited = 0;
+    return 1;
+  }
+  return 0;
+}
 
-// What was asked for is done when all groups are there, or its launch was met.
+enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000, MOST_WAITED = 8 };
+
+// What was asked for is done when all of it is there, or its launch was met.
 static void asked_look(int due) {
   u32 open = 0;
   for (u32 i = 0; i < ASKED; i++) {
@@ -304,30 +355,50 @@ static void asked_look(int due) {
 static void measure_idle(u64 t) {
   if (measure.asked || t - measure.chosen_at >= CHOOSE_EVERY_MS * 1000000ul) measure_choose(t);
   int affordable = measure.budget && (measure.spent + measure.estimate) * 1000 <= (t - measure.started) * measure.budget;
-  u32 due = affordable ? measure_due(0) : measure_due(1);
-  asked_look(due < GROUPS);
-  // What is asked for by name is seen only by listening.
-  int arm = due < GROUPS || measure.asked;
   lock(&measure.lock);
-  measure_hear(arm);
-  if (arm && measure.state == MEASURE_IDLE) measure.current = due < GROUPS ? due : 0, measure.armed_at = t, measure.state = MEASURE_ARMED;
+  if (measure.state == MEASURE_IDLE) {
+    int due = measure.sweeping || sweep_begin(!affordable);
+    asked_look(due);
+    // A sweep for somebody who asked waits for no budget; what is asked for by name is seen only by listening.
+    int arm = (due && (affordable || measure.only_asked)) || measure.asked;
+    measure_hear(arm);
+    if (arm) {
+      if (!due) measure.start = (Shape){ 0 };
+      measure.armed_at = t, measure.state = MEASURE_ARMED;
+    }
+  }
   unlock(&measure.lock);
 }
 
 // Looks whether something is to be measured, or was.
 static void measure_look(int last) {
+  if (measure.state == MEASURE_OFF && measure.context && !measure.deaf) {
+    lock(&measure.lock);
+    measure_hear(0);
+    measure.deaf = 1;
+    unlock(&measure.lock);
+  }
+  if (measure.closed_written != measure.closed_count) windows_write();
   if (LIKELY(measure.state == MEASURE_OFF)) return;
   u64 t = clock_now(CLOCK_MONOTONIC);
   lock(&measure.lock);
   // Nothing is launched any more, or not by who opened it.
   if (measure.state == MEASURE_OPEN && (last || t - measure.opened_at > OPEN_MS * 1000000ul)) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
-  if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) measure.state = MEASURE_IDLE;
-  if (measure.state == MEASURE_LOOKING && measure.context && !last) {
-    measure_hear(0);
-    measure_ready();
+  if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) {
+    measure.state = MEASURE_IDLE;
+    // The launch that the sweep begins with comes no more: what it has is lost, and another one begins.
+    if (measure.sweeping && ++measure.waited > MOST_WAITED) {
+      Wanted* w = wanted_of(&measure.start);
+      if (w) w->missed++;
+      measure.sweeping = 0, measure.pass = 0;
+    }
   }
+  int prepare = measure.state == MEASURE_LOOKING && measure.context && !last;
+  if (prepare) measure_hear(0);
   unlock(&measure.lock);
+  // Nobody listens meanwhile, and nobody waits.
+  if (prepare) measure_ready();
   if (measure.state == MEASURE_IDLE && !last) measure_idle(t);
 }
 

@@ -1,23 +1,25 @@
 // Measuring counters of single launches: what is kept of it.
 #include "profiler.h"
 
-enum { GROUPS = 96, GROUP_METRICS = 160, SHAPES = 256, WINDOW = 64, PLAN_BYTES = 512 << 10, ASKED = 128, USELESS = 16, FIRST_ROUNDS = 3 };
+enum { SHAPES = 256, WINDOW = 64, PASSES = 64, PLAN_BYTES = 512 << 10, ASKED = 128, USELESS = 16, SET_METRICS = 320 };
+// What says where the time goes, quickly; and everything.
+enum { SET_FIRST = 0, SET_ALL = 1, SETS = 2 };
 
-// Metrics that one pass collects; `everything` needs several, and replays its launch.
+// Metrics that are collected together, in as many passes as they need.
 typedef struct {
-  const char* metrics[GROUP_METRICS];
+  const char* metrics[SET_METRICS];
   u32 count, question, passes;
   void* host;
   u8 *config, *data, *clean;
-  u64 config_bytes, data_bytes, ranges;
-} Group;
+  u64 config_bytes, data_bytes;
+} Set;
 
 // Launches that are alike: what is measured of one is taken for all of them.
 typedef struct { u32 name, grid[3], block[3], dynamic_shared; } Shape;
-typedef struct { Shape shape; u64 time, launches, before, grew; u8 chosen, asked, active, apart, collective, done[GROUPS]; } Wanted;
+typedef struct { Shape shape; u64 time, launches, before, grew; u8 chosen, asked, active, apart, collective, missed, swept, attempts[SETS], done[SETS]; } Wanted;
 
-// A launch that was measured, until its values are written.
-typedef struct { Shape shape; u32 correlation, thread; u64 time; } Inside;
+// A launch of a sweep, with those like it in later passes.
+typedef struct { Shape shape; u64 time; u32 thread, good, correlations[PASSES]; } Inside;
 
 // What somebody asked for by name: the next launches, or one by its number from 0.
 typedef struct { char exact[512], inside[520]; i64 nth; u64 seen; volatile int state; } Asked;
@@ -27,15 +29,21 @@ static struct {
   Lock lock;
   volatile int state;
   void *context, *object;
-  u64 budget, share, started, spent, estimate, armed_at, opened_at, opened, last_launch, chosen_at;
-  u32 groups, wanted, current, count, useless, windows, launches, question, only_asked;
+  u64 budget, share, started, spent, estimate, armed_at, opened_at, opened, last_launch, left_at, chosen_at;
+  u32 wanted, windows, launches, question, only_asked;
+  // A sweep: the same launches once for each pass. `configured` is the set that CUPTI was given last, counted from 1.
+  u32 sweeping, set, pass, length, count, useless, replayed, configured, waited;
+  Shape start;
   volatile u32 capturing;
-  u32 recent[256], recent_count;
+  u32 recent[256], recent_count, deaf;
+  // Windows that were closed, until they are written: start, length, thread.
+  struct { u64 start, took; u32 thread; } closed[64];
+  volatile u32 closed_count, closed_written;
   const char* why_not;
   char plan[4096];
   volatile u32 asked;
 } measure;
-static Group groups[GROUPS + 1];
+static Set sets[SETS];
 static Wanted wanted_launches[SHAPES];
 static Inside inside[WINDOW];
 static Asked asked_kernels[ASKED];

@@ -1,4 +1,4 @@
-// What can be measured, and what is: the profiler's library, and groups of metrics that fit into one pass on this chip.
+// What can be measured, and what is: the profiler's library, and the metrics that this chip has.
 
 static int measure_library(void) {
   static char path[600];
@@ -32,11 +32,12 @@ static int measure_failed(const char* what, Result r) {
   return 1;
 }
 
-// A configuration of these metrics on the chip: the number of passes, 0 where a metric is not known.
-static u64 group_plan(Group* g, const char* chip) {
+// Plans the metrics of a set on the chip: the number of passes, 0 where one of them is not known.
+static u32 set_plan(Set* g, const char* chip) {
   cuptiProfilerHostInitialize_P host;
+  g->passes = 0;
   if (ASK(cuptiProfilerHostInitialize, host, .chip = chip) != OK) return 0;
-  g->host = host.host, g->passes = 0;
+  g->host = host.host;
   cuptiProfilerHostConfigAddMetrics_P add;
   cuptiProfilerHostGetConfigImageSize_P size;
   cuptiProfilerHostGetConfigImage_P image;
@@ -47,34 +48,36 @@ static u64 group_plan(Group* g, const char* chip) {
       ASK(cuptiProfilerHostGetConfigImage, image, .host = g->host, .bytes = size.bytes, .image = g->config) == OK &&
       ASK(cuptiProfilerHostGetNumOfPasses, passes, .bytes = size.bytes, .image = g->config) == OK)
     g->config_bytes = size.bytes, g->passes = (u32)passes.passes;
-  if (g->passes) return g->passes;
-  cuptiProfilerHostDeinitialize_P end;
-  ASK(cuptiProfilerHostDeinitialize, end, .host = g->host);
-  g->host = NULL;
+  return g->passes;
+}
+
+static int has_metric(const Set* g, const char* metric) {
+  for (u32 i = 0; i < g->count; i++)
+    if (!strcmp(g->metrics[i], metric)) return 1;
   return 0;
 }
 
-// Takes metrics up as groups of one pass each: what needs more is cut in halves, what the chip does not have is left out.
-static void groups_take(const char** metrics, u32 count, u32 question, const char* chip) {
-  if (!count || measure.groups >= GROUPS) return;
-  Group* g = &groups[measure.groups];
-  *g = (Group){ .count = count, .question = question };
-  memcpy(g->metrics, metrics, count * sizeof *metrics);
-  if (group_plan(g, chip) == 1) {
-    measure.groups++;
-    return;
-  }
-  g->count = 0;
-  if (count == 1) return;
-  groups_take(metrics, count / 2, question, chip);
-  groups_take(metrics + count / 2, count - count / 2, question, chip);
+// Adds metrics to a set, but for those that the chip, or this version of CUPTI, does not have.
+static void set_take(Set* to, const char** metrics, u32 count, const char* chip) {
+  static Set trial;
+  if (!count) return;
+  trial.count = count;
+  memcpy(trial.metrics, metrics, count * sizeof *metrics);
+  int known = set_plan(&trial, chip) != 0;
+  cuptiProfilerHostDeinitialize_P end;
+  if (trial.host) ASK(cuptiProfilerHostDeinitialize, end, .host = trial.host);
+  trial.host = NULL;
+  for (u32 i = 0; known && i < count && to->count < SET_METRICS; i++)
+    if (!has_metric(to, metrics[i])) to->metrics[to->count++] = metrics[i];
+  if (known || count == 1) return;
+  set_take(to, metrics, count / 2, chip);
+  set_take(to, metrics + count / 2, count - count / 2, chip);
 }
 
-static int group_images(Group* g, u64 ranges) {
+static int set_images(Set* g) {
   cuptiRangeProfilerGetCounterDataSize_P size;
   cuptiRangeProfilerCounterDataImageInitialize_P begin_;
-  g->ranges = ranges;
-  if (measure_failed("cuptiRangeProfilerGetCounterDataSize", ASK(cuptiRangeProfilerGetCounterDataSize, size, .object = measure.object, .metrics = g->metrics, .count = g->count, .ranges = ranges, .nodes = (u32)ranges))) return 0;
+  if (measure_failed("cuptiRangeProfilerGetCounterDataSize", ASK(cuptiRangeProfilerGetCounterDataSize, size, .object = measure.object, .metrics = g->metrics, .count = g->count, .ranges = WINDOW, .nodes = WINDOW))) return 0;
   g->data_bytes = size.bytes, g->data = pages(size.bytes, 0), g->clean = pages(size.bytes, 0);
   if (!g->data || !g->clean) return 0;
   // An image can be made ready only right after its size was asked for: a copy of it is kept.
@@ -82,15 +85,14 @@ static int group_images(Group* g, u64 ranges) {
 }
 
 // Written before the first values of them.
-static void groups_write(void) {
+static void sets_write(void) {
   static u8 data[64 << 10];
-  for (u32 i = 0; i <= measure.groups; i++) {
-    if (!groups[i].count) continue;
+  for (u32 i = 0; i < SETS; i++) {
     u8* p = put_number(data, i);
-    p = put_number(p, groups[i].question), p = put_number(p, groups[i].passes), p = put_number(p, groups[i].count);
-    for (u32 k = 0; k < groups[i].count; k++) p = put_number(p, name(groups[i].metrics[k]));
+    p = put_number(p, sets[i].passes), p = put_number(p, sets[i].count);
+    for (u32 k = 0; k < sets[i].count; k++) p = put_number(p, name(sets[i].metrics[k]));
     names_flush();
-    put_block(BLOCK_GROUPS, 0, 0, 1, data, (u32)(p - data));
+    put_block(BLOCK_SETS, 0, 0, 1, data, (u32)(p - data));
   }
 }
 
@@ -152,11 +154,10 @@ static char* groups_of(const char* chip) {
 }
 
 static void groups_read(const char* chip) {
-  static const char* metrics[GROUP_METRICS];
+  static const char* metrics[SET_METRICS];
   static char like[32];
-  Group* all = &groups[GROUPS];
   char* line = groups_of(chip);
-  // A chip that nobody packed groups for: those that it has not are left out, and what needs more passes is cut.
+  // A chip that nobody packed groups for: what it does not have is left out.
   if (!line) line = groups_of("*");
   if (line && !strncmp(line, "as ", 3)) {
     u32 n = 0;
@@ -176,20 +177,14 @@ static void groups_read(const char* chip) {
       int over = !*stop;
       *stop = 0;
       if (!question) question = name(word);
-      else if (count < GROUP_METRICS) metrics[count++] = word;
+      else if (count < SET_METRICS) metrics[count++] = word;
       word = stop + !over;
     }
     if (!measure.question) measure.question = question;
-    groups_take(metrics, count, question, chip);
+    if (question == measure.question) set_take(&sets[SET_FIRST], metrics, count, chip);
+    set_take(&sets[SET_ALL], metrics, count, chip);
     line = last ? NULL : end + 1;
   }
-  // One launch by its number: all metrics at once, the launch replayed for each pass.
-  for (u32 i = 0; i < measure.groups; i++)
-    for (u32 k = 0; k < groups[i].count && all->count < GROUP_METRICS; k++) {
-      int known = 0;
-      for (u32 j = 0; j < all->count; j++) known |= !strcmp(all->metrics[j], groups[i].metrics[k]);
-      if (!known) all->metrics[all->count++] = groups[i].metrics[k];
-    }
 }
 
 static int measure_prepare(void) {
@@ -202,21 +197,14 @@ static int measure_prepare(void) {
   if (measure_failed("cuptiGetDeviceId", cuptiGetDeviceId(measure.context, &device))) return 0;
   if (measure_failed("cuptiDeviceGetChipName", ASK(cuptiDeviceGetChipName, chip, .device = device))) return 0;
   groups_read(chip.chip);
-  if (!measure.groups) {
+  if (!set_plan(&sets[SET_FIRST], chip.chip) || !set_plan(&sets[SET_ALL], chip.chip) || sets[SET_ALL].passes > PASSES) {
     measure.why_not = "this chip has none of the metrics";
     return 0;
   }
   if (measure_failed("cuptiRangeProfilerEnable", ASK(cuptiRangeProfilerEnable, enable, .context = measure.context))) return 0;
   measure.object = enable.object;
-  for (u32 i = 0; i < measure.groups; i++)
-    if (!group_images(&groups[i], WINDOW)) return 0;
-  Group* all = &groups[GROUPS];
-  int by_number = 0;
-  for (u32 i = 0; i < ASKED; i++) by_number |= asked_kernels[i].state && asked_kernels[i].nth >= 0;
-  if (by_number && group_plan(all, chip.chip) && !group_images(all, 1)) return 0;
-  // It is written as the group after the others.
-  if (by_number) groups[measure.groups] = *all;
-  groups_write();
+  if (!set_images(&sets[SET_FIRST]) || !set_images(&sets[SET_ALL])) return 0;
+  sets_write();
   return 1;
 }
 
