@@ -122,4 +122,3 @@ pub fn chosen(text: &str) -> Result<Chosen, String> {
     }
     Ok(Chosen { kernel: kernel.to_owned(), nth })
 }
-

@@ -18,6 +18,7 @@ pub static TOPICS: &[(&str, &str)] = &[
     ("run", include_str!("run.md")),
     ("recipes", include_str!("recipes.md")),
     ("trace", include_str!("trace.md")),
+    ("measure", include_str!("measure.md")),
     ("rerun", include_str!("rerun.md")),
     ("triage", include_str!("triage.md")),
     ("ranks", include_str!("ranks.md")),

@@ -69,6 +69,9 @@ pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Pro
     }
     profile.devices = devices(&mut of);
     let mut processes: Vec<(Names, Rows)> = of.into_iter().map(|(names, _)| names).zip(all).collect();
+    for (names, rows) in &mut processes {
+        measured::take_out_waits(names, rows);
+    }
     let mut places = Places::default();
     let mut built = kernels::build(&mut processes, &mut places, wants(Parts::DETAILS));
     profile.launches = std::mem::take(&mut built.launches);

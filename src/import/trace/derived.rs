@@ -46,7 +46,12 @@ pub fn derived(found: &Found) -> Vec<(Arc<str>, Value)> {
     put("gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", l2.zip(l1).zip(dram).map(|((a, b), c)| a.max(b).max(c)));
     put(
         "sm__throughput.avg.pct_of_peak_sustained_elapsed",
-        greatest(found, "sm__inst_executed_pipe_lsu", &["sm__", "idc__"], &["warps", "cycles_elapsed", "pipe_tensor_op", "subpipe", "pipe_tma"]),
+        greatest(
+            found,
+            "sm__inst_executed_pipe_lsu",
+            &["sm__", "idc__"],
+            &["warps", "cycles_elapsed", "pipe_tensor_op", "subpipe", "pipe_tma"],
+        ),
     );
     for op in ["ld", "st"] {
         let of = |what: &str| format!("l1tex__t_{what}_pipe_lsu_mem_global_op_{op}.sum");

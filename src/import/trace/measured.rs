@@ -112,7 +112,9 @@ impl<'a> Of<'a> {
                 unwrapped.insert(k.correlation, id);
             }
         }
-        ordinals.values_mut().for_each(|ids| ids.sort_unstable());
+        for ids in ordinals.values_mut() {
+            ids.sort_unstable();
+        }
         let sets = rows.sets.iter().map(|s| (s.number, s)).collect();
         Self { names, sets, launches, ordinals, unwrapped }
     }
@@ -145,6 +147,10 @@ impl<'a> Of<'a> {
             let Some(set) = self.sets.get(&row.set) else { continue };
             for (name, value) in set.metrics.iter().zip(&row.values).filter(|(_, v)| v.is_finite()) {
                 let Some(name) = self.names.get(*name) else { continue };
+                // Counters of the code's own instructions need it changed, which CUPTI does only where it replays: else they are 0 (seen with 13.0).
+                if !row.replayed && name.contains("__sass_") && !name.ends_with(".peak_sustained") {
+                    continue;
+                }
                 by_metric.entry(table.id(&name)).or_default().push(*value);
             }
         }
@@ -182,6 +188,17 @@ impl<'a> Of<'a> {
         };
         Some((result, spread))
     }
+}
+
+/// Takes out what CUPTI itself launched to wait with, under the numbers of launches that were measured: the tracer knows most of it.
+pub fn take_out_waits(names: &Names, rows: &mut Rows) {
+    let measured: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).collect();
+    if measured.is_empty() {
+        return;
+    }
+    let waits = |c: &Config| names.get(c.name).is_some_and(|n| &*n == "WaitNs");
+    let ids: FxHashSet<u32> = rows.configs.iter().filter(|(_, c)| waits(c)).map(|c| c.0).collect();
+    rows.kernels.retain(|k| !(ids.contains(&k.config) && measured.contains(&k.correlation)));
 }
 
 /// What was measured, as a report beside the timeline; `None` where nothing was.
@@ -239,7 +256,10 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));
     }
     if unproved > 0 {
-        let text = format!("{} left out: no record of the same kernel, grid and block proves which launch it was.", count(unproved, "measured launch"));
+        let text = format!(
+            "{} left out: no record of the same kernel, grid and block proves which launch it was.",
+            count(unproved, "measured launch")
+        );
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));
     }
     metrics.results = results;

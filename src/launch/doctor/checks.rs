@@ -191,7 +191,13 @@ fn cupti(m: &Machine) -> Option<Check> {
         n => format!("; {n} more, tried if the driver refuses it"),
     };
     let found = format!("{} ({}), unless the program has its own loaded{more}", first.path.display(), first.of);
-    Some(check(id, what, State::Ok, found))
+    let beside = first.path.with_file_name("libnvperf_host.so").is_file();
+    let out = check(id, what, State::Ok, found);
+    Some(if beside {
+        out
+    } else {
+        out.means("`--survey` and `--measure` need libnvperf_host.so beside it, which is not there: they measure nothing")
+    })
 }
 
 fn rocprof(m: &Machine) -> Option<Check> {

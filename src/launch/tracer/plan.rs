@@ -26,14 +26,12 @@ pub struct Measure {
 
 impl Measure {
     fn text(&self) -> String {
-        let mut out = format!("survey {}\nshare 90\n", self.survey);
-        for c in self.chosen.iter().filter(|c| !c.kernel.contains('\n')) {
-            match c.nth {
-                Some(n) => out.push_str(&format!("launch {n} {}\n", c.kernel)),
-                None => out.push_str(&format!("next {}\n", c.kernel)),
-            }
-        }
-        out + GROUPS
+        // A line each.
+        let chosen = self.chosen.iter().filter(|c| !c.kernel.contains('\n')).map(|c| match c.nth {
+            Some(n) => format!("launch {n} {}\n", c.kernel),
+            None => format!("next {}\n", c.kernel),
+        });
+        format!("survey {}\nshare 90\n{}{GROUPS}", self.survey, chosen.collect::<String>())
     }
 
     /// A file with the plan, which programs of this user can read. The same plan has the same name.

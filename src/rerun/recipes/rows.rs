@@ -96,7 +96,10 @@ pub static RECIPES: &[Row] = &[
             "why its kernels are slow, without a second run under ncu",
             "measuring adds up to 3% of the run's time; kernels in CUDA graphs, collectives and kernels that run side by side are not measured",
         ],
-        &[(&["--survey"], "Counters of the kernels that take 90% of the time, three launches of each configuration; may add 3% of the time.")],
+        &[(
+            &["--survey"],
+            "Counters of the kernels that take 90% of the time, three launches of each configuration; may add 3% of the time.",
+        )],
     ),
     nsys(
         "exact",

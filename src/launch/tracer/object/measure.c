@@ -1,7 +1,7 @@
 // Counters of chosen launches, in the run that goes on, by CUPTI's range profiler: a window is opened before a launch, every launch inside of it is
 // measured by itself, and the window is closed after some. Each window collects one pass, so that nothing is replayed: a sweep is a window for each
-// pass, of the same kernels in the same order, found again when the program comes round to them. On an H100 the first window of a set of metrics
-// takes 175 ms, each other one 35, and a launch inside about one. Only a launch that somebody asks for by its number is replayed, by CUPTI.
+// pass, of the same kernels in the same order, found again when the program comes round to them. On an H100 the first window of all takes
+// 0.9 s, the first of another set of metrics 0.5 s, each other one 35 ms, and a launch inside about one. Only a launch that somebody asks for by its number is replayed, by CUPTI.
 //
 // Launches inside a window wait for everything before them. A kernel that waits for one launched later would then wait for ever: what was seen
 // beside another kernel, NCCL, cooperative launches and graphs are not measured, and a launch that was never seen before closes the window.
@@ -47,9 +47,7 @@ static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u6
 // CUPTI waits on the GPU after each launch that it measures, by a kernel of its own with the launch's number.
 static int measure_own(u32 correlation, const char* text) {
   if (LIKELY(!measure.windows) || !text || strcmp(text, "WaitNs")) return 0;
-  for (u32 i = 0; i < COUNT(measure.recent); i++)
-    if (measure.recent[i] == correlation) return 1;
-  return 0;
+  return measure.recent[correlation % COUNT(measure.recent)] == correlation;
 }
 
 // Chooses the kernels that take the stated share of the time. On the ticker.
@@ -86,13 +84,15 @@ static void measure_choose(u64 t) {
   }
 }
 
+// What the first window of all takes, and the first one of another set of metrics (seen on an H100), ns.
+static const u64 FIRST_NS = 900000000, SWITCH_NS = 500000000;
+
 static void measure_write(void);
 
 // The library, the plan and the metrics; the state says whether it worked.
 static void measure_ready(void) {
   measure.started = clock_now(CLOCK_MONOTONIC);
-  // The first window prepares more than the others: 0.15 s on an H100.
-  measure.estimate = 200000000;
+  measure.estimate = FIRST_NS;
   measure.state = measure_prepare() ? MEASURE_IDLE : MEASURE_OFF;
 }
 
@@ -228,7 +228,7 @@ static int measure_launch(u32 id, const Call* call) {
   if (!measure.pass) *in = (Inside){ .shape = s, .time = now(), .thread = tid(), .good = 1 };
   if (!measure.pass && !w->swept) w->swept = 1, w->attempts[measure.set]++;
   in->correlations[measure.pass] = call->correlation;
-  measure.recent[measure.recent_count++ % COUNT(measure.recent)] = call->correlation;
+  measure.recent[call->correlation % COUNT(measure.recent)] = call->correlation;
   measure.launches++;
   measure.last_launch = clock_now(CLOCK_MONOTONIC);
   return 1;
@@ -354,7 +354,8 @@ static void asked_look(int due) {
 
 static void measure_idle(u64 t) {
   if (measure.asked || t - measure.chosen_at >= CHOOSE_EVERY_MS * 1000000ul) measure_choose(t);
-  int affordable = measure.budget && (measure.spent + measure.estimate) * 1000 <= (t - measure.started) * measure.budget;
+  u64 next = !measure.configured ? FIRST_NS : measure.sweeping && measure.pass ? measure.estimate : SWITCH_NS;
+  int affordable = measure.budget && (measure.spent + next) * 1000 <= (t - measure.started) * measure.budget;
   lock(&measure.lock);
   if (measure.state == MEASURE_IDLE) {
     int due = measure.sweeping || sweep_begin(!affordable);

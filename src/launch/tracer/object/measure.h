@@ -35,7 +35,8 @@ static struct {
   u32 sweeping, set, pass, length, count, useless, replayed, configured, waited;
   Shape start;
   volatile u32 capturing;
-  u32 recent[256], recent_count, deaf;
+  // Launches that were measured, by their numbers: records come up to a second later.
+  u32 recent[8192], deaf;
   // Windows that were closed, until they are written: start, length, thread.
   struct { u64 start, took; u32 thread; } closed[64];
   volatile u32 closed_count, closed_written;
