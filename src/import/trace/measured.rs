@@ -1,9 +1,10 @@
 //! Counters that the tracer measured while the program ran, as results: one for all launches alike, of which each gave a pass, one for each launch
 //! that was replayed.
 
+use super::counters::{Measured, Set};
 use super::kernels::{Unwrap, kernel, launch_config};
 use super::names::Names;
-use super::rows::{Config, INLINE, Measured, Rows, Set};
+use super::rows::{Config, INLINE, Rows};
 use crate::import::ncu;
 use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES};
 use crate::model::units::count;

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod build;
+mod counters;
 mod cursor;
 mod derived;
 mod facts;

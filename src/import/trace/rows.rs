@@ -1,6 +1,7 @@
 //! The rows of blocks, still as the tracer has them: numbers for names and configurations, times since 1970, ids that wrap.
 
 use super::blocks::{Block, Kind};
+use super::counters::{self, Measured, Set};
 use super::cursor::Cursor;
 use super::facts::Facts;
 use crate::import::{Parts, Wants};
@@ -107,30 +108,6 @@ pub struct Overhead {
     pub thread: u32,
     pub start: i64,
     pub duration: i64,
-}
-
-/// Metrics that were collected together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Set {
-    pub number: u32,
-    /// Their names as texts by number.
-    pub metrics: Vec<u32>,
-}
-
-/// Counters of launches that are alike, or of one.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
-    pub set: u32,
-    /// One launch, which ran once for each pass.
-    pub replayed: bool,
-    /// ns since 1970, before the first call.
-    pub time: i64,
-    /// As the launching calls had them: name, grid, block, dynamic shared memory.
-    pub shape: (u32, [u32; 3], [u32; 3], u32),
-    /// The launch of each pass.
-    pub correlations: Vec<u32>,
-    /// In the order of the set; NaN where there is none.
-    pub values: Vec<f64>,
 }
 
 /// What a program attached to a range.
@@ -360,14 +337,12 @@ impl Rows {
             }
             Kind::Sets => {
                 while !c.is_empty() {
-                    let (number, _passes, count) = (c.small()?, c.small()?, c.small()?);
-                    let metrics = (0..count).map(|_| c.small()).collect::<Option<_>>()?;
-                    self.sets.push(Set { number, metrics });
+                    self.sets.push(counters::set(c)?);
                 }
             }
             Kind::Measured => {
                 while !c.is_empty() {
-                    self.measured.push(measured(c)?);
+                    self.measured.push(counters::measured(c)?);
                 }
             }
             Kind::Unknown => {}
@@ -491,18 +466,6 @@ fn memop(c: &mut Cursor<'_>, before: &mut Before) -> Option<MemOp> {
         c.small()?;
     }
     Some(MemOp { kind, bytes, correlation, start, duration, device, context, stream, node })
-}
-
-fn measured(c: &mut Cursor<'_>) -> Option<Measured> {
-    let (set, replayed, _thread) = (c.small()?, c.small()? != 0, c.small()?);
-    let time = i64::try_from(c.number()?).ok()?;
-    let three = |c: &mut Cursor<'_>| Some([c.small()?, c.small()?, c.small()?]);
-    let shape = (c.small()?, three(c)?, three(c)?, c.small()?);
-    let launches = c.small()?;
-    let correlations = (0..launches).map(|_| c.small()).collect::<Option<_>>()?;
-    let count = c.small()?;
-    let values = (0..count).map(|_| c.eight().map(f64::from_bits)).collect::<Option<_>>()?;
-    Some(Measured { set, replayed, time, shape, correlations, values })
 }
 
 fn call(c: &mut Cursor<'_>, before: &mut Before) -> Option<Call> {
