@@ -23,6 +23,7 @@ mod suite {
     mod live;
     mod look;
     mod made_memory;
+    mod measured;
     mod memory;
     mod narrow;
     mod ncu_metrics;

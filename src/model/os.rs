@@ -58,6 +58,9 @@ pub struct Samples {
     pub samples: Vec<Sample>,
 }
 
+/// [`Overhead::name`] of times in which counters were measured while the program ran: kernels run one by one then.
+pub const MEASURING: &str = "measuring counters";
+
 /// Time that the profiler itself took on a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Overhead {

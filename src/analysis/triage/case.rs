@@ -3,10 +3,10 @@
 use super::copies::{Copies, CopyClass};
 use super::gaps::{Gaps, Piece};
 use super::host::Host;
-use super::intervals::Intervals;
 use super::kernels::Kernels;
 use super::ops::{Class, Op, Ops, Unit};
 use super::part::{ByCause, Cause, Part};
+use super::recorded::{measuring, recorded};
 use super::steps::{Counts, Steps};
 use super::sweep::{Busy, Gap, Hear, sweep};
 use crate::model::{CallKind, Cancel, MemOpKind, Profile};
@@ -272,6 +272,7 @@ impl<'a> Case<'a> {
         });
         // A panic there is one here.
         let host = host.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        steps.without(&measuring(profile));
         let chosen = windows.first().zip(windows.last()).map(|(a, b)| (a.0, b.1));
         if let Some(window) = chosen {
             steps.only(window);
@@ -434,23 +435,6 @@ fn outside((begin, until): (i64, i64), windows: &[(i64, i64)]) -> Vec<f64> {
         }
     }
     out.into_iter().map(|share| if share < 1e-6 { 0.0 } else { share }).collect()
-}
-
-/// Of some windows what was recorded: in which a GPU did nothing that is known, it may have done anything.
-#[must_use]
-pub fn recorded(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> {
-    if profile.recorded.is_empty() {
-        return windows;
-    }
-    let set = |list: &[(i64, i64)]| {
-        let mut set = Intervals::default();
-        for w in list {
-            set.push(w.0, w.1);
-        }
-        set
-    };
-    let both = set(&windows).intersect(&set(&profile.recorded)).as_slice().to_vec();
-    if both.is_empty() { windows } else { both }
 }
 
 /// Processes that did next to nothing on a device that another one uses are no devices.

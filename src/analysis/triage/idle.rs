@@ -1,10 +1,10 @@
 //! Idle times of all devices over the whole report, each with its cause: what a timeline shades.
 
-use super::case::recorded;
 use super::gaps::{Gaps, Piece};
 use super::host::Host;
 use super::ops::{Op, Ops};
 use super::part::Cause;
+use super::recorded::recorded;
 use super::sweep::{Gap, Hear, sweep};
 use crate::model::{Cancel, Profile};
 

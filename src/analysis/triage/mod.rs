@@ -15,6 +15,7 @@ mod outcome;
 pub mod part;
 mod places;
 mod rank;
+mod recorded;
 mod rules;
 mod steps;
 mod sweep;

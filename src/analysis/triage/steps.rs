@@ -1,6 +1,7 @@
 //! The steps of a run: what it does over and over. From ranges that number them, else from the sequence of its operations.
 
 use super::copies::CopyClass;
+use super::intervals::Intervals;
 use super::ops::{Class, Op, Ops, Row};
 use crate::analysis::like::like;
 use crate::model::{LaunchOrder, MemOpKind, Profile, RangeKind, RangeOrigin};
@@ -129,6 +130,15 @@ impl Steps {
     pub fn only(&mut self, window: (i64, i64)) {
         self.list.retain(|s| s.start >= window.0 && s.end <= window.1);
         self.left_out = Vec::new();
+    }
+
+    /// Leaves out steps in which the profiler measured counters: they wait for it.
+    pub fn without(&mut self, measuring: &Intervals) {
+        let spans = measuring.as_slice();
+        self.list.retain(|s| {
+            let next = spans.partition_point(|m| m.1 <= s.start);
+            spans.get(next).is_none_or(|m| m.0 >= s.end)
+        });
     }
 
     /// From the first step to the end of the last.

@@ -9,6 +9,7 @@ use super::rows::{MemOpKind as Raw, Rows, What};
 use crate::import::nsys::copy_kind;
 use crate::import::{Job, Parts};
 use crate::model::host_call::{NONE, plain_name};
+use crate::model::os::MEASURING;
 use crate::model::{
     Bytes, CallName, Clock, GraphLaunch, HostCalls, LaunchOrder, MemOp, MemOpKind, MemoryEvent, MemoryKind, MemoryLevel, Nanos, Overhead,
     Process, Profile, StateChange, ThreadState, Threads,
@@ -41,7 +42,7 @@ fn overhead_name(kind: u32) -> &'static str {
         393_216 => "command buffer full",
         458_752 => "activity buffer request",
         524_288 => "UVM activity init",
-        0x4000_0000 => "measuring counters",
+        0x4000_0000 => MEASURING,
         _ => "CUPTI overhead",
     }
 }

@@ -45,3 +45,23 @@ pub fn measured(c: &mut Cursor<'_>) -> Option<Measured> {
     let values = (0..count).map(|_| c.eight().map(f64::from_bits)).collect::<Option<_>>()?;
     Some(Measured { set, replayed, time, shape, correlations, values })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_end_early_are_none() {
+        let mut row = vec![1, 0, 7, 100, 3, 2, 1, 1, 64, 1, 1, 0, 2, 5, 6, 1];
+        row.extend(2.5_f64.to_le_bytes());
+        let read = |bytes: &[u8]| measured(&mut Cursor::new(bytes));
+        let whole = read(&row).unwrap();
+        assert_eq!((whole.set, whole.replayed, whole.shape), (1, false, (3, [2, 1, 1], [64, 1, 1], 0)));
+        assert_eq!((whole.correlations, whole.values), (vec![5, 6], vec![2.5]));
+        for cut in 0..row.len() {
+            assert_eq!(read(&row[..cut]), None, "{cut} bytes");
+        }
+        // A count that no file could hold.
+        assert_eq!(set(&mut Cursor::new(&[0, 1, 0xff, 0xff, 0xff, 0xff, 0x0f, 1, 2])), None);
+    }
+}

@@ -242,7 +242,7 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
         directory: profile.capture.directory.clone(),
         ..Metrics::default()
     };
-    let many = results.len() > 1 || launches > 1;
+    let many = processes.iter().any(|(_, rows)| rows.measured.iter().any(|m| m.correlations.len() > 1));
     let how = format!(
         "Counters of {} were measured while the program ran: clocks not locked, caches as the program left them, no other kernel at the same time.{}",
         count(launches, "launch"),

@@ -1,0 +1,102 @@
+//! Counters that were measured while a program ran on an H100: joined to its timeline, judged as ncu's are.
+
+use super::support::{Explorer, read, root};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use warpscope::analysis::hints::subject;
+use warpscope::analysis::triage::{Scope, Verdict, triage};
+use warpscope::model::{Cancel, Metrics, Profile};
+use warpscope::rerun::join::{Sure, join};
+
+fn file() -> PathBuf {
+    root().join("fixtures/trace/zoo_survey.wstrace.zst")
+}
+
+fn metrics(profile: &Profile) -> &Metrics {
+    profile.measured.as_deref().and_then(|m| m.metrics.as_deref()).expect("counters")
+}
+
+#[test]
+fn one_run_names_the_causes_that_ncu_needs_another_run_for() {
+    let profile = read(&file()).unwrap();
+    let measured = profile.measured.as_deref().unwrap();
+    let text = std::fs::read_to_string(root().join("fixtures/hints/zoo_labels.toml")).unwrap();
+    let accepted = |kernel: &str, hint: &str| {
+        let line = text.lines().find(|l| l.split_once('=').is_some_and(|(k, _)| k.trim() == kernel)).expect(kernel);
+        line.contains(&format!("\"{hint}\""))
+    };
+    let subjects: Vec<_> = subject::places(measured).into_iter().filter_map(|p| p.subject(measured)).collect();
+    let wrong: Vec<String> = subjects
+        .iter()
+        .map(|s| (s.kernel.function(), s.hints.first().map_or("nothing", |h| h.id.id())))
+        .filter(|(kernel, hint)| !accepted(kernel, hint))
+        .map(|(kernel, hint)| format!("{kernel} {hint}"))
+        .collect();
+    // What bytes of a sector are used, and what is a spill, only the code's own counters tell.
+    assert_eq!(subjects.len(), 18);
+    assert!(wrong.len() <= 2, "{wrong:?}");
+}
+
+#[test]
+fn counts_are_those_that_ncu_counted() {
+    // The same program on an H200 under ncu.
+    let ncu = read(&root().join("fixtures/hints/zoo_full.ncu-rep.zst")).unwrap();
+    let theirs = ncu.metrics.as_deref().unwrap();
+    let profile = read(&file()).unwrap();
+    let ours = metrics(&profile);
+    let counts = |metrics: &Metrics, name: &str| -> BTreeMap<String, f64> {
+        metrics.results.iter().filter_map(|r| Some((r.kernel.function().to_owned(), metrics.number(r, name)?))).collect()
+    };
+    let product = |d: Option<[u32; 3]>| d.map_or(0.0, |d| d.iter().map(|&n| f64::from(n)).product::<f64>());
+    let warps: BTreeMap<String, f64> =
+        ours.results.iter().map(|r| (r.kernel.function().to_owned(), product(r.grid) * (product(r.block) / 32.0).ceil())).collect();
+    let mut compared = 0;
+    for name in
+        ["smsp__inst_executed.sum", "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum"]
+    {
+        let (ours, theirs) = (counts(ours, name), counts(theirs, name));
+        for (kernel, value) in &ours {
+            let Some(other) = theirs.get(kernel).filter(|v| **v > 0.0) else { continue };
+            // CUPTI adds eight instructions to each warp, and a few once.
+            let added = if name.starts_with("smsp") { 8.0 * warps[kernel] } else { 0.0 };
+            assert!((value - added - other).abs() <= 200.0, "{kernel} {name}: {value} with {added} added, ncu {other}");
+            compared += 1;
+        }
+    }
+    assert!(compared >= 18, "{compared}");
+}
+
+#[test]
+fn every_result_is_of_launches_that_the_timeline_has() {
+    let profile = read(&file()).unwrap();
+    let metrics = metrics(&profile);
+    let joined = join(&profile, metrics);
+    assert_eq!(joined.pairs.len(), metrics.results.len());
+    for pair in &joined.pairs {
+        assert_eq!(pair.sure, Sure::Measured);
+        let result = &metrics.results[pair.result];
+        let kernel = profile.launches.kernel(pair.launch as usize);
+        assert_eq!(profile.kernels[kernel.0 as usize].mangled(), result.kernel.mangled());
+    }
+    assert!(profile.kernels.iter().all(|k| k.mangled() != "WaitNs"), "CUPTI's own kernel is not the program's");
+}
+
+#[test]
+fn measuring_is_not_held_against_the_program() {
+    let profile = read(&file()).unwrap();
+    let found = triage(&profile, &Scope::default(), &Cancel::default()).unwrap();
+    // In two dozen of three hundred steps everything waited for windows.
+    assert_eq!(found.verdict().map(|f| f.id), Some(Verdict::GpuBound));
+}
+
+#[test]
+fn the_explorer_shows_both() {
+    let mut explorer = Explorer::open(&[file()], (120, 40));
+    assert_eq!(explorer.app.session.reports.len(), 2);
+    explorer.press("esc");
+    let screen = explorer.screen();
+    insta::assert_snapshot!("survey_120x40", screen);
+    explorer.press("]");
+    let text = explorer.screen();
+    assert!(text.contains("2 of 2") && text.contains("atomic-contention"), "{text}");
+}
