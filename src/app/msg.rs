@@ -170,6 +170,8 @@ pub enum Effect {
     FollowTraces(PathBuf),
     /// Open or close the recording of what is watched.
     Gate(bool),
+    /// Measure counters of the next launches of a kernel of what is watched.
+    Measure(String),
     /// Save the last seconds of what is watched as a trace, or all of it.
     Snapshot {
         whole: bool,

@@ -24,10 +24,12 @@ const RARELY: u32 = 80;
 pub const SNAPSHOT: i64 = 30_000_000_000;
 
 /// What the user wants of a program that is watched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Ask {
     /// Open or close its recording.
     Gate(bool),
+    /// Measure counters of the next launches of a kernel.
+    Measure(String),
     /// Save its last seconds, or all that there is.
     Snapshot { whole: bool },
 }
@@ -65,6 +67,17 @@ pub fn gate(output: &Path, open: bool) -> Result<String, String> {
     }
 }
 
+/// Has the next launches of a kernel measured; returns what to say.
+fn measure(output: &Path, kernel: &str) -> Result<String, String> {
+    let answers = tracer::tell(output, &format!("measure {kernel}")).map_err(|e| e.to_string())?;
+    let refused = answers.iter().find(|(_, a)| a != "measuring");
+    match (answers.len(), refused) {
+        (0, _) => Err("no process is being traced: none has used CUDA yet, or all have ended".to_owned()),
+        (_, Some((pid, why))) => Err(format!("process {pid}: {why}")),
+        _ => Ok(format!("measuring the next launches of {kernel}; the report has the counters")),
+    }
+}
+
 /// A name beside the traces that is not one of theirs, and not taken.
 #[must_use]
 pub fn snapshot_path(output: &Path) -> PathBuf {
@@ -99,6 +112,11 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
                 // What it changed shows at once.
                 let _ = tracer::tell(output, "flush");
                 next = Instant::now();
+            }
+            Ok(Ask::Measure(kernel)) => {
+                if !tell(Told::Said(measure(output, &kernel))) {
+                    return;
+                }
             }
             Ok(Ask::Snapshot { whole }) => {
                 let saved = match follow.only_file().filter(|_| whole) {

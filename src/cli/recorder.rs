@@ -144,6 +144,7 @@ impl Recorder {
                 self.gpus(None);
             }
             Effect::Gate(open) => self.ask(Ask::Gate(open)),
+            Effect::Measure(kernel) => self.ask(Ask::Measure(kernel)),
             Effect::Snapshot { whole } => self.ask(Ask::Snapshot { whole }),
             Effect::StopRun => match (&mut self.held, self.followed) {
                 (Some(held), Some(id)) if held.run.id == id && !self.detached => held.stop(),

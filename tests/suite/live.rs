@@ -168,6 +168,10 @@ fn a_program_is_paused_gated_saved_and_left() {
     explorer.send(Msg::Live(None, Box::new(closed)));
     explorer.press("c");
     assert!(matches!(explorer.asked.last(), Some(Effect::Gate(true))));
+    explorer.press("m");
+    let first =
+        explorer.app.running.watched.as_ref().and_then(|w| w.live_view()).and_then(|l| l.kernels.first()).map(|k| k.name.to_string());
+    assert!(matches!(explorer.asked.last(), Some(Effect::Measure(k)) if Some(k) == first.as_ref()), "{:?}", explorer.asked.last());
     // While it is paused nothing moves.
     explorer.press("p");
     let before = explorer.screen();

@@ -178,6 +178,7 @@ impl Explorer {
                 | Effect::Follow(_)
                 | Effect::FollowTraces(_)
                 | Effect::Gate(_)
+                | Effect::Measure(_)
                 | Effect::Snapshot { .. }
                 | Effect::StopRun
                 | Effect::DetachRun

@@ -665,3 +665,31 @@ fn what_keeps_counters_from_being_measured_is_said() {
     let found = profile.measured.as_deref().map(|m| m.kernels.iter().map(|k| k.mangled().to_owned()).collect::<Vec<_>>());
     assert!(found.as_ref().is_some_and(|k| k.iter().any(|k| k.starts_with("_Z3bar"))), "{found:?}");
 }
+
+#[test]
+fn a_kernel_is_asked_for_while_the_program_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = folder.path().join("plan");
+    std::fs::write(&plan, format!("survey 0\n{GROUPS}")).unwrap();
+    let plan = plan.display().to_string();
+    let words = ["rate=1000", "seconds=4", "kinds=2"];
+    let mut child = command(folder.path(), &words, &[("WARPSCOPE_TRACE_MEASURE", &plan)]).stdout(Stdio::null()).spawn().unwrap();
+    let path = folder.path().join(format!("report.{}.sock", child.id()));
+    let mut socket = loop {
+        match std::os::unix::net::UnixStream::connect(&path) {
+            Ok(socket) => break socket,
+            Err(_) if child.try_wait().unwrap().is_none() => std::thread::yield_now(),
+            Err(e) => panic!("{e}"),
+        }
+    };
+    socket.write_all(b"measure bar").unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "measuring\n");
+    child.wait().unwrap();
+    let profile = read(&folder.path().join(format!("report.{}.wstrace", child.id())));
+    let metrics = profile.measured.as_deref().and_then(|m| m.metrics.clone()).expect("counters");
+    let bar = metrics.results.iter().find(|r| r.kernel.mangled().starts_with("_Z3bar")).expect("bar");
+    // Its ordinal, from the set that says where the time goes and from the one of everything.
+    assert_eq!((metrics.number(bar, "a__ordinal.sum"), metrics.number(bar, "f__inst_executed.sum")), (Some(1.0), Some(1.0)));
+}

@@ -139,6 +139,8 @@ pub enum ActionId {
     Pause,
     /// Open or close its recording.
     Gate,
+    /// Measure counters of its first kernel.
+    Measure,
     /// Save its last seconds as a report.
     Snapshot,
     /// Its output, or its picture.

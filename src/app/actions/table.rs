@@ -233,6 +233,14 @@ pub static ACTIONS: &[Action] = &[
         Some((2, "recording")),
     ),
     action(
+        ActionId::Measure,
+        "measure",
+        &["m"],
+        Where::Run,
+        "measure counters of the next launches of the first kernel that is shown, while the program runs",
+        Some((2, "measure")),
+    ),
+    action(
         ActionId::Snapshot,
         "snapshot",
         &["w"],

@@ -96,6 +96,10 @@ fn traced(id: ActionId, watched: &mut Watched) -> Answer {
             Some(open) => Answer::effect(Effect::Gate(!open)),
             None => Answer::say("every process has ended"),
         },
+        ActionId::Measure => match live.kernels.get(watched.traced.top).or(live.kernels.first()) {
+            Some(kernel) => Answer::effect(Effect::Measure(kernel.name.to_string())),
+            None => Answer::say("no kernel was launched yet"),
+        },
         _ => Answer::effect(Effect::Snapshot { whole: false }).and_say("saving the last 30 s …", false),
     }
 }
@@ -119,7 +123,7 @@ impl Screen for RunScreen {
             ActionId::Open => open_outside(cx.running.watched.as_ref()?),
             ActionId::Back => self.back(cx),
             ActionId::StopRun => stop(cx, true),
-            ActionId::Pause | ActionId::Gate | ActionId::Snapshot | ActionId::Output => {
+            ActionId::Pause | ActionId::Gate | ActionId::Measure | ActionId::Snapshot | ActionId::Output => {
                 return Some(traced(id, cx.running.watched.as_mut()?));
             }
             ActionId::Detach => detach(cx),
