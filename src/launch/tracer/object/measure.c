@@ -20,10 +20,14 @@ static u8 kind_of_launch(const char* function) {
 }
 
 static int same_shape(const Shape* a, const Shape* b) { return !memcmp(a, b, sizeof *a); }
-static Wanted* wanted_of(const Shape* s) {
+static Wanted* wanted_known(const Shape* s) {
   for (u32 i = 0; i < measure.wanted; i++)
     if (same_shape(&wanted_launches[i].shape, s)) return &wanted_launches[i];
-  if (measure.wanted >= SHAPES) return NULL;
+  return NULL;
+}
+static Wanted* wanted_of(const Shape* s) {
+  Wanted* known = wanted_known(s);
+  if (known || measure.wanted >= SHAPES) return known;
   Wanted* w = &wanted_launches[measure.wanted];
   *w = (Wanted){ .shape = *s };
   __atomic_store_n(&measure.wanted, measure.wanted + 1, __ATOMIC_RELEASE);
@@ -201,7 +205,7 @@ static int measure_launch(u32 id, const Call* call) {
   int asked = plain && measure.asked ? is_asked(call->symbol) : 0;
   if (measure.state != MEASURE_ARMED && measure.state != MEASURE_OPEN && asked < 2) return 0;
   int may = plain && call->context == measure.context && shape_of(id, call, &s, &stream) && !capturing(stream);
-  Wanted* w = may ? wanted_of(&s) : NULL;
+  Wanted* w = !may ? NULL : asked ? wanted_of(&s) : wanted_known(&s);
   if (w && (asked & 1) && !w->asked) {
     w->asked = 1;
     // The ticker begins a sweep with it.
@@ -242,8 +246,11 @@ static void measure_entered(u32 id, const Call* call) {
   if (!holds) unlock(&measure.lock);
 }
 
-static void measure_left(u32 id) {
-  if (launch_kind[id] == LAUNCH_CAPTURED && measure.capturing) ADD(measure.capturing, (u32)-1);
+static void measure_left(u32 id, const Call* call) {
+  int failed = call->returned && *(const u32*)call->returned;
+  // One that could not begin has no end.
+  int ended = launch_kind[id] == LAUNCH_CAPTURED || (launch_kind[id] == LAUNCH_CAPTURE && failed);
+  if (ended && measure.capturing) ADD(measure.capturing, (u32)-1);
   if (!holds) return;
   holds = 0;
   measure.left_at = clock_now(CLOCK_MONOTONIC);
@@ -266,7 +273,9 @@ static void measure_left(u32 id) {
 // Callbacks of launches, with measure.lock held.
 static void measure_hear(int on) {
   for (u32 id = 1; id < FUNCTIONS; id++) {
-    if (!launch_kind[id] || launch_heard[id] == on) continue;
+    // That a capture begins and ends is heard to the end.
+    int keeps = !on && launch_kind[id] >= LAUNCH_CAPTURE && measure.state != MEASURE_OFF;
+    if (!launch_kind[id] || launch_heard[id] == on || keeps) continue;
     launch_heard[id] = (u8)on;
     // Those that are recorded by callbacks stay.
     int others = session.recording && session.by_callbacks && !session.lean;
@@ -285,7 +294,7 @@ static void measure_write(void) {
   // Fewer ranges than launches, or more: which is which is then not known.
   for (u32 i = 0; i < measure.length; i++) {
     const Inside* in = &inside[i];
-    Wanted* w = wanted_of(&in->shape);
+    Wanted* w = wanted_known(&in->shape);
     // What did not come again in the same order is tried once more.
     if (w && (in->good || w->attempts[measure.set] > 2)) w->done[measure.set] = 1;
     if (!in->good || info.ranges != measure.length) continue;
@@ -302,7 +311,7 @@ static void measure_write(void) {
     memcpy(p, values, g->count * 8), p += g->count * 8;
     put_block(BLOCK_MEASURED, 0, 0, 1, data, (u32)(p - data));
   }
-  Wanted* first = wanted_of(&inside[0].shape);
+  Wanted* first = wanted_known(&inside[0].shape);
   if (first && info.ranges != measure.length) first->missed++;
   measure.sweeping = 0, measure.pass = 0;
   measure.state = MEASURE_IDLE;
@@ -353,7 +362,9 @@ static void asked_look(int due) {
 }
 
 static void measure_idle(u64 t) {
-  if (measure.asked || t - measure.chosen_at >= CHOOSE_EVERY_MS * 1000000ul) measure_choose(t);
+  // Of programs with very many configurations rarely: all are gone through.
+  u64 every = (configs.count > 4096 ? 10 : 1) * CHOOSE_EVERY_MS * 1000000ul;
+  if (t - measure.chosen_at >= (measure.asked ? every / 5 : every)) measure_choose(t);
   u64 next = !measure.configured ? FIRST_NS : measure.sweeping && measure.pass ? measure.estimate : SWITCH_NS;
   int affordable = measure.budget && (measure.spent + next) * 1000 <= (t - measure.started) * measure.budget;
   lock(&measure.lock);
@@ -390,7 +401,7 @@ static void measure_look(int last) {
     measure.state = MEASURE_IDLE;
     // The launch that the sweep begins with comes no more: what it has is lost, and another one begins.
     if (measure.sweeping && ++measure.waited > MOST_WAITED) {
-      Wanted* w = wanted_of(&measure.start);
+      Wanted* w = wanted_known(&measure.start);
       if (w) w->missed++;
       measure.sweeping = 0, measure.pass = 0;
     }

@@ -1,7 +1,7 @@
 // Measuring counters of single launches: what is kept of it.
 #include "profiler.h"
 
-enum { SHAPES = 256, WINDOW = 64, PASSES = 64, PLAN_BYTES = 512 << 10, ASKED = 128, USELESS = 16, SET_METRICS = 320 };
+enum { SHAPES = 1024, WINDOW = 64, PASSES = 64, PLAN_BYTES = 512 << 10, ASKED = 128, USELESS = 16, SET_METRICS = 320 };
 // What says where the time goes, quickly; and everything.
 enum { SET_FIRST = 0, SET_ALL = 1, SETS = 2 };
 

@@ -197,7 +197,7 @@ static int measure_prepare(void) {
   if (measure_failed("cuptiGetDeviceId", cuptiGetDeviceId(measure.context, &device))) return 0;
   if (measure_failed("cuptiDeviceGetChipName", ASK(cuptiDeviceGetChipName, chip, .device = device))) return 0;
   groups_read(chip.chip);
-  if (!set_plan(&sets[SET_FIRST], chip.chip) || !set_plan(&sets[SET_ALL], chip.chip) || sets[SET_ALL].passes > PASSES) {
+  if (!set_plan(&sets[SET_FIRST], chip.chip) || !set_plan(&sets[SET_ALL], chip.chip) || sets[SET_FIRST].passes > PASSES || sets[SET_ALL].passes > PASSES) {
     measure.why_not = "this chip has none of the metrics";
     return 0;
   }

@@ -169,7 +169,7 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
     return;
   }
   if (id < FUNCTIONS && launch_heard[id]) {
-    if (call->leaving) measure_left(id);
+    if (call->leaving) measure_left(id, call);
     else measure_entered(id, call);
   }
   if (gate.gated == GATED_BY_PROFILER && call->leaving && ((int)id == profiler_start || (int)id == profiler_stop))
