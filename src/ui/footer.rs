@@ -83,7 +83,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                     | ActionId::RunTags | ActionId::RunNote | ActionId::RunDelete | ActionId::FindRun | ActionId::Copy, Where::Library) => {
                         !matches!(app.top().map(|e| &e.open), Some(Open::Library(s)) if s.runs.as_ref().is_none_or(Vec::is_empty))
                     }
-                    (ActionId::Pause | ActionId::Gate | ActionId::Snapshot, _) => watched.is_some_and(|w| w.live() && w.traced.live.is_some()),
+                    (ActionId::Pause | ActionId::Gate | ActionId::Measure | ActionId::Snapshot, _) => watched.is_some_and(|w| w.live() && w.traced.live.is_some()),
                     (ActionId::Output, _) => watched.is_some_and(|w| w.live() && w.traced.live.is_some() && w.outside.is_none()),
                     (ActionId::StopRun, _) => watched.is_some_and(|w| w.live() && w.outside.is_none()),
                     (ActionId::Detach, _) => watched.is_some_and(|w| w.live() && w.mine),
