@@ -53,10 +53,10 @@ pub struct Trace {
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub keep_last: Option<f64>,
     /// Measure counters of the kernels that take 90% of the time while the program runs; PERCENT of its time may be added [default: 3].
-    #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = percent)]
+    #[arg(long, conflicts_with = "keep_last", value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = percent)]
     pub survey: Option<f64>,
     /// Measure counters of the next launches of KERNEL (its function or mangled name), or with #N of its N-th launch from 1; may be repeated.
-    #[arg(long, value_name = "KERNEL[#N]", value_parser = chosen)]
+    #[arg(long, conflicts_with = "keep_last", value_name = "KERNEL[#N]", value_parser = chosen)]
     pub measure: Vec<Chosen>,
     /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
     #[arg(long, value_name = "FILE")]

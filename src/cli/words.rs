@@ -112,13 +112,13 @@ pub fn percent(text: &str) -> Result<f64, String> {
 pub fn chosen(text: &str) -> Result<Chosen, String> {
     let (kernel, nth) = match text.rsplit_once('#') {
         Some((kernel, n)) if !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()) => {
-            let n = n.parse::<u64>().ok().and_then(|n| n.checked_sub(1)).ok_or("launches are counted from 1")?;
-            (kernel, Some(n))
+            let n: u64 = n.parse().ok().filter(|n| i64::try_from(*n).is_ok()).ok_or("the number of the launch is too large")?;
+            (kernel, Some(n.checked_sub(1).ok_or("launches are counted from 1")?))
         }
         _ => (text, None),
     };
-    if kernel.is_empty() || kernel.len() > 500 || kernel.contains('\n') {
-        return Err("the name of a kernel, as `warpscope top` has it".to_owned());
+    if kernel.trim().is_empty() || kernel.ends_with('#') || kernel.len() > 500 || kernel.contains('\n') {
+        return Err("this is not a kernel's function or mangled name (of at most 500 bytes), as `warpscope top` has it".to_owned());
     }
     Ok(Chosen { kernel: kernel.to_owned(), nth })
 }

@@ -79,6 +79,15 @@ fn median(values: &mut [f64]) -> Option<f64> {
     Some(f64::midpoint(*low, *high))
 }
 
+/// The longest over the shortest of some durations; of many without the one longest, which may be a pass that changes the code.
+fn spread(mut durations: Vec<i64>) -> f64 {
+    durations.sort_unstable();
+    if durations.len() >= 8 {
+        durations.pop();
+    }
+    durations.last().zip(durations.first()).map_or(1.0, |(most, least)| *most as f64 / *least as f64)
+}
+
 /// What a process measured.
 struct Of<'a> {
     names: &'a Names,
@@ -137,7 +146,10 @@ impl<'a> Of<'a> {
 
     /// Whether the launches' own records say the same as the calls that were measured.
     fn proved(&self, m: &Measured) -> bool {
-        !m.correlations.is_empty() && m.correlations.iter().all(|c| self.launches.get(c).is_some_and(|(c, _)| shape(c) == m.shape))
+        let complete = self.sets.get(&m.set).is_some_and(|s| s.metrics.len() == m.values.len());
+        complete
+            && !m.correlations.is_empty()
+            && m.correlations.iter().all(|c| self.launches.get(c).is_some_and(|(c, _)| shape(c) == m.shape))
     }
 
     fn result(&self, rows: &[&Measured], devices: &[Device], table: &mut Table) -> Option<(ResultMetrics, f64)> {
@@ -157,7 +169,7 @@ impl<'a> Of<'a> {
         }
         let alike = rows.iter().filter(|m| !m.replayed).flat_map(|m| &m.correlations);
         let durations: Vec<i64> = alike.filter_map(|c| Some(self.launches.get(c)?.1)).filter(|d| *d > 0).collect();
-        let spread = durations.iter().max().zip(durations.iter().min()).map_or(1.0, |(most, least)| *most as f64 / *least as f64);
+        let spread = spread(durations);
         let mut values: Vec<(u32, Value)> =
             by_metric.into_iter().filter_map(|(id, mut all)| Some((id, Value::Float(median(&mut all)?)))).collect();
         let found: BTreeMap<Arc<str>, f64> =
@@ -223,7 +235,7 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
                 alike.entry(m.shape).or_default().push(m);
             }
         }
-        launches += rows.measured.iter().map(|m| m.correlations.len() as u64).sum::<u64>();
+        launches += alike.values().flatten().chain(&single).map(|m| m.correlations.len() as u64).sum::<u64>();
         for rows in alike.into_values().chain(single.into_iter().map(|m| vec![m])) {
             let time = rows.iter().map(|m| m.time).min().unwrap_or(0);
             if let Some((result, spread)) = of.result(&rows, &profile.devices, &mut table) {

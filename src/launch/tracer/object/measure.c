@@ -37,7 +37,8 @@ static Wanted* wanted_of(const Shape* s) {
 // ---- What kernels take their time, from their records (rows.lock is held).
 
 static void measure_saw(u32 id, const Config* c, const char* text, u64 start, u64 end) {
-  if (LIKELY(!seen) || !id) return;
+  // CUPTI gives out records without times.
+  if (LIKELY(!seen) || !id || !start || end < start) return;
   Seen* it = &seen[id];
   if (!it->launches) it->collective = strstr(text, "nccl") != NULL;
   it->time += end - start, it->launches++;
@@ -113,7 +114,7 @@ static int window_open(u32 replay) {
     cuptiRangeProfilerEnable_P on;
     cuptiRangeProfilerSetConfig_P config;
     // A profiler keeps the first configuration that it was given (seen with 13.0).
-    u32 configured = 1 + measure.set + SETS * (replay == REPLAY_BY_CUPTI);
+    u32 configured = 1 + measure.set;
     if (measure.configured && measure.configured != configured) {
       ASK(cuptiRangeProfilerDisable, off, .object = measure.object);
       r = ASK(cuptiRangeProfilerEnable, on, .context = measure.context);
@@ -217,7 +218,7 @@ static int measure_launch(u32 id, const Call* call) {
     if (measure.state == MEASURE_OPEN) window_close();
     // Values of the sweep before it are not written yet.
     if (measure.state == MEASURE_CLOSED) measure_write();
-    measure.sweeping = 0, measure.set = SET_ALL, measure.pass = 0;
+    measure.sweeping = 0, measure.set = SET_REPLAYED, measure.pass = 0;
     if (!window_open(REPLAY_BY_CUPTI)) return 0;
   } else if (measure.state == MEASURE_OPEN) {
     // In later passes what comes must be what came in the first.
@@ -254,9 +255,10 @@ static void measure_left(u32 id, const Call* call) {
   if (!holds) return;
   holds = 0;
   measure.left_at = clock_now(CLOCK_MONOTONIC);
+  int late = 0;
   if (measure.left_at - measure.last_launch > 5000000000ul && !measure.replayed) {
-    measure.why_not = "a measured launch took over five seconds: kernels of this program wait for each other";
-    measure.budget = 0;
+    measure.why_not = "a measured launch took over five seconds: kernels of this program may wait for each other";
+    measure.budget = 0, late = 1;
   }
   int more = measure.pass && measure.count < measure.length;
   for (u32 i = 0; i < measure.wanted && !measure.pass && !more; i++) {
@@ -264,7 +266,8 @@ static void measure_left(u32 id, const Call* call) {
     more = (w->active || w->asked) && !w->swept && lacks(w, measure.set);
   }
   int full = measure.replayed || measure.count >= WINDOW || (!measure.pass && measure.useless >= USELESS);
-  if (full || !more || (!measure.budget && !measure.asked && !measure.sweeping)) window_close();
+  if (full || late || !more || (!measure.budget && !measure.asked && !measure.sweeping)) window_close();
+  if (late && measure.state != MEASURE_CLOSED) measure.sweeping = 0, measure.pass = 0;
   unlock(&measure.lock);
 }
 
@@ -278,7 +281,7 @@ static void measure_hear(int on) {
     if (!launch_kind[id] || launch_heard[id] == on || keeps) continue;
     launch_heard[id] = (u8)on;
     // Those that are recorded by callbacks stay.
-    int others = session.recording && session.by_callbacks && !session.lean;
+    int others = (session.recording && session.by_callbacks && !session.lean) || (gate.gated == GATED_BY_LAUNCH && !gate_launch.done && launching[id]);
     if (on || !others) cuptiEnableCallback((u32)on, subscription, DOMAIN_DRIVER, id);
   }
 }
@@ -333,7 +336,7 @@ static void windows_write(void) {
 // Begins a sweep of the set that is due with the rarest launch that lacks it: from there on the program does the same again soonest.
 static int sweep_begin(int only_asked) {
   measure.only_asked = (u32)only_asked;
-  for (u32 set = 0; set < SETS; set++) {
+  for (u32 set = 0; set < SWEPT; set++) {
     const Wanted* first = NULL;
     for (u32 i = 0; i < measure.wanted; i++) {
       Wanted* w = &wanted_launches[i];
@@ -393,7 +396,8 @@ static void measure_look(int last) {
   if (measure.closed_written != measure.closed_count) windows_write();
   if (LIKELY(measure.state == MEASURE_OFF)) return;
   u64 t = clock_now(CLOCK_MONOTONIC);
-  lock(&measure.lock);
+  // A launch that does not end holds it: the rest of the recording goes on.
+  if (__atomic_exchange_n(&measure.lock.held, 1, __ATOMIC_ACQUIRE)) return;
   // Nothing is launched any more, or not by who opened it.
   if (measure.state == MEASURE_OPEN && (last || t - measure.opened_at > OPEN_MS * 1000000ul)) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
@@ -411,7 +415,8 @@ static void measure_look(int last) {
   unlock(&measure.lock);
   // Nobody listens meanwhile, and nobody waits.
   if (prepare) measure_ready();
-  if (measure.state == MEASURE_IDLE && !last) measure_idle(t);
+  // What is launched while a gate is closed has no record that proves it.
+  if (measure.state == MEASURE_IDLE && !last && (!gate.gated || gate.is_open)) measure_idle(t);
 }
 
 // Reads what is to be measured, from the file that the environment names.
@@ -419,7 +424,9 @@ static void measure_begin(const char* plan) {
   if (!plan || !*plan || strlen(plan) >= sizeof measure.plan) return;
   memcpy(measure.plan, plan, strlen(plan) + 1);
   plan_read();
-  const char* rank = getenv("RANK");
+  static const char* const RANKS[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK" };
+  const char* rank = NULL;
+  for (u32 i = 0; i < COUNT(RANKS) && !(rank && *rank); i++) rank = getenv(RANKS[i]);
   if (measure.budget && rank && number_of(rank)) {
     // Ranks do the same; each that waits makes all wait.
     measure.budget = 0, measure.why_not = "rank 0 is measured";
@@ -435,7 +442,7 @@ static const char* measure_ask(const char* kernel) {
     return answer;
   }
   if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
-  asked_add(kernel, -1);
+  if (!asked_add(kernel, -1)) return "cannot measure: the name is too long, or too many kernels were asked for\n";
   lock(&measure.lock);
   if (measure.state == MEASURE_OFF) {
     measure.state = MEASURE_LOOKING;

@@ -2,8 +2,8 @@
 #include "profiler.h"
 
 enum { SHAPES = 1024, WINDOW = 64, PASSES = 64, PLAN_BYTES = 512 << 10, ASKED = 128, USELESS = 16, SET_METRICS = 320 };
-// What says where the time goes, quickly; and everything.
-enum { SET_FIRST = 0, SET_ALL = 1, SETS = 2 };
+// What says where the time goes, quickly; everything that needs no change of the code; and for a launch that is replayed, really everything.
+enum { SET_FIRST = 0, SET_ALL = 1, SET_REPLAYED = 2, SETS = 3, SWEPT = 2 };
 
 // Metrics that are collected together, in as many passes as they need.
 typedef struct {
@@ -53,3 +53,5 @@ typedef struct { u64 time; u32 launches; u8 overlaps, collective; } Seen;
 static Seen* seen;
 static struct { u64 end; u32 config, stream; } last_on[16];
 
+// Functions that launch, by their numbers.
+static u8 launching[FUNCTIONS];

@@ -109,7 +109,6 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call);
 // Numbers of the chosen functions.
 static u16 chosen[FUNCTIONS];
 static u32 chosen_count;
-static u8 launching[FUNCTIONS];
 // Functions whose calls CUPTI leaves out while it records allocations (seen with 12.8 and 13.0): they are recorded by callbacks.
 static u8 left_out[FUNCTIONS];
 

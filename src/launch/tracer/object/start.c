@@ -278,6 +278,7 @@ static void finish(const char* why) {
   if (gone || out.pid != getpid() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
   devices_look();
   states_pause();
+  flush(1);
   measure_look(1);
   flush(1);
   rings_look(1);
