@@ -13,6 +13,7 @@ mod suite {
     mod export;
     mod exporter;
     mod first_minute;
+    mod gains;
     mod handout;
     mod hints;
     mod hostile;

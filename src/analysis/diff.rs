@@ -3,6 +3,7 @@
 
 use super::chance::mann_whitney;
 use super::fuzzy::similarity;
+use super::promise::{Promise, promises};
 use super::{GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
 use std::collections::{BTreeMap, HashMap};
@@ -64,6 +65,8 @@ pub struct Row {
     pub after: Option<Side>,
     /// Probability that the durations of single launches differ as much by chance (Mann–Whitney); `None` where there are too few, or none.
     pub p: Option<f64>,
+    /// What the first run's hint on the kernel promised.
+    pub promise: Option<Promise>,
 }
 
 impl Row {
@@ -92,6 +95,21 @@ impl Row {
     pub fn each_percent(&self) -> Option<f64> {
         let (a, b) = (self.before.as_ref()?.median.filter(|m| *m > 0.0)?, self.after.as_ref()?.median?);
         Some((b - a) / a * 100.0)
+    }
+
+    /// Share of a launch's time that was saved: of the sum where there are as many launches as before, else of the median. `None` for what is not in
+    /// both runs.
+    #[must_use]
+    pub fn saved(&self) -> Option<f64> {
+        let (a, b) = (self.before.as_ref()?, self.after.as_ref()?);
+        if a.count == b.count { Some(-self.percent()? / 100.0) } else { Some(-self.each_percent()? / 100.0) }
+    }
+
+    /// What was promised of it and what was saved, where the kernel changed by enough to matter.
+    #[must_use]
+    pub fn kept(&self) -> Option<(&Promise, f64)> {
+        let (promise, saved) = (self.promise.as_ref()?, self.saved()?);
+        (saved.abs() * 100.0 >= MATTERS && self.p.is_none_or(|p| p < CHANCE)).then_some((promise, saved))
     }
 
     /// Whether the durations of launches changed by more than chance, and by enough to matter.
@@ -157,7 +175,7 @@ pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     for (i, row) in a.rows.iter().enumerate() {
         if let Some(&j) = by_name.get(row.name.as_str()) {
             used[j] = true;
-            rows.push(Row { fate: Fate::Both, before: Some(row.into()), after: Some((&b.rows[j]).into()), p: test(i, j) });
+            rows.push(Row { fate: Fate::Both, before: Some(row.into()), after: Some((&b.rows[j]).into()), p: test(i, j), promise: None });
         } else {
             gone.push(i);
         }
@@ -182,11 +200,23 @@ pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
         if gone.contains(&i) && new.contains(&j) {
             gone.retain(|g| *g != i);
             new.retain(|n| *n != j);
-            rows.push(Row { fate: Fate::Renamed, before: Some((&a.rows[i]).into()), after: Some((&b.rows[j]).into()), p: test(i, j) });
+            rows.push(Row {
+                fate: Fate::Renamed,
+                before: Some((&a.rows[i]).into()),
+                after: Some((&b.rows[j]).into()),
+                p: test(i, j),
+                promise: None,
+            });
         }
     }
-    rows.extend(gone.into_iter().map(|i| Row { fate: Fate::Gone, before: Some((&a.rows[i]).into()), after: None, p: None }));
-    rows.extend(new.into_iter().map(|j| Row { fate: Fate::New, before: None, after: Some((&b.rows[j]).into()), p: None }));
+    rows.extend(gone.into_iter().map(|i| Row { fate: Fate::Gone, before: Some((&a.rows[i]).into()), after: None, p: None, promise: None }));
+    rows.extend(new.into_iter().map(|j| Row { fate: Fate::New, before: None, after: Some((&b.rows[j]).into()), p: None, promise: None }));
+    if by.is_kernel() {
+        let promised = promises(before);
+        for row in &mut rows {
+            row.promise = row.before.as_ref().and_then(|b| promised.get(&b.name)).cloned();
+        }
+    }
     rows.sort_by(|x, y| y.delta().unsigned_abs().cmp(&x.delta().unsigned_abs()).then_with(|| x.name().cmp(y.name())));
     let sum = |g: &Grouping| g.rows.iter().map(|r| r.stats.total).sum::<i64>();
     let count = |g: &Grouping| g.rows.iter().map(|r| r.stats.count).sum::<u64>();

@@ -30,6 +30,7 @@ pub mod overview;
 pub mod page;
 pub mod path;
 mod placed;
+pub mod promise;
 pub mod range_tree;
 pub mod ranks;
 pub mod roofline;

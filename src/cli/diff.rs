@@ -36,6 +36,9 @@ pub fn diff(args: &Diff, nsys: Option<PathBuf>) -> Result<(), Failure> {
         Format::Json => report::diff::json(out, &before, &after, (&found, judged), &rows),
         format => {
             report::diff::print(out, &found, &rows, format, width)?;
+            if format != Format::Csv {
+                report::diff::promises(out, &rows)?;
+            }
             match judged.filter(|_| format != Format::Csv) {
                 Some((was, is)) => report::diff::attribution(out, was, is),
                 None => Ok(()),

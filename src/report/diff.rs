@@ -5,6 +5,7 @@ use super::table::{self, Cell, Column};
 use super::top::SourceJson;
 use crate::analysis::diff::{Diff, Fate, Row, Side};
 use crate::analysis::triage::{Part, Triage};
+use crate::model::text::clean;
 use crate::model::{Nanos, Profile};
 use serde::Serialize;
 use std::io::{self, Write};
@@ -35,7 +36,51 @@ struct RowJson<'a> {
     median_percent: Option<f64>,
     p: Option<f64>,
     significant: bool,
+    promise: Option<PromiseJson>,
 }
+
+/// What the first run's hint promised of the kernel, in percent of its time, and what was saved.
+#[derive(Serialize)]
+struct PromiseJson {
+    id: &'static str,
+    at_most_percent: f64,
+    least_percent: Option<f64>,
+    most_percent: Option<f64>,
+    got_percent: Option<f64>,
+    outcome: Option<&'static str>,
+}
+
+fn promise(row: &Row) -> Option<PromiseJson> {
+    let promise = row.promise.as_ref()?;
+    let percent = |share: f64| (share * 10_000.0).round() / 100.0;
+    let kept = row.kept();
+    Some(PromiseJson {
+        id: promise.id.id(),
+        at_most_percent: percent(promise.gain.at_most),
+        least_percent: promise.gain.expected.map(|e| percent(e.0)),
+        most_percent: promise.gain.expected.map(|e| percent(e.1)),
+        got_percent: row.saved().map(percent),
+        outcome: kept.map(|(p, got)| p.outcome(got).id()),
+    })
+}
+
+/// Kernels whose hints promised something and that changed, one a line.
+pub fn promises(out: &mut dyn Write, rows: &[&Row]) -> io::Result<()> {
+    let kept: Vec<_> = rows.iter().filter_map(|r| Some((r.name(), r.kept()?))).collect();
+    if !kept.is_empty() {
+        writeln!(out)?;
+    }
+    for (name, (promise, got)) in kept.iter().take(PROMISES) {
+        writeln!(out, "{}: {}", clean(name), promise.words(*got))?;
+    }
+    match kept.len().saturating_sub(PROMISES) {
+        0 => Ok(()),
+        more => writeln!(out, "and {more} more kernels with hints (--format json lists all)"),
+    }
+}
+
+/// Lines on promises in a table for people.
+const PROMISES: usize = 10;
 
 #[derive(Serialize)]
 struct PartJson {
@@ -106,6 +151,7 @@ pub fn json(
             median_percent: r.each_percent(),
             p: r.p,
             significant: r.significant(),
+            promise: promise(r),
         })
         .collect();
     let all = DiffJson {
@@ -140,6 +186,7 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("p", "p", true, true, 0),
     ("significant", "", false, false, 4),
     ("name_before", "was", false, true, 0),
+    ("promise", "", false, true, 0),
 ];
 
 /// `+12.3 %`.
@@ -178,6 +225,7 @@ fn cells(r: &Row) -> Vec<Cell> {
         r.p.map_or_else(Cell::default, |p| Cell::text(format!("{p:.3e}"))),
         Cell::both(r.significant(), word),
         Cell::text(r.before.as_ref().map_or("", |b| &b.name)),
+        Cell::text(r.kept().map_or_else(String::new, |(p, got)| p.words(got))),
     ]
 }
 

@@ -3,7 +3,8 @@
 use super::Format;
 use super::table::{self, Cell, Column, wrapped};
 use super::top::{NoteJson, SourceJson};
-use crate::analysis::hints::{Evidence, Hint, Subject};
+use crate::analysis::hints::gain::percent;
+use crate::analysis::hints::{Evidence, Hint, Severity, Subject};
 use crate::analysis::metric::{human_number, rounded};
 use crate::model::Profile;
 use crate::model::text::clean;
@@ -44,6 +45,18 @@ struct EffectJson<'a> {
     headline: &'a str,
 }
 
+/// The two ends of the gain that is to be expected, in percent of the kernel's time.
+#[derive(Serialize)]
+struct ExpectedJson {
+    least_percent: f64,
+    most_percent: f64,
+}
+
+/// A share as percent to two digits.
+fn hundredths(share: f64) -> f64 {
+    (share * 10_000.0).round() / 100.0
+}
+
 #[derive(Serialize)]
 struct HintJson<'a> {
     id: &'static str,
@@ -52,7 +65,10 @@ struct HintJson<'a> {
     headline: &'a str,
     evidence: Vec<EvidenceJson<'a>>,
     gain_percent: f64,
+    gain_expected: Option<ExpectedJson>,
     gain_bound: &'a str,
+    at_stake_percent: f64,
+    at_stake_bound: &'a str,
     actions: &'a [String],
     effects: Vec<EffectJson<'a>>,
     confirm: Option<ConfirmJson>,
@@ -98,8 +114,14 @@ fn one<'a>(plans: &mut Planned, profile: &Profile, subject: &Subject, hint: &'a 
                 section: e.section,
             })
             .collect(),
-        gain_percent: (hint.percent() * 100.0).round() / 100.0,
-        gain_bound: &hint.bound,
+        gain_percent: hundredths(hint.gain.at_most),
+        gain_expected: hint
+            .gain
+            .expected
+            .map(|(least, most)| ExpectedJson { least_percent: hundredths(least), most_percent: hundredths(most) }),
+        at_stake_percent: hundredths(hint.stake),
+        gain_bound: hint.limit(),
+        at_stake_bound: &hint.bound,
         actions: &hint.actions,
         effects: hint.effects.iter().map(|(id, headline)| EffectJson { id: id.id(), headline }).collect(),
         confirm: command
@@ -140,7 +162,7 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("id", "diagnosis", false, false, 0),
     ("severity", "severity", false, false, 2),
     ("confidence", "sure", false, false, 5),
-    ("gain_percent", "max gain", true, false, 1),
+    ("gain_percent", "saves", true, false, 1),
     ("headline", "finding", false, false, 0),
 ];
 
@@ -160,7 +182,7 @@ fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
     for (rank, h) in s.hints.iter().take(most).enumerate() {
         let mut row = head((rank + 1).to_string());
         row.extend([h.id.id(), h.severity.word(), h.sure.word()].map(Cell::text));
-        row.push(Cell::both(format!("{:.2}", h.percent()), format!("{:.0} %", h.percent())));
+        row.push(Cell::both(hundredths(h.gain.at_most), h.short()));
         row.push(Cell::text(&*h.headline));
         rows.push(row);
     }
@@ -169,6 +191,17 @@ fn rows(s: &Subject, most: usize) -> Vec<Vec<Cell>> {
 
 /// What is said of an AMD GPU's kernel of which no rule says anything.
 pub const TOO_LITTLE: &str = "nothing stands out by the counters that were collected";
+
+/// What a hint's change gives and what bounds it, in a sentence or two.
+fn gain(h: &Hint) -> String {
+    let most = format!("at most {:.0}%, since {}", percent(h.gain.at_most), h.limit());
+    match (h.severity, h.gain.expected) {
+        (Severity::Healthy, _) => format!("{}. With less to do {most}", h.promise()),
+        (_, Some(_)) => format!("{} of the kernel's time; {most}", h.gain.words()),
+        _ if h.gain.left.is_empty() => format!("at most {:.0}% of the kernel's time. Upper bound: {}", percent(h.gain.at_most), h.limit()),
+        _ => format!("{most}; how much of it depends on the change"),
+    }
+}
 
 /// Why there are no hints.
 #[must_use]
@@ -238,13 +271,7 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<I
             writeln!(out)?;
             let head = format!("{}. {} ({}, {}): ", rank + 1, h.id.id(), h.severity.word(), h.sure.word());
             wrapped(out, "  ", "     ", &format!("{head}{}", h.headline), width)?;
-            wrapped(
-                out,
-                "     gain: ",
-                "           ",
-                &format!("up to {:.0}% of the kernel's time. Upper bound: {}", h.percent(), h.bound),
-                width,
-            )?;
+            wrapped(out, "     gain: ", "           ", &gain(h), width)?;
             for e in &h.evidence {
                 let than = threshold(e).map_or_else(String::new, |t| format!("   [{t}: {}]", e.threshold.map_or("", |t| t.source)));
                 let metric = match (e.metric.as_str(), e.concept) {

@@ -54,7 +54,7 @@ fn one(hint: &Hint, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let (mark, role) = glyph(hint.severity);
     let mut out = vec![Line::from(vec![
         Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
-        Span::styled(format!("  {}, up to {:.0}% of its time", hint.sure.word(), hint.percent()), dim),
+        Span::styled(format!("  {}, {}", hint.sure.word(), hint.promise()), dim),
     ])];
     out.extend(wrap(&clean(&hint.headline), columns).into_iter().map(|l| Line::styled(l, text)));
     let figures: Vec<String> = hint.evidence.iter().map(|e: &Evidence| format!("{} {}", e.label, value(e))).collect();

@@ -7,6 +7,7 @@ use super::{Role, Theme, time};
 use crate::analysis::GroupRow;
 use crate::analysis::diff::{Fate, Side};
 use crate::analysis::labels::{cut_end, width};
+use crate::analysis::promise::Outcome;
 use crate::analysis::triage::{Part, Triage};
 use crate::app::{App, DiffScreen};
 use crate::model::text::clean;
@@ -151,6 +152,12 @@ pub fn selected(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &DiffScree
     for (word, text) in figures {
         let (a, b) = both(text);
         pair(word, a, b);
+    }
+    if let Some((promise, got)) = row.kept() {
+        let role = if promise.outcome(got) == Outcome::Kept { Role::Good } else { Role::Warn };
+        out.push(Line::default());
+        let figures = if columns >= BESIDE { FIGURES } else { columns };
+        out.extend(wrap(&promise.words(got), figures).into_iter().map(|l| Line::styled(l, theme.style(role))));
     }
     // The distributions under the figures, or, in a wide panel, on their right.
     let beside = columns >= BESIDE;

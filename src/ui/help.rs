@@ -72,7 +72,7 @@ fn signs(columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         "busy: share of the span in which a kernel was running, averaged over the GPUs in use. idle gaps: over 10 µs without a kernel, memcpy or memset.",
         "ncu's durations differ from the timeline's: ncu flushes caches and locks clocks.",
         "roofline: ● work per byte of device memory traffic, ◆ of L2, ▲ of L1; other results show device memory only; ◂ ▸ ▾ are off the chart.",
-        "hints: the time at stake is an upper bound.",
+        "hints: 40–59% is what the change is expected to save of the kernel's time; at most 90%, or ≤90%, is a bound and no estimate.",
         "mouse: click to select and open, wheel to scroll; column headers, keys in the last line and sections can be clicked.",
     ] {
         out.extend(wrap(text, columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));

@@ -72,3 +72,33 @@ fn on_the_command_line() {
     let json: Json = serde_json::from_str(&out).unwrap();
     assert!(rc == 0 && json["rows"].as_array().unwrap().iter().all(|r| r["p"].is_null()), "{out}");
 }
+
+#[test]
+fn a_promise_stands_beside_what_came_of_it() {
+    use warpscope::analysis::diff::{Row, Side};
+    use warpscope::analysis::hints::{Diagnosis, Gain};
+    use warpscope::analysis::promise::{Promise, promises};
+    let side = |count: u64, each: i64| {
+        let (avg, total) = (each as f64, each * i64::try_from(count).unwrap());
+        Some(Side { name: "rows".to_owned(), count, total, avg, median: Some(avg) })
+    };
+    let gain = Gain { at_most: 0.69, expected: Some((0.40, 0.59)), left: String::new() };
+    let promise = Some(Promise { id: Diagnosis::Uncoalesced, gain });
+    let row = |after, p| Row { fate: Fate::Both, before: side(10, 1_000), after, p, promise: promise.clone() };
+    let said = |row: &Row| {
+        let mut out = Vec::new();
+        warpscope::report::diff::promises(&mut out, &[row]).unwrap();
+        String::from_utf8(out).unwrap()
+    };
+    assert_eq!(said(&row(side(10, 430), Some(1e-6))), "\nrows: uncoalesced-global promised 40–59%, got 57%\n");
+    assert_eq!(said(&row(side(5, 200), None)), "\nrows: uncoalesced-global promised 40–59%, got 80%: more than it called possible\n");
+    // Launches that differ by chance, or hardly, tell nothing of a change.
+    assert_eq!(said(&row(side(10, 430), Some(0.2))), "");
+    assert_eq!(said(&row(side(10, 995), None)), "");
+    // A report with counters has promises by each of a kernel's names, none for what is healthy; a timeline has none.
+    let zoo = read(&root().join("fixtures/hints/zoo_full.ncu-rep.zst")).unwrap();
+    let found = promises(&zoo);
+    assert_eq!(found["transpose_conflict"].id, Diagnosis::BankConflicts);
+    assert!(found["transpose_conflict"].gain.expected.is_some() && !found.contains_key("copy_coalesced"));
+    assert!(promises(&read(&root().join("fixtures/probe/names.sqlite.zst")).unwrap()).is_empty());
+}

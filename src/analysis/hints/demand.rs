@@ -111,7 +111,7 @@ impl Demand {
             *b = Busy { unit: Unit::Shared, share, concept: "busy_shared_access" };
         }
         // A stream passes L2 once: L2's figure, which adds up both directions, says nothing beside device memory's.
-        if all.iter().any(|b| b.unit == Unit::Dram && b.share >= TAKES_PART) && facts.l2_reuse().is_some_and(|r| r <= STREAM) {
+        if all.iter().any(|b| b.unit == Unit::Dram && b.share >= TAKES_PART) && Self::streams(facts) {
             all.retain(|b| b.unit != Unit::L2);
         }
         if !all.iter().any(|b| b.unit == Unit::Dram) {
@@ -130,6 +130,12 @@ impl Demand {
         let l2 = facts.share("l2_throughput").unwrap_or(0.0);
         all.extend(unnamed(facts, &all, l2));
         Self { all }
+    }
+
+    /// Whether what goes through L2 passes it once.
+    #[must_use]
+    pub fn streams(facts: &Facts) -> bool {
+        facts.l2_reuse().is_some_and(|r| r <= STREAM)
     }
 
     #[must_use]

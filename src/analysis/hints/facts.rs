@@ -328,6 +328,12 @@ impl Facts {
         self.positive("dram_bytes").or_else(|| both().filter(|b| *b > 0.0)).or_else(by_rate)
     }
 
+    /// Whether a quarter to three quarters of device memory's traffic are writes, which costs it time. Not known counts as no.
+    #[must_use]
+    pub fn mixed(&self) -> bool {
+        self.get("dram_bytes_write").zip(self.dram_bytes()).is_some_and(|(w, all)| (0.25..0.75).contains(&(w / all)))
+    }
+
     /// Duration in nanoseconds.
     #[must_use]
     pub fn duration_ns(&self) -> Option<f64> {

@@ -1,6 +1,7 @@
 //! A hint: a diagnosis with this kernel's own numbers, what it costs, how that was bounded, what to change, and what would confirm it.
 
 use super::diagnosis::Diagnosis;
+use super::gain::{Gain, Relief, percent};
 
 /// How much is at stake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -151,6 +152,10 @@ pub struct Hint {
     pub stake: f64,
     /// How that was bounded.
     pub bound: String,
+    /// What its change lets go.
+    pub relief: Relief,
+    /// What its change gives.
+    pub gain: Gain,
     /// What to change, best first.
     pub actions: Vec<String>,
     /// What would confirm it.
@@ -172,6 +177,8 @@ impl Hint {
             evidence: Vec::new(),
             stake,
             bound: String::new(),
+            relief: Relief::default(),
+            gain: Gain { at_most: stake, ..Gain::default() },
             actions: Vec::new(),
             confirm: Confirm::default(),
             effects: Vec::new(),
@@ -182,6 +189,13 @@ impl Hint {
     #[must_use]
     pub fn bound(mut self, text: impl Into<String>) -> Self {
         self.bound = text.into();
+        self
+    }
+
+    /// What its change lets go.
+    #[must_use]
+    pub fn relief(mut self, relief: Relief) -> Self {
+        self.relief = relief;
         self
     }
 
@@ -214,6 +228,40 @@ impl Hint {
     pub fn confirm(mut self, sections: &[&'static str], source: bool, why: &str) -> Self {
         self.confirm = Confirm { sections: sections.to_vec(), source, why: why.to_owned() };
         self
+    }
+
+    /// The two ends of what its change gives, as people read them: `saves 40–59%`, `saves at most 90%`; of a healthy kernel how far from its roof it is.
+    #[must_use]
+    pub fn promise(&self) -> String {
+        match self.severity {
+            Severity::Healthy => format!("{:.0}% from its roof", self.percent()),
+            _ => format!("saves {}", self.gain.words()),
+        }
+    }
+
+    /// The same for a narrow column: `40–59%`, `≤90%`.
+    #[must_use]
+    pub fn short(&self) -> String {
+        match (self.severity, self.gain.expected) {
+            (Severity::Healthy, _) => format!("{:.0}%", self.percent()),
+            (_, None) => format!("≤{:.0}%", percent(self.gain.at_most)),
+            _ => self.gain.words().replace("about ", ""),
+        }
+    }
+
+    /// The two ends as shares of the kernel's time, for a bar.
+    #[must_use]
+    pub fn ends(&self) -> (f64, f64) {
+        match self.severity {
+            Severity::Healthy => (0.0, self.stake),
+            _ => self.gain.expected.unwrap_or((0.0, self.gain.at_most)),
+        }
+    }
+
+    /// What bounds the gain.
+    #[must_use]
+    pub fn limit(&self) -> &str {
+        if self.gain.left.is_empty() { &self.bound } else { &self.gain.left }
     }
 
     /// Percent of the kernel's time at stake.

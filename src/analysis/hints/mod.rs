@@ -1,5 +1,6 @@
 //! What is wrong, or right, with a kernel: rules over facts, put in order by the time at stake. Pure.
 
+pub mod after;
 pub mod amd;
 pub mod bottleneck;
 pub mod case;
@@ -8,6 +9,7 @@ pub mod demand;
 pub mod diagnosis;
 pub mod facts;
 pub mod first;
+pub mod gain;
 pub mod hint;
 pub mod limits;
 pub mod rank;
@@ -19,6 +21,7 @@ pub mod subject;
 pub use diagnosis::{DIAGNOSES, Diagnosis};
 pub use facts::{Depth, Facts};
 pub use first::FirstHint;
+pub use gain::{Gain, Relief};
 pub use hint::{Confirm, Evidence, Hint, Severity, Sure};
 pub use subject::Subject;
 
@@ -49,6 +52,9 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
                 hint.sure = hint.sure.max(if waits { Sure::Possible } else { Sure::Likely });
             }
         }
+    }
+    for hint in &mut hints {
+        hint.gain = after::gain(&hint.relief, &case);
     }
     let mut hints = rank::rank(hints);
     if (case.short() || facts.duration_ns().is_none()) && facts.depth() > Depth::Timeline {

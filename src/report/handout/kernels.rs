@@ -91,11 +91,10 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>) -> Vec<Block> {
     let mut out = vec![Block::Heading(3, "Kernels that were measured".to_owned())];
     let rows = subjects.iter().map(|s| {
         let first = s.hints.first().map_or_else(|| nothing(s), |h| h.id.id().to_owned());
-        let gain =
-            s.hints.first().filter(|h| h.severity > Severity::Healthy).map_or_else(String::new, |h| units::human_percent(h.stake * 100.0));
+        let gain = s.hints.first().filter(|h| h.severity > Severity::Healthy).map_or_else(String::new, |h| h.gain.words());
         vec![s.launch.to_string(), cut_end(s.kernel.function(), NAME), Nanos(duration(s)).to_string(), first, gain]
     });
-    let head = vec![("result", true), ("kernel", false), ("duration", true), ("what limits it", false), ("at most saved", true)];
+    let head = vec![("result", true), ("kernel", false), ("duration", true), ("what limits it", false), ("saves", true)];
     out.push(Block::Table(Table { head, rows: rows.take(KERNELS * 2).collect() }));
     out.extend(subjects.first().and_then(|s| roofline(metrics, s.result?)).map(Block::Picture));
     for subject in subjects.iter().take(RESULTS) {
@@ -111,12 +110,7 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>) -> Vec<Block> {
             out.push(Block::Found(Found {
                 id: hint.id.id().to_owned(),
                 headline: hint.headline.clone(),
-                how: format!(
-                    "{}, {}, at most {} of its time",
-                    hint.severity.word(),
-                    hint.sure.word(),
-                    units::human_percent(hint.stake * 100.0)
-                ),
+                how: format!("{}, {}, {}", hint.severity.word(), hint.sure.word(), hint.promise()),
                 wrong: hint.severity > Severity::Healthy,
                 evidence: evidence.collect(),
                 places: Vec::new(),

@@ -1,8 +1,8 @@
 //! The hints screen: what is wrong, or right, line by line, with the numbers that led to it; below them NVIDIA's own rules for comparison.
 
 use super::super::panel::Panel;
-use super::super::parts::glyph;
-use super::super::text::{bar, left, right, wrap};
+use super::super::parts::{glyph, range};
+use super::super::text::{left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme};
 use super::picture;
@@ -229,25 +229,19 @@ impl Draw<'_> {
             Span::styled(format!("{mark} "), theme.style(role)),
             Span::styled(id, theme.style(role)),
         ];
-        let stake = if hint.severity == crate::analysis::hints::Severity::Healthy {
-            format!("{:.0}% from its roof", hint.percent())
-        } else {
-            format!("up to {:.0}% of its time", hint.percent())
-        };
+        let stake = hint.promise();
         let sure = hint.sure.word();
         let bars = if self.columns >= 100 { 14 } else { 8 };
         // What does not fit goes by its importance: first the bar, then how sure it is.
         let room = self.columns.saturating_sub(4 + id.len() + 2);
-        let tail: Vec<Span<'static>> = if stake.len() + 2 + bars + 2 + sure.len() <= room {
+        let (least, most) = hint.ends();
+        let tail: Vec<Span<'static>> = if width(&stake) + 2 + bars + 2 + sure.len() <= room {
             let mut tail = vec![Span::styled(stake, theme.style(Role::Title)), Span::raw("  ")];
-            tail.extend(super::track(bar(hint.stake, bars, theme.style(role), theme)));
+            tail.extend(range(least, most, bars, theme.style(role), theme));
             tail.push(Span::styled(format!("  {sure}"), theme.style(Role::Dim)));
             tail
         } else {
-            vec![
-                Span::styled(format!("{:.0}%", hint.percent()), theme.style(Role::Title)),
-                Span::styled(format!("  {sure}"), theme.style(Role::Dim)),
-            ]
+            vec![Span::styled(hint.short(), theme.style(Role::Title)), Span::styled(format!("  {sure}"), theme.style(Role::Dim))]
         };
         let used: usize = tail.iter().map(|s| width(&s.content)).sum();
         spans.push(Span::raw(" ".repeat((room + 2).saturating_sub(used))));
@@ -312,7 +306,7 @@ pub fn pane(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, theme: &Th
         }
         out.push(Line::from(vec![
             Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
-            Span::styled(format!("  {:.0}%", hint.percent()), theme.style(Role::Dim)),
+            Span::styled(format!("  {}", hint.short()), theme.style(Role::Dim)),
         ]));
         out.extend(
             wrap(&clean(&hint.headline), columns.saturating_sub(2))

@@ -311,11 +311,11 @@ impl Draw<'_> {
         const ID: usize = 24;
         let theme = self.theme;
         let (mark, role) = crate::ui::parts::glyph(hint.severity);
-        let room = self.columns.saturating_sub(3 + ID + 8);
+        let room = self.columns.saturating_sub(3 + ID + 10);
         Line::from(vec![
             Span::styled(format!(" {mark} "), theme.style(role)),
             Span::styled(left(hint.id.id(), ID), theme.style(role)),
-            Span::styled(right(&format!("{:.0}%", hint.percent()), 5), theme.style(Role::Title)),
+            Span::styled(right(&hint.short(), 7), theme.style(Role::Title)),
             Span::styled(format!("   {}", cut_end(&clean(&hint.headline), room)), theme.style(Role::Text)),
         ])
     }

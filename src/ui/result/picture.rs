@@ -2,7 +2,7 @@
 
 use super::super::panel::{Panel, lines, take};
 use super::super::parts::stack::{Share, legend, stacked};
-use super::super::parts::{gauge, glyph};
+use super::super::parts::{gauge, glyph, range};
 use super::super::text::{bar, left, right, wrap};
 use super::super::{Role, Theme};
 use super::{memory_chart, roofline};
@@ -10,7 +10,7 @@ use crate::analysis::hints::case::Case;
 use crate::analysis::hints::demand::{Busy, Unit};
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::hints::{Diagnosis, Hint, Severity};
-use crate::analysis::labels::cut_end;
+use crate::analysis::labels::{cut_end, width};
 use crate::analysis::memory_chart::Flow;
 use crate::analysis::metric::Lookup;
 use crate::app::{ActionId, App, ResultScreen};
@@ -129,7 +129,7 @@ fn verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, them
         Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
         Span::styled(format!("  {}", hint.sure.word()), theme.style(Role::Dim)),
     ];
-    let saved = format!("up to {:.0}% saved", hint.percent());
+    let saved = hint.promise();
     let mut panel = Panel::new(title);
     let healthy = without_bars(hint);
     if !healthy {
@@ -142,12 +142,20 @@ fn verdict(frame: &mut Frame<'_>, area: Rect, hint: &Hint, case: &Case<'_>, them
         let ns = case.facts.duration_ns();
         let time = |share: f64| ns.map_or_else(|| format!("{:.0}%", share * 100.0), |ns| Nanos::human(ns * share));
         let wide = columns.saturating_sub(WORD + 10);
-        for (word, share, style) in [("now", 1.0, Role::Bar), ("at best", 1.0 - hint.stake, Role::Good)] {
-            let mut spans = vec![Span::styled(left(word, WORD), theme.style(Role::Dim))];
-            spans.extend(bar(share, wide, theme.style(style), theme));
-            spans.push(Span::styled(right(&time(share), 10), theme.style(Role::Title)));
-            out.push(Line::from(spans));
-        }
+        let (least, most) = hint.ends();
+        let word = if hint.gain.expected.is_some() { "then" } else { "at best" };
+        let mut spans = vec![Span::styled(left("now", WORD), theme.style(Role::Dim))];
+        spans.extend(bar(1.0, wide, theme.style(Role::Bar), theme));
+        spans.push(Span::styled(right(&time(1.0), 10), theme.style(Role::Title)));
+        out.push(Line::from(spans));
+        // From the time at best to that at worst.
+        let (best, worst) = (1.0 - most, if hint.gain.expected.is_some() { 1.0 - least } else { 1.0 - most });
+        let both = if worst - best < 0.01 { time(best) } else { format!("{} to {}", time(best), time(worst)) };
+        let wide = wide.saturating_sub(width(&both).saturating_sub(9));
+        let mut spans = vec![Span::styled(left(word, WORD), theme.style(Role::Dim))];
+        spans.extend(range(best, worst, wide, theme.style(Role::Good), theme));
+        spans.push(Span::styled(right(&both, width(&both).max(9) + 1), theme.style(Role::Title)));
+        out.push(Line::from(spans));
     }
     let mut text = wrap(&clean(&hint.headline), columns);
     if text.len() > 2 {

@@ -1,7 +1,10 @@
 //! Atomics that wait for each other.
 
+use crate::analysis::hints::after;
 use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Evidence, Hint, Sure};
 use crate::analysis::hints::limits::{ATOMICS, HOT_SLICE, LATENCY, STALL};
 
@@ -52,8 +55,17 @@ pub fn contention(case: &Case<'_>) -> Option<Hint> {
     let while_waiting = waiting.map_or_else(String::new, |w| format!(", while warps wait {} of the time", pct(w)));
     let kind = if shared.unwrap_or(0.0) > global.unwrap_or(0.0) { "shared" } else { "global" };
     let headline = format!("{kind} atomics contend with each other: they are {} of the accesses{slice}{while_waiting}", pct(share));
+    // What goes through L1 and L2 is mostly the atomics themselves.
+    let relief = Relief::bound().without(&[Unit::L1, Unit::L2, Unit::Lsu]);
+    let relief = if hot.is_some() {
+        let best = after::next(&relief, case);
+        relief.time(best, 2.0)
+    } else {
+        relief
+    };
     Some(
         Hint::new(Diagnosis::Atomics, stake, headline)
+            .relief(relief)
             .bound(case.waiting_bound(waits))
             .sure(match (&hot, waiting) {
                 (Some(_), Some(_)) => Sure::Certain,

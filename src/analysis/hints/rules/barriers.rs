@@ -3,6 +3,7 @@
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{LATENCY, STALL};
 
@@ -19,9 +20,13 @@ pub fn barriers(case: &Case<'_>) -> Option<Hint> {
         return None;
     }
     let block = case.facts.get("block_size").map_or_else(String::new, |b| format!(", in blocks of {b:.0} threads"));
+    // Fewer barriers end the waiting, and more: what warps do only to get there.
+    let stake = case.waiting(share);
+    let relief = Relief::bound().time(0.85 * (1.0 - stake), 1.4);
     Some(
-        Hint::new(Diagnosis::Barriers, case.waiting(share), format!("warps wait at barriers {} of the time{block}", pct(share)))
+        Hint::new(Diagnosis::Barriers, stake, format!("warps wait at barriers {} of the time{block}", pct(share)))
             .bound(case.waiting_bound(share))
+            .relief(relief)
             .sure(if case.waiting_counts() >= 1.0 { Sure::Certain } else { Sure::Likely })
             .because([
                 case.stall("barrier", Some(STALL)),

@@ -1,10 +1,15 @@
 //! Fetched bytes that nobody uses.
 
+use crate::analysis::hints::after;
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
-use crate::analysis::hints::limits::EXCESS;
+use crate::analysis::hints::limits::{EXCESS, MAY_LIMIT};
+
+/// Hit rate of L1 from which most of what it fetches too much is used by a later access.
+const NEAR: f64 = 0.4;
 
 /// Bytes of a sector.
 const SECTOR: f64 = 32.0;
@@ -48,11 +53,24 @@ pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
     let roof = 1.0 - left.fold(others, f64::max);
     let (unit, stake) = waste.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let stake = stake.min(roof);
+    // What no order of accesses saves: the bytes that are used. Accesses at random may have no better order; that neighbours are used at some time shows
+    // where L1 hits, or where fetched bytes are dropped by device memory's rate.
+    // Four neighbouring sectors share a wavefront of L1; those too many mostly have one each.
+    let relief =
+        Relief::bound().left(Unit::Dram, 1.0 - moved.unwrap_or(from_dram)).left(Unit::L1, (1.0 - share) / 4.0).without(&[Unit::L2]);
+    let streams = f.share("l1_hit_rate").is_some_and(|h| h >= NEAR) || get(Unit::Dram) * 100.0 >= MAY_LIMIT.value;
+    let relief = if streams {
+        let best = after::next(&relief, case);
+        relief.time(best, 1.65)
+    } else {
+        relief
+    };
     let times = 1.0 / (1.0 - share).max(1.0 / 32.0);
     let headline = format!("{} of the sectors of global accesses are excessive ({times:.1} times as many as the data needs)", pct(share));
     Some(
         Hint::new(Diagnosis::Uncoalesced, stake, headline)
             .bound(format!("the part of {}'s {} that moves unused bytes", unit.word(), pct(get(unit))))
+            .relief(relief)
             .sure(if sure { Sure::Certain } else { Sure::Likely })
             .because([
                 case.computed("excessive sectors", share * 100.0, "%", Some(EXCESS)),

@@ -3,6 +3,7 @@
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::THREADS;
 
@@ -22,10 +23,13 @@ pub fn divergence(case: &Case<'_>) -> Option<Hint> {
     // Fewer instructions take fewer slots and less waiting; what memory moves stays.
     let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
     let stake = (case.active * lost).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
+    let best = case.active * (1.0 - lost) + (1.0 - case.active);
+    let relief = Relief::bound().left(Unit::Fp64, threads / full).left(Unit::Xu, threads / full).time(best.max(memory), 1.8);
     let headline = format!("an instruction has {threads:.1} of {full:.0} threads of a warp active; {} of the lanes are idle", pct(lost));
     Some(
         Hint::new(Diagnosis::Divergence, stake, headline)
             .bound(format!("the same work with full warps: {} fewer instructions", pct(lost)))
+            .relief(relief)
             .sure(if block.is_some() { Sure::Certain } else { Sure::Likely })
             .because([
                 f.get("threads_per_inst").filter(|t| *t <= threads).map_or_else(

@@ -1,9 +1,11 @@
 //! L1 and shared memory: bank conflicts, and their bandwidth as the limit.
 
+use crate::analysis::hints::after;
 use crate::analysis::hints::bottleneck::{Bottleneck, bottleneck};
 use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, CONFLICTS, MAY_LIMIT};
 
@@ -30,6 +32,9 @@ pub fn conflicts(case: &Case<'_>) -> Option<Hint> {
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.active * s.sum(&["mio_throttle", "short_scoreboard"]) * share);
     let roof = case.demand.without(&[Unit::Shared, Unit::L1, Unit::Lsu]).map_or(1.0, |b| 1.0 - b.share);
     let stake = stage.max(waits * (1.0 - busy)).min(roof);
+    let relief = Relief::bound().left(Unit::Shared, 1.0 - share).left(Unit::L1, 1.0 - stage / busy.max(1e-6));
+    let best = after::next(&relief, case);
+    let relief = relief.time(best, 1.5);
     let ways = 1.0 / (1.0 - share).max(1.0 / 32.0);
     let headline = format!(
         "{} of shared memory wavefronts are due to bank conflicts; an access takes {ways:.1} times as many as it needs",
@@ -37,6 +42,7 @@ pub fn conflicts(case: &Case<'_>) -> Option<Hint> {
     );
     Some(
         Hint::new(Diagnosis::BankConflicts, stake, headline)
+            .relief(relief)
             .sure(if by_code(case) { Sure::Certain } else { Sure::Likely })
             .bound(format!("wavefronts without conflicts: {} of shared memory's {}", pct(share), pct(busy)))
             .because([

@@ -1,11 +1,16 @@
 //! Waiting with no unit near its peak: for memory, or for the instruction before.
 
+use crate::analysis::hints::after;
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::facts::Depth;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{LATENCY, STALL};
+
+/// Share of its peak from which device memory is what a kernel streams through.
+const STREAMS: f64 = 0.3;
 
 /// `memory-latency`.
 pub fn memory(case: &Case<'_>) -> Option<Hint> {
@@ -17,9 +22,19 @@ pub fn memory(case: &Case<'_>) -> Option<Hint> {
     }
     let cycles = case.facts.get("stall_long_scoreboard").map_or_else(String::new, |c| format!(", {c:.0} cycles per instruction"));
     let peak = case.demand.busiest().map_or_else(String::new, |b| format!("; the busiest unit is {} at {}", b.unit.word(), pct(b.share)));
+    // Loads of a stream can be in flight until device memory binds; chains of addresses and hits in the caches may have no more to give.
+    let streams = case.demand.busiest().is_some_and(|b| b.unit == Unit::Dram && b.share >= STREAMS);
+    let relief = Relief::bound();
+    let relief = if streams {
+        let best = after::next(&relief, case);
+        relief.time(best, 1.5)
+    } else {
+        relief
+    };
     Some(
         Hint::new(Diagnosis::MemoryLatency, case.waiting(share), format!("warps wait for memory {} of the time{cycles}{peak}", pct(share)))
             .bound(case.waiting_bound(share))
+            .relief(relief)
             .sure(if case.waiting_counts() >= 1.0 { Sure::Certain } else { Sure::Likely })
             .because([
                 case.stall("long_scoreboard", Some(STALL)),

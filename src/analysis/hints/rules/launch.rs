@@ -1,8 +1,10 @@
 //! Kernels that are over before they have begun.
 
 use crate::analysis::hints::case::{Case, pct};
+use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::facts::Depth;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EMPTY_IN_TIMELINE_NS, EMPTY_KERNEL_NS, SHORT};
 use crate::model::Nanos;
@@ -20,6 +22,7 @@ pub fn overhead(case: &Case<'_>) -> Option<Hint> {
     Some(
         Hint::new(Diagnosis::LaunchOverhead, stake, headline)
             .bound(format!("an empty kernel takes about {} on the device", Nanos::human(empty)))
+            .relief(Relief::bound().fused().without(&[Unit::Dram]))
             .sure(if ns <= CLEARLY_NS { Sure::Certain } else { Sure::Likely })
             .because([case.evidence("duration", Some(SHORT)), case.evidence("grid_size", None), case.evidence("waves_per_sm", None)])
             .change(&[

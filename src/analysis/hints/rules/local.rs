@@ -1,8 +1,10 @@
 //! Local memory: spills of registers, or arrays that no register can hold.
 
+use crate::analysis::hints::after;
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::LOCAL;
 
@@ -25,6 +27,10 @@ pub fn local(case: &Case<'_>) -> Option<Hint> {
     let (unit, busy) = units.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let waits = case.stalls.as_ref().map_or(0.0, |s| case.waiting(s.sum(&["long_scoreboard", "lg_throttle"]) * share));
     let stake = busy.max(waits);
+    // Between the work alone, and what the local accesses are seen to take.
+    let relief = Relief::bound().left(Unit::Dram, after::useful(case).map_or(0.0, |u| u / get(Unit::Dram).max(1e-6)));
+    let work = 1.0 - after::gain(&relief, case).at_most;
+    let relief = relief.between(work, 1.0 - stake);
     let bound = if busy >= waits {
         format!("the part of {}'s {} that is local", unit.word(), pct(get(unit)))
     } else {
@@ -68,7 +74,7 @@ pub fn local(case: &Case<'_>) -> Option<Hint> {
             "pass small structures by value; look for large ones on the stack (-Xptxas -v: stack frame)",
         ])
     };
-    Some(hint.bound(bound).sure(sure).because(evidence).confirm(
+    Some(hint.bound(bound).relief(relief).sure(sure).because(evidence).confirm(
         &["SourceCounters", "MemoryWorkloadAnalysis_Tables"],
         true,
         "the lines that read and write local memory",

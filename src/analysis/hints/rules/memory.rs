@@ -4,6 +4,7 @@ use crate::analysis::hints::bottleneck::{Bottleneck, bottleneck};
 use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Severity, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, ATTAINABLE, MAY_LIMIT, MIXED};
 use crate::analysis::metric::human_number;
@@ -23,8 +24,7 @@ fn dram(case: &Case<'_>, share: f64) -> Hint {
         format!(" ({number} {unit})")
     });
     // Reads and writes in turn cost the memory time: such kernels end lower.
-    let writes = case.facts.get("dram_bytes_write").zip(case.facts.dram_bytes()).map(|(w, all)| w / all);
-    let limit = if writes.is_some_and(|w| (0.25..0.75).contains(&w)) { MIXED } else { AT_LIMIT };
+    let limit = if case.facts.mixed() { MIXED } else { AT_LIMIT };
     let near = share * 100.0 >= limit.value;
     // That the traffic is useful must be known to praise it.
     let useful =
@@ -34,6 +34,8 @@ fn dram(case: &Case<'_>, share: f64) -> Hint {
     } else {
         format!("device memory is the busiest unit, at {} of its peak{rate}", pct(share))
     };
+    // Fewer bytes are what this asks for: of them none is certain to stay.
+    let relief = Relief::bound().without(&[Unit::Dram]);
     let hint = Hint::new(Diagnosis::DramBandwidth, (1.0 - share / ATTAINABLE).max(0.0) * Case::binding(share), headline)
         .bound(format!(
             "device memory at {}, which the best streams reach, instead of {}{}",
@@ -41,6 +43,7 @@ fn dram(case: &Case<'_>, share: f64) -> Hint {
             pct(share),
             discount(Case::binding(share))
         ))
+        .relief(relief)
         .because([
             case.busy(Unit::Dram, Some(if near { limit } else { MAY_LIMIT })),
             case.evidence("dram_bandwidth", None),

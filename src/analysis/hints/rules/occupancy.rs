@@ -4,6 +4,7 @@ use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::facts::Depth;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, LEAST, Sure};
 use crate::analysis::hints::limits::{ISSUE, OCCUPANCY};
 
@@ -86,6 +87,8 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
         _ => stake,
     };
     let sure = if alone { Sure::Possible } else { sure };
+    // The same work with more warps: by Little's law in proportion, less where something else slows them down.
+    let relief = if alone { Relief::bound() } else { Relief::bound().time(0.9 * (1.0 - stake), 1.5) };
     let bound = if alone {
         "only counters can tell whether it costs anything; listed because it limits the launch".to_owned()
     } else {
@@ -99,6 +102,7 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
     Some(
         Hint::new(id, stake, headline)
             .bound(bound)
+            .relief(relief)
             .sure(sure)
             .because([
                 case.evidence("theoretical_occupancy", Some(OCCUPANCY)),

@@ -4,6 +4,7 @@ use crate::analysis::hints::bottleneck::{Bottleneck, bottleneck};
 use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Severity, Sure};
 use crate::analysis::hints::limits::{AT_LIMIT, MAY_LIMIT};
 
@@ -20,6 +21,12 @@ pub fn busy(case: &Case<'_>) -> Option<Hint> {
     let at = if share * 100.0 >= AT_LIMIT.value { AT_LIMIT } else { MAY_LIMIT };
     let mut hint = Hint { bound: format!("{}{}", hint.bound, discount(Case::binding(share))), ..hint };
     hint = hint.sure(if share * 100.0 >= AT_LIMIT.value { Sure::Certain } else { Sure::Likely });
+    // Doing less of this unit's work is what these ask for.
+    hint.relief = match unit {
+        Unit::Fp64 => Relief::bound().without(&[Unit::Fp64]).time(1.0 - hint.stake, 1.3),
+        Unit::Tensor => Relief::bound().without(&[Unit::Tensor]),
+        _ => Relief::bound().without(&[Unit::Fma, Unit::Fp64, Unit::Xu]),
+    };
     let first = case.busy(unit, Some(at));
     hint.evidence.retain(|e| first.as_ref().is_none_or(|f| f.concept != e.concept));
     hint.evidence.splice(0..0, first);

@@ -1,8 +1,10 @@
 //! SMs without work: too few blocks, a last wave that is mostly empty, blocks that take longer than others.
 
+use crate::analysis::hints::after;
 use crate::analysis::hints::case::{Case, discount, pct};
 use crate::analysis::hints::demand::Demand;
 use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::{EMPTY_KERNEL_NS, OCCUPANCY_GAP, TAIL_WAVES, WAVES};
 
@@ -52,8 +54,17 @@ pub fn small_grid(case: &Case<'_>) -> Option<Hint> {
         format!("only {}{wave}; the SMs could hold {:.0} times as many", count(blocks), 1.0 / filled)
     };
     let sure = if few && measured.is_some() { Sure::Certain } else { Sure::Likely };
+    // Blocks for all SMs: at worst each is as fast as the few are now, at best the next unit binds.
+    let relief = Relief::bound();
+    let relief = if few && empty >= 0.3 {
+        let best = after::next(&relief, case).max(0.8 * (1.0 - empty));
+        relief.time(best, ((1.0 - empty) / best).max(1.0))
+    } else {
+        relief
+    };
     Some(
         Hint::new(Diagnosis::SmallGrid, stake, headline)
+            .relief(relief)
             .bound(if few && hidden <= 0.0 {
                 format!("the {} of the SMs without a block", pct(empty))
             } else {
@@ -111,6 +122,7 @@ pub fn tail(case: &Case<'_>) -> Option<Hint> {
                 |m| format!("empty warp slots: {}; from the waves alone {}", pct(m), pct(theory)),
             )
             })
+            .relief(Relief::bound().time(1.0 - stake, 1.2))
             .sure(if measured.is_some() { Sure::Certain } else { Sure::Likely })
             .because([
                 case.evidence("waves_per_sm", None),
@@ -164,6 +176,7 @@ pub fn imbalance(case: &Case<'_>) -> Option<Hint> {
     Some(
         Hint::new(Diagnosis::Imbalance, stake, headline)
             .bound("the same work on all warp slots from start to end, or until a unit becomes the limit")
+            .relief(Relief::bound().time(1.0 - stake, 1.35))
             .sure(sure)
             .because([
                 f.active().and_then(|a| case.computed("cycles in which an SM was active, on average", a * 100.0, "%", None)),

@@ -3,6 +3,7 @@
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, Sure};
 use crate::analysis::hints::limits::MAY_LIMIT;
 
@@ -36,6 +37,10 @@ pub fn unused(case: &Case<'_>) -> Option<Hint> {
     }
     let far = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.busy(u)).max_by(|a, b| a.share.total_cmp(&b.share));
     let stake = (1.0 - far.map_or(0.0, |b| b.share)) * busy;
+    // A fragment of 16 x 16 is read once where threads with tiles of 4 x 4 read four times; bytes from further away stay.
+    let far_from = far.map_or(0.0, |b| b.share);
+    let near = [Unit::L1, Unit::Shared].into_iter().filter_map(|u| case.demand.get(u)).fold(far_from, f64::max);
+    let relief = Relief::bound().without(&[Unit::Fma]).between(far_from.max(near / 4.0), near.max(far_from) / 0.92);
     let headline = format!(
         "matrix-like FP16 work without tensor cores: FP16 arithmetic runs at {} of its peak, each byte of device memory serves {reuse:.0} operations, and the tensor cores are idle",
         pct(half.min(1.0))
@@ -43,6 +48,7 @@ pub fn unused(case: &Case<'_>) -> Option<Hint> {
     Some(
         Hint::new(Diagnosis::NoTensor, stake, headline)
             .bound(far.map_or_else(|| "the pipes' time".to_owned(), |b| format!("the time of pipes and shared memory, until {} binds at {}", b.unit.word(), pct(b.share))))
+            .relief(relief)
             .sure(Sure::Likely)
             .because([
                 case.computed("tensor pipe busy with matrix instructions", matrix, "%", None),

@@ -1,0 +1,105 @@
+//! What a hint promised of a kernel, and what came of it: the first hint on a kernel in one run, and how long the kernel takes in another.
+
+use super::hints::subject::all;
+use super::hints::{Diagnosis, Gain, Severity};
+use crate::model::{Profile, ResultKind};
+use std::collections::HashMap;
+
+/// The first hint on a kernel whose counters were collected.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Promise {
+    pub id: Diagnosis,
+    pub gain: Gain,
+}
+
+/// What came of a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// As was expected; where only a bound was given, something within it.
+    Kept,
+    /// Less than was expected.
+    Less,
+    /// More than was expected, within the bound.
+    More,
+    /// More than the hint called possible: it was wrong, or more was changed than it advised.
+    Beyond,
+}
+
+impl Outcome {
+    /// The word for scripts.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Kept => "kept",
+            Self::Less => "less",
+            Self::More => "more",
+            Self::Beyond => "beyond",
+        }
+    }
+}
+
+/// How far a gain may lie outside of what was expected and still count as that, a share of the kernel's time: what clocks and replay passes vary.
+const SLACK: f64 = 0.02;
+
+impl Promise {
+    /// What came of it, when a share of the kernel's time was saved.
+    #[must_use]
+    pub fn outcome(&self, got: f64) -> Outcome {
+        let (least, most) = self.gain.expected.unwrap_or((0.0, self.gain.at_most));
+        if got > self.gain.at_most + SLACK {
+            Outcome::Beyond
+        } else if got > most + SLACK {
+            Outcome::More
+        } else if got < least - SLACK {
+            Outcome::Less
+        } else {
+            Outcome::Kept
+        }
+    }
+
+    /// `uncoalesced-global promised 40–59%, got 57%`.
+    #[must_use]
+    pub fn words(&self, got: f64) -> String {
+        let end = match self.outcome(got) {
+            _ if got < 0.0 => format!("is {:.0}% slower", -got * 100.0),
+            Outcome::Beyond => format!("got {:.0}%: more than it called possible", got * 100.0),
+            _ => format!("got {:.0}%", got * 100.0),
+        };
+        format!("{} promised {}, {end}", self.id.id(), self.gain.words())
+    }
+}
+
+/// Promises by each of the kernels' names: of several results of a kernel the longest one's. Nothing for kernels that are healthy, or of which too
+/// little was collected.
+#[must_use]
+pub fn promises(profile: &Profile) -> HashMap<String, Promise> {
+    let Some(metrics) = &profile.metrics else { return HashMap::new() };
+    let mut out: HashMap<String, (f64, Promise)> = HashMap::new();
+    for subject in all(profile) {
+        let Some(result) = subject.result.and_then(|r| metrics.results.get(r)).filter(|r| r.kind == ResultKind::Kernel) else { continue };
+        let Some(hint) = subject.hints.first().filter(|h| h.severity != Severity::Healthy) else { continue };
+        let ns = metrics.duration(result).map_or(0.0, |d| d.0 as f64);
+        let names = [Some(subject.kernel.function()), subject.kernel.demangled.as_deref(), subject.kernel.mangled.as_deref()];
+        for name in names.into_iter().flatten() {
+            if out.get(name).is_none_or(|known| known.0 < ns) {
+                out.insert(name.to_owned(), (ns, Promise { id: hint.id, gain: hint.gain.clone() }));
+            }
+        }
+    }
+    out.into_iter().map(|(name, (_, promise))| (name, promise)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_came_of_a_promise() {
+        let gain = Gain { at_most: 0.7, expected: Some((0.4, 0.59)), left: String::new() };
+        let promise = Promise { id: Diagnosis::Uncoalesced, gain };
+        let outcome = [0.57, 0.2, 0.65, 0.8, -0.1].map(|got| promise.outcome(got));
+        assert_eq!(outcome, [Outcome::Kept, Outcome::Less, Outcome::More, Outcome::Beyond, Outcome::Less]);
+        assert_eq!(promise.words(0.57), "uncoalesced-global promised 40–59%, got 57%");
+        assert_eq!(promise.words(-0.1), "uncoalesced-global promised 40–59%, is 10% slower");
+    }
+}
