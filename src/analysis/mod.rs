@@ -7,6 +7,7 @@ pub mod code;
 pub mod compare;
 pub mod diff;
 pub mod family;
+pub mod faster;
 pub mod flops;
 pub mod fuzzy;
 pub mod gains;

@@ -73,6 +73,7 @@ impl Promise {
 /// little was collected.
 #[must_use]
 pub fn promises(profile: &Profile) -> HashMap<String, Promise> {
+    let profile = profile.measured.as_deref().unwrap_or(profile);
     let Some(metrics) = &profile.metrics else { return HashMap::new() };
     let mut out: HashMap<String, (f64, Promise)> = HashMap::new();
     for subject in all(profile) {

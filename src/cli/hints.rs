@@ -2,6 +2,7 @@
 
 use super::args::Hints;
 use super::{Failure, interrupt, print};
+use crate::analysis::faster::Run;
 use crate::analysis::hints::subject::{self, Place};
 use crate::import::Wants;
 use crate::model::{Kernel, KernelId, Severity};
@@ -11,10 +12,13 @@ use std::path::PathBuf;
 /// Prints what is wrong, or right, with the kernels of a report.
 pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES)?;
-    // Counters say more than the timeline that they were measured in.
-    let profile = profile.measured.as_deref().filter(|_| args.launch.is_none()).cloned().unwrap_or(profile);
+    // Counters say more than the timeline that they were measured in; that one says what the run gains.
+    let measured = profile.measured.clone().filter(|_| args.launch.is_none());
+    let run = Run::of(&profile);
+    let timeline = run.as_ref().map(|run| (&profile, run));
+    let profile = measured.as_deref().unwrap_or(&profile);
     let file = args.file.display();
-    let mut places = subject::places(&profile);
+    let mut places = subject::places(profile);
     if places.is_empty() {
         return Err(Failure::wrong(if profile.totals.is_empty() {
             format!("{file}: it has no kernels")
@@ -23,7 +27,7 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
         }));
     }
     if let Some(selector) = &args.kernel {
-        let names: Vec<Kernel> = places.iter().map(|p| p.kernel(&profile).cloned().unwrap_or_default()).collect();
+        let names: Vec<Kernel> = places.iter().map(|p| p.kernel(profile).cloned().unwrap_or_default()).collect();
         let chosen = print::kernels(&names, &args.file, selector, print::LISTS_KERNELS)?;
         let mut at = 0..;
         places.retain(|_| at.next().is_some_and(|i| chosen.contains(&KernelId(i))));
@@ -43,10 +47,10 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     // What is true of every report of ncu changes no hint; the explorer shows it.
     print::notes(&file.to_string(), profile.notes.iter().filter(|n| n.severity > Severity::Info));
     let width = print::terminal_width();
-    let subjects = places.into_iter().filter_map(|p| p.subject(&profile));
+    let subjects = places.into_iter().filter_map(|p| p.subject(profile));
     print::to_stdout(|out| match print::format_or_default(args.format) {
-        _ if args.explain => report::hints::explain(out, &profile, subjects, width.unwrap_or(100)),
-        Format::Json => report::hints::json(out, &profile, subjects),
+        _ if args.explain => report::hints::explain(out, profile, timeline, subjects, width.unwrap_or(100)),
+        Format::Json => report::hints::json(out, profile, timeline, subjects),
         format => report::hints::print(out, subjects, format, width),
     })
 }

@@ -3,8 +3,9 @@
 use super::Format;
 use super::table::{self, Cell, Column, wrapped};
 use super::top::{NoteJson, SourceJson};
+use crate::analysis::faster::{self, Run, Worth};
 use crate::analysis::hints::gain::percent;
-use crate::analysis::hints::{Evidence, Hint, Severity, Subject};
+use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
 use crate::analysis::metric::{human_number, rounded};
 use crate::model::Profile;
 use crate::model::text::clean;
@@ -83,7 +84,28 @@ struct RowJson<'a> {
     failed: bool,
     hints: Vec<HintJson<'a>>,
     reasoning: Vec<String>,
+    run: Option<RunJson>,
     collect: Option<Vec<&'static str>>,
+}
+
+/// What the first hint's gain means for the recorded run, in percent of its length.
+#[derive(Serialize)]
+struct RunJson {
+    share_percent: f64,
+    critical_percent: f64,
+    saves: Option<ExpectedJson>,
+}
+
+/// The recorded run, where there is one.
+pub type Timeline<'a> = Option<(&'a Profile, &'a Run)>;
+
+/// What the gain of the first hint that promises one means for the run.
+fn worth(timeline: Timeline<'_>, at: usize, s: &Subject) -> Option<Worth> {
+    let (profile, run) = timeline.filter(|(_, run)| run.affords(at))?;
+    let hint = s.hints.first().filter(|h| h.severity > Severity::Healthy)?;
+    // Only counters tell what a change gives.
+    let gain = (s.depth > Depth::Timeline).then(|| hint.ends());
+    run.worth(faster::kernel_of(profile, &s.kernel)?, gain)
 }
 
 /// Commands by launch and sections: hints of one kernel often ask for the same.
@@ -131,11 +153,16 @@ fn one<'a>(plans: &mut Planned, profile: &Profile, subject: &Subject, hint: &'a 
 }
 
 /// Writes hints as JSON, one kernel after another.
-pub fn json(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<Item = Subject>) -> io::Result<()> {
+pub fn json(out: &mut dyn Write, profile: &Profile, timeline: Timeline<'_>, subjects: impl Iterator<Item = Subject>) -> io::Result<()> {
     write!(out, "{{\"source\":{},\"rows\":[", super::json_text(&SourceJson::from(&profile.source))?)?;
     for (at, s) in subjects.enumerate() {
         let mut plans = Planned::new();
         let row = RowJson {
+            run: worth(timeline, at, &s).map(|w| RunJson {
+                share_percent: hundredths(w.share),
+                critical_percent: hundredths(w.critical),
+                saves: w.saves.map(|(least, most)| ExpectedJson { least_percent: hundredths(least), most_percent: hundredths(most) }),
+            }),
             result: s.result,
             launch: s.launch,
             kernel: s.kernel.function(),
@@ -256,7 +283,13 @@ impl Advice {
 }
 
 /// Prints the chain of reasoning with its numbers.
-pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<Item = Subject>, width: usize) -> io::Result<()> {
+pub fn explain(
+    out: &mut dyn Write,
+    profile: &Profile,
+    timeline: Timeline<'_>,
+    subjects: impl Iterator<Item = Subject>,
+    width: usize,
+) -> io::Result<()> {
     for (at, s) in subjects.enumerate() {
         let (mut plans, s) = (Planned::new(), &s);
         if at > 0 {
@@ -272,6 +305,9 @@ pub fn explain(out: &mut dyn Write, profile: &Profile, subjects: impl Iterator<I
             let head = format!("{}. {} ({}, {}): ", rank + 1, h.id.id(), h.severity.word(), h.sure.word());
             wrapped(out, "  ", "     ", &format!("{head}{}", h.headline), width)?;
             wrapped(out, "     gain: ", "           ", &gain(h), width)?;
+            if let Some(worth) = worth(timeline.filter(|_| rank == 0), at, s) {
+                wrapped(out, "     run: ", "          ", &worth.words(), width)?;
+            }
             for e in &h.evidence {
                 let than = threshold(e).map_or_else(String::new, |t| format!("   [{t}: {}]", e.threshold.map_or("", |t| t.source)));
                 let metric = match (e.metric.as_str(), e.concept) {

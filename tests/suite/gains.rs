@@ -3,6 +3,7 @@
 
 use super::support::{read, root};
 use insta::assert_snapshot;
+use serde_json::Value as Json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use warpscope::analysis::hints::subject::all;
@@ -89,4 +90,29 @@ fn a_range_lies_within_its_bound() {
             }
         }
     }
+}
+
+/// What `hints` says of the run for a kernel of a report.
+fn run_of(report: &str, kernel: &str) -> Json {
+    let out = super::support::run(&["hints", report, "--kernel", kernel, "--format", "json"]);
+    let all: Json = serde_json::from_str(&out.1).unwrap();
+    all["rows"][0]["run"].clone()
+}
+
+#[test]
+fn a_faster_kernel_helps_where_the_gpu_is_waited_for() {
+    let critical = |report: &str, kernel: &str| {
+        let run = run_of(&root().join(format!("fixtures/triage/{report}.sqlite.zst")).display().to_string(), kernel);
+        (run["share_percent"].as_f64().unwrap(), run["critical_percent"].as_f64().unwrap())
+    };
+    // One matrix product after the other: all of it counts. With the host at work in between, nearly nothing does.
+    let (share, path) = critical("gemm_healthy", "nvjet_sm90_tst_320x128_64x3_1x2_h_bz_coopB_NNT");
+    assert!(share > 99.0 && path > 95.0, "{share} {path}");
+    let (share, path) = critical("host_compute", "nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT");
+    assert!(share > 10.0 && path < 1.0, "{share} {path}");
+    // A trace with counters has the gain, too.
+    let run = run_of(&root().join("fixtures/trace/zoo_survey.wstrace.zst").display().to_string(), "transpose_conflict");
+    let saves = |end: &str| run["saves"][end].as_f64().unwrap();
+    assert!(0.0 < saves("least_percent") && saves("least_percent") < saves("most_percent"));
+    assert!(saves("most_percent") < run["critical_percent"].as_f64().unwrap());
 }

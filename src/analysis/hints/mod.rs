@@ -55,6 +55,10 @@ pub fn diagnose(facts: &Facts) -> Vec<Hint> {
     }
     for hint in &mut hints {
         hint.gain = after::gain(&hint.relief, &case);
+        // Without counters nothing is known of what is left.
+        if case.demand.busiest().is_none() {
+            hint.gain = Gain { at_most: hint.stake, expected: None, left: String::new() };
+        }
     }
     let mut hints = rank::rank(hints);
     if (case.short() || facts.duration_ns().is_none()) && facts.depth() > Depth::Timeline {
