@@ -289,8 +289,11 @@ static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t str
     else if (profiler.ordinal[at] != ordinal) profiler.ordinal[at] = __builtin_nan("");
     say("measured %u %s %u\n", id, name, ordinal);
     // What CUPTI waits with has the number of the launch.
+    // Copied first: room for it may be in another buffer, and the tracer clears what it was given.
+    uint8_t copy[512];
+    memcpy(copy, r, kernel_bytes());
     uint8_t* own = record(10);
-    if (own) memcpy(own, r, kernel_bytes()), *(const char**)(own + 104) = "WaitNs";
+    if (own) memcpy(own, copy, kernel_bytes()), *(const char**)(own + 104) = "WaitNs";
   }
   say("kernel %u %s %u %u %llu %llu %llu %u\n", id, name, ordinal, stream, (unsigned long long)start, (unsigned long long)(end - start),
       (unsigned long long)(v >= 13 ? node : 0), thread_id());
