@@ -54,6 +54,7 @@ pub fn wanted(args: &Recipes) -> Wanted {
         skip: args.launch_skip,
         count: args.launch_count,
         seconds: args.seconds,
+        survey: None,
         ranks: args.ranks,
         directory: std::env::current_dir().ok().and_then(|d| d.into_os_string().into_string().ok()),
     }

@@ -1,5 +1,6 @@
 //! The grammar of `run`, `attach` and `runs`.
 
+use super::words::percent;
 use crate::report::Format;
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
@@ -15,9 +16,9 @@ pub struct Run {
     /// Recipe, by its word in `warpscope recipes` [default: trace; of nsys exact, of ncu scan].
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
-    /// Shorthand for `--recipe trace-survey`: counters of the kernels that take the most time, without ncu.
-    #[arg(long, conflicts_with_all = ["recipe", "tool"])]
-    pub survey: bool,
+    /// Shorthand for `--recipe trace-survey`: counters of the kernels that take the most time, without ncu; PERCENT of the run's time may be added [default: 3].
+    #[arg(long, conflicts_with_all = ["recipe", "tool"], value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = percent)]
+    pub survey: Option<f64>,
     /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
     #[arg(long, value_name = "NAME")]
     pub range: Option<String>,

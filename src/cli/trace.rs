@@ -56,7 +56,7 @@ fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED };
     let object = object(&cache::folder()).map_err(failed)?;
     // Always there: somebody may ask for a kernel while the program runs.
-    let survey = args.survey.map_or(0, |percent| (percent * 10.0).max(1.0) as u32);
+    let survey = args.survey.map_or(0, super::words::thousandths);
     let measure = Measure { survey, chosen: args.measure.clone() };
     let record = Record { plan: Some(measure.plan(&cache::folder()).map_err(failed)?), ..record };
     let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
@@ -71,7 +71,11 @@ fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let mut command = command(&record, &args.program, &object, &all).map_err(failed)?;
     let error = command.exec();
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-    print::error(&format!("cannot start {}: {error}", words.first().map_or("", String::as_str)));
+    let first = words.first().map_or("", String::as_str);
+    print::error(&format!("cannot start {first}: {error}"));
+    if args.survey.is_some() && super::words::percent(first).is_ok() {
+        print::error(&format!("a percentage is written `--survey={first}`"));
+    }
     Err(Failure { text: String::new(), code })
 }
 

@@ -108,6 +108,11 @@ pub fn percent(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "a number above 0 and at most 100".to_owned())
 }
 
+/// A percentage above 0 as whole thousandths, at least one.
+pub fn thousandths(percent: f64) -> u32 {
+    (percent * 10.0).round().max(1.0) as u32
+}
+
 /// A kernel whose launches are measured, `#N` behind it for one of them.
 pub fn chosen(text: &str) -> Result<Chosen, String> {
     let (kernel, nth) = match text.rsplit_once('#') {

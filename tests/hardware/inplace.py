@@ -178,7 +178,7 @@ def survey():
         m = {k: median(v) for k, v in times.items()}
         hints = first_hints(files[0]) if kind != "graph" else {}
         print(f"{kind}: plain {m['plain']:.3f} s, traced {m['traced'] / m['plain']:.3f}, with survey {m['survey'] / m['plain']:.3f} "
-              f"({m['survey'] / m['traced']:.3f} of traced); results {'identical' if len(said) == 1 else f'DIFFER {said}'}; {len(hints)} kernels measured")
+              f"({m['survey'] / m['traced']:.3f} of traced); results {'identical' if len(said) == 1 else f'DIFFER {said}'}; {sum(d != 'timeline' for _, d in hints.values())} of {len(hints)} kernels measured")
         for k, (hint, depth) in hints.items():
             print(f"    {k[:60]:60} {hint} ({depth})")
         print("   ", [f"{k} {[round(x, 3) for x in v]}" for k, v in times.items()])

@@ -613,7 +613,7 @@ fn measured(plan: &str, words: &[&str], env: &[(&str, &str)]) -> (Run, Profile) 
 
 #[test]
 fn a_survey_measures_what_takes_the_time() {
-    let (run, profile) = measured("survey 1000\nshare 100\n", &["rate=2000", "seconds=5", "kinds=3"], &[]);
+    let (run, profile) = measured("survey 1000\nshare 100\n", &["rate=2000", "seconds=7", "kinds=3"], &[]);
     assert!(launches(&profile).iter().all(|l| l.0 != "WaitNs"), "CUPTI's own kernel is not the program's");
     assert_eq!(profile.launches.len(), run.said("kernel").len());
     let found = profile.measured.as_deref().expect("counters");
@@ -632,6 +632,12 @@ fn a_survey_measures_what_takes_the_time() {
         // One pass for what says where the time goes, two for everything, each of another launch.
         assert!(list.split(' ').count() >= 3, "{list}");
     }
+    // And the first set once more, seconds later.
+    let counts = run.said("measured").iter().fold(BTreeMap::<String, usize>::new(), |mut all, w| {
+        *all.entry(w[1].clone()).or_default() += 1;
+        all
+    });
+    assert!(counts.len() == 3 && counts.values().all(|n| *n >= 4), "{counts:?}");
     assert!(truth.len() >= 3 * 3 && profile.overhead.iter().any(|o| &*o.name == "measuring counters"));
     let joined = warpscope::rerun::join::join(&profile, metrics);
     assert!(joined.pairs.len() == 3 && joined.pairs.iter().all(|p| p.sure == warpscope::rerun::join::Sure::Measured));
@@ -660,6 +666,17 @@ fn what_keeps_counters_from_being_measured_is_said() {
         assert!(profile.measured.is_none());
         assert!(profile.notes.iter().any(|n| n.text.contains(says)), "{says}: {:?}", profile.notes);
     }
+    // What is asked for and does not come, and a run that is too short for its survey.
+    let cases = [
+        ("launch 5000 foo\n", "launch 5001 of foo was not met, only 1000 of them"),
+        ("next baz\n", "baz was not launched any more"),
+        ("survey 30\n", "only to a run of over 30 s"),
+    ];
+    for (plan, says) in cases {
+        let (_, profile) = measured(plan, &["rate=1000", "seconds=2", "kinds=2"], &[]);
+        assert!(profile.measured.is_none());
+        assert!(profile.notes.iter().any(|n| n.text.contains(says)), "{says}: {:?}", profile.notes);
+    }
     // A survey of another chip: its groups are those of `*`.
     let (_, profile) = measured("next bar\n", &["rate=1000", "seconds=2", "kinds=2"], &[("MOCK_CHIP", "ZZ999")]);
     let found = profile.measured.as_deref().map(|m| m.kernels.iter().map(|k| k.mangled().to_owned()).collect::<Vec<_>>());
@@ -672,7 +689,7 @@ fn a_kernel_is_asked_for_while_the_program_runs() {
     let plan = folder.path().join("plan");
     std::fs::write(&plan, format!("survey 0\n{GROUPS}")).unwrap();
     let plan = plan.display().to_string();
-    let words = ["rate=1000", "seconds=4", "kinds=2"];
+    let words = ["rate=1000", "seconds=6", "kinds=2"];
     let mut child = command(folder.path(), &words, &[("WARPSCOPE_TRACE_MEASURE", &plan)]).stdout(Stdio::null()).spawn().unwrap();
     let path = folder.path().join(format!("report.{}.sock", child.id()));
     let mut socket = loop {
@@ -682,12 +699,29 @@ fn a_kernel_is_asked_for_while_the_program_runs() {
             Err(e) => panic!("{e}"),
         }
     };
-    socket.write_all(b"measure bar").unwrap();
-    let mut answer = String::new();
-    socket.read_to_string(&mut answer).unwrap();
-    assert_eq!(answer, "measuring\n");
+    let file = folder.path().join(format!("report.{}.wstrace", child.id()));
+    let values = |profile: &Profile| profile.overhead.iter().filter(|o| &*o.name == "measuring counters").count();
+    // Whoever asks again has it measured again.
+    let mut before = 0;
+    for _ in 0..2 {
+        socket.write_all(b"measure bar").unwrap();
+        let mut answer = String::new();
+        socket.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "measuring\n");
+        while child.try_wait().unwrap().is_none() {
+            let now = open(&file, &Job::new(Wants::ALL, &|_| {})).map_or(0, |p| values(&p));
+            if now >= before + 3 {
+                before = now;
+                break;
+            }
+        }
+        if let Ok(again) = std::os::unix::net::UnixStream::connect(&path) {
+            socket = again;
+        }
+    }
     child.wait().unwrap();
-    let profile = read(&folder.path().join(format!("report.{}.wstrace", child.id())));
+    let profile = read(&file);
+    assert!(values(&profile) >= 6, "{} windows", values(&profile));
     let metrics = profile.measured.as_deref().and_then(|m| m.metrics.clone()).expect("counters");
     let bar = metrics.results.iter().find(|r| r.kernel.mangled().starts_with("_Z3bar")).expect("bar");
     // Its ordinal, from the set that says where the time goes and from the one of everything.

@@ -2,6 +2,7 @@
 
 use super::super::args::{Args, Attach};
 use super::super::live;
+use super::super::words;
 use super::super::{FAILED, Failure, explore, print};
 use super::list;
 use super::plain::{self, Holder};
@@ -55,6 +56,11 @@ pub fn attach(all: &Args, args: &Attach, config: &Config) -> Result<(), Failure>
         return gate(&run, if args.open { "open" } else { "close" });
     }
     if let Some(kernel) = &args.measure {
+        let chosen = words::chosen(kernel).map_err(Failure::wrong)?;
+        if chosen.nth.is_some() {
+            let text = "launches of a running program are measured as they come: name the kernel without a number, or start the program with `--measure KERNEL#N`";
+            return Err(Failure::wrong(text));
+        }
         return gate(&run, &format!("measure {kernel}"));
     }
     if args.snapshot {

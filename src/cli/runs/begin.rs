@@ -1,6 +1,7 @@
 //! `warpscope run`: which profiler with which recipe, what stands in its way, and then the run.
 
 use super::super::args::{Args, Run as RunArgs};
+use super::super::words;
 use super::super::{FAILED, Failure, explore, print, recipes};
 use super::look::{look, sentence};
 use super::plain::{self, Holder};
@@ -30,7 +31,7 @@ fn has(tool: &str, nsys: Option<&Path>) -> bool {
 
 /// The recipe that was asked for, else the one that this machine can do; with what to say about the choice.
 fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<(Recipe<'a>, Option<String>), Failure> {
-    if args.survey {
+    if args.survey.is_some() {
         return Ok((recipes::find("trace-survey", users)?, None));
     }
     if let Some(id) = &args.recipe {
@@ -99,6 +100,7 @@ impl Chosen<'_> {
             count: self.args.launch_count,
             seconds: self.args.seconds,
             ranks: self.args.ranks,
+            survey: self.args.survey.map(words::thousandths),
             directory: self.directory.to_str().map(str::to_owned),
         };
         let prepared = self.recipe.prepare(&wanted).map_err(|e| recipes::refused(&self.recipe, &wanted, &e))?;

@@ -25,6 +25,8 @@ pub struct Wanted {
     /// Under a launcher: the profiler between it and the program, with a report for each rank. Recipe `rank`, and those of ncu and PyTorch,
     /// do so in any case.
     pub ranks: bool,
+    /// Share of the run's time that a survey of counters may add, in thousandths; the tracer's default without a wish.
+    pub survey: Option<u32>,
     /// Absolute path of the directory that the command runs in, for tools that want absolute paths.
     pub directory: Option<String>,
 }

@@ -17,7 +17,11 @@ pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> 
     let mut parts =
         vec![part(PartId::Tool, &["warpscope", "trace"], "The built-in tracer: becomes the program, and is loaded by CUDA's driver.")];
     for (words, why) in options.words {
-        let words: Vec<String> = words.iter().map(|w| w.replace("{RANGE}", wanted.range.as_deref().unwrap_or_default())).collect();
+        let word = |w: &&str| match wanted.survey {
+            Some(share) if *w == "--survey" => format!("--survey={}", f64::from(share) / 10.0),
+            _ => w.replace("{RANGE}", wanted.range.as_deref().unwrap_or_default()),
+        };
+        let words: Vec<String> = words.iter().map(word).collect();
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         parts.push(part(PartId::Collect, &words, *why));
     }

@@ -113,6 +113,14 @@ static void lock(Lock* l) {
     }
   }
 }
+// The same for a while; 0 where it was not had.
+static int lock_within(Lock* l, u64 ms) {
+  for (u64 tries = 0; __atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE); tries++) {
+    if (tries >= ms || gone) return 0;
+    poll(NULL, 0, 1);
+  }
+  return 1;
+}
 static void unlock(Lock* l) { __atomic_store_n(&l->held, 0, __ATOMIC_RELEASE); }
 
 #define ADD(x, n) __atomic_fetch_add(&(x), (n), __ATOMIC_RELAXED)

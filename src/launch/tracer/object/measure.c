@@ -103,7 +103,11 @@ static void measure_ready(void) {
 
 // ---- Windows. On a thread of the program, with measure.lock held.
 
-static int lacks(const Wanted* w, u32 set) { return (w->asked || (w->chosen && !measure.only_asked)) && !w->done[set]; }
+// How often a survey measures the first set of each kernel, spread over the run, and how far apart at least.
+enum { ROUNDS = 3, ROUND_MS = 3000 };
+static int lacks(const Wanted* w, u32 set) {
+  return (w->asked && !w->done[set]) || (w->chosen && !measure.only_asked && w->done[set] <= measure.round);
+}
 
 static int window_open(u32 replay) {
   Set* g = &sets[measure.set];
@@ -174,17 +178,28 @@ static int shape_of(u32 id, const Call* call, Shape* s, void** stream) {
   return s->name != 0;
 }
 
-// Whether somebody asked for this launch: 1 for the next ones of the kernel, 2 for this one by its number.
-static int is_asked(const char* symbol) {
+static int is_named(const Asked* a, const char* symbol) {
+  return a->state == ASKED_OPEN && symbol && (!strcmp(symbol, a->exact) || strstr(symbol, a->inside));
+}
+
+// Whether somebody asked for this launch: 1 for the next ones of the kernel (`by` is who asked last), 2 for this one by its number.
+static int is_asked(const char* symbol, u32* by) {
   int found = 0;
   for (u32 i = 0; i < ASKED; i++) {
     Asked* a = &asked_kernels[i];
-    if (a->state != 1 || !symbol || (strcmp(symbol, a->exact) && !strstr(symbol, a->inside))) continue;
-    i64 nth = (i64)a->seen++;
-    if (a->nth < 0) found |= 1;
-    else if (nth == a->nth) a->state = 2, found |= 2;
+    if (!is_named(a, symbol)) continue;
+    if (a->nth < 0) found |= 1, *by = a->number > *by ? a->number : *by;
+    else if ((i64)a->seen++ == a->nth) a->state = ASKED_DONE, found |= 2;
   }
   return found;
+}
+
+// Counts a launch for those who asked for the next ones.
+static void asked_met(const char* symbol, int may) {
+  for (u32 i = 0; i < ASKED; i++) {
+    Asked* a = &asked_kernels[i];
+    if (a->nth < 0 && is_named(a, symbol)) a->seen++, a->refused += !may;
+  }
 }
 
 // Whether this thread holds the lock until its launch returns.
@@ -203,12 +218,16 @@ static int measure_launch(u32 id, const Call* call) {
     if (by_number) measure_ready();
   }
   if (measure.state == MEASURE_OFF || measure.state == MEASURE_LOOKING) return 0;
-  int asked = plain && measure.asked ? is_asked(call->symbol) : 0;
+  u32 by = 0;
+  int asked = plain && measure.asked ? is_asked(call->symbol, &by) : 0;
   if (measure.state != MEASURE_ARMED && measure.state != MEASURE_OPEN && asked < 2) return 0;
   int may = plain && call->context == measure.context && shape_of(id, call, &s, &stream) && !capturing(stream);
   Wanted* w = !may ? NULL : asked ? wanted_of(&s) : wanted_known(&s);
-  if (w && (asked & 1) && !w->asked) {
-    w->asked = 1;
+  if (asked & 1) asked_met(call->symbol, may);
+  if (w && (asked & 1) && w->asked != by) {
+    // Who asks again wants it measured again.
+    w->asked = by, w->missed = 0;
+    memset(w->done, 0, sizeof w->done), memset(w->attempts, 0, sizeof w->attempts);
     // The ticker begins a sweep with it.
     if (measure.state == MEASURE_ARMED && !measure.sweeping) measure.state = MEASURE_IDLE;
   }
@@ -299,7 +318,7 @@ static void measure_write(void) {
     const Inside* in = &inside[i];
     Wanted* w = wanted_known(&in->shape);
     // What did not come again in the same order is tried once more.
-    if (w && (in->good || w->attempts[measure.set] > 2)) w->done[measure.set] = 1;
+    if (w && (in->good || w->attempts[measure.set] > 2)) w->done[measure.set]++;
     if (!in->good || info.ranges != measure.length) continue;
     cuptiProfilerHostEvaluateToGpuValues_P value;
     if (ASK(cuptiProfilerHostEvaluateToGpuValues, value, .host = g->host, .data = g->data, .bytes = g->data_bytes, .range = i, .metrics = (const char**)g->metrics, .count = g->count, .values = values) != OK) continue;
@@ -334,10 +353,14 @@ static void windows_write(void) {
 }
 
 // Begins a sweep of the set that is due with the rarest launch that lacks it: from there on the program does the same again soonest.
-static int sweep_begin(int only_asked) {
+static int sweep_begin(int only_asked, u64 t) {
   measure.only_asked = (u32)only_asked;
-  for (u32 set = 0; set < SWEPT; set++) {
+  // Everything once, then the first set again: how far values of one kernel lie apart is seen over the run.
+  for (u32 step = 0; step < SWEPT + ROUNDS - 1; step++) {
+    u32 set = step < SWEPT ? step : SET_FIRST;
     const Wanted* first = NULL;
+    measure.round = step < SWEPT ? 0 : step - SWEPT + 1;
+    if (measure.round && t - measure.swept_at < ROUND_MS * 1000000ul) break;
     for (u32 i = 0; i < measure.wanted; i++) {
       Wanted* w = &wanted_launches[i];
       if (!(w->active || w->asked) || !lacks(w, set) || w->missed > 1) continue;
@@ -346,20 +369,23 @@ static int sweep_begin(int only_asked) {
     if (!first) continue;
     for (u32 i = 0; i < measure.wanted; i++) wanted_launches[i].swept = 0;
     measure.set = set, measure.pass = measure.length = measure.count = 0, measure.sweeping = 1, measure.start = first->shape, measure.waited = 0;
+    measure.swept_at = t;
     return 1;
   }
   return 0;
 }
 
-enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000, MOST_WAITED = 8 };
+enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000, MOST_WAITED = 8, MOST_REFUSED = 1000, LAST_MS = 200 };
 
 // What was asked for is done when all of it is there, or its launch was met.
 static void asked_look(int due) {
   u32 open = 0;
   for (u32 i = 0; i < ASKED; i++) {
     Asked* a = &asked_kernels[i];
-    if (a->state == 1 && a->nth < 0 && a->seen && !due && measure.windows) a->state = 2;
-    open += a->state == 1;
+    // What is launched by graphs alone, say, is not listened for for ever.
+    if (a->state == ASKED_OPEN && a->nth < 0 && a->refused == a->seen && a->seen >= MOST_REFUSED) a->state = ASKED_REFUSED;
+    if (a->state == ASKED_OPEN && a->nth < 0 && a->seen && !due && measure.windows) a->state = ASKED_DONE;
+    open += a->state == ASKED_OPEN;
   }
   measure.asked = open;
 }
@@ -372,7 +398,7 @@ static void measure_idle(u64 t) {
   int affordable = measure.budget && (measure.spent + next) * 1000 <= (t - measure.started) * measure.budget;
   lock(&measure.lock);
   if (measure.state == MEASURE_IDLE) {
-    int due = measure.sweeping || sweep_begin(!affordable);
+    int due = measure.sweeping || sweep_begin(!affordable, t);
     asked_look(due);
     // A sweep for somebody who asked waits for no budget; what is asked for by name is seen only by listening.
     int arm = (due && (affordable || measure.only_asked)) || measure.asked;
@@ -397,7 +423,7 @@ static void measure_look(int last) {
   if (LIKELY(measure.state == MEASURE_OFF)) return;
   u64 t = clock_now(CLOCK_MONOTONIC);
   // A launch that does not end holds it: the rest of the recording goes on.
-  if (__atomic_exchange_n(&measure.lock.held, 1, __ATOMIC_ACQUIRE)) return;
+  if (!lock_within(&measure.lock, last ? LAST_MS : 0)) return;
   // Nothing is launched any more, or not by who opened it.
   if (measure.state == MEASURE_OPEN && (last || t - measure.opened_at > OPEN_MS * 1000000ul)) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
@@ -417,6 +443,30 @@ static void measure_look(int last) {
   if (prepare) measure_ready();
   // What is launched while a gate is closed has no record that proves it.
   if (measure.state == MEASURE_IDLE && !last && (!gate.gated || gate.is_open)) measure_idle(t);
+}
+
+// At the end: why there is nothing, or not all that was asked for.
+static void measure_ended(void) {
+  static char text[700];
+  if (measure.why_not || measure.state == MEASURE_LOOKING) return;
+  if (measure.budget && !measure.windows && measure.started) {
+    // The budget is in thousandths.
+    u64 ran = (clock_now(CLOCK_MONOTONIC) - measure.started) / 1000000, first = FIRST_NS / 1000 / measure.budget;
+    if (ran < first) {
+      snprintf(text, sizeof text, "the first counters take about %lu.%lu s, which may be added only to a run of over %lu s; this one went on for %lu.%lu s (`--survey=PERCENT` allows more)",
+        FIRST_NS / 1000000000, FIRST_NS / 100000000 % 10, first / 1000, ran / 1000, ran / 100 % 10);
+      measure.why_not = text;
+      return;
+    }
+  }
+  for (u32 i = 0; i < ASKED && !measure.why_not; i++) {
+    const Asked* a = &asked_kernels[i];
+    if ((a->state != ASKED_OPEN && a->state != ASKED_REFUSED) || (a->nth < 0 && a->seen > a->refused)) continue;
+    if (a->nth >= 0) snprintf(text, sizeof text, "launch %ld of %s was not met, only %lu of them", a->nth + 1, a->exact, a->seen);
+    else if (a->seen) snprintf(text, sizeof text, "no launch of %s could be measured: they are cooperative, captured, of another context, or like those of too many others", a->exact);
+    else snprintf(text, sizeof text, "%s was not launched any more, or only by CUDA graphs", a->exact);
+    measure.why_not = text;
+  }
 }
 
 // Reads what is to be measured, from the file that the environment names.

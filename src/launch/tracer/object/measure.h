@@ -8,7 +8,7 @@ enum { SET_FIRST = 0, SET_ALL = 1, SET_REPLAYED = 2, SETS = 3, SWEPT = 2 };
 // Metrics that are collected together, in as many passes as they need.
 typedef struct {
   const char* metrics[SET_METRICS];
-  u32 count, question, passes;
+  u32 count, passes;
   void* host;
   u8 *config, *data, *clean;
   u64 config_bytes, data_bytes;
@@ -16,21 +16,28 @@ typedef struct {
 
 // Launches that are alike: what is measured of one is taken for all of them.
 typedef struct { u32 name, grid[3], block[3], dynamic_shared; } Shape;
-typedef struct { Shape shape; u64 time, launches, before, grew; u8 chosen, asked, active, apart, collective, missed, swept, attempts[SETS], done[SETS]; } Wanted;
+typedef struct {
+  Shape shape;
+  u64 time, launches, before, grew;
+  // The number of who asked last, from 1.
+  u32 asked;
+  u8 chosen, active, apart, collective, missed, swept, attempts[SETS], done[SETS];
+} Wanted;
 
 // A launch of a sweep, with those like it in later passes.
 typedef struct { Shape shape; u64 time; u32 thread, good, correlations[PASSES]; } Inside;
 
-// What somebody asked for by name: the next launches, or one by its number from 0.
-typedef struct { char exact[512], inside[520]; i64 nth; u64 seen; volatile int state; } Asked;
+// What somebody asked for by name: the next launches, or one by its number from 0; what was met of it, and what of that could not be measured.
+enum { ASKED_FREE = 0, ASKED_OPEN, ASKED_DONE, ASKED_REFUSED };
+typedef struct { char exact[512], inside[520]; i64 nth; u64 seen, refused; u32 number; volatile int state; } Asked;
 
 enum { MEASURE_OFF = 0, MEASURE_LOOKING, MEASURE_IDLE, MEASURE_ARMED, MEASURE_OPEN, MEASURE_CLOSED };
 static struct {
   Lock lock;
   volatile int state;
   void *context, *object;
-  u64 budget, share, started, spent, estimate, armed_at, opened_at, opened, last_launch, left_at, chosen_at;
-  u32 wanted, windows, launches, question, only_asked;
+  u64 budget, share, started, spent, estimate, armed_at, opened_at, opened, last_launch, left_at, chosen_at, swept_at;
+  u32 wanted, windows, launches, only_asked, round;
   // A sweep: the same launches once for each pass. `configured` is the set that CUPTI was given last, counted from 1.
   u32 sweeping, set, pass, length, count, useless, replayed, configured, waited;
   Shape start;

@@ -98,14 +98,16 @@ static void sets_write(void) {
 
 // 0 where there is no room for it.
 static int asked_add(const char* text, i64 nth) {
+  static u32 number;
   u64 n = strlen(text);
   for (u32 i = 0; i < ASKED && n && n < sizeof asked_kernels[0].exact; i++) {
     Asked* a = &asked_kernels[i];
-    if (a->state) continue;
+    // A number that was met is still counted, so that it is not met again.
+    if (a->state == ASKED_OPEN || (a->state && a->nth >= 0)) continue;
     memcpy(a->exact, text, n + 1);
     snprintf(a->inside, sizeof a->inside, "%lu%s", n, text);
-    a->nth = nth, a->seen = 0;
-    __atomic_store_n(&a->state, 1, __ATOMIC_RELEASE);
+    a->nth = nth, a->seen = a->refused = 0, a->number = ADD(number, 1) + 1;
+    __atomic_store_n(&a->state, ASKED_OPEN, __ATOMIC_RELEASE);
     ADD(measure.asked, 1);
     return 1;
   }
@@ -172,18 +174,18 @@ static void groups_read(const char* chip) {
     while (*end && *end != '\n') end++;
     int last = !*end;
     *end = 0;
-    u32 count = 0, question = 0;
+    // The first group says where the time goes.
+    u32 count = 0, named = 0;
     for (char* word = line + 6; *word;) {
       char* stop = word;
       while (*stop && *stop != ' ') stop++;
       int over = !*stop;
       *stop = 0;
-      if (!question) question = name(word);
+      if (!named) named = 1;
       else if (count < SET_METRICS) metrics[count++] = word;
       word = stop + !over;
     }
-    if (!measure.question) measure.question = question;
-    if (question == measure.question) set_take(&sets[SET_FIRST], metrics, count, chip);
+    if (!sets[SET_FIRST].count) set_take(&sets[SET_FIRST], metrics, count, chip);
     set_take(&sets[SET_REPLAYED], metrics, count, chip);
     // Counters of the code's own instructions change the code: in a survey they slow the kernel down a hundred times, and give nothing.
     u32 kept = 0;

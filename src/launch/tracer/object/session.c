@@ -138,6 +138,8 @@ static void choose_calls(void) {
   if (!session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
 }
 
+// How long a measured launch is waited for.
+enum { MEASURED_MS = 2000 };
 // Has CUPTI record, or no longer.
 static void recording(int on) {
   if (__atomic_exchange_n(&session.recording, on, __ATOMIC_ACQ_REL) == on) return;
@@ -150,7 +152,12 @@ static void recording(int on) {
   for (u32 i = 0; i < chosen_count; i++) {
     int watched = (gate.gated == GATED_BY_PROFILER && (chosen[i] == profiler_start || chosen[i] == profiler_stop)) ||
       (gate.gated == GATED_BY_LAUNCH && !gate_launch.done && launching[chosen[i]]);
-    if (session.by_callbacks || left_out[chosen[i]]) cuptiEnableCallback((u32)(on || watched || launch_heard[chosen[i]]), subscription, DOMAIN_DRIVER, chosen[i]);
+    if (session.by_callbacks || left_out[chosen[i]]) {
+      // A launch that is measured must be heard to its end. This thread may be in one; and one that does not end holds nobody up for ever.
+      int locked = !holds && lock_within(&measure.lock, MEASURED_MS);
+      cuptiEnableCallback((u32)(on || watched || launch_heard[chosen[i]]), subscription, DOMAIN_DRIVER, chosen[i]);
+      if (locked) unlock(&measure.lock);
+    }
     else {
       Result r = cuptiActivityEnableDriverApi(chosen[i], (u8)on);
       if (r != OK) session.chosen_error = (u32)r;

@@ -280,6 +280,7 @@ static void finish(const char* why) {
   states_pause();
   flush(1);
   measure_look(1);
+  measure_ended();
   flush(1);
   rings_look(1);
   names_flush();
