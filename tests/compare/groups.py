@@ -12,9 +12,12 @@ E, A = ".avg.pct_of_peak_sustained_elapsed", ".avg.pct_of_peak_sustained_active"
 STALLS = """long_scoreboard short_scoreboard math_pipe_throttle mio_throttle lg_throttle tex_throttle barrier membar branch_resolving dispatch_stall
 drain imc_miss no_instruction not_selected selected sleeping wait misc gmma""".split()
 SMSP = "smsp__sass_thread_inst_executed_op_"
-# By question, in the order of their weight. What a chip does not have, or needs several passes for, is left out.
+STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+# By question, in the order of their weight; each metric is taken where it stands first. What a chip does not have, or needs several passes for,
+# is left out. The first question is what the hints need most: of 69 kernels with known causes, measured in place on an H100, the first hint is right
+# for as many with these alone as with everything (57; left out one after the other, as long as that number stayed), and a third of all passes is enough.
 QUESTIONS = {
-    "speed-of-light": [
+    "cause": [
         "gpu__time_duration.sum", "gpc__cycles_elapsed.max", "sm__cycles_active.avg", "dram__throughput" + E, "dram__bytes_read.sum",
         "dram__bytes_write.sum", "dram__bytes_op_read.sum", "dram__bytes_op_write.sum", "dram__bytes.sum.per_second", "dram__bytes.sum.peak_sustained", "dram__cycles_elapsed.avg.per_second",
         "lts__t_bytes.sum", "l1tex__t_bytes.sum", "sm__warps_active" + A, "smsp__issue_active.avg.per_cycle_active", "sm__inst_issued" + E,
@@ -23,6 +26,16 @@ QUESTIONS = {
         "sm__pipe_tensor_op_hmma_type_hmma_hgmma_qgmma_cycles_active" + E, "sm__pipe_tensor_op_hmma_cycles_active" + E,
         "sm__pipe_tensor_subpipe_hmma_cycles_active" + E, "sm__pipe_tc_cycles_active" + E, "smsp__inst_executed.sum",
         "l1tex__data_pipe_lsu_wavefronts" + E, "sm__warps_active.avg.per_cycle_active",
+        "lts__t_sectors" + E, "lts__t_tag_requests" + E, "lts__t_tag_requests.max.pct_of_peak_sustained_elapsed", "lts__lts2xbar_cycles_active" + E,
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum", "l1tex__t_requests_pipe_lsu_mem_global_op_st.sum",
+        "l1tex__t_sectors_pipe_lsu_mem_global_op_st.sum", "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
+        "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum.pct_of_peak_sustained_elapsed", "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
+        "smsp__inst_executed_op_local_ld.sum", "smsp__inst_executed_op_local_st.sum", "smsp__inst_executed_op_shared_atom.sum",
+        "smsp__inst_executed_op_global_red.sum", "smsp__inst_executed_op_generic_atom_dot_alu.sum", "smsp__thread_inst_executed_per_inst_executed.ratio",
+        *[STALLED.format(s) for s in "long_scoreboard short_scoreboard selected math_pipe_throttle mio_throttle wait barrier no_instruction not_selected".split()],
+        "sm__inst_executed_pipe_xu" + E, "sm__pipe_fp64_cycles_active" + E, "sm__pipe_alu_cycles_active" + E, "sm__pipe_fma_cycles_active" + E,
+        "sm__inst_executed_pipe_lsu" + E, *[STALLED.format(s) for s in "lg_throttle imc_miss branch_resolving gmma".split()],
+        "sm__inst_executed_pipe_fma_type_fp16" + E, "sm__pipe_fmaheavy_cycles_active" + E,
     ],
     "memory": [
         "lts__t_sectors" + E, "lts__t_tag_requests" + E, "lts__t_tag_requests.max.pct_of_peak_sustained_elapsed", "lts__d_sectors" + E,
@@ -50,7 +63,7 @@ QUESTIONS = {
         "smsp__sass_average_data_bytes_per_sector_mem_global_op_st.pct", "smsp__thread_inst_executed_per_inst_executed.ratio",
         "smsp__sass_branch_targets_threads_divergent.sum", "smsp__sass_average_branch_targets_threads_uniform.pct",
     ],
-    "stalls": [f"smsp__average_warps_issue_stalled_{s}_per_issue_active.ratio" for s in STALLS] + [
+    "stalls": [STALLED.format(s) for s in STALLS] + [
         "smsp__warps_eligible.avg.per_cycle_active", "smsp__warps_active.avg.per_cycle_active", "sm__cycles_active.max", "sm__cycles_active.min",
     ],
     "pipes": [
@@ -104,7 +117,7 @@ def pack(chip):
     groups = []
     for question, metrics in QUESTIONS.items():
         for metric in metrics:
-            if passes(chip, [metric]) != 1:
+            if any(metric in g[1] for g in groups) or passes(chip, [metric]) != 1:
                 continue
             fits = next((g for g in groups if passes(chip, g[1] + [metric]) == 1), None)
             if fits:

@@ -19,6 +19,7 @@ ap.add_argument("--programs", default="causes,third")
 ap.add_argument("--rounds", type=int, default=5)
 ap.add_argument("--budget", default="3")
 ap.add_argument("--steps", type=int, default=2500, help="of the training loop; others have more, shorter ones")
+ap.add_argument("--loops", default="train,decode,graph", help="programs of --survey")
 ap.add_argument("--keep", help="folder for what was recorded")
 args = ap.parse_args()
 WARPSCOPE = os.path.abspath(args.warpscope)
@@ -161,6 +162,8 @@ def survey():
     with open("loop.py", "w") as f:
         f.write(LOOP)
     for kind, n in (("train", args.steps), ("decode", args.steps * 8), ("graph", args.steps * 16)):
+        if kind not in args.loops.split(","):
+            continue
         program = [sys.executable, "loop.py", kind, str(n)]
         times = {"plain": [], "traced": [], "survey": []}
         said = set()

@@ -54,7 +54,7 @@ mod tests {
             assert!(chips.contains(&of), "{of}");
         }
         for (chip, next) in GROUPS.lines().zip(GROUPS.lines().skip(1)).filter(|(l, _)| l.starts_with("chip ")) {
-            assert!(next.starts_with("group speed-of-light gpu__time_duration.sum ") || next.starts_with("as "), "{chip}: {next}");
+            assert!(next.starts_with("group cause gpu__time_duration.sum ") || next.starts_with("as "), "{chip}: {next}");
         }
     }
 
