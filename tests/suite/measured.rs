@@ -16,25 +16,31 @@ fn metrics(profile: &Profile) -> &Metrics {
     profile.measured.as_deref().and_then(|m| m.metrics.as_deref()).expect("counters")
 }
 
-#[test]
-fn one_run_names_the_causes_that_ncu_needs_another_run_for() {
-    let profile = read(&file()).unwrap();
+/// Kernels whose first hint is not one that their label accepts, and how many there are.
+fn wrong(trace: &str, labels: &str) -> (Vec<String>, usize) {
+    let profile = read(&root().join(format!("fixtures/trace/{trace}.wstrace.zst"))).unwrap();
     let measured = profile.measured.as_deref().unwrap();
-    let text = std::fs::read_to_string(root().join("fixtures/hints/zoo_labels.toml")).unwrap();
+    let text = std::fs::read_to_string(root().join(format!("fixtures/hints/{labels}_labels.toml"))).unwrap();
     let accepted = |kernel: &str, hint: &str| {
         let line = text.lines().find(|l| l.split_once('=').is_some_and(|(k, _)| k.trim() == kernel)).expect(kernel);
         line.contains(&format!("\"{hint}\""))
     };
     let subjects: Vec<_> = subject::places(measured).into_iter().filter_map(|p| p.subject(measured)).collect();
-    let wrong: Vec<String> = subjects
-        .iter()
-        .map(|s| (s.kernel.function(), s.hints.first().map_or("nothing", |h| h.id.id())))
-        .filter(|(kernel, hint)| !accepted(kernel, hint))
-        .map(|(kernel, hint)| format!("{kernel} {hint}"))
-        .collect();
-    // What bytes of a sector are used, and what is a spill, only the code's own counters tell.
-    assert_eq!(subjects.len(), 18);
-    assert!(wrong.len() <= 2, "{wrong:?}");
+    let first = |s: &subject::Subject| (s.kernel.function().to_owned(), s.hints.first().map_or("nothing", |h| h.id.id()));
+    let wrong = subjects.iter().map(first).filter(|(k, h)| !accepted(k, h)).map(|(k, h)| format!("{k} {h}")).collect();
+    (wrong, subjects.len())
+}
+
+#[test]
+fn one_run_names_the_causes_that_ncu_needs_another_run_for() {
+    // What bytes of a sector are used, and what is a spill, only the code's own counters tell: a survey has none. Of the third set two are of
+    // another cause on an H100, whose device memory is slower than that of the H200 that the labels are from.
+    for (trace, labels, most, of) in
+        [("zoo_survey", "zoo", 2, 18), ("causes_in_place", "causes", 2, 33), ("third_in_place", "third", 6, 36)]
+    {
+        let (wrong, all) = wrong(trace, labels);
+        assert!(wrong.len() <= most && all == of, "{trace}: {all}, {wrong:?}");
+    }
 }
 
 #[test]

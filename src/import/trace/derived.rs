@@ -65,7 +65,9 @@ pub fn derived(found: &Found) -> Vec<(Arc<str>, Value)> {
     let used = |op: &str| found.get(format!("smsp__sass_average_data_bytes_per_sector_mem_global_op_{op}.pct").as_str()).map(|p| p / 100.0);
     if let (Some(loads), Some(stores)) = (of("sectors", "ld"), of("sectors", "st")) {
         put("memory_l2_theoretical_sectors_global", Some(loads + stores));
-        let share = |sectors: f64, op: &str| if sectors > 0.0 { Some(sectors * used(op)?.min(1.0)) } else { Some(0.0) };
+        // Asynchronous copies to shared memory are sectors without bytes of instructions: what they use is not known.
+        let share =
+            |sectors: f64, op: &str| if sectors > 0.0 { Some(sectors * used(op).filter(|u| *u > 0.0)?.min(1.0)) } else { Some(0.0) };
         put("memory_l2_theoretical_sectors_global_ideal", share(loads, "ld").zip(share(stores, "st")).map(|(a, b)| a + b));
     }
     let (hit, miss) = (found.get("lts__t_sectors_lookup_hit.sum"), found.get("lts__t_sectors_lookup_miss.sum"));

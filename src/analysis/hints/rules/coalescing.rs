@@ -30,15 +30,24 @@ fn excess(case: &Case<'_>) -> Option<(f64, bool)> {
     by_code.or_else(|| by_use().map(|s| (s, false))).or_else(|| by_request().map(|s| (s, false))).map(|(s, sure)| (s.clamp(0.0, 1.0), sure))
 }
 
+/// Share of the sectors arriving at L2 that are beyond need. Those too many that L1 holds do not go on.
+fn arriving(case: &Case<'_>, share: f64) -> Option<f64> {
+    let f = case.facts;
+    let real = f.positive("l2_sectors_from_l1")?;
+    // Without the code's counters of loads only, whose need is then known at most: accesses may be narrower than the widest.
+    let (ideal, real) = f.positive("l2_sectors_global_ideal").map(|ideal| (ideal, real)).or_else(|| {
+        let loads = f.positive("global_load_sectors")?;
+        Some((loads * (1.0 - share), real - (f.positive("l2_sectors_global")? - loads)))
+    })?;
+    Some((1.0 - ideal / real.max(ideal)).max(0.0))
+}
+
 /// `uncoalesced-global`.
 pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
     let (share, sure) = excess(case).filter(|(s, _)| s * 100.0 >= EXCESS.value)?;
     let f = case.facts;
     let get = |u| case.demand.get(u).unwrap_or(0.0);
-    // Sectors too many that L1 holds do not go on to L2: what arrives there bounds the waste there.
-    let arriving =
-        f.positive("l2_sectors_global_ideal").zip(f.positive("l2_sectors_from_l1")).map(|(ideal, real)| (1.0 - ideal / real).max(0.0));
-    let beyond = arriving.map_or(share, |a| a.min(share));
+    let beyond = arriving(case, share).map_or(share, |a| a.min(share));
     // In device memory no more than what it moved beyond the ideal.
     let moved = f.positive("l2_sectors_global_ideal").zip(f.dram_bytes()).map(|(ideal, bytes)| (1.0 - ideal * SECTOR / bytes).max(0.0));
     let from_dram = moved.map_or(beyond, |m| m.min(beyond));
