@@ -116,12 +116,18 @@ fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &m
     if let Some(finding) = findings.first_mut().filter(|_| job.stragglers.len() > 1) {
         let list: Vec<u32> = job.stragglers.iter().map(|s| s.rank).collect();
         finding.headline = format!(
-            "ranks {} arrive last at the collectives, and the others wait for them for {} of the time; rank {} the most: {because}",
+            "ranks {} arrive last at the collectives, and the others wait for them for {}; rank {} the most: {because}",
             runs(&list),
-            pct(share),
+            waited(share, finding.stake),
             list[0]
         );
     }
+}
+
+/// How long others wait, and for how much of that nothing else runs.
+fn waited(share: f64, alone: f64) -> String {
+    let of = format!("{} of the time", pct(share));
+    if share - alone > 0.01 { format!("{of} (in {} nothing else runs)", pct(alone)) } else { of }
 }
 
 /// In which share of the slices of the time the others wait for a rank.
@@ -157,7 +163,7 @@ fn cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String
     others.sort_unstable();
     let more = own.kernel_time - others.get(others.len() / 2).copied().unwrap_or(own.kernel_time);
     if more as f64 >= BY_KERNELS * late as f64 {
-        return (Late::Compute, more, format!("its GPU computes {} longer than the others", ns(more as f64)));
+        return (Late::Compute, more, format!("its GPU computes {} longer than the others, in the whole report", ns(more as f64)));
     }
     let not = [Verdict::GpuBound.id(), Verdict::CommBound.id(), Verdict::CommExposed.id()];
     let text = match own.findings.iter().find(|f| !not.contains(&f.id.as_str())) {
@@ -186,7 +192,7 @@ fn straggler(
     let finding = Finding::new(
         Verdict::Straggler,
         stake,
-        format!("rank {rank} arrives last at the collectives, and the others wait for it for {} of the time: {because}", pct(share)),
+        format!("rank {rank} arrives last at the collectives, and the others wait for it for {}: {because}", waited(share, stake)),
     )
     .bound("what a mean rank waits in collectives for this rank, also by way of others, and no more than what nothing hides of its collectives; those at the start of the capture are left out")
     .because("collectives of the others that no computing hides", (exposed > 0.0).then_some(exposed * 100.0), "%")

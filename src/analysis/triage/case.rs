@@ -13,7 +13,7 @@ use crate::model::{CallKind, Cancel, MemOpKind, Profile};
 use rustc_hash::FxHashMap;
 
 /// Pieces of each cause that are kept to say where they are.
-const LONGEST: usize = 256;
+pub const LONGEST: usize = 1 << 16;
 
 /// One device, or one process of those that share it.
 #[derive(Clone, Debug)]
@@ -168,7 +168,7 @@ impl Hear for Gather<'_, '_> {
             }
             let kept = &mut self.pieces[piece.cause as usize];
             kept.push(*piece);
-            if kept.len() >= LONGEST * 4 {
+            if kept.len() >= LONGEST * 2 {
                 longest(kept);
             }
         }
@@ -212,7 +212,7 @@ impl Gather<'_, '_> {
     fn copy_piece(&mut self, class: CopyClass, piece: Piece) {
         let kept = self.copy_pieces.entry(class).or_default();
         kept.push(piece);
-        if kept.len() >= LONGEST * 4 {
+        if kept.len() >= LONGEST * 2 {
             longest(kept);
         }
     }
@@ -241,8 +241,10 @@ impl Gather<'_, '_> {
 }
 
 fn longest(pieces: &mut Vec<Piece>) {
-    pieces.sort_unstable_by_key(|p| (std::cmp::Reverse(p.end - p.start), p.start));
-    pieces.truncate(LONGEST);
+    if pieces.len() > LONGEST {
+        pieces.select_nth_unstable_by_key(LONGEST, |p| (std::cmp::Reverse(p.end - p.start), p.start));
+        pieces.truncate(LONGEST);
+    }
 }
 
 impl<'a> Case<'a> {
@@ -330,6 +332,7 @@ impl<'a> Case<'a> {
             .zip(pieces)
             .map(|(cause, mut pieces)| {
                 longest(&mut pieces);
+                pieces.sort_unstable_by_key(|p| (std::cmp::Reverse(p.end - p.start), p.start));
                 (cause, pieces)
             })
             .collect();

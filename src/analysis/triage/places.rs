@@ -1,6 +1,6 @@
 //! Where in the program something happened: the range, operator or function that was open on the thread.
 
-use super::case::Case;
+use super::case::{Case, LONGEST};
 use super::copies::CopyClass;
 use super::finding::{Place, PlaceKind};
 use super::gaps::Piece;
@@ -79,11 +79,13 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Vec<Place> {
         }
     }
     let queries: Vec<Query> = threads.into_iter().flatten().flatten().collect();
-    let mut out = by_name(case, &queries, |q| q.best);
+    // Of more pieces only the longest were kept: their sum is not that of all.
+    let whole = pieces.len() < LONGEST;
+    let mut out = by_name(case, &queries, whole, |q| q.best);
     // A function of Python says what the program does; the range or operator around it is what the screens lead to.
     if out.first().is_some_and(|p| p.kind == PlaceKind::Python) {
         out.truncate(MOST_PYTHON);
-        let mut around = by_name(case, &queries, |q| q.around);
+        let mut around = by_name(case, &queries, whole, |q| q.around);
         around.retain(|p| out.iter().all(|o| o.name != p.name));
         out.extend(around.into_iter().take(MOST - MOST_PYTHON));
     }
@@ -101,7 +103,7 @@ fn named(case: &Case<'_>, pieces: &[Piece]) -> Vec<Place> {
 }
 
 /// Ranges of like names together, those with the most time first.
-fn by_name(case: &Case<'_>, queries: &[Query], range: impl Fn(&Query) -> Option<(i64, u32, RangeOrigin)>) -> Vec<Place> {
+fn by_name(case: &Case<'_>, queries: &[Query], whole: bool, range: impl Fn(&Query) -> Option<(i64, u32, RangeOrigin)>) -> Vec<Place> {
     let mut labels: FxHashMap<u32, String> = FxHashMap::default();
     let mut sums: FxHashMap<String, (i64, Query)> = FxHashMap::default();
     for query in queries {
@@ -124,7 +126,7 @@ fn by_name(case: &Case<'_>, queries: &[Query], range: impl Fn(&Query) -> Option<
         name,
         start: query.piece.start,
         end: query.piece.end,
-        ns: Some(ns),
+        ns: whole.then_some(ns),
         rank: None,
     };
     named.into_iter().take(MOST).map(place).collect()

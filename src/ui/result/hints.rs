@@ -147,8 +147,13 @@ impl Draw<'_> {
                 out
             }
             Row::Bound(i) => {
-                let bound = self.hint(*i).map_or("", |h| &h.bound);
-                if bound.is_empty() { Vec::new() } else { self.under("at best", bound, Role::Dim) }
+                let Some(hint) = self.hint(*i) else { return Vec::new() };
+                let mut out = if hint.limit().is_empty() { Vec::new() } else { self.under("at most", hint.limit(), Role::Dim) };
+                // What is named by the rule is a part of that where the change lets more go.
+                if !hint.bound.is_empty() && hint.limit() != hint.bound {
+                    out.extend(self.under("at stake", &format!("{:.0}%: {}", hint.percent(), hint.bound), Role::Dim));
+                }
+                out
             }
             Row::Evidence(i, e) => self.hint(*i).and_then(|h| h.evidence.get(*e)).map(|e| vec![self.evidence(e)]).unwrap_or_default(),
             Row::Effect(i, e) => {

@@ -65,7 +65,7 @@ pub fn compute(case: &Case<'_>) -> Option<Finding> {
     let cause = if certain { Cause::Compute } else { Cause::Unknown };
     let (long, _) = longest(case, cause);
     let places = places::of(case, &[Cause::Compute, Cause::Unknown]);
-    let at = places.iter().find(|p| p.ns.is_some() && p.kind.word() != "window").map_or_else(String::new, |p| format!(" ({})", p.name));
+    let at = places.iter().find(|p| p.kind.word() != "window").map_or_else(String::new, |p| format!(" ({})", p.name));
     let headline = if certain {
         format!(
             "the launching thread runs host code{at} while the GPU has nothing to do: idle for {} of the window, up to {} at a time",
