@@ -1,12 +1,12 @@
 //! What changed between two runs: kernels by name, those that are new or gone, those that were probably renamed; and whether a change of the
 //! durations is more than chance.
 
-use super::chance::mann_whitney;
 use super::fuzzy::similarity;
 use super::promise::{Promise, promises};
+use super::samework::{Durations, Found, Work, compare, durations};
 use super::{GroupBy, GroupRow, Grouping, Paths};
 use crate::model::Profile;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// What happened to a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,10 @@ pub struct Row {
     pub after: Option<Side>,
     /// Probability that the durations of single launches differ as much by chance (Mann–Whitney); `None` where there are too few, or none.
     pub p: Option<f64>,
+    /// Which launches that probability and the change of the median are of.
+    pub work: Work,
+    /// Change of the median duration of these launches in percent.
+    pub each: Option<f64>,
     /// What the first run's hint on the kernel promised.
     pub promise: Option<Promise>,
 }
@@ -90,11 +94,10 @@ impl Row {
         Some(self.delta() as f64 / before.total as f64 * 100.0)
     }
 
-    /// Change of the median duration of a launch in percent.
+    /// Change of the median duration of a launch in percent, of the launches that can be compared.
     #[must_use]
     pub fn each_percent(&self) -> Option<f64> {
-        let (a, b) = (self.before.as_ref()?.median.filter(|m| *m > 0.0)?, self.after.as_ref()?.median?);
-        Some((b - a) / a * 100.0)
+        self.each
     }
 
     /// Share of a launch's time that was saved: of the sum where there are as many launches as before, else of the median. `None` for what is not in
@@ -102,7 +105,11 @@ impl Row {
     #[must_use]
     pub fn saved(&self) -> Option<f64> {
         let (a, b) = (self.before.as_ref()?, self.after.as_ref()?);
-        if a.count == b.count { Some(-self.percent()? / 100.0) } else { Some(-self.each_percent()? / 100.0) }
+        if a.count == b.count && matches!(self.work, Work::Same | Work::Reshaped) {
+            Some(-self.percent()? / 100.0)
+        } else {
+            Some(-self.each_percent()? / 100.0)
+        }
     }
 
     /// What was promised of it and what was saved, where the kernel changed by enough to matter.
@@ -148,15 +155,9 @@ impl Diff {
     }
 }
 
-/// Durations of single launches by group.
-fn durations(profile: &Profile, grouping: &Grouping, paths: Option<&Paths>) -> HashMap<usize, Vec<i64>> {
-    let mut out: HashMap<usize, Vec<i64>> = HashMap::new();
-    for launch in 0..profile.launches.len() {
-        if let Some(row) = grouping.row_of(profile, paths, launch) {
-            out.entry(row).or_default().push(profile.launches.duration(launch));
-        }
-    }
-    out
+fn row(fate: Fate, before: Option<&GroupRow>, after: Option<&GroupRow>, found: Found) -> Row {
+    let (before, after) = (before.map(Into::into), after.map(Into::into));
+    Row { fate, before, after, p: found.p, work: found.work, each: found.each, promise: None }
 }
 
 /// Compares two runs, grouped in the same way.
@@ -165,17 +166,25 @@ pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
     let paths = |p: &Profile| (by == GroupBy::Nvtx).then(|| Paths::of(p));
     let (paths_a, paths_b) = (paths(before), paths(after));
     let (a, b) = (Grouping::of(before, by, paths_a.as_ref()), Grouping::of(after, by, paths_b.as_ref()));
-    let (single_a, single_b) = (durations(before, &a, paths_a.as_ref()), durations(after, &b, paths_b.as_ref()));
-    let none: Vec<i64> = Vec::new();
-    let test = |i: usize, j: usize| mann_whitney(single_a.get(&i).unwrap_or(&none), single_b.get(&j).unwrap_or(&none));
+    let single_a = durations(before, by.is_kernel(), |l| a.row_of(before, paths_a.as_ref(), l));
+    let single_b = durations(after, by.is_kernel(), |l| b.row_of(after, paths_b.as_ref(), l));
+    let none = Durations::new();
+    // Without launches (tables of sums) the medians are all there is.
+    let test = |i: usize, j: usize| match (single_a.get(&i), single_b.get(&j)) {
+        (None, None) => {
+            let change = |a: f64, b: f64| (a > 0.0).then(|| (b - a) / a * 100.0);
+            Found { each: a.rows[i].stats.median.zip(b.rows[j].stats.median).and_then(|(a, b)| change(a, b)), ..Found::default() }
+        }
+        (a, b) => compare(a.unwrap_or(&none), b.unwrap_or(&none)),
+    };
     let by_name: BTreeMap<&str, usize> = b.rows.iter().enumerate().map(|(i, r)| (r.name.as_str(), i)).collect();
     let mut rows = Vec::new();
     let mut used = vec![false; b.rows.len()];
     let mut gone = Vec::new();
-    for (i, row) in a.rows.iter().enumerate() {
-        if let Some(&j) = by_name.get(row.name.as_str()) {
+    for (i, before) in a.rows.iter().enumerate() {
+        if let Some(&j) = by_name.get(before.name.as_str()) {
             used[j] = true;
-            rows.push(Row { fate: Fate::Both, before: Some(row.into()), after: Some((&b.rows[j]).into()), p: test(i, j), promise: None });
+            rows.push(row(Fate::Both, Some(before), Some(&b.rows[j]), test(i, j)));
         } else {
             gone.push(i);
         }
@@ -200,17 +209,11 @@ pub fn diff(before: &Profile, after: &Profile, by: GroupBy) -> Diff {
         if gone.contains(&i) && new.contains(&j) {
             gone.retain(|g| *g != i);
             new.retain(|n| *n != j);
-            rows.push(Row {
-                fate: Fate::Renamed,
-                before: Some((&a.rows[i]).into()),
-                after: Some((&b.rows[j]).into()),
-                p: test(i, j),
-                promise: None,
-            });
+            rows.push(row(Fate::Renamed, Some(&a.rows[i]), Some(&b.rows[j]), test(i, j)));
         }
     }
-    rows.extend(gone.into_iter().map(|i| Row { fate: Fate::Gone, before: Some((&a.rows[i]).into()), after: None, p: None, promise: None }));
-    rows.extend(new.into_iter().map(|j| Row { fate: Fate::New, before: None, after: Some((&b.rows[j]).into()), p: None, promise: None }));
+    rows.extend(gone.into_iter().map(|i| row(Fate::Gone, Some(&a.rows[i]), None, Found::default())));
+    rows.extend(new.into_iter().map(|j| row(Fate::New, None, Some(&b.rows[j]), Found::default())));
     if by.is_kernel() {
         let promised = promises(before);
         for row in &mut rows {

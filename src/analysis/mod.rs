@@ -36,6 +36,7 @@ pub mod range_tree;
 pub mod ranks;
 pub mod roofline;
 pub mod rows;
+pub mod samework;
 pub mod select;
 pub mod series;
 pub mod stats;

@@ -224,6 +224,9 @@ fn memory(app: &mut App, at: usize) -> Vec<Effect> {
     if app.session.reports.get(at).is_some_and(|r| r.profile.is_some() && !r.reading() && !r.remembers()) {
         return say(app, "nothing is recorded of memory in this report; `warpscope help memory` says how to record it", false);
     }
+    if app.depth(at) > 1 && app.session.reports.get(at).is_some_and(|r| r.profile.is_some() && !r.ran()) {
+        return say(app, "nothing but memory is recorded in this report", false);
+    }
     toggle::<MemoryScreen>(app, at, MemoryScreen::new)
 }
 

@@ -4,6 +4,7 @@ use super::Format;
 use super::table::{self, Cell, Column};
 use super::top::SourceJson;
 use crate::analysis::diff::{Diff, Fate, Row, Side};
+use crate::analysis::samework::Work;
 use crate::analysis::triage::{Part, Triage};
 use crate::model::text::clean;
 use crate::model::{Nanos, Profile};
@@ -37,6 +38,9 @@ struct RowJson<'a> {
     p: Option<f64>,
     significant: bool,
     promise: Option<PromiseJson>,
+    /// Which launches change and probability are of, where these are not all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<String>,
 }
 
 /// What the first run's hint promised of the kernel, in percent of its time, and what was saved.
@@ -152,6 +156,7 @@ pub fn json(
             p: r.p,
             significant: r.significant(),
             promise: promise(r),
+            compared: compared(r),
         })
         .collect();
     let all = DiffJson {
@@ -187,6 +192,7 @@ const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("significant", "", false, false, 4),
     ("name_before", "was", false, true, 0),
     ("promise", "", false, true, 0),
+    ("compared", "", false, true, 0),
 ];
 
 /// `+12.3 %`.
@@ -194,6 +200,11 @@ fn percent(p: Option<f64>) -> Cell {
     // Nothing is neither more nor less.
     let shown = |p: f64| if p.abs() < 0.05 { "0.0 %".to_owned() } else { format!("{p:+.1} %") };
     p.map_or_else(Cell::default, |p| Cell::both(format!("{p:.3}"), shown(p)))
+}
+
+/// Which launches change and probability are of, where these are not all.
+fn compared(r: &Row) -> Option<String> {
+    r.work.words().filter(|_| r.before.is_some() && r.after.is_some())
 }
 
 /// Rows of the table.
@@ -206,11 +217,12 @@ fn cells(r: &Row) -> Vec<Cell> {
     let delta = r.delta();
     let sign = if delta < 0 { "-" } else { "+" };
     let fate = if r.fate == Fate::Both { "" } else { r.fate.word() };
-    let word = match (r.significant(), r.p) {
-        (true, _) if r.each_percent().unwrap_or(0.0) > 0.0 => "slower",
-        (true, _) => "faster",
-        (false, Some(_)) => "same",
-        (false, None) => "",
+    let word = match (r.significant(), r.p, r.work) {
+        (true, ..) if r.each_percent().unwrap_or(0.0) > 0.0 => "slower",
+        (true, ..) => "faster",
+        (false, Some(_), _) => "same",
+        (false, None, Work::Other) if r.before.is_some() && r.after.is_some() => "other grids",
+        (false, None, _) => "",
     };
     vec![
         Cell::text(r.name()),
@@ -226,6 +238,7 @@ fn cells(r: &Row) -> Vec<Cell> {
         Cell::both(r.significant(), word),
         Cell::text(r.before.as_ref().map_or("", |b| &b.name)),
         Cell::text(r.kept().map_or_else(String::new, |(p, got)| p.words(got))),
+        Cell::text(compared(r).unwrap_or_default()),
     ]
 }
 

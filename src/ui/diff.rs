@@ -10,6 +10,7 @@ use super::view::View;
 use super::{Role, Theme};
 use crate::analysis::diff::{Diff, Fate, Row};
 use crate::analysis::labels::{cut_middle, width};
+use crate::analysis::samework::Work;
 use crate::app::session::Report;
 use crate::app::{ActionId, App, DiffScreen};
 use crate::model::text::clean;
@@ -287,13 +288,21 @@ pub fn next(app: &App, screen: &DiffScreen) -> Option<String> {
     {
         return Some(format!("probably a new name for {}; {open} goes to the kernel", before.name));
     }
+    let of = match row.work {
+        Work::Same | Work::Other => String::new(),
+        Work::Part(share) => format!(" of the {:.0}% with a grid and block that both runs have", share * 100.0),
+        Work::Reshaped => " with another grid or block".to_owned(),
+    };
     Some(match row.p {
         Some(_) if row.significant() => {
             let p = row.each_percent().unwrap_or(0.0);
             let word = if p > 0.0 { "longer" } else { "less" };
-            format!("the median launch takes {:.1}% {word}, which is more than chance; {open} goes to the kernel", p.abs())
+            format!("the median launch{of} takes {:.1}% {word}, which is more than chance; {open} goes to the kernel", p.abs())
         }
-        Some(p) => format!("its launches differ no more than by chance (p {}); {open} goes to the kernel", tiny(p)),
+        Some(p) => format!("its launches{of} differ no more than by chance (p {}); {open} goes to the kernel", tiny(p)),
+        None if row.work == Work::Other => {
+            format!("no grid and block is in both runs: its launches are not compared; {open} goes to the kernel")
+        }
         None => format!("{open} goes to the kernel; too few launches to tell from chance"),
     })
 }

@@ -4,6 +4,7 @@ use super::support::{edited_profile, packed, read, root, run};
 use serde_json::Value as Json;
 use warpscope::analysis::GroupBy;
 use warpscope::analysis::diff::{Fate, diff};
+use warpscope::analysis::samework::Work;
 
 #[test]
 fn a_run_beside_itself_is_the_same() {
@@ -84,7 +85,10 @@ fn a_promise_stands_beside_what_came_of_it() {
     };
     let gain = Gain { at_most: 0.69, expected: Some((0.40, 0.59)), left: String::new() };
     let promise = Some(Promise { id: Diagnosis::Uncoalesced, gain });
-    let row = |after, p| Row { fate: Fate::Both, before: side(10, 1_000), after, p, promise: promise.clone() };
+    let row = |after: Option<Side>, p| {
+        let each = after.as_ref().and_then(|s| s.median).map(|m| (m - 1_000.0) / 10.0);
+        Row { fate: Fate::Both, before: side(10, 1_000), after, p, work: Work::Same, each, promise: promise.clone() }
+    };
     let said = |row: &Row| {
         let mut out = Vec::new();
         warpscope::report::diff::promises(&mut out, &[row]).unwrap();

@@ -6,7 +6,7 @@ use super::super::text::{left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme};
 use super::picture;
-use crate::analysis::hints::{Evidence, Hint};
+use crate::analysis::hints::{Evidence, Hint, Severity};
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::path::{self, Step};
 use crate::app::screens::result::hints::Line as Row;
@@ -148,9 +148,12 @@ impl Draw<'_> {
             }
             Row::Bound(i) => {
                 let Some(hint) = self.hint(*i) else { return Vec::new() };
-                let mut out = if hint.limit().is_empty() { Vec::new() } else { self.under("at most", hint.limit(), Role::Dim) };
-                // What is named by the rule is a part of that where the change lets more go.
-                if !hint.bound.is_empty() && hint.limit() != hint.bound {
+                if hint.severity == Severity::Healthy || hint.limit() == hint.bound {
+                    return if hint.bound.is_empty() { Vec::new() } else { self.under("at best", &hint.bound, Role::Dim) };
+                }
+                // What the rule names is a part of what its change may let go.
+                let mut out = self.under("at most", &format!("{:.0}%: {}", hint.gain.at_most * 100.0, hint.limit()), Role::Dim);
+                if !hint.bound.is_empty() {
                     out.extend(self.under("at stake", &format!("{:.0}%: {}", hint.percent(), hint.bound), Role::Dim));
                 }
                 out

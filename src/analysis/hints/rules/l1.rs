@@ -74,7 +74,9 @@ pub fn bandwidth(case: &Case<'_>) -> Option<Hint> {
     let hint = if shared {
         let few = conflict_share(case).map_or_else(String::new, |c| format!(" ({} of its wavefronts are due to bank conflicts)", pct(c)));
         let known = conflict_share(case).is_some();
-        let headline = format!("shared memory is the limit: {} of its peak{few}", pct(share));
+        // Of the stage that it shares with the rest of L1 its own part is what its accesses can change.
+        let own = case.demand.get(Unit::Shared).unwrap_or(share);
+        let headline = format!("shared memory is the limit: {} of its peak{few}", pct(own));
         Hint::new(Diagnosis::SharedBandwidth, stake, headline)
             .because([case.busy(Unit::Shared, at), case.busy(Unit::L1, None), case.busy(Unit::Lsu, None), case.stall("mio_throttle", None)])
             .change(&[

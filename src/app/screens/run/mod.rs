@@ -27,7 +27,7 @@ fn stop_now(watched: &Watched, key: &str) -> Answer {
 fn ask_before_stop(guided: bool) -> Answer {
     let items = vec![
         Item::new("keep going", "", 'b', Choice::Run(RunChoice::Nothing)),
-        Item::new("stop it", "the program and the profiler, which then writes its report", 's', Choice::Run(RunChoice::Stop)),
+        Item::new("stop it", "program and profiler, which then writes its report", 's', Choice::Run(RunChoice::Stop)),
     ];
     // A server takes minutes to come back.
     let title = if guided { "stop the run? some steps are not done yet" } else { "stop the run?" };
