@@ -111,12 +111,8 @@ pub fn compare(a: &Durations, b: &Durations) -> Found {
 mod tests {
     use super::*;
 
-    fn shape(blocks: u32) -> Shape {
-        Some(([blocks, 1, 1], [256, 1, 1], 0))
-    }
-
     fn runs(of: &[(u32, i64, usize)]) -> Durations {
-        of.iter().map(|&(blocks, ns, n)| (shape(blocks), (0..n as i64).map(|i| ns + i % 7).collect())).collect()
+        of.iter().map(|&(blocks, ns, n)| (Some(([blocks, 1, 1], [256, 1, 1], 0)), (0..n as i64).map(|i| ns + i % 7).collect())).collect()
     }
 
     #[test]
