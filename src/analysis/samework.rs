@@ -112,7 +112,9 @@ mod tests {
     use super::*;
 
     fn runs(of: &[(u32, i64, usize)]) -> Durations {
-        of.iter().map(|&(blocks, ns, n)| (Some(([blocks, 1, 1], [256, 1, 1], 0)), (0..n as i64).map(|i| ns + i % 7).collect())).collect()
+        of.iter()
+            .map(|&(blocks, ns, n)| (Some(([blocks, 1, 1], [256, 1, 1], 0)), (0..n).map(|i| ns + i64::try_from(i % 7).unwrap()).collect()))
+            .collect()
     }
 
     #[test]
