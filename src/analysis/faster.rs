@@ -70,6 +70,7 @@ impl Worth {
         );
         match self.saves.map(|(least, most)| (least * 100.0, most * 100.0)) {
             None => run,
+            Some((least, most)) if least < 0.5 && most >= 1.0 => format!("{run}; this change saves at most {most:.0}% of the run"),
             Some((least, most)) if most - least < 1.0 => format!("{run}; this change saves {most:.0}% of the run"),
             Some((least, most)) => format!("{run}; this change saves {least:.0}–{most:.0}% of the run"),
         }
@@ -135,6 +136,13 @@ impl Run {
         Some(Self { steps, blocks, units: ops.units.len(), processes: processes.len() })
     }
 
+    /// Takes kernels for one: each is renamed to the number that stands at its own.
+    pub fn together(&mut self, kernels: &[u32]) {
+        for step in &mut self.steps {
+            step.kernel = kernels.get(step.kernel as usize).copied().unwrap_or(u32::MAX);
+        }
+    }
+
     /// Whether so many kernels can be asked about without a long wait: each takes three passes.
     #[must_use]
     pub fn affords(&self, kernels: usize) -> bool {
@@ -142,7 +150,8 @@ impl Run {
     }
 
     /// First start and last end, ns.
-    fn span(&self) -> (i64, i64) {
+    #[must_use]
+    pub fn span(&self) -> (i64, i64) {
         let start = self.steps.iter().map(|s| s.start.min(s.call)).min().unwrap_or(0);
         (start, self.steps.iter().map(|s| s.end).max().unwrap_or(start))
     }

@@ -43,6 +43,7 @@ pub mod stats;
 mod tensor;
 pub mod timeline;
 pub mod triage;
+pub mod worths;
 
 pub use family::Family;
 pub use group::{GroupBy, GroupRow, Grouping, SortBy};

@@ -8,7 +8,7 @@ use crate::analysis::group_detail::Detail;
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::hints::{Diagnosis, Severity};
 use crate::analysis::metric::Lookup;
-use crate::analysis::{GroupRow, labels};
+use crate::analysis::{GroupBy, GroupRow, labels};
 use crate::app::{App, Report};
 use crate::model::text::clean;
 use crate::model::{Nanos, units};
@@ -37,6 +37,18 @@ fn verdict(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Li
     }
     out.extend(lines.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
     out
+}
+
+/// What a faster kernel means for the run.
+fn of_run(report: &Report, row: usize, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let (Some(profile), Some(grouping)) = (&report.profile, &report.groups.grouping) else { return Vec::new() };
+    let Some(group) = grouping.rows.get(row).filter(|g| grouping.by == GroupBy::Name || g.kernels == 1) else { return Vec::new() };
+    let Some(kernel) = group.kernel.and_then(|k| profile.kernels.get(k.0 as usize)) else { return Vec::new() };
+    // An instantiation is a part of its function only.
+    let alone = || profile.kernels.iter().filter(|k| k.function() == kernel.function()).count() == 1;
+    let Some(curve) = report.worths.get(kernel.function()).filter(|_| grouping.by == GroupBy::Name || alone()) else { return Vec::new() };
+    let worth = curve.worth(report.diagnosed.get(&row).and_then(|h| h.gain));
+    wrap(&worth.words(), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))).collect()
 }
 
 /// What ncu measured of a launch: its first hint, and how busy the units were. Empty where it was not profiled.
@@ -181,6 +193,7 @@ pub fn lines(app: &App, report: &Report, row: usize, columns: usize, theme: &The
     let single = grouping.by.is_kernel();
     let blocks = [
         if single { verdict(report, row, columns, theme) } else { Vec::new() },
+        if single { of_run(report, row, columns, theme) } else { Vec::new() },
         report.best(row).filter(|_| single).map(|b| measured(app, (b.0, b.1), columns, theme)).unwrap_or_default(),
         group_of.map(|d| several(report, d, columns, theme)).unwrap_or_default(),
         distribution(group, columns, theme),

@@ -14,6 +14,8 @@ pub struct FirstHint {
     pub severity: Severity,
     /// In this kernel's numbers.
     pub headline: String,
+    /// What its change gives, at least and at most, as shares of the kernel's time; `None` of what is healthy or was not measured.
+    pub gain: Option<(f64, f64)>,
 }
 
 /// The first hint of each of some results that have one.
@@ -30,6 +32,16 @@ pub fn of_results(metrics: &Metrics, results: impl Iterator<Item = usize>) -> Ha
     let first = |r| of(r).into_iter().next();
     results
         .filter_map(|r| Some((r, first(r)?)))
-        .map(|(r, h)| (r, FirstHint { id: h.id, severity: h.severity, headline: h.headline }))
+        .map(|(r, h)| {
+            (
+                r,
+                FirstHint {
+                    id: h.id,
+                    severity: h.severity,
+                    gain: (h.severity > Severity::Healthy).then(|| h.ends()),
+                    headline: h.headline,
+                },
+            )
+        })
         .collect()
 }

@@ -9,6 +9,7 @@ use crate::analysis::next::key_of;
 use crate::analysis::range_tree::RangeTree;
 use crate::analysis::timeline::{Gaps, Part, Timeline};
 use crate::analysis::triage::{Triage, Verdict};
+use crate::analysis::worths::Worths;
 use crate::analysis::{GroupBy, Grouping, Overview, Paths};
 use crate::app::msg::Effect;
 use crate::app::sight::Kept;
@@ -39,7 +40,6 @@ pub struct Report {
     pub built_in: bool,
     /// The report whose file it is in, too: counters beside a timeline.
     pub part_of: Option<usize>,
-    /// How far it is.
     pub stage: Stage,
     /// The profile: at first with the columns of the first table, later whole.
     pub profile: Option<Arc<Profile>>,
@@ -52,6 +52,8 @@ pub struct Report {
     pub next: Option<String>,
     /// What limits the run: `None` until that is known, `Some(None)` where nothing ran on a device.
     pub triage: Option<Option<Arc<Triage>>>,
+    /// What faster kernels mean for the whole run; empty until it is known.
+    pub worths: Arc<Worths>,
     /// Floating-point work of the run, by the results that were joined.
     pub work: Option<Rate>,
     /// Ranges as a tree, once somebody asked for it.
@@ -129,6 +131,7 @@ impl Report {
             overview: None,
             next: None,
             triage: None,
+            worths: Arc::default(),
             work: None,
             tree: None,
             lanes: Arc::default(),
@@ -229,7 +232,7 @@ impl Report {
         self.asked = None;
         self.tree = None;
         (self.window, self.whole) = (None, None);
-        (self.lanes, self.gaps) = (Arc::default(), None);
+        (self.lanes, self.gaps, self.worths) = (Arc::default(), None, Arc::default());
     }
 
     /// Takes the whole profile, or why there is none.
@@ -283,6 +286,7 @@ impl Report {
             }
             Done::Triage(found) => {
                 self.triage = Some(found.clone());
+                effects = if self.window.is_none() { self.ask(index, Ask::Worths) } else { Vec::new() };
                 if let Some(sentence) = self.verdict() {
                     self.next = Some(sentence);
                 }
@@ -291,6 +295,7 @@ impl Report {
             Done::Tree(tree) => self.tree = Some(Arc::clone(tree)),
             Done::Timeline(built) => Arc::make_mut(&mut self.lanes).add((**built).clone()),
             Done::Gaps(gaps) => self.gaps = Some(Arc::clone(gaps)),
+            Done::Worths(worths) => self.worths = Arc::clone(worths),
             Done::Paths(paths) => {
                 self.paths = Some(Arc::clone(paths));
                 // Details that were made without ranges are made again with them.

@@ -17,6 +17,7 @@ use crate::analysis::memory::Row;
 use crate::analysis::range_tree::{KernelTime, RangeTree};
 use crate::analysis::timeline::{self, Built, Gaps, Matches, Timeline};
 use crate::analysis::triage::{Scope, Triage, idle, triage};
+use crate::analysis::worths::Worths;
 use crate::analysis::{GroupBy, Grouping, Overview, Paths, next};
 use crate::model::{Cancel, Metrics, Nanos, Profile};
 use crate::report::hints::Advice;
@@ -45,6 +46,8 @@ pub enum Ask {
     Timeline(timeline::Part),
     /// When the devices had nothing to do, and why.
     Gaps,
+    /// What faster kernels mean for the run.
+    Worths,
     /// Events of the timeline whose names match.
     Matches {
         /// Number of the screen.
@@ -203,7 +206,7 @@ impl Work {
             Ask::Group(_) | Ask::Triage | Ask::Timeline(_) => 1,
             Ask::Detail { .. } | Ask::Gaps | Ask::Judge { .. } => 2,
             Ask::Verdicts | Ask::Join { .. } | Ask::Work { .. } | Ask::Overview => 3,
-            Ask::Paths => 4,
+            Ask::Paths | Ask::Worths => 4,
         }
     }
 }
@@ -223,6 +226,7 @@ pub enum Done {
     Inside(u64, u32, Arc<[KernelTime]>, Option<Typical>),
     Timeline(Box<Built>),
     Gaps(Arc<Gaps>),
+    Worths(Arc<Worths>),
     /// Events that match, for a screen: the text, and how many parts of the timeline there were.
     Matches(u64, String, usize, Arc<Matches>),
     /// What limits the run in a window, for a screen.
@@ -318,6 +322,7 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
         }
         Ask::Tree => Done::Tree(Arc::new(RangeTree::within(profile, work.window, cancel)?)),
         Ask::Timeline(part) => Done::Timeline(Box::new(timeline::build(profile, *part, cancel)?)),
+        Ask::Worths => Done::Worths(Arc::new(Worths::of(profile, cancel))),
         Ask::Gaps => Done::Gaps(Arc::new(Gaps::new(idle(profile, cancel)?))),
         Ask::Matches { screen, timeline, text } => {
             let matches = Matches::of(timeline, &timeline.events(profile), text, cancel)?;

@@ -1,0 +1,93 @@
+//! What faster kernels mean for a run, of the functions that take the most time: the recorded run gone through again with each of them shortened.
+
+use super::faster::{Run, Worth};
+use crate::model::{Cancel, Profile};
+use std::collections::HashMap;
+
+/// Functions that are looked at: a table shows no more at a time.
+const MOST: usize = 30;
+/// Shares of a function's time that go: between them is interpolated.
+const STEPS: [f64; 4] = [0.25, 0.5, 0.75, 1.0];
+
+/// Of one function.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Curve {
+    /// Summed durations over the run's length.
+    pub share: f64,
+    /// Shares of the run that go with a quarter, a half, three quarters and all of the function's time.
+    saved: [f64; 4],
+}
+
+impl Curve {
+    /// Share of the run that goes with a share of the function's time, by linear interpolation.
+    #[must_use]
+    pub fn saves(&self, gain: f64) -> f64 {
+        let at = gain.clamp(0.0, 1.0) * STEPS.len() as f64;
+        let step = (at as usize).min(STEPS.len() - 1);
+        let before = step.checked_sub(1).map_or(0.0, |s| self.saved[s]);
+        before + (self.saved[step] - before) * (at - step as f64)
+    }
+
+    /// What a gain means, at least and at most.
+    #[must_use]
+    pub fn worth(&self, gain: Option<(f64, f64)>) -> Worth {
+        let saves = gain.map(|(least, most)| (self.saves(least), self.saves(most)));
+        Worth { share: self.share, critical: self.saves(1.0), saves }
+    }
+}
+
+/// Curves by function name.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Worths(HashMap<String, Curve>);
+
+impl Worths {
+    /// Goes through the run again, as often as its length allows. Empty where launches have no times or calls, or are too many.
+    #[must_use]
+    pub fn of(profile: &Profile, cancel: &Cancel) -> Self {
+        let Some(mut run) = Run::of(profile) else { return Self::default() };
+        // Instantiations of one template together, as the table has them.
+        let mut first: HashMap<&str, u32> = HashMap::new();
+        let functions: Vec<u32> = (0_u32..).zip(&profile.kernels).map(|(at, k)| *first.entry(k.function()).or_insert(at)).collect();
+        let mut time: HashMap<u32, i64> = HashMap::new();
+        for launch in 0..profile.launches.len() {
+            let function = functions.get(profile.launches.kernel(launch).0 as usize);
+            *time.entry(function.copied().unwrap_or(u32::MAX)).or_default() += profile.launches.duration(launch);
+        }
+        run.together(&functions);
+        let (start, end) = run.span();
+        let length = (end - start) as f64;
+        let mut longest: Vec<(i64, u32)> = time.into_iter().map(|(function, ns)| (ns, function)).collect();
+        longest.sort_unstable_by(|a, b| b.cmp(a));
+        let mut out = HashMap::new();
+        for (at, (ns, function)) in longest.into_iter().take(MOST).enumerate() {
+            // Four passes each, where three are counted.
+            if cancel.is_cancelled() || !run.affords(at + at / 3) {
+                break;
+            }
+            let Some(kernel) = profile.kernels.get(function as usize).filter(|_| length > 0.0) else { continue };
+            let saved = STEPS.map(|gain| (run.saved(function, 1.0 - gain) as f64 / length).clamp(0.0, 1.0));
+            out.insert(kernel.function().to_owned(), Curve { share: ns as f64 / length, saved });
+        }
+        Self(out)
+    }
+
+    /// Of a function, where it was looked at.
+    #[must_use]
+    pub fn get(&self, function: &str) -> Option<&Curve> {
+        self.0.get(function)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn between_the_steps_is_interpolated() {
+        let curve = Curve { share: 0.5, saved: [0.1, 0.2, 0.25, 0.25] };
+        let near = |gain: f64, saved: f64| (curve.saves(gain) - saved).abs() < 1e-9;
+        assert!(near(0.0, 0.0) && near(0.125, 0.05) && near(0.25, 0.1) && near(0.6, 0.22) && near(1.0, 0.25) && near(7.0, 0.25));
+        let worth = curve.worth(Some((0.25, 0.5)));
+        assert!((worth.critical - 0.25).abs() < 1e-9 && worth.saves == Some((0.1, 0.2)), "{worth:?}");
+    }
+}
