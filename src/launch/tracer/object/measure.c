@@ -334,6 +334,7 @@ static void measure_write(void) {
     p = put_number(p, g->count);
     memcpy(p, values, g->count * 8), p += g->count * 8;
     put_block(BLOCK_MEASURED, 0, 0, 1, data, (u32)(p - data));
+    measure.written++;
   }
   Wanted* first = wanted_known(&inside[0].shape);
   if (first && info.ranges != measure.length) first->missed++;
@@ -461,6 +462,12 @@ static void measure_ended(void) {
       measure.why_not = text;
       return;
     }
+  }
+  if (measure.windows && !measure.written && measure.sweeping) {
+    // Beside another process on the GPU a window takes ten times as long (seen on an H100).
+    snprintf(text, sizeof text, "the program ended after %u of the %u passes that the first values need, %lu ms each: it was too short, or another process used the GPU, too",
+      measure.pass, sets[measure.set].passes, measure.estimate / 1000000);
+    measure.why_not = text;
   }
   for (u32 i = 0; i < ASKED && !measure.why_not; i++) {
     const Asked* a = &asked_kernels[i];

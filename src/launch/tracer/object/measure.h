@@ -37,7 +37,7 @@ static struct {
   volatile int state;
   void *context, *object;
   u64 budget, share, started, spent, estimate, armed_at, opened_at, opened, last_launch, left_at, chosen_at, swept_at;
-  u32 wanted, windows, launches, only_asked, round;
+  u32 wanted, windows, launches, only_asked, round, written;
   // A sweep: the same launches once for each pass. `configured` is the set that CUPTI was given last, counted from 1.
   u32 sweeping, set, pass, length, count, useless, replayed, configured, waited;
   Shape start;

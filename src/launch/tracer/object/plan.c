@@ -27,7 +27,7 @@ static int measure_failed(const char* what, Result r) {
   static char text[200];
   if (r == OK) return 0;
   snprintf(text, sizeof text, r == ERROR_INSUFFICIENT_PRIVILEGES ? "the GPU's counters may not be read by this user (%s)" :
-    r == ERROR_HARDWARE_BUSY ? "another profiler, such as DCGM, holds the GPU's counters (%s)" : "%s: %s", what, result_text(r));
+    r == ERROR_HARDWARE_BUSY ? "another profiler, such as DCGM, or another process that is measured holds the GPU's counters (%s)" : "%s: %s", what, result_text(r));
   measure.why_not = text;
   return 1;
 }
