@@ -8,12 +8,15 @@ use super::super::text::{bar, left, right, wrap};
 use super::super::view::View;
 use super::super::{Role, Theme};
 use crate::analysis::compare::{Change, Row};
+use crate::analysis::diff::MATTERS;
+use crate::analysis::fuzzy::similarity;
 use crate::analysis::hints::case::Case;
 use crate::analysis::hints::demand::Busy;
 use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::hints::stalls::Stalls;
-use crate::analysis::hints::{Hint, Subject};
+use crate::analysis::hints::{Hint, Severity, Subject};
 use crate::analysis::labels::{apart, cut_end, width};
+use crate::analysis::promise::{Outcome, Promise};
 use crate::app::{ActionId, App, ResultScreen};
 use crate::model::config::dim3;
 use crate::model::text::clean;
@@ -45,6 +48,9 @@ const BAR: (usize, usize) = (21, 7);
 /// The change of a percentage, in points, and the factor, that fill their half of the bar.
 const FULL_POINTS: f64 = 100.0;
 const FULL_FACTOR: f64 = 8.0;
+
+/// Likeness of two names from which one may be a changed version of the other.
+const RELATED: f64 = 0.5;
 
 /// One of the two, as the head tells of it.
 struct Side<'a> {
@@ -318,6 +324,23 @@ fn draw_stalls(frame: &mut Frame<'_>, area: Rect, reasons: &[&'static str], case
     lines(frame, inner, reasons.iter().take(inner.height.into()).map(line).collect());
 }
 
+/// What the hint on the slower one promised, beside what the faster one saves; nothing of kernels that have little to do with each other.
+fn promised(side: &Side<'_>, sides: &[Side<'_>; 2], hint: &Hint) -> Option<(String, Role)> {
+    let other = sides.iter().find(|s| s.word != side.word)?;
+    let saved = 1.0 - other.ns()? / side.ns().filter(|ns| *ns > 0.0)?;
+    let related = similarity(&side.name(), &other.name()) >= RELATED;
+    if !related || saved * 100.0 < MATTERS || hint.severity == Severity::Healthy {
+        return None;
+    }
+    let promise = Promise { id: hint.id, gain: hint.gain.clone() };
+    let role = match promise.outcome(saved) {
+        Outcome::Kept | Outcome::More => Role::Good,
+        Outcome::Less => Role::Text,
+        Outcome::Beyond => Role::Warn,
+    };
+    Some((format!("promised {}, the {} one saves {:.0}%", hint.gain.words(), other.word, saved * 100.0), role))
+}
+
 /// The first hint of each, in its words, and what it advises.
 fn draw_hints(frame: &mut Frame<'_>, area: Rect, sides: &[Side<'_>; 2], theme: &Theme) {
     let inner = panel(frame, area, vec![Span::styled("Diagnosis", theme.style(Role::Title))], true, theme);
@@ -334,6 +357,9 @@ fn draw_hints(frame: &mut Frame<'_>, area: Rect, sides: &[Side<'_>; 2], theme: &
             Span::styled(format!("{mark} {}", hint.id.id()), theme.style(role)),
         ]));
         out.extend(wrap(&clean(&hint.headline), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+        if let Some((text, role)) = promised(side, sides, hint) {
+            out.extend(wrap(&text, columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
+        }
         for change in &hint.actions {
             let text = wrap(&clean(change), columns.saturating_sub(2));
             out.extend(
