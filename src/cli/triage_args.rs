@@ -1,7 +1,8 @@
 //! The grammar of the commands that judge a run as a whole.
 
 use crate::analysis::memory::MemoryVerdict;
-use crate::analysis::triage::VERDICTS;
+use crate::analysis::ranks::OF_JOBS;
+use crate::analysis::triage::{VERDICTS, Verdict};
 use crate::report::Format;
 use clap::builder::PossibleValuesParser;
 use std::path::PathBuf;
@@ -47,7 +48,7 @@ pub struct Ranks {
     #[arg(required = true, value_name = "FILE|FOLDER")]
     pub files: Vec<PathBuf>,
     /// Exit with code 1 if one of these is found; several with commas.
-    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.1)))]
+    #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(OF_JOBS.map(Verdict::id)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
     #[arg(long)]

@@ -140,6 +140,11 @@ impl Input {
         if (kinds.knows)(&input) {
             return Ok(input);
         }
+        // rocprofv3's decoder leaves it out where it found no code object.
+        if input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "wstates1.json" || n == "filenames.json")) {
+            let what = "the waves of a thread trace without the instructions that they ran: code.json is missing";
+            return Err(ImportError::refused(path, what, "copy the whole folder, or take the trace again"));
+        }
         Err(ImportError::refused(path, "a directory, not a report", "name a file in it"))
     }
 

@@ -9,6 +9,8 @@ use crate::analysis::triage::{Finding, Place, PlaceKind, Sure, Verdict};
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
 
+/// What is found of the ranks of a job together.
+pub const OF_JOBS: [Verdict; 4] = [Verdict::Straggler, Verdict::RankImbalance, Verdict::SlowLink, Verdict::PipelineBubble];
 /// Share of all waiting that must be for the stragglers.
 const MOSTLY: f64 = 0.7;
 /// Of so many ranks one may be a straggler: more of them are no exception.

@@ -11,6 +11,7 @@ mod outcome;
 mod summary;
 pub mod waits;
 
+pub use findings::OF_JOBS;
 pub use identify::{Told, in_name, runs, without_doubles};
 pub use job::job;
 pub use outcome::{Job, Late, Link, Member, StepCell, Straggler};
