@@ -117,6 +117,9 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: &Args) -> Result<(), Failure> {
+    let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
+    let ascii = |chosen: Option<bool>| chosen.unwrap_or_else(|| !crate::config::utf8_locale(variable));
+    print::ascii(ascii(args.ascii));
     match &args.command {
         // These read no configuration: a mistake in it must not stop a run.
         Some(Command::Supervise { run, detached, kept: true }) => return runs::supervisor::supervise(*run, *detached),
@@ -130,6 +133,8 @@ fn run(args: &Args) -> Result<(), Failure> {
         _ => {}
     }
     let config = Config::load(args.config.as_deref()).map_err(Failure::wrong)?;
+    let ascii = ascii(args.ascii.or(config.ascii));
+    print::ascii(ascii);
     let nsys = args.nsys.clone().or_else(|| config.nsys.clone());
     match &args.command {
         Some(Command::Run(run)) => runs::begin::run(args, run, &config),
@@ -150,11 +155,7 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Memory(args)) => memory::memory(args, nsys.as_deref()),
         Some(Command::Report(args)) => handout::report(args, nsys.as_deref()),
         Some(Command::Export(args)) => export::export(args, nsys.as_deref()),
-        Some(Command::Timeline(wanted)) => {
-            let variable = |name: &str| std::env::var_os(name).map(|v| v.to_string_lossy().into_owned());
-            let ascii = args.ascii.or(config.ascii).unwrap_or_else(|| !crate::config::utf8_locale(variable));
-            timeline::timeline(wanted, ascii, nsys)
-        }
+        Some(Command::Timeline(wanted)) => timeline::timeline(wanted, ascii, nsys),
         Some(Command::Events(args)) => timeline::events(args, nsys),
         Some(Command::Ranges(args)) => ranges::ranges(args, nsys),
         Some(Command::Top(top)) => print::top(top, nsys),

@@ -13,6 +13,7 @@ use crate::report::{self, Format};
 use std::collections::BTreeSet;
 use std::io::{BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Prints one sentence to stderr, safe for a terminal. When nobody can hear it (a full disk, a pipe or terminal that is gone), what the
 /// program does goes on.
@@ -48,6 +49,14 @@ pub const LISTS_KERNELS: &str = "warpscope top";
 /// Kernels that an ambiguous selector names.
 const MOST_NAMED: usize = 8;
 
+/// Whether a terminal is sent ASCII only; files and pipes get the text as it is.
+static ASCII: AtomicBool = AtomicBool::new(false);
+
+/// From now on a terminal is sent ASCII only, or whatever there is.
+pub fn ascii(only: bool) {
+    ASCII.store(only, Ordering::Relaxed);
+}
+
 /// Lines on their way to a terminal: whatever they hold, it gets nothing that it would obey.
 struct Cleaned<W: Write> {
     to: W,
@@ -57,7 +66,12 @@ struct Cleaned<W: Write> {
 impl<W: Write> Cleaned<W> {
     fn pass(&mut self) -> std::io::Result<()> {
         let line = std::mem::take(&mut self.line);
-        self.to.write_all(clean(&String::from_utf8_lossy(&line)).as_bytes())
+        let text = String::from_utf8_lossy(&line);
+        let text = clean(&text);
+        if ASCII.load(Ordering::Relaxed) {
+            return self.to.write_all(crate::ui::ascii::plain(&text).as_bytes());
+        }
+        self.to.write_all(text.as_bytes())
     }
 }
 

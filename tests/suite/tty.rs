@@ -377,6 +377,19 @@ fn no_colour_and_no_utf_8_are_obeyed() {
 }
 
 #[test]
+fn what_commands_print_obeys_the_locale_too() {
+    let said = |env: &[(&str, &str)], args: &[&str]| {
+        let mut s = Session::start(args, (100, 40), env);
+        s.end();
+        String::from_utf8_lossy(&s.raw).into_owned()
+    };
+    let plain = said(&[("LANG", "C")], &["help", "words"]);
+    assert!(plain.is_ascii() && plain.contains("idle gaps") && plain.contains("10 us"), "{plain}");
+    assert!(said(&[("LANG", "C")], &["--ascii=false", "help", "words"]).contains("10 µs"));
+    assert!(said(&[], &["help", "words"]).contains("10 µs"));
+}
+
+#[test]
 fn themes_are_previewed_and_taken_back() {
     let mut s = Session::start(&["demo", "--theme", "dark"], (100, 30), &[]);
     s.wait("next:");
