@@ -55,6 +55,7 @@ pub fn wanted(args: &Recipes) -> Wanted {
         count: args.launch_count,
         seconds: args.seconds,
         survey: None,
+        measure: Vec::new(),
         ranks: args.ranks,
         directory: std::env::current_dir().ok().and_then(|d| d.into_os_string().into_string().ok()),
     }

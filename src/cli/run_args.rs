@@ -1,6 +1,6 @@
 //! The grammar of `run`, `attach` and `runs`.
 
-use super::words::percent;
+use super::words::{measured, percent};
 use crate::report::Format;
 use clap::Subcommand;
 use clap::builder::NonEmptyStringValueParser;
@@ -19,6 +19,9 @@ pub struct Run {
     /// Shorthand for `--recipe trace-survey`: counters of the kernels that take the most time, without ncu; PERCENT of the run's time may be added [default: 3].
     #[arg(long, conflicts_with_all = ["recipe", "tool"], value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = percent)]
     pub survey: Option<f64>,
+    /// Measure counters of KERNEL's next launches while the program runs, or with #N of its N-th launch from 1, without ncu; may be repeated.
+    #[arg(long, value_name = "KERNEL[#N]", value_parser = measured)]
+    pub measure: Vec<String>,
     /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
     #[arg(long, value_name = "NAME")]
     pub range: Option<String>,

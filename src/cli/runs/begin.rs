@@ -34,6 +34,15 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
     if args.survey.is_some() {
         return Ok((recipes::find("trace-survey", users)?, None));
     }
+    if !args.measure.is_empty() {
+        let recipe = recipes::find(args.recipe.as_deref().unwrap_or("trace"), users)?;
+        if recipe.tool != "trace" || args.tool.as_deref().is_some_and(|t| t != "trace") {
+            return Err(Failure::wrong(
+                "only the built-in tracer measures while the program runs: leave --tool out, or take one of its recipes",
+            ));
+        }
+        return Ok((recipe, None));
+    }
     if let Some(id) = &args.recipe {
         let recipe = recipes::find(id, users)?;
         if let Some(tool) = args.tool.as_deref().filter(|t| *t != recipe.tool) {
@@ -100,6 +109,7 @@ impl Chosen<'_> {
             count: self.args.launch_count,
             seconds: self.args.seconds,
             ranks: self.args.ranks,
+            measure: self.args.measure.clone(),
             survey: self.args.survey.map(words::thousandths),
             directory: self.directory.to_str().map(str::to_owned),
         };

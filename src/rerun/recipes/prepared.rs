@@ -27,6 +27,8 @@ pub struct Wanted {
     pub ranks: bool,
     /// Share of the run's time that a survey of counters may add, in thousandths; the tracer's default without a wish.
     pub survey: Option<u32>,
+    /// Kernels whose counters the tracer measures while the program runs: `KERNEL`, or `KERNEL#N` of its N-th launch.
+    pub measure: Vec<String>,
     /// Absolute path of the directory that the command runs in, for tools that want absolute paths.
     pub directory: Option<String>,
 }

@@ -68,6 +68,15 @@ fn costs_of_counters_are_those_that_were_measured() {
 }
 
 #[test]
+fn the_tracer_measures_what_is_asked_for() {
+    let measured = Wanted { measure: vec!["gemm#5".into(), "softmax".into()], ..wanted("./app") };
+    assert_eq!(line("trace", &measured), "warpscope trace --measure gemm#5 --measure softmax --output ./out ./app");
+    assert_eq!(line("trace-survey", &wanted("./app")), "warpscope trace --survey --output ./out ./app");
+    let survey = Wanted { survey: Some(25), ..wanted("./app") };
+    assert_eq!(line("trace-survey", &survey), "warpscope trace --survey=2.5 --output ./out ./app");
+}
+
+#[test]
 fn ncu_takes_chosen_launches_and_is_bounded_without() {
     let chosen = Wanted { kernel: Some("saxpy".into()), skip: Some(5), count: Some(2), ..wanted("./app 1") };
     assert_eq!(

@@ -25,6 +25,10 @@ pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> 
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         parts.push(part(PartId::Collect, &words, *why));
     }
+    for kernel in &wanted.measure {
+        let why = "Counters of the kernel's next launches, or of its N-th (#N), measured while the program runs.";
+        parts.push(part(PartId::Collect, &["--measure", kernel], why));
+    }
     if let Some(seconds) = wanted.seconds {
         let why = "The recording ends after so many seconds; the program keeps running.";
         parts.push(part(PartId::End, &["--seconds", &seconds.to_string()], why));
