@@ -677,6 +677,8 @@ fn what_keeps_counters_from_being_measured_is_said() {
         assert!(profile.measured.is_none());
         assert!(profile.notes.iter().any(|n| n.text.contains(says)), "{says}: {:?}", profile.notes);
     }
+    let (_, profile) = measured("survey 1000\n", &["launches=20"], &[]);
+    assert!(profile.notes.iter().any(|n| n.text.contains("ended before anything could be measured")), "{:?}", profile.notes);
     // Sixty passes, of which some are made before the program ends (on a busy machine perhaps none).
     let metrics: String = (0..120).map(|i| format!(" m{i}__inst_executed.sum")).collect();
     let plan = format!("survey 1000\nshare 100\nchip GH100\ngroup cause gpu__time_duration.sum{metrics}\n");

@@ -452,7 +452,12 @@ static void measure_look(int last) {
 // At the end: why there is nothing, or not all that was asked for.
 static void measure_ended(void) {
   static char text[700];
-  if (measure.why_not || measure.state == MEASURE_LOOKING) return;
+  if (measure.why_not) return;
+  if (measure.state == MEASURE_LOOKING) {
+    // A launch was seen, but the ticker had no time to get ready.
+    if (measure.context && (measure.budget || measure.asked)) measure.why_not = "the program ended before anything could be measured";
+    return;
+  }
   if (measure.budget && !measure.windows && measure.started) {
     // The budget is in thousandths.
     u64 ran = (clock_now(CLOCK_MONOTONIC) - measure.started) / 1000000, first = FIRST_NS / 1000 / measure.budget;
