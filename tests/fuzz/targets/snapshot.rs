@@ -8,11 +8,15 @@ use warpscope::import::{Importer, Input, Job, Wants};
 use warpscope::model::Cancel;
 
 fuzz_target!(|data: &[u8]| {
-    let bytes: &'static [u8] = Box::leak(data.to_vec().into_boxed_slice());
-    let Ok(profile) = TorchSnapshot.read(&Input::built_in("x.pickle", bytes), &Job::new(Wants::ALL, &|_| {})) else { return };
-    if let Some(usage) = memory_usage(&profile, &Cancel::default()) {
+    // The input wants bytes for as long as the program runs; they are given back below.
+    let leaked: &'static mut [u8] = Box::leak(data.to_vec().into_boxed_slice());
+    let raw: *mut [u8] = leaked;
+    if let Ok(profile) = TorchSnapshot.read(&Input::built_in("x.pickle", unsafe { &*raw }), &Job::new(Wants::ALL, &|_| {}))
+        && let Some(usage) = memory_usage(&profile, &Cancel::default())
+    {
         for device in &usage.devices {
             let _ = rows(device, &usage.sites, device.peak.0);
         }
     }
+    drop(unsafe { Box::from_raw(raw) });
 });
