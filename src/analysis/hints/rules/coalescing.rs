@@ -30,7 +30,7 @@ fn excess(case: &Case<'_>) -> Option<(f64, bool)> {
     by_code.or_else(|| by_use().map(|s| (s, false))).or_else(|| by_request().map(|s| (s, false))).map(|(s, sure)| (s.clamp(0.0, 1.0), sure))
 }
 
-/// Share of the sectors arriving at L2 that are beyond need. Those too many that L1 holds do not go on.
+/// Share of the sectors arriving at L2 that no access needs. What L1 keeps for a later access does not reach L2.
 fn arriving(case: &Case<'_>, share: f64) -> Option<f64> {
     let f = case.facts;
     let real = f.positive("l2_sectors_from_l1")?;
