@@ -194,9 +194,29 @@ impl Plot {
             out.placed.remarks.push(format!("Of {} other results only the {MOST_OTHERS} longest are shown.", rest.len()));
             rest.truncate(MOST_OTHERS);
         }
+        let mut clocks: Option<(f64, f64)> = None;
         for (i, other) in rest {
-            let all = points(metrics, i, other, &place(metrics, other), false, marked.contains(&i));
+            let placed = place(metrics, other);
+            let all = points(metrics, i, other, &placed, false, marked.contains(&i));
+            if let Some(clock) = placed.clock.filter(|_| !all.is_empty()) {
+                clocks = Some(clocks.map_or((clock, clock), |(low, high)| (low.min(clock), high.max(clock))));
+            }
             others.extend(all.into_iter().filter(|p| p.level == Level::Dram).max_by(|a, b| a.achieved.total_cmp(&b.achieved)));
+        }
+        // Each point's shares are of roofs at its own launch's clock; the lines are at this one's.
+        if let Some((own, (low, high))) = out
+            .placed
+            .clock
+            .zip(clocks)
+            .filter(|(own, (low, high))| *low < own * (1.0 - CLOCKS_ALIKE) || *high > own * (1.0 + CLOCKS_ALIKE))
+        {
+            let mhz = |hz: f64| (hz / 1e6).round();
+            out.placed.remarks.push(format!(
+                "The lines are at this launch's SM clock, {} MHz; other launches ran at {} to {} MHz, and their shares are of their own roofs.",
+                mhz(own),
+                mhz(low),
+                mhz(high)
+            ));
         }
         others.sort_by(|a, b| b.marked.cmp(&a.marked).then(b.duration.total_cmp(&a.duration)));
         out.points.append(&mut others);
@@ -236,6 +256,9 @@ pub struct Roof<'a> {
 
 /// Results of a report that are placed beside the one that is looked at: a key must be answered within 16 ms.
 const MOST_OTHERS: usize = 100;
+
+/// SM clocks that differ by no more than this share are taken for the same: a chart of 100 columns does not show it.
+const CLOCKS_ALIKE: f64 = 0.02;
 
 fn same_chip(a: &ResultMetrics, b: &ResultMetrics) -> bool {
     a.compute_capability == b.compute_capability && a.device == b.device

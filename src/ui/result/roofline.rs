@@ -3,6 +3,7 @@
 pub use super::roofline_chart::mini;
 
 use super::super::panel::{Panel, bordered, lines, panel};
+use super::super::parts::gauge;
 use super::super::table::{self, Rows};
 use super::super::text::{left, right, wrap};
 use super::super::view::View;
@@ -31,7 +32,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
     let columns = usize::from(area.width);
     if plot.points.is_empty() {
         // What would fill the screen, and not an empty chart.
-        let said = remarks(plot, columns.saturating_sub(4).min(100), theme);
+        let columns = columns.saturating_sub(4).min(100);
+        let mut said = remarks(plot, columns, theme);
+        said.extend(rates(plot, columns, theme));
         let place = Rect { height: u16::try_from(said.len() + 2).unwrap_or(u16::MAX).min(area.height), ..area };
         let framed = area.width >= 100;
         let inner = panel(frame, place, vec![Span::styled("Roofline", theme.style(Role::Title))], framed, theme);
@@ -109,11 +112,53 @@ fn narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot,
     lines(frame, text, cut(notes, n.into(), area.width.into()));
 }
 
+/// Whether work was counted, and was none in every precision that the report knows.
+fn no_work(plot: &Plot) -> bool {
+    !plot.placed.work.is_empty() && plot.placed.work.iter().all(|w| w.achieved == Some(0.0))
+}
+
+/// What was counted where nothing can be plotted: each level's traffic beside its peak, and work that is none.
+fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
+    let mut out = Vec::new();
+    let rate = |v: f64, unit: &str| {
+        let (number, unit) = human_number(v, unit);
+        format!("{number} {unit}")
+    };
+    let row = |name: &str, value: String, of: Option<(f64, String)>| {
+        let mut spans = vec![Span::styled(format!("  {} {}  ", left(name, 13), right(&value, 13)), theme.style(Role::Text))];
+        if let Some((share, peak)) = of {
+            spans.extend(gauge(share, 20, None, theme));
+            spans.push(Span::styled(format!("  {:.0}% of {peak}", share * 100.0), theme.style(Role::Text)));
+        }
+        Line::from(spans)
+    };
+    for t in &plot.placed.traffic {
+        let (Some(achieved), Some(peak)) = (t.achieved, t.peak) else { continue };
+        out.push(row(t.level.word(), rate(achieved, "byte/second"), Some((achieved / peak, rate(peak, "byte/second")))));
+    }
+    for w in &plot.placed.work {
+        let (Some(achieved), Some(peak)) = (w.achieved, w.peak) else { continue };
+        out.push(row(&w.name, rate(achieved, "flop/second"), Some((achieved / peak, rate(peak, "flop/second")))));
+    }
+    if out.is_empty() {
+        return out;
+    }
+    let mut all = vec![Line::default(), Line::styled("What was measured, of its peak at this launch's clocks", theme.style(Role::Head))];
+    all.append(&mut out);
+    if no_work(plot) && !plot.placed.traffic.is_empty() {
+        all.push(Line::default());
+        let text =
+            "A roofline places floating-point work. For a kernel without any, the share of the memory's peak says how near it is to that limit.";
+        all.extend(wrap(text, columns.max(20)).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+    }
+    all
+}
+
 /// The clock that the roofs are for.
 fn clock(plot: &Plot) -> String {
     plot.placed.clock.map_or_else(String::new, |c| {
         let (number, unit) = human_number(c, "cycle/second");
-        format!("  at {number} {unit}")
+        format!("  at an SM clock of {number} {unit}")
     })
 }
 
@@ -123,7 +168,9 @@ fn remarks(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut say = |text: &str, role: Role| {
         out.extend(wrap(text, columns.max(20)).into_iter().map(|l| Line::styled(l, theme.style(role))));
     };
-    if plot.points.is_empty() {
+    if plot.points.is_empty() && no_work(plot) {
+        say("nothing to plot: this launch did no floating-point work", Role::Warn);
+    } else if plot.points.is_empty() {
         say("nothing to plot: no work or no memory traffic was counted for this result", Role::Warn);
     } else if !plot.points.iter().any(|p| p.own) {
         say("this result is not on the chart: no floating-point work was counted for it; the points are other results", Role::Warn);

@@ -13,6 +13,8 @@ use ratatui::text::{Line, Span};
 
 /// Columns of the numbers on the left.
 const SCALE: usize = 13;
+/// Columns between a slope and its name at most.
+const FAR: usize = 16;
 /// Dots between two of the roof of work that this result does not do.
 const DOTTED: usize = 6;
 
@@ -270,6 +272,7 @@ fn labels(
         }
     };
     let fastest = plot.placed.traffic.iter().filter_map(|t| t.peak).fold(0.0, f64::max);
+    let top = plot.roofs().iter().map(|r| r.peak).fold(0.0, f64::max);
     let row_of = |y: f64| (y / 4.0).floor().clamp(0.0, (rows - 1) as f64) as usize;
     for roof in plot.roofs() {
         let (number, unit) = human_number(roof.peak, "flop/second");
@@ -287,9 +290,9 @@ fn labels(
             .flat_map(|x| beside.into_iter().flatten().map(move |y| (x, y)))
             .collect();
         let texts = match (roof.used, roof.counted) {
-            (true, _) => vec![text],
-            (false, true) => vec![format!("{text}, not used"), text],
-            (false, false) => vec![format!("{text}, not counted"), text],
+            (true, _) => vec![text, roof.work.name.clone()],
+            (false, true) => vec![format!("{text}, not used"), text, roof.work.name.clone()],
+            (false, false) => vec![format!("{text}, not counted"), text, roof.work.name.clone()],
         };
         place(&texts, &spots, Role::Work(roof.work.precision));
     }
@@ -297,18 +300,23 @@ fn labels(
         let Some(peak) = t.peak.filter(|p| *p > 0.0) else { continue };
         let (number, unit) = human_number(peak, "byte/second");
         let text = format!("{} {number} {unit}", t.level.word());
-        // To the right of its slope, from the middle of the chart down, then up.
-        let middle = rows / 2;
-        let down = (middle..rows).chain((0..middle).rev());
+        // Beside its slope, from the middle of the chart down, then up; never above the highest roof, where the slope has ended.
+        let (first, middle) = (row_of(to_y(top)), rows / 2);
+        let down = (middle.max(first)..rows).chain((first..middle).rev());
         let at = |y: usize| {
             let value = 10_f64.powf(axes.y.1 - (y as f64 * 4.0 + 2.0) / (rows as f64 * 4.0) * (axes.y.1 - axes.y.0));
             (to_x(value / peak) / 2.0).round()
         };
+        let wide = width(&text);
+        // The nearest free place: where the slope is flat, a row of it takes many columns.
+        let beside = |(x, y): (usize, usize)| {
+            (2..FAR).flat_map(move |d| [Some(x + d), x.checked_sub(wide + d)].into_iter().flatten().map(move |x| (x, y)))
+        };
         let spots: Vec<(usize, usize)> = down
             .filter_map(|y| Some((at(y), y)).filter(|s| s.0 >= 0.0 && s.0 < columns as f64))
-            .flat_map(|(x, y)| [(x as usize + 3, y), ((x as usize).saturating_sub(width(&text) + 2), y)])
+            .flat_map(|(x, y)| beside((x as usize, y)))
             .collect();
-        place(&[text], &spots, slope(t.level));
+        place(&[text, t.level.word().to_owned()], &spots, slope(t.level));
     }
 }
 
@@ -320,7 +328,9 @@ pub fn legend(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
         out.push(Span::styled(format!("{} {}  ", mark(level), level.word()), theme.style(Role::Dim)));
     }
     let there = |p: Precision| plot.roofs().iter().any(|r| r.work.precision == p);
-    for precision in Precision::ALL.into_iter().filter(|p| there(*p)) {
+    // Lines that look alike tell nothing: without colours the names on the chart do.
+    let coloured = |p: &Precision| theme.style(Role::Work(*p)).fg.is_some();
+    for precision in Precision::ALL.into_iter().filter(|p| there(*p)).filter(coloured) {
         out.push(Span::styled("━ ", theme.style(Role::Work(precision))));
         out.push(Span::styled(format!("{}  ", precision.word()), theme.style(Role::Dim)));
     }
