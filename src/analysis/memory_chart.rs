@@ -46,6 +46,8 @@ pub struct Flow {
     pub l2_hit: Option<f64>,
     /// Throughput of L1, L2 and device memory in percent.
     pub busy: [Option<f64>; 3],
+    /// Whether L1's throughput is over the cycles in which it was active; all others are over those that passed.
+    pub l1_while_active: bool,
 }
 
 /// One kind of requests from the SM.
@@ -108,6 +110,7 @@ impl Flow {
             ("peer reads", "lts__t_sectors_srcunit_tex_aperture_peer_op_read_lookup_miss"),
             ("peer writes", "lts__t_sectors_srcunit_tex_aperture_peer_op_write"),
         ];
+        let l1_active = get("l1tex__throughput.avg.pct_of_peak_sustained_active");
         let out = Self {
             kinds: kinds.into_iter().flatten().collect(),
             l1_data: edge(
@@ -135,14 +138,14 @@ impl Flow {
             l1_hit: get("l1tex__t_sector_hit_rate.pct"),
             l2_hit: get("lts__t_sector_hit_rate.pct"),
             busy: [
-                lookup
-                    .first(&["l1tex__throughput.avg.pct_of_peak_sustained_active", "l1tex__throughput.avg.pct_of_peak_sustained_elapsed"]),
+                l1_active.or_else(|| get("l1tex__throughput.avg.pct_of_peak_sustained_elapsed")),
                 get("lts__throughput.avg.pct_of_peak_sustained_elapsed"),
                 lookup.first(&[
                     "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
                     "dram__throughput.avg.pct_of_peak_sustained_elapsed",
                 ]),
             ],
+            l1_while_active: l1_active.is_some(),
         };
         (!out.l2.is_empty() || !out.dram.is_empty() || !out.kinds.is_empty()).then_some(out)
     }

@@ -125,13 +125,14 @@ impl Page<'_> {
         let stray: Vec<usize> =
             (0..self.details.rules.len()).filter(|&r| !known.contains(self.details.rules[r].section.as_str())).collect();
         if stray.iter().any(|&r| !self.details.rules[r].messages.is_empty()) {
-            self.title("rules", "Other rules");
+            self.title("rules", "Other rules", "What NVIDIA's rules say that belongs to no section of this report.");
             self.rules(&stray);
         }
     }
 
-    fn title(&mut self, id: &str, name: &str) {
-        self.rows.push(Row::Section { id: Arc::from(id), name: Arc::from(name), about: Arc::from(""), verdict: None });
+    /// A section of this program, not of the report.
+    fn title(&mut self, id: &str, name: &str, about: &str) {
+        self.rows.push(Row::Section { id: Arc::from(id), name: Arc::from(name), about: Arc::from(about), verdict: None });
     }
 
     fn instances(&self, name: &str) -> Option<&Instances> {
@@ -349,7 +350,7 @@ impl Page<'_> {
         if self.wish.pins.is_empty() {
             return;
         }
-        self.title("pinned", "Pinned");
+        self.title("pinned", "Pinned", "The metrics that you pinned, first in every result.");
         for name in self.wish.pins.clone() {
             let cell = self.cell(&name, "").unwrap_or_else(|| Cell { label: metric::title(&name), name, ..Cell::default() });
             self.rows.push(Row::Metric(cell));
@@ -360,7 +361,7 @@ impl Page<'_> {
     /// The first hints, so that one need not look for them.
     fn first_hints(&mut self) {
         if self.wish.hints > 0 {
-            self.title("hints", "Hints");
+            self.title("hints", "Hints", "The first of the hints that this program derives from the metrics of this result. The screen of hints has all of them, each with its figures and what to change.");
             self.rows.extend((0..self.wish.hints.min(MOST_HINTS)).map(Row::Hint));
         }
     }
@@ -378,7 +379,7 @@ impl Page<'_> {
             }
         }
         for (section, names) in sections {
-            self.title(section, section);
+            self.title(section, section, "");
             for name in names.into_iter().filter_map(|at| self.lookup.metrics.names.get(at)) {
                 let label = name.split_once(": ").map_or("", |l| l.1);
                 if let Some(cell) = self.cell(name, label) {
@@ -401,7 +402,7 @@ impl Page<'_> {
         }
         for section in sections {
             let start = self.rows.len();
-            self.title(section, section);
+            self.title(section, section, "");
             for c in concepts.iter().filter(|c| c.section.as_deref() == Some(section)) {
                 let names = c.names.iter().chain(c.alias.values().flatten());
                 for name in names {
@@ -427,7 +428,7 @@ impl Page<'_> {
             if list.is_empty() {
                 continue;
             }
-            self.title(id, name);
+            self.title(id, name, "");
             let open = self.wish.open.contains(id) || self.details.sections.is_empty() && id == "other";
             self.rows.push(Row::Fold {
                 key: id.to_owned(),

@@ -78,12 +78,13 @@ impl Side<'_> {
         self.subject.hints.first()
     }
 
-    /// Launch configuration, place in the report, file.
-    fn place(&self) -> String {
+    /// Launch configuration, place in the report, file; then with less of it.
+    fn places(&self) -> [String; 3] {
         let dims = |d: Option<[u32; 3]>| d.map(dim3).unwrap_or_default();
         let file = if self.file.is_empty() { String::new() } else { format!(" in {}", self.file) };
         let (grid, block) = (dims(self.result.grid), dims(self.result.block));
-        format!("({grid}) × ({block})  {} of {}{file}", self.at + 1, self.metrics.results.len())
+        let (launch, at) = (format!("({grid}) × ({block})"), format!("{} of {}{file}", self.at + 1, self.metrics.results.len()));
+        [format!("{launch}  {at}"), if self.file.is_empty() { launch } else { at.clone() }, at]
     }
 }
 
@@ -151,7 +152,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
         draw_units(frame, one, &units, &cases, theme);
         draw_stalls(frame, two, &stalls, &cases, theme);
     }
-    let title = vec![Span::styled("Metrics", theme.style(Role::Title))];
+    let rows = format!("  {} of {}", (screen.compare.selected + 1).min(screen.compare.rows.len()), screen.compare.rows.len());
+    let title = vec![Span::styled("Metrics", theme.style(Role::Title)), Span::styled(rows, theme.style(Role::Dim))];
     let note = vec![Span::styled(told(screen, theme), theme.style(Role::Dim))];
     let inner = Panel::new(title).note(note).focused().draw(frame, rest, true, theme);
     metrics(frame, inner, screen, view, theme);
@@ -159,7 +161,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
 
 /// What colours say in the table.
 fn told(screen: &ResultScreen, theme: &Theme) -> String {
-    if screen.compare.rows.iter().any(|r| r.p.is_some()) { format!("{}: more than chance", theme.accent()) } else { String::new() }
+    let scale = format!("bars: up to {FULL_FACTOR}×, log scale");
+    if screen.compare.rows.iter().any(|r| r.p.is_some()) { format!("{}: more than chance  {scale}", theme.accent()) } else { scale }
 }
 
 /// The two, their durations as bars, and what to think of the difference.
@@ -189,8 +192,9 @@ fn head(screen: &ResultScreen, sides: &[Side<'_>; 2], columns: usize, theme: &Th
     let longest = width(&names.0).max(width(&names.1));
     let mut out: Vec<Line<'static>> = Vec::new();
     for ((side, tail), name) in sides.iter().zip(tails).zip([names.0, names.1]) {
-        let place = format!("  {}", side.place());
-        let place = if longest + width(&place) <= room { place } else { String::new() };
+        // The whole place, or as much of it as there is room for.
+        let fits = |p: &String| longest + 2 + width(p) <= room;
+        let place = side.places().into_iter().find(fits).map_or_else(String::new, |p| format!("  {p}"));
         let mut spans = vec![
             Span::styled(left(side.word, 6), theme.style(Role::Dim)),
             Span::styled(left(&name, longest), theme.style(Role::Title)),

@@ -43,7 +43,10 @@ pub fn lines(screen: &ResultScreen, columns: usize, theme: &Theme) -> Vec<Line<'
         ResultView::Metrics => match screen.sections.rows.get(screen.sections.selected) {
             Some(Row::Section { name, about, id, .. }) => {
                 out.say(name, Role::Title);
-                out.say(&format!("--section {id}"), Role::Dim);
+                // Sections of this program, such as that of the hints, are none that ncu could collect.
+                if screen.details.get().is_some_and(|d| d.sections.iter().any(|s| s.id == *id)) {
+                    out.say(&format!("--section {id}"), Role::Dim);
+                }
                 out.lines.push(Line::default());
                 out.say(if about.is_empty() { "The report has no description of this section." } else { about }, Role::Text);
             }

@@ -118,6 +118,11 @@ pub fn lines(flow: &Flow, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
             Span::styled(format!("{bytes:>12}  {rate}"), theme.style(Role::Text)),
         ]));
     }
+    if flow.busy.iter().any(Option::is_some) {
+        let l1 = if flow.l1_while_active { ", of L1/TEX while it was active" } else { "" };
+        let text = format!("  busy: throughput in % of peak over the launch{l1}");
+        out.push(Line::styled(cut_end(&text, columns), theme.style(Role::Faint)));
+    }
     if let Some((edge, percent)) = flow.busiest() {
         out.push(Line::styled(format!("  busiest: {} at {percent:.0}% of its peak", edge.metric), theme.style(Role::Faint)));
     }

@@ -147,8 +147,7 @@ fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     all.append(&mut out);
     if no_work(plot) && !plot.placed.traffic.is_empty() {
         all.push(Line::default());
-        let text =
-            "A roofline places floating-point work. For a kernel without any, the share of the memory's peak says how near it is to that limit.";
+        let text = "A roofline places floating-point work. For a kernel without any, the share of the memory's peak says how near it is to that limit.";
         all.extend(wrap(text, columns.max(20)).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
     }
     all
