@@ -210,12 +210,11 @@ impl Plot {
             .zip(clocks)
             .filter(|(own, (low, high))| *low < own * (1.0 - CLOCKS_ALIKE) || *high > own * (1.0 + CLOCKS_ALIKE))
         {
-            let mhz = |hz: f64| (hz / 1e6).round();
+            let mhz = |hz: f64| format!("{:.0}", hz / 1e6);
+            let theirs = if mhz(low) == mhz(high) { mhz(low) } else { format!("{} to {}", mhz(low), mhz(high)) };
             out.placed.remarks.push(format!(
-                "The lines are at this launch's SM clock, {} MHz; other launches ran at {} to {} MHz, and their shares are of their own roofs.",
-                mhz(own),
-                mhz(low),
-                mhz(high)
+                "The lines are at this launch's SM clock, {} MHz; other launches ran at {theirs} MHz, and their shares are of their own roofs.",
+                mhz(own)
             ));
         }
         others.sort_by(|a, b| b.marked.cmp(&a.marked).then(b.duration.total_cmp(&a.duration)));
@@ -299,6 +298,37 @@ mod tests {
         assert_eq!((p.work.as_str(), p.level), ("BF16 tensor", Level::Dram));
         assert!((p.achieved / p.peak * 100.0 - 72.9).abs() < 0.05, "{}", p.achieved / p.peak);
         assert!((p.intensity - 674.5).abs() < 0.1 && !p.memory_bound, "{p:?}");
+    }
+
+    /// The lines of the chart are at one launch's clock: that another ran at another clock is said, that it differs by 1% is not.
+    #[test]
+    fn other_clocks_are_said() {
+        let names = [
+            "smsp__sass_thread_inst_executed_op_fadd_pred_on.sum.per_cycle_elapsed",
+            "smsp__sass_thread_inst_executed_op_fmul_pred_on.sum.per_cycle_elapsed",
+            "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum.per_cycle_elapsed",
+            "sm__sass_thread_inst_executed_op_ffma_pred_on.sum.peak_sustained",
+            "dram__bytes.sum.per_second",
+            "dram__bytes.sum.peak_sustained",
+            "dram__cycles_elapsed.avg.per_second",
+            "sm__cycles_elapsed.avg.per_second",
+        ];
+        let said = |clock: f64| {
+            let mut metrics = result(&names.map(|n| (n, 10.0)));
+            let clock_of = |hz: f64| ResultMetrics {
+                values: (0..)
+                    .zip(names)
+                    .map(|(i, n)| (i, crate::model::Value::Float(if n.starts_with("sm__cycles") { hz } else { 10.0 })))
+                    .collect(),
+                ..metrics.results[0].clone()
+            };
+            metrics.results = vec![clock_of(541e6), clock_of(clock)];
+            Plot::of(&Arc::new(metrics), 0, &[]).placed.remarks
+        };
+        assert_eq!(said(545e6), Vec::<String>::new());
+        let one =
+            "The lines are at this launch's SM clock, 541 MHz; other launches ran at 584 MHz, and their shares are of their own roofs.";
+        assert_eq!(said(584e6), [one]);
     }
 
     /// Sparse work has a roof of its own, and what is counted twice in a report is not added up.

@@ -44,12 +44,13 @@ pub fn toggle(app: &mut App) -> Option<ActionId> {
     (app.here() != STEPS[0].at).then_some(ActionId::Overview)
 }
 
-/// Looks where the user is by now: on the next step's screen that step begins, off the last one's the tour is over.
+/// Looks where the user is by now: on a later step's screen that step begins, off the last one's the tour is over.
 pub fn follow(app: &mut App) {
     let Some(at) = app.session.tour else { return };
     let here = app.here();
-    if STEPS.get(at + 1).is_some_and(|next| next.at == here) {
-        app.session.tour = Some(at + 1);
+    // A shorter way, such as ⏎ on a finding, goes on at the step that it leads to.
+    if let Some((next, _)) = STEPS.iter().enumerate().skip(at + 1).find(|(_, step)| step.at == here) {
+        app.session.tour = Some(next);
     } else if at + 1 == STEPS.len() && here != STEPS[at].at {
         app.session.tour = None;
     }
