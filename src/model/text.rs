@@ -51,6 +51,13 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// The text as one line: line ends and tabs, with the blanks around them, become one blank. For commands and sentences, not for names.
+#[must_use]
+pub fn one_line(text: &str) -> String {
+    let parts: Vec<&str> = text.split(['\n', '\r', '\t']).map(str::trim).filter(|p| !p.is_empty()).collect();
+    clean(&parts.join(" ")).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,5 +70,6 @@ mod tests {
             assert!(!clean(&c.to_string()).chars().any(char::is_control), "{c:?}");
         }
         assert_eq!(clean("カーネル é"), "カーネル é");
+        assert_eq!(one_line("python -c 'import torch\n    print(1)\t\x1b'\n"), "python -c 'import torch print(1) ^['");
     }
 }

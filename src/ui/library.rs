@@ -10,7 +10,7 @@ use crate::analysis::labels::cut_end;
 use crate::app::{ActionId, App, LibraryScreen};
 use crate::library::Run;
 use crate::model::Bytes;
-use crate::model::text::clean;
+use crate::model::text::{clean, one_line};
 use crate::model::units::count;
 use crate::report::runs::{facts, length, moment};
 use crate::rerun::shell;
@@ -177,7 +177,7 @@ fn list(frame: &mut Frame<'_>, inner: Rect, screen: &LibraryScreen, view: &mut V
         let mut spans = vec![
             Span::styled(right(&run.id.to_string(), NUMBER), theme.style(Role::Dim)),
             Span::styled(format!(" {mark}"), theme.style(Role::Mark)),
-            Span::styled(left(&cut_end(&clean(&run.program.join(" ")), program), program), theme.style(Role::Text)),
+            Span::styled(left(&cut_end(&one_line(&run.program.join(" ")), program), program), theme.style(Role::Text)),
             Span::raw(gap.clone()),
             Span::styled(left(run.state.word(), STATE), theme.style(role(run.state))),
         ];

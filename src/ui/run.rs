@@ -9,7 +9,7 @@ use crate::analysis::live::Live;
 use crate::app::{ActionId, App, Watched};
 use crate::launch::runs::{Progress, Stage};
 use crate::library::State;
-use crate::model::text::clean;
+use crate::model::text::{clean, one_line};
 use crate::report::runs::{clock, length};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -268,7 +268,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &Watched, stop: &str, the
 
 /// The command, in a few lines.
 fn command(screen: &Watched, columns: usize, most: usize, theme: &Theme) -> Vec<Line<'static>> {
-    let mut lines = wrap(&clean(&screen.command), columns);
+    let mut lines = wrap(&one_line(&screen.command), columns);
     if lines.len() > most {
         let rest = lines[most - 1..].join(" ");
         lines.truncate(most - 1);
@@ -345,9 +345,9 @@ fn outcome(screen: &Watched, theme: &Theme, columns: usize) -> Vec<Line<'static>
         out.push(Line::styled(text, theme.style(role(run.state))));
     }
     for f in &run.findings {
-        out.extend(wrap(&clean(&f.what), columns).into_iter().map(|l| Line::styled(l, theme.style(role(run.state)))));
+        out.extend(wrap(&one_line(&f.what), columns).into_iter().map(|l| Line::styled(l, theme.style(role(run.state)))));
         if !f.fix.is_empty() {
-            let lines = wrap(&clean(&f.fix), columns.saturating_sub(4)).into_iter().enumerate();
+            let lines = wrap(&one_line(&f.fix), columns.saturating_sub(4)).into_iter().enumerate();
             out.extend(lines.map(|(i, l)| Line::styled(format!("  {}{l}", if i == 0 { "→ " } else { "  " }), theme.style(Role::Next))));
         }
     }
