@@ -18,6 +18,7 @@ mod suite {
     mod hints;
     mod hostile;
     mod hostile_tty;
+    mod job_files;
     mod jobs;
     mod join;
     mod layers;

@@ -1,5 +1,6 @@
 //! The command line's grammar.
 
+pub use super::recipes_args::{CheckJobs, Recipes, RecipesCommand, RerunFormat};
 pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
@@ -10,7 +11,7 @@ use crate::config::{ColorMode, First};
 use crate::model::NameForm;
 use crate::report::Format;
 use crate::rerun::{CacheControl, ClockControl, Replay};
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Explore GPU profiles in the terminal.
@@ -406,51 +407,4 @@ pub struct Rerun {
     /// The program and its arguments [default: as recorded].
     #[arg(last = true, value_name = "CMD")]
     pub program: Vec<String>,
-}
-
-/// `warpscope recipes`.
-#[derive(Debug, clap::Args)]
-pub struct Recipes {
-    /// The recipe; without one they are listed.
-    pub recipe: Option<String>,
-    /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN; an @ of the name itself is written \\@.
-    #[arg(long, value_name = "NAME", requires = "recipe")]
-    pub range: Option<String>,
-    /// Kernel to profile, for recipes of ncu (exact function name) and rocprofv3 (beginning of the name that it prints).
-    #[arg(long, value_name = "NAME", requires = "recipe")]
-    pub kernel: Option<String>,
-    /// Launches (TensorRT-LLM: iterations) to skip first.
-    #[arg(long, value_name = "N", requires = "recipe")]
-    pub launch_skip: Option<u64>,
-    /// Launches (TensorRT-LLM: iterations) to profile.
-    #[arg(long, value_name = "N", requires = "recipe")]
-    pub launch_count: Option<u64>,
-    /// Seconds that PyTorch traces [default: 60].
-    #[arg(long, value_name = "N", requires = "recipe")]
-    pub seconds: Option<u64>,
-    /// Put the profiler between the launcher (torchrun, mpirun, mpiexec, srun) and the program: one report per rank.
-    #[arg(long, requires = "recipe")]
-    pub ranks: bool,
-    /// Report to write, without its suffix [default: report].
-    #[arg(long, short = 'o', value_name = "PATH")]
-    pub output: Option<String>,
-    /// Output format [default: text on a terminal, else shell].
-    #[arg(long)]
-    pub format: Option<RerunFormat>,
-    /// The program and its arguments.
-    #[arg(last = true, value_name = "CMD")]
-    pub program: Vec<String>,
-}
-
-/// How a command is printed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum RerunFormat {
-    /// Explained, for people.
-    Text,
-    /// One line for a POSIX shell.
-    Shell,
-    /// A shell script.
-    Script,
-    /// JSON with stable field names.
-    Json,
 }

@@ -11,6 +11,7 @@ mod handout;
 pub mod help;
 pub mod hints;
 pub mod interrupt;
+mod jobs;
 mod live;
 pub mod loops;
 mod machine;
@@ -22,6 +23,7 @@ pub mod print;
 pub mod ranges;
 mod ranks;
 pub mod recipes;
+mod recipes_args;
 pub mod recorder;
 pub mod rerun;
 pub mod resting;
@@ -165,7 +167,10 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Diff(args)) => diff::diff(args, nsys),
         Some(Command::Hints(args)) => hints::hints(args, nsys),
         Some(Command::Rerun(args)) => rerun::rerun(args, nsys),
-        Some(Command::Recipes(args)) => recipes::recipes(args, &config),
+        Some(Command::Recipes(args)) => match &args.command {
+            Some(args::RecipesCommand::Check(check)) => jobs::check(check, nsys),
+            None => recipes::recipes(args, &config),
+        },
         Some(Command::Themes) => themes::themes(),
         Some(Command::Demo { opening, tour }) => explore::built_in(args, opening, *tour, &config),
         None if args.files.is_empty() && std::io::stdout().is_terminal() && std::io::stdin().is_terminal() => explore::home(args, &config),

@@ -9,6 +9,7 @@ pub mod finding;
 mod format;
 pub mod handout;
 pub mod hints;
+pub mod jobs;
 pub mod launches;
 pub mod live;
 pub mod memory;

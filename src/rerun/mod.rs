@@ -13,6 +13,7 @@ pub mod draft;
 mod facts;
 pub mod gate;
 pub mod graph;
+pub mod jobs;
 pub mod join;
 pub mod launchers;
 pub mod ncu;

@@ -28,6 +28,8 @@ const LIBRARIES: &[(&str, &[&str])] = &[
     ("csv", &["import", "report"]),
     ("toml", &["analysis", "config", "ui"]),
     ("prost", &["import", "model"]),
+    ("saphyr_parser", &["rerun"]),
+    ("regress", &["rerun"]),
     ("gimli", &["import"]),
     ("parquet", &["report"]),
     ("object::", &["import"]),

@@ -11,7 +11,7 @@ use warpscope::model::{CopyKind, LaunchId, LaunchOrder, Maker, MemOpKind, NoteKi
 use warpscope::rerun::{self, OpenedBy, Options, Rerun, Target};
 
 /// One dispatch: kernel id, dispatch id, agent, thread, grid in work-items, workgroup, start, duration.
-type Dispatch = (u64, u64, u64, u32, [u32; 3], [u32; 3], i64, i64);
+pub(super) type Dispatch = (u64, u64, u64, u32, [u32; 3], [u32; 3], i64, i64);
 
 /// A kernel symbol: id, name as filters see it, name in the code object.
 const SYMBOLS: [(u64, &str, &str); 4] = [
@@ -23,7 +23,7 @@ const SYMBOLS: [(u64, &str, &str); 4] = [
 ];
 
 /// Rows as they may come: not in the order of dispatches, nor of time.
-fn dispatches() -> Vec<Dispatch> {
+pub(super) fn dispatches() -> Vec<Dispatch> {
     let one = |kernel, id, agent, start| (kernel, id, agent, 70, [1000, 2, 1], [256, 1, 1], start, 1000);
     vec![
         one(7, 3, 2, 30_000),
@@ -37,7 +37,7 @@ fn dispatches() -> Vec<Dispatch> {
     ]
 }
 
-fn rocpd(path: &Path, parts: &[(&str, u32, Vec<Dispatch>)]) {
+pub(super) fn rocpd(path: &Path, parts: &[(&str, u32, Vec<Dispatch>)]) {
     let db = Connection::open(path).unwrap();
     for (guid, pid, rows) in parts {
         let u = format!("_{}", guid.replace('-', "_"));

@@ -1,0 +1,49 @@
+//! `warpscope recipes check`.
+
+use super::args::CheckJobs;
+use super::{FAILED, Failure, interrupt, print};
+use crate::import::Wants;
+use crate::model::Severity;
+use crate::report::{self, Format};
+use crate::rerun::jobs::{self, File, select::select};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// Bytes that an input file may have.
+const MOST: u64 = 1 << 20;
+
+fn read(path: &Path) -> Result<(String, File), Failure> {
+    let name = path.display().to_string();
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(|e| Failure::wrong(format!("{name}: {e}")))?;
+    file.take(MOST + 1).read_to_string(&mut text).map_err(|e| Failure::wrong(format!("{name}: {e}")))?;
+    if text.len() as u64 > MOST {
+        return Err(Failure::wrong(format!("{name}: larger than an input file of rocprofv3 is")));
+    }
+    let checked = jobs::check(&name, &text).map_err(|e| Failure::wrong(format!("{name}: {e}")))?;
+    Ok((name, checked))
+}
+
+/// Says what the jobs of input files select, and what breaks in them.
+pub fn check(args: &CheckJobs, nsys: Option<PathBuf>) -> Result<(), Failure> {
+    let read: Vec<(String, File)> = args.files.iter().map(|f| read(f)).collect::<Result<_, _>>()?;
+    let profile = args.report.as_ref().map(|r| interrupt::open(r, nsys, Wants::LAUNCHES)).transpose()?;
+    let found = |file: &File| {
+        let one = |job: &jobs::Checked| Some(select(profile.as_ref()?, job.filter.as_ref()?));
+        file.jobs.iter().map(one).collect()
+    };
+    let files: Vec<(String, File, report::jobs::InReport)> = read
+        .into_iter()
+        .map(|(name, file)| {
+            let found = found(&file);
+            (name, file, found)
+        })
+        .collect();
+    let report = args.report.as_ref().map_or_else(String::new, |r| r.display().to_string());
+    print::to_stdout(|out| match args.format {
+        Some(Format::Json) => report::jobs::json(out, &files),
+        _ => report::jobs::text(out, &files, &report, print::terminal_width().unwrap_or(100)),
+    })?;
+    let broken = files.iter().any(|(_, f, _)| f.worst() == Some(Severity::Error));
+    if broken { Err(Failure { text: String::new(), code: FAILED }) } else { Ok(()) }
+}

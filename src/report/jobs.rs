@@ -1,0 +1,200 @@
+//! `recipes check`: what the jobs of rocprofv3's input files select, and what breaks in them.
+
+use super::table::wrapped;
+use crate::model::Severity;
+use crate::model::text::clean;
+use crate::model::units::count;
+use crate::rerun::jobs::filter::Filter;
+use crate::rerun::jobs::select::{Selected, Taken};
+use crate::rerun::jobs::{Checked, File, Finding};
+use serde::Serialize;
+use std::io::{self, Write};
+
+/// What each job selects in a report, or why that cannot be told; by job, where it selects anything.
+pub type InReport = Vec<Option<Result<Selected, String>>>;
+
+#[derive(Serialize)]
+struct FindingJson<'a> {
+    severity: &'static str,
+    id: &'static str,
+    line: Option<usize>,
+    text: &'a str,
+    fix: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct TakenJson<'a> {
+    kernel: &'a str,
+    gpu: Option<u32>,
+    launches: u64,
+    selected: u64,
+    /// From 1, at most twenty.
+    numbers: &'a [u64],
+}
+
+#[derive(Serialize)]
+struct SelectedJson<'a> {
+    taken: Vec<TakenJson<'a>>,
+    differ: &'a [String],
+    too_few: &'a [String],
+}
+
+#[derive(Serialize)]
+struct JobJson<'a> {
+    number: usize,
+    line: Option<usize>,
+    collects: &'a [String],
+    selects: Option<String>,
+    in_report: Option<SelectedJson<'a>>,
+    findings: Vec<FindingJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct FileJson<'a> {
+    file: &'a str,
+    worst: Option<&'static str>,
+    findings: Vec<FindingJson<'a>>,
+    jobs: Vec<JobJson<'a>>,
+}
+
+fn findings(list: &[Finding]) -> Vec<FindingJson<'_>> {
+    list.iter().map(|f| FindingJson { severity: f.severity.word(), id: f.id, line: f.line, text: &f.text, fix: f.fix.as_deref() }).collect()
+}
+
+fn selected(s: &Selected) -> SelectedJson<'_> {
+    let taken = s.taken.iter().map(|t| TakenJson {
+        kernel: &t.kernel,
+        gpu: t.gpu,
+        launches: t.launches,
+        selected: t.selected,
+        numbers: &t.numbers,
+    });
+    SelectedJson { taken: taken.collect(), differ: &s.differ, too_few: &s.too_few }
+}
+
+fn job_json<'a>(job: &'a Checked, found: Option<&'a Option<Result<Selected, String>>>) -> JobJson<'a> {
+    JobJson {
+        number: job.number,
+        line: job.line,
+        collects: &job.collects,
+        selects: job.filter.as_ref().map(Filter::words),
+        in_report: found.and_then(Option::as_ref).and_then(|f| f.as_ref().ok()).map(selected),
+        findings: findings(&job.findings),
+    }
+}
+
+fn file_json((name, file, found): &(String, File, InReport)) -> FileJson<'_> {
+    FileJson {
+        file: name,
+        worst: file.worst().map(Severity::word),
+        findings: findings(&file.findings),
+        jobs: file.jobs.iter().enumerate().map(|(i, j)| job_json(j, found.get(i))).collect(),
+    }
+}
+
+/// Writes files with what was found, as JSON.
+pub fn json(out: &mut dyn Write, files: &[(String, File, InReport)]) -> io::Result<()> {
+    super::json(out, &files.iter().map(file_json).collect::<Vec<_>>())
+}
+
+fn people_findings(out: &mut dyn Write, list: &[Finding], width: usize) -> io::Result<()> {
+    for f in list {
+        let line = f.line.map_or_else(String::new, |l| format!("line {l}: "));
+        let word = if f.severity == Severity::Info { "note" } else { f.severity.word() };
+        wrapped(out, &format!("  {word:<9} "), &" ".repeat(12), &format!("{line}{}", f.text), width)?;
+        if let Some(fix) = &f.fix {
+            wrapped(out, &format!("{:12}fix: ", ""), &" ".repeat(17), fix, width)?;
+        }
+    }
+    Ok(())
+}
+
+/// Numbers as text, neighbours together.
+fn numbers(taken: &Taken) -> String {
+    let mut pieces: Vec<String> = taken
+        .numbers
+        .chunk_by(|a, b| *b == a + 1)
+        .filter_map(|run| match run {
+            [one] => Some(one.to_string()),
+            [first, .., last] => Some(format!("{first}–{last}")),
+            [] => None,
+        })
+        .collect();
+    if taken.selected as usize > taken.numbers.len() {
+        pieces.push("…".to_owned());
+    }
+    pieces.join(", ")
+}
+
+fn in_report(out: &mut dyn Write, found: &Result<Selected, String>, report: &str, width: usize) -> io::Result<()> {
+    let head = format!("  {:<9} ", "in report");
+    let rest = " ".repeat(12);
+    let s = match found {
+        Ok(s) => s,
+        Err(why) => return wrapped(out, &head, &rest, &format!("{report}: {why}"), width),
+    };
+    let total: u64 = s.taken.iter().map(|t| t.selected).sum();
+    let text = if total == 0 {
+        format!("{report}: no launch is selected")
+    } else {
+        format!("{report}: {} of {}", count(total, "launch"), count(s.taken.len(), "kernel symbol"))
+    };
+    wrapped(out, &head, &rest, &text, width)?;
+    for t in s.taken.iter().take(20) {
+        let gpu = t.gpu.map_or_else(String::new, |g| format!(" on GPU {g}"));
+        let text = format!("{}{gpu}: {} (of {})", clean(&t.kernel), numbers(t), count(t.launches, "launch"));
+        wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+    }
+    if s.taken.len() > 20 {
+        writeln!(out, "{rest}and {} more", count(s.taken.len() - 20, "kernel symbol"))?;
+    }
+    let names = |list: &[String]| {
+        let more = if list.len() > 3 { format!(" and {} more", list.len() - 3) } else { String::new() };
+        format!("{}{more}", list.iter().take(3).map(|n| clean(n).into_owned()).collect::<Vec<_>>().join(", "))
+    };
+    if !s.too_few.is_empty() {
+        let text = format!("matched, but not launched so often: {}", names(&s.too_few));
+        wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+    }
+    if !s.differ.is_empty() {
+        let text =
+            format!("taken by one of the engines only (up to ROCm 7.0, from 7.1 on; listed here as from 7.1 on): {}", names(&s.differ));
+        wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+    }
+    if s.unknown > 0 {
+        let text = format!("for {} the pattern takes too long to say", count(s.unknown, "kernel"));
+        wrapped(out, &rest, &" ".repeat(14), &text, width)?;
+    }
+    Ok(())
+}
+
+fn job(out: &mut dyn Write, job: &Checked, width: usize) -> io::Result<()> {
+    let line = job.line.map_or_else(String::new, |l| format!(", line {l}"));
+    writeln!(out, "\nJob {}{line}", job.number)?;
+    let rest = " ".repeat(12);
+    let collects = if job.collects.is_empty() { "nothing".to_owned() } else { job.collects.join(", ") };
+    wrapped(out, &format!("  {:<9} ", "collects"), &rest, &collects, width)?;
+    if let Some(filter) = &job.filter {
+        let text = format!("{}, counted for each symbol of each code object and GPU, in each process", filter.words());
+        wrapped(out, &format!("  {:<9} ", "selects"), &rest, &text, width)?;
+    }
+    people_findings(out, &job.findings, width)
+}
+
+/// Writes files with what was found, for people.
+pub fn text(out: &mut dyn Write, files: &[(String, File, InReport)], report: &str, width: usize) -> io::Result<()> {
+    for (i, (name, file, found)) in files.iter().enumerate() {
+        if i > 0 {
+            writeln!(out)?;
+        }
+        writeln!(out, "{}: {} for rocprofv3", clean(name), count(file.jobs.len(), "job"))?;
+        people_findings(out, &file.findings, width)?;
+        for (i, checked) in file.jobs.iter().enumerate() {
+            job(out, checked, width)?;
+            if let Some(Some(found)) = found.get(i) {
+                in_report(out, found, report, width)?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Which launches a job selects: patterns on the name, and numbers of launches of each kernel symbol.
+
+use super::read::{Job, Value};
+use super::regex::Engines;
+
+/// Numbers up to which a set is written out; rocprofv3 keeps each number of a range in memory.
+const MOST: u64 = 10_000_000;
+
+/// How names are spelled for the patterns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spelled {
+    /// Demangled, with template arguments and parameters.
+    Demangled,
+    /// `truncate_kernels`: the base name.
+    Truncated,
+    /// `mangled_kernels`: the symbol, with `.kd`.
+    Mangled,
+}
+
+/// Numbers of launches, from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Numbers {
+    /// Every launch.
+    All,
+    /// No range was given, and a thread trace takes the first launch of each kernel only.
+    First,
+    /// Ranges, both ends included, in order and apart.
+    These(Vec<(u64, u64)>),
+}
+
+impl Numbers {
+    #[must_use]
+    pub fn has(&self, number: u64) -> bool {
+        match self {
+            Self::All => true,
+            Self::First => number == 1,
+            Self::These(ranges) => ranges.iter().any(|&(low, high)| (low..=high).contains(&number)),
+        }
+    }
+
+    /// As text: `1, 3–4`.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let piece = |&(low, high): &(u64, u64)| if low == high { low.to_string() } else { format!("{low}–{high}") };
+        match self {
+            Self::All => "every launch".to_owned(),
+            Self::First => "the first launch".to_owned(),
+            Self::These(ranges) if ranges.is_empty() => "no launch".to_owned(),
+            Self::These(ranges) => {
+                let one = matches!(&ranges[..], [(low, high)] if low == high);
+                format!("launch{} {}", if one { "" } else { "es" }, ranges.iter().map(piece).collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
+/// What a text of ranges says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    pub ranges: Vec<(u64, u64)>,
+    /// Pieces that are no number and no range: the tool library ends the program at its start.
+    pub wrong: Vec<String>,
+    /// 0 was among them.
+    pub zero: bool,
+    /// Brackets inside brackets.
+    pub nested: bool,
+    /// Ranges too long to be kept as a set of numbers.
+    pub long: bool,
+}
+
+/// Reads ranges as rocprofv3's tool library does: cut at brackets, commas and blanks, so that nesting means nothing.
+#[must_use]
+pub fn ranges(texts: &[&str]) -> Written {
+    let mut out = Written::default();
+    let mut depth = 0;
+    for text in texts {
+        for c in text.chars() {
+            depth += i32::from(c == '[') - i32::from(c == ']');
+            out.nested |= depth > 1;
+        }
+        for piece in text.split(['[', ']', ',', ' ', '\t', '\n']).filter(|p| !p.is_empty()) {
+            let number = |t: &str| t.bytes().all(|b| b.is_ascii_digit()).then(|| t.parse::<u64>().ok()).flatten();
+            let (low, high) = piece.split_once('-').map_or((number(piece), number(piece)), |(low, high)| (number(low), number(high)));
+            match (low, high) {
+                (Some(low), Some(high)) => {
+                    out.zero |= low == 0;
+                    out.long |= high.saturating_sub(low) > MOST;
+                    out.ranges.extend((high >= low.max(1)).then_some((low.max(1), high)));
+                }
+                _ => out.wrong.push(piece.to_owned()),
+            }
+        }
+    }
+    out.ranges.sort_unstable();
+    let mut apart: Vec<(u64, u64)> = Vec::new();
+    for (low, high) in std::mem::take(&mut out.ranges) {
+        match apart.last_mut().filter(|last| low <= last.1.saturating_add(1)) {
+            Some(last) => last.1 = last.1.max(high),
+            None => apart.push((low, high)),
+        }
+    }
+    out.ranges = apart;
+    out
+}
+
+/// What a job selects.
+pub struct Filter {
+    pub include: Option<String>,
+    pub exclude: Option<String>,
+    pub spelled: Spelled,
+    pub numbers: Numbers,
+    including: Option<Engines>,
+    excluding: Option<Engines>,
+}
+
+impl std::fmt::Debug for Filter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.words())
+    }
+}
+
+/// The value of an option that counts as given.
+pub(super) fn given<'a>(job: &'a Job, name: &str) -> Option<&'a Value> {
+    job.keys.iter().find(|k| k.name == name).map(|k| &k.value).filter(|v| v.is_true())
+}
+
+fn text(job: &Job, name: &str) -> Option<String> {
+    given(job, name).map(Value::written)
+}
+
+impl Filter {
+    /// Of a job that collects counters or a thread trace.
+    #[must_use]
+    pub fn of(job: &Job) -> Option<Self> {
+        let has = |name: &str| given(job, name).is_some();
+        let att = has("advanced_thread_trace");
+        if !att && !has("pmc") && !has("pmc_groups") && !has("spm") {
+            return None;
+        }
+        let spelled = match (has("mangled_kernels"), has("truncate_kernels")) {
+            (true, _) => Spelled::Mangled,
+            (false, true) => Spelled::Truncated,
+            (false, false) => Spelled::Demangled,
+        };
+        let numbers = match given(job, "kernel_iteration_range") {
+            None if att => Numbers::First,
+            None => Numbers::All,
+            Some(value) => {
+                let list: Vec<String> = match value {
+                    Value::List(list) => list.iter().map(Value::written).collect(),
+                    one => vec![one.written()],
+                };
+                Numbers::These(ranges(&list.iter().map(String::as_str).collect::<Vec<_>>()).ranges)
+            }
+        };
+        let (include, exclude) = (text(job, "kernel_include_regex"), text(job, "kernel_exclude_regex"));
+        let including = include.as_deref().map(Engines::new);
+        let excluding = exclude.as_deref().map(Engines::new);
+        Some(Self { include, exclude, spelled, numbers, including, excluding })
+    }
+
+    /// Whether a name is taken, up to `ROCm` 7.0 and from 7.1 on; nothing where a pattern cannot be used or takes too long.
+    #[must_use]
+    pub fn takes(&self, name: &str) -> [Option<bool>; 2] {
+        let search = |engines: &Option<Engines>, without| engines.as_ref().map_or([Some(without); 2], |e| e.search(name));
+        let (include, exclude) = (search(&self.including, true), search(&self.excluding, false));
+        [0, 1].map(|i| Some(include[i]? && !exclude[i]?))
+    }
+
+    /// What is wrong with the patterns: up to `ROCm` 7.0, and from 7.1 on.
+    #[must_use]
+    pub fn errors(&self) -> [Option<&str>; 2] {
+        let both = [&self.including, &self.excluding].map(|e| e.as_ref().map_or([None; 2], Engines::errors));
+        [0, 1].map(|i| both[0][i].or(both[1][i]))
+    }
+
+    /// In words: which kernels, and which launches of each.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let name = match self.spelled {
+            Spelled::Demangled => "demangled name",
+            Spelled::Truncated => "base name (without template arguments and parameters)",
+            Spelled::Mangled => "mangled name (with `.kd`)",
+        };
+        let of = match (&self.include, &self.exclude) {
+            (None, None) => "each kernel".to_owned(),
+            (Some(include), None) => format!("each kernel in whose {name} `{include}` is found"),
+            (None, Some(exclude)) => format!("each kernel in whose {name} `{exclude}` is not found"),
+            (Some(include), Some(exclude)) => format!("each kernel in whose {name} `{include}` is found and `{exclude}` is not"),
+        };
+        format!("{} of {of}", self.numbers.words())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_as_the_tool_library_cuts_them() {
+        let of = |t: &[&str]| ranges(t);
+        assert_eq!(of(&["[1, [3-4]]"]), Written { ranges: vec![(1, 1), (3, 4)], nested: true, ..Written::default() });
+        assert_eq!(of(&["[1-2]", "[3-4]", "[9]"]).ranges, [(1, 4), (9, 9)]);
+        assert_eq!(of(&["[0]"]), Written { zero: true, ..Written::default() });
+        assert_eq!(of(&["0-2"]).ranges, [(1, 2)]);
+        assert_eq!(of(&["3-", "1:4", "a"]).wrong, ["3-", "1:4", "a"]);
+        assert_eq!(of(&["5-3"]).ranges, []);
+        assert!(of(&["1-100000000"]).long);
+        assert_eq!(Numbers::These(of(&["1,3-4"]).ranges).words(), "launches 1, 3–4");
+    }
+}

@@ -1,0 +1,88 @@
+//! rocprofv3's input files, checked: what each job collects, which launches it really selects, and what breaks in which release of `ROCm`. The rules
+//! were read from `rocprofv3.py` and the tool library of `ROCm` 6.2 to 7.14; nothing was run on an AMD GPU.
+
+pub mod filter;
+mod options;
+pub mod read;
+pub mod regex;
+mod rules;
+pub mod select;
+mod values;
+
+use crate::model::Severity;
+use filter::Filter;
+use read::Job;
+
+/// What is to be known about a job, or about the file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub severity: Severity,
+    /// Stable word that scripts can rely on.
+    pub id: &'static str,
+    /// The line it is about, where known.
+    pub line: Option<usize>,
+    pub text: String,
+    pub fix: Option<String>,
+}
+
+impl Finding {
+    fn new(severity: Severity, id: &'static str, line: Option<usize>, text: impl Into<String>) -> Self {
+        Self { severity, id, line, text: text.into(), fix: None }
+    }
+
+    fn fix(mut self, fix: impl Into<String>) -> Self {
+        self.fix = Some(fix.into());
+        self
+    }
+}
+
+/// One job and what was found.
+#[derive(Debug)]
+pub struct Checked {
+    /// From 1.
+    pub number: usize,
+    pub line: Option<usize>,
+    /// What it collects, in words.
+    pub collects: Vec<String>,
+    /// Which launches get counters or a thread trace; nothing where it collects neither.
+    pub filter: Option<Filter>,
+    /// The most severe first.
+    pub findings: Vec<Finding>,
+}
+
+/// A file, checked.
+#[derive(Debug)]
+pub struct File {
+    pub jobs: Vec<Checked>,
+    /// About the file as a whole.
+    pub findings: Vec<Finding>,
+}
+
+impl File {
+    /// The most severe of all findings.
+    #[must_use]
+    pub fn worst(&self) -> Option<Severity> {
+        self.findings.iter().chain(self.jobs.iter().flat_map(|j| &j.findings)).map(|f| f.severity).max()
+    }
+}
+
+/// Checks a file by its name and text.
+///
+/// # Errors
+/// A sentence on a file that rocprofv3 would not read.
+pub fn check(name: &str, text: &str) -> Result<File, String> {
+    let jobs = read::jobs(name, text)?;
+    let findings = rules::of_file(name, &jobs);
+    let several = jobs.len() > 1;
+    let one = |(i, job): (usize, &Job)| {
+        let filter = Filter::of(job);
+        let mut findings = values::of_job(job);
+        findings.extend(rules::of_job(job, filter.as_ref(), several));
+        findings.sort_by_key(|f| std::cmp::Reverse(f.severity));
+        Checked { number: i + 1, line: job.line, collects: rules::collects(job), filter, findings }
+    };
+    Ok(File { jobs: jobs.iter().enumerate().map(one).collect(), findings })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,304 @@
+//! rocprofv3's input files: YAML and JSON with a list `jobs`, and text with lines `pmc:`. Scalars of YAML are what Python's `yaml` makes of them (YAML 1.1), since
+//! rocprofv3 reads them with it.
+
+use saphyr_parser::{Event, Parser, ScalarStyle};
+use std::collections::HashMap;
+
+/// Values inside values, and how many values a file may have, those behind aliases counted each time.
+const DEEPEST: u32 = 32;
+const MOST: usize = 100_000;
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Null,
+    Bool(bool),
+    /// As it is written.
+    Number(String),
+    Text(String),
+    List(Vec<Value>),
+    Map(Vec<Key>),
+}
+
+/// A key, its value, and the line it stands on, where known.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    pub name: String,
+    pub value: Value,
+    pub line: Option<usize>,
+}
+
+/// One job as the file has it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Job {
+    pub line: Option<usize>,
+    pub keys: Vec<Key>,
+}
+
+impl Value {
+    /// As a person would write it, for messages.
+    #[must_use]
+    pub fn written(&self) -> String {
+        match self {
+            Self::Null => "null".to_owned(),
+            Self::Bool(b) => b.to_string(),
+            Self::Number(text) | Self::Text(text) => text.clone(),
+            Self::List(list) => format!("[{}]", list.iter().map(Self::written).collect::<Vec<_>>().join(", ")),
+            Self::Map(keys) => format!("{{{}}}", keys.iter().map(|k| k.name.as_str()).collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    /// Python's truth of it.
+    #[must_use]
+    pub fn is_true(&self) -> bool {
+        match self {
+            Self::Null => false,
+            Self::Bool(b) => *b,
+            Self::Number(text) => number(text) != Some(0),
+            Self::Text(text) => !text.is_empty(),
+            Self::List(list) => !list.is_empty(),
+            Self::Map(keys) => !keys.is_empty(),
+        }
+    }
+}
+
+/// A whole number, with `0x` or not, as Python's `int` reads them.
+#[must_use]
+pub fn number(text: &str) -> Option<i64> {
+    let digits = text.trim().replace('_', "");
+    let hex = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X"));
+    hex.map_or_else(|| digits.parse().ok(), |h| i64::from_str_radix(h, 16).ok())
+}
+
+/// What Python's `yaml` makes of a scalar without quotes.
+fn plain(text: &str) -> Value {
+    if text.is_empty() || matches!(text, "~" | "null" | "Null" | "NULL") {
+        return Value::Null;
+    }
+    match text {
+        "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => return Value::Bool(true),
+        "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => return Value::Bool(false),
+        _ => {}
+    }
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let digits = |t: &str| t.starts_with(|c: char| c.is_ascii_digit()) && t.bytes().all(|b| b.is_ascii_digit() || b == b'_');
+    let hex = unsigned.strip_prefix("0x").is_some_and(|h| !h.is_empty() && h.bytes().all(|b| b.is_ascii_hexdigit() || b == b'_'));
+    let real = unsigned.split_once('.').is_some_and(|(whole, part)| digits(whole) && part.bytes().all(|b| b.is_ascii_digit() || b == b'_'));
+    // 5:1:0 is a number of base 60, unless it begins with 0.
+    let mut pieces = unsigned.split(':');
+    let first = pieces.next().is_some_and(|p| digits(p) && !p.starts_with('0'));
+    let sixty = first && unsigned.contains(':') && pieces.all(|p| (1..=2).contains(&p.len()) && p.parse::<u32>().is_ok_and(|n| n < 60));
+    if digits(unsigned) || hex || real || sixty { Value::Number(text.to_owned()) } else { Value::Text(text.to_owned()) }
+}
+
+struct Tree<'a> {
+    parser: Parser<'a, saphyr_parser::StrInput<'a>>,
+    anchors: HashMap<usize, Value>,
+    left: usize,
+}
+
+impl<'a> Tree<'a> {
+    fn next(&mut self) -> Result<(Event<'a>, usize), String> {
+        match self.parser.next() {
+            Some(Ok((event, span))) => Ok((event, span.start.line())),
+            Some(Err(e)) => Err(format!("not YAML: {e}")),
+            None => Err("the file ends inside a value".to_owned()),
+        }
+    }
+
+    fn take(&mut self, count: usize) -> Result<(), String> {
+        self.left = self.left.checked_sub(count).ok_or("the file has too many values")?;
+        Ok(())
+    }
+
+    fn value(&mut self, event: Event<'a>, depth: u32) -> Result<Value, String> {
+        self.take(1)?;
+        if depth > DEEPEST {
+            return Err("values inside values inside values".to_owned());
+        }
+        let (value, anchor) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let bare = style == ScalarStyle::Plain && tag.is_none();
+                (if bare { plain(&text) } else { Value::Text(text.into_owned()) }, anchor)
+            }
+            Event::SequenceStart(anchor, _) => {
+                let mut list = Vec::new();
+                loop {
+                    match self.next()?.0 {
+                        Event::SequenceEnd => break,
+                        event => list.push(self.value(event, depth + 1)?),
+                    }
+                }
+                (Value::List(list), anchor)
+            }
+            Event::MappingStart(anchor, _) => {
+                let mut keys: Vec<Key> = Vec::new();
+                loop {
+                    let (event, line) = self.next()?;
+                    if matches!(event, Event::MappingEnd) {
+                        break;
+                    }
+                    let name = self.value(event, depth + 1)?.written();
+                    let event = self.next()?.0;
+                    let value = self.value(event, depth + 1)?;
+                    match value {
+                        // `<<` brings in the keys of another mapping that are not there.
+                        Value::Map(merged) if name == "<<" => {
+                            let new: Vec<Key> = merged.into_iter().filter(|m| keys.iter().all(|k| k.name != m.name)).collect();
+                            keys.extend(new);
+                        }
+                        value => {
+                            keys.retain(|k| k.name != name);
+                            keys.push(Key { name, value, line: Some(line) });
+                        }
+                    }
+                }
+                (Value::Map(keys), anchor)
+            }
+            Event::Alias(id) => {
+                let value = self.anchors.get(&id).cloned().ok_or("an alias of an anchor that is not there")?;
+                self.take(size(&value))?;
+                (value, 0)
+            }
+            _ => return Err("the file ends inside a value".to_owned()),
+        };
+        if anchor != 0 {
+            self.take(size(&value))?;
+            self.anchors.insert(anchor, value.clone());
+        }
+        Ok(value)
+    }
+}
+
+fn size(value: &Value) -> usize {
+    match value {
+        Value::List(list) => 1 + list.iter().map(size).sum::<usize>(),
+        Value::Map(keys) => 1 + keys.iter().map(|k| size(&k.value)).sum::<usize>(),
+        _ => 1,
+    }
+}
+
+fn yaml(text: &str) -> Result<Value, String> {
+    let mut tree = Tree { parser: Parser::new_from_str(text), anchors: HashMap::new(), left: MOST };
+    loop {
+        match tree.next()?.0 {
+            Event::StreamStart | Event::DocumentStart(_) | Event::Nothing => {}
+            Event::StreamEnd | Event::DocumentEnd => return Ok(Value::Null),
+            event => return tree.value(event, 0),
+        }
+    }
+}
+
+fn from_json(value: serde_json::Value) -> Value {
+    match value {
+        serde_json::Value::Null => Value::Null,
+        serde_json::Value::Bool(b) => Value::Bool(b),
+        serde_json::Value::Number(n) => Value::Number(n.to_string()),
+        serde_json::Value::String(s) => Value::Text(s),
+        serde_json::Value::Array(list) => Value::List(list.into_iter().map(from_json).collect()),
+        serde_json::Value::Object(map) => {
+            Value::Map(map.into_iter().map(|(name, v)| Key { name, value: from_json(v), line: None }).collect())
+        }
+    }
+}
+
+/// Lines of a text file: a job for each that has `pmc:` outside of a comment.
+fn lines(text: &str) -> Vec<Job> {
+    let job = |(i, line): (usize, &str)| {
+        let line = line.split('#').next().unwrap_or_default();
+        let counters: Vec<Value> =
+            line.contains("pmc:").then(|| line.replace("pmc:", ""))?.split_whitespace().map(|c| Value::Text(c.to_owned())).collect();
+        let key = Key { name: "pmc".to_owned(), value: Value::List(counters), line: Some(i + 1) };
+        Some(Job { line: Some(i + 1), keys: vec![key] })
+    };
+    text.lines().enumerate().filter_map(job).collect()
+}
+
+/// The jobs of a file, by its suffix as rocprofv3 reads it.
+///
+/// # Errors
+/// A sentence on what rocprofv3 would not read either.
+pub fn jobs(name: &str, text: &str) -> Result<Vec<Job>, String> {
+    let suffix = name.rsplit_once('.').map_or("", |(_, s)| s);
+    let root = match suffix {
+        "yaml" | "yml" => yaml(text)?,
+        "json" => from_json(serde_json::from_str(text).map_err(|e| format!("not JSON: {e}"))?),
+        "txt" | "text" => return Ok(lines(text)),
+        _ => return Err("rocprofv3 takes files that end in .yaml, .yml, .json or .txt".to_owned()),
+    };
+    let Value::Map(keys) = root else { return Err("there is no list `jobs` in it, so rocprofv3 would read nothing".to_owned()) };
+    let found: Vec<String> = keys.iter().map(|k| format!("`{}`", k.name)).collect();
+    let Some(Key { value, line, .. }) = keys.into_iter().find(|k| k.name == "jobs") else {
+        let found = if found.is_empty() { String::new() } else { format!(" (only {})", found.join(", ")) };
+        return Err(format!("there is no list `jobs` in it{found}, so rocprofv3 would end with a KeyError"));
+    };
+    let Value::List(list) = value else { return Err("`jobs` is not a list: each job begins with `-`".to_owned()) };
+    let job = |value| match value {
+        Value::Map(keys) => Ok(Job { line: keys.iter().filter_map(|k| k.line).min().or(line), keys }),
+        other => Err(format!("a job is {:?}, not a set of options", other.written())),
+    };
+    list.into_iter().map(job).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scalars_are_what_pyyaml_makes_of_them() {
+        let number = |t: &str| Value::Number(t.to_owned());
+        let text = |t: &str| Value::Text(t.to_owned());
+        for (written, want) in [
+            ("on", Value::Bool(true)),
+            ("False", Value::Bool(false)),
+            ("0x6000000", number("0x6000000")),
+            ("4", number("4")),
+            ("5:1:0", number("5:1:0")),
+            ("0:5:1", text("0:5:1")),
+            ("5:100:0", text("5:100:0")),
+            ("1-3", text("1-3")),
+            ("SQ_WAVES", text("SQ_WAVES")),
+            ("~", Value::Null),
+            ("1.5", number("1.5")),
+        ] {
+            assert_eq!(plain(written), want, "{written}");
+        }
+    }
+
+    #[test]
+    fn jobs_of_all_forms() {
+        let yaml = "base: &b {hip_trace: yes}\njobs:\n  -\n    pmc: [A, B]\n    <<: *b\n  - pmc:\n    - C\n";
+        let jobs = super::jobs("a.yaml", yaml).unwrap();
+        assert_eq!(jobs.iter().map(|j| j.line).collect::<Vec<_>>(), [Some(1), Some(6)]);
+        assert_eq!(
+            jobs[0].keys.iter().map(|k| (k.name.as_str(), k.value.written())).collect::<Vec<_>>(),
+            [("pmc", "[A, B]".to_owned()), ("hip_trace", "true".to_owned())]
+        );
+        let json = super::jobs("a.json", r#"{"jobs": [{"pmc": ["A"], "truncate_kernels": true}]}"#).unwrap();
+        assert_eq!(json[0].keys.len(), 2);
+        let txt = super::jobs("a.txt", "# pmc: X\npmc: A  B # C\nrange: 1\npmc: D").unwrap();
+        assert_eq!(txt.iter().map(|j| j.keys[0].value.written()).collect::<Vec<_>>(), ["[A, B]", "[D]"]);
+    }
+
+    #[test]
+    fn what_rocprofv3_would_not_read() {
+        for (name, text) in [
+            ("a.yaml", "metrics:\n  - pmc: [A]\n"),
+            ("a.yaml", "jobs: {pmc: A}"),
+            ("a.yaml", "jobs:\n  - [1"),
+            ("a.yaml", ""),
+            ("a.json", "{"),
+            ("a.toml", "jobs = []"),
+        ] {
+            assert!(jobs(name, text).is_err(), "{text:?}");
+        }
+        let bomb = format!(
+            "a0: &a0 [x]\n{}jobs: *a20\n",
+            (1..=20).fold(String::new(), |t, i| {
+                let before = format!("*a{}", i - 1);
+                t + &format!("a{i}: &a{i} [{}]\n", vec![before; 9].join(", "))
+            })
+        );
+        assert!(jobs("a.yaml", &bomb).unwrap_err().contains("too many values"));
+        assert!(jobs("a.yaml", &"[".repeat(5000)).is_err());
+    }
+}

@@ -1,0 +1,417 @@
+//! The two regular expression engines of rocprofv3: `std::regex` (ECMAScript) up to `ROCm` 7.0, and AMD's own from 7.1 on. AMD's has no groups without
+//! capture, no look-around, no back-references and no `\b`, and finds one end for each group and alternative: there is no way back into them. Written
+//! from its source's rules (`lib/common/regex.cpp`) and checked against a model of it.
+
+/// Steps that a search may take before it is given up.
+const STEPS: u32 = 4_000_000;
+/// Groups inside groups.
+const DEEPEST: u32 = 64;
+
+#[derive(Debug)]
+enum Node {
+    Letter(char),
+    Any,
+    Begin,
+    End,
+    Set { negated: bool, items: Vec<Item> },
+    Group(Box<Node>),
+    Sequence(Vec<Node>),
+    Either(Vec<Node>),
+    Repeat { of: Box<Node>, least: usize, most: Option<usize>, greedy: bool },
+}
+
+#[derive(Debug)]
+enum Item {
+    Between(char, char),
+    Class(char),
+}
+
+impl Item {
+    fn has(&self, c: char) -> bool {
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let space = |c: char| matches!(c, ' ' | '\t' | '\n' | '\r' | '\x0b' | '\x0c');
+        match *self {
+            Self::Between(low, high) => (low..=high).contains(&c),
+            Self::Class('d') => c.is_ascii_digit(),
+            Self::Class('D') => !c.is_ascii_digit(),
+            Self::Class('w') => word(c),
+            Self::Class('W') => !word(c),
+            Self::Class('s') => space(c),
+            Self::Class(_) => !space(c),
+        }
+    }
+}
+
+fn class(c: char) -> bool {
+    matches!(c, 'd' | 'D' | 'w' | 'W' | 's' | 'S')
+}
+
+/// What an escaped character is, if it is no class.
+fn plain(c: char) -> char {
+    match c {
+        'n' => '\n',
+        't' => '\t',
+        'r' => '\r',
+        'f' => '\x0c',
+        'v' => '\x0b',
+        other => other,
+    }
+}
+
+struct Reader<'a> {
+    text: &'a [char],
+    at: usize,
+    depth: u32,
+}
+
+impl Reader<'_> {
+    fn peek(&self) -> Option<char> {
+        self.text.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += 1;
+        Some(c)
+    }
+
+    fn taken(&mut self, c: char) -> bool {
+        let is = self.peek() == Some(c);
+        self.at += usize::from(is);
+        is
+    }
+
+    fn either(&mut self) -> Result<Node, String> {
+        let mut branches = vec![self.sequence()?];
+        while self.taken('|') {
+            branches.push(self.sequence()?);
+        }
+        Ok(if branches.len() == 1 { branches.swap_remove(0) } else { Node::Either(branches) })
+    }
+
+    fn sequence(&mut self) -> Result<Node, String> {
+        let mut nodes = Vec::new();
+        while self.peek().is_some_and(|c| c != ')' && c != '|') {
+            nodes.push(self.repeated()?);
+        }
+        Ok(if nodes.len() == 1 { nodes.swap_remove(0) } else { Node::Sequence(nodes) })
+    }
+
+    /// `{2}`, `{2,}` or `{2,5}` at this place; other braces are letters.
+    fn braces(&mut self) -> Option<(usize, Option<usize>)> {
+        let inside: String = self.text.get(self.at + 1..)?.iter().take_while(|c| **c != '}').take(24).collect();
+        let closed = self.text.get(self.at + 1 + inside.chars().count()) == Some(&'}');
+        let (low, high) = inside.split_once(',').map_or((inside.as_str(), None), |(low, high)| (low, Some(high)));
+        let number = |t: &str| t.bytes().all(|b| b.is_ascii_digit()).then(|| t.parse::<usize>().ok()).flatten();
+        let least = number(low).filter(|_| closed)?;
+        let most = match high {
+            None => Some(least),
+            Some("") => None,
+            Some(high) => Some(number(high)?),
+        };
+        self.at += inside.chars().count() + 2;
+        Some(most.filter(|&m| m < least).map_or((least, most), |m| (m, Some(least))))
+    }
+
+    fn repeated(&mut self) -> Result<Node, String> {
+        let of = self.atom()?;
+        let (least, most) = match self.peek() {
+            Some('*') => (0, None),
+            Some('+') => (1, None),
+            Some('?') => (0, Some(1)),
+            Some('{') => match self.braces() {
+                Some(range) => {
+                    self.at -= 1;
+                    range
+                }
+                None => return Ok(of),
+            },
+            _ => return Ok(of),
+        };
+        self.at += 1;
+        let greedy = !self.taken('?');
+        Ok(Node::Repeat { of: Box::new(of), least, most, greedy })
+    }
+
+    fn atom(&mut self) -> Result<Node, String> {
+        Ok(match self.next() {
+            Some('.') => Node::Any,
+            Some('^') => Node::Begin,
+            Some('$') => Node::End,
+            Some('[') => self.set()?,
+            Some('(') => {
+                self.depth += 1;
+                if self.depth > DEEPEST {
+                    return Err("groups inside groups inside groups".to_owned());
+                }
+                let inner = self.either()?;
+                self.depth -= 1;
+                if !self.taken(')') {
+                    return Err("a group is not closed".to_owned());
+                }
+                Node::Group(Box::new(inner))
+            }
+            Some('\\') => match self.next() {
+                Some(c) if class(c) => Node::Set { negated: false, items: vec![Item::Class(c)] },
+                Some(c) => Node::Letter(plain(c)),
+                None => Node::Letter('\\'),
+            },
+            Some(c) => Node::Letter(c),
+            None => Node::Sequence(Vec::new()),
+        })
+    }
+
+    fn set(&mut self) -> Result<Node, String> {
+        let negated = self.taken('^');
+        let (mut items, mut before): (Vec<Item>, Option<char>) = (Vec::new(), None);
+        loop {
+            let mut c = self.next().ok_or("a character class is not closed")?;
+            if c == ']' {
+                break;
+            }
+            let escaped = c == '\\';
+            if escaped && let Some(next) = self.next() {
+                if class(next) {
+                    items.push(Item::Class(next));
+                    continue;
+                }
+                c = next;
+            }
+            if c == '-' && !escaped && before.is_some() && self.peek().is_some_and(|n| n != ']') {
+                let mut high = self.next().unwrap_or(c);
+                if high == '\\' {
+                    high = self.next().unwrap_or(high);
+                }
+                let low = before.take().unwrap_or(c);
+                items.push(Item::Between(low.min(high), low.max(high)));
+                continue;
+            }
+            items.extend(before.map(|b| Item::Between(b, b)));
+            before = Some(c);
+        }
+        items.extend(before.map(|b| Item::Between(b, b)));
+        Ok(Node::Set { negated, items })
+    }
+}
+
+struct Search<'a> {
+    text: &'a [char],
+    steps: u32,
+}
+
+impl Search<'_> {
+    /// The places after each number of repeats, from none on.
+    fn repeats(&mut self, of: &Node, most: Option<usize>, at: usize) -> Vec<usize> {
+        let (mut ends, mut last) = (vec![at], at);
+        while most.is_none_or(|m| ends.len() <= m) {
+            match self.one(of, last) {
+                Some(end) if end != last => {
+                    ends.push(end);
+                    last = end;
+                }
+                _ => break,
+            }
+        }
+        ends
+    }
+
+    fn run(&mut self, nodes: &[Node], at: usize) -> Option<usize> {
+        let Some((node, rest)) = nodes.split_first() else { return Some(at) };
+        let inner = match node {
+            Node::Group(inner) if matches!(**inner, Node::Repeat { .. }) => inner,
+            other => other,
+        };
+        let Node::Repeat { of, least, most, greedy } = inner else {
+            let end = self.one(node, at)?;
+            return self.run(rest, end);
+        };
+        let ends = self.repeats(of, *most, at);
+        let mut possible = ends.get(*least..)?.to_vec();
+        if *greedy {
+            possible.reverse();
+        }
+        possible.into_iter().find_map(|end| if self.steps == 0 { None } else { self.run(rest, end) })
+    }
+
+    /// Where a node that begins here ends: one place, if any.
+    fn one(&mut self, node: &Node, at: usize) -> Option<usize> {
+        self.steps = self.steps.checked_sub(1)?;
+        let next = |is: bool| is.then_some(at + 1);
+        let c = self.text.get(at).copied();
+        match node {
+            Node::Letter(letter) => next(c == Some(*letter)),
+            Node::Any => next(c.is_some()),
+            Node::Set { negated, items } => next(c.is_some_and(|c| items.iter().any(|i| i.has(c)) != *negated)),
+            Node::Begin => (at == 0).then_some(at),
+            Node::End => (at == self.text.len()).then_some(at),
+            Node::Group(inner) => self.one(inner, at),
+            Node::Sequence(nodes) => self.run(nodes, at),
+            Node::Either(branches) => branches.iter().find_map(|b| self.one(b, at)),
+            Node::Repeat { of, least, most, greedy } => {
+                let ends = self.repeats(of, *most, at);
+                if ends.len() <= *least {
+                    None
+                } else if *greedy {
+                    ends.last().copied()
+                } else {
+                    ends.get(*least).copied()
+                }
+            }
+        }
+    }
+}
+
+/// A pattern as AMD's own engine understands it.
+#[derive(Debug)]
+pub struct Pattern(Node);
+
+impl Pattern {
+    /// # Errors
+    /// Where the engine throws, and the program under rocprofv3 ends.
+    pub fn new(pattern: &str) -> Result<Self, String> {
+        let text: Vec<char> = pattern.chars().collect();
+        let mut reader = Reader { text: &text, at: 0, depth: 0 };
+        let node = reader.either()?;
+        if reader.at < text.len() { Err("a bracket is closed that was not opened".to_owned()) } else { Ok(Self(node)) }
+    }
+
+    /// Whether it matches anywhere in the text; nothing where that takes too long to say.
+    #[must_use]
+    pub fn search(&self, text: &str) -> Option<bool> {
+        let text: Vec<char> = text.chars().collect();
+        let mut search = Search { text: &text, steps: STEPS };
+        let found = (0..=text.len()).any(|at| search.one(&self.0, at).is_some());
+        (found || search.steps > 0).then_some(found)
+    }
+}
+
+/// What the engines read differently in a pattern, in words: what stands there, and what AMD's own makes of it.
+#[must_use]
+pub fn differences(pattern: &str) -> Vec<&'static str> {
+    let mut out = Vec::new();
+    let letters: Vec<char> = pattern.chars().collect();
+    let (mut at, mut set) = (0, false);
+    let mut add = |text: &'static str| {
+        if !out.contains(&text) {
+            out.push(text);
+        }
+    };
+    while let Some(&c) = letters.get(at) {
+        let next = letters.get(at + 1).copied();
+        match (c, next) {
+            ('\\', Some('b' | 'B')) if !set => add("`\\b` is a word boundary up to ROCm 7.0 and the letter b from 7.1 on"),
+            ('\\', Some('x' | 'u' | 'c')) => add("`\\x` and `\\u` are codes of characters up to ROCm 7.0 and letters from 7.1 on"),
+            ('\\', Some('1'..='9')) if !set => add("`\\1` repeats a group up to ROCm 7.0 and is a digit from 7.1 on"),
+            ('(', Some('?')) if !set => {
+                add("`(?…` (look-around, or a group without capture) exists up to ROCm 7.0 only; later nothing matches");
+            }
+            ('[', Some(':')) if set => add("`[:…:]` is a class of characters up to ROCm 7.0 only"),
+            _ => {}
+        }
+        match c {
+            '\\' => at += 1,
+            '[' if !set => set = true,
+            ']' => set = false,
+            _ => {}
+        }
+        at += 1;
+    }
+    out
+}
+
+/// A group that AMD's engine leaves by one way only although what follows may need another: with alternatives or repeats inside, and followed by more
+/// than `.*`.
+#[must_use]
+pub fn way_back(pattern: &str) -> Option<&str> {
+    let (mut open, mut set, mut escaped): (Vec<(usize, bool)>, bool, bool) = (Vec::new(), false, false);
+    for (at, c) in pattern.char_indices() {
+        if std::mem::take(&mut escaped) {
+            continue;
+        }
+        match c {
+            '\\' => escaped = true,
+            '[' if !set => set = true,
+            ']' => set = false,
+            '(' if !set => open.push((at, false)),
+            '|' | '*' | '+' if !set => open.iter_mut().for_each(|o| o.1 = true),
+            ')' if !set => {
+                let (from, choice) = open.pop()?;
+                let rest = pattern.get(at + 1..)?;
+                let done = rest.is_empty() || rest.starts_with(['|', ')']) || rest.starts_with(".*");
+                if choice && !done {
+                    return pattern.get(from..=at);
+                }
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Both engines.
+pub struct Engines {
+    old: Result<regress::Regex, String>,
+    new: Result<Pattern, String>,
+}
+
+impl Engines {
+    #[must_use]
+    pub fn new(pattern: &str) -> Self {
+        Self { old: regress::Regex::new(pattern).map_err(|e| e.text), new: Pattern::new(pattern) }
+    }
+
+    /// What is wrong with the pattern: up to `ROCm` 7.0, and from 7.1 on.
+    #[must_use]
+    pub fn errors(&self) -> [Option<&str>; 2] {
+        [self.old.as_ref().err().map(String::as_str), self.new.as_ref().err().map(String::as_str)]
+    }
+
+    /// Whether it matches anywhere in the text up to `ROCm` 7.0, and from 7.1 on; nothing where that is not known.
+    #[must_use]
+    pub fn search(&self, text: &str) -> [Option<bool>; 2] {
+        let old = self.old.as_ref().ok().map(|r| r.find(text).is_some());
+        [old, self.new.as_ref().ok().and_then(|p| p.search(text))]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Text, pattern, what AMD's engine says (`Err` where it throws), what `std::regex` says: as a model of AMD's engine answered.
+    #[test]
+    fn as_amds_engine_matches() {
+        let cases = [
+            ("foobar(int*)", r"^(foo|foobar)\(", Some(false), true),
+            ("foobar(int*)", r"^foo\(|^foobar\(", Some(true), true),
+            ("foobar(int*)", r"^(foobar|foo)\(", Some(true), true),
+            ("ns::k<1>(int)", r"^(?:ns::k)", Some(false), true),
+            ("a.b", r"\bb", Some(false), true),
+            ("a:b", r"a\x3ab", Some(false), true),
+            ("gemm", r"^(?!nccl)", Some(false), true),
+            ("void f<float>(int)", r"^void f<float>\(int\)$", Some(true), true),
+            ("aXb_c", r"(.*X.*)|(.*Y.*)", Some(true), true),
+            ("xab", r"(a|ab)$", Some(false), true),
+            ("f {lambda()#1}", r"\{lambda\(\)#1\}", Some(true), true),
+            ("abc", r"(a.*)c", Some(false), true),
+            ("aab", r"(a*)ab", Some(true), true),
+            ("aaab", r"^a{2,}b$", Some(true), true),
+            ("gemm_9", r"gemm_[^0-8]$", Some(true), true),
+            ("x-y", r"[a\-z]y", Some(true), true),
+        ];
+        for (text, pattern, new, old) in cases {
+            assert_eq!(Pattern::new(pattern).unwrap().search(text), new, "{pattern} in {text}");
+            assert_eq!(Engines::new(pattern).search(text)[0], Some(old), "{pattern} in {text}");
+        }
+        for pattern in ["(a", "a)", "[a"] {
+            assert!(Pattern::new(pattern).is_err(), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn no_pattern_takes_forever() {
+        let p = Pattern::new(r".*a.*b.*c.*d.*e.*f.*g.*h!").unwrap();
+        assert_eq!(p.search(&"abcdefgh".repeat(200)), None);
+        assert!(Pattern::new(&"(".repeat(1000)).is_err());
+    }
+}

@@ -1,0 +1,312 @@
+//! What options of a job do together, and jobs of a file.
+
+use super::Finding;
+use super::filter::{Filter, Numbers, Spelled, given, ranges};
+use super::options::{Kind, option};
+use super::read::{Job, Value};
+use super::regex::{Engines, differences, way_back};
+use crate::model::Severity::{Error, Info, Warning};
+
+/// Derived counters that CDNA 3 (gfx942, gfx950) does not have in `ROCm` 7.0's `counter_defs.yaml`.
+const GONE: [&str; 4] = ["Wavefronts", "L2CacheHit", "MemUnitBusy", "VALUInsts"];
+
+fn line(job: &Job, name: &str) -> Option<usize> {
+    job.keys.iter().find(|k| k.name == name).and_then(|k| k.line).or(job.line)
+}
+
+fn texts(value: Option<&Value>) -> Vec<String> {
+    match value {
+        Some(Value::List(list)) => list.iter().map(Value::written).collect(),
+        Some(other) => vec![other.written()],
+        None => Vec::new(),
+    }
+}
+
+/// What a job collects, in words.
+pub(super) fn collects(job: &Job) -> Vec<String> {
+    let mut out = Vec::new();
+    let traces: Vec<String> = job
+        .keys
+        .iter()
+        .filter(|k| option(&k.name).is_some_and(|o| o.0 == Kind::Trace) && k.name.ends_with("_trace") && k.value.is_true())
+        .map(|k| k.name.trim_end_matches("_trace").replace('_', " "))
+        .collect();
+    if !traces.is_empty() {
+        out.push(format!("a trace ({})", traces.join(", ")));
+    }
+    let counters = texts(given(job, "pmc"));
+    if !counters.is_empty() {
+        out.push(format!("counters ({})", counters.join(", ")));
+    }
+    if let Some(Value::List(groups)) = given(job, "pmc_groups") {
+        out.push(format!("{} groups of counters in turn over the selected launches", groups.len()));
+    }
+    if given(job, "advanced_thread_trace").is_some() {
+        out.push("a thread trace".to_owned());
+    }
+    if given(job, "pc_sampling_beta_enabled").is_some() {
+        out.push("PC samples".to_owned());
+    }
+    if given(job, "spm").is_some() {
+        out.push("counters over time (SPM)".to_owned());
+    }
+    out
+}
+
+/// About a pattern.
+fn pattern(job: &Job, name: &str, spelled: Spelled) -> Vec<Finding> {
+    let Some(Value::Text(text)) = given(job, name) else { return Vec::new() };
+    let at = line(job, name);
+    let mut out = Vec::new();
+    let errors = Engines::new(text).errors().map(|e| e.map(str::to_owned));
+    match errors {
+        [Some(old), Some(_)] => out.push(Finding::new(
+            Error,
+            "bad-pattern",
+            at,
+            format!("`{name}` is no regular expression ({old}): the program ends when its first code object is loaded"),
+        )),
+        [Some(old), None] => out.push(Finding::new(
+            Error,
+            "bad-pattern",
+            at,
+            format!("`{name}` is no regular expression up to ROCm 7.0 ({old}): the program ends when its first code object is loaded"),
+        )),
+        [None, Some(new)] => out.push(Finding::new(
+            Error,
+            "bad-pattern",
+            at,
+            format!("`{name}` is no regular expression from ROCm 7.1 on ({new}): the program ends when its first code object is loaded"),
+        )),
+        [None, None] => {}
+    }
+    for difference in differences(text) {
+        out.push(
+            Finding::new(Error, "other-engine", at, format!("`{name}`: {difference}"))
+                .fix("use only escaped letters, `.*`, classes like [a-z], `^` and `$`, and `|` outside of groups"),
+        );
+    }
+    if let Some(group) = way_back(text) {
+        let text = format!(
+            "`{name}`: from ROCm 7.1 on nothing after the group `{group}` makes it try another way to match, so names may be missed"
+        );
+        out.push(Finding::new(Warning, "no-way-back", at, text).fix("write the alternatives whole, with `|` outside of groups"));
+    }
+    let parameters = text.contains("\\(") || text.contains('<');
+    match spelled {
+        Spelled::Truncated if parameters => out.push(
+            Finding::new(
+                Error,
+                "spelling",
+                at,
+                format!(
+                    "`{name}` asks for template arguments or parameters, and with truncate_kernels names have none: it matches nothing"
+                ),
+            )
+            .fix("leave them out of the pattern, or truncate_kernels out of the job"),
+        ),
+        Spelled::Mangled if parameters => out.push(Finding::new(
+            Error,
+            "spelling",
+            at,
+            format!("`{name}` asks for a demangled name, and with mangled_kernels it is searched in `_Z….kd`: it matches nothing"),
+        )),
+        _ => {}
+    }
+    let bare = text.strip_prefix(".*").unwrap_or(text);
+    if name == "kernel_include_regex" && !text.contains('^') && !bare.trim_end_matches(".*").is_empty() {
+        let text = format!("`{name}` is searched in the name: without `^` and `$` longer names that contain it are taken, too");
+        out.push(Finding::new(Info, "searched", at, text));
+    }
+    out
+}
+
+/// About the numbers of launches.
+fn numbers(job: &Job) -> Vec<Finding> {
+    let Some(value) = given(job, "kernel_iteration_range") else { return Vec::new() };
+    let at = line(job, "kernel_iteration_range");
+    let list = texts(Some(value));
+    let written = ranges(&list.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut out = Vec::new();
+    if !written.wrong.is_empty() {
+        let text = format!(
+            "`{}` is no number and no range like 3-4: the program ends as soon as rocprofv3's library is loaded",
+            written.wrong.join("`, `")
+        );
+        out.push(Finding::new(Error, "bad-range", at, text));
+    } else if written.ranges.is_empty() {
+        let text = if written.zero {
+            "launches are counted from 1, so 0 selects nothing"
+        } else {
+            "these ranges have no number in them: nothing is selected"
+        };
+        out.push(Finding::new(Error, "nothing-selected", at, format!("{text}; rocprofv3 ends without an error and without results")));
+    } else if written.zero {
+        out.push(Finding::new(Warning, "from-one", at, "launches are counted from 1: 0 selects nothing"));
+    }
+    if written.long {
+        out.push(Finding::new(
+            Warning,
+            "long-range",
+            at,
+            "rocprofv3 keeps every number of a range in memory: a range of more than ten million takes gigabytes",
+        ));
+    }
+    if written.nested && written.wrong.is_empty() {
+        let text = format!("brackets inside brackets mean nothing: these are {}", Numbers::These(written.ranges).words());
+        out.push(Finding::new(Info, "nested", at, text));
+    }
+    out
+}
+
+/// What a job's options do together. `several`: there are other jobs in the file.
+pub(super) fn of_job(job: &Job, filter: Option<&Filter>, several: bool) -> Vec<Finding> {
+    let has = |name: &str| given(job, name).is_some();
+    let mut out = Vec::new();
+    let mut add = |severity, id, name: &str, text: &str| out.push(Finding::new(severity, id, line(job, name), text));
+    let counters = has("pmc") || has("pmc_groups");
+    let (att, traced) = (has("advanced_thread_trace"), collects(job).iter().any(|c| c.starts_with("a trace")));
+    if several && !has("pmc") {
+        add(
+            Error,
+            "job-dropped",
+            "",
+            "from ROCm 7.2.4 on, only jobs with `pmc` run where a file has several jobs: this one is left out without a word",
+        );
+    }
+    if !several && has("pmc") {
+        add(Info, "pass-folder", "pmc", "the results are in a folder pass_1 of the output directory");
+    }
+    let filters = ["kernel_include_regex", "kernel_exclude_regex", "kernel_iteration_range"];
+    if let Some(name) = filters.iter().find(|n| has(n) && filter.is_none()) {
+        add(
+            Warning,
+            "filter-unused",
+            name,
+            "filters on kernels touch counters and thread traces only: this job collects neither, and its trace has everything",
+        );
+    } else if filter.is_some() && traced && filters.iter().any(|n| has(n)) {
+        add(Info, "trace-unfiltered", "", "the trace of this job has everything: filters touch its counters and thread trace only");
+    }
+    if att && counters && !has("kernel_iteration_range") {
+        add(
+            Warning,
+            "first-only",
+            "pmc",
+            "beside a thread trace without a range, counters too are collected of the first launch of each kernel only",
+        );
+    } else if att && !has("kernel_iteration_range") {
+        add(Info, "first-only", "advanced_thread_trace", "without a range, a thread trace is made of the first launch of each kernel only");
+    }
+    if att && !has("kernel_include_regex") {
+        add(
+            Warning,
+            "all-kernels",
+            "advanced_thread_trace",
+            "a thread trace of every kernel of the program: each fills buffers of hundreds of megabytes",
+        );
+    }
+    if counters && traced {
+        add(
+            Warning,
+            "serialized",
+            "pmc",
+            "while counters are collected, kernels run one at a time, selected or not: times of this job's trace are not those of the program, and kernels that wait for each other (RCCL) may hang",
+        );
+    } else if counters {
+        add(
+            Info,
+            "serialized",
+            "pmc",
+            "while counters are collected, kernels run one at a time, selected or not; kernels that wait for each other (RCCL) may hang",
+        );
+    }
+    if has("pmc") && has("pmc_groups") {
+        add(Error, "two-ways", "pmc_groups", "`pmc` and `pmc_groups` in one job: rocprofv3 refuses them");
+    }
+    if has("pmc") && ["att_perfcounters", "att_perfcounter_ctrl", "att_activity"].iter().any(|n| has(n)) {
+        add(Error, "two-ways", "pmc", "`pmc` beside counters of the thread trace (att_perfcounters, att_activity): rocprofv3 refuses them");
+    }
+    if has("pmc_groups") {
+        add(
+            Info,
+            "groups-rotate",
+            "pmc_groups",
+            "the groups take turns over the selected launches of a GPU: launches beside each other have different counters",
+        );
+    }
+    if !att && job.keys.iter().any(|k| k.name.starts_with("att_")) {
+        add(Warning, "att-unused", "", "options `att_…` do nothing without advanced_thread_trace: true");
+    }
+    let sampling = ["pc_sampling_unit", "pc_sampling_method", "pc_sampling_interval"];
+    let set = sampling.iter().filter(|n| has(n)).count();
+    if (1..3).contains(&set) {
+        add(Error, "pc-sampling", "", "PC sampling needs pc_sampling_unit, pc_sampling_method and pc_sampling_interval together");
+    }
+    if set > 0 && !has("pc_sampling_beta_enabled") {
+        add(Error, "pc-sampling", "", "PC sampling needs pc_sampling_beta_enabled: true");
+    }
+    if has("selected_regions") && (has("collection_period") || has("att_consecutive_kernels")) {
+        add(
+            Error,
+            "two-ways",
+            "selected_regions",
+            "`selected_regions` cannot be combined with collection_period or att_consecutive_kernels",
+        );
+    }
+    if collects(job).is_empty() && !has("list_avail") && !has("list_metrics") {
+        add(Warning, "collects-nothing", "", "this job collects nothing: no trace, no counters, no thread trace");
+    }
+    let gone: Vec<String> = texts(given(job, "pmc")).into_iter().filter(|c| GONE.contains(&c.as_str())).collect();
+    if !gone.is_empty() {
+        let text = format!("{} do not exist on MI300 and MI350 (gfx942, gfx950): rocprofv3 warns and leaves them out", gone.join(", "));
+        add(Warning, "counter-gone", "pmc", &text);
+    }
+    let named: Vec<String> = ["output_file", "output_directory"].iter().filter_map(|n| given(job, n)).map(Value::written).collect();
+    if has("output_file") && named.iter().all(|n| !n.contains('%') && !n.contains('{')) {
+        add(
+            Info,
+            "one-process",
+            "output_file",
+            "several processes (or ranks) overwrite each other's files of this name; `%pid%` or `%rank%` in it keeps them apart",
+        );
+    }
+    if let Some(filter) = filter {
+        out.extend(pattern(job, "kernel_include_regex", filter.spelled));
+        out.extend(pattern(job, "kernel_exclude_regex", filter.spelled));
+        out.extend(numbers(job));
+    }
+    out
+}
+
+/// About the file as a whole.
+pub(super) fn of_file(name: &str, jobs: &[Job]) -> Vec<Finding> {
+    let mut out = Vec::new();
+    if jobs.is_empty() {
+        out.push(Finding::new(Error, "no-jobs", None, "there is no job in it"));
+    }
+    if matches!(name.rsplit_once('.'), Some((_, "txt" | "text"))) {
+        let text = "text files are out of date since ROCm 7.2.4; of their lines rocprofv3 reads `pmc:` only, no filters";
+        out.push(Finding::new(Warning, "text-file", None, text).fix("write the jobs as YAML"));
+    }
+    let with = jobs.iter().filter(|j| given(j, "pmc").is_some()).count();
+    if jobs.len() > 1 && with < jobs.len() {
+        let text = format!(
+            "{with} of {} jobs have counters: up to ROCm 7.2.3 the program runs once for each job, from 7.2.4 on only for {}",
+            jobs.len(),
+            match with {
+                0 => "none".to_owned(),
+                1 => "the one with `pmc`".to_owned(),
+                _ => format!("the {with} with `pmc`"),
+            }
+        );
+        out.push(
+            Finding::new(Error, "jobs-dropped", None, text)
+                .fix("put each job without counters in a file of its own, and run rocprofv3 for each file"),
+        );
+    } else if jobs.len() > 1 {
+        let text = format!("the program runs {} times, once for each job; results are in pass_1 to pass_{}", jobs.len(), jobs.len());
+        out.push(Finding::new(Info, "runs", None, text));
+    }
+    out
+}

@@ -1,0 +1,108 @@
+//! `warpscope recipes check`: rocprofv3's input files. Which launches they select in a trace is compared with counts that rocprofv3's rules give.
+
+use super::rocm::{dispatches, rocpd};
+use super::support::{run, scratch};
+use proptest::prelude::*;
+use serde_json::Value;
+use std::path::PathBuf;
+use warpscope::model::Severity;
+use warpscope::rerun::jobs::{check, regex::Engines};
+use warpscope::rerun::recipes::{Wanted, recipe};
+use warpscope::rerun::shell;
+
+fn written(name: &str, text: &str) -> PathBuf {
+    let path = scratch().join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// As ROCm's documents show it.
+const DOCUMENTED: &str = r#"jobs:
+    -
+        kernel_include_regex: (.*gemm.*)|(.*fill.*)
+        kernel_iteration_range: "[1, [3-4]]"
+        output_file: out
+        output_format: [json, csv, otf2, pftrace]
+        truncate_kernels: true
+        sys_trace: true
+        advanced_thread_trace: true
+        att_simd_select: "0xf"
+        att_buffer_size: "0x6000000"
+    -
+        pmc: [SQ_WAVES, FETCH_SIZE]
+        kernel_include_regex: '^void gemm<float>\('
+        kernel_iteration_range: '[2]'
+"#;
+
+#[test]
+fn a_documented_file_is_checked_against_a_trace() {
+    let trace = scratch().join("jobs_results.db");
+    rocpd(&trace, &[("0000aaaa-1", 900, dispatches())]);
+    let file = written("jobs.yaml", DOCUMENTED);
+    let (file, trace) = (file.to_str().unwrap(), trace.to_str().unwrap());
+    let (code, text, err) = run(&["recipes", "check", file, "--report", trace]);
+    assert_eq!((code, err.as_str()), (1, ""));
+    let text = text.replace(&format!("{}/", scratch().display()), "");
+    insta::assert_snapshot!("recipes_check", text);
+    let (_, json, _) = run(&["recipes", "check", file, "--report", trace, "--format", "json"]);
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let taken = |job: usize| {
+        let rows = json[0]["jobs"][job]["in_report"]["taken"].as_array().unwrap();
+        rows.iter().map(|t| (t["kernel"].as_str().unwrap().to_owned(), t["gpu"].as_u64(), t["numbers"].to_string())).collect::<Vec<_>>()
+    };
+    // Both symbols of gemm<float>, each on its GPU, the third launch of the one that was launched so often, gemm<int> and the fill.
+    let named = |k: &str, gpu, n: &str| (k.to_owned(), Some(gpu), n.to_owned());
+    assert_eq!(
+        taken(0),
+        [named("__amd_rocclr_fillBufferAligned", 0, "[1]"), named("gemm", 0, "[1,3]"), named("gemm", 0, "[1]"), named("gemm", 1, "[1]"),]
+    );
+    assert_eq!(taken(1), [named("void gemm<float>(float const*, float*, int)", 0, "[2]")]);
+}
+
+#[test]
+fn files_that_rocprofv3_does_not_read_are_refused() {
+    for (name, text, want) in [
+        ("old.yaml", "metrics:\n  - pmc: [A]\n", "no list `jobs`"),
+        ("bad.yaml", "jobs:\n  - [1\n", "not YAML"),
+        ("bad.json", "{", "not JSON"),
+        ("x.toml", "", "takes files that end in"),
+    ] {
+        let (code, _, err) = run(&["recipes", "check", written(name, text).to_str().unwrap()]);
+        assert!(code == 2 && err.contains(want), "{err}");
+    }
+    let (code, _, err) = run(&["recipes", "check", "nowhere.yaml"]);
+    assert!(code == 2 && err.contains("nowhere.yaml"), "{err}");
+}
+
+#[test]
+fn our_own_job_files_have_nothing_to_say_against() {
+    let wanted = Wanted {
+        program: vec!["./app".into()],
+        output: "out/r".into(),
+        kernel: Some("void k<float>(int)".into()),
+        skip: Some(2),
+        count: Some(2),
+        ..Wanted::default()
+    };
+    let prepared = recipe("rocprof-jobs").unwrap().prepare(&wanted).unwrap();
+    assert_eq!(prepared.files.len(), 3);
+    for (name, text) in &prepared.files {
+        let file = check(name, text).unwrap();
+        assert!(file.worst().is_none_or(|w| w == Severity::Info), "{name}: {file:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 192, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// The pattern of a re-run selects its kernel, and no other that contains its name, in both engines of rocprofv3.
+    #[test]
+    fn a_name_selects_exactly_itself(name in r"[ -~]{1,60}", more in r"[ -~]{1,3}") {
+        let engines = Engines::new(&format!("^{}$", shell::regex(&name)));
+        prop_assert_eq!(engines.errors(), [None, None]);
+        prop_assert_eq!(engines.search(&name), [Some(true); 2]);
+        for other in [format!("{name}{more}"), format!("{more}{name}")] {
+            prop_assert_eq!(engines.search(&other), [Some(false); 2]);
+        }
+    }
+}
