@@ -148,6 +148,14 @@ impl Input {
         Err(ImportError::refused(path, "a directory, not a report", "name a file in it"))
     }
 
+    /// A file that is part of a report of several, as it is.
+    pub fn open_part(path: &Path) -> Result<Self, ImportError> {
+        let io = |e| ImportError::io(path, e);
+        let size = std::fs::metadata(path).map_err(io)?.len();
+        let head = read_head(path).map_err(io)?;
+        Ok(Self { path: path.to_owned(), bytes: Bytes::File(path.to_owned()), head, size, members: Vec::new(), stamp: None })
+    }
+
     /// An input that is part of the program, under the name that is shown for it.
     #[must_use]
     pub fn built_in(name: &str, bytes: &'static [u8]) -> Self {

@@ -64,11 +64,6 @@ static KNOWN: &[Known] = &[
         next: "record with `--output-format rocpd` or csv",
     },
     Known {
-        is: |h| h.starts_with(b"SQLite format 3\0") && memchr::memmem::find(h, b"CREATE TABLE KERN ").is_some(),
-        what: "a database of rocprof, before rocprofv3",
-        next: "open the results.csv beside it, or record with rocprofv3",
-    },
-    Known {
         is: |h| {
             text_has(h, &["\"rocprofiler-sdk"])
                 || text_has(h, &["Kernel_Name"])

@@ -19,10 +19,12 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &snapshot::TorchSnapshot,
     &trace::WarpscopeTrace,
     &rocm::Rocpd,
+    &rocm::RocprofDb,
     &rocm::RocprofCompute,
     &rocm::RocmThreadTrace,
     &rocm::RocprofWorkload,
     &rocm::RocmCsv,
+    &rocm::RocmStats,
     &rocm::RocmJson,
     &rocm::RocmPerfetto,
 ];

@@ -25,6 +25,8 @@ pub struct Words {
     pub block: &'static str,
     pub blocks: &'static str,
     pub shared: &'static str,
+    /// The API that programs call.
+    pub api: &'static str,
 }
 
 impl Maker {
@@ -32,12 +34,26 @@ impl Maker {
     #[must_use]
     pub fn words(self) -> &'static Words {
         match self {
-            Self::Amd => {
-                &Words { unit: "CU", units: "CUs", warp: "wave", warps: "waves", block: "workgroup", blocks: "workgroups", shared: "LDS" }
-            }
-            Self::Nvidia | Self::Unknown => {
-                &Words { unit: "SM", units: "SMs", warp: "warp", warps: "warps", block: "block", blocks: "blocks", shared: "shared memory" }
-            }
+            Self::Amd => &Words {
+                unit: "CU",
+                units: "CUs",
+                warp: "wave",
+                warps: "waves",
+                block: "workgroup",
+                blocks: "workgroups",
+                shared: "LDS",
+                api: "HIP",
+            },
+            Self::Nvidia | Self::Unknown => &Words {
+                unit: "SM",
+                units: "SMs",
+                warp: "warp",
+                warps: "warps",
+                block: "block",
+                blocks: "blocks",
+                shared: "shared memory",
+                api: "CUDA",
+            },
         }
     }
 }

@@ -215,7 +215,7 @@ fn commands_that_select_exactly_the_launch() {
     assert!(second.warnings.iter().any(|w| w.id == "untried"), "what was not run on an AMD GPU is said");
 }
 
-fn table(folder: &Path, name: &str, text: &str) -> PathBuf {
+pub(super) fn table(folder: &Path, name: &str, text: &str) -> PathBuf {
     let path = folder.join(name);
     std::fs::write(&path, text).unwrap();
     path
@@ -356,19 +356,6 @@ fn the_screens_are_of_rocprofv3() {
         explorer.press("a");
         insta::assert_snapshot!(name, explorer.screen());
     }
-}
-
-/// Databases of the older rocprof are not read, and not taken for somebody else's.
-#[test]
-fn databases_of_the_older_rocprof_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("results.db");
-    Connection::open(&path)
-        .unwrap()
-        .execute_batch("CREATE TABLE HIP (\"Index\" INTEGER); CREATE TABLE KERN (\"Index\" INTEGER, \"KernelName\" TEXT);")
-        .unwrap();
-    let refused = read(&path).unwrap_err().to_string();
-    assert!(refused.contains("a database of rocprof, before rocprofv3") && refused.contains("results.csv"), "{refused}");
 }
 
 const KERNELS: &str = "Kind,Agent_Id,Queue_Id,Thread_Id,Dispatch_Id,Kernel_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp,Private_Segment_Size,Group_Segment_Size,Workgroup_Size_X,Workgroup_Size_Y,Workgroup_Size_Z,Grid_Size_X,Grid_Size_Y,Grid_Size_Z";
@@ -513,7 +500,7 @@ fn the_json_of_rocprofv3() {
     }
 }
 
-fn corpus(part: &str) -> Vec<PathBuf> {
+pub(super) fn corpus(part: &str) -> Vec<PathBuf> {
     let Some(corpus) = std::env::var_os("WARPSCOPE_CORPUS") else {
         println!("not run: WARPSCOPE_CORPUS is not set");
         return Vec::new();

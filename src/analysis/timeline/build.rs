@@ -262,12 +262,13 @@ impl Builder<'_> {
             let known = all.remove(thread).unwrap_or_default();
             all.insert(*thread, self.merged(known, list));
         }
+        let api = profile.devices.first().map(|d| d.maker).unwrap_or_default().words().api;
         for ((pid, tid), events) in all {
             if self.cancel.is_cancelled() {
                 return None;
             }
             let group = GroupKey::Thread(pid, tid);
-            self.row(RowKey { group, kind: RowKind::Api, number: 0 }, "CUDA calls".to_owned(), events);
+            self.row(RowKey { group, kind: RowKind::Api, number: 0 }, format!("{api} calls"), events);
         }
         Some(())
     }

@@ -240,6 +240,8 @@ fn calls(context: &Context<'_>, launching: &[bool], of_call: &mut FxHashMap<(u32
 
 /// `MEMORY_COPY_HOST_TO_DEVICE` and its like; older writers have other words for the same.
 fn copy_kind(name: &str) -> CopyKind {
+    // rocprof: `CopyHostToDevice`.
+    let name = name.strip_prefix("Copy").and_then(|n| n.split_once("To")).map_or_else(|| name.to_owned(), |(a, b)| format!("{a}_TO_{b}"));
     let name = name.to_ascii_uppercase();
     let (from, to) = name.rsplit_once("_TO_").map_or((name.as_str(), ""), |(a, b)| (a, b));
     match (from.ends_with("DEVICE"), from.ends_with("HOST"), to) {
@@ -326,6 +328,8 @@ mod tests {
             ("MEMORY_COPY_HOST_TO_DEVICE", CopyKind::HostToDevice),
             ("DEVICE_TO_HOST", CopyKind::DeviceToHost),
             ("MEMORY_COPY_DEVICE_TO_DEVICE", CopyKind::DeviceToDevice),
+            ("CopyHostToDevice", CopyKind::HostToDevice),
+            ("CopyDeviceToHost", CopyKind::DeviceToHost),
             ("hostToHost", CopyKind::Other),
             ("", CopyKind::Other),
         ] {

@@ -1,6 +1,8 @@
 //! rocprofv3's CSV files of `ROCm` 6.0 to 7.x, and the results of rocprof (v1, v2): tables that belong together by the names of their files, each known
 //! by its header. Columns are looked for by name; releases differ in which there are.
 
+use super::columns::is_counter;
+use super::passes;
 use super::rocpd::device;
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, bare};
 use crate::import::{ImportError, Job};
@@ -28,7 +30,7 @@ pub enum Table {
 }
 
 /// Columns by which a table is known, lower-case; all of a row must be there.
-const HEADS: [(Table, &[&str]); 8] = [
+const HEADS: [(Table, &[&str]); 9] = [
     (Table::Agents, &["node_id", "agent_type"]),
     (Table::Counters, &["dispatch_id", "kernel_name", "counter_name", "counter_value"]),
     (Table::Kernels, &["dispatch_id", "kernel_name", "start_timestamp", "workgroup_size_x"]),
@@ -36,6 +38,7 @@ const HEADS: [(Table, &[&str]); 8] = [
     (Table::Copies, &["direction", "source_agent_id", "start_timestamp"]),
     (Table::Allocations, &["allocation_size", "operation", "start_timestamp"]),
     (Table::Legacy, &["index", "kernelname", "beginns", "endns"]),
+    (Table::Legacy, &["index", "kernelname", "gpu_id", "grd"]),
     (Table::Legacy, &["dispatch_id", "kernel_name", "gpu_id", "start_timestamp"]),
 ];
 
@@ -43,14 +46,18 @@ const HEADS: [(Table, &[&str]); 8] = [
 const MOST_COLUMNS: usize = 80;
 
 /// Which columns of a table are where.
-struct Head {
+pub(super) struct Head {
     at: FxHashMap<String, usize>,
+    /// Columns that hold counters in a table with a row for each dispatch.
+    pub counters: Vec<(usize, String)>,
 }
 
 impl Head {
-    fn of(record: &ByteRecord) -> Self {
-        let name = |b: &[u8]| String::from_utf8_lossy(b).trim().trim_start_matches('\u{feff}').to_ascii_lowercase().replace('-', "_");
-        Self { at: record.iter().enumerate().map(|(i, b)| (name(b), i)).collect() }
+    pub fn of(record: &ByteRecord) -> Self {
+        let written = |b: &[u8]| String::from_utf8_lossy(b).trim().trim_start_matches('\u{feff}').to_owned();
+        let name = |b: &[u8]| written(b).to_ascii_lowercase().replace('-', "_");
+        let counters = record.iter().map(written).enumerate().filter(|(_, n)| is_counter(n)).collect();
+        Self { at: record.iter().enumerate().map(|(i, b)| (name(b), i)).collect(), counters }
     }
 
     fn table(&self) -> Option<Table> {
@@ -61,12 +68,12 @@ impl Head {
         HEADS.iter().find(|(_, columns)| columns.iter().all(|c| self.at.contains_key(*c))).map(|(table, _)| *table)
     }
 
-    fn text<'r>(&self, row: &'r ByteRecord, names: &[&str]) -> Option<&'r [u8]> {
+    pub fn text<'r>(&self, row: &'r ByteRecord, names: &[&str]) -> Option<&'r [u8]> {
         let at = names.iter().find_map(|n| self.at.get(*n))?;
         row.get(*at).map(<[u8]>::trim_ascii).filter(|t| !t.is_empty())
     }
 
-    fn number<N: std::str::FromStr>(&self, row: &ByteRecord, names: &[&str]) -> Option<N> {
+    pub fn number<N: std::str::FromStr>(&self, row: &ByteRecord, names: &[&str]) -> Option<N> {
         std::str::from_utf8(self.text(row, names)?).ok()?.parse().ok()
     }
 }
@@ -163,8 +170,8 @@ pub fn read_one(bytes: &[u8], path: &Path, job: &Job<'_>) -> Result<Rows, Import
 }
 
 #[derive(Default)]
-struct Reader {
-    rows: Rows,
+pub(super) struct Reader {
+    pub rows: Rows,
     /// Processes by id; tables without one are of the process that the set is of.
     processes: FxHashMap<u32, u32>,
     /// Index of the process that the files are of.
@@ -176,6 +183,8 @@ struct Reader {
     sizes: FxHashMap<u64, i64>,
     /// Whether launches were read from a trace.
     traced: bool,
+    /// The pass that the files are of.
+    pass: Option<u32>,
 }
 
 fn next(len: usize) -> u32 {
@@ -213,23 +222,25 @@ impl Reader {
         }
         self.traced |= table == Table::Kernels;
         self.rows.legacy |= table == Table::Legacy;
-        self.rows.chosen |= table == Table::Counters && !self.traced;
+        // Which of all dispatches these are is not told.
+        self.rows.chosen |= (table == Table::Counters && !self.traced) || (table == Table::Legacy && !self.rows.counters.is_empty());
         Ok(())
     }
 
     /// Files of another process: ids mean something else in them. By default a name is the process id.
-    fn begin(&mut self, stem: &Path) {
+    pub(super) fn begin(&mut self, stem: &Path) {
         self.processes.clear();
         self.agents.clear();
         self.sizes.clear();
         self.traced = false;
         self.own = next(self.rows.processes.len());
         let pid = stem.file_name().and_then(|n| n.to_str()?.parse().ok());
-        self.rows.processes.push(Process { pid: pid.unwrap_or(0), ..Process::default() });
+        self.pass = passes::number(stem);
+        self.rows.processes.push(Process { pid: pid.unwrap_or(0), pass: self.pass, ..Process::default() });
         self.processes.extend(pid.map(|pid| (pid, self.own)));
     }
 
-    fn process(&mut self, pid: Option<u32>) -> u32 {
+    pub(super) fn process(&mut self, pid: Option<u32>) -> u32 {
         let Some(pid) = pid else { return self.own };
         // The one that was not named until now is this one.
         if let Some(own) = self.rows.processes.get_mut(self.own as usize)
@@ -240,17 +251,17 @@ impl Reader {
         }
         let next = next(self.rows.processes.len());
         *self.processes.entry(pid).or_insert_with(|| {
-            self.rows.processes.push(Process { pid, ..Process::default() });
+            self.rows.processes.push(Process { pid, pass: self.pass, ..Process::default() });
             next
         })
     }
 
-    fn text(&mut self, bytes: &[u8]) -> u32 {
+    pub(super) fn text(&mut self, bytes: &[u8]) -> u32 {
         self.texts.number(bytes, &mut self.rows.texts)
     }
 
     /// An agent by what the tables call it: `Agent 2`, `2`.
-    fn agent(&mut self, named: &[u8], gpu: bool) -> u32 {
+    pub(super) fn agent(&mut self, named: &[u8], gpu: bool) -> u32 {
         let text = String::from_utf8_lossy(named);
         let key = text.rsplit(' ').next().unwrap_or_default().to_owned();
         if let Some(&known) = self.agents.get(&key) {
@@ -264,7 +275,7 @@ impl Reader {
         number
     }
 
-    fn symbol(&mut self, process: u32, id: u64, name: &[u8]) -> u32 {
+    pub(super) fn symbol(&mut self, process: u32, id: u64, name: &[u8]) -> u32 {
         let text = String::from_utf8_lossy(name);
         let name: Arc<str> = Arc::from(bare(&text));
         let number = next(self.rows.symbols.len());
@@ -416,41 +427,13 @@ impl Reader {
         Some(())
     }
 
-    /// A row of rocprof's results.csv or rocprofv2's: sizes are products.
-    fn legacy(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
-        let start: i64 = head.number(row, &["beginns", "start_timestamp"])?;
-        let process = self.process(head.number(row, &["pid", "process_id"]));
-        let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), head.text(row, &["kernelname", "kernel_name"])?);
-        let agent = self.agent(head.text(row, &["gpu_id"]).unwrap_or(b"0"), true);
-        let line = |names: &[&str]| [head.number(row, names).unwrap_or(0), 1, 1];
-        // Numbered from 0.
-        let index: u64 = head.number(row, &["index"]).map_or_else(|| head.number(row, &["dispatch_id"]).unwrap_or(0), |i: u64| i + 1);
-        self.rows.dispatches.push(Dispatch {
-            process,
-            agent,
-            symbol,
-            thread: head.number(row, &["tid", "thread_id"]).unwrap_or(0),
-            id: index,
-            queue: head.number(row, &["queue_id"]).unwrap_or(0),
-            start,
-            end: head.number(row, &["endns", "end_timestamp"]).unwrap_or(start),
-            workgroup: line(&["wgr", "workgroup_size"]),
-            grid: line(&["grd", "grid_size"]),
-            lds: head.number(row, &["lds", "lds_per_workgroup"]),
-            scratch: head.number(row, &["scr", "scratch_per_workitem"]),
-            registers: registers(head, row),
-            ..Dispatch::default()
-        });
-        Some(())
-    }
-
-    fn finish(self) -> Rows {
+    pub(super) fn finish(self) -> Rows {
         self.rows
     }
 }
 
 /// Vector registers of a work-item: on GPUs with accumulation registers both kinds share one file.
-fn registers(head: &Head, row: &ByteRecord) -> Option<u32> {
+pub(super) fn registers(head: &Head, row: &ByteRecord) -> Option<u32> {
     let vector: u32 = head.number(row, &["vgpr_count", "arch_vgpr", "vgpr"])?;
     Some(vector + head.number::<u32>(row, &["accum_vgpr_count", "accum_vgpr"]).unwrap_or(0))
 }

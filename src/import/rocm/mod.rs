@@ -2,14 +2,18 @@
 
 mod att_files;
 mod build;
+mod columns;
 mod compute;
 mod counters;
 mod csv_set;
 mod json;
+mod legacy;
+mod passes;
 mod pftrace;
 mod protobuf;
 mod rocpd;
 mod rows;
+mod stats;
 mod thread_trace;
 mod wave_timeline;
 mod workload;
@@ -21,6 +25,13 @@ use crate::model::units::count;
 use crate::model::{Code, Details, Metrics, Note, NoteKind, Profile, Severity, Source};
 use rows::Rows;
 use rustc_hash::{FxHashMap, FxHashSet};
+
+const MAGIC: &[u8] = b"SQLite format 3\0";
+
+/// Whether a file begins as rocprofv3's databases do.
+fn database(head: &[u8]) -> bool {
+    head.starts_with(MAGIC) && memchr::memmem::find(head, b"rocpd_info_").is_some()
+}
 
 /// rocprofv3's database.
 pub struct Rocpd;
@@ -35,10 +46,35 @@ impl Importer for Rocpd {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        input.head.starts_with(b"SQLite format 3\0") && memchr::memmem::find(&input.head, b"rocpd_info_").is_some()
+        // Each process writes one, each pass its own; beside decoded thread traces they are not what is asked for.
+        let traced = input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "code.json"));
+        let part = |m: &super::input::Member| m.head.starts_with(MAGIC) && Input::open_part(&m.path).is_ok_and(|i| database(&i.head));
+        database(&input.head) || (!traced && input.members.iter().any(part))
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let mut rows: Option<(Rows, Option<String>)> = None;
+        for member in &input.members {
+            let part = Input::open_part(&member.path)?;
+            if !database(&part.head) {
+                continue;
+            }
+            let (mut more, schema) = Self::rows(&part, job)?;
+            let pass = passes::number(&member.path);
+            more.processes.iter_mut().for_each(|p| p.pass = pass);
+            match &mut rows {
+                Some((rows, _)) => rows.append(more),
+                None => rows = Some((more, schema)),
+            }
+        }
+        let (rows, schema) = rows.map_or_else(|| Self::rows(input, job), Ok)?;
+        Ok(finish(rows, input, job, schema))
+    }
+}
+
+impl Rocpd {
+    /// The rows of one database, and the version of its schema.
+    fn rows(input: &Input, job: &Job<'_>) -> Result<(Rows, Option<String>), ImportError> {
         let db = Db::open(input, &job.cancel)?;
         if rocpd::suffixes(&db).is_empty() {
             return Err(ImportError::refused(
@@ -52,8 +88,31 @@ impl Importer for Rocpd {
             let what = format!("a rocpd database whose tables are packed ({packing})");
             return Err(ImportError::refused(&input.path, what, "record it without compression"));
         }
-        let rows = rocpd::read(&db, job)?;
-        Ok(finish(rows, input, job, schema))
+        Ok((rocpd::read(&db, job)?, schema))
+    }
+}
+
+/// rocprof's database, before rocprofv3.
+pub struct RocprofDb;
+
+impl Importer for RocprofDb {
+    fn name(&self) -> &'static str {
+        "rocprof database"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["results.db"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        input.head.starts_with(b"SQLite format 3\0") && memchr::memmem::find(&input.head, b"CREATE TABLE KERN ").is_some()
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let db = Db::open(input, &job.cancel)?;
+        let mut rows = legacy::read_db(&db, &input.path, job)?;
+        rows.chosen = !rows.counters.is_empty();
+        Ok(finish(rows, input, job, None))
     }
 }
 
@@ -161,7 +220,8 @@ impl Importer for RocmCsv {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        csv_set::table(&input.head).is_some() || input.members.iter().any(|m| csv_set::table(&m.head) == Some(csv_set::Table::Kernels))
+        csv_set::table(&input.head).is_some()
+            || input.members.iter().any(|m| matches!(csv_set::table(&m.head), Some(csv_set::Table::Kernels | csv_set::Table::Counters)))
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
@@ -176,6 +236,31 @@ impl Importer for RocmCsv {
             Bytes::BuiltIn(bytes) => csv_set::read_one(bytes, &input.path, job),
         }?;
         Ok(finish(rows, input, job, None))
+    }
+}
+
+/// Totals of kernels by rocprofv3 or rocprof.
+pub struct RocmStats;
+
+impl Importer for RocmStats {
+    fn name(&self) -> &'static str {
+        "rocprofv3 or rocprof totals"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["_kernel_stats.csv", "results.stats.csv"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        stats::knows(&input.head)
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let profile = Profile::new(Source { tool: "rocprof".to_owned(), version: None, schema: None, file: input.path.clone() });
+        match &input.bytes {
+            Bytes::File(path) => stats::read(std::fs::File::open(path).map_err(|e| ImportError::io(path, e))?, &input.path, job, profile),
+            Bytes::BuiltIn(bytes) => stats::read(&bytes[..], &input.path, job, profile),
+        }
     }
 }
 
@@ -258,11 +343,13 @@ fn missing(rows: &Rows) -> u64 {
 }
 
 /// The profile with what a reader should know of it.
-fn finish(rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> Profile {
+fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> Profile {
     let source =
         Source { tool: if rows.legacy { "rocprof" } else { "rocprofv3" }.to_owned(), version: None, schema, file: input.path.clone() };
     let broken = rows.broken;
+    let passes = passes::join(&mut rows);
     let (missing, beside) = (missing(&rows), rows.beside.clone());
+    let rows_without_times = rows.legacy && rows.dispatches.iter().all(|d| d.start == 0);
     let memcpys =
         rows.copies.is_empty() && rows.calls.iter().any(|c| rows.texts.get(c.name as usize).is_some_and(|t| t.starts_with("hipMemcpy")));
     let mut profile = build::build(rows, job, Profile::new(source));
@@ -279,6 +366,19 @@ fn finish(rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) -> P
             count(usize::try_from(missing).unwrap_or(usize::MAX), "kernel launch")
         );
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Lost, text));
+    }
+    if let Some((passes, others)) = passes {
+        let text = match others {
+            0 => format!("The counters are of {passes} passes over the program, joined by the number, kernel and size of each dispatch."),
+            _ => format!(
+                "The counters are of {passes} passes over the program; {others} of them had other dispatches and stand for themselves."
+            ),
+        };
+        profile.notes.push(Note::new(if others == 0 { Severity::Info } else { Severity::Warning }, NoteKind::Guess, text));
+    }
+    if !profile.launches.is_empty() && rows_without_times {
+        let text = "This table has counters and no times: durations are not known.";
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--timestamp on`, or with rocprofv3"));
     }
     for name in beside {
         let text = format!("Counters of this run are a report of their own: {name}. They were collected while one kernel ran at a time.");

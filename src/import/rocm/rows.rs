@@ -13,6 +13,8 @@ pub struct Process {
     /// Value of the variable that tells its rank.
     pub rank: Option<u32>,
     pub world: Option<u32>,
+    /// The pass over the program that it was, where counters took several.
+    pub pass: Option<u32>,
 }
 
 /// An agent of a process: a GPU, or the host.
@@ -141,6 +143,54 @@ pub struct Rows {
     pub chosen: bool,
     /// Rows that refer to something that is not there.
     pub broken: u64,
+}
+
+impl Rows {
+    /// Adds the rows of another report of the same run: what they number goes on after what is there; what stands for none still does.
+    pub fn append(&mut self, other: Self) {
+        let after = |len: usize| u32::try_from(len).unwrap_or(u32::MAX);
+        let (process, agent, symbol, text) =
+            (after(self.processes.len()), after(self.agents.len()), after(self.symbols.len()), after(self.texts.len()));
+        self.processes.extend(other.processes);
+        self.agents.extend(other.agents);
+        self.symbols.extend(other.symbols.into_iter().map(|s| Symbol { process: s.process.saturating_add(process), ..s }));
+        self.dispatches.extend(other.dispatches.into_iter().map(|d| Dispatch {
+            process: d.process.saturating_add(process),
+            agent: d.agent.saturating_add(agent),
+            symbol: d.symbol.saturating_add(symbol),
+            ..d
+        }));
+        self.calls.extend(other.calls.into_iter().map(|c| Call {
+            process: c.process.saturating_add(process),
+            name: c.name.saturating_add(text),
+            ..c
+        }));
+        let agents = |a: Option<u32>| a.map(|a| a.saturating_add(agent));
+        self.copies.extend(other.copies.into_iter().map(|c| Copy {
+            process: c.process.saturating_add(process),
+            name: c.name.saturating_add(text),
+            from: agents(c.from),
+            to: agents(c.to),
+            ..c
+        }));
+        let allocations = other.allocations.into_iter();
+        self.allocations.extend(allocations.map(|a| Allocation {
+            process: a.process.saturating_add(process),
+            agent: agents(a.agent),
+            ..a
+        }));
+        self.counters.extend(other.counters.into_iter().map(|c| Counter {
+            process: c.process.saturating_add(process),
+            name: c.name.saturating_add(text),
+            ..c
+        }));
+        self.texts.extend(other.texts);
+        self.threads.extend(other.threads.into_iter().map(|(p, tid, name)| (p.saturating_add(process), tid, name)));
+        self.beside.extend(other.beside);
+        self.legacy |= other.legacy;
+        self.chosen |= other.chosen;
+        self.broken += other.broken;
+    }
 }
 
 /// Numbers of [`Rows::texts`] by their bytes, for reports that repeat a text instead of numbering it.

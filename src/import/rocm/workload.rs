@@ -1,6 +1,7 @@
 //! rocprof-compute's workloads: `pmc_perf.csv` has a row for each dispatch and a column for each counter, of several runs put together; `sysinfo.csv`
 //! beside it says what the GPU is.
 
+use super::columns::is_counter;
 use super::rows::{Agent, Counter, Dispatch, Rows, Symbol, Texts, bare};
 use crate::import::{ImportError, Job};
 use crate::model::{Device, Maker};
@@ -9,26 +10,6 @@ use rustc_hash::FxHashMap;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-
-/// Columns that are no counters.
-const FACTS: [&str; 16] = [
-    "Dispatch_ID",
-    "GPU_ID",
-    "Queue_ID",
-    "PID",
-    "TID",
-    "Grid_Size",
-    "Workgroup_Size",
-    "LDS_Per_Workgroup",
-    "Scratch_Per_Workitem",
-    "Arch_VGPR",
-    "Accum_VGPR",
-    "SGPR",
-    "Wave_Size",
-    "Kernel_Name",
-    "Start_Timestamp",
-    "End_Timestamp",
-];
 
 /// Whether a file begins as such a table does.
 pub fn knows(head: &[u8]) -> bool {
@@ -41,7 +22,7 @@ pub fn knows(head: &[u8]) -> bool {
 fn counter(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String> {
     // What an accumulator counts differs between the runs that were put together.
     let other = ["Kernel_ID", "Correlation_ID", "SQ_ACCUM_PREV"].iter().any(|start| column.starts_with(start));
-    if other || FACTS.contains(&column) {
+    if other || !is_counter(column) {
         return None;
     }
     let Some((name, _)) = column.split_once('[') else { return Some(column.to_owned()) };

@@ -166,6 +166,11 @@ impl Db {
         self.tables.len()
     }
 
+    /// The names of a table's columns, in no order.
+    pub fn column_names(&self, table: &str) -> impl Iterator<Item = &str> {
+        self.tables.get(table).into_iter().flat_map(|t| t.columns.iter().map(String::as_str))
+    }
+
     /// Whether a table has a column.
     #[must_use]
     pub fn has_column(&self, table: &str, column: &str) -> bool {

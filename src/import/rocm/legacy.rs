@@ -1,0 +1,201 @@
+//! What rocprof wrote before rocprofv3 (v1, v2): one row for each dispatch with its counters as columns; in its database also HIP's and HSA's calls,
+//! their arguments as text, copies, and dispatches as the runtime saw them.
+
+use super::csv_set::{Head, Reader, registers};
+use super::rows::{Call, Copy, Counter, Dispatch, Rows};
+use crate::import::sqlite::db::Db;
+use crate::import::{ImportError, Job};
+use csv::ByteRecord;
+use rustc_hash::FxHashMap;
+use std::path::Path;
+
+/// Sizes that HIP's arguments name: `numBlocks({z(16) y(64) x(16})` is `[16, 64, 16]`.
+fn sizes(arguments: &str, name: &str) -> Option<[u32; 3]> {
+    let inside = arguments.split_once(&format!("{name}({{"))?.1.split_once('}')?.0;
+    let of = |axis: &str| -> Option<u32> {
+        let digits = inside.split_once(&format!("{axis}("))?.1;
+        digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+    };
+    Some([of("x")?, of("y")?, of("z")?])
+}
+
+/// A number that HIP's arguments name: `sizeBytes(8388608)`.
+fn number(arguments: &str, name: &str) -> Option<u64> {
+    arguments.split_once(&format!("{name}("))?.1.split(')').next()?.trim().parse().ok()
+}
+
+impl Reader {
+    /// A row of rocprof's results.csv or rocprofv2's: sizes are products.
+    pub(super) fn legacy(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
+        // Tables of counters alone have no times.
+        let start: i64 = head.number(row, &["beginns", "start_timestamp"]).unwrap_or(0);
+        let process = self.process(head.number(row, &["pid", "process_id"]));
+        let name = head.text(row, &["kernelname", "kernel_name"])?;
+        // The database keeps the quotes of the table that it was made from.
+        let name = name.strip_prefix(b"\"").and_then(|n| n.strip_suffix(b"\"")).unwrap_or(name);
+        let symbol = self.symbol(process, head.number(row, &["kernel_id"]).unwrap_or(0), name);
+        let agent = self.agent(head.text(row, &["gpu_id"]).unwrap_or(b"0"), true);
+        let line = |names: &[&str]| [head.number(row, names).unwrap_or(0), 1, 1];
+        // Numbered from 0.
+        let index: u64 = head.number(row, &["index"]).map_or_else(|| head.number(row, &["dispatch_id"]).unwrap_or(0), |i: u64| i + 1);
+        self.rows.dispatches.push(Dispatch {
+            process,
+            agent,
+            symbol,
+            thread: head.number(row, &["tid", "thread_id"]).unwrap_or(0),
+            id: index,
+            queue: head.number(row, &["queue_id"]).unwrap_or(0),
+            start,
+            end: head.number(row, &["endns", "end_timestamp"]).unwrap_or(start),
+            workgroup: line(&["wgr", "workgroup_size"]),
+            grid: line(&["grd", "grid_size"]),
+            lds: head.number(row, &["lds", "lds_per_workgroup"]),
+            scratch: head.number(row, &["scr", "scratch_per_workitem"]),
+            registers: registers(head, row),
+            ..Dispatch::default()
+        });
+        let field = |at: usize| std::str::from_utf8(row.get(at)?).ok()?.trim().parse::<f64>().ok().filter(|v| v.is_finite());
+        for (at, column) in &head.counters {
+            if let Some(value) = field(*at) {
+                let name = self.text(column.as_bytes());
+                self.rows.counters.push(Counter { process, dispatch: index, name, value });
+            }
+        }
+        Some(())
+    }
+
+    /// A call of HIP or HSA, or a range of `ROCTx`.
+    fn legacy_call(
+        &mut self,
+        row: &[Option<String>],
+        marker: bool,
+        launches: &mut FxHashMap<u64, String>,
+        bytes: &mut FxHashMap<u64, u64>,
+    ) {
+        let text = |i: usize| row.get(i).and_then(Option::as_deref);
+        let (Some(start), Some(end)) = (text(0).and_then(|t| t.parse().ok()), text(1).and_then(|t| t.parse().ok())) else {
+            self.rows.broken += 1;
+            return;
+        };
+        let process = self.process(text(2).and_then(|t| t.parse().ok()));
+        let name = text(4).unwrap_or_default();
+        let correlation: u64 = text(6).and_then(|t| t.parse().ok()).unwrap_or(0);
+        let arguments = text(5).unwrap_or_default();
+        if !marker && arguments.contains("numBlocks(") {
+            launches.insert(correlation, arguments.to_owned());
+        }
+        bytes.extend(number(arguments, "sizeBytes").filter(|_| !marker).map(|n| (correlation, n)));
+        let call = Call {
+            process,
+            thread: text(3).and_then(|t| t.parse().ok()).unwrap_or(0),
+            name: self.text(name.as_bytes()),
+            marker,
+            correlation: if marker { 0 } else { correlation },
+            start,
+            end,
+        };
+        self.rows.calls.push(call);
+    }
+
+    /// A dispatch as the runtime saw it, or a copy.
+    fn legacy_operation(&mut self, row: &[Option<String>], copy: bool, launches: &FxHashMap<u64, String>, bytes: &FxHashMap<u64, u64>) {
+        let text = |i: usize| row.get(i).and_then(Option::as_deref);
+        let small = |i: usize| text(i).and_then(|t| t.parse::<u32>().ok());
+        let (Some(start), Some(end), Some(name)) = (text(0).and_then(|t| t.parse().ok()), text(1).and_then(|t| t.parse().ok()), text(4))
+        else {
+            self.rows.broken += 1;
+            return;
+        };
+        let process = self.process(small(5));
+        let agent = self.agent(text(2).unwrap_or("0").as_bytes(), true);
+        let correlation: u64 = text(8).and_then(|t| t.parse().ok()).unwrap_or(0);
+        let (thread, stream) = (small(6).unwrap_or(0), small(7));
+        if copy {
+            let (from, to) = (name.ends_with("ToHost").then_some(agent), name.ends_with("ToDevice").then_some(agent));
+            let name = self.text(name.as_bytes());
+            let bytes = bytes.get(&correlation).copied();
+            self.rows.copies.push(Copy { process, thread, from, to, name, bytes, stream, correlation, start, end });
+            return;
+        }
+        let symbol = self.symbol(process, 0, name.as_bytes());
+        let arguments = launches.get(&correlation).map_or("", String::as_str);
+        let workgroup = sizes(arguments, "dimBlocks").unwrap_or_default();
+        let blocks = sizes(arguments, "numBlocks").unwrap_or_default();
+        let grid = [0, 1, 2].map(|i| blocks[i].saturating_mul(workgroup[i]));
+        let id = self.rows.dispatches.len() as u64 + 1;
+        let queue = small(3).unwrap_or(0);
+        self.rows.dispatches.push(Dispatch {
+            process,
+            agent,
+            symbol,
+            thread,
+            id,
+            queue,
+            stream,
+            correlation,
+            start,
+            end,
+            workgroup,
+            grid,
+            ..Dispatch::default()
+        });
+    }
+}
+
+/// Tables of calls, and whether they are `ROCTx`'s.
+const CALLS: [(&str, bool); 3] = [("HIP", false), ("HSA", false), ("rocTX", true)];
+
+/// Reads a database of rocprof v1.
+pub fn read_db(db: &Db, path: &Path, job: &Job<'_>) -> Result<Rows, ImportError> {
+    let mut reader = Reader::default();
+    reader.begin(path);
+    reader.rows.legacy = true;
+    let cancelled = || if job.cancel.is_cancelled() { Err(db.cancelled()) } else { Ok(()) };
+    let columns: Vec<&str> = db.column_names("KERN").collect();
+    let head = Head::of(&ByteRecord::from(columns.clone()));
+    let mut record = ByteRecord::new();
+    for row in db.rows("KERN", &columns)? {
+        record.clear();
+        record.extend(row.iter().map(|field| field.as_deref().unwrap_or_default()));
+        let understood = reader.legacy(&head, &record);
+        reader.rows.broken += u64::from(understood.is_none());
+    }
+    cancelled()?;
+    let (mut launches, mut bytes) = (FxHashMap::default(), FxHashMap::default());
+    for (table, marker) in CALLS {
+        for row in db.rows(table, &["BeginNs", "EndNs", "pid", "tid", "Name", "args", "Index"])? {
+            reader.legacy_call(&row, marker, &mut launches, &mut bytes);
+        }
+        cancelled()?;
+    }
+    let traced = reader.rows.dispatches.is_empty();
+    for (table, copy) in [("OPS", false), ("COPY", true)] {
+        // Dispatches that counters or times were collected of are there already, and say more.
+        if !copy && !traced {
+            continue;
+        }
+        let mut rows = db.rows(table, &["BeginNs", "EndNs", "dev-id", "queue-id", "Name", "pid", "tid", "stream-id", "Index"])?;
+        let key = |r: &Vec<Option<String>>, i: usize| r.get(i).and_then(|t| t.as_ref()?.parse::<i64>().ok()).unwrap_or(i64::MAX);
+        // Numbered as they were launched; what one launch started (a graph), as it began.
+        rows.sort_by_key(|r| (key(r, 8), key(r, 0)));
+        for row in rows {
+            reader.legacy_operation(&row, copy, &launches, &bytes);
+        }
+        cancelled()?;
+    }
+    Ok(reader.finish())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_of_a_launch_from_hips_arguments() {
+        let args = "( kernel(k(int)) function_address(0x201030) numBlocks({z(2) y(64) x(16}) dimBlocks({z(1) y(8) x(32}) args(0x7ffc) sharedMemBytes(0) stream(1))";
+        assert_eq!(sizes(args, "numBlocks"), Some([16, 64, 2]));
+        assert_eq!(sizes(args, "dimBlocks"), Some([32, 8, 1]));
+        assert_eq!(sizes("( dst(0x7f) sizeBytes(64))", "numBlocks"), None);
+        assert_eq!(number("( dst(0x7f) src(0x1) sizeBytes(64) kind(1))", "sizeBytes"), Some(64));
+    }
+}

@@ -1,0 +1,112 @@
+//! Tables of totals: rocprofv3's `_kernel_stats.csv` and rocprof's `results.stats.csv`, a row for each kernel.
+
+use super::rows::bare;
+use crate::import::{ImportError, Job};
+use crate::model::kernel::function_of;
+use crate::model::{Device, Kernel, KernelId, KernelTotal, Maker, Nanos, Note, NoteKind, Profile, Severity};
+use csv::StringRecord;
+use std::io::Read;
+use std::path::Path;
+
+/// Whether a file begins as such a table does.
+#[must_use]
+pub fn knows(head: &[u8]) -> bool {
+    let line = head.split(|b| *b == b'\n').next().unwrap_or_default();
+    let line = String::from_utf8_lossy(line).replace('"', "").trim_start_matches('\u{feff}').trim_end().to_owned();
+    line.starts_with("Name,Calls,TotalDurationNs,")
+}
+
+/// A row's name that is a call, a domain or a copy, and no kernel.
+fn no_kernel(name: &str) -> bool {
+    let call = ["hip", "__hip", "hsa_", "rocdec", "rocjpeg", "MEMORY_", "Copy", "nccl"].iter().any(|start| name.starts_with(start));
+    let domain = matches!(name, "KERNEL_DISPATCH" | "SCRATCH_MEMORY") || name.ends_with("_API") || name.ends_with("_API_EXT");
+    (call && !name.contains(['(', '<', ' ']) && !name.starts_with("ncclDev")) || domain
+}
+
+/// Reads the table.
+pub fn read(from: impl Read, path: &Path, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
+    let damaged = |e: csv::Error| ImportError::damaged(path, "its rows", &e);
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(from);
+    let head = reader.headers().map_err(damaged)?.clone();
+    let column = |name: &str| head.iter().position(|h| h.trim().eq_ignore_ascii_case(name));
+    let (Some(calls), Some(total)) = (column("Calls"), column("TotalDurationNs")) else {
+        return Err(ImportError::damaged(path, "its header", "no columns Calls and TotalDurationNs"));
+    };
+    let (least, most, deviation) = (column("MinNs"), column("MaxNs"), column("StdDev"));
+    let mut record = StringRecord::new();
+    let (mut rows, mut broken, mut others) = (0_u64, 0_u64, 0_u64);
+    while reader.read_record(&mut record).map_err(damaged)? {
+        if job.cancel.is_cancelled() {
+            return Err(ImportError::Cancelled { path: path.to_owned() });
+        }
+        rows += 1;
+        let number = |at: Option<usize>| record.get(at?)?.trim().parse::<f64>().ok().filter(|n| n.is_finite() && (0.0..9e18).contains(n));
+        let (Some(name), Some(count), Some(sum)) = (record.get(0).map(str::trim), number(Some(calls)), number(Some(total))) else {
+            broken += 1;
+            continue;
+        };
+        if no_kernel(name) {
+            others += 1;
+            continue;
+        }
+        if count < 1.0 || name.is_empty() {
+            broken += 1;
+            continue;
+        }
+        let average = (sum / count) as i64;
+        let (min, max) = (number(least).map_or(average, |n| n as i64), number(most).map_or(average, |n| n as i64));
+        let name = bare(name);
+        profile.totals.push(KernelTotal {
+            kernel: KernelId(u32::try_from(profile.kernels.len()).unwrap_or(u32::MAX)),
+            count: count as u64,
+            total: Nanos(sum as i64),
+            min: Nanos(min),
+            max: Nanos(max),
+            median_ns: None,
+            stddev_ns: number(deviation),
+        });
+        profile.kernels.push(Kernel { function: Some(function_of(name).into()), demangled: Some(name.into()), ..Kernel::default() });
+    }
+    if profile.totals.is_empty() {
+        let what = if others > 0 { "totals of API calls or domains, without kernels" } else { "a table of totals without a row" };
+        return Err(ImportError::refused(path, what, "open the _kernel_stats.csv, or better the _results.db, of the run"));
+    }
+    profile.devices = vec![Device { maker: Maker::Amd, ..Device::default() }];
+    let text = "This table has totals of kernels only: no single launches, configurations, streams, memory copies or ranges.";
+    profile.notes.push(
+        Note::new(Severity::Warning, NoteKind::Guess, text)
+            .with_fix("open the database, the JSON or the kernel trace of the run, if it is there"),
+    );
+    if least.is_none() || most.is_none() {
+        let text = "rocprof's totals have no shortest and no longest launch: the average stands for both.";
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
+    }
+    if broken > 0 {
+        let text = format!("{broken} of {rows} rows of this table could not be understood; the rest is shown.");
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+    }
+    Ok(profile)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kernels_and_what_is_none() {
+        for (name, none) in [
+            ("hipLaunchKernel", true),
+            ("HIP_API", true),
+            ("MEMORY_COPY_HOST_TO_DEVICE", true),
+            ("hsa_queue_create", true),
+            ("ncclAllReduce", true),
+            ("ncclDevKernel_Generic_1(ncclDevKernelArgs)", false),
+            ("hip_kernel(float*)", false),
+            ("compute_fd_z_kernel", false),
+            ("void hip::k<int>(int)", false),
+        ] {
+            assert_eq!(no_kernel(name), none, "{name}");
+        }
+        assert!(knows(b"\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\"\n") && !knows(b"Name,Calls\n"));
+    }
+}
