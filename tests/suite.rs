@@ -44,6 +44,7 @@ mod suite {
     mod rerun_screen;
     mod rerun_warnings;
     mod rocm;
+    mod rocm_tables;
     mod rocprof;
     mod run_screens;
     mod run_tty;

@@ -3,6 +3,7 @@
 pub mod catalog;
 pub mod chance;
 pub mod checklist;
+mod chips_amd;
 pub mod code;
 pub mod compare;
 pub mod diff;
@@ -35,6 +36,7 @@ pub mod promise;
 pub mod range_tree;
 pub mod ranks;
 pub mod roofline;
+mod roofline_amd;
 pub mod rows;
 pub mod samework;
 pub mod select;

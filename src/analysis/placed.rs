@@ -1,5 +1,10 @@
 //! Where a result lies on a roofline: its work and its traffic.
 
+use crate::model::Maker;
+
+/// Rates that a chip can have, per second: beyond them a figure is damaged. Two figures within it give a ratio that can be written.
+pub(super) const REAL: std::ops::Range<f64> = 1e-3..1e24;
+
 /// A level of the memory system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
@@ -70,6 +75,8 @@ pub struct Work {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Traffic {
     pub level: Level,
+    /// How both were reckoned.
+    pub formula: &'static str,
     /// Bytes per second; `None` when they were not counted.
     pub achieved: Option<f64>,
     /// The most at the clock it had.
@@ -89,4 +96,19 @@ pub struct Placed {
     pub missing: Vec<String>,
     /// What to know about these figures.
     pub remarks: Vec<String>,
+    pub maker: Maker,
+}
+
+impl Placed {
+    /// What the GPU's maker calls a level.
+    #[must_use]
+    pub fn word(&self, level: Level) -> &'static str {
+        if self.maker == Maker::Amd && level == Level::Dram { "HBM" } else { level.word() }
+    }
+
+    /// What the GPU's maker calls the units of a kind of work.
+    #[must_use]
+    pub fn units(&self, precision: Precision) -> &'static str {
+        if self.maker == Maker::Amd && precision == Precision::Tensor { "MFMA" } else { precision.word() }
+    }
 }

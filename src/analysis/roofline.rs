@@ -6,8 +6,9 @@
 //! The peak of an `ops_path` counter without `_sparsity_off` is the sparse one: twice the dense.
 
 use super::metric::Lookup;
+use super::placed::REAL;
 pub use super::placed::{Level, Placed, Precision, Traffic, Work};
-use super::tensor;
+use super::{roofline_amd, tensor};
 use crate::model::{Metrics, ResultMetrics};
 use std::sync::Arc;
 
@@ -48,9 +49,6 @@ pub struct Plot {
     pub points: Vec<Point>,
 }
 
-/// Rates that a chip can have, per second: beyond them a figure is damaged. Two figures within it give a ratio that can be written.
-const REAL: std::ops::Range<f64> = 1e-3..1e24;
-
 /// Bytes that an L1 writeback cycle returns.
 const L1_BYTES: f64 = 128.0;
 /// Bytes of a cycle between L2 and the crossbar.
@@ -59,6 +57,9 @@ const L2_BYTES: f64 = 32.0;
 #[must_use]
 pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
     let lookup = Lookup::new(metrics, result);
+    if let Some(placed) = roofline_amd::place(&lookup) {
+        return placed;
+    }
     let get = |name: &str| lookup.finite(name);
     let seconds = metrics.duration(result).map(crate::model::Nanos::seconds).filter(|s| *s > 0.0);
     let smsp = get("smsp__cycles_elapsed.avg.per_second").or_else(|| get("sm__cycles_elapsed.avg.per_second"));
@@ -66,7 +67,7 @@ pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
     let mut out = Placed { clock: sm, ..Placed::default() };
     cuda_cores(&lookup, (smsp, sm, seconds), &mut out);
     tensor::work(&lookup, sm, seconds, &mut out);
-    let traffic = |level, bases: &[&str], bytes: f64, clock: Option<f64>| {
+    let traffic = |level, formula, bases: &[&str], bytes: f64, clock: Option<f64>| {
         let found =
             bases.iter().find(|b| ["sum.per_second", "sum", "sum.peak_sustained"].iter().any(|f| get(&format!("{b}.{f}")).is_some()));
         let base = found.copied().unwrap_or_default();
@@ -74,13 +75,26 @@ pub fn place(metrics: &Metrics, result: &ResultMetrics) -> Placed {
         let peak = get(&format!("{base}.sum.peak_sustained")).zip(clock).map(|(p, c)| p * c * bytes);
         // A damaged or an absurd value is none: nothing is placed by it.
         let real = |v: Option<f64>| v.filter(|v| REAL.contains(v));
-        Traffic { level, achieved: rate.map(|r| r * bytes).filter(|r| *r == 0.0 || REAL.contains(r)), peak: real(peak) }
+        Traffic { level, formula, achieved: rate.map(|r| r * bytes).filter(|r| *r == 0.0 || REAL.contains(r)), peak: real(peak) }
     };
     let all = [
-        traffic(Level::Dram, &["dram__bytes"], 1.0, get("dram__cycles_elapsed.avg.per_second")),
-        traffic(Level::L2, &["lts__lts2xbar_cycles_active"], L2_BYTES, get("lts__cycles_elapsed.avg.per_second")),
+        traffic(
+            Level::Dram,
+            "dram__bytes per second; peak: bytes per cycle × DRAM clock",
+            &["dram__bytes"],
+            1.0,
+            get("dram__cycles_elapsed.avg.per_second"),
+        ),
+        traffic(
+            Level::L2,
+            "32 × lts__lts2xbar_cycles_active per second; peak: the same × L2 clock",
+            &["lts__lts2xbar_cycles_active"],
+            L2_BYTES,
+            get("lts__cycles_elapsed.avg.per_second"),
+        ),
         traffic(
             Level::L1,
+            "128 × l1tex__lsu_writeback_active per second: data returned to registers; TMA and wgmma operands are not included",
             &["l1tex__lsu_writeback_active_mem_lgds", "l1tex__lsu_writeback_active_mem_lg", "l1tex__lsu_writeback_active"],
             L1_BYTES,
             get("l1tex__cycles_elapsed.avg.per_second"),

@@ -23,6 +23,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &rocm::RocprofCompute,
     &rocm::RocmThreadTrace,
     &rocm::RocprofWorkload,
+    &rocm::RocprofTables,
     &rocm::RocmCsv,
     &rocm::RocmStats,
     &rocm::RocmJson,

@@ -289,6 +289,21 @@ impl<'a> Group<'a> {
         out
     }
 
+    /// `rocprof-compute profile` of the same launches. It takes names by a search in the demangled name, joined with `|`; its `--dispatch A:B` is
+    /// given to rocprofv3 as the range `[A+1-B]` (`profiler_rocprof_v3.py`) or `[A-B]` (`profiler_rocprofiler_sdk.py` of 2026): `n-1:n` holds the
+    /// `n`-th launch in both.
+    fn deep(&self, stem: &str, program: &Program) -> Option<Vec<String>> {
+        if Spelling::of(&self.kernel) == Spelling::Mangled {
+            return None;
+        }
+        let mut argv = ["rocprof-compute", "profile", "--name", stem, "--kernel"].map(str::to_owned).to_vec();
+        argv.extend([Spelling::Demangled.regex(&self.kernel), "--dispatch".to_owned()]);
+        argv.extend(self.numbers.chunk_by(|a, b| *b == a + 1).filter_map(|run| Some(format!("{}:{}", run.first()? - 1, run.last()?))));
+        argv.push("--".to_owned());
+        argv.extend(parts::program(program).words);
+        Some(argv)
+    }
+
     fn rerun(&self, options: &Options, named: Option<&str>) -> Rerun {
         let program = program::of(self.profile, options);
         let several = self.profile.processes.len() > 1;
@@ -314,6 +329,8 @@ impl<'a> Group<'a> {
         if let Some(at) = thread_trace.iter().position(|w| w == "--output-format") {
             thread_trace.drain(at..at + 2);
         }
+        let stem = output.rsplit('/').next().unwrap_or(&output);
+        let deep = self.deep(stem, &program);
         let alternative = |why: &str, argv| Alternative { why: why.to_owned(), argv, options: options.clone(), better: false };
         Rerun {
             tool: "rocprofv3",
@@ -321,10 +338,16 @@ impl<'a> Group<'a> {
             selects: self.selects(),
             base: NameForm::Demangled,
             warnings: self.warnings(&program, options),
-            alternatives: vec![alternative(
-                "a thread trace: every instruction of the waves on one compute unit, with what they waited for (ROCm 7.0 or newer, and AMD's trace decoder)",
-                thread_trace,
-            )],
+            alternatives: [
+                Some(alternative(
+                    "a thread trace: every instruction of the waves on one compute unit, with what they waited for (ROCm 7.0 or newer, and AMD's trace decoder)",
+                    thread_trace,
+                )),
+                deep.map(|argv| alternative(&format!("all counters and measured roofs, in 13 to 20 runs of the program: open the folder workloads/{stem} afterwards. --dispatch counts launches of each kernel, from 0 in most releases and from 1 in the newest: the launch before the wanted one may come with it"), argv)),
+            ]
+            .into_iter()
+            .flatten()
+            .collect(),
             cost: Cost { passes: Some(1), runs: 1, ..Cost::default() },
             parts,
             output,
@@ -368,6 +391,17 @@ fn counted_on(profile: &Profile, row: usize) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The third and the fourth, and the seventh: in both readings of `--dispatch` each is within its range.
+    #[test]
+    fn launches_of_rocprof_compute() {
+        let kernel = Kernel { demangled: Some("k(int)".into()), ..Kernel::default() };
+        let profile = Profile::new(crate::model::Source::default());
+        let group = Group { profile: &profile, rows: vec![0], kernel, numbers: vec![3, 4, 7] };
+        let program = program::of(&profile, &Options::default());
+        let argv = group.deep("it", &program).unwrap();
+        assert_eq!(argv[..10], ["rocprof-compute", "profile", "--name", "it", "--kernel", r"^k\(int\)$", "--dispatch", "2:4", "6:7", "--"]);
+    }
 
     #[test]
     fn numbers_as_rocprofv3_reads_them() {

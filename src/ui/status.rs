@@ -197,7 +197,7 @@ const UNDER_ALL: f64 = 60.0;
 /// How near a point is to its roof, and which roof is the nearest for the same work.
 fn of_point(plot: &roofline::Plot, p: &roofline::Point, screen: &ResultScreen, open: &str) -> String {
     let share = |p: &roofline::Point| p.achieved / p.attainable * 100.0;
-    let roof = |p: &roofline::Point| if p.memory_bound { p.level.word() } else { "the compute peak" };
+    let roof = |p: &roofline::Point| if p.memory_bound { plot.placed.word(p.level) } else { "the compute peak" };
     let nearest = plot.points.iter().filter(|o| o.own && o.work == p.work).max_by(|a, b| share(a).total_cmp(&share(b))).unwrap_or(p);
     // A chart of two roofs does not know the other units; the diagnosis does, and both must not disagree.
     let more = if share(nearest) < UNDER_ALL {

@@ -1,7 +1,9 @@
 //! rocprof-compute's analysis database (`rocprof-compute analyze --output-format db`): metrics of kernels with their tables, units and peaks, averaged
 //! over the dispatches of each kernel.
 
+use super::counters::agent;
 use super::rows::bare;
+use super::tables::{Cell, known, only, plain};
 use crate::import::sqlite::db::Db;
 use crate::import::{ImportError, Job};
 use crate::model::kernel::function_of;
@@ -77,7 +79,8 @@ pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, Imp
         let kernel = Kernel { function: Some(function_of(name).into()), demangled: Some(name.into()), ..Kernel::default() };
         results.insert(id, ResultMetrics { kernel, device: Some(0), ..ResultMetrics::with(Vec::new()) });
     }
-    values(db, job, &mut metrics, &mut results)?;
+    let dies = facts.get("num_xcd").and_then(serde_json::Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
+    values(db, job, (&profile.devices[0], dies), &mut metrics, &mut results)?;
     let zero = ran.values().map(|r| r.first).min().unwrap_or(0);
     let mut columns = LaunchColumns::default();
     let mut durations = TimesBuilder::default();
@@ -103,7 +106,13 @@ pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, Imp
 }
 
 /// The values of all kernels, named by their table and metric as ncu's details page has them: `Table: Metric`.
-fn values(db: &Db, job: &Job<'_>, metrics: &mut Metrics, results: &mut BTreeMap<i64, ResultMetrics>) -> Result<(), ImportError> {
+fn values(
+    db: &Db,
+    job: &Job<'_>,
+    (device, dies): (&Device, u32),
+    metrics: &mut Metrics,
+    results: &mut BTreeMap<i64, ResultMetrics>,
+) -> Result<(), ImportError> {
     let mut defined: FxHashMap<i64, (String, String)> = FxHashMap::default();
     let mut taken: FxHashMap<String, u32> = FxHashMap::default();
     for row in db.rows("compute_metric_definition", &["metric_uuid", "sub_table_name", "name", "unit"])? {
@@ -118,6 +127,7 @@ fn values(db: &Db, job: &Job<'_>, metrics: &mut Metrics, results: &mut BTreeMap<
         defined.insert(id, (name, text(3).to_owned()));
     }
     let mut numbers: FxHashMap<(i64, String), u32> = FxHashMap::default();
+    let mut cells: BTreeMap<i64, Vec<(i64, String, f64)>> = BTreeMap::new();
     for row in db.rows(VALUES, &["metric_uuid", "kernel_uuid", "value_name", "value"])? {
         if job.cancel.is_cancelled() {
             return Err(db.cancelled());
@@ -127,13 +137,46 @@ fn values(db: &Db, job: &Job<'_>, metrics: &mut Metrics, results: &mut BTreeMap<
         };
         let (Some((name, unit)), Some(result)) = (defined.get(&metric), results.get_mut(&kernel)) else { continue };
         let which = row.get(2).and_then(Option::as_deref).unwrap_or_default();
+        cells.entry(kernel).or_default().push((metric, which.to_owned(), value));
         let id = *numbers.entry((metric, which.to_owned())).or_insert_with(|| {
-            let plain = matches!(which, "Avg" | "Value" | "");
-            metrics.names.push(if plain { Arc::from(name.as_str()) } else { Arc::from(format!("{name} ({which})")) });
+            metrics.names.push(if plain(which) { Arc::from(name.as_str()) } else { Arc::from(format!("{name} ({which})")) });
             metrics.units.push(Arc::from(if which.starts_with("Pct") { "%" } else { unit.as_str() }));
             u32::try_from(metrics.names.len() - 1).unwrap_or(u32::MAX)
         });
         result.values.push((id, Value::Float(value)));
+    }
+    // The same under the names of rocprofv3's derived counters, which rules and rooflines read.
+    let mut named: FxHashMap<&'static str, u32> = FxHashMap::default();
+    let mut number = |name: &'static str, unit: &'static str, metrics: &mut Metrics| {
+        *named.entry(name).or_insert_with(|| {
+            metrics.names.push(Arc::from(name));
+            metrics.units.push(Arc::from(unit));
+            u32::try_from(metrics.names.len() - 1).unwrap_or(u32::MAX)
+        })
+    };
+    for (kernel, cells) in &cells {
+        let Some(result) = results.get_mut(kernel) else { continue };
+        let of = |(metric, which, value): &'_ (i64, String, f64)| {
+            let (table, name, unit) = defined.get(metric).map(|(name, unit)| (name, unit)).and_then(|(name, unit)| {
+                let (table, metric) = name.split_once(": ")?;
+                Some((table, metric, unit.as_str()))
+            })?;
+            Some((table, name, which.clone(), unit, *value))
+        };
+        let owned: Vec<_> = cells.iter().filter_map(of).collect();
+        let cells: Vec<Cell<'_>> =
+            owned.iter().map(|(table, metric, which, unit, value)| Cell { table, metric, which, unit, value: *value }).collect();
+        for (name, unit, value) in known(&cells) {
+            let id = number(name, unit, metrics);
+            result.values.push((id, Value::Float(value)));
+        }
+        if let Some((grid, block)) = only(&cells, "Grid Size").zip(only(&cells, "Workgroup Size")) {
+            (result.grid, result.block) = (Some([grid.div_ceil(block), 1, 1]), Some([block, 1, 1]));
+        }
+        for (name, unit, value) in agent(device, dies) {
+            let id = number(name, unit, metrics);
+            result.values.push((id, value));
+        }
     }
     Ok(())
 }

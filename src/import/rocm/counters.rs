@@ -1,8 +1,8 @@
 //! Counters as results: one for each dispatch that they were collected of, with what AMD derives from them.
 
-use super::rows::{Agent, Dispatch, Rows, Symbol, bare};
+use super::rows::{Dispatch, Rows, Symbol, bare};
 use crate::model::kernel::function_of;
-use crate::model::{Kernel, Metrics, Profile, ResultMetrics, Value};
+use crate::model::{Device, Kernel, Metrics, Profile, ResultMetrics, Value};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn cycles(c: &dyn Fn(&str) -> Option<f64>, gpu: Gpu) -> Option<f64> {
 }
 
 /// Formulas of CDNA GPUs, as rocprofiler-sdk's `counter_defs.yaml` and rocprofiler-compute's analysis have them (ROCm/rocm-systems @1b1610fc2b).
-static DERIVED: [Derived; 17] = [
+static DERIVED: [Derived; 33] = [
     ("VALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_VALU")? / (cycles(c, g)? * g.units))),
     ("SALUBusy", "%", |c, g| Some(100.0 * c("SQ_ACTIVE_INST_SCA")? / (cycles(c, g)? * g.units))),
     ("MfmaUtil", "%", |c, g| Some(100.0 * c("SQ_VALU_MFMA_BUSY_CYCLES")? / (cycles(c, g)? * g.units * 4.0))),
@@ -52,7 +52,38 @@ static DERIVED: [Derived; 17] = [
         let stalled = c("TCC_EA0_RDREQ_DRAM_CREDIT_STALL_sum")? + c("TCC_EA0_WRREQ_DRAM_CREDIT_STALL_sum")?;
         Some(100.0 * stalled / c("TCC_BUSY_sum")?)
     }),
+    ("Wave Cycles", "", |c, _| c("SQ_WAVE_CYCLES")),
+    ("Dependency Wait Cycles", "", |c, _| c("SQ_WAIT_ANY")),
+    ("Issue Wait Cycles", "", |c, _| c("SQ_WAIT_INST_ANY")),
+    ("Active Cycles", "", |c, _| c("SQ_ACTIVE_INST_ANY")),
+    ("VALU FLOPs (F16)", "flop/second", |c, g| Some(vector(c, "F16")? / g.ns * 1e9)),
+    ("VALU FLOPs (F32)", "flop/second", |c, g| Some(vector(c, "F32")? / g.ns * 1e9)),
+    ("VALU FLOPs (F64)", "flop/second", |c, g| Some(vector(c, "F64")? / g.ns * 1e9)),
+    ("MFMA FLOPs (F6F4)", "flop/second", |c, g| Some(matrix(c, "F6F4")? / g.ns * 1e9)),
+    ("MFMA FLOPs (F8)", "flop/second", |c, g| Some(matrix(c, "F8")? / g.ns * 1e9)),
+    ("MFMA FLOPs (F16)", "flop/second", |c, g| Some(matrix(c, "F16")? / g.ns * 1e9)),
+    ("MFMA FLOPs (BF16)", "flop/second", |c, g| Some(matrix(c, "BF16")? / g.ns * 1e9)),
+    ("MFMA FLOPs (F32)", "flop/second", |c, g| Some(matrix(c, "F32")? / g.ns * 1e9)),
+    ("MFMA FLOPs (F64)", "flop/second", |c, g| Some(matrix(c, "F64")? / g.ns * 1e9)),
+    ("MFMA IOPs (Int8)", "op/second", |c, g| Some(matrix(c, "I8")? / g.ns * 1e9)),
+    ("L2 Cache Bandwidth", "byte/second", |c, g| {
+        let kinds = ["READ", "WRITE", "ATOMIC_WITH_RET", "ATOMIC_WITHOUT_RET"];
+        let requests: Option<f64> = kinds.iter().map(|k| c(&format!("TCP_TCC_{k}_REQ_sum"))).sum();
+        Some(64.0 * requests? / g.ns * 1e9)
+    }),
+    ("L1 Cache Bandwidth", "byte/second", |c, g| Some(64.0 * c("TCP_TOTAL_CACHE_ACCESSES_sum")? / g.ns * 1e9)),
 ];
+
+/// Floating-point operations of the vector ALUs: all 64 lanes of a wave count as active, and a fused multiply-add is two.
+fn vector(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
+    let n = |op: &str| c(&format!("SQ_INSTS_VALU_{op}_{of}"));
+    Some(64.0 * (n("ADD")? + n("MUL")? + n("TRANS")? + 2.0 * n("FMA")?))
+}
+
+/// Operations of the matrix cores, which are counted by 512.
+fn matrix(c: &dyn Fn(&str) -> Option<f64>, of: &str) -> Option<f64> {
+    c(&format!("SQ_INSTS_VALU_MFMA_MOPS_{of}")).map(|n| 512.0 * n)
+}
 
 /// Bytes that L2 read from what is behind it: as AMD's own counter has it (in KiB), else by the size of requests, which CDNA 3 has of 128 bytes, too.
 fn read(c: &dyn Fn(&str) -> Option<f64>) -> Option<f64> {
@@ -97,11 +128,9 @@ fn unit(counter: &str) -> &'static str {
     }
 }
 
-/// What rocprofv3 says of the dispatch and its agent, under the names of its columns.
-fn beside(d: &Dispatch, ns: i64, agent: Option<&Agent>) -> Vec<(&'static str, &'static str, Value)> {
-    let device = agent.and_then(|a| a.device.as_ref());
+/// What rocprofv3 says of the dispatch, under the names of its columns.
+fn beside(d: &Dispatch, ns: i64) -> Vec<(&'static str, &'static str, Value)> {
     let number = |n: Option<u32>| n.map(|n| Value::Integer(u64::from(n)));
-    let text = |t: Option<&String>| t.map(|t| Value::Text(Arc::from(t.as_str())));
     let all = [
         ("Dispatch_Id", "", Some(d.id).filter(|&id| id > 0).map(Value::Integer)),
         ("Duration", "nsecond", u64::try_from(ns).ok().filter(|&ns| ns > 0).map(Value::Integer)),
@@ -109,14 +138,31 @@ fn beside(d: &Dispatch, ns: i64, agent: Option<&Agent>) -> Vec<(&'static str, &'
         ("VGPR_Count", "register/thread", number(d.registers)),
         ("LDS_Block_Size", "byte/block", number(d.lds)),
         ("Scratch_Size", "byte/thread", number(d.scratch)),
-        ("Agent Name", "", text(device.and_then(|d| d.arch.as_ref()))),
-        ("Agent Product_Name", "", text(device.and_then(|d| d.name.as_ref()))),
-        ("Agent Max_Clock", "hertz", device.and_then(|d| d.clock_hz).map(Value::Integer)),
-        ("HBMBw", "byte/second", agent.and_then(|a| a.reached).map(Value::Integer)),
-        ("Agent Cu_Count", "", number(device.and_then(|d| d.sm_count))),
-        ("Agent Num_Xcc", "", number(agent.map(|a| a.dies).filter(|&n| n > 0))),
     ];
     all.into_iter().filter_map(|(name, unit, value)| Some((name, unit, value?))).collect()
+}
+
+/// What is said of a GPU, under the names of rocprofv3's columns.
+pub fn agent(device: &Device, dies: u32) -> Vec<(&'static str, &'static str, Value)> {
+    let text = |t: &Option<String>| t.as_ref().map(|t| Value::Text(Arc::from(t.as_str())));
+    let number = |n: Option<u32>| n.map(|n| Value::Integer(u64::from(n)));
+    let all = [
+        ("Agent Name", "", text(&device.arch)),
+        ("Agent Product_Name", "", text(&device.name)),
+        ("Agent Max_Clock", "hertz", device.clock_hz.map(Value::Integer)),
+        ("Agent Cu_Count", "", number(device.sm_count)),
+        ("Agent Num_Xcc", "", number(Some(dies).filter(|&n| n > 0))),
+    ];
+    all.into_iter().filter_map(|(name, unit, value)| Some((name, unit, value?))).collect()
+}
+
+/// Unit of a column of `roofline.csv`, once its 10⁹ are counted in.
+fn rate(column: &str) -> &'static str {
+    match column {
+        c if c.ends_with("Bw") => "byte/second",
+        c if c.ends_with("Flops") => "flop/second",
+        _ => "op/second",
+    }
 }
 
 /// The results of the launches, in their order; `None` where they are not what the report is of.
@@ -174,8 +220,13 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
                 values.push((number(name, unit, &mut out), Value::Float(value)));
             }
         }
-        for (name, unit, value) in beside(d, ns, agent) {
+        for (name, unit, value) in
+            beside(d, ns).into_iter().chain(device.map(|d| self::agent(d, agent.map_or(0, |a| a.dies))).unwrap_or_default())
+        {
             values.push((number(name, unit, &mut out), value));
+        }
+        for (name, value) in agent.map_or(&[][..], |a| &a.reached) {
+            values.push((number(name, rate(name), &mut out), Value::Float(*value)));
         }
         let kernel = rows.symbols.get(d.symbol as usize).map(kernel).unwrap_or_default();
         let config = d.config(None);

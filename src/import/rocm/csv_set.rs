@@ -301,7 +301,7 @@ impl Reader {
         });
         let number = next(self.rows.agents.len());
         let dies = head.number(row, &["num_xcc"]).unwrap_or(0);
-        self.rows.agents.push(Agent { device, dies, reached: None });
+        self.rows.agents.push(Agent { device, dies, reached: Vec::new() });
         self.agents.insert(node.to_string(), number);
         Some(())
     }

@@ -198,7 +198,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
         gpus += u32::from(gpu.is_some());
         agents.insert(handle, next(rows.agents.len()));
         let dies = number("num_xcc").map_or(0, |n| u32::try_from(n).unwrap_or(0));
-        rows.agents.push(Agent { device: gpu, dies, reached: None });
+        rows.agents.push(Agent { device: gpu, dies, reached: Vec::new() });
     }
     let mut symbols: FxHashMap<u64, u32> = FxHashMap::default();
     for s in &one.kernel_symbols {

@@ -6,6 +6,7 @@ mod columns;
 mod compute;
 mod counters;
 mod csv_set;
+mod dataframes;
 mod json;
 mod legacy;
 mod passes;
@@ -14,6 +15,7 @@ mod protobuf;
 mod rocpd;
 mod rows;
 mod stats;
+mod tables;
 mod thread_trace;
 mod wave_timeline;
 mod workload;
@@ -152,17 +154,49 @@ impl Importer for RocprofWorkload {
     }
 
     fn knows(&self, input: &Input) -> bool {
-        workload::knows(&input.head)
+        workload::knows(&input.head) || Self::member(input).is_some()
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let rows = match &input.bytes {
+            _ if let Some(path) = Self::member(input) => {
+                workload::read(std::fs::File::open(path).map_err(|e| ImportError::io(path, e))?, path, job)
+            }
             Bytes::File(path) => workload::read(std::fs::File::open(path).map_err(|e| ImportError::io(path, e))?, &input.path, job),
             Bytes::BuiltIn(bytes) => workload::read(&bytes[..], &input.path, job),
         }?;
         let mut profile = finish(rows, input, job, None);
         "rocprof-compute".clone_into(&mut profile.source.tool);
         Ok(profile)
+    }
+}
+
+impl RocprofWorkload {
+    /// The table of counters in a workload's folder.
+    fn member(input: &Input) -> Option<&std::path::Path> {
+        input.members.iter().find(|m| workload::knows(&m.head)).map(|m| m.path.as_path())
+    }
+}
+
+/// Tables of rocprof-compute's analysis.
+pub struct RocprofTables;
+
+impl Importer for RocprofTables {
+    fn name(&self) -> &'static str {
+        "rocprof-compute tables"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &["`--save-dfs` folder"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        dataframes::knows(input)
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        let source = Source { tool: "rocprof-compute".to_owned(), version: None, schema: None, file: input.path.clone() };
+        dataframes::read(input, job, Profile::new(source))
     }
 }
 

@@ -200,7 +200,7 @@ impl One<'_> {
             });
             self.ids.agents.insert(id, next(rows.agents.len()));
             let dies = extdata.get("num_xcc").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
-            rows.agents.push(Agent { device, dies, reached: None });
+            rows.agents.push(Agent { device, dies, reached: Vec::new() });
         }
         Ok(())
     }

@@ -18,14 +18,14 @@ pub struct Process {
 }
 
 /// An agent of a process: a GPU, or the host.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Agent {
     /// The GPU; `None` for the host.
     pub device: Option<Device>,
     /// Dies (XCC) of the GPU, each with counters of its own; 0 where that is not told.
     pub dies: u32,
-    /// What AMD's benchmark reached of the memory's bandwidth, bytes/s.
-    pub reached: Option<u64>,
+    /// What AMD's benchmark reached on it: a column of `roofline.csv`, and bytes or operations per second.
+    pub reached: Vec<(Arc<str>, f64)>,
 }
 
 /// A kernel symbol that a process loaded on an agent.

@@ -30,7 +30,8 @@ fn counter(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String> {
     (!columns.contains_key(sum.as_str())).then_some(sum)
 }
 
-fn device(folder: &Path) -> Option<(Device, u32)> {
+/// The GPU of a workload, and its dies, by `sysinfo.csv`.
+pub fn device(folder: &Path) -> Option<(Device, u32)> {
     let mut reader = csv::Reader::from_path(folder.join("sysinfo.csv")).ok()?;
     let names = reader.headers().ok()?.clone();
     let row = reader.records().next()?.ok()?;
@@ -50,12 +51,18 @@ fn device(folder: &Path) -> Option<(Device, u32)> {
     Some((device, some("num_xcd").unwrap_or(0)))
 }
 
-/// What AMD's benchmark reached of the memory's bandwidth on that machine, bytes/s, the best of its GPUs.
-fn reached(folder: &Path) -> Option<u64> {
-    let mut reader = csv::Reader::from_path(folder.join("roofline.csv")).ok()?;
-    let at = reader.headers().ok()?.iter().position(|n| n == "HBMBw")?;
-    let gigabytes = reader.records().flatten().filter_map(|r| r.get(at)?.trim().parse::<f64>().ok()).filter(|n| (1.0..1e6).contains(n));
-    gigabytes.reduce(f64::max).map(|n| (n * 1e9) as u64)
+/// What AMD's benchmark reached on that machine, the best of its GPUs: the columns of `roofline.csv` that count in 10⁹ per second, without the ends
+/// of their intervals.
+fn reached(folder: &Path) -> Vec<(Arc<str>, f64)> {
+    let Ok(mut reader) = csv::Reader::from_path(folder.join("roofline.csv")) else { return Vec::new() };
+    let Ok(head) = reader.headers().cloned() else { return Vec::new() };
+    let rows: Vec<_> = reader.records().flatten().collect();
+    let kept = |name: &str| ["Bw", "Flops", "Ops"].iter().any(|end| name.ends_with(end));
+    let best = |at: usize| {
+        let all = rows.iter().filter_map(|r| r.get(at)?.trim().parse::<f64>().ok());
+        all.filter(|n| (1.0..1e9).contains(n)).reduce(f64::max).map(|n| n * 1e9)
+    };
+    head.iter().enumerate().filter(|(_, name)| kept(name)).filter_map(|(at, name)| Some((Arc::from(name), best(at)?))).collect()
 }
 
 /// Reads the table.
@@ -92,7 +99,7 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
         let gpu = small("GPU_ID").unwrap_or(0);
         let agent = *agents.entry(gpu).or_insert_with(|| {
             let (device, dies) = known.clone().unwrap_or_else(|| (Device { maker: Maker::Amd, ..Device::default() }, 0));
-            rows.agents.push(Agent { device: Some(Device { id: gpu, ..device }), dies, reached });
+            rows.agents.push(Agent { device: Some(Device { id: gpu, ..device }), dies, reached: reached.clone() });
             u32::try_from(rows.agents.len() - 1).unwrap_or(u32::MAX)
         });
         let name: Arc<str> = Arc::from(bare(name));

@@ -4,7 +4,7 @@ use super::block::{Block, Found, Picture, Table};
 use super::svg::{Svg, WIDTH};
 use crate::analysis::hints::{Severity, Subject, subject};
 use crate::analysis::labels::cut_end;
-use crate::analysis::roofline::Plot;
+use crate::analysis::roofline::{Level, Plot};
 use crate::analysis::{GroupBy, Grouping};
 use crate::model::{Metrics, Nanos, Profile, units};
 use crate::report::hints::{nothing, threshold, value};
@@ -151,7 +151,12 @@ fn roofline(metrics: &Arc<Metrics>, result: usize) -> Option<Picture> {
     svg.rect((left, top, right - left, bottom - top), "lane", "");
     let from = 10_f64.powf(x0);
     svg.line((x(from), y(from * memory)), (x(highest / memory), y(highest)), "roof");
-    svg.text((x(from) + 6.0, y(from * memory) - 6.0), "start", "dim", &format!("DRAM {:.0} GB/s", memory / 1e9));
+    svg.text(
+        (x(from) + 6.0, y(from * memory) - 6.0),
+        "start",
+        "dim",
+        &format!("{} {:.0} GB/s", plot.placed.word(Level::Dram), memory / 1e9),
+    );
     for (name, peak) in &roofs {
         svg.line((x(peak / memory).min(right), y(*peak)), (right, y(*peak)), "roof");
         svg.text((right - 4.0, y(*peak) - 5.0), "end", "dim", &format!("{name} {}", flops(*peak)));
@@ -160,7 +165,7 @@ fn roofline(metrics: &Arc<Metrics>, result: usize) -> Option<Picture> {
         let about = format!("{} ({}): {} at {:.2} operations a byte", p.kernel, p.work, flops(p.achieved), p.intensity);
         svg.circle((x(p.intensity), y(p.achieved)), if p.own { 7.0 } else { 4.0 }, if p.own { "own" } else { "point" }, &about);
     }
-    svg.text((left, 322.0), "start", "dim", "operations per byte of DRAM traffic →");
+    svg.text((left, 322.0), "start", "dim", &format!("operations per byte of {} traffic →", plot.placed.word(Level::Dram)));
     svg.text((8.0, top + 10.0), "start", "dim", "ops/s ↑");
     let first = points.first().map(|p| format!("{}: {} at {:.2} operations a byte", p.kernel, flops(p.achieved), p.intensity));
     Some(svg.picture(format!("Roofline. {}", first.unwrap_or_default())))

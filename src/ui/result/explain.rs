@@ -192,11 +192,12 @@ fn point(screen: &ResultScreen, out: &mut Out<'_>) {
         let (n, u) = human_number(v, "flop/second");
         format!("{n} {u}")
     };
-    out.say(&format!("{}, {} over {}", p.kernel, p.work, p.level.word()), Role::Title);
+    out.say(&format!("{}, {} over {}", p.kernel, p.work, plot.placed.word(p.level)), Role::Title);
     out.pair("achieved", &rate(p.achieved));
     out.pair("most", &format!("{} at this intensity: the lower of {} and intensity × peak bandwidth", rate(p.attainable), rate(p.peak)));
     out.pair("of roof", &format!("{:.1}%", p.achieved / p.attainable * 100.0));
-    out.pair("of peak", &format!("{:.1}% of the {} peak at the actual clock (MFU at that clock)", p.achieved / p.peak * 100.0, p.work));
+    let at = if plot.placed.clock.is_some() { " at the actual clock (MFU at that clock)" } else { "" };
+    out.pair("of peak", &format!("{:.1}% of the {} peak{at}", p.achieved / p.peak * 100.0, p.work));
     if let Some(clock) = plot.placed.clock {
         let (n, u) = human_number(clock, "cycle/second");
         out.pair("clock", &format!("{n} {u}, as measured; peaks are computed from it, not from the datasheet clock"));
@@ -205,13 +206,8 @@ fn point(screen: &ResultScreen, out: &mut Out<'_>) {
         out.head("how it is computed");
         out.say(&w.formula, Role::Text);
         out.say("intensity: work per second divided by bytes per second at this level", Role::Text);
-        let level = match p.level {
-            crate::analysis::roofline::Level::Dram => "dram__bytes per second; peak: bytes per cycle × DRAM clock",
-            crate::analysis::roofline::Level::L2 => "32 × lts__lts2xbar_cycles_active per second; peak: the same × L2 clock",
-            crate::analysis::roofline::Level::L1 => {
-                "128 × l1tex__lsu_writeback_active per second: data returned to registers; TMA and wgmma operands are not included"
-            }
-        };
-        out.say(level, Role::Text);
+        if let Some(t) = plot.placed.traffic.iter().find(|t| t.level == p.level) {
+            out.say(t.formula, Role::Text);
+        }
     }
 }

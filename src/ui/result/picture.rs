@@ -65,11 +65,11 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen,
     }
     units(frame, bars, app, screen, &case, theme);
     stalls(frame, waits, app, screen, &case, theme);
-    // Of AMD's counters there is no way through memory yet, and no roofline.
-    if screen.subject.amd() {
+    // Of AMD's counters there is no way through memory, and a thread trace has no rates.
+    if screen.traced() {
         return rest;
     }
-    if more.height >= MEMORY {
+    if more.height >= MEMORY && !screen.subject.amd() {
         let place = take(&mut more, MEMORY);
         memory(frame, place, app, screen, theme);
     }

@@ -13,6 +13,7 @@ use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::metric::{count, human_number};
 use crate::analysis::roofline::Plot;
 use crate::app::ResultScreen;
+use crate::model::Maker;
 use crate::model::text::clean;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -134,7 +135,7 @@ fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     };
     for t in &plot.placed.traffic {
         let (Some(achieved), Some(peak)) = (t.achieved, t.peak) else { continue };
-        out.push(row(t.level.word(), rate(achieved, "byte/second"), Some((achieved / peak, rate(peak, "byte/second")))));
+        out.push(row(plot.placed.word(t.level), rate(achieved, "byte/second"), Some((achieved / peak, rate(peak, "byte/second")))));
     }
     for w in &plot.placed.work {
         let (Some(achieved), Some(peak)) = (w.achieved, w.peak) else { continue };
@@ -143,7 +144,17 @@ fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     if out.is_empty() {
         return out;
     }
-    let mut all = vec![Line::default(), Line::styled("What was measured, of its peak at this launch's clocks", theme.style(Role::Head))];
+    let mut all = vec![
+        Line::default(),
+        Line::styled(
+            if plot.placed.clock.is_some() {
+                "What was measured, of its peak at this launch's clocks"
+            } else {
+                "What was measured, of its peak"
+            },
+            theme.style(Role::Head),
+        ),
+    ];
     all.append(&mut out);
     if no_work(plot) && !plot.placed.traffic.is_empty() {
         all.push(Line::default());
@@ -177,7 +188,8 @@ fn remarks(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     if !plot.placed.missing.is_empty() {
         // Each names its section; one set has them all.
         let what: Vec<&str> = plot.placed.missing.iter().map(|m| m.split_once(": ").map_or(m.as_str(), |p| p.0)).collect();
-        say(&format!("not collected: {}; --set roofline has them", what.join(", ")), Role::Next);
+        let how = if plot.placed.maker == Maker::Amd { "`rocprof-compute profile` collects them" } else { "--set roofline has them" };
+        say(&format!("not collected: {}; {how}", what.join(", ")), Role::Next);
     }
     for remark in &plot.placed.remarks {
         say(remark, Role::Dim);
@@ -217,11 +229,11 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
         let (number, unit) = human_number(p.achieved, "flop/second");
         let share = p.achieved / p.attainable * 100.0;
         let intensity = if p.intensity.is_finite() { count(p.intensity) } else { "∞".to_owned() };
-        let bound = if p.memory_bound { p.level.word() } else { "compute" };
+        let bound = if p.memory_bound { plot.placed.word(p.level) } else { "compute" };
         vec![
             Span::styled(format!("{glyph} "), theme.style(if p.marked { Role::Mark } else { Role::Work(p.precision) })),
             Span::styled(format!("{} ", left(&cut_middle(&clean(&p.kernel), name), name)), theme.style(role)),
-            Span::styled(format!("{} {} ", left(&cut_end(&p.work, 11), 11), left(p.level.word(), 5)), theme.style(Role::Text)),
+            Span::styled(format!("{} {} ", left(&cut_end(&p.work, 11), 11), left(plot.placed.word(p.level), 5)), theme.style(Role::Text)),
             Span::styled(format!("{} ", right(&intensity, 9)), theme.style(Role::Text)),
             Span::styled(format!("{} ", right(&format!("{number} {unit}"), 12)), theme.style(role)),
             Span::styled(format!("{} ", right(&format!("{share:.1}%"), 8)), theme.style(Role::Title)),

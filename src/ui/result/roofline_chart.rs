@@ -299,7 +299,7 @@ fn labels(
     for t in &plot.placed.traffic {
         let Some(peak) = t.peak.filter(|p| *p > 0.0) else { continue };
         let (number, unit) = human_number(peak, "byte/second");
-        let text = format!("{} {number} {unit}", t.level.word());
+        let text = format!("{} {number} {unit}", plot.placed.word(t.level));
         // Beside its slope, from the middle of the chart down, then up; never above the highest roof, where the slope has ended.
         let (first, middle) = (row_of(to_y(top)), rows / 2);
         let down = (middle.max(first)..rows).chain((first..middle).rev());
@@ -316,7 +316,7 @@ fn labels(
             .filter_map(|y| Some((at(y), y)).filter(|s| s.0 >= 0.0 && s.0 < columns as f64))
             .flat_map(|(x, y)| beside((x as usize, y)))
             .collect();
-        place(&[text, t.level.word().to_owned()], &spots, slope(t.level));
+        place(&[text, plot.placed.word(t.level).to_owned()], &spots, slope(t.level));
     }
 }
 
@@ -325,14 +325,14 @@ fn labels(
 pub fn legend(plot: &Plot, theme: &Theme) -> Vec<Span<'static>> {
     let mut out = Vec::new();
     for level in Level::ALL.into_iter().filter(|l| plot.points.iter().any(|p| p.level == *l)) {
-        out.push(Span::styled(format!("{} {}  ", mark(level), level.word()), theme.style(Role::Dim)));
+        out.push(Span::styled(format!("{} {}  ", mark(level), plot.placed.word(level)), theme.style(Role::Dim)));
     }
     let there = |p: Precision| plot.roofs().iter().any(|r| r.work.precision == p);
     // Lines that look alike tell nothing: without colours the names on the chart do.
     let coloured = |p: &Precision| theme.style(Role::Work(*p)).fg.is_some();
     for precision in Precision::ALL.into_iter().filter(|p| there(*p)).filter(coloured) {
         out.push(Span::styled("━ ", theme.style(Role::Work(precision))));
-        out.push(Span::styled(format!("{}  ", precision.word()), theme.style(Role::Dim)));
+        out.push(Span::styled(format!("{}  ", plot.placed.units(precision)), theme.style(Role::Dim)));
     }
     if let Some(last) = out.last_mut() {
         last.content = last.content.trim_end().to_owned().into();

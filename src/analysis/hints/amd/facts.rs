@@ -1,33 +1,11 @@
 //! What is known of a kernel on an AMD GPU.
 
 use crate::analysis::Occupancy;
+use crate::analysis::chips_amd::{Product, product};
 use crate::analysis::hints::hint::{Evidence, Threshold};
 use crate::analysis::metric::Lookup;
 use crate::model::{Bytes, Device, LaunchConfig, Maker, Metrics, Value};
 
-/// Peaks of a GPU.
-struct Product {
-    /// Part of what the driver calls it.
-    name: &'static str,
-    /// Published bandwidth of its memory, bytes/s.
-    memory: f64,
-    /// Part of it that AMD's own benchmark reaches, where somebody ran it.
-    reached: Option<f64>,
-}
-
-/// Product pages of AMD; what was reached: `roofline.csv` of rocprof-compute 3.3 on an MI300X (4,234 of 5,325 GB/s) and 3.5 on an MI350X (4,886 of
-/// 7,782 GB/s).
-const PRODUCTS: [Product; 9] = [
-    Product { name: "MI210", memory: 1.6384e12, reached: None },
-    Product { name: "MI250", memory: 1.6384e12, reached: None },
-    Product { name: "MI300A", memory: 5.3e12, reached: None },
-    Product { name: "MI300X", memory: 5.3248e12, reached: Some(0.795) },
-    Product { name: "MI308X", memory: 5.3e12, reached: None },
-    Product { name: "MI325X", memory: 6e12, reached: None },
-    Product { name: "MI350X", memory: 7.7824e12, reached: Some(0.628) },
-    Product { name: "MI355X", memory: 8e12, reached: None },
-    Product { name: "7900 XTX", memory: 9.6e11, reached: None },
-];
 /// What streams reach of the published bandwidth where nobody measured: as on the MI300X.
 const REACHED: f64 = 0.8;
 /// Percent of its peak from which a unit is the limit, and the share from which it may be.
@@ -65,8 +43,7 @@ impl<'a> Amd<'a> {
             scratch: config.local_per_thread.map(|b| b.0 as f64),
             occupancy: Occupancy::of(config, device),
             rdna: device.arch.as_deref().is_some_and(|a| a.starts_with("gfx1")),
-            // A longer name may hold a shorter one.
-            product: PRODUCTS.iter().filter(|p| name.contains(p.name)).max_by_key(|p| p.name.len()),
+            product: product(name),
         }
     }
 
@@ -220,8 +197,8 @@ impl<'a> Amd<'a> {
             all.sort_by(|a, b| b.1.total_cmp(&a.1));
             return all;
         }
-        let Some(all) = self.get("SQ_WAVE_CYCLES").filter(|n| *n > 0.0) else { return Vec::new() };
-        let parts = [("dependency wait", "SQ_WAIT_ANY"), ("issue wait", "SQ_WAIT_INST_ANY"), ("active", "SQ_ACTIVE_INST_ANY")];
+        let Some(all) = self.get("Wave Cycles").filter(|n| *n > 0.0) else { return Vec::new() };
+        let parts = [("dependency wait", "Dependency Wait Cycles"), ("issue wait", "Issue Wait Cycles"), ("active", "Active Cycles")];
         parts.into_iter().filter_map(|(word, name)| Some((word, (self.get(name)? / all).clamp(0.0, 1.0)))).collect()
     }
 

@@ -98,9 +98,10 @@ impl ResultScreen {
     /// Turns to one of the views, or from it back.
     fn turn(&mut self, view: View, cx: &Cx<'_>) -> Answer {
         if !self.has(view) {
-            return Answer::say(
-                "of AMD's counters there are hints and values; code is in thread traces, rooflines are drawn of ncu's results",
-            );
+            return Answer::say(match view {
+                View::Roofline => "a thread trace has no rates: rooflines are drawn of counters, as of a workload of rocprof-compute",
+                _ => "of AMD's counters there are hints, values and rooflines; code is in thread traces",
+            });
         }
         self.view = match self.view == view {
             true if self.opened == view => View::Metrics,

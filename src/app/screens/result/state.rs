@@ -95,12 +95,19 @@ impl ResultScreen {
         self.hints.arrange(&self.subject, self.details.get().map(|d| &**d));
     }
 
-    /// Whether there is such a view: rooflines are of ncu's results, code of those and of thread traces.
+    /// Whether there is such a view: rooflines are of counters, code of ncu's results and of thread traces.
     #[must_use]
     pub fn has(&self, view: ResultView) -> bool {
         !self.subject.amd()
             || matches!(view, ResultView::Hints | ResultView::Metrics | ResultView::Compare)
-            || (view == ResultView::Source && crate::analysis::code::traced(&self.metrics))
+            || (view == ResultView::Roofline && !self.traced())
+            || (view == ResultView::Source && self.traced())
+    }
+
+    /// Whether the result is of a thread trace, which has code and no rates.
+    #[must_use]
+    pub fn traced(&self) -> bool {
+        crate::analysis::code::traced(&self.metrics)
     }
 
     /// Whether the report holds the code of the result.

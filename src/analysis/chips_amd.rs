@@ -1,0 +1,88 @@
+//! What AMD's GPUs can do at most: memory by product, arithmetic and caches by architecture.
+
+/// A product's memory.
+pub struct Product {
+    /// Part of what the driver calls it.
+    name: &'static str,
+    /// Published bandwidth of its memory, bytes/s.
+    pub memory: f64,
+    /// Part of it that AMD's own benchmark reaches, where somebody ran it.
+    pub reached: Option<f64>,
+}
+
+/// Product pages of AMD; what was reached: `roofline.csv` of rocprof-compute 3.3 on an MI300X (4,234 of 5,325 GB/s) and 3.5 on an MI350X (4,886 of
+/// 7,782 GB/s).
+const PRODUCTS: [Product; 9] = [
+    Product { name: "MI210", memory: 1.6384e12, reached: None },
+    Product { name: "MI250", memory: 1.6384e12, reached: None },
+    Product { name: "MI300A", memory: 5.3e12, reached: None },
+    Product { name: "MI300X", memory: 5.3248e12, reached: Some(0.795) },
+    Product { name: "MI308X", memory: 5.3e12, reached: None },
+    Product { name: "MI325X", memory: 6e12, reached: None },
+    Product { name: "MI350X", memory: 7.7824e12, reached: Some(0.628) },
+    Product { name: "MI355X", memory: 8e12, reached: None },
+    Product { name: "7900 XTX", memory: 9.6e11, reached: None },
+];
+
+/// The product of a name, which may hold a shorter one's.
+#[must_use]
+pub fn product(name: &str) -> Option<&'static Product> {
+    PRODUCTS.iter().filter(|p| name.contains(p.name)).max_by_key(|p| p.name.len())
+}
+
+/// Operations and bytes of a clock.
+pub struct Chip {
+    arch: &'static str,
+    /// Operations of the matrix cores of a CU, by type.
+    matrix: &'static [(&'static str, f64)],
+    /// Bytes of the vector L1 cache of a CU.
+    pub l1: f64,
+    /// Bytes of a channel of L2.
+    pub l2: f64,
+    /// Channels of L2 of a die.
+    pub channels: f64,
+}
+
+/// Floating-point operations of a CU's vector ALUs: 64 lanes with a fused multiply-add each, without packed instructions.
+pub const VECTOR: f64 = 128.0;
+
+/// rocprofiler-compute's `0200_system_speed_of_light.yaml` and `mi_gpu_spec.yaml` (ROCm/rocm-systems @1b1610fc2b); F6F4 by AMD's CDNA 4 white paper
+/// (the file's 16834 is a slip).
+const CHIPS: [Chip; 3] = [
+    Chip {
+        arch: "gfx90a",
+        matrix: &[("F64", 256.0), ("F32", 256.0), ("F16", 1024.0), ("BF16", 1024.0), ("I8", 1024.0)],
+        l1: 64.0,
+        l2: 64.0,
+        channels: 32.0,
+    },
+    Chip {
+        arch: "gfx942",
+        matrix: &[("F64", 256.0), ("F32", 256.0), ("F16", 2048.0), ("BF16", 2048.0), ("F8", 4096.0), ("I8", 4096.0)],
+        l1: 128.0,
+        l2: 128.0,
+        channels: 16.0,
+    },
+    Chip {
+        arch: "gfx950",
+        matrix: &[("F64", 128.0), ("F32", 256.0), ("F16", 4096.0), ("BF16", 4096.0), ("F8", 8192.0), ("F6F4", 16384.0), ("I8", 8192.0)],
+        l1: 128.0,
+        l2: 128.0,
+        channels: 16.0,
+    },
+];
+
+/// The chip of an architecture; an APU's or a feature's suffix (`gfx90a:sramecc+:xnack-`) does not matter.
+#[must_use]
+pub fn chip(arch: &str) -> Option<&'static Chip> {
+    let arch = arch.split(':').next().unwrap_or_default();
+    CHIPS.iter().find(|c| c.arch == arch)
+}
+
+impl Chip {
+    /// Operations that the matrix cores of a CU do in a clock of a type; `None` where they have none of it.
+    #[must_use]
+    pub fn matrix(&self, of: &str) -> Option<f64> {
+        self.matrix.iter().find(|m| m.0 == of).map(|m| m.1)
+    }
+}

@@ -1,0 +1,221 @@
+//! The tables of `rocprof-compute analyze --save-dfs`: a CSV file for each, named by its panel and number (`2.1_Speed-of-Light.csv`). They hold
+//! averages over all dispatches that were analyzed.
+
+use super::rows::bare;
+use super::tables::{Cell, known, only, plain};
+use super::workload;
+use crate::import::input::{Input, Member};
+use crate::import::{ImportError, Job};
+use crate::model::kernel::function_of;
+use crate::model::units::count;
+use crate::model::{
+    Device, Kernel, KernelId, KernelTotal, Maker, Metrics, Nanos, Note, NoteKind, Profile, ResultKind, ResultMetrics, Severity, Value,
+};
+use rustc_hash::FxHashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Panels whose tables have the same title, `Speed-of-Light`, and what rocprof-compute calls them elsewhere.
+const PANELS: [(u32, &str); 7] =
+    [(2, "System"), (11, "Compute"), (12, "LDS"), (13, "Instruction Cache"), (14, "Scalar L1D"), (16, "vL1D"), (17, "L2")];
+/// Columns of a table that are no values: what names its rows, and the unit.
+const NO_VALUES: [&str; 6] = ["Metric", "Channel", "Unit", "Type", "Transaction", "Coherency"];
+
+/// Panel, number and title by the file's name.
+fn title(path: &Path) -> Option<(u32, u32, String)> {
+    let stem = path.file_name()?.to_str()?.strip_suffix(".csv")?;
+    let (number, words) = stem.split_once('_')?;
+    let (panel, table) = number.split_once('.')?;
+    let (panel, table) = (panel.parse().ok()?, table.parse().ok()?);
+    let words = words.replace('_', " ");
+    let prefix = PANELS.iter().find(|p| p.0 == panel && words == "Speed-of-Light").map(|p| p.1);
+    Some((panel, table, prefix.map_or(words.clone(), |p| format!("{p} {words}"))))
+}
+
+/// Whether it is one of these tables.
+fn table(member: &Member) -> bool {
+    title(&member.path).is_some() && [&b"Metric,"[..], b"Channel,"].iter().any(|start| member.head.starts_with(start))
+}
+
+/// Whether a folder holds such tables, and not also the counters that they were made from.
+pub fn knows(input: &Input) -> bool {
+    input.members.iter().any(table) && !input.members.iter().any(|m| workload::knows(&m.head))
+}
+
+/// A kernel of the first table: `0.1_Top_Kernels.csv` has the names wrapped into lines of 40 characters, and long ones cut.
+struct Top {
+    name: String,
+    count: u64,
+    total: f64,
+    mean: f64,
+    median: Option<f64>,
+}
+
+fn top(path: &Path) -> Vec<Top> {
+    let Ok(mut reader) = csv::ReaderBuilder::new().flexible(true).from_path(path) else { return Vec::new() };
+    let Ok(head) = reader.headers().cloned() else { return Vec::new() };
+    let at = |start: &str| head.iter().position(|h| h.starts_with(start));
+    let (Some(name), Some(calls), Some(sum)) = (at("Kernel_Name"), at("Count"), at("Sum")) else { return Vec::new() };
+    let rows = reader.records().flatten().filter_map(|r| {
+        let number = |i: usize| r.get(i)?.trim().parse::<f64>().ok().filter(|n| n.is_finite() && (0.0..9e18).contains(n));
+        let (count, total) = (number(calls).filter(|n| *n >= 1.0)?, number(sum)?);
+        let text = bare(&r.get(name)?.replace('\n', "")).to_owned();
+        let mean = at("Mean").and_then(number).unwrap_or(total / count);
+        Some(Top { name: text, count: count as u64, total, mean, median: at("Median").and_then(number) })
+    });
+    rows.collect()
+}
+
+/// A row's cell with its owned texts.
+struct Owned {
+    table: String,
+    metric: String,
+    which: String,
+    unit: String,
+    value: f64,
+}
+
+fn cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv::Error> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_path(path)?;
+    let head = reader.headers()?.clone();
+    let at = |name: &str| head.iter().position(|h| h == name);
+    let unit = at("Unit");
+    let mut broken = 0;
+    for row in reader.records() {
+        let Ok(row) = row else {
+            broken += 1;
+            continue;
+        };
+        let Some(metric) = row.get(0).filter(|m| !m.is_empty()) else { continue };
+        for (i, which) in head.iter().enumerate().filter(|(_, h)| !NO_VALUES.contains(h) && !h.is_empty()) {
+            // An empty cell is a metric that this GPU, or these counters, do not have.
+            let Some(value) = row.get(i).and_then(|t| t.trim().parse::<f64>().ok()).filter(|v| v.is_finite()) else { continue };
+            let unit = unit.and_then(|u| row.get(u)).unwrap_or_default().to_owned();
+            out.push(Owned { table: table.to_owned(), metric: metric.to_owned(), which: which.to_owned(), unit, value });
+        }
+    }
+    Ok(broken)
+}
+
+/// Reads the folder: totals of its kernels, and one result, of the only kernel or of all of them together.
+pub fn read(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
+    let mut files: Vec<((u32, u32, String), &Member)> =
+        input.members.iter().filter(|m| table(m)).filter_map(|m| Some((title(&m.path)?, m))).collect();
+    files.sort_by_key(|((panel, number, _), _)| (*panel, *number));
+    let (mut all, mut broken) = (Vec::new(), 0);
+    for ((_, _, title), member) in &files {
+        if job.cancel.is_cancelled() {
+            return Err(ImportError::Cancelled { path: input.path.clone() });
+        }
+        broken += cells(&member.path, title, &mut all).map_err(|e| ImportError::damaged(&member.path, "its rows", &e))?;
+    }
+    let kernels = input.members.iter().find(|m| title(&m.path).is_some_and(|t| (t.0, t.1) == (0, 1)));
+    let kernels = kernels.map(|m| top(&m.path)).unwrap_or_default();
+    let folder = files.first().and_then(|(_, m)| m.path.parent()).unwrap_or(&input.path);
+    let (device, dies) = workload::device(folder).unwrap_or_else(|| (Device { maker: Maker::Amd, ..Device::default() }, 0));
+    profile.metrics = Some(Arc::new(metrics(&all, &kernels, (&device, dies), &profile)));
+    profile.devices = vec![device];
+    totals(&kernels, &mut profile);
+    let text = match kernels.len() {
+        0 | 1 => "These tables hold averages over the dispatches of the kernel that was analyzed.".to_owned(),
+        n => format!("These tables hold averages over all {}: no hint can be given for one of them.", count(n, "kernel")),
+    };
+    let mut note = Note::new(if kernels.len() > 1 { Severity::Warning } else { Severity::Info }, NoteKind::Guess, text);
+    if kernels.len() > 1 {
+        note = note.with_fix("open the workload folder with its pmc_perf.csv, or analyze one kernel with `-k`");
+    }
+    profile.notes.push(note);
+    if broken > 0 {
+        let text = format!("{} of these tables could not be understood; the rest is shown.", count(broken as usize, "row"));
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+    }
+    Ok(profile)
+}
+
+fn totals(kernels: &[Top], profile: &mut Profile) {
+    for k in kernels {
+        profile.totals.push(KernelTotal {
+            kernel: KernelId(u32::try_from(profile.kernels.len()).unwrap_or(u32::MAX)),
+            count: k.count,
+            total: Nanos(k.total as i64),
+            min: Nanos(k.mean as i64),
+            max: Nanos(k.mean as i64),
+            median_ns: k.median,
+            stddev_ns: None,
+        });
+        profile.kernels.push(kernel(&k.name));
+    }
+    if !kernels.is_empty() {
+        let text = "The table of kernels has no shortest and no longest dispatch: the average stands for both.";
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
+    }
+}
+
+fn kernel(name: &str) -> Kernel {
+    let mangled = name.starts_with("_Z").then(|| name.into());
+    Kernel { function: Some(function_of(name).into()), demangled: Some(name.into()), mangled, ..Kernel::default() }
+}
+
+/// One result with every cell as `Table: Metric (Column)`.
+fn metrics(all: &[Owned], kernels: &[Top], (device, dies): (&Device, u32), profile: &Profile) -> Metrics {
+    let mut out = Metrics { source: profile.source.clone(), ..Metrics::default() };
+    let mut values: Vec<(u32, Value)> = Vec::new();
+    let mut taken: FxHashMap<String, u32> = FxHashMap::default();
+    let mut add = |name: String, unit: &str, value: Value, out: &mut Metrics| {
+        let again = taken.entry(name.clone()).and_modify(|n| *n += 1).or_insert(1);
+        let name = if *again > 1 { format!("{name} #{again}") } else { name };
+        values.push((u32::try_from(out.names.len()).unwrap_or(u32::MAX), value));
+        out.names.push(Arc::from(name));
+        out.units.push(Arc::from(unit));
+    };
+    for c in all {
+        let name = format!("{}: {}", c.table, c.metric);
+        let percent = c.which.starts_with("Pct");
+        add(
+            if plain(&c.which) { name } else { format!("{name} ({})", c.which) },
+            if percent { "%" } else { &c.unit },
+            Value::Float(c.value),
+            &mut out,
+        );
+    }
+    let borrowed: Vec<Cell<'_>> =
+        all.iter().map(|c| Cell { table: &c.table, metric: &c.metric, which: &c.which, unit: &c.unit, value: c.value }).collect();
+    let one = kernels.len() == 1;
+    let (grid, block) = (only(&borrowed, "Grid Size"), only(&borrowed, "Workgroup Size"));
+    // Of several kernels together no rule and no roofline may speak.
+    if one {
+        for (name, unit, value) in known(&borrowed) {
+            add(name.to_owned(), unit, Value::Float(value), &mut out);
+        }
+        for (name, unit, value) in super::counters::agent(device, dies) {
+            add(name.to_owned(), unit, value, &mut out);
+        }
+    }
+    let name = match kernels {
+        [] => Kernel { function: Some("kernel".into()), ..Kernel::default() },
+        [one] => kernel(&one.name),
+        all => Kernel { function: Some(count(all.len(), "kernel").into()), ..Kernel::default() },
+    };
+    out.results = vec![ResultMetrics {
+        kind: if kernels.len() > 1 { ResultKind::Range } else { ResultKind::Kernel },
+        kernel: name,
+        device: Some(0),
+        grid: grid.zip(block).filter(|_| one).map(|(grid, block)| [grid.div_ceil(block), 1, 1]),
+        block: block.filter(|_| one).map(|b| [b, 1, 1]),
+        ..ResultMetrics::with(values)
+    }];
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_known_by_their_names() {
+        let of = |name: &str| title(Path::new(name));
+        assert_eq!(of("d/2.1_Speed-of-Light.csv"), Some((2, 1, "System Speed-of-Light".to_owned())));
+        assert_eq!(of("16.2_L1D_Cache_Stalls_(%).csv"), Some((16, 2, "L1D Cache Stalls (%)".to_owned())));
+        assert_eq!((of("1.1.csv"), of("pmc_perf.csv"), of("x_1.csv")), (None, None, None));
+    }
+}
