@@ -52,6 +52,7 @@ fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
         keep: args.keep_last.map(ms),
         preload: !args.no_preload,
         plan: None,
+        ranks: args.ranks.clone(),
     };
     let failed = |e: crate::launch::tracer::Unable| Failure { text: e.to_string(), code: FAILED };
     let object = object(&cache::folder()).map_err(failed)?;

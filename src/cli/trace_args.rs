@@ -1,6 +1,6 @@
 //! The grammar of `trace`.
 
-use super::words::{chosen, percent, seconds};
+use super::words::{chosen, percent, ranks, seconds};
 use crate::launch::tracer::Chosen;
 use clap::builder::NonEmptyStringValueParser;
 use std::ffi::OsString;
@@ -58,6 +58,9 @@ pub struct Trace {
     /// Measure counters of the next launches of KERNEL (its function or mangled name), or with #N of its N-th launch from 1; may be repeated.
     #[arg(long, conflicts_with = "keep_last", value_name = "KERNEL[#N]", value_parser = chosen)]
     pub measure: Vec<Chosen>,
+    /// Record only these ranks of a job: 0,8,16 or 0-7. A process that its launcher tells no rank is recorded.
+    #[arg(long, value_name = "RANKS", value_delimiter = ',', value_parser = ranks)]
+    pub ranks: Vec<(u32, u32)>,
     /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
     #[arg(long, value_name = "FILE")]
     pub cupti: Option<PathBuf>,

@@ -113,6 +113,13 @@ pub fn thousandths(percent: f64) -> u32 {
     (percent * 10.0).round().max(1.0) as u32
 }
 
+/// A rank, or a range of them.
+pub fn ranks(text: &str) -> Result<(u32, u32), String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let pair = first.trim().parse().ok().zip(last.trim().parse().ok());
+    pair.filter(|(first, last)| first <= last).ok_or_else(|| "ranks such as 0,8,16 or 0-7".to_owned())
+}
+
 /// A kernel whose launches are measured, `#N` behind it for one of them.
 pub fn chosen(text: &str) -> Result<Chosen, String> {
     let (kernel, nth) = match text.rsplit_once('#') {

@@ -654,6 +654,26 @@ fn one_launch_by_its_number() {
     assert_eq!(run.said("measured").iter().map(|w| w[0].parse::<u32>().unwrap()).collect::<Vec<_>>(), [mine[5]]);
 }
 
+/// Of a large job a sample of the ranks is recorded; the others run as they are.
+#[test]
+fn only_chosen_ranks_are_recorded() {
+    let cases = [
+        ("0-0,8-15", Some(("RANK", "9")), 1),
+        ("0-0,8-15", Some(("RANK", "0")), 1),
+        ("0-0,8-15", Some(("RANK", "1")), 0),
+        ("0-0,8-15", Some(("SLURM_PROCID", "16")), 0),
+        ("0-0,8-15", Some(("OMPI_COMM_WORLD_RANK", "15")), 1),
+        ("0-0,8-15", None, 1),
+        ("", Some(("RANK", "3")), 1),
+    ];
+    for (list, rank, files) in cases {
+        let mut env = vec![("WARPSCOPE_TRACE_RANKS", list)];
+        env.extend(rank);
+        let run = traced(&["launches=20"], &env);
+        assert_eq!((run.code, run.files().len()), (Some(5), files), "{list} {rank:?}");
+    }
+}
+
 #[test]
 fn what_keeps_counters_from_being_measured_is_said() {
     let cases = [

@@ -1,5 +1,6 @@
 //! What is wrong between ranks.
 
+use super::exposed;
 use super::identify::runs;
 use super::nccl;
 use super::outcome::{Job, Late, Straggler};
@@ -10,7 +11,8 @@ use crate::model::digest::Digest;
 use std::collections::BTreeMap;
 
 /// What is found of the ranks of a job together.
-pub const OF_JOBS: [Verdict; 4] = [Verdict::Straggler, Verdict::RankImbalance, Verdict::SlowLink, Verdict::PipelineBubble];
+pub const OF_JOBS: [Verdict; 5] =
+    [Verdict::Straggler, Verdict::RankImbalance, Verdict::SlowLink, Verdict::PipelineBubble, Verdict::CommExposed];
 /// Share of all waiting that must be for the stragglers.
 const MOSTLY: f64 = 0.7;
 /// Of so many ranks one may be a straggler: more of them are no exception.
@@ -62,12 +64,23 @@ pub fn find(all: &[Digest], job: &mut Job) {
         job.stragglers.clear();
     }
     for finding in &mut findings {
-        // Collectives are matched by their order where no report numbers them.
-        let numbered = job.matches.groups.iter().all(|g| g.numbered);
-        finding.sure = finding.sure.max(if numbered { Sure::Certain } else { Sure::Likely });
+        finding.sure = finding.sure.max(sure(job));
     }
-    job.remarks.extend(unsure);
+    job.remarks.extend(unsure.clone());
     job.findings = findings;
+    // Causes before effects: what is left of the collectives once it is known who waits for whom.
+    if unsure.is_none() {
+        let mut finding = exposed::find(all, job);
+        if let Some(finding) = &mut finding {
+            finding.sure = finding.sure.max(sure(job));
+        }
+        job.findings.extend(finding);
+    }
+}
+
+/// Collectives are matched by their order where no report numbers them.
+fn sure(job: &Job) -> Sure {
+    if job.matches.groups.iter().all(|g| g.numbered) { Sure::Certain } else { Sure::Likely }
 }
 
 /// What is said where the ends of what was matched do not agree.

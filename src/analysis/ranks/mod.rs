@@ -2,6 +2,7 @@
 //! hundreds of digests are judged alike.
 
 pub mod clocks;
+mod exposed;
 mod findings;
 pub mod identify;
 mod job;

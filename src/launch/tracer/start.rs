@@ -42,6 +42,8 @@ pub struct Record {
     pub length: Option<u64>,
     /// Only the last so many milliseconds are kept.
     pub keep: Option<u64>,
+    /// Ranks of a job that are recorded, from and to; all where there are none.
+    pub ranks: Vec<(u32, u32)>,
     /// The file that says what is measured ([`Measure::plan`](super::Measure::plan)).
     pub plan: Option<PathBuf>,
     /// Whether the object is also loaded beforehand, so that nothing is lost of processes that leave by `_exit`.
@@ -118,6 +120,8 @@ impl Record {
         out.push(("WARPSCOPE_TRACE_GATE", self.gate().unwrap_or_default().into()));
         out.push(("WARPSCOPE_TRACE_FOR_MS", self.length.map(|ms| ms.to_string()).unwrap_or_default().into()));
         out.push(("WARPSCOPE_TRACE_KEEP_MS", self.keep.map(|ms| ms.to_string()).unwrap_or_default().into()));
+        let ranks: Vec<String> = self.ranks.iter().map(|(first, last)| format!("{first}-{last}")).collect();
+        out.push(("WARPSCOPE_TRACE_RANKS", ranks.join(",").into()));
         if let Some(plan) = &self.plan {
             out.push(("WARPSCOPE_TRACE_MEASURE", plan.as_os_str().to_owned()));
         }

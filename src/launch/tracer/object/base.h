@@ -139,6 +139,16 @@ static u64 number_of(const char* text) {
   return v;
 }
 
+// The process's rank in its job, as its launcher says it; NULL where nobody does.
+static const char* own_rank(void) {
+  static const char* const RANKS[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK" };
+  for (u32 i = 0; i < COUNT(RANKS); i++) {
+    const char* rank = getenv(RANKS[i]);
+    if (rank && *rank) return rank;
+  }
+  return NULL;
+}
+
 // A mixing of 64 bits (the finalizer of SplitMix64).
 static inline u64 mix(u64 x) {
   x ^= x >> 30, x *= 0xbf58476d1ce4e5b9ul;

@@ -489,9 +489,7 @@ static void measure_begin(const char* plan) {
   if (!plan || !*plan || strlen(plan) >= sizeof measure.plan) return;
   memcpy(measure.plan, plan, strlen(plan) + 1);
   plan_read();
-  static const char* const RANKS[] = { "RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK" };
-  const char* rank = NULL;
-  for (u32 i = 0; i < COUNT(RANKS) && !(rank && *rank); i++) rank = getenv(RANKS[i]);
+  const char* rank = own_rank();
   if (measure.budget && rank && number_of(rank)) {
     // Ranks do the same; each that waits makes all wait.
     measure.budget = 0, measure.why_not = "rank 0 is measured";

@@ -342,12 +342,29 @@ static void options(void) {
   }
 }
 
+// Whether a list such as `0-0,8-15` holds this process's rank; a process that is told none is recorded.
+static int rank_is_wanted(const char* list) {
+  const char* rank = own_rank();
+  if (!list || !*list || !rank) return 1;
+  u64 own = number_of(rank);
+  for (; *list; list++) {
+    u64 first = number_of(list);
+    while (*list && *list != '-') list++;
+    if (!*list) return 0;
+    u64 last = number_of(list + 1);
+    if (own >= first && own <= last) return 1;
+    while (*list && *list != ',') list++;
+    if (!*list) return 0;
+  }
+  return 0;
+}
+
 // Everything but CUPTI. NVTX may come first, long before the driver, or without it: then no file is made.
 static void begin(void) {
   lock(&beginning);
   const char* to = getenv("WARPSCOPE_TRACE_OUT");
   if (!begun) {
-    if (to && *to == '/' && strlen(to) < sizeof prefix && names_prepare()) {
+    if (to && *to == '/' && strlen(to) < sizeof prefix && rank_is_wanted(getenv("WARPSCOPE_TRACE_RANKS")) && names_prepare()) {
       memcpy(prefix, to, strlen(to) + 1);
       crc_prepare();
       session.started = now();
