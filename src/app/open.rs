@@ -114,7 +114,8 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
             }
             None => {
                 app.close_common();
-                let id = app.push_common(RanksScreen::default());
+                let screen = app.kept_ranks();
+                let id = app.push_common(screen);
                 settle(app, id)
             }
         },

@@ -5,7 +5,7 @@ use super::msg::Effect;
 use super::over::Over;
 use super::running::Running;
 use super::screen::{Cx, Screen, Selection, Status};
-use super::screens::{DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScreen, Open, RerunScreen, ResultScreen};
+use super::screens::{DiffScreen, KernelsScreen, Kind, LaunchesScreen, LibraryScreen, Open, RanksScreen, RerunScreen, ResultScreen};
 use super::session::{Report, Session, Settings};
 use std::path::PathBuf;
 
@@ -35,6 +35,8 @@ pub struct App {
     pub status: Option<Status>,
     /// Number of the last screen that was opened.
     last: u64,
+    /// The screen of the ranks, while another is looked at.
+    ranks: Option<RanksScreen>,
 }
 
 impl App {
@@ -54,6 +56,7 @@ impl App {
             over: None,
             status: None,
             last: 0,
+            ranks: None,
         };
         app.furnish();
         (app, effects)
@@ -248,7 +251,14 @@ impl App {
 
     /// Closes all screens of no report.
     pub fn close_common(&mut self) {
+        // One comes back to the ranks where one left them.
+        self.ranks = self.common.iter().find_map(|e| RanksScreen::of(&e.open)).cloned().or_else(|| self.ranks.take());
         self.common.clear();
+    }
+
+    /// The screen of the ranks as it was left.
+    pub fn kept_ranks(&mut self) -> RanksScreen {
+        self.ranks.take().unwrap_or_default()
     }
 
     /// Back to a report's table of kernels.

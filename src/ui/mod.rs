@@ -28,6 +28,7 @@ pub mod parts;
 pub mod preview;
 pub mod ranges;
 mod ranks;
+mod ranks_collectives;
 pub mod rerun;
 pub mod result;
 pub mod run;

@@ -95,6 +95,10 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RanksScreen, 
         frame.render_widget(Line::styled(text, theme.style(Role::Dim)), inner);
         return;
     };
+    if let Some(collectives) = &screen.collectives {
+        super::ranks_collectives::draw(frame, area, (screen, ranks, collectives), view, theme);
+        return;
+    }
     let framed = bordered(area);
     let mut rest = area;
     let rows = u16::try_from(ranks.job.ranks.len()).unwrap_or(u16::MAX).saturating_add(if framed { 3 } else { 1 });
@@ -338,14 +342,18 @@ pub fn next(app: &App, screen: &RanksScreen) -> Option<String> {
     if ranks.job.ranks.len() < 2 {
         return Some("only one rank is open: name the reports of the others, too".to_owned());
     }
+    if let Some(collectives) = &screen.collectives {
+        return Some(super::ranks_collectives::next(app, screen, collectives));
+    }
     Some(match screen.step {
         Some(step) => format!("{} opens rank {} at step {} in its timeline", key(ActionId::Open), member.rank, ranks.steps[step].0),
         None if ranks.steps.is_empty() => format!("{} opens rank {} in its timeline", key(ActionId::Open), member.rank),
         None => format!(
-            "{} goes to the step with the most waiting, {} and {} through the steps; {} opens rank {} in its timeline",
+            "{} goes to the step with the most waiting, {} and {} through the steps; {} shows the collectives; {} opens rank {} in its timeline",
             key(ActionId::WorstStep),
             key(ActionId::StepLeft),
             key(ActionId::StepRight),
+            key(ActionId::RankCollectives),
             key(ActionId::Open),
             member.rank
         ),

@@ -293,7 +293,25 @@ fn ranks_on_the_screen() {
         explorer.press("A");
         explorer.press(".");
         insta::assert_snapshot!(name, explorer.screen());
+        // The collectives of that step, on the common clock.
+        explorer.press("c");
+        insta::assert_snapshot!(format!("collectives_{}", &name[6..]), explorer.screen());
     }
+    let mut explorer = Explorer::open(&files, (120, 40));
+    explorer.press("A c");
+    let worst = explorer.screen();
+    assert!(worst.contains("rank 1 comes last"), "{worst}");
+    explorer.press("right");
+    assert_ne!(explorer.screen(), worst);
+    explorer.press("left + + -");
+    assert!(explorer.screen().contains("79 of 90"), "{}", explorer.screen());
+    explorer.press("enter");
+    assert_eq!(explorer.app.here(), Where::Timeline);
+    explorer.press("A");
+    assert!(explorer.screen().contains("79 of 90"), "it is where one left it: {}", explorer.screen());
+    explorer.press("esc");
+    assert!(explorer.app.here() == Where::Ranks && !explorer.screen().contains("on the common clock"), "{}", explorer.screen());
+    explorer.press("esc");
     let mut explorer = Explorer::open(&files, (120, 40));
     explorer.press("A");
     assert_eq!(explorer.app.here(), Where::Ranks);

@@ -1,6 +1,7 @@
 //! The ranks of one job beside each other: which makes the others wait, and why. Works on [digests](crate::model::digest), so that two reports and
 //! hundreds of digests are judged alike.
 
+mod aligned;
 pub mod clocks;
 mod exposed;
 mod findings;
@@ -12,8 +13,10 @@ mod outcome;
 mod summary;
 pub mod waits;
 
+pub use aligned::{Aligned, Bar, Moment};
 pub use findings::OF_JOBS;
 pub use identify::{Told, in_name, runs, without_doubles};
 pub use job::job;
+pub use matching::{Arrival, Together};
 pub use outcome::{Job, Late, Link, Member, StepCell, Straggler};
 pub use summary::{digests, merge};

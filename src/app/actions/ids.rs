@@ -171,6 +171,9 @@ pub enum ActionId {
     Swap,
     /// The ranks of a job.
     Ranks,
+    RankCollectives,
+    RanksCloser,
+    RanksWider,
     Memory,
     MemoryLeft,
     MemoryRight,

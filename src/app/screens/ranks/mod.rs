@@ -1,6 +1,10 @@
 //! The ranks of a job beside each other: who makes the others wait, step by step.
 
-use crate::analysis::ranks::{Member, StepCell};
+mod collectives;
+
+pub use collectives::Collectives;
+
+use crate::analysis::ranks::{Aligned, Member, StepCell};
 use crate::app::actions::{ActionId, Where};
 use crate::app::copies::TO_PASTE;
 use crate::app::msg::Effect;
@@ -20,6 +24,8 @@ pub struct RanksScreen {
     pub selected: usize,
     /// Index of the selected step; `None` while no step is looked at.
     pub step: Option<usize>,
+    /// The collectives on the common clock, while they are looked at.
+    pub collectives: Option<Collectives>,
     /// Generations of the reports for which it was asked.
     asked: Vec<(usize, u64)>,
 }
@@ -64,12 +70,37 @@ impl RanksScreen {
         let (Some(ranks), Some(member)) = (&self.ranks, self.member()) else { return Answer::none() };
         let Some(&report) = ranks.reports.get(member.digest) else { return Answer::none() };
         let digest = &ranks.digests[member.digest];
-        let at = self.cell().map_or((digest.window_start, digest.window_end), |c| (c.start, c.start.saturating_add(c.length)));
+        let moment = self.collectives.as_ref().and_then(Collectives::moment).map(|m| {
+            // On the rank's own clock, with as much again around it.
+            let around = m.length() / 2;
+            (member.clock.own(m.first.saturating_sub(around)), member.clock.own(m.end.saturating_add(around)))
+        });
+        let step = || self.cell().map(|c| (c.start, c.start.saturating_add(c.length)));
+        let at = moment.or_else(step).unwrap_or((digest.window_start, digest.window_end));
         Go::TimelineOf { report, at: At { start: at.0, end: at.1, event: None } }.into()
+    }
+
+    /// Turns to the collectives on the common clock, and back.
+    fn turn(&mut self) -> Answer {
+        if self.collectives.take().is_some() {
+            return Answer::none();
+        }
+        let Some(ranks) = &self.ranks else { return Answer::none() };
+        // Where a step is looked at, its end is where to begin.
+        let near = self.cell().zip(self.member()).map(|(c, m)| m.clock.common(c.start.saturating_add(c.length)));
+        self.collectives = Collectives::of(Aligned::of(&ranks.job), near);
+        match self.collectives {
+            Some(_) => Answer::none(),
+            None => Answer::wrong("no collective could be matched between the ranks"),
+        }
     }
 
     /// Moves the selected step; beyond the first none is looked at.
     fn move_step(&mut self, by: isize) -> Answer {
+        if let Some(collectives) = &mut self.collectives {
+            collectives.go(by);
+            return Answer::none();
+        }
         let steps = self.ranks.as_ref().map_or(0, |r| r.steps.len());
         self.step = match self.step {
             None if by > 0 && steps > 0 => Some(0),
@@ -107,8 +138,22 @@ impl Screen for RanksScreen {
         Some(match id {
             ActionId::Open => self.open(),
             ActionId::Back => self.back(cx),
+            ActionId::RankCollectives => self.turn(),
+            ActionId::RanksCloser | ActionId::RanksWider => {
+                match &mut self.collectives {
+                    Some(c) => c.zoom(id == ActionId::RanksCloser),
+                    None => return Some(self.turn()),
+                }
+                Answer::none()
+            }
             ActionId::StepLeft => self.move_step(-1),
             ActionId::StepRight => self.move_step(1),
+            ActionId::WorstStep if self.collectives.is_some() => {
+                if let Some(c) = &mut self.collectives {
+                    c.worst();
+                }
+                Answer::none()
+            }
             ActionId::WorstStep => {
                 let ranks = self.ranks.as_ref()?;
                 let late = |at: &usize| ranks.steps[*at].1.iter().flatten().map(|c| c.late).sum::<i64>();
@@ -125,6 +170,10 @@ impl Screen for RanksScreen {
             },
             _ => return None,
         })
+    }
+
+    fn back(&mut self, _: &mut Cx<'_>) -> Answer {
+        if self.collectives.is_some() { self.turn() } else { Go::Back.into() }
     }
 
     fn scroll(&mut self, by: isize, _: &mut Cx<'_>) -> Answer {
@@ -150,6 +199,9 @@ impl Screen for RanksScreen {
                 }
                 self.selected = shift(self.selected, 0, ranks.job.ranks.len());
                 self.step = self.step.filter(|&s| s < ranks.steps.len());
+                if let Some(collectives) = &mut self.collectives {
+                    collectives.renew(Aligned::of(&ranks.job));
+                }
                 Answer::none()
             }
             News::Loaded | News::Done(Done::Triage(_)) => self.want(cx.session).into(),

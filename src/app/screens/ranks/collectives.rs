@@ -1,0 +1,59 @@
+//! The collectives of a job on the common clock: which of them is looked at, and how much of the time around it.
+
+use crate::analysis::ranks::{Aligned, Moment};
+
+#[derive(Clone, Debug, Default)]
+pub struct Collectives {
+    pub aligned: Aligned,
+    /// Index of the selected one.
+    pub selected: usize,
+    /// Time that is shown at least, ns.
+    window: i64,
+}
+
+impl Collectives {
+    /// `None` where no collective was matched. It begins with the worst, or the one next to a time.
+    #[must_use]
+    pub fn of(aligned: Aligned, near: Option<i64>) -> Option<Self> {
+        let selected = near.and_then(|time| aligned.near(time)).or_else(|| aligned.longest(1).first().copied())?;
+        let window = aligned.usual_window();
+        Some(Self { aligned, selected, window })
+    }
+
+    /// Takes what is known now; stays where it was.
+    pub fn renew(&mut self, aligned: Aligned) {
+        self.aligned = aligned;
+        self.go(0);
+    }
+
+    #[must_use]
+    pub fn moment(&self) -> Option<&Moment> {
+        self.aligned.list.get(self.selected)
+    }
+
+    /// From when to when is shown: the selected one whole, and what is around it.
+    #[must_use]
+    pub fn shown(&self) -> (i64, i64) {
+        let Some(m) = self.moment() else { return (0, 1) };
+        let length = self.window.max(m.length().saturating_add(m.length() / 4)).max(10);
+        let middle = m.first.saturating_add(m.length() / 2);
+        (middle.saturating_sub(length / 2), middle.saturating_add(length / 2))
+    }
+
+    pub fn go(&mut self, by: isize) {
+        let last = self.aligned.list.len().saturating_sub(1);
+        self.selected = self.selected.checked_add_signed(by).unwrap_or(0).min(last);
+    }
+
+    pub fn worst(&mut self) {
+        self.selected = self.aligned.longest(1).first().copied().unwrap_or(self.selected);
+    }
+
+    /// Shows half of the time, or twice as much.
+    pub fn zoom(&mut self, closer: bool) {
+        let all = self.aligned.list.first().zip(self.aligned.list.last()).map_or(i64::MAX, |(a, b)| b.end.saturating_sub(a.first));
+        // Below a microsecond there is nothing, and more collectives than columns cannot be told apart.
+        let most = self.aligned.usual_window().saturating_mul(16).min(all).max(1_000);
+        self.window = if closer { self.window / 2 } else { self.window.saturating_mul(2) }.clamp(1_000, most);
+    }
+}
