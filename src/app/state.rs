@@ -44,6 +44,8 @@ impl App {
     #[must_use]
     pub fn new(files: Vec<PathBuf>, settings: Settings, size: (u16, u16)) -> (Self, Vec<Effect>) {
         let pins = settings.pins.iter().map(|p| p.as_str().into()).collect();
+        // Of digests there is one thing to look at.
+        let digests = !files.is_empty() && files.iter().all(|f| f.extension().is_some_and(|e| e == "wsd"));
         let reports: Vec<Report> = files.into_iter().map(|f| Report::new(f, &settings)).collect();
         let effects = (0..reports.len()).map(Effect::Load).collect();
         let session = Session { reports, active: 0, settings, pins, size, details: true, ..Session::default() };
@@ -59,6 +61,9 @@ impl App {
             ranks: None,
         };
         app.furnish();
+        if digests {
+            app.push_common(RanksScreen::default());
+        }
         (app, effects)
     }
 

@@ -2,6 +2,7 @@
 
 pub mod cache;
 pub mod counted;
+pub mod digest;
 pub mod error;
 pub mod importer;
 pub mod input;

@@ -223,6 +223,12 @@ impl Digest {
         [&MAGIC[..], &zstd::bulk::compress(message, 6).unwrap_or_default()].concat()
     }
 
+    /// Whether a file begins as one does, also one of a later version.
+    #[must_use]
+    pub fn knows(head: &[u8]) -> bool {
+        head.starts_with(&MAGIC[..3]) && head.get(3).is_some_and(u8::is_ascii_digit)
+    }
+
     /// Reads the bytes of a file.
     ///
     /// # Errors

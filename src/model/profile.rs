@@ -1,5 +1,6 @@
 //! A whole report.
 
+use super::digest::Digest;
 use super::{
     Clock, Collective, CounterTrack, Device, HostCalls, Kernel, KernelId, LaunchConfig, Launches, MemOps, MemoryEvents, Metrics, Nanos,
     Note, OsCalls, Overhead, Place, Process, Ranges, Rank, Samples, Source, StateChange, Thread, Waits,
@@ -129,6 +130,8 @@ pub struct Profile {
     pub recorded: Vec<(i64, i64)>,
     pub clock: Clock,
     pub rank: Rank,
+    /// Where the file is a digest of a report.
+    pub digest: Option<Arc<Digest>>,
     pub ranges: Ranges,
     /// CUDA graphs that were traced as a whole, in the order of the calls that launched them.
     pub graphs: Vec<GraphLaunch>,
@@ -171,6 +174,7 @@ impl Profile {
             recorded: Vec::new(),
             clock: Clock::default(),
             rank: Rank::default(),
+            digest: None,
             ranges: Ranges::default(),
             graphs: Vec::new(),
             metrics: None,

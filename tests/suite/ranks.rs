@@ -329,6 +329,40 @@ fn ranks_on_the_screen() {
     assert!(none.screen().contains("there are no ranks"), "{}", none.screen());
 }
 
+/// Digests of 8 ranks in the explorer: it begins with the ranks, rows without a part in a collective have its lines, and launches are elsewhere.
+#[test]
+fn digests_on_the_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = Plan { ranks: 8, tensor: 4, numbered: true, steps: 40, layers: 8, wrong: Wrong::Host(5, 4_000_000), seed: 3 };
+    let files: Vec<PathBuf> = made_up(&plan)
+        .into_iter()
+        .enumerate()
+        .map(|(rank, digest)| {
+            let path = folder.path().join(format!("{rank}.wsd"));
+            std::fs::write(&path, Digest { file: format!("/runs/{rank}.wstrace"), ..digest }.to_bytes()).unwrap();
+            path
+        })
+        .collect();
+    for (name, size) in [("digests_80x24", (80, 24)), ("digests_120x40", (120, 40)), ("digests_200x50", (200, 50))] {
+        let mut explorer = Explorer::open(&files, size);
+        assert_eq!(explorer.app.here(), Where::Ranks);
+        assert!(explorer.screen().contains("rank 5 arrives last"), "{}", explorer.screen());
+        explorer.press("c");
+        insta::assert_snapshot!(name, explorer.screen());
+        explorer.press("enter");
+        assert!(explorer.screen().contains("open 5.wstrace for its timeline"), "{}", explorer.screen());
+    }
+    // One of them is a table of kernels.
+    let mut explorer = Explorer::open(&files[..1], (120, 40));
+    explorer.press("esc");
+    assert!(explorer.screen().contains("This is a digest of 0.wstrace") || explorer.screen().contains("1 note"), "{}", explorer.screen());
+    let out = warpscope(folder.path(), &["top", files[0].to_str().unwrap()]);
+    assert!(out.status.success() && text(&out).lines().count() > 1, "{}", text(&out));
+    std::fs::write(&files[0], [&b"WSD1"[..], b"damaged"].concat()).unwrap();
+    let out = warpscope(folder.path(), &["top", files[0].to_str().unwrap()]);
+    assert!(!out.status.success() && text(&out).contains("make it again with `warpscope digest`"), "{}", text(&out));
+}
+
 /// Two runs that have nothing to do with each other: nobody is blamed.
 #[test]
 fn ranks_of_different_runs_are_not_judged() {

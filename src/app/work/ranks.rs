@@ -13,7 +13,8 @@ pub struct Member {
     pub report: usize,
     pub name: String,
     pub profile: Arc<Profile>,
-    pub triage: Arc<Triage>,
+    /// Of a run; a digest has what it needs of that.
+    pub triage: Option<Arc<Triage>>,
 }
 
 /// What is known of the ranks of a session.
@@ -32,7 +33,11 @@ impl Ranks {
     pub fn of(members: &[Member]) -> Self {
         let (mut all, mut reports) = (Vec::new(), Vec::new());
         for member in members {
-            let found = digests(&member.profile, &member.triage, &member.name);
+            let found = match (&member.profile.digest, &member.triage) {
+                (Some(digest), _) => vec![Digest::clone(digest)],
+                (None, Some(triage)) => digests(&member.profile, triage, &member.name),
+                (None, None) => continue,
+            };
             reports.extend(found.iter().map(|_| member.report));
             all.extend(found);
         }

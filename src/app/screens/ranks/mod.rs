@@ -10,7 +10,7 @@ use crate::app::copies::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::over::CopyWhat;
 use crate::app::screen::{Answer, At, Cx, Go, News, Screen, shift};
-use crate::app::session::Session;
+use crate::app::session::{Report, Session};
 use crate::app::work::{Ask, Done, RankMember, Ranks, Work};
 use crate::report;
 use crate::report::ranks::Together;
@@ -30,16 +30,21 @@ pub struct RanksScreen {
     asked: Vec<(usize, u64)>,
 }
 
+/// Whether a report is a digest, which has no launches.
+fn digest(report: &Report) -> bool {
+    report.profile.as_ref().is_some_and(|p| p.digest.is_some())
+}
+
 impl RanksScreen {
     /// Asks, once all reports are read and judged.
     fn want(&mut self, session: &Session) -> Vec<Effect> {
-        let timelines = || session.reports.iter().enumerate().filter(|(_, r)| r.reading() || r.timeline());
-        if timelines().any(|(_, r)| r.reading() || r.triage.is_none()) {
+        let timelines = || session.reports.iter().enumerate().filter(|(_, r)| r.reading() || r.timeline() || digest(r));
+        if timelines().any(|(_, r)| r.reading() || (r.triage.is_none() && !digest(r))) {
             return Vec::new();
         }
         let members: Vec<RankMember> = timelines()
             .filter_map(|(report, r)| {
-                let triage = r.whole_triage()?.clone();
+                let triage = if digest(r) { None } else { Some(r.whole_triage()?.clone()) };
                 Some(RankMember { report, name: r.file.display().to_string(), profile: r.profile.clone()?, triage })
             })
             .collect();
@@ -66,17 +71,21 @@ impl RanksScreen {
     }
 
     /// To the selected rank's timeline, at the selected step.
-    fn open(&self) -> Answer {
+    fn open(&self, session: &Session) -> Answer {
         let (Some(ranks), Some(member)) = (&self.ranks, self.member()) else { return Answer::none() };
         let Some(&report) = ranks.reports.get(member.digest) else { return Answer::none() };
-        let digest = &ranks.digests[member.digest];
+        let of = &ranks.digests[member.digest];
+        if session.reports.get(report).is_some_and(digest) {
+            let file = of.file.rsplit('/').next().unwrap_or(&of.file);
+            return Answer::wrong(format!("a digest has no launches: open {file} for its timeline"));
+        }
         let moment = self.collectives.as_ref().and_then(Collectives::moment).map(|m| {
             // On the rank's own clock, with as much again around it.
             let around = m.length() / 2;
             (member.clock.own(m.first.saturating_sub(around)), member.clock.own(m.end.saturating_add(around)))
         });
         let step = || self.cell().map(|c| (c.start, c.start.saturating_add(c.length)));
-        let at = moment.or_else(step).unwrap_or((digest.window_start, digest.window_end));
+        let at = moment.or_else(step).unwrap_or((of.window_start, of.window_end));
         Go::TimelineOf { report, at: At { start: at.0, end: at.1, event: None } }.into()
     }
 
@@ -136,7 +145,7 @@ impl Screen for RanksScreen {
 
     fn act(&mut self, id: ActionId, cx: &mut Cx<'_>) -> Option<Answer> {
         Some(match id {
-            ActionId::Open => self.open(),
+            ActionId::Open => self.open(cx.session),
             ActionId::Back => self.back(cx),
             ActionId::RankCollectives => self.turn(),
             ActionId::RanksCloser | ActionId::RanksWider => {
@@ -183,7 +192,7 @@ impl Screen for RanksScreen {
 
     fn press(&mut self, row: usize, cx: &mut Cx<'_>) -> Answer {
         if self.selected == row {
-            return self.open();
+            return self.open(cx.session);
         }
         self.selected = row;
         self.scroll(0, cx)
