@@ -51,6 +51,7 @@ mod suite {
     mod runs;
     mod screens;
     mod shell;
+    mod slices;
     mod stats;
     pub mod support;
     mod themes;

@@ -14,6 +14,7 @@ pub mod nsys_report;
 pub mod open;
 pub mod order;
 pub mod rocm;
+pub mod slices;
 pub mod snapshot;
 pub mod sqlite;
 pub mod stats_csv;

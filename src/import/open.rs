@@ -4,7 +4,7 @@ use super::error::ImportError;
 use super::importer::Importer;
 use super::input::{Bytes, Input, Kinds};
 use super::job::Job;
-use super::{digest, known, ncu, nsys, nsys_report, rocm, snapshot, stats_csv, torch, trace};
+use super::{digest, known, ncu, nsys, nsys_report, rocm, slices, snapshot, stats_csv, torch, trace};
 use crate::model::{Metrics, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +29,7 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &rocm::RocmStats,
     &rocm::RocmJson,
     &rocm::RocmPerfetto,
+    &slices::PerfettoTrace,
 ];
 
 fn refusal(input: &Input) -> ImportError {

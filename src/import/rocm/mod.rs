@@ -11,7 +11,7 @@ mod json;
 mod legacy;
 mod passes;
 mod pftrace;
-mod protobuf;
+pub(super) mod protobuf;
 mod rocpd;
 mod rows;
 mod stats;

@@ -16,7 +16,9 @@ const CATEGORIES: [&[u8]; 4] = [b"kernel_dispatch", b"hip_api", b"hsa_api", b"me
 #[must_use]
 pub fn knows(head: &[u8]) -> bool {
     // The first field is a packet.
-    head.first() == Some(&0x0a) && CATEGORIES.iter().any(|c| memchr::memmem::find(head, c).is_some())
+    let has = |word: &[u8]| memchr::memmem::find(head, word).is_some();
+    // rocprofiler-systems has its own names for them.
+    head.first() == Some(&0x0a) && CATEGORIES.iter().any(|c| has(c)) && !has(b"rocm_")
 }
 
 /// Texts of a sequence of packets by number, until they are said to be forgotten.

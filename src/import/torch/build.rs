@@ -329,17 +329,19 @@ fn kernel_of(name: &str) -> Kernel {
     Kernel { function: Some(function), spelled: Some(Arc::from(name)), ..Kernel::default() }
 }
 
-/// `Memcpy HtoD (Pinned -> Device)`.
+/// `Memcpy HtoD (Pinned -> Device)`; of other tools `MemcpyH2D`, `[CUDA memcpy Host-to-Device]`.
 fn copy_kind(name: &str) -> MemOpKind {
     let words = name.strip_prefix("Memcpy").unwrap_or(name);
     let (direction, ends) = words.split_once('(').unwrap_or((words, ""));
-    let kind = match direction.trim() {
-        "HtoD" => CopyKind::HostToDevice,
-        "DtoH" => CopyKind::DeviceToHost,
-        "DtoD" => CopyKind::DeviceToDevice,
-        "HtoH" => CopyKind::HostToHost,
-        "PtoP" => CopyKind::PeerToPeer,
-        d if d.ends_with("toA") || d.starts_with("Ato") => CopyKind::Array,
+    let letters: String = direction.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
+    let letters = letters.trim_start_matches("cuda").trim_start_matches("memcpy");
+    let kind = match letters {
+        "htod" | "h2d" | "hosttodevice" => CopyKind::HostToDevice,
+        "dtoh" | "d2h" | "devicetohost" => CopyKind::DeviceToHost,
+        "dtod" | "d2d" | "devicetodevice" => CopyKind::DeviceToDevice,
+        "htoh" | "h2h" | "hosttohost" => CopyKind::HostToHost,
+        "ptop" | "p2p" | "peertopeer" => CopyKind::PeerToPeer,
+        d if d.ends_with("toa") || d.starts_with("ato") => CopyKind::Array,
         _ => CopyKind::Other,
     };
     let (from, to) = ends.trim_end_matches(')').split_once("->").unwrap_or(("", ""));
@@ -383,7 +385,7 @@ fn notes(facts: &Facts, profile: &mut Profile) {
         profile.notes.push(
             Note::new(Severity::Info, NoteKind::Guess, text).with_fix("`warpscope recipes rocprof-counters` shows rocprofv3's command"),
         );
-    } else if profile.configs.iter().any(|c| c.dynamic_shared.is_some()) {
+    } else if !facts.foreign && profile.configs.iter().any(|c| c.dynamic_shared.is_some()) {
         let text =
             "Names are spelled as PyTorch does, which ncu cannot match: re-runs use function names. Shared memory is static plus dynamic.";
         profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));

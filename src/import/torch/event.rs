@@ -13,7 +13,7 @@ use std::fmt;
 struct Pick<const N: usize>([&'static str; N]);
 
 /// What stands behind each key.
-pub(super) type Picked<'a, const N: usize> = [Option<&'a RawValue>; N];
+pub type Picked<'a, const N: usize> = [Option<&'a RawValue>; N];
 
 /// A key's place in the list.
 struct Key<'k, const N: usize>(&'k [&'static str; N]);
@@ -65,14 +65,14 @@ impl<'de, const N: usize> Visitor<'de> for Pick<N> {
     }
 }
 
-fn pick<'a, const N: usize>(text: &'a str, keys: [&'static str; N]) -> Option<Picked<'a, N>> {
+pub fn pick<'a, const N: usize>(text: &'a str, keys: [&'static str; N]) -> Option<Picked<'a, N>> {
     let mut from = serde_json::Deserializer::from_str(text);
     let out = Pick(keys).deserialize(&mut from).ok()?;
     from.end().ok().map(|()| out)
 }
 
 /// A string; a number as it stands.
-pub(super) fn word(raw: &RawValue) -> Cow<'_, str> {
+pub fn word(raw: &RawValue) -> Cow<'_, str> {
     let text = raw.get();
     match text.strip_prefix('"').and_then(|t| t.strip_suffix('"')) {
         None => Cow::Borrowed(text),
@@ -86,7 +86,7 @@ pub(super) fn word(raw: &RawValue) -> Cow<'_, str> {
 }
 
 /// A whole number, also in quotes. Numbers above `i64` come out negative, as what wrote them meant them.
-pub(super) fn integer(raw: &RawValue) -> Option<i64> {
+pub fn integer(raw: &RawValue) -> Option<i64> {
     let text = word(raw);
     let text = text.trim();
     text.parse().ok().or_else(|| text.parse::<u64>().ok().map(u64::cast_signed)).or_else(|| {
@@ -95,7 +95,7 @@ pub(super) fn integer(raw: &RawValue) -> Option<i64> {
     })
 }
 
-pub(super) fn small(raw: Option<&RawValue>) -> Option<u32> {
+pub fn small(raw: Option<&RawValue>) -> Option<u32> {
     raw.and_then(integer).and_then(|n| u32::try_from(n).ok())
 }
 
@@ -314,7 +314,7 @@ pub fn read(text: &[u8], wants: Wants) -> Read<'_> {
     Read::Event(Event { kind, name, start, duration, pid, tid, origin, args })
 }
 
-fn dims(raw: Option<&RawValue>) -> Option<[u32; 3]> {
+pub fn dims(raw: Option<&RawValue>) -> Option<[u32; 3]> {
     let list: Vec<f64> = serde_json::from_str(raw?.get()).ok()?;
     let whole = |v: &f64| (*v >= 0.0 && v.fract() == 0.0 && *v <= f64::from(u32::MAX)).then_some(*v as u32);
     match &*list {

@@ -26,6 +26,8 @@ pub struct Facts {
     pub devices: Vec<Device>,
     /// AMD's: names end in hip, and ncu knows nothing of them.
     pub amd: bool,
+    /// The trace is another tool's.
+    pub foreign: bool,
     rank: Option<(u64, Option<u64>)>,
     host: Option<String>,
     /// Nanoseconds since 1970 from which the events' times count; they are such themselves where it is missing.
@@ -124,7 +126,11 @@ impl Facts {
             profile.capture.argv = ours.argv;
             profile.capture.directory = ours.directory;
         }
-        if !whole && !profile.launches.is_empty() {
+        if self.foreign {
+            profile.capture.gate = Some(Gate::Late);
+            let text = "A trace of another tool: what ran on a GPU was told by categories and the names of tracks, and how many launches came before is not known.";
+            profile.notes.push(Note::new(Severity::Warning, NoteKind::Guess, text));
+        } else if !whole && !profile.launches.is_empty() {
             profile.capture.gate = Some(Gate::Late);
             profile.notes.push(
                 Note::new(

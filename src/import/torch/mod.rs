@@ -1,13 +1,13 @@
 //! PyTorch's traces: the Chrome trace JSON that torch.profiler (kineto) writes, of every version since 2022, also when it is broken or cut.
 
 mod aside;
-mod build;
-mod event;
-mod facts;
-mod part;
+pub(super) mod build;
+pub(super) mod event;
+pub(super) mod facts;
+pub(super) mod part;
 mod ranges;
 mod repair;
-mod split;
+pub(super) mod split;
 
 pub use facts::OURS;
 
@@ -19,11 +19,14 @@ use split::{Batch, Splitter};
 use std::fs::File;
 use std::io::Read;
 
+/// Values beside the events that only PyTorch writes.
+const PYTORCH: [&str; 3] = ["schemaVersion", "deviceProperties", "distributedInfo"];
+
 pub struct TorchTrace;
 
 impl Importer for TorchTrace {
     fn name(&self) -> &'static str {
-        "PyTorch trace (JSON)"
+        "PyTorch or Chrome trace (JSON)"
     }
 
     fn files(&self) -> &'static [&'static str] {
@@ -68,7 +71,15 @@ impl Importer for TorchTrace {
             Profile::new(Source { tool: "torch".to_owned(), version: None, schema: facts.schema(), file: input.path.clone() });
         let (mended, broken) = parts.iter().fold((0, 0), |(m, b), p| (m + p.mended, b + p.broken));
         damage(&mut profile, splitter.cut, mended, broken);
-        Ok(build::build(parts, facts, event::with_calls(job.wants), profile))
+        let profile = build::build(parts, facts, event::with_calls(job.wants), profile);
+        // Nothing that PyTorch calls a kernel: perhaps another tool's trace, whose tracks tell. What we write ourselves says so.
+        let nothing = profile.launches.is_empty() && profile.memops.is_empty();
+        let ours = |(key, text): &(String, Vec<u8>)| key == "otherData" && memchr::memmem::find(text, b"warpscope").is_some();
+        let of_pytorch = splitter.facts.iter().any(|(key, _)| PYTORCH.contains(&key.as_str()));
+        if (nothing && !of_pytorch) || splitter.facts.iter().any(ours) {
+            return Ok(super::slices::chrome::read(input, job)?.unwrap_or(profile));
+        }
+        Ok(profile)
     }
 }
 

@@ -16,6 +16,7 @@ pub struct Chrome<W> {
     known: HashMap<String, u32>,
     /// Process and thread of each track; of a counter its name as JSON.
     tracks: Vec<(u32, u32, String)>,
+    names: Vec<String>,
     begun: bool,
 }
 
@@ -26,11 +27,15 @@ fn us(ns: i64) -> String {
 
 impl<W: Write> Chrome<W> {
     pub fn new(out: W) -> Self {
-        Self { out, texts: Vec::new(), known: HashMap::new(), tracks: Vec::new(), begun: false }
+        Self { out, texts: Vec::new(), known: HashMap::new(), tracks: Vec::new(), names: Vec::new(), begun: false }
     }
 
     fn line(&mut self, event: &str) -> io::Result<()> {
-        self.out.write_all(if self.begun { b",\n" } else { b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n" })?;
+        self.out.write_all(if self.begun {
+            b",\n"
+        } else {
+            b"{\"displayTimeUnit\":\"ns\",\"otherData\":{\"producer\":\"warpscope\"},\"traceEvents\":[\n"
+        })?;
         self.begun = true;
         self.out.write_all(event.as_bytes())
     }
@@ -77,7 +82,12 @@ impl<W: Write> Sink for Chrome<W> {
     fn track(&mut self, pid: u32, under: Under, name: &str) -> io::Result<u32> {
         let track = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
         let tid = if let Under::Thread(tid) = under { tid } else { OTHERS.saturating_add(track) };
+        // Tracks do not lie under each other here: a stream says its GPU.
+        let above = if let Under::Track(above) = under { self.names.get(above as usize) } else { None };
+        let name = above.map_or_else(|| name.to_owned(), |a| format!("{a} · {name}"));
         self.tracks.push((pid, tid, String::new()));
+        self.names.resize(self.tracks.len(), String::new());
+        self.names[track as usize].clone_from(&name);
         let name = json_text(&name)?;
         self.line(&format!("{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":{pid},\"tid\":{tid},\"args\":{{\"name\":{name}}}}}"))?;
         Ok(track)

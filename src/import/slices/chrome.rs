@@ -1,0 +1,162 @@
+//! Chrome's trace JSON of any tool: complete events and pairs of begin and end, with the names of processes and threads.
+
+use super::sizes::{kernel_details, moved, our_config, three};
+use super::tracks::Named;
+use super::{Details, Slices};
+use crate::import::input::{Bytes, Input};
+use crate::import::torch::event::{dims, integer, nanoseconds, pick, small, word};
+use crate::import::torch::split::Splitter;
+use crate::import::{ImportError, Job};
+use crate::model::{Bytes as Size, LaunchConfig, Profile, Source};
+use rustc_hash::FxHashMap;
+use serde_json::value::RawValue;
+use std::fs::File;
+use std::io::Read;
+
+/// Events of a trace with the names around them.
+#[derive(Default)]
+struct Reader {
+    slices: Slices,
+    tracks: FxHashMap<(String, String), u32>,
+    list: Vec<(String, String)>,
+    processes: FxHashMap<String, String>,
+    threads: FxHashMap<(String, String), String>,
+}
+
+/// Reads the trace; `None` where nothing in it ran on a GPU.
+pub fn read(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, ImportError> {
+    let reader: Box<dyn Read> = match &input.bytes {
+        Bytes::File(path) => Box::new(File::open(path).map_err(|e| ImportError::io(path, e))?),
+        Bytes::BuiltIn(bytes) => Box::new(*bytes),
+    };
+    let mut splitter = Splitter::new(reader);
+    let mut all = Reader::default();
+    loop {
+        if job.cancel.is_cancelled() {
+            return Err(ImportError::Cancelled { path: input.path.clone() });
+        }
+        // What broke the first reading breaks this one; what came before is judged.
+        let Ok(Some(batch)) = splitter.batch() else { break };
+        job.progress("events", splitter.read, input.size);
+        for &(from, to) in &batch.events {
+            let text = batch.text.get(from..to).unwrap_or_default();
+            if all.event(text).is_none() {
+                all.slices.broken += 1;
+            }
+        }
+    }
+    let source = Source { tool: "Chrome trace".to_owned(), version: None, schema: None, file: input.path.clone() };
+    let Reader { slices, list, processes, threads, .. } = all;
+    let named = |track: u32| {
+        let Some((pid, tid)) = list.get(track as usize) else { return Named::default() };
+        let number = |word: &str| word.parse::<i64>().map_or(0, |n| n as u32);
+        Named {
+            process: processes.get(pid).cloned().unwrap_or_else(|| pid.clone()),
+            track: threads.get(&(pid.clone(), tid.clone())).cloned().unwrap_or_else(|| tid.clone()),
+            pid: number(pid),
+            // A word for a thread gets its track's number.
+            tid: tid.parse::<i64>().map_or(track, |n| n as u32),
+        }
+    };
+    Ok(slices.profile(&named, source, job))
+}
+
+impl Reader {
+    fn track(&mut self, pid: String, tid: String) -> u32 {
+        let key = (pid, tid);
+        if let Some(&known) = self.tracks.get(&key) {
+            return known;
+        }
+        let number = u32::try_from(self.list.len()).unwrap_or(u32::MAX);
+        self.list.push(key.clone());
+        self.tracks.insert(key, number);
+        number
+    }
+
+    /// `None` for what is no event.
+    fn event(&mut self, text: &[u8]) -> Option<()> {
+        let text = std::str::from_utf8(text).ok()?;
+        let [phase, category, name, pid, tid, start, duration, args] =
+            pick(text, ["ph", "cat", "name", "pid", "tid", "ts", "dur", "args"])?;
+        let text = |raw: Option<&RawValue>| raw.map(|r| word(r).into_owned()).unwrap_or_default();
+        let (phase, pid, tid) = (text(phase), text(pid), text(tid));
+        let time = |raw: Option<&RawValue>| raw.and_then(|r| nanoseconds(&word(r)));
+        match &*phase {
+            "M" => {
+                let given = args.and_then(|a| pick(a.get(), ["name"])).and_then(|[n]| n).map(|n| word(n).into_owned()).unwrap_or_default();
+                match &*text(name) {
+                    "process_name" => drop(self.processes.insert(pid, given)),
+                    "thread_name" => drop(self.threads.insert((pid, tid), given)),
+                    _ => {}
+                }
+            }
+            "X" => {
+                let (start, duration) = (time(start)?, time(duration).unwrap_or(0));
+                let track = self.track(pid, tid);
+                self.slices.whole(track, (&whole_name(name, args), &text(category)), start, duration, details(args));
+            }
+            "B" => {
+                let start = time(start)?;
+                let track = self.track(pid, tid);
+                self.slices.begin(track, (&whole_name(name, args), &text(category)), start, details(args));
+            }
+            "E" => {
+                let end = time(start)?;
+                let track = self.track(pid, tid);
+                self.slices.end(track, end);
+            }
+            _ => {}
+        }
+        Some(())
+    }
+}
+
+/// The name with its parameters, where the arguments have it.
+fn whole_name(name: Option<&RawValue>, args: Option<&RawValue>) -> String {
+    let demangled = args.and_then(|a| pick(a.get(), ["demangled"])).and_then(|[d]| d);
+    demangled.or(name).map(|r| word(r).into_owned()).unwrap_or_default()
+}
+
+fn details(args: Option<&RawValue>) -> Details {
+    let keys = [
+        "kernel_details",
+        "memcpy_details",
+        "memset_details",
+        "grid",
+        "block",
+        "registers per thread",
+        "shared memory",
+        "correlation",
+        "correlation_id",
+        "bytes",
+        "device",
+        "stream",
+        "config",
+    ];
+    let Some([kernel, copy, set, grid, block, registers, shared, correlation, correlation_id, bytes, device, stream, ours]) =
+        args.and_then(|a| pick(a.get(), keys))
+    else {
+        return Details::default();
+    };
+    let size = |raw: Option<&RawValue>| dims(raw).or_else(|| three(&word(raw?)));
+    let mut config = LaunchConfig {
+        grid: size(grid),
+        block: size(block),
+        registers: small(registers),
+        dynamic_shared: shared.and_then(integer).and_then(|n| u64::try_from(n).ok()).map(Size),
+        ..LaunchConfig::default()
+    };
+    if let Some(text) = kernel {
+        kernel_details(&word(text), &mut config);
+    }
+    if let Some(text) = ours {
+        our_config(&word(text), &mut config);
+    }
+    Details {
+        config,
+        correlation: correlation.or(correlation_id).and_then(integer),
+        bytes: bytes.and_then(integer).and_then(|n| u64::try_from(n).ok()).or_else(|| moved(&word(copy.or(set)?))),
+        device: small(device),
+        stream: small(stream),
+    }
+}

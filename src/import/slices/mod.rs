@@ -1,0 +1,196 @@
+//! Traces of other tools: slices on named tracks, as Chrome's JSON and Perfetto's protobuf have them. Which of them ran on a GPU is told by their
+//! category, or by the names of their tracks.
+
+pub mod chrome;
+pub mod perfetto;
+mod sizes;
+mod tracks;
+
+use super::torch::event::Kind;
+use super::torch::facts::Facts;
+use super::torch::part::{Call, OnGpu, Part, Span};
+use super::torch::{build, event};
+use super::{ImportError, Importer, Input, Job};
+use crate::model::{LaunchConfig, Profile, RangeOrigin, Source};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+use tracks::{Named, kind_of};
+
+/// A stretch of time on a track.
+#[derive(Clone, Debug)]
+struct Slice {
+    /// Numbers of its name and category, and of its track.
+    name: u32,
+    category: u32,
+    track: u32,
+    /// ns.
+    start: i64,
+    duration: i64,
+    details: u32,
+}
+
+/// What a slice's arguments say.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Details {
+    pub config: LaunchConfig,
+    pub correlation: Option<i64>,
+    pub bytes: Option<u64>,
+    pub device: Option<u32>,
+    pub stream: Option<u32>,
+}
+
+/// Distinct texts by number.
+#[derive(Default)]
+struct Texts {
+    ids: FxHashMap<Arc<str>, u32>,
+    list: Vec<Arc<str>>,
+}
+
+impl Texts {
+    fn id(&mut self, text: &str) -> u32 {
+        if let Some(&id) = self.ids.get(text) {
+            return id;
+        }
+        let (id, text) = (u32::try_from(self.list.len()).unwrap_or(u32::MAX), Arc::<str>::from(text));
+        self.ids.insert(text.clone(), id);
+        self.list.push(text);
+        id
+    }
+
+    fn get(&self, id: u32) -> &str {
+        self.list.get(id as usize).map_or("", |t| t)
+    }
+}
+
+/// A slice that is open on a track: name, category, start, details.
+type Open = (u32, u32, i64, u32);
+
+/// All slices of a trace.
+#[derive(Default)]
+pub struct Slices {
+    texts: Texts,
+    list: Vec<Slice>,
+    details: Vec<Details>,
+    open: FxHashMap<u32, Vec<Open>>,
+    /// Events that could not be understood.
+    pub broken: u64,
+}
+
+impl Slices {
+    fn details(&mut self, details: Details) -> u32 {
+        if details == Details::default() {
+            return u32::MAX;
+        }
+        self.details.push(details);
+        u32::try_from(self.details.len() - 1).unwrap_or(u32::MAX)
+    }
+
+    /// A whole slice; tracks are numbered by the reader.
+    pub fn whole(&mut self, track: u32, (name, category): (&str, &str), start: i64, duration: i64, details: Details) {
+        let (name, category) = (self.texts.id(name), self.texts.id(category));
+        let details = self.details(details);
+        self.list.push(Slice { name, category, track, start, duration: duration.max(0), details });
+    }
+
+    /// The beginning of a slice, which the next end on its track closes.
+    pub fn begin(&mut self, track: u32, (name, category): (&str, &str), start: i64, details: Details) {
+        let open = (self.texts.id(name), self.texts.id(category), start, self.details(details));
+        self.open.entry(track).or_default().push(open);
+    }
+
+    pub fn end(&mut self, track: u32, time: i64) {
+        // An end without a beginning is of a slice that began before the trace.
+        if let Some((name, category, start, details)) = self.open.get_mut(&track).and_then(Vec::pop) {
+            self.list.push(Slice { name, category, track, start, duration: time.saturating_sub(start).max(0), details });
+        }
+    }
+
+    /// The profile; `None` where nothing ran on a GPU. `named` tells a track's process and its own name.
+    fn profile(self, named: &dyn Fn(u32) -> Named, source: Source, job: &Job<'_>) -> Option<Profile> {
+        let mut part = Part::default();
+        let mut tracks: FxHashMap<u32, (Named, Option<tracks::Stream>)> = FxHashMap::default();
+        let mut processes: FxHashMap<u32, String> = FxHashMap::default();
+        let none = Details::default();
+        for (at, slice) in self.list.iter().enumerate() {
+            let (named, stream) = tracks.entry(slice.track).or_insert_with(|| {
+                let named = named(slice.track);
+                let stream = tracks::stream(&named);
+                (named, stream)
+            });
+            let (name, category) = (self.texts.get(slice.name), self.texts.get(slice.category));
+            let details = self.details.get(slice.details as usize).unwrap_or(&none);
+            let at = (at as u64 >> 20, (at & 0xf_ffff) as u32);
+            let on_host = || (named.pid, named.tid);
+            match kind_of(name, category, named, *stream) {
+                Some(kind @ (Kind::Kernel | Kind::Copy | Kind::Set)) => {
+                    let device = details.device.or(stream.map(|s| s.device)).or_else(|| tracks::device(named)).unwrap_or(0);
+                    let stream = details.stream.or(stream.and_then(|s| s.number)).unwrap_or(named.tid);
+                    part.on_gpu.push(OnGpu {
+                        at,
+                        kind,
+                        name: part.names.id(&Arc::from(name)),
+                        start: slice.start,
+                        duration: slice.duration,
+                        config: part.configs.id(&details.config),
+                        device: Some(device),
+                        context: None,
+                        stream: Some(stream),
+                        correlation: details.correlation.map(|c| (0, c)),
+                        bytes: details.bytes,
+                        node: None,
+                    });
+                }
+                Some(Kind::Call) => {
+                    processes.entry(named.pid).or_insert_with(|| named.process.clone());
+                    let correlation = details.correlation.map(|c| (0, c));
+                    let name = part.names.id(&Arc::from(name));
+                    part.calls.push(Call { at, name, start: slice.start, duration: slice.duration, thread: on_host(), correlation });
+                }
+                Some(_) => {
+                    processes.entry(named.pid).or_insert_with(|| named.process.clone());
+                    let name = part.names.id(&Arc::from(name));
+                    let (start, duration, thread) = (slice.start, slice.duration, on_host());
+                    part.spans.push(Span { at, name, start, duration, thread, origin: RangeOrigin::Annotation, operator: None });
+                }
+                None => {}
+            }
+        }
+        if part.on_gpu.is_empty() {
+            return None;
+        }
+        part.processes = processes.into_iter().filter(|(_, name)| !name.is_empty()).collect();
+        part.processes.sort();
+        let mut facts = Facts::default();
+        facts.foreign = true;
+        let mut profile = build::build(vec![part], facts, event::with_calls(job.wants), Profile::new(source));
+        if self.broken > 0 {
+            let text = format!(
+                "{} of this trace could not be understood; the rest is shown.",
+                crate::model::units::count(usize::try_from(self.broken).unwrap_or(usize::MAX), "event")
+            );
+            profile.notes.push(crate::model::Note::new(crate::model::Severity::Warning, crate::model::NoteKind::Damaged, text));
+        }
+        Some(profile)
+    }
+}
+
+/// Perfetto traces of any tool.
+pub struct PerfettoTrace;
+
+impl Importer for PerfettoTrace {
+    fn name(&self) -> &'static str {
+        "Perfetto trace"
+    }
+
+    fn files(&self) -> &'static [&'static str] {
+        &[".pftrace"]
+    }
+
+    fn knows(&self, input: &Input) -> bool {
+        perfetto::knows(&input.head)
+    }
+
+    fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+        perfetto::read(input, job)
+    }
+}

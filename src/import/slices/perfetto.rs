@@ -1,0 +1,339 @@
+//! Perfetto's protobuf of any tool: slices of track events, with the tracks that they lie on. Field numbers are those of Perfetto's published
+//! `perfetto_trace.proto`.
+
+use super::sizes::{our_config, three};
+use super::tracks::Named;
+use super::{Details, Slices};
+use crate::import::input::{Bytes, Input};
+use crate::import::rocm::protobuf::{Fields, Value};
+use crate::import::{ImportError, Job};
+use crate::model::{Note, NoteKind, Profile, Severity, Source};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+use std::io::Read;
+
+/// Bytes that the compressed packets of a trace are unpacked to at most.
+const MOST_UNPACKED: u64 = 8 << 30;
+/// Tracks that a track may lie under.
+const DEEPEST: usize = 8;
+
+/// Whether the first bytes are packets with events, tracks or texts.
+#[must_use]
+pub fn knows(head: &[u8]) -> bool {
+    let first = Fields::new(head).take(8);
+    let known = |field: u64| matches!(field, 11 | 12 | 50 | 60 | 8 | 10 | 13 | 41 | 59 | 33 | 36 | 6 | 79 | 58 | 1 | 3 | 45);
+    let mut packets = 0;
+    for (field, value) in first {
+        let (1, Value::Bytes(packet)) = (field, value) else { return false };
+        let mut fields = Fields::new(packet);
+        if packet.is_empty() || !fields.by_ref().all(|(f, _)| known(f) || f > 13 && f < 200) || fields.torn {
+            return packets > 0;
+        }
+        packets += 1;
+    }
+    packets > 1
+}
+
+#[derive(Default)]
+struct Track {
+    parent: Option<u64>,
+    name: String,
+    process: Option<(u32, String)>,
+    thread: Option<(u32, u32, String)>,
+}
+
+/// Texts of a sequence by number.
+#[derive(Default)]
+struct Interned<'a> {
+    kinds: [FxHashMap<u64, &'a [u8]>; 4],
+    /// The track of events that do not say theirs.
+    track: u64,
+}
+
+const CATEGORY: usize = 0;
+const NAME: usize = 1;
+const KEY: usize = 2;
+const TEXT: usize = 3;
+
+#[derive(Default)]
+struct Reader {
+    slices: Slices,
+    tracks: FxHashMap<u64, Track>,
+    numbers: FxHashMap<u64, u32>,
+    uuids: Vec<u64>,
+    torn: bool,
+}
+
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// Reads a trace whole.
+pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
+    let bytes: Cow<'_, [u8]> = match &input.bytes {
+        Bytes::File(path) => Cow::Owned(std::fs::read(path).map_err(|e| ImportError::io(path, e))?),
+        Bytes::BuiltIn(bytes) => Cow::Borrowed(*bytes),
+    };
+    let bytes = unpacked(bytes);
+    let mut reader = Reader::default();
+    let mut sequences: FxHashMap<u64, Interned<'_>> = FxHashMap::default();
+    let mut packets = Fields::new(&bytes);
+    let (mut n, mut done) = (0_u64, 0_u64);
+    for (field, value) in packets.by_ref() {
+        let (1, Value::Bytes(packet)) = (field, value) else { continue };
+        done += packet.len() as u64;
+        n += 1;
+        if n.is_multiple_of(1 << 14) {
+            if job.cancel.is_cancelled() {
+                return Err(ImportError::Cancelled { path: input.path.clone() });
+            }
+            job.progress("packets", done, bytes.len() as u64);
+        }
+        reader.packet(packet, &mut sequences);
+    }
+    reader.torn = packets.torn;
+    let torn = reader.torn;
+    let source = Source { tool: "Perfetto trace".to_owned(), version: None, schema: None, file: input.path.clone() };
+    let Reader { slices, tracks, uuids, .. } = reader;
+    let named = |track: u32| uuids.get(track as usize).map(|uuid| named(&tracks, *uuid)).unwrap_or_default();
+    let Some(mut profile) = slices.profile(&named, source, job) else {
+        let what = "a Perfetto trace without slices of a GPU: neither a category (kernel, gpu_kernel) nor a track's name (GPU 0, stream 7) tells them";
+        return Err(ImportError::refused(
+            &input.path,
+            what,
+            "open it in ui.perfetto.dev, or record with nsys, torch.profiler or rocprofv3",
+        ));
+    };
+    if torn {
+        let text = "The file ends in the middle of a record: what came later is missing.";
+        profile.notes.push(Note::new(Severity::Error, NoteKind::Lost, text));
+    }
+    Ok(profile)
+}
+
+/// With its compressed packets in place of what they hold.
+fn unpacked(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
+    let compressed = |packet: &[u8]| Fields::new(packet).find(|(f, _)| *f == 50).and_then(|(_, v)| v.bytes().map(<[u8]>::to_vec));
+    if !Fields::new(&bytes).any(|(_, v)| v.bytes().is_some_and(|p| compressed(p).is_some())) {
+        return bytes;
+    }
+    let mut out = Vec::new();
+    for (field, value) in Fields::new(&bytes) {
+        let (1, Value::Bytes(packet)) = (field, value) else { continue };
+        match compressed(packet) {
+            // They hold packets as a file does.
+            Some(data) => {
+                let left = MOST_UNPACKED.saturating_sub(out.len() as u64);
+                let _ = flate2::read::ZlibDecoder::new(&data[..]).take(left).read_to_end(&mut out);
+            }
+            None => {
+                out.push(0x0a);
+                let mut n = packet.len();
+                while n > 127 {
+                    out.push((n & 127) as u8 | 128);
+                    n >>= 7;
+                }
+                out.push(n as u8);
+                out.extend_from_slice(packet);
+            }
+        }
+    }
+    Cow::Owned(out)
+}
+
+fn named(tracks: &FxHashMap<u64, Track>, uuid: u64) -> Named {
+    let mut out = Named { tid: uuid as u32, ..Named::default() };
+    let mut above = Vec::new();
+    let mut at = tracks.get(&uuid);
+    for depth in 0..DEEPEST {
+        let Some(track) = at else { break };
+        if let Some((pid, tid, name)) = &track.thread {
+            (out.pid, out.tid) = (*pid, *tid);
+            if depth == 0 {
+                out.track.clone_from(name);
+            }
+        }
+        if depth == 0 && out.track.is_empty() {
+            out.track.clone_from(&track.name);
+        } else if !track.name.is_empty() && depth > 0 {
+            above.push(track.name.as_str());
+        }
+        if let Some((pid, name)) = &track.process {
+            out.pid = *pid;
+            above.push(name);
+        }
+        at = track.parent.and_then(|p| tracks.get(&p));
+    }
+    // The nearest says most: a GPU's track goes before the process that used it.
+    out.process = above.first().map(|s| (*s).to_owned()).unwrap_or_default();
+    out
+}
+
+impl Reader {
+    fn packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>) {
+        let (mut sequence, mut flags, mut time) = (0, 0, None);
+        let (mut event, mut data, mut defaults) = (None, None, None);
+        for (field, value) in Fields::new(packet) {
+            match (field, value) {
+                (8, Value::Number(n)) => time = i64::try_from(n).ok(),
+                (10, Value::Number(n)) => sequence = n,
+                (13, Value::Number(n)) => flags |= n,
+                (41, Value::Number(1)) => flags |= 1,
+                (11, Value::Bytes(b)) => event = Some(b),
+                (12, Value::Bytes(b)) => data = Some(b),
+                (59, Value::Bytes(b)) => defaults = Some(b),
+                (60, Value::Bytes(b)) => self.track(b),
+                _ => {}
+            }
+        }
+        let interned = sequences.entry(sequence).or_default();
+        // SEQ_INCREMENTAL_STATE_CLEARED
+        if flags & 1 == 1 {
+            *interned = Interned::default();
+        }
+        if let Some(data) = data {
+            interned.take(data);
+        }
+        if let Some(defaults) = defaults {
+            let of_events = Fields::new(defaults).find(|(f, _)| *f == 11).and_then(|(_, v)| v.bytes()).unwrap_or_default();
+            interned.track = Fields::new(of_events).find(|(f, _)| *f == 11).and_then(|(_, v)| v.number()).unwrap_or(0);
+        }
+        if let (Some(event), Some(time)) = (event, time) {
+            self.event(event, time, interned);
+        }
+    }
+
+    fn track(&mut self, descriptor: &[u8]) {
+        let (mut uuid, mut track) = (0, Track::default());
+        for (field, value) in Fields::new(descriptor) {
+            match (field, value) {
+                (1, Value::Number(n)) => uuid = n,
+                // Names, also those that only say what a name is taken from.
+                (2 | 10 | 13, Value::Bytes(b)) => track.name = text(b).into_owned(),
+                (5, Value::Number(n)) => track.parent = Some(n),
+                (3, Value::Bytes(b)) => {
+                    let mut of = (0, String::new());
+                    for (field, value) in Fields::new(b) {
+                        match (field, value) {
+                            (1, Value::Number(n)) => of.0 = n as u32,
+                            (6, Value::Bytes(b)) => of.1 = text(b).into_owned(),
+                            _ => {}
+                        }
+                    }
+                    track.process = Some(of);
+                }
+                (4, Value::Bytes(b)) => {
+                    let mut of = (0, 0, String::new());
+                    for (field, value) in Fields::new(b) {
+                        match (field, value) {
+                            (1, Value::Number(n)) => of.0 = n as u32,
+                            (2, Value::Number(n)) => of.1 = n as u32,
+                            (5, Value::Bytes(b)) => of.2 = text(b).into_owned(),
+                            _ => {}
+                        }
+                    }
+                    track.thread = Some(of);
+                }
+                _ => {}
+            }
+        }
+        self.tracks.insert(uuid, track);
+    }
+
+    fn number(&mut self, uuid: u64) -> u32 {
+        if let Some(&known) = self.numbers.get(&uuid) {
+            return known;
+        }
+        let number = u32::try_from(self.uuids.len()).unwrap_or(u32::MAX);
+        self.uuids.push(uuid);
+        self.numbers.insert(uuid, number);
+        number
+    }
+
+    fn event(&mut self, event: &[u8], time: i64, interned: &Interned<'_>) {
+        let (mut kind, mut uuid) = (0, interned.track);
+        let (mut name, mut category) = (&b""[..], &b""[..]);
+        let (mut details, mut demangled) = (Details::default(), None);
+        for (field, value) in Fields::new(event) {
+            match (field, value) {
+                (9, Value::Number(n)) => kind = n,
+                (11, Value::Number(n)) => uuid = n,
+                (3, Value::Number(id)) => category = interned.get(CATEGORY, id),
+                (3, Value::Bytes([id, ..])) => category = interned.get(CATEGORY, u64::from(*id)),
+                (22, Value::Bytes(b)) => category = b,
+                (10, Value::Number(id)) => name = interned.get(NAME, id),
+                (23, Value::Bytes(b)) => name = b,
+                (4, Value::Bytes(annotation)) => demangled = take(annotation, interned, &mut details).or(demangled),
+                _ => {}
+            }
+        }
+        let name = demangled.map_or_else(|| text(name), Cow::Owned);
+        let track = self.number(uuid);
+        match kind {
+            1 => self.slices.begin(track, (&name, &text(category)), time, details),
+            2 => self.slices.end(track, time),
+            _ => {}
+        }
+    }
+}
+
+/// An annotation's key, and its number or text; the kernel's whole name where it is that.
+fn take(annotation: &[u8], interned: &Interned<'_>, details: &mut Details) -> Option<String> {
+    let (mut key, mut number, mut words) = (&b""[..], None, None);
+    for (field, value) in Fields::new(annotation) {
+        match (field, value) {
+            (1, Value::Number(id)) => key = interned.get(KEY, id),
+            (10, Value::Bytes(b)) => key = b,
+            (2..=4, Value::Number(n)) => number = Some(n.cast_signed()),
+            (6, Value::Bytes(b)) => words = Some(b),
+            (17, Value::Number(id)) => words = Some(interned.get(TEXT, id)),
+            _ => {}
+        }
+    }
+    let words = words.map(text);
+    if key == b"demangled" {
+        return words.map(Cow::into_owned).filter(|w| !w.is_empty());
+    }
+    let number = number.or_else(|| words.as_ref().and_then(|w| w.trim().parse().ok()));
+    let small = || number.and_then(|n| u32::try_from(n).ok());
+    match key {
+        b"config" => our_config(words.as_deref().unwrap_or_default(), &mut details.config),
+        b"grid" | b"grid_size" => details.config.grid = words.as_deref().and_then(three),
+        b"block" | b"workgroup_size" => details.config.block = words.as_deref().and_then(three),
+        b"correlation" | b"correlation_id" | b"corr_id" => details.correlation = number,
+        b"bytes" | b"size" => details.bytes = number.and_then(|n| u64::try_from(n).ok()),
+        b"device" => details.device = small(),
+        b"stream" => details.stream = small(),
+        _ => {}
+    }
+    None
+}
+
+impl<'a> Interned<'a> {
+    fn get(&self, kind: usize, id: u64) -> &'a [u8] {
+        self.kinds.get(kind).and_then(|k| k.get(&id)).copied().unwrap_or_default()
+    }
+
+    fn take(&mut self, data: &'a [u8]) {
+        for (field, value) in Fields::new(data) {
+            let kind = match field {
+                1 => CATEGORY,
+                2 => NAME,
+                3 => KEY,
+                29 => TEXT,
+                _ => continue,
+            };
+            let (mut id, mut of) = (None, &b""[..]);
+            for (field, value) in Fields::new(value.bytes().unwrap_or_default()) {
+                match (field, value) {
+                    (1, Value::Number(n)) => id = Some(n),
+                    (2, Value::Bytes(b)) => of = b,
+                    _ => {}
+                }
+            }
+            if let (Some(id), Some(texts)) = (id, self.kinds.get_mut(kind)) {
+                texts.insert(id, of);
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What the names of tracks and slices tell: which tracks are streams of a GPU, and what a slice is.
+//!
+//! Names as they are written by: `TensorFlow` and JAX (`/device:GPU:0`, `Stream #14(Compute)`; other lanes of that process are derived from these),
+//! converters of nsys reports (`Device 0` or `GPU 0`, `Stream 7`; categories `cuda`, `gpu_kernel`), rocprofiler-systems (`GPU Kernel Dispatch [0]`,
+//! `HIP Activity Stream 1`), and `warpscope export`.
+
+use crate::import::torch::event::Kind;
+
+/// A track's names and numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Named {
+    /// Name of its process, or of the track that it lies under.
+    pub process: String,
+    /// Its own name.
+    pub track: String,
+    pub pid: u32,
+    pub tid: u32,
+}
+
+/// A stream of a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    pub device: u32,
+    pub number: Option<u32>,
+}
+
+/// The number that follows a word within a few characters: `GPU:0`, `Device 1`, `Stream #14`, `Dispatch [0]`.
+fn number_after(text: &str, word: &str) -> Option<u32> {
+    let lower = text.to_ascii_lowercase();
+    let mut from = 0;
+    while let Some(at) = lower[from..].find(word) {
+        let rest = &lower[from + at + word.len()..];
+        let digits: String = rest.chars().skip_while(|c| " #:[(_".contains(*c)).take_while(char::is_ascii_digit).collect();
+        let skipped = rest.chars().take_while(|c| " #:[(_".contains(*c)).count();
+        if !digits.is_empty() && skipped <= 3 {
+            return digits.parse().ok();
+        }
+        from += at + word.len();
+    }
+    None
+}
+
+fn says(text: &str, words: &[&str]) -> bool {
+    let lower = text.to_ascii_lowercase();
+    words.iter().any(|w| lower.contains(w))
+}
+
+/// The GPU that a track is of, by the names around it.
+#[must_use]
+pub fn device(named: &Named) -> Option<u32> {
+    let words = ["gpu", "device", "cuda hw"];
+    [&named.process, &named.track].into_iter().find_map(|text| words.iter().find_map(|w| number_after(text, w)))
+}
+
+/// The stream that a track is.
+#[must_use]
+pub fn stream(named: &Named) -> Option<Stream> {
+    let gpu = says(&named.process, &["gpu", "device", "cuda"]) || says(&named.track, &["gpu", "hip activity"]);
+    let of_stream = says(&named.track, &["stream"]);
+    let dispatches = says(&named.track, &["gpu kernel dispatch", "kernel dispatch ["]);
+    (gpu && of_stream || dispatches).then(|| Stream {
+        device: device(named).or_else(|| number_after(&named.track, "dispatch")).unwrap_or(0),
+        number: number_after(&named.track, "stream").or_else(|| number_after(&named.track, "queue")),
+    })
+}
+
+/// What a slice is; `None` for those of no use: other lanes of a GPU's process.
+#[must_use]
+pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>) -> Option<Kind> {
+    let category = category.to_ascii_lowercase();
+    let kernel = ["kernel", "gpu_kernel", "cuda_kernel", "kernel_dispatch", "rocm_kernel_dispatch", "hip_kernel"].contains(&&*category);
+    let memory = ["gpu_memcpy", "gpu_memset", "memcpy", "memset", "memory_copy", "gpu_mem", "rocm_memory_copy"].contains(&&*category);
+    if stream.is_some() || kernel || memory {
+        let lower = name.to_ascii_lowercase();
+        let starts = |words: &[&str]| words.iter().any(|w| lower.trim_start_matches(['[', ' ']).trim_start_matches("cuda ").starts_with(w));
+        return Some(if starts(&["memset", "fill"]) && !kernel {
+            Kind::Set
+        } else if (starts(&["memcpy", "copy"]) || memory) && !kernel {
+            Kind::Copy
+        } else {
+            Kind::Kernel
+        });
+    }
+    // Steps, modules and operators that JAX draws over its streams are no work of their own.
+    if says(&named.process, &["/device:gpu", "/device:tpu"]) {
+        return None;
+    }
+    let call = |start: &str| name.strip_prefix(start).and_then(|rest| rest.chars().next()).is_some_and(|c| c.is_ascii_uppercase());
+    Some(if ["cu", "cuda", "hip"].into_iter().any(call) { Kind::Call } else { Kind::Range })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(process: &str, track: &str) -> Named {
+        Named { process: process.to_owned(), track: track.to_owned(), pid: 1, tid: 2 }
+    }
+
+    #[test]
+    fn streams_of_several_tools() {
+        for (process, track, wanted) in [
+            ("/device:GPU:1 (NVIDIA H100)", "Stream #14(Compute)", Some((1, Some(14)))),
+            ("Device 0", "Stream 7", Some((0, Some(7)))),
+            ("GPU 3 · NVIDIA H200", "stream 21", Some((3, Some(21)))),
+            ("app", "GPU Kernel Dispatch [2] Queue 4", Some((2, Some(4)))),
+            ("app", "HIP Activity Stream 3", Some((0, Some(3)))),
+            ("/device:GPU:0", "XLA Ops", None),
+            ("python", "stream_worker", None),
+            ("python", "main thread", None),
+        ] {
+            let found = stream(&named(process, track)).map(|s| (s.device, s.number));
+            assert_eq!(found, wanted, "{process} / {track}");
+        }
+    }
+
+    #[test]
+    fn slices_are_what_their_track_and_name_say() {
+        let gpu = named("/device:GPU:0", "Stream #14(Compute)");
+        let host = named("python", "main");
+        let of = |name: &str, category: &str, n: &Named| kind_of(name, category, n, stream(n));
+        assert_eq!(of("loop_multiply_fusion", "", &gpu), Some(Kind::Kernel));
+        assert_eq!(of("MemcpyH2D", "", &gpu), Some(Kind::Copy));
+        assert_eq!(of("[CUDA memset]", "", &gpu), Some(Kind::Set));
+        assert_eq!(of("copy_kernel<float>", "gpu_kernel", &host), Some(Kind::Kernel));
+        assert_eq!(of("cuLaunchKernel", "", &host), Some(Kind::Call));
+        assert_eq!(of("customer", "", &host), Some(Kind::Range));
+        assert_eq!(of("train_step", "", &named("/device:GPU:0", "Steps")), None);
+    }
+}

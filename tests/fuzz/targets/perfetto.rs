@@ -1,0 +1,27 @@
+//! Any bytes as a Perfetto trace of any tool.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use warpscope::analysis::{GroupBy, Grouping, Overview, Paths};
+use warpscope::import::{self, Input, Job, Wants};
+
+fuzz_target!(|data: &[u8]| {
+    // The input wants bytes for as long as the program runs; they are given back below.
+    let leaked: &'static mut [u8] = Box::leak(data.to_vec().into_boxed_slice());
+    let raw: *mut [u8] = leaked;
+    {
+        let input = Input::built_in("fuzz", unsafe { &*raw });
+        let mut job = Job::new(Wants::ALL, &|_| {});
+        job.threads = 1;
+        if import::Importer::knows(&import::slices::PerfettoTrace, &input)
+            && let Ok(profile) = import::Importer::read(&import::slices::PerfettoTrace, &input, &job)
+        {
+            let paths = Paths::of(&profile);
+            for by in GroupBy::ALL {
+                let _ = Grouping::of(&profile, by, Some(&paths));
+            }
+            let _ = Overview::of(&profile);
+        }
+    }
+    drop(unsafe { Box::from_raw(raw) });
+});

@@ -1,0 +1,163 @@
+//! Traces of other tools: JAX's and converters' Chrome JSON, Perfetto's protobuf, and our own exports read again. The traces here are made by the tests
+//! after what those tools write.
+
+use super::support::{read, root, run};
+use std::path::{Path, PathBuf};
+use warpscope::model::{CopyKind, LaunchOrder, MemOpKind, NoteKind, Profile};
+
+fn written(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    path
+}
+
+/// Name, start from the first, duration, grid, block, registers, device, stream.
+type Row = (String, i64, i64, Option<[u32; 3]>, Option<[u32; 3]>, Option<u32>, Option<u32>, Option<u32>);
+
+fn rows(profile: &Profile) -> Vec<Row> {
+    let l = &profile.launches;
+    let first = (0..l.len()).map(|r| l.start(r)).min().unwrap_or(0);
+    let one = |r: usize| {
+        let config = l.config(r).and_then(|c| profile.configs.get(c.0 as usize)).cloned().unwrap_or_default();
+        let place = l.place(r).and_then(|p| profile.places.get(p.0 as usize)).cloned().unwrap_or_default();
+        let device = place.device.map(|d| profile.devices[d as usize].id);
+        let name = profile.kernels[l.kernel(r).0 as usize].demangled().to_owned();
+        (name, l.start(r) - first, l.duration(r), config.grid, config.block, config.registers, device, place.stream)
+    };
+    let mut out: Vec<Row> = (0..l.len()).map(one).collect();
+    out.sort();
+    out
+}
+
+/// JAX: kernels on tracks called streams, joined to their calls; the lanes that are derived from them are no work.
+#[test]
+fn a_trace_of_jax() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"displayTimeUnit":"ns","traceEvents":[
+        {"ph":"M","pid":1,"name":"process_name","args":{"name":"/device:GPU:0"}},
+        {"ph":"M","pid":1,"tid":14,"name":"thread_name","args":{"name":"Stream #14(Compute)"}},
+        {"ph":"M","pid":1,"tid":15,"name":"thread_name","args":{"name":"Stream #15(MemcpyH2D)"}},
+        {"ph":"M","pid":1,"tid":99,"name":"thread_name","args":{"name":"XLA Ops"}},
+        {"ph":"M","pid":701,"name":"process_name","args":{"name":"/host:CPU"}},
+        {"ph":"X","pid":701,"tid":3,"ts":1000.0,"dur":200,"name":"train_step","args":{"step_num":"7"}},
+        {"ph":"X","pid":701,"tid":3,"ts":1010.0,"dur":5.5,"name":"cuLaunchKernel","args":{"correlation_id":"21"}},
+        {"ph":"X","pid":701,"tid":3,"ts":1020.0,"dur":5.5,"name":"cuLaunchKernel","args":{"correlation_id":"22"}},
+        {"ph":"X","pid":1,"tid":14,"ts":1100.5,"dur":25.123,"name":"fusion_2","args":{"correlation_id":"22","kernel_details":"regs:40 static_shared:0 dynamic_shared:1024 grid:100,2,1 block:256,1,1 occ_pct:100"}},
+        {"ph":"X","pid":1,"tid":14,"ts":1060.5,"dur":30,"name":"fusion_1","args":{"correlation_id":"21","kernel_details":"regs:32 static_shared:0 dynamic_shared:0 grid:7,1,1 block:64,1,1 occ_pct:50"}},
+        {"ph":"X","pid":1,"tid":99,"ts":1060.5,"dur":65,"name":"fusion.1"},
+        {"ph":"X","pid":1,"tid":15,"ts":1005.0,"dur":3,"name":"MemcpyH2D","args":{"memcpy_details":"kind_src:pageable kind_dst:device size:4194304 dest:0 async:1"}},
+        {}]}"#;
+    let profile = read(&written(folder.path(), "trace.json", text)).unwrap();
+    assert_eq!((profile.source.tool.as_str(), profile.order), ("Chrome trace", LaunchOrder::Host));
+    assert_eq!(
+        rows(&profile),
+        [
+            ("fusion_1".to_owned(), 0, 30_000, Some([7, 1, 1]), Some([64, 1, 1]), Some(32), Some(0), Some(14)),
+            ("fusion_2".to_owned(), 40_000, 25_123, Some([100, 2, 1]), Some([256, 1, 1]), Some(40), Some(0), Some(14)),
+        ]
+    );
+    assert_eq!(profile.launches.call(1).map(|c| c.1), Some(5_500));
+    let copy = profile.memops.get(0).unwrap();
+    assert_eq!(copy.bytes.map(|b| b.0), Some(4_194_304));
+    assert!(matches!(copy.kind, MemOpKind::Copy { kind: CopyKind::HostToDevice, .. }), "{copy:?}");
+    assert_eq!(profile.ranges.iter().count(), 1);
+    assert!(profile.notes.iter().any(|n| n.kind == NoteKind::Guess && n.text.contains("another tool")), "{:?}", profile.notes);
+    let (code, _, err) = run(&["triage", folder.path().join("trace.json").to_str().unwrap()]);
+    assert_eq!(code, 0, "{err}");
+}
+
+/// Converters of nsys reports: words for processes and threads, pairs of begin and end, and a list without an object around it.
+#[test]
+fn words_for_tracks_and_pairs_of_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"[{"ph":"B","cat":"cuda","name":"gemm<float>","pid":"Device 1","tid":"Stream 7","ts":10,"args":{"grid":"(4, 2, 1)","block":[32,4,1]}},
+        {"ph":"E","pid":"Device 1","tid":"Stream 7","ts":12.5},
+        {"ph":"X","cat":"gpu_kernel","name":"copy_all(int*)","pid":9,"tid":3,"ts":20,"dur":1,"args":{"device":2,"stream":5}},
+        {"ph":"E","pid":"Device 1","tid":"Stream 7","ts":14},
+        {"ph":"X","cat":"nvtx","name":"step","pid":9,"tid":3,"ts":5,"dur":30}]"#;
+    let profile = read(&written(folder.path(), "nsys.json", text)).unwrap();
+    let found: Vec<_> = rows(&profile).into_iter().map(|r| (r.0, r.2, r.3, r.4, r.6, r.7)).collect();
+    assert_eq!(
+        found,
+        [
+            ("copy_all(int*)".to_owned(), 1000, None, None, Some(2), Some(5)),
+            ("gemm<float>".to_owned(), 2500, Some([4, 2, 1]), Some([32, 4, 1]), Some(1), Some(7)),
+        ]
+    );
+    // A trace of a program without a GPU is what it was.
+    let host = r#"{"traceEvents":[{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":9,"tid":3,"ts":5,"dur":30}]}"#;
+    let profile = read(&written(folder.path(), "host.json", host)).unwrap();
+    assert_eq!((profile.source.tool.as_str(), profile.launches.len()), ("torch", 0));
+}
+
+/// What we wrote for Perfetto and Chrome is read again: the same launches.
+#[test]
+fn our_own_exports_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = root().join("fixtures/triage/slow_rank_rank0.sqlite.zst");
+    let wanted = rows(&read(&fixture).unwrap());
+    for format in ["perfetto", "chrome"] {
+        let path = folder.path().join(format!("out.{format}"));
+        let (code, _, err) = run(&["export", "--format", format, fixture.to_str().unwrap(), "-o", path.to_str().unwrap()]);
+        assert_eq!(code, 0, "{err}");
+        let found = rows(&read(&path).unwrap());
+        assert_eq!(found.len(), wanted.len(), "{format}");
+        // A trace has one name of a kernel, and the sum of its shared memory.
+        for (found, wanted) in found.iter().zip(&wanted) {
+            assert_eq!(found, wanted, "{format}");
+        }
+    }
+}
+
+fn varint(mut n: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    while n > 127 {
+        out.push((n & 127) as u8 | 128);
+        n >>= 7;
+    }
+    out.push(n as u8);
+    out
+}
+
+fn number(field: u64, n: u64) -> Vec<u8> {
+    [varint(field << 3), varint(n)].concat()
+}
+
+fn bytes(field: u64, b: &[u8]) -> Vec<u8> {
+    [varint(field << 3 | 2), varint(b.len() as u64), b.to_vec()].concat()
+}
+
+/// Packets as rocprofiler-systems writes them: a queue's track by its name, a default track, packets that are compressed.
+#[test]
+fn a_perfetto_trace_of_another_tool() {
+    let folder = tempfile::tempdir().unwrap();
+    let packet = |fields: &[Vec<u8>]| bytes(1, &fields.concat());
+    let track = packet(&[bytes(60, &[number(1, 77), bytes(2, b"GPU Kernel Dispatch [1] Queue 4")].concat()), number(10, 1)]);
+    let defaults = packet(&[bytes(59, &bytes(11, &number(11, 77))), number(10, 1), number(13, 1)]);
+    let annotation = |key: &[u8], text: &[u8]| bytes(4, &[bytes(10, key), bytes(6, text)].concat());
+    let begin =
+        [number(9, 1), bytes(22, b"rocm_kernel_dispatch"), bytes(23, b"void k<float>(float*)"), annotation(b"corr_id", b"5")].concat();
+    let events =
+        [packet(&[number(8, 1000), bytes(11, &begin), number(10, 1)]), packet(&[number(8, 1750), bytes(11, &number(9, 2)), number(10, 1)])]
+            .concat();
+    let plain = [track.clone(), defaults.clone(), events.clone()].concat();
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+    std::io::Write::write_all(&mut zlib, &events).unwrap();
+    let compressed = [track.clone(), defaults, packet(&[bytes(50, &zlib.finish().unwrap())])].concat();
+    for (name, text) in [("plain.pftrace", &plain), ("packed.pftrace", &compressed)] {
+        let profile = read(&written(folder.path(), name, text)).unwrap();
+        assert_eq!(profile.source.tool, "Perfetto trace", "{name}");
+        let found: Vec<_> = rows(&profile).into_iter().map(|r| (r.0, r.2, r.6, r.7)).collect();
+        assert_eq!(found, [("void k<float>(float*)".to_owned(), 750, Some(1), Some(4))]);
+    }
+    for cut in 0..plain.len() {
+        let path = written(folder.path(), "cut.pftrace", &plain[..cut]);
+        if let Err(e) = read(&path) {
+            assert!(!e.to_string().contains('\n'), "{e}");
+        }
+    }
+    let host =
+        [track, packet(&[number(8, 5), bytes(11, &[number(9, 1), number(11, 3), bytes(23, b"main")].concat()), number(10, 1)])].concat();
+    let error = read(&written(folder.path(), "host.pftrace", &host)).unwrap_err().to_string();
+    assert!(error.contains("without slices of a GPU"), "{error}");
+}
