@@ -4,12 +4,13 @@ use super::actions::table::Action;
 use super::actions::{ACTIONS, ActionId, Where};
 use super::msg::Effect;
 use super::open::{carry, checklist, go, pair, quit, say, tell};
-use super::over::{Choice, Item, Page, Pick};
+use super::over::{Choice, Item, LineOf, Page, Pick, What};
 use super::screen::{Answer, Cx, Go, News, ResultView, Screen};
 use super::screens::DiffScreen;
 use super::session::DetailsRoom;
 use super::state::App;
 use std::cmp::Reverse;
+use tui_input::Input;
 
 /// Does an action on the screen that is on.
 pub fn act(app: &mut App, id: ActionId) -> Vec<Effect> {
@@ -118,6 +119,10 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         }
         ActionId::FocusTable => focus(app, false),
         ActionId::FocusDetails => focus(app, true),
+        ActionId::SaveView => {
+            let name = format!("./warpscope-{}.svg", app.here().word().replace([' ', ','], "-"));
+            carry(app, asked, Answer::over(What::Line(LineOf::View, Input::new(name))))
+        }
         ActionId::Notes => over(app, Page::Notes),
         ActionId::Help => over(app, Page::Help),
         ActionId::NextReport => switch(app, 1),

@@ -6,7 +6,7 @@ use super::copies;
 use super::msg::Effect;
 use super::open::{carry, go, say};
 use super::over::finder::insert;
-use super::over::{Choice, Over, Page, What};
+use super::over::{Choice, LineOf, Over, Page, What};
 use super::runs;
 use super::screen::{Answer, Go};
 use super::state::App;
@@ -78,6 +78,9 @@ pub fn key(app: &mut App, event: KeyEvent, key: Key) -> Vec<Effect> {
                 KeyCode::Enter => {
                     let (text, screen) = (input.value().to_owned(), over.screen);
                     app.over = None;
+                    if what == LineOf::View {
+                        return vec![Effect::SaveView(text.into())];
+                    }
                     return match app.ask(screen, |s, cx| s.line(what, &text, cx)) {
                         Some(answer) => carry(app, screen, answer),
                         None => say(app, GONE, true),

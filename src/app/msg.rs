@@ -134,6 +134,8 @@ pub enum Effect {
     Copy(String, String),
     /// Save a text as an executable file that is not there yet.
     Save(PathBuf, String),
+    /// Save the screen as a file; its name's ending says in which form.
+    SaveView(PathBuf),
     /// Read a profiler's result, to compare it with what was selected.
     Verify {
         report: usize,

@@ -314,6 +314,10 @@ impl Explorer {
                     let said = save::script(&path, &text);
                     update(&mut self.app, Msg::Copied(said));
                 }
+                Effect::SaveView(path) => {
+                    let said = save::view(&path, (&self.app, &mut self.view, &self.theme));
+                    update(&mut self.app, Msg::Copied(said));
+                }
                 Effect::Verify { report, path, selects } => self.verify(report, path, selects),
                 Effect::Details { report, from, result } => self.more(from, Cancel::default(), move |open, metrics, _| Msg::Details {
                     report,

@@ -1,6 +1,9 @@
 //! What the explorer writes to files: scripts that the user names, and what no clipboard takes.
 
 use super::{FAILED, Failure};
+use crate::app::App;
+use crate::ui::saved::{self, Form};
+use crate::ui::{Theme, View};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -14,6 +17,28 @@ pub fn script(path: &Path, text: &str) -> Result<String, String> {
         Err(e) => Err(format!("could not save {}: {e}", path.display())),
     }
 }
+
+/// Saves a screen, as its name's ending says; where the name is taken, under the next that is free.
+pub fn view(path: &Path, (app, view, theme): (&App, &mut View, &Theme)) -> Result<String, String> {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let Some(form) = Form::of(&name) else {
+        return Err(format!("{}: end the name in .svg, .html or .txt", path.display()));
+    };
+    let text = saved::saved(app, view, theme, app.session.settings.theme.contains("light"), form);
+    let (stem, end) = name.rsplit_once('.').unwrap_or((&name, ""));
+    for n in 1..=MOST_VIEWS {
+        let free = if n == 1 { path.to_owned() } else { path.with_file_name(format!("{stem}-{n}.{end}")) };
+        match std::fs::OpenOptions::new().write(true).create_new(true).open(&free).and_then(|mut f| f.write_all(text.as_bytes())) {
+            Ok(()) => return Ok(format!("saved {}", free.display())),
+            Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(e) => return Err(format!("could not save {}: {e}", free.display())),
+        }
+    }
+    Err(format!("{} and the next {MOST_VIEWS} names are taken; choose another", path.display()))
+}
+
+/// Screens of one name that are kept beside each other.
+const MOST_VIEWS: u32 = 999;
 
 /// Refuses to write over one of the files that are read, or over a folder.
 pub fn spared(path: &Path, read: &[PathBuf]) -> Result<(), Failure> {

@@ -34,6 +34,7 @@ pub mod result;
 pub mod run;
 pub mod run_gpus;
 pub mod run_steps;
+pub mod saved;
 pub mod status;
 pub mod table;
 pub mod terminal;

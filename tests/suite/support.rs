@@ -142,6 +142,7 @@ impl Explorer {
                     self.saved.push((path.clone(), text));
                     self.send(Msg::Copied(Ok(format!("saved {}", path.display()))));
                 }
+                Effect::SaveView(path) => self.send(Msg::Copied(Ok(format!("saved {}", path.display())))),
                 Effect::Verify { report, path, selects } => {
                     let job = Job { cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
                     let found = ncu::read(&path, &job, None);

@@ -357,6 +357,35 @@ fn copying_sends_osc_52_and_says_where_it_saved_when_it_cannot() {
     s.end();
 }
 
+/// A screen is a file: in the form that its name says, beside one that is there, and with a sentence where it cannot be.
+#[test]
+fn a_screen_is_saved_as_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tty = Session::start(&["demo"], (120, 40), &[]);
+    tty.wait("compilation");
+    for (name, begins) in [("view.svg", "<svg "), ("view.html", "<!doctype html>"), ("view.txt", " warpscope"), ("view.svg", "")] {
+        tty.keys("F");
+        tty.wait("save this screen as");
+        // What stands there is taken away first.
+        tty.keys("\u{15}");
+        tty.keys(&format!("{}\r", folder.path().join(name).display()));
+        tty.wait("saved");
+        if !begins.is_empty() {
+            let text = std::fs::read_to_string(folder.path().join(name)).unwrap();
+            assert!(text.starts_with(begins) && text.contains("compilation") && !text.contains("save this screen"), "{name}: {text}");
+        }
+        tty.keys("j");
+        tty.look();
+    }
+    assert!(folder.path().join("view-2.svg").is_file());
+    tty.keys("F");
+    tty.wait("save this screen as");
+    tty.keys("\u{15}view.png\r");
+    tty.wait("end the name in .svg, .html or .txt");
+    tty.keys("q");
+    tty.end();
+}
+
 #[test]
 fn no_colour_and_no_utf_8_are_obeyed() {
     let mut s = Session::start(&["demo"], (80, 24), &[("NO_COLOR", "1"), ("LANG", "C")]);

@@ -172,6 +172,8 @@ pub enum ActionId {
     /// The ranks of a job.
     Ranks,
     RankCollectives,
+    /// Save the screen as a file.
+    SaveView,
     RanksCloser,
     RanksWider,
     Memory,

@@ -45,9 +45,9 @@ impl Keymap {
                 let key = Key::parse(name)
                     .ok_or_else(|| format!("[keys] {}: no key `{name}`; write `q`, `ctrl-c`, `f1`, `enter`, `pgdn` …", action.name))?;
                 let taken = map.actions.entry(key).or_default();
-                // What is only of the timeline, of the steps of ranks or of memory over time, goes before what is of every screen, unless the user gave that the key.
+                // What is of one screen with keys of its own goes before what is of every screen, unless the user gave that the key.
                 let before = |own: &Action, common: &Action| {
-                    matches!(own.on, Where::Timeline | Where::Ranks | Where::Memory)
+                    matches!(own.on, Where::Timeline | Where::Ranks | Where::Memory | Where::Rerun | Where::Run)
                         && common.on == Where::Everywhere
                         && !user.contains_key(common.name)
                 };

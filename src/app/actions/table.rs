@@ -376,6 +376,7 @@ pub static ACTIONS: &[Action] = &[
     ),
     action(ActionId::MemoryDevice, "memory-device", &["d"], Where::Memory, "next device", None),
     action(ActionId::Copy, "copy", &["y"], Everywhere, "copy a name, the row, the table or the command", Some((2, "copy"))),
+    action(ActionId::SaveView, "save-view", &["w", "F"], Everywhere, "save this screen as SVG, HTML or text, by the name's ending", None),
     action(ActionId::Save, "save", &["w"], Rerun, "save the commands as a script", Some((3, "save script"))),
     action(ActionId::Verify, "verify", &["v"], Rerun, "check a result against the selected launches", Some((4, "verify"))),
     action(ActionId::Undo, "undo", &["u"], Rerun, "undo the last change", Some((5, "undo"))),

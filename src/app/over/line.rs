@@ -15,6 +15,8 @@ pub enum LineOf {
     Graph,
     /// Where to save the script.
     Save,
+    /// Where to save the screen.
+    View,
     /// The result to compare.
     Verify,
     /// Tags of this run of the library.
@@ -34,6 +36,7 @@ impl LineOf {
             Self::Rank => "rank of the process, from 0",
             Self::Graph => "number of the graph launch, from 0",
             Self::Save => "save the script as",
+            Self::View => "save this screen as (.svg, .html or .txt)",
             Self::Verify => "result to compare: .ncu-rep, or CSV of ncu or rocprofv3",
             Self::Tags(_) => "tags, separated by spaces",
             Self::Note(_) => "note",

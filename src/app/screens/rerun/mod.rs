@@ -219,7 +219,7 @@ impl Screen for RerunScreen {
             },
             LineOf::Save => return self.save(text, cx.report()),
             LineOf::Verify => return self.verify(text, cx.report),
-            LineOf::Tags(_) | LineOf::Note(_) => return Answer::none(),
+            LineOf::Tags(_) | LineOf::Note(_) | LineOf::View => return Answer::none(),
         }
         self.ask(request, cx)
     }
