@@ -161,3 +161,28 @@ fn a_perfetto_trace_of_another_tool() {
     let error = read(&written(folder.path(), "host.pftrace", &host)).unwrap_err().to_string();
     assert!(error.contains("without slices of a GPU"), "{error}");
 }
+
+/// Damage of any kind gives a profile or one sentence.
+#[test]
+fn flipped_bytes_give_a_profile_or_a_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = root().join("fixtures/triage/slow_rank_rank0.sqlite.zst");
+    for format in ["perfetto", "chrome"] {
+        let path = folder.path().join(format!("whole.{format}"));
+        run(&["export", "--format", format, fixture.to_str().unwrap(), "-o", path.to_str().unwrap()]);
+        let mut whole = std::fs::read(&path).unwrap();
+        whole.truncate(12_000);
+        let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+        for _ in 0..400 {
+            let mut bytes = whole.clone();
+            for _ in 0..4 {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let at = (random >> 20) as usize % bytes.len();
+                bytes[at] = (random >> 8) as u8;
+            }
+            if let Err(e) = read(&written(folder.path(), "flipped", &bytes)) {
+                assert!(!e.to_string().contains('\n'), "{e}");
+            }
+        }
+    }
+}

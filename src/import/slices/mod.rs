@@ -6,7 +6,7 @@ pub mod perfetto;
 mod sizes;
 mod tracks;
 
-use super::torch::event::Kind;
+use super::torch::event::{Kind, LONGEST_NS, MOST_NS};
 use super::torch::facts::Facts;
 use super::torch::part::{Call, OnGpu, Part, Span};
 use super::torch::{build, event};
@@ -89,7 +89,16 @@ impl Slices {
     pub fn whole(&mut self, track: u32, (name, category): (&str, &str), start: i64, duration: i64, details: Details) {
         let (name, category) = (self.texts.id(name), self.texts.id(category));
         let details = self.details(details);
-        self.list.push(Slice { name, category, track, start, duration: duration.max(0), details });
+        self.push(Slice { name, category, track, start, duration, details });
+    }
+
+    /// Keeps a slice whose times are such: sums of thousands of these still fit.
+    fn push(&mut self, slice: Slice) {
+        if (0..LONGEST_NS).contains(&slice.duration) && slice.start.unsigned_abs() < MOST_NS.unsigned_abs() {
+            self.list.push(slice);
+        } else {
+            self.broken += 1;
+        }
     }
 
     /// The beginning of a slice, which the next end on its track closes.
@@ -101,7 +110,7 @@ impl Slices {
     pub fn end(&mut self, track: u32, time: i64) {
         // An end without a beginning is of a slice that began before the trace.
         if let Some((name, category, start, details)) = self.open.get_mut(&track).and_then(Vec::pop) {
-            self.list.push(Slice { name, category, track, start, duration: time.saturating_sub(start).max(0), details });
+            self.push(Slice { name, category, track, start, duration: time.saturating_sub(start), details });
         }
     }
 

@@ -100,10 +100,10 @@ pub fn small(raw: Option<&RawValue>) -> Option<u32> {
 }
 
 /// Times beyond this (a century) are no times.
-const MOST_NS: i64 = 3_200_000_000_000_000_000;
+pub const MOST_NS: i64 = 3_200_000_000_000_000_000;
 
 /// Nothing on a GPU takes eleven days, and sums of thousands of these still fit.
-const LONGEST_NS: i64 = 1_000_000_000_000_000;
+pub const LONGEST_NS: i64 = 1_000_000_000_000_000;
 
 /// Nanoseconds of a time in µs, to the last digit: as a real number an epoch's µs have no ns.
 pub fn nanoseconds(text: &str) -> Option<i64> {
