@@ -224,6 +224,35 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
     super::panel::lines(frame, area, lines);
 }
 
+/// A difference with its sign.
+fn signed(bytes: i64) -> String {
+    match bytes {
+        0 => "=".to_owned(),
+        b => format!("{}{}", if b > 0 { "+" } else { "−" }, size(b.unsigned_abs())),
+    }
+}
+
+/// How much more is held than in the other report.
+fn against(screen: &MemoryScreen) -> String {
+    let Some((_, Some(beside))) = &screen.beside else { return String::new() };
+    let there = if screen.at_end() { beside.end.1 } else { beside.peak.1 };
+    let more = i64::try_from(screen.bytes()).unwrap_or(i64::MAX).saturating_sub(i64::try_from(there).unwrap_or(i64::MAX));
+    format!(", {} against {}", signed(more), clean(&beside.name))
+}
+
+/// What the rows do not show of the other report.
+fn only_there(app: &App, screen: &MemoryScreen) -> Option<String> {
+    let (Some((_, Some(beside))), Some((_, gone))) = (&screen.beside, &screen.changes) else { return None };
+    let (bytes, when) = if screen.at_end() { (beside.end.1, "end") } else { (beside.peak.1, "peak") };
+    let gone = if *gone > 0 {
+        format!("{} of that by code that holds nothing here", size(*gone))
+    } else {
+        "all of it by code that is here, too".to_owned()
+    };
+    let key = app.session.link(ActionId::MemoryBeside);
+    Some(format!("{} held {} at its {when}, {gone}; {key} takes the next report, or none", clean(&beside.name), size(bytes)))
+}
+
 /// Who holds memory at the time that is looked at.
 fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory<'_>, framed: bool, view: &mut View, theme: &Theme) {
     let (_, time) = screen.at();
@@ -236,7 +265,7 @@ fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory
     };
     let title = vec![
         Span::styled("Held ", theme.style(Role::Title)),
-        Span::styled(format!("{when}  {}", size(screen.bytes())), theme.style(Role::Dim)),
+        Span::styled(format!("{when}  {}{}", size(screen.bytes()), against(screen)), theme.style(Role::Dim)),
     ];
     let area = if framed {
         Panel::new(title).focused().draw(frame, area, true, theme)
@@ -248,26 +277,36 @@ fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory
     }
     let columns = usize::from(area.width);
     let [heads, list] = Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(area);
-    let kept = if columns >= 90 { SIZE + 2 } else { 0 };
+    // What changed goes before what is kept.
+    let changes = screen.changes.as_ref().map(|c| &c.0);
+    let kept = if columns >= 90 || changes.is_some() { SIZE + 2 } else { 0 };
+    let heading = if changes.is_some() { "change" } else { "to the end" };
     let name = columns.saturating_sub(2 + SIZE + 1 + BAR + 1 + kept + FOR);
     let title = format!(
         "{}{} {}{}{}",
         right("bytes", SIZE + 2),
         left("", BAR + 1),
-        if kept > 0 { right("to the end", kept) + "  " } else { String::new() },
+        if kept > 0 { right(heading, kept) + "  " } else { String::new() },
         left("for", FOR - if kept > 0 { 2 } else { 0 }),
         "asked for by"
     );
     table::heads(frame, heads, vec![Head::plain(cut_end(&title, columns))], view, theme);
     let total = screen.bytes().max(1) as f64;
     let rows = Rows { list: "memory", count: screen.held().len(), selected: screen.selected };
-    table::rows(frame, list, rows, view, theme, |row, _| {
-        let Some(row) = screen.held().get(row) else { return Vec::new() };
+    table::rows(frame, list, rows, view, theme, |at, _| {
+        let Some(row) = screen.held().get(at) else { return Vec::new() };
         let share = row.bytes as f64 / total;
         let mut spans = vec![Span::styled(format!("{} ", right(&size(row.bytes), SIZE + 2)), theme.style(Role::Text))];
         spans.extend(bar(share, BAR, theme.style(role(row.category)), theme));
         spans.push(Span::raw(" "));
-        if kept > 0 {
+        if let Some(change) = changes.and_then(|c| c.get(at)) {
+            let role = match change {
+                0 => Role::Faint,
+                c if *c > 0 => Role::Warn,
+                _ => Role::Good,
+            };
+            spans.push(Span::styled(format!("{}  ", right(&signed(*change), kept)), theme.style(role)));
+        } else if kept > 0 {
             let text = if row.kept > 0 { size(row.kept) } else { String::new() };
             spans.push(Span::styled(format!("{}  ", right(&text, kept)), theme.style(Role::Dim)));
         }
@@ -380,6 +419,9 @@ fn strip(blocks: &[Block], segment: &Segment, columns: usize, ascii: bool, theme
 pub fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
     let device = screen.usage()?;
     let key = |id| app.session.link(id);
+    if let Some(text) = only_there(app, screen) {
+        return Some(text);
+    }
     if let Some(Found::Ranges(name)) = &device.steps.found
         && screen.cursor.is_none()
     {
@@ -389,6 +431,15 @@ pub fn next(app: &App, screen: &MemoryScreen) -> Option<String> {
             key(ActionId::MemoryRight),
             key(ActionId::MemoryEnd),
             clean(name)
+        ));
+    }
+    if app.session.reports.len() > 1 && screen.beside.is_none() {
+        return Some(format!(
+            "{} compares with another report's memory; {} and {} look at other times, {} at the end",
+            key(ActionId::MemoryBeside),
+            key(ActionId::MemoryLeft),
+            key(ActionId::MemoryRight),
+            key(ActionId::MemoryEnd)
         ));
     }
     Some(format!(

@@ -419,6 +419,21 @@ fn the_screen() {
     assert_eq!(explorer.app.here(), Where::Timeline);
     assert!(explorer.screen().contains("memory"), "{}", explorer.screen());
     explorer.press("esc esc");
+    // Beside another snapshot, at its peak and at its end; after the last report none.
+    let both = [fixture("leak"), fixture("train")];
+    for (name, size) in [("memory_beside_80x24", (80, 24)), ("memory_beside_120x40", (120, 40))] {
+        let mut explorer = Explorer::open(&both, size);
+        explorer.press("c");
+        insta::assert_snapshot!(name, explorer.screen());
+    }
+    let mut explorer = Explorer::open(&both, (120, 40));
+    explorer.press("c e");
+    assert!(explorer.screen().contains("at its end"), "{}", explorer.screen());
+    explorer.press("c");
+    assert!(!explorer.screen().contains("against"), "{}", explorer.screen());
+    let mut alone = Explorer::open(&leak, (120, 40));
+    alone.press("c");
+    assert!(alone.screen().contains("no other report that is open has memory"), "{}", alone.screen());
     let mut narrow = Explorer::open(&leak, (80, 24));
     narrow.press("tab");
     assert!(narrow.screen().contains("Segments at the end"), "{}", narrow.screen());

@@ -183,6 +183,8 @@ pub enum ActionId {
     MemoryEnd,
     MemorySegments,
     MemoryDevice,
+    /// Lay another report's memory beside.
+    MemoryBeside,
     StepLeft,
     StepRight,
     /// To the step in which a rank is waited for the most.

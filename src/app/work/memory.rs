@@ -2,6 +2,8 @@
 
 use crate::analysis::memory::{DeviceUsage, Row, Usage, rows, usage as memory_usage};
 use crate::model::{Cancel, Profile};
+use crate::report::memory::{Memory, When, site_name};
+use std::collections::HashMap;
 
 /// Columns that a curve is kept in: more than any terminal has.
 const COLUMNS: usize = 1024;
@@ -12,6 +14,38 @@ pub struct MemoryView {
     pub usage: Usage,
     /// Of each device.
     pub curves: Vec<Curve>,
+}
+
+/// Bytes by who asked, in a line, and what for.
+pub type Held = HashMap<(String, &'static str), u64>;
+
+/// What another report's program held.
+#[derive(Clone, Debug)]
+pub struct Beside {
+    /// Name of the report.
+    pub name: String,
+    /// At its peak and at its end, with the sums.
+    pub peak: (Held, u64),
+    pub end: (Held, u64),
+}
+
+impl Beside {
+    /// Of the device with the highest peak; `None` where the report says nothing of memory.
+    #[must_use]
+    pub fn of(profile: &Profile, name: String, cancel: &Cancel) -> Option<Self> {
+        let usage = memory_usage(profile, cancel)?;
+        let of = Memory { profile, usage: &usage };
+        let device = usage.main()?;
+        let held = |when: When| {
+            let mut out = Held::new();
+            let at = when.of(device).0;
+            for row in rows(device, &usage.sites, at) {
+                *out.entry((site_name(&of, &row), row.category.word())).or_default() += row.bytes;
+            }
+            (out, at.map_or(device.ledger.before, |at| device.ledger.bytes.get(at as usize).copied().unwrap_or_default()))
+        };
+        Some(Self { name, peak: held(When::Peak), end: held(When::End) })
+    }
 }
 
 /// Memory over time, in equal parts of the span.

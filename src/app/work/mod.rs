@@ -3,7 +3,7 @@
 mod memory;
 mod ranks;
 
-pub use memory::{Curve, MemoryView};
+pub use memory::{Beside, Curve, Held, MemoryView};
 pub use ranks::{Member as RankMember, Ranks};
 
 use crate::analysis::checklist::{self, Item};
@@ -117,6 +117,13 @@ pub enum Ask {
         /// Number of the screen.
         screen: u64,
     },
+    /// What another report's program held.
+    Beside {
+        /// Number of the screen.
+        screen: u64,
+        before: Arc<Profile>,
+        name: String,
+    },
     /// Who holds memory after an event.
     Held {
         /// Number of the screen.
@@ -197,6 +204,7 @@ impl Work {
             | Ask::Ranks(_)
             | Ask::Memory { .. }
             | Ask::Held { .. }
+            | Ask::Beside { .. }
             | Ask::Advice { .. }
             | Ask::Checklist { .. }
             | Ask::Inside { .. }
@@ -246,6 +254,8 @@ pub enum Done {
     Memory(u64, Option<Arc<MemoryView>>),
     /// Who holds memory, for a screen: the device and the event after which.
     Held(u64, usize, Option<u32>, Arc<[Row]>),
+    /// What another report's program held, for a screen; nothing where that report does not say.
+    Beside(u64, Option<Arc<Beside>>),
     /// Details of a group: the question's number, the grouping, the row.
     Detail(u64, GroupBy, usize, Arc<Detail>),
     /// Launches, and which row is to be selected.
@@ -311,6 +321,7 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             }
             Done::Memory(*screen, view.map(Arc::new))
         }
+        Ask::Beside { screen, before, name } => Done::Beside(*screen, Beside::of(before, name.clone(), cancel).map(Arc::new)),
         Ask::Held { screen, view, device, at } => Done::Held(*screen, *device, *at, view.held(*device, *at).into()),
         Ask::Ranks(members) => Done::Ranks(Arc::new(Ranks::of(members))),
         Ask::Triage => {

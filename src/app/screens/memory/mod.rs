@@ -6,7 +6,7 @@ use crate::app::copies::TO_PASTE;
 use crate::app::msg::Effect;
 use crate::app::over::CopyWhat;
 use crate::app::screen::{Answer, At, Cx, Go, News, Screen, shift};
-use crate::app::work::{Ask, Curve, Done, MemoryView};
+use crate::app::work::{Ask, Beside, Curve, Done, MemoryView};
 use crate::model::host_call::NONE;
 use crate::report::Format;
 use crate::report::memory::{self, Memory, Wanted, When};
@@ -27,6 +27,10 @@ pub struct MemoryScreen {
     pub selected: usize,
     /// Whether segments are shown where there is no room for both.
     pub segments: bool,
+    /// Index of the report that is compared with, and what its program held, once that is known.
+    pub beside: Option<(usize, Option<Arc<Beside>>)>,
+    /// How many bytes more each row holds than there, and what is held there and not here.
+    pub changes: Option<(Vec<i64>, u64)>,
     /// The generation of the report for which it was asked.
     asked: Option<u64>,
 }
@@ -93,6 +97,49 @@ impl MemoryScreen {
         report.ask(cx.report, Ask::Held { screen: self.serial, view: Arc::clone(view), device: self.device, at }).into()
     }
 
+    /// Takes the next report with memory to compare with, or none after the last.
+    fn compare(&mut self, cx: &Cx<'_>) -> Answer {
+        let (reports, own) = (&cx.session.reports, cx.report);
+        let has = |i: &usize| *i != own && reports[*i].profile.as_ref().is_some_and(|p| !p.memory.is_empty());
+        let from = self.beside.as_ref().map_or(0, |b| b.0 + 1);
+        self.changes = None;
+        let Some(next) = (from..reports.len()).find(has) else {
+            let none = self.beside.take().is_none();
+            return if none {
+                Answer::wrong("no other report that is open has memory: name two, before and after")
+            } else {
+                Answer::none()
+            };
+        };
+        let (Some(report), Some(before)) = (cx.report(), reports[next].profile.clone()) else { return Answer::none() };
+        self.beside = Some((next, None));
+        report.ask(cx.report, Ask::Beside { screen: self.serial, name: before.file_name(), before }).into()
+    }
+
+    /// Lays the other report's bytes beside the rows: of its end at this one's end, else of its peak.
+    fn lay(&mut self, cx: &Cx<'_>) {
+        self.changes = None;
+        let (Some(profile), Some(view), Some((_, Some(beside)))) =
+            (cx.report().and_then(|r| r.profile.clone()), self.known().cloned(), self.beside.clone())
+        else {
+            return;
+        };
+        let of = Memory { profile: &profile, usage: &view.usage };
+        let mut there = if self.at_end() { beside.end.0.clone() } else { beside.peak.0.clone() };
+        let one = |row: &Row| {
+            let before = there.remove(&(memory::site_name(&of, row), row.category.word())).unwrap_or(0);
+            i64::try_from(row.bytes).unwrap_or(i64::MAX).saturating_sub(i64::try_from(before).unwrap_or(i64::MAX))
+        };
+        let changes: Vec<i64> = self.held().iter().map(one).collect();
+        self.changes = Some((changes, there.values().sum()));
+    }
+
+    /// Whether the end is looked at.
+    #[must_use]
+    pub fn at_end(&self) -> bool {
+        self.cursor.is_some() && self.cursor == self.curve().map(|c| c.span.1)
+    }
+
     /// Moves the time that is looked at by so many columns.
     fn step(&mut self, by: i64, cx: &Cx<'_>) -> Answer {
         let (Some(curve), (_, Some(now))) = (self.curve(), self.at()) else { return Answer::none() };
@@ -140,6 +187,7 @@ impl Screen for MemoryScreen {
                 self.cursor = self.curve().map(|c| c.span.1);
                 self.want_rows(cx)
             }
+            ActionId::MemoryBeside => self.compare(cx),
             ActionId::MemorySegments => {
                 self.segments = !self.segments;
                 Answer::none()
@@ -196,8 +244,16 @@ impl Screen for MemoryScreen {
                     let named = self.usage().and_then(|d| d.findings.first()?.sites.iter().find(|s| s.0 != NONE));
                     let named = named.filter(|_| first).and_then(|site| rows.iter().position(|r| r.site == site.0));
                     self.selected = shift(named.unwrap_or(self.selected), 0, rows.len());
+                    self.lay(cx);
                 }
                 Answer::none()
+            }
+            News::Done(Done::Beside(screen, beside)) if *screen == self.serial => {
+                if let Some((_, known)) = &mut self.beside {
+                    known.clone_from(beside);
+                }
+                self.lay(cx);
+                if beside.is_some() { Answer::none() } else { Answer::wrong("that report says nothing of memory") }
             }
             News::Loaded => self.want(cx),
             _ => Answer::none(),
