@@ -47,9 +47,18 @@ fn tables_of_one_kernel() {
     let folder = folder(TOP);
     let profile = read(folder.path()).unwrap();
     assert_eq!(profile.source.tool, "rocprof-compute");
-    let total = &profile.totals[0];
+    // Four dispatches of 50 µs in the mean, as one row.
     let name = profile.kernels[0].demangled();
-    assert_eq!((name, total.count, total.total.0), ("void attend<float, 128>(float const*, float*, int)", 4, 200_000));
+    assert_eq!(
+        (name, profile.launches.len(), profile.launches.duration(0)),
+        ("void attend<float, 128>(float const*, float*, int)", 1, 50_000)
+    );
+    assert!(profile.totals.is_empty() && profile.notes.iter().any(|n| n.text.starts_with("Its 4 dispatches")), "{:?}", profile.notes);
+    let mut explorer = Explorer::open(&[folder.path().to_owned()], (120, 40));
+    explorer.press("enter");
+    assert!(explorer.screen().contains("memory-latency"), "{}", explorer.screen());
+    explorer.press("o");
+    assert!(explorer.screen().contains("BF16 MFMA"), "{}", explorer.screen());
     let metrics = profile.metrics.as_ref().unwrap();
     let one = &metrics.results[0];
     assert_eq!((one.kind, one.grid, one.block), (ResultKind::Kernel, Some([19456, 1, 1]), Some([256, 1, 1])));

@@ -7,9 +7,11 @@ use super::workload;
 use crate::import::input::{Input, Member};
 use crate::import::{ImportError, Job};
 use crate::model::kernel::function_of;
+use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::units::count;
 use crate::model::{
-    Device, Kernel, KernelId, KernelTotal, Maker, Metrics, Nanos, Note, NoteKind, Profile, ResultKind, ResultMetrics, Severity, Value,
+    Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, Metrics, Nanos, Note, NoteKind,
+    Place, Profile, ResultKind, ResultMetrics, Severity, Value,
 };
 use rustc_hash::FxHashMap;
 use std::path::Path;
@@ -115,10 +117,21 @@ pub fn read(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result<Profil
     let (device, dies) = workload::device(folder).unwrap_or_else(|| (Device { maker: Maker::Amd, ..Device::default() }, 0));
     profile.metrics = Some(Arc::new(metrics(&all, &kernels, (&device, dies), &profile)));
     profile.devices = vec![device];
-    totals(&kernels, &mut profile);
-    let text = match kernels.len() {
-        0 | 1 => "These tables hold averages over the dispatches of the kernel that was analyzed.".to_owned(),
-        n => format!("These tables hold averages over all {}: no hint can be given for one of them.", count(n, "kernel")),
+    match &kernels[..] {
+        [] => {}
+        [one] => launch(one, &mut profile),
+        all => totals(all, &mut profile),
+    }
+    let text = match &kernels[..] {
+        [] => "These tables hold averages over the dispatches of the kernels that were analyzed.".to_owned(),
+        [one] => format!(
+            "Its {} are one row here: values and duration are their averages.",
+            count(usize::try_from(one.count).unwrap_or(0), "dispatch")
+        ),
+        all => format!(
+            "These tables hold averages over all {}: no hint can be given for one of them. `warpscope metrics` lists them.",
+            count(all.len(), "kernel")
+        ),
     };
     let mut note = Note::new(if kernels.len() > 1 { Severity::Warning } else { Severity::Info }, NoteKind::Guess, text);
     if kernels.len() > 1 {
@@ -130,6 +143,24 @@ pub fn read(input: &Input, job: &Job<'_>, mut profile: Profile) -> Result<Profil
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
     Ok(profile)
+}
+
+/// The only kernel as one launch of mean duration: its result is that launch's.
+fn launch(one: &Top, profile: &mut Profile) {
+    let mut columns = LaunchColumns::default();
+    let mut durations = TimesBuilder::default();
+    columns.start.push(0);
+    durations.push(Some(one.mean as i64));
+    columns.kernel.push(0);
+    columns.duration = durations;
+    profile.launches = Launches::new(columns);
+    profile.kernels.push(kernel(&one.name));
+    profile.places = vec![Place { device: Some(0), ordinal: Some(0), ..Place::default() }];
+    let result = profile.metrics.as_ref().and_then(|m| m.results.first());
+    let (grid, block) = result.map_or((None, None), |r| (r.grid, r.block));
+    profile.configs = vec![LaunchConfig { grid, block, ..LaunchConfig::default() }];
+    profile.launches.set_details(vec![0], vec![0], vec![NO_NODE], Vec::new());
+    profile.order = LaunchOrder::Chosen;
 }
 
 fn totals(kernels: &[Top], profile: &mut Profile) {
@@ -145,10 +176,8 @@ fn totals(kernels: &[Top], profile: &mut Profile) {
         });
         profile.kernels.push(kernel(&k.name));
     }
-    if !kernels.is_empty() {
-        let text = "The table of kernels has no shortest and no longest dispatch: the average stands for both.";
-        profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
-    }
+    let text = "The table of kernels has no shortest and no longest dispatch: the average stands for both.";
+    profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
 }
 
 fn kernel(name: &str) -> Kernel {

@@ -219,10 +219,12 @@ fn scales(frame: &mut Frame<'_>, area: Rect, (columns, rows): (usize, usize), ax
     for power in decades(axes.y).rev() {
         let (number, unit) = human_number(10_f64.powi(power), "flop/second");
         let number = if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { &number };
+        // Above 1,000 T there is no room.
+        let text = if power < 16 { format!("{number} {unit}") } else { format!("{:.0} PFLOP/s", 10_f64.powi(power - 15)) };
         let y = ((axes.y.1 - f64::from(power)) / (axes.y.1 - axes.y.0) * (rows - 1) as f64).round() as u16;
         // Many powers of ten in few rows: some go without a number.
         if y >= free {
-            let text = right(&format!("{number} {unit}"), SCALE - 1);
+            let text = right(&text, SCALE - 1);
             frame.render_widget(Line::styled(text, faint), Rect { x: area.x, y: area.y + y, width: SCALE as u16, height: 1 });
             free = y + 2;
         }
