@@ -142,7 +142,7 @@ pub fn items(parts: &[Part<'_>]) -> Vec<Item> {
         what: "ranges present",
         tick: if ranges > 0 { Tick::Done } else { Tick::Open },
         have: format!("{ranges} ranges"),
-        next: "mark steps and layers: torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush".to_owned(),
+        next: format!("mark steps and layers: {}", marking(timelines.iter().any(|p| p.amd()))),
     });
     out.push(devices(&timelines));
     let pairs = before_after(&reports);
@@ -195,4 +195,14 @@ fn before_after(reports: &[&Arc<Metrics>]) -> usize {
         }
     }
     seen.values().filter(|s| s.len() > 1).count()
+}
+
+/// How a program marks what it does.
+#[must_use]
+pub fn marking(amd: bool) -> &'static str {
+    if amd {
+        "roctxRangePush, torch.cuda.nvtx.range, record_function of PyTorch's profiler; record with `rocprofv3 --marker-trace`"
+    } else {
+        "torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush, or record_function of PyTorch's profiler"
+    }
 }

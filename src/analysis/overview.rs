@@ -69,8 +69,8 @@ impl Overview {
     #[must_use]
     pub fn within(profile: &Profile, window: Option<(i64, i64)>) -> Self {
         let launches = &profile.launches;
-        // Without times there is no span, and nothing to be busy in.
-        if !launches.is_empty() && !launches.timed() && profile.metrics.is_some() {
+        // Without times there is no span, and nothing to be busy in; between kernels that were measured one by one the profiler was at work.
+        if !launches.is_empty() && profile.metrics.is_some() {
             return Self::default();
         }
         let n = u32::try_from(launches.len()).unwrap_or(u32::MAX);

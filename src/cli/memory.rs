@@ -15,7 +15,7 @@ fn read(file: &Path, nsys: Option<&Path>) -> Result<(Profile, Usage), Failure> {
     print::warn(&profile);
     let Some(usage) = memory_usage(&profile, &Cancel::default()) else {
         return Err(Failure::wrong(format!(
-            "{}: nothing is recorded of memory; record it with torch.cuda.memory._record_memory_history() and _dump_snapshot(), with profile_memory=True, with `nsys profile --cuda-memory-usage=true` or with `warpscope trace --memory`",
+            "{}: nothing is recorded of memory; record it with torch.cuda.memory._record_memory_history() and _dump_snapshot(), with profile_memory=True, with `nsys profile --cuda-memory-usage=true`, with `warpscope trace --memory` or, on AMD GPUs, with `rocprofv3 --memory-allocation-trace`",
             file.display()
         )));
     };

@@ -19,8 +19,9 @@ pub fn ranges(args: &Ranges, nsys: Option<PathBuf>) -> Result<(), Failure> {
     }
     if tree.nodes.is_empty() {
         return Err(Failure::wrong(format!(
-            "{}: it has no ranges; mark steps and layers: torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush, record_function",
-            args.file.display()
+            "{}: it has no ranges; mark steps and layers: {}",
+            args.file.display(),
+            crate::analysis::checklist::marking(profile.amd())
         )));
     }
     let rows = report::ranges::listed(&tree, args.depth, args.filter.as_deref().unwrap_or_default());

@@ -16,8 +16,8 @@ use std::path::PathBuf;
 
 /// `warpscope rerun`.
 pub fn rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
-    let mut options = options(args)?;
     let profile = interrupt::open(&args.file, nsys, Wants::LAUNCHES)?;
+    let mut options = options(args, profile.amd())?;
     if let Some(text) = &args.opened_by {
         options.opened_by = Some(opened_by(&profile, text)?);
     }
@@ -65,7 +65,7 @@ pub fn rerun(args: &Rerun, nsys: Option<PathBuf>) -> Result<(), Failure> {
     })
 }
 
-fn options(args: &Rerun) -> Result<Options, Failure> {
+fn options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
     let collect = if let Some(word) = &args.question {
         let Some(q) = collect::question(word) else {
             let near = nearest(word, collect::QUESTIONS.iter().map(|q| q.word));
@@ -81,9 +81,19 @@ fn options(args: &Rerun) -> Result<Options, Failure> {
     } else {
         Collect::Set(args.set.clone().unwrap_or_else(|| "basic".to_owned()))
     };
+    if let Some(set) = args.set.as_ref().filter(|_| amd) {
+        print::error(&format!(
+            "warning: `{set}` is a set of ncu's sections; on AMD GPUs `--section` names counters, or `--question` what to ask"
+        ));
+    }
     for (what, name, known) in named(&collect) {
+        if amd && what == "section" && known.contains(&name.as_str()) {
+            return Err(Failure::wrong(format!(
+                "`{name}` is a section of ncu; of AMD's GPUs `--section` names counters of rocprofv3, such as SQ_WAVES"
+            )));
+        }
         // ncu profiles nothing with a wrong set, and says so only in a warning.
-        if !known.contains(&name.as_str()) && !name.starts_with("regex:") {
+        if !amd && !known.contains(&name.as_str()) && !name.starts_with("regex:") {
             let near = nearest(&name, known.iter().copied());
             let hint = near.map_or_else(|| format!("ncu has {}", known.join(", ")), |n| format!("did you mean `{n}`?"));
             if what == "set" {
@@ -135,7 +145,7 @@ fn range(profile: &Profile, label: &str, launch: Option<LaunchId>) -> Result<Ran
         None if label.contains(" › ") => "name one range, without those around it".to_owned(),
         None => "`warpscope top --by nvtx` lists them".to_owned(),
     };
-    Err(Failure::wrong(format!("no NVTX range {label:?}; {hint}")))
+    Err(Failure::wrong(format!("no range {label:?}; {hint}")))
 }
 
 fn opened_by(profile: &Profile, text: &str) -> Result<OpenedBy, Failure> {

@@ -58,7 +58,7 @@ impl ImportError {
             path: path.to_owned(),
             place: place.to_owned(),
             reason: format!("{reason}"),
-            next: "copy it again from where it was recorded, or export it again with `nsys export --type sqlite`".to_owned(),
+            next: "copy it again from where it was recorded, or record or export it again".to_owned(),
         }
     }
 }

@@ -140,6 +140,20 @@ impl Input {
         if (kinds.knows)(&input) {
             return Ok(input);
         }
+        // Each dispatch that was traced has a folder of its own.
+        let traced: Vec<String> = input
+            .members
+            .iter()
+            .filter(|m| m.path.file_name().is_some_and(|n| n == "code.json"))
+            .filter_map(|m| Some(m.path.parent()?.strip_prefix(path).ok()?.display().to_string()))
+            .collect();
+        if let [first, others @ ..] = &traced[..] {
+            let what = match others {
+                [] => "a folder with the thread trace of one dispatch".to_owned(),
+                _ => format!("a folder with thread traces of {} dispatches", traced.len()),
+            };
+            return Err(ImportError::refused(path, what, format!("name one of them, such as {}", path.join(first).display())));
+        }
         // rocprofv3's decoder leaves it out where it found no code object.
         if input.members.iter().any(|m| m.path.file_name().is_some_and(|n| n == "wstates1.json" || n == "filenames.json")) {
             let what = "the waves of a thread trace without the instructions that they ran: code.json is missing";

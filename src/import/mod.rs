@@ -1,6 +1,7 @@
 //! Turns files into a [`Profile`](crate::model::Profile). A file is known by its bytes, never by its name.
 
 pub mod cache;
+mod collectives;
 pub mod counted;
 pub mod digest;
 pub mod error;

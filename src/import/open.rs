@@ -4,7 +4,7 @@ use super::error::ImportError;
 use super::importer::Importer;
 use super::input::{Bytes, Input, Kinds};
 use super::job::Job;
-use super::{digest, known, ncu, nsys, nsys_report, rocm, slices, snapshot, stats_csv, torch, trace};
+use super::{collectives, digest, known, ncu, nsys, nsys_report, rocm, slices, snapshot, stats_csv, torch, trace};
 use crate::model::{Metrics, Profile};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,10 +93,11 @@ pub fn exported(path: &Path, job: &Job<'_>) -> Result<PathBuf, ImportError> {
 pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     for importer in IMPORTERS {
         if importer.knows(input) {
-            let profile = importer.read(input, job)?;
+            let mut profile = importer.read(input, job)?;
             if !importer.grows() {
                 input.check_unchanged()?;
             }
+            collectives::join(&mut profile);
             return Ok(profile);
         }
     }

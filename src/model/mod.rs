@@ -34,7 +34,7 @@ pub mod wait;
 pub use cancel::Cancel;
 pub use clock::{Clock, Rank};
 pub use code::Code;
-pub use collective::Collective;
+pub use collective::{Collective, NcclCall, element};
 pub use config::{ConfigId, LaunchConfig};
 pub use counter::CounterTrack;
 pub use device::{Device, Maker};

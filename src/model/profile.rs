@@ -186,6 +186,12 @@ impl Profile {
 
     /// The file's name without its folders.
     #[must_use]
+    /// Whether any of its GPUs is one of AMD's.
+    pub fn amd(&self) -> bool {
+        self.devices.iter().any(|d| d.maker == super::Maker::Amd)
+    }
+
+    #[must_use]
     pub fn file_name(&self) -> String {
         self.source.file.file_name().map_or_else(|| self.source.file.display().to_string(), |n| n.to_string_lossy().into_owned())
     }

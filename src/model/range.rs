@@ -1,5 +1,7 @@
 //! Ranges that a program or framework marked, as columns: a report may hold millions.
 
+use super::collective::NcclCall;
+
 pub use super::host_call::NONE;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -51,6 +53,8 @@ pub enum Payload {
     Unsigned(u64),
     Real(f64),
     Json(Arc<str>),
+    /// Of NCCL's own ranges.
+    Nccl(NcclCall),
 }
 
 /// One range, as the columns give it.

@@ -57,7 +57,7 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
     }
     let amd = |&row: &usize| {
         let place = profile.launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
-        place.and_then(|p| profile.device_of(p)).is_some_and(|d| d.maker == Maker::Amd)
+        place.and_then(|p| profile.device_of(p)).map_or_else(|| profile.amd(), |d| d.maker == Maker::Amd)
     };
     if rows.iter().any(amd) {
         return if rows.iter().all(amd) {

@@ -29,6 +29,7 @@ const CDNA: [&str; 9] = [
 const ANY: [&str; 2] = ["GRBM_GUI_ACTIVE", "SQ_WAVES"];
 /// What was read from memory; writes need a run of their own.
 const MEMORY: [&str; 2] = ["GRBM_GUI_ACTIVE", "FETCH_SIZE"];
+const WRITES: [&str; 2] = ["GRBM_GUI_ACTIVE", "WRITE_SIZE"];
 /// Architectures of [`CDNA`].
 const CDNA_ARCHITECTURES: [&str; 3] = ["gfx90a", "gfx942", "gfx950"];
 
@@ -208,7 +209,7 @@ impl<'a> Group<'a> {
                 warning(
                     "chosen-launches",
                     Severity::Error,
-                    "This report has only the launches that counters were collected of: how many came before each is not known.",
+                    "This report has only the launches that were profiled: how many came before each is not known.",
                 )
                 .fix("record a kernel trace (`rocprofv3 --kernel-trace`) and choose the launch there")
                 .inexact(),
@@ -313,22 +314,29 @@ impl<'a> Group<'a> {
             // Each process writes files of its own.
             output.push_str("-%pid%");
         }
-        let counters = self.counters(&options.collect);
-        let mut words = vec!["--pmc".to_owned()];
-        words.extend(counters);
-        let collecting =
-            Part { id: PartId::Collect, words, why: "Counters of one run of the program; too many for the hardware end it.".to_owned() };
-        let parts = self.command(collecting, &output, &program);
-        let thread_trace = self.command(
-            Part { id: PartId::Collect, words: ["--att", "--att-target-cu", "1"].map(str::to_owned).to_vec(), why: String::new() },
-            &format!("{output}-att"),
-            &program,
-        );
-        let mut thread_trace: Vec<String> = thread_trace.into_iter().flat_map(|p| p.words).collect();
+        let pmc = |names: &[String]| {
+            let mut words = vec!["--pmc".to_owned()];
+            words.extend_from_slice(names);
+            let why = "Counters of one run of the program; too many for the hardware end it.";
+            Part { id: PartId::Collect, words, why: why.to_owned() }
+        };
+        let counters = self.command(pmc(&self.counters(&options.collect)), &output, &program);
+        let why = "Every instruction of the waves on one compute unit, with what they waited for.";
+        let att = Part { id: PartId::Collect, words: ["--att", "--att-target-cu", "1"].map(str::to_owned).to_vec(), why: why.to_owned() };
+        let mut traced = self.command(att, &format!("{output}-att"), &program);
         // Its results have a form of their own.
-        if let Some(at) = thread_trace.iter().position(|w| w == "--output-format") {
-            thread_trace.drain(at..at + 2);
+        for part in &mut traced {
+            if let Some(at) = part.words.iter().position(|w| w == "--output-format") {
+                part.words.drain(at..at + 2);
+                part.why = format!("The results: folders ui_output_… beside {output}-att_results.db.");
+            }
         }
+        let words = |parts: &[Part]| parts.iter().flat_map(|p| p.words.clone()).collect::<Vec<String>>();
+        let (thread_trace, wants_trace) = (words(&traced), matches!(options.collect, Collect::Question("source" | "stalls")));
+        let counted = words(&counters);
+        let writes = matches!(options.collect, Collect::Question("memory"))
+            .then(|| words(&self.command(pmc(&WRITES.map(str::to_owned)), &format!("{output}-writes"), &program)));
+        let parts = if wants_trace { traced } else { counters };
         let stem = output.rsplit('/').next().unwrap_or(&output);
         let deep = self.deep(stem, &program);
         let alternative = |why: &str, argv| Alternative { why: why.to_owned(), argv, options: options.clone(), better: false };
@@ -339,7 +347,9 @@ impl<'a> Group<'a> {
             base: NameForm::Demangled,
             warnings: self.warnings(&program, options),
             alternatives: [
-                Some(alternative(
+                writes.map(|argv| alternative("what was written to memory: it does not fit into the same run", argv)),
+                wants_trace.then(|| alternative("counters: how busy the units are, on every GPU and release", counted)),
+                (!wants_trace).then(|| alternative(
                     "a thread trace: every instruction of the waves on one compute unit, with what they waited for (ROCm 7.0 or newer, and AMD's trace decoder)",
                     thread_trace,
                 )),

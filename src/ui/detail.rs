@@ -345,7 +345,9 @@ fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usiz
     let place = launches.place(row).and_then(|p| profile.places.get(p.0 as usize));
     if let Some(config) = config {
         let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), crate::model::config::dim3);
-        out.plain("grid", &format!("{} blocks of {} threads", dims(config.grid), dims(config.block)));
+        let amd = profile.amd();
+        let (block, thread) = if amd { ("workgroup", "work-item") } else { ("block", "thread") };
+        out.plain("grid", &format!("{} {block}s of {} {thread}s", dims(config.grid), dims(config.block)));
         if let Some(cluster) = config.cluster.filter(|c| *c != [1, 1, 1]) {
             out.plain("cluster", &format!("{} blocks", dims(Some(cluster))));
         }
@@ -353,13 +355,13 @@ fn one_launch(out: &mut Lines<'_>, report: &Report, profile: &Profile, row: usiz
             out.plain("launch", "cooperative: all blocks are co-resident");
         }
         if let Some(registers) = config.registers {
-            out.plain("registers", &format!("{registers} per thread"));
+            out.plain("registers", &format!("{registers} per {thread}"));
         }
         if let Some(shared) = config.shared() {
             let split = |b: Option<crate::model::Bytes>| b.map_or_else(|| "?".to_owned(), |b| b.to_string());
             out.plain(
-                "shared",
-                &format!("{shared} per block ({} static, {} dynamic)", split(config.static_shared), split(config.dynamic_shared)),
+                if amd { "LDS" } else { "shared" },
+                &format!("{shared} per {block} ({} static, {} dynamic)", split(config.static_shared), split(config.dynamic_shared)),
             );
         }
         if let Some(local) = config.local_per_thread.filter(|b| b.0 > 0) {

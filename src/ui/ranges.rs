@@ -155,8 +155,8 @@ fn empty(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &RangesScreen, th
         "putting the ranges together …".to_owned()
     } else {
         format!(
-            "This report has no ranges. Mark steps and layers, and record with NVTX: torch.cuda.nvtx.range, nvtx.annotate, nvtxRangePush; \
-             in PyTorch traces record_function. {} goes back.",
+            "This report has no ranges. Mark steps and layers: {}. {} goes back.",
+            crate::analysis::checklist::marking(app.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.amd())),
             app.session.key(ActionId::Back)
         )
     };

@@ -145,7 +145,7 @@ fn of_result(app: &App, screen: &ResultScreen) -> String {
             }
         }
         View::Source => format!(
-            "{}: between a line and its hottest instruction, {}: lines or SASS, {}: by samples or in code order",
+            "{}: between a line and its hottest instruction, {}: lines or instructions, {}: by samples or in code order",
             key(ActionId::Open),
             key(ActionId::Instructions),
             key(ActionId::CodeOrder)

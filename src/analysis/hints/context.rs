@@ -30,7 +30,7 @@ const ADVICE: &[(&[Family], &[D], &str)] = &[
     (
         &[Family::Nccl],
         &[D::MemoryLatency, D::SmallGrid, D::Dependencies, D::Barriers],
-        "judging by its name, a collective: it waits for other GPUs; ncu measures it in isolation, so look at the timeline instead",
+        "judging by its name, a collective: it waits for other GPUs, which a profiler of single kernels does not show; look at the timeline instead",
     ),
 ];
 

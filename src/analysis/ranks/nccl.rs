@@ -40,20 +40,6 @@ pub fn of_kernel(name: &str) -> (&'static str, String) {
     (kind(words.first().copied().unwrap_or_default()), algorithm.join("_"))
 }
 
-/// Bytes of an element, by the name that PyTorch gives its type.
-#[must_use]
-pub fn element(dtype: &str) -> Option<u64> {
-    let dtype = dtype.rsplit("::").next().unwrap_or(dtype);
-    match dtype {
-        "Byte" | "Char" | "Bool" | "Float8_e4m3fn" | "Float8_e5m2" | "Float8_e4m3fnuz" | "Float8_e5m2fnuz" | "UInt8" | "Int8" => Some(1),
-        "Half" | "BFloat16" | "Short" | "Int16" | "UInt16" => Some(2),
-        "Float" | "Int" | "UInt32" | "ComplexHalf" => Some(4),
-        "Double" | "Long" | "UInt64" | "ComplexFloat" => Some(8),
-        "ComplexDouble" => Some(16),
-        _ => None,
-    }
-}
-
 /// Whether all ranks leave it at nearly the same time: each needs something of every other.
 #[must_use]
 pub fn leaves_together(kind: &str) -> bool {

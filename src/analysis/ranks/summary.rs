@@ -155,8 +155,7 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
                 Kind { name: by_name.to_owned(), group: format!("stream {number}"), algorithm, ..Kind::default() }
             }
         };
-        let element = said.and_then(|c| nccl::element(&c.dtype));
-        let bytes = said.and_then(|c| Some(c.elements_in?.max(c.elements_out?).saturating_mul(element?))).unwrap_or(0);
+        let bytes = said.and_then(|c| c.bytes).unwrap_or(0);
         let sequence = said.and_then(|c| i64::try_from(c.sequence?).ok()).unwrap_or(-1);
         let kind = kinds[at].id(kind);
         part.collectives.push((called, Collective { kind, sequence, start: op.start, duration, bytes }));

@@ -365,6 +365,12 @@ fn blocking(profile: &Profile) -> FxHashSet<u32> {
         let done = op.start.0.saturating_add(op.duration.0);
         ((pageable || synchronous) && start.saturating_add(duration) >= done).then_some(call)
     };
+    if profile.memops.is_empty() {
+        // Copies were not recorded: a call that does not end with its name's `Async` returns when the copy is done.
+        let rows = 0..u32::try_from(calls.len()).unwrap_or(u32::MAX);
+        let synchronous = |row: &u32| calls.called(*row as usize).is_some_and(|n| n.kind == CallKind::Copy && !n.name.contains("Async"));
+        return rows.filter(synchronous).collect();
+    }
     profile.memops.iter().filter_map(blocks).collect()
 }
 

@@ -33,7 +33,7 @@ pub use verdict::{VERDICTS, Verdict};
 
 use crate::analysis::flops::{self, Counted, Operators, Rate};
 use crate::analysis::like::like;
-use crate::model::{Cancel, Maker, Profile};
+use crate::model::{Cancel, Profile};
 use case::Case;
 
 /// What is to be judged.
@@ -55,8 +55,8 @@ const SMALL_PART: &str = "only a small part of the report repeats, and that was 
 /// Judges a run; `None` where nothing ran on a device, or nobody wants to know any more.
 #[must_use]
 pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
-    // A thread trace is of one kernel.
-    if profile.ranges.hardware() {
+    // A thread trace is of one kernel, and between kernels that were measured one by one the profiler was at work.
+    if profile.ranges.hardware() || profile.metrics.is_some() {
         return None;
     }
     let case = Case::of(profile, &scope.windows, scope.device, cancel)?;
@@ -66,7 +66,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     // A loop that was found by its kernels alone may be a small part of what the program does.
     let span = (case.span.1 - case.span.0).max(1) as f64;
     let sliver = matches!(case.steps.found, Some(Found::Period(_))) && scope.windows.is_empty() && (case.length() as f64) < SLIVER * span;
-    let amd = profile.devices.iter().any(|d| d.maker == Maker::Amd);
+    let amd = profile.amd();
     for finding in &mut findings {
         finding.confirm = finding.confirm.take().or_else(|| text::confirm(profile, finding));
         if amd {

@@ -173,7 +173,7 @@ impl Cause {
             Self::Paging => "touching managed memory, or waiting for its pages",
             Self::Ended => "done with this device: nothing more was launched on it",
             Self::OtherCall => "in other CUDA calls",
-            Self::Unknown => "outside CUDA, not recorded",
+            Self::Unknown => "outside the driver, not recorded",
             Self::NoCall => "not recorded",
         }
     }

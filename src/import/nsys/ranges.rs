@@ -6,7 +6,7 @@ use crate::import::sqlite::db::{Allowance, Db};
 use crate::import::sqlite::scan::{self, NULL};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::range::{Payload, UNNAMED};
-use crate::model::{Range, RangeKind, RangeOrigin, Ranges};
+use crate::model::{NcclCall, Range, RangeKind, RangeOrigin, Ranges};
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 use rustc_hash::FxHashMap;
@@ -51,7 +51,12 @@ struct Extra {
 enum Given {
     Known(Payload),
     Text(i64),
+    /// The first bytes of an extended payload, and how many there are.
+    Bytes([u8; MESSAGE], usize),
 }
+
+/// Bytes of an extended payload that say something of NCCL's calls.
+const MESSAGE: usize = 24;
 
 const TOO_LONG: &str = "its strings are longer than a file of this size can contain";
 
@@ -84,7 +89,10 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
         "floatValue",
     ];
     let details = job.wants.has(Parts::RANGE_DETAILS);
-    let columns = if details { [&plain[..], &extra].concat() } else { plain.to_vec() };
+    let mut columns = if details { [&plain[..], &extra].concat() } else { plain.to_vec() };
+    // Extended payloads: of NCCL's ranges their layout is known.
+    let binary = columns.len();
+    columns.push("binaryData");
     let texts = db.allowance();
     let readers = scan::rows(db, NVTX, &columns, ("NVTX ranges", layout), job, Reader::default, |reader, chunk, row| {
         let integer = |i| row.get_ref(i).map(|v| v.as_i64().unwrap_or(NULL));
@@ -121,16 +129,19 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
         let end = integer(1)?;
         let name = reader.name(pid, domain, id, inline.as_deref());
         let thread = reader.thread(pid, tid_of(thread).unwrap_or_default());
+        let mut extra = Extra::default();
         if details {
-            let at = (chunk, reader.ranges.len());
-            let extra = Extra {
+            extra = Extra {
                 color: integer(7).ok().filter(|&c| c != NULL).map(|c| c as u32),
                 category: integer(8).ok().filter(|&c| c > 0).map(|c| (pid, domain, c)),
                 payload: payload(row, &texts)?,
             };
-            if extra != Extra::default() {
-                reader.extra.push((at, extra));
-            }
+        }
+        if let ValueRef::Blob(bytes) = row.get_ref(binary)? {
+            extra.payload = Some(Given::Bytes(std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0)), bytes.len().min(MESSAGE)));
+        }
+        if extra != Extra::default() {
+            reader.extra.push(((chunk, reader.ranges.len()), extra));
         }
         reader
             .ranges
@@ -270,7 +281,8 @@ fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
         {
             let renamed = |ids: &[u32], id: u32| ids.get(id as usize).copied().unwrap_or(id);
             let row = u32::try_from(out.len()).unwrap_or(u32::MAX);
-            out.push(Range { name: renamed(names, range.name), thread: renamed(threads, range.thread), ..*range });
+            let name = renamed(names, range.name);
+            out.push(Range { name, thread: renamed(threads, range.thread), ..*range });
             if let Some((_, extra)) = extra.next_if(|((_, place), _)| *place == at[part]) {
                 if let Some(color) = extra.color {
                     out.set_color(color);
@@ -281,6 +293,10 @@ fn merge(readers: Vec<Reader>, strings: &mut Strings<'_>) -> Ranges {
                 let payload = match extra.payload {
                     Some(Given::Known(payload)) => Some(payload),
                     Some(Given::Text(id)) => strings.get(id).map(Payload::Json),
+                    Some(Given::Bytes(bytes, n)) => {
+                        let named = out.names.get(name as usize).filter(|of| of.0.as_deref() == Some("NCCL"));
+                        named.and_then(|of| NcclCall::read(&of.1, bytes.get(..n)?)).map(Payload::Nccl)
+                    }
                     None => None,
                 };
                 out.payloads.extend(payload.map(|p| (row, p)));

@@ -6,8 +6,8 @@ use crate::import::{Job, Parts};
 use crate::model::host_call::NONE;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{
-    Bytes, CallName, Clock, CopyKind, HostCalls, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, MemoryEvent,
-    MemoryKind, MemoryLevel, Nanos, Place, PlaceId, Process, Profile, Range, RangeKind, RangeOrigin, Ranges, Rank, Threads,
+    Bytes, CallName, Clock, CopyKind, Device, HostCalls, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, MemOp, MemOpKind,
+    MemoryEvent, MemoryKind, MemoryLevel, Nanos, Place, PlaceId, Process, Profile, Range, RangeKind, RangeOrigin, Ranges, Rank, Threads,
 };
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -41,6 +41,8 @@ struct Context<'a> {
     zero: i64,
     /// Whether lanes are streams.
     streams: bool,
+    /// Whether any dispatch has a time.
+    timed: bool,
 }
 
 impl Context<'_> {
@@ -72,6 +74,11 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
         }))
         .ok();
     }
+    if profile.devices.is_empty() && !rows.dispatches.is_empty() {
+        // Nothing says which GPU it was; it was one of AMD's.
+        profile.devices.push(Device { maker: Maker::Amd, ..Device::default() });
+    }
+    only_dispatched(&mut rows);
     let starts =
         rows.dispatches.iter().map(|d| d.start).chain(rows.calls.iter().map(|c| c.start)).chain(rows.copies.iter().map(|c| c.start));
     let zero = starts.filter(|&s| s > 0).min().unwrap_or(0);
@@ -83,7 +90,7 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     rows.dispatches.sort_by_key(|d| (d.process, d.id, d.correlation, d.start));
     rows.calls.sort_by_key(|c| c.start);
     let rows = rows;
-    let context = Context { rows: &rows, devices, zero, streams };
+    let context = Context { rows: &rows, devices, zero, streams, timed: rows.dispatches.iter().any(|d| d.start > 0) };
     profile.clock = Clock { epoch_ns: None, uncertainty_ns: None };
     profile.processes =
         rows.processes.iter().map(|p| Process { pid: p.pid, name: p.command.as_deref().and_then(program), rank: p.rank }).collect();
@@ -119,6 +126,29 @@ pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     profile
 }
 
+/// Leaves out symbols that were loaded and never dispatched: a code object has hundreds of them.
+fn only_dispatched(rows: &mut Rows) {
+    let mut used = vec![false; rows.symbols.len()];
+    for d in &rows.dispatches {
+        if let Some(used) = used.get_mut(d.symbol as usize) {
+            *used = true;
+        }
+    }
+    let mut next = 0;
+    let places: Vec<u32> = used
+        .iter()
+        .map(|used| {
+            next += u32::from(*used);
+            next.saturating_sub(1)
+        })
+        .collect();
+    let mut used = used.into_iter();
+    rows.symbols.retain(|_| used.next().unwrap_or(true));
+    for d in &mut rows.dispatches {
+        d.symbol = places.get(d.symbol as usize).copied().unwrap_or(u32::MAX);
+    }
+}
+
 /// The program of a command line.
 fn program(command: &str) -> Option<String> {
     let first = command.split_whitespace().next()?;
@@ -152,8 +182,11 @@ fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: 
     let (mut configs, mut known): (Vec<u32>, FxHashMap<LaunchConfig, u32>) = (Vec::new(), FxHashMap::default());
     let (mut place, mut since, mut cost) = (Vec::new(), TimesBuilder::default(), TimesBuilder::default());
     for d in order.iter().filter_map(|&i| rows.dispatches.get(i as usize)) {
-        columns.start.push(context.time(d.start));
-        columns.duration.push(Some(d.end.saturating_sub(d.start).max(0)));
+        let timed = d.start > 0 && d.end >= d.start;
+        if context.timed {
+            columns.start.push(if d.start > 0 { context.time(d.start) } else { 0 });
+        }
+        columns.duration.push(timed.then(|| d.end - d.start));
         columns.kernel.push(d.symbol);
         if !details {
             continue;
@@ -182,7 +215,8 @@ fn launches(context: &Context<'_>, places: &mut Places, details: bool, profile: 
         }));
     }
     let n = columns.kernel.len();
-    let numbered = rows.dispatches.iter().all(|d| d.id > 0);
+    let twice = rows.dispatches.windows(2).any(|d| (d[0].process, d[0].id) == (d[1].process, d[1].id));
+    let numbered = !twice && rows.dispatches.iter().all(|d| d.id > 0);
     profile.launches = Launches::new(columns);
     if details {
         profile.launches.set_details(configs, place, vec![NO_NODE; n], Vec::new());

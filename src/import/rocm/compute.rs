@@ -9,9 +9,10 @@ use crate::import::{ImportError, Job};
 use crate::model::kernel::function_of;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::{
-    Device, Kernel, LaunchColumns, LaunchOrder, Launches, Maker, Metrics, Note, NoteKind, Place, Profile, ResultMetrics, Severity, Value,
+    Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Maker, Metrics, Note, NoteKind, Place, Profile, ResultMetrics,
+    Severity, Value,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -44,15 +45,7 @@ fn device(facts: &serde_json::Value) -> Device {
     }
 }
 
-/// Dispatches of a kernel: how many, the first start, their summed duration.
-#[derive(Clone, Copy, Default)]
-struct Ran {
-    count: u64,
-    first: i64,
-    total: i64,
-}
-
-/// Reads the database: a launch and a result for each kernel.
+/// Reads the database: its dispatches as launches, and a result for each kernel.
 pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, ImportError> {
     let facts = facts(db)?;
     profile.source.version = db.rows("compute_metadata", &["compute_version"])?.into_iter().next().and_then(|r| r.into_iter().next()?);
@@ -60,16 +53,15 @@ pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, Imp
     if let Some(command) = facts.get("command").and_then(serde_json::Value::as_str) {
         profile.capture.argv = command.split_whitespace().map(str::to_owned).collect();
     }
-    let mut ran: BTreeMap<i64, Ran> = BTreeMap::new();
+    // Start, end, kernel.
+    let mut ran: Vec<(i64, i64, i64)> = Vec::new();
     for row in db.rows("compute_dispatch", &["kernel_uuid", "start_timestamp", "end_timestamp"])? {
         let (Some(kernel), Some(start), Some(end)) = (number(row.first()), number::<i64>(row.get(1)), number::<i64>(row.get(2))) else {
             continue;
         };
-        let ran = ran.entry(kernel).or_insert(Ran { first: start, ..Ran::default() });
-        ran.count += 1;
-        ran.first = ran.first.min(start);
-        ran.total = ran.total.saturating_add(end.saturating_sub(start).max(0));
+        ran.push((start, end, kernel));
     }
+    ran.sort_unstable();
     let mut metrics = Metrics { source: profile.source.clone(), ..Metrics::default() };
     let mut results: BTreeMap<i64, ResultMetrics> = BTreeMap::new();
     for row in db.rows("compute_kernel", &["kernel_uuid", "kernel_name"])? {
@@ -81,26 +73,37 @@ pub fn read(db: &Db, job: &Job<'_>, mut profile: Profile) -> Result<Profile, Imp
     }
     let dies = facts.get("num_xcd").and_then(serde_json::Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
     values(db, job, (&profile.devices[0], dies), &mut metrics, &mut results)?;
-    let zero = ran.values().map(|r| r.first).min().unwrap_or(0);
+    let zero = ran.first().map_or(0, |r| r.0);
     let mut columns = LaunchColumns::default();
     let mut durations = TimesBuilder::default();
-    for (at, (id, result)) in (0..).zip(&results) {
-        let ran = ran.get(id).copied().unwrap_or_default();
-        columns.start.push(if ran.count > 0 { ran.first - zero } else { 0 });
-        durations.push(Some(ran.total / i64::try_from(ran.count.max(1)).unwrap_or(1)));
-        columns.kernel.push(at);
-        profile.kernels.push(result.kernel.clone());
+    let mut configs = Vec::new();
+    let index: FxHashMap<i64, u32> = results.keys().copied().zip(0..).collect();
+    profile.kernels = results.values().map(|r| r.kernel.clone()).collect();
+    profile.configs = results.values().map(|r| LaunchConfig { grid: r.grid, block: r.block, ..LaunchConfig::default() }).collect();
+    // Results are averages of a kernel: each stands with the first of its dispatches, and these come in the order of the results.
+    let mut seen = FxHashSet::default();
+    let mut ran: Vec<(bool, u32, i64, i64)> = ran
+        .into_iter()
+        .filter_map(|(start, end, kernel)| Some((*index.get(&kernel)?, start, end)))
+        .map(|(kernel, start, end)| if seen.insert(kernel) { (false, kernel, start, end) } else { (true, kernel, start, end) })
+        .collect();
+    ran.sort_by_key(|&(again, kernel, start, _)| if again { (true, start) } else { (false, i64::from(kernel)) });
+    for (_, kernel, start, end) in ran {
+        columns.start.push(start.saturating_sub(zero));
+        durations.push((end >= start).then(|| end.saturating_sub(start)));
+        columns.kernel.push(kernel);
+        configs.push(kernel);
     }
     columns.duration = durations;
     let n = columns.kernel.len();
     profile.launches = Launches::new(columns);
     profile.places = vec![Place { device: Some(0), ordinal: Some(0), ..Place::default() }];
-    profile.configs = vec![crate::model::LaunchConfig::default()];
-    profile.launches.set_details(vec![0; n], vec![0; n], vec![NO_NODE; n], Vec::new());
+    profile.launches.set_details(configs, vec![0; n], vec![NO_NODE; n], Vec::new());
     profile.order = LaunchOrder::Chosen;
     metrics.results = results.into_values().collect();
     profile.metrics = Some(Arc::new(metrics));
-    let text = "Each kernel is one row: values and durations are averages over its dispatches, and passes of several runs of the program.";
+    let text =
+        "Values are averages over the dispatches of a kernel, and of several runs of the program; launches have their own durations.";
     profile.notes.push(Note::new(Severity::Info, NoteKind::Guess, text));
     Ok(profile)
 }

@@ -160,7 +160,14 @@ impl Importer for RocprofWorkload {
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let rows = match &input.bytes {
             _ if let Some(path) = Self::member(input) => {
-                workload::read(std::fs::File::open(path).map_err(|e| ImportError::io(path, e))?, path, job)
+                let others =
+                    input.members.iter().filter(|m| m.path != *path && m.path.parent() == path.parent() && workload::knows(&m.head));
+                let open = |path: &std::path::Path| std::fs::File::open(path).map_err(|e| ImportError::io(path, e));
+                let mut rows = workload::read(open(path)?, path, job)?;
+                for other in others {
+                    workload::merge(&mut rows, &workload::read(open(&other.path)?, &other.path, job)?);
+                }
+                Ok(rows)
             }
             Bytes::File(path) => workload::read(std::fs::File::open(path).map_err(|e| ImportError::io(path, e))?, &input.path, job),
             Bytes::BuiltIn(bytes) => workload::read(&bytes[..], &input.path, job),
@@ -172,9 +179,10 @@ impl Importer for RocprofWorkload {
 }
 
 impl RocprofWorkload {
-    /// The table of counters in a workload's folder.
+    /// The table of counters in a workload's folder. Counters of accumulators stand in files of their own beside it.
     fn member(input: &Input) -> Option<&std::path::Path> {
-        input.members.iter().find(|m| workload::knows(&m.head)).map(|m| m.path.as_path())
+        let tables = || input.members.iter().filter(|m| workload::knows(&m.head)).map(|m| m.path.as_path());
+        tables().find(|path| path.file_name().is_some_and(|n| n == "pmc_perf.csv")).or_else(|| tables().next())
     }
 }
 
@@ -383,7 +391,8 @@ fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) 
     let broken = rows.broken;
     let passes = passes::join(&mut rows);
     let (missing, beside) = (missing(&rows), rows.beside.clone());
-    let rows_without_times = rows.legacy && rows.dispatches.iter().all(|d| d.start == 0);
+    let rows_without_times = rows.dispatches.iter().all(|d| d.start == 0);
+    let backwards = rows.dispatches.iter().filter(|d| d.end < d.start || d.start == 0).count();
     let memcpys =
         rows.copies.is_empty() && rows.calls.iter().any(|c| rows.texts.get(c.name as usize).is_some_and(|t| t.starts_with("hipMemcpy")));
     let mut profile = build::build(rows, job, Profile::new(source));
@@ -413,6 +422,10 @@ fn finish(mut rows: Rows, input: &Input, job: &Job<'_>, schema: Option<String>) 
     if !profile.launches.is_empty() && rows_without_times {
         let text = "This table has counters and no times: durations are not known.";
         profile.notes.push(Note::new(Severity::Warning, NoteKind::Empty, text).with_fix("record with `--timestamp on`, or with rocprofv3"));
+    }
+    if backwards > 0 && !rows_without_times {
+        let text = format!("{} without a time, or with an end before its start: shown without a duration.", count(backwards, "dispatch"));
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
     }
     for name in beside {
         let text = format!("Counters of this run are a report of their own: {name}. They were collected while one kernel ran at a time.");

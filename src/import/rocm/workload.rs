@@ -6,7 +6,7 @@ use super::rows::{Agent, Counter, Dispatch, Rows, Symbol, Texts, bare};
 use crate::import::{ImportError, Job};
 use crate::model::{Device, Maker};
 use csv::ByteRecord;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -65,6 +65,33 @@ fn reached(folder: &Path) -> Vec<(Arc<str>, f64)> {
     head.iter().enumerate().filter(|(_, name)| kept(name)).filter_map(|(at, name)| Some((Arc::from(name), best(at)?))).collect()
 }
 
+/// Adds the counters of another run of the program, of the same dispatches in the same order, that the first run does not have.
+pub fn merge(rows: &mut Rows, other: &Rows) {
+    let name = |rows: &Rows, d: &Dispatch| rows.symbols.get(d.symbol as usize).map(|s| s.formatted.clone());
+    let same = rows.dispatches.len() == other.dispatches.len()
+        && rows
+            .dispatches
+            .iter()
+            .zip(&other.dispatches)
+            .all(|(a, b)| (a.id, a.grid, a.workgroup) == (b.id, b.grid, b.workgroup) && name(rows, a) == name(other, b));
+    if !same {
+        return;
+    }
+    let mut numbers: FxHashMap<Arc<str>, u32> = (0..).zip(&rows.texts).map(|(i, t)| (t.clone(), i)).collect();
+    let known: FxHashSet<(u64, u32)> = rows.counters.iter().map(|c| (c.dispatch, c.name)).collect();
+    for counter in &other.counters {
+        let Some(text) = other.texts.get(counter.name as usize) else { continue };
+        let next = u32::try_from(rows.texts.len()).unwrap_or(u32::MAX);
+        let name = *numbers.entry(text.clone()).or_insert_with(|| {
+            rows.texts.push(text.clone());
+            next
+        });
+        if !known.contains(&(counter.dispatch, name)) {
+            rows.counters.push(Counter { name, ..*counter });
+        }
+    }
+}
+
 /// Reads the table.
 pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportError> {
     let damaged =
@@ -92,6 +119,11 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
         let text = |name: &str| columns.get(name).and_then(|&i| field(i));
         let number = |name: &str| text(name).and_then(|t| t.parse::<f64>().ok()).filter(|n| n.is_finite());
         let small = |name: &str| number(name).filter(|n| *n >= 0.0).map(|n| n as u32);
+        // A row that was cut off.
+        if record.len() < header.len() {
+            rows.broken += 1;
+            continue;
+        }
         let (Some(name), Some(grid), Some(group)) = (text("Kernel_Name"), small("Grid_Size"), small("Workgroup_Size")) else {
             rows.broken += 1;
             continue;

@@ -2,7 +2,7 @@
 
 use super::event::{At, Event, Kind, integer, small, word};
 use crate::model::host_call::NONE;
-use crate::model::{Collective, MemoryEvent, MemoryKind, MemoryLevel, Overhead, Place, PlaceId, Profile, Thread, WaitKind};
+use crate::model::{Collective, MemoryEvent, MemoryKind, MemoryLevel, Overhead, Place, PlaceId, Profile, Thread, WaitKind, element};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
@@ -113,7 +113,7 @@ impl Aside {
         if !event.mentions(b"\"Collective name\"") {
             return;
         }
-        let [kind, elements_in, elements_out, dtype, group, size, ranks, sequence, device, stream] = event.pick([
+        let [kind, elements_in, elements_out, dtype, group, size, ranks, sequence, device, stream, from, to] = event.pick([
             "Collective name",
             "In msg nelems",
             "Out msg nelems",
@@ -124,12 +124,24 @@ impl Aside {
             "Seq",
             "device",
             "stream",
+            "Src Rank",
+            "Dst Rank",
         ]);
+        let (kind, dtype) = (words(kind), words(dtype));
+        let (elements_in, elements_out) = (large(elements_in), large(elements_out));
+        let peer = match &*kind {
+            "send" => small(to),
+            "recv" => small(from),
+            _ => None,
+        };
         let collective = Collective {
-            kind: words(kind),
-            elements_in: large(elements_in),
-            elements_out: large(elements_out),
-            dtype: words(dtype),
+            bytes: element(&dtype).zip(elements_in.max(elements_out)).and_then(|(of, n)| n.checked_mul(of)),
+            peer,
+            member: None,
+            kind,
+            elements_in,
+            elements_out,
+            dtype,
             group: words(group),
             group_size: small(size),
             ranks: words(ranks),

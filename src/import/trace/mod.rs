@@ -9,6 +9,7 @@ mod facts;
 mod follow;
 mod kept;
 mod kernels;
+mod marks;
 mod measured;
 mod names;
 mod notes;

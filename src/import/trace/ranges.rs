@@ -1,9 +1,9 @@
 //! NVTX ranges from what the program said: a push and its pop of the same thread and domain, a start and its end.
 
+use super::marks::{Event, Marked, Payload as Given, What};
 use super::names::Names;
-use super::rows::{Event, Marked, Payload as Given, What};
 use crate::model::range::{Payload, UNNAMED};
-use crate::model::{Range, RangeKind, RangeOrigin, Ranges};
+use crate::model::{NcclCall, Range, RangeKind, RangeOrigin, Ranges};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
@@ -45,6 +45,10 @@ pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
             u32::try_from(out.threads.len() - 1).unwrap_or(u32::MAX)
         });
         let row = u32::try_from(out.len()).unwrap_or(u32::MAX);
+        if let Some(Given::Message(bytes, n)) = range.marked.payload {
+            let call = out.names.get(name as usize).and_then(|of| NcclCall::read(&of.1, bytes.get(..usize::from(n))?));
+            out.payloads.extend(call.map(|c| (row, Payload::Nccl(c))));
+        }
         let end = if end == i64::MAX { end } else { of.time(end) };
         out.push(Range { start: of.time(range.start), end, name, thread, kind, origin: RangeOrigin::Nvtx });
         if !details {
@@ -70,10 +74,11 @@ pub fn build(processes: &[(Names, Vec<Event>)], details: bool) -> Ranges {
                 out.set_category(known);
             }
         }
-        let payload = range.marked.payload.map(|p| match p {
-            Given::Signed(v) => Payload::Integer(v),
-            Given::Unsigned(v) => Payload::Unsigned(v),
-            Given::Real(v) => Payload::Real(v),
+        let payload = range.marked.payload.and_then(|p| match p {
+            Given::Signed(v) => Some(Payload::Integer(v)),
+            Given::Unsigned(v) => Some(Payload::Unsigned(v)),
+            Given::Real(v) => Some(Payload::Real(v)),
+            Given::Message(..) => None,
         });
         out.payloads.extend(payload.map(|p| (row, p)));
     }

@@ -4,6 +4,8 @@ use super::blocks::{Block, Kind};
 use super::counters::{self, Measured, Set};
 use super::cursor::Cursor;
 use super::facts::Facts;
+use super::marks::marked;
+pub use super::marks::{Event, What};
 use crate::import::{Parts, Wants};
 
 /// A launch configuration with the queue that it went to.
@@ -108,53 +110,6 @@ pub struct Overhead {
     pub thread: u32,
     pub start: i64,
     pub duration: i64,
-}
-
-/// What a program attached to a range.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Payload {
-    Signed(i64),
-    Unsigned(u64),
-    Real(f64),
-}
-
-/// What NVTX was told, or a gate did.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum What {
-    Push(Marked),
-    Pop {
-        domain: u32,
-    },
-    Start {
-        id: u64,
-        marked: Marked,
-    },
-    End {
-        id: u64,
-    },
-    Mark,
-    /// A gate opened or closed: why.
-    Gate {
-        open: bool,
-        why: u32,
-    },
-}
-
-/// A range as it was marked.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Marked {
-    pub domain: u32,
-    pub text: u32,
-    pub color: Option<u32>,
-    pub category: Option<u32>,
-    pub payload: Option<Payload>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Event {
-    pub time: i64,
-    pub thread: u32,
-    pub what: What,
 }
 
 /// The rows of some blocks, in file order.
@@ -478,22 +433,4 @@ fn call(c: &mut Cursor<'_>, before: &mut Before) -> Option<Call> {
     }
     let returned = if first & 2 == 2 { c.small()? } else { 0 };
     Some(Call { correlation, name, start, duration, thread: before.thread, returned })
-}
-
-/// A range as it was marked; of one that has a number of its own, that, too.
-fn marked(c: &mut Cursor<'_>, id: Option<&mut u64>) -> Option<Marked> {
-    let has = c.byte()?;
-    let (domain, text) = (c.small()?, c.small()?);
-    if let Some(id) = id {
-        *id = c.number()?;
-    }
-    let color = if has & 1 == 0 { None } else { Some(c.small()?) };
-    let category = if has & 2 == 0 { None } else { Some(c.small()?) };
-    let payload = match has & 0b1100 {
-        0 => None,
-        0b0100 => Some(Payload::Signed(c.eight()?.cast_signed())),
-        0b1000 => Some(Payload::Unsigned(c.eight()?)),
-        _ => Some(Payload::Real(f64::from_bits(c.eight()?))),
-    };
-    Some(Marked { domain, text, color, category, payload })
 }

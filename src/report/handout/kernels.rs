@@ -64,7 +64,14 @@ fn median_launch(profile: &Profile, kernel: Option<u32>) -> Option<u32> {
 }
 
 fn duration(metrics: &Metrics, s: &Subject) -> i64 {
-    s.result.and_then(|r| metrics.duration(metrics.results.get(r)?)).map_or(0, |d| d.0)
+    let of = |r: usize| {
+        let result = metrics.results.get(r)?;
+        // AMD's profilers have the duration beside the counters.
+        metrics
+            .duration(result)
+            .or_else(|| Some(Nanos(metrics.number(result, "Duration").filter(|n| n.is_finite() && *n > 0.0)?.round() as i64)))
+    };
+    s.result.and_then(of).map_or(0, |d| d.0)
 }
 
 /// What was measured, longest first.

@@ -2,7 +2,8 @@
 
 use crate::analysis::timeline::{Category, Event, Events, Timeline, link};
 use crate::model::text::clean;
-use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, Payload, Profile, units};
+use crate::model::{Bytes, MemOpKind, MemoryKind, Nanos, NcclCall, Payload, Profile, units};
+use std::fmt::Write as _;
 
 /// A label and what it says.
 pub type Fact = (&'static str, String);
@@ -188,6 +189,24 @@ fn payload(payload: &Payload) -> String {
         Payload::Unsigned(n) => n.to_string(),
         Payload::Real(x) => x.to_string(),
         Payload::Json(text) => clean(text).into_owned(),
+        Payload::Nccl(call) => nccl(call),
+    }
+}
+
+/// What a call of NCCL asks for, in words.
+fn nccl(call: &NcclCall) -> String {
+    match *call {
+        NcclCall::Init { communicator, ranks, rank } => format!("rank {rank} of {ranks} joins communicator {communicator:016x}"),
+        NcclCall::Message { communicator, bytes, peer } => {
+            let mut out = Bytes(bytes).to_string();
+            if let Some(peer) = peer {
+                let _ = write!(out, ", with rank {peer}");
+            }
+            if let Some(communicator) = communicator {
+                let _ = write!(out, ", communicator {communicator:016x}");
+            }
+            out
+        }
     }
 }
 
@@ -199,19 +218,12 @@ fn collective(out: &mut Vec<Fact>, p: &Profile, row: u32) {
         elements.map_or_else(String::new, |n| format!(", {} {}", units::count(i64::try_from(n).unwrap_or(i64::MAX), "element"), c.dtype));
     let ranks = c.group_size.map_or_else(String::new, |n| format!(" over {}", units::count(n, "rank")));
     push(out, "collective", format!("{}{ranks}{size}", c.kind));
-    let bytes = elements.and_then(|n| n.checked_mul(width_of(&c.dtype)?));
+    if elements.is_none() {
+        push(out, "message", c.bytes.map_or_else(String::new, |b| Bytes(b).to_string()));
+    }
+    push(out, "with", c.peer.map_or_else(String::new, |p| format!("rank {p} of the group")));
+    let bytes = c.bytes;
     if let Some(rate) = bytes.and_then(|b| rate(b, p.launches.duration(row as usize))) {
         push(out, "bandwidth", format!("{rate} of {} (size over duration)", Bytes(bytes.unwrap_or_default())));
     }
-}
-
-/// Bytes of an element, by PyTorch's names of types.
-fn width_of(dtype: &str) -> Option<u64> {
-    Some(match dtype.to_ascii_lowercase().trim_start_matches("c10::") {
-        "double" | "long" | "int64" | "float64" => 8,
-        "float" | "int" | "float32" | "int32" => 4,
-        "half" | "bfloat16" | "short" | "float16" | "int16" => 2,
-        "byte" | "char" | "bool" | "uint8" | "int8" | "float8_e4m3fn" | "float8_e5m2" => 1,
-        _ => return None,
-    })
 }

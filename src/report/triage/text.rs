@@ -138,7 +138,7 @@ pub(super) fn part_name(d: &Device, part: Part) -> String {
             Cause::Queued => "idle: other (next operation queued)".to_owned(),
             Cause::Ended => "idle: other (nothing more launched)".to_owned(),
             Cause::Paging => "idle: other (managed memory)".to_owned(),
-            Cause::Unknown => "idle: other (outside CUDA, unknown)".to_owned(),
+            Cause::Unknown => "idle: other (not recorded)".to_owned(),
             Cause::NoCall => "idle: other (calls not recorded)".to_owned(),
             _ => part.id().to_owned(),
         },

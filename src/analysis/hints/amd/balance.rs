@@ -24,7 +24,11 @@ pub fn overhead(amd: &Amd<'_>) -> Option<Hint> {
             stake,
             format!("only {} long: starting and ending a kernel may take {} of that", Nanos::human(ns), pct(stake.min(1.0))),
         )
-        .bound(format!("an empty kernel takes about {} on NVIDIA's GPUs; on AMD's we measured none", Nanos::human(empty)))
+        .bound(format!(
+            "an empty kernel of an NVIDIA GPU takes about {}{}; none was measured on AMD's",
+            Nanos::human(empty),
+            if amd.counted() { " while counters are collected" } else { " in a timeline" }
+        ))
         .sure(Sure::Likely)
         .because([
             Evidence::computed("duration", ns, "nsecond", Some(SHORT)),

@@ -35,8 +35,7 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
         None if amd.get("GRBM_GUI_ACTIVE").is_some() && !amd.gpu_known() => {
             "throughput: not known, since the report does not say which GPU it is, or how many CUs and dies it has (agent_info of rocprofv3, sysinfo.csv of rocprof-compute)".to_owned()
         }
-        None => "throughput: not collected (GRBM_GUI_ACTIVE with SQ_ACTIVE_INST_VALU and SQ_VALU_MFMA_BUSY_CYCLES; FETCH_SIZE; WRITE_SIZE)"
-            .to_owned(),
+        None => throughput_lacks(amd),
     });
     if !amd.cycles_fit() {
         out.push(
@@ -54,4 +53,29 @@ pub fn sentences(amd: &Amd<'_>) -> Vec<String> {
         out.push(format!("occupancy: {:.0}% at most{by}{achieved}", o.percent));
     }
     out
+}
+
+/// What is missing before anything can be said of the units.
+fn throughput_lacks(amd: &Amd<'_>) -> String {
+    let absent = |names: &[&'static str]| names.iter().copied().filter(|n| amd.get(n).is_none()).collect::<Vec<_>>();
+    let cycles = absent(if amd.cdna() {
+        &["GRBM_GUI_ACTIVE", "SQ_ACTIVE_INST_VALU", "SQ_VALU_MFMA_BUSY_CYCLES"]
+    } else {
+        &["GRBM_GUI_ACTIVE", "SQ_BUSY_CYCLES"]
+    });
+    let traffic = absent(&["FETCH_SIZE", "WRITE_SIZE"]);
+    let mut lacks: Vec<String> = Vec::new();
+    if !cycles.is_empty() {
+        lacks.push(cycles.join(" with "));
+    }
+    if !traffic.is_empty() {
+        lacks.push(traffic.join(" and "));
+    }
+    if amd.ns.is_none() {
+        lacks.push("the durations of dispatches".to_owned());
+    }
+    if !amd.gpu_known() {
+        lacks.push("which GPU it is".to_owned());
+    }
+    format!("throughput: not known; the report lacks {}", if lacks.is_empty() { "its peaks".to_owned() } else { lacks.join("; ") })
 }

@@ -2,9 +2,9 @@
 // ring without waiting for anybody; the ticker empties it, or the thread itself when it is full.
 
 enum { EVENT_PUSH = 1, EVENT_POP = 2, EVENT_START = 3, EVENT_END = 4, EVENT_MARK = 5, EVENT_CALL = 16 };
-enum { COLOR = 1, CATEGORY = 2, PAYLOAD_SIGNED = 4, PAYLOAD_UNSIGNED = 8, PAYLOAD_REAL = 12, PAYLOAD = 12 };
+enum { COLOR = 1, CATEGORY = 2, PAYLOAD_SIGNED = 4, PAYLOAD_UNSIGNED = 8, PAYLOAD_REAL = 12, PAYLOAD = 12, MESSAGE = 16, MESSAGE_BYTES = 24 };
 
-typedef struct { u64 time, id, payload; u32 domain, text, color, category; u8 kind, has; } Event;
+typedef struct { u64 time, id, payload; u32 domain, text, color, category; u8 kind, has, message; } Event;
 enum { EVENTS = 2048, EVENT_BLOCK = 32 << 10 };
 
 typedef struct Ring {
@@ -65,6 +65,11 @@ static void ring_empty(Ring* r) {
         if (e->has & COLOR) p = put_number(p, e->color);
         if (e->has & CATEGORY) p = put_number(p, e->category);
         if (e->has & PAYLOAD) memcpy(p, &e->payload, 8), p += 8;
+        if (e->has & MESSAGE) {
+          u8 bytes[MESSAGE_BYTES];
+          memcpy(bytes, &e->id, 8), memcpy(bytes + 8, &e->payload, 8), memcpy(bytes + 16, &e->color, 8);
+          *p++ = e->message, memcpy(p, bytes, e->message), p += e->message;
+        }
         break;
       case EVENT_POP: p = put_number(p, e->domain); break;
       case EVENT_END: p = put_number(p, e->id); break;

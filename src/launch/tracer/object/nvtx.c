@@ -12,6 +12,9 @@ typedef struct {
   const void* message;
 } Attributes;
 enum { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
+// One of a range's extended payloads (nvtxPayloadData_t); `reserved` of the attributes is their count.
+typedef struct { u64 schema, size; const void* bytes; } Attached;
+enum { NVTX_EXTENDED = (i32)0xDFBD0009 };
 enum { NVTX_UNSIGNED_64 = 1, NVTX_SIGNED_64 = 2, NVTX_DOUBLE = 3, NVTX_UNSIGNED_32 = 4, NVTX_SIGNED_32 = 5, NVTX_FLOAT = 6 };
 
 static volatile int writing;
@@ -52,6 +55,21 @@ static u32 message(const Attributes* a) {
   return a->message_type == MESSAGE_WIDE ? name_wide(a->message) : 0;
 }
 
+// The text of NCCL's domain, once it has made one.
+static u32 nccl_domain;
+
+// What NCCL says of the collective that it is asked for: communicator, bytes, peer or root. Its schemas are known, those of other libraries are
+// told to the tool by an extension of NVTX that is not asked for here.
+static void put_message(Event* e, const Attributes* a) {
+  const Attached* of = (const Attached*)a->payload;
+  if (a->reserved != 1 || !of || !of->bytes || e->has || e->kind != EVENT_PUSH) return;
+  u8 bytes[MESSAGE_BYTES] = { 0 };
+  u64 n = of->size < MESSAGE_BYTES ? of->size : MESSAGE_BYTES;
+  memcpy(bytes, of->bytes, n);
+  memcpy(&e->id, bytes, 8), memcpy(&e->payload, bytes + 8, 8), memcpy(&e->color, bytes + 16, 8);
+  e->has = MESSAGE, e->message = (u8)n;
+}
+
 static void put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) {
   Ring* r = ring();
   if (!r) return;
@@ -68,6 +86,7 @@ static void put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a)
     case NVTX_SIGNED_32: e->has |= PAYLOAD_SIGNED, e->payload = (u64)(i64)(i32)a->payload; break;
     case NVTX_DOUBLE: e->has |= PAYLOAD_REAL, e->payload = a->payload; break;
     case NVTX_FLOAT: value.real = (double)value.small, e->has |= PAYLOAD_REAL, e->payload = value.bits; break;
+    case NVTX_EXTENDED: if (domain && domain == nccl_domain) put_message(e, a); break;
     default: break;
     }
   }
@@ -122,7 +141,11 @@ static void nvtx_mark(const Attributes* a) { if (live() && a && !shut()) put_nvt
 static void nvtx_domain_mark(void* domain, const Attributes* a) { if (live() && a && !shut()) put_nvtx(EVENT_MARK, (u32)(u64)domain, message(a), 0, a); }
 
 // Handles of domains and registered texts are the numbers of their texts.
-static void* nvtx_domain_ascii(const char* text) { return (void*)(u64)(text ? name(text) : 0); }
+static void* nvtx_domain_ascii(const char* text) {
+  u32 id = text ? name(text) : 0;
+  if (id && strlen(text) == 4 && !memcmp(text, "NCCL", 4)) nccl_domain = id;
+  return (void*)(u64)id;
+}
 static void* nvtx_domain_wide(const u32* text) { return (void*)(u64)name_wide(text); }
 static void* nvtx_register_ascii(void* domain, const char* text) { (void)domain; return (void*)(u64)name(text); }
 static void* nvtx_register_wide(void* domain, const u32* text) { (void)domain; return (void*)(u64)name_wide(text); }
