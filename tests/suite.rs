@@ -37,6 +37,7 @@ mod suite {
     mod pages;
     mod probe;
     mod ranks;
+    mod ranks_nccl;
     mod recipes_cli;
     mod rerun;
     mod rerun_cli;
@@ -44,6 +45,7 @@ mod suite {
     mod rerun_screen;
     mod rerun_warnings;
     mod rocm;
+    mod rocm_odd;
     mod rocm_tables;
     mod rocprof;
     mod run_screens;

@@ -99,20 +99,34 @@ fn export(input: &Input, report: &Path, out: &Path, job: &Job<'_>) -> Result<(),
     let path = &input.path;
     let recorded = Version::find(&String::from_utf8_lossy(&input.head));
     let tool = choose(path, recorded.as_ref(), job)?;
-    let mut command = Command::new(&tool.path);
-    command.args(["export", "--type", "sqlite", "--force-overwrite", "true", "-o"]).arg(absolute(out)).arg(absolute(report));
     let stage = "exporting with nsys";
     job.progress(stage, 0, 0);
-    let ended = launch::ask(
-        &mut command,
-        |line| {
-            if let Some(percent) = percent(line) {
-                job.progress(stage, percent, 100);
-            }
-        },
-        || job.cancel.is_cancelled(),
-    )
-    .map_err(|e| ImportError::io(&tool.path, e))?;
+    let run = |blobs: bool| {
+        let mut command = Command::new(&tool.path);
+        command.args(["export", "--type", "sqlite", "--force-overwrite", "true"]);
+        if blobs {
+            command.args(["--include-blobs", "true"]);
+        }
+        command.arg("-o").arg(absolute(out)).arg(absolute(report));
+        launch::ask(
+            &mut command,
+            |line| {
+                if let Some(percent) = percent(line) {
+                    job.progress(stage, percent, 100);
+                }
+            },
+            || job.cancel.is_cancelled(),
+        )
+        .map_err(|e| ImportError::io(&tool.path, e))
+    };
+    // With the payloads of NVTX ranges, in which NCCL names its collectives; older releases do not know the option and say so at once.
+    let mut ended = run(true)?;
+    if !ended.status.success()
+        && !ended.cancelled
+        && ended.log.iter().any(|l| l.contains("include-blobs") || l.contains("usage: nsys export"))
+    {
+        ended = run(false)?;
+    }
     if ended.cancelled {
         return Err(ImportError::Cancelled { path: path.clone() });
     }

@@ -143,6 +143,12 @@ pub struct Kind {
     /// Whether `sequence` counts the collectives of the group in the whole run, and not only those of this report.
     #[prost(bool, tag = "6")]
     pub numbered: bool,
+    /// Of sends and receives the other one's number in the group.
+    #[prost(uint32, optional, tag = "7")]
+    pub peer: Option<u32>,
+    /// This rank's own number in the group.
+    #[prost(uint32, optional, tag = "8")]
+    pub member: Option<u32>,
 }
 
 /// Collectives by start, a column each.

@@ -67,6 +67,7 @@ pub fn job(plan: &Plan) -> Vec<Digest> {
         group,
         numbered: plan.numbered,
         algorithm: "RING_LL".to_owned(),
+        ..Kind::default()
     };
     let mut at = vec![0i64; n];
     let mut lists: Vec<Vec<Collective>> = vec![Vec::new(); n];

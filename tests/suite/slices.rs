@@ -11,6 +11,32 @@ fn written(folder: &Path, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
     path
 }
 
+/// A real trace of JAX: names, counts and durations as Python's reading of the file gives them.
+#[test]
+fn a_real_trace_of_jax() {
+    let profile = read(&root().join("fixtures/slices/jax.trace.json.gz")).unwrap();
+    let mut of: std::collections::BTreeMap<String, (usize, i64)> = std::collections::BTreeMap::new();
+    for row in 0..profile.launches.len() {
+        let kernel = &profile.kernels[profile.launches.kernel(row).0 as usize];
+        let sum = of.entry(kernel.demangled().to_owned()).or_default();
+        *sum = (sum.0 + 1, sum.1 + profile.launches.duration(row));
+    }
+    let wanted = [
+        ("gemm_fusion_dot", 10, 415_912),
+        ("input_reduce_fusion", 10, 48_927),
+        ("loop_multiply_fusion", 20, 173_541),
+        ("nvjet_sm90_tst_256x128_64x4_1x2_h_bz_coopA_NNT", 10, 430_377),
+        ("wrapped_subtract", 10, 64_546),
+    ];
+    let got: Vec<_> = of.iter().map(|(name, (n, ns))| (name.as_str(), *n, *ns)).collect();
+    assert_eq!(got, wanted);
+    let config = profile.launches.config(0).map(|c| &profile.configs[c.0 as usize]).unwrap();
+    assert_eq!((config.grid, config.block, config.registers), (Some([2, 66, 1]), Some([384, 1, 1]), Some(168)));
+    assert_eq!(profile.memops.len(), 10);
+    let steps = profile.ranges.iter().filter(|r| profile.ranges.label(r.name).starts_with("train")).count();
+    assert_eq!(steps, 10);
+}
+
 /// Name, start from the first, duration, grid, block, registers, device, stream.
 type Row = (String, i64, i64, Option<[u32; 3]>, Option<[u32; 3]>, Option<u32>, Option<u32>, Option<u32>);
 

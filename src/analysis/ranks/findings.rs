@@ -345,8 +345,11 @@ fn bubbles(all: &[Digest], job: &Job) -> Option<Finding> {
     for member in &job.ranks {
         let digest = &all[member.digest];
         // NCCL's kernel of sends and receives does all-to-all, too: only the framework tells them apart.
-        let point: Vec<bool> =
-            digest.kinds.iter().map(|k| (k.numbered || k.size.is_some()) && nccl::point_to_point(nccl::kind(&k.name))).collect();
+        let point: Vec<bool> = digest
+            .kinds
+            .iter()
+            .map(|k| (k.numbered || k.size.is_some() || k.peer.is_some()) && nccl::point_to_point(nccl::kind(&k.name)))
+            .collect();
         let (mut to_one, mut any) = (0i64, 0i64);
         for c in digest.collectives() {
             any = any.saturating_add(c.duration);

@@ -2,7 +2,7 @@
 
 use super::nccl;
 use crate::analysis::triage::ops::sane;
-use crate::model::digest::{Collective, Digest};
+use crate::model::digest::{Collective, Digest, Kind};
 use std::collections::BTreeMap;
 
 /// One rank's part in a collective, on the rank's own clock. Times in ns.
@@ -79,10 +79,49 @@ fn of_group(digest: &Digest, key: &Key, each: i64) -> Own {
     let ours: Vec<bool> =
         digest.kinds.iter().map(|k| (&k.group, &k.ranks) == (&key.0, &key.1) && !nccl::point_to_point(nccl::kind(&k.name))).collect();
     let all = digest.collectives().filter(|c| ours[c.kind] && c.sequence % each == 0);
-    let mut own: Own = all.map(|c| Collective { start: sane(c.start), duration: sane(c.duration), ..c }).collect();
+    let own: Own = all.map(|c| Collective { start: sane(c.start), duration: sane(c.duration), ..c }).collect();
+    in_order_of_numbers(own)
+}
+
+fn in_order_of_numbers(mut own: Own) -> Own {
     own.sort_by_key(|c| c.sequence);
     own.dedup_by_key(|c| c.sequence);
     own
+}
+
+/// A way that messages take: group, the sender's number in it, the receiver's.
+type Way = (Key, u32, u32);
+
+/// What each of two ranks has of the messages from one to the other, in the order of its host. A rank's number in a group is what the report says, else
+/// its place among the group's ranks, else its own.
+fn ways(all: &[Digest], each: i64) -> BTreeMap<Way, Vec<(u32, Own)>> {
+    let mut out: BTreeMap<Way, Vec<(u32, Own)>> = BTreeMap::new();
+    for (rank, digest) in (0..).zip(all) {
+        let way = |k: &Kind| {
+            let (peer, kind) = (k.peer?, nccl::kind(&k.name));
+            let place = |own: u32| k.ranks.iter().position(|&r| r == own).and_then(|p| u32::try_from(p).ok());
+            let own = k.member.or_else(|| place(digest.rank?)).or(digest.rank)?;
+            let key = (k.group.clone(), k.ranks.clone());
+            match kind {
+                "send" => Some((key, own, peer)),
+                "recv" => Some((key, peer, own)),
+                _ => None,
+            }
+        };
+        let of: Vec<Option<Way>> = digest.kinds.iter().map(way).collect();
+        let mut own: BTreeMap<&Way, Own> = BTreeMap::new();
+        for c in digest.collectives().filter(|c| c.sequence % each == 0) {
+            if let Some(way) = &of[c.kind] {
+                own.entry(way).or_default().push(Collective { start: sane(c.start), duration: sane(c.duration), ..c });
+            }
+        }
+        for (way, list) in own {
+            out.entry(way.clone()).or_default().push((rank, in_order_of_numbers(list)));
+        }
+    }
+    // Both sides, and not one rank that sends to itself.
+    out.retain(|way, parts| parts.len() == 2 && way.1 != way.2);
+    out
 }
 
 /// Matches by group and number, as far as the reports have them, else by order.
@@ -123,6 +162,16 @@ pub fn matches(all: &[Digest]) -> Matches {
         let algorithm = algorithms.take(LOOKED_AT).find(|a| !a.is_empty()).cloned().unwrap_or_default();
         out.groups.push(Group { name: key.0, size, ranks: parts.iter().map(|p| p.0).collect(), numbered, algorithm });
     }
+    for ((key, from, to), mut parts) in ways(all, each) {
+        in_order(all, &mut parts, &mut out.remarks);
+        let number = u32::try_from(out.groups.len()).unwrap_or(u32::MAX);
+        let before = out.list.len();
+        gather(all, number, &parts, &mut out.list);
+        if out.list.len() > before {
+            let ranks = parts.iter().map(|p| p.0).collect();
+            out.groups.push(Group { name: format!("{} {from} → {to}", key.0), ranks, size: 2, ..Group::default() });
+        }
+    }
     out.list.shrink_to_fit();
     out
 }
@@ -131,7 +180,7 @@ pub fn matches(all: &[Digest]) -> Matches {
 fn gather(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Together>) {
     let Some(((first, own), others)) = parts.split_first() else { return };
     let words: Vec<Vec<&'static str>> =
-        parts.iter().map(|(r, _)| all[*r as usize].kinds.iter().map(|k| nccl::kind(&k.name)).collect()).collect();
+        parts.iter().map(|(r, _)| all[*r as usize].kinds.iter().map(|k| nccl::together(&k.name)).collect()).collect();
     let mut at = vec![0usize; others.len()];
     for c in own {
         let kind = words[0][c.kind];
@@ -155,7 +204,7 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
     let Some(reference) = (0..parts.len()).max_by_key(|&i| (parts[i].1.len(), std::cmp::Reverse(i))) else { return };
     let n = parts[reference].1.len();
     let (rank, longest) = parts[reference].clone();
-    let word = |rank: u32, c: &Collective| nccl::kind(&all[rank as usize].kinds[c.kind].name);
+    let word = |rank: u32, c: &Collective| nccl::together(&all[rank as usize].kinds[c.kind].name);
     let mut lost = Vec::new();
     parts.retain_mut(|(own_rank, own)| {
         if *own_rank == rank {

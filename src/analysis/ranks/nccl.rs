@@ -52,6 +52,13 @@ pub fn point_to_point(kind: &str) -> bool {
     matches!(kind, "send" | "recv" | "send_recv")
 }
 
+/// The word for what both sides do: a send and its receive are one.
+#[must_use]
+pub fn together(name: &str) -> &'static str {
+    let kind = kind(name);
+    if point_to_point(kind) { "send_recv" } else { kind }
+}
+
 /// Bus bandwidth over algorithm bandwidth, for `n` ranks: what a link carries for each byte of the message (nccl-tests, PERFORMANCE.md).
 #[must_use]
 pub fn bus_factor(kind: &str, n: usize) -> Option<f64> {

@@ -64,12 +64,12 @@ impl Part {
 #[derive(Default)]
 struct Kinds {
     list: Vec<Kind>,
-    ids: FxHashMap<(String, String, String), usize>,
+    ids: FxHashMap<(String, String, String, Option<u32>), usize>,
 }
 
 impl Kinds {
     fn id(&mut self, kind: Kind) -> usize {
-        let key = (kind.name.clone(), kind.group.clone(), kind.algorithm.clone());
+        let key = (kind.name.clone(), kind.group.clone(), kind.algorithm.clone(), kind.peer);
         *self.ids.entry(key).or_insert_with(|| {
             self.list.push(kind);
             self.list.len() - 1
@@ -89,7 +89,13 @@ fn listed(text: &str) -> Vec<u32> {
 #[must_use]
 pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
     let ops = Ops::of(profile);
-    let of_launch: FxHashMap<u32, usize> = profile.collectives.iter().enumerate().filter_map(|(i, c)| Some((c.launch?, i))).collect();
+    // A launch may send to several others and receive from them.
+    let mut of_launch: FxHashMap<u32, Vec<&crate::model::Collective>> = FxHashMap::default();
+    for c in &profile.collectives {
+        if let Some(launch) = c.launch {
+            of_launch.entry(launch).or_default().push(c);
+        }
+    }
     let several = {
         let mut with: Vec<usize> = ops.iter().filter(|o| o.class == Class::Collective).map(|o| o.unit).collect();
         with.sort_unstable();
@@ -136,29 +142,32 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
         let (by_name, algorithm) = nccl::of_kernel(name);
         let called = ops.call(&op).map_or(op.start, |c| c.start);
         let stream = profile.launches.place(row as usize).and_then(|p| profile.places.get(p.0 as usize)?.stream);
-        let said = of_launch.get(&row).and_then(|&i| profile.collectives.get(i));
-        let kind = match said {
-            Some(c) => Kind {
+        let Some(said) = of_launch.get(&row) else {
+            let known = &mut streams[at];
+            let number = known.iter().position(|s| *s == stream).unwrap_or_else(|| {
+                known.push(stream);
+                known.len() - 1
+            });
+            let kind = Kind { name: by_name.to_owned(), group: format!("stream {number}"), algorithm, ..Kind::default() };
+            let kind = kinds[at].id(kind);
+            part.collectives.push((called, Collective { kind, sequence: -1, start: op.start, duration, bytes: 0 }));
+            continue;
+        };
+        for c in said {
+            let kind = kinds[at].id(Kind {
                 name: nccl::kind(&c.kind).to_owned(),
                 group: c.group.to_string(),
                 ranks: listed(&c.ranks),
                 size: c.group_size,
-                algorithm,
-                numbered: c.sequence.is_some(),
-            },
-            None => {
-                let known = &mut streams[at];
-                let number = known.iter().position(|s| *s == stream).unwrap_or_else(|| {
-                    known.push(stream);
-                    known.len() - 1
-                });
-                Kind { name: by_name.to_owned(), group: format!("stream {number}"), algorithm, ..Kind::default() }
-            }
-        };
-        let bytes = said.and_then(|c| c.bytes).unwrap_or(0);
-        let sequence = said.and_then(|c| i64::try_from(c.sequence?).ok()).unwrap_or(-1);
-        let kind = kinds[at].id(kind);
-        part.collectives.push((called, Collective { kind, sequence, start: op.start, duration, bytes }));
+                algorithm: algorithm.clone(),
+                numbered: c.sequence.is_some() && c.peer.is_none(),
+                peer: c.peer,
+                member: c.member,
+            });
+            // Of sends and receives each pair counts its own.
+            let sequence = c.sequence.filter(|_| c.peer.is_none()).and_then(|n| i64::try_from(n).ok()).unwrap_or(-1);
+            part.collectives.push((called, Collective { kind, sequence, start: op.start, duration, bytes: c.bytes.unwrap_or(0) }));
+        }
     }
     let all = parts.into_iter().zip(kinds).enumerate();
     all.map(|(i, (part, kinds))| {
@@ -193,7 +202,9 @@ fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device
     let mut numbers: BTreeMap<usize, i64> = BTreeMap::new();
     part.collectives.sort_by_key(|c| (c.0, c.1.start));
     let group = |kind: usize| {
-        kinds.list.iter().position(|k| k.group == kinds.list[kind].group && k.ranks == kinds.list[kind].ranks).unwrap_or(kind)
+        let own = &kinds.list[kind];
+        let way = |k: &Kind| k.peer.map(|peer| (peer, k.name.clone()));
+        kinds.list.iter().position(|k| k.group == own.group && k.ranks == own.ranks && way(k) == way(own)).unwrap_or(kind)
     };
     for (_, c) in &mut part.collectives {
         let next = numbers.entry(group(c.kind)).or_default();

@@ -2,6 +2,7 @@
 
 use super::clocks::Offset;
 use super::matching::{Arrival, Matches, Together};
+use super::nccl;
 use std::collections::BTreeMap;
 
 /// Share of the collectives that are left out at the beginning: captures start at different times, and the first ones wait for that.
@@ -57,7 +58,8 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> (Vec<(i64, usize)>, Vec<boo
     for n in &mut left {
         *n = ((*n as f64 * START).ceil() as usize).min(n.saturating_sub(1));
     }
-    let mut judged = vec![true; matches.list.len()];
+    // A stage that waits for what another sends is no sign that the other is late; what it is late for then is handed on.
+    let mut judged: Vec<bool> = matches.list.iter().map(|c| !nccl::point_to_point(c.kind)).collect();
     for &(_, i) in &order {
         let left = &mut left[matches.list[i].group as usize];
         if *left > 0 {

@@ -192,7 +192,10 @@ fn missing(case: &Case<'_>) -> Vec<String> {
         });
     }
     if case.idle_share(Cause::NoCall) >= finding::LEAST {
-        out.push("recorded without the host's CUDA calls: what the host did while the GPU was idle is not known".to_owned());
+        out.push(
+            "recorded without the host's CUDA calls, or without some of them: what the host did while the GPU was idle is not known"
+                .to_owned(),
+        );
     }
     let queued = case.share(case.idle.get(Cause::Queued) - case.pauses);
     if queued >= finding::LEAST {

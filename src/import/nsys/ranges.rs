@@ -137,7 +137,9 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
                 payload: payload(row, &texts)?,
             };
         }
-        if let ValueRef::Blob(bytes) = row.get_ref(binary)? {
+        if let ValueRef::Blob(bytes) = row.get_ref(binary)?
+            && let Some(bytes) = extended(bytes)
+        {
             extra.payload = Some(Given::Bytes(std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0)), bytes.len().min(MESSAGE)));
         }
         if extra != Extra::default() {
@@ -149,6 +151,16 @@ pub fn read(db: &Db, job: &Job<'_>, strings: &mut Strings<'_>) -> Result<Ranges,
         Ok(())
     })?;
     Ok(merge(readers, strings))
+}
+
+/// The bytes of the only extended payload of a range. nsys has a header before them: their number, and of each the schema, the size and the place.
+fn extended(bytes: &[u8]) -> Option<&[u8]> {
+    let long = |at: usize| usize::try_from(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).ok();
+    let (size, from) = (long(16)?, long(24)?);
+    if long(0)? != 1 || from < 32 {
+        return None;
+    }
+    bytes.get(from..from.checked_add(size)?)
 }
 
 /// The one value that a range carries, by the columns that follow `category`.

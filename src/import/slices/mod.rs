@@ -157,9 +157,11 @@ impl Slices {
                 }
                 Some(_) => {
                     processes.entry(named.pid).or_insert_with(|| named.process.clone());
+                    // JAX and TensorFlow write functions of Python so: `$module.py:12 function`.
+                    let origin = if name.starts_with('$') { RangeOrigin::Python } else { RangeOrigin::Annotation };
                     let name = part.names.id(&Arc::from(name));
                     let (start, duration, thread) = (slice.start, slice.duration, on_host());
-                    part.spans.push(Span { at, name, start, duration, thread, origin: RangeOrigin::Annotation, operator: None });
+                    part.spans.push(Span { at, name, start, duration, thread, origin, operator: None });
                 }
                 None => {}
             }

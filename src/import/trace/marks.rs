@@ -16,8 +16,10 @@ pub enum Payload {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum What {
     Push(Marked),
+    /// With what NCCL says of the call only at its end.
     Pop {
         domain: u32,
+        message: Option<Payload>,
     },
     Start {
         id: u64,
@@ -61,15 +63,18 @@ pub fn marked(c: &mut Cursor<'_>, id: Option<&mut u64>) -> Option<Marked> {
     let color = if has & 1 == 0 { None } else { Some(c.small()?) };
     let category = if has & 2 == 0 { None } else { Some(c.small()?) };
     let payload = match has & 0b1100 {
-        0 if has & 16 != 0 => {
-            let n = c.byte()?;
-            let given = c.bytes(usize::from(n))?;
-            Some(Payload::Message(std::array::from_fn(|i| given.get(i).copied().unwrap_or(0)), n))
-        }
+        0 if has & 16 != 0 => Some(message(c)?),
         0 => None,
         0b0100 => Some(Payload::Signed(c.eight()?.cast_signed())),
         0b1000 => Some(Payload::Unsigned(c.eight()?)),
         _ => Some(Payload::Real(f64::from_bits(c.eight()?))),
     };
     Some(Marked { domain, text, color, category, payload })
+}
+
+/// The bytes of NCCL's payload with their number before them.
+pub fn message(c: &mut Cursor<'_>) -> Option<Payload> {
+    let n = c.byte()?;
+    let given = c.bytes(usize::from(n))?;
+    Some(Payload::Message(std::array::from_fn(|i| given.get(i).copied().unwrap_or(0)), n))
 }

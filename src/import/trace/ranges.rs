@@ -95,8 +95,11 @@ fn matched(events: &[Event]) -> Vec<(Open, i64, RangeKind)> {
         match event.what {
             What::Push(marked) => stacks.entry((event.thread, marked.domain)).or_default().push(open(marked)),
             // A range that was entered before the recording began is not there.
-            What::Pop { domain } => {
-                let range = stacks.get_mut(&(event.thread, domain)).and_then(Vec::pop);
+            What::Pop { domain, message } => {
+                let mut range = stacks.get_mut(&(event.thread, domain)).and_then(Vec::pop);
+                if let Some(range) = range.as_mut().filter(|_| message.is_some()) {
+                    range.marked.payload = message;
+                }
                 done.extend(range.map(|r| (r, event.time, RangeKind::PushPop)));
             }
             What::Start { id, marked } => drop(started.insert(id, open(marked))),
@@ -120,13 +123,13 @@ mod tests {
         let marked = |domain, text| Marked { domain, text, ..Marked::default() };
         let at = |time, thread, what| Event { time, thread, what };
         let events = [
-            at(8, 1, What::Pop { domain: 0 }),
+            at(8, 1, What::Pop { domain: 0, message: None }),
             at(10, 1, What::Push(marked(0, 1))),
             at(11, 1, What::Push(marked(3, 2))),
             at(12, 2, What::Push(marked(0, 2))),
             at(13, 1, What::Start { id: 7, marked: marked(0, 1) }),
-            at(14, 1, What::Pop { domain: 0 }),
-            at(15, 1, What::Pop { domain: 3 }),
+            at(14, 1, What::Pop { domain: 0, message: None }),
+            at(15, 1, What::Pop { domain: 3, message: None }),
             at(16, 2, What::End { id: 7 }),
         ];
         let strings = (1..).zip(["a", "b", "d"].map(|t| t.as_bytes().to_vec())).collect();

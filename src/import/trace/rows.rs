@@ -4,8 +4,8 @@ use super::blocks::{Block, Kind};
 use super::counters::{self, Measured, Set};
 use super::cursor::Cursor;
 use super::facts::Facts;
-use super::marks::marked;
 pub use super::marks::{Event, What};
+use super::marks::{marked, message};
 use crate::import::{Parts, Wants};
 
 /// A launch configuration with the queue that it went to.
@@ -326,7 +326,12 @@ impl Rows {
         let mut add = |what| self.events.push(Event { time, thread, what });
         match kind {
             1 => add(What::Push(marked(c, None)?)),
-            2 => add(What::Pop { domain: c.small()? }),
+            2 => add(What::Pop { domain: c.small()?, message: None }),
+            8 => {
+                let domain = c.small()?;
+                let message = Some(message(c)?);
+                add(What::Pop { domain, message });
+            }
             3 => {
                 let mut id = 0;
                 let marked = marked(c, Some(&mut id))?;

@@ -16,6 +16,12 @@ const REPEATS: u64 = 5;
 /// Idle time with no call known, as a share of the window, from which the cause of the idle time is not known at all.
 const NO_CALLS: f64 = 0.3;
 
+/// Launches whose call is known, and all.
+fn with_calls(case: &Case<'_>) -> (usize, usize) {
+    let launches = &case.profile.launches;
+    ((0..launches.len()).filter(|&row| launches.call(row).is_some()).count(), launches.len())
+}
+
 /// Too short, cut, or without what is needed.
 pub fn short(case: &Case<'_>) -> Option<Finding> {
     let operations: u64 = case.devices.iter().map(|d| d.busy.operations).sum();
@@ -37,7 +43,19 @@ pub fn short(case: &Case<'_>) -> Option<Finding> {
         )
     } else if no_calls >= NO_CALLS {
         (
-            format!("the report does not say which calls started the work: why the GPU is idle for {} cannot be known", pct(no_calls)),
+            match with_calls(case) {
+                (0, _) => {
+                    format!(
+                        "the report does not say which calls started the work: why the GPU is idle for {} cannot be known",
+                        pct(no_calls)
+                    )
+                }
+                (some, all) => format!(
+                    "the report has the calls of {some} of {} only: why the GPU is idle for {} cannot be known",
+                    units::count(all, "launch"),
+                    pct(no_calls)
+                ),
+            },
             &["Record the host's CUDA calls, too (`warpscope run` without a recipe for kernels only, `nsys --trace=cuda`)."],
         )
     } else {

@@ -1,7 +1,7 @@
 // What happens on a thread of the program: NVTX, gates, calls where CUPTI has no records of chosen ones. A thread writes into its own
 // ring without waiting for anybody; the ticker empties it, or the thread itself when it is full.
 
-enum { EVENT_PUSH = 1, EVENT_POP = 2, EVENT_START = 3, EVENT_END = 4, EVENT_MARK = 5, EVENT_CALL = 16 };
+enum { EVENT_PUSH = 1, EVENT_POP = 2, EVENT_START = 3, EVENT_END = 4, EVENT_MARK = 5, EVENT_POP_MESSAGE = 8, EVENT_CALL = 16 };
 enum { COLOR = 1, CATEGORY = 2, PAYLOAD_SIGNED = 4, PAYLOAD_UNSIGNED = 8, PAYLOAD_REAL = 12, PAYLOAD = 12, MESSAGE = 16, MESSAGE_BYTES = 24 };
 
 typedef struct { u64 time, id, payload; u32 domain, text, color, category; u8 kind, has, message; } Event;
@@ -43,6 +43,14 @@ static Ring* ring(void) {
   return own_ring = r;
 }
 
+// What NCCL said: its length and the bytes, which lie where other events have numbers.
+static u8* put_message_bytes(u8* p, const Event* e) {
+  u8 bytes[MESSAGE_BYTES];
+  memcpy(bytes, &e->id, 8), memcpy(bytes + 8, &e->payload, 8), memcpy(bytes + 16, &e->color, 8);
+  *p++ = e->message, memcpy(p, bytes, e->message);
+  return p + e->message;
+}
+
 // Writes what is in a ring.
 static void ring_empty(Ring* r) {
   lock(&r->emptying);
@@ -65,13 +73,10 @@ static void ring_empty(Ring* r) {
         if (e->has & COLOR) p = put_number(p, e->color);
         if (e->has & CATEGORY) p = put_number(p, e->category);
         if (e->has & PAYLOAD) memcpy(p, &e->payload, 8), p += 8;
-        if (e->has & MESSAGE) {
-          u8 bytes[MESSAGE_BYTES];
-          memcpy(bytes, &e->id, 8), memcpy(bytes + 8, &e->payload, 8), memcpy(bytes + 16, &e->color, 8);
-          *p++ = e->message, memcpy(p, bytes, e->message), p += e->message;
-        }
+        if (e->has & MESSAGE) p = put_message_bytes(p, e);
         break;
       case EVENT_POP: p = put_number(p, e->domain); break;
+      case EVENT_POP_MESSAGE: p = put_message_bytes(put_number(p, e->domain), e); break;
       case EVENT_END: p = put_number(p, e->id); break;
       case EVENT_CALL:
         p = put_number(p, e->text), p = put_number(p, e->id), p = put_number(p, e->payload), p = put_number(p, e->color);

@@ -58,11 +58,9 @@ static u32 message(const Attributes* a) {
 // The text of NCCL's domain, once it has made one.
 static u32 nccl_domain;
 
-// What NCCL says of the collective that it is asked for: communicator, bytes, peer or root. Its schemas are known, those of other libraries are
-// told to the tool by an extension of NVTX that is not asked for here.
-static void put_message(Event* e, const Attributes* a) {
-  const Attached* of = (const Attached*)a->payload;
-  if (a->reserved != 1 || !of || !of->bytes || e->has || e->kind != EVENT_PUSH) return;
+// What NCCL says of a call: communicator, bytes, peer or root. Its structures are known; schemas of others are not kept.
+static void put_message(Event* e, u32 domain, const Attached* of, u64 count) {
+  if (!domain || domain != nccl_domain || count != 1 || !of || !of->bytes || e->has) return;
   u8 bytes[MESSAGE_BYTES] = { 0 };
   u64 n = of->size < MESSAGE_BYTES ? of->size : MESSAGE_BYTES;
   memcpy(bytes, of->bytes, n);
@@ -86,7 +84,7 @@ static void put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a)
     case NVTX_SIGNED_32: e->has |= PAYLOAD_SIGNED, e->payload = (u64)(i64)(i32)a->payload; break;
     case NVTX_DOUBLE: e->has |= PAYLOAD_REAL, e->payload = a->payload; break;
     case NVTX_FLOAT: value.real = (double)value.small, e->has |= PAYLOAD_REAL, e->payload = value.bits; break;
-    case NVTX_EXTENDED: if (domain && domain == nccl_domain) put_message(e, a); break;
+    case NVTX_EXTENDED: if (kind == EVENT_PUSH && a->reserved > 0) put_message(e, domain, (const Attached*)a->payload, (u64)a->reserved); break;
     default: break;
     }
   }
@@ -104,9 +102,18 @@ static int push(u32 domain, u32 text, const Attributes* a) {
   if (!closed) put_nvtx(EVENT_PUSH, domain, text, 0, a);
   return depth++;
 }
-static int pop(u32 domain) {
+static void put_pop(u32 domain, const Attached* of, u64 count) {
+  Ring* r = ring();
+  if (!r) return;
+  Event* e = event_begin(r);
+  *e = (Event){ .time = now(), .domain = domain, .kind = EVENT_POP };
+  put_message(e, domain, of, count);
+  if (e->has) e->kind = EVENT_POP_MESSAGE;
+  event_end(r);
+}
+static int pop(u32 domain, const Attached* of, u64 count) {
   if (depth > 0) depth--;
-  if (recorded & 1) put_nvtx(EVENT_POP, domain, 0, 0, NULL);
+  if (recorded & 1) put_pop(domain, of, count);
   recorded >>= 1;
   if (UNLIKELY(gate.gated)) gate_left(domain);
   return depth;
@@ -114,9 +121,9 @@ static int pop(u32 domain) {
 static int nvtx_push_ascii(const char* text) { return live() ? push(0, name_recent(text), NULL) : 0; }
 static int nvtx_push_wide(const u32* text) { return live() ? push(0, name_wide(text), NULL) : 0; }
 static int nvtx_push(const Attributes* a) { return live() && a ? push(0, message(a), a) : 0; }
-static int nvtx_pop(void) { return live() ? pop(0) : 0; }
+static int nvtx_pop(void) { return live() ? pop(0, NULL, 0) : 0; }
 static int nvtx_domain_push(void* domain, const Attributes* a) { return live() && a ? push((u32)(u64)domain, message(a), a) : 0; }
-static int nvtx_domain_pop(void* domain) { return live() ? pop((u32)(u64)domain) : 0; }
+static int nvtx_domain_pop(void* domain) { return live() ? pop((u32)(u64)domain, NULL, 0) : 0; }
 
 static u64 start(u32 domain, u32 text, const Attributes* a) {
   u64 id = ADD(range_ids, 1) + 1;
@@ -178,5 +185,23 @@ static void nvtx_functions(const Callbacks* callbacks) {
     take(t, n, 8, nvtx_domain_category_ascii), take(t, n, 9, nvtx_domain_category_wide);
     take(t, n, 10, nvtx_register_ascii), take(t, n, 11, nvtx_register_wide);
     take(t, n, 12, nvtx_domain_ascii), take(t, n, 13, nvtx_domain_wide);
+  }
+}
+
+// The extension for payloads (nvToolsExtPayload.h): NCCL ends ranges through it, and without these functions they would never end.
+enum { MODULE_PAYLOAD = 2 };
+typedef struct { u64 segment, count; void** slots; } Segment;
+typedef struct { u16 version, size, module, compatible; u64 count; Segment* segments; } Extension;
+static int nvtx_push_payload(void* domain, const Attached* of, u64 count) { (void)of, (void)count; return live() ? push((u32)(u64)domain, 0, NULL) : 0; }
+static int nvtx_pop_payload(void* domain, const Attached* of, u64 count) { return live() ? pop((u32)(u64)domain, of, count) : 0; }
+static u64 nvtx_start_payload(void* domain, const Attached* of, u64 count) { (void)of, (void)count; return live() ? start((u32)(u64)domain, 0, NULL) : 0; }
+static void nvtx_end_payload(void* domain, u64 id, const Attached* of, u64 count) { (void)domain, (void)of, (void)count, nvtx_end(id); }
+static u8 nvtx_domain_enabled(void* domain) { (void)domain; return 1; }
+static void nvtx_extension(const Extension* e) {
+  if (e->module != MODULE_PAYLOAD || !e->count || !e->segments) return;
+  const Segment* s = e->segments;
+  void* functions[] = { NULL, NULL, NULL, nvtx_push_payload, nvtx_pop_payload, nvtx_start_payload, nvtx_end_payload, nvtx_domain_enabled };
+  for (u64 i = 0; i < sizeof functions / sizeof *functions && i < s->count; i++) {
+    if (functions[i]) s->slots[i] = functions[i];
   }
 }

@@ -425,6 +425,12 @@ EXPORT int InitializeInjectionNvtx2(const void* (*table)(u32)) {
   return 1;
 }
 
+EXPORT int InitializeInjectionNvtxExtension(const Extension* extension) {
+  begin();
+  if (writing) nvtx_extension(extension);
+  return 1;
+}
+
 // Loaded beforehand (LD_PRELOAD), it sees a process that leaves without its exit handlers, as children of Python's multiprocessing do.
 static void leave(int code) {
   if (session.attached && !gone && out.pid == getpid()) ask(ASK_END, "_exit", 3000);
