@@ -3,7 +3,7 @@
 use super::draft::Draft;
 use super::gate;
 use super::options::{OpenedBy, Options, Replay, Within};
-use super::{Alternative, Base, Rerun, nvtx};
+use super::{Alternative, Base, PartId, Rerun, nvtx};
 use crate::model::NameForm;
 
 impl Draft<'_> {
@@ -67,6 +67,32 @@ impl Draft<'_> {
                 Some(("The whole CUDA graph it belongs to, as a single result.".to_owned(), false))
             });
         }
+        out.extend(self.in_place(mine));
         out
+    }
+
+    /// The same launch, measured by the built-in tracer in a run that goes on: where launches are counted from the program's start, in one process, and
+    /// the launch is one that can be measured.
+    fn in_place(&self, mine: &Rerun) -> Option<Alternative> {
+        let [row] = self.rows else { return None };
+        let launches = &self.profile.launches;
+        let cooperative = launches.config(*row).and_then(|c| self.profile.configs.get(c.0 as usize)).is_some_and(|c| c.cooperative);
+        let counted = gate::opened_by(self.profile, self.options) == OpenedBy::Start && self.options.within == Within::Everything;
+        let one = self.profile.processes.len() < 2 && launches.timed() && mine.wrapper.is_none();
+        if !counted || !one || cooperative || launches.graph_node(*row).is_some() {
+            return None;
+        }
+        let function = self.kernel.function();
+        let same: Vec<bool> = self.profile.kernels.iter().map(|k| k.function() == function).collect();
+        // Nodes of graphs are no launches to the tracer.
+        let counts = |r: &usize| launches.graph_node(*r).is_none() && same.get(launches.kernel(*r).0 as usize).is_some_and(|s| *s);
+        let number = (0..=*row).filter(counts).count();
+        let program = mine.parts.iter().find(|p| p.id == PartId::Program)?;
+        let mut argv = ["warpscope", "run", "--measure"].map(str::to_owned).to_vec();
+        argv.extend([format!("{function}#{number}"), "--".to_owned()]);
+        argv.extend(program.words.iter().cloned());
+        let why =
+            "Without ncu, in a run that goes on: the built-in tracer measures this launch where it is (CUPTI 12.6 or newer).".to_owned();
+        Some(Alternative { why, argv, options: self.options.clone(), better: false })
     }
 }

@@ -83,7 +83,7 @@ const BASES: [NameForm; 3] = [NameForm::Function, NameForm::Demangled, NameForm:
 
 #[test]
 fn every_launch_of_every_mode_is_selected_exactly_by_every_name_form() {
-    let mut commands = 0;
+    let (mut commands, mut in_place) = (0, 0);
     for (fixture, name) in [("single", "single"), ("threads", "threads"), ("procs", "procs"), ("graph_node", "graph")] {
         let (profile, events) = (profile(fixture), truth(name));
         assert_eq!(profile.launches.len(), events.len(), "{fixture}");
@@ -95,6 +95,11 @@ fn every_launch_of_every_mode_is_selected_exactly_by_every_name_form() {
                 assert_eq!(rerun.selects[0].grid.unwrap()[0], events[launch].grid);
                 commands += 1;
                 for other in rerun.alternatives.iter().filter(|a| !a.options.whole_graph) {
+                    if other.argv[0] == "warpscope" {
+                        assert_eq!(measured(&other.argv, &profile), launch, "{:?}", other.argv);
+                        in_place += 1;
+                        continue;
+                    }
                     let got = select(&other.argv, &events).unwrap();
                     assert_eq!(got, [vec![launch]], "{fixture} launch {launch}: {:?}", other.argv);
                     commands += 1;
@@ -102,7 +107,19 @@ fn every_launch_of_every_mode_is_selected_exactly_by_every_name_form() {
             }
         }
     }
-    assert!(commands > 1503, "{commands}");
+    assert!(commands > 1503 && in_place > 500, "{commands} {in_place}");
+}
+
+/// The launch that `--measure NAME#N` chooses as the tracer counts: by the function's or the mangled name, graphs apart.
+fn measured(argv: &[String], profile: &Profile) -> usize {
+    assert_eq!(argv[..3], ["warpscope", "run", "--measure"]);
+    let (name, number) = argv[3].rsplit_once('#').unwrap();
+    let launches = (0..profile.launches.len()).filter(|&r| profile.launches.graph_node(r).is_none());
+    let of = |r: &usize| {
+        let kernel = &profile.kernels[profile.launches.kernel(*r).0 as usize];
+        kernel.function() == name || kernel.mangled() == name
+    };
+    launches.filter(of).nth(number.parse::<usize>().unwrap() - 1).unwrap()
 }
 
 #[test]

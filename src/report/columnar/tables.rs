@@ -128,13 +128,13 @@ pub fn collectives(of: Of<'_>) -> Table<'_> {
     let all: Arc<[_]> = of.digests.iter().flat_map(|d| d.collectives().map(move |c| (d, c))).collect();
     let rows = all.len();
     let share = || Arc::clone(&all);
-    let (kinds, groups, algorithms, sequences, starts, durations, bytes, devices, pids) =
-        (share(), share(), share(), share(), share(), share(), share(), share(), share());
+    let (kinds, groups, algorithms, sequences, starts, durations, bytes, peers, devices, pids) =
+        (share(), share(), share(), share(), share(), share(), share(), share(), share(), share());
     let columns = vec![
         text("kind", "all_reduce, all_gather and so on", move |r| {
             kinds.get(r).map(|(d, c)| ByteArray::from(d.kinds[c.kind].name.as_str()))
         }),
-        text("group", "process group, or the rank's stream", move |r| {
+        text("group", "process group, NCCL's communicator, or the rank's stream", move |r| {
             groups.get(r).map(|(d, c)| ByteArray::from(d.kinds[c.kind].group.as_str()))
         }),
         text("algorithm", "NCCL's algorithm and protocol", move |r| {
@@ -144,8 +144,12 @@ pub fn collectives(of: Of<'_>) -> Table<'_> {
         int("sequence", "", "number in its group", move |r| Some(sequences.get(r)?.1.sequence)),
         int("start_ns", "ns", "from the report's 0", move |r| Some(starts.get(r)?.1.start)),
         int("duration_ns", "ns", "with what this rank waited for others", move |r| Some(durations.get(r)?.1.duration)),
-        int("bytes", "byte", "message of a rank, where the framework says it", move |r| {
+        int("bytes", "byte", "message of a rank, where the framework or NCCL says it", move |r| {
             Some(bytes.get(r)?.1.bytes).filter(|&b| b > 0).map(large)
+        }),
+        int("peer", "", "of a send or receive the other one's number in the group", move |r| {
+            let (d, c) = peers.get(r)?;
+            d.kinds[c.kind].peer.map(i64::from)
         }),
         int("device", "", "number of the GPU", move |r| devices.get(r)?.0.device.map(i64::from)),
         int("pid", "", "process", move |r| pids.get(r)?.0.pid.map(i64::from)),

@@ -12,7 +12,7 @@ use crate::app::over::{Choice, CopyWhat, LineOf, What};
 use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, shift};
 use crate::app::session::Session;
 use crate::app::work::{Ask, Done};
-use crate::rerun::{Choose, Collect, Found, Picked, Plan, Request, Selects, Verdict, verify};
+use crate::rerun::{Choose, Collect, Found, Picked, Plan, Request, Selects, Verdict, shell, verify};
 use fields::{Edit, FIELDS, Field};
 use std::sync::Arc;
 use tui_input::Input;
@@ -89,6 +89,10 @@ impl RerunScreen {
         match self.row() {
             Some(Row::Alternative(i)) => {
                 let Some(other) = self.alternatives().get(i) else { return Answer::none() };
+                if other.options == self.request.options {
+                    // Another tool's command: there is nothing to edit here.
+                    return Answer::effect(Effect::Copy(shell::line(&other.argv), "command".to_owned()));
+                }
                 let request = Request { options: other.options.clone(), ..self.request.clone() };
                 self.ask(request, cx)
             }
