@@ -214,7 +214,7 @@ impl Grouping {
             GroupBy::Name => Groups::by_name(profile.kernels.iter().map(|k| k.function().to_owned()), None),
             GroupBy::Demangled => Groups::by_name(profile.kernels.iter().map(|k| k.demangled().to_owned()), None),
             GroupBy::Mangled => Groups::by_name(profile.kernels.iter().map(|k| k.mangled().to_owned()), None),
-            GroupBy::Config => Groups::by_name(profile.configs.iter().map(crate::model::LaunchConfig::label), None),
+            GroupBy::Config => Groups::by_name(profile.configs.iter().map(|c| c.label_for(profile.amd())), None),
             GroupBy::Stream => Groups::by_name(profile.places.iter().map(|p| stream_name(profile, p)), None),
             GroupBy::Device => Groups::by_name(profile.places.iter().map(|p| device_name(profile, p)), None),
             GroupBy::Process => Groups::by_name(profile.places.iter().map(|p| process_name(profile, p)), None),

@@ -64,10 +64,20 @@ impl LaunchConfig {
     /// One line that tells this configuration from others: grid × block, shared memory, registers.
     #[must_use]
     pub fn label(&self) -> String {
+        self.label_in("shared", "regs")
+    }
+
+    /// The same in the words of the GPU's maker.
+    #[must_use]
+    pub fn label_for(&self, amd: bool) -> String {
+        if amd { self.label_in("LDS", "VGPRs") } else { self.label() }
+    }
+
+    fn label_in(&self, memory: &str, registers: &str) -> String {
         let dims = |d: Option<[u32; 3]>| d.map_or_else(|| "?".to_owned(), dim3);
-        let shared = self.shared().map_or_else(String::new, |s| format!(" · {s} shared"));
-        let registers = self.registers.map_or_else(String::new, |r| format!(" · {r} regs"));
-        format!("({}) × ({}){shared}{registers}", dims(self.grid), dims(self.block))
+        let shared = self.shared().map_or_else(String::new, |s| format!(" · {s} {memory}"));
+        let count = self.registers.map_or_else(String::new, |r| format!(" · {r} {registers}"));
+        format!("({}) × ({}){shared}{count}", dims(self.grid), dims(self.block))
     }
 }
 
@@ -89,6 +99,7 @@ mod tests {
             ..LaunchConfig::default()
         };
         assert_eq!(config.label(), "(264) × (32×8) · 160 KiB shared · 40 regs");
+        assert_eq!(config.label_for(true), "(264) × (32×8) · 160 KiB LDS · 40 VGPRs");
         assert_eq!(LaunchConfig::default().label(), "(?) × (?)");
         assert_eq!(LaunchConfig::default().shared(), None);
     }

@@ -264,7 +264,7 @@ fn group_lines(out: &mut Lines<'_>, report: &Report, profile: &Profile, detail: 
         let n = detail.configs.len();
         out.head(&if n == 1 { "configuration".to_owned() } else { format!("{n} configurations") });
         for (config, launches, occupancy) in detail.configs.iter().take(dim_n) {
-            let label = profile.configs.get(*config as usize).map(crate::model::LaunchConfig::label).unwrap_or_default();
+            let label = profile.configs.get(*config as usize).map(|c| c.label_for(profile.amd())).unwrap_or_default();
             let occupancy = occupancy.as_ref().filter(|_| n > 1).map_or_else(String::new, |o| format!(" · {:.0}% occ", o.percent));
             out.counted(&format!("{label}{occupancy}"), *launches);
         }

@@ -118,7 +118,7 @@ pub fn facts(timeline: &Timeline, of: &Events<'_>, event: Event, step: i64) -> V
         Event::Launch(row) => {
             push(&mut out, "ran on", place(p, p.launches.place(row as usize).map(|p| p.0)));
             let config = p.launches.config(row as usize).and_then(|c| p.configs.get(c.0 as usize));
-            push(&mut out, "grid × block", config.map_or_else(String::new, crate::model::LaunchConfig::label));
+            push(&mut out, "grid × block", config.map_or_else(String::new, |c| c.label_for(p.amd())));
             let node = p.launches.graph_node(row as usize);
             push(&mut out, "graph node", node.map_or_else(String::new, |n| n.to_string()));
             collective(&mut out, p, row);
