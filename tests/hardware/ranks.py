@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Jobs of several ranks whose trouble is known, recorded with the built-in tracer through torchrun on this machine's GPUs, and what
-`warpscope ranks` says of them. Then one launch of one rank is profiled again with the command that `rerun` prints, and checked.
+`warpscope ranks` says of them. Then the command that profiles a launch of each rank again is printed, to be run by hand.
 
-Needs two NVIDIA GPUs or more, python3 with torch, ncu for the re-run. By hand, from the repository's root:
+Needs two NVIDIA GPUs or more and python3 with torch. By hand, from the repository's root:
 
     cargo build --release
     tests/hardware/ranks.py --warpscope target/release/warpscope --keep /tmp/ranks
@@ -156,7 +156,7 @@ ap.add_argument("--steps", type=int, default=24)
 ap.add_argument("--keep", help="folder for the traces")
 ap.add_argument("--torch", action="store_true", help="record with torch.profiler, too")
 ap.add_argument("--nsys", help="record with this nsys, too")
-ap.add_argument("--no-ncu", action="store_true", help="do not profile a launch again")
+ap.add_argument("--no-rerun", action="store_true", help="do not print the re-runs")
 ap.add_argument("--judge", action="store_true", help="record nothing: judge what is in the folder")
 args = ap.parse_args()
 tool = os.path.abspath(args.warpscope)
@@ -206,13 +206,14 @@ for job in args.jobs.split(","):
             call([*torchrun, job, str(args.steps), keep])
         if args.nsys:
             call([args.nsys, "profile", "-t", "cuda,nvtx", "-s", "none", "--cpuctxsw=none", "-f", "true", "-o", os.path.join(keep, job), *torchrun, job, str(args.steps)])
+            call([args.nsys, "export", "--type", "sqlite", "--include-blobs", "true", "-f", "true", "-o", f"{keep}/{job}.sqlite", f"{keep}/{job}.nsys-rep"])
     judge(job, "tracer", sorted(glob.glob(own + "/*.wstrace")))
     if glob.glob(f"{keep}/{job}_rank*.json*"):
         judge(job, "torch", sorted(glob.glob(f"{keep}/{job}_rank*.json*")))
     for report in glob.glob(f"{keep}/{job}.sqlite"):
         judge(job, "nsys", [report])
 
-if not args.no_ncu and not args.judge:
+if not args.no_rerun and not args.judge:
     job = args.jobs.split(",")[0]
     for trace in sorted(glob.glob(os.path.join(keep, job, "*.wstrace"))):
         # A launch in the middle of the kernel that takes the most time, collectives apart, of this rank.
