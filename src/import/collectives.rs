@@ -59,6 +59,7 @@ pub fn join(profile: &mut Profile) {
         found.extend(launched(events));
     }
     found.sort_by_key(|(called, launch, _)| (*called, *launch));
+    let whole = profile.capture.gate.is_none();
     let mut counts: FxHashMap<(u32, u64), u64> = FxHashMap::default();
     for (_, launch, calls) in found {
         let pid = profile.launches.place(launch as usize).and_then(|p| profile.places.get(p.0 as usize)?.pid).unwrap_or_default();
@@ -68,8 +69,8 @@ pub fn join(profile: &mut Profile) {
                 && let Some(communicator) = communicator
             {
                 let count = counts.entry((pid, communicator)).or_default();
-                // Who saw the communicator made has seen all that it did.
-                collective.sequence = members.contains_key(&(pid, communicator)).then_some(*count);
+                // Who saw the communicator made has seen all that it did, unless the recording was closed in between.
+                collective.sequence = (whole && members.contains_key(&(pid, communicator))).then_some(*count);
                 *count += 1;
             }
             profile.collectives.push(collective);

@@ -61,7 +61,8 @@ fn throughput_lacks(amd: &Amd<'_>) -> String {
     let cycles = absent(if amd.cdna() {
         &["GRBM_GUI_ACTIVE", "SQ_ACTIVE_INST_VALU", "SQ_VALU_MFMA_BUSY_CYCLES"]
     } else {
-        &["GRBM_GUI_ACTIVE", "SQ_BUSY_CYCLES"]
+        // What the others count on RDNA is not known to be the same.
+        &["GRBM_GUI_ACTIVE"]
     });
     let traffic = absent(&["FETCH_SIZE", "WRITE_SIZE"]);
     let mut lacks: Vec<String> = Vec::new();
