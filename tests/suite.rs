@@ -63,6 +63,7 @@ mod suite {
     mod trace;
     mod trace_event;
     mod tracer;
+    mod tracer_stalls;
     mod triage;
     pub mod tty;
     mod whole;

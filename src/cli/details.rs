@@ -2,7 +2,9 @@
 
 use crate::import::input::Input;
 use crate::import::rocm::RocmThreadTrace;
+use crate::import::trace::WarpscopeTrace;
 use crate::import::{Cancel, ImportError, Job, ncu};
+use crate::model::metrics::{IN_PLACE, Sampled};
 use crate::model::{Code, Details, Metrics};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,11 +31,28 @@ pub fn details(open: impl FnOnce() -> Result<Input, ImportError>, metrics: &Metr
     if RocmThreadTrace::made(metrics) {
         return guarded(|| RocmThreadTrace::details(&same(open, metrics)?, metrics));
     }
+    if let Some(sampled) = &of.sampled {
+        return Ok(Arc::new(sampled.details.clone()));
+    }
     if of.place.is_none() {
         // From a text there is nothing more to read.
         return Ok(Arc::default());
     }
     guarded(|| ncu::details::read(&same(open, metrics)?, of))
+}
+
+/// The code of a launch that was sampled while its program ran.
+pub fn sampled_code(
+    input: &Input,
+    metrics: &Metrics,
+    sampled: &Sampled,
+    tools: &[std::path::PathBuf],
+    cancel: &Cancel,
+) -> Result<Code, ImportError> {
+    let modules: Vec<Vec<u8>> = WarpscopeTrace::modules(input, &sampled.details.sources)?.into_values().collect();
+    let code = ncu::source::of_modules(input, metrics, sampled, &modules, tools, cancel);
+    // What a stopped disassembler left is no code.
+    if cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { Ok(code) }
 }
 
 /// Binary, sources and instructions of a result.
@@ -47,6 +66,13 @@ pub fn code(
     let Some(of) = metrics.results.get(result) else { return Err("there is no such result".to_owned()) };
     if RocmThreadTrace::made(metrics) {
         return guarded(|| RocmThreadTrace::code(&same(open, metrics)?));
+    }
+    if let Some(sampled) = &of.sampled {
+        return guarded(|| sampled_code(&same(open, metrics)?, metrics, sampled, tools, cancel));
+    }
+    if of.place.is_none() && metrics.source.tool == IN_PLACE {
+        let remark = "no stall reasons were sampled of this kernel: `warpscope run --stalls KERNEL#N` samples a launch of it".to_owned();
+        return Ok(Arc::new(Code { remarks: vec![remark], ..Code::default() }));
     }
     if of.place.is_none() {
         let remark = "this result was read from text, which has no code: open the .ncu-rep".to_owned();

@@ -1,11 +1,13 @@
 //! `warpscope metrics`.
 
 use super::args::{DecimalSign, Metrics};
-use super::{Failure, interrupt, print};
+use super::{Failure, details, interrupt, print};
 use crate::analysis::code;
 use crate::import::ncu::{self, Decimal};
 use crate::import::rocm::RocmThreadTrace;
+use crate::import::trace::WarpscopeTrace;
 use crate::import::{self, Cancel, ImportError, Importer, Job, Wants};
+use crate::model::metrics::IN_PLACE;
 use crate::model::{self, Kernel, KernelId};
 use crate::report::metrics::Shown;
 use crate::report::{self, Format};
@@ -58,9 +60,19 @@ fn read(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<mode
     if let Ok(input) = &all
         && !import::ncu::Ncu.knows(input)
         && let Ok(profile) = import::read(input, &job)
-        && let Some(metrics) = profile.measured.as_ref().and_then(|m| m.metrics.as_ref()).or(profile.metrics.as_ref())
     {
-        return Ok(model::Metrics::clone(metrics));
+        if let Some(metrics) = profile.measured.as_ref().and_then(|m| m.metrics.as_ref()).or(profile.metrics.as_ref()) {
+            return Ok(model::Metrics::clone(metrics));
+        }
+        if WarpscopeTrace.knows(input) {
+            let why = profile.notes.iter().find(|n| n.text.contains("not measured") || n.text.contains("not sampled"));
+            let what = why.map_or("nothing was measured while the program ran".to_owned(), |n| n.text.trim_end_matches('.').to_owned());
+            return Err(ImportError::refused(
+                &args.file,
+                what,
+                "`warpscope help measure` says how counters and stall reasons are recorded",
+            ));
+        }
     }
     ncu::read(&args.file, &Job { wants: Wants::ALL, ..job }, decimal)
 }
@@ -69,24 +81,45 @@ fn read(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<mode
 fn more(args: &Metrics, metrics: &model::Metrics, results: &[(usize, &model::ResultMetrics)]) -> Result<(), Failure> {
     let file = args.file.display();
     let traced = RocmThreadTrace::made(metrics);
-    let input = import::input_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &|i| ncu::is_report(i) || RocmThreadTrace.knows(i))?;
+    let input = import::input_if(&args.file, &Job::new(Wants::ALL, &|_| {}), &|i| {
+        ncu::is_report(i) || RocmThreadTrace.knows(i) || WarpscopeTrace.knows(i)
+    })?;
     if traced && (args.sections || args.rules) {
         return Err(Failure::wrong(format!("{file}: a thread trace has code, but no sections and rules")));
     }
-    if !traced && !ncu::is_report(&input) {
+    let in_place = metrics.source.tool == IN_PLACE;
+    if in_place && (args.sections || args.rules) {
+        return Err(Failure::wrong(format!("{file}: what was measured while the program ran has no sections and rules")));
+    }
+    if in_place && results.iter().all(|(_, r)| r.sampled.is_none()) {
+        let how = "`--stalls KERNEL#N` of `warpscope run` samples a launch";
+        return Err(Failure::wrong(format!("{file}: no stall reasons were sampled of these kernels: {how}")));
+    }
+    if !traced && !in_place && !ncu::is_report(&input) {
         return Err(Failure::wrong(format!("{file}: only a .ncu-rep has sections, rules and code")));
     }
     let (mut sections, mut rules, mut hot) = (Vec::new(), Vec::new(), Vec::new());
     let mut remarks: Vec<String> = Vec::new();
     for &(at, result) in results {
-        let details = if traced { RocmThreadTrace::details(&input, metrics)? } else { ncu::details::read(&input, result)? };
+        if in_place && result.sampled.is_none() {
+            continue;
+        }
+        let details = if let Some(sampled) = &result.sampled {
+            sampled.details.clone()
+        } else if traced {
+            RocmThreadTrace::details(&input, metrics)?
+        } else {
+            ncu::details::read(&input, result)?
+        };
         if args.sections {
             sections.extend(report::sections::of(metrics, at, &details));
         } else if args.rules {
             rules.extend(report::sections::rules(at, &details));
         } else {
             let tools = if args.sass { ncu::source::disassemblers() } else { Vec::new() };
-            let found = if traced {
+            let found = if let Some(sampled) = &result.sampled {
+                details::sampled_code(&input, metrics, sampled, &tools, &Cancel::default())?
+            } else if traced {
                 RocmThreadTrace::code(&input)?
             } else {
                 ncu::source::read(&input, metrics, at, &details, &tools, &Cancel::default())?

@@ -22,6 +22,9 @@ pub struct Run {
     /// Measure counters of KERNEL's next launches while the program runs, or with #N of its N-th launch from 1, without ncu; may be repeated.
     #[arg(long, value_name = "KERNEL[#N]", value_parser = measured)]
     pub measure: Vec<String>,
+    /// Sample the stall reasons of KERNEL's first launch, or with #N of its N-th from 1, instruction by instruction, without ncu; may be repeated.
+    #[arg(long, value_name = "KERNEL[#N]", value_parser = measured)]
+    pub stalls: Vec<String>,
     /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
     #[arg(long, value_name = "NAME")]
     pub range: Option<String>,

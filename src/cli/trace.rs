@@ -3,7 +3,7 @@
 use super::args::Trace;
 use super::{FAILED, Failure, print};
 use crate::import::cache;
-use crate::launch::tracer::{Gate, Measure, Record, command, libraries, object};
+use crate::launch::tracer::{Chosen, Gate, Measure, Record, command, libraries, object};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
@@ -58,7 +58,10 @@ fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let object = object(&cache::folder()).map_err(failed)?;
     // Always there: somebody may ask for a kernel while the program runs.
     let survey = args.survey.map_or(0, super::words::thousandths);
-    let measure = Measure { survey, chosen: args.measure.clone() };
+    let measure = Measure {
+        survey,
+        chosen: args.measure.iter().cloned().chain(args.stalls.iter().map(|c| Chosen { stalls: true, ..c.clone() })).collect(),
+    };
     let record = Record { plan: Some(measure.plan(&cache::folder()).map_err(failed)?), ..record };
     let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();
     let variable = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);

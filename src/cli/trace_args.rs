@@ -58,6 +58,9 @@ pub struct Trace {
     /// Measure counters of the next launches of KERNEL (its function or mangled name), or with #N of its N-th launch from 1; may be repeated.
     #[arg(long, conflicts_with = "keep_last", value_name = "KERNEL[#N]", value_parser = chosen)]
     pub measure: Vec<Chosen>,
+    /// Sample the stall reasons of KERNEL's first launch (its function or mangled name), or with #N of its N-th from 1; may be repeated.
+    #[arg(long, conflicts_with = "keep_last", value_name = "KERNEL[#N]", value_parser = chosen)]
+    pub stalls: Vec<Chosen>,
     /// Record only these ranks of a job: 0,8,16 or 0-7. A process that its launcher tells no rank is recorded.
     #[arg(long, value_name = "RANKS", value_delimiter = ',', value_parser = ranks)]
     pub ranks: Vec<(u32, u32)>,

@@ -132,7 +132,7 @@ pub fn chosen(text: &str) -> Result<Chosen, String> {
     if kernel.trim().is_empty() || kernel.ends_with('#') || kernel.len() > 500 || kernel.contains('\n') {
         return Err("this is not a kernel's function or mangled name (of at most 500 bytes), as `warpscope top` has it".to_owned());
     }
-    Ok(Chosen { kernel: kernel.to_owned(), nth })
+    Ok(Chosen { kernel: kernel.to_owned(), nth, stalls: false })
 }
 
 /// The same, as it was written.

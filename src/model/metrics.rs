@@ -1,46 +1,18 @@
 //! Metrics of profiled launches, as Nsight Compute collects them: many names, the same for most results, each with one value.
 
+use super::sections::Details;
+use super::value::Value;
 use super::{Device, Kernel, LaunchConfig, Nanos, Note, Source};
 use std::sync::Arc;
-
-/// A metric's value. What the tool did not collect is absent from the list, never zero.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    Integer(u64),
-    /// A measured or derived number; may be NaN, which is neither absent nor zero.
-    Float(f64),
-    /// Text, such as a device's name.
-    Text(Arc<str>),
-}
-
-impl Value {
-    /// The value as a number, unless it is text.
-    #[must_use]
-    pub fn number(&self) -> Option<f64> {
-        match self {
-            Self::Integer(n) => Some(*n as f64),
-            Self::Float(f) => Some(*f),
-            Self::Text(_) => None,
-        }
-    }
-}
-
-/// The value as it is, in its base unit, for a file or a script.
-impl std::fmt::Display for Value {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Integer(n) => n.fmt(f),
-            Self::Float(n) => n.fmt(f),
-            Self::Text(t) => t.fmt(f),
-        }
-    }
-}
 
 /// [`Source::tool`] of what the built-in tracer measured while the program ran.
 pub const IN_PLACE: &str = "CUPTI range profiler";
 
 /// Metric of such results: which launches of their kernel, grid and block they are of, from 1, as text with blanks between.
 pub const MEASURED_LAUNCHES: &str = "profiler__measured_launches";
+
+/// Which launches their stall reasons are of, as [`MEASURED_LAUNCHES`] has it.
+pub const SAMPLED_LAUNCHES: &str = "profiler__sampled_launches";
 
 /// What a result is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +66,8 @@ pub struct ResultMetrics {
     pub clocks_locked: Option<bool>,
     /// The launch's configuration and device, where a timeline recorded them.
     pub launched: Option<Arc<(LaunchConfig, Device)>>,
+    /// Samples of its instructions, where they were taken while the program ran.
+    pub sampled: Option<Arc<Sampled>>,
     /// Where it lies in the report; `None` when it was read from text.
     pub place: Option<Extent>,
     /// Index into [`Metrics::names`] and value, in the order of the file; each name once.
@@ -117,10 +91,20 @@ impl ResultMetrics {
             failed: false,
             clocks_locked: None,
             launched: None,
+            sampled: None,
             place: None,
             values,
         }
     }
+}
+
+/// What PC sampling saw of a launch while the program ran.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sampled {
+    /// Values of instructions; the sources are the modules that they are in.
+    pub details: Details,
+    /// Functions by their mangled names, with the addresses that the instructions' keys give them: CUPTI has offsets only.
+    pub functions: Vec<(Arc<str>, u64)>,
 }
 
 /// All results of a report.

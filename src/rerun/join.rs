@@ -4,7 +4,7 @@ use super::chosen::Selection;
 use super::gate::profiler_calls;
 use super::nvtx::{self, Cover, RangeName};
 use super::verify::parameters;
-use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES};
+use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
 use crate::model::{Kernel, LaunchOrder, Metrics, NoteKind, Profile, RangeKind, ResultKind, ResultMetrics, Value};
 use std::collections::{HashMap, HashSet};
 
@@ -220,9 +220,10 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
     out.in_order()
 }
 
-/// The first launch that was measured for a result, of those with its kernel, grid and block, from 0.
+/// The first launch that was measured for a result, or else sampled, of those with its kernel, grid and block, from 0.
 fn first_measured(metrics: &Metrics, result: usize) -> Option<usize> {
-    let Value::Text(list) = metrics.value(metrics.results.get(result)?, MEASURED_LAUNCHES)? else { return None };
+    let of = metrics.results.get(result)?;
+    let Value::Text(list) = metrics.value(of, MEASURED_LAUNCHES).or_else(|| metrics.value(of, SAMPLED_LAUNCHES))? else { return None };
     list.split(' ').next()?.parse::<usize>().ok()?.checked_sub(1)
 }
 

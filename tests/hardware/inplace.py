@@ -5,6 +5,7 @@ Needs an NVIDIA GPU, nvcc, ncu, PyTorch and the right to read the GPU's counters
 
     cargo build --release
     tests/hardware/inplace.py --warpscope target/release/warpscope              # values and first hints, against ncu and the labels
+    tests/hardware/inplace.py --warpscope target/release/warpscope --stalls     # stall reasons by line, against ncu's PC samples
     tests/hardware/inplace.py --warpscope target/release/warpscope --survey     # what a survey adds to programs, and whether they compute the same
 """
 import argparse, csv, glob, io, json, os, re, shutil, statistics, subprocess, sys, tempfile, time, tomllib
@@ -14,6 +15,7 @@ HINTS = os.path.join(HERE, "../../fixtures/hints")
 ap = argparse.ArgumentParser()
 ap.add_argument("--warpscope", default="target/release/warpscope")
 ap.add_argument("--survey", action="store_true")
+ap.add_argument("--stalls", action="store_true")
 ap.add_argument("--no-ncu", action="store_true")
 ap.add_argument("--programs", default="causes,third")
 ap.add_argument("--rounds", type=int, default=5)
@@ -127,6 +129,53 @@ def values_and_hints():
             print(f"  {m:75} {'points' if 'pct' in m else '%':6} median {median([a[0] for a in all_]):7.2f}  worst {worst[0]:8.2f} {worst[1]} ({worst[2]:.6g}, ncu {worst[3]:.6g})")
 
 
+# Each kernel's lines with the share of its samples, and its stall reasons with theirs.
+def samples_of(report):
+    metrics = json.loads(warpscope("metrics", report, "--format", "json"))["rows"]
+    rows = json.loads(warpscope("metrics", report, "--source", "--format", "json"))["rows"]
+    out = {}
+    for r in metrics:
+        if r["kernel"] in out:
+            continue
+        start = "smsp__pcsamp_warps_issue_stalled_"
+        stalls = {n[len(start):]: m["value"] for n, m in r["metrics"].items() if n.startswith(start) and not n.endswith("_not_issued") and m["value"]}
+        lines = {f"{h['file']}:{h['line']}": h["samples"] for h in rows if h["result"] == r["result"]}
+        total = sum(stalls.values())
+        if total:
+            out[r["kernel"]] = (total, {k: v / total for k, v in stalls.items()}, {k: v / max(1, sum(lines.values())) for k, v in lines.items()})
+    return out
+
+
+def distance(a, b):
+    return sum(abs(a.get(k, 0) - b.get(k, 0)) for k in {*a, *b}) / 2
+
+
+def stalls():
+    for name in args.programs.split(","):
+        program = compiled(os.path.join(HINTS, f"{name}.cu"))
+        labels = labelled(name)
+        plain = run(["./" + program]).stdout
+        files, p, seconds = trace(f"{name}_stalls", ["./" + program], *[w for k in labels for w in ("--stalls", f"{k}#1")])
+        if not files:
+            raise SystemExit(f"{name}: nothing was recorded: {p.stderr}")
+        print(f"{name}: {seconds:.1f} s sampled, output {'the same' if p.stdout == plain else 'DIFFERS'}, exit {p.returncode}, {os.path.getsize(files[0])} bytes")
+        ours = samples_of(files[0])
+        run(["ncu", "-f", "-o", f"{name}_samples", "--section", "SourceCounters", "--section", "WarpStateStats", "--cache-control", "none", "--clock-control", "none", "./" + program], timeout=500)
+        theirs = samples_of(f"{name}_samples.ncu-rep")
+        both = [k for k in ours if k in theirs]
+        print(f"{name}: {len(ours)} of {len(labels)} kernels sampled, {len(both)} with ncu's samples beside them")
+        far = []
+        for k in both:
+            (n, reasons, lines), (m, reasons_, lines_) = ours[k], theirs[k]
+            top = lambda d: max(d, key=d.get) if d else "none"
+            far.append((distance(reasons, reasons_), distance(lines, lines_), top(reasons) == top(reasons_), top(lines) == top(lines_)))
+            print(f"  {k[:40]:40} {n:8.0f} samples, ncu {m:8.0f}; reasons apart {100 * far[-1][0]:5.1f} %, lines {100 * far[-1][1]:5.1f} %; "
+                  f"{top(reasons)} (ncu {top(reasons_)}), {top(lines)} (ncu {top(lines_)})")
+        if far:
+            print(f"{name}: reasons apart by {100 * median([f[0] for f in far]):.1f} % (median), lines by {100 * median([f[1] for f in far]):.1f} %; "
+                  f"the same first reason in {sum(f[2] for f in far)} of {len(far)}, the same first line in {sum(f[3] for f in far)}")
+
+
 LOOP = r'''
 import sys, time, torch
 torch.manual_seed(0)
@@ -187,4 +236,4 @@ def survey():
         print("   ", [f"{k} {[round(x, 3) for x in v]}" for k, v in times.items()])
 
 
-survey() if args.survey else values_and_hints()
+survey() if args.survey else stalls() if args.stalls else values_and_hints()

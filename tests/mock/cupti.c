@@ -27,7 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void (*ask)(uint8_t**, size_t*, size_t*);
 static void (*done)(void*, uint32_t, uint8_t*, size_t, size_t);
 static void (*heard)(void*, uint32_t, uint32_t, const Call*);
-static int enabled[64], selected[1024], listened[1024], per_thread;
+static int enabled[64], selected[1024], listened[1024], per_thread, loads_heard;
 static uint64_t dropped;
 static uint32_t correlation;
 static int begun;
@@ -86,6 +86,7 @@ int cuptiSubscribe(void** s, void* f, void* user) {
 int cuptiEnableCallback(uint32_t on, void* s, uint32_t domain, uint32_t id) {
   (void)s;
   if (domain == 1 && id < 1024) listened[id] = (int)on;
+  if (domain == 3 && id == 6) loads_heard = (int)on;
   return 0;
 }
 int cuptiGetCallbackName(uint32_t domain, uint32_t id, const char** name) {
@@ -188,7 +189,7 @@ static void say(const char* format, ...) {
 // that has "unknown" in its name is not there; each two "__inst_executed" metrics of a set take a pass.
 static void say(const char* format, ...);
 typedef struct { size_t size; void* reserved; uint64_t f[16]; } Words;
-static struct { int on, pass, stale; size_t ranges, at; uint64_t most, config; double ordinal[256]; } profiler;
+static struct { int enabled, on, pass, stale; size_t ranges, at; uint64_t most, config; double ordinal[256]; } profiler;
 int cuptiProfilerInitialize(Words* w) { (void)w; return 0; }
 int cuptiGetDeviceId(void* c, uint32_t* d) { (void)c; *d = 1; return 0; }
 int cuptiDeviceGetChipName(Words* w) { *(const char**)&w->f[1] = getenv("MOCK_CHIP") ? getenv("MOCK_CHIP") : "GH100"; return 0; }
@@ -212,11 +213,15 @@ int cuptiProfilerHostGetConfigImage(Words* w) {
   return 0;
 }
 int cuptiProfilerHostGetNumOfPasses(Words* w) { w->f[2] = *(uint64_t*)w->f[1]; return 0; }
+// As seen with 13.0 on an H100: one of the two has the counters.
+static struct { int enabled, on, period; uint32_t correlation, ordinal; const char* name; } sampling;
 int cuptiRangeProfilerEnable(Words* w) {
+  if (sampling.enabled) return 26;
+  profiler.enabled = 1;
   w->f[1] = 7, profiler.config = 0;
   return 0;
 }
-int cuptiRangeProfilerDisable(Words* w) { (void)w; return 0; }
+int cuptiRangeProfilerDisable(Words* w) { (void)w; profiler.enabled = 0; return 0; }
 int cuptiRangeProfilerGetCounterDataSize(Words* w) { w->f[5] = 64 + 8 * w->f[3]; return 0; }
 int cuptiRangeProfilerCounterDataImageInitialize(Words* w) { memset((void*)w->f[2], 0x5A, w->f[1]); return 0; }
 int cuptiRangeProfilerSetConfig(Words* w) {
@@ -230,6 +235,7 @@ int cuptiRangeProfilerSetConfig(Words* w) {
 }
 int cuptiRangeProfilerStart(Words* w) {
   (void)w;
+  if (!profiler.enabled) return 999;
   if (getenv("MOCK_PROFILER")) return atoi(getenv("MOCK_PROFILER"));
   profiler.on = 1, profiler.at = 0, profiler.pass++;
   return 0;
@@ -244,6 +250,71 @@ int cuptiProfilerHostEvaluateToGpuValues(Words* w) {
   return 0;
 }
 
+// ---- PC sampling: MOCK_SAMPLING=N lets it fail with that result. The one module that is loaded is the file MOCK_CUBIN, or has no code.
+typedef struct { size_t size, bytes; const uint8_t* module; uint64_t crc; } Checksum;
+static uint8_t cubin[4 << 20] = "no code";
+static size_t cubin_bytes = 7;
+static uint64_t checksum(const uint8_t* p, size_t n) {
+  uint64_t h = 1469598103934665603ull;
+  while (n--) h = (h ^ *p++) * 1099511628211ull;
+  return h;
+}
+int cuptiGetCubinCrc(Checksum* c) { c->crc = checksum(c->module, c->bytes); return 0; }
+static void load_module(void) {
+  static int loaded;
+  if (loaded++ || !loads_heard) return;
+  FILE* f = getenv("MOCK_CUBIN") ? fopen(getenv("MOCK_CUBIN"), "rb") : NULL;
+  if (f) cubin_bytes = fread(cubin, 1, sizeof cubin, f), fclose(f);
+  // Shown while it is loaded, and never again.
+  uint8_t* shown = malloc(cubin_bytes);
+  memcpy(shown, cubin, cubin_bytes);
+  struct { uint32_t id; size_t bytes; const uint8_t* code; } module = { 1, cubin_bytes, shown };
+  struct { void *context, *handle; void* module; } resource = { (void*)3, (void*)5, &module };
+  heard(NULL, 3, 6, (const Call*)&resource);
+  memset(shown, 0xEE, cubin_bytes), free(shown);
+}
+static const char* const REASONS[] = { "selected", "wait", "wait_not_issued", "long_scoreboard", "long_scoreboard_not_issued" };
+enum { REASON_COUNT = 5, FIRST_REASON = 11 };
+typedef struct { uint32_t reason, samples; } Reason;
+typedef struct { size_t size; uint64_t crc, offset; uint32_t function, unused; char* name; size_t count; Reason* reasons; uint32_t correlation; } Sampled;
+typedef struct { size_t size, room; uint64_t total, dropped; size_t count, left; uint64_t range; Sampled* list; uint64_t foreign; uint8_t full; } Samples;
+int cuptiPCSamplingEnable(Words* w) {
+  (void)w;
+  if (getenv("MOCK_SAMPLING")) return atoi(getenv("MOCK_SAMPLING"));
+  if (profiler.enabled) return 26;
+  sampling.enabled = 1, sampling.period = 0;
+  return 0;
+}
+int cuptiPCSamplingDisable(Words* w) { (void)w; sampling.enabled = 0; return 0; }
+int cuptiPCSamplingGetNumStallReasons(Words* w) { *(size_t*)w->f[1] = REASON_COUNT; return sampling.enabled ? 0 : 999; }
+int cuptiPCSamplingGetStallReasons(Words* w) {
+  for (uint32_t i = 0; i < w->f[1]; i++) {
+    ((uint32_t*)w->f[2])[i] = FIRST_REASON + i;
+    snprintf(((char**)w->f[3])[i], 128, "smsp__pcsamp_warps_issue_stalled_%s", REASONS[i]);
+  }
+  return 0;
+}
+int cuptiPCSamplingSetConfigurationAttribute(Words* w) {
+  struct { uint32_t type; int status; uint64_t words[3]; }* list = (void*)w->f[2];
+  for (size_t i = 0; i < w->f[1]; i++)
+    if (list[i].type == 1) sampling.period = (int)list[i].words[0];
+  return sampling.enabled && sampling.period >= 5 && sampling.period <= 31 ? 0 : 999;
+}
+int cuptiPCSamplingStart(Words* w) { (void)w; sampling.on = 1, sampling.name = NULL; return sampling.period ? 0 : 999; }
+int cuptiPCSamplingStop(Words* w) { (void)w; sampling.on = 0; return 0; }
+// At its first instruction a launch issued as often as its ordinal says and one more, and waited three times; at its second it waited twice.
+int cuptiPCSamplingGetData(Words* w) {
+  Samples* s = (Samples*)w->f[1];
+  static const uint32_t N[2][REASON_COUNT] = { { 0, 3, 1, 0, 0 }, { 0, 0, 0, 2, 2 } };
+  s->count = 0, s->total = 0;
+  for (uint32_t i = 0; sampling.name && i < 2; i++) {
+    Sampled* one = &s->list[s->count++];
+    one->crc = checksum(cubin, cubin_bytes), one->offset = 16 * (i + 1), one->name = (char*)sampling.name, one->count = REASON_COUNT;
+    for (uint32_t k = 0; k < REASON_COUNT; k++) one->reasons[k] = (Reason){ FIRST_REASON + k, !i && !k ? sampling.ordinal + 1 : N[i][k] }, s->total += one->reasons[k].samples;
+  }
+  return 0;
+}
+
 // A call, as the program makes it: entered, work is recorded, left. Returns its correlation id. Under the lock.
 static uint32_t enter(uint32_t id, uint64_t* carried, Call* call, const char* symbol, uint32_t ordinal) {
   static struct { void* function; uint32_t grid[3], block[3], shared; void* stream; } launch = { 0 };
@@ -251,6 +322,7 @@ static uint32_t enter(uint32_t id, uint64_t* carried, Call* call, const char* sy
   launch.shared = ordinal % 1000, launch.stream = (void*)7;
   *call = (Call){ .symbol = symbol, .parameters = &launch, .context = (void*)3, .carried = carried, .correlation = ++correlation };
   begun |= id != 2;
+  if (id == 307) load_module();
   if (listened[id]) heard(NULL, 1, id, call);
   return call->correlation;
 }
@@ -294,6 +366,10 @@ static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t str
     memcpy(copy, r, kernel_bytes());
     uint8_t* own = record(10);
     if (own) memcpy(own, copy, kernel_bytes()), *(const char**)(own + 104) = "WaitNs";
+  }
+  if (sampling.on) {
+    sampling.name = name, sampling.ordinal = ordinal;
+    say("sampled %u %s %u\n", id, name, ordinal);
   }
   say("kernel %u %s %u %u %llu %llu %llu %u\n", id, name, ordinal, stream, (unsigned long long)start, (unsigned long long)(end - start),
       (unsigned long long)(v >= 13 ? node : 0), thread_id());

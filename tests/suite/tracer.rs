@@ -38,8 +38,8 @@ fn built() -> &'static Path {
 }
 
 /// A traced run of the stand-in program.
-struct Run {
-    folder: tempfile::TempDir,
+pub struct Run {
+    pub folder: tempfile::TempDir,
     code: Option<i32>,
     truth: String,
 }
@@ -66,7 +66,7 @@ fn traced(words: &[&str], env: &[(&str, &str)]) -> Run {
 }
 
 impl Run {
-    fn files(&self) -> Vec<PathBuf> {
+    pub fn files(&self) -> Vec<PathBuf> {
         let mut all: Vec<PathBuf> = std::fs::read_dir(self.folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
         all.retain(|p| p.extension().is_some_and(|e| e == "wstrace"));
         all.sort();
@@ -80,7 +80,7 @@ impl Run {
     }
 
     /// Words of the truth's lines of one kind.
-    fn said(&self, kind: &str) -> Vec<Vec<String>> {
+    pub fn said(&self, kind: &str) -> Vec<Vec<String>> {
         let lines = self.truth.lines().map(|l| l.split(' ').map(str::to_owned).collect::<Vec<_>>());
         lines.filter(|w| w[0] == kind).map(|w| w[1..].to_vec()).collect()
     }
@@ -588,7 +588,7 @@ fn the_object_asks_for_no_version_of_the_c_library() {
     assert!(sections.iter().all(|s| s.sh_type(endian) != object::elf::SHT_GNU_VERNEED), "versions are asked for");
     let names: Vec<_> = sections.iter().filter_map(|s| sections.section_name(endian, s).ok()).collect();
     assert!(names.contains(&&b".dynsym"[..]), "{names:?}");
-    assert!(OBJECT.len() < 100_000, "{} bytes", OBJECT.len());
+    assert!(OBJECT.len() < 120_000, "{} bytes", OBJECT.len());
 }
 
 /// Groups of metrics as `groups.txt` has them, for the stand-in: one with a metric that no chip has, one that needs a second pass.
@@ -601,7 +601,7 @@ as GH100
 ";
 
 /// A run of the stand-in program with counters measured by that plan.
-fn measured(plan: &str, words: &[&str], env: &[(&str, &str)]) -> (Run, Profile) {
+pub fn measured(plan: &str, words: &[&str], env: &[(&str, &str)]) -> (Run, Profile) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("plan");
     std::fs::write(&file, format!("{plan}{GROUPS}")).unwrap();

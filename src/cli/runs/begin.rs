@@ -34,7 +34,7 @@ fn choose<'a>(args: &RunArgs, nsys: Option<&Path>, users: &'a [User]) -> Result<
     if args.survey.is_some() {
         return Ok((recipes::find("trace-survey", users)?, None));
     }
-    if !args.measure.is_empty() {
+    if !args.measure.is_empty() || !args.stalls.is_empty() {
         let recipe = recipes::find(args.recipe.as_deref().unwrap_or("trace"), users)?;
         if recipe.tool != "trace" || args.tool.as_deref().is_some_and(|t| t != "trace") {
             return Err(Failure::wrong(
@@ -110,6 +110,7 @@ impl Chosen<'_> {
             seconds: self.args.seconds,
             ranks: self.args.ranks,
             measure: self.args.measure.clone(),
+            stalls: self.args.stalls.clone(),
             survey: self.args.survey.map(words::thousandths),
             directory: self.directory.to_str().map(str::to_owned),
         };

@@ -290,10 +290,7 @@ impl Reader {
                     context: of("Context").parse().ok(),
                     stream: of("Stream").parse().ok(),
                     failed,
-                    clocks_locked: None,
-                    launched: None,
-                    place: None,
-                    values: Vec::new(),
+                    ..ResultMetrics::with(Vec::new())
                 });
                 self.cells.push(Vec::new());
             }

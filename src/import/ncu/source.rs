@@ -8,6 +8,7 @@ use crate::import::input::Bytes;
 use crate::import::{Cancel, ImportError, Input};
 use crate::launch;
 use crate::model::code::{Code, Function};
+use crate::model::metrics::Sampled;
 use crate::model::sections::InstanceKey;
 use crate::model::{Details, Metrics, Value};
 use prost::Message;
@@ -74,29 +75,87 @@ pub fn read(
         code.functions.push(Function { name: own.unwrap_or_else(|| Arc::from("kernel")), address, ..Function::default() });
     }
     if binary.is_some() && code.functions.iter().all(|f| f.lines.is_empty()) {
-        code.remarks.push("no line information: build with nvcc -lineinfo (or your compiler's equivalent) to see source lines".to_owned());
+        code.remarks.push(NO_LINES.to_owned());
     }
     let folders = folders(input, metrics);
-    texts(&mut code, &stored, &folders);
+    texts(&mut code, Some(&stored), &folders);
     if let Some(binary) = binary {
         let report = match &input.bytes {
             Bytes::File(path) => Some((path.as_path(), result)),
             Bytes::BuiltIn(_) => None,
         };
-        if tools.is_empty() {
-            code.remarks.push("no SASS text: none of cuobjdump, nvdisasm and ncu is on PATH (they come with the CUDA toolkit)".to_owned());
-        }
-        let before = code.remarks.len();
-        for tool in tools {
-            instructions(&mut code, &binary, details, tool, report, cancel);
-            if code.functions.iter().any(|f| !f.instructions.is_empty()) {
-                // What others could not do matters no more.
-                code.remarks.truncate(before);
-                break;
-            }
-        }
+        disassemble(&mut code, &[binary], details, tools, report, cancel);
     }
     Ok(code)
+}
+
+const NO_LINES: &str = "no line information: build with nvcc -lineinfo (or your compiler's equivalent) to see source lines";
+
+/// The same of a launch that was sampled while its program ran: `modules` are the binaries that were kept.
+pub fn of_modules(input: &Input, metrics: &Metrics, sampled: &Sampled, modules: &[Vec<u8>], tools: &[PathBuf], cancel: &Cancel) -> Code {
+    let mut code = Code::default();
+    for module in modules {
+        let Some(found) = cubin::read(module, cancel) else { continue };
+        let before = u32::try_from(code.files.len()).unwrap_or(u32::MAX);
+        code.files.extend(found.files);
+        for mut function in found.functions {
+            let Some((_, address)) = sampled.functions.iter().find(|f| f.0 == function.name) else { continue };
+            // Another module may have a function of that name.
+            if code.functions.iter().any(|f| f.address == *address) {
+                continue;
+            }
+            function.address = *address;
+            for line in function.lines.iter_mut().filter(|l| l.1 > 0) {
+                line.1 = line.1.saturating_add(before);
+            }
+            code.functions.push(function);
+        }
+    }
+    if modules.is_empty() {
+        let why = "the code of this kernel was not kept, so there are offsets only: it is kept where the recording was started with --survey, --measure or --stalls, and the module has at most 32 MiB";
+        code.remarks.push(why.to_owned());
+    } else if code.functions.iter().all(|f| f.lines.is_empty()) {
+        code.remarks.push(NO_LINES.to_owned());
+    }
+    for (name, address) in &sampled.functions {
+        if code.functions.iter().all(|f| f.address != *address) {
+            code.functions.push(Function { name: name.clone(), address: *address, ..Function::default() });
+        }
+    }
+    code.functions.sort_by_key(|f| f.address);
+    texts(&mut code, None, &folders(input, metrics));
+    if !modules.is_empty() {
+        // ncu reads reports only.
+        let tools: Vec<PathBuf> = tools.iter().filter(|t| t.file_name().is_none_or(|n| n != "ncu")).cloned().collect();
+        disassemble(&mut code, modules, &sampled.details, &tools, None, cancel);
+    }
+    code
+}
+
+/// Texts of the instructions, by the first tool that has them.
+fn disassemble(
+    code: &mut Code,
+    binaries: &[Vec<u8>],
+    details: &Details,
+    tools: &[PathBuf],
+    report: Option<(&Path, usize)>,
+    cancel: &Cancel,
+) {
+    if tools.is_empty() {
+        let which = if report.is_some() { "none of cuobjdump, nvdisasm and ncu" } else { "neither cuobjdump nor nvdisasm" };
+        code.remarks.push(format!("no SASS text: {which} is on PATH (they come with the CUDA toolkit)"));
+    }
+    let before = code.remarks.len();
+    for tool in tools {
+        for binary in binaries {
+            instructions(code, binary, details, tool, report, cancel);
+        }
+        if code.functions.iter().any(|f| !f.instructions.is_empty()) {
+            // What others could not do matters no more.
+            code.remarks.truncate(before);
+            break;
+        }
+    }
 }
 
 /// Reads what the report stores of a kernel's code: its binary, the texts of its files, and where its functions lay.
@@ -154,14 +213,14 @@ fn first_address(metrics: &Metrics, result: usize, details: &Details) -> Option<
 }
 
 /// Texts of the files that instructions came from: the report's, else the disk's.
-fn texts(code: &mut Code, stored: &HashMap<String, String>, folders: &[PathBuf]) {
+fn texts(code: &mut Code, stored: Option<&HashMap<String, String>>, folders: &[PathBuf]) {
     let used: HashSet<u32> = code.functions.iter().flat_map(|f| f.lines.iter().map(|l| l.1)).collect();
     let (mut disk, mut missing) = (0, 0);
     for (at, file) in code.files.iter_mut().enumerate() {
         if !u32::try_from(at + 1).is_ok_and(|n| used.contains(&n)) {
             continue;
         }
-        if let Some(text) = stored.get(&*file.name) {
+        if let Some(text) = stored.and_then(|s| s.get(&*file.name)) {
             file.text = Some(Arc::from(text.as_str()));
         } else if disk < MOST_FILES
             && let Some(text) = from_disk(&file.name, folders)
@@ -173,12 +232,13 @@ fn texts(code: &mut Code, stored: &HashMap<String, String>, folders: &[PathBuf])
         }
     }
     if disk > 0 {
-        code.remarks
-            .push("source text is from this disk and may have changed since: profile with --import-source yes to store it".to_owned());
+        let how = if stored.is_some() { ": profile with --import-source yes to store it" } else { "" };
+        code.remarks.push(format!("source text is from this disk and may have changed since{how}"));
     }
     if missing > 0 && code.files.iter().all(|f| f.text.is_none()) {
-        let what = "no source text: it is neither in the report (--import-source yes) nor on this disk below the program's folder, the report's, or the current one";
-        code.remarks.push(what.to_owned());
+        let place =
+            if stored.is_some() { "it is neither in the report (--import-source yes) nor on this disk" } else { "it is not on this disk" };
+        code.remarks.push(format!("no source text: {place} below the program's folder, the report's, or the current one"));
     }
 }
 
@@ -305,7 +365,9 @@ fn instructions(code: &mut Code, binary: &[u8], details: &Details, tool: &Path, 
     for (function, mut list) in code.functions.iter_mut().zip(found) {
         list.sort_by_key(|i| i.0);
         list.dedup_by_key(|i| i.0);
-        function.instructions = list;
+        if !list.is_empty() {
+            function.instructions = list;
+        }
     }
 }
 

@@ -33,13 +33,17 @@ pub enum Kind {
     Sets,
     /// Their values of single launches.
     Measured,
+    /// Stall reasons of a launch's instructions.
+    Stalls,
+    /// A module's code.
+    Code,
     /// Of a later version.
     Unknown,
 }
 
 impl Kind {
     fn of(number: u16) -> Self {
-        const ALL: [Kind; 19] = [
+        const ALL: [Kind; 21] = [
             Kind::Facts,
             Kind::Strings,
             Kind::Configs,
@@ -59,6 +63,8 @@ impl Kind {
             Kind::Given,
             Kind::Sets,
             Kind::Measured,
+            Kind::Stalls,
+            Kind::Code,
         ];
         usize::from(number).checked_sub(1).and_then(|i| ALL.get(i)).copied().unwrap_or(Self::Unknown)
     }

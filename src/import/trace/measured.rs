@@ -5,8 +5,10 @@ use super::counters::{Measured, Set};
 use super::kernels::{Unwrap, kernel, launch_config};
 use super::names::Names;
 use super::rows::{Config, INLINE, Rows};
+use super::samples::Stalls;
+use super::stalls;
 use crate::import::ncu;
-use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES};
+use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
 use crate::model::units::count;
 use crate::model::{Device, Metrics, Note, NoteKind, Profile, ResultMetrics, Severity, Source, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -54,6 +56,9 @@ fn unit(name: &str) -> &'static str {
         "sector"
     } else if base.contains("requests") {
         "request"
+    } else if base.contains("pcsamp") {
+        // ncu has no unit for samples.
+        if base.ends_with("interval_cycles") { "cycle" } else { "" }
     } else if base.contains("warps") {
         "warp"
     } else if base.contains("inst_executed") || base.contains("inst_issued") {
@@ -105,8 +110,9 @@ fn shape(c: &Config) -> Shape {
 
 impl<'a> Of<'a> {
     fn new(names: &'a Names, rows: &'a Rows) -> Self {
-        let wanted: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).collect();
-        let shapes: FxHashSet<Shape> = rows.measured.iter().map(|m| m.shape).collect();
+        let sampled = rows.stalls.iter().map(|s| s.correlation);
+        let wanted: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).chain(sampled).collect();
+        let shapes: FxHashSet<Shape> = rows.measured.iter().map(|m| m.shape).chain(rows.stalls.iter().map(|s| s.shape)).collect();
         let all: FxHashMap<u32, Config> = rows.configs.iter().copied().chain((INLINE..).zip(rows.inline.iter().copied())).collect();
         let mut unwrap = Unwrap::of(rows.kernels.first().map_or(0, |k| k.correlation));
         let (mut launches, mut unwrapped) = (FxHashMap::default(), FxHashMap::default());
@@ -130,12 +136,10 @@ impl<'a> Of<'a> {
     }
 
     /// Which launches of their kernel, grid and block they were, from 1.
-    fn ordinals(&self, rows: &[&Measured]) -> String {
-        let mut all: Vec<usize> = rows
-            .iter()
-            .flat_map(|m| m.correlations.iter().map(|c| (c, m.shape)))
+    fn ordinals(&self, launches: impl Iterator<Item = (u32, Shape)>) -> String {
+        let mut all: Vec<usize> = launches
             .filter_map(|(c, shape)| {
-                let id = self.unwrapped.get(c)?;
+                let id = self.unwrapped.get(&c)?;
                 Some(self.ordinals.get(&shape)?.partition_point(|i| i < id) + 1)
             })
             .collect();
@@ -152,9 +156,14 @@ impl<'a> Of<'a> {
             && m.correlations.iter().all(|c| self.launches.get(c).is_some_and(|(c, _)| shape(c) == m.shape))
     }
 
-    fn result(&self, rows: &[&Measured], devices: &[Device], table: &mut Table) -> Option<(ResultMetrics, f64)> {
-        let first = rows.first()?;
-        let (config, _) = *self.launches.get(first.correlations.first()?)?;
+    /// Whether the launch's own record says the same as the call that was sampled.
+    fn proved_sample(&self, s: &Stalls) -> bool {
+        self.launches.get(&s.correlation).is_some_and(|(c, _)| shape(c) == s.shape)
+    }
+
+    fn result(&self, rows: &[&Measured], sampled: &[&Stalls], devices: &[Device], table: &mut Table) -> Option<(ResultMetrics, f64)> {
+        let first = rows.iter().find_map(|m| m.correlations.first()).or(sampled.first().map(|s| &s.correlation))?;
+        let (config, _) = *self.launches.get(first)?;
         let mut by_metric: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
         for row in rows {
             let Some(set) = self.sets.get(&row.set) else { continue };
@@ -182,7 +191,17 @@ impl<'a> Of<'a> {
                 values.push((table.id(&name), value));
             }
         }
-        values.push((table.id(&Arc::from(MEASURED_LAUNCHES)), Value::Text(Arc::from(self.ordinals(rows)))));
+        let measured = rows.iter().flat_map(|m| m.correlations.iter().map(|c| (*c, m.shape)));
+        if !rows.is_empty() {
+            values.push((table.id(&Arc::from(MEASURED_LAUNCHES)), Value::Text(Arc::from(self.ordinals(measured)))));
+        }
+        let samples = (!sampled.is_empty()).then(|| stalls::result(sampled, self.names, &mut |name| table.id(name)));
+        let samples = samples.map(|(of, samples)| {
+            values.extend(of);
+            let launches = sampled.iter().map(|s| (s.correlation, s.shape));
+            values.push((table.id(&Arc::from(SAMPLED_LAUNCHES)), Value::Text(Arc::from(self.ordinals(launches)))));
+            Arc::new(samples)
+        });
         let device = self.names.device(config.device);
         let known = device.and_then(|d| devices.get(d as usize));
         let capability = known.and_then(|d| d.compute_capability).map(|(major, minor)| (u64::from(major), u64::from(minor)));
@@ -196,6 +215,7 @@ impl<'a> Of<'a> {
             context: Some(u64::from(config.context)),
             stream: Some(u64::from(config.stream)),
             clocks_locked: Some(false),
+            sampled: samples,
             launched: known.map(|d| Arc::new((launch, d.clone()))),
             ..ResultMetrics::with(values)
         };
@@ -205,7 +225,8 @@ impl<'a> Of<'a> {
 
 /// Takes out what CUPTI itself launched to wait with, under the numbers of launches that were measured: the tracer knows most of it.
 pub fn take_out_waits(names: &Names, rows: &mut Rows) {
-    let measured: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).collect();
+    let sampled = rows.stalls.iter().map(|s| s.correlation);
+    let measured: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).chain(sampled).collect();
     if measured.is_empty() {
         return;
     }
@@ -216,13 +237,15 @@ pub fn take_out_waits(names: &Names, rows: &mut Rows) {
 
 /// What was measured, as a report beside the timeline; `None` where nothing was.
 pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> {
-    if processes.iter().all(|(_, rows)| rows.measured.is_empty()) {
+    let nothing = |rows: &Rows| rows.measured.is_empty() && rows.stalls.is_empty();
+    if processes.iter().all(|(_, rows)| nothing(rows)) {
         return None;
     }
     let mut table = Table::default();
     let mut results: Vec<(i64, ResultMetrics)> = Vec::new();
     let (mut unproved, mut apart, mut launches) = (0_u64, 0_u64, 0_u64);
-    for (names, rows) in processes.iter().filter(|(_, rows)| !rows.measured.is_empty()) {
+    let (mut sampled_launches, mut lacking) = (0_u64, 0_u64);
+    for (names, rows) in processes.iter().filter(|(_, rows)| !nothing(rows)) {
         let of = Of::new(names, rows);
         let mut alike: BTreeMap<Shape, Vec<&Measured>> = BTreeMap::new();
         let mut single: Vec<&Measured> = Vec::new();
@@ -236,9 +259,27 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
             }
         }
         launches += alike.values().flatten().chain(&single).map(|m| m.correlations.len() as u64).sum::<u64>();
+        let mut samples: BTreeMap<Shape, Vec<&Stalls>> = BTreeMap::new();
+        for s in &rows.stalls {
+            if of.proved_sample(s) {
+                samples.entry(s.shape).or_default().push(s);
+                sampled_launches += 1;
+                lacking += u64::from(s.lacks());
+            } else {
+                unproved += 1;
+            }
+        }
+        // With the counters of launches alike, else with those of the one that was asked for, else by themselves.
+        let mut groups: Vec<(Vec<&Measured>, Vec<&Stalls>)> = Vec::new();
         for rows in alike.into_values().chain(single.into_iter().map(|m| vec![m])) {
-            let time = rows.iter().map(|m| m.time).min().unwrap_or(0);
-            if let Some((result, spread)) = of.result(&rows, &profile.devices, &mut table) {
+            let samples = rows.first().and_then(|m| samples.remove(&m.shape)).unwrap_or_default();
+            groups.push((rows, samples));
+        }
+        groups.extend(samples.into_values().map(|s| (Vec::new(), s)));
+        for (rows, samples) in groups {
+            let times = rows.iter().map(|m| m.time).chain(samples.iter().map(|s| s.time));
+            let time = times.min().unwrap_or(0);
+            if let Some((result, spread)) = of.result(&rows, &samples, &profile.devices, &mut table) {
                 apart += u64::from(spread > ALIKE);
                 results.push((time, result));
             }
@@ -255,9 +296,18 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
         ..Metrics::default()
     };
     let many = processes.iter().any(|(_, rows)| rows.measured.iter().any(|m| m.correlations.len() > 1));
+    let stalls = match sampled_launches {
+        0 => String::new(),
+        n => format!(" Stall reasons were sampled in {}.", count(n, "launch")),
+    };
+    let what = if launches > 0 {
+        format!("Counters of {} were measured", count(launches, "launch"))
+    } else {
+        "Stall reasons were sampled".to_owned()
+    };
+    let stalls = if launches > 0 { stalls } else { String::new() };
     let how = format!(
-        "Counters of {} were measured while the program ran: clocks not locked, caches as the program left them, no other kernel at the same time.{}",
-        count(launches, "launch"),
+        "{what} while the program ran: clocks not locked, caches as the program left them, no other kernel at the same time.{}{stalls}",
         if many { " What needs several passes is of as many launches of the same kernel, grid and block." } else { "" }
     );
     metrics.notes.push(Note::new(Severity::Info, NoteKind::Tool, how));
@@ -267,6 +317,13 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
             count(apart, "result")
         );
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));
+    }
+    if lacking > 0 {
+        let text = format!(
+            "Samples of {} are missing: CUPTI's buffer was full before the launch ended, so its later instructions have too few.",
+            count(lacking, "launch")
+        );
+        metrics.notes.push(Note::new(Severity::Warning, NoteKind::Lost, text));
     }
     if unproved > 0 {
         let text = format!(

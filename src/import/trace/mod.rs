@@ -16,7 +16,9 @@ mod notes;
 mod process;
 mod ranges;
 mod rows;
+mod samples;
 mod sections;
+mod stalls;
 mod tail;
 
 use super::input::Bytes;
@@ -25,6 +27,7 @@ use crate::model::{Profile, Source};
 pub use follow::Follow;
 use notes::Said;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -58,19 +61,35 @@ impl Importer for WarpscopeTrace {
     }
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
-        // Where only the last seconds are kept, files go while the program runs.
-        let there = |read: Result<_, ImportError>| match read {
-            Err(ImportError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
-            other => Some(other),
-        };
-        let file = |path: &Path| std::fs::read(path).map(Cow::Owned).map_err(|e| ImportError::io(path, e));
-        let members = input.members.iter().filter(|m| m.head.starts_with(&blocks::MAGIC));
-        let files: Vec<Cow<'_, [u8]>> = match &input.bytes {
-            _ if !input.members.is_empty() => members.filter_map(|m| there(file(&m.path))).collect::<Result<_, _>>()?,
-            Bytes::File(path) => vec![file(path)?],
-            Bytes::BuiltIn(bytes) => vec![Cow::Borrowed(bytes)],
-        };
+        let files = contents(input)?;
         profile(&files, input, job)
+    }
+}
+
+impl WarpscopeTrace {
+    /// The code of modules in which launches were sampled, by what the samples refer to them by; what was not kept is not there.
+    pub fn modules(input: &Input, wanted: &[u64]) -> Result<BTreeMap<u64, Vec<u8>>, ImportError> {
+        let mut found = BTreeMap::new();
+        for bytes in contents(input)? {
+            stalls::modules(&bytes, wanted, &mut found);
+        }
+        Ok(found)
+    }
+}
+
+/// The bytes of the trace's files.
+fn contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
+    // Where only the last seconds are kept, files go while the program runs.
+    let there = |read: Result<_, ImportError>| match read {
+        Err(ImportError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
+        other => Some(other),
+    };
+    let file = |path: &Path| std::fs::read(path).map(Cow::Owned).map_err(|e| ImportError::io(path, e));
+    let members = input.members.iter().filter(|m| m.head.starts_with(&blocks::MAGIC));
+    match &input.bytes {
+        _ if !input.members.is_empty() => members.filter_map(|m| there(file(&m.path))).collect(),
+        Bytes::File(path) => Ok(vec![file(path)?]),
+        Bytes::BuiltIn(bytes) => Ok(vec![Cow::Borrowed(bytes)]),
     }
 }
 

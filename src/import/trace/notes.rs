@@ -29,6 +29,8 @@ pub struct Said {
     no_driver: bool,
     /// Why counters that were asked for were not measured.
     not_measured: Option<String>,
+    /// Why stall reasons were not sampled, or no more.
+    not_sampled: Option<String>,
     /// Only the last seconds were kept, ms.
     kept: Option<u64>,
 }
@@ -50,6 +52,8 @@ impl Said {
             out.invalid += number("invalid");
             let not_measured = last.and_then(|f| f.get("not_measured")).map(str::to_owned);
             out.not_measured = out.not_measured.take().or(not_measured);
+            let not_sampled = last.and_then(|f| f.get("not_sampled")).map(str::to_owned);
+            out.not_sampled = out.not_sampled.take().or(not_sampled);
             out.kept = facts.number("kept_ms").filter(|&ms| ms > 0).max(out.kept);
             out.no_driver &= facts.get("cupti").is_none();
         }
@@ -115,6 +119,10 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
         let what = if profile.measured.is_some() { "Counters were measured only until" } else { "Counters were not measured" };
         let fix = "`warpscope doctor` says what counters need";
         out.push(Note::new(Severity::Warning, NoteKind::Tool, format!("{what}: {why}.")).with_fix(fix));
+    }
+    if let Some(why) = &said.not_sampled {
+        let fix = "`warpscope doctor` says what counters and samples need";
+        out.push(Note::new(Severity::Warning, NoteKind::Tool, format!("Stall reasons were not sampled, or no more: {why}.")).with_fix(fix));
     }
     if profile.capture.graphs == Some(GraphMode::Graph) && !profile.graphs.is_empty() {
         let text = "CUDA graphs were recorded as a whole: the kernels inside are not listed.";

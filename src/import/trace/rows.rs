@@ -6,6 +6,7 @@ use super::cursor::Cursor;
 use super::facts::Facts;
 pub use super::marks::{Event, What};
 use super::marks::{marked, message};
+use super::samples::{self, Stalls};
 use crate::import::{Parts, Wants};
 
 /// A launch configuration with the queue that it went to.
@@ -142,6 +143,7 @@ pub struct Rows {
     pub states: Vec<(u32, i64, u8)>,
     pub sets: Vec<Set>,
     pub measured: Vec<Measured>,
+    pub stalls: Vec<Stalls>,
     /// Blocks whose bytes are damaged.
     pub damaged: u64,
 }
@@ -200,7 +202,7 @@ fn span(start: i64, duration: Option<u64>) -> Option<(i64, i64)> {
 impl Rows {
     /// Takes a block's rows, as far as they are wanted. What cannot be understood ends the block.
     pub fn take(&mut self, block: &Block<'_>, wants: Wants) {
-        if !wanted(block.kind, wants) {
+        if block.kind == Kind::Code || !wanted(block.kind, wants) {
             return;
         }
         let whole = block.whole() && {
@@ -300,7 +302,13 @@ impl Rows {
                     self.measured.push(counters::measured(c)?);
                 }
             }
-            Kind::Unknown => {}
+            Kind::Stalls => {
+                while !c.is_empty() {
+                    self.stalls.push(samples::stalls(c)?);
+                }
+            }
+            // Code is read when somebody looks at it.
+            Kind::Code | Kind::Unknown => {}
         }
         Some(())
     }
@@ -385,6 +393,7 @@ impl Rows {
         self.states.append(&mut later.states);
         self.sets.append(&mut later.sets);
         self.measured.append(&mut later.measured);
+        self.stalls.append(&mut later.stalls);
         self.categories.append(&mut later.categories);
         self.named_threads.append(&mut later.named_threads);
         self.damaged += later.damaged;

@@ -14,6 +14,8 @@ pub struct Chosen {
     pub kernel: String,
     /// One launch of it in a process, from 0, replayed for each pass; without it the next ones, one pass each.
     pub nth: Option<u64>,
+    /// Its stall reasons are sampled, and it is not replayed for counters.
+    pub stalls: bool,
 }
 
 /// What is measured.
@@ -28,6 +30,7 @@ impl Measure {
     fn text(&self) -> String {
         // A line each.
         let chosen = self.chosen.iter().filter(|c| !c.kernel.contains('\n')).map(|c| match c.nth {
+            _ if c.stalls => format!("stalls {} {}\n", c.nth.unwrap_or(0), c.kernel),
             Some(n) => format!("launch {n} {}\n", c.kernel),
             None => format!("next {}\n", c.kernel),
         });
@@ -60,8 +63,16 @@ mod tests {
 
     #[test]
     fn plans_in_the_objects_words() {
-        let chosen = vec![Chosen { kernel: "gemm".into(), nth: None }, Chosen { kernel: "_Z3fooPf".into(), nth: Some(3) }];
+        let chosen = vec![
+            Chosen { kernel: "gemm".into(), nth: None, stalls: false },
+            Chosen { kernel: "_Z3fooPf".into(), nth: Some(3), stalls: false },
+            Chosen { kernel: "sort".into(), nth: Some(1), stalls: true },
+        ];
         let text = Measure { survey: 30, chosen }.text();
-        assert!(text.starts_with("survey 30\nshare 90\nnext gemm\nlaunch 3 _Z3fooPf\nchip GH100\ngroup "), "{}", &text[..90]);
+        assert!(
+            text.starts_with("survey 30\nshare 90\nnext gemm\nlaunch 3 _Z3fooPf\nstalls 1 sort\nchip GH100\ngroup "),
+            "{}",
+            &text[..90]
+        );
     }
 }

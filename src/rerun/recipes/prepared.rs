@@ -29,6 +29,8 @@ pub struct Wanted {
     pub survey: Option<u32>,
     /// Kernels whose counters the tracer measures while the program runs: `KERNEL`, or `KERNEL#N` of its N-th launch.
     pub measure: Vec<String>,
+    /// Kernels whose stall reasons are sampled, as `--stalls` has them.
+    pub stalls: Vec<String>,
     /// Absolute path of the directory that the command runs in, for tools that want absolute paths.
     pub directory: Option<String>,
 }

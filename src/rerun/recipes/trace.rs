@@ -29,6 +29,10 @@ pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> 
         let why = "Counters of the kernel's next launches, or of its N-th (#N), measured while the program runs.";
         parts.push(part(PartId::Collect, &["--measure", kernel], why));
     }
+    for kernel in &wanted.stalls {
+        let why = "Stall reasons of the kernel's first launch, or of its N-th (#N), sampled at each instruction.";
+        parts.push(part(PartId::Collect, &["--stalls", kernel], why));
+    }
     if let Some(seconds) = wanted.seconds {
         let why = "The recording ends after so many seconds; the program keeps running.";
         parts.push(part(PartId::End, &["--seconds", &seconds.to_string()], why));

@@ -19,6 +19,7 @@ use crate::analysis::labels::cut_middle;
 use crate::analysis::metric::Lookup;
 use crate::app::{App, LaunchesScreen, ResultScreen, ResultView};
 use crate::model::config::dim3;
+use crate::model::metrics::IN_PLACE;
 use crate::model::text::clean;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -132,7 +133,12 @@ fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static
         return Line::styled(text, theme.style(Role::Dim));
     }
     if parts.is_empty() {
-        return Line::styled("speed of light was not collected: --section SpeedOfLight", theme.style(Role::Dim));
+        let how = if screen.metrics.source.tool == IN_PLACE {
+            "speed of light was not measured: warpscope run --measure KERNEL#N"
+        } else {
+            "speed of light was not collected: --section SpeedOfLight"
+        };
+        return Line::styled(how, theme.style(Role::Dim));
     }
     fit_parts(parts, &Span::raw("  "), columns)
 }

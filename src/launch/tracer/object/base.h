@@ -26,6 +26,7 @@ extern long read(int, void*, u64), write(int, const void*, u64), readlink(const 
 extern int snprintf(char*, u64, const char*, ...), strcmp(const char*, const char*), strncmp(const char*, const char*, u64), memcmp(const void*, const void*, u64);
 extern char *getenv(const char*), *strstr(const char*, const char*), *getcwd(char*, u64);
 extern u64 strlen(const char*);
+extern int munmap(void*, u64);
 extern void *memcpy(void*, const void*, u64), *memmove(void*, const void*, u64), *memset(void*, int, u64);
 extern void *mmap(void*, u64, int, int, int, long), *dlopen(const char*, int), *dlsym(void*, const char*);
 extern int dladdr(const void*, void*);

@@ -101,64 +101,12 @@ static void measure_ready(void) {
   measure.state = measure_prepare() ? MEASURE_IDLE : MEASURE_OFF;
 }
 
-// ---- Windows. On a thread of the program, with measure.lock held.
+// ---- What a launch is. On a thread of the program, with measure.lock held.
 
 // How often a survey measures the first set of each kernel, spread over the run, and how far apart at least.
 enum { ROUNDS = 3, ROUND_MS = 3000 };
 static int lacks(const Wanted* w, u32 set) {
   return (w->asked && !w->done[set]) || (w->chosen && !measure.only_asked && w->done[set] <= measure.round);
-}
-
-static int window_open(u32 replay) {
-  Set* g = &sets[measure.set];
-  measure.opened_at = measure.left_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
-  Result r = OK;
-  if (!measure.pass) {
-    cuptiRangeProfilerDisable_P off;
-    cuptiRangeProfilerEnable_P on;
-    cuptiRangeProfilerSetConfig_P config;
-    // A profiler keeps the first configuration that it was given (seen with 13.0).
-    u32 configured = 1 + measure.set;
-    if (measure.configured && measure.configured != configured) {
-      ASK(cuptiRangeProfilerDisable, off, .object = measure.object);
-      r = ASK(cuptiRangeProfilerEnable, on, .context = measure.context);
-      if (r == OK) measure.object = on.object;
-    }
-    measure.configured = configured;
-    memcpy(g->data, g->clean, g->data_bytes);
-    if (r == OK) r = ASK(cuptiRangeProfilerSetConfig, config, .object = measure.object, .config_bytes = g->config_bytes, .config = g->config,
-      .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay, .ranges = WINDOW, .levels = 1, .first_level = 1);
-  }
-  cuptiRangeProfilerStart_P start;
-  if (r == OK) r = ASK(cuptiRangeProfilerStart, start, .object = measure.object);
-  if (measure_failed("cuptiRangeProfilerStart", r)) {
-    measure.state = MEASURE_OFF;
-    return 0;
-  }
-  measure.replayed = replay == REPLAY_BY_CUPTI, measure.count = measure.useless = 0;
-  measure.state = MEASURE_OPEN;
-  return 1;
-}
-
-static void window_close(void) {
-  cuptiRangeProfilerStop_P stop;
-  cuptiRangeProfilerDecodeData_P decode;
-  u64 began = clock_now(CLOCK_MONOTONIC);
-  Result r = ASK(cuptiRangeProfilerStop, stop, .object = measure.object);
-  if (r == OK) r = ASK(cuptiRangeProfilerDecodeData, decode, .object = measure.object);
-  // Not the time in which nothing was launched.
-  u64 took = measure.left_at - measure.opened_at + clock_now(CLOCK_MONOTONIC) - began;
-  u32 at = measure.closed_count % COUNT(measure.closed);
-  measure.closed[at].start = measure.opened, measure.closed[at].took = took, measure.closed[at].thread = inside[0].thread;
-  measure.closed_count++;
-  measure.spent += took, measure.windows++;
-  // The first of a set also configures.
-  if (measure.pass) measure.estimate = took;
-  if (!measure.pass) measure.length = measure.count;
-  for (u32 i = measure.count; i < measure.length; i++) inside[i].good = 0;
-  measure.pass++, measure.waited = 0;
-  int whole = measure.replayed || measure.pass >= sets[measure.set].passes;
-  measure.state = measure_failed("cuptiRangeProfilerStop", r) ? MEASURE_OFF : whole ? MEASURE_CLOSED : MEASURE_IDLE;
 }
 
 static int capturing(void* stream) {
@@ -184,14 +132,15 @@ static int is_named(const Asked* a, const char* symbol) {
   return a->state == ASKED_OPEN && symbol && (!strcmp(symbol, a->exact) || strstr(symbol, a->inside));
 }
 
-// Whether somebody asked for this launch: 1 for the next ones of the kernel (`by` is who asked last), 2 for this one by its number.
+// Whether somebody asked for this launch: 1 for the next ones of the kernel (`by` is who asked last), 2 for this one by its number, 4 for its
+// stalls.
 static int is_asked(const char* symbol, u32* by) {
   int found = 0;
   for (u32 i = 0; i < ASKED; i++) {
     Asked* a = &asked_kernels[i];
     if (!is_named(a, symbol)) continue;
     if (a->nth < 0) found |= 1, *by = a->number > *by ? a->number : *by;
-    else if ((i64)a->seen++ == a->nth) a->state = ASKED_DONE, found |= 2;
+    else if ((i64)a->seen++ == a->nth) a->state = ASKED_DONE, found |= a->stalls ? 4 : 2;
   }
   return found;
 }
@@ -204,8 +153,9 @@ static void asked_met(const char* symbol, int may) {
   }
 }
 
-// Whether this thread holds the lock until its launch returns.
+// Whether this thread holds the lock until its launch returns, and whether its stalls are sampled.
 static __thread int holds;
+static __thread int sampling;
 
 // Opens a window or goes on with one; 0 where the launch is not measured.
 static int measure_launch(u32 id, const Call* call) {
@@ -230,23 +180,32 @@ static int measure_launch(u32 id, const Call* call) {
     // Who asks again wants it measured again.
     w->asked = by, w->missed = 0;
     memset(w->done, 0, sizeof w->done), memset(w->attempts, 0, sizeof w->attempts);
+    w->sampled = 0;
     // The ticker begins a sweep with it.
-    if (measure.state == MEASURE_ARMED && !measure.sweeping) measure.state = MEASURE_IDLE;
+    if (measure.state == MEASURE_ARMED && !measure.sweeping) measure.state = MEASURE_IDLE, measure.sampling = 0;
   }
   // One that is not known might wait for another; collectives do.
-  may = w && (w->asked || (asked & 2) || (w->launches && !w->apart && !w->collective));
+  may = w && (w->asked || asked >= 2 || w->follows || (w->launches && !w->apart && !w->collective));
+  int sampled = measure.state == MEASURE_ARMED && measure.sampling && same_shape(&measure.start, &s);
+  if (may && !(asked & 2) && ((asked & 4) || sampled)) {
+    if (measure.state == MEASURE_OPEN) window_close();
+    if (measure.state == MEASURE_CLOSED) measure_write();
+    measure.sweeping = measure.sampling = 0, measure.pass = 0, measure.state = MEASURE_IDLE;
+    w->sampled = 1;
+    return sampling = stalls_open(call, &s, w);
+  }
   if (may && (asked & 2)) {
     if (measure.state == MEASURE_OPEN) window_close();
     // Values of the sweep before it are not written yet.
     if (measure.state == MEASURE_CLOSED) measure_write();
-    measure.sweeping = 0, measure.set = SET_REPLAYED, measure.pass = 0;
+    measure.sweeping = measure.sampling = 0, measure.set = SET_REPLAYED, measure.pass = 0;
     if (!window_open(REPLAY_BY_CUPTI)) return 0;
   } else if (measure.state == MEASURE_OPEN) {
     // In later passes what comes must be what came in the first.
     may = may && (!measure.pass || (measure.count < measure.length && same_shape(&inside[measure.count].shape, &s)));
     if (!may) window_close();
     if (!may) return 0;
-  } else if (measure.state != MEASURE_ARMED || !may || !same_shape(&measure.start, &s) || !window_open(REPLAY_NONE)) {
+  } else if (measure.state != MEASURE_ARMED || measure.sampling || !may || !same_shape(&measure.start, &s) || !window_open(REPLAY_NONE)) {
     return 0;
   }
   measure.useless = lacks(w, measure.set) ? 0 : measure.useless + 1;
@@ -275,6 +234,12 @@ static void measure_left(u32 id, const Call* call) {
   if (ended && measure.capturing) ADD(measure.capturing, (u32)-1);
   if (!holds) return;
   holds = 0;
+  if (sampling) {
+    sampling = 0;
+    stalls_close();
+    unlock(&measure.lock);
+    return;
+  }
   measure.left_at = clock_now(CLOCK_MONOTONIC);
   int late = 0;
   if (measure.left_at - measure.last_launch > 5000000000ul && !measure.replayed) {
@@ -337,6 +302,8 @@ static void measure_write(void) {
     measure.written++;
   }
   Wanted* first = wanted_known(&inside[0].shape);
+  // Of a launch that was replayed the next one like it tells where its warps waited.
+  if (first && measure.replayed && !first->sampled) first->follows = 1;
   if (first && info.ranges != measure.length) first->missed++;
   measure.sweeping = 0, measure.pass = 0;
   measure.state = MEASURE_IDLE;
@@ -355,6 +322,21 @@ static void windows_write(void) {
   unlock(&rows.lock);
 }
 
+// The launch that is sampled next: one of each kernel of which it is known where its time goes.
+static int sampling_begin(u64 t) {
+  const Wanted* first = NULL;
+  int affordable = measure.budget && (measure.spent + (stalls.launches ? stalls.estimate : FIRST_SAMPLING_NS)) * 1000 <= (t - measure.started) * measure.budget;
+  if (stalls.why_not) return 0;
+  for (u32 i = 0; i < measure.wanted; i++) {
+    const Wanted* w = &wanted_launches[i];
+    int due = w->follows || (w->done[SET_FIRST] && (w->asked || (affordable && w->chosen && w->active)));
+    if (due && !w->sampled && (!first || w->time > first->time)) first = w;
+  }
+  if (!first) return 0;
+  measure.start = first->shape, measure.sampling = 1;
+  return 1;
+}
+
 // Begins a sweep of the set that is due with the rarest launch that lacks it: from there on the program does the same again soonest.
 static int sweep_begin(int only_asked, u64 t) {
   measure.only_asked = (u32)only_asked;
@@ -363,6 +345,8 @@ static int sweep_begin(int only_asked, u64 t) {
     u32 set = step < SWEPT ? step : SET_FIRST;
     const Wanted* first = NULL;
     measure.round = step < SWEPT ? 0 : step - SWEPT + 1;
+    // Samples are cheaper than the rest.
+    if (step == SET_REST && sampling_begin(t)) return 1;
     if (!sets[set].count) continue;
     if (measure.round && t - measure.swept_at < ROUND_MS * 1000000ul) break;
     for (u32 i = 0; i < measure.wanted; i++) {
@@ -379,7 +363,7 @@ static int sweep_begin(int only_asked, u64 t) {
   return 0;
 }
 
-enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000, MOST_WAITED = 8, MOST_REFUSED = 1000, LAST_MS = 200 };
+enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000, MOST_WAITED = 8, MOST_REFUSED = 1000, LAST_MS = 200, LEAVE_MS = 2000 };
 
 // What was asked for is done when all of it is there, or its launch was met.
 static void asked_look(int due) {
@@ -398,15 +382,19 @@ static void measure_idle(u64 t) {
   // Of programs with very many configurations rarely: all are gone through.
   u64 every = (configs.count > 4096 ? 10 : 1) * CHOOSE_EVERY_MS * 1000000ul;
   if (t - measure.chosen_at >= (measure.asked ? every / 5 : every)) measure_choose(t);
-  u64 next = !measure.configured ? FIRST_NS : measure.sweeping && measure.pass ? measure.estimate : SWITCH_NS;
+  u64 next = !measure.windows ? FIRST_NS : measure.sweeping && measure.pass ? measure.estimate : SWITCH_NS;
   int affordable = measure.budget && (measure.spent + next) * 1000 <= (t - measure.started) * measure.budget;
   lock(&measure.lock);
   if (measure.state == MEASURE_IDLE) {
     int due = measure.sweeping || sweep_begin(!affordable, t);
     asked_look(due);
     // A sweep for somebody who asked waits for no budget; what is asked for by name is seen only by listening.
-    int arm = (due && (affordable || measure.only_asked)) || measure.asked;
+    int arm = (due && (affordable || measure.only_asked || measure.sampling)) || measure.asked;
     measure_hear(arm);
+    // While the profiler is configured, all launches take longer (a sixth on an H100), and nobody else can have the counters.
+    u64 until = measure.budget ? measure.started + (measure.spent + next) / measure.budget * 1000 : ~0ul;
+    if (!arm && !measure.pass && until > t + LEAVE_MS * 1000000ul) range_profiler_leave();
+    if (!measure.sampling) stalls_leave();
     if (arm) {
       if (!due) measure.start = (Shape){ 0 };
       measure.armed_at = t, measure.state = MEASURE_ARMED;
@@ -431,8 +419,16 @@ static void measure_look(int last) {
   // Nothing is launched any more, or not by who opened it.
   if (measure.state == MEASURE_OPEN && (last || t - measure.opened_at > OPEN_MS * 1000000ul)) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
+  if (stalls.waiting) stalls_write();
   if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) {
     measure.state = MEASURE_IDLE;
+    if (measure.sampling && ++stalls.missed > MOST_WAITED) {
+      // It comes no more; who asks again is heard again.
+      Wanted* w = wanted_known(&measure.start);
+      if (w) w->sampled = 1;
+      stalls.missed = 0;
+    }
+    measure.sampling = 0;
     // The launch that the sweep begins with comes no more: what it has is lost, and another one begins.
     if (measure.sweeping && ++measure.waited > MOST_WAITED) {
       Wanted* w = wanted_known(&measure.start);
@@ -505,7 +501,7 @@ static const char* measure_ask(const char* kernel) {
     return answer;
   }
   if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
-  if (!asked_add(kernel, -1)) return "cannot measure: the name is too long, or too many kernels were asked for\n";
+  if (!asked_add(kernel, -1, 0)) return "cannot measure: the name is too long, or too many kernels were asked for\n";
   lock(&measure.lock);
   if (measure.state == MEASURE_OFF) {
     measure.state = MEASURE_LOOKING;

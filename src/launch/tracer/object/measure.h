@@ -21,7 +21,7 @@ typedef struct {
   u64 time, launches, before, grew;
   // The number of who asked last, from 1.
   u32 asked;
-  u8 chosen, active, apart, collective, missed, swept, attempts[SETS], done[SETS];
+  u8 chosen, active, apart, collective, missed, swept, sampled, follows, attempts[SETS], done[SETS];
 } Wanted;
 
 // A launch of a sweep, with those like it in later passes.
@@ -29,7 +29,7 @@ typedef struct { Shape shape; u64 time; u32 thread, good, correlations[PASSES]; 
 
 // What somebody asked for by name: the next launches, or one by its number from 0; what was met of it, and what of that could not be measured.
 enum { ASKED_FREE = 0, ASKED_OPEN, ASKED_DONE, ASKED_REFUSED };
-typedef struct { char exact[512], inside[520]; i64 nth; u64 seen, refused; u32 number; volatile int state; } Asked;
+typedef struct { char exact[512], inside[520]; i64 nth; u64 seen, refused; u32 number, stalls; volatile int state; } Asked;
 
 enum { MEASURE_OFF = 0, MEASURE_LOOKING, MEASURE_IDLE, MEASURE_ARMED, MEASURE_OPEN, MEASURE_CLOSED };
 static struct {
@@ -39,7 +39,7 @@ static struct {
   u64 budget, share, started, spent, estimate, armed_at, opened_at, opened, last_launch, left_at, chosen_at, swept_at;
   u32 wanted, windows, launches, only_asked, round, written;
   // A sweep: the same launches once for each pass. `configured` is the set that CUPTI was given last, counted from 1.
-  u32 sweeping, set, pass, length, count, useless, replayed, configured, waited;
+  u32 sweeping, sampling, set, pass, length, count, useless, replayed, configured, waited;
   Shape start;
   volatile u32 capturing;
   // Launches that were measured, by their numbers: records come up to a second later.

@@ -32,21 +32,29 @@ static int measure_failed(const char* what, Result r) {
   return 1;
 }
 
+// The step at which planning failed last, and how.
+static const char* plan_step;
+static Result plan_result;
+static int planned_(const char* step, Result r) {
+  plan_step = step, plan_result = r;
+  return r == OK;
+}
+
 // Plans the metrics of a set on the chip: the number of passes, 0 where one of them is not known.
 static u32 set_plan(Set* g, const char* chip) {
   cuptiProfilerHostInitialize_P host;
   g->passes = 0;
-  if (ASK(cuptiProfilerHostInitialize, host, .chip = chip) != OK) return 0;
+  if (!planned_("cuptiProfilerHostInitialize", ASK(cuptiProfilerHostInitialize, host, .chip = chip))) return 0;
   g->host = host.host;
   cuptiProfilerHostConfigAddMetrics_P add;
   cuptiProfilerHostGetConfigImageSize_P size;
   cuptiProfilerHostGetConfigImage_P image;
   cuptiProfilerHostGetNumOfPasses_P passes;
   // All in one call: one by one each gets a pass of its own.
-  if (ASK(cuptiProfilerHostConfigAddMetrics, add, .host = g->host, .metrics = g->metrics, .count = g->count) == OK &&
-      ASK(cuptiProfilerHostGetConfigImageSize, size, .host = g->host) == OK && (g->config = pages(size.bytes, 0)) &&
-      ASK(cuptiProfilerHostGetConfigImage, image, .host = g->host, .bytes = size.bytes, .image = g->config) == OK &&
-      ASK(cuptiProfilerHostGetNumOfPasses, passes, .bytes = size.bytes, .image = g->config) == OK)
+  if (planned_("cuptiProfilerHostConfigAddMetrics", ASK(cuptiProfilerHostConfigAddMetrics, add, .host = g->host, .metrics = g->metrics, .count = g->count)) &&
+      planned_("cuptiProfilerHostGetConfigImageSize", ASK(cuptiProfilerHostGetConfigImageSize, size, .host = g->host)) && (g->config = pages(size.bytes, 0)) &&
+      planned_("cuptiProfilerHostGetConfigImage", ASK(cuptiProfilerHostGetConfigImage, image, .host = g->host, .bytes = size.bytes, .image = g->config)) &&
+      planned_("cuptiProfilerHostGetNumOfPasses", ASK(cuptiProfilerHostGetNumOfPasses, passes, .bytes = size.bytes, .image = g->config)))
     g->config_bytes = size.bytes, g->passes = (u32)passes.passes;
   return g->passes;
 }
@@ -97,7 +105,7 @@ static void sets_write(void) {
 }
 
 // 0 where there is no room for it.
-static int asked_add(const char* text, i64 nth) {
+static int asked_add(const char* text, i64 nth, u32 stalls_) {
   static u32 number;
   u64 n = strlen(text);
   for (u32 i = 0; i < ASKED && n && n < sizeof asked_kernels[0].exact; i++) {
@@ -106,7 +114,7 @@ static int asked_add(const char* text, i64 nth) {
     if (a->state == ASKED_OPEN || (a->state && a->nth >= 0)) continue;
     memcpy(a->exact, text, n + 1);
     snprintf(a->inside, sizeof a->inside, "%lu%s", n, text);
-    a->nth = nth, a->seen = a->refused = 0, a->number = ADD(number, 1) + 1;
+    a->nth = nth, a->stalls = stalls_, a->seen = a->refused = 0, a->number = ADD(number, 1) + 1;
     __atomic_store_n(&a->state, ASKED_OPEN, __ATOMIC_RELEASE);
     ADD(measure.asked, 1);
     return 1;
@@ -135,11 +143,12 @@ static void plan_read(void) {
     *end = 0;
     if (!strncmp(line, "survey ", 7)) measure.budget = number_of(line + 7);
     if (!strncmp(line, "share ", 6)) measure.share = number_of(line + 6);
-    if (!strncmp(line, "next ", 5)) asked_add(line + 5, -1);
-    if (!strncmp(line, "launch ", 7)) {
+    if (!strncmp(line, "next ", 5)) asked_add(line + 5, -1, 0);
+    int only_stalls = !strncmp(line, "stalls ", 7);
+    if (only_stalls || !strncmp(line, "launch ", 7)) {
       char* text = line + 7;
       while (*text && *text != ' ') text++;
-      if (*text) asked_add(text + 1, (i64)number_of(line + 7));
+      if (*text) asked_add(text + 1, (i64)number_of(line + 7), (u32)only_stalls);
     }
     line = end + !last;
   }
@@ -212,7 +221,9 @@ static int measure_prepare(void) {
   for (u32 i = 0; i < SETS; i++)
     if (sets[i].count || i != SET_REST) planned = planned && set_plan(&sets[i], chip.chip) && (i >= SWEPT || sets[i].passes <= PASSES);
   if (!planned) {
-    measure.why_not = "this chip has none of the metrics";
+    static char text[200];
+    snprintf(text, sizeof text, "the metrics of %s cannot be planned (%u of the first group are known; %s: %s)", chip.chip, sets[SET_FIRST].count, plan_step ? plan_step : "none", result_text(plan_result));
+    measure.why_not = text;
     return 0;
   }
   if (measure_failed("cuptiRangeProfilerEnable", ASK(cuptiRangeProfilerEnable, enable, .context = measure.context))) return 0;

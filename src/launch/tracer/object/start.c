@@ -100,10 +100,11 @@ static void state_facts(Facts* f) {
     { "invalid", counted.invalid }, { "outside", counted.outside }, { "dropped", counted.dropped }, { "refused", counted.refused },
     { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
     { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes }, { "chosen_error", session.chosen_error },
-    { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "measuring_ns", measure.spent },
+    { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
   if (measure.why_not) fact(f, "not_measured", measure.why_not);
+  if (stalls.why_not) fact(f, "not_sampled", stalls.why_not);
 }
 
 static void flush(u32 forced) {

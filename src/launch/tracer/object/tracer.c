@@ -12,6 +12,8 @@
 #include "nvtx.c"
 #include "measure.h"
 #include "plan.c"
+#include "windows.c"
+#include "stalls.c"
 #include "measure.c"
 #include "session.c"
 #include "states.c"

@@ -1,0 +1,70 @@
+//! Rows of stall reasons that were sampled while the program ran.
+
+use super::cursor::Cursor;
+
+/// One instruction: its module by the CRC of its code, its function, its offset there, and samples by reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    pub module: u64,
+    pub function: u32,
+    pub offset: u64,
+    pub reasons: Vec<(u32, u32)>,
+}
+
+/// A launch that was sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stalls {
+    /// ns since 1970, before the launch.
+    pub time: i64,
+    /// As the launching call had it: name, grid, block, dynamic shared memory.
+    pub shape: (u32, [u32; 3], [u32; 3], u32),
+    pub correlation: u32,
+    /// Each SM was sampled every 2^period cycles.
+    pub period: u32,
+    pub dropped: u64,
+    /// CUPTI's buffer on the GPU was full before the launch ended.
+    pub full: bool,
+    pub instructions: Vec<Instruction>,
+}
+
+/// A row of samples.
+pub fn stalls(c: &mut Cursor<'_>) -> Option<Stalls> {
+    let _thread = c.small()?;
+    let time = i64::try_from(c.number()?).ok()?;
+    let three = |c: &mut Cursor<'_>| Some([c.small()?, c.small()?, c.small()?]);
+    let shape = (c.small()?, three(c)?, three(c)?, c.small()?);
+    let (correlation, period, _total, dropped, full) = (c.small()?, c.small()?, c.number()?, c.number()?, c.number()? != 0);
+    let count = c.small()?;
+    let reasons = |c: &mut Cursor<'_>| {
+        let count = c.small()?;
+        (0..count).map(|_| Some((c.small()?, c.small()?))).collect::<Option<Vec<_>>>()
+    };
+    let instruction =
+        |c: &mut Cursor<'_>| Some(Instruction { module: c.number()?, function: c.small()?, offset: c.number()?, reasons: reasons(c)? });
+    let instructions = (0..count).map(|_| instruction(c)).collect::<Option<_>>()?;
+    Some(Stalls { time, shape, correlation, period, dropped, full, instructions })
+}
+
+impl Stalls {
+    /// Whether samples are missing.
+    pub fn lacks(&self) -> bool {
+        self.full || self.dropped > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_end_early_are_none() {
+        // Thread, time, shape, correlation, period, total, dropped, full, one instruction with two reasons.
+        let row = [7, 100, 3, 2, 1, 1, 64, 1, 1, 0, 9, 11, 5, 0, 0, 1, 42, 4, 16, 2, 5, 3, 6, 1];
+        let whole = stalls(&mut Cursor::new(&row)).unwrap();
+        assert_eq!((whole.shape, whole.correlation, whole.period), ((3, [2, 1, 1], [64, 1, 1], 0), 9, 11));
+        assert_eq!(whole.instructions, [Instruction { module: 42, function: 4, offset: 16, reasons: vec![(5, 3), (6, 1)] }]);
+        for cut in 0..row.len() {
+            assert_eq!(stalls(&mut Cursor::new(&row[..cut])), None, "{cut} bytes");
+        }
+    }
+}

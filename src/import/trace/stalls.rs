@@ -1,0 +1,83 @@
+//! Stall reasons of a launch's instructions, sampled while the program ran, and the code of the modules that they are in.
+
+use super::blocks::{self, Kind};
+use super::cursor::Cursor;
+use super::names::Names;
+use super::samples::{Instruction, Stalls};
+use crate::model::metrics::Sampled;
+use crate::model::sections::InstanceKey;
+use crate::model::{Details, Value};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// What CUPTI's stall reasons begin with; one with `_not_issued` behind it counts the samples in which no warp of the scheduler was issued.
+const REASON: &str = "smsp__pcsamp_warps_issue_stalled_";
+const COUNT: &str = "smsp__pcsamp_sample_count";
+const INTERVAL: &str = "smsp__pcsamp_interval_cycles";
+const FULL: &str = "smsp__pcsamp_sample_buffer_full";
+const DROPPED: &str = "smsp__pcsamp_dropped_samples";
+
+/// Room that a function gets in the addresses that are made up: a kernel's code is smaller.
+const FUNCTION_BITS: u32 = 32;
+
+/// Values of a result and of its instructions, by names of ncu's metrics; `id` numbers a name.
+pub fn result(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> u32) -> (Vec<(u32, Value)>, Sampled) {
+    let mut functions: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut modules: BTreeSet<u64> = BTreeSet::new();
+    let all = || rows.iter().flat_map(|r| &r.instructions);
+    for i in all() {
+        functions.extend(names.get(i.function));
+        modules.insert(i.module);
+    }
+    let functions: Vec<(Arc<str>, u64)> = functions.into_iter().zip(1_u64..).map(|(name, n)| (name, n << FUNCTION_BITS)).collect();
+    let address = |i: &Instruction| {
+        let name = names.get(i.function)?;
+        let at = functions.binary_search_by(|f| f.0.cmp(&name)).ok()?;
+        Some(functions[at].1 + i.offset.min((1 << FUNCTION_BITS) - 1))
+    };
+    let mut by_reason: BTreeMap<Arc<str>, BTreeMap<u64, u64>> = BTreeMap::new();
+    let mut samples: BTreeMap<u64, u64> = BTreeMap::new();
+    for i in all() {
+        let Some(address) = address(i) else { continue };
+        for &(reason, n) in &i.reasons {
+            let Some(reason) = names.get(reason).filter(|r| r.starts_with(REASON)) else { continue };
+            if !reason.ends_with("_not_issued") {
+                *samples.entry(address).or_default() += u64::from(n);
+            }
+            *by_reason.entry(reason).or_default().entry(address).or_default() += u64::from(n);
+        }
+    }
+    by_reason.insert(Arc::from(COUNT), samples);
+    let mut values = Vec::new();
+    let mut details = Details { sources: modules.into_iter().collect(), ..Details::default() };
+    for (name, by_address) in by_reason {
+        let id = id(&name);
+        values.push((id, Value::Integer(by_address.values().sum())));
+        details.instances.insert(id, by_address.into_iter().map(|(a, n)| (InstanceKey::Number(a), Value::Integer(n))).collect());
+    }
+    if let Some(period) = rows.iter().map(|r| r.period).filter(|p| *p < 63).min() {
+        values.push((id(&Arc::from(INTERVAL)), Value::Integer(1 << period)));
+    }
+    let dropped: u64 = rows.iter().map(|r| r.dropped).sum();
+    values.push((id(&Arc::from(FULL)), Value::Integer(u64::from(rows.iter().any(|r| r.full)))));
+    if dropped > 0 {
+        values.push((id(&Arc::from(DROPPED)), Value::Integer(dropped)));
+    }
+    (values, Sampled { details, functions })
+}
+
+/// Largest module that is read: the tracer writes none that is larger.
+const LARGEST: usize = 64 << 20;
+
+/// The code of modules, by the CRC that CUPTI has of them, where the bytes of a trace have it.
+pub fn modules(bytes: &[u8], wanted: &[u64], found: &mut BTreeMap<u64, Vec<u8>>) {
+    for block in blocks::blocks(bytes).0.iter().filter(|b| b.kind == Kind::Code && b.whole()) {
+        let mut c = Cursor::new(block.data);
+        if let (Some(crc), Some(code)) = (c.number(), c.text())
+            && wanted.contains(&crc)
+            && code.len() <= LARGEST
+        {
+            found.entry(crc).or_insert_with(|| code.to_vec());
+        }
+    }
+}

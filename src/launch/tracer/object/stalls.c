@@ -1,0 +1,289 @@
+// Why the warps of one launch waited, at each of its instructions: CUPTI's PC sampling (12.4 and later; Volta and later) around that launch,
+// without replaying it. It holds the GPU's counters as the range profiler does, so one is given back before the other is taken. What is
+// sampled is found in the code by the CRC of its module: modules are kept as they are loaded, since CUPTI shows them only then.
+//
+// Declarations of our own; sizes are those of 12.4, which every later version takes.
+
+typedef struct { u32 reason, samples; } Reason;
+typedef struct {
+  u64 size, crc, offset;
+  u32 function, unused;
+  char* name;
+  u64 count;
+  Reason* reasons;
+  u32 correlation;
+} Sampled;
+typedef struct {
+  u64 size, room, total, dropped, count, left, range;
+  Sampled* list;
+  u64 foreign;
+  u8 full;
+} Samples;
+typedef struct { u32 type; Result status; union { u64 words[3]; struct { u64 count; u32* list; } reasons; u32 number; u64 bytes; void* data; } value; } Setting;
+typedef struct { u64 size; void *reserved, *context; } Sampling;
+typedef struct { u64 size; void *reserved, *context; u64 count; Setting* list; } Configuration;
+typedef struct { u64 size; void *reserved, *context; Samples* data; } Taking;
+typedef struct { u64 size; void *reserved, *context; u64* count; } CountReasons;
+typedef struct { u64 size; void *reserved, *context; u64 count; u32* numbers; char** names; } NameReasons;
+typedef struct { u64 size, bytes; const void* module; u64 crc; } Checksum;
+typedef struct { u32 id; u64 bytes; const char* code; } Loaded;
+typedef struct { void *context, *handle; const Loaded* module; } Resource;
+
+#define SAMPLING_FUNCTIONS \
+  X(cuptiPCSamplingEnable, Sampling) X(cuptiPCSamplingDisable, Sampling) X(cuptiPCSamplingStart, Sampling) X(cuptiPCSamplingStop, Sampling) \
+  X(cuptiPCSamplingSetConfigurationAttribute, Configuration) X(cuptiPCSamplingGetData, Taking) \
+  X(cuptiPCSamplingGetNumStallReasons, CountReasons) X(cuptiPCSamplingGetStallReasons, NameReasons) X(cuptiGetCubinCrc, Checksum)
+#define X(name, parameter) static Result (*name)(parameter*);
+SAMPLING_FUNCTIONS
+#undef X
+
+enum { ATTRIBUTE_PERIOD = 1, ATTRIBUTE_REASONS = 2, ATTRIBUTE_SCRATCH = 3, ATTRIBUTE_HARDWARE = 4, ATTRIBUTE_MODE = 5, ATTRIBUTE_START_STOP = 6, ATTRIBUTE_DATA = 8 };
+enum { MODE_SERIALIZED = 2, DOMAIN_RESOURCE = 3, MODULE_LOADED = 6 };
+// Samples are taken every 2^5 to 2^31 cycles. So many of each SM tell lines apart that take a percent.
+// Of a launch whose length is not known more are taken than of most: short ones have enough, too.
+enum { SHORTEST = 5, UNSEEN = 9, LONGEST_PERIOD = 20, PER_SM = 512 };
+enum { REASONS = 96, INSTRUCTIONS = 16384, NAME = 128, MODULES = 8192, CODES = 256 };
+static const u64 MOST_KEPT = 512ul << 20, LARGEST_WRITTEN = 32ul << 20, MOST_WRITTEN = 128ul << 20;
+
+static struct {
+  u32 count, numbers[REASONS];
+  char texts[REASONS][NAME];
+  Samples given, taken;
+  // A launch that was sampled, until it is written.
+  Shape shape;
+  u64 time;
+  u32 thread, correlation, period, launches, missed;
+  Result result;
+  int ready, waiting, enabled;
+  u64 estimate;
+  const char* why_not;
+} stalls;
+
+// What the first launch that is sampled takes (seen on an H100: 0.1 to 0.3 s), ns.
+static const u64 FIRST_SAMPLING_NS = 300000000;
+
+// ---- Modules, kept where launches are to be sampled.
+
+typedef struct { const u8* code; u64 bytes, crc; u8 hashed, written; } Module;
+static struct { Lock lock; Module list[MODULES]; u32 count; u64 bytes, written; } modules;
+
+// On the thread that loads it.
+static void module_loaded(const Resource* r) {
+  const Loaded* m = r->module;
+  if (!m || !m->code || !m->bytes) return;
+  lock(&modules.lock);
+  if (modules.count < MODULES && modules.bytes + m->bytes <= MOST_KEPT) {
+    u8* kept = pages(m->bytes, 0);
+    if (kept) {
+      memcpy(kept, m->code, m->bytes);
+      modules.list[modules.count] = (Module){ kept, m->bytes };
+      modules.bytes += m->bytes;
+      __atomic_store_n(&modules.count, modules.count + 1, __ATOMIC_RELEASE);
+    }
+  }
+  unlock(&modules.lock);
+}
+
+static void modules_hear(void) {
+  if (measure.plan[0]) cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, MODULE_LOADED);
+}
+
+// Writes the code of a module once, before or after the samples in it.
+static void module_write(u64 crc) {
+  u32 count = __atomic_load_n(&modules.count, __ATOMIC_ACQUIRE);
+  for (u32 i = 0; i < count; i++) {
+    Module* m = &modules.list[i];
+    Checksum c = { sizeof c, m->bytes, m->code, 0 };
+    if (!m->hashed) m->hashed = 1, m->crc = cuptiGetCubinCrc(&c) == OK ? c.crc : 0;
+    if (m->crc != crc) continue;
+    u64 n = m->bytes;
+    if (m->written || n > LARGEST_WRITTEN || modules.written + n > MOST_WRITTEN) return;
+    u8* data = pages(n + 32, 0);
+    if (!data) return;
+    u8* p = put_number(data, crc);
+    p = put_number(p, n);
+    memcpy(p, m->code, n);
+    put_block(BLOCK_CODE, 0, 0, 1, data, (u32)(p + n - data));
+    munmap(data, n + 32);
+    m->written = 1, modules.written += n;
+    return;
+  }
+}
+
+// ---- One launch.
+
+static int stalls_failed(const char* what, Result r) {
+  static char text[200];
+  if (r == OK) return 0;
+  snprintf(text, sizeof text, r == ERROR_INSUFFICIENT_PRIVILEGES ? "the GPU's counters may not be read by this user (%s)" :
+    r == ERROR_HARDWARE_BUSY ? "another profiler holds the GPU's counters (%s)" : "%s: %s", what, result_text(r));
+  stalls.why_not = text;
+  return 1;
+}
+
+static int samples_make(Samples* s) {
+  *s = (Samples){ .size = sizeof *s, .room = INSTRUCTIONS, .list = pages(INSTRUCTIONS * sizeof(Sampled), 0) };
+  Reason* reasons = pages((u64)INSTRUCTIONS * stalls.count * sizeof(Reason), 0);
+  if (!s->list || !reasons) return 0;
+  for (u32 i = 0; i < INSTRUCTIONS; i++) s->list[i].size = sizeof(Sampled), s->list[i].reasons = reasons + (u64)i * stalls.count;
+  return 1;
+}
+
+// What is asked of CUPTI once. PC sampling is enabled.
+static int stalls_prepare(void) {
+  u64 count = 0;
+  static char* texts[REASONS];
+  CountReasons all = { sizeof all, NULL, measure.context, &count };
+  if (stalls_failed("cuptiPCSamplingGetNumStallReasons", cuptiPCSamplingGetNumStallReasons(&all))) return 0;
+  if (!count || count > REASONS) {
+    stalls.why_not = "CUPTI knows no stall reasons of this GPU, or too many";
+    return 0;
+  }
+  for (u32 i = 0; i < count; i++) texts[i] = stalls.texts[i];
+  NameReasons names_ = { sizeof names_, NULL, measure.context, count, stalls.numbers, texts };
+  if (stalls_failed("cuptiPCSamplingGetStallReasons", cuptiPCSamplingGetStallReasons(&names_))) return 0;
+  stalls.count = (u32)count;
+  if (!samples_make(&stalls.given) || !samples_make(&stalls.taken)) {
+    stalls.why_not = "no memory";
+    return 0;
+  }
+  return stalls.ready = 1;
+}
+
+// The period with which a launch as long as the ones before it has enough samples, and the buffer that they need: the larger it is, the longer
+// it takes (20 ms for 64 MiB on an H100).
+static u32 period_of(const Wanted* w, u64* buffer) {
+  int known = w && w->launches;
+  u64 ns = known ? w->time / w->launches : 0, cycles = ns + ns * 3 / 4;
+  u32 period = SHORTEST;
+  *buffer = known ? 8 << 20 : 64 << 20;
+  if (!known) return UNSEEN;
+  while (period < LONGEST_PERIOD && cycles >> (period + 1) >= PER_SM) period++;
+  return period;
+}
+
+static int (*wait_for_gpu)(void);
+
+// Gives the counters back, with measure.lock held.
+static void stalls_leave(void) {
+  Sampling on = { sizeof on, NULL, measure.context };
+  u64 began = clock_now(CLOCK_MONOTONIC);
+  if (!stalls.enabled) return;
+  cuptiPCSamplingDisable(&on);
+  stalls.enabled = 0, measure.spent += clock_now(CLOCK_MONOTONIC) - began;
+}
+
+// Enabling takes 0.1 s and more in a program with many modules: it stays until nothing more is to be sampled.
+static int stalls_configure(const Wanted* w) {
+  Sampling on = { sizeof on, NULL, measure.context };
+  if (!stalls.enabled) {
+    range_profiler_leave();
+    if (wait_for_gpu() || stalls_failed("cuptiPCSamplingEnable", cuptiPCSamplingEnable(&on))) return 0;
+    stalls.enabled = 1;
+  } else if (wait_for_gpu()) {
+    return 0;
+  }
+  int good = stalls.ready || stalls_prepare();
+  u64 buffer;
+  stalls.period = period_of(w, &buffer);
+  Setting list[] = {
+    { ATTRIBUTE_REASONS, 0, { .reasons = { stalls.count, stalls.numbers } } }, { ATTRIBUTE_PERIOD, 0, { .number = stalls.period } },
+    { ATTRIBUTE_MODE, 0, { .number = MODE_SERIALIZED } }, { ATTRIBUTE_START_STOP, 0, { .number = 1 } },
+    { ATTRIBUTE_SCRATCH, 0, { .bytes = 1 << 20 } }, { ATTRIBUTE_HARDWARE, 0, { .bytes = buffer } }, { ATTRIBUTE_DATA, 0, { .data = &stalls.given } },
+  };
+  Configuration all = { sizeof all, NULL, measure.context, COUNT(list), list };
+  if (good && !stalls_failed("cuptiPCSamplingSetConfigurationAttribute", cuptiPCSamplingSetConfigurationAttribute(&all)) &&
+      !stalls_failed("cuptiPCSamplingStart", cuptiPCSamplingStart(&on)))
+    return 1;
+  stalls_leave();
+  return 0;
+}
+
+static void stalls_write(void);
+
+// Before the launch, on its thread, with measure.lock held. The GPU must have nothing to do when sampling starts.
+static int stalls_open(const Call* call, const Shape* s, const Wanted* w) {
+  if (stalls.why_not) return 0;
+  if (!wait_for_gpu) {
+    *(void**)&wait_for_gpu = dlsym(dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD), "cuCtxSynchronize");
+    void* library = dlopen(session.library, RTLD_NOW | RTLD_NOLOAD);
+    int all = wait_for_gpu && library;
+#define X(name, parameter) all = all && (*(void**)&name = dlsym(library, #name));
+    SAMPLING_FUNCTIONS
+#undef X
+    if (!all) {
+      stalls.why_not = "libcupti is older than 12.4 and has no PC sampling";
+      return 0;
+    }
+  }
+  // What of the launch before it is not written yet.
+  if (stalls.waiting) stalls_write();
+  measure.opened_at = measure.left_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
+  if (!stalls_configure(w)) {
+    if (!stalls.why_not) stalls.why_not = "the GPU has an error of the program's";
+    return 0;
+  }
+  stalls.shape = *s, stalls.time = now(), stalls.thread = tid(), stalls.correlation = call->correlation;
+  measure.last_launch = clock_now(CLOCK_MONOTONIC);
+  return 1;
+}
+
+// After it, on the same thread.
+static void stalls_close(void) {
+  Sampling on = { sizeof on, NULL, measure.context };
+  Taking take = { sizeof take, NULL, measure.context, &stalls.taken };
+  wait_for_gpu();
+  Result r = cuptiPCSamplingStop(&on);
+  if (r == OK) r = cuptiPCSamplingGetData(&take);
+  stalls.result = r, stalls.launches++, stalls.waiting = 1;
+  u64 t = clock_now(CLOCK_MONOTONIC), took = t - measure.opened_at;
+  stalls.estimate = took;
+  window_took(stalls.thread, took);
+  if (t - measure.last_launch > 5000000000ul) stalls.why_not = "a sampled launch took over five seconds";
+}
+
+// On the ticker.
+static void stalls_write(void) {
+  enum { ROW = 16, STALL_BLOCK = 8 << 20 };
+  static u8* data;
+  stalls.waiting = 0;
+  Samples* s = stalls.taken.count ? &stalls.taken : &stalls.given;
+  if (stalls_failed("cuptiPCSamplingGetData", stalls.result)) return;
+  if (!data && !(data = pages(STALL_BLOCK, 0))) return;
+  u64 codes[CODES], known = 0, count = s->count < s->room ? s->count : s->room, rows_ = 0;
+  u32 names_of[REASONS], shape[8];
+  memcpy(shape, &stalls.shape, sizeof shape);
+  for (u32 i = 0; i < stalls.count; i++) names_of[i] = name(stalls.texts[i]);
+  u8* p = put_number(data, stalls.thread);
+  p = put_number(p, stalls.time);
+  for (u32 k = 0; k < COUNT(shape); k++) p = put_number(p, shape[k]);
+  p = put_number(p, stalls.correlation), p = put_number(p, stalls.period), p = put_number(p, s->total), p = put_number(p, s->dropped), p = put_number(p, s->full);
+  // CUPTI counts instructions; what has no room is said.
+  u8* at = p;
+  for (u64 i = 0; i < count && p + 5 * 10 + stalls.count * 2 * ROW < data + STALL_BLOCK - 16; i++) {
+    const Sampled* one = &s->list[i];
+    u64 taken = 0, reasons = one->count < stalls.count ? one->count : stalls.count;
+    for (u64 k = 0; k < reasons; k++) taken += one->reasons[k].samples > 0;
+    p = put_number(p, one->crc), p = put_number(p, name(one->name)), p = put_number(p, one->offset), p = put_number(p, taken);
+    for (u64 k = 0; k < reasons; k++) {
+      u32 which = 0;
+      if (!one->reasons[k].samples) continue;
+      while (which < stalls.count && stalls.numbers[which] != one->reasons[k].reason) which++;
+      p = put_number(p, which < stalls.count ? names_of[which] : 0), p = put_number(p, one->reasons[k].samples);
+    }
+    rows_++;
+    u64 c = 0;
+    while (c < known && codes[c] != one->crc) c++;
+    if (c == known && known < CODES) codes[known++] = one->crc;
+  }
+  // The count stands before the instructions.
+  u8 head[10];
+  u64 n = (u64)(put_number(head, rows_) - head);
+  memmove(at + n, at, (u64)(p - at));
+  memcpy(at, head, n);
+  names_flush();
+  put_block(BLOCK_STALLS, 0, 0, 1, data, (u32)(p + n - data));
+  for (u64 c = 0; c < known; c++) module_write(codes[c]);
+  // Names are shared between records, also those of kernels (seen with 13.0): they stay.
+  s->count = 0;
+}

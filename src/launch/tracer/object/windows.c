@@ -1,0 +1,67 @@
+// Windows of the range profiler. On a thread of the program, with measure.lock held.
+
+// What was taken of the program's time, until it is written.
+static void window_took(u32 thread, u64 took) {
+  u32 at = measure.closed_count % COUNT(measure.closed);
+  measure.closed[at].start = measure.opened, measure.closed[at].took = took, measure.closed[at].thread = thread;
+  measure.closed_count++;
+  measure.spent += took;
+}
+
+// Gives the counters back: for another configuration, or to whoever else needs them.
+static void range_profiler_leave(void) {
+  cuptiRangeProfilerDisable_P off;
+  if (measure.object) ASK(cuptiRangeProfilerDisable, off, .object = measure.object);
+  measure.object = NULL, measure.configured = 0;
+}
+
+static void stalls_leave(void);
+static int window_open(u32 replay) {
+  Set* g = &sets[measure.set];
+  measure.opened_at = measure.left_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
+  Result r = OK;
+  if (!measure.pass) {
+    cuptiRangeProfilerEnable_P on;
+    cuptiRangeProfilerSetConfig_P config;
+    // A profiler keeps the first configuration that it was given (seen with 13.0).
+    u32 configured = 1 + measure.set;
+    if (measure.configured && measure.configured != configured) range_profiler_leave();
+    if (!measure.object) {
+      stalls_leave();
+      r = ASK(cuptiRangeProfilerEnable, on, .context = measure.context);
+      if (r == OK) measure.object = on.object;
+    }
+    measure.configured = configured;
+    memcpy(g->data, g->clean, g->data_bytes);
+    if (r == OK) r = ASK(cuptiRangeProfilerSetConfig, config, .object = measure.object, .config_bytes = g->config_bytes, .config = g->config,
+      .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay, .ranges = WINDOW, .levels = 1, .first_level = 1);
+  }
+  cuptiRangeProfilerStart_P start;
+  if (r == OK) r = ASK(cuptiRangeProfilerStart, start, .object = measure.object);
+  if (measure_failed("cuptiRangeProfilerStart", r)) {
+    measure.state = MEASURE_OFF;
+    return 0;
+  }
+  measure.replayed = replay == REPLAY_BY_CUPTI, measure.count = measure.useless = 0;
+  measure.state = MEASURE_OPEN;
+  return 1;
+}
+
+static void window_close(void) {
+  cuptiRangeProfilerStop_P stop;
+  cuptiRangeProfilerDecodeData_P decode;
+  u64 began = clock_now(CLOCK_MONOTONIC);
+  Result r = ASK(cuptiRangeProfilerStop, stop, .object = measure.object);
+  if (r == OK) r = ASK(cuptiRangeProfilerDecodeData, decode, .object = measure.object);
+  // Not the time in which nothing was launched.
+  u64 took = measure.left_at - measure.opened_at + clock_now(CLOCK_MONOTONIC) - began;
+  window_took(inside[0].thread, took);
+  measure.windows++;
+  // The first of a set also configures.
+  if (measure.pass) measure.estimate = took;
+  if (!measure.pass) measure.length = measure.count;
+  for (u32 i = measure.count; i < measure.length; i++) inside[i].good = 0;
+  measure.pass++, measure.waited = 0;
+  int whole = measure.replayed || measure.pass >= sets[measure.set].passes;
+  measure.state = measure_failed("cuptiRangeProfilerStop", r) ? MEASURE_OFF : whole ? MEASURE_CLOSED : MEASURE_IDLE;
+}

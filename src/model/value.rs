@@ -1,0 +1,36 @@
+//! A metric's value.
+
+use std::sync::Arc;
+
+/// A metric's value. What the tool did not collect is absent from the list, never zero.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Integer(u64),
+    /// A measured or derived number; may be NaN, which is neither absent nor zero.
+    Float(f64),
+    /// Text, such as a device's name.
+    Text(Arc<str>),
+}
+
+impl Value {
+    /// The value as a number, unless it is text.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Integer(n) => Some(*n as f64),
+            Self::Float(f) => Some(*f),
+            Self::Text(_) => None,
+        }
+    }
+}
+
+/// The value as it is, in its base unit, for a file or a script.
+impl std::fmt::Display for Value {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Integer(n) => n.fmt(f),
+            Self::Float(n) => n.fmt(f),
+            Self::Text(t) => t.fmt(f),
+        }
+    }
+}
