@@ -92,6 +92,7 @@ pub fn read(
 const NO_LINES: &str = "no line information: build with nvcc -lineinfo (or your compiler's equivalent) to see source lines";
 
 /// The same of a launch that was sampled while its program ran: `modules` are the binaries that were kept.
+#[must_use]
 pub fn of_modules(input: &Input, metrics: &Metrics, sampled: &Sampled, modules: &[Vec<u8>], tools: &[PathBuf], cancel: &Cancel) -> Code {
     let mut code = Code::default();
     for module in modules {
