@@ -2,6 +2,7 @@
 
 use super::hints::subject::all;
 use super::hints::{Diagnosis, Gain, Severity};
+use crate::model::metrics::IN_PLACE;
 use crate::model::{Profile, ResultKind};
 use std::collections::HashMap;
 
@@ -88,6 +89,49 @@ pub fn promises(profile: &Profile) -> HashMap<String, Promise> {
         }
     }
     out.into_iter().map(|(name, (_, promise))| (name, promise)).collect()
+}
+
+/// A kernel as a run measured it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// Its function.
+    pub kernel: String,
+    /// How it was measured. Times under ncu with locked clocks, without, and in the run itself are not compared.
+    pub way: &'static str,
+    /// Mean time of a launch, ns.
+    pub ns: f64,
+    /// Launches that were measured.
+    pub launches: u64,
+    pub promise: Option<Promise>,
+}
+
+/// The kernels whose counters a report has, those that take the most time first.
+#[must_use]
+pub fn kept(profile: &Profile) -> Vec<Kept> {
+    let promises = promises(profile);
+    let profile = profile.measured.as_deref().unwrap_or(profile);
+    let Some(metrics) = &profile.metrics else { return Vec::new() };
+    let mut out: HashMap<(&str, &'static str), (f64, u64)> = HashMap::new();
+    for result in metrics.results.iter().filter(|r| r.kind == ResultKind::Kernel) {
+        let Some(ns) = metrics.duration(result).map(|d| d.0 as f64).filter(|ns| *ns > 0.0) else { continue };
+        let way = match result.clocks_locked {
+            _ if metrics.source.tool == IN_PLACE => "in place",
+            Some(true) => "ncu, clocks locked",
+            _ => "ncu",
+        };
+        let sum = out.entry((result.kernel.function(), way)).or_default();
+        (sum.0, sum.1) = (sum.0 + ns, sum.1 + 1);
+    }
+    let one = |((kernel, way), (ns, n)): ((&str, &'static str), (f64, u64))| Kept {
+        kernel: kernel.to_owned(),
+        way,
+        ns: ns / n as f64,
+        launches: n,
+        promise: promises.get(kernel).cloned(),
+    };
+    let mut all: Vec<Kept> = out.into_iter().map(one).collect();
+    all.sort_by(|a, b| (b.ns * b.launches as f64).total_cmp(&(a.ns * a.launches as f64)).then_with(|| a.kernel.cmp(&b.kernel)));
+    all
 }
 
 #[cfg(test)]

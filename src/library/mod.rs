@@ -3,10 +3,12 @@
 
 pub mod export;
 pub mod gc;
+pub mod kernels;
 pub mod record;
 pub mod schema;
 pub mod store;
 
+pub use kernels::{Hint, Measured};
 pub use record::{NewRun, Report, Run, State, Step};
 pub use store::Library;
 

@@ -185,12 +185,7 @@ impl Run {
 
     /// Its reports that the explorer opens: those, and not what else the profiler left.
     pub fn openable(&self) -> impl Iterator<Item = &Report> {
-        const KINDS: [&str; 6] = [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv", ".trace.json"];
-        self.reports.iter().filter(|r| {
-            let name = r.path.to_string_lossy().to_lowercase();
-            let bare = name.trim_end_matches(".zst").trim_end_matches(".gz");
-            KINDS.iter().any(|k| bare.ends_with(k))
-        })
+        self.reports.iter().filter(|r| opens(&r.path))
     }
 
     /// Whether all words occur in what is known of it.
@@ -211,6 +206,16 @@ impl Run {
         .to_lowercase();
         words.to_lowercase().split_whitespace().all(|w| text.contains(w))
     }
+}
+
+/// Whether a file that a profiler left is a report, by its name.
+#[must_use]
+pub fn opens(path: &std::path::Path) -> bool {
+    const KINDS: [&str; 11] =
+        [".nsys-rep", ".ncu-rep", ".sqlite", ".qdrep", ".csv", ".json", ".wstrace", ".db", ".pftrace", ".pickle", ".wsd"];
+    let name = path.to_string_lossy().to_lowercase();
+    let bare = name.trim_end_matches(".zst").trim_end_matches(".gz");
+    KINDS.iter().any(|k| bare.ends_with(k))
 }
 
 /// Variables whose values say what ran and hold no secrets; the end of a name may be `*`.

@@ -58,6 +58,20 @@ ALTER TABLE runs ADD COLUMN steps TEXT NOT NULL DEFAULT '[]';
 ALTER TABLE runs ADD COLUMN step INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN machine TEXT;
 ",
+    "
+CREATE TABLE kernels (
+    run INTEGER NOT NULL REFERENCES runs(id) ON DELETE CASCADE,
+    kernel TEXT NOT NULL,
+    way TEXT NOT NULL,
+    ns REAL NOT NULL,
+    launches INTEGER NOT NULL,
+    hint TEXT,
+    at_most REAL,
+    least REAL,
+    most REAL,
+    PRIMARY KEY (run, kernel, way)
+) STRICT;
+",
 ];
 
 /// Brings a database to the newest schema. `Err(Ok(n))`: it is of schema n, which a newer program wrote.

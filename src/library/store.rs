@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub struct Library {
-    db: Connection,
+    pub(super) db: Connection,
     folder: PathBuf,
 }
 
@@ -139,7 +139,7 @@ impl Library {
         Ok(Self { db, folder: folder.to_owned() })
     }
 
-    fn wrong(&self, source: rusqlite::Error) -> LibraryError {
+    pub(super) fn wrong(&self, source: rusqlite::Error) -> LibraryError {
         LibraryError::Database { path: self.folder.join("runs.db").display().to_string(), source }
     }
 

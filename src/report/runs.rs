@@ -2,6 +2,7 @@
 
 use super::Format;
 use super::table::{self, Cell, Column};
+use crate::analysis::promise::Promise;
 use crate::library::Run;
 use crate::model::text::clean;
 use crate::model::{Bytes, Nanos};
@@ -21,6 +22,76 @@ struct ReportJson<'a> {
 struct FindingJson<'a> {
     what: &'a str,
     fix: &'a str,
+}
+
+/// What the first hint on a kernel of a run promises.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Promised {
+    pub kernel: String,
+    /// How it was measured.
+    pub way: String,
+    /// Mean time of a launch, ns.
+    pub ns: f64,
+    pub launches: u64,
+    pub promise: Promise,
+}
+
+/// What came of what an earlier run's hint promised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Came {
+    /// The earlier run.
+    pub run: i64,
+    pub kernel: String,
+    /// Mean time of a launch in that run and in this one, ns.
+    pub before_ns: f64,
+    pub after_ns: f64,
+    pub promise: Promise,
+}
+
+impl Came {
+    /// Share of the time that was saved; below 0 where it takes longer.
+    #[must_use]
+    pub fn got(&self) -> f64 {
+        1.0 - self.after_ns / self.before_ns
+    }
+}
+
+#[derive(Serialize)]
+struct ExpectedJson {
+    least_percent: f64,
+    most_percent: f64,
+}
+
+#[derive(Serialize)]
+struct PromisedJson<'a> {
+    kernel: &'a str,
+    way: &'a str,
+    mean_ns: f64,
+    launches: u64,
+    hint: &'a str,
+    gain_percent: f64,
+    gain_expected: Option<ExpectedJson>,
+}
+
+#[derive(Serialize)]
+struct CameJson<'a> {
+    run: i64,
+    kernel: &'a str,
+    hint: &'a str,
+    gain_percent: f64,
+    gain_expected: Option<ExpectedJson>,
+    before_ns: f64,
+    after_ns: f64,
+    got_percent: f64,
+    outcome: &'a str,
+}
+
+#[derive(Serialize)]
+struct OneJson<'a> {
+    #[serde(flatten)]
+    run: RunJson<'a>,
+    promised: Vec<PromisedJson<'a>>,
+    came: Vec<CameJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -127,8 +198,30 @@ pub fn json(out: &mut dyn Write, runs: &[Run]) -> io::Result<()> {
 }
 
 /// Writes one run as JSON.
-pub fn one_json(out: &mut dyn Write, run: &Run) -> io::Result<()> {
-    super::json(out, &RunJson::from(run))
+pub fn one_json(out: &mut dyn Write, run: &Run, (promised, came): &(Vec<Promised>, Vec<Came>)) -> io::Result<()> {
+    let expected =
+        |p: &Promise| p.gain.expected.map(|(least, most)| ExpectedJson { least_percent: least * 100.0, most_percent: most * 100.0 });
+    let promised = promised.iter().map(|p| PromisedJson {
+        kernel: &p.kernel,
+        way: &p.way,
+        mean_ns: p.ns,
+        launches: p.launches,
+        hint: p.promise.id.id(),
+        gain_percent: p.promise.gain.at_most * 100.0,
+        gain_expected: expected(&p.promise),
+    });
+    let came = came.iter().map(|c| CameJson {
+        run: c.run,
+        kernel: &c.kernel,
+        hint: c.promise.id.id(),
+        gain_percent: c.promise.gain.at_most * 100.0,
+        gain_expected: expected(&c.promise),
+        before_ns: c.before_ns,
+        after_ns: c.after_ns,
+        got_percent: c.got() * 100.0,
+        outcome: c.promise.outcome(c.got()).id(),
+    });
+    super::json(out, &OneJson { run: RunJson::from(run), promised: promised.collect(), came: came.collect() })
 }
 
 const COLUMNS: &[(&str, &str, bool, u8)] = &[
@@ -217,9 +310,19 @@ pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String
 }
 
 /// Prints all there is to know of a run.
-pub fn people(out: &mut dyn Write, run: &Run, command: &str, now_ms: i64) -> io::Result<()> {
+pub fn people(out: &mut dyn Write, run: &Run, (promised, came): &(Vec<Promised>, Vec<Came>), command: &str, now_ms: i64) -> io::Result<()> {
     for (title, text) in facts(run, command, now_ms) {
         writeln!(out, "{title:<12} {}", clean(&text))?;
+    }
+    for (i, c) in came.iter().enumerate() {
+        let title = if i == 0 { "what came" } else { "" };
+        let times = format!("{} → {}", Nanos::human(c.before_ns), Nanos::human(c.after_ns));
+        writeln!(out, "{title:<12} {}: {} (run {}: {times})", clean(&c.kernel), c.promise.words(c.got()), c.run)?;
+    }
+    for (i, p) in promised.iter().enumerate() {
+        let title = if i == 0 { "promised" } else { "" };
+        let gain = p.promise.gain.words();
+        writeln!(out, "{title:<12} {}: {} saves {gain} of {} ({})", clean(&p.kernel), p.promise.id.id(), Nanos::human(p.ns), p.way)?;
     }
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Other commands for the same launches, and when they are better.
 
+use super::collect::Collect;
 use super::draft::Draft;
 use super::gate;
 use super::options::{OpenedBy, Options, Replay, Within};
@@ -88,11 +89,15 @@ impl Draft<'_> {
         let counts = |r: &usize| launches.graph_node(*r).is_none() && same.get(launches.kernel(*r).0 as usize).is_some_and(|s| *s);
         let number = (0..=*row).filter(counts).count();
         let program = mine.parts.iter().find(|p| p.id == PartId::Program)?;
-        let mut argv = ["warpscope", "run", "--measure"].map(str::to_owned).to_vec();
+        let stalls = matches!(self.options.collect, Collect::Question("source" | "stalls"));
+        let mut argv = ["warpscope", "run", if stalls { "--stalls" } else { "--measure" }].map(str::to_owned).to_vec();
         argv.extend([format!("{function}#{number}"), "--".to_owned()]);
         argv.extend(program.words.iter().cloned());
-        let why =
-            "Without ncu, in a run that goes on: the built-in tracer measures this launch where it is (CUPTI 12.6 or newer).".to_owned();
-        Some(Alternative { why, argv, options: self.options.clone(), better: false })
+        let why = if stalls {
+            "Without ncu, in a run that goes on: the built-in tracer samples where this launch's warps wait, line by line (CUPTI 12.6 or newer)."
+        } else {
+            "Without ncu, in a run that goes on: the built-in tracer measures this launch where it is (CUPTI 12.6 or newer)."
+        };
+        Some(Alternative { why: why.to_owned(), argv, options: self.options.clone(), better: false })
     }
 }

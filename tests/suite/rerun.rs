@@ -110,6 +110,16 @@ fn every_launch_of_every_mode_is_selected_exactly_by_every_name_form() {
     assert!(commands > 1503 && in_place > 500, "{commands} {in_place}");
 }
 
+#[test]
+fn whoever_asks_for_stalls_is_offered_samples_in_place() {
+    let profile = profile("single");
+    for (question, option) in [("stalls", "--stalls"), ("source", "--stalls"), ("memory", "--measure")] {
+        let rerun = one(&profile, 0, &Options { collect: rerun::Collect::Question(question), ..Options::default() });
+        let words: Vec<&str> = rerun.alternatives.iter().filter(|a| a.argv[0] == "warpscope").map(|a| a.argv[2].as_str()).collect();
+        assert_eq!(words, [option], "{question}");
+    }
+}
+
 /// The launch that `--measure NAME#N` chooses as the tracer counts: by the function's or the mangled name, graphs apart.
 fn measured(argv: &[String], profile: &Profile) -> usize {
     assert_eq!(argv[..3], ["warpscope", "run", "--measure"]);

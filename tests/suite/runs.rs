@@ -556,3 +556,59 @@ fn only_a_runs_own_files_are_exported() {
         assert!(rc == 2 && err.contains("is not where run 1 left its reports"), "{path}: {err}");
     }
 }
+
+/// Every report that an importer reads by its name's ending can be opened from the library.
+#[test]
+fn what_importers_read_the_library_opens() {
+    use warpscope::library::record::opens;
+    let endings = warpscope::import::IMPORTERS.iter().flat_map(|i| i.files()).filter(|f| f.starts_with(['.', '_']));
+    let closed: Vec<&&str> = endings.filter(|f| !opens(Path::new(&format!("/x/report{f}")))).collect();
+    assert!(closed.is_empty(), "{closed:?}");
+    assert!(opens(Path::new("/x/report.wstrace.zst")) && !opens(Path::new("/x/report.log")));
+}
+
+#[test]
+fn what_a_hint_promised_stands_beside_what_came_of_it() {
+    let home = Home::new();
+    let unpacked = |name: &str| {
+        let to = home.file(&format!("{name}.ncu-rep"));
+        let packed = fs::File::open(root().join(format!("fixtures/hints/{name}.ncu-rep.zst"))).unwrap();
+        fs::write(&to, zstd::decode_all(packed).unwrap()).unwrap();
+        to.display().to_string()
+    };
+    for report in ["third_detailed", "third_full"] {
+        let out = home
+            .command(&["run", "--tool", "ncu", "--", "/bin/true", "7"], "ok")
+            .env("STANDIN_RESULT", unpacked(report))
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        assert_eq!(said(&out).0, 0, "{out:?}");
+    }
+    // Kept by the supervisor once the run has ended.
+    until("what was promised", || {
+        home.show(2)["promised"].as_array().is_some_and(|p| !p.is_empty()) && !home.show(2)["came"].as_array().unwrap().is_empty()
+    });
+    let (first, second) = (home.show(1), home.show(2));
+    let promised = first["promised"].as_array().unwrap();
+    assert!(promised.len() > 20 && first["came"].as_array().unwrap().is_empty());
+    let came = second["came"].as_array().unwrap();
+    assert!(came.len() > 20, "{}", came.len());
+    for c in came {
+        let of = promised.iter().find(|p| p["kernel"] == c["kernel"]).unwrap();
+        assert_eq!((&c["run"], &c["hint"], &c["gain_percent"]), (&Json::from(1), &of["hint"], &of["gain_percent"]));
+        // The same program on the same kind of GPU: nothing was changed.
+        assert!(c["got_percent"].as_f64().unwrap().abs() < 25.0 && c["outcome"] != "beyond", "{c}");
+    }
+    let (_, text, _) = home.run(&["runs", "show", "2"], "");
+    assert!(text.contains("what came") && text.contains("(run 1: ") && text.contains(" promised "), "{text}");
+    // Of another program nothing is known.
+    let out = home
+        .command(&["run", "--tool", "ncu", "--", "/bin/true", "8"], "ok")
+        .env("STANDIN_RESULT", unpacked("third_full"))
+        .output()
+        .unwrap();
+    assert_eq!(said(&out).0, 0);
+    until("what was promised", || home.show(3)["promised"].as_array().is_some_and(|p| !p.is_empty()));
+    assert!(home.show(3)["came"].as_array().unwrap().is_empty());
+}

@@ -104,6 +104,12 @@ impl Diagnosis {
         self.row().map_or("", |(_, d)| d.1)
     }
 
+    /// By its id.
+    #[must_use]
+    pub fn parse(id: &str) -> Option<Self> {
+        DIAGNOSES.iter().find(|d| d.1 == id).map(|d| d.0)
+    }
+
     #[must_use]
     pub fn meaning(self) -> &'static str {
         self.row().map_or("", |(_, d)| d.2)

@@ -66,9 +66,10 @@ fn list(library: &Library, search: &str, format: Option<Format>) -> Result<(), F
 
 fn show(library: &Library, id: Option<i64>, format: Option<Format>) -> Result<(), Failure> {
     let run = the(library, id, false)?;
+    let promises = super::promises::of(library, &run)?;
     print::to_stdout(|out| match format {
-        Some(Format::Json) => report::runs::one_json(out, &run),
-        _ => report::runs::people(out, &run, &shell::line(&run.argv), store::now_ms()),
+        Some(Format::Json) => report::runs::one_json(out, &run, &promises),
+        _ => report::runs::people(out, &run, &promises, &shell::line(&run.argv), store::now_ms()),
     })
 }
 

@@ -169,6 +169,8 @@ fn watch_over(library: &Library, run: &Run, detached: bool, signals: Arc<AtomicU
     findings
         .extend(log.trouble.map(|why| Finding { what: format!("its output could not be logged to the end: {why}"), fix: String::new() }));
     library.end(run.id, state, outcome.exit, &findings, &reports)?;
+    // Whoever waits for the run goes on; what is not kept can be read from the report.
+    let _ = super::promises::keep(library, run.id, &reports);
     Ok(())
 }
 

@@ -1,0 +1,105 @@
+//! What was measured of the kernels of a run, and what the first hint on each promised: kept so that later runs of the program can say what came of it.
+
+use super::store::Library;
+use super::{LibraryError, Run};
+use rusqlite::params;
+
+/// Kernels of a run that are kept at most: those that take the most time.
+const MOST: usize = 200;
+
+/// One kernel as it was measured in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// The kernel's function.
+    pub kernel: String,
+    /// How it was measured: times of different ways are not compared.
+    pub way: String,
+    /// Mean time of a launch, ns.
+    pub ns: f64,
+    /// Launches that were measured.
+    pub launches: u64,
+    pub hint: Option<Hint>,
+}
+
+/// What the first hint on a kernel promised.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hint {
+    /// The diagnosis, by its id.
+    pub id: String,
+    /// Share of the time that the change saves: no more than this, 0 to 1.
+    pub at_most: f64,
+    /// Between these two, where that was estimated.
+    pub expected: Option<(f64, f64)>,
+}
+
+impl Library {
+    /// Keeps what was measured in a run, in place of what was kept of it before.
+    pub fn keep_kernels(&self, run: i64, kernels: &[Measured]) -> Result<(), LibraryError> {
+        let keep = || -> rusqlite::Result<()> {
+            let change = self.db.unchecked_transaction()?;
+            change.execute("DELETE FROM kernels WHERE run = ?1", [run])?;
+            for k in kernels.iter().take(MOST) {
+                let launches = i64::try_from(k.launches).unwrap_or(i64::MAX);
+                let hint = k.hint.as_ref();
+                let expected = hint.and_then(|h| h.expected);
+                change.execute(
+                    "INSERT OR REPLACE INTO kernels VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                    params![
+                        run,
+                        k.kernel,
+                        k.way,
+                        k.ns,
+                        launches,
+                        hint.map(|h| &h.id),
+                        hint.map(|h| h.at_most),
+                        expected.map(|e| e.0),
+                        expected.map(|e| e.1)
+                    ],
+                )?;
+            }
+            change.commit()
+        };
+        keep().map_err(|e| self.wrong(e))
+    }
+
+    /// What is kept of a run's kernels, by name.
+    pub fn kernels(&self, run: i64) -> Result<Vec<Measured>, LibraryError> {
+        let read = || -> rusqlite::Result<Vec<Measured>> {
+            let mut statement = self.db.prepare_cached("SELECT * FROM kernels WHERE run = ?1 ORDER BY kernel, way")?;
+            let one = |r: &rusqlite::Row<'_>| {
+                let launches: i64 = r.get("launches")?;
+                let (hint, at_most): (Option<String>, Option<f64>) = (r.get("hint")?, r.get("at_most")?);
+                let (least, most): (Option<f64>, Option<f64>) = (r.get("least")?, r.get("most")?);
+                Ok(Measured {
+                    kernel: r.get("kernel")?,
+                    way: r.get("way")?,
+                    ns: r.get("ns")?,
+                    launches: u64::try_from(launches).unwrap_or(0),
+                    hint: hint.zip(at_most).map(|(id, at_most)| Hint { id, at_most, expected: least.zip(most) }),
+                })
+            };
+            statement.query_map([run], one)?.collect()
+        };
+        read().map_err(|e| self.wrong(e))
+    }
+
+    /// Of each of a run's kernels the same one in the last earlier run of the program, with the same arguments and folder, that measured it in the same way and had a hint on it.
+    pub fn promised_before(&self, run: &Run, kernels: &[Measured]) -> Result<Vec<(i64, Measured)>, LibraryError> {
+        let earlier: Vec<i64> = self
+            .runs()?
+            .into_iter()
+            .filter(|r| r.id < run.id && r.directory == run.directory && r.program == run.program)
+            .map(|r| r.id)
+            .collect();
+        let mut out: Vec<(i64, Measured)> = Vec::new();
+        for id in earlier {
+            let open = |k: &Measured| {
+                kernels.iter().any(|o| o.kernel == k.kernel && o.way == k.way)
+                    && out.iter().all(|(_, o)| o.kernel != k.kernel || o.way != k.way)
+            };
+            let found: Vec<Measured> = self.kernels(id)?.into_iter().filter(|k| k.hint.is_some() && open(k)).collect();
+            out.extend(found.into_iter().map(|k| (id, k)));
+        }
+        Ok(out)
+    }
+}
