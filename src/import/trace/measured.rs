@@ -4,7 +4,7 @@
 use super::counters::{Measured, Set};
 use super::kernels::{Unwrap, kernel, launch_config};
 use super::names::Names;
-use super::rows::{Config, INLINE, Rows};
+use super::rows::{Config, INLINE, Overhead, Rows};
 use super::samples::Stalls;
 use super::stalls;
 use crate::import::ncu;
@@ -18,6 +18,9 @@ use std::sync::Arc;
 /// How far durations of launches that are alike may lie apart before their metrics are said not to be of the same work: the longest over
 /// the shortest. Launches of the same work vary by about a tenth.
 const ALIKE: f64 = 1.25;
+
+/// Kind of overhead that a window is, in which the tracer measured.
+const WINDOW: u32 = 1 << 30;
 
 type Shape = (u32, [u32; 3], [u32; 3], u32);
 
@@ -233,6 +236,25 @@ pub fn take_out_waits(names: &Names, rows: &mut Rows) {
     let waits = |c: &Config| names.get(c.name).is_some_and(|n| &*n == "WaitNs");
     let ids: FxHashSet<u32> = rows.configs.iter().filter(|(_, c)| waits(c)).map(|c| c.0).collect();
     rows.kernels.retain(|k| !(ids.contains(&k.config) && measured.contains(&k.correlation)));
+    take_out_synchronizing(names, rows);
+}
+
+/// Takes out the calls of `cuCtxSynchronize` before and after each launch that was sampled: the tracer's own, and recorded as the program's are.
+fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
+    let inside = |start: i64, o: &Overhead| o.start <= start && start <= o.start.saturating_add(o.duration);
+    let window = |s: &Stalls| rows.overhead.iter().find(|o| o.kind == WINDOW && o.thread == s.thread && inside(s.time, o)).copied();
+    let mut windows: FxHashMap<u32, Vec<Overhead>> = FxHashMap::default();
+    for o in rows.stalls.iter().filter_map(window) {
+        windows.entry(o.thread).or_default().push(o);
+    }
+    if windows.is_empty() {
+        return;
+    }
+    let mut known: FxHashMap<u32, bool> = FxHashMap::default();
+    let mut synchronizes = |name: u32| {
+        *known.entry(name).or_insert_with(|| names.get(name).is_some_and(|n| matches!(&*n, "cuCtxSynchronize" | "cuCtxSynchronize_v2")))
+    };
+    rows.calls.retain(|c| !(windows.get(&c.thread).is_some_and(|w| w.iter().any(|o| inside(c.start, o))) && synchronizes(c.name)));
 }
 
 /// What was measured, as a report beside the timeline; `None` where nothing was.
@@ -334,4 +356,31 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
     }
     metrics.results = results;
     Some(ncu::profile_of(metrics))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::cursor::Cursor;
+    use super::super::facts::Facts;
+    use super::super::rows::Call;
+    use super::super::samples;
+    use super::*;
+
+    #[test]
+    fn the_tracers_own_calls_are_not_the_programs() {
+        let call = |name, thread, start| Call { correlation: 1, name, start, duration: 5, thread, returned: 0 };
+        // Thread 7 launched at 150, in a window from 100 to 200.
+        let sampled = [7, 0x96, 1, 3, 2, 1, 1, 64, 1, 1, 0, 9, 11, 5, 0, 0, 0];
+        let mut rows = Rows {
+            strings: vec![(4, b"cuCtxSynchronize".to_vec()), (5, b"cuLaunchKernel".to_vec())],
+            stalls: vec![samples::stalls(&mut Cursor::new(&sampled)).unwrap()],
+            overhead: vec![Overhead { kind: WINDOW, thread: 7, start: 100, duration: 100 }],
+            calls: vec![call(4, 7, 90), call(4, 7, 110), call(5, 7, 120), call(4, 8, 130), call(4, 7, 190), call(4, 7, 210)],
+            ..Rows::default()
+        };
+        let names = Names::new(&mut rows, &Facts::default(), 0);
+        take_out_waits(&names, &mut rows);
+        let left: Vec<_> = rows.calls.iter().map(|c| (c.name, c.thread, c.start)).collect();
+        assert_eq!(left, [(4, 7, 90), (5, 7, 120), (4, 8, 130), (4, 7, 210)]);
+    }
 }

@@ -407,7 +407,8 @@ fn wanted(kind: Kind, wants: Wants) -> bool {
         Kind::Calls => wants.has(Parts::CALLS),
         Kind::Events => wants.has(Parts::RANGES) || wants.has(Parts::CALLS),
         Kind::Memory => wants.has(Parts::MEMORY),
-        Kind::Overhead => wants.has(Parts::OVERHEAD),
+        // Calls that the tracer makes itself are known by the windows that it measured in.
+        Kind::Overhead => wants.has(Parts::OVERHEAD) || wants.has(Parts::CALLS),
         Kind::Threads | Kind::States => wants.has(Parts::THREADS),
         _ => true,
     }

@@ -14,6 +14,8 @@ pub struct Instruction {
 /// A launch that was sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stalls {
+    /// Operating-system thread that launched it.
+    pub thread: u32,
     /// ns since 1970, before the launch.
     pub time: i64,
     /// As the launching call had it: name, grid, block, dynamic shared memory.
@@ -29,7 +31,7 @@ pub struct Stalls {
 
 /// A row of samples.
 pub fn stalls(c: &mut Cursor<'_>) -> Option<Stalls> {
-    let _thread = c.small()?;
+    let thread = c.small()?;
     let time = i64::try_from(c.number()?).ok()?;
     let three = |c: &mut Cursor<'_>| Some([c.small()?, c.small()?, c.small()?]);
     let shape = (c.small()?, three(c)?, three(c)?, c.small()?);
@@ -42,7 +44,7 @@ pub fn stalls(c: &mut Cursor<'_>) -> Option<Stalls> {
     let instruction =
         |c: &mut Cursor<'_>| Some(Instruction { module: c.number()?, function: c.small()?, offset: c.number()?, reasons: reasons(c)? });
     let instructions = (0..count).map(|_| instruction(c)).collect::<Option<_>>()?;
-    Some(Stalls { time, shape, correlation, period, dropped, full, instructions })
+    Some(Stalls { thread, time, shape, correlation, period, dropped, full, instructions })
 }
 
 impl Stalls {

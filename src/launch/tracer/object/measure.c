@@ -436,6 +436,7 @@ static void measure_look(int last) {
       measure.sweeping = 0, measure.pass = 0;
     }
   }
+  if (last) stalls_leave();
   int prepare = measure.state == MEASURE_LOOKING && measure.context && !last;
   if (prepare) measure_hear(0);
   unlock(&measure.lock);
