@@ -49,7 +49,7 @@ pub fn sampled_code(
     tools: &[std::path::PathBuf],
     cancel: &Cancel,
 ) -> Result<Code, ImportError> {
-    let modules: Vec<Vec<u8>> = WarpscopeTrace::modules(input, &sampled.details.sources)?.into_values().collect();
+    let modules = WarpscopeTrace::modules(input, &sampled.details.sources)?;
     let code = ncu::source::of_modules(input, metrics, sampled, &modules, tools, cancel);
     // What a stopped disassembler left is no code.
     if cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { Ok(code) }

@@ -65,7 +65,8 @@ fn read(args: &Metrics, cancel: Cancel, decimal: Option<Decimal>) -> Result<mode
             return Ok(model::Metrics::clone(metrics));
         }
         if WarpscopeTrace.knows(input) {
-            let why = profile.notes.iter().find(|n| n.text.contains("not measured") || n.text.contains("not sampled"));
+            let why =
+                profile.notes.iter().find(|n| n.text.starts_with("Nothing was measured") || n.text.starts_with("Stall reasons were not"));
             let what = why.map_or("nothing was measured while the program ran".to_owned(), |n| n.text.trim_end_matches('.').to_owned());
             return Err(ImportError::refused(
                 &args.file,

@@ -103,8 +103,19 @@ impl ResultMetrics {
 pub struct Sampled {
     /// Values of instructions; the sources are the modules that they are in.
     pub details: Details,
-    /// Functions by their mangled names, with the addresses that the instructions' keys give them: CUPTI has offsets only.
-    pub functions: Vec<(Arc<str>, u64)>,
+    /// Its functions, by module and name.
+    pub functions: Vec<SampledFunction>,
+}
+
+/// A function that was sampled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SampledFunction {
+    /// What its module is referred to by.
+    pub module: u64,
+    /// Its mangled name.
+    pub name: Arc<str>,
+    /// The address that the keys of its instructions begin with: CUPTI has offsets only.
+    pub address: u64,
 }
 
 /// All results of a report.

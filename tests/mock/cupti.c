@@ -306,7 +306,14 @@ int cuptiPCSamplingStop(Words* w) { (void)w; sampling.on = 0; return 0; }
 int cuptiPCSamplingGetData(Words* w) {
   Samples* s = (Samples*)w->f[1];
   static const uint32_t N[2][REASON_COUNT] = { { 0, 3, 1, 0, 0 }, { 0, 0, 0, 2, 2 } };
-  s->count = 0, s->total = 0;
+  // MOCK_PIECES=N: in so many calls. MOCK_FULL=N: at the N-th call from the second piece on the buffer was full, and nothing comes.
+  static int piece, calls;
+  int pieces = getenv("MOCK_PIECES") ? atoi(getenv("MOCK_PIECES")) : getenv("MOCK_FULL") ? 2 : 1;
+  s->count = 0, s->total = 0, s->left = (size_t)(pieces - 1 - piece), piece = (piece + 1) % pieces;
+  if (getenv("MOCK_FULL") && ++calls == atoi(getenv("MOCK_FULL"))) {
+    s->left = 0, piece = 0;
+    return 8;
+  }
   for (uint32_t i = 0; sampling.name && i < 2; i++) {
     Sampled* one = &s->list[s->count++];
     one->crc = checksum(cubin, cubin_bytes), one->offset = 16 * (i + 1), one->name = (char*)sampling.name, one->count = REASON_COUNT;

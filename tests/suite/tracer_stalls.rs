@@ -39,8 +39,9 @@ fn the_launch_that_was_asked_for_and_no_other() {
         assert_eq!(number(&format!("{STALLED}{reason}")), Some(n), "{reason}");
     }
     let sampled = result.sampled.as_deref().unwrap();
-    let [(function, address)] = &sampled.functions[..] else { panic!("{:?}", sampled.functions) };
-    assert_eq!(&**function, "_Z3fooPf");
+    let [function] = &sampled.functions[..] else { panic!("{:?}", sampled.functions) };
+    assert_eq!(&*function.name, "_Z3fooPf");
+    let address = function.address;
     let of = |name: &str| {
         let id = metrics.names.iter().position(|n| **n == *name).unwrap();
         sampled.details.instances[&u32::try_from(id).unwrap()].clone()
@@ -85,6 +86,21 @@ fn after_a_replayed_launch_the_next_one_like_it_is_sampled() {
     assert_eq!(metrics.number(result, "a__ordinal.sum"), Some(0.0));
     let later: u64 = metrics.value(result, SAMPLED_LAUNCHES).unwrap().to_string().parse().unwrap();
     assert!(later > 6 && metrics.number(result, "smsp__pcsamp_sample_count") == Some(6.0), "{later}");
+}
+
+/// Where CUPTI gives what it has in several pieces, or its buffer is full, what came is there, and what is missing is said.
+#[test]
+fn pieces_are_put_together_and_a_full_buffer_is_said() {
+    let (_, profile) = measured("survey 0\nstalls 5 foo\n", &["rate=500", "seconds=1", "kinds=4"], &[("MOCK_PIECES", "3")]);
+    let one = &metrics(&profile).results[0];
+    assert_eq!(metrics(&profile).number(one, "smsp__pcsamp_sample_count"), Some(18.0));
+    assert_eq!(metrics(&profile).number(one, "smsp__pcsamp_sample_buffer_full"), Some(0.0));
+    assert_eq!(metrics(&profile).value(one, SAMPLED_LAUNCHES).unwrap().to_string(), "6");
+    let (run, profile) = measured("survey 0\nstalls 5 foo\nstalls 9 foo\n", &["rate=500", "seconds=1", "kinds=4"], &[("MOCK_FULL", "2")]);
+    assert_eq!(run.said("sampled").len(), 2);
+    let of = metrics(&profile);
+    assert_eq!(of.number(&of.results[0], "smsp__pcsamp_sample_buffer_full"), Some(1.0));
+    assert!(profile.measured.as_deref().unwrap().notes.iter().any(|n| n.text.starts_with("Some samples of")), "{:?}", of.notes);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::{is_report, read_input};
 use crate::import::{ImportError, Importer, Input, Job};
+use crate::model::metrics::IN_PLACE;
 use crate::model::units::count;
 use crate::model::{
     Bytes, Capture, Device, Kernel, LaunchColumns, LaunchConfig, LaunchOrder, Launches, Metrics, Note, NoteKind, Place, Process, Profile,
@@ -119,7 +120,7 @@ fn notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64) {
         let text = format!("{} could not be profiled; ncu's message is in the metrics.", count(failed, "launch"));
         notes.push(Note::new(Severity::Error, NoteKind::Tool, text));
     }
-    if untimed > 0 {
+    if untimed > 0 && metrics.source.tool != IN_PLACE {
         let text = format!("{} without a duration: it was not collected, and is shown as zero in the table.", count(untimed, "result"));
         notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix(fix));
     }

@@ -12,7 +12,7 @@ use crate::model::metrics::Sampled;
 use crate::model::sections::InstanceKey;
 use crate::model::{Details, Metrics, Value};
 use prost::Message;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -84,7 +84,7 @@ pub fn read(
             Bytes::File(path) => Some((path.as_path(), result)),
             Bytes::BuiltIn(_) => None,
         };
-        disassemble(&mut code, &[binary], details, tools, report, cancel);
+        disassemble(&mut code, &[(&binary, None)], details, tools, report, cancel);
     }
     Ok(code)
 }
@@ -93,18 +93,22 @@ const NO_LINES: &str = "no line information: build with nvcc -lineinfo (or your 
 
 /// The same of a launch that was sampled while its program ran: `modules` are the binaries that were kept.
 #[must_use]
-pub fn of_modules(input: &Input, metrics: &Metrics, sampled: &Sampled, modules: &[Vec<u8>], tools: &[PathBuf], cancel: &Cancel) -> Code {
+pub fn of_modules(
+    input: &Input,
+    metrics: &Metrics,
+    sampled: &Sampled,
+    modules: &BTreeMap<u64, Vec<u8>>,
+    tools: &[PathBuf],
+    cancel: &Cancel,
+) -> Code {
     let mut code = Code::default();
-    for module in modules {
-        let Some(found) = cubin::read(module, cancel) else { continue };
+    let wanted: HashMap<(u64, &str), u64> = sampled.functions.iter().map(|f| ((f.module, &*f.name), f.address)).collect();
+    for (module, binary) in modules {
+        let Some(found) = cubin::read(binary, cancel) else { continue };
         let before = u32::try_from(code.files.len()).unwrap_or(u32::MAX);
         code.files.extend(found.files);
         for mut function in found.functions {
-            let Some((_, address)) = sampled.functions.iter().find(|f| f.0 == function.name) else { continue };
-            // Another module may have a function of that name.
-            if code.functions.iter().any(|f| f.address == *address) {
-                continue;
-            }
+            let Some(address) = wanted.get(&(*module, &*function.name)) else { continue };
             function.address = *address;
             for line in function.lines.iter_mut().filter(|l| l.1 > 0) {
                 line.1 = line.1.saturating_add(before);
@@ -113,30 +117,30 @@ pub fn of_modules(input: &Input, metrics: &Metrics, sampled: &Sampled, modules: 
         }
     }
     if modules.is_empty() {
-        let why = "the code of this kernel was not kept, so there are offsets only: it is kept where the recording was started with --survey, --measure or --stalls, and the module has at most 32 MiB";
+        let why = "the trace does not have this kernel's code, so there are offsets only (`warpscope help measure` says when it is kept)";
         code.remarks.push(why.to_owned());
     } else if code.functions.iter().all(|f| f.lines.is_empty()) {
         code.remarks.push(NO_LINES.to_owned());
     }
-    for (name, address) in &sampled.functions {
-        if code.functions.iter().all(|f| f.address != *address) {
-            code.functions.push(Function { name: name.clone(), address: *address, ..Function::default() });
-        }
-    }
+    let known: HashSet<u64> = code.functions.iter().map(|f| f.address).collect();
+    let rest = sampled.functions.iter().filter(|f| !known.contains(&f.address));
+    code.functions.extend(rest.map(|f| Function { name: f.name.clone(), address: f.address, ..Function::default() }));
     code.functions.sort_by_key(|f| f.address);
     texts(&mut code, None, &folders(input, metrics));
     if !modules.is_empty() {
         // ncu reads reports only.
         let tools: Vec<PathBuf> = tools.iter().filter(|t| t.file_name().is_none_or(|n| n != "ncu")).cloned().collect();
-        disassemble(&mut code, modules, &sampled.details, &tools, None, cancel);
+        let of = |module: u64| sampled.functions.iter().filter(move |f| f.module == module).map(|f| f.address).collect();
+        let binaries: Vec<(&[u8], Option<HashSet<u64>>)> = modules.iter().map(|(m, b)| (b.as_slice(), Some(of(*m)))).collect();
+        disassemble(&mut code, &binaries, &sampled.details, &tools, None, cancel);
     }
     code
 }
 
-/// Texts of the instructions, by the first tool that has them.
+/// Texts of the instructions, by the first tool that has them. Each binary with the addresses of its functions where there are several.
 fn disassemble(
     code: &mut Code,
-    binaries: &[Vec<u8>],
+    binaries: &[(&[u8], Option<HashSet<u64>>)],
     details: &Details,
     tools: &[PathBuf],
     report: Option<(&Path, usize)>,
@@ -148,8 +152,8 @@ fn disassemble(
     }
     let before = code.remarks.len();
     for tool in tools {
-        for binary in binaries {
-            instructions(code, binary, details, tool, report, cancel);
+        for (binary, only) in binaries {
+            instructions(code, binary, only.as_ref(), details, tool, report, cancel);
         }
         if code.functions.iter().any(|f| !f.instructions.is_empty()) {
             // What others could not do matters no more.
@@ -293,7 +297,15 @@ pub fn disassemblers() -> Vec<PathBuf> {
     tools.filter_map(|tool| folders.iter().map(|f| f.join(tool)).find(|p| p.is_file())).collect()
 }
 
-fn instructions(code: &mut Code, binary: &[u8], details: &Details, tool: &Path, report: Option<(&Path, usize)>, cancel: &Cancel) {
+fn instructions(
+    code: &mut Code,
+    binary: &[u8],
+    only: Option<&HashSet<u64>>,
+    details: &Details,
+    tool: &Path,
+    report: Option<(&Path, usize)>,
+    cancel: &Cancel,
+) {
     let name = tool.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut command = Command::new(tool);
     // Kept until the child has ended.
@@ -327,8 +339,13 @@ fn instructions(code: &mut Code, binary: &[u8], details: &Details, tool: &Path, 
         .filter_map(|(k, _)| if let InstanceKey::Number(n) = k { Some(*n) } else { None })
         .filter_map(|a| code.at(a).map(|(f, _)| f.address))
         .collect();
-    let by_name: HashMap<Arc<str>, usize> =
-        code.functions.iter().enumerate().filter(|(_, f)| wanted.contains(&f.address)).map(|(i, f)| (f.name.clone(), i)).collect();
+    let by_name: HashMap<Arc<str>, usize> = code
+        .functions
+        .iter()
+        .enumerate()
+        .filter(|(_, f)| wanted.contains(&f.address) && only.is_none_or(|o| o.contains(&f.address)))
+        .map(|(i, f)| (f.name.clone(), i))
+        .collect();
     let mut current: Option<usize> = None;
     let mut found: Vec<Vec<(u64, Arc<str>)>> = vec![Vec::new(); code.functions.len()];
     let mut left = MOST_INSTRUCTIONS;

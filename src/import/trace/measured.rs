@@ -342,15 +342,15 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
     }
     if lacking > 0 {
         let text = format!(
-            "Samples of {} are missing: CUPTI's buffer was full before the launch ended, so its later instructions have too few.",
+            "Some samples of {} are missing: more came than CUPTI could take, and instructions that ran late may have too few.",
             count(lacking, "launch")
         );
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Lost, text));
     }
     if unproved > 0 {
         let text = format!(
-            "{} left out: no record of the same kernel, grid and block proves which launch it was.",
-            count(unproved, "measured launch")
+            "{} that was measured or sampled left out: no record of the same kernel, grid and block proves which one it was.",
+            count(unproved, "launch")
         );
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));
     }

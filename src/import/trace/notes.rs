@@ -116,12 +116,12 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
         note(Severity::Warning, NoteKind::Damaged, text);
     }
     if let Some(why) = &said.not_measured {
-        let what = if profile.measured.is_some() { "Counters were measured only until" } else { "Counters were not measured" };
-        let fix = "`warpscope doctor` says what counters need";
+        let what = if profile.measured.is_some() { "Not all that was asked for was measured" } else { "Nothing was measured" };
+        let fix = "`warpscope doctor` says what counters and stall reasons need";
         out.push(Note::new(Severity::Warning, NoteKind::Tool, format!("{what}: {why}.")).with_fix(fix));
     }
     if let Some(why) = &said.not_sampled {
-        let fix = "`warpscope doctor` says what counters and samples need";
+        let fix = "`warpscope doctor` says what counters and stall reasons need";
         out.push(Note::new(Severity::Warning, NoteKind::Tool, format!("Stall reasons were not sampled, or no more: {why}.")).with_fix(fix));
     }
     if profile.capture.graphs == Some(GraphMode::Graph) && !profile.graphs.is_empty() {

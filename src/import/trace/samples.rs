@@ -23,6 +23,8 @@ pub struct Stalls {
     pub correlation: u32,
     /// Each SM was sampled every 2^period cycles.
     pub period: u32,
+    /// Samples of the program's kernels, also of instructions that are not in the row.
+    pub total: u64,
     pub dropped: u64,
     /// CUPTI's buffer on the GPU was full before the launch ended.
     pub full: bool,
@@ -35,7 +37,7 @@ pub fn stalls(c: &mut Cursor<'_>) -> Option<Stalls> {
     let time = i64::try_from(c.number()?).ok()?;
     let three = |c: &mut Cursor<'_>| Some([c.small()?, c.small()?, c.small()?]);
     let shape = (c.small()?, three(c)?, three(c)?, c.small()?);
-    let (correlation, period, _total, dropped, full) = (c.small()?, c.small()?, c.number()?, c.number()?, c.number()? != 0);
+    let (correlation, period, total, dropped, full) = (c.small()?, c.small()?, c.number()?, c.number()?, c.number()? != 0);
     let count = c.small()?;
     let reasons = |c: &mut Cursor<'_>| {
         let count = c.small()?;
@@ -44,13 +46,15 @@ pub fn stalls(c: &mut Cursor<'_>) -> Option<Stalls> {
     let instruction =
         |c: &mut Cursor<'_>| Some(Instruction { module: c.number()?, function: c.small()?, offset: c.number()?, reasons: reasons(c)? });
     let instructions = (0..count).map(|_| instruction(c)).collect::<Option<_>>()?;
-    Some(Stalls { thread, time, shape, correlation, period, dropped, full, instructions })
+    Some(Stalls { thread, time, shape, correlation, period, total, dropped, full, instructions })
 }
 
 impl Stalls {
-    /// Whether samples are missing.
+    /// Whether more than a hundredth of the samples is missing.
     pub fn lacks(&self) -> bool {
-        self.full || self.dropped > 0
+        let there = self.instructions.iter().flat_map(|i| &i.reasons).fold(0_u64, |sum, r| sum.saturating_add(u64::from(r.1)));
+        let missing = self.dropped.max(self.total.saturating_sub(there));
+        self.full || missing > there / 100
     }
 }
 

@@ -4,7 +4,7 @@ use super::blocks::{self, Kind};
 use super::cursor::Cursor;
 use super::names::Names;
 use super::samples::{Instruction, Stalls};
-use crate::model::metrics::Sampled;
+use crate::model::metrics::{Sampled, SampledFunction};
 use crate::model::sections::InstanceKey;
 use crate::model::{Details, Value};
 use std::collections::{BTreeMap, BTreeSet};
@@ -22,29 +22,42 @@ const FUNCTION_BITS: u32 = 32;
 
 /// Values of a result and of its instructions, by names of ncu's metrics; `id` numbers a name.
 pub fn result(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> u32) -> (Vec<(u32, Value)>, Sampled) {
-    let mut functions: BTreeSet<Arc<str>> = BTreeSet::new();
+    let mut functions: BTreeSet<(u64, Arc<str>)> = BTreeSet::new();
     let mut modules: BTreeSet<u64> = BTreeSet::new();
-    let all = || rows.iter().flat_map(|r| &r.instructions);
-    for i in all() {
-        functions.extend(names.get(i.function));
+    for i in rows.iter().flat_map(|r| &r.instructions) {
+        functions.extend(names.get(i.function).map(|name| (i.module, name)));
         modules.insert(i.module);
     }
-    let functions: Vec<(Arc<str>, u64)> = functions.into_iter().zip(1_u64..).map(|(name, n)| (name, n << FUNCTION_BITS)).collect();
+    let functions: Vec<SampledFunction> = functions
+        .into_iter()
+        .zip(1_u64..)
+        .map(|((module, name), n)| SampledFunction { module, name, address: n << FUNCTION_BITS })
+        .collect();
     let address = |i: &Instruction| {
         let name = names.get(i.function)?;
-        let at = functions.binary_search_by(|f| f.0.cmp(&name)).ok()?;
-        Some(functions[at].1 + i.offset.min((1 << FUNCTION_BITS) - 1))
+        let at = functions.binary_search_by(|f| (f.module, &f.name).cmp(&(i.module, &name))).ok()?;
+        Some(functions[at].address + i.offset.min((1 << FUNCTION_BITS) - 1))
     };
+    // Launches that were sampled less often count for more.
+    let shortest = rows.iter().map(|r| r.period).min().unwrap_or(0);
     let mut by_reason: BTreeMap<Arc<str>, BTreeMap<u64, u64>> = BTreeMap::new();
     let mut samples: BTreeMap<u64, u64> = BTreeMap::new();
-    for i in all() {
-        let Some(address) = address(i) else { continue };
-        for &(reason, n) in &i.reasons {
-            let Some(reason) = names.get(reason).filter(|r| r.starts_with(REASON)) else { continue };
-            if !reason.ends_with("_not_issued") {
-                *samples.entry(address).or_default() += u64::from(n);
+    let add = |to: &mut BTreeMap<u64, u64>, address: u64, n: u64| {
+        let sum = to.entry(address).or_default();
+        *sum = sum.saturating_add(n);
+    };
+    for row in rows {
+        let weight = 1_u64 << (row.period - shortest).min(26);
+        for i in &row.instructions {
+            let Some(address) = address(i) else { continue };
+            for &(reason, n) in &i.reasons {
+                let Some(reason) = names.get(reason).filter(|r| r.starts_with(REASON)) else { continue };
+                let n = u64::from(n) * weight;
+                if !reason.ends_with("_not_issued") {
+                    add(&mut samples, address, n);
+                }
+                add(by_reason.entry(reason).or_default(), address, n);
             }
-            *by_reason.entry(reason).or_default().entry(address).or_default() += u64::from(n);
         }
     }
     by_reason.insert(Arc::from(COUNT), samples);
@@ -52,13 +65,13 @@ pub fn result(rows: &[&Stalls], names: &Names, id: &mut dyn FnMut(&Arc<str>) -> 
     let mut details = Details { sources: modules.into_iter().collect(), ..Details::default() };
     for (name, by_address) in by_reason {
         let id = id(&name);
-        values.push((id, Value::Integer(by_address.values().sum())));
+        values.push((id, Value::Integer(by_address.values().fold(0, |sum: u64, n| sum.saturating_add(*n)))));
         details.instances.insert(id, by_address.into_iter().map(|(a, n)| (InstanceKey::Number(a), Value::Integer(n))).collect());
     }
     if let Some(period) = rows.iter().map(|r| r.period).filter(|p| *p < 63).min() {
         values.push((id(&Arc::from(INTERVAL)), Value::Integer(1 << period)));
     }
-    let dropped: u64 = rows.iter().map(|r| r.dropped).sum();
+    let dropped = rows.iter().fold(0_u64, |sum, r| sum.saturating_add(r.dropped));
     values.push((id(&Arc::from(FULL)), Value::Integer(u64::from(rows.iter().any(|r| r.full)))));
     if dropped > 0 {
         values.push((id(&Arc::from(DROPPED)), Value::Integer(dropped)));

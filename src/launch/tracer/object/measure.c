@@ -153,8 +153,7 @@ static void asked_met(const char* symbol, int may) {
   }
 }
 
-// Whether this thread holds the lock until its launch returns, and whether its stalls are sampled.
-static __thread int holds;
+// Whether this thread's launch is sampled.
 static __thread int sampling;
 
 // Opens a window or goes on with one; 0 where the launch is not measured.
@@ -185,11 +184,12 @@ static int measure_launch(u32 id, const Call* call) {
     if (measure.state == MEASURE_ARMED && !measure.sweeping) measure.state = MEASURE_IDLE, measure.sampling = 0;
   }
   // One that is not known might wait for another; collectives do.
-  may = w && (w->asked || asked >= 2 || w->follows || (w->launches && !w->apart && !w->collective));
+  may = w && (w->asked || asked >= 2 || ((w->launches || w->follows) && !w->apart && !w->collective));
   int sampled = measure.state == MEASURE_ARMED && measure.sampling && same_shape(&measure.start, &s);
   if (may && !(asked & 2) && ((asked & 4) || sampled)) {
     if (measure.state == MEASURE_OPEN) window_close();
     if (measure.state == MEASURE_CLOSED) measure_write();
+    if (measure.state == MEASURE_OFF) return 0;
     measure.sweeping = measure.sampling = 0, measure.pass = 0, measure.state = MEASURE_IDLE;
     w->sampled = 1;
     return sampling = stalls_open(call, &s, w);
@@ -393,7 +393,7 @@ static void measure_idle(u64 t) {
     measure_hear(arm);
     // While the profiler is configured, all launches take longer (a sixth on an H100), and nobody else can have the counters.
     u64 until = measure.budget ? measure.started + (measure.spent + next) / measure.budget * 1000 : ~0ul;
-    if (!arm && !measure.pass && until > t + LEAVE_MS * 1000000ul) range_profiler_leave();
+    if (!arm && !measure.pass && (!due || until > t + LEAVE_MS * 1000000ul)) range_profiler_leave();
     if (!measure.sampling) stalls_leave();
     if (arm) {
       if (!due) measure.start = (Shape){ 0 };
@@ -401,6 +401,16 @@ static void measure_idle(u64 t) {
     }
   }
   unlock(&measure.lock);
+}
+
+static void codes_write(void) {
+  u64 due[CODES];
+  u32 n = 0;
+  if (!codes_count || !lock_within(&measure.lock, 0)) return;
+  n = codes_count, codes_count = 0;
+  memcpy(due, codes_due, n * sizeof *due);
+  unlock(&measure.lock);
+  for (u32 i = 0; i < n; i++) module_write(due[i]);
 }
 
 // Looks whether something is to be measured, or was.
@@ -412,6 +422,11 @@ static void measure_look(int last) {
     unlock(&measure.lock);
   }
   if (measure.closed_written != measure.closed_count) windows_write();
+  if (stalls.waiting && measure.state == MEASURE_OFF && lock_within(&measure.lock, LAST_MS)) {
+    if (stalls.waiting) stalls_write();
+    unlock(&measure.lock);
+  }
+  codes_write();
   if (LIKELY(measure.state == MEASURE_OFF)) return;
   u64 t = clock_now(CLOCK_MONOTONIC);
   // A launch that does not end holds it: the rest of the recording goes on.
@@ -436,10 +451,14 @@ static void measure_look(int last) {
       measure.sweeping = 0, measure.pass = 0;
     }
   }
-  if (last) stalls_leave();
+  // What is held while nothing is recorded nobody else can have. Launches by number are still counted.
+  int closed = gate.gated && !gate.is_open && measure.state != MEASURE_OPEN && !measure.pass;
+  if (last || closed) stalls_leave();
+  if (closed) range_profiler_leave();
   int prepare = measure.state == MEASURE_LOOKING && measure.context && !last;
   if (prepare) measure_hear(0);
   unlock(&measure.lock);
+  if (last) codes_write();
   // Nobody listens meanwhile, and nobody waits.
   if (prepare) measure_ready();
   // What is launched while a gate is closed has no record that proves it.

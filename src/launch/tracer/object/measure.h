@@ -60,5 +60,8 @@ typedef struct { u64 time; u32 launches; u8 overlaps, collective; } Seen;
 static Seen* seen;
 static struct { u64 end; u32 config, stream; } last_on[16];
 
+// Whether this thread holds measure.lock until its launch returns.
+static __thread int holds;
+
 // Functions that launch, by their numbers.
 static u8 launching[FUNCTIONS];

@@ -171,6 +171,7 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   (void)user;
   if (gone) return;
   if (domain == DOMAIN_RESOURCE && id == MODULE_LOADED) module_loaded((const void*)call);
+  if (domain == DOMAIN_RESOURCE && id == CONTEXT_DESTROYED) context_destroyed((const void*)call);
   if (domain != DOMAIN_DRIVER) return;
   if (id == marker_function) {
     if (!call->leaving) marker = call->correlation;
@@ -288,6 +289,8 @@ static void session_open(void) {
   for (u32 id = 1; gate.gated == GATED_BY_LAUNCH && id < FUNCTIONS; id++)
     if (launching[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   names_begin();
+  // Somebody may ask while the program runs.
+  if (measure.plan[0]) cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, CONTEXT_DESTROYED);
   if (measure.state == MEASURE_LOOKING) measure_hear(1), modules_hear();
   if (!gate.gated || gate.is_open) recording(1);
   __atomic_store_n(&session.attached, 1, __ATOMIC_RELEASE);

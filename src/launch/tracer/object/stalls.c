@@ -38,7 +38,7 @@ SAMPLING_FUNCTIONS
 #undef X
 
 enum { ATTRIBUTE_PERIOD = 1, ATTRIBUTE_REASONS = 2, ATTRIBUTE_SCRATCH = 3, ATTRIBUTE_HARDWARE = 4, ATTRIBUTE_MODE = 5, ATTRIBUTE_START_STOP = 6, ATTRIBUTE_DATA = 8 };
-enum { MODE_SERIALIZED = 2, DOMAIN_RESOURCE = 3, MODULE_LOADED = 6 };
+enum { MODE_SERIALIZED = 2, DOMAIN_RESOURCE = 3, CONTEXT_DESTROYED = 2, MODULE_LOADED = 6, ERROR_NO_MEMORY = 8 };
 // Samples are taken every 2^5 to 2^31 cycles. So many of each SM tell lines apart that take a percent.
 // Of a launch whose length is not known more are taken than of most: short ones have enough, too.
 enum { SHORTEST = 5, UNSEEN = 9, LONGEST_PERIOD = 20, PER_SM = 512 };
@@ -54,7 +54,7 @@ static struct {
   u64 time;
   u32 thread, correlation, period, launches, missed;
   Result result;
-  int ready, waiting, enabled;
+  int ready, waiting, enabled, full;
   u64 estimate;
   const char* why_not;
 } stalls;
@@ -85,10 +85,19 @@ static void module_loaded(const Resource* r) {
 }
 
 static void modules_hear(void) {
-  if (measure.plan[0]) cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, MODULE_LOADED);
+  cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, MODULE_LOADED);
 }
 
-// Writes the code of a module once, before or after the samples in it.
+// CRCs of modules that samples are in, until their code is written: under measure.lock.
+static u64 codes_due[CODES];
+static u32 codes_count;
+static void code_due(u64 crc) {
+  for (u32 i = 0; i < codes_count; i++)
+    if (codes_due[i] == crc) return;
+  if (codes_count < CODES) codes_due[codes_count++] = crc;
+}
+
+// Writes the code of a module once. On the ticker, without measure.lock: finding it may take a while.
 static void module_write(u64 crc) {
   u32 count = __atomic_load_n(&modules.count, __ATOMIC_ACQUIRE);
   for (u32 i = 0; i < count; i++) {
@@ -153,8 +162,10 @@ static int stalls_prepare(void) {
 // The period with which a launch as long as the ones before it has enough samples, and the buffer that they need: the larger it is, the longer
 // it takes (20 ms for 64 MiB on an H100).
 static u32 period_of(const Wanted* w, u64* buffer) {
-  int known = w && w->launches;
-  u64 ns = known ? w->time / w->launches : 0, cycles = ns + ns * 3 / 4;
+  // Read once: the ticker counts anew now and then.
+  u64 launches_ = w ? w->launches : 0;
+  int known = launches_ != 0;
+  u64 ns = known ? w->time / launches_ : 0, cycles = ns + ns * 3 / 4;
   u32 period = SHORTEST;
   *buffer = known ? 8 << 20 : 64 << 20;
   if (!known) return UNSEEN;
@@ -199,7 +210,8 @@ static int stalls_configure(const Wanted* w) {
   return 0;
 }
 
-static void stalls_write(void);
+static void stalls_write(void), stalls_write_from(Samples* s);
+enum { TAKES = 64 };
 
 // Before the launch, on its thread, with measure.lock held. The GPU must have nothing to do when sampling starts.
 static int stalls_open(const Call* call, const Shape* s, const Wanted* w) {
@@ -223,6 +235,7 @@ static int stalls_open(const Call* call, const Shape* s, const Wanted* w) {
     if (!stalls.why_not) stalls.why_not = "the GPU has an error of the program's";
     return 0;
   }
+  stalls.given.count = stalls.taken.count = 0, stalls.missed = 0, stalls.full = 0;
   stalls.shape = *s, stalls.time = now(), stalls.thread = tid(), stalls.correlation = call->correlation;
   measure.last_launch = clock_now(CLOCK_MONOTONIC);
   return 1;
@@ -234,7 +247,14 @@ static void stalls_close(void) {
   Taking take = { sizeof take, NULL, measure.context, &stalls.taken };
   wait_for_gpu();
   Result r = cuptiPCSamplingStop(&on);
-  if (r == OK) r = cuptiPCSamplingGetData(&take);
+  // Each call gives what is there by then: as long as there is more, what came is written and the rest asked for.
+  for (int tries = 0; r == OK && tries < TAKES; tries++) {
+    if (tries) stalls_write_from(&stalls.taken);
+    r = cuptiPCSamplingGetData(&take);
+    if (!stalls.taken.left) break;
+  }
+  // The buffer on the GPU was full: what was taken before is there.
+  if (r == ERROR_NO_MEMORY) stalls.full = 1, r = OK;
   stalls.result = r, stalls.launches++, stalls.waiting = 1;
   u64 t = clock_now(CLOCK_MONOTONIC), took = t - measure.opened_at;
   stalls.estimate = took;
@@ -242,23 +262,19 @@ static void stalls_close(void) {
   if (t - measure.last_launch > 5000000000ul) stalls.why_not = "a sampled launch took over five seconds";
 }
 
-// On the ticker.
-static void stalls_write(void) {
+// A row of what was taken, with measure.lock held.
+static void stalls_write_from(Samples* s) {
   enum { ROW = 16, STALL_BLOCK = 8 << 20 };
   static u8* data;
-  stalls.waiting = 0;
-  Samples* s = stalls.taken.count ? &stalls.taken : &stalls.given;
-  if (stalls_failed("cuptiPCSamplingGetData", stalls.result)) return;
-  if (!data && !(data = pages(STALL_BLOCK, 0))) return;
-  u64 codes[CODES], known = 0, count = s->count < s->room ? s->count : s->room, rows_ = 0;
+  if ((!s->count && !stalls.full) || (!data && !(data = pages(STALL_BLOCK, 0)))) return;
+  u64 count = s->count < s->room ? s->count : s->room, rows_ = 0;
   u32 names_of[REASONS], shape[8];
   memcpy(shape, &stalls.shape, sizeof shape);
   for (u32 i = 0; i < stalls.count; i++) names_of[i] = name(stalls.texts[i]);
   u8* p = put_number(data, stalls.thread);
   p = put_number(p, stalls.time);
   for (u32 k = 0; k < COUNT(shape); k++) p = put_number(p, shape[k]);
-  p = put_number(p, stalls.correlation), p = put_number(p, stalls.period), p = put_number(p, s->total), p = put_number(p, s->dropped), p = put_number(p, s->full);
-  // CUPTI counts instructions; what has no room is said.
+  p = put_number(p, stalls.correlation), p = put_number(p, stalls.period), p = put_number(p, s->total > s->foreign ? s->total - s->foreign : 0), p = put_number(p, s->dropped), p = put_number(p, (u64)(s->full || stalls.full));
   u8* at = p;
   for (u64 i = 0; i < count && p + 5 * 10 + stalls.count * 2 * ROW < data + STALL_BLOCK - 16; i++) {
     const Sampled* one = &s->list[i];
@@ -272,9 +288,7 @@ static void stalls_write(void) {
       p = put_number(p, which < stalls.count ? names_of[which] : 0), p = put_number(p, one->reasons[k].samples);
     }
     rows_++;
-    u64 c = 0;
-    while (c < known && codes[c] != one->crc) c++;
-    if (c == known && known < CODES) codes[known++] = one->crc;
+    code_due(one->crc);
   }
   // The count stands before the instructions.
   u8 head[10];
@@ -283,7 +297,29 @@ static void stalls_write(void) {
   memcpy(at, head, n);
   names_flush();
   put_block(BLOCK_STALLS, 0, 0, 1, data, (u32)(p + n - data));
-  for (u64 c = 0; c < known; c++) module_write(codes[c]);
   // Names are shared between records, also those of kernels (seen with 13.0): they stay.
-  s->count = 0;
+  s->count = 0, stalls.full = 0;
+}
+
+// What waits to be written, with measure.lock held.
+static void stalls_write(void) {
+  stalls.waiting = 0;
+  if (stalls_failed("cuptiPCSamplingGetData", stalls.result)) return;
+  stalls_write_from(&stalls.taken), stalls_write_from(&stalls.given);
+}
+
+// The context that is measured is about to go, and with it what CUPTI has of it. On the thread that destroys it.
+static void measure_write(void);
+static void context_destroyed(const Resource* r) {
+  // A launch of this very thread cannot be under way: it is inside of another call.
+  if (r->context != measure.context || measure.state == MEASURE_LOOKING || holds) return;
+  lock(&measure.lock);
+  if (measure.state == MEASURE_OPEN) window_close();
+  if (measure.state == MEASURE_CLOSED) measure_write();
+  if (stalls.waiting) stalls_write();
+  stalls_leave();
+  range_profiler_leave();
+  measure.state = MEASURE_OFF, measure.sampling = measure.sweeping = 0;
+  if (!measure.why_not && measure.asked) measure.why_not = "the CUDA context that was measured was destroyed";
+  unlock(&measure.lock);
 }
