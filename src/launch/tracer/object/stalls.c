@@ -1,4 +1,4 @@
-// Why the warps of one launch waited, at each of its instructions: CUPTI's PC sampling (12.4 and later; Volta and later) around that launch,
+// Why the warps of one launch waited, at each of its instructions: CUPTI's PC sampling (Volta and later) around that launch,
 // without replaying it. It holds the GPU's counters as the range profiler does, so one is given back before the other is taken. What is
 // sampled is found in the code by the CRC of its module: modules are kept as they are loaded, since CUPTI shows them only then.
 //
