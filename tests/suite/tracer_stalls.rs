@@ -169,3 +169,12 @@ fn samples_of_a_run_tell_what_ncus_tell() {
     let other: Vec<_> = ours.iter().filter(|(k, v)| theirs.get(*k) != Some(v)).map(|(k, v)| (k, v, theirs.get(k))).collect();
     assert!(reasons >= 33 && lines >= 33, "{reasons} {lines} {other:#?}");
 }
+
+#[test]
+fn the_source_screen_shows_lines_with_their_reasons() {
+    let mut explorer = super::support::Explorer::open(&[super::support::root().join("fixtures/trace/third_stalls.wstrace.zst")], (120, 40));
+    for key in ["esc", "p", "e"] {
+        explorer.press(key);
+    }
+    insta::assert_snapshot!("stalls_120x40", explorer.screen());
+}
