@@ -90,8 +90,8 @@ struct CameJson<'a> {
 struct OneJson<'a> {
     #[serde(flatten)]
     run: RunJson<'a>,
-    promised: Vec<PromisedJson<'a>>,
-    came: Vec<CameJson<'a>>,
+    promises: Vec<PromisedJson<'a>>,
+    outcomes: Vec<CameJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -221,7 +221,7 @@ pub fn one_json(out: &mut dyn Write, run: &Run, (promised, came): &(Vec<Promised
         got_percent: c.got() * 100.0,
         outcome: c.promise.outcome(c.got()).id(),
     });
-    super::json(out, &OneJson { run: RunJson::from(run), promised: promised.collect(), came: came.collect() })
+    super::json(out, &OneJson { run: RunJson::from(run), promises: promised.collect(), outcomes: came.collect() })
 }
 
 const COLUMNS: &[(&str, &str, bool, u8)] = &[
@@ -315,12 +315,12 @@ pub fn people(out: &mut dyn Write, run: &Run, (promised, came): &(Vec<Promised>,
         writeln!(out, "{title:<12} {}", clean(&text))?;
     }
     for (i, c) in came.iter().enumerate() {
-        let title = if i == 0 { "what came" } else { "" };
+        let title = if i == 0 { "outcome" } else { "" };
         let times = format!("{} → {}", Nanos::human(c.before_ns), Nanos::human(c.after_ns));
         writeln!(out, "{title:<12} {}: {} (run {}: {times})", clean(&c.kernel), c.promise.words(c.got()), c.run)?;
     }
     for (i, p) in promised.iter().enumerate() {
-        let title = if i == 0 { "promised" } else { "" };
+        let title = if i == 0 { "promise" } else { "" };
         let gain = p.promise.gain.words();
         writeln!(out, "{title:<12} {}: {} saves {gain} of {} ({})", clean(&p.kernel), p.promise.id.id(), Nanos::human(p.ns), p.way)?;
     }

@@ -587,12 +587,12 @@ fn what_a_hint_promised_stands_beside_what_came_of_it() {
     }
     // Kept by the supervisor once the run has ended.
     until("what was promised", || {
-        home.show(2)["promised"].as_array().is_some_and(|p| !p.is_empty()) && !home.show(2)["came"].as_array().unwrap().is_empty()
+        home.show(2)["promises"].as_array().is_some_and(|p| !p.is_empty()) && !home.show(2)["outcomes"].as_array().unwrap().is_empty()
     });
     let (first, second) = (home.show(1), home.show(2));
-    let promised = first["promised"].as_array().unwrap();
-    assert!(promised.len() > 20 && first["came"].as_array().unwrap().is_empty());
-    let came = second["came"].as_array().unwrap();
+    let promised = first["promises"].as_array().unwrap();
+    assert!(promised.len() > 20 && first["outcomes"].as_array().unwrap().is_empty());
+    let came = second["outcomes"].as_array().unwrap();
     assert!(came.len() > 20, "{}", came.len());
     for c in came {
         let of = promised.iter().find(|p| p["kernel"] == c["kernel"]).unwrap();
@@ -601,7 +601,7 @@ fn what_a_hint_promised_stands_beside_what_came_of_it() {
         assert!(c["got_percent"].as_f64().unwrap().abs() < 25.0 && c["outcome"] != "beyond", "{c}");
     }
     let (_, text, _) = home.run(&["runs", "show", "2"], "");
-    assert!(text.contains("what came") && text.contains("(run 1: ") && text.contains(" promised "), "{text}");
+    assert!(text.contains("outcome") && text.contains("(run 1: ") && text.contains(" promised "), "{text}");
     // Of another program nothing is known.
     let out = home
         .command(&["run", "--tool", "ncu", "--", "/bin/true", "8"], "ok")
@@ -609,6 +609,6 @@ fn what_a_hint_promised_stands_beside_what_came_of_it() {
         .output()
         .unwrap();
     assert_eq!(said(&out).0, 0);
-    until("what was promised", || home.show(3)["promised"].as_array().is_some_and(|p| !p.is_empty()));
-    assert!(home.show(3)["came"].as_array().unwrap().is_empty());
+    until("what was promised", || home.show(3)["promises"].as_array().is_some_and(|p| !p.is_empty()));
+    assert!(home.show(3)["outcomes"].as_array().unwrap().is_empty());
 }
