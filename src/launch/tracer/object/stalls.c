@@ -312,7 +312,8 @@ static void stalls_write(void) {
 static void measure_write(void);
 static void context_destroyed(const Resource* r) {
   // A launch of this very thread cannot be under way: it is inside of another call.
-  if (r->context != measure.context || measure.state == MEASURE_LOOKING || holds) return;
+  // At the process's end nobody needs the counters any more.
+  if (r->context != measure.context || measure.state == MEASURE_LOOKING || holds || session.ended) return;
   lock(&measure.lock);
   if (measure.state == MEASURE_OPEN) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
