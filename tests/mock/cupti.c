@@ -317,7 +317,11 @@ int cuptiPCSamplingGetData(Words* w) {
   for (uint32_t i = 0; sampling.name && i < 2; i++) {
     Sampled* one = &s->list[s->count++];
     one->crc = checksum(cubin, cubin_bytes), one->offset = 16 * (i + 1), one->name = (char*)sampling.name, one->count = REASON_COUNT;
-    for (uint32_t k = 0; k < REASON_COUNT; k++) one->reasons[k] = (Reason){ FIRST_REASON + k, !i && !k ? sampling.ordinal + 1 : N[i][k] }, s->total += one->reasons[k].samples;
+    for (uint32_t k = 0; k < REASON_COUNT; k++) {
+      one->reasons[k] = (Reason){ FIRST_REASON + k, !i && !k ? sampling.ordinal + 1 : N[i][k] };
+      // As seen with 13.0: those in which no warp was issued are counted once.
+      if (!strstr(REASONS[k], "not_issued")) s->total += one->reasons[k].samples;
+    }
   }
   return 0;
 }

@@ -29,6 +29,8 @@ fn the_launch_that_was_asked_for_and_no_other() {
     assert_eq!(run.said("sampled").iter().map(|w| w[0].clone()).collect::<Vec<_>>(), [mine[5].clone()]);
     assert_eq!(metrics.value(result, SAMPLED_LAUNCHES).unwrap().to_string(), "6");
     // Nothing was replayed.
+    // Nothing is missing, and nothing is said of it.
+    assert!(metrics.notes.iter().all(|n| !n.text.contains("missing")), "{:?}", metrics.notes);
     assert!(run.said("measured").is_empty() && metrics.number(result, "a__ordinal.sum").is_none());
     // The stand-in's launch of ordinal 0: one sample issued, three waited (one of them while no warp was issued), two waited for memory.
     let number = |name: &str| metrics.number(result, name);
@@ -176,5 +178,6 @@ fn the_source_screen_shows_lines_with_their_reasons() {
     for key in ["esc", "p", "e"] {
         explorer.press(key);
     }
+    assert!(explorer.app.session.reports.iter().all(|r| r.profile.as_ref().unwrap().notes.iter().all(|n| !n.text.contains("missing"))));
     insta::assert_snapshot!("stalls_120x40", explorer.screen());
 }

@@ -286,7 +286,7 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
             if of.proved_sample(s) {
                 samples.entry(s.shape).or_default().push(s);
                 sampled_launches += 1;
-                lacking += u64::from(s.lacks());
+                lacking += u64::from(stalls::lacks(s, names));
             } else {
                 unproved += 1;
             }

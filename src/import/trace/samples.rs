@@ -49,15 +49,6 @@ pub fn stalls(c: &mut Cursor<'_>) -> Option<Stalls> {
     Some(Stalls { thread, time, shape, correlation, period, total, dropped, full, instructions })
 }
 
-impl Stalls {
-    /// Whether more than a hundredth of the samples is missing.
-    pub fn lacks(&self) -> bool {
-        let there = self.instructions.iter().flat_map(|i| &i.reasons).fold(0_u64, |sum, r| sum.saturating_add(u64::from(r.1)));
-        let missing = self.dropped.max(self.total.saturating_sub(there));
-        self.full || missing > there / 100
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -17,6 +17,16 @@ const INTERVAL: &str = "smsp__pcsamp_interval_cycles";
 const FULL: &str = "smsp__pcsamp_sample_buffer_full";
 const DROPPED: &str = "smsp__pcsamp_dropped_samples";
 
+/// Whether more than a hundredth of a launch's samples is missing.
+#[must_use]
+pub fn lacks(row: &Stalls, names: &Names) -> bool {
+    // Those in which no warp was issued are counted twice.
+    let counts = |reason: u32| names.get(reason).is_some_and(|r| r.starts_with(REASON) && !r.ends_with("_not_issued"));
+    let reasons = row.instructions.iter().flat_map(|i| &i.reasons).filter(|r| counts(r.0));
+    let there = reasons.fold(0_u64, |sum, r| sum.saturating_add(u64::from(r.1)));
+    row.full || row.dropped.max(row.total.saturating_sub(there)) > there / 100
+}
+
 /// Room that a function gets in the addresses that are made up: a kernel's code is smaller.
 const FUNCTION_BITS: u32 = 32;
 
