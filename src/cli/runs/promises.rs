@@ -16,7 +16,7 @@ pub fn keep(library: &Library, run: i64, reports: &[Report]) -> Result<(), Failu
     let counters = |path: &Path| path.extension().is_some_and(|e| e == "ncu-rep" || e == "wstrace");
     let mut kernels = Vec::new();
     for report in reports.iter().filter(|r| counters(&r.path) && r.bytes <= LARGEST) {
-        // What cannot be read promises nothing; the run has ended all the same.
+        // A report that cannot be read has nothing to keep.
         let Ok(profile) = import::open(&report.path, &Job::new(Wants::LAUNCHES, &|_| {})) else { continue };
         kernels.extend(kept(&profile).into_iter().map(|k| Measured {
             kernel: k.kernel,
