@@ -18,6 +18,7 @@ mod suite {
     mod hints;
     mod hostile;
     mod hostile_tty;
+    mod in_place;
     mod job_files;
     mod jobs;
     mod join;
@@ -63,6 +64,7 @@ mod suite {
     mod trace;
     mod trace_event;
     mod tracer;
+    mod tracer_chosen;
     mod tracer_stalls;
     mod triage;
     pub mod tty;

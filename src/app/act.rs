@@ -2,13 +2,15 @@
 
 use super::actions::table::Action;
 use super::actions::{ACTIONS, ActionId, Where};
+use super::checklist::checklist;
 use super::msg::Effect;
-use super::open::{carry, checklist, go, pair, quit, say, tell};
+use super::open::{carry, go, pair, quit, say, tell};
 use super::over::{Choice, Item, LineOf, Page, Pick, What};
 use super::screen::{Answer, Cx, Go, News, ResultView, Screen};
 use super::screens::DiffScreen;
 use super::session::DetailsRoom;
 use super::state::App;
+use crate::analysis::live::KernelNow;
 use std::cmp::Reverse;
 use tui_input::Input;
 
@@ -87,8 +89,9 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::Hints => go(app, asked, Go::Result(ResultView::Hints)),
         ActionId::Roofline => go(app, asked, Go::Result(ResultView::Roofline)),
         ActionId::Source => go(app, asked, Go::Result(ResultView::Source)),
-        ActionId::Rerun => go(app, asked, Go::Rerun { run: false }),
-        ActionId::RunNow => go(app, asked, Go::Rerun { run: true }),
+        ActionId::Rerun => go(app, asked, Go::Rerun { run: false, in_place: false }),
+        ActionId::RunNow => go(app, asked, Go::Rerun { run: true, in_place: false }),
+        ActionId::MeasureNow => measure(app, asked),
         ActionId::Pair => pair(app, asked),
         ActionId::Watch => go(app, asked, Go::Watch),
         ActionId::Overview => go(app, asked, Go::Overview),
@@ -140,6 +143,22 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::Quit => quit(app),
         // What belongs to other screens.
         _ => Vec::new(),
+    }
+}
+
+/// Measures what is selected in place: the next launches in the program that is being traced, if it launches that kernel, else this very launch in a
+/// new run.
+fn measure(app: &mut App, asked: u64) -> Vec<Effect> {
+    let (at, selection) = (app.report_of(asked), app.selection(asked));
+    let profile = app.session.reports.get(at).and_then(|r| r.profile.as_deref());
+    let launched = |l: u32| profile.filter(|p| (l as usize) < p.launches.len()).map(|p| p.launches.kernel(l as usize));
+    let of_group = || selection.group.as_ref().and_then(|(grouping, row)| grouping.rows.get(*row)?.kernel);
+    let kernel = selection.launch.and_then(launched).or_else(of_group).and_then(|k| profile?.kernels.get(k.0 as usize));
+    let traced = app.running.watched.as_ref().filter(|w| w.live()).and_then(|w| w.traced.live.as_deref());
+    let same = |k: &&KernelNow| kernel.is_some_and(|mine| *k.name == *mine.mangled() || *k.name == *mine.demangled());
+    match traced.and_then(|live| live.kernels.iter().find(same)) {
+        Some(kernel) => vec![Effect::Measure(kernel.name.to_string())],
+        None => go(app, asked, Go::Rerun { run: true, in_place: true }),
     }
 }
 

@@ -6,6 +6,7 @@
 mod act;
 pub mod actions;
 mod answering;
+mod checklist;
 mod copies;
 mod first;
 mod keys;

@@ -2,7 +2,7 @@
 
 use super::actions::{ActionId, Where};
 use super::msg::Effect;
-use super::over::{Choice, Item, Over, Page, Pick, RunChoice};
+use super::over::{Choice, Item, Over, Pick, RunChoice};
 use super::running::Watched;
 use super::screen::{Answer, At, Go, News, ResultView, Status};
 use super::screens::{
@@ -11,15 +11,14 @@ use super::screens::{
 };
 use super::session::report::Best;
 use super::state::App;
-use super::work::{Ask, Part, Work};
+use super::work::Ask;
 use crate::analysis::timeline::Event;
 use crate::library::Run;
 use crate::model::LaunchId;
 use crate::report::timeline::describe;
 use crate::rerun::join::Pair;
-use crate::rerun::{Choose, Within, shell};
+use crate::rerun::{Choose, Profiler, Within, shell};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 /// Carries out what a screen answered.
 pub fn carry(app: &mut App, asked: u64, answer: Answer) -> Vec<Effect> {
@@ -93,7 +92,7 @@ pub fn go(app: &mut App, asked: u64, go: Go) -> Vec<Effect> {
             name.map(|n| select(app, at, &n)).unwrap_or_default()
         }
         Go::Result(view) => result(app, asked, view),
-        Go::Rerun { run } => rerun(app, asked, run),
+        Go::Rerun { run, in_place } => rerun(app, asked, run, in_place),
         Go::Kernel { report, name } => {
             app.close_common();
             app.close_all_of(report);
@@ -310,7 +309,7 @@ pub fn no_metrics(app: &mut App) -> Vec<Effect> {
 }
 
 /// To the command that profiles the selected launch, or a typical launch of the selected or marked groups, again.
-fn rerun(app: &mut App, asked: u64, run: bool) -> Vec<Effect> {
+fn rerun(app: &mut App, asked: u64, run: bool, in_place: bool) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let place = app.entry(asked).map(|e| e.open.screen().place());
     let Some(report) = app.session.reports.get(at) else { return Vec::new() };
@@ -348,6 +347,9 @@ fn rerun(app: &mut App, asked: u64, run: bool) -> Vec<Effect> {
         // A hint's own sections.
         if let Some(options) = selection.collect {
             screen.request.options = options;
+        }
+        if in_place {
+            screen.request.options.profiler = Profiler::InPlace;
         }
         screen.run_when_ready = run;
         screen
@@ -444,32 +446,6 @@ pub fn library(app: &mut App) -> Vec<Effect> {
     let id = app.find::<LibraryScreen>(None);
     let id = id.unwrap_or_else(|| app.push_common(LibraryScreen::default()));
     settle(app, id)
-}
-
-/// Asks for the checklist of the session.
-pub fn checklist(app: &mut App, asked: u64) -> Vec<Effect> {
-    let session = &app.session;
-    let parts: Vec<Part> = session
-        .reports
-        .iter()
-        .filter_map(|r| {
-            let joined = r.joins.iter().filter_map(|(other, join)| Some((session.metrics(*other)?.clone(), Arc::clone(join)))).collect();
-            Some(Part { profile: r.profile.clone()?, triage: r.whole_triage().cloned(), joined })
-        })
-        .collect();
-    // Any report that is read will do: the work is about all of them.
-    let about = session.reports.iter().enumerate().find_map(|(i, r)| Some((i, r.generation, r.profile.clone()?)));
-    let Some((report, generation, profile)) = about else {
-        return carry(app, asked, Answer::over(Page::Checklist(Arc::default())));
-    };
-    vec![Effect::Work(Box::new(Work {
-        report,
-        generation,
-        profile,
-        paths: None,
-        window: None,
-        ask: Ask::Checklist { screen: asked, parts },
-    }))]
 }
 
 /// Ends the program; a run that would end with it is asked about first.

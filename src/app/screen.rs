@@ -93,8 +93,10 @@ pub enum Go {
     /// To the result of what is selected.
     Result(ResultView),
     /// To the command that profiles what is selected again; and to run it as soon as it is there.
+    /// In place: with the built-in tracer while the program runs, not with ncu.
     Rerun {
         run: bool,
+        in_place: bool,
     },
     /// To what limits the run, or away from it.
     Overview,

@@ -383,6 +383,9 @@ pub struct Rerun {
     /// Replay: kernel, application, app-range [default: kernel, or app-range for kernels that wait for other GPUs].
     #[arg(long, value_name = "MODE", help_heading = "Collecting")]
     pub replay_mode: Option<Replay>,
+    /// Measure with the built-in tracer while the program runs, not with ncu.
+    #[arg(long, conflicts_with_all = ["set", "section", "replay_mode", "whole_graph", "import_source", "kill"], help_heading = "Collecting")]
+    pub in_place: bool,
     /// Import CUDA source into the report.
     #[arg(long, help_heading = "Collecting")]
     pub import_source: bool,

@@ -39,6 +39,7 @@ mod trace_args;
 mod triage;
 pub mod triage_args;
 pub mod tty;
+mod which_args;
 mod words;
 mod workers;
 

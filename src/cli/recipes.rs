@@ -56,6 +56,7 @@ pub fn wanted(args: &Recipes) -> Wanted {
         seconds: args.seconds,
         survey: None,
         measure: Vec::new(),
+        only: Vec::new(),
         stalls: Vec::new(),
         ranks: args.ranks,
         directory: std::env::current_dir().ok().and_then(|d| d.into_os_string().into_string().ok()),

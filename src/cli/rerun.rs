@@ -7,8 +7,8 @@ use crate::import::{Job, Wants, open};
 use crate::model::{KernelId, LaunchId, NameForm, Profile, RangeKind};
 use crate::report;
 use crate::rerun::{
-    self, Base, CacheControl, ClockControl, Collect, Found, OpenedBy, Options, Plan, RangeName, Target, Verdict, Within, collect, nvtx,
-    pick, script,
+    self, Base, CacheControl, ClockControl, Collect, Found, OpenedBy, Options, Plan, Profiler, RangeName, Target, Verdict, Within, collect,
+    nvtx, pick, script,
 };
 use std::collections::BTreeSet;
 use std::io::IsTerminal;
@@ -103,6 +103,7 @@ fn options(args: &Rerun, amd: bool) -> Result<Options, Failure> {
         }
     }
     Ok(Options {
+        profiler: if args.in_place { Profiler::InPlace } else { Profiler::Ncu },
         base: Base(args.base.unwrap_or(NameForm::Function)),
         collect,
         clock: args.clock_control.unwrap_or(ClockControl::Base),

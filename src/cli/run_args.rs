@@ -1,5 +1,6 @@
 //! The grammar of `run`, `attach` and `runs`.
 
+use super::which_args::Which;
 use super::words::{measured, percent};
 use crate::report::Format;
 use clap::Subcommand;
@@ -25,6 +26,8 @@ pub struct Run {
     /// Sample the stall reasons of KERNEL's first launch, or with #N of its N-th from 1, instruction by instruction, without ncu; may be repeated.
     #[arg(long, value_name = "KERNEL[#N]", value_parser = measured)]
     pub stalls: Vec<String>,
+    #[command(flatten)]
+    pub which: Which,
     /// NVTX range to record, for the recipe that needs one: NAME, or NAME@DOMAIN.
     #[arg(long, value_name = "NAME")]
     pub range: Option<String>,

@@ -1,20 +1,16 @@
 //! `warpscope trace`: becomes the program, with the tracer loaded into it.
 
 use super::args::Trace;
+use super::words::named_range;
 use super::{FAILED, Failure, print};
 use crate::import::cache;
 use crate::launch::tracer::{Chosen, Gate, Measure, Record, command, libraries, object};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 
-/// A range as it is named on the command line: an `@` of the name itself is written `\@`.
 fn range(named: &str, nth: Option<u32>) -> Result<Gate, Failure> {
-    let at = named.char_indices().rev().find(|&(i, c)| c == '@' && !named[..i].ends_with('\\')).map(|(i, _)| i);
-    let (text, domain) = at.map_or((named, None), |i| (&named[..i], Some(named[i + 1..].to_owned())));
-    if domain.as_ref().is_some_and(|d| d.contains(':')) {
-        return Err(Failure::wrong("a domain with a colon in its name cannot be chosen"));
-    }
-    Ok(Gate::Nvtx { domain, text: text.replace("\\@", "@"), nth })
+    let (domain, text) = named_range(named).map_err(Failure::wrong)?;
+    Ok(Gate::Nvtx { domain, text, nth })
 }
 
 /// Becomes the program. Returns only when that is not possible.
@@ -61,6 +57,8 @@ fn start(args: &Trace) -> Result<std::convert::Infallible, Failure> {
     let measure = Measure {
         survey,
         chosen: args.measure.iter().cloned().chain(args.stalls.iter().map(|c| Chosen { stalls: true, ..c.clone() })).collect(),
+        only: args.which.only().map_err(Failure::wrong)?,
+        questions: args.which.questions.clone(),
     };
     let record = Record { plan: Some(measure.plan(&cache::folder()).map_err(failed)?), ..record };
     let words: Vec<String> = args.program.iter().map(|w| w.to_string_lossy().into_owned()).collect();

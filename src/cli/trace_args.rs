@@ -1,5 +1,6 @@
 //! The grammar of `trace`.
 
+use super::which_args::Which;
 use super::words::{chosen, percent, ranks, seconds};
 use crate::launch::tracer::Chosen;
 use clap::builder::NonEmptyStringValueParser;
@@ -55,12 +56,14 @@ pub struct Trace {
     /// Measure counters of the kernels that take 90% of the time while the program runs; PERCENT of its time may be added [default: 3].
     #[arg(long, conflicts_with = "keep_last", value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = percent)]
     pub survey: Option<f64>,
-    /// Measure counters of the next launches of KERNEL (its function or mangled name), or with #N of its N-th launch from 1; may be repeated.
+    /// Measure counters of the next launches of KERNEL (its function or mangled name, or regex:EXPRESSION), or with #N of its N-th launch from 1; may be repeated.
     #[arg(long, conflicts_with = "keep_last", value_name = "KERNEL[#N]", value_parser = chosen)]
     pub measure: Vec<Chosen>,
     /// Sample the stall reasons of KERNEL's first launch (its function or mangled name), or with #N of its N-th from 1; may be repeated.
     #[arg(long, conflicts_with = "keep_last", value_name = "KERNEL[#N]", value_parser = chosen)]
     pub stalls: Vec<Chosen>,
+    #[command(flatten)]
+    pub which: Which,
     /// Record only these ranks of a job: 0,8,16 or 0-7. A process that its launcher tells no rank is recorded.
     #[arg(long, value_name = "RANKS", value_delimiter = ',', value_parser = ranks)]
     pub ranks: Vec<(u32, u32)>,

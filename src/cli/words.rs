@@ -120,6 +120,16 @@ pub fn ranks(text: &str) -> Result<(u32, u32), String> {
     pair.filter(|(first, last)| first <= last).ok_or_else(|| "ranks such as 0,8,16 or 0-7".to_owned())
 }
 
+/// The domain and the text of a range as it is named on the command line: an `@` of the name itself is written `\@`.
+pub fn named_range(named: &str) -> Result<(Option<String>, String), String> {
+    let at = named.char_indices().rev().find(|&(i, c)| c == '@' && !named[..i].ends_with('\\')).map(|(i, _)| i);
+    let (text, domain) = at.map_or((named, None), |i| (&named[..i], Some(named[i + 1..].to_owned())));
+    if domain.as_ref().is_some_and(|d| d.contains(':')) {
+        return Err("a domain with a colon in its name cannot be chosen".to_owned());
+    }
+    Ok((domain, text.replace("\\@", "@")))
+}
+
 /// A kernel whose launches are measured, `#N` behind it for one of them.
 pub fn chosen(text: &str) -> Result<Chosen, String> {
     let (kernel, nth) = match text.rsplit_once('#') {
@@ -130,7 +140,10 @@ pub fn chosen(text: &str) -> Result<Chosen, String> {
         _ => (text, None),
     };
     if kernel.trim().is_empty() || kernel.ends_with('#') || kernel.len() > 500 || kernel.contains('\n') {
-        return Err("this is not a kernel's function or mangled name (of at most 500 bytes), as `warpscope top` has it".to_owned());
+        return Err(
+            "this is not a kernel's function or mangled name (of at most 500 bytes), as `warpscope top` has it, or regex:EXPRESSION"
+                .to_owned(),
+        );
     }
     Ok(Chosen { kernel: kernel.to_owned(), nth, stalls: false })
 }

@@ -3,8 +3,8 @@
 use super::collect::Collect;
 use super::draft::Draft;
 use super::gate;
-use super::options::{OpenedBy, Options, Replay, Within};
-use super::{Alternative, Base, PartId, Rerun, nvtx};
+use super::options::{OpenedBy, Options, Profiler, Replay, Within};
+use super::{Alternative, Base, Rerun, in_place, nvtx};
 use crate::model::NameForm;
 
 impl Draft<'_> {
@@ -72,32 +72,18 @@ impl Draft<'_> {
         out
     }
 
-    /// The same launch, measured by the built-in tracer in a run that goes on: where launches are counted from the program's start, in one process, and
-    /// the launch is one that can be measured.
+    /// The same launches, measured by the built-in tracer while the program runs, where it can do that.
     fn in_place(&self, mine: &Rerun) -> Option<Alternative> {
-        let [row] = self.rows else { return None };
-        let launches = &self.profile.launches;
-        let cooperative = launches.config(*row).and_then(|c| self.profile.configs.get(c.0 as usize)).is_some_and(|c| c.cooperative);
-        let counted = gate::opened_by(self.profile, self.options) == OpenedBy::Start && self.options.within == Within::Everything;
-        let one = self.profile.processes.len() < 2 && launches.timed() && mine.wrapper.is_none();
-        if !counted || !one || cooperative || launches.graph_node(*row).is_some() {
+        if mine.wrapper.is_some() || self.options.whole_graph || self.as_range {
             return None;
         }
-        let function = self.kernel.function();
-        let same: Vec<bool> = self.profile.kernels.iter().map(|k| k.function() == function).collect();
-        // Nodes of graphs are no launches to the tracer.
-        let counts = |r: &usize| launches.graph_node(*r).is_none() && same.get(launches.kernel(*r).0 as usize).is_some_and(|s| *s);
-        let number = (0..=*row).filter(counts).count();
-        let program = mine.parts.iter().find(|p| p.id == PartId::Program)?;
-        let stalls = matches!(self.options.collect, Collect::Question("source" | "stalls"));
-        let mut argv = ["warpscope", "run", if stalls { "--stalls" } else { "--measure" }].map(str::to_owned).to_vec();
-        argv.extend([format!("{function}#{number}"), "--".to_owned()]);
-        argv.extend(program.words.iter().cloned());
-        let why = if stalls {
-            "Without ncu, in a run that goes on: the built-in tracer samples where this launch's warps wait, line by line (CUPTI 12.6 or newer)."
+        let options = Options { profiler: Profiler::InPlace, ..self.options.clone() };
+        let other = in_place::command(self.profile, self.rows, &options).ok().filter(Rerun::exact)?;
+        let why = if matches!(self.options.collect, Collect::Question("source" | "stalls")) {
+            "Without ncu, while the program runs: the built-in tracer samples where this launch's warps wait, line by line (CUPTI 12.6 or newer)."
         } else {
-            "Without ncu, in a run that goes on: the built-in tracer measures this launch where it is (CUPTI 12.6 or newer)."
+            "Without ncu, while the program runs: the built-in tracer measures this launch where it is (CUPTI 12.6 or newer)."
         };
-        Some(Alternative { why: why.to_owned(), argv, options: self.options.clone(), better: false })
+        Some(Alternative { why: why.to_owned(), argv: other.argv(), options, better: false })
     }
 }

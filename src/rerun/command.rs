@@ -102,7 +102,12 @@ impl Rerun {
     /// The file that it writes.
     #[must_use]
     pub fn report(&self) -> String {
-        format!("{}{}", self.output, if self.tool == "rocprofv3" { "_counter_collection.csv" } else { ".ncu-rep" })
+        let end = match self.tool {
+            "rocprofv3" => "_counter_collection.csv",
+            "trace" => ".PID.wstrace",
+            _ => ".ncu-rep",
+        };
+        format!("{}{end}", self.output)
     }
 
     /// The command; empty where only the [`wrapper`](Self::wrapper) is right.

@@ -4,6 +4,15 @@ use super::collect::Collect;
 use super::nvtx::RangeName;
 use crate::model::NameForm;
 
+/// Who measures launches of NVIDIA's GPUs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profiler {
+    #[default]
+    Ncu,
+    /// The built-in tracer, while the program runs.
+    InPlace,
+}
+
 /// `--clock-control`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ClockControl {
@@ -63,6 +72,7 @@ pub enum Within {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "switches of a command that do not depend on each other")]
 pub struct Options {
+    pub profiler: Profiler,
     /// Form of the name that ncu compares (`--kernel-name-base`).
     pub base: Base,
     pub collect: Collect,

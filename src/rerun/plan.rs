@@ -2,7 +2,7 @@
 
 use super::count::name;
 use super::gate::{self, Gate};
-use super::{OpenedBy, Options, Rerun, Within, draft, graph, ncu, nvtx, rocprof};
+use super::{OpenedBy, Options, Profiler, Rerun, Within, draft, graph, in_place, ncu, nvtx, rocprof};
 use crate::model::{LaunchId, Maker, Profile};
 
 /// What is to be profiled again.
@@ -66,6 +66,9 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         } else {
             Err("these launches ran on GPUs of NVIDIA and AMD: choose those of one".to_owned())
         };
+    }
+    if options.profiler == Profiler::InPlace {
+        return Ok(Plan { commands: vec![in_place::command(profile, &rows, options)?], folder: None });
     }
     if options.whole_graph {
         return match rows.len() {

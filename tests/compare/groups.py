@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Packs the metrics that the tracer measures into groups of one pass for each chip: writes src/launch/tracer/groups.txt.
+"""Packs the metrics that the tracer measures into groups of one pass for each chip: writes src/launch/tracer/groups.txt,
+and the metrics of each question that a user may ask instead: src/launch/tracer/questions.txt.
 
 Needs no GPU, only CUPTI's host library. By hand, from the repository's root:
 
@@ -78,6 +79,11 @@ QUESTIONS = {
     + [f"sm__sass_thread_inst_executed_op_{t}fma_pred_on.sum.peak_sustained" for t in "fdh"]
     + [f"sm__ops_path_tensor_src_{s}.{f}" for s in ("bf16_dst_fp32", "fp16_bf16_tf32_dst_fp32", "fp16", "fp16_dst_fp32", "fp16_dst_fp16", "tf32_dst_fp32", "fp8", "fp8_dst_fp32", "fp4_fp6_fp8_dst_fp32", "fp64", "int8") for f in ("sum", "sum.peak_sustained")],
 }
+# Where a kernel lies below its rooflines, in one pass on most chips; not packed, as all of it is in the questions above.
+ROOFLINE = ["gpu__time_duration.sum", "gpc__cycles_elapsed.max", "sm__cycles_active.avg", "dram__throughput" + E, "dram__bytes_read.sum", "dram__bytes_write.sum",
+    "dram__bytes.sum.per_second", "dram__bytes.sum.peak_sustained", "dram__cycles_elapsed.avg.per_second", "lts__t_bytes.sum", "l1tex__t_bytes.sum", "sm__warps_active" + A,
+    "smsp__issue_active.avg.per_cycle_active", "sm__inst_issued" + E, "sm__cycles_elapsed.avg.per_second", "smsp__cycles_elapsed.avg.per_second", "sm__cycles_elapsed.max",
+    "sm__pipe_tensor_cycles_active" + E, "sm__pipe_tc_cycles_active" + E, "sm__warps_active.avg.per_cycle_active"]
 # Chips of one line count alike; the first is the one that is asked.
 CHIPS = ["GH100", "GA100", "GB100 GB102 GB110", "AD102 AD103 AD104 AD106 AD107", "GA102 GA103 GA104 GA106 GA107", "GB202 GB203 GB205 GB206 GB207", "TU102 TU104 TU106"]
 
@@ -143,3 +149,7 @@ with open("src/launch/tracer/groups.txt", "w") as out:
                 out.writelines(f"group {q} {' '.join(m)}\n" for q, m in groups)
             else:
                 out.write(f"as {chip}\n")
+
+with open("src/launch/tracer/questions.txt", "w") as out:
+    for question, metrics in {"roofline": ROOFLINE, **QUESTIONS}.items():
+        out.write(f"{question} {' '.join(dict.fromkeys([DURATION] + metrics))}\n")

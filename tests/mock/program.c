@@ -1,5 +1,5 @@
 // A program of the kind that is traced. The driver's part is played by the program: it loads the object that CUDA_INJECTION64_PATH names and calls
-// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N spin=1
+// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -104,7 +104,14 @@ int main(int c, char** v) {
   uint32_t kinds = (uint32_t)word(c, v, "kinds", 5000);
   // For so many seconds so many launches a second, in bursts of a millisecond each, as a server has them.
   for (uint32_t ms = 0, rate = (uint32_t)word(c, v, "rate", 0), most = 1000 * (uint32_t)word(c, v, "seconds", 0); rate && ms < most; ms++) {
+    // With ranges (nvtx=1) around some: pushed at the 4th of ten, and, on the way, started at the 7th and ended at the 9th.
+    int ranges = marks && word(c, v, "bursts", 0), in_ten = (int)(ms % 10);
+    static uint64_t started;
+    if (ranges && in_ten == 3) push_a("outer"), push_a("burst");
+    if (ranges && in_ten == 6) started = start_a("batch");
     for (uint32_t i = ms * rate / 1000; i < (ms + 1) * rate / 1000; i++) cuLaunch(i % kinds, 7);
+    if (ranges && in_ten == 3) pop(), pop();
+    if (ranges && in_ten == 8) end(started);
     cuCall(17, 0);
     if (word(c, v, "spin", 0)) spin(900000);
     else usleep(900);

@@ -96,7 +96,7 @@ fn every_launch_of_every_mode_is_selected_exactly_by_every_name_form() {
                 commands += 1;
                 for other in rerun.alternatives.iter().filter(|a| !a.options.whole_graph) {
                     if other.argv[0] == "warpscope" {
-                        assert_eq!(measured(&other.argv, &profile), launch, "{:?}", other.argv);
+                        assert_eq!(super::in_place::measured(&other.argv, &profile), [launch], "{:?}", other.argv);
                         in_place += 1;
                         continue;
                     }
@@ -118,18 +118,6 @@ fn whoever_asks_for_stalls_is_offered_samples_in_place() {
         let words: Vec<&str> = rerun.alternatives.iter().filter(|a| a.argv[0] == "warpscope").map(|a| a.argv[2].as_str()).collect();
         assert_eq!(words, [option], "{question}");
     }
-}
-
-/// The launch that `--measure NAME#N` chooses as the tracer counts: by the function's or the mangled name, graphs apart.
-fn measured(argv: &[String], profile: &Profile) -> usize {
-    assert_eq!(argv[..3], ["warpscope", "run", "--measure"]);
-    let (name, number) = argv[3].rsplit_once('#').unwrap();
-    let launches = (0..profile.launches.len()).filter(|&r| profile.launches.graph_node(r).is_none());
-    let of = |r: &usize| {
-        let kernel = &profile.kernels[profile.launches.kernel(*r).0 as usize];
-        kernel.function() == name || kernel.mangled() == name
-    };
-    launches.filter(of).nth(number.parse::<usize>().unwrap() - 1).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use warpscope::app::{Mouse, Msg, Where};
 use warpscope::config::ColorMode;
 
-fn open(name: &str, size: (u16, u16), keys: &str) -> Explorer {
+pub fn open(name: &str, size: (u16, u16), keys: &str) -> Explorer {
     let mut explorer = Explorer::open(&[packed(name)], size);
     explorer.press(keys);
     assert_eq!(explorer.app.here(), Where::Rerun);
@@ -14,7 +14,7 @@ fn open(name: &str, size: (u16, u16), keys: &str) -> Explorer {
 }
 
 /// The command that is shown, on one line.
-fn command(explorer: &mut Explorer) -> String {
+pub fn command(explorer: &mut Explorer) -> String {
     explorer.press("y c");
     let screen = explorer.screen();
     explorer.copied.pop().unwrap_or_else(|| panic!("{screen}"))

@@ -690,7 +690,7 @@ fn what_keeps_counters_from_being_measured_is_said() {
     let cases = [
         ("launch 5000 foo\n", "launch 5001 of foo was not met, only 1000 of them"),
         ("next baz\n", "baz was not launched any more"),
-        ("survey 30\n", "only to a run of over 30 s"),
+        ("survey 30\n", "only to a run of over 30.0 s"),
     ];
     for (plan, says) in cases {
         let (_, profile) = measured(plan, &["rate=1000", "seconds=2", "kinds=2"], &[]);

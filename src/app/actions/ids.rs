@@ -131,6 +131,7 @@ pub enum ActionId {
     RunHere,
     /// Profile the launch again at once.
     RunNow,
+    MeasureNow,
     /// Show the run that is under way.
     Watch,
     /// End the run.

@@ -168,7 +168,7 @@ pub static ACTIONS: &[Action] = &[
     action(ActionId::FocusTable, "focus-table", &["1"], Tables, "move the focus to the table", None),
     action(ActionId::FocusDetails, "focus-details", &["2"], Tables, "move the focus to the details", None),
     action(ActionId::Mark, "mark", &["m", "space"], Kernels, "mark or unmark the row and move to the next", Some((10, "mark"))),
-    action(ActionId::Unmark, "unmark-all", &["M"], Kernels, "clear all marks", None),
+    action(ActionId::Unmark, "unmark-all", &["U"], Kernels, "clear all marks", None),
     action(
         ActionId::Rerun,
         "rerun",
@@ -220,6 +220,14 @@ pub static ACTIONS: &[Action] = &[
         Browse,
         "profile this launch again right now; the result joins the launch",
         Some((6, "run")),
+    ),
+    action(
+        ActionId::MeasureNow,
+        "measure-now",
+        &["M"],
+        Browse,
+        "measure this launch without ncu, by the built-in tracer: in a new run, or, of a program that is being traced, its next launches",
+        Some((6, "measure")),
     ),
     action(ActionId::RunHere, "run-here", &["R"], Rerun, "run the command here; the result joins its launch", Some((1, "run here"))),
     action(ActionId::StopRun, "stop-run", &["X"], Where::Run, "stop the run; asks first", Some((1, "stop"))),

@@ -111,6 +111,7 @@ impl Chosen<'_> {
             ranks: self.args.ranks,
             measure: self.args.measure.clone(),
             stalls: self.args.stalls.clone(),
+            only: self.args.which.words(),
             survey: self.args.survey.map(words::thousandths),
             directory: self.directory.to_str().map(str::to_owned),
         };

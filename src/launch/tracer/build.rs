@@ -10,7 +10,7 @@ const STUBS: [(&str, &str); 3] = [
     (
         "libc.so.6",
         "access ftruncate unlink read write readlink snprintf strcmp strncmp memcmp getenv strstr getcwd strlen memcpy memmove \
-         memset mmap munmap dladdr clock_gettime getpid getppid gethostname sched_yield poll socket bind listen accept4 chmod syscall __cxa_atexit \
+         memset mmap munmap dladdr clock_gettime getpid getppid gethostname sched_yield poll socket bind listen accept4 chmod syscall regcomp regexec __cxa_atexit \
          __errno_location __tls_get_addr",
     ),
     ("libdl.so.2", "dlopen dlsym"),

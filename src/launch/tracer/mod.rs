@@ -9,7 +9,7 @@ mod start;
 pub use control::tell;
 pub use join::join;
 pub use libraries::{Library, libraries};
-pub use plan::{Chosen, Measure};
+pub use plan::{Chosen, Measure, NvtxRange, Only, questions};
 pub use start::{Gate, Record, Unable, command, object};
 
 /// The shared object; empty where there is none for this kind of machine.

@@ -31,6 +31,8 @@ pub struct Wanted {
     pub measure: Vec<String>,
     /// Kernels whose stall reasons are sampled, as `--stalls` has them.
     pub stalls: Vec<String>,
+    /// Options of the tracer that say which launches these are chosen from and what is measured, each with its value.
+    pub only: Vec<[String; 2]>,
     /// Absolute path of the directory that the command runs in, for tools that want absolute paths.
     pub directory: Option<String>,
 }

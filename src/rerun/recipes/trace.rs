@@ -33,6 +33,14 @@ pub(super) fn prepare(options: &Options, wanted: &Wanted, place: &Place<'_>) -> 
         let why = "Stall reasons of the kernel's first launch, or of its N-th (#N), sampled at each instruction.";
         parts.push(part(PartId::Collect, &["--stalls", kernel], why));
     }
+    for [option, value] in &wanted.only {
+        let why = if option == "--questions" {
+            "Only the metrics that answer these questions."
+        } else {
+            "Other launches are neither counted nor measured."
+        };
+        parts.push(part(PartId::Collect, &[option, value], why));
+    }
     if let Some(seconds) = wanted.seconds {
         let why = "The recording ends after so many seconds; the program keeps running.";
         parts.push(part(PartId::End, &["--seconds", &seconds.to_string()], why));

@@ -1,15 +1,15 @@
 //! What can be changed on the re-run screen. One row in [`FIELDS`] each: its value in words, and the choices that it opens.
 
+use super::choices::{Edit, base, collecting, launches, line, ncu, opened, output, pick, replay, rocprof, traced, with, within};
 use super::state::RerunScreen;
 use crate::analysis::next::key_of;
-use crate::app::over::{Choice, Item, LineOf, Pick, What};
+use crate::app::over::LineOf;
 use crate::model::text::clean;
-use crate::model::{NameForm, Profile, units};
+use crate::model::{Profile, units};
 use crate::rerun::processes::Scope;
 use crate::rerun::{
-    Base, CacheControl, Choose, ClockControl, Collect, OpenedBy, Options, PartId, Replay, Request, Rerun, Within, collect, program, shell,
+    CacheControl, Choose, ClockControl, Collect, OpenedBy, PartId, Profiler, Replay, Request, Rerun, Within, in_place, program, shell,
 };
-use tui_input::Input;
 
 /// One thing to change.
 pub struct Field {
@@ -25,16 +25,6 @@ pub struct Field {
     pub edit: fn(&RerunScreen, &Profile) -> Edit,
 }
 
-/// What changing a field comes to.
-pub enum Edit {
-    /// There is nothing to choose, and why.
-    Nothing(&'static str),
-    /// This is asked for.
-    Ask(Box<Request>),
-    /// The user chooses or types.
-    Over(Box<What>),
-}
-
 impl std::fmt::Debug for Field {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.title)
@@ -45,14 +35,9 @@ fn always(_: &RerunScreen) -> bool {
     true
 }
 
-/// What only ncu does: rocprofv3 has no such options.
-fn ncu(s: &RerunScreen) -> bool {
-    s.rerun().is_none_or(|r| r.tool != "rocprofv3")
-}
-
 /// The counters that rocprofv3 collects.
 fn counters(s: &RerunScreen) -> Option<String> {
-    let part = s.rerun().filter(|_| !ncu(s))?.parts.iter().find(|p| p.id == PartId::Collect)?;
+    let part = s.rerun().filter(|_| rocprof(s))?.parts.iter().find(|p| p.id == PartId::Collect)?;
     Some(part.words.get(1..)?.join(" "))
 }
 
@@ -63,8 +48,29 @@ pub static FIELDS: &[Field] = &[
         parts: &[PartId::Tool],
         about: "NVIDIA's kernel profiler.",
         applies: always,
-        value: |s, _| s.rerun().map_or("ncu", |r| r.tool).to_owned(),
-        edit: |_, _| Edit::Nothing("the profiler is the one for this GPU"),
+        value: |s, _| {
+            if traced(s) { "the built-in tracer".to_owned() } else { s.rerun().map_or("ncu", |r| r.tool).to_owned() }
+        },
+        edit: |s, _| {
+            if rocprof(s) {
+                return Edit::Nothing("the profiler is the one for this GPU");
+            }
+            pick(s, "who measures", |c| {
+                let to = |profiler: Profiler| move |r: &mut Request| r.options.profiler = profiler;
+                c.add(
+                    "ncu",
+                    "most metrics; the program's other launches take ten times as long, clocks are locked, caches flushed",
+                    'n',
+                    to(Profiler::Ncu),
+                );
+                c.add(
+                    "the built-in tracer",
+                    "while the program runs: clocks and caches as they are, with a timeline",
+                    't',
+                    to(Profiler::InPlace),
+                );
+            })
+        },
     },
     Field {
         title: "launches",
@@ -77,8 +83,8 @@ pub static FIELDS: &[Field] = &[
     Field {
         title: "name",
         parts: &[PartId::Name],
-        about: "The form of the kernel name that ncu matches.",
-        applies: |s| ncu(s) && !s.request.options.whole_graph && !as_range(s) && !matches!(s.request.choose, Choose::Graph(_)),
+        about: "The form of the kernel name that is matched.",
+        applies: |s| !rocprof(s) && !s.request.options.whole_graph && !as_range(s) && !matches!(s.request.choose, Choose::Graph(_)),
         value: |s, _| {
             let base = s.rerun().map_or(s.request.options.base.0, |r| r.base);
             let better = s.alternatives().iter().any(|a| a.better && a.options.base != s.request.options.base);
@@ -93,7 +99,7 @@ pub static FIELDS: &[Field] = &[
         applies: |s| {
             // Inside the range that opened the capture nothing else can be asked for.
             let opening = s.picked.as_ref().is_some_and(|p| matches!(p.opened, Some(OpenedBy::Range(_))));
-            ncu(s) && (s.picked.as_ref().is_some_and(|p| !p.around.is_empty()) && !opening)
+            !rocprof(s) && (s.picked.as_ref().is_some_and(|p| !p.around.is_empty()) && !opening)
                 || s.request.options.within != Within::Everything
         },
         value: |s, p| match s.request.options.within {
@@ -121,7 +127,7 @@ pub static FIELDS: &[Field] = &[
     Field {
         title: "processes",
         parts: &[PartId::Processes],
-        about: "Which processes ncu follows.",
+        about: "Which processes are followed.",
         applies: |s| {
             s.rerun().is_some_and(|r| r.parts.iter().any(|p| p.id == PartId::Processes))
                 && !s.picked.as_ref().is_some_and(|p| matches!(p.scope, Some(Scope::AtOnce { .. })))
@@ -149,7 +155,11 @@ pub static FIELDS: &[Field] = &[
         parts: &[PartId::Collect],
         about: "What is measured.",
         applies: always,
-        value: |s, _| counters(s).unwrap_or_else(|| s.request.options.collect.label()),
+        value: |s, _| {
+            counters(s).unwrap_or_else(|| {
+                if traced(s) { in_place::measured(&s.request.options.collect).to_owned() } else { s.request.options.collect.label() }
+            })
+        },
         edit: collecting,
     },
     Field {
@@ -256,47 +266,6 @@ pub static FIELDS: &[Field] = &[
     },
 ];
 
-/// Whether a range is measured, no launch.
-fn as_range(s: &RerunScreen) -> bool {
-    s.rerun().is_some_and(|r| r.selects.is_empty())
-}
-
-/// The same with other options.
-fn with(s: &RerunScreen, set: impl FnOnce(&mut Options)) -> Edit {
-    let mut request = s.request.clone();
-    set(&mut request.options);
-    Edit::Ask(Box::new(request))
-}
-
-fn line(what: LineOf, text: String) -> Edit {
-    Edit::Over(Box::new(What::Line(what, Input::new(text))))
-}
-
-/// A list whose items are whole requests.
-struct Choices<'a> {
-    now: &'a Request,
-    items: Vec<Item>,
-}
-
-impl Choices<'_> {
-    fn add(&mut self, label: impl Into<String>, hint: impl Into<String>, letter: char, set: impl FnOnce(&mut Request)) {
-        let mut request = self.now.clone();
-        set(&mut request);
-        self.push(label, hint, letter, Choice::Request(Box::new(request)));
-    }
-
-    fn push(&mut self, label: impl Into<String>, hint: impl Into<String>, letter: char, choice: Choice) {
-        self.items.push(Item::new(label, hint, letter, choice));
-    }
-}
-
-fn pick(s: &RerunScreen, title: &'static str, fill: impl FnOnce(&mut Choices<'_>)) -> Edit {
-    let mut choices = Choices { now: &s.request, items: Vec::new() };
-    fill(&mut choices);
-    let now = Choice::Request(Box::new(s.request.clone()));
-    Edit::Over(Box::new(Pick::by_letter(title, choices.items, Some(&now)).into()))
-}
-
 fn launches_word(s: &RerunScreen, p: &Profile) -> String {
     let each = if s.groups.len() > 1 { format!(" of each of {} groups", s.groups.len()) } else { String::new() };
     if as_range(s) {
@@ -321,147 +290,9 @@ fn launches_word(s: &RerunScreen, p: &Profile) -> String {
     }
 }
 
-fn launches(s: &RerunScreen, p: &Profile) -> Edit {
-    pick(s, "launches to profile", |c| {
-        let to = |choose: Choose| {
-            move |r: &mut Request| {
-                r.choose = choose;
-                r.options.whole_graph = false;
-                r.options.within = Within::Everything;
-            }
-        };
-        if let Choose::One(l) = s.origin {
-            c.add(format!("launch {}", units::grouped(i64::from(l.0))), "the selected launch", 'o', to(s.origin.clone()));
-        }
-        c.add("median", "closest to the median duration: typical", 'm', to(Choose::Median));
-        c.add("slowest", "longest duration", 's', to(Choose::Slowest(1)));
-        c.add("slowest and median", "to see what differs in the slow one", 'b', to(Choose::SlowestAndMedian));
-        c.add("3 slowest", "", '3', to(Choose::Slowest(3)));
-        c.add("10 slowest", "", '0', to(Choose::Slowest(10)));
-        c.add("first", "first in launch order: often cold", 'f', to(Choose::First));
-        let Some(picked) = &s.picked else { return };
-        // ncu counts inside the range; rocprofv3 cannot, and is told the numbers instead.
-        let counted = ncu(s);
-        for (e, letter) in picked.around.iter().take(4).zip('w'..) {
-            let label = clean(&p.ranges.label(e.range.name)).into_owned();
-            c.add(format!("every launch in {label}"), "all launches of this kernel in NVTX ranges of that name", letter, |r| {
-                r.choose = Choose::Inside(e.range);
-                r.options.whole_graph = false;
-                r.options.within = if counted { Within::Range(e.range, None) } else { Within::Everything };
-            });
-        }
-        if picked.graphs > 0 {
-            c.push("a CUDA graph …", format!("one of {} traced as a whole, by number", picked.graphs), 'G', Choice::Line(LineOf::Graph));
-        }
-        if picked.node && picked.launches.len() == 1 {
-            c.add("whole CUDA graph", "the graph launch it belongs to, as a single result", 'g', |r| r.options.whole_graph = true);
-        }
-    })
-}
-
-fn base(s: &RerunScreen, _: &Profile) -> Edit {
-    pick(s, "name that ncu matches", |c| {
-        let to = |base: NameForm| move |r: &mut Request| r.options.base = Base(base);
-        c.add("function", "last identifier: readable, shared by overloads and instantiations", 'f', to(NameForm::Function));
-        c.add("mangled", "linker symbol: unique, but specific to this build", 'm', to(NameForm::Mangled));
-        c.add("demangled", "full C++ name as nvcc spells it", 'd', to(NameForm::Demangled));
-    })
-}
-
-fn within(s: &RerunScreen, p: &Profile) -> Edit {
-    pick(s, "count launches in", |c| {
-        c.add("everything", "from the start of the program, or of the capture", 'e', |r| r.options.within = Within::Everything);
-        let Some(picked) = &s.picked else { return };
-        for (e, letter) in picked.around.iter().take(6).zip('1'..) {
-            let label = clean(&p.ranges.label(e.range.name)).into_owned();
-            let hint = format!("NVTX ranges of this name; {} in the report", e.of);
-            c.add(label.clone(), hint, letter, |r| r.options.within = Within::Range(e.range, None));
-            if let Some(n) = e.number().filter(|_| !picked.gated) {
-                c.add(
-                    format!("{label}, number {n}"),
-                    "only this one",
-                    char::from_u32(u32::from(letter) - u32::from('1') + u32::from('a')).unwrap_or('z'),
-                    |r| {
-                        r.options.within = Within::Range(e.range, Some(n));
-                    },
-                );
-            }
-        }
-    })
-}
-
-fn opened(s: &RerunScreen, p: &Profile) -> Edit {
-    pick(s, "the capture was opened by", |c| {
-        let to = |by: Option<OpenedBy>| move |r: &mut Request| r.options.opened_by = by;
-        c.add("as the report says", "", 'r', to(None));
-        c.add("cudaProfilerStart", "nsys profile -c cudaProfilerApi", 'p', to(Some(OpenedBy::ProfilerApi(1))));
-        c.add("cudaProfilerStart, 2nd", "the second report of --capture-range-end=repeat", '2', to(Some(OpenedBy::ProfilerApi(2))));
-        c.add("start of the program", "nothing is missing before it", 's', to(Some(OpenedBy::Start)));
-        c.add("unknown", "a delay, a hotkey, `nsys start`", 'u', to(Some(OpenedBy::Late)));
-        let Some(picked) = &s.picked else { return };
-        for (e, letter) in picked.around.iter().take(5).zip('a'..) {
-            let label = clean(&p.ranges.label(e.range.name)).into_owned();
-            c.add(format!("NVTX range {label}"), "nsys profile -c nvtx", letter, to(Some(OpenedBy::Range(e.range))));
-        }
-    })
-}
-
-fn collecting(s: &RerunScreen, _: &Profile) -> Edit {
-    if !ncu(s) {
-        return pick(s, "which counters to collect", |c| {
-            let all = Options::first_look().collect;
-            c.add("waves and units", "how busy the compute units are, and with what", 'w', |r| r.options.collect = all);
-            if let Some(q) = collect::question("memory") {
-                c.add("memory", "bytes read from memory", 'm', |r| r.options.collect = Collect::Question(q.word));
-            }
-            c.push("counters …", "by name", 'c', Choice::Line(LineOf::Sections));
-        });
-    }
-    pick(s, "what to collect per launch", |c| {
-        let figure = |f: collect::Figure| format!("{}, {:.2} s", units::count(f.passes, "pass"), f.seconds);
-        for (set, letter) in collect::SETS.iter().zip(['b', 'd', 'f', 'r', 'p', 'n']) {
-            let hint = format!("{}: {}", figure(set.figure), set.about);
-            c.add(set.word, hint, letter, |r| r.options.collect = Collect::Set(set.word.to_owned()));
-        }
-        for (q, letter) in collect::QUESTIONS.iter().zip('1'..) {
-            let hint = format!("{}: {}", figure(q.figure), q.asks);
-            c.add(q.word, hint, letter, |r| r.options.collect = Collect::Question(q.word));
-        }
-        c.push("sections …", "by identifier", 's', Choice::Line(LineOf::Sections));
-    })
-}
-
-fn replay(s: &RerunScreen, _: &Profile) -> Edit {
-    pick(s, "replay", |c| {
-        let to = |replay: Option<Replay>| move |r: &mut Request| r.options.replay = replay;
-        c.add("as the kernel needs", "kernel, or app-range for kernels that wait for other GPUs", 'a', to(None));
-        c.add("kernel", "replay the kernel for each pass; memory is saved and restored", 'k', to(Some(Replay::Kernel)));
-        c.add(
-            "application",
-            "rerun the program for each pass; for large memory footprints, must be deterministic",
-            'p',
-            to(Some(Replay::Application)),
-        );
-        c.add("app-range", "rerun the program, and measure the range as one", 'r', to(Some(Replay::AppRange)));
-    })
-}
-
-fn output(s: &RerunScreen, _: &Profile) -> Edit {
-    pick(s, "report", |c| {
-        c.push("name …", "without its ending", 'n', Choice::Line(LineOf::Output));
-        if !ncu(s) {
-            c.add("default name", "from the kernel and the launch", 'd', |r| r.options.output = None);
-            return;
-        }
-        let over = s.request.options.overwrite;
-        let (label, hint) = if over {
-            ("keep an existing report", "ncu then refuses to start")
-        } else {
-            ("overwrite an existing report", "--force-overwrite")
-        };
-        c.add(label, hint, 'o', |r| r.options.overwrite = !over);
-        c.add("default name", "from the kernel and the launch", 'd', |r| r.options.output = None);
-    })
+/// Whether a range is measured, no launch.
+fn as_range(s: &RerunScreen) -> bool {
+    s.rerun().is_some_and(|r| r.selects.is_empty())
 }
 
 /// The text that a line begins with.

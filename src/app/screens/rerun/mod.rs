@@ -1,5 +1,6 @@
 //! The command that profiles launches again: which launches, with which options, and the commands that come out.
 
+mod choices;
 mod commands;
 pub mod fields;
 mod state;
@@ -13,7 +14,8 @@ use crate::app::screen::{Answer, Cx, Go, News, Screen, Selection, shift};
 use crate::app::session::Session;
 use crate::app::work::{Ask, Done};
 use crate::rerun::{Choose, Collect, Found, Picked, Plan, Request, Selects, Verdict, shell, verify};
-use fields::{Edit, FIELDS, Field};
+use choices::Edit;
+use fields::{FIELDS, Field};
 use std::sync::Arc;
 use tui_input::Input;
 

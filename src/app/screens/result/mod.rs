@@ -232,7 +232,7 @@ impl ResultScreen {
                 let (of, sections) = self.sections_of(&cx.session.pins);
                 sections.go_to(&name, &of);
             }
-            Some(Line::Confirm(_)) => return Go::Rerun { run: false }.into(),
+            Some(Line::Confirm(_)) => return Go::Rerun { run: false, in_place: false }.into(),
             Some(Line::Theirs(r, m)) => {
                 self.view = View::Metrics;
                 self.sections.finder.clear();

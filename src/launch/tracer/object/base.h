@@ -28,6 +28,7 @@ extern char *getenv(const char*), *strstr(const char*, const char*), *getcwd(cha
 extern u64 strlen(const char*);
 extern int munmap(void*, u64);
 extern void *memcpy(void*, const void*, u64), *memmove(void*, const void*, u64), *memset(void*, int, u64);
+extern int regcomp(void*, const char*, int), regexec(const void*, const char*, u64, void*, int);
 extern void *mmap(void*, u64, int, int, int, long), *dlopen(const char*, int), *dlsym(void*, const char*);
 extern int dladdr(const void*, void*);
 extern int clock_gettime(int, struct timespec*), getpid(void), getppid(void), gethostname(char*, u64), sched_yield(void);

@@ -94,13 +94,13 @@ static int wanted(u32 correlation) {
   return low && id <= __atomic_load_n(&gate.list[low - 1].close, __ATOMIC_ACQUIRE);
 }
 
-// A gate that opens with a launch: the first of a kernel, or the one after so many. A function's name stands in a mangled one after its length.
-static struct { char exact[512], inside[520]; u64 after; volatile u64 seen; volatile int done; } gate_launch;
+// A gate that opens with a launch: the first of a kernel, or the one after so many.
+static struct { char exact[512]; u64 after; volatile u64 seen; volatile int done; } gate_launch;
 
 static void gate_launched(const char* symbol, u32 correlation) {
   if (gate_launch.done) return;
   const char* exact = gate_launch.exact;
-  int now_ = *exact ? symbol && (!strcmp(symbol, exact) || strstr(symbol, gate_launch.inside)) : ADD(gate_launch.seen, 1) == gate_launch.after;
+  int now_ = *exact ? symbol && is_symbol(exact, symbol) : ADD(gate_launch.seen, 1) == gate_launch.after;
   if (now_ && !__atomic_exchange_n(&gate_launch.done, 1, __ATOMIC_ACQ_REL)) gate_set(1, "launch", correlation);
 }
 
@@ -109,6 +109,36 @@ enum { OPEN_RANGES = 64 };
 static struct { u32 text, domain, only; volatile u32 entered, inside; u64 ranges[OPEN_RANGES]; } gate_range;
 // The open range of this thread: its domain, and how many of that domain are open from it on.
 static __thread u32 gate_domain, gate_nested;
+
+// The NVTX ranges that launches must lie in to be measured, where some are asked for: each, or only the n-th that is entered. Those that are
+// pushed count for their thread, those that are started for all.
+static struct { u32 text, domain, only; volatile u32 entered, started; u64 ranges[OPEN_RANGES]; } asked_range;
+// A bit for each open range of this thread, from the innermost: whether it is one of them.
+static __thread u64 asked_pushed;
+
+static int asked_matches(u32 domain, u32 text) {
+  if (text != asked_range.text || domain != asked_range.domain) return 0;
+  u32 nth = ADD(asked_range.entered, 1) + 1;
+  return !asked_range.only || nth == asked_range.only;
+}
+static int asked_inside(void) { return !asked_range.text || asked_pushed || asked_range.started; }
+static void asked_started(u32 domain, u32 text, u64 id) {
+  if (!asked_matches(domain, text)) return;
+  for (u32 i = 0; i < OPEN_RANGES; i++) {
+    u64 none = 0;
+    if (!__atomic_compare_exchange_n(&asked_range.ranges[i], &none, id, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    ADD(asked_range.started, 1);
+    return;
+  }
+}
+static void asked_ended(u64 id) {
+  for (u32 i = 0; i < OPEN_RANGES; i++) {
+    u64 it = id;
+    if (!__atomic_compare_exchange_n(&asked_range.ranges[i], &it, 0, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
+    ADD(asked_range.started, (u32)-1);
+    return;
+  }
+}
 
 static int gate_matches(u32 domain, u32 text) {
   if (!gate_range.text || text != gate_range.text || domain != gate_range.domain) return 0;

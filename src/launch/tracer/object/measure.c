@@ -128,17 +128,38 @@ static int shape_of(u32 id, const Call* call, Shape* s, void** stream) {
   return s->name != 0;
 }
 
-static int is_named(const Asked* a, const char* symbol) {
-  return a->state == ASKED_OPEN && symbol && (!strcmp(symbol, a->exact) || strstr(symbol, a->inside));
+// Expressions are looked for in the function's name, as ncu does it.
+static int pattern_fits(Pattern* p, const char* symbol) {
+  static char text[512];
+  u64 length, hash = hash_bytes(symbol, strlen(symbol));
+  u32 at = (u32)(hash & (TOLD - 1));
+  if (p->told[at].hash == hash) return p->told[at].fits;
+  const char* function = function_of(symbol, &length);
+  length = length < sizeof text ? length : sizeof text - 1;
+  memcpy(text, function, length), text[length] = 0;
+  p->told[at].hash = hash, p->told[at].fits = !regexec(p->compiled, text, 0, NULL, 0);
+  return p->told[at].fits;
+}
+
+static int same_size(const u32* wanted, const u32* size) {
+  for (u32 i = 0; i < 3; i++)
+    if (wanted[i] && wanted[i] != size[i]) return 0;
+  return 1;
+}
+
+// `s` is the launch's, with grid and block.
+static int is_named(Asked* a, const char* symbol, const Shape* s) {
+  if (a->state != ASKED_OPEN || !symbol || !same_size(a->grid, s->grid) || !same_size(a->block, s->block)) return 0;
+  return a->pattern.given ? pattern_fits(&a->pattern, symbol) : is_symbol(a->exact, symbol);
 }
 
 // Whether somebody asked for this launch: 1 for the next ones of the kernel (`by` is who asked last), 2 for this one by its number, 4 for its
 // stalls.
-static int is_asked(const char* symbol, u32* by) {
+static int is_asked(const char* symbol, const Shape* s, u32* by) {
   int found = 0;
-  for (u32 i = 0; i < ASKED; i++) {
+  for (u32 i = 0; i < ASKED && asked_inside(); i++) {
     Asked* a = &asked_kernels[i];
-    if (!is_named(a, symbol)) continue;
+    if (!is_named(a, symbol, s)) continue;
     if (a->nth < 0) found |= 1, *by = a->number > *by ? a->number : *by;
     else if ((i64)a->seen++ == a->nth) a->state = ASKED_DONE, found |= a->stalls ? 4 : 2;
   }
@@ -146,10 +167,10 @@ static int is_asked(const char* symbol, u32* by) {
 }
 
 // Counts a launch for those who asked for the next ones.
-static void asked_met(const char* symbol, int may) {
+static void asked_met(const char* symbol, const Shape* s, int may) {
   for (u32 i = 0; i < ASKED; i++) {
     Asked* a = &asked_kernels[i];
-    if (a->nth < 0 && is_named(a, symbol)) a->seen++, a->refused += !may;
+    if (a->nth < 0 && is_named(a, symbol, s)) a->seen++, a->refused += !may;
   }
 }
 
@@ -170,11 +191,12 @@ static int measure_launch(u32 id, const Call* call) {
   }
   if (measure.state == MEASURE_OFF || measure.state == MEASURE_LOOKING) return 0;
   u32 by = 0;
-  int asked = plain && measure.asked ? is_asked(call->symbol, &by) : 0;
+  int shaped = plain && shape_of(id, call, &s, &stream);
+  int asked = shaped && measure.asked ? is_asked(call->symbol, &s, &by) : 0;
   if (measure.state != MEASURE_ARMED && measure.state != MEASURE_OPEN && asked < 2) return 0;
-  int may = plain && call->context == measure.context && shape_of(id, call, &s, &stream) && !capturing(stream);
+  int may = shaped && call->context == measure.context && !capturing(stream);
   Wanted* w = !may ? NULL : asked ? wanted_of(&s) : wanted_known(&s);
-  if (asked & 1) asked_met(call->symbol, may);
+  if (asked & 1) asked_met(call->symbol, &s, may);
   if (w && (asked & 1) && w->asked != by) {
     // Who asks again wants it measured again.
     w->asked = by, w->missed = 0;
@@ -478,8 +500,8 @@ static void measure_ended(void) {
     // The budget is in thousandths.
     u64 ran = (clock_now(CLOCK_MONOTONIC) - measure.started) / 1000000, first = FIRST_NS / 1000 / measure.budget;
     if (ran < first) {
-      snprintf(text, sizeof text, "the first counters take about %lu.%lu s, which may be added only to a run of over %lu s; this one went on for %lu.%lu s (`--survey=PERCENT` allows more)",
-        FIRST_NS / 1000000000, FIRST_NS / 100000000 % 10, first / 1000, ran / 1000, ran / 100 % 10);
+      snprintf(text, sizeof text, "the first counters take about %lu.%lu s, which may be added only to a run of over %lu.%lu s; this one went on for %lu.%lu s (`--survey=PERCENT` allows more)",
+        FIRST_NS / 1000000000, FIRST_NS / 100000000 % 10, first / 1000, first / 100 % 10, ran / 1000, ran / 100 % 10);
       measure.why_not = text;
       return;
     }
@@ -493,7 +515,9 @@ static void measure_ended(void) {
   for (u32 i = 0; i < ASKED && !measure.why_not; i++) {
     const Asked* a = &asked_kernels[i];
     if ((a->state != ASKED_OPEN && a->state != ASKED_REFUSED) || (a->nth < 0 && a->seen > a->refused)) continue;
-    if (a->nth >= 0) snprintf(text, sizeof text, "launch %ld of %s was not met, only %lu of them", a->nth + 1, a->exact, a->seen);
+    if (asked_range.text && !asked_range.entered) snprintf(text, sizeof text, "no NVTX range of the name that was asked for was entered");
+    else if (asked_range.only > asked_range.entered) snprintf(text, sizeof text, "the NVTX range that was asked for was entered only %u times", asked_range.entered);
+    else if (a->nth >= 0) snprintf(text, sizeof text, "launch %ld of %s was not met, only %lu of them", a->nth + 1, a->exact, a->seen);
     else if (a->seen) snprintf(text, sizeof text, "no launch of %s could be measured: they are cooperative, captured, of another context, or like those of too many others", a->exact);
     else snprintf(text, sizeof text, "%s was not launched any more, or only by CUDA graphs", a->exact);
     measure.why_not = text;

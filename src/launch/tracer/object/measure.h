@@ -29,7 +29,11 @@ typedef struct { Shape shape; u64 time; u32 thread, good, correlations[PASSES]; 
 
 // What somebody asked for by name: the next launches, or one by its number from 0; what was met of it, and what of that could not be measured.
 enum { ASKED_FREE = 0, ASKED_OPEN, ASKED_DONE, ASKED_REFUSED };
-typedef struct { char exact[512], inside[520]; i64 nth; u64 seen, refused; u32 number, stalls; volatile int state; } Asked;
+// A regular expression as libc keeps it (64 bytes with glibc and musl), and what it said of names by their hashes.
+enum { TOLD = 64 };
+typedef struct { u64 compiled[32]; struct { u64 hash; int fits; } told[TOLD]; int given; } Pattern;
+// Of grid and block only what is not 0 is compared.
+typedef struct { char exact[512]; Pattern pattern; u32 grid[3], block[3]; i64 nth; u64 seen, refused; u32 number, stalls; volatile int state; } Asked;
 
 enum { MEASURE_OFF = 0, MEASURE_LOOKING, MEASURE_IDLE, MEASURE_ARMED, MEASURE_OPEN, MEASURE_CLOSED };
 static struct {

@@ -97,6 +97,7 @@ static int shut(void) { return UNLIKELY(gate.gated && !gate.is_open); }
 
 static int push(u32 domain, u32 text, const Attributes* a) {
   if (UNLIKELY(gate.gated)) gate_entered(domain, text);
+  if (UNLIKELY(asked_range.text)) asked_pushed = asked_pushed << 1 | (u64)asked_matches(domain, text);
   int closed = shut();
   recorded = recorded << 1 | !closed;
   if (!closed) put_nvtx(EVENT_PUSH, domain, text, 0, a);
@@ -114,7 +115,7 @@ static void put_pop(u32 domain, const Attached* of, u64 count) {
 static int pop(u32 domain, const Attached* of, u64 count) {
   if (depth > 0) depth--;
   if (recorded & 1) put_pop(domain, of, count);
-  recorded >>= 1;
+  recorded >>= 1, asked_pushed >>= 1;
   if (UNLIKELY(gate.gated)) gate_left(domain);
   return depth;
 }
@@ -128,6 +129,7 @@ static int nvtx_domain_pop(void* domain) { return live() ? pop((u32)(u64)domain,
 static u64 start(u32 domain, u32 text, const Attributes* a) {
   u64 id = ADD(range_ids, 1) + 1;
   if (UNLIKELY(gate.gated)) gate_started(domain, text, id);
+  if (UNLIKELY(asked_range.text)) asked_started(domain, text, id);
   if (!shut()) put_nvtx(EVENT_START, domain, text, id, a);
   return id;
 }
@@ -139,6 +141,7 @@ static void nvtx_end(u64 id) {
   if (!live() || !id) return;
   put_nvtx(EVENT_END, 0, 0, id, NULL);
   if (UNLIKELY(gate.gated)) gate_ended(id);
+  if (UNLIKELY(asked_range.text)) asked_ended(id);
 }
 static void nvtx_domain_end(void* domain, u64 id) { (void)domain, nvtx_end(id); }
 

@@ -104,16 +104,23 @@ static void sets_write(void) {
   }
 }
 
-// 0 where there is no room for it.
+// Of the launches that the lines after it ask for.
+static u32 plan_grid[3], plan_block[3];
+
+// 0 where there is no room for it, or where an expression cannot be read.
 static int asked_add(const char* text, i64 nth, u32 stalls_) {
+  enum { EXTENDED = 1, NO_PLACES = 8 };
   static u32 number;
   u64 n = strlen(text);
   for (u32 i = 0; i < ASKED && n && n < sizeof asked_kernels[0].exact; i++) {
     Asked* a = &asked_kernels[i];
     // A number that was met is still counted, so that it is not met again.
     if (a->state == ASKED_OPEN || (a->state && a->nth >= 0)) continue;
+    a->pattern.given = !strncmp(text, "regex:", 6);
+    if (a->pattern.given && regcomp(a->pattern.compiled, text + 6, EXTENDED | NO_PLACES)) return 0;
+    memset(a->pattern.told, 0, sizeof a->pattern.told);
     memcpy(a->exact, text, n + 1);
-    snprintf(a->inside, sizeof a->inside, "%lu%s", n, text);
+    memcpy(a->grid, plan_grid, sizeof plan_grid), memcpy(a->block, plan_block, sizeof plan_block);
     a->nth = nth, a->stalls = stalls_, a->seen = a->refused = 0, a->number = ADD(number, 1) + 1;
     __atomic_store_n(&a->state, ASKED_OPEN, __ATOMIC_RELEASE);
     ADD(measure.asked, 1);
@@ -124,6 +131,24 @@ static int asked_add(const char* text, i64 nth, u32 stalls_) {
 
 static char plan_text[PLAN_BYTES];
 static const char* plan_groups;
+
+static void plan_size(const char* p, u32* size) {
+  for (u32 i = 0; i < 3; i++) {
+    size[i] = (u32)number_of(p);
+    while (*p && *p != ' ') p++;
+    p += *p == ' ';
+  }
+}
+
+// Its number, or 0 for each; its domain, which holds no colon; its text.
+static void plan_range(const char* p) {
+  asked_range.only = (u32)number_of(p);
+  while (*p && *p != ' ') p++;
+  const char* domain = *p ? p + 1 : p;
+  for (p = domain; *p && *p != ':';) p++;
+  asked_range.domain = p > domain ? name_of(domain, (u64)(p - domain)) : 0;
+  if (*p) asked_range.text = name(p + 1);
+}
 
 // The lines before the groups; what is said of each chip is read once the chip is known.
 static void plan_read(void) {
@@ -143,13 +168,18 @@ static void plan_read(void) {
     *end = 0;
     if (!strncmp(line, "survey ", 7)) measure.budget = number_of(line + 7);
     if (!strncmp(line, "share ", 6)) measure.share = number_of(line + 6);
-    if (!strncmp(line, "next ", 5)) asked_add(line + 5, -1, 0);
+    if (!strncmp(line, "grid ", 5)) plan_size(line + 5, plan_grid);
+    if (!strncmp(line, "block ", 6)) plan_size(line + 6, plan_block);
+    if (!strncmp(line, "range ", 6)) plan_range(line + 6);
+    int read = 1;
+    if (!strncmp(line, "next ", 5)) read = asked_add(line + 5, -1, 0);
     int only_stalls = !strncmp(line, "stalls ", 7);
     if (only_stalls || !strncmp(line, "launch ", 7)) {
       char* text = line + 7;
       while (*text && *text != ' ') text++;
-      if (*text) asked_add(text + 1, (i64)number_of(line + 7), (u32)only_stalls);
+      if (*text) read = asked_add(text + 1, (i64)number_of(line + 7), (u32)only_stalls);
     }
+    if (!read) measure.why_not = "an expression for kernels could not be read, or too many kernels were asked for";
     line = end + !last;
   }
 }

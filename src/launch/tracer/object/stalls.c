@@ -41,7 +41,7 @@ enum { ATTRIBUTE_PERIOD = 1, ATTRIBUTE_REASONS = 2, ATTRIBUTE_SCRATCH = 3, ATTRI
 enum { MODE_SERIALIZED = 2, DOMAIN_RESOURCE = 3, CONTEXT_DESTROYED = 2, MODULE_LOADED = 6, ERROR_NO_MEMORY = 8 };
 // Samples are taken every 2^5 to 2^31 cycles. So many of each SM tell lines apart that take a percent.
 // Of a launch whose length is not known more are taken than of most: short ones have enough, too.
-enum { SHORTEST = 5, UNSEEN = 9, LONGEST_PERIOD = 20, PER_SM = 512 };
+enum { SHORTEST = 5, UNSEEN = 9, LONGEST_PERIOD = 20, PER_SM = 128 };
 enum { REASONS = 96, INSTRUCTIONS = 16384, NAME = 128, MODULES = 8192, CODES = 256 };
 static const u64 MOST_KEPT = 512ul << 20, LARGEST_WRITTEN = 32ul << 20, MOST_WRITTEN = 128ul << 20;
 

@@ -324,7 +324,6 @@ static void options(void) {
   if (!strncmp(g, "launch:", 7) && strlen(g + 7) < sizeof gate_launch.exact) {
     gate.gated = GATED_BY_LAUNCH;
     memcpy(gate_launch.exact, g + 7, strlen(g + 7) + 1);
-    snprintf(gate_launch.inside, sizeof gate_launch.inside, "%lu%s", strlen(g + 7), g + 7);
   }
   if (!strncmp(g, "launches:", 9)) gate.gated = GATED_BY_LAUNCH, gate_launch.after = number_of(g + 9);
   if (!strncmp(g, "nvtx:", 5) || !strncmp(g, "nvtx#", 5)) {

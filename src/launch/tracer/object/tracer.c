@@ -6,6 +6,7 @@
 #include "cupti.h"
 #include "file.c"
 #include "names.c"
+#include "symbol.c"
 #include "rows.c"
 #include "gate.c"
 #include "events.c"

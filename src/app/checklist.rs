@@ -1,0 +1,35 @@
+//! The checklist of the session: what was found in all its reports.
+
+use super::msg::Effect;
+use super::open::carry;
+use super::over::Page;
+use super::screen::Answer;
+use super::state::App;
+use super::work::{Ask, Part, Work};
+use std::sync::Arc;
+
+/// Asks for the checklist of the session.
+pub fn checklist(app: &mut App, asked: u64) -> Vec<Effect> {
+    let session = &app.session;
+    let parts: Vec<Part> = session
+        .reports
+        .iter()
+        .filter_map(|r| {
+            let joined = r.joins.iter().filter_map(|(other, join)| Some((session.metrics(*other)?.clone(), Arc::clone(join)))).collect();
+            Some(Part { profile: r.profile.clone()?, triage: r.whole_triage().cloned(), joined })
+        })
+        .collect();
+    // Any report that is read will do: the work is about all of them.
+    let about = session.reports.iter().enumerate().find_map(|(i, r)| Some((i, r.generation, r.profile.clone()?)));
+    let Some((report, generation, profile)) = about else {
+        return carry(app, asked, Answer::over(Page::Checklist(Arc::default())));
+    };
+    vec![Effect::Work(Box::new(Work {
+        report,
+        generation,
+        profile,
+        paths: None,
+        window: None,
+        ask: Ask::Checklist { screen: asked, parts },
+    }))]
+}

@@ -1,0 +1,93 @@
+// The function's name in a kernel's symbol (Itanium C++ ABI, "Mangling"): what stands before template arguments and parameters, without namespaces.
+
+static int is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// After `length name`; NULL where there is not so much text.
+static const char* source_name(const char* p, const char** name, u64* length) {
+  u64 n = 0;
+  while (is_digit(*p) && n < 4096) n = n * 10 + (u64)(*p++ - '0');
+  for (u64 i = 0; i < n; i++)
+    if (!p[i]) return NULL;
+  if (name) *name = p, *length = n;
+  return p + n;
+}
+
+static const char* after(const char* p, char c) {
+  while (*p && *p != c) p++;
+  return *p ? p + 1 : NULL;
+}
+
+// A substitution, a template parameter or an array's length: up to their underscore, but for the standard library's own abbreviations.
+static const char* reference(const char* p) {
+  return *p == 'S' && p[1] >= 'a' && p[1] <= 'z' ? p + 2 : after(p, '_');
+}
+
+// After the `E` of what was opened: template arguments, a nested name, a function's type.
+static const char* closed(const char* p) {
+  u32 open = 1;
+  while (p && *p) {
+    char c = *p;
+    if (is_digit(c)) {
+      p = source_name(p, NULL, NULL);
+    } else if (c == 'E') {
+      p++;
+      if (!--open) return p;
+    } else if (c == 'S' || c == 'T' || c == 'A') {
+      p = reference(p);
+    } else if (c == 'L' && !(p[1] == '_' && p[2] == 'Z')) {
+      // A literal: its type, and a number that is no length.
+      p++;
+      if (*p == 'N') p = closed(p + 1);
+      else if (is_digit(*p)) p = source_name(p, NULL, NULL);
+      p = p ? after(p, 'E') : NULL;
+    } else if (c == 'L') {
+      open++, p += 3;
+    } else if (c == 'U' && (p[1] == 'l' || p[1] == 't')) {
+      // A lambda with its parameters, or a type without a name, and its number.
+      if (p[1] == 'l') p = closed(p + 2);
+      p = p ? after(p, '_') : NULL;
+    } else if (c == 'D' && p[1]) {
+      open += p[1] == 'T' || p[1] == 't', p += 2;
+    } else {
+      open += c == 'N' || c == 'I' || c == 'J' || c == 'X' || c == 'F' || c == 'Z', p++;
+    }
+  }
+  return NULL;
+}
+
+// Where the name begins, and its length; the whole symbol where it is none of C++, or one of a kind that has no such name.
+static const char* function_of(const char* symbol, u64* length) {
+  const char *p = symbol + 2, *name = NULL;
+  *length = strlen(symbol);
+  if (strncmp(symbol, "_Z", 2)) return symbol;
+  int nested = *p == 'N';
+  p += nested;
+  while (p && *p && !(nested && *p == 'E')) {
+    if (is_digit(*p)) {
+      p = source_name(p, &name, length);
+      if (!nested) return p && name ? name : symbol;
+    } else if (*p == 'I' && nested) {
+      p = closed(p + 1);
+    } else if (*p == 'S' || *p == 'T') {
+      p = reference(p);
+    } else if (*p == 'B') {
+      // A tag such as `[abi:cxx11]`.
+      p = source_name(p + 1, NULL, NULL);
+    } else if (*p == 'L' || (nested && (*p == 'K' || *p == 'V' || *p == 'r' || *p == 'R' || *p == 'O'))) {
+      p++;
+    } else {
+      // A lambda, an operator.
+      p = NULL;
+    }
+  }
+  if (p && *p && name) return name;
+  *length = strlen(symbol);
+  return symbol;
+}
+
+// Whether a name is a symbol's, or that of its function.
+static int is_symbol(const char* name, const char* symbol) {
+  u64 length;
+  const char* function = function_of(symbol, &length);
+  return !strcmp(name, symbol) || (strlen(name) == length && !memcmp(name, function, length));
+}
