@@ -6,9 +6,11 @@ Needs an NVIDIA GPU, nvcc, ncu, PyTorch and the right to read the GPU's counters
     cargo build --release
     tests/hardware/inplace.py --warpscope target/release/warpscope              # values and first hints, against ncu and the labels
     tests/hardware/inplace.py --warpscope target/release/warpscope --stalls     # stall reasons by line, against ncu's PC samples
+    tests/hardware/inplace.py --warpscope target/release/warpscope --reruns 40  # whether the chosen launches are the ones that are measured
+    tests/hardware/inplace.py --warpscope target/release/warpscope --cause      # how long it takes to the first hint, by ncu and in place
     tests/hardware/inplace.py --warpscope target/release/warpscope --survey     # what a survey adds to programs, and whether they compute the same
 """
-import argparse, csv, glob, io, json, os, re, shutil, statistics, subprocess, sys, tempfile, time, tomllib
+import argparse, csv, glob, io, json, os, random, re, shutil, statistics, subprocess, sys, tempfile, time, tomllib
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 HINTS = os.path.join(HERE, "../../fixtures/hints")
@@ -16,6 +18,9 @@ ap = argparse.ArgumentParser()
 ap.add_argument("--warpscope", default="target/release/warpscope")
 ap.add_argument("--survey", action="store_true")
 ap.add_argument("--stalls", action="store_true")
+ap.add_argument("--reruns", type=int, default=0, metavar="N")
+ap.add_argument("--seed", type=int, default=1)
+ap.add_argument("--cause", action="store_true")
 ap.add_argument("--no-ncu", action="store_true")
 ap.add_argument("--programs", default="causes,third")
 ap.add_argument("--rounds", type=int, default=5)
@@ -44,7 +49,7 @@ def warpscope(*words):
 def compiled(source):
     name = os.path.splitext(os.path.basename(source))[0]
     if not os.path.exists(name):
-        p = run(["nvcc", "-O3", "-lineinfo", "-std=c++17", "-arch=native", "-o", name, source])
+        p = run(["nvcc", "-O3", "--extended-lambda", "-lineinfo", "-std=c++17", "-arch=native", "-o", name, source])
         if p.returncode:
             raise SystemExit(p.stderr)
     return name
@@ -176,6 +181,100 @@ def stalls():
                   f"the same first reason in {sum(f[2] for f in far)} of {len(far)}, the same first line in {sum(f[3] for f in far)}")
 
 
+# Every launch of launches.cu has a grid of its own, so that a result says which launch it is of.
+def reruns():
+    program = "./" + compiled(os.path.join(HERE, "launches.cu"))
+    random.seed(args.seed)
+    exact = wrong = 0
+    for mode in ("single", "threads"):
+        files, p, _ = trace(f"base_{mode}", [program, mode])
+        base = files[0]
+        launches = json.loads(warpscope("launches", base, "--format", "json"))["rows"]
+        for _ in range(args.reruns):
+            row = random.choice(launches)
+            how = random.choice([[], ["--base", "mangled"], ["--within", "inner"], ["--question", "memory"], ["--question", "source"]])
+            p = run([WARPSCOPE, "rerun", base, "--launch", str(row["launch"]), "--in-place", *how, "--format", "json"])
+            if p.returncode:
+                # It lies in no such range.
+                if "--within" not in how:
+                    wrong += 1
+                    print(f"  {mode} {row['launch']} {how}: {p.stderr.strip()}")
+                continue
+            argv = json.loads(p.stdout)["argv"]
+            out = argv[argv.index("--output") + 1]
+            for f in glob.glob(f"{out}.*"):
+                os.remove(f)
+            done = run([WARPSCOPE, *argv[1:]])
+            traces = glob.glob(f"{out}.*.wstrace")
+            got = json.loads(warpscope("metrics", traces[0], "--format", "json"))["rows"] if traces else []
+            grids = [r.get("grid") for r in got]
+            # After a replayed launch the next one like it is sampled: here there is none.
+            if grids == [row["grid"]] and done.returncode == 0:
+                exact += 1
+            else:
+                wrong += 1
+                print(f"  {mode} launch {row['launch']} ({row['kernel']}, grid {row['grid']}): {' '.join(argv)} measured {grids} {done.stderr.strip()[-300:]}")
+    print(f"in place: {exact} of {exact + wrong} launches exact")
+
+
+# A GPT-2 of random weights that makes tokens one after the other.
+GENERATE = r'''
+import sys, torch
+from torch import nn
+torch.manual_seed(0)
+class Block(nn.Module):
+    def __init__(self, d=768, h=12):
+        super().__init__()
+        self.h, self.a, self.b = h, nn.LayerNorm(d), nn.LayerNorm(d)
+        self.qkv, self.out, self.up, self.down = nn.Linear(d, 3 * d), nn.Linear(d, d), nn.Linear(d, 4 * d), nn.Linear(4 * d, d)
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(self.a(x)).view(b, t, 3, self.h, d // self.h).permute(2, 0, 3, 1, 4)
+        y = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, d)
+        x = x + self.out(y)
+        return x + self.down(nn.functional.gelu(self.up(self.b(x)), approximate="tanh"))
+net = nn.Sequential(*[Block() for _ in range(12)]).cuda().half()
+table, head = nn.Embedding(50257, 768).cuda().half(), nn.Linear(768, 50257, bias=False).cuda().half()
+ids = torch.randint(0, 50257, (1, 64), device="cuda")
+with torch.no_grad():
+    for _ in range(int(sys.argv[1])):
+        ids = torch.cat([ids, head(net(table(ids))[:, -1]).argmax(-1, keepdim=True)], 1)
+print(ids.sum().item())
+'''
+
+
+# From a timeline to the first hint on the kernel that takes the most time: ncu's way and in place, each from the command to the hint.
+def cause():
+    with open("generate.py", "w") as f:
+        f.write(GENERATE)
+    program = [sys.executable, "generate.py", "64"]
+    t = time.time()
+    plain = run(program).stdout
+    print(f"the program alone: {time.time() - t:.1f} s")
+    files, p, seconds = trace("generated", program)
+    print(f"traced: {seconds:.1f} s, output {'the same' if p.stdout == plain else 'DIFFERS'}")
+    tops = [r["name"] for r in json.loads(warpscope("top", files[0], "--format", "json"))["rows"][:3]]
+    for kernel in tops:
+        rows = json.loads(warpscope("launches", files[0], "--kernel", kernel, "--format", "json"))["rows"]
+        row = sorted(rows, key=lambda r: r["duration_ns"])[len(rows) // 2]
+        said = []
+        for how in (["--set", "detailed"], ["--in-place"]):
+            argv = json.loads(warpscope("rerun", files[0], "--launch", str(row["launch"]), *how, "--format", "json"))["argv"]
+            out = argv[argv.index("--output" if "--in-place" in how else "--export") + 1]
+            for f in glob.glob(f"{out}.*"):
+                os.remove(f)
+            t = time.time()
+            done = run([WARPSCOPE, *argv[1:]] if "--in-place" in how else argv, timeout=500)
+            took = time.time() - t
+            results_ = glob.glob(f"{out}.*wstrace") + glob.glob(f"{out}.ncu-rep")
+            hint = json.loads(warpscope("hints", results_[0], "--format", "json"))["rows"] if results_ else []
+            seconds = time.time() - t
+            first = hint[0]["hints"][0]["id"] if hint and hint[0]["hints"] else "none"
+            said.append(f"{'in place' if '--in-place' in how else 'ncu'} {took:.1f} s, with the hint {seconds:.1f} s: {first}{'' if results_ else ' ' + done.stderr[-200:]}"
+                        + ("" if plain.strip() in done.stdout else ", OUTPUT DIFFERS"))
+        print(f"  {kernel[:50]} launch {row['launch']} of {len(rows)}: {'; '.join(said)}")
+
+
 LOOP = r'''
 import sys, time, torch
 torch.manual_seed(0)
@@ -207,6 +306,28 @@ print(f"{time.perf_counter() - t:.4f} {last.item()!r}")
 '''
 
 
+# Two processes on one GPU, of which one can be measured at a time.
+def two():
+    program = [sys.executable, "loop.py", "train", str(args.steps // 2)]
+    times, said = {"plain": [], "survey": []}, set()
+    for _ in range(args.rounds):
+        for how in times:
+            for f in glob.glob("two.*"):
+                os.remove(f)
+            words = [WARPSCOPE, "trace", f"--survey={args.budget}", "-o", "two"] if how == "survey" else []
+            both = [subprocess.Popen([*words, *program], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+            seconds = []
+            for p in both:
+                a, value = p.communicate()[0].split()
+                seconds.append(float(a))
+                said.add(value)
+            times[how].append(max(seconds))
+    m = {k: median(v) for k, v in times.items()}
+    measured = [sum(d != "timeline" for _, d in first_hints(f).values()) for f in sorted(glob.glob("two.*.wstrace"))]
+    print(f"two processes: plain {m['plain']:.3f} s, with survey {m['survey'] / m['plain']:.3f}; results {'identical' if len(said) == 1 else f'DIFFER {said}'}; kernels measured {measured}")
+    print("   ", [f"{k} {[round(x, 3) for x in v]}" for k, v in times.items()])
+
+
 def survey():
     with open("loop.py", "w") as f:
         f.write(LOOP)
@@ -236,4 +357,8 @@ def survey():
         print("   ", [f"{k} {[round(x, 3) for x in v]}" for k, v in times.items()])
 
 
-survey() if args.survey else stalls() if args.stalls else values_and_hints()
+    if "two" in args.loops.split(","):
+        two()
+
+
+reruns() if args.reruns else cause() if args.cause else survey() if args.survey else stalls() if args.stalls else values_and_hints()
