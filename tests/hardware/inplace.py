@@ -204,13 +204,16 @@ def reruns():
             out = argv[argv.index("--output") + 1]
             for f in glob.glob(f"{out}.*"):
                 os.remove(f)
+            t = time.time()
             done = run([WARPSCOPE, *argv[1:]])
+            t = time.time() - t
             traces = glob.glob(f"{out}.*.wstrace")
             got = json.loads(warpscope("metrics", traces[0], "--format", "json"))["rows"] if traces else []
             grids = [r.get("grid") for r in got]
             # After a replayed launch the next one like it is sampled: here there is none.
             if grids == [row["grid"]] and done.returncode == 0:
                 exact += 1
+                print(f"  {mode} launch {row['launch']}: {' '.join(argv[2:argv.index('--output')])} exact, {t:.1f} s")
             else:
                 wrong += 1
                 print(f"  {mode} launch {row['launch']} ({row['kernel']}, grid {row['grid']}): {' '.join(argv)} measured {grids} {done.stderr.strip()[-300:]}")

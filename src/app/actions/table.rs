@@ -226,7 +226,7 @@ pub static ACTIONS: &[Action] = &[
         "measure-now",
         &["M"],
         Browse,
-        "measure this launch without ncu, by the built-in tracer: in a new run, or, of a program that is being traced, its next launches",
+        "measure this launch without ncu, while the program runs: in a new run, or in the one that is being traced",
         Some((6, "measure")),
     ),
     action(ActionId::RunHere, "run-here", &["R"], Rerun, "run the command here; the result joins its launch", Some((1, "run here"))),
