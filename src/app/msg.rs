@@ -83,7 +83,7 @@ pub enum Msg {
     /// The library's runs, and now in milliseconds since 1970.
     Library(Result<(Vec<Run>, i64), String>),
     /// The last lines that a run of the library printed.
-    Printed(i64, Vec<String>),
+    Printed(i64, Vec<String>, Vec<(&'static str, String)>),
     /// The program was asked to end from outside.
     Terminate,
 }

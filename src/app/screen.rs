@@ -229,7 +229,8 @@ pub enum News<'a> {
     /// The library's runs, and now in milliseconds since 1970.
     Library(&'a Result<(Vec<Run>, i64), String>),
     /// The last lines that a run of the library printed.
-    Printed(i64, &'a [String]),
+    /// And what hints promised, as title and text.
+    Printed(i64, &'a [String], &'a [(&'static str, String)]),
 }
 
 /// A screen: a list or a picture of one thing, and what can be done with it. What is not its own it leaves to whoever asks: `None`.

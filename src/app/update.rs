@@ -56,7 +56,7 @@ fn change(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Snapshot(outcome) => runs::snapshot(app, outcome),
         Msg::Step(run, news) => runs::step(app, run, &news),
         Msg::Library(outcome) => tell_all(app, News::Library(&outcome)),
-        Msg::Printed(run, lines) => tell_all(app, News::Printed(run, &lines)),
+        Msg::Printed(run, lines, kept) => tell_all(app, News::Printed(run, &lines, &kept)),
         Msg::Details { report, from, result, outcome } => tell(app, report, News::Details { from, result, outcome: &outcome }),
         Msg::Code { report, from, result, outcome } => tell(app, report, News::Code { from, result, outcome: &outcome }),
         Msg::Done { report, generation, window, done } => self::done(app, report, (generation, window), &done),

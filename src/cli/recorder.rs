@@ -8,13 +8,14 @@ use super::runs::look::{look, sentence};
 use super::runs::plain::LOOK;
 use super::runs::start::{self, Started};
 use super::runs::supervisor::EXEC;
-use super::runs::{files, follow, list};
+use super::runs::{files, follow, list, promises};
 use crate::app::orders::{News, Start, StepNews};
 use crate::app::{Effect, Msg};
 use crate::import::Cancel;
 use crate::launch::doctor::State;
 use crate::launch::runs::{busy, process, steps};
 use crate::library::{Library, LibraryError, NewRun, Run, store};
+use crate::report::runs::kept;
 use crossbeam_channel::Sender;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -191,7 +192,12 @@ impl Recorder {
             Effect::Printed(id) => self.beside(move || {
                 let lines = || Ok::<_, LibraryError>(follow::last_lines(&Library::open()?.run_folder(id), PRINTED));
                 // A run without a log printed nothing.
-                Msg::Printed(id, lines().unwrap_or_default())
+                let kept = || {
+                    let library = Library::open().ok()?;
+                    let (promised, came) = promises::of(&library, &library.run(id).ok()?).ok()?;
+                    Some(kept(&promised, &came))
+                };
+                Msg::Printed(id, lines().unwrap_or_default(), kept().unwrap_or_default())
             }),
             Effect::Forget(id) => self.change(move |library| list::remove_quietly(library, id)),
             Effect::Note(id, text) => self.change(move |library| Ok(library.note(id, &text)?)),

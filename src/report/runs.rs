@@ -309,20 +309,35 @@ pub fn facts(run: &Run, command: &str, now_ms: i64) -> Vec<(&'static str, String
     out
 }
 
+/// What came of what earlier runs promised, and what this one promises, as title and text: kernels with the most time to save first.
+#[must_use]
+pub fn kept(promised: &[Promised], came: &[Came]) -> Vec<(&'static str, String)> {
+    let saved = |c: &Came| (c.before_ns - c.after_ns).abs();
+    let mut came: Vec<&Came> = came.iter().collect();
+    came.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
+    let came = came.into_iter().map(|c| {
+        let times = format!("{} → {}", Nanos::human(c.before_ns), Nanos::human(c.after_ns));
+        ("outcome", format!("{}: {} (run {}: {times})", c.kernel, c.promise.words(c.got()), c.run))
+    });
+    let worth = |p: &Promised| p.ns * p.launches as f64 * p.promise.gain.at_most;
+    let mut promised: Vec<&Promised> = promised.iter().collect();
+    promised.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
+    let promised = promised.into_iter().map(|p| {
+        let (id, gain) = (p.promise.id.id(), p.promise.gain.words());
+        ("promise", format!("{}: {id} saves {gain} of {} ({})", p.kernel, Nanos::human(p.ns), p.way))
+    });
+    came.chain(promised).collect()
+}
+
 /// Prints all there is to know of a run.
 pub fn people(out: &mut dyn Write, run: &Run, (promised, came): &(Vec<Promised>, Vec<Came>), command: &str, now_ms: i64) -> io::Result<()> {
     for (title, text) in facts(run, command, now_ms) {
         writeln!(out, "{title:<12} {}", clean(&text))?;
     }
-    for (i, c) in came.iter().enumerate() {
-        let title = if i == 0 { "outcome" } else { "" };
-        let times = format!("{} → {}", Nanos::human(c.before_ns), Nanos::human(c.after_ns));
-        writeln!(out, "{title:<12} {}: {} (run {}: {times})", clean(&c.kernel), c.promise.words(c.got()), c.run)?;
-    }
-    for (i, p) in promised.iter().enumerate() {
-        let title = if i == 0 { "promise" } else { "" };
-        let gain = p.promise.gain.words();
-        writeln!(out, "{title:<12} {}: {} saves {gain} of {} ({})", clean(&p.kernel), p.promise.id.id(), Nanos::human(p.ns), p.way)?;
+    let mut last = "";
+    for (title, text) in kept(promised, came) {
+        writeln!(out, "{:<12} {}", if title == last { "" } else { title }, clean(&text))?;
+        last = title;
     }
     Ok(())
 }

@@ -108,7 +108,16 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
     let Some(run) = screen.run() else { return };
     let known = facts(run, &shell::line(&run.argv), screen.now_ms);
     // Its number and state are the title.
-    let known: Vec<_> = known.into_iter().filter(|f| !matches!(f.0, "run" | "state")).collect();
+    let known = known.into_iter().filter(|f| !matches!(f.0, "run" | "state"));
+    // What became of what was promised comes first; what is promised now, last.
+    let (came, promised): (Vec<_>, Vec<_>) = screen.kept_of(run).iter().cloned().partition(|k| k.0 == "outcome");
+    let mut known: Vec<_> = came.into_iter().take(OUTCOMES).chain(known).chain(promised).collect();
+    let titles: Vec<&str> = known.iter().map(|k| k.0).collect();
+    for (fact, before) in known.iter_mut().skip(1).zip(&titles) {
+        if fact.0 == *before && matches!(fact.0, "outcome" | "promise") {
+            fact.0 = "";
+        }
+    }
     let mut all = super::run::known(&known, side.width.saturating_sub(4).into(), theme);
     all.truncate(usize::from(side.height.saturating_sub(2)));
     let mut side = side;
@@ -123,6 +132,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &LibraryScreen
         output(frame, side, app, printed.as_deref(), theme);
     }
 }
+
+/// Outcomes that are shown above what else is known of a run.
+const OUTCOMES: usize = 3;
 
 /// What the selected run printed last; `None` while it is read.
 fn output(frame: &mut Frame<'_>, area: Rect, app: &App, printed: Option<&[String]>, theme: &Theme) {

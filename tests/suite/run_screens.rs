@@ -3,10 +3,13 @@
 use super::support::{Explorer, demo_files, packed, root};
 use insta::assert_snapshot;
 use std::path::PathBuf;
+use warpscope::analysis::hints::{Diagnosis, Gain};
+use warpscope::analysis::promise::Promise;
 use warpscope::app::orders::{News, StepNews};
 use warpscope::app::{self, Effect, Msg, Watched, Where};
 use warpscope::launch::runs::Finding;
 use warpscope::library::{Report, Run, State, Step};
+use warpscope::report::runs::{Came, Promised, kept};
 
 fn run(id: i64, state: State) -> Run {
     Run {
@@ -229,6 +232,46 @@ fn the_library_at_three_sizes_and_empty() {
     assert_snapshot!("library_empty", empty.screen());
     empty.send(Msg::Library(Err("the run library /x/runs.db: file is not a database".into())));
     assert!(empty.screen().contains("not a database"));
+}
+
+#[test]
+fn the_library_says_what_came_of_a_promise() {
+    let promise = |at_most: f64, expected| Promise {
+        id: Diagnosis::BankConflicts,
+        gain: Gain { at_most, expected: Some(expected), left: String::new() },
+    };
+    let came = |kernel: &str, before_ns, after_ns| Came {
+        run: 2,
+        kernel: kernel.to_owned(),
+        before_ns,
+        after_ns,
+        promise: promise(0.6, (0.4, 0.6)),
+    };
+    let promised = |kernel: &str, ns| Promised {
+        kernel: kernel.to_owned(),
+        way: "ncu".to_owned(),
+        ns,
+        launches: 1,
+        promise: promise(0.3, (0.1, 0.3)),
+    };
+    let all = kept(
+        &[promised("small", 10.0), promised("large", 90_000.0)],
+        &[came("same", 100.0, 101.0), came("transpose", 100_000.0, 43_000.0)],
+    );
+    // What weighs most comes first.
+    let heads: Vec<_> = all.iter().map(|(title, text)| (*title, text.split(':').next().unwrap())).collect();
+    assert_eq!(heads, [("outcome", "transpose"), ("outcome", "same"), ("promise", "large"), ("promise", "small")]);
+    let mut explorer = library((120, 40));
+    explorer.press("down");
+    explorer.send(Msg::Printed(4, vec!["==PROF== Disconnected".into()], all));
+    insta::with_settings!({filters => vec![(r"\d{4}-\d\d-\d\d \d\d:\d\d", "YYYY-MM-DD hh:mm"), (r"report       \S+/fixtures/nsys/zoo\.sqlite\.zst .*│", "report       (a file)│")]}, {
+        assert_snapshot!("library_outcome", explorer.screen());
+    });
+    explorer.press("i");
+    assert!(explorer.screen().contains("promised 40–60%, got 57%"), "{}", explorer.screen());
+    // Another run's is not shown.
+    explorer.press("esc up");
+    assert!(!explorer.screen().contains("promised"), "{}", explorer.screen());
 }
 
 #[test]

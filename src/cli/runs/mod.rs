@@ -7,7 +7,7 @@ pub mod follow;
 pub mod list;
 pub mod look;
 pub mod plain;
-mod promises;
+pub mod promises;
 pub mod share;
 pub mod start;
 pub mod supervisor;

@@ -29,6 +29,8 @@ pub struct LibraryScreen {
     pub now_ms: i64,
     /// What a run printed last: its number, the lines; `None` while they are read.
     pub printed: Option<(i64, Option<Vec<String>>)>,
+    /// What hints on a run's kernels promised and what came of it: its number, title and text.
+    pub kept: Option<(i64, Vec<(&'static str, String)>)>,
 }
 
 /// What is said where there is nothing to act on.
@@ -38,6 +40,12 @@ impl LibraryScreen {
     #[must_use]
     pub fn run(&self) -> Option<&Run> {
         self.runs.as_ref()?.get(*self.shown.get(self.selected)?)
+    }
+
+    /// What hints on its kernels promised, and what came of it, as far as it is known.
+    #[must_use]
+    pub fn kept_of(&self, run: &Run) -> &[(&'static str, String)] {
+        self.kept.as_ref().filter(|k| k.0 == run.id).map_or(&[], |k| &k.1)
     }
 
     /// Lists what matches the filter.
@@ -230,7 +238,11 @@ impl Screen for LibraryScreen {
             ActionId::RunNote => line(LineOf::Note, |r| r.notes.clone()),
             ActionId::RunDelete => self.ask_delete(),
             ActionId::RunFacts => match self.run() {
-                Some(run) => Answer::over(Page::RunFacts(facts(run, &shell::line(&run.argv), self.now_ms).into())),
+                Some(run) => {
+                    let mut all = facts(run, &shell::line(&run.argv), self.now_ms);
+                    all.extend(self.kept_of(run).iter().cloned());
+                    Answer::over(Page::RunFacts(all.into()))
+                }
                 None => Answer::wrong(NO_RUN),
             },
             ActionId::Copy => match self.run() {
@@ -288,7 +300,10 @@ impl Screen for LibraryScreen {
                 return self.want();
             }
             // Meanwhile another may be selected.
-            News::Printed(id, lines) if self.run().is_some_and(|r| r.id == id) => self.printed = Some((id, Some(lines.to_vec()))),
+            News::Printed(id, lines, kept) if self.run().is_some_and(|r| r.id == id) => {
+                self.printed = Some((id, Some(lines.to_vec())));
+                self.kept = Some((id, kept.to_vec()));
+            }
             _ => {}
         }
         Answer::none()
