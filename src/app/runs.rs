@@ -170,6 +170,9 @@ fn go_on(app: &mut App, run: &Run) -> Vec<Effect> {
     Vec::new()
 }
 
+/// How the note of a trace begins in which nothing was measured, and that says why.
+const NOTHING_MEASURED: &str = "Nothing was measured";
+
 /// A result that was awaited is read or joined: is it of the launch that was meant? Then to its hints. It waits while something lies on top.
 pub fn arrived(app: &mut App) -> Vec<Effect> {
     if app.over.is_some() {
@@ -183,10 +186,14 @@ pub fn arrived(app: &mut App) -> Vec<Effect> {
     if report.reading() {
         return Vec::new();
     }
+    // What was measured in place is a report of its own beside the timeline that it was measured in.
+    let new = app.session.reports.iter().position(|r| r.part_of == Some(new)).unwrap_or(new);
     let Some(metrics) = app.session.metrics(new).cloned() else {
         app.running.awaited = None;
         app.session.active = new;
-        return Vec::new();
+        let notes = app.session.reports.get(new).and_then(|r| r.profile.as_ref()).map(|p| &p.notes);
+        let why = notes.and_then(|all| all.iter().find(|n| n.text.starts_with(NOTHING_MEASURED))).map(|n| n.text.clone());
+        return why.map_or_else(Vec::new, |why| say(app, why, true));
     };
     let timeline = app.session.timeline(origin.report);
     let joined = app.session.reports.get(origin.report).is_some_and(|r| r.joins.iter().any(|(o, _)| *o == new));

@@ -144,7 +144,7 @@ pub fn command(profile: &Profile, rows: &[usize], options: &Options) -> Result<R
     }
     let output = options.output.clone().unwrap_or_else(|| draft::stem(profile, rows));
     let why = format!("The traces: {output}.PID.wstrace, one for each process that uses CUDA, with the results in them.");
-    all.push(Part { id: PartId::Output, words: vec!["--output".to_owned(), shell::output_path(&output)], why });
+    all.push(Part { id: PartId::Output, words: vec!["--output".to_owned(), output.clone()], why });
     let program = super::program::of(profile, options);
     let directory = program.directory.clone();
     all.push(parts::program(&program));

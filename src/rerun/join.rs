@@ -15,6 +15,8 @@ pub enum Sure {
     Command,
     /// It was measured while the timeline was recorded: the launching call itself says which it was.
     Measured,
+    /// It was measured in another run of the program, as the launch of this number with its kernel, grid and block.
+    Number,
     /// AMD's number of the dispatch is this launch's, and kernel, grid and workgroup agree.
     Dispatch,
     /// No other launch has this kernel, grid and block.
@@ -38,6 +40,9 @@ impl Sure {
         match self {
             Self::Command => "ncu's command counts to this launch; kernel, grid and block match".to_owned(),
             Self::Measured => "measured in the run that the timeline is of, in launches of this kernel, grid and block".to_owned(),
+            Self::Number => {
+                "measured in another run of the program: the launch of the same number with this kernel, grid and block".to_owned()
+            }
             Self::Dispatch => "the dispatch of the same number; kernel, grid and workgroup match".to_owned(),
             Self::Only => "the only launch with this kernel, grid and block".to_owned(),
             Self::Order => "as many results as launches with this kernel, grid and block: paired in order".to_owned(),
@@ -190,8 +195,15 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
         let own = metrics.source.file == profile.source.file;
         for (_, results, rows) in &classes {
             for &result in results {
-                let at = first_measured(metrics, result).and_then(|n| rows.get(n)).or(rows.last()).copied();
-                let sure = if own { Sure::Measured } else { Sure::Alike(rows.len() as u64) };
+                let numbers = measured(metrics, result);
+                let found = numbers.first().and_then(|&n| rows.get(n));
+                // Of a survey several launches each gave a part; one that was asked for by its number is the same in each run that launches the same.
+                let sure = match (own, numbers.len()) {
+                    (true, _) => Sure::Measured,
+                    (false, 1) if countable && found.is_some() => Sure::Number,
+                    _ => Sure::Alike(rows.len() as u64),
+                };
+                let at = found.or(rows.last()).copied();
                 out.pairs.extend(at.map(|launch| Pair { launch, result, sure }));
             }
         }
@@ -220,11 +232,13 @@ pub fn join(profile: &Profile, metrics: &Metrics) -> Join {
     out.in_order()
 }
 
-/// The first launch that was measured for a result, or else sampled, of those with its kernel, grid and block, from 0.
-fn first_measured(metrics: &Metrics, result: usize) -> Option<usize> {
-    let of = metrics.results.get(result)?;
-    let Value::Text(list) = metrics.value(of, MEASURED_LAUNCHES).or_else(|| metrics.value(of, SAMPLED_LAUNCHES))? else { return None };
-    list.split(' ').next()?.parse::<usize>().ok()?.checked_sub(1)
+/// The launches that were measured for a result, or else sampled, of those with its kernel, grid and block, from 0.
+fn measured(metrics: &Metrics, result: usize) -> Vec<usize> {
+    let Some(of) = metrics.results.get(result) else { return Vec::new() };
+    match metrics.value(of, MEASURED_LAUNCHES).or_else(|| metrics.value(of, SAMPLED_LAUNCHES)) {
+        Some(Value::Text(list)) => list.split(' ').filter_map(|n| n.parse::<usize>().ok()?.checked_sub(1)).collect(),
+        _ => Vec::new(),
+    }
 }
 
 /// The launches by the numbers that AMD's runtime gives dispatches, from 1 in each process, where the timeline has all of one process. Another run

@@ -146,6 +146,41 @@ fn a_key_measures_the_selected_launch() {
     assert!(command(&mut explorer).contains("warpscope trace --measure "));
 }
 
+/// A run of the built-in tracer that is started on the screen, whose trace is of the stand-in for CUPTI.
+#[test]
+fn what_was_measured_joins_the_launch_that_it_was_asked_for() {
+    use super::run_screens::run;
+    use super::tracer::measured as mock;
+    use warpscope::app::{Effect, Msg};
+    use warpscope::library::{Report, State};
+    let words = ["rate=500", "seconds=1", "kinds=4"];
+    let ((before, _), (after, found), (without, _)) =
+        (mock("survey 0\n", &words, &[]), mock("survey 0\nlaunch 5 foo\n", &words, &[]), mock("survey 0\nlaunch 5000 foo\n", &words, &[]));
+    assert!(found.measured.is_some());
+    for (of, says) in [(&after, "verified: foo with grid 1×2 and block 64"), (&without, "launch 5001 of foo was not met")] {
+        let mut explorer = super::support::Explorer::open(&[before.files()[0].clone()], (120, 40));
+        explorer.press("K / f o o enter enter home j j j j j M");
+        assert!(explorer.screen().contains("run the program that this report names?"), "{}", explorer.screen());
+        explorer.press("r");
+        let Some(Effect::Preflight(start)) = explorer.asked.last().cloned() else { panic!("{:?}", explorer.asked) };
+        assert_eq!(
+            (start.tool.as_str(), &start.argv[..4]),
+            ("trace", &["warpscope", "trace", "--measure", "foo#6"].map(str::to_owned)[..])
+        );
+        explorer.send(Msg::Preflight(vec![]));
+        explorer.send(Msg::Started(Ok(Box::new(run(8, State::Running)))));
+        let mut ended = run(8, State::Done);
+        ended.reports = vec![Report { path: of.files()[0].clone(), bytes: 5, owned: true }];
+        explorer.send(super::run_screens::news(&ended, &[], ""));
+        let screen = explorer.screen();
+        assert!(screen.contains(says), "{screen}");
+        if says.starts_with("verified") {
+            assert_eq!(explorer.app.session.active, 0);
+            assert!(screen.contains("◆ this launch"), "{screen}");
+        }
+    }
+}
+
 /// All fixtures that are read as a timeline.
 fn every_profile() -> Vec<Profile> {
     let folders = ["demo", "nsys", "probe", "trace", "triage"].map(|f| root().join("fixtures").join(f));

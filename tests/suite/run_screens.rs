@@ -11,7 +11,7 @@ use warpscope::launch::runs::Finding;
 use warpscope::library::{Report, Run, State, Step};
 use warpscope::report::runs::{Came, Promised, kept};
 
-fn run(id: i64, state: State) -> Run {
+pub fn run(id: i64, state: State) -> Run {
     Run {
         id,
         started_ms: 1_763_640_000_000 + id * 3_600_000,
@@ -57,7 +57,7 @@ fn run(id: i64, state: State) -> Run {
     }
 }
 
-fn news(run: &Run, lines: &[&str], open: &str) -> Msg {
+pub fn news(run: &Run, lines: &[&str], open: &str) -> Msg {
     let lines = lines.iter().map(|l| Some((*l).to_owned())).collect();
     let now_ms = run.started_ms + 42_000;
     Msg::Run(Box::new(News { lines, open: open.to_owned(), ended: !run.state.live(), run: Box::new(run.clone()), now_ms }))

@@ -53,7 +53,8 @@ pub fn redirect(argv: &mut [String], program: usize, tool: &str, folder: &Path) 
     let value = argv.get_mut(at)?;
     let name = value.rsplit('/').find(|p| !p.is_empty()).unwrap_or("report").to_owned();
     let folder = folder.to_str()?;
-    *value = format!("{}/{name}", shell::output_path(folder));
+    // The tracer takes names as they are.
+    *value = format!("{}/{name}", if tool == "trace" { folder.to_owned() } else { shell::output_path(folder) });
     Some(format!("{folder}/{name}"))
 }
 
