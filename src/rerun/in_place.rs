@@ -8,7 +8,7 @@ use super::count::{self, Unit};
 use super::draft::Draft;
 use super::processes::Scope;
 use super::warning::{Warning, warning};
-use super::{Collect, Cost, OpenedBy, Options, Part, PartId, RangeName, Rerun, draft, gate, parts, ranges, shell};
+use super::{Collect, Cost, OpenedBy, Options, Part, PartId, RangeName, Rerun, draft, gate, parts, ranges};
 use crate::model::{Kernel, NameForm, Profile, Severity};
 
 /// Launches that can be asked for at once: more are not kept by the tracer's object.

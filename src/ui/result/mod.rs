@@ -49,7 +49,11 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
         tail.push(part(0, vec![Span::styled("not profiled", theme.style(Role::Bad))]));
     }
     if let Some(d) = screen.metrics.duration(result) {
-        let clocks = if result.clocks_locked == Some(true) { "ncu, locked clocks" } else { "ncu" };
+        let clocks = match result.clocks_locked {
+            _ if screen.metrics.source.tool == IN_PLACE => "in place",
+            Some(true) => "ncu, locked clocks",
+            _ => "ncu",
+        };
         tail.push(part(1, vec![Span::styled(d.to_string(), text), Span::styled(format!(" ({clocks})"), dim)]));
     }
     if let (Some(grid), Some(block)) = (result.grid, result.block) {
