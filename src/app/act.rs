@@ -11,6 +11,7 @@ use super::screens::DiffScreen;
 use super::session::DetailsRoom;
 use super::state::App;
 use crate::analysis::live::KernelNow;
+use crate::model::Profile;
 use std::cmp::Reverse;
 use tui_input::Input;
 
@@ -151,6 +152,10 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
 fn measure(app: &mut App, asked: u64) -> Vec<Effect> {
     let (at, selection) = (app.report_of(asked), app.selection(asked));
     let profile = app.session.reports.get(at).and_then(|r| r.profile.as_deref());
+    if profile.is_some_and(Profile::amd) {
+        let run = app.session.key(ActionId::RunNow);
+        return say(app, format!("the built-in tracer is for NVIDIA GPUs; {run} profiles the launch with rocprofv3"), true);
+    }
     let launched = |l: u32| profile.filter(|p| (l as usize) < p.launches.len()).map(|p| p.launches.kernel(l as usize));
     let of_group = || selection.group.as_ref().and_then(|(grouping, row)| grouping.rows.get(*row)?.kernel);
     let kernel = selection.launch.and_then(launched).or_else(of_group).and_then(|k| profile?.kernels.get(k.0 as usize));

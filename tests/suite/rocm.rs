@@ -331,7 +331,9 @@ fn results_are_compared_with_the_selection() {
 #[test]
 fn the_screens_are_of_rocprofv3() {
     let mut explorer = Explorer::open(&[made("screens_results.db", &[(GUID, 4711, dispatches())])], (120, 40));
-    explorer.press("esc r");
+    explorer.press("esc M");
+    assert!(explorer.screen().contains("the built-in tracer is for NVIDIA GPUs; R profiles"), "{}", explorer.screen());
+    explorer.press("r");
     assert_eq!(explorer.app.here(), Where::Rerun);
     insta::assert_snapshot!("rocm_rerun", explorer.screen());
     for ncu_only in ["clocks", "caches", "replay", "not imported", "afterwards", ".ncu-rep"] {
