@@ -28,6 +28,9 @@ pub const MOST_LAUNCHES: usize = 1000;
 /// Plans the re-run. Errors are sentences for the user.
 pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Plan, String> {
     let wanted = match target {
+        Target::Graph(_) if options.profiler == Profiler::InPlace => {
+            return Err("the tracer measures no CUDA graphs, only kernels that are launched by themselves: use ncu".to_owned());
+        }
         Target::Graph(index) => {
             return Ok(Plan { commands: vec![graph::graph(profile, *index as usize, options)?], folder: None });
         }

@@ -115,6 +115,8 @@ fn what_the_tracer_cannot_measure_is_refused_with_the_reason() {
         rerun::plan(profile, &target, &in_place(Options::default()))
     };
     assert!(plan(&profile, node).unwrap_err().contains("is made by a CUDA graph"));
+    let whole = super::rerun::profile("graph_whole");
+    assert!(rerun::plan(&whole, &Target::Graph(0), &in_place(Options::default())).unwrap_err().contains("no CUDA graphs"));
     // Each of several processes has a launch of that number, and the command says so.
     let procs = super::rerun::profile("procs");
     let rerun = plan(&procs, 5).unwrap().commands.remove(0);
