@@ -1,6 +1,7 @@
 //! Sums over a program that is being traced: how busy its GPUs are, which kernels take the time, second by second and since the start. The memory
 //! that this takes does not grow with the run.
 
+use crate::analysis::live_results::Results;
 use crate::analysis::triage::Triage;
 use crate::model::live::{Fresh, NO_KERNEL, Ran, Recorder};
 use rustc_hash::FxHashMap;
@@ -125,6 +126,8 @@ pub struct Live {
     /// ns since 1970.
     pub now: i64,
     pub judged: Option<Judged>,
+    /// What was measured in place since the start.
+    pub measured: Option<Arc<Results>>,
 }
 
 impl Live {
@@ -356,6 +359,7 @@ impl Meter {
             behind: self.behind,
             now: self.now,
             judged: None,
+            measured: None,
         }
     }
 }
@@ -434,7 +438,7 @@ mod tests {
             let ran = if open { vec![ran(now - SECOND / 2, SECOND / 4, 0)] } else { Vec::new() };
             let new = |names: &str| if look == 1 { vec![Arc::from(names)] } else { Vec::new() };
             let states = vec![(now, open)];
-            meter.take(Fresh { ran, kernels: new("a"), devices: new("GPU"), states, recorders, behind: 0 }, now);
+            meter.take(Fresh { ran, kernels: new("a"), devices: new("GPU"), states, recorders, ..Fresh::default() }, now);
         }
         let live = meter.live();
         let unknown = live.devices[0].busy.iter().filter(|b| b.is_none()).count();

@@ -20,6 +20,7 @@ pub mod labels;
 pub mod launch_list;
 pub mod like;
 pub mod live;
+pub mod live_results;
 pub mod memory;
 pub mod memory_chart;
 pub mod metric;

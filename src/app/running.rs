@@ -2,12 +2,15 @@
 
 use super::msg::Effect;
 use super::orders::{News, Origin, Start};
-use crate::analysis::live::Live;
+use crate::analysis::live::{KernelNow, Live};
+use crate::analysis::live_results::MeasuredNow;
+use crate::analysis::roofline::Plot;
 use crate::launch::doctor::smi::Busy;
 use crate::launch::runs::{Progress, Stage, progress};
 use crate::library::{Run, Step};
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Lines that are kept for scrolling back; the log in the run's folder has more.
 pub const MOST_LINES: usize = 5_000;
@@ -16,12 +19,49 @@ pub const MOST_LINES: usize = 5_000;
 #[derive(Clone, Debug, Default)]
 pub struct Traced {
     pub live: Option<Box<Live>>,
-    /// The first kernel that is shown.
-    pub top: usize,
+    /// The selected kernel: it stays selected wherever its time puts it. `None` is the one with the most time.
+    pub kernel: Option<Arc<str>>,
+    /// The roofline of its result among the others.
+    pub plot: Option<Arc<Plot>>,
     /// Whether the picture stands still.
     pub paused: bool,
     /// Whether its output is shown instead.
     pub printing: bool,
+}
+
+impl Traced {
+    /// Which kernel is selected.
+    #[must_use]
+    pub fn at(&self) -> usize {
+        let Some((live, name)) = self.live.as_ref().zip(self.kernel.as_ref()) else { return 0 };
+        live.kernels.iter().position(|k| k.name == *name).unwrap_or(0)
+    }
+
+    /// The selected kernel.
+    #[must_use]
+    pub fn selected(&self) -> Option<&KernelNow> {
+        self.live.as_ref()?.kernels.get(self.at())
+    }
+
+    /// What was measured of it.
+    #[must_use]
+    pub fn result(&self) -> Option<&MeasuredNow> {
+        self.live.as_ref()?.measured.as_ref()?.of_kernel(&self.selected()?.name)
+    }
+
+    /// Selects one further down or up.
+    fn go(&mut self, by: isize) {
+        let last = self.live.as_ref().map_or(0, |l| l.kernels.len().saturating_sub(1));
+        let at = self.at().saturating_add_signed(by).min(last);
+        self.kernel = self.live.as_ref().and_then(|l| l.kernels.get(at)).map(|k| k.name.clone());
+        self.place();
+    }
+
+    /// Places the selected kernel's result on the roofline.
+    fn place(&mut self) {
+        let metrics = self.live.as_ref().and_then(|l| l.measured.as_ref()).map(|m| &m.metrics);
+        self.plot = metrics.zip(self.result()).map(|(metrics, of)| Arc::new(Plot::of(metrics, of.result, &[])));
+    }
 }
 
 /// A run with what it printed.
@@ -103,6 +143,11 @@ impl Watched {
         self.traced.live.as_deref().filter(|_| !self.traced.printing && (!self.ended || self.outside.is_some()))
     }
 
+    /// Selects another kernel of the program.
+    pub fn go(&mut self, by: isize) {
+        self.traced.go(by);
+    }
+
     /// Takes in how the program stands.
     fn stands(&mut self, live: Box<Live>) {
         // What is not a run ends with its processes.
@@ -111,8 +156,8 @@ impl Watched {
         }
         self.now_ms = live.now / 1_000_000;
         if !self.traced.paused {
-            self.traced.top = self.traced.top.min(live.kernels.len().saturating_sub(1));
             self.traced.live = Some(live);
+            self.traced.place();
         }
     }
 

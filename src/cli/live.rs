@@ -1,6 +1,7 @@
 //! Follows a program that is being traced: reads what its traces grow by, adds it up, and judges the last seconds again and again.
 
 use crate::analysis::live::{Judged, Live, Meter};
+use crate::analysis::live_results::Results;
 use crate::analysis::triage::{Scope, Verdict, triage};
 use crate::import::trace::Follow;
 use crate::import::{Cancel, Job, Wants};
@@ -102,6 +103,7 @@ pub fn save(follow: &mut Follow, output: &Path, ns: Option<i64>, to: &Path) -> R
 pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) -> bool, enough: &Cancel) {
     let (mut follow, mut meter) = (Follow::new(output), Meter::default());
     let (mut judged, mut judge_at): (Option<Judged>, _) = (None, Instant::now());
+    let (mut measured, mut news): (Option<Arc<Results>>, _) = (None, 0);
     let mut next = Instant::now();
     while !enough.is_cancelled() {
         match asks.recv_timeout(next.saturating_duration_since(Instant::now()).min(FIRST)) {
@@ -137,7 +139,7 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
             continue;
         }
         let Ok(fresh) = follow.look() else { return };
-        let behind = fresh.behind > 0;
+        let (behind, known) = (fresh.behind > 0, fresh.measured);
         next = Instant::now() + if behind { Duration::ZERO } else { EVERY };
         if fresh.recorders.is_empty() {
             next = Instant::now() + FIRST;
@@ -153,11 +155,23 @@ pub fn follow(output: &Path, asks: &Receiver<Ask>, mut tell: impl FnMut(Told) ->
             }
             judge_at = Instant::now() + (began.elapsed() * RARELY).max(EVERY * 2);
         }
+        if !behind && known > news {
+            news = known;
+            measured = results(&follow).map(Arc::new);
+        }
         live.judged.clone_from(&judged);
+        live.measured.clone_from(&measured);
         if !tell(Told::Live(Box::new(live))) {
             return;
         }
     }
+}
+
+/// What was measured in place so far, with the first hint of each kernel.
+fn results(follow: &Follow) -> Option<Results> {
+    let mut job = Job::new(Wants::TABLE, &|_| {});
+    job.threads = 1;
+    Results::of(&*follow.measured(&job)?)
 }
 
 /// What limited the program in the last seconds.

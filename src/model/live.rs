@@ -65,4 +65,6 @@ pub struct Fresh {
     pub recorders: Vec<Recorder>,
     /// Bytes that are there and were not read yet.
     pub behind: u64,
+    /// Grows when more is known of what was measured in place.
+    pub measured: u64,
 }

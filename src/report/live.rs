@@ -34,6 +34,9 @@ pub fn line(live: &Live) -> String {
         let share = kernel.recent.1 as f64 / live.recent_ns.max(1) as f64 * 100.0;
         let _ = write!(out, "  {} of kernel time: {}", units::human_percent(share), clean(&kernel.name));
     }
+    if let Some(measured) = live.measured.as_ref().filter(|_| live.open() == Some(true)) {
+        let _ = write!(out, "  {} measured", units::count(measured.kernels.len() as u64, "kernel"));
+    }
     let lost: u64 = live.recorders.iter().map(|r| r.lost).sum();
     if lost > 0 {
         let _ = write!(out, "  {} lost", units::count(lost, "record"));
@@ -63,6 +66,14 @@ pub fn json(live: &Live) -> Value {
             "share_since_start": share(k.all.1, live.all_ns),
             "launches": k.all.0,
             "total_ns": k.all.1,
+        })).collect::<Vec<_>>(),
+        "measured": live.measured.iter().flat_map(|m| &m.kernels).map(|k| json!({
+            "kernel": *k.name,
+            "launches": k.launches,
+            "launch_configurations": k.configurations,
+            "compute_percent": k.compute,
+            "memory_percent": k.memory,
+            "hint": k.first.as_ref().map(|h| json!({ "id": h.id.id(), "severity": h.severity.word(), "headline": h.headline })),
         })).collect::<Vec<_>>(),
         "verdict": triage.and_then(|t| t.verdict()).map(|f| json!({
             "id": f.id.id(),

@@ -1,9 +1,10 @@
 //! A program while it is being traced: how busy its GPUs are, what limits it, which kernels take the time, and what the tracer costs it.
 
+use super::live_measured;
 use super::overview::mark;
 use super::panel::{Panel, bordered, lines, take};
-use super::parts::spark;
 use super::parts::stack::{Share, legend, stacked};
+use super::parts::{badge, select, spark};
 use super::text::{bar, left, right, wrap};
 use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle, width};
@@ -75,7 +76,13 @@ pub fn draw(frame: &mut Frame<'_>, mut area: Rect, watched: &Watched, live: &Liv
     }
     let foot = u16::try_from(said.len()).unwrap_or(1).min(area.height / 2);
     let rows = area.height - foot;
-    let table = take(&mut area, rows);
+    let mut table = take(&mut area, rows);
+    let measured = live_measured::rows(live, table);
+    let below = Rect { y: table.bottom() - measured, height: measured, ..table };
+    table.height -= measured;
+    if let Some(results) = live.measured.as_deref().filter(|_| measured > 0) {
+        live_measured::draw(frame, below, (watched, results), bordered, theme);
+    }
     let note = format!(", {} by time in the last {last}", units::count(live.different, "kernel"));
     let inner = framed(frame, table, ("Kernels", note), bordered, theme);
     kernels(frame, inner, watched, live, theme);
@@ -218,50 +225,83 @@ fn shares(triage: &Triage, theme: &Theme) -> Vec<Share> {
     Part::ALL.into_iter().map(share).filter(|s| s.share >= 0.005).collect()
 }
 
-/// Columns of a kernel's figures: bar, share now, launches per second, mean time, share since the start, time since the start.
+/// Columns of a kernel's figures: share now, launches per second, mean time, share since the start, time since the start.
 const COLUMNS: [(&str, usize); 5] = [("now", 6), ("launches/s", 12), ("mean", 10), ("all", 7), ("time", 10)];
 const BAR: usize = 12;
 /// Columns that a name has at least.
 const LEAST: usize = 24;
+/// Columns of the first hint, with the space before it.
+const HINT: usize = 27;
+
+/// Columns of the parts of a row.
+#[derive(Clone, Copy)]
+struct Widths {
+    name: usize,
+    bar: usize,
+    /// How many of [`COLUMNS`] there are.
+    figures: usize,
+    /// Whether there is the first hint.
+    hint: bool,
+}
+
+fn widths(columns: usize, live: &Live) -> Widths {
+    let sum = |n: usize| COLUMNS[..n].iter().map(|c| c.1).sum::<usize>();
+    let hint = live.measured.is_some() && LEAST + sum(1) + HINT <= columns;
+    let rest = if hint { columns - HINT } else { columns };
+    // What matters less goes first.
+    let figures = (1..=COLUMNS.len()).rev().find(|&n| LEAST + BAR + sum(n) <= rest).unwrap_or(1);
+    let bar = if LEAST + BAR + sum(figures) <= rest { BAR } else { 0 };
+    let longest = live.kernels.iter().map(|k| width(&k.name) + 2).max().unwrap_or(LEAST).max(LEAST);
+    Widths { name: rest.saturating_sub(sum(figures) + bar).min(longest), bar, figures, hint }
+}
 
 fn kernels(frame: &mut Frame<'_>, area: Rect, watched: &Watched, live: &Live, theme: &Theme) {
-    let columns = usize::from(area.width);
-    // What matters less goes first.
-    let fits = |n: &usize| LEAST + BAR + COLUMNS[..*n].iter().map(|c| c.1).sum::<usize>() <= columns;
-    let shown = (1..=COLUMNS.len()).rev().find(fits).unwrap_or(1);
-    let figures: usize = COLUMNS[..shown].iter().map(|c| c.1).sum();
-    let room = columns.saturating_sub(figures + BAR);
-    let name = room.min(live.kernels.iter().map(|k| width(&k.name) + 2).max().unwrap_or(LEAST).max(LEAST));
-    let mut head = left("", name + BAR);
-    COLUMNS[..shown].iter().for_each(|(word, wide)| head.push_str(&right(word, *wide)));
+    let wide = widths(area.width.into(), live);
+    let mut head = left("", wide.name + wide.bar);
+    COLUMNS[..wide.figures].iter().for_each(|(word, wide)| head.push_str(&right(word, *wide)));
+    if wide.hint {
+        head.push_str("   measured: first hint");
+    }
     let mut out = vec![Line::styled(head, theme.style(Role::Head))];
     let most = live.kernels.first().map_or(1, |k| k.recent.1).max(1);
     let rows = usize::from(area.height).saturating_sub(1);
-    let top = watched.traced.top.min(live.kernels.len().saturating_sub(rows));
+    let at = watched.traced.at();
+    let top = (at + 1).saturating_sub(rows);
     for kernel in live.kernels.iter().skip(top).take(rows) {
-        out.push(kernel_line(kernel, live, most, (name, shown), theme));
+        out.push(kernel_line(kernel, live, most, wide, theme));
     }
+    let row = u16::try_from(at - top + 1).unwrap_or(u16::MAX);
     lines(frame, area, out);
+    if row < area.height && !live.kernels.is_empty() {
+        select(frame.buffer_mut(), Rect { y: area.y + row, height: 1, ..area }, theme);
+    }
 }
 
-fn kernel_line(kernel: &KernelNow, live: &Live, most: i64, (name, shown): (usize, usize), theme: &Theme) -> Line<'static> {
+fn kernel_line(kernel: &KernelNow, live: &Live, most: i64, wide: Widths, theme: &Theme) -> Line<'static> {
     let (count, ns) = kernel.recent;
     let percent = |part: i64, whole: i64| units::human_percent(part as f64 / whole.max(1) as f64 * 100.0);
     let quiet = count == 0;
     let text = if quiet { Role::Dim } else { Role::Text };
-    let mut spans = vec![Span::styled(left(&cut_middle(&clean(&kernel.name), name - 2), name), theme.style(text))];
-    spans.extend(bar(ns as f64 / most as f64, BAR, theme.style(Role::Part(Part::Kernels)), theme));
+    let name = cut_middle(&clean(&kernel.name), wide.name - 2);
+    let mut spans = vec![Span::styled(left(&name, wide.name), theme.style(text))];
+    if wide.bar > 0 {
+        spans.extend(bar(ns as f64 / most as f64, wide.bar, theme.style(Role::Part(Part::Kernels)), theme));
+    }
     let (each, times) = if quiet { kernel.all } else { kernel.recent };
     let figures = [
         if quiet { "–".to_owned() } else { percent(ns, live.recent_ns) },
         if quiet { "–".to_owned() } else { rate(count as f64 / live.seconds.max(1) as f64) },
-        Nanos::human(times as f64 / each.max(1) as f64),
+        if each == 0 { "–".to_owned() } else { Nanos::human(times as f64 / each as f64) },
         percent(kernel.all.1, live.all_ns),
         Nanos(kernel.all.1).to_string(),
     ];
     let roles = [Role::Title, Role::Text, Role::Text, Role::Dim, Role::Dim];
-    for ((text, role), (_, wide)) in figures.into_iter().zip(roles).zip(COLUMNS).take(shown) {
-        spans.push(Span::styled(right(&text, wide), theme.style(if quiet { Role::Dim } else { role })));
+    for ((text, role), (_, columns)) in figures.into_iter().zip(roles).zip(COLUMNS).take(wide.figures) {
+        spans.push(Span::styled(right(&text, columns), theme.style(if quiet { Role::Dim } else { role })));
+    }
+    if let Some(hint) = live.measured.as_ref().and_then(|m| m.of_kernel(&kernel.name)?.first.as_ref()).filter(|_| wide.hint) {
+        spans.push(Span::raw("   "));
+        spans.extend(badge(hint.id, hint.severity, HINT - 3, theme));
     }
     Line::from(spans)
 }

@@ -20,6 +20,7 @@ pub mod launches;
 pub mod library;
 pub mod links;
 mod live;
+mod live_measured;
 mod memory;
 pub mod overlay;
 pub mod overview;

@@ -1,13 +1,10 @@
 //! Pictures of the selected kernel: what limits it, how busy the units were, how its durations are distributed and when it ran.
 
-use super::parts::{badge, gauge, glyph};
-use super::result::FIGURES;
+use super::parts::{badge, gauges, glyph};
 use super::text::{bar, left, right, wrap};
 use super::{Role, Theme, chart};
 use crate::analysis::group_detail::Detail;
-use crate::analysis::hints::limits::AT_LIMIT;
 use crate::analysis::hints::{Diagnosis, Severity};
-use crate::analysis::metric::Lookup;
 use crate::analysis::{GroupBy, GroupRow, labels};
 use crate::app::{App, Report};
 use crate::model::text::clean;
@@ -16,8 +13,6 @@ use ratatui::text::{Line, Span};
 
 /// Rows of the histogram, and of the durations over time.
 const ROWS: usize = 3;
-/// Columns of the words before the gauges.
-const WORD: usize = 10;
 /// Kernels and diagnoses of a group.
 const LISTED: usize = 5;
 /// Lines of a headline.
@@ -69,18 +64,7 @@ pub fn of_launch(app: &App, report: &Report, launch: u32, columns: usize, theme:
 /// What ncu measured of a result, against the peaks.
 fn measured(app: &App, (from, result): (usize, usize), columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some((metrics, result)) = app.session.metrics(from).and_then(|m| Some((m, m.results.get(result)?))) else { return Vec::new() };
-    let lookup = Lookup::new(metrics, result);
-    let bar = columns.saturating_sub(WORD + 5);
-    let line = |(word, names): &(&str, &[&str])| {
-        let percent = lookup.first(names)?;
-        // How many warps there were is no share of what a unit can do.
-        let limit = (*word != "occupancy").then_some(AT_LIMIT.value / 100.0);
-        let mut spans = vec![Span::styled(left(word, WORD), theme.style(Role::Dim))];
-        spans.extend(gauge(percent / 100.0, bar, limit, theme));
-        spans.push(Span::styled(right(&format!("{percent:.0}%"), 5), theme.style(Role::Title)));
-        Some(Line::from(spans))
-    };
-    FIGURES.iter().filter_map(line).collect()
+    gauges(metrics, result, columns, theme)
 }
 
 /// Where a duration lies below the picture of all.

@@ -6,12 +6,14 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use warpscope::analysis::live::{DeviceNow, Judged, KernelNow, Live};
+use warpscope::analysis::live::{DeviceNow, Judged, KernelNow, Live, Meter};
+use warpscope::analysis::live_results::Results;
 use warpscope::analysis::triage::{Scope, triage};
 use warpscope::app::{self, Effect, Msg, Watched, Where};
 use warpscope::import::trace::Follow;
 use warpscope::import::{Job, Wants};
 use warpscope::model::live::{NO_KERNEL, Recorder};
+use warpscope::model::metrics::{MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
 use warpscope::model::{Cancel, Profile};
 
 fn bytes(name: &str) -> Vec<u8> {
@@ -66,6 +68,49 @@ fn what_is_followed_is_what_is_read() {
     }
 }
 
+/// What is known of measured kernels: by function, grid, block and what was counted, without which launches they were.
+fn measured(profile: &Profile) -> Vec<String> {
+    let metrics = profile.metrics.as_deref().unwrap();
+    let row = |r: &warpscope::model::ResultMetrics| {
+        let mut values: Vec<String> = r
+            .values
+            .iter()
+            .map(|(id, value)| (&metrics.names[*id as usize], value))
+            .filter(|(name, _)| ![MEASURED_LAUNCHES, SAMPLED_LAUNCHES].contains(&&***name))
+            .map(|(name, value)| format!("{name} {value:?}"))
+            .collect();
+        values.sort();
+        format!("{:?} {:?} {:?} {values:?}", r.kernel, r.grid, r.block)
+    };
+    let mut all: Vec<String> = metrics.results.iter().map(row).collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_is_measured_in_place_is_known_while_the_program_runs() {
+    for name in ["zoo_survey", "third_stalls", "causes_in_place"] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut file = std::fs::File::create(folder.path().join("run.7.wstrace")).unwrap();
+        let mut follow = Follow::new(&folder.path().join("run"));
+        let job = Job::new(Wants::TABLE, &|_| {});
+        assert!(follow.measured(&job).is_none());
+        let (mut news, mut found) = (0, Vec::new());
+        for part in bytes(name).chunks(4_999) {
+            file.write_all(part).unwrap();
+            let fresh = follow.look().unwrap();
+            if fresh.measured > news {
+                news = fresh.measured;
+                found.push(follow.measured(&job).map_or(0, |m| m.metrics.as_ref().unwrap().results.len()));
+            }
+        }
+        let whole = read(&root().join(format!("fixtures/trace/{name}.wstrace.zst"))).unwrap();
+        let last = follow.measured(&job).unwrap();
+        assert_eq!(measured(&last), measured(whole.measured.as_deref().unwrap()), "{name}");
+        assert!(found.len() > 1 && found.is_sorted() && found[0] < found[found.len() - 1], "{name}: they come one by one: {found:?}");
+    }
+}
+
 fn recorder() -> Recorder {
     Recorder {
         pid: 4711,
@@ -111,6 +156,7 @@ fn live() -> Live {
         behind: 0,
         now: 1_700_000_000_000_000_000,
         judged: Some(Judged { triage: judged, at: 1_699_999_995_000_000_000 }),
+        measured: None,
     }
 }
 
@@ -153,6 +199,62 @@ fn the_screen_of_a_program_that_runs() {
     ] {
         assert!(screen.contains(text), "{text}: {screen}");
     }
+}
+
+/// A survey of a program that has just written what it measured.
+fn surveyed() -> Live {
+    live_of("zoo_survey")
+}
+
+fn live_of(trace: &str) -> Live {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("run.7.wstrace"), bytes(trace)).unwrap();
+    let mut follow = Follow::new(&folder.path().join("run"));
+    let mut fresh = follow.look().unwrap();
+    let now = fresh.ran.iter().map(|r| r.start + r.duration).max().unwrap() + 2_500_000_000;
+    for r in &mut fresh.recorders {
+        (r.time, r.started, r.ended, r.open) = (now, now - 12_000_000_000, false, true);
+    }
+    fresh.states.push((now - 1_000_000_000, true));
+    let mut meter = Meter::default();
+    meter.take(fresh, now);
+    Live { measured: Results::of(&follow.measured(&Job::new(Wants::TABLE, &|_| {})).unwrap()).map(Arc::new), ..meter.live() }
+}
+
+#[test]
+fn kernels_that_were_measured_show_what_limits_them() {
+    let mut explorer = watching((120, 40));
+    explorer.send(Msg::Live(None, Box::new(surveyed())));
+    for size in [(80, 24), (120, 40), (200, 50)] {
+        explorer.app.session.size = size;
+        assert_snapshot!(format!("live_measured_{}x{}", size.0, size.1), explorer.screen());
+    }
+    let json = warpscope::report::live::json(&surveyed());
+    let first = &json["measured"].as_array().unwrap().iter().find(|k| k["kernel"] == "atomic_hot").unwrap();
+    assert_eq!((&first["hint"]["id"], &first["launches"]), (&"atomic-contention".into(), &23.into()));
+    assert!(first["memory_percent"].as_f64().is_some_and(|p| (p - 2.0).abs() < 0.01), "{first}");
+    assert!(warpscope::report::live::line(&surveyed()).contains("21 kernels measured"));
+    // Where operations were counted, too, there is a roofline.
+    let mut counted = watching((120, 40));
+    counted.send(Msg::Live(None, Box::new(live_of("causes_in_place"))));
+    assert_snapshot!("live_measured_roofline_120x40", counted.screen());
+    // The one that is selected stays so where another takes more time.
+    explorer.press("j");
+    let selected = |e: &Explorer| e.app.running.watched.as_ref().unwrap().traced.selected().unwrap().name.clone();
+    let name = selected(&explorer);
+    let mut later = surveyed();
+    later.kernels.reverse();
+    explorer.send(Msg::Live(None, Box::new(later)));
+    assert_eq!(selected(&explorer), name);
+    explorer.press("m");
+    assert!(matches!(explorer.asked.last(), Some(Effect::Measure(k)) if **k == *name), "{:?}", explorer.asked.last());
+    // One that was not measured says how it is.
+    let mut unknown = surveyed();
+    let kept = unknown.measured.take().unwrap();
+    let others = kept.kernels.iter().filter(|k| k.name != name).cloned().collect();
+    unknown.measured = Some(Arc::new(Results { metrics: kept.metrics.clone(), kernels: others }));
+    explorer.send(Msg::Live(None, Box::new(unknown)));
+    assert!(explorer.screen().contains("m measures its next launches"), "{}", explorer.screen());
 }
 
 #[test]

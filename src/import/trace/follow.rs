@@ -2,19 +2,21 @@
 //! are remembered, so that the last seconds can be read again.
 
 use super::blocks::{Block, Kind, blocks};
+use super::build::{Section, build};
 use super::facts::Facts;
 use super::process::{Numbers, Process};
 use super::rows::Rows;
 use super::tail::Tail;
 use super::{SUFFIX, kept};
 use crate::import::{ImportError, Job, Parts, Wants};
-use crate::model::Profile;
 use crate::model::live::Fresh;
+use crate::model::{Profile, Source};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Bytes that are read at once, and in one look at most: with a trace that is hours long several looks catch up.
@@ -87,6 +89,7 @@ impl Follow {
         out.kernels = self.numbers.kernels.fresh();
         out.devices = self.numbers.devices.fresh();
         out.recorders = self.processes.iter().map(|p| p.recorder.clone()).collect();
+        out.measured = self.processes.iter().map(|p| p.counting.news()).sum();
         Ok(out)
     }
 
@@ -132,6 +135,21 @@ impl Follow {
             files.push(bytes.into());
         }
         super::profile(&files, &crate::import::Input::built_in("the last seconds", &[]), job)
+    }
+
+    /// What was measured while the program ran, as a report of ncu's is; `None` where nothing was yet. Of kernels that are measured again and
+    /// again it has the last.
+    #[must_use]
+    pub fn measured(&self, job: &Job<'_>) -> Option<Arc<Profile>> {
+        let of = |process: &Process| {
+            let mut rows = Rows::default();
+            process.dictionary.iter().flat_map(|b| blocks(b).0).for_each(|block| rows.take(&block, WANTS));
+            process.counting.add(&mut rows);
+            Section { facts: Facts::joined(&rows.facts), rows }
+        };
+        let sections = self.processes.iter().filter(|p| p.counting.news() > 0).map(of).collect();
+        let source = Source { tool: "trace".to_owned(), ..Source::default() };
+        build(sections, job, Profile::new(source)).measured
     }
 
     /// Saves the last so many ns, or everything, as a trace. Fails where the file is there already, or nothing is recorded.

@@ -3,6 +3,7 @@
 mod blocks;
 mod build;
 mod counters;
+mod counting;
 mod cursor;
 mod derived;
 mod facts;

@@ -1,5 +1,6 @@
 //! A process whose trace is followed: what its rows refer to, and how its recording stands.
 
+use super::counting::Counting;
 use super::facts::Facts;
 use super::kernels::function;
 use super::notes::why_stopped;
@@ -56,6 +57,8 @@ pub struct Process {
     kernels: FxHashMap<u32, u32>,
     devices: FxHashMap<u32, u32>,
     labels: FxHashMap<u32, Arc<str>>,
+    /// What was measured of it.
+    pub counting: Counting,
     pub recorder: Recorder,
     /// When it said how it stands, and the number of that block: blocks are numbered over all files of a process.
     stood: VecDeque<(i64, u32)>,
@@ -77,6 +80,7 @@ impl Process {
 
     /// Takes rows in; what ran goes out under the numbers that are common to all processes.
     pub fn take(&mut self, mut rows: Rows, numbers: &mut Numbers, out: &mut Fresh) {
+        self.counting.take(&mut rows);
         self.texts.extend(rows.strings.drain(..).map(|(n, text)| (n, Arc::from(String::from_utf8_lossy(&text)))));
         self.configs.extend(rows.configs.iter().map(|(n, c)| (*n, (c.name, c.device))));
         self.labels.extend(rows.devices.iter().filter_map(label));

@@ -11,6 +11,7 @@ pub mod roofline_chart;
 pub mod source;
 
 use super::parts::gauge;
+use super::parts::gauges::FIGURES;
 use super::text::{fit_parts, part};
 use super::view::View;
 use super::{Role, Theme};
@@ -86,21 +87,6 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
     spans.extend(tail.spans);
     Line::from(spans)
 }
-
-/// The four figures that one looks at first.
-pub const FIGURES: [(&str, &[&str]); 4] = [
-    ("compute", &["sm__throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Compute (SM) Throughput"]),
-    ("memory", &["gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed", "GPU Speed Of Light Throughput: Memory Throughput"]),
-    (
-        "DRAM",
-        &[
-            "gpu__dram_throughput.avg.pct_of_peak_sustained_elapsed",
-            "dram__throughput.avg.pct_of_peak_sustained_elapsed",
-            "GPU Speed Of Light Throughput: DRAM Throughput",
-        ],
-    ),
-    ("occupancy", &["sm__warps_active.avg.pct_of_peak_sustained_active", "Occupancy: Achieved Occupancy"]),
-];
 
 fn summary(screen: &ResultScreen, theme: &Theme, columns: usize) -> Line<'static> {
     let Some(result) = screen.metrics.results.get(screen.result) else { return Line::default() };

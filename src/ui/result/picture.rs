@@ -272,7 +272,7 @@ fn mini(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &ResultScreen, plo
     let title = vec![Span::styled("Roofline", theme.style(Role::Title))];
     let note = vec![Span::styled(app.session.key(ActionId::Roofline), theme.style(Role::Key))];
     let inner = Panel::new(title).note(note).draw(frame, area, true, theme);
-    roofline::mini(frame, inner, screen, plot, theme);
+    roofline::mini(frame, inner, screen.roofline.selected, plot, theme);
 }
 
 /// A panel for what was not collected.

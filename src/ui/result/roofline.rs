@@ -58,7 +58,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, view: &mut
         (main, side)
     };
     let inner = Panel::new(title).note(legend(plot, theme)).draw(frame, main, true, theme);
-    picture(frame, inner, screen, plot, theme);
+    picture(frame, inner, screen.roofline.selected, plot, theme);
     let notes = remarks(plot, usize::from(side.width.saturating_sub(4)), theme);
     let inside = if area.width < WIDE { side.height } else { panel_height(plot, side) };
     let [list, text] = Layout::vertical([Constraint::Length(inside), Constraint::Min(0)]).areas(side);
@@ -107,7 +107,7 @@ fn narrow(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot,
     let rows = u16::try_from(plot.points.len() + 1).unwrap_or(u16::MAX).clamp(2, (area.height / 3).max(4));
     let [main, key, list, text] =
         Layout::vertical([Constraint::Min(6), Constraint::Length(1), Constraint::Length(rows), Constraint::Length(n)]).areas(area);
-    picture(frame, main, screen, plot, theme);
+    picture(frame, main, screen.roofline.selected, plot, theme);
     frame.render_widget(Line::from(legend(plot, theme)), key);
     table(frame, list, screen, plot, view, theme);
     lines(frame, text, cut(notes, n.into(), area.width.into()));

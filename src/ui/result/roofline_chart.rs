@@ -6,7 +6,6 @@ use super::super::{Role, Theme};
 use crate::analysis::labels::{cut_end, width};
 use crate::analysis::metric::human_number;
 use crate::analysis::roofline::{Level, Plot, Point, Precision};
-use crate::app::ResultScreen;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -73,13 +72,13 @@ fn decades((low, high): (f64, f64)) -> impl DoubleEndedIterator<Item = i32> {
 }
 
 /// The roofs and the points, without numbers and names: there is room for a shape only.
-pub fn mini(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, theme: &Theme) {
+pub fn mini(frame: &mut Frame<'_>, area: Rect, selected: usize, plot: &Plot, theme: &Theme) {
     if let Some(axes) = axes(plot) {
-        chart(frame, area, (screen, plot, &axes), 0, theme);
+        chart(frame, area, (selected, plot, &axes), 0, theme);
     }
 }
 
-pub fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, theme: &Theme) {
+pub fn picture(frame: &mut Frame<'_>, area: Rect, selected: usize, plot: &Plot, theme: &Theme) {
     let Some(axes) = axes(plot) else {
         let text = "no chart: no roof is known; what to collect is listed below";
         frame.render_widget(
@@ -88,7 +87,7 @@ pub fn picture(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &
         );
         return;
     };
-    chart(frame, area, (screen, plot, &axes), SCALE, theme);
+    chart(frame, area, (selected, plot, &axes), SCALE, theme);
 }
 
 /// Cells that are drawn on.
@@ -121,7 +120,7 @@ impl Taken {
 type Placed = (usize, usize, &'static str, Role);
 
 /// Draws roofs and points; with columns for a scale also numbers and names.
-fn chart(frame: &mut Frame<'_>, area: Rect, (screen, plot, axes): (&ResultScreen, &Plot, &Axes), scale: usize, theme: &Theme) {
+fn chart(frame: &mut Frame<'_>, area: Rect, (selected, plot, axes): (usize, &Plot, &Axes), scale: usize, theme: &Theme) {
     let below = if scale > 0 { 2 } else { 0 };
     let (columns, rows) = (usize::from(area.width).saturating_sub(scale), usize::from(area.height).saturating_sub(below));
     if columns < 12 || rows < 3 {
@@ -156,7 +155,7 @@ fn chart(frame: &mut Frame<'_>, area: Rect, (screen, plot, axes): (&ResultScreen
         let y = area.y + u16::try_from(row).unwrap_or(0);
         frame.render_widget(Line::from(spans), Rect { x: area.x + scale as u16, y, width: area.width - scale as u16, height: 1 });
     }
-    let points = points(screen, plot, (columns, rows), (&to_x, &to_y));
+    let points = points(selected, plot, (columns, rows), (&to_x, &to_y));
     if scale > 0 {
         scales(frame, area, (columns, rows), axes, theme);
         let mut taken = Taken::of(&canvas, columns, rows);
@@ -172,8 +171,8 @@ fn chart(frame: &mut Frame<'_>, area: Rect, (screen, plot, axes): (&ResultScreen
 }
 
 /// Others first, own points over them, the selected one last. What is off the chart is an arrow at its edge, never a point.
-fn points(screen: &ResultScreen, plot: &Plot, (columns, rows): (usize, usize), (to_x, to_y): To<'_>) -> Vec<Placed> {
-    let selected = plot.points.get(screen.roofline.selected);
+fn points(selected: usize, plot: &Plot, (columns, rows): (usize, usize), (to_x, to_y): To<'_>) -> Vec<Placed> {
+    let selected = plot.points.get(selected);
     let chosen = |p: &Point| selected.is_some_and(|s| std::ptr::eq(s, p));
     let mut points: Vec<&Point> = plot.points.iter().collect();
     points.sort_by_key(|p| (chosen(p), p.own, p.marked));

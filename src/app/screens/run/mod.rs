@@ -96,7 +96,7 @@ fn traced(id: ActionId, watched: &mut Watched) -> Answer {
             Some(open) => Answer::effect(Effect::Gate(!open)),
             None => Answer::say("every process has ended"),
         },
-        ActionId::Measure => match live.kernels.get(watched.traced.top).or(live.kernels.first()) {
+        ActionId::Measure => match watched.traced.selected() {
             Some(kernel) => Answer::effect(Effect::Measure(kernel.name.to_string())),
             None => Answer::say("no kernel was launched yet"),
         },
@@ -151,8 +151,8 @@ impl Screen for RunScreen {
 
     fn scroll(&mut self, by: isize, cx: &mut Cx<'_>) -> Answer {
         if let Some(watched) = &mut cx.running.watched {
-            if let Some(last) = watched.live_view().map(|l| l.kernels.len().saturating_sub(1)) {
-                watched.traced.top = watched.traced.top.saturating_add_signed(by).min(last);
+            if watched.live_view().is_some() {
+                watched.go(by);
                 return Answer::none();
             }
             watched.back = watched.back.saturating_add_signed(by.saturating_neg()).min(watched.lines.len());

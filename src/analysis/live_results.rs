@@ -1,0 +1,81 @@
+//! What was measured in place of the kernels of a program that still runs.
+
+use super::hints::{Facts, FirstHint, first};
+use crate::model::metrics::MEASURED_LAUNCHES;
+use crate::model::{Metrics, Profile, Value};
+use std::sync::Arc;
+
+/// A kernel that was measured.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MeasuredNow {
+    /// Its function.
+    pub name: Arc<str>,
+    /// Index of the result that stands for it: of several launch configurations the one that runs longest.
+    pub result: usize,
+    /// Launch configurations that were measured.
+    pub configurations: usize,
+    /// Launches whose counters are in that result: of kernels that are measured again and again the last ones.
+    pub launches: usize,
+    /// Percent of the peak.
+    pub compute: Option<f64>,
+    pub memory: Option<f64>,
+    pub first: Option<FirstHint>,
+}
+
+/// All of them.
+#[derive(Clone, Debug)]
+pub struct Results {
+    pub metrics: Arc<Metrics>,
+    pub kernels: Vec<MeasuredNow>,
+}
+
+impl PartialEq for Results {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.metrics, &other.metrics) && self.kernels == other.kernels
+    }
+}
+
+impl Results {
+    /// Of a report of what was measured; `None` without results.
+    #[must_use]
+    pub fn of(profile: &Profile) -> Option<Self> {
+        let metrics = profile.metrics.clone().filter(|m| !m.results.is_empty())?;
+        let mut hints = first::of_results(&metrics, 0..metrics.results.len());
+        let mut kernels: Vec<MeasuredNow> = Vec::new();
+        for (at, result) in metrics.results.iter().enumerate() {
+            let length = |at: usize| metrics.results.get(at).and_then(|r| metrics.duration(r)).map_or(0, |d| d.0);
+            let known = kernels.iter_mut().find(|k| *k.name == *result.kernel.function());
+            match known {
+                Some(kernel) => {
+                    kernel.configurations += 1;
+                    if length(at) > length(kernel.result) {
+                        kernel.result = at;
+                    }
+                }
+                None => kernels.push(MeasuredNow {
+                    name: Arc::from(result.kernel.function()),
+                    result: at,
+                    configurations: 1,
+                    launches: 0,
+                    compute: None,
+                    memory: None,
+                    first: None,
+                }),
+            }
+        }
+        for kernel in &mut kernels {
+            let facts = Facts::of_result(&metrics, kernel.result);
+            (kernel.compute, kernel.memory) = (facts.get("sm_throughput"), facts.get("memory_throughput"));
+            kernel.first = hints.remove(&kernel.result);
+            let listed = metrics.results.get(kernel.result).and_then(|r| metrics.value(r, MEASURED_LAUNCHES));
+            kernel.launches = if let Some(Value::Text(text)) = listed { text.split_whitespace().count() } else { 0 };
+        }
+        Some(Self { metrics, kernels })
+    }
+
+    /// What was measured of a function.
+    #[must_use]
+    pub fn of_kernel(&self, name: &str) -> Option<&MeasuredNow> {
+        self.kernels.iter().find(|k| *k.name == *name)
+    }
+}

@@ -1,0 +1,101 @@
+//! The selected kernel of a program that runs, as it was measured in place: its first hint, how busy the units were, its roofline.
+
+use super::panel::{lines, panel};
+use super::parts::{gauges, glyph};
+use super::result::roofline_chart;
+use super::text::wrap;
+use super::{Role, Theme};
+use crate::analysis::labels::{cut_end, cut_middle};
+use crate::analysis::live::Live;
+use crate::analysis::live_results::{MeasuredNow, Results};
+use crate::app::Watched;
+use crate::model::text::clean;
+use crate::model::{Nanos, units};
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::text::{Line, Span};
+
+/// Rows of the table from which the panel has room below it, and the part of them that it takes.
+const LEAST: u16 = 20;
+const PART: (u16, u16) = (11, 24);
+/// Rows that it takes at most.
+const MOST: u16 = 18;
+/// Columns from which the roofline is beside the hint.
+const WIDE: u16 = 90;
+
+/// Rows of the panel; 0 where there is no room, or nothing was measured.
+#[must_use]
+pub fn rows(live: &Live, area: Rect) -> u16 {
+    if live.measured.is_none() || area.height < LEAST { 0 } else { (area.height * PART.0 / PART.1).min(MOST) }
+}
+
+/// How it was measured.
+fn how(of: &MeasuredNow) -> String {
+    let launches = if of.launches > 0 { format!(" in {}", units::count(of.launches as u64, "launch")) } else { String::new() };
+    let others = match of.configurations {
+        0 | 1 => String::new(),
+        n => format!("; the longest of {}", units::count(n as u64, "launch configuration")),
+    };
+    format!(", measured in place{launches}{others}")
+}
+
+/// Draws the panel of the selected kernel.
+pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &Results), bordered: bool, theme: &Theme) {
+    let Some(kernel) = watched.traced.selected() else { return };
+    let name = cut_middle(&clean(&kernel.name), usize::from(area.width / 2));
+    let of = results.of_kernel(&kernel.name);
+    let note = of.map_or_else(|| ", not measured yet".to_owned(), how);
+    let title = vec![Span::styled(name, theme.style(Role::Title)), Span::styled(note, theme.style(Role::Dim))];
+    let inner = panel(frame, area, title, bordered, theme);
+    let Some(of) = of else {
+        let text = format!("m measures its next launches. {} measured so far.", units::count(results.kernels.len() as u64, "kernel"));
+        let said = wrap(&text, inner.width.into()).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))).collect();
+        lines(frame, inner, said);
+        return;
+    };
+    let plot = watched.traced.plot.as_deref().filter(|p| p.points.iter().any(|p| p.own));
+    let beside = inner.width >= WIDE;
+    let [left, right] = if plot.is_some() && beside {
+        Layout::horizontal([Constraint::Percentage(46), Constraint::Min(30)]).spacing(2).areas(inner)
+    } else {
+        [inner, Rect::default()]
+    };
+    let mut said = words(of, results, (left.width.into(), left.height.into()), theme);
+    match plot {
+        Some(plot) if beside => roofline_chart::picture(frame, right, 0, plot, theme),
+        None if said.len() < usize::from(left.height) => {
+            let text = "roofline  a survey counts only operations of tensor cores; M on a launch of the report counts all";
+            said.push(Line::styled(cut_end(text, left.width.into()), theme.style(Role::Dim)));
+        }
+        _ => {}
+    }
+    lines(frame, left, said);
+}
+
+/// The first hint in its own words, and how busy the units were.
+fn words(of: &MeasuredNow, results: &Results, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
+    let Some(result) = results.metrics.results.get(of.result) else { return Vec::new() };
+    let measures = gauges(&results.metrics, result, columns, theme);
+    let mut out = Vec::new();
+    if let Some(hint) = &of.first {
+        let (mark, role) = glyph(hint.severity);
+        out.push(Line::styled(format!("{mark} {}", hint.id.id()), theme.style(role)));
+        let room = rows.saturating_sub(measures.len() + 2).max(1);
+        let mut headline = wrap(&clean(&hint.headline), columns);
+        if headline.len() > room {
+            let rest = headline.split_off(room - 1).join(" ");
+            headline.push(cut_end(&rest, columns));
+        }
+        out.extend(headline.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
+    } else {
+        out.push(Line::styled("no hint: what was measured does not say what limits it", theme.style(Role::Dim)));
+    }
+    if out.len() + measures.len() < rows {
+        out.push(Line::default());
+    }
+    out.extend(measures);
+    if let Some(duration) = results.metrics.duration(result).filter(|_| out.len() < rows) {
+        out.push(Line::styled(format!("duration  {}", Nanos(duration.0)), theme.style(Role::Dim)));
+    }
+    out
+}
