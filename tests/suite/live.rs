@@ -233,7 +233,8 @@ fn kernels_that_were_measured_show_what_limits_them() {
     let first = &json["measured"].as_array().unwrap().iter().find(|k| k["kernel"] == "atomic_hot").unwrap();
     assert_eq!((&first["hint"]["id"], &first["launches"]), (&"atomic-contention".into(), &23.into()));
     assert!(first["memory_percent"].as_f64().is_some_and(|p| (p - 2.0).abs() < 0.01), "{first}");
-    assert!(warpscope::report::live::line(&surveyed()).contains("21 kernels measured"));
+    let line = warpscope::report::live::line(&surveyed());
+    assert!(line.contains(&format!("{} kernels measured", json["measured"].as_array().unwrap().len())), "{line}");
     // Where operations were counted, too, there is a roofline.
     let mut counted = watching((120, 40));
     counted.send(Msg::Live(None, Box::new(live_of("causes_in_place"))));
