@@ -173,7 +173,7 @@ impl Live {
     /// The same of one GPU.
     #[must_use]
     pub fn recent(&self, device: &DeviceNow) -> f64 {
-        device.busy.iter().rev().take(NOW).flatten().sum::<f64>() / self.seconds.max(1) as f64
+        device.busy.iter().rev().take(NOW).flatten().fold(0.0, |sum, busy| sum + busy) / self.seconds.max(1) as f64
     }
 
     /// Launches per second over the last seconds.

@@ -83,7 +83,11 @@ pub fn draw(frame: &mut Frame<'_>, mut area: Rect, watched: &Watched, live: &Liv
     if let Some(results) = live.measured.as_deref().filter(|_| measured > 0) {
         live_measured::draw(frame, below, (watched, results), bordered, theme);
     }
-    let note = format!(", {} by time in the last {last}", units::count(live.different, "kernel"));
+    let note = if live.recent_ns == 0 {
+        format!(", {} by time since the start", units::count(live.kernels.len() as u64, "kernel"))
+    } else {
+        format!(", {} by time in the last {last}", units::count(live.different, "kernel"))
+    };
     let inner = framed(frame, table, ("Kernels", note), bordered, theme);
     kernels(frame, inner, watched, live, theme);
     lines(frame, Rect { x: area.x + 1, width: area.width.saturating_sub(1), ..area }, said);
@@ -231,7 +235,7 @@ const BAR: usize = 12;
 /// Columns that a name has at least.
 const LEAST: usize = 24;
 /// Columns of the first hint, with the space before it.
-const HINT: usize = 27;
+const HINT: usize = 28;
 
 /// Columns of the parts of a row.
 #[derive(Clone, Copy)]
@@ -263,12 +267,14 @@ fn kernels(frame: &mut Frame<'_>, area: Rect, watched: &Watched, live: &Live, th
         head.push_str("   measured: first hint");
     }
     let mut out = vec![Line::styled(head, theme.style(Role::Head))];
-    let most = live.kernels.first().map_or(1, |k| k.recent.1).max(1);
+    // Where nothing ran of late, the time since the start is all that there is to compare.
+    let time = |k: &KernelNow| if live.recent_ns == 0 { k.all.1 } else { k.recent.1 };
+    let most = live.kernels.first().map_or(1, time).max(1);
     let rows = usize::from(area.height).saturating_sub(1);
     let at = watched.traced.at();
     let top = (at + 1).saturating_sub(rows);
     for kernel in live.kernels.iter().skip(top).take(rows) {
-        out.push(kernel_line(kernel, live, most, wide, theme));
+        out.push(kernel_line(kernel, live, time(kernel) as f64 / most as f64, wide, theme));
     }
     let row = u16::try_from(at - top + 1).unwrap_or(u16::MAX);
     lines(frame, area, out);
@@ -277,7 +283,7 @@ fn kernels(frame: &mut Frame<'_>, area: Rect, watched: &Watched, live: &Live, th
     }
 }
 
-fn kernel_line(kernel: &KernelNow, live: &Live, most: i64, wide: Widths, theme: &Theme) -> Line<'static> {
+fn kernel_line(kernel: &KernelNow, live: &Live, share: f64, wide: Widths, theme: &Theme) -> Line<'static> {
     let (count, ns) = kernel.recent;
     let percent = |part: i64, whole: i64| units::human_percent(part as f64 / whole.max(1) as f64 * 100.0);
     let quiet = count == 0;
@@ -285,7 +291,7 @@ fn kernel_line(kernel: &KernelNow, live: &Live, most: i64, wide: Widths, theme: 
     let name = cut_middle(&clean(&kernel.name), wide.name - 2);
     let mut spans = vec![Span::styled(left(&name, wide.name), theme.style(text))];
     if wide.bar > 0 {
-        spans.extend(bar(ns as f64 / most as f64, wide.bar, theme.style(Role::Part(Part::Kernels)), theme));
+        spans.extend(bar(share, wide.bar, theme.style(Role::Part(Part::Kernels)), theme));
     }
     let (each, times) = if quiet { kernel.all } else { kernel.recent };
     let figures = [

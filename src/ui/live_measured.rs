@@ -8,6 +8,7 @@ use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::live::Live;
 use crate::analysis::live_results::{MeasuredNow, Results};
+use crate::analysis::roofline::Precision;
 use crate::app::Watched;
 use crate::model::text::clean;
 use crate::model::{Nanos, units};
@@ -19,7 +20,9 @@ use ratatui::text::{Line, Span};
 const LEAST: u16 = 20;
 const PART: (u16, u16) = (11, 24);
 /// Rows that it takes at most.
-const MOST: u16 = 18;
+const MOST: u16 = 15;
+/// Columns of the gauges at most.
+const GAUGES: usize = 100;
 /// Columns from which the roofline is beside the hint.
 const WIDE: u16 = 90;
 
@@ -53,7 +56,8 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
         lines(frame, inner, said);
         return;
     };
-    let plot = watched.traced.plot.as_deref().filter(|p| p.points.iter().any(|p| p.own));
+    let placed = watched.traced.plot.as_deref();
+    let plot = placed.filter(|p| p.points.iter().any(|p| p.own));
     let beside = inner.width >= WIDE;
     let [left, right] = if plot.is_some() && beside {
         Layout::horizontal([Constraint::Percentage(46), Constraint::Min(30)]).spacing(2).areas(inner)
@@ -64,7 +68,12 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
     match plot {
         Some(plot) if beside => roofline_chart::picture(frame, right, 0, plot, theme),
         None if said.len() < usize::from(left.height) => {
-            let text = "roofline  a survey counts only operations of tensor cores; M on a launch of the report counts all";
+            let counted = placed.is_some_and(|p| p.placed.work.iter().any(|w| w.precision == Precision::Single && w.achieved.is_some()));
+            let text = if counted {
+                "roofline  none: it computes nothing in floating point"
+            } else {
+                "roofline  a survey counts only operations of tensor cores; M on a launch of the report counts all"
+            };
             said.push(Line::styled(cut_end(text, left.width.into()), theme.style(Role::Dim)));
         }
         _ => {}
@@ -75,7 +84,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
 /// The first hint in its own words, and how busy the units were.
 fn words(of: &MeasuredNow, results: &Results, (columns, rows): (usize, usize), theme: &Theme) -> Vec<Line<'static>> {
     let Some(result) = results.metrics.results.get(of.result) else { return Vec::new() };
-    let measures = gauges(&results.metrics, result, columns, theme);
+    let measures = gauges(&results.metrics, result, columns.min(GAUGES), theme);
     let mut out = Vec::new();
     if let Some(hint) = &of.first {
         let (mark, role) = glyph(hint.severity);
