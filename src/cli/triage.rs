@@ -2,6 +2,7 @@
 
 use super::triage_args::Triage;
 use super::{FAILED, Failure, interrupt, print};
+use crate::analysis::memory;
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::{Parts, Wants};
 use crate::model::{Cancel, Profile};
@@ -23,7 +24,7 @@ fn ranges_called(profile: &Profile, file: &str, name: &str) -> Result<Vec<(i64, 
 pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
     let mut judged = Vec::new();
     for file in &args.files {
-        let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES))?;
+        let profile = interrupt::open(file, nsys.map(Path::to_owned), Wants::TRIAGE.with(Parts::COLLECTIVES.union(Parts::MEMORY)))?;
         let shown = file.display();
         if profile.metrics.is_some() {
             let tool = &profile.source.tool;
@@ -39,13 +40,19 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
         let scope = Scope { windows, device: args.device, flops: args.flops };
         let found = triage::triage(&profile, &scope, &Cancel::default());
         print::warn(&profile);
-        let Some(found) = found else {
+        let Some(mut found) = found else {
             return Err(Failure::wrong(match args.device {
+                _ if profile.launches.is_empty() && !profile.memory.is_empty() => {
+                    format!("{shown}: this report is of memory only, and has no timeline; `warpscope memory` says how it is used")
+                }
                 Some(device) => format!("{shown}: nothing ran on device {device}"),
                 None if between.is_some() => format!("{shown}: nothing ran on a GPU between these times"),
                 None => format!("{shown}: nothing ran on a GPU, or the report has no times"),
             }));
         };
+        if scope.windows.is_empty() {
+            found.memory = memory::wrong(&profile, &Cancel::default());
+        }
         judged.push((profile, found));
     }
     let width = print::terminal_width();

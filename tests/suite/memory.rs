@@ -147,6 +147,55 @@ fn nobody_is_wrongly_accused() {
     assert_eq!(run(&["memory", file("huge.pickle", &bytes).to_str().unwrap()]).0, 0);
 }
 
+/// Steps of a kernel and 2 MiB each, which `leaks` keeps.
+fn made_up_trace(leaks: bool) -> String {
+    let mut events = Vec::new();
+    let row = |cat: &str, name: &str, ts: i64, dur: i64, args: Value| serde_json::json!({"ph": "X", "cat": cat, "name": name, "pid": 7, "tid": 7, "ts": ts, "dur": dur, "args": args});
+    for step in 0..12_i64 {
+        let at = 1_000_000 + step * 10_000;
+        events.push(row("user_annotation", &format!("ProfilerStep#{step}"), at, 9_900, serde_json::json!({})));
+        events.push(row("cuda_runtime", "cudaLaunchKernel", at + 100, 10, serde_json::json!({"correlation": step + 1})));
+        events.push(row(
+            "kernel",
+            "gemm",
+            at + 200,
+            9_000,
+            serde_json::json!({"correlation": step + 1, "device": 0, "context": 1, "stream": 7, "grid": [1, 1, 1], "block": [64, 1, 1]}),
+        ));
+        let mut memory = |time: i64, bytes: i64, total: i64| {
+            events.push(serde_json::json!({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 7, "tid": 7, "ts": time,
+                "args": {"Total Reserved": 1_i64 << 30, "Total Allocated": total, "Bytes": bytes, "Device Id": 0, "Device Type": 1, "Addr": 4_096 + step * (2 << 20)}}));
+        };
+        let held = if leaks { step * (2 << 20) } else { 0 };
+        memory(at + 150, 2 << 20, (100 << 20) + held + (2 << 20));
+        if !leaks {
+            memory(at + 9_500, -(2 << 20), 100 << 20);
+        }
+    }
+    serde_json::json!({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "GPU"}], "traceEvents": events}).to_string()
+}
+
+#[test]
+fn triage_says_what_is_wrong_with_memory() {
+    for (leaks, wanted) in [(true, vec!["growth"]), (false, vec![])] {
+        let trace = file("steps.pt.trace.json", made_up_trace(leaks).as_bytes());
+        let (code, out, err) = run(&["triage", trace.to_str().unwrap(), "--format", "json"]);
+        assert_eq!(code, 0, "{err}");
+        let found: Value = serde_json::from_str(&out).unwrap();
+        let ids: Vec<&str> = found["memory"].as_array().unwrap().iter().map(|f| f["id"].as_str().unwrap()).collect();
+        assert_eq!(ids, wanted, "{out}");
+        let (_, page, _) = run(&["triage", trace.to_str().unwrap(), "--format", "table"]);
+        assert_eq!(page.contains("memory: growth: memory grows: 2 MiB"), leaks, "{page}");
+        let mut explorer = Explorer::open(&[trace], (120, 40));
+        explorer.press("O");
+        let shown = explorer.screen();
+        assert_eq!(shown.contains("memory: growth"), leaks, "{shown}");
+    }
+    // A snapshot has no timeline: that is said, with what to do.
+    let (code, _, err) = run(&["triage", fixture("leak").to_str().unwrap()]);
+    assert!(code != 0 && err.contains("of memory only") && err.contains("warpscope memory"), "{err}");
+}
+
 /// A trace with memory events says the same as the snapshot of the same run.
 #[test]
 fn traces_with_memory() {

@@ -35,6 +35,17 @@ pub fn usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
     (!devices.is_empty()).then_some(Usage { sites, devices })
 }
 
+/// Events up to which memory is looked at beside something else: that takes less than half a second.
+const FEW: usize = 500_000;
+
+/// What is wrong with a program's use of memory, as id and headline, the devices in turn; empty where that would take long.
+#[must_use]
+pub fn wrong(profile: &Profile, cancel: &Cancel) -> Vec<(&'static str, String)> {
+    let usage = if profile.memory.events.len() > FEW { None } else { usage(profile, cancel) };
+    let devices = usage.map(|u| u.devices).unwrap_or_default();
+    devices.into_iter().flat_map(|d| d.findings).map(|f| (f.id.id(), f.headline)).collect()
+}
+
 fn free(profile: &Profile, device: Option<u32>) -> Option<Free> {
     let state = profile.memory.state.as_ref()?;
     let mut out = Free::default();

@@ -10,7 +10,7 @@ pub mod sites;
 pub mod steps;
 mod usage;
 
-pub use build::usage;
+pub use build::{usage, wrong};
 pub use category::{Categories, Category};
 pub use finding::{MemoryFinding, MemoryVerdict};
 pub use ledger::{Ledger, Life, Point};

@@ -93,6 +93,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         devices: case.devices.iter().map(device).collect(),
         findings,
         flops,
+        memory: Vec::new(),
         missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing(&case)).map(words).collect(),
         families: case.kernels.families(profile),
         strip: case.strip.clone(),

@@ -325,7 +325,11 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
         Ask::Held { screen, view, device, at } => Done::Held(*screen, *device, *at, view.held(*device, *at).into()),
         Ask::Ranks(members) => Done::Ranks(Arc::new(Ranks::of(members))),
         Ask::Triage => {
-            let found = triage(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
+            let mut found = triage(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
+            // Of a part of the run it would say what is true of all of it.
+            if let Some(found) = found.as_mut().filter(|_| work.window.is_none()) {
+                found.memory = crate::analysis::memory::wrong(profile, cancel);
+            }
             if cancel.is_cancelled() {
                 return None;
             }

@@ -61,6 +61,12 @@ struct FamilyJson {
 }
 
 #[derive(Serialize)]
+struct MemoryJson<'a> {
+    id: &'static str,
+    headline: &'a str,
+}
+
+#[derive(Serialize)]
 struct FlopsJson {
     per_second: f64,
     peak_per_second: Option<f64>,
@@ -76,6 +82,7 @@ struct TriageJson<'a> {
     families: Vec<FamilyJson>,
     flops: Option<FlopsJson>,
     findings: Vec<FindingJson<'a>>,
+    memory: Vec<MemoryJson<'a>>,
     missing: &'a [String],
     ranks: Option<Vec<RankJson<'a>>>,
     straggler: Option<StragglerJson>,
@@ -123,6 +130,7 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
             operators: if let Counted::Operators(n) = r.counted { Some(n) } else { None },
         }),
         findings: t.findings.iter().map(finding_json).collect(),
+        memory: t.memory.iter().map(|(id, headline)| MemoryJson { id, headline }).collect(),
         missing: &t.missing,
         ranks: None,
         straggler: None,
