@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout, clippy::pedantic, missing_docs)]
 
 mod suite {
+    mod arrive;
     mod arrows;
     mod cli;
     mod corpus;

@@ -41,6 +41,12 @@ impl Curve {
 pub struct Worths(HashMap<String, Curve>);
 
 impl Worths {
+    /// Whether nothing is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Goes through the run again, as often as its length allows. Empty where launches have no times or calls, or are too many.
     #[must_use]
     pub fn of(profile: &Profile, cancel: &Cancel) -> Self {

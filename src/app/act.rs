@@ -2,6 +2,7 @@
 
 use super::actions::table::Action;
 use super::actions::{ACTIONS, ActionId, Where};
+use super::arrive::command;
 use super::checklist::checklist;
 use super::msg::Effect;
 use super::open::{carry, go, pair, quit, say, tell};
@@ -108,6 +109,10 @@ fn common(app: &mut App, asked: u64, id: ActionId) -> Vec<Effect> {
         ActionId::Memory => go(app, asked, Go::Memory),
         ActionId::Ranks => go(app, asked, Go::Ranks),
         ActionId::Checklist => checklist(app, asked),
+        ActionId::CopyPlace => match command(app) {
+            Some(text) => vec![Effect::Copy(text, "command that opens this place".to_owned())],
+            None => say(app, "this screen belongs to no report: there is no command that opens it", false),
+        },
         ActionId::Form => names(app),
         ActionId::FullName => over(app, Page::Names),
         ActionId::Details => match app.session.details_room() {

@@ -6,6 +6,7 @@
 mod act;
 pub mod actions;
 mod answering;
+mod arrive;
 mod checklist;
 mod copies;
 mod first;
@@ -35,7 +36,7 @@ pub use screens::{
     DiffScreen, KernelsScreen, LaunchesScreen, LibraryScreen, MemoryScreen, Open, OverviewScreen, RangesScreen, RanksScreen, RerunScreen,
     ResultScreen, RunScreen, TimelineScreen,
 };
-pub use session::{DetailsRoom, Report, Session, Settings, Stage};
+pub use session::{Address, DetailsRoom, Report, Session, Settings, Show, Stage};
 pub use state::{App, SMALLEST};
 pub use update::update;
 pub use work::{Done, Work};

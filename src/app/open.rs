@@ -231,7 +231,7 @@ fn memory(app: &mut App, at: usize) -> Vec<Effect> {
 }
 
 /// To a launch in the list of those of its group.
-fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
+pub fn launches_at(app: &mut App, at: usize, launch: u32) -> Vec<Effect> {
     let Some(report) = app.session.reports.get(at) else { return Vec::new() };
     let (Some(grouping), Some(profile)) = (report.groups.grouping.clone(), &report.profile) else { return Vec::new() };
     let Some(row) = grouping.row_of(profile, report.paths.as_deref(), launch as usize) else {

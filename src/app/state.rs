@@ -48,7 +48,8 @@ impl App {
         let digests = !files.is_empty() && files.iter().all(|f| f.extension().is_some_and(|e| e == "wsd"));
         let reports: Vec<Report> = files.into_iter().map(|f| Report::new(f, &settings)).collect();
         let effects = (0..reports.len()).map(Effect::Load).collect();
-        let session = Session { reports, active: 0, settings, pins, size, details: true, ..Session::default() };
+        let address = settings.address.clone();
+        let session = Session { reports, active: 0, address, settings, pins, size, details: true, ..Session::default() };
         let mut app = Self {
             session,
             running: Running::default(),
@@ -241,6 +242,12 @@ impl App {
                 self.closed.extend(stack.drain(at + 1..));
             }
         }
+    }
+
+    /// The number of a report's table of kernels.
+    #[must_use]
+    pub fn table(&self, report: usize) -> u64 {
+        self.stacks.get(report).and_then(|s| s.first()).map_or(0, |e| e.id)
     }
 
     /// How many screens of a report are open.

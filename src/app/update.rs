@@ -1,5 +1,6 @@
 //! What each message changes.
 
+use super::arrive::arrive;
 use super::first::greet;
 use super::keys;
 use super::msg::{Effect, Msg};
@@ -31,12 +32,14 @@ fn change(app: &mut App, msg: Msg) -> Vec<Effect> {
         Msg::Progress(i, progress) => {
             let mut effects = app.session.reports.get_mut(i).map(|r| r.progress(i, progress)).unwrap_or_default();
             effects.extend(greet(app, i));
+            effects.extend(arrive(app));
             effects
         }
         Msg::Loaded(i, outcome) => {
             let mut effects = app.session.reports.get_mut(i).map(|r| r.loaded(i, outcome)).unwrap_or_default();
             effects.extend(joins(app, i));
             effects.extend(measured(app, i));
+            effects.extend(arrive(app));
             effects.extend(greet(app, i));
             effects.extend(runs::arrived(app));
             effects.extend(tell_all(app, News::Loaded));
@@ -89,6 +92,7 @@ fn done(app: &mut App, report: usize, state: (u64, Option<(i64, i64)>), done: &D
         _ => {}
     }
     effects.extend(runs::arrived(app));
+    effects.extend(arrive(app));
     effects
 }
 

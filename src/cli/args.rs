@@ -7,7 +7,8 @@ pub use super::trace_args::Trace;
 pub use super::triage_args::{DigestArgs, Export, MemoryArgs, Ranges, Ranks, ReportArgs, Triage};
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
-use crate::config::{ColorMode, First};
+use crate::app::Show;
+use crate::config::ColorMode;
 use crate::model::NameForm;
 use crate::report::Format;
 use crate::rerun::{CacheControl, ClockControl, Replay};
@@ -57,9 +58,24 @@ pub struct Opening {
     /// Initial grouping of the explorer [default: name].
     #[arg(long, value_name = "GROUPING")]
     pub group: Option<GroupBy>,
-    /// Screen that a timeline opens with [default: overview].
+    /// Screen that the report opens with [default: overview of a timeline]; `Y` copies the command that opens a place again.
     #[arg(long, value_name = "SCREEN")]
-    pub first: Option<First>,
+    pub first: Option<Show>,
+    /// Kernel that is selected there, by its name in the table.
+    #[arg(long, value_name = "NAME")]
+    pub kernel: Option<String>,
+    /// Launch that is selected there, by its number from 0.
+    #[arg(long, value_name = "N")]
+    pub launch: Option<u32>,
+    /// Result of ncu, or of counters in a trace, by its number from 0.
+    #[arg(long, value_name = "N")]
+    pub result: Option<usize>,
+    /// Range that is selected among the ranges.
+    #[arg(long, value_name = "NAME")]
+    pub range: Option<String>,
+    /// Window of the timeline, or that all screens are narrowed to.
+    #[command(flatten)]
+    pub between: Between,
     /// Initial sort order of the explorer [default: total].
     #[arg(long)]
     pub sort: Option<SortBy>,

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::args::{Args, Opening};
-use crate::app::Settings;
+use crate::app::{Address, Settings, Show};
 use crate::config::{self, ColorMode, Config};
 use crate::ui::theme;
 
@@ -21,6 +21,19 @@ pub fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme
     let theme = args.theme.as_deref().or(config.theme.as_deref()).unwrap_or(by_mode);
     library.theme(theme, mode).map_err(Failure::wrong)?;
     let defaults = Settings::default();
+    let address = Address {
+        show: opening.first,
+        kernel: opening.kernel.clone(),
+        launch: opening.launch,
+        result: opening.result,
+        range: opening.range.clone(),
+        window: opening.between.window().map_err(Failure::wrong)?,
+    };
+    let first = match opening.first {
+        Some(Show::Overview) => Some(config::First::Overview),
+        Some(_) => Some(config::First::Kernels),
+        None => None,
+    };
     Ok(Settings {
         theme: theme.to_owned(),
         themes: library.names(),
@@ -28,6 +41,7 @@ pub fn settings(args: &Args, opening: &Opening, config: &Config, library: &theme
         group: opening.group.or(config.group).unwrap_or(defaults.group),
         sort: opening.sort.or(config.sort).unwrap_or(defaults.sort),
         pins: config.pins.clone(),
-        first: opening.first.or(config.first).unwrap_or(config::First::Overview),
+        first: first.or(config.first).unwrap_or(config::First::Overview),
+        address: (!address.plain()).then_some(address),
     })
 }

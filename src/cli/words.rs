@@ -2,7 +2,8 @@
 
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
-use crate::config::{ColorMode, First};
+use crate::app::Show;
+use crate::config::ColorMode;
 use crate::launch::tracer::Chosen;
 use crate::model::NameForm;
 use crate::report::Format;
@@ -83,13 +84,22 @@ impl ValueEnum for Format {
     }
 }
 
-impl ValueEnum for First {
+impl ValueEnum for Show {
     fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Overview, Self::Kernels]
+        const LIST: [Show; Show::ALL.len()] = {
+            let mut out = [Show::Overview; Show::ALL.len()];
+            let mut i = 0;
+            while i < out.len() {
+                out[i] = Show::ALL[i].1;
+                i += 1;
+            }
+            out
+        };
+        &LIST
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
-        Self::ALL.iter().find(|(_, f)| f == self).map(|(word, _)| PossibleValue::new(*word))
+        Some(PossibleValue::new(self.word()))
     }
 }
 

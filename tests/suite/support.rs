@@ -111,7 +111,11 @@ pub struct Explorer {
 
 impl Explorer {
     pub fn open(files: &[PathBuf], size: (u16, u16)) -> Self {
-        let settings = Settings { themes: Library::new(Vec::new()).names(), ..Settings::default() };
+        Self::open_with(files, size, Settings::default())
+    }
+
+    pub fn open_with(files: &[PathBuf], size: (u16, u16), settings: Settings) -> Self {
+        let settings = Settings { themes: Library::new(Vec::new()).names(), ..settings };
         let (app, effects) = App::new(files.to_vec(), settings, size);
         let mut explorer = Self { app, view: View::default(), copied: Vec::new(), saved: Vec::new(), quit: false, asked: Vec::new() };
         explorer.perform(effects);

@@ -91,6 +91,8 @@ pub enum ActionId {
     Unmark,
     /// Choose what to copy.
     Copy,
+    /// The command that opens what is on the screen.
+    CopyPlace,
     /// The command that profiles the launch again.
     Rerun,
     /// Save the commands as a script.

@@ -1,9 +1,12 @@
 //! The session: its reports, and what is the same for all of them.
 
+pub mod address;
 pub mod groups;
+mod narrowed;
 pub mod report;
 mod settings;
 
+pub use address::{Address, Show};
 pub use groups::Groups;
 pub use report::{Report, Stage};
 pub use settings::Settings;
@@ -34,6 +37,8 @@ pub struct Session {
     pub used: BTreeMap<ActionId, u32>,
     /// The step of the tour, while there is one.
     pub tour: Option<usize>,
+    /// Where the command line leads, until one is there.
+    pub address: Option<Address>,
     /// What this machine has to profile with; empty where nobody asked.
     pub machine: Vec<Fact>,
 }

@@ -82,7 +82,7 @@ pub struct Report {
     /// The window that everything about launches and ranges is narrowed to, ns: from, to (exclusive).
     pub window: Option<(i64, i64)>,
     /// What is known of the whole run while only a window is shown.
-    whole: Option<Box<Known>>,
+    pub(super) whole: Option<Box<Known>>,
     /// Which launches of this timeline the results of other reports of the session are of.
     pub joins: Vec<(usize, Arc<Join>)>,
     /// ncu's durations of results that were joined, by report and result.
@@ -101,15 +101,15 @@ pub struct Report {
 
 /// What is found out of a report anew when it is narrowed to a window.
 #[derive(Clone, Debug, Default)]
-struct Known {
-    overview: Option<Arc<Overview>>,
-    next: Option<String>,
+pub(super) struct Known {
+    pub(super) overview: Option<Arc<Overview>>,
+    pub(super) next: Option<String>,
     /// Whether it was judged, and what came of that.
-    judged: bool,
-    triage: Option<Arc<Triage>>,
-    work: Option<Rate>,
-    tree: Option<Arc<RangeTree>>,
-    grouping: Option<Arc<Grouping>>,
+    pub(super) judged: bool,
+    pub(super) triage: Option<Arc<Triage>>,
+    pub(super) work: Option<Rate>,
+    pub(super) tree: Option<Arc<RangeTree>>,
+    pub(super) grouping: Option<Arc<Grouping>>,
 }
 
 /// A result: the report that it is in, its index, and how sure it is that it is of the launch meant; `None` where it is of this very report.
@@ -286,7 +286,8 @@ impl Report {
             }
             Done::Triage(found) => {
                 self.triage = Some(found.clone());
-                effects = if self.window.is_none() { self.ask(index, Ask::Worths) } else { Vec::new() };
+                // They are of the whole run: a session that began with a window of it has none yet.
+                effects = if self.window.is_none() || self.worths.is_empty() { self.ask(index, Ask::Worths) } else { Vec::new() };
                 if let Some(sentence) = self.verdict() {
                     self.next = Some(sentence);
                 }
@@ -330,7 +331,7 @@ impl Report {
         Some(effects)
     }
 
-    fn forget_detail(&mut self) {
+    pub(super) fn forget_detail(&mut self) {
         self.detail = None;
         self.asked = None;
     }
@@ -385,7 +386,7 @@ impl Report {
         self.best.get(&row).copied()
     }
 
-    fn mark_profiled(&mut self, index: usize) {
+    pub(super) fn mark_profiled(&mut self, index: usize) {
         (self.profiled, self.diagnosed, self.best) = Default::default();
         let (Some(profile), Some(grouping)) = (&self.profile, &self.groups.grouping) else { return };
         let row_of = |launch: usize| grouping.row_of(profile, self.paths.as_deref(), launch);
@@ -439,53 +440,6 @@ impl Report {
         }
         let parts = Part::ALL.into_iter().flat_map(|part| self.ask(index, Ask::Timeline(part)));
         parts.chain(self.ask(index, Ask::Gaps)).collect()
-    }
-
-    /// What limits the whole run, also while only a window of it is shown.
-    #[must_use]
-    pub fn whole_triage(&self) -> Option<&Arc<Triage>> {
-        self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
-    }
-
-    /// Narrows everything to a window, ns, or widens it to the whole run: what was known of that is there again at once.
-    pub fn narrow(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
-        if window == self.window || self.reading() || self.profile.is_none() {
-            return Vec::new();
-        }
-        let by = self.groups.by;
-        // The old groups stay until the new ones are there, so that no list jumps twice.
-        let known = Known {
-            overview: self.overview.take(),
-            next: self.next.take(),
-            judged: self.triage.is_some(),
-            triage: self.triage.take().flatten(),
-            work: self.work.take(),
-            tree: self.tree.take(),
-            grouping: self.groups.grouping.clone(),
-        };
-        let whole = self.whole.take();
-        self.window = window;
-        self.forget_detail();
-        let mut missing = vec![Ask::Group(by)];
-        match window {
-            Some(_) => self.whole = whole.or(Some(Box::new(known))),
-            None => {
-                let Known { overview, next, judged, triage, work, tree, grouping } = whole.map(|w| *w).unwrap_or_default();
-                (self.overview, self.next, self.triage, self.work, self.tree) = (overview, next, judged.then_some(triage), work, tree);
-                if let (Some(profile), Some(grouping)) = (self.profile.clone(), grouping.filter(|g| g.by == by)) {
-                    self.groups.take(&profile, grouping);
-                    self.mark_profiled(index);
-                    missing.clear();
-                }
-            }
-        }
-        if self.overview.is_none() {
-            missing.push(Ask::Overview);
-        }
-        if self.triage.is_none() && self.timeline() {
-            missing.push(Ask::Triage);
-        }
-        missing.into_iter().flat_map(|ask| self.ask(index, ask)).collect()
     }
 
     /// Groups in another way.

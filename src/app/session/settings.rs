@@ -1,5 +1,6 @@
 //! What the user set on the command line and in the configuration file.
 
+use super::address::Address;
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::actions::Keymap;
 use crate::config::First;
@@ -20,6 +21,8 @@ pub struct Settings {
     pub pins: Vec<String>,
     /// Screen that a timeline opens with.
     pub first: First,
+    /// Where a session begins, if not with that.
+    pub address: Option<Address>,
 }
 
 impl Default for Settings {
@@ -32,6 +35,7 @@ impl Default for Settings {
             sort: SortBy::Total,
             pins: Vec::new(),
             first: First::default(),
+            address: None,
         }
     }
 }

@@ -54,6 +54,8 @@ pub struct TimelineScreen {
     later: Vec<(Place, Option<LineKey>)>,
     /// Where to go once that is there.
     wanted: Option<At>,
+    /// That is shown and nothing around it.
+    exact: bool,
     /// The event that following began at.
     origin: Option<Event>,
     /// Where the pointer took hold: the column.
@@ -97,10 +99,17 @@ impl TimelineScreen {
             earlier: Vec::new(),
             later: Vec::new(),
             wanted: at,
+            exact: false,
             origin: None,
             grabbed: None,
             serial,
         }
+    }
+
+    /// Shows a window as it is.
+    #[must_use]
+    pub fn exactly(at: Option<At>, serial: u64) -> Self {
+        Self { exact: true, ..Self::new(at, serial) }
     }
 
     #[must_use]

@@ -248,9 +248,17 @@ impl TimelineScreen {
         let spot = at.event.and_then(|event| timeline.find(&of, event.into()));
         let length = (at.end - at.start).max(1);
         // Long enough to see what is around.
-        let room = if at.event.is_some() { length.saturating_mul(AROUND / 2) } else { length / 4 };
-        let around = Place { start: at.start.saturating_sub(room), end: at.end.saturating_add(room), cursor: at.start };
-        self.place = Some(Place { cursor: at.start, ..around.kept(timeline.reach, columns) });
+        let room = match at.event {
+            _ if self.exact => 0,
+            Some(_) => length.saturating_mul(AROUND / 2),
+            None => length / 4,
+        };
+        let begin = match at.event {
+            Some(Event::Launch(launch)) if self.exact => profile.launches.start(launch as usize),
+            _ => at.start,
+        };
+        let around = Place { start: at.start.saturating_sub(room), end: at.end.saturating_add(room), cursor: begin };
+        self.place = Some(Place { cursor: begin, ..around.kept(timeline.reach, columns) });
         match spot {
             Some(spot) => self.reveal(&timeline, spot),
             None => {

@@ -1,0 +1,232 @@
+//! To the place that the command line names, and from a place to its command: what is on the screen can be opened again, here or by somebody else.
+
+use super::actions::Where;
+use super::msg::Effect;
+use super::open::{go, launches_at, say, settle, show as open_result};
+use super::screen::{At, Go, ResultView};
+use super::screens::{KernelsScreen, LaunchesScreen, MemoryScreen, OverviewScreen, RangesScreen, ResultScreen, TimelineScreen};
+use super::session::{Address, Report, Show};
+use super::state::App;
+use crate::analysis::GroupBy;
+use crate::analysis::timeline::Event;
+use crate::rerun::shell;
+
+/// Which view of a result a screen is.
+fn view(show: Show) -> Option<ResultView> {
+    Some(match show {
+        Show::Metrics => ResultView::Metrics,
+        Show::Hints => ResultView::Hints,
+        Show::Roofline => ResultView::Roofline,
+        Show::Source => ResultView::Source,
+        _ => return None,
+    })
+}
+
+/// How far one got.
+enum Step {
+    /// Something that is needed is not there yet.
+    Wait,
+    /// On the way: what comes of these leads on.
+    Way(Vec<Effect>),
+    There(Vec<Effect>),
+    /// There is no such place.
+    Lost(String),
+}
+
+/// Goes on towards the place that the command line named, as far as what is known allows.
+pub fn arrive(app: &mut App) -> Vec<Effect> {
+    let Some(address) = app.session.address.clone() else { return Vec::new() };
+    match step(app, &address) {
+        Step::Wait => Vec::new(),
+        Step::Way(effects) => effects,
+        Step::There(effects) => {
+            app.session.address = None;
+            effects
+        }
+        Step::Lost(why) => {
+            app.session.address = None;
+            say(app, why, true)
+        }
+    }
+}
+
+fn step(app: &mut App, address: &Address) -> Step {
+    const AT: usize = 0;
+    let Some(report) = app.session.reports.get_mut(AT) else { return Step::Lost("there is no report".to_owned()) };
+    if report.reading() {
+        return Step::Wait;
+    }
+    let Some(profile) = report.profile.clone() else {
+        app.session.address = None;
+        return Step::Wait;
+    };
+    report.greeted = true;
+    let show = address.show.unwrap_or(if address.launch.is_some() { Show::Launches } else { Show::Kernels });
+    if let Some(window) = address.window.filter(|w| show != Show::Timeline && report.window != Some(*w)) {
+        let asked = app.top().map_or(0, |e| e.id);
+        return Step::Way(go(app, asked, Go::Window(Some(window))));
+    }
+    if let Some(view) = view(show).filter(|_| address.result.is_some() || address.kernel.is_none()) {
+        return result(app, AT, address.result.unwrap_or(0), view);
+    }
+    if show == Show::Ranks {
+        let reading = app.session.reports.iter().any(Report::reading);
+        let asked = app.top().map_or(0, |e| e.id);
+        return if reading { Step::Wait } else { Step::There(go(app, asked, Go::Ranks)) };
+    }
+    if let Some(name) = &address.kernel {
+        let report = &app.session.reports[AT];
+        let Some(known) = report.groups.grouping.clone() else { return Step::Wait };
+        let Some(kernels) = app.kernels_mut(AT) else { return Step::Wait };
+        if !kernels.select(name) {
+            // The table takes over what is grouped with the next message.
+            let listed = kernels.selected_name().is_some() || known.rows.is_empty();
+            return if listed { Step::Lost(format!("no kernel is called {name}")) } else { Step::Wait };
+        }
+    }
+    let launches = profile.launches.len();
+    if let Some(launch) = address.launch.filter(|l| *l as usize >= launches) {
+        return Step::Lost(format!("there is no launch {launch}: the report has {launches}"));
+    }
+    let table = app.table(AT);
+    match show {
+        Show::Kernels => {
+            let row = app.kernels(AT).and_then(KernelsScreen::row);
+            Step::There(app.session.reports.get_mut(AT).map(|r| r.want_detail(AT, row)).unwrap_or_default())
+        }
+        Show::Overview => Step::There(if app.of::<OverviewScreen>(AT).is_some() { Vec::new() } else { go(app, table, Go::Overview) }),
+        Show::Memory => Step::There(if app.of::<MemoryScreen>(AT).is_some() { Vec::new() } else { go(app, table, Go::Memory) }),
+        Show::Ranges => Step::There(go(app, table, Go::Ranges(address.range.clone()))),
+        Show::Timeline => timeline(app, AT, address),
+        Show::Launches | Show::Rerun => to_launch(app, AT, address, show == Show::Rerun),
+        // Of a kernel by name: its result is known once results and launches are joined.
+        _ => {
+            let best = app.selection(table).result;
+            match (best, view(show)) {
+                (Some(best), Some(view)) => Step::There(open_result(app, AT, best, view, view)),
+                _ if app.session.reports.iter().any(Report::reading) => Step::Wait,
+                _ => Step::Lost("this kernel has no metrics".to_owned()),
+            }
+        }
+    }
+}
+
+/// To a result of the report, or of what was measured beside it.
+fn result(app: &mut App, at: usize, number: usize, view: ResultView) -> Step {
+    let part = app.session.reports.iter().position(|r| r.part_of == Some(at));
+    let from = if app.session.metrics(at).is_some() { Some(at) } else { part };
+    let Some(metrics) = from.and_then(|f| app.session.metrics(f)) else {
+        return Step::Lost("this report has no metrics of kernels".to_owned());
+    };
+    let there = metrics.results.len();
+    if number >= there {
+        return Step::Lost(format!("there is no result {number}: the report has {there}"));
+    }
+    let from = from.unwrap_or(at);
+    if from != at {
+        app.session.active = from;
+    }
+    Step::There(open_result(app, from, (from, number, None), view, view))
+}
+
+/// To the timeline, at a window or a launch.
+fn timeline(app: &mut App, at: usize, address: &Address) -> Step {
+    let Some(profile) = app.session.reports.get(at).and_then(|r| r.profile.clone()) else { return Step::Wait };
+    let event = address.launch.map(Event::Launch);
+    let of_launch = address.launch.map(|l| (profile.launches.start(l as usize), profile.launches.end(l as usize)));
+    let place = address.window.or(of_launch).map(|(start, end)| At { start, end, event });
+    let exact = address.window.is_some();
+    let id = app.push(at, |id| if exact { TimelineScreen::exactly(place, id) } else { TimelineScreen::new(place, id) });
+    Step::There(settle(app, id))
+}
+
+/// To a launch in the list of its group; on to its re-run once the list is there.
+fn to_launch(app: &mut App, at: usize, address: &Address, rerun: bool) -> Step {
+    let table = app.table(at);
+    let Some(launch) = address.launch else {
+        let Some(kernels) = app.kernels(at) else { return Step::Wait };
+        if app.session.reports[at].groups.grouping.is_none() || kernels.row().is_none() {
+            return Step::Wait;
+        }
+        if rerun {
+            return Step::There(go(app, table, Go::Rerun { run: false, in_place: false }));
+        }
+        let group = app.selection(table).group;
+        return match group {
+            Some((grouping, row)) => Step::There(go(app, table, Go::Launches { grouping, row })),
+            None => Step::Lost("there is no kernel to list the launches of".to_owned()),
+        };
+    };
+    if let Some(id) = app.find::<LaunchesScreen>(Some(at)) {
+        return match app.launches(at).and_then(LaunchesScreen::launch) {
+            Some(_) if rerun => Step::There(go(app, id, Go::Rerun { run: false, in_place: false })),
+            Some(_) => Step::There(Vec::new()),
+            None => Step::Wait,
+        };
+    }
+    if app.session.reports[at].groups.grouping.is_none() {
+        return Step::Wait;
+    }
+    Step::Way(launches_at(app, at, launch))
+}
+
+/// The command that opens what is on the screen; `None` where the screen is of no report.
+#[must_use]
+pub fn command(app: &App) -> Option<String> {
+    let session = &app.session;
+    let shown = session.report()?;
+    let own = shown.part_of.unwrap_or(session.active);
+    let selected = app.selected();
+    let place = app.here();
+    let mut address = Address { launch: selected.launch, window: shown.window, ..Address::default() };
+    let group = selected.group.as_ref().and_then(|(grouping, row)| Some((grouping.by, grouping.rows.get(*row)?.name.clone())));
+    let result = app
+        .result(session.active)
+        .filter(|_| matches!(place, Where::Metrics | Where::Hints | Where::Roofline | Where::Compare | Where::Source));
+    // The report that the place is in comes first.
+    let mut first = own;
+    address.show = Some(match place {
+        Where::Overview => Show::Overview,
+        Where::Kernels => Show::Kernels,
+        Where::Launches => Show::Launches,
+        Where::Timeline => {
+            let place = app.of::<TimelineScreen>(session.active).and_then(|t| t.place);
+            address.window = place.map(|p| (p.start, p.end)).or(address.window);
+            Show::Timeline
+        }
+        Where::Ranges => {
+            address.range = app.of::<RangesScreen>(session.active).and_then(|r| r.node()).map(|n| n.1.name.clone());
+            Show::Ranges
+        }
+        Where::Memory => Show::Memory,
+        Where::Ranks => Show::Ranks,
+        Where::Rerun => Show::Rerun,
+        _ => {
+            let ResultScreen { report, result, view, .. } = result?;
+            let from = session.reports.get(*report)?;
+            (first, address.result) = (from.part_of.unwrap_or(*report), Some(*result));
+            (address.launch, address.window) = (None, None);
+            match view {
+                ResultView::Metrics | ResultView::Compare => Show::Metrics,
+                ResultView::Hints => Show::Hints,
+                ResultView::Roofline => Show::Roofline,
+                ResultView::Source => Show::Source,
+            }
+        }
+    });
+    if matches!(address.show, Some(Show::Kernels | Show::Launches | Show::Rerun)) {
+        address.kernel = group.as_ref().map(|g| g.1.clone());
+    }
+    let by = group.map(|g| g.0).filter(|by| *by != GroupBy::Name && address.kernel.is_some());
+    let mut words = vec!["warpscope".to_owned()];
+    let files = || session.reports.iter().enumerate().filter(|(_, r)| r.part_of.is_none());
+    if session.reports.get(first)?.built_in {
+        words.push("demo".to_owned());
+    } else {
+        let others = files().filter(|(i, r)| *i != first && !r.built_in);
+        words.extend(files().filter(|(i, _)| *i == first).chain(others).map(|(_, r)| r.file.to_string_lossy().into_owned()));
+    }
+    words.extend(address.options());
+    words.extend(by.into_iter().flat_map(|by| ["--group".to_owned(), by.word().to_owned()]));
+    Some(shell::line(&words))
+}

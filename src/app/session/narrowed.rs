@@ -1,0 +1,56 @@
+//! A report of which only a window is shown: what was known of the whole run is kept.
+
+use super::report::{Known, Report};
+use crate::analysis::triage::Triage;
+use crate::app::msg::Effect;
+use crate::app::work::Ask;
+use std::sync::Arc;
+
+impl Report {
+    /// What limits the whole run, also while only a window of it is shown.
+    #[must_use]
+    pub fn whole_triage(&self) -> Option<&Arc<Triage>> {
+        self.whole.as_ref().map_or(self.triage.as_ref().and_then(Option::as_ref), |w| w.triage.as_ref())
+    }
+
+    /// Narrows everything to a window, ns, or widens it to the whole run: what was known of that is there again at once.
+    pub fn narrow(&mut self, index: usize, window: Option<(i64, i64)>) -> Vec<Effect> {
+        if window == self.window || self.reading() || self.profile.is_none() {
+            return Vec::new();
+        }
+        let by = self.groups.by;
+        // The old groups stay until the new ones are there, so that no list jumps twice.
+        let known = Known {
+            overview: self.overview.take(),
+            next: self.next.take(),
+            judged: self.triage.is_some(),
+            triage: self.triage.take().flatten(),
+            work: self.work.take(),
+            tree: self.tree.take(),
+            grouping: self.groups.grouping.clone(),
+        };
+        let whole = self.whole.take();
+        self.window = window;
+        self.forget_detail();
+        let mut missing = vec![Ask::Group(by)];
+        match window {
+            Some(_) => self.whole = whole.or(Some(Box::new(known))),
+            None => {
+                let Known { overview, next, judged, triage, work, tree, grouping } = whole.map(|w| *w).unwrap_or_default();
+                (self.overview, self.next, self.triage, self.work, self.tree) = (overview, next, judged.then_some(triage), work, tree);
+                if let (Some(profile), Some(grouping)) = (self.profile.clone(), grouping.filter(|g| g.by == by)) {
+                    self.groups.take(&profile, grouping);
+                    self.mark_profiled(index);
+                    missing.clear();
+                }
+            }
+        }
+        if self.overview.is_none() {
+            missing.push(Ask::Overview);
+        }
+        if self.triage.is_none() && self.timeline() {
+            missing.push(Ask::Triage);
+        }
+        missing.into_iter().flat_map(|ask| self.ask(index, ask)).collect()
+    }
+}

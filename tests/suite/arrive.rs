@@ -1,0 +1,129 @@
+//! Places of the explorer: the command that is copied opens the same place again.
+
+use super::support::{Explorer, root, run};
+use std::path::PathBuf;
+use std::process::Command;
+use warpscope::app::{Address, Settings, Show, Where};
+
+fn fixture(name: &str) -> PathBuf {
+    root().join("fixtures").join(name)
+}
+
+/// The words of a command as a shell takes them.
+fn words(command: &str) -> Vec<String> {
+    let out = Command::new("sh").arg("-c").arg(format!("printf '%s\\n' {command}")).output().unwrap();
+    String::from_utf8(out.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+/// What the options say, and the files.
+fn read(words: &[String]) -> (Vec<PathBuf>, Address, Settings) {
+    let (mut files, mut address, mut settings) = (Vec::new(), Address::default(), Settings::default());
+    let mut words = words.iter().skip(1);
+    while let Some(word) = words.next() {
+        let Some(option) = word.strip_prefix("--") else {
+            files.push(PathBuf::from(word));
+            continue;
+        };
+        let value = words.next().unwrap();
+        let time = || value.strip_suffix("ns").unwrap().parse().unwrap();
+        match option {
+            "first" => address.show = Show::ALL.into_iter().find(|s| s.0 == value).map(|s| s.1),
+            "kernel" => address.kernel = Some(value.clone()),
+            "launch" => address.launch = Some(value.parse().unwrap()),
+            "result" => address.result = Some(value.parse().unwrap()),
+            "range" => address.range = Some(value.clone()),
+            "from" => address.window = Some((time(), 0)),
+            "to" => address.window = address.window.map(|w| (w.0, time())),
+            "group" => settings.group = warpscope::analysis::GroupBy::ALL.into_iter().find(|g| g.word() == value).unwrap(),
+            other => panic!("--{other}"),
+        }
+    }
+    (files, address, settings)
+}
+
+/// Copies the command of a place, and opens it: both screens are the same.
+fn again(explorer: &mut Explorer) -> String {
+    explorer.press("Y");
+    let command = explorer.copied.last().expect("a command").clone();
+    let (files, address, settings) = read(&words(&command));
+    let mut other = Explorer::open_with(&files, explorer.app.session.size, Settings { address: Some(address), ..settings });
+    other.app.status = None;
+    explorer.app.status = None;
+    assert_eq!(other.screen(), explorer.screen(), "{command}");
+    assert!(other.app.session.address.is_none(), "{command}");
+    // The real program takes the same words.
+    let (_, _, err) = run(&words(&command).iter().skip(1).map(String::as_str).collect::<Vec<_>>());
+    assert!(err.contains("the explorer needs a terminal"), "{command}: {err}");
+    command
+}
+
+#[test]
+fn places_of_a_timeline_are_opened_again() {
+    let file = [fixture("nsys/whole_llm.sqlite.zst")];
+    for size in [(120, 40), (80, 24)] {
+        let mut e = Explorer::open(&file, size);
+        e.press("down down");
+        assert!(again(&mut e).contains("--first kernels --kernel "));
+        e.press("enter down down");
+        assert_eq!(e.app.here(), Where::Launches);
+        let command = again(&mut e);
+        assert!(command.contains("--first launches --kernel ") && command.contains(" --launch "), "{command}");
+        e.press("r");
+        assert_eq!(e.app.here(), Where::Rerun);
+        again(&mut e);
+        e.press("esc T");
+        assert_eq!(e.app.here(), Where::Timeline);
+        e.press("+ +");
+        let command = again(&mut e);
+        assert!(command.contains("--first timeline --launch ") && command.contains("ns --to "), "{command}");
+        let mut e = Explorer::open(&file, size);
+        e.press("V down");
+        assert_eq!(e.app.here(), Where::Ranges);
+        again(&mut e);
+        let mut e = Explorer::open(&file, size);
+        e.press("O");
+        assert_eq!(e.app.here(), Where::Overview);
+        again(&mut e);
+    }
+}
+
+#[test]
+fn places_of_other_reports_are_opened_again() {
+    let mut e = Explorer::open(&[fixture("ncu/full.ncu-rep.zst")], (120, 40));
+    e.press("down");
+    again(&mut e);
+    for key in ["enter", "v", "o"] {
+        e.press(key);
+        let command = again(&mut e);
+        assert!(command.contains(" --result "), "{command}");
+    }
+    let mut e = Explorer::open(&[fixture("torch/memory/leak.pickle.gz")], (120, 40));
+    assert_eq!(e.app.here(), Where::Memory);
+    assert!(again(&mut e).ends_with("--first memory"));
+    let mut e = Explorer::open(&[fixture("torch/whole.pt.trace.json.gz")], (120, 40));
+    // Narrowed to what is in view.
+    e.press("T + + + B K");
+    assert_eq!(e.app.here(), Where::Kernels);
+    let command = again(&mut e);
+    assert!(command.contains("--from "), "{command}");
+}
+
+#[test]
+fn a_place_that_is_not_there_is_said() {
+    let open = |name: &str, address: Address| {
+        let mut e = Explorer::open_with(&[fixture(name)], (120, 40), Settings { address: Some(address), ..Settings::default() });
+        e.screen()
+    };
+    let at = |show| Address { show: Some(show), ..Address::default() };
+    let single = "nsys/single.sqlite.zst";
+    let nothing = open(single, Address { kernel: Some("no_such_kernel".into()), ..at(Show::Kernels) });
+    assert!(nothing.contains("no kernel is called no_such_kernel"), "{nothing}");
+    let far = open(single, Address { launch: Some(4_000_000), ..at(Show::Launches) });
+    assert!(far.contains("there is no launch 4000000"), "{far}");
+    let metrics = open(single, at(Show::Hints));
+    assert!(metrics.contains("this report has no metrics of kernels"), "{metrics}");
+    let result = open("ncu/full.ncu-rep.zst", Address { result: Some(99), ..at(Show::Metrics) });
+    assert!(result.contains("there is no result 99"), "{result}");
+    let memory = open(single, at(Show::Memory));
+    assert!(memory.contains("nothing is recorded of memory"), "{memory}");
+}
