@@ -105,6 +105,24 @@ fn pieces_are_put_together_and_a_full_buffer_is_said() {
     assert!(profile.measured.as_deref().unwrap().notes.iter().any(|n| n.text.starts_with("Some samples of")), "{:?}", of.notes);
 }
 
+/// The counters are given back while the program launches without a pause: CUPTI waits for a launch that is under way, and no launch may wait for
+/// whoever gives them back (seen on an H200: the program stood still).
+#[test]
+fn a_program_that_launches_without_a_pause_goes_on() {
+    let (run, profile) = measured("survey 1000\nshare 100\n", &["rate=40000", "seconds=3", "kinds=3"], &[("MOCK_BUSY", "1")]);
+    assert_eq!(profile.launches.len(), run.said("kernel").len());
+    assert_eq!(run.said("sampled").len(), 3);
+}
+
+/// Where CUPTI waits for a launch on behalf of the ticker, that launch waits for so long and no longer.
+#[test]
+fn a_launch_does_not_wait_for_ever_for_the_profiler() {
+    let (run, profile) = measured("survey 1000\nshare 100\n", &["rate=1", "seconds=14", "kinds=1"], &[("MOCK_BUSY", "always")]);
+    assert_eq!(profile.launches.len(), run.said("kernel").len());
+    let said = |text: &str| profile.notes.iter().any(|n| n.text.contains(text));
+    assert!(said("a launch waited for the profiler for too long"), "{:?}", profile.notes);
+}
+
 #[test]
 fn a_survey_samples_each_kernel_once_after_its_counters() {
     let (run, profile) = measured("survey 1000\nshare 100\n", &["rate=2000", "seconds=5", "kinds=3"], &[]);

@@ -190,6 +190,10 @@ static int measure_launch(u32 id, const Call* call) {
     if (by_number) measure_ready();
   }
   if (measure.state == MEASURE_OFF || measure.state == MEASURE_LOOKING) return 0;
+  if (measure.state == MEASURE_ARMED && measure.leaving && call->context == measure.context) {
+    give_back(tid());
+    measure.state = MEASURE_IDLE;
+  }
   u32 by = 0;
   int shaped = plain && shape_of(id, call, &s, &stream);
   int asked = shaped && measure.asked ? is_asked(call->symbol, &s, &by) : 0;
@@ -241,9 +245,32 @@ static int measure_launch(u32 id, const Call* call) {
   return 1;
 }
 
+// The lock for a thread of the program. CUPTI may wait for this very launch on behalf of who has the lock: it is not waited for for ever. Only
+// beside a launch that is replayed nothing else may run: its memory is restored after each pass.
+enum { TICKER_MS = 2000, LAUNCH_MS = 20000 };
+static int measure_lock(void) {
+  u64 began = clock_now(CLOCK_MONOTONIC);
+  for (int tries = 0; __atomic_exchange_n(&measure.lock.held, 1, __ATOMIC_ACQUIRE) && !gone; tries++) {
+    if (tries < 100) {
+      sched_yield();
+      continue;
+    }
+    // A child that no handler of fork was called in.
+    if (own_pid && own_pid != getpid()) gone = 1;
+    int replays = measure.state == MEASURE_OPEN && measure.replayed;
+    if (!replays && clock_now(CLOCK_MONOTONIC) - began > (measure.on_ticker ? TICKER_MS : LAUNCH_MS) * 1000000ul) {
+      measure.why_not = "a launch waited for the profiler for too long; nothing was measured after that";
+      measure.stuck = 1;
+    }
+    if (measure.stuck && !replays) return 0;
+    poll(NULL, 0, 1);
+  }
+  return 1;
+}
+
 static void measure_entered(u32 id, const Call* call) {
   if (launch_kind[id] == LAUNCH_CAPTURE) ADD(measure.capturing, 1);
-  lock(&measure.lock);
+  if (measure.stuck || !measure_lock()) return;
   holds = measure_launch(id, call);
   // Callbacks are switched off only by who holds the lock: a launch that began inside of a window is seen to end.
   if (!holds) unlock(&measure.lock);
@@ -280,6 +307,15 @@ static void measure_left(u32 id, const Call* call) {
 }
 
 // ---- On the ticker.
+
+static int ticker_lock(u64 ms) {
+  if (!lock_within(&measure.lock, ms)) return 0;
+  return measure.on_ticker = 1;
+}
+static void ticker_unlock(void) {
+  measure.on_ticker = 0;
+  unlock(&measure.lock);
+}
 
 // Callbacks of launches, with measure.lock held.
 static void measure_hear(int on) {
@@ -406,23 +442,22 @@ static void measure_idle(u64 t) {
   if (t - measure.chosen_at >= (measure.asked ? every / 5 : every)) measure_choose(t);
   u64 next = !measure.windows ? FIRST_NS : measure.sweeping && measure.pass ? measure.estimate : SWITCH_NS;
   int affordable = measure.budget && (measure.spent + next) * 1000 <= (t - measure.started) * measure.budget;
-  lock(&measure.lock);
+  if (!ticker_lock(0)) return;
   if (measure.state == MEASURE_IDLE) {
     int due = measure.sweeping || sweep_begin(!affordable, t);
     asked_look(due);
     // A sweep for somebody who asked waits for no budget; what is asked for by name is seen only by listening.
     int arm = (due && (affordable || measure.only_asked || measure.sampling)) || measure.asked;
-    measure_hear(arm);
     // While the profiler is configured, all launches take longer (a sixth on an H100), and nobody else can have the counters.
     u64 until = measure.budget ? measure.started + (measure.spent + next) / measure.budget * 1000 : ~0ul;
-    if (!arm && !measure.pass && (!due || until > t + LEAVE_MS * 1000000ul)) range_profiler_leave();
-    if (!measure.sampling) stalls_leave();
-    if (arm) {
-      if (!due) measure.start = (Shape){ 0 };
-      measure.armed_at = t, measure.state = MEASURE_ARMED;
-    }
+    measure.leaving = 0;
+    if (!arm && measure.object && !measure.pass && (!due || until > t + LEAVE_MS * 1000000ul)) measure.leaving |= LEAVE_RANGES;
+    if (!arm && stalls.enabled && !measure.sampling) measure.leaving |= LEAVE_STALLS;
+    measure_hear(arm || measure.leaving);
+    if (arm && !due) measure.start = (Shape){ 0 };
+    if (arm || measure.leaving) measure.armed_at = t, measure.state = MEASURE_ARMED;
   }
-  unlock(&measure.lock);
+  ticker_unlock();
 }
 
 static void codes_write(void) {
@@ -437,37 +472,47 @@ static void codes_write(void) {
 
 // Looks whether something is to be measured, or was.
 static void measure_look(int last) {
-  if (measure.state == MEASURE_OFF && measure.context && !measure.deaf) {
-    lock(&measure.lock);
+  if (measure.stuck && measure.state != MEASURE_OFF && ticker_lock(last ? LAST_MS : 0)) {
+    if (measure.state == MEASURE_OPEN) window_close();
+    if (measure.state == MEASURE_CLOSED) measure_write();
+    if (stalls.waiting) stalls_write();
+    measure.state = MEASURE_OFF, measure.sweeping = measure.sampling = 0, measure.leaving = 0;
+    stalls_leave(), range_profiler_leave();
+    ticker_unlock();
+  }
+  if (measure.state == MEASURE_OFF && measure.context && !measure.deaf && ticker_lock(0)) {
     measure_hear(0);
     measure.deaf = 1;
-    unlock(&measure.lock);
+    ticker_unlock();
   }
   if (measure.closed_written != measure.closed_count) windows_write();
-  if (stalls.waiting && measure.state == MEASURE_OFF && lock_within(&measure.lock, LAST_MS)) {
+  if (stalls.waiting && measure.state == MEASURE_OFF && ticker_lock(LAST_MS)) {
     if (stalls.waiting) stalls_write();
-    unlock(&measure.lock);
+    ticker_unlock();
   }
   codes_write();
   if (LIKELY(measure.state == MEASURE_OFF)) return;
   u64 t = clock_now(CLOCK_MONOTONIC);
   // A launch that does not end holds it: the rest of the recording goes on.
-  if (!lock_within(&measure.lock, last ? LAST_MS : 0)) return;
+  if (!ticker_lock(last ? LAST_MS : 0)) return;
   // Nothing is launched any more, or not by who opened it.
   if (measure.state == MEASURE_OPEN && (last || t - measure.opened_at > OPEN_MS * 1000000ul)) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
   if (stalls.waiting) stalls_write();
   if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) {
     measure.state = MEASURE_IDLE;
-    if (measure.sampling && ++stalls.missed > MOST_WAITED) {
+    int left = measure.leaving;
+    // Nothing is launched that could.
+    if (left) give_back(0);
+    if (!left && measure.sampling && ++stalls.missed > MOST_WAITED) {
       // It comes no more; who asks again is heard again.
       Wanted* w = wanted_known(&measure.start);
       if (w) w->sampled = 1;
       stalls.missed = 0;
     }
-    measure.sampling = 0;
+    if (!left) measure.sampling = 0;
     // The launch that the sweep begins with comes no more: what it has is lost, and another one begins.
-    if (measure.sweeping && ++measure.waited > MOST_WAITED) {
+    if (!left && measure.sweeping && ++measure.waited > MOST_WAITED) {
       Wanted* w = wanted_known(&measure.start);
       if (w) w->missed++;
       measure.sweeping = 0, measure.pass = 0;
@@ -475,11 +520,15 @@ static void measure_look(int last) {
   }
   // What is held while nothing is recorded nobody else can have. Launches by number are still counted.
   int closed = gate.gated && !gate.is_open && measure.state != MEASURE_OPEN && !measure.pass;
-  if (last || closed) stalls_leave();
-  if (closed) range_profiler_leave();
+  if (last) stalls_leave();
+  if (closed && !last && measure.state == MEASURE_IDLE) {
+    measure.leaving = (measure.object ? LEAVE_RANGES : 0) | (stalls.enabled ? LEAVE_STALLS : 0);
+    measure_hear(measure.leaving || measure.asked);
+    if (measure.leaving) measure.armed_at = t, measure.state = MEASURE_ARMED;
+  }
   int prepare = measure.state == MEASURE_LOOKING && measure.context && !last;
   if (prepare) measure_hear(0);
-  unlock(&measure.lock);
+  ticker_unlock();
   if (last) codes_write();
   // Nobody listens meanwhile, and nobody waits.
   if (prepare) measure_ready();

@@ -54,6 +54,10 @@ static struct {
   const char* why_not;
   char plan[4096];
   volatile u32 asked;
+  // What the next launch is to give back.
+  int leaving;
+  // The ticker holds the lock. A launch waited for it for too long: nothing is measured any more.
+  volatile int on_ticker, stuck;
 } measure;
 static Set sets[SETS];
 static Wanted wanted_launches[SHAPES];

@@ -178,10 +178,9 @@ static int (*wait_for_gpu)(void);
 // Gives the counters back, with measure.lock held.
 static void stalls_leave(void) {
   Sampling on = { sizeof on, NULL, measure.context };
-  u64 began = clock_now(CLOCK_MONOTONIC);
   if (!stalls.enabled) return;
   cuptiPCSamplingDisable(&on);
-  stalls.enabled = 0, measure.spent += clock_now(CLOCK_MONOTONIC) - began;
+  stalls.enabled = 0;
 }
 
 // Enabling takes 0.1 s and more in a program with many modules: it stays until nothing more is to be sampled.
@@ -310,11 +309,11 @@ static void stalls_write(void) {
 
 // The context that is measured is about to go, and with it what CUPTI has of it. On the thread that destroys it.
 static void measure_write(void);
+static int measure_lock(void);
 static void context_destroyed(const Resource* r) {
   // A launch of this very thread cannot be under way: it is inside of another call.
   // At the process's end nobody needs the counters any more.
-  if (r->context != measure.context || measure.state == MEASURE_LOOKING || holds || session.ended) return;
-  lock(&measure.lock);
+  if (r->context != measure.context || measure.state == MEASURE_LOOKING || holds || session.ended || !measure_lock()) return;
   if (measure.state == MEASURE_OPEN) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
   if (stalls.waiting) stalls_write();

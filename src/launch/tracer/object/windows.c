@@ -16,6 +16,18 @@ static void range_profiler_leave(void) {
 }
 
 static void stalls_leave(void);
+// Gives back what is not needed for a while. On a thread that launches: CUPTI waits until launches that are under way on other threads have
+// returned (seen with 13.0 on an H200), and what those do in their callbacks would wait for the ticker.
+enum { LEAVE_RANGES = 1, LEAVE_STALLS = 2 };
+static void give_back(u32 thread) {
+  u64 began = clock_now(CLOCK_MONOTONIC);
+  measure.opened = now();
+  if (measure.leaving & LEAVE_STALLS) stalls_leave();
+  if (measure.leaving & LEAVE_RANGES) range_profiler_leave();
+  measure.leaving = 0;
+  window_took(thread, clock_now(CLOCK_MONOTONIC) - began);
+}
+
 static int window_open(u32 replay) {
   Set* g = &sets[measure.set];
   measure.opened_at = measure.left_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
