@@ -212,3 +212,113 @@ fn flipped_bytes_give_a_profile_or_a_sentence() {
         }
     }
 }
+
+/// Device, name, unit, values at times.
+type Counted = (Option<u32>, String, String, Vec<(i64, f64)>);
+
+fn counters(profile: &Profile) -> Vec<Counted> {
+    let of = |c: &warpscope::model::CounterTrack| {
+        let device = c.device.map(|d| profile.devices[d as usize].id);
+        (device, c.name.to_string(), c.unit.to_string(), c.times.iter().copied().zip(c.values.iter().copied()).collect())
+    };
+    let mut out: Vec<Counted> = profile.counters.iter().map(of).collect();
+    out.sort_by(|a, b| (&a.1, &a.2, a.0).cmp(&(&b.1, &b.2, b.0)));
+    out
+}
+
+/// Counters and arrows of any tool's Chrome JSON: a kernel whose arguments do not say its call has it by the arrow.
+#[test]
+fn counters_and_arrows_of_chromes_traces() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = r#"{"traceEvents":[
+        {"ph":"M","pid":5,"name":"process_name","args":{"name":"GPU 1"}},
+        {"ph":"M","pid":5,"tid":1,"name":"thread_name","args":{"name":"Stream 9"}},
+        {"ph":"X","pid":7,"tid":3,"ts":100,"dur":50,"name":"step"},
+        {"ph":"X","pid":7,"tid":3,"ts":110,"dur":5,"name":"cudaLaunchKernel"},
+        {"ph":"X","pid":7,"tid":3,"ts":120,"dur":5,"name":"cudaLaunchKernel"},
+        {"ph":"s","pid":7,"tid":3,"ts":112,"id":"0x1","cat":"launch","name":"x"},
+        {"ph":"s","pid":7,"tid":3,"ts":121,"id":2,"cat":"launch","name":"x"},
+        {"ph":"X","pid":5,"tid":1,"ts":130,"dur":10,"name":"first"},
+        {"ph":"X","pid":5,"tid":1,"ts":145,"dur":10,"name":"second"},
+        {"ph":"f","pid":5,"tid":1,"ts":130,"bp":"e","id":"0x1","cat":"launch","name":"x"},
+        {"ph":"f","pid":5,"tid":1,"ts":142,"id":2,"cat":"launch","name":"x"},
+        {"ph":"C","pid":5,"ts":100,"name":"clock (MHz)","args":{"value":1500}},
+        {"ph":"C","pid":5,"ts":150,"name":"clock (MHz)","args":{"value":"1755.5"}},
+        {"ph":"C","pid":7,"ts":120,"name":"memory","args":{"used":3,"free":5}},
+        {"ph":"C","pid":7,"ts":121,"name":"memory","args":{"used":"none"}}]}"#;
+    let profile = read(&written(folder.path(), "trace.json", text)).unwrap();
+    let calls: Vec<_> = (0..profile.launches.len()).map(|r| profile.launches.call(r)).collect();
+    assert_eq!(calls, [Some((10_000, 5_000)), Some((20_000, 5_000))]);
+    let wanted = [
+        (Some(1), "clock", "MHz", vec![(0, 1500.0), (50_000, 1755.5)]),
+        (None, "memory free", "", vec![(20_000, 5.0)]),
+        (None, "memory used", "", vec![(20_000, 3.0)]),
+    ];
+    assert_eq!(counters(&profile), wanted.map(|(d, n, u, v)| (d, n.to_owned(), u.to_owned(), v)));
+    assert!(profile.notes.iter().any(|n| n.text.contains("1 event of this trace could not be understood")), "{:?}", profile.notes);
+}
+
+/// The same in Perfetto's protobuf: whole numbers, differences with a factor, fractions; arrows in the slices.
+#[test]
+fn counters_and_arrows_of_perfettos_traces() {
+    let folder = tempfile::tempdir().unwrap();
+    let packet = |fields: &[Vec<u8>]| bytes(1, &[fields.concat(), number(10, 1)].concat());
+    let fixed = |field: u64, n: u64| [varint(field << 3 | 1), n.to_le_bytes().to_vec()].concat();
+    let track = |uuid: u64, more: &[Vec<u8>]| packet(&[bytes(60, &[number(1, uuid), more.concat()].concat())]);
+    let event = |time: u64, kind: u64, uuid: u64, more: &[Vec<u8>]| {
+        packet(&[number(8, time), bytes(11, &[number(9, kind), number(11, uuid), more.concat()].concat())])
+    };
+    let trace = [
+        track(1, &[bytes(2, b"GPU 0")]),
+        track(2, &[bytes(2, b"stream 7"), number(5, 1)]),
+        track(3, &[bytes(4, &[number(1, 40), number(2, 41), bytes(5, b"main")].concat())]),
+        // Kibibytes that are told as differences; a plain whole number; a fraction with a unit of its own.
+        track(4, &[bytes(2, b"memory"), number(5, 1), bytes(8, &[number(3, 3), number(4, 1024), number(5, 1)].concat())]),
+        track(5, &[bytes(2, b"queued"), bytes(8, &[])]),
+        track(6, &[bytes(2, b"power"), number(5, 1), bytes(8, &bytes(6, b"W"))]),
+        event(1000, 1, 3, &[bytes(23, b"hipLaunchKernel"), fixed(47, 99)]),
+        event(1500, 2, 3, &[]),
+        event(2000, 1, 2, &[bytes(23, b"k"), fixed(48, 99)]),
+        event(2600, 2, 2, &[]),
+        event(1000, 4, 4, &[number(30, 4)]),
+        event(2000, 4, 4, &[number(30, 2)]),
+        event(3000, 4, 4, &[number(30, (-1_i64).cast_unsigned())]),
+        event(1200, 4, 5, &[number(30, 3)]),
+        event(1300, 4, 6, &[fixed(44, 250.5_f64.to_bits())]),
+    ]
+    .concat();
+    let profile = read(&written(folder.path(), "trace.pftrace", &trace)).unwrap();
+    assert_eq!(profile.launches.call(0), Some((0, 500)));
+    let wanted = [
+        (Some(0), "memory", "B", vec![(0, 4096.0), (1000, 6144.0), (2000, 5120.0)]),
+        (Some(0), "power", "W", vec![(300, 250.5)]),
+        (None, "queued", "", vec![(200, 3.0)]),
+    ];
+    assert_eq!(counters(&profile), wanted.map(|(d, n, u, v)| (d, n.to_owned(), u.to_owned(), v)));
+}
+
+/// Counters of a report come back from both exports.
+#[test]
+fn counters_of_our_own_exports_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let fixture = root().join("fixtures/nsys/whole_metrics.sqlite.zst");
+    let original = read(&fixture).unwrap();
+    let wanted = counters(&original);
+    assert!(wanted.len() > 3 && wanted.iter().any(|c| c.3.len() > 10), "{}", wanted.len());
+    for format in ["perfetto", "chrome"] {
+        let path = folder.path().join(format!("out.{format}"));
+        let (code, _, err) = run(&["export", "--format", format, fixture.to_str().unwrap(), "-o", path.to_str().unwrap()]);
+        assert_eq!(code, 0, "{err}");
+        let again = read(&path).unwrap();
+        // Times count from the first event: both begin with the same one.
+        let shift =
+            again.counters.iter().flat_map(|c| &c.times).min().unwrap() - original.counters.iter().flat_map(|c| &c.times).min().unwrap();
+        let found: Vec<Counted> =
+            counters(&again).into_iter().map(|(d, n, u, v)| (d, n, u, v.into_iter().map(|(t, v)| (t - shift, v)).collect())).collect();
+        let names = |all: &[Counted]| all.iter().map(|c| (c.0, c.1.clone(), c.2.clone(), c.3.len())).collect::<Vec<_>>();
+        assert_eq!(names(&found), names(&wanted), "{format}");
+        assert!(found == wanted, "{format}");
+        let calls = |p: &Profile| (0..p.launches.len()).filter_map(|r| p.launches.call(r)).map(|c| c.1).sum::<i64>();
+        assert_eq!(calls(&again), calls(&original), "{format}");
+    }
+}

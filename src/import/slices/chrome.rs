@@ -1,5 +1,6 @@
 //! Chrome's trace JSON of any tool: complete events and pairs of begin and end, with the names of processes and threads.
 
+use super::flows::End;
 use super::sizes::{kernel_details, moved, our_config, three};
 use super::tracks::Named;
 use super::{Details, Slices};
@@ -8,9 +9,12 @@ use crate::import::torch::event::{dims, integer, nanoseconds, pick, small, word}
 use crate::import::torch::split::Splitter;
 use crate::import::{ImportError, Job};
 use crate::model::{Bytes as Size, LaunchConfig, Profile, Source};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHasher};
+use serde_json::Value;
 use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use std::fs::File;
+use std::hash::{Hash, Hasher};
 use std::io::Read;
 
 /// Events of a trace with the names around them.
@@ -76,8 +80,8 @@ impl Reader {
     /// `None` for what is no event.
     fn event(&mut self, text: &[u8]) -> Option<()> {
         let text = std::str::from_utf8(text).ok()?;
-        let [phase, category, name, pid, tid, start, duration, args] =
-            pick(text, ["ph", "cat", "name", "pid", "tid", "ts", "dur", "args"])?;
+        let [phase, category, name, pid, tid, start, duration, args, id, point] =
+            pick(text, ["ph", "cat", "name", "pid", "tid", "ts", "dur", "args", "id", "bp"])?;
         let text = |raw: Option<&RawValue>| raw.map(|r| word(r).into_owned()).unwrap_or_default();
         let (phase, pid, tid) = (text(phase), text(pid), text(tid));
         let time = |raw: Option<&RawValue>| raw.and_then(|r| nanoseconds(&word(r)));
@@ -104,6 +108,28 @@ impl Reader {
                 let end = time(start)?;
                 let track = self.track(pid, tid);
                 self.slices.end(track, end);
+            }
+            "C" => {
+                let time = time(start)?;
+                let name = text(name);
+                // Counters have no thread.
+                let track = self.track(pid, String::new());
+                let series: BTreeMap<String, Value> = serde_json::from_str(args?.get()).ok()?;
+                let alone = series.len() == 1;
+                for (key, value) in series {
+                    let value = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
+                    // One series has the counter's name, whatever it is called itself.
+                    let name = if alone { name.clone() } else { format!("{name} {key}") };
+                    self.slices.counters.take(track, (&name, ""), time, value).then_some(())?;
+                }
+            }
+            "s" | "t" | "f" => {
+                let time = time(start)?;
+                let track = self.track(pid, tid);
+                let mut hasher = FxHasher::default();
+                (text(category), word(id?)).hash(&mut hasher);
+                let encloses = &*phase != "f" || point.is_some_and(|p| word(p) == "e");
+                self.slices.flows.push(End { id: hasher.finish(), track, time, encloses });
             }
             _ => {}
         }
@@ -158,5 +184,6 @@ fn details(args: Option<&RawValue>) -> Details {
         bytes: bytes.and_then(integer).and_then(|n| u64::try_from(n).ok()).or_else(|| moved(&word(copy.or(set)?))),
         device: small(device),
         stream: small(stream),
+        flow: None,
     }
 }

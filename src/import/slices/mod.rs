@@ -2,6 +2,8 @@
 //! category, or by the names of their tracks.
 
 pub mod chrome;
+mod counters;
+mod flows;
 pub mod perfetto;
 mod sizes;
 mod tracks;
@@ -10,8 +12,10 @@ use super::torch::event::{Kind, LONGEST_NS, MOST_NS};
 use super::torch::facts::Facts;
 use super::torch::part::{Call, OnGpu, Part, Span};
 use super::torch::{build, event};
-use super::{ImportError, Importer, Input, Job};
+use super::{ImportError, Importer, Input, Job, Parts};
 use crate::model::{LaunchConfig, Profile, RangeOrigin, Source};
+use counters::Counters;
+use flows::End;
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
 use tracks::{Named, kind_of};
@@ -37,6 +41,8 @@ pub struct Details {
     pub bytes: Option<u64>,
     pub device: Option<u32>,
     pub stream: Option<u32>,
+    /// The arrow that begins or ends there.
+    pub flow: Option<u64>,
 }
 
 /// Distinct texts by number.
@@ -72,6 +78,9 @@ pub struct Slices {
     list: Vec<Slice>,
     details: Vec<Details>,
     open: FxHashMap<u32, Vec<Open>>,
+    pub counters: Counters,
+    /// Ends of arrows, where they are not in the slices.
+    pub flows: Vec<End>,
     /// Events that could not be understood.
     pub broken: u64,
 }
@@ -114,8 +123,23 @@ impl Slices {
         }
     }
 
+    /// Gives slices the arrows whose ends they are.
+    fn bind(&mut self) {
+        for (at, id) in flows::bound(&std::mem::take(&mut self.flows), &self.list) {
+            let slice = &mut self.list[at];
+            match self.details.get_mut(slice.details as usize) {
+                Some(details) => details.flow = details.flow.or(Some(id)),
+                None => {
+                    slice.details = u32::try_from(self.details.len()).unwrap_or(u32::MAX);
+                    self.details.push(Details { flow: Some(id), ..Details::default() });
+                }
+            }
+        }
+    }
+
     /// The profile; `None` where nothing ran on a GPU. `named` tells a track's process and its own name.
-    fn profile(self, named: &dyn Fn(u32) -> Named, source: Source, job: &Job<'_>) -> Option<Profile> {
+    fn profile(mut self, named: &dyn Fn(u32) -> Named, source: Source, job: &Job<'_>) -> Option<Profile> {
+        self.bind();
         let mut part = Part::default();
         let mut tracks: FxHashMap<u32, (Named, Option<tracks::Stream>)> = FxHashMap::default();
         let mut processes: FxHashMap<u32, String> = FxHashMap::default();
@@ -130,6 +154,8 @@ impl Slices {
             let details = self.details.get(slice.details as usize).unwrap_or(&none);
             let at = (at as u64 >> 20, (at & 0xf_ffff) as u32);
             let on_host = || (named.pid, named.tid);
+            // Numbers of calls, where there are none those of arrows: they are counted apart.
+            let correlation = details.correlation.map(|c| (0, c)).or(details.flow.map(|f| (1, f.cast_signed())));
             match kind_of(name, category, named, *stream) {
                 Some(kind @ (Kind::Kernel | Kind::Copy | Kind::Set)) => {
                     let device = details.device.or(stream.map(|s| s.device)).or_else(|| tracks::device(named)).unwrap_or(0);
@@ -144,14 +170,13 @@ impl Slices {
                         device: Some(device),
                         context: None,
                         stream: Some(stream),
-                        correlation: details.correlation.map(|c| (0, c)),
+                        correlation,
                         bytes: details.bytes,
                         node: None,
                     });
                 }
                 Some(Kind::Call) => {
                     processes.entry(named.pid).or_insert_with(|| named.process.clone());
-                    let correlation = details.correlation.map(|c| (0, c));
                     let name = part.names.id(&Arc::from(name));
                     part.calls.push(Call { at, name, start: slice.start, duration: slice.duration, thread: on_host(), correlation });
                 }
@@ -173,7 +198,12 @@ impl Slices {
         part.processes.sort();
         let mut facts = Facts::default();
         facts.foreign = true;
-        let mut profile = build::build(vec![part], facts, event::with_calls(job.wants), Profile::new(source));
+        let parts = vec![part];
+        let begin = build::begin(&parts);
+        let mut profile = build::build(parts, facts, event::with_calls(job.wants), Profile::new(source));
+        if job.wants.has(Parts::COUNTERS) {
+            profile.counters = self.counters.tracks(named, &profile.devices, begin);
+        }
         if self.broken > 0 {
             let text = format!(
                 "{} of this trace could not be understood; the rest is shown.",

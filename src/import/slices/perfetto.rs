@@ -40,6 +40,18 @@ struct Track {
     name: String,
     process: Option<(u32, String)>,
     thread: Option<(u32, u32, String)>,
+    counter: Option<Counter>,
+}
+
+/// What the values of a track are.
+#[derive(Clone, Default)]
+struct Counter {
+    unit: String,
+    /// What a value is multiplied by; 0 where that is not said.
+    multiplier: i64,
+    /// Each value is a difference to the one before.
+    incremental: bool,
+    sum: f64,
 }
 
 /// Texts of a sequence by number.
@@ -62,6 +74,34 @@ struct Reader {
     numbers: FxHashMap<u64, u32>,
     uuids: Vec<u64>,
     torn: bool,
+}
+
+impl Counter {
+    /// Of a `CounterDescriptor`.
+    fn of(message: &[u8]) -> Self {
+        let mut out = Self::default();
+        for (field, value) in Fields::new(message) {
+            match (field, value) {
+                // UNIT_TIME_NS, UNIT_SIZE_BYTES; a name of its own goes before.
+                (3, Value::Number(1)) if out.unit.is_empty() => "ns".clone_into(&mut out.unit),
+                (3, Value::Number(3)) if out.unit.is_empty() => "B".clone_into(&mut out.unit),
+                (6, Value::Bytes(b)) => out.unit = text(b).into_owned(),
+                (4, Value::Number(n)) => out.multiplier = n.cast_signed(),
+                (5, Value::Number(n)) => out.incremental = n == 1,
+                _ => {}
+            }
+        }
+        out
+    }
+
+    fn value(&mut self, value: f64) -> f64 {
+        let value = if self.multiplier == 0 { value } else { value * self.multiplier as f64 };
+        if self.incremental && value.is_finite() {
+            self.sum += value;
+            return self.sum;
+        }
+        value
+    }
 }
 
 fn text(bytes: &[u8]) -> Cow<'_, str> {
@@ -234,6 +274,7 @@ impl Reader {
                     }
                     track.thread = Some(of);
                 }
+                (8, Value::Bytes(b)) => track.counter = Some(Counter::of(b)),
                 _ => {}
             }
         }
@@ -253,7 +294,7 @@ impl Reader {
     fn event(&mut self, event: &[u8], time: i64, interned: &Interned<'_>) {
         let (mut kind, mut uuid) = (0, interned.track);
         let (mut name, mut category) = (&b""[..], &b""[..]);
-        let (mut details, mut demangled) = (Details::default(), None);
+        let (mut details, mut demangled, mut counted) = (Details::default(), None, None);
         for (field, value) in Fields::new(event) {
             match (field, value) {
                 (9, Value::Number(n)) => kind = n,
@@ -263,6 +304,10 @@ impl Reader {
                 (22, Value::Bytes(b)) => category = b,
                 (10, Value::Number(id)) => name = interned.get(NAME, id),
                 (23, Value::Bytes(b)) => name = b,
+                // Flows that go on or begin here, and those that end: old forms first.
+                (36 | 42 | 47 | 48, Value::Number(id)) => details.flow = details.flow.or(Some(id)),
+                (30, Value::Number(n)) => counted = Some(n.cast_signed() as f64),
+                (44, Value::Number(n)) => counted = Some(f64::from_bits(n)),
                 (4, Value::Bytes(annotation)) => demangled = take(annotation, interned, &mut details).or(demangled),
                 _ => {}
             }
@@ -272,6 +317,20 @@ impl Reader {
         match kind {
             1 => self.slices.begin(track, (&name, &text(category)), time, details),
             2 => self.slices.end(track, time),
+            4 => {
+                let known = self.tracks.get_mut(&uuid);
+                let Some((of, value)) = known.zip(counted) else {
+                    self.slices.broken += 1;
+                    return;
+                };
+                let name = if of.name.is_empty() { "counter".to_owned() } else { of.name.clone() };
+                let mut plain = Counter::default();
+                let counter = of.counter.as_mut().unwrap_or(&mut plain);
+                let value = counter.value(value);
+                if !self.slices.counters.take(track, (&name, &counter.unit), time, value) {
+                    self.slices.broken += 1;
+                }
+            }
             _ => {}
         }
     }

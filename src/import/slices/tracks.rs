@@ -85,8 +85,11 @@ pub fn kind_of(name: &str, category: &str, named: &Named, stream: Option<Stream>
     if says(&named.process, &["/device:gpu", "/device:tpu"]) {
         return None;
     }
+    let runtime = ["cuda_runtime", "cuda_driver", "cuda_api", "hip_api", "hip_runtime", "rocm_hip_api", "runtime_api", "driver_api"];
+    // What `warpscope export` calls a launch whose function the report does not name.
+    let ours = category == "api" && name == "launch call";
     let call = |start: &str| name.strip_prefix(start).and_then(|rest| rest.chars().next()).is_some_and(|c| c.is_ascii_uppercase());
-    Some(if ["cu", "cuda", "hip"].into_iter().any(call) { Kind::Call } else { Kind::Range })
+    Some(if ours || runtime.contains(&&*category) || ["cu", "cuda", "hip"].into_iter().any(call) { Kind::Call } else { Kind::Range })
 }
 
 #[cfg(test)]
@@ -125,6 +128,9 @@ mod tests {
         assert_eq!(of("copy_kernel<float>", "gpu_kernel", &host), Some(Kind::Kernel));
         assert_eq!(of("cuLaunchKernel", "", &host), Some(Kind::Call));
         assert_eq!(of("customer", "", &host), Some(Kind::Range));
+        assert_eq!(of("launch call", "api", &host), Some(Kind::Call));
+        assert_eq!(of("api", "api", &host), Some(Kind::Range));
+        assert_eq!(of("roctxMark", "hip_runtime", &host), Some(Kind::Call));
         assert_eq!(of("train_step", "", &named("/device:GPU:0", "Steps")), None);
     }
 }

@@ -77,7 +77,7 @@ pub fn build(mut parts: Vec<Part>, mut facts: Facts, with_calls: bool, mut profi
 }
 
 /// Start of the first event that is kept; times count from there.
-fn begin(parts: &[Part]) -> i64 {
+pub fn begin(parts: &[Part]) -> i64 {
     let starts = |p: &Part| {
         p.on_gpu
             .iter()

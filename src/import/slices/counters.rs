@@ -1,0 +1,108 @@
+//! Counters of a trace: values at times, on tracks of their own.
+
+use super::tracks::{Named, device};
+use crate::import::torch::event::MOST_NS;
+use crate::model::{CounterTrack, Device};
+use rustc_hash::FxHashMap;
+use std::sync::Arc;
+
+/// Letters of a unit in parentheses at most.
+const UNIT: usize = 12;
+
+struct Series {
+    track: u32,
+    name: Arc<str>,
+    unit: Arc<str>,
+    values: Vec<(i64, f64)>,
+}
+
+/// Counters as they come.
+#[derive(Default)]
+pub struct Counters {
+    list: Vec<Series>,
+    ids: FxHashMap<(u32, String), usize>,
+}
+
+/// A counter's name and the unit behind it: `clock [MHz]`, `clock (MHz)`.
+fn split(name: &str) -> (&str, &str) {
+    let of =
+        |open: &str, close: char| name.strip_suffix(close)?.rsplit_once(open).filter(|(name, unit)| !name.is_empty() && !unit.is_empty());
+    // Words in round brackets may be anything.
+    let short = |unit: &str| unit.len() <= UNIT && !unit.contains(['(', ' ']);
+    of(" [", ']').or_else(|| of(" (", ')').filter(|(_, unit)| short(unit))).unwrap_or((name, ""))
+}
+
+impl Counters {
+    /// A value; false for what is none. Tracks are numbered by the reader. `unit` is empty where the name may have it.
+    pub fn take(&mut self, track: u32, (name, unit): (&str, &str), time: i64, value: f64) -> bool {
+        if !value.is_finite() || time.unsigned_abs() >= MOST_NS.unsigned_abs() {
+            return false;
+        }
+        let at = self.ids.get(&(track, name.to_owned())).copied().unwrap_or_else(|| {
+            let (short, unit) = if unit.is_empty() { split(name) } else { (name, unit) };
+            self.list.push(Series { track, name: Arc::from(short), unit: Arc::from(unit), values: Vec::new() });
+            self.ids.insert((track, name.to_owned()), self.list.len() - 1);
+            self.list.len() - 1
+        });
+        self.list[at].values.push((time, value));
+        true
+    }
+
+    /// As the profile has them: times count from `begin`, one value at a time, the last where there are several.
+    pub fn tracks(self, named: &dyn Fn(u32) -> Named, devices: &[Device], begin: i64) -> Vec<CounterTrack> {
+        let of = |mut s: Series| {
+            s.values.sort_by_key(|v| v.0);
+            let (mut times, mut values): (Vec<i64>, Vec<f64>) = (Vec::new(), Vec::new());
+            for (time, value) in s.values {
+                let time = time.saturating_sub(begin);
+                if times.last() == Some(&time) {
+                    values.pop();
+                } else {
+                    times.push(time);
+                }
+                values.push(value);
+            }
+            let mut id = device(&named(s.track));
+            // As `warpscope export` writes it where counters lie on no track: `GPU 0 · NVIDIA H200 · clock`.
+            if let Some((gpu, name)) = s.name.clone().rsplit_once(" · ").filter(|(gpu, _)| gpu.starts_with("GPU ")) {
+                id = device(&Named { track: gpu.to_owned(), ..Named::default() });
+                s.name = Arc::from(name);
+            }
+            let device = id.and_then(|id| devices.iter().position(|d| d.id == id)).and_then(|i| u32::try_from(i).ok());
+            CounterTrack { device, name: s.name, unit: s.unit, times, values }
+        };
+        self.list.into_iter().map(of).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_unit_behind_a_name() {
+        for (name, wanted) in [
+            ("SM clock (MHz)", ("SM clock", "MHz")),
+            ("Active warps", ("Active warps", "")),
+            ("f(x)", ("f(x)", "")),
+            ("warps [Avg Warps per Cycle]", ("warps", "Avg Warps per Cycle")),
+            ("power (of the board)", ("power (of the board)", "")),
+            (" (W)", (" (W)", "")),
+        ] {
+            assert_eq!(split(name), wanted, "{name}");
+        }
+    }
+
+    #[test]
+    fn values_come_in_any_order() {
+        let mut all = Counters::default();
+        for (time, value) in [(30, 3.0), (10, 1.0), (30, 4.0), (20, f64::NAN)] {
+            assert_eq!(all.take(1, ("a (%)", ""), time, value), value.is_finite());
+        }
+        let gpu = |_: u32| Named { process: "GPU 2".into(), ..Named::default() };
+        let devices = [Device { id: 0, ..Device::default() }, Device { id: 2, ..Device::default() }];
+        let tracks = all.tracks(&gpu, &devices, 10);
+        let wanted = CounterTrack { device: Some(1), name: "a".into(), unit: "%".into(), times: vec![0, 20], values: vec![1.0, 4.0] };
+        assert_eq!(tracks, [wanted]);
+    }
+}
