@@ -81,10 +81,15 @@ impl Ledger {
     #[must_use]
     pub fn all(profile: &Profile, stack_of: &[u32]) -> Vec<Self> {
         let memory = &profile.memory;
-        let mut devices: Vec<u32> = memory.events.iter().filter(|e| of_gpu(e.kind)).filter_map(|e| e.device).collect();
-        devices.extend(memory.state.iter().flat_map(|s| &s.segments).filter_map(|s| s.device));
+        let of_events = memory.events.iter().filter(|e| of_gpu(e.kind)).filter_map(|e| e.device);
+        let mut devices: Vec<u32> = Vec::new();
+        for device in of_events.chain(memory.state.iter().flat_map(|s| &s.segments).filter_map(|s| s.device)) {
+            // Most events are of the device of the one before.
+            if devices.last() != Some(&device) && !devices.contains(&device) {
+                devices.push(device);
+            }
+        }
         devices.sort_unstable();
-        devices.dedup();
         devices.into_iter().map(|d| Self::of(profile, d, stack_of)).collect()
     }
 
@@ -136,8 +141,12 @@ impl Ledger {
             }
         }
         ledger.at_the_end(profile, device, &open);
-        // Those that were there before come first.
-        ledger.lives.sort_by_key(|l| if l.start == NONE { 0 } else { u64::from(l.start) + 1 });
+        // Those that were there before come first; the others are in order.
+        if ledger.lives.iter().skip_while(|l| l.older()).any(Life::older) {
+            let (mut first, later): (Vec<Life>, Vec<Life>) = std::mem::take(&mut ledger.lives).into_iter().partition(Life::older);
+            first.extend(later);
+            ledger.lives = first;
+        }
         ledger.before = ledger.level_before(profile, device, &changes);
         let mut sum = i64::try_from(ledger.before).unwrap_or(i64::MAX);
         for change in changes {

@@ -125,24 +125,23 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
 /// Where a program uses modules of `PyTorch`, code outside of them that allocates again and again is the loop around the model: the code with
 /// the fewest callers is its outermost.
 fn by_code(sites: &Sites, ledger: &Ledger) -> Option<(u32, Vec<i64>)> {
-    let mut times: FxHashMap<u32, Vec<i64>> = FxHashMap::default();
-    for life in ledger.lives.iter().filter(|l| l.start != NONE && l.stack != NONE) {
-        times.entry(life.stack).or_default().push(ledger.time(life.start));
-    }
+    let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
+    let asked = || ledger.lives.iter().filter(|l| l.start != NONE && l.stack != NONE);
+    asked().for_each(|l| *counts.entry(l.stack).or_default() += 1);
     let module = |stack: u32| sites.stacks.of(stack).any(|f| f.file.contains("torch/nn/modules/module.py"));
-    let (inside, outside): (Vec<u32>, Vec<u32>) = times.keys().copied().partition(|&s| module(s));
+    let (inside, outside): (Vec<u32>, Vec<u32>) = counts.keys().copied().partition(|&s| module(s));
     if inside.is_empty() {
         return None;
     }
     let mut found: Vec<(usize, usize, u32)> = outside
         .into_iter()
         .filter(|&s| sites.own(s).is_some())
-        .map(|s| (sites.stacks.of(s).filter(|f| f.line > 0).count(), times[&s].len(), s))
+        .map(|s| (sites.stacks.of(s).filter(|f| f.line > 0).count(), counts[&s], s))
         .filter(|f| f.1 > LEAST)
         .collect();
     found.sort_unstable();
     found.into_iter().find_map(|(_, _, stack)| {
-        let starts = times.remove(&stack)?;
+        let starts: Vec<i64> = asked().filter(|l| l.stack == stack).map(|l| ledger.time(l.start)).collect();
         even(&starts).then_some((stack, starts))
     })
 }

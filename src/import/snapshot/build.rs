@@ -1,6 +1,6 @@
 //! Makes a profile of what a snapshot holds.
 
-use super::parts::{BLOCK, EVENT, Parts, RawBlock, RawEvent, UNTIMED};
+use super::parts::{BLOCK, EVENT, Parts, RawBlock, UNTIMED};
 use super::sizes::{self, Row, What};
 use super::value::{Pickle, Value, natural};
 use crate::model::{
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 /// A profile of the whole pickle; `None` where it is no snapshot.
-pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) -> Option<Profile> {
+pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -> Option<Profile> {
     let traces = pickle.get(whole, "device_traces").and_then(|t| pickle.items(t));
     // torch.cuda.memory_snapshot() gives the segments alone.
     let segments = pickle.get(whole, "segments").and_then(|s| pickle.items(s)).or_else(|| pickle.items(whole));
@@ -19,7 +19,7 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
         return None;
     }
     let (segments, traces) = (segments.unwrap_or_default(), traces.unwrap_or_default());
-    let annotations = annotations(pickle, whole);
+    let annotations = annotations(&pickle, whole);
     let entry = |v: &Value| pickle.taken(*v).filter(|t| t.0 == EVENT).and_then(|t| parts.events.get(t.1 as usize));
     let mut begin =
         traces.iter().filter_map(|t| pickle.items(*t)).flatten().filter_map(entry).map(|e| e.time).filter(|&t| t != UNTIMED).min();
@@ -29,10 +29,12 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
     profile.clock = Clock { epoch_ns: begin.and_then(|us| us.checked_mul(1_000)), uncertainty_ns: None };
     let begin = begin.unwrap_or(0);
     let mut devices = Devices::default();
-    let state = state(pickle, whole, segments, &parts.blocks, &mut devices);
+    let state = state(&pickle, whole, segments, &parts.blocks, &mut devices);
     if !segments.is_empty() && state.segments.is_empty() && traces.iter().all(|t| pickle.items(*t).is_none()) {
         return None;
     }
+    // Of each text what it is as an action: there are few texts, and many events.
+    let actions: Vec<Option<What>> = pickle.texts.iter().map(|t| action(t)).collect();
     let mut rows: Vec<Row> = Vec::new();
     for (ordinal, trace) in (0_u32..).zip(traces) {
         let entries = pickle.items(*trace).unwrap_or_default();
@@ -49,9 +51,11 @@ pub fn build(pickle: &Pickle, whole: Value, parts: Parts, mut profile: Profile) 
         for (index, event) in entries.iter().filter_map(|e| entry(e).zip(pickle.taken(*e))).map(|(event, taken)| (taken.1, event)) {
             // Without times the order is all there is.
             last = if event.time == UNTIMED { last.saturating_add(1) } else { event.time.saturating_sub(begin).saturating_mul(1_000) };
-            rows.extend(row(event, pickle).map(|what| Row { time: last, event: index, device, what }));
+            rows.extend(actions.get(event.action as usize).copied().flatten().map(|what| Row { time: last, event: index, device, what }));
         }
     }
+    // What comes takes as much memory.
+    drop(pickle);
     if !rows.is_sorted_by_key(|r| r.time) {
         rows.sort_by_key(|r| r.time);
     }
@@ -120,9 +124,9 @@ impl Devices {
 }
 
 /// What an entry of the trace is (`TraceEntry::Action` of `c10/cuda/CUDACachingAllocator.h`); `None` for what changes nothing.
-fn row(event: &RawEvent, pickle: &Pickle) -> Option<What> {
+fn action(text: &str) -> Option<What> {
     let change = |level, more| Some(What::Change(level, more));
-    match pickle.texts.get(event.action as usize).map(|t| &**t)? {
+    match text {
         "alloc" => change(MemoryLevel::Allocator, true),
         "free_requested" | "free" => change(MemoryLevel::Allocator, false),
         "free_completed" => change(MemoryLevel::Reusable, false),

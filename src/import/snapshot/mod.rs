@@ -48,7 +48,7 @@ impl Importer for TorchSnapshot {
         let (pickle, whole) = read.map_err(|(refusal, at)| error(input, refusal, at))?;
         let source =
             Source { tool: "torch".to_owned(), version: None, schema: Some("memory snapshot".to_owned()), file: input.path.clone() };
-        build::build(&pickle, whole, parts, Profile::new(source)).ok_or_else(|| {
+        build::build(pickle, whole, parts, Profile::new(source)).ok_or_else(|| {
             ImportError::refused(
                 &input.path,
                 "a Python pickle, but no memory snapshot of PyTorch",

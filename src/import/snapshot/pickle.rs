@@ -188,10 +188,10 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         self.push(Value::Integer(i64::try_from(nearest).unwrap_or(i64::MAX)))
     }
 
-    /// Does one opcode; the value of the whole pickle after the last.
-    fn step(&mut self, code: u8) -> Result<Option<Value>, Refusal> {
+    /// Does one opcode that is not the last.
+    #[inline]
+    fn step(&mut self, code: u8) -> Result<(), Refusal> {
         match code {
-            b'.' => return self.pop().map(Some),
             0x80 => drop(self.bytes::<1>()?),
             // How long the next part is; nothing depends on it.
             0x95 => drop(self.bytes::<8>()?),
@@ -296,7 +296,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
                 return Err(known.map_or(Refusal::Damaged("an opcode that no snapshot has"), Refusal::Code));
             }
         }
-        Ok(None)
+        Ok(())
     }
 }
 
@@ -316,12 +316,15 @@ pub fn read<R: Read, T: Take>(from: &mut R, take: &mut T, on: &mut dyn FnMut() -
         if done.is_multiple_of(1 << 16) && !on() {
             return Err((Refusal::Cancelled, done));
         }
-        let step = machine.bytes::<1>().and_then(|[code]| machine.step(code));
-        match step {
-            Ok(None) => done += 1,
-            Ok(Some(value)) => return Ok((machine.out, value)),
-            Err(refusal) => return Err((refusal, done)),
+        let step = match machine.bytes() {
+            Ok([b'.']) => return machine.pop().map(|value| (machine.out, value)).map_err(|refusal| (refusal, done)),
+            Ok([code]) => machine.step(code),
+            Err(refusal) => Err(refusal),
+        };
+        if let Err(refusal) = step {
+            return Err((refusal, done));
         }
+        done += 1;
     }
 }
 

@@ -92,18 +92,18 @@ pub fn sizes(rows: &[Row], events: &[RawEvent], state: &MemoryState) -> Vec<u64>
             known.extend(size.filter(|_| more).map(|size| (at, size)));
         }
     }
-    // A block that is first seen when it is given back, or never, was there before.
+    // A block that is first seen when it is given back, or never, was there before. Small ones are in segments of their own.
     let mut seen: FxHashSet<(u32, u64)> = FxHashSet::default();
     for row in rows {
         if let What::Change(MemoryLevel::Allocator, more) = row.what {
             let (address, size) = of(row);
-            if seen.insert((row.device, address)) && !more {
+            if size > SMALL - MULTIPLE && seen.insert((row.device, address)) && !more {
                 spaces.entry(row.device).or_default().used.insert(address, size);
             }
         }
     }
     for ((device, address), size) in exact {
-        if !seen.contains(&(device, address)) {
+        if size > SMALL && !seen.contains(&(device, address)) {
             spaces.entry(device).or_default().used.insert(address, size);
         }
     }

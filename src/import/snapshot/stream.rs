@@ -52,12 +52,14 @@ impl<'a, R: Read> Bytes<'a, R> {
         Ok(())
     }
 
+    #[inline]
     pub fn next<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
-        if self.end - self.at < N {
-            self.fill(N)?;
+        if let Some(&out) = self.buffer.get(self.at..self.end).and_then(<[u8]>::first_chunk) {
+            self.at += N;
+            return Ok(out);
         }
-        let mut out = [0; N];
-        out.copy_from_slice(&self.buffer[self.at..self.at + N]);
+        self.fill(N)?;
+        let out = *self.buffer[self.at..self.end].first_chunk().ok_or(Refusal::Short)?;
         self.at += N;
         Ok(out)
     }

@@ -40,8 +40,7 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     tried.sort_by_key(|t| (std::cmp::Reverse(t.1.0), t.0));
     tried.truncate(TRIED);
     // What is there most of the time is no peak.
-    let typical = typical(case);
-    if typical as f64 > USUAL * peak as f64 {
+    if tried.is_empty() || usual(case, USUAL * peak as f64) {
         return None;
     }
     let period = case.of.steps.length().or_else(|| ledger.span().map(|s| s.1 - s.0))?;
@@ -86,20 +85,16 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     ]))
 }
 
-/// Bytes that are allocated for half of the time, at least.
-fn typical(case: &Case<'_>) -> u64 {
+/// Whether more than so many bytes are allocated for more than half of the time.
+fn usual(case: &Case<'_>, bytes: f64) -> bool {
     let ledger = &case.of.ledger;
     let ends = ledger.times.iter().skip(1).chain(ledger.times.last());
-    let mut all: Vec<(u64, i64)> = ledger.bytes.iter().zip(ledger.times.iter().zip(ends)).map(|(&b, (from, to))| (b, to - from)).collect();
-    all.sort_unstable();
-    let half = all.iter().map(|a| a.1).sum::<i64>() / 2;
-    let mut sum = 0;
-    all.iter()
-        .find(|a| {
-            sum += a.1;
-            sum >= half
-        })
-        .map_or(0, |a| a.0)
+    let (mut all, mut less) = (0_i64, 0_i64);
+    for (&b, (from, to)) in ledger.bytes.iter().zip(ledger.times.iter().zip(ends)) {
+        all += to - from;
+        less += if b as f64 > bytes { 0 } else { to - from };
+    }
+    less < all / 2
 }
 
 /// Median peak of the steps but one.
