@@ -48,7 +48,7 @@ fn role(category: Category) -> Role {
 pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &MemoryScreen, view: &mut View, theme: &Theme) {
     let inner = Rect { x: area.x + 1, width: area.width.saturating_sub(2), ..area };
     let profile = app.report().and_then(|r| r.profile.as_deref());
-    let (Some(known), Some(device), Some(curve), Some(profile)) = (screen.known(), screen.usage(), screen.curve(), profile) else {
+    let (Some(known), Some(device), Some(curve), Some(profile)) = (screen.known(), screen.usage(), screen.shown(), profile) else {
         let text = match &screen.view {
             Some(None) => "nothing is recorded of memory in this report",
             _ => "looking at the memory of this report …",
@@ -140,6 +140,10 @@ fn findings(device: &DeviceUsage, columns: usize, most: usize, theme: &Theme) ->
 fn over_time(screen: &MemoryScreen, device: &DeviceUsage, theme: &Theme) -> Vec<Span<'static>> {
     let dim = |text: String| Span::styled(text, theme.style(Role::Dim));
     let mut out = vec![Span::styled("Over time", theme.style(Role::Title))];
+    if let (Some((_, part)), Some(whole)) = (&screen.zoom, screen.curve()) {
+        let (from, to) = (Nanos(part.span.0 - whole.span.0), Nanos(part.span.1 - whole.span.0));
+        out.push(Span::styled(format!("  only {from} to {to}"), theme.style(Role::Warn)));
+    }
     out.push(dim(format!("  peak {}  end {}", size(device.peak.1), size(device.ledger.end()))));
     if let Some(peak) = device.reserved_peak {
         out.push(dim(format!("  held by the allocator at most {}", size(peak))));
@@ -175,8 +179,9 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
         let at = i128::from(time.clamp(begin, end) - begin) * (columns as i128 - 1) / i128::from(end - begin);
         usize::try_from(at).unwrap_or(0)
     };
-    let cursor = screen.at().1.map(column);
-    let steps: Vec<usize> = device.steps.list.iter().map(|s| column(s.start)).collect();
+    let drawn_at = |time: i64| (begin..=end).contains(&time).then(|| column(time));
+    let cursor = screen.at().1.and_then(drawn_at);
+    let steps: Vec<usize> = device.steps.list.iter().filter_map(|s| drawn_at(s.start)).collect();
     let mut lines = Vec::new();
     for (row, line) in area_rows.iter().enumerate() {
         let label = if row == 0 {
@@ -213,10 +218,11 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
             marks[step] = if ascii { '+' } else { '┴' };
         }
     }
-    if let Some(peak) = device.peak_time() {
-        marks[column(peak)] = if ascii { '^' } else { '▲' };
+    if let Some(peak) = device.peak_time().and_then(drawn_at) {
+        marks[peak] = if ascii { '^' } else { '▲' };
     }
-    let time = screen.at().1.map_or_else(String::new, |t| Nanos(t - begin).to_string());
+    let first = screen.curve().map_or(begin, |c| c.span.0);
+    let time = screen.at().1.map_or_else(String::new, |t| Nanos(t - first).to_string());
     lines.push(Line::from(vec![
         Span::styled(format!("{} ", right(&time, SCALE)), theme.style(Role::Text)),
         Span::styled(marks.into_iter().collect::<String>(), theme.style(Role::Dim)),

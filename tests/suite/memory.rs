@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use warpscope::analysis::memory::{MemoryVerdict, Usage, usage as memory_usage};
 use warpscope::app::Where;
+use warpscope::app::work::Curve;
 use warpscope::model::Cancel;
 
 const MIB: u64 = 1 << 20;
@@ -452,6 +453,29 @@ fn the_command() {
     assert!(code == 2 && err.contains("nothing is recorded of memory") && err.contains("--cuda-memory-usage"), "{err}");
 }
 
+/// A part of a curve is the whole one's part: the same most, and what held before it holds on.
+#[test]
+fn a_part_of_the_curve_is_part_of_the_whole() {
+    let profile = read(&fixture("leak")).unwrap();
+    let usage = memory_usage(&profile, &Cancel::default()).unwrap();
+    let device = usage.main().unwrap();
+    let (begin, end) = device.ledger.span().unwrap();
+    let most = |c: &Curve| c.allocated.iter().copied().max().unwrap();
+    assert_eq!(most(&Curve::within(device, (begin, end))), device.peak.1);
+    let peak = device.peak_time().unwrap();
+    let around = Curve::within(device, (peak - 1000, peak + 1000));
+    assert_eq!((most(&around), around.span), (device.peak.1, (peak - 1000, peak + 1000)));
+    for part in 0..50 {
+        let (from, to) = (begin + (end - begin) * part / 50, begin + (end - begin) * (part + 1) / 50);
+        let curve = Curve::within(device, (from, to));
+        let at = device.ledger.times.partition_point(|&t| t < from);
+        let inside = device.ledger.times[at..].iter().zip(&device.ledger.bytes[at..]).take_while(|(t, _)| **t <= to).map(|(_, b)| *b);
+        assert_eq!(most(&curve), inside.chain([device.ledger.bytes_before(at)]).max().unwrap(), "part {part}");
+        let held = device.ledger.reserved.iter().rev().find(|r| r.0 <= from).or(device.ledger.reserved.first()).unwrap().1;
+        assert_eq!(curve.reserved.first(), Some(&held).filter(|_| !curve.reserved.is_empty()), "part {part}");
+    }
+}
+
 #[test]
 fn the_screen() {
     let leak = [fixture("leak")];
@@ -464,6 +488,17 @@ fn the_screen() {
     assert!(explorer.screen().contains("Held at 4"), "{}", explorer.screen());
     explorer.press("e");
     assert!(explorer.screen().contains("Held at the end  513 MiB"), "{}", explorer.screen());
+    // A part of the time: what is looked at stays in it, and what lies beyond comes into it.
+    explorer.press(". + + +");
+    insta::assert_snapshot!("memory_zoomed_120x40", explorer.screen());
+    let only = |e: &mut Explorer| e.screen().lines().find(|l| l.contains("only ")).map(str::to_owned);
+    let part = only(&mut explorer).unwrap();
+    explorer.press("e");
+    assert!(only(&mut explorer).is_some_and(|now| now != part), "it moves to the end");
+    explorer.press("- - -");
+    assert_eq!(only(&mut explorer), None, "{}", explorer.screen());
+    explorer.press(". + + 0");
+    assert_eq!(only(&mut explorer), None);
     explorer.press(". down enter");
     assert_eq!(explorer.app.here(), Where::Timeline);
     assert!(explorer.screen().contains("memory"), "{}", explorer.screen());

@@ -372,6 +372,9 @@ pub static ACTIONS: &[Action] = &[
     ),
     action(ActionId::MemoryLeft, "memory-left", &["left", "h"], Where::Memory, "look at an earlier time", None),
     action(ActionId::MemoryRight, "memory-right", &["right", "l"], Where::Memory, "look at a later time", None),
+    action(ActionId::MemoryIn, "memory-in", &["+", "="], Where::Memory, "zoom in at the time that is looked at", Some((3, "zoom"))),
+    action(ActionId::MemoryOut, "memory-out", &["-"], Where::Memory, "zoom out", None),
+    action(ActionId::MemoryAll, "memory-all", &["0"], Where::Memory, "show the whole time", None),
     action(ActionId::MemoryPeak, "memory-peak", &["."], Where::Memory, "look at the peak", Some((1, "peak"))),
     action(ActionId::MemoryEnd, "memory-end", &["e"], Where::Memory, "look at the end", Some((2, "end"))),
     action(

@@ -93,6 +93,19 @@ impl Curve {
         Self { span: (begin, end), allocated, reserved }
     }
 
+    /// Of a part of the span, ns.
+    #[must_use]
+    pub fn within(device: &DeviceUsage, (begin, end): (i64, i64)) -> Self {
+        let ledger = &device.ledger;
+        let (from, to) = (ledger.times.partition_point(|&t| t < begin), ledger.times.partition_point(|&t| t <= end));
+        let points = ledger.times[from..to].iter().copied().zip(ledger.bytes[from..to].iter().copied());
+        let allocated = parts(points, ledger.bytes_before(from), (begin, end));
+        let (first, last) = (ledger.reserved.partition_point(|r| r.0 < begin), ledger.reserved.partition_point(|r| r.0 <= end));
+        let held = ledger.reserved.get(first.saturating_sub(1)).map(|r| r.1);
+        let reserved = held.map(|held| parts(ledger.reserved[first..last].iter().copied(), held, (begin, end))).unwrap_or_default();
+        Self { span: (begin, end), allocated, reserved }
+    }
+
     /// The most of each of so many columns.
     #[must_use]
     pub fn fitted(values: &[u64], columns: usize) -> Vec<u64> {

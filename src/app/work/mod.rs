@@ -125,6 +125,13 @@ pub enum Ask {
         name: String,
     },
     /// Who holds memory after an event.
+    /// Memory of a device over a part of the time, ns.
+    MemoryWindow {
+        screen: u64,
+        view: Arc<MemoryView>,
+        device: usize,
+        window: (i64, i64),
+    },
     Held {
         /// Number of the screen.
         screen: u64,
@@ -204,6 +211,7 @@ impl Work {
             | Ask::Ranks(_)
             | Ask::Memory { .. }
             | Ask::Held { .. }
+            | Ask::MemoryWindow { .. }
             | Ask::Beside { .. }
             | Ask::Advice { .. }
             | Ask::Checklist { .. }
@@ -254,6 +262,8 @@ pub enum Done {
     Memory(u64, Option<Arc<MemoryView>>),
     /// Who holds memory, for a screen: the device and the event after which.
     Held(u64, usize, Option<u32>, Arc<[Row]>),
+    /// Memory over a part of the time: of a screen, a device.
+    MemoryWindow(u64, usize, Arc<Curve>),
     /// What another report's program held, for a screen; nothing where that report does not say.
     Beside(u64, Option<Arc<Beside>>),
     /// Details of a group: the question's number, the grouping, the row.
@@ -322,6 +332,10 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             Done::Memory(*screen, view.map(Arc::new))
         }
         Ask::Beside { screen, before, name } => Done::Beside(*screen, Beside::of(before, name.clone(), cancel).map(Arc::new)),
+        Ask::MemoryWindow { screen, view, device, window } => {
+            let curve = view.usage.devices.get(*device).map(|d| Curve::within(d, *window))?;
+            Done::MemoryWindow(*screen, *device, Arc::new(curve))
+        }
         Ask::Held { screen, view, device, at } => Done::Held(*screen, *device, *at, view.held(*device, *at).into()),
         Ask::Ranks(members) => Done::Ranks(Arc::new(Ranks::of(members))),
         Ask::Triage => {

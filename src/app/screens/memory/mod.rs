@@ -22,6 +22,10 @@ pub struct MemoryScreen {
     pub device: usize,
     /// The time that is looked at, ns; `None` for the peak.
     pub cursor: Option<i64>,
+    /// A part of the time that the curve shows, of a device.
+    pub zoom: Option<(usize, Arc<Curve>)>,
+    /// The part that was asked for last, ns.
+    wanted: Option<(i64, i64)>,
     /// Who holds memory at that time, and the event that this is known for.
     pub rows: Option<(usize, Option<u32>, Arc<[Row]>)>,
     pub selected: usize,
@@ -35,6 +39,8 @@ pub struct MemoryScreen {
     asked: Option<u64>,
 }
 
+/// The shortest part of the time that is drawn, ns.
+const SHORTEST: i64 = 1_000;
 /// Columns beside the curve: borders, margins, and the scale.
 pub const BESIDE: u16 = 14;
 
@@ -57,6 +63,36 @@ impl MemoryScreen {
     #[must_use]
     pub fn curve(&self) -> Option<&Curve> {
         self.known()?.curves.get(self.device)
+    }
+
+    /// The curve that is drawn: of a part of the time, or of all.
+    #[must_use]
+    pub fn shown(&self) -> Option<&Curve> {
+        self.zoom.as_ref().filter(|z| z.0 == self.device).map(|z| &*z.1).or_else(|| self.curve())
+    }
+
+    /// Asks for the curve of a part of the time; of all of it where that is wanted.
+    fn zoom_to(&mut self, (from, to): (i64, i64), cx: &Cx<'_>) -> Answer {
+        let (Some(report), Some(view), Some(whole)) = (cx.report(), self.known().cloned(), self.curve().map(|c| c.span)) else {
+            return Answer::none();
+        };
+        let length = (to - from).clamp(SHORTEST.min(whole.1 - whole.0), whole.1 - whole.0);
+        if length >= whole.1 - whole.0 {
+            (self.zoom, self.wanted) = (None, None);
+            return Answer::none();
+        }
+        let from = from.clamp(whole.0, whole.1 - length);
+        let window = (from, from + length);
+        self.wanted = Some(window);
+        report.ask(cx.report, Ask::MemoryWindow { screen: self.serial, view, device: self.device, window }).into()
+    }
+
+    /// Zooms at the time that is looked at: so many times the length.
+    fn zoom_by(&mut self, factor: f64, cx: &Cx<'_>) -> Answer {
+        let (Some((from, to)), (_, Some(now))) = (self.shown().map(|c| c.span), self.at()) else { return Answer::none() };
+        let now = now.clamp(from, to);
+        let part = |length: i64| (length as f64 * factor) as i64;
+        self.zoom_to((now.saturating_sub(part(now - from)), now.saturating_add(part(to - now))), cx)
     }
 
     /// The event after which it is looked, and that time, ns.
@@ -142,12 +178,32 @@ impl MemoryScreen {
 
     /// Moves the time that is looked at by so many columns.
     fn step(&mut self, by: i64, cx: &Cx<'_>) -> Answer {
-        let (Some(curve), (_, Some(now))) = (self.curve(), self.at()) else { return Answer::none() };
+        let (Some(whole), Some(shown), (_, Some(now))) = (self.curve().map(|c| c.span), self.shown().map(|c| c.span), self.at()) else {
+            return Answer::none();
+        };
         let columns = i64::from(cx.session.size.0.saturating_sub(BESIDE)).max(1);
-        let (begin, end) = curve.span;
+        let (begin, end) = shown;
         let column = ((end - begin) / columns).max(1);
-        self.cursor = Some(now.saturating_add(column.saturating_mul(by)).clamp(begin, end));
-        self.want_rows(cx)
+        let at = now.saturating_add(column.saturating_mul(by)).clamp(whole.0, whole.1);
+        self.cursor = Some(at);
+        self.moved(cx)
+    }
+
+    /// The time that is looked at is another.
+    fn moved(&mut self, cx: &Cx<'_>) -> Answer {
+        let mut answer = self.want_rows(cx);
+        answer.effects.extend(self.follow(cx).effects);
+        answer
+    }
+
+    /// Where the time that is looked at is no longer drawn, the part that is drawn moves there.
+    fn follow(&mut self, cx: &Cx<'_>) -> Answer {
+        let (Some((begin, end)), (_, Some(now))) = (self.shown().map(|c| c.span), self.at()) else { return Answer::none() };
+        if self.zoom.is_none() || (begin..=end).contains(&now) {
+            return Answer::none();
+        }
+        let half = (end - begin) / 2;
+        self.zoom_to((now.saturating_sub(half), now.saturating_sub(half).saturating_add(end - begin)), cx)
     }
 
     fn copied(&self, what: CopyWhat, cx: &Cx<'_>) -> Option<(String, String)> {
@@ -181,11 +237,17 @@ impl Screen for MemoryScreen {
             ActionId::MemoryRight => self.step(1, cx),
             ActionId::MemoryPeak => {
                 self.cursor = None;
-                self.want_rows(cx)
+                self.moved(cx)
             }
             ActionId::MemoryEnd => {
                 self.cursor = self.curve().map(|c| c.span.1);
-                self.want_rows(cx)
+                self.moved(cx)
+            }
+            ActionId::MemoryIn => self.zoom_by(0.5, cx),
+            ActionId::MemoryOut => self.zoom_by(2.0, cx),
+            ActionId::MemoryAll => {
+                (self.zoom, self.wanted) = (None, None);
+                Answer::none()
             }
             ActionId::MemoryBeside => self.compare(cx),
             ActionId::MemorySegments => {
@@ -198,7 +260,7 @@ impl Screen for MemoryScreen {
                     return Some(Answer::say("the report is of one device"));
                 }
                 self.device = (self.device + 1) % devices;
-                (self.cursor, self.selected) = (None, 0);
+                (self.cursor, self.selected, self.zoom, self.wanted) = (None, 0, None, None);
                 self.want_rows(cx)
             }
             ActionId::Open => {
@@ -246,6 +308,10 @@ impl Screen for MemoryScreen {
                     self.selected = shift(named.unwrap_or(self.selected), 0, rows.len());
                     self.lay(cx);
                 }
+                Answer::none()
+            }
+            News::Done(Done::MemoryWindow(screen, device, curve)) if *screen == self.serial && self.wanted == Some(curve.span) => {
+                self.zoom = Some((*device, Arc::clone(curve)));
                 Answer::none()
             }
             News::Done(Done::Beside(screen, beside)) if *screen == self.serial => {
