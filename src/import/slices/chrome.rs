@@ -1,7 +1,7 @@
 //! Chrome's trace JSON of any tool: complete events and pairs of begin and end, with the names of processes and threads.
 
-use super::flows::End;
 use super::sizes::{kernel_details, moved, our_config, three};
+use super::slice::End;
 use super::tracks::Named;
 use super::{Details, Slices};
 use crate::import::input::{Bytes, Input};

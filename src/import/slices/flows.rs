@@ -1,18 +1,7 @@
 //! Arrows of Chrome's traces: each end is a time on a track, and belongs to the slice that is there.
 
-use super::Slice;
+use super::slice::{End, Slice};
 use rustc_hash::FxHashMap;
-
-/// An end of an arrow.
-#[derive(Clone, Copy, Debug)]
-pub struct End {
-    pub id: u64,
-    pub track: u32,
-    /// ns.
-    pub time: i64,
-    /// It is of the slice that encloses the time, else of the next that begins.
-    pub encloses: bool,
-}
 
 /// The slices that ends belong to: index of the slice and number of the arrow.
 pub fn bound(ends: &[End], slices: &[Slice]) -> Vec<(usize, u64)> {

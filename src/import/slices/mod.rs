@@ -6,6 +6,7 @@ mod counters;
 mod flows;
 pub mod perfetto;
 mod sizes;
+mod slice;
 mod tracks;
 
 use super::torch::event::{Kind, LONGEST_NS, MOST_NS};
@@ -15,23 +16,10 @@ use super::torch::{build, event};
 use super::{ImportError, Importer, Input, Job, Parts};
 use crate::model::{LaunchConfig, Profile, RangeOrigin, Source};
 use counters::Counters;
-use flows::End;
 use rustc_hash::FxHashMap;
+use slice::{End, Slice};
 use std::sync::Arc;
 use tracks::{Named, kind_of};
-
-/// A stretch of time on a track.
-#[derive(Clone, Debug)]
-struct Slice {
-    /// Numbers of its name and category, and of its track.
-    name: u32,
-    category: u32,
-    track: u32,
-    /// ns.
-    start: i64,
-    duration: i64,
-    details: u32,
-}
 
 /// What a slice's arguments say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
