@@ -47,7 +47,10 @@ impl Results {
             let known = kernels.iter_mut().find(|k| *k.name == *result.kernel.function());
             match known {
                 Some(kernel) => {
-                    kernel.configurations += 1;
+                    let alike = |other: &&crate::model::ResultMetrics| {
+                        (&other.kernel, other.grid, other.block) == (&result.kernel, result.grid, result.block)
+                    };
+                    kernel.configurations += usize::from(metrics.results[..at].iter().find(alike).is_none());
                     if length(at) > length(kernel.result) {
                         kernel.result = at;
                     }

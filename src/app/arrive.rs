@@ -7,8 +7,8 @@ use super::screen::{At, Go, ResultView};
 use super::screens::{KernelsScreen, LaunchesScreen, MemoryScreen, OverviewScreen, RangesScreen, ResultScreen, TimelineScreen};
 use super::session::{Address, Report, Show};
 use super::state::App;
-use crate::analysis::GroupBy;
 use crate::analysis::timeline::Event;
+use crate::model::Profile;
 use crate::rerun::shell;
 
 /// Which view of a result a screen is.
@@ -61,10 +61,20 @@ fn step(app: &mut App, address: &Address) -> Step {
         return Step::Wait;
     };
     report.greeted = true;
-    let show = address.show.unwrap_or(if address.launch.is_some() { Show::Launches } else { Show::Kernels });
-    if let Some(window) = address.window.filter(|w| show != Show::Timeline && report.window != Some(*w)) {
+    let show = address.show.unwrap_or(match address {
+        Address { result: Some(_), .. } => Show::Metrics,
+        Address { range: Some(_), .. } => Show::Ranges,
+        Address { launch: Some(_), .. } => Show::Launches,
+        _ => Show::Kernels,
+    });
+    let timed = report.timeline();
+    if let (true, Some(window)) = (timed && show != Show::Timeline, address.window) {
+        // Once: it may be left again.
+        if let Some(address) = &mut app.session.address {
+            address.window = None;
+        }
         let asked = app.top().map_or(0, |e| e.id);
-        return Step::Way(go(app, asked, Go::Window(Some(window))));
+        return Step::Way(go(app, asked, Go::Window(Some(within(&profile, window)))));
     }
     if let Some(view) = view(show).filter(|_| address.result.is_some() || address.kernel.is_none()) {
         return result(app, AT, address.result.unwrap_or(0), view);
@@ -136,13 +146,29 @@ fn timeline(app: &mut App, at: usize, address: &Address) -> Step {
     let of_launch = address.launch.map(|l| (profile.launches.start(l as usize), profile.launches.end(l as usize)));
     let place = address.window.or(of_launch).map(|(start, end)| At { start, end, event });
     let exact = address.window.is_some();
+    let place = place.map(|p| {
+        let (start, end) = within(&profile, (p.start, p.end));
+        At { start, end, ..p }
+    });
     let id = app.push(at, |id| if exact { TimelineScreen::exactly(place, id) } else { TimelineScreen::new(place, id) });
     Step::There(settle(app, id))
+}
+
+/// A window of which an end may be open, within what the report has.
+fn within(profile: &Profile, (from, to): (i64, i64)) -> (i64, i64) {
+    let launches = &profile.launches;
+    let ends = (0..launches.len()).map(|l| launches.end(l)).chain(profile.memops.iter().map(|m| m.start.0.saturating_add(m.duration.0)));
+    let last = ends.max().unwrap_or(0).max(1);
+    let from = if from == i64::MIN { 0 } else { from };
+    (from, if to == i64::MAX { last.max(from.saturating_add(1)) } else { to })
 }
 
 /// To a launch in the list of its group; on to its re-run once the list is there.
 fn to_launch(app: &mut App, at: usize, address: &Address, rerun: bool) -> Step {
     let table = app.table(at);
+    if app.session.reports[at].profile.as_ref().is_some_and(|p| p.launches.is_empty()) {
+        return Step::Lost("this report has no single launches".to_owned());
+    }
     let Some(launch) = address.launch else {
         let Some(kernels) = app.kernels(at) else { return Step::Wait };
         if app.session.reports[at].groups.grouping.is_none() || kernels.row().is_none() {
@@ -167,7 +193,9 @@ fn to_launch(app: &mut App, at: usize, address: &Address, rerun: bool) -> Step {
     if app.session.reports[at].groups.grouping.is_none() {
         return Step::Wait;
     }
-    Step::Way(launches_at(app, at, launch))
+    let effects = launches_at(app, at, launch);
+    // Where it cannot be shown, why was said.
+    if app.find::<LaunchesScreen>(Some(at)).is_none() { Step::There(effects) } else { Step::Way(effects) }
 }
 
 /// The command that opens what is on the screen; `None` where the screen is of no report.
@@ -217,7 +245,7 @@ pub fn command(app: &App) -> Option<String> {
     if matches!(address.show, Some(Show::Kernels | Show::Launches | Show::Rerun)) {
         address.kernel = group.as_ref().map(|g| g.1.clone());
     }
-    let by = group.map(|g| g.0).filter(|by| *by != GroupBy::Name && address.kernel.is_some());
+    let by = group.map(|g| g.0).filter(|_| address.kernel.is_some());
     let mut words = vec!["warpscope".to_owned()];
     let files = || session.reports.iter().enumerate().filter(|(_, r)| r.part_of.is_none());
     if session.reports.get(first)?.built_in {

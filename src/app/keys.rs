@@ -16,6 +16,8 @@ pub fn on_key(app: &mut App, event: KeyEvent) -> Vec<Effect> {
         return Vec::new();
     }
     app.status = None;
+    // Who presses a key goes elsewhere.
+    app.session.address = None;
     let key = Key::of(&event);
     if event.code == KeyCode::Char('c') && event.modifiers.contains(KeyModifiers::CONTROL) {
         // Pressed once more while it is asked, it is meant.

@@ -51,7 +51,7 @@ pub fn triage(args: &Triage, nsys: Option<&Path>) -> Result<(), Failure> {
             }));
         };
         if scope.windows.is_empty() {
-            found.memory = memory::wrong(&profile, &Cancel::default());
+            found.take_memory(memory::wrong(&profile, args.device, &Cancel::default()));
         }
         judged.push((profile, found));
     }

@@ -271,6 +271,9 @@ fn kernels(frame: &mut Frame<'_>, area: Rect, watched: &Watched, live: &Live, th
     let time = |k: &KernelNow| if live.recent_ns == 0 { k.all.1 } else { k.recent.1 };
     let most = live.kernels.first().map_or(1, time).max(1);
     let rows = usize::from(area.height).saturating_sub(1);
+    if rows == 0 {
+        return;
+    }
     let at = watched.traced.at();
     let top = (at + 1).saturating_sub(rows);
     for kernel in live.kernels.iter().skip(top).take(rows) {

@@ -1,5 +1,5 @@
 // A program of the kind that is traced. The driver's part is played by the program: it loads the object that CUDA_INJECTION64_PATH names and calls
-// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1
+// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1 slow=N
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -114,7 +114,7 @@ int main(int c, char** v) {
     if (ranges && in_ten == 8) end(started);
     cuCall(17, 0);
     if (word(c, v, "spin", 0)) spin(900000);
-    else usleep(900);
+    else usleep(900 * (uint32_t)word(c, v, "slow", 1));
   }
   if (word(c, v, "spin", 0)) {
     // How much of the processor it got: on a busy machine it had to wait, too.

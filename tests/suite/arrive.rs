@@ -24,10 +24,13 @@ fn read(words: &[String]) -> (Vec<PathBuf>, Address, Settings) {
             files.push(PathBuf::from(word));
             continue;
         };
-        let value = words.next().unwrap();
+        let (option, value) = match option.split_once('=') {
+            Some((option, value)) => (option, value.to_owned()),
+            None => (option, words.next().unwrap().clone()),
+        };
         let time = || value.strip_suffix("ns").unwrap().parse().unwrap();
         match option {
-            "first" => address.show = Show::ALL.into_iter().find(|s| s.0 == value).map(|s| s.1),
+            "first" => address.show = Show::ALL.into_iter().find(|s| s.0 == value.as_str()).map(|s| s.1),
             "kernel" => address.kernel = Some(value.clone()),
             "launch" => address.launch = Some(value.parse().unwrap()),
             "result" => address.result = Some(value.parse().unwrap()),
@@ -124,6 +127,25 @@ fn a_place_that_is_not_there_is_said() {
     assert!(metrics.contains("this report has no metrics of kernels"), "{metrics}");
     let result = open("ncu/full.ncu-rep.zst", Address { result: Some(99), ..at(Show::Metrics) });
     assert!(result.contains("there is no result 99"), "{result}");
+    // What lies outside of a window, or cannot be listed, ends the way: the explorer is where it can be used.
+    let outside = Address { launch: Some(5), window: Some((1 << 60, (1 << 60) + 1)), ..at(Show::Launches) };
+    let mut e = Explorer::open_with(&[fixture(single)], (120, 40), Settings { address: Some(outside), ..Settings::default() });
+    assert!(e.screen().contains("not in the window") && e.app.session.address.is_none(), "{}", e.screen());
+    e.press("B");
+    assert!(e.app.report().unwrap().window.is_none());
+    let snapshot = open("torch/memory/leak.pickle.gz", at(Show::Launches));
+    assert!(snapshot.contains("no single launches"), "{snapshot}");
+    let ncu = open("ncu/three.ncu-rep.zst", Address { window: Some((0, 5)), ..at(Show::Kernels) });
+    assert!(!ncu.contains("0 rows"), "{ncu}");
+    // An end of a window may be open.
+    for show in [Show::Timeline, Show::Kernels, Show::Overview] {
+        for window in [(i64::MIN, 100_000_000), (100_000_000, i64::MAX)] {
+            let screen = open("nsys/whole_llm.sqlite.zst", Address { window: Some(window), ..at(show) });
+            assert!(!screen.contains("9223372036"), "{show:?}: {screen}");
+        }
+    }
+    let named = Address { range: Some("--- step".into()), ..at(Show::Ranges) };
+    assert_eq!(named.options(), ["--first", "ranges", "--range=--- step"]);
     let memory = open(single, at(Show::Memory));
     assert!(memory.contains("nothing is recorded of memory"), "{memory}");
 }

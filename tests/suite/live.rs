@@ -107,7 +107,7 @@ fn what_is_measured_in_place_is_known_while_the_program_runs() {
         let whole = read(&root().join(format!("fixtures/trace/{name}.wstrace.zst"))).unwrap();
         let last = follow.measured(&job).unwrap();
         assert_eq!(measured(&last), measured(whole.measured.as_deref().unwrap()), "{name}");
-        assert!(found.len() > 1 && found.is_sorted() && found[0] < found[found.len() - 1], "{name}: they come one by one: {found:?}");
+        assert!(found.len() > 1 && found.is_sorted(), "{name}: they come as the program runs: {found:?}");
     }
 }
 

@@ -245,11 +245,15 @@ fn counters_and_arrows_of_chromes_traces() {
         {"ph":"C","pid":5,"ts":100,"name":"clock (MHz)","args":{"value":1500}},
         {"ph":"C","pid":5,"ts":150,"name":"clock (MHz)","args":{"value":"1755.5"}},
         {"ph":"C","pid":7,"ts":120,"name":"memory","args":{"used":3,"free":5}},
-        {"ph":"C","pid":7,"ts":121,"name":"memory","args":{"used":"none"}}]}"#;
+        {"ph":"C","pid":7,"ts":121,"name":"memory","args":{"used":"none"}},
+        {"ph":"C","pid":7,"ts":122,"name":"busy","id":1,"args":{"value":8}},
+        {"ph":"C","pid":7,"ts":122,"name":"busy","id":2,"args":{"value":9,"who":"nobody"}}]}"#;
     let profile = read(&written(folder.path(), "trace.json", text)).unwrap();
     let calls: Vec<_> = (0..profile.launches.len()).map(|r| profile.launches.call(r)).collect();
     assert_eq!(calls, [Some((10_000, 5_000)), Some((20_000, 5_000))]);
     let wanted = [
+        (None, "busy 1", "", vec![(22_000, 8.0)]),
+        (None, "busy 2", "", vec![(22_000, 9.0)]),
         (Some(1), "clock", "MHz", vec![(0, 1500.0), (50_000, 1755.5)]),
         (None, "memory free", "", vec![(20_000, 5.0)]),
         (None, "memory used", "", vec![(20_000, 3.0)]),

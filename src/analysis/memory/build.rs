@@ -5,7 +5,7 @@ use super::ledger::Ledger;
 use super::sites::Sites;
 use super::steps::Steps;
 use super::usage::{DeviceUsage, Free, Usage, segments};
-use crate::model::{BlockState, Cancel, Profile};
+use crate::model::{BlockState, Cancel, Profile, units};
 
 /// How a program uses memory; `None` where the report says nothing of it, or nobody wants it any more.
 #[must_use]
@@ -38,12 +38,25 @@ pub fn usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
 /// Events up to which memory is looked at beside something else: that takes less than half a second.
 const FEW: usize = 500_000;
 
-/// What is wrong with a program's use of memory, as id and headline, the devices in turn; empty where that would take long.
-#[must_use]
-pub fn wrong(profile: &Profile, cancel: &Cancel) -> Vec<(&'static str, String)> {
-    let usage = if profile.memory.events.len() > FEW { None } else { usage(profile, cancel) };
-    let devices = usage.map(|u| u.devices).unwrap_or_default();
-    devices.into_iter().flat_map(|d| d.findings).map(|f| (f.id.id(), f.headline)).collect()
+/// What is wrong with a program's use of memory, as id and headline, on the device of that number or on all; an error where looking would take
+/// long, in words.
+pub fn wrong(profile: &Profile, device: Option<u32>, cancel: &Cancel) -> Result<Vec<(&'static str, String)>, String> {
+    let events = profile.memory.events.len();
+    if events > FEW {
+        return Err(format!(
+            "{} are not looked at here: `warpscope memory` and the memory screen say what is wrong",
+            units::count(events, "memory event")
+        ));
+    }
+    let devices = usage(profile, cancel).map(|u| u.devices).unwrap_or_default();
+    let several = devices.len() > 1;
+    let number = |d: &DeviceUsage| d.ledger.device.and_then(|i| profile.devices.get(i as usize)).map(|d| d.id);
+    let mut out = Vec::new();
+    for of in devices.iter().filter(|d| device.is_none() || number(d) == device) {
+        let who = number(of).filter(|_| several).map_or_else(String::new, |n| format!("GPU {n}: "));
+        out.extend(of.findings.iter().map(|f| (f.id.id(), format!("{who}{}", f.headline))));
+    }
+    Ok(out)
 }
 
 fn free(profile: &Profile, device: Option<u32>) -> Option<Free> {

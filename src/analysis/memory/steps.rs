@@ -140,8 +140,12 @@ fn by_code(sites: &Sites, ledger: &Ledger) -> Option<(u32, Vec<i64>)> {
         .filter(|f| f.1 > LEAST)
         .collect();
     found.sort_unstable();
+    let mut times: FxHashMap<u32, Vec<i64>> = found.iter().map(|f| (f.2, Vec::new())).collect();
+    for life in asked() {
+        times.entry(life.stack).and_modify(|t| t.push(ledger.time(life.start)));
+    }
     found.into_iter().find_map(|(_, _, stack)| {
-        let starts: Vec<i64> = asked().filter(|l| l.stack == stack).map(|l| ledger.time(l.start)).collect();
+        let starts = times.remove(&stack)?;
         even(&starts).then_some((stack, starts))
     })
 }

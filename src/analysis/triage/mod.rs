@@ -93,7 +93,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         devices: case.devices.iter().map(device).collect(),
         findings,
         flops,
-        memory: Vec::new(),
+        memory: None,
         missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing(&case)).map(words).collect(),
         families: case.kernels.families(profile),
         strip: case.strip.clone(),
@@ -104,6 +104,16 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         steps: case.steps.list,
         left_out: case.steps.left_out,
     })
+}
+
+impl Triage {
+    /// Takes what is wrong with the use of memory, or why that was not looked at.
+    pub fn take_memory(&mut self, found: Result<Vec<(&'static str, String)>, String>) {
+        match found {
+            Ok(found) => self.memory = Some(found),
+            Err(why) => self.missing.push(why),
+        }
+    }
 }
 
 /// When the devices worked on what was launched in ranges of that name, numbers written as such or as `#`: for each range from its first operation

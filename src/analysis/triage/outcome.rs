@@ -48,8 +48,8 @@ pub struct Triage {
     pub findings: Vec<Finding>,
     /// Floating-point work, where shapes were recorded or the user said it.
     pub flops: Option<Rate>,
-    /// What is wrong with the use of memory, where that was looked at: id and headline. It costs no time by itself, so it has no share of any.
-    pub memory: Vec<(&'static str, String)>,
+    /// What is wrong with the use of memory: id and headline; `None` where that was not looked at. It costs no time by itself, so it has no share.
+    pub memory: Option<Vec<(&'static str, String)>>,
     /// What was not recorded, and what that hides.
     pub missing: Vec<String>,
     /// Shares of kernel time by family, guessed from the names.

@@ -70,7 +70,13 @@ impl Address {
             ("--from", self.window.map(|w| format!("{}ns", w.0))),
             ("--to", self.window.map(|w| format!("{}ns", w.1))),
         ];
-        pairs.into_iter().filter_map(|(name, value)| Some([name.to_owned(), value?])).flatten().collect()
+        let words = |(name, value): (&str, Option<String>)| match value {
+            // It would be taken for an option.
+            Some(value) if value.starts_with('-') => vec![format!("{name}={value}")],
+            Some(value) => vec![name.to_owned(), value],
+            None => Vec::new(),
+        };
+        pairs.into_iter().flat_map(words).collect()
     }
 
     /// Whether it says nothing but which screen a timeline opens with.

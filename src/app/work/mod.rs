@@ -342,7 +342,7 @@ pub fn perform(work: &Work, cancel: &Cancel) -> Option<Done> {
             let mut found = triage(profile, &Scope { windows: work.window.into_iter().collect(), ..Scope::default() }, cancel);
             // Of a part of the run it would say what is true of all of it.
             if let Some(found) = found.as_mut().filter(|_| work.window.is_none()) {
-                found.memory = crate::analysis::memory::wrong(profile, cancel);
+                found.take_memory(crate::analysis::memory::wrong(profile, None, cancel));
             }
             if cancel.is_cancelled() {
                 return None;

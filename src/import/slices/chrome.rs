@@ -111,23 +111,26 @@ impl Reader {
             }
             "C" => {
                 let time = time(start)?;
-                let name = text(name);
+                // Counters of one name are told apart by their number.
+                let name = id.map_or_else(|| text(name), |id| format!("{} {}", text(name), word(id)));
                 // Counters have no thread.
                 let track = self.track(pid, String::new());
                 let series: BTreeMap<String, Value> = serde_json::from_str(args?.get()).ok()?;
-                let alone = series.len() == 1;
+                let mut taken = false;
                 for (key, value) in series {
-                    let value = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok())?;
-                    // One series has the counter's name, whatever it is called itself.
-                    let name = if alone { name.clone() } else { format!("{name} {key}") };
-                    self.slices.counters.take(track, (&name, ""), time, value).then_some(())?;
+                    let Some(value) = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()) else { continue };
+                    let name = if key == "value" || key == name { name.clone() } else { format!("{name} {key}") };
+                    taken |= self.slices.counters.take(track, (&name, ""), time, value);
                 }
+                taken.then_some(())?;
             }
             "s" | "t" | "f" => {
                 let time = time(start)?;
                 let track = self.track(pid, tid);
                 let mut hasher = FxHasher::default();
-                (text(category), word(id?)).hash(&mut hasher);
+                // Numbers in other forms are not followed.
+                let Some(id) = id else { return Some(()) };
+                (text(category), word(id)).hash(&mut hasher);
                 let encloses = &*phase != "f" || point.is_some_and(|p| word(p) == "e");
                 self.slices.flows.push(End { id: hasher.finish(), track, time, encloses });
             }

@@ -25,8 +25,9 @@ pub struct Counters {
 
 /// A counter's name and the unit behind it: `clock [MHz]`, `clock (MHz)`.
 fn split(name: &str) -> (&str, &str) {
-    let of =
-        |open: &str, close: char| name.strip_suffix(close)?.rsplit_once(open).filter(|(name, unit)| !name.is_empty() && !unit.is_empty());
+    // An index in brackets is no unit.
+    let unit = |unit: &str| unit.contains(|c: char| c.is_alphabetic() || c == '%');
+    let of = |open: &str, close: char| name.strip_suffix(close)?.rsplit_once(open).filter(|(name, u)| !name.is_empty() && unit(u));
     // Words in round brackets may be anything.
     let short = |unit: &str| unit.len() <= UNIT && !unit.contains(['(', ' ']);
     of(" [", ']').or_else(|| of(" (", ')').filter(|(_, unit)| short(unit))).unwrap_or((name, ""))
@@ -85,6 +86,7 @@ mod tests {
             ("SM clock (MHz)", ("SM clock", "MHz")),
             ("Active warps", ("Active warps", "")),
             ("f(x)", ("f(x)", "")),
+            ("util [1]", ("util [1]", "")),
             ("warps [Avg Warps per Cycle]", ("warps", "Avg Warps per Cycle")),
             ("power (of the board)", ("power (of the board)", "")),
             (" (W)", (" (W)", "")),

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 /// Launches that are remembered: the record of one may come before the row of what was measured of it, and after.
 const REMEMBERED: usize = 1 << 17;
-/// Rows that are kept of launches that are alike; the report has all.
+/// Rows that are kept of launches that are alike, of each set of metrics; the report has all.
 const ALIKE: usize = 32;
-/// The same of samples, which are many times as long.
+/// Launches whose samples are kept, which are many times as long.
 const SAMPLED: usize = 4;
 
 type Shape = (u32, [u32; 3], [u32; 3], u32);
@@ -22,7 +22,8 @@ type Ran = (Kernel, Option<Box<Config>>);
 pub struct Counting {
     ran: VecDeque<Ran>,
     sets: BTreeMap<u32, Set>,
-    measured: BTreeMap<Shape, VecDeque<Measured>>,
+    /// By set, whether it was replayed, and shape.
+    measured: BTreeMap<(u32, bool, Shape), VecDeque<Measured>>,
     stalls: BTreeMap<Shape, VecDeque<Stalls>>,
     /// Launches that were measured and whose record has not come yet, and those whose record has.
     wanted: FxHashSet<u32>,
@@ -35,25 +36,26 @@ impl Counting {
     /// Takes in what was read.
     pub fn take(&mut self, rows: &mut Rows) {
         self.sets.extend(rows.sets.drain(..).map(|s| (s.number, s)));
-        let mut fresh = Vec::new();
+        let (mut fresh, mut old) = (Vec::new(), Vec::new());
         for row in rows.measured.drain(..) {
             fresh.extend(&row.correlations);
-            let alike = self.measured.entry(row.shape).or_default();
+            let alike = self.measured.entry((row.set, row.replayed, row.shape)).or_default();
             alike.push_back(row);
-            if alike.len() > ALIKE
-                && let Some(old) = alike.pop_front()
-            {
-                forget(&mut self.wanted, &mut self.launches, &old.correlations);
+            if alike.len() > ALIKE {
+                old.extend(alike.pop_front().map(|m| m.correlations).unwrap_or_default());
             }
         }
         for row in rows.stalls.drain(..) {
             fresh.push(row.correlation);
             let alike = self.stalls.entry(row.shape).or_default();
             alike.push_back(row);
-            if alike.len() > SAMPLED
-                && let Some(old) = alike.pop_front()
-            {
-                forget(&mut self.wanted, &mut self.launches, &[old.correlation]);
+            // Samples of one launch come in pieces.
+            let mut launches: Vec<u32> = alike.iter().map(|s| s.correlation).collect();
+            launches.dedup();
+            if launches.len() > SAMPLED {
+                let gone = launches[0];
+                alike.retain(|s| s.correlation != gone);
+                old.push(gone);
             }
         }
         if !fresh.is_empty() {
@@ -78,6 +80,10 @@ impl Counting {
             }
             self.ran.push_back(ran);
         }
+        for correlation in old {
+            self.wanted.remove(&correlation);
+            self.launches.remove(&correlation);
+        }
         let over = self.ran.len().saturating_sub(REMEMBERED);
         self.ran.drain(..over);
     }
@@ -90,7 +96,12 @@ impl Counting {
     /// Adds what was measured, with its launches, to rows of what they refer to.
     pub fn add(&self, rows: &mut Rows) {
         rows.sets.extend(self.sets.values().cloned());
-        rows.measured.extend(self.measured.values().flatten().cloned());
+        // Values of many passes are of as many launches, of which the first may have been long ago: those that are known prove what it was.
+        let known = |mut m: Measured| {
+            m.correlations.retain(|c| self.launches.contains_key(c));
+            m
+        };
+        rows.measured.extend(self.measured.values().flatten().cloned().map(known));
         rows.stalls.extend(self.stalls.values().flatten().cloned());
         for (kernel, config) in self.launches.values() {
             let mut kernel = *kernel;
@@ -101,14 +112,6 @@ impl Counting {
             rows.kernels.push(kernel);
         }
         rows.kernels.sort_by_key(|k| k.start);
-    }
-}
-
-/// Nothing that is kept refers to these launches any more.
-fn forget(wanted: &mut FxHashSet<u32>, launches: &mut FxHashMap<u32, Ran>, old: &[u32]) {
-    for correlation in old {
-        wanted.remove(correlation);
-        launches.remove(correlation);
     }
 }
 
@@ -124,6 +127,18 @@ mod tests {
 
     fn row(correlation: u32) -> Measured {
         Measured { set: 1, replayed: false, time: 1, shape: SHAPE, correlations: vec![correlation], values: vec![1.0] }
+    }
+
+    #[test]
+    fn values_of_many_passes_are_known_by_the_last() {
+        let mut counting = Counting::default();
+        counting.take(&mut Rows { kernels: vec![kernel(1)], ..Rows::default() });
+        let many = u32::try_from(REMEMBERED).unwrap();
+        counting.take(&mut Rows { kernels: (2..many + 10).map(kernel).collect(), ..Rows::default() });
+        counting.take(&mut Rows { measured: vec![Measured { correlations: vec![1, many], ..row(1) }], ..Rows::default() });
+        let mut rows = Rows::default();
+        counting.add(&mut rows);
+        assert_eq!((rows.measured[0].correlations.clone(), known(&counting)), (vec![many], vec![many]));
     }
 
     fn known(counting: &Counting) -> Vec<u32> {

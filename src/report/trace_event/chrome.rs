@@ -96,7 +96,8 @@ impl<W: Write> Sink for Chrome<W> {
     fn counter(&mut self, pid: u32, under: Under, name: &str, unit: &str) -> io::Result<u32> {
         let track = u32::try_from(self.tracks.len()).unwrap_or(u32::MAX);
         let above = if let Under::Track(above) = under { self.names.get(above as usize) } else { None };
-        let name = above.map_or_else(|| name.to_owned(), |a| format!("{a} · {name}"));
+        // One of the machine is of no GPU.
+        let name = above.filter(|a| a.starts_with("GPU ")).map_or_else(|| name.to_owned(), |a| format!("{a} · {name}"));
         let name = if unit.is_empty() { name } else { format!("{name} [{unit}]") };
         self.tracks.push((pid, 0, json_text(&name)?));
         Ok(track)

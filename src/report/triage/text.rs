@@ -90,7 +90,7 @@ pub fn remarks(t: &Triage) -> Vec<String> {
         out.push(format!("times of findings are summed over {}", units::count(t.devices.len(), "device")));
     }
     out.extend(t.flops.as_ref().map(work));
-    out.extend(t.memory.iter().map(|(id, headline)| format!("memory: {id}: {headline}")));
+    out.extend(t.memory.iter().flatten().map(|(id, headline)| format!("memory: {id}: {headline}")));
     out.extend(t.missing.iter().cloned());
     out
 }

@@ -177,6 +177,7 @@ static void asked_met(const char* symbol, const Shape* s, int may) {
 // Whether this thread's launch is sampled.
 static __thread int sampling;
 
+static int asked_numbered(void);
 // Opens a window or goes on with one; 0 where the launch is not measured.
 static int measure_launch(u32 id, const Call* call) {
   Shape s = { 0 };
@@ -184,18 +185,17 @@ static int measure_launch(u32 id, const Call* call) {
   int plain = launch_kind[id] == LAUNCH_PLAIN || launch_kind[id] == LAUNCH_EXTENDED;
   if (plain && call->context && measure.state == MEASURE_LOOKING) {
     if (!measure.context) measure.context = call->context;
-    int by_number = 0;
-    for (u32 i = 0; i < ASKED; i++) by_number |= asked_kernels[i].state && asked_kernels[i].nth >= 0;
     // The launch may be the one: it cannot wait for the ticker.
-    if (by_number) measure_ready();
+    measure.numbered = asked_numbered();
+    if (measure.numbered) measure_ready();
   }
   if (measure.state == MEASURE_OFF || measure.state == MEASURE_LOOKING) return 0;
-  if (measure.state == MEASURE_ARMED && measure.leaving && call->context == measure.context) {
-    give_back(tid());
-    measure.state = MEASURE_IDLE;
-  }
   u32 by = 0;
   int shaped = plain && shape_of(id, call, &s, &stream);
+  if (measure.state == MEASURE_ARMED && measure.leaving && shaped && call->context == measure.context && !capturing(stream)) {
+    give_back();
+    measure.state = MEASURE_IDLE;
+  }
   int asked = shaped && measure.asked ? is_asked(call->symbol, &s, &by) : 0;
   if (measure.state != MEASURE_ARMED && measure.state != MEASURE_OPEN && asked < 2) return 0;
   int may = shaped && call->context == measure.context && !capturing(stream);
@@ -250,7 +250,9 @@ static int measure_launch(u32 id, const Call* call) {
 enum { TICKER_MS = 2000, LAUNCH_MS = 20000 };
 static int measure_lock(void) {
   u64 began = clock_now(CLOCK_MONOTONIC);
+  u32 turn = measure.turns;
   for (int tries = 0; __atomic_exchange_n(&measure.lock.held, 1, __ATOMIC_ACQUIRE) && !gone; tries++) {
+    if (measure.passing && !measure.numbered) return 0;
     if (tries < 100) {
       sched_yield();
       continue;
@@ -258,19 +260,26 @@ static int measure_lock(void) {
     // A child that no handler of fork was called in.
     if (own_pid && own_pid != getpid()) gone = 1;
     int replays = measure.state == MEASURE_OPEN && measure.replayed;
-    if (!replays && clock_now(CLOCK_MONOTONIC) - began > (measure.on_ticker ? TICKER_MS : LAUNCH_MS) * 1000000ul) {
+    // Who has it now has had it for so long.
+    if (replays || turn != measure.turns) began = clock_now(CLOCK_MONOTONIC), turn = measure.turns;
+    if (clock_now(CLOCK_MONOTONIC) - began > (measure.on_ticker ? TICKER_MS : LAUNCH_MS) * 1000000ul) {
       measure.why_not = "a launch waited for the profiler for too long; nothing was measured after that";
       measure.stuck = 1;
     }
     if (measure.stuck && !replays) return 0;
     poll(NULL, 0, 1);
   }
+  measure.turns++;
   return 1;
 }
 
 static void measure_entered(u32 id, const Call* call) {
   if (launch_kind[id] == LAUNCH_CAPTURE) ADD(measure.capturing, 1);
-  if (measure.stuck || !measure_lock()) return;
+  if (measure.stuck || session.ended || !measure_lock()) return;
+  if (measure.stuck) {
+    unlock(&measure.lock);
+    return;
+  }
   holds = measure_launch(id, call);
   // Callbacks are switched off only by who holds the lock: a launch that began inside of a window is seen to end.
   if (!holds) unlock(&measure.lock);
@@ -310,6 +319,7 @@ static void measure_left(u32 id, const Call* call) {
 
 static int ticker_lock(u64 ms) {
   if (!lock_within(&measure.lock, ms)) return 0;
+  measure.turns++;
   return measure.on_ticker = 1;
 }
 static void ticker_unlock(void) {
@@ -423,6 +433,13 @@ static int sweep_begin(int only_asked, u64 t) {
 
 enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000, MOST_WAITED = 8, MOST_REFUSED = 1000, LAST_MS = 200, LEAVE_MS = 2000 };
 
+// Whether launches are counted, also those after the one that was asked for.
+static int asked_numbered(void) {
+  int numbered = 0;
+  for (u32 i = 0; i < ASKED; i++) numbered |= asked_kernels[i].state && asked_kernels[i].nth >= 0;
+  return numbered;
+}
+
 // What was asked for is done when all of it is there, or its launch was met.
 static void asked_look(int due) {
   u32 open = 0;
@@ -433,7 +450,7 @@ static void asked_look(int due) {
     if (a->state == ASKED_OPEN && a->nth < 0 && a->seen && !due && measure.windows) a->state = ASKED_DONE;
     open += a->state == ASKED_OPEN;
   }
-  measure.asked = open;
+  measure.asked = open, measure.numbered = asked_numbered();
 }
 
 static void measure_idle(u64 t) {
@@ -452,7 +469,7 @@ static void measure_idle(u64 t) {
     u64 until = measure.budget ? measure.started + (measure.spent + next) / measure.budget * 1000 : ~0ul;
     measure.leaving = 0;
     if (!arm && measure.object && !measure.pass && (!due || until > t + LEAVE_MS * 1000000ul)) measure.leaving |= LEAVE_RANGES;
-    if (!arm && stalls.enabled && !measure.sampling) measure.leaving |= LEAVE_STALLS;
+    if ((!arm || !due) && stalls.enabled && !measure.sampling) measure.leaving |= LEAVE_STALLS;
     measure_hear(arm || measure.leaving);
     if (arm && !due) measure.start = (Shape){ 0 };
     if (arm || measure.leaving) measure.armed_at = t, measure.state = MEASURE_ARMED;
@@ -496,14 +513,14 @@ static void measure_look(int last) {
   // A launch that does not end holds it: the rest of the recording goes on.
   if (!ticker_lock(last ? LAST_MS : 0)) return;
   // Nothing is launched any more, or not by who opened it.
-  if (measure.state == MEASURE_OPEN && (last || t - measure.opened_at > OPEN_MS * 1000000ul)) window_close();
+  if (measure.state == MEASURE_OPEN && (last || t - measure.left_at > OPEN_MS * 1000000ul)) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
   if (stalls.waiting) stalls_write();
   if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) {
     measure.state = MEASURE_IDLE;
     int left = measure.leaving;
     // Nothing is launched that could.
-    if (left) give_back(0);
+    if (left) give_back();
     if (!left && measure.sampling && ++stalls.missed > MOST_WAITED) {
       // It comes no more; who asks again is heard again.
       Wanted* w = wanted_known(&measure.start);

@@ -58,6 +58,9 @@ static struct {
   int leaving;
   // The ticker holds the lock. A launch waited for it for too long: nothing is measured any more.
   volatile int on_ticker, stuck;
+  // No window is open and CUPTI may wait for launches that are under way: they pass, unless some are counted. And how often the lock was had.
+  volatile int passing, numbered;
+  volatile u32 turns;
 } measure;
 static Set sets[SETS];
 static Wanted wanted_launches[SHAPES];

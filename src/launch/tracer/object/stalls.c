@@ -179,8 +179,9 @@ static int (*wait_for_gpu)(void);
 static void stalls_leave(void) {
   Sampling on = { sizeof on, NULL, measure.context };
   if (!stalls.enabled) return;
+  measure.passing = 1;
   cuptiPCSamplingDisable(&on);
-  stalls.enabled = 0;
+  measure.passing = stalls.enabled = 0;
 }
 
 // Enabling takes 0.1 s and more in a program with many modules: it stays until nothing more is to be sampled.
@@ -188,7 +189,10 @@ static int stalls_configure(const Wanted* w) {
   Sampling on = { sizeof on, NULL, measure.context };
   if (!stalls.enabled) {
     range_profiler_leave();
-    if (wait_for_gpu() || stalls_failed("cuptiPCSamplingEnable", cuptiPCSamplingEnable(&on))) return 0;
+    measure.passing = 1;
+    int failed = wait_for_gpu() || stalls_failed("cuptiPCSamplingEnable", cuptiPCSamplingEnable(&on));
+    measure.passing = 0;
+    if (failed) return 0;
     stalls.enabled = 1;
   } else if (wait_for_gpu()) {
     return 0;

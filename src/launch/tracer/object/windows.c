@@ -11,21 +11,23 @@ static void window_took(u32 thread, u64 took) {
 // Gives the counters back: for another configuration, or to whoever else needs them.
 static void range_profiler_leave(void) {
   cuptiRangeProfilerDisable_P off;
+  measure.passing = 1;
   if (measure.object) ASK(cuptiRangeProfilerDisable, off, .object = measure.object);
+  measure.passing = 0;
   measure.object = NULL, measure.configured = 0;
 }
 
 static void stalls_leave(void);
-// Gives back what is not needed for a while. On a thread that launches: CUPTI waits until launches that are under way on other threads have
-// returned (seen with 13.0 on an H200), and what those do in their callbacks would wait for the ticker.
+// Gives back what is not needed for a while. On a thread that launches: CUPTI seems to wait until launches that are under way on other threads
+// have returned (a program stood still with 13.0 on an H200), and most programs launch on one.
 enum { LEAVE_RANGES = 1, LEAVE_STALLS = 2 };
-static void give_back(u32 thread) {
+static void give_back(void) {
   u64 began = clock_now(CLOCK_MONOTONIC);
   measure.opened = now();
   if (measure.leaving & LEAVE_STALLS) stalls_leave();
   if (measure.leaving & LEAVE_RANGES) range_profiler_leave();
   measure.leaving = 0;
-  window_took(thread, clock_now(CLOCK_MONOTONIC) - began);
+  window_took(tid(), clock_now(CLOCK_MONOTONIC) - began);
 }
 
 static int window_open(u32 replay) {
@@ -40,7 +42,9 @@ static int window_open(u32 replay) {
     if (measure.configured && measure.configured != configured) range_profiler_leave();
     if (!measure.object) {
       stalls_leave();
+      measure.passing = 1;
       r = ASK(cuptiRangeProfilerEnable, on, .context = measure.context);
+      measure.passing = 0;
       if (r == OK) measure.object = on.object;
     }
     measure.configured = configured;
