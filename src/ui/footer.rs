@@ -62,6 +62,7 @@ fn keys(app: &App, theme: &Theme, columns: usize, ascii: bool) -> (Line<'static>
                         app.session.reports.iter().filter(talks).count() > 1
                     }
                     (ActionId::Memory, Where::Overview | Where::Kernels | Where::Timeline) => app.report().is_some_and(Report::remembers),
+                    (ActionId::MeasureNow, _) => app.report().and_then(|r| r.profile.as_ref()).is_none_or(|p| !p.amd()),
                     (ActionId::MemorySegments, _) => app.session.size.0 < super::memory::WIDE,
                     (ActionId::Ranks | ActionId::Memory, _)
                     | (ActionId::Roofline | ActionId::Source, Where::Kernels | Where::Launches | Where::Timeline)

@@ -52,6 +52,8 @@ fn heading(app: &App, screen: &ResultScreen, theme: &Theme, columns: usize) -> L
     if let Some(d) = screen.metrics.duration(result) {
         let clocks = match result.clocks_locked {
             _ if screen.metrics.source.tool == IN_PLACE => "in place",
+            // AMD's tools, by the version that wrote it.
+            _ if screen.subject.amd() => &screen.metrics.source.tool,
             Some(true) => "ncu, locked clocks",
             _ => "ncu",
         };
