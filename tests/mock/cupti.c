@@ -84,18 +84,30 @@ int cuptiSubscribe(void** s, void* f, void* user) {
   *s = (void*)1;
   return 0;
 }
+static int busy(const char* how) {
+  const char* said = getenv("MOCK_BUSY");
+  return said && !strcmp(said, how);
+}
 // Whether this thread is inside of a callback: the launch that it is of holds the lock until it returns. And whether any is.
 static __thread int inside;
 static volatile int told;
 static void tell(uint32_t domain, uint32_t id, const Call* call) {
   if (domain == 1 && !listened[id]) return;
-  inside++, told++, heard(NULL, domain, id, call), told--, inside--;
+  // Threads that launch at the same time hear of it at the same time.
+  int side = busy("threads");
+  inside++, __atomic_fetch_add(&told, 1, __ATOMIC_ACQ_REL);
+  if (side) pthread_mutex_unlock(&lock);
+  heard(NULL, domain, id, call);
+  if (side) pthread_mutex_lock(&lock);
+  __atomic_fetch_sub(&told, 1, __ATOMIC_ACQ_REL), inside--;
 }
 // As seen with 13.0 on an H200: what gives the counters back waits for a launch that is under way on another thread.
 static int alone(void) {
   // MOCK_BUSY=always: and one has always just begun.
   uint64_t until = now() + 3000000000ull;
-  while (!inside && getenv("MOCK_BUSY") && !strcmp(getenv("MOCK_BUSY"), "always") && !told && now() < until) sched_yield();
+  while (!inside && busy("always") && !told && now() < until) sched_yield();
+  // MOCK_BUSY=threads: until those that others hear of have returned.
+  while (busy("threads") && told > inside) sched_yield();
   if (!inside) pthread_mutex_lock(&lock), pthread_mutex_unlock(&lock);
   return 0;
 }
@@ -347,7 +359,7 @@ int cuptiPCSamplingGetData(Words* w) {
 
 // A call, as the program makes it: entered, work is recorded, left. Returns its correlation id. Under the lock.
 static uint32_t enter(uint32_t id, uint64_t* carried, Call* call, const char* symbol, uint32_t ordinal) {
-  static struct { void* function; uint32_t grid[3], block[3], shared; void* stream; } launch = { 0 };
+  static __thread struct { void* function; uint32_t grid[3], block[3], shared; void* stream; } launch;
   launch.grid[0] = 1 + ordinal / 1000, launch.grid[1] = 2, launch.grid[2] = 1, launch.block[0] = 64, launch.block[1] = launch.block[2] = 1;
   launch.shared = ordinal % 1000, launch.stream = (void*)7;
   *call = (Call){ .symbol = symbol, .parameters = &launch, .context = (void*)3, .carried = carried, .correlation = ++correlation };

@@ -115,10 +115,20 @@ fn a_program_that_launches_without_a_pause_goes_on() {
     assert!(profile.notes.iter().all(|n| !n.text.contains("waited for the profiler")), "{:?}", profile.notes);
 }
 
+/// The same where several threads launch: those of the others pass meanwhile.
+#[test]
+fn programs_that_launch_on_several_threads_go_on() {
+    let (run, profile) =
+        measured("survey 1000\nshare 100\n", &["rate=20000", "seconds=8", "kinds=3", "beside=1"], &[("MOCK_BUSY", "threads")]);
+    assert_eq!(profile.launches.len(), run.said("kernel").len());
+    assert!(!run.said("measured").is_empty());
+    assert!(profile.notes.iter().all(|n| !n.text.contains("waited for the profiler")), "{:?}", profile.notes);
+}
+
 /// Where CUPTI waits for a launch on behalf of the ticker, that launch waits for so long and no longer.
 #[test]
 fn a_launch_does_not_wait_for_ever_for_the_profiler() {
-    let (run, profile) = measured("survey 1000\nshare 100\n", &["rate=1", "seconds=5", "kinds=2", "slow=2"], &[("MOCK_BUSY", "always")]);
+    let (run, profile) = measured("survey 1000\nshare 100\n", &["times=7", "every=1800", "kinds=2"], &[("MOCK_BUSY", "always")]);
     assert_eq!(profile.launches.len(), run.said("kernel").len());
     let said = |text: &str| profile.notes.iter().any(|n| n.text.contains(text));
     assert!(said("a launch waited for the profiler for too long"), "{:?}", profile.notes);
