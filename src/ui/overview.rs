@@ -231,11 +231,13 @@ fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme
     let mut out = Vec::new();
     // Shapes of operators tell of the whole window, results only of the kernels that ncu measured.
     let measured = report.work.as_ref().filter(|_| triage.flops.is_none()).map(say::work);
-    for text in measured.iter().chain(&say::remarks(triage)) {
+    let wrong = say::wrong_with_memory(triage);
+    for text in wrong.iter().chain(&measured).chain(&say::remarks(triage)[wrong.len()..]) {
         if out.is_empty() {
             out.push(Line::default());
         }
-        out.extend(wrap(&clean(text), columns).into_iter().map(|l| Line::styled(l, theme.style(Role::Dim))));
+        let role = if wrong.contains(text) { Role::Warn } else { Role::Dim };
+        out.extend(wrap(&clean(text), columns).into_iter().map(|l| Line::styled(l, theme.style(role))));
     }
     out
 }

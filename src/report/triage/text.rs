@@ -81,16 +81,22 @@ pub(super) fn name_of(d: &Device, several: bool) -> String {
     format!("{name}{number}{pid}")
 }
 
-/// How steps were found, what was left out, and what was not recorded.
+/// What is wrong with the use of memory.
+#[must_use]
+pub fn wrong_with_memory(t: &Triage) -> Vec<String> {
+    t.memory.iter().flatten().map(|(id, headline)| format!("memory: {id}: {headline}")).collect()
+}
+
+/// What is wrong with memory, how steps were found, what was left out, and what was not recorded.
 #[must_use]
 pub fn remarks(t: &Triage) -> Vec<String> {
-    let mut out: Vec<String> = t.found.iter().map(|f| format!("steps: {}", steps_by(f))).collect();
+    let mut out = wrong_with_memory(t);
+    out.extend(t.found.iter().map(|f| format!("steps: {}", steps_by(f))));
     out.extend(t.left_out.iter().map(|l| format!("left out: {} ({})", l.what, Nanos(l.end - l.start))));
     if t.devices.len() > 1 {
         out.push(format!("times of findings are summed over {}", units::count(t.devices.len(), "device")));
     }
     out.extend(t.flops.as_ref().map(work));
-    out.extend(t.memory.iter().flatten().map(|(id, headline)| format!("memory: {id}: {headline}")));
     out.extend(t.missing.iter().cloned());
     out
 }
