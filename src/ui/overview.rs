@@ -70,7 +70,16 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     let kernel_rows = if kernels > 0 { kernels + edge } else { 0 };
     let room = list.height.saturating_sub(kernel_rows).max(edge + 1);
     // Beside the details the list has room for what was not recorded.
-    let remarks = if bordered { missing_lines(report, triage, usize::from(list.width.saturating_sub(6)), theme) } else { Vec::new() };
+    let remarks = if bordered {
+        missing_lines(report, triage, usize::from(list.width.saturating_sub(6)), theme)
+    } else {
+        // What is wrong with memory is said in any case.
+        let wrong = say::wrong_with_memory(triage).into_iter().next();
+        wrong
+            .map(|text| Line::styled(cut_end(&clean(&text), usize::from(list.width.saturating_sub(2))), theme.style(Role::Warn)))
+            .into_iter()
+            .collect()
+    };
     let remark_rows = u16::try_from(remarks.len()).unwrap_or(0);
     let wanted = (findings + edge + remark_rows).min(room);
     let mut title = vec![Span::styled("Findings", theme.style(Role::Title))];

@@ -191,6 +191,8 @@ fn triage_says_what_is_wrong_with_memory() {
         explorer.press("O");
         let shown = explorer.screen();
         assert_eq!(shown.contains("memory: growth"), leaks, "{shown}");
+        explorer.app.session.size = (80, 24);
+        assert_eq!(explorer.screen().contains("memory: growth"), leaks, "{}", explorer.screen());
     }
     // A snapshot has no timeline: that is said, with what to do.
     let (code, _, err) = run(&["triage", fixture("leak").to_str().unwrap()]);
