@@ -313,11 +313,11 @@ static void stalls_write(void) {
 
 // The context that is measured is about to go, and with it what CUPTI has of it. On the thread that destroys it.
 static void measure_write(void);
-static int measure_lock(void);
+static int measure_lock(int passes);
 static void context_destroyed(const Resource* r) {
   // A launch of this very thread cannot be under way: it is inside of another call.
   // At the process's end nobody needs the counters any more.
-  if (r->context != measure.context || measure.state == MEASURE_LOOKING || holds || session.ended || !measure_lock()) return;
+  if (r->context != measure.context || measure.state == MEASURE_LOOKING || holds || session.ended || !measure_lock(0)) return;
   if (measure.state == MEASURE_OPEN) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
   if (stalls.waiting) stalls_write();
