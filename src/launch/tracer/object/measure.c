@@ -245,8 +245,8 @@ static int measure_launch(u32 id, const Call* call) {
   return 1;
 }
 
-// The lock for a thread of the program; one that `passes` does without it where nothing is open. CUPTI may wait for this very launch on behalf of who has the lock: it is not waited for for ever. Only
-// beside a launch that is replayed nothing else may run: its memory is restored after each pass.
+// The lock for a thread of the program; one that `passes` does without it where no window is open. CUPTI may wait for this very launch on behalf of
+// who has the lock: it is not waited for for ever. Only beside a launch that is replayed nothing else may run: its memory is restored after each pass.
 enum { TICKER_MS = 2000, LAUNCH_MS = 20000 };
 static int measure_lock(int passes) {
   u64 began = clock_now(CLOCK_MONOTONIC);
