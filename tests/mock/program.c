@@ -1,5 +1,5 @@
 // A program of the kind that is traced. The driver's part is played by the program: it loads the object that CUDA_INJECTION64_PATH names and calls
-// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1 every=MS times=N beside=1
+// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1 every=MS times=N beside=N
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -26,7 +26,7 @@ static int is(int c, char** v, const char* what) {
   return 0;
 }
 
-// Launches beside the main thread, until told otherwise.
+// Launch beside the main thread, until told otherwise.
 static volatile int going = 1;
 static void* beside(void* kinds) {
   for (uint32_t i = 0; going; i++) cuLaunch(i % (uint32_t)(uintptr_t)kinds, 7), usleep(20);
@@ -109,8 +109,9 @@ int main(int c, char** v) {
     execv("/proc/self/exe", again);
   }
   uint32_t kinds = (uint32_t)word(c, v, "kinds", 5000);
-  pthread_t other;
-  int both = word(c, v, "beside", 0) && !pthread_create(&other, NULL, beside, (void*)(uintptr_t)kinds);
+  pthread_t others[16];
+  int besides = (int)word(c, v, "beside", 0);
+  for (int i = 0; i < besides; i++) pthread_create(&others[i], NULL, beside, (void*)(uintptr_t)kinds);
   // For so many seconds so many launches a second, in bursts of a millisecond each, as a server has them.
   for (uint32_t ms = 0, rate = (uint32_t)word(c, v, "rate", 0), most = 1000 * (uint32_t)word(c, v, "seconds", 0); rate && ms < most; ms++) {
     // With ranges (nvtx=1) around some: pushed at the 4th of ten, and, on the way, started at the 7th and ended at the 9th.
@@ -128,7 +129,7 @@ int main(int c, char** v) {
   // One launch at a time, and nothing for so long.
   for (uint32_t i = 0, times = (uint32_t)word(c, v, "times", 0); i < times; i++) cuLaunch(i % kinds, 7), cuCall(17, 0), usleep(1000 * (uint32_t)word(c, v, "every", 1));
   going = 0;
-  if (both) pthread_join(other, NULL);
+  for (int i = 0; i < besides; i++) pthread_join(others[i], NULL);
   if (word(c, v, "spin", 0)) {
     // How much of the processor it got: on a busy machine it had to wait, too.
     struct timespec cpu;

@@ -119,7 +119,7 @@ fn a_program_that_launches_without_a_pause_goes_on() {
 #[test]
 fn programs_that_launch_on_several_threads_go_on() {
     let (run, profile) =
-        measured("survey 1000\nshare 100\n", &["rate=20000", "seconds=8", "kinds=3", "beside=1"], &[("MOCK_BUSY", "threads")]);
+        measured("survey 1000\nshare 100\n", &["rate=20000", "seconds=8", "kinds=3", "beside=4"], &[("MOCK_BUSY", "threads")]);
     assert_eq!(profile.launches.len(), run.said("kernel").len());
     assert!(!run.said("measured").is_empty());
     assert!(profile.notes.iter().all(|n| !n.text.contains("waited for the profiler")), "{:?}", profile.notes);

@@ -58,8 +58,9 @@ static struct {
   int leaving;
   // The ticker holds the lock. A launch waited for it for too long: nothing is measured any more.
   volatile int on_ticker, stuck;
-  // No window is open and CUPTI may wait for launches that are under way: they pass, unless some are counted. And how often the lock was had.
+  // CUPTI may wait for launches that are under way: they pass without the lock, at once or after a while, unless some are counted.
   volatile int passing, numbered;
+  // How often the lock was had.
   volatile u32 turns;
 } measure;
 static Set sets[SETS];
@@ -71,6 +72,7 @@ typedef struct { u64 time; u32 launches; u8 overlaps, collective; } Seen;
 static Seen* seen;
 static struct { u64 end; u32 config, stream; } last_on[16];
 
+enum { PASS_NOT, PASS_NOW, PASS_LATER };
 // Whether this thread holds measure.lock until its launch returns.
 static __thread int holds;
 

@@ -179,9 +179,9 @@ static int (*wait_for_gpu)(void);
 static void stalls_leave(void) {
   Sampling on = { sizeof on, NULL, measure.context };
   if (!stalls.enabled) return;
-  measure.passing = 1;
+  measure.passing = PASS_NOW;
   cuptiPCSamplingDisable(&on);
-  measure.passing = stalls.enabled = 0;
+  measure.passing = PASS_NOT, stalls.enabled = 0;
 }
 
 // Enabling takes 0.1 s and more in a program with many modules: it stays until nothing more is to be sampled.
@@ -189,9 +189,9 @@ static int stalls_configure(const Wanted* w) {
   Sampling on = { sizeof on, NULL, measure.context };
   if (!stalls.enabled) {
     range_profiler_leave();
-    measure.passing = 1;
+    measure.passing = PASS_NOW;
     int failed = wait_for_gpu() || stalls_failed("cuptiPCSamplingEnable", cuptiPCSamplingEnable(&on));
-    measure.passing = 0;
+    measure.passing = PASS_NOT;
     if (failed) return 0;
     stalls.enabled = 1;
   } else if (wait_for_gpu()) {
