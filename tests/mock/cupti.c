@@ -280,7 +280,8 @@ int cuptiRangeProfilerStart(Words* w) {
   return 0;
 }
 int cuptiRangeProfilerStop(Words* w) { (void)w; profiler.on = 0; return alone(); }
-int cuptiRangeProfilerDecodeData(Words* w) { w->f[1] = 0; return 0; }
+// Not seen, but nothing says that no other call waits.
+int cuptiRangeProfilerDecodeData(Words* w) { w->f[1] = 0; return busy("always") ? alone() : 0; }
 int cuptiRangeProfilerGetCounterDataInfo(Words* w) { w->f[2] = profiler.ranges; return 0; }
 // The value of a metric is what the launch's ordinal is; durations are 1000 ns.
 int cuptiProfilerHostEvaluateToGpuValues(Words* w) {
