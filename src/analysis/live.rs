@@ -14,7 +14,7 @@ const KEPT: i64 = 120;
 /// Seconds that the table of kernels calls "now".
 pub const NOW: usize = 10;
 /// Kernels that are named.
-const KERNELS: usize = 40;
+const KERNELS: usize = 400;
 /// What runs is told when it has ended and CUPTI's buffers were looked through, once a second: what is younger is not settled, ns.
 const SETTLES: i64 = 1_500_000_000;
 

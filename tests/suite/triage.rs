@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use warpscope::analysis::flops::Operators;
 use warpscope::analysis::like::like;
 use warpscope::analysis::range_tree::RangeTree;
-use warpscope::analysis::triage::{Found, Part, Scope, Triage, VERDICTS, Verdict, triage};
+use warpscope::analysis::triage::{Found, Part, Scope, Sure, Triage, VERDICTS, Verdict, triage};
 use warpscope::analysis::{Overview, Paths};
 use warpscope::config::ColorMode;
 use warpscope::import::Wants;
@@ -538,4 +538,18 @@ fn public_reports_add_up_and_take_no_time() {
         }
     }
     assert!(judged >= 15, "{judged}");
+}
+
+/// What is left of a run whose kernels were all measured is not how it runs.
+#[test]
+fn a_run_that_was_mostly_measured_is_judged_with_doubt() {
+    let of = |name: &str| judge(&read_as(&root().join("fixtures/trace").join(name), Wants::TRIAGE).unwrap());
+    let told = |t: &Triage| t.missing.iter().any(|m| m.contains("ran while counters or stall reasons were measured"));
+    for name in ["third_stalls.wstrace.zst", "third_in_place.wstrace.zst"] {
+        let triage = of(name);
+        assert!(told(&triage), "{name}: {:?}", triage.missing);
+        assert!(!triage.findings.is_empty() && triage.findings.iter().all(|f| f.sure == Sure::Possible), "{name}");
+    }
+    let survey = of("zoo_survey.wstrace.zst");
+    assert!(!told(&survey) && survey.findings.iter().any(|f| f.sure == Sure::Certain));
 }

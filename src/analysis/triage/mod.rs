@@ -52,6 +52,9 @@ const SLIVER: f64 = 0.25;
 /// What is said then.
 const SMALL_PART: &str = "only a small part of the report repeats, and that was judged; `--range` judges another part";
 
+/// Share of the kernels' time in windows of measurement above which the rest does not show how the program runs.
+const MOSTLY_MEASURED: f64 = 0.5;
+
 /// Judges a run; `None` where nothing ran on a device, or nobody wants to know any more.
 #[must_use]
 pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triage> {
@@ -77,6 +80,18 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     for finding in findings.iter_mut().filter(|_| sliver) {
         finding.sure = finding.sure.max(Sure::Likely);
     }
+    let measured = recorded::measured_share(profile);
+    let mostly = measured > MOSTLY_MEASURED;
+    for finding in findings.iter_mut().filter(|_| mostly) {
+        finding.sure = Sure::Possible;
+    }
+    let mostly = mostly.then(|| {
+        format!(
+            "{} of what ran on the GPU ran while counters or stall reasons were measured: that is left out, and what is left is not how the program \
+             runs; record it without measuring to know what limits it",
+            text::pct(measured)
+        )
+    });
     let device = |d: &DeviceTime| Device {
         number: case.ops.number(&d.unit),
         name: d.unit.device.and_then(|i| profile.devices.get(i as usize)).map(crate::model::Device::short_name),
@@ -94,7 +109,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         findings,
         flops,
         memory: None,
-        missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing(&case)).map(words).collect(),
+        missing: mostly.into_iter().chain(sliver.then(|| SMALL_PART.to_owned())).chain(missing(&case)).map(words).collect(),
         families: case.kernels.families(profile),
         strip: case.strip.clone(),
         why: case.why.clone(),

@@ -34,3 +34,23 @@ pub fn recorded(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> 
     let both = kept.subtract(&measuring).as_slice().to_vec();
     if both.is_empty() { windows } else { both }
 }
+
+/// Share of the kernels' time, or of the launches where that is more, that lies in windows in which counters were measured, and is therefore not
+/// judged. Launches that were measured may have no times.
+#[must_use]
+pub fn measured_share(profile: &Profile) -> f64 {
+    let measuring = measuring(profile);
+    if measuring.is_empty() {
+        return 0.0;
+    }
+    let launches = &profile.launches;
+    let (mut all, mut inside, mut count) = (0, 0, 0);
+    for row in 0..launches.len() {
+        let covered = measuring.covered(launches.start(row), launches.end(row));
+        all += launches.duration(row);
+        inside += covered;
+        count += usize::from(covered > 0 || launches.duration(row) == 0);
+    }
+    let share = |part: f64, whole: f64| part / whole.max(1.0);
+    share(inside as f64, all as f64).max(share(count as f64, launches.len() as f64))
+}
