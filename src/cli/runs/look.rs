@@ -1,5 +1,6 @@
 //! What may prevent a run on this machine.
 
+use crate::launch::doctor::preflight::MEASURE;
 use crate::launch::doctor::{Check, Places, gather, preflight};
 use crate::library::store;
 use crate::rerun::recipes::expected_bytes;
@@ -16,8 +17,11 @@ pub fn sentence(check: &Check) -> String {
 /// What may prevent a command from running, the worst first. Its reports go to the folder, or to the library.
 pub fn look(tool: &str, argv: &[String], folder: Option<&Path>, nsys: Option<&Path>) -> Vec<Check> {
     let samples = argv.iter().any(|w| w == "--sample=process-tree");
+    let own = argv.iter().take_while(|w| *w != "--");
+    let measures = |w: &String| ["--survey", "--measure", "--stalls"].iter().any(|o| w.split('=').next() == Some(o));
+    let of = if tool == "trace" && own.into_iter().any(measures) { MEASURE } else { tool };
     let library = store::folder().ok();
     let reports = folder.or(library.as_deref());
     let places = reports.map_or_else(Places::usual, Places::for_reports);
-    preflight(&gather(&places, nsys, &|| false), tool, samples, expected_bytes(tool, argv))
+    preflight(&gather(&places, nsys, &|| false), of, samples, expected_bytes(tool, argv))
 }

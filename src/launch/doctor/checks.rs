@@ -289,7 +289,9 @@ fn holders(m: &Machine) -> Option<Check> {
             return check(id, what, State::Ok, "none seen");
         }
         check(id, what, State::Warning, format!("running: {}", m.counter_holders.join(", ")))
-            .means("ncu may fail with \"driver resource was unavailable\" while DCGM samples")
+            .means(
+                "while DCGM samples, ncu may fail with \"driver resource was unavailable\", and `--survey` and `--measure` measure nothing",
+            )
             .fix("dcgmi profile --pause (and --resume afterwards)")
     })
 }

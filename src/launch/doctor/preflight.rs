@@ -3,6 +3,9 @@
 use super::checks::{CHECKS, Check, State};
 use super::machine::Machine;
 
+/// The built-in tracer where it measures in place, too.
+pub const MEASURE: &str = "trace, measuring";
+
 /// Each profiler and the checks that decide whether it can work.
 static MATTERS: &[(&str, &[&str])] = &[
     ("nsys", &["gpus", "nsys", "nsys-importer", "cpu-samples", "tmp", "disk"]),
@@ -24,9 +27,26 @@ static MATTERS: &[(&str, &[&str])] = &[
         ],
     ),
     ("trace", &["gpus", "cupti", "disk"]),
+    (MEASURE, &["gpus", "cupti", "counters", "counter-holders", "disk"]),
     ("torch", &["gpus", "disk"]),
     ("rocprofv3", &["gpus", "rocprofv3", "disk"]),
 ];
+
+/// A check in the words of a run that measures in place: what cannot be measured is traced all the same.
+fn measuring(mut check: Check) -> Check {
+    match check.id {
+        "counters" if check.state == State::Blocks => {
+            check.state = State::Warning;
+            "the program is traced, but nothing can be measured in it".clone_into(&mut check.means);
+            check.fix = check.fix.map(|f| f.replace(" ncu …", " warpscope run …"));
+        }
+        "counter-holders" => "while they hold the counters nothing is measured; the program is traced".clone_into(&mut check.means),
+        // Without the library beside it.
+        "cupti" if check.state == State::Ok && !check.means.is_empty() => check.state = State::Warning,
+        _ => {}
+    }
+    check
+}
 
 /// What stands in the way of a run, the worst first; empty when nothing does. `samples`: whether the recipe samples the CPU; `needs`: bytes
 /// that the report may take, where that is known.
@@ -37,6 +57,7 @@ pub fn preflight(machine: &Machine, tool: &str, samples: bool, needs: Option<u64
         .iter()
         .filter_map(|look| look(machine))
         .filter(|c| ids.contains(&c.id) && (samples || c.id != "cpu-samples"))
+        .map(|c| if tool == MEASURE { measuring(c) } else { c })
         .filter(|c| c.state >= State::Warning)
         .collect();
     for check in &mut found {
@@ -77,6 +98,20 @@ mod tests {
         assert!(ids("nsys", true).iter().any(|c| c.0 == "cpu-samples"));
         assert_eq!(ids("ncu", false)[0].1, State::Blocks);
         assert!(ids("ncu", false).iter().any(|c| c.0 == "ncu") && !ids("ncu", false).iter().any(|c| c.0 == "nsys"));
+    }
+
+    #[test]
+    fn who_measures_is_told_what_holds_the_counters_and_traces_all_the_same() {
+        let gpus = Some(vec![crate::launch::doctor::smi::Gpu::default()]);
+        let here = crate::launch::doctor::machine::Folder { writable: true, ..Default::default() };
+        let counter_holders = vec!["nv-hostengine".to_owned()];
+        let machine = Machine { gpus, admin_only: Some(true), counter_holders, here, ..Machine::default() };
+        let found = preflight(&machine, MEASURE, false, None);
+        let of = |id| found.iter().find(|c| c.id == id).unwrap();
+        assert!(found.iter().all(|c| c.state < State::Blocks), "{found:?}");
+        assert!(of("counters").fix.as_ref().unwrap().contains("warpscope run") && of("counters").means.contains("is traced"));
+        assert!(of("counter-holders").found.contains("nv-hostengine") && of("counter-holders").means.contains("nothing is measured"));
+        assert!(!preflight(&machine, "trace", false, None).iter().any(|c| c.id == "counter-holders" || c.id == "counters"));
     }
 
     #[test]
