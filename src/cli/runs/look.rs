@@ -17,9 +17,10 @@ pub fn sentence(check: &Check) -> String {
 /// What may prevent a command from running, the worst first. Its reports go to the folder, or to the library.
 pub fn look(tool: &str, argv: &[String], folder: Option<&Path>, nsys: Option<&Path>) -> Vec<Check> {
     let samples = argv.iter().any(|w| w == "--sample=process-tree");
-    let own = argv.iter().take_while(|w| *w != "--");
+    // The tracer's own words: the report's name is the last before the program.
+    let own = argv.iter().skip_while(|w| *w != "trace").take_while(|w| *w != "--output");
     let measures = |w: &String| ["--survey", "--measure", "--stalls"].iter().any(|o| w.split('=').next() == Some(o));
-    let of = if tool == "trace" && own.into_iter().any(measures) { MEASURE } else { tool };
+    let of = if tool == "trace" && own.clone().any(measures) { MEASURE } else { tool };
     let library = store::folder().ok();
     let reports = folder.or(library.as_deref());
     let places = reports.map_or_else(Places::usual, Places::for_reports);

@@ -85,7 +85,10 @@ fn gpus(m: &Machine) -> Option<Check> {
         }
         _ if m.amd => check(id, what, State::Ok, "an AMD GPU (/dev/kfd)"),
         _ => {
-            let found = m.smi_error.clone().unwrap_or_else(|| "nvidia-smi is not on PATH, and there is no /dev/kfd".to_owned());
+            let found = m.smi_error.clone().unwrap_or_else(|| {
+                let why = if m.gpus.is_some() { "nvidia-smi lists no GPU" } else { "nvidia-smi is not on PATH" };
+                format!("{why}, and there is no /dev/kfd")
+            });
             check(id, what, State::Blocks, found)
                 .means("without a GPU and driver, reports can be read here, but nothing can be profiled")
                 .fix("run this on the GPU machine; in a container start it with --gpus all (NVIDIA) or --device=/dev/kfd --device=/dev/dri (AMD)")
