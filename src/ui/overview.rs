@@ -73,12 +73,16 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, screen: &OverviewScree
     let remarks = if bordered {
         missing_lines(report, triage, usize::from(list.width.saturating_sub(6)), theme)
     } else {
-        // What is wrong with memory is said in any case.
-        let wrong = say::wrong_with_memory(triage).into_iter().next();
-        wrong
-            .map(|text| Line::styled(cut_end(&clean(&text), usize::from(list.width.saturating_sub(2))), theme.style(Role::Warn)))
-            .into_iter()
-            .collect()
+        // What makes it doubtful and what is wrong with memory are said in any case.
+        let columns = usize::from(list.width.saturating_sub(2));
+        let most = usize::from(room.saturating_sub(findings + edge)).clamp(1, 2);
+        let wrong = say::warnings(triage).into_iter().next();
+        let mut text = wrong.map(|text| wrap(&clean(&text), columns)).unwrap_or_default();
+        if text.len() > most {
+            let rest = text.split_off(most - 1).join(" ");
+            text.push(cut_end(&rest, columns));
+        }
+        text.into_iter().map(|l| Line::styled(l, theme.style(Role::Warn))).collect()
     };
     let remark_rows = u16::try_from(remarks.len()).unwrap_or(0);
     let wanted = (findings + edge + remark_rows).min(room);
@@ -240,7 +244,7 @@ fn missing_lines(report: &Report, triage: &Triage, columns: usize, theme: &Theme
     let mut out = Vec::new();
     // Shapes of operators tell of the whole window, results only of the kernels that ncu measured.
     let measured = report.work.as_ref().filter(|_| triage.flops.is_none()).map(say::work);
-    let wrong = say::wrong_with_memory(triage);
+    let wrong = say::warnings(triage);
     for text in wrong.iter().chain(&measured).chain(&say::remarks(triage)[wrong.len()..]) {
         if out.is_empty() {
             out.push(Line::default());

@@ -239,7 +239,7 @@ fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device
         kernel_time: part.kernel_time,
         launches: part.launches,
         kinds: kinds.list,
-        missing: triage.missing.clone(),
+        missing: triage.doubt.iter().chain(&triage.missing).cloned().collect(),
         findings: triage
             .findings
             .iter()

@@ -87,7 +87,7 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     }
     let mostly = mostly.then(|| {
         format!(
-            "{} of what ran on the GPU ran while counters or stall reasons were measured: that is left out, and what is left is not how the program \
+            "{} of the kernels ran while counters or stall reasons were measured: that is left out, and what is left is not how the program \
              runs; record it without measuring to know what limits it",
             text::pct(measured)
         )
@@ -109,7 +109,8 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
         findings,
         flops,
         memory: None,
-        missing: mostly.into_iter().chain(sliver.then(|| SMALL_PART.to_owned())).chain(missing(&case)).map(words).collect(),
+        doubt: mostly,
+        missing: sliver.then(|| SMALL_PART.to_owned()).into_iter().chain(missing(&case)).map(words).collect(),
         families: case.kernels.families(profile),
         strip: case.strip.clone(),
         why: case.why.clone(),

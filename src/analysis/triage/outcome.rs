@@ -50,6 +50,8 @@ pub struct Triage {
     pub flops: Option<Rate>,
     /// What is wrong with the use of memory: id and headline; `None` where that was not looked at. It costs no time by itself, so it has no share.
     pub memory: Option<Vec<(&'static str, String)>>,
+    /// Why what was judged does not show how the program runs.
+    pub doubt: Option<String>,
     /// What was not recorded, and what that hides.
     pub missing: Vec<String>,
     /// Shares of kernel time by family, guessed from the names.

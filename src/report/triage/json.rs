@@ -83,7 +83,7 @@ struct TriageJson<'a> {
     flops: Option<FlopsJson>,
     findings: Vec<FindingJson<'a>>,
     memory: Option<Vec<MemoryJson<'a>>>,
-    missing: &'a [String],
+    missing: Vec<&'a str>,
     ranks: Option<Vec<RankJson<'a>>>,
     straggler: Option<StragglerJson>,
 }
@@ -131,7 +131,7 @@ fn one<'a>(&(profile, t): &Judged<'a>) -> TriageJson<'a> {
         }),
         findings: t.findings.iter().map(finding_json).collect(),
         memory: t.memory.as_ref().map(|m| m.iter().map(|(id, headline)| MemoryJson { id, headline }).collect()),
-        missing: &t.missing,
+        missing: t.doubt.iter().chain(&t.missing).map(String::as_str).collect(),
         ranks: None,
         straggler: None,
     }

@@ -6,4 +6,4 @@ mod text;
 
 pub use json::json;
 pub use page::{csv, markdown, page};
-pub use text::{Judged, flops, judged_line, measured, place, remarks, rounded as percent, value, work, wrong_with_memory};
+pub use text::{Judged, flops, judged_line, measured, place, remarks, rounded as percent, value, warnings, work};

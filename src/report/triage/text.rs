@@ -81,16 +81,17 @@ pub(super) fn name_of(d: &Device, several: bool) -> String {
     format!("{name}{number}{pid}")
 }
 
-/// What is wrong with the use of memory.
+/// What makes the judgment doubtful, and what is wrong with the use of memory.
 #[must_use]
-pub fn wrong_with_memory(t: &Triage) -> Vec<String> {
-    t.memory.iter().flatten().map(|(id, headline)| format!("memory: {id}: {headline}")).collect()
+pub fn warnings(t: &Triage) -> Vec<String> {
+    let memory = t.memory.iter().flatten().map(|(id, headline)| format!("memory: {id}: {headline}"));
+    t.doubt.iter().cloned().chain(memory).collect()
 }
 
-/// What is wrong with memory, how steps were found, what was left out, and what was not recorded.
+/// What makes it doubtful, what is wrong with memory, how steps were found, what was left out, and what was not recorded.
 #[must_use]
 pub fn remarks(t: &Triage) -> Vec<String> {
-    let mut out = wrong_with_memory(t);
+    let mut out = warnings(t);
     out.extend(t.found.iter().map(|f| format!("steps: {}", steps_by(f))));
     out.extend(t.left_out.iter().map(|l| format!("left out: {} ({})", l.what, Nanos(l.end - l.start))));
     if t.devices.len() > 1 {
