@@ -87,8 +87,8 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     }
     let mostly = mostly.then(|| {
         format!(
-            "{} of the kernels ran while counters or stall reasons were measured: that is left out, and what is left is not how the program \
-             runs; record it without measuring to know what limits it",
+            "{} of the kernels ran while counters or stall reasons were measured, and are left out: to know what limits the run, record it without \
+             measuring",
             text::pct(measured)
         )
     });
