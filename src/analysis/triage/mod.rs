@@ -80,14 +80,14 @@ pub fn triage(profile: &Profile, scope: &Scope, cancel: &Cancel) -> Option<Triag
     for finding in findings.iter_mut().filter(|_| sliver) {
         finding.sure = finding.sure.max(Sure::Likely);
     }
-    let measured = recorded::measured_share(profile);
+    let measured = recorded::measured_share(profile, &scope.windows, scope.device);
     let mostly = measured > MOSTLY_MEASURED;
     for finding in findings.iter_mut().filter(|_| mostly) {
         finding.sure = Sure::Possible;
     }
     let mostly = mostly.then(|| {
         format!(
-            "{} of the kernels ran while counters or stall reasons were measured, and are left out: to know what limits the run, record it without \
+            "{} of the kernels ran while counters or stall reasons were measured: to know what limits the run, record it without \
              measuring",
             text::pct(measured)
         )

@@ -35,22 +35,30 @@ pub fn recorded(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> 
     if both.is_empty() { windows } else { both }
 }
 
-/// Share of the kernels' time, or of the launches where that is more, that lies in windows in which counters were measured, and is therefore not
-/// judged. Launches that were measured may have no times.
+/// Of what is judged the share of the kernels' time, or of the launches where that is more, that lies in windows in which counters were measured.
+/// Launches that were measured may have no times. Without windows everything counts, without a device's number every device.
 #[must_use]
-pub fn measured_share(profile: &Profile) -> f64 {
+pub fn measured_share(profile: &Profile, windows: &[(i64, i64)], device: Option<u32>) -> f64 {
     let measuring = measuring(profile);
     if measuring.is_empty() {
         return 0.0;
     }
     let launches = &profile.launches;
-    let (mut all, mut inside, mut count) = (0, 0, 0);
-    for row in 0..launches.len() {
+    let number = |row: usize| {
+        let place = profile.places.get(launches.place(row)?.0 as usize)?;
+        place.device.and_then(|d| profile.devices.get(d as usize)).map(|d| d.id).or(place.ordinal)
+    };
+    let inside = |row: usize| windows.is_empty() || windows.iter().any(|w| w.0 <= launches.start(row) && launches.start(row) < w.1);
+    let (mut all, mut time, mut measured) = (0, 0, 0);
+    let rows = (0..launches.len()).filter(|&row| inside(row) && (device.is_none() || number(row) == device));
+    let count = rows.fold(0, |count, row| {
+        let duration = launches.duration(row);
         let covered = measuring.covered(launches.start(row), launches.end(row));
-        all += launches.duration(row);
-        inside += covered;
-        count += usize::from(covered > 0 || launches.duration(row) == 0);
-    }
-    let share = |part: f64, whole: f64| part / whole.max(1.0);
-    share(inside as f64, all as f64).max(share(count as f64, launches.len() as f64))
+        all += duration;
+        time += covered;
+        measured += i64::from(2 * covered > duration || duration == 0);
+        count + 1
+    });
+    let share = |part: i64, whole: i64| part as f64 / whole.max(1) as f64;
+    share(time, all).max(share(measured, count))
 }

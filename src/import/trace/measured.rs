@@ -4,7 +4,7 @@
 use super::counters::{Measured, Set};
 use super::kernels::{Unwrap, kernel, launch_config};
 use super::names::Names;
-use super::rows::{Config, INLINE, Overhead, Rows};
+use super::rows::{Config, INLINE, Kernel, Overhead, Rows};
 use super::samples::Stalls;
 use super::stalls;
 use crate::import::ncu;
@@ -233,9 +233,14 @@ pub fn take_out_waits(names: &Names, rows: &mut Rows) {
     if measured.is_empty() {
         return;
     }
+    // One that passed while counters were read is another's, and not known.
     let waits = |c: &Config| names.get(c.name).is_some_and(|n| &*n == "WaitNs");
     let ids: FxHashSet<u32> = rows.configs.iter().filter(|(_, c)| waits(c)).map(|c| c.0).collect();
-    rows.kernels.retain(|k| !(ids.contains(&k.config) && measured.contains(&k.correlation)));
+    let waiting: FxHashSet<u32> = rows.kernels.iter().filter(|k| ids.contains(&k.config)).map(|k| k.correlation).collect();
+    let beside = |k: &&Kernel| !ids.contains(&k.config) && waiting.contains(&k.correlation);
+    let others: FxHashSet<u32> =
+        if waiting.is_empty() { waiting } else { rows.kernels.iter().filter(beside).map(|k| k.correlation).collect() };
+    rows.kernels.retain(|k| !(ids.contains(&k.config) && (measured.contains(&k.correlation) || others.contains(&k.correlation))));
     take_out_synchronizing(names, rows);
 }
 

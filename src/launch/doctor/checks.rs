@@ -199,7 +199,7 @@ fn cupti(m: &Machine) -> Option<Check> {
     Some(if beside {
         out
     } else {
-        out.means("`--survey` and `--measure` need libnvperf_host.so beside it, which is not there: they measure nothing")
+        out.means("`--survey`, `--measure` and `--stalls` need libnvperf_host.so beside it, which is not there: they measure nothing")
     })
 }
 
@@ -293,7 +293,7 @@ fn holders(m: &Machine) -> Option<Check> {
         }
         check(id, what, State::Warning, format!("running: {}", m.counter_holders.join(", ")))
             .means(
-                "while DCGM samples, ncu may fail with \"driver resource was unavailable\", and `--survey` and `--measure` measure nothing",
+                "while DCGM samples, ncu may fail with \"driver resource was unavailable\", and `--survey`, `--measure` and `--stalls` measure nothing",
             )
             .fix("dcgmi profile --pause (and --resume afterwards)")
     })

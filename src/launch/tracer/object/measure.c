@@ -217,8 +217,10 @@ static int measure_launch(u32 id, const Call* call) {
     if (measure.state == MEASURE_CLOSED) measure_write();
     if (measure.state == MEASURE_OFF) return 0;
     measure.sweeping = measure.sampling = 0, measure.pass = 0, measure.state = MEASURE_IDLE;
-    w->sampled = 1;
-    return sampling = stalls_open(call, &s, w);
+    sampling = stalls_open(call, &s, w);
+    // Where a capture came between, another launch is.
+    w->sampled = sampling || stalls.why_not;
+    return sampling;
   }
   if (may && (asked & 2)) {
     if (measure.state == MEASURE_OPEN) window_close();
@@ -252,25 +254,24 @@ static int measure_lock(int passes) {
   u64 began = clock_now(CLOCK_MONOTONIC);
   u32 turn = measure.turns;
   for (int tries = 0; __atomic_exchange_n(&measure.lock.held, 1, __ATOMIC_ACQUIRE) && !gone; tries++) {
-    if (passes && measure.passing == PASS_NOW && !measure.numbered) return 0;
+    int passing = measure.passing, later = PASS_LATER;
+    if (passes && passing == PASS_NOW && !measure.numbered) return 0;
     if (tries < 100) {
       sched_yield();
       continue;
     }
     // A child that no handler of fork was called in.
     if (own_pid && own_pid != getpid()) gone = 1;
-    int replays = measure.state == MEASURE_OPEN && measure.replayed && !measure.passing;
     // Who has it now has had it for so long.
-    if (replays || turn != measure.turns) began = clock_now(CLOCK_MONOTONIC), turn = measure.turns;
+    if (measure.replaying || turn != measure.turns) began = clock_now(CLOCK_MONOTONIC), turn = measure.turns;
     u64 waited = clock_now(CLOCK_MONOTONIC) - began;
     // From now on nobody waits: of many threads one would always be waiting.
-    int later = PASS_LATER;
-    if (waited > PASS_MS * 1000000ul) __atomic_compare_exchange_n(&measure.passing, &later, PASS_NOW, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    if (passing == PASS_LATER && waited > PASS_MS * 1000000ul) __atomic_compare_exchange_n(&measure.passing, &later, PASS_NOW, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
     if (waited > (measure.on_ticker ? TICKER_MS : LAUNCH_MS) * 1000000ul) {
       measure.why_not = "a launch waited for the profiler for too long; nothing was measured after that";
-      measure.stuck = 1;
+      __atomic_store_n(&measure.stuck, 1, __ATOMIC_SEQ_CST);
     }
-    if (measure.stuck && !replays) return 0;
+    if (measure.stuck && !__atomic_load_n(&measure.replaying, __ATOMIC_SEQ_CST)) return 0;
     poll(NULL, 0, 1);
   }
   measure.turns++;
@@ -279,7 +280,7 @@ static int measure_lock(int passes) {
 
 static void measure_entered(u32 id, const Call* call) {
   if (launch_kind[id] == LAUNCH_CAPTURE) ADD(measure.capturing, 1);
-  if (measure.stuck || session.ended || !measure_lock(1)) return;
+  if ((measure.stuck && !measure.replaying) || session.ended || !measure_lock(1)) return;
   if (measure.stuck) {
     unlock(&measure.lock);
     return;
@@ -440,7 +441,7 @@ enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1
 // Whether launches are counted, also those after the one that was asked for.
 static int asked_numbered(void) {
   int numbered = 0;
-  for (u32 i = 0; i < ASKED; i++) numbered |= asked_kernels[i].state && asked_kernels[i].nth >= 0;
+  for (u32 i = 0; i < ASKED; i++) numbered |= asked_kernels[i].state == ASKED_OPEN && asked_kernels[i].nth >= 0;
   return numbered;
 }
 

@@ -60,6 +60,8 @@ static struct {
   volatile int on_ticker, stuck;
   // CUPTI may wait for launches that are under way: they pass without the lock, at once or after a while, unless some are counted.
   volatile int passing, numbered;
+  // A launch is being replayed: its memory is restored after each pass, and nothing else may run.
+  volatile int replaying;
   // How often the lock was had.
   volatile u32 turns;
 } measure;

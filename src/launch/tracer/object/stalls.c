@@ -187,15 +187,18 @@ static void stalls_leave(void) {
 // Enabling takes 0.1 s and more in a program with many modules: it stays until nothing more is to be sampled.
 static int stalls_configure(const Wanted* w) {
   Sampling on = { sizeof on, NULL, measure.context };
+  if (wait_for_gpu()) return 0;
   if (!stalls.enabled) {
     range_profiler_leave();
     measure.passing = PASS_NOW;
-    int failed = wait_for_gpu() || stalls_failed("cuptiPCSamplingEnable", cuptiPCSamplingEnable(&on));
+    int failed = stalls_failed("cuptiPCSamplingEnable", cuptiPCSamplingEnable(&on));
     measure.passing = PASS_NOT;
     if (failed) return 0;
     stalls.enabled = 1;
-  } else if (wait_for_gpu()) {
-    return 0;
+    // Others passed meanwhile: a capture that one began must not be waited in.
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    if (measure.capturing && !measure.numbered) return -1;
+    if (wait_for_gpu()) return 0;
   }
   int good = stalls.ready || stalls_prepare();
   u64 buffer;
@@ -234,7 +237,9 @@ static int stalls_open(const Call* call, const Shape* s, const Wanted* w) {
   // What of the launch before it is not written yet.
   if (stalls.waiting) stalls_write();
   measure.opened_at = measure.left_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
-  if (!stalls_configure(w)) {
+  int configured = stalls_configure(w);
+  if (configured < 0) return 0;
+  if (!configured) {
     if (!stalls.why_not) stalls.why_not = "the GPU has an error of the program's";
     return 0;
   }

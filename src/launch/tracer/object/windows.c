@@ -30,6 +30,7 @@ static void give_back(void) {
   window_took(tid(), clock_now(CLOCK_MONOTONIC) - began);
 }
 
+static int asked_numbered(void);
 static int window_open(u32 replay) {
   Set* g = &sets[measure.set];
   measure.opened_at = measure.left_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();
@@ -52,10 +53,15 @@ static int window_open(u32 replay) {
     if (r == OK) r = ASK(cuptiRangeProfilerSetConfig, config, .object = measure.object, .config_bytes = g->config_bytes, .config = g->config,
       .data_bytes = g->data_bytes, .data = g->data, .range = RANGE_PER_KERNEL, .replay = replay, .ranges = WINDOW, .levels = 1, .first_level = 1);
   }
+  // Others may have passed meanwhile, to begin a capture too, or may have waited for too long.
+  __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (r == OK && measure.capturing && !measure.numbered) return 0;
+  __atomic_store_n(&measure.replaying, replay == REPLAY_BY_CUPTI, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&measure.stuck, __ATOMIC_SEQ_CST)) return measure.replaying = 0;
   cuptiRangeProfilerStart_P start;
   if (r == OK) r = ASK(cuptiRangeProfilerStart, start, .object = measure.object);
   if (measure_failed("cuptiRangeProfilerStart", r)) {
-    measure.state = MEASURE_OFF;
+    measure.state = MEASURE_OFF, measure.replaying = 0;
     return 0;
   }
   measure.replayed = replay == REPLAY_BY_CUPTI, measure.count = measure.useless = 0;
@@ -67,7 +73,9 @@ static void window_close(void) {
   cuptiRangeProfilerStop_P stop;
   cuptiRangeProfilerDecodeData_P decode;
   u64 began = clock_now(CLOCK_MONOTONIC);
+  measure.replaying = 0, measure.numbered = asked_numbered();
   // A launch that passes may get a range of its own, which costs the window: only where Stop is found to wait for it.
+  measure.turns++;
   measure.passing = PASS_LATER;
   Result r = ASK(cuptiRangeProfilerStop, stop, .object = measure.object);
   measure.passing = PASS_NOT;
