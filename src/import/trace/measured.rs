@@ -226,6 +226,9 @@ impl<'a> Of<'a> {
     }
 }
 
+/// A kernel of CUPTI's own.
+pub const WAITS: &str = "WaitNs";
+
 /// Takes out what CUPTI itself launched to wait with, under the numbers of launches that were measured: the tracer knows most of it.
 pub fn take_out_waits(names: &Names, rows: &mut Rows) {
     let sampled = rows.stalls.iter().map(|s| s.correlation);
@@ -234,7 +237,7 @@ pub fn take_out_waits(names: &Names, rows: &mut Rows) {
         return;
     }
     // One that passed while counters were read is another's, and not known.
-    let waits = |c: &Config| names.get(c.name).is_some_and(|n| &*n == "WaitNs");
+    let waits = |c: &Config| names.get(c.name).is_some_and(|n| &*n == WAITS);
     let ids: FxHashSet<u32> = rows.configs.iter().filter(|(_, c)| waits(c)).map(|c| c.0).collect();
     let waiting: FxHashSet<u32> = rows.kernels.iter().filter(|k| ids.contains(&k.config)).map(|k| k.correlation).collect();
     let beside = |k: &&Kernel| !ids.contains(&k.config) && waiting.contains(&k.correlation);

@@ -3,10 +3,11 @@
 use super::counting::Counting;
 use super::facts::Facts;
 use super::kernels::function;
+use super::measured::WAITS;
 use super::notes::why_stopped;
-use super::rows::{Config, INLINE, Rows};
+use super::rows::{Config, INLINE, Kernel, Rows};
 use crate::model::live::{Fresh, NO_KERNEL, Ran, Recorder};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -89,7 +90,12 @@ impl Process {
             Some(i) => inline.get(i as usize).map(|c| (c.name, c.device)),
             None => configs.get(&config).copied(),
         };
-        for row in &rows.kernels {
+        // CUPTI's own, which waits under the number of a launch that is measured.
+        let wait = self.texts.iter().find(|(_, text)| &***text == WAITS).map(|(n, _)| *n);
+        let waits = |row: &Kernel| wait.is_some() && of(row.config, &rows.inline, &self.configs).map(|c| c.0) == wait;
+        let launched: FxHashSet<u32> =
+            if wait.is_some() { rows.kernels.iter().filter(|k| !waits(k)).map(|k| k.correlation).collect() } else { FxHashSet::default() };
+        for row in rows.kernels.iter().filter(|row| !(waits(row) && launched.contains(&row.correlation))) {
             let (name, device) = of(row.config, &rows.inline, &self.configs).unwrap_or((NO_KERNEL, 0));
             let kernel = *self.kernels.entry(name).or_insert_with(|| {
                 let name = self.texts.get(&name).cloned().unwrap_or_else(|| "(unnamed kernel)".into());
