@@ -32,7 +32,7 @@ static MATTERS: &[(&str, &[&str])] = &[
     ("rocprofv3", &["gpus", "rocprofv3", "disk"]),
 ];
 
-/// A check in the words of a run that measures in place: what cannot be measured is traced all the same.
+/// A check in the words of a run that measures in place: what cannot be measured is still traced.
 fn measuring(mut check: Check) -> Check {
     match check.id {
         "counters" if check.state == State::Blocks => {
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn who_measures_is_told_what_holds_the_counters_and_traces_all_the_same() {
+    fn who_measures_is_told_what_holds_the_counters_and_is_not_stopped() {
         let gpus = Some(vec![crate::launch::doctor::smi::Gpu::default()]);
         let here = crate::launch::doctor::machine::Folder { writable: true, ..Default::default() };
         let counter_holders = vec!["nv-hostengine".to_owned()];
