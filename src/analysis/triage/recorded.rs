@@ -14,6 +14,14 @@ pub fn measuring(profile: &Profile) -> Intervals {
     out
 }
 
+fn set(windows: &[(i64, i64)]) -> Intervals {
+    let mut set = Intervals::default();
+    for w in windows {
+        set.push(w.0, w.1);
+    }
+    set
+}
+
 /// Of some windows what was recorded, and was the program's own: in which a GPU did nothing that is known, it may have done anything, and while counters
 /// are measured everything waits for them.
 #[must_use]
@@ -22,13 +30,6 @@ pub fn recorded(profile: &Profile, windows: Vec<(i64, i64)>) -> Vec<(i64, i64)> 
     if profile.recorded.is_empty() && measuring.is_empty() {
         return windows;
     }
-    let set = |list: &[(i64, i64)]| {
-        let mut set = Intervals::default();
-        for w in list {
-            set.push(w.0, w.1);
-        }
-        set
-    };
     let all = set(&windows);
     let kept = if profile.recorded.is_empty() { all } else { all.intersect(&set(&profile.recorded)) };
     let both = kept.subtract(&measuring).as_slice().to_vec();
@@ -48,7 +49,8 @@ pub fn measured_share(profile: &Profile, windows: &[(i64, i64)], device: Option<
         let place = profile.places.get(launches.place(row)?.0 as usize)?;
         place.device.and_then(|d| profile.devices.get(d as usize)).map(|d| d.id).or(place.ordinal)
     };
-    let inside = |row: usize| windows.is_empty() || windows.iter().any(|w| w.0 <= launches.start(row) && launches.start(row) < w.1);
+    let asked = set(windows);
+    let inside = |row: usize| windows.is_empty() || asked.covered(launches.start(row), launches.start(row).saturating_add(1)) > 0;
     let (mut all, mut time, mut measured) = (0, 0, 0);
     let rows = (0..launches.len()).filter(|&row| inside(row) && (device.is_none() || number(row) == device));
     let count = rows.fold(0, |count, row| {

@@ -231,20 +231,23 @@ pub const WAITS: &str = "WaitNs";
 
 /// Takes out what CUPTI itself launched to wait with, under the numbers of launches that were measured: the tracer knows most of it.
 pub fn take_out_waits(names: &Names, rows: &mut Rows) {
-    let sampled = rows.stalls.iter().map(|s| s.correlation);
-    let measured: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).chain(sampled).collect();
-    if measured.is_empty() {
-        return;
-    }
-    // One that passed while counters were read is another's, and not known.
     let waits = |c: &Config| names.get(c.name).is_some_and(|n| &*n == WAITS);
     let ids: FxHashSet<u32> = rows.configs.iter().filter(|(_, c)| waits(c)).map(|c| c.0).collect();
+    if !ids.is_empty() {
+        take_out_kernels(rows, &ids);
+    }
+    take_out_synchronizing(names, rows);
+}
+
+/// Those of these configurations that have the number of a launch that was measured, or of another kernel: a launch of another thread may have been
+/// measured, too, and then the tracer does not know of it.
+fn take_out_kernels(rows: &mut Rows, ids: &FxHashSet<u32>) {
+    let sampled = rows.stalls.iter().map(|s| s.correlation);
+    let mut known: FxHashSet<u32> = rows.measured.iter().flat_map(|m| m.correlations.iter().copied()).chain(sampled).collect();
     let waiting: FxHashSet<u32> = rows.kernels.iter().filter(|k| ids.contains(&k.config)).map(|k| k.correlation).collect();
     let beside = |k: &&Kernel| !ids.contains(&k.config) && waiting.contains(&k.correlation);
-    let others: FxHashSet<u32> =
-        if waiting.is_empty() { waiting } else { rows.kernels.iter().filter(beside).map(|k| k.correlation).collect() };
-    rows.kernels.retain(|k| !(ids.contains(&k.config) && (measured.contains(&k.correlation) || others.contains(&k.correlation))));
-    take_out_synchronizing(names, rows);
+    known.extend(rows.kernels.iter().filter(beside).map(|k| k.correlation));
+    rows.kernels.retain(|k| !(ids.contains(&k.config) && known.contains(&k.correlation)));
 }
 
 /// Takes out the calls of `cuCtxSynchronize` before and after each launch that was sampled: the tracer's own, and recorded as the program's are.
