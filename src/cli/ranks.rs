@@ -126,6 +126,7 @@ fn read(file: &Path, nsys: Option<&Path>) -> Result<Vec<Digest>, Failure> {
     of_profile(&profile, &shown)
 }
 
+/// None where nothing ran on a GPU, as in the launcher of a job's ranks.
 fn of_profile(profile: &Profile, shown: &str) -> Result<Vec<Digest>, Failure> {
     if profile.metrics.is_some() {
         let tool = &profile.source.tool;
@@ -133,16 +134,22 @@ fn of_profile(profile: &Profile, shown: &str) -> Result<Vec<Digest>, Failure> {
     }
     match triage::triage(profile, &Scope::default(), &Cancel::default()) {
         Some(found) => Ok(digests(profile, &found, shown)),
-        None => Err(Failure::wrong(format!("{shown}: nothing ran on a GPU, or the report has no times"))),
+        None if profile.launches.is_empty() && profile.memops.is_empty() => Ok(Vec::new()),
+        None => Err(Failure::wrong(format!("{shown}: the report has no times"))),
     }
+}
+
+fn nothing_ran(file: &Path) -> Failure {
+    Failure::wrong(format!("{}: nothing ran on a GPU", file.display()))
 }
 
 /// Lays the ranks of a job beside each other.
 pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
-    let (mut all, mut reports, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut all, mut reports, mut failed, mut idle) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let files = files(&args.files)?;
     for (number, (file, early)) in files.iter().zip(decoded(&files)).enumerate() {
         match early.unwrap_or_else(|| read(file, nsys)) {
+            Ok(found) if found.is_empty() => idle.push(file),
             Ok(found) => {
                 reports.extend(found.iter().map(|_| number));
                 all.extend(found);
@@ -153,6 +160,7 @@ pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
         }
     }
     if all.is_empty() {
+        failed.extend(idle.iter().map(|f| nothing_ran(f)));
         let last = failed.pop().unwrap_or_else(|| Failure::wrong("no reports were named"));
         for e in &failed {
             print::error(&e.text);
@@ -165,6 +173,9 @@ pub fn ranks(args: &Ranks, nsys: Option<&Path>) -> Result<(), Failure> {
     let doubles = ranks::without_doubles(&mut all, &mut reports);
     let mut found = job(&all);
     found.remarks.extend(doubles);
+    if !idle.is_empty() {
+        found.remarks.push(format!("{} left out, in which nothing ran on a GPU (such as the launcher's)", count(idle.len(), "report")));
+    }
     if !failed.is_empty() {
         found.remarks.push(format!("{} could not be read", count(failed.len(), "report")));
     }
@@ -223,6 +234,9 @@ pub fn digest(args: &DigestArgs, nsys: Option<&Path>) -> Result<(), Failure> {
         return Err(Failure::wrong(format!("{}: it is a digest already; `warpscope ranks` reads it", args.file.display())));
     }
     let mut all = read(&args.file, nsys)?;
+    if all.is_empty() {
+        return Err(nothing_ran(&args.file));
+    }
     let several = all.len() > 1;
     if several && args.rank.is_some() {
         return Err(Failure::wrong(format!("{}: it holds several ranks, so --rank cannot say which one it is", args.file.display())));

@@ -13,6 +13,7 @@ E, A = ".avg.pct_of_peak_sustained_elapsed", ".avg.pct_of_peak_sustained_active"
 STALLS = """long_scoreboard short_scoreboard math_pipe_throttle mio_throttle lg_throttle tex_throttle barrier membar branch_resolving dispatch_stall
 drain imc_miss no_instruction not_selected selected sleeping wait misc gmma""".split()
 SMSP = "smsp__sass_thread_inst_executed_op_"
+THREADS = "smsp__thread_inst_executed_pipe_"
 STALLED = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 # By question, in the order of their weight; each metric is taken where it stands first. What a chip does not have, or needs several passes for,
 # is left out. The first question is what the hints need most: of 69 kernels with known causes, measured in place on an H100, the first hint is right
@@ -75,7 +76,8 @@ QUESTIONS = {
         "sm__mio_pq_read_cycles_active" + E, "sm__mio_pq_write_cycles_active" + E, "sm__inst_executed" + E, "sm__issue_active" + E,
         "sm__inst_executed_pipe_tensor_op_gmma.sum", "sm__inst_executed_pipe_tensor.sum", "sm__inst_executed_pipe_tma" + A,
     ],
-    "operations": [f"{SMSP}{t}{o}_pred_on.sum" for t in "fdh" for o in ("add", "mul", "fma")] + [f"{SMSP}ffma2_pred_on.sum"]
+    "operations": [f"{THREADS}{p}_pred_on.sum" for p in ("fma", "fmalite", "fma_type_fp16", "fp16", "fp64")]
+    + [f"{SMSP}{t}{o}_pred_on.sum" for t in "fdh" for o in ("add", "mul", "fma")] + [f"{SMSP}ffma2_pred_on.sum"]
     + [f"sm__sass_thread_inst_executed_op_{t}fma_pred_on.sum.peak_sustained" for t in "fdh"]
     + [f"sm__ops_path_tensor_src_{s}.{f}" for s in ("bf16_dst_fp32", "fp16_bf16_tf32_dst_fp32", "fp16", "fp16_dst_fp32", "fp16_dst_fp16", "tf32_dst_fp32", "fp8", "fp8_dst_fp32", "fp4_fp6_fp8_dst_fp32", "fp64", "int8") for f in ("sum", "sum.peak_sustained")],
 }

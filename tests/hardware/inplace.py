@@ -190,15 +190,17 @@ def reruns():
         files, p, _ = trace(f"base_{mode}", [program, mode])
         base = files[0]
         launches = json.loads(warpscope("launches", base, "--format", "json"))["rows"]
-        for _ in range(args.reruns):
-            row = random.choice(launches)
-            how = random.choice([[], ["--base", "mangled"], ["--within", "inner"], ["--question", "memory"], ["--question", "source"]])
-            p = run([WARPSCOPE, "rerun", base, "--launch", str(row["launch"]), "--in-place", *how, "--format", "json"])
+        ways = [[], ["--base", "mangled"], ["--within", "inner"], ["--question", "memory"], ["--question", "source"]]
+        for turn in range(args.reruns):
+            how = ways[turn % len(ways)]
+            # Of the launches some lie in no such range.
+            for row in random.sample(launches, len(launches)):
+                p = run([WARPSCOPE, "rerun", base, "--launch", str(row["launch"]), "--in-place", *how, "--format", "json"])
+                if not p.returncode or "--within" not in how:
+                    break
             if p.returncode:
-                # It lies in no such range.
-                if "--within" not in how:
-                    wrong += 1
-                    print(f"  {mode} {row['launch']} {how}: {p.stderr.strip()}")
+                wrong += 1
+                print(f"  {mode} {row['launch']} {how}: {p.stderr.strip()}")
                 continue
             argv = json.loads(p.stdout)["argv"]
             out = argv[argv.index("--output") + 1]

@@ -183,6 +183,44 @@ fn pairs_of_captures() {
     assert!(judged >= 2, "{judged}");
 }
 
+/// Jobs of two ranks on two GPUs whose trouble is known, by the built-in tracer: first finding, straggler.
+#[test]
+fn jobs_that_the_tracer_recorded() {
+    let folder = root().join("fixtures/ranks");
+    let digests = |name: &str| [0, 1].map(|r| folder.join(format!("{name}_{r}.wsd"))).to_vec();
+    let jobs = [
+        ("busy_host", Some("straggler"), Some((1, "host"))),
+        ("even", None, None),
+        ("once", None, None),
+        ("pipeline", Some("pipeline-bubble"), None),
+        ("exchange", Some("comm-exposed"), None),
+    ];
+    let home = tempfile::tempdir().unwrap();
+    let judge = |files: &[PathBuf]| -> serde_json::Value {
+        let files: Vec<&str> = files.iter().map(|f| f.to_str().unwrap()).collect();
+        let out = warpscope(home.path(), &[&["ranks", "--format", "json"], &files[..]].concat());
+        assert!(out.status.success(), "{}", text(&out));
+        serde_json::from_slice(&out.stdout).unwrap()
+    };
+    let said = |json: &serde_json::Value| {
+        let first = json["findings"][0]["id"].as_str().map(str::to_owned);
+        (first, json["straggler"]["rank"].as_u64().zip(json["straggler"]["cause"].as_str().map(str::to_owned)))
+    };
+    for (name, first, straggler) in jobs {
+        let json = judge(&digests(name));
+        assert_eq!(said(&json), (first.map(str::to_owned), straggler.map(|(r, c)| (r, c.to_owned()))), "{name}");
+        let remarks = json["remarks"].to_string();
+        assert_eq!(remarks.contains("longest 251 ms for rank 1"), name == "once", "{remarks}");
+    }
+    // With the trace of the launcher, which used CUDA and ran nothing.
+    let traces: Vec<PathBuf> = ["1540", "1590", "1591"].iter().map(|p| folder.join(format!("sharded.{p}.wstrace.zst"))).collect();
+    let json = judge(&traces);
+    assert_eq!(said(&json), (Some("straggler".to_owned()), Some((0, "compute".to_owned()))));
+    assert!(json["remarks"].to_string().contains("1 report left out, in which nothing ran on a GPU"), "{}", json["remarks"]);
+    let only = warpscope(home.path(), &["ranks", traces[0].to_str().unwrap()]);
+    assert!(!only.status.success() && text(&only).contains("nothing ran on a GPU"), "{}", text(&only));
+}
+
 /// Digests beside each rank, then all of them at once: the same as from the reports.
 #[test]
 fn digests_say_what_the_reports_say() {

@@ -33,7 +33,8 @@ fn open(member: &Member, digest: &Digest) -> Option<Open> {
     (member.judged > 0).then(|| {
         let exposed = member.exposed as f64 * (1.0 - to_one(digest));
         let judged = member.judged as f64;
-        Open { rank: member.rank, all: exposed / judged, transfer: (exposed - member.waited as f64).max(0.0) / judged }
+        let waited = member.waited.saturating_add(member.waited_longest) as f64;
+        Open { rank: member.rank, all: exposed / judged, transfer: (exposed - waited).max(0.0) / judged }
     })
 }
 

@@ -20,6 +20,8 @@ const ONE_OF: usize = 8;
 /// Slices of the time, and the share of them in which one of several stragglers must be late.
 const SLICES: i64 = 40;
 const AGAIN: f64 = 0.25;
+/// So many times the median slice, and no more, counts of any: after one long pause a rank is late for some steps more.
+const FEW: i64 = 4;
 /// Part of the lateness that a rank's own kernels must explain for it to be computing. What a wait takes is spread over all that follows it,
 /// so that the sum of the waits is more than what the kernels take longer.
 const BY_KERNELS: f64 = 0.25;
@@ -39,8 +41,7 @@ const APART: f64 = 0.5;
 
 /// Adds what is found.
 pub fn find(all: &[Digest], job: &mut Job) {
-    // All of the reports, for collectives of all of them were matched.
-    let span = all.iter().map(|d| d.end.saturating_sub(d.start)).max().unwrap_or(1).max(1) as f64;
+    let span = together(all, job).max(1) as f64;
     let total = job.waits.total();
     let mut findings = Vec::new();
     if !job.matches.list.is_empty() {
@@ -67,6 +68,7 @@ pub fn find(all: &[Digest], job: &mut Job) {
         finding.sure = finding.sure.max(sure(job));
     }
     job.remarks.extend(unsure.clone());
+    job.remarks.extend(single_delays(job, span).filter(|_| unsure.is_none()));
     job.findings = findings;
     // Causes before effects: what is left of the collectives once it is known who waits for whom.
     if unsure.is_none() {
@@ -78,9 +80,38 @@ pub fn find(all: &[Digest], job: &mut Job) {
     }
 }
 
+/// How long the ranks worked together, ns: from the first collective that was judged to the last. A report also has what came before them, such as the
+/// import of libraries and the setup of NCCL, in which nobody can be waited for.
+fn together(all: &[Digest], job: &Job) -> i64 {
+    let whole = all.iter().map(|d| d.end.saturating_sub(d.start)).max().unwrap_or(1);
+    let when = &job.waits.when;
+    match (when.first(), when.last()) {
+        (Some(first), Some(last)) if last.0 > first.0 => last.0.saturating_sub(first.0).min(whole),
+        _ => whole,
+    }
+}
+
 /// Collectives are matched by their order where no report numbers them.
 fn sure(job: &Job) -> Sure {
     if job.matches.groups.iter().all(|g| g.numbered) { Sure::Certain } else { Sure::Likely }
+}
+
+/// What is said of single waits that are far longer than the others, which nobody is judged by.
+fn single_delays(job: &Job, span: f64) -> Option<String> {
+    let outliers = &job.waits.outliers;
+    let sum = outliers.iter().map(|w| w.2).fold(0, i64::saturating_add);
+    let worst = outliers.iter().max_by_key(|w| w.2)?;
+    (sum as f64 >= LEAST * span).then(|| {
+        let (most, rank) = (ns(worst.2 as f64), job.number(worst.1));
+        let why = "such as a checkpoint or a compilation, are not held against a rank";
+        match outliers.len() {
+            1 => format!("one wait of {most} for rank {rank} is far longer than all others: single delays, {why}"),
+            n => format!(
+                "{n} waits are far longer than all others ({} in all, the longest {most} for rank {rank}): single delays, {why}",
+                ns(sum as f64)
+            ),
+        }
+    })
 }
 
 /// What is said where the ends of what was matched do not agree.
@@ -114,8 +145,11 @@ fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &m
     }
     let share = (sum as f64 / span).min(1.0);
     // Several are stragglers only if each is late again and again: accidents happen to everybody.
+    // What few waits of many make up is an accident, and what computing hides costs nothing.
+    let steady: f64 = worst.iter().map(|&(row, _)| steadily(job, job.ranks[row].digest)).sum();
+    let open = worst.first().map_or(1.0, |&(row, _)| open(job, row)).min(share);
     let again = worst.len() < 2 || worst.iter().all(|&(row, _)| often(job, job.ranks[row].digest) >= AGAIN);
-    if !again || total <= 0 || share < LATE.max(LEAST) || (sum as f64) < MOSTLY * total as f64 {
+    if !again || total <= 0 || share < LATE.max(LEAST) || open < LATE || steady < LATE * span || (sum as f64) < MOSTLY * total as f64 {
         findings.extend(imbalance(all, job, span, total));
         return;
     }
@@ -139,25 +173,48 @@ fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &m
     }
 }
 
-/// How long others wait, and for how much of that nothing else runs.
+/// What collectives that nothing hides take of a mean other rank's time, without the few longest waits; 1 where nothing is known of it.
+fn open(job: &Job, row: usize) -> f64 {
+    let others = job.ranks.iter().enumerate().filter(|(r, m)| *r != row && m.judged > 0);
+    let open: Vec<f64> = others.map(|(_, m)| m.exposed.saturating_sub(m.waited_longest).max(0) as f64 / m.judged as f64).collect();
+    let known = job.ranks.iter().any(|m| m.exposed > 0);
+    if known { open.iter().sum::<f64>() / open.len().max(1) as f64 } else { 1.0 }
+}
+
+/// How long others wait for a rank and for how much of that nothing else runs, in words.
 fn waited(share: f64, alone: f64) -> String {
     let of = format!("{} of the time", pct(share));
     if share - alone > 0.01 { format!("{of} (in {} nothing else runs)", pct(alone)) } else { of }
 }
 
-/// In which share of the slices of the time the others wait for a rank.
-fn often(job: &Job, digest: usize) -> f64 {
+/// What is waited for any rank and for this one in each slice of the time, ns.
+fn slices(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
     let when = &job.waits.when;
-    let (Some(first), Some(last)) = (when.first(), when.last()) else { return 0.0 };
+    let (mut all, mut own) = (vec![0i64; SLICES as usize], vec![0i64; SLICES as usize]);
+    let (Some(first), Some(last)) = (when.first(), when.last()) else { return (all, own) };
     let length = (last.0.saturating_sub(first.0) / SLICES).max(1);
     let slice = |time: i64| (time.saturating_sub(first.0) / length).clamp(0, SLICES - 1) as usize;
-    let (mut all, mut own) = (vec![0i64; SLICES as usize], vec![0i64; SLICES as usize]);
     for &(time, rank, ns) in when {
         all[slice(time)] += ns;
         if rank as usize == digest {
             own[slice(time)] += ns;
         }
     }
+    (all, own)
+}
+
+/// What is waited for a rank, ns, where no slice counts for more than a few usual ones.
+fn steadily(job: &Job, digest: usize) -> f64 {
+    let (_, own) = slices(job, digest);
+    let mut some: Vec<i64> = own.iter().copied().filter(|&ns| ns > 0).collect();
+    some.sort_unstable();
+    let most = some.get(some.len() / 2).map_or(0, |usual| usual.saturating_mul(FEW));
+    some.iter().map(|&ns| ns.min(most) as f64).sum()
+}
+
+/// In which share of the slices of the time the others wait for a rank.
+fn often(job: &Job, digest: usize) -> f64 {
+    let (all, own) = slices(job, digest);
     let mean = own.iter().sum::<i64>() as f64 / SLICES as f64;
     let waited = all.iter().filter(|&&a| a > 0).count();
     own.iter().filter(|&&o| o as f64 >= mean * 0.25 && o > 0).count() as f64 / waited.max(1) as f64
@@ -200,17 +257,15 @@ fn straggler(
     let rank = job.ranks[row].rank;
     let own = &all[job.ranks[row].digest];
     // What is hidden behind computing is not lost.
-    let others = job.ranks.iter().enumerate().filter(|(r, m)| *r != row && m.judged > 0);
-    let open: Vec<f64> = others.map(|(_, m)| m.exposed as f64 / m.judged as f64).collect();
-    let exposed = open.iter().sum::<f64>() / open.len().max(1) as f64;
-    let stake = if exposed > 0.0 { share.min(exposed) } else { share };
+    let exposed = open(job, row);
+    let stake = share.min(exposed);
     let finding = Finding::new(
         Verdict::Straggler,
         stake,
         format!("rank {rank} arrives last at the collectives, and the others wait for it for {}: {because}", waited(share, stake)),
     )
     .bound("what a mean rank waits in collectives for this rank, also by way of others, and no more than what nothing hides of its collectives; those at the start of the capture are left out")
-    .because("collectives of the others that no computing hides", (exposed > 0.0).then_some(exposed * 100.0), "%")
+    .because("collectives of the others that no computing hides", (exposed < 1.0).then_some(exposed * 100.0), "%")
     .because("waiting for this rank", late as f64, "ns")
     .because("waiting for any rank", total as f64, "ns")
     .because("collectives that were matched", job.matches.list.len() as f64 * job.matches.each as f64, "")

@@ -43,6 +43,7 @@ pub fn job(all: &[Digest]) -> Job {
             judged: d.judged,
             late: waits.late[i],
             waited: waits.waited[i],
+            waited_longest: waits.in_longest[i],
             clock: clocks[i],
         })
         .collect();

@@ -55,8 +55,9 @@ pub struct Member {
     pub judged: i64,
     /// What a mean other rank waited for it in collectives.
     pub late: i64,
-    /// What it waited itself.
+    /// What it waited itself, and in the few longest waits, which are not judged.
     pub waited: i64,
+    pub waited_longest: i64,
     pub clock: Offset,
 }
 

@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 const START: f64 = 0.1;
 /// Share of the waits that are left out, the longest: accidents.
 const LONGEST: f64 = 0.02;
+/// A wait so many times as long as any that is judged is said to be a single delay.
+const OUTLIER: i64 = 4;
 /// Share of a wait below which nobody is blamed for it.
 const LITTLE: f64 = 0.02;
 /// What a collective's wait was for, and how long it was: shares of it for each rank that brought it about.
@@ -29,6 +31,10 @@ pub struct Waits {
     pub when: Vec<(i64, u32, i64)>,
     /// Of each collective whether it was judged.
     pub judged: Vec<bool>,
+    /// What each rank waited in the few longest waits, which are not judged.
+    pub in_longest: Vec<i64>,
+    /// Those of them that are many times as long as any other: when they ended on the common clock, for whom, and how long a mean rank waited.
+    pub outliers: Vec<(i64, u32, i64)>,
 }
 
 impl Waits {
@@ -45,9 +51,9 @@ fn mean_wait(c: &Together) -> i64 {
     waited / i64::try_from(c.arrivals.len().saturating_sub(1).max(1)).unwrap_or(1)
 }
 
-/// All collectives in the order of their ends, with those; and of each whether it counts: not those at the beginning of each group, and not the few
-/// that took the longest.
-fn in_order(matches: &Matches, clocks: &[Offset]) -> (Vec<(i64, usize)>, Vec<bool>) {
+/// All collectives in the order of their ends, with those; of each whether it counts: not those at the beginning of each group, and not the few
+/// that took the longest; and those few.
+fn in_order(matches: &Matches, clocks: &[Offset]) -> (Vec<(i64, usize)>, Vec<bool>, Vec<usize>) {
     let end = |c: &Together| c.last().map_or(0, |a| clocks.get(a.rank as usize).copied().unwrap_or_default().common(a.end()));
     let mut order: Vec<(i64, usize)> = matches.list.iter().enumerate().map(|(i, c)| (end(c), i)).collect();
     order.sort_unstable();
@@ -72,20 +78,22 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> (Vec<(i64, usize)>, Vec<boo
     for i in (0..judged.len()).filter(|&i| judged[i]) {
         by_wait[matches.list[i].group as usize].push((mean_wait(&matches.list[i]), i));
     }
+    let mut accidents = Vec::new();
     for mut list in by_wait {
         list.sort_unstable_by_key(|w| std::cmp::Reverse(w.0));
         let longest = ((list.len() as f64 * LONGEST).ceil() as usize).max(1);
         // Of one or two nobody knows whether they are accidents.
-        list.iter().take(if list.len() > 2 { longest } else { 0 }).for_each(|w| judged[w.1] = false);
+        accidents.extend(list.iter().take(if list.len() > 2 { longest } else { 0 }).map(|w| w.1));
     }
-    (order, judged)
+    accidents.iter().for_each(|&i| judged[i] = false);
+    (order, judged, accidents)
 }
 
 /// Goes over the collectives in their order. A rank that comes last because it had to wait for another in a collective of another group hands the
 /// blame on.
 #[must_use]
 pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
-    let mut out = Waits { late: vec![0; ranks], waited: vec![0; ranks], ..Waits::default() };
+    let mut out = Waits { late: vec![0; ranks], waited: vec![0; ranks], in_longest: vec![0; ranks], ..Waits::default() };
     let mut groups_of: Vec<Vec<u32>> = vec![Vec::new(); ranks];
     for (number, group) in (0..).zip(&matches.groups) {
         for &rank in &group.ranks {
@@ -95,7 +103,20 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
     // What has delayed a rank since the last collective of each of its groups, and who brought it about.
     let mut delayed: Vec<Vec<Delays>> = groups_of.iter().map(|groups| vec![Delays::new(); groups.len()]).collect();
     let place = |rank: u32, group: u32| groups_of[rank as usize].iter().position(|&g| g == group).unwrap_or(0);
-    let (order, judged) = in_order(matches, clocks);
+    let (order, judged, longest) = in_order(matches, clocks);
+    let usual = (0..judged.len()).filter(|&i| judged[i]).map(|i| mean_wait(&matches.list[i])).max().unwrap_or(0);
+    for &i in &longest {
+        let c = &matches.list[i];
+        let Some(last) = c.last() else { continue };
+        for a in &c.arrivals {
+            out.in_longest[a.rank as usize] += a.duration.saturating_sub(last.duration).saturating_mul(matches.each);
+        }
+        let wait = mean_wait(c);
+        if wait > usual.saturating_mul(OUTLIER) {
+            let end = clocks.get(last.rank as usize).copied().unwrap_or_default().common(last.end());
+            out.outliers.push((end, last.rank, wait));
+        }
+    }
     let others = ranks.saturating_sub(1).max(1) as f64;
     for (end, i) in order {
         let c = &matches.list[i];

@@ -104,31 +104,6 @@ static void sets_write(void) {
   }
 }
 
-// Of the launches that the lines after it ask for.
-static u32 plan_grid[3], plan_block[3];
-
-// 0 where there is no room for it, or where an expression cannot be read.
-static int asked_add(const char* text, i64 nth, u32 stalls_) {
-  enum { EXTENDED = 1, NO_PLACES = 8 };
-  static u32 number;
-  u64 n = strlen(text);
-  for (u32 i = 0; i < ASKED && n && n < sizeof asked_kernels[0].exact; i++) {
-    Asked* a = &asked_kernels[i];
-    // A number that was met is still counted, so that it is not met again.
-    if (a->state == ASKED_OPEN || (a->state && a->nth >= 0)) continue;
-    a->pattern.given = !strncmp(text, "regex:", 6);
-    if (a->pattern.given && regcomp(a->pattern.compiled, text + 6, EXTENDED | NO_PLACES)) return 0;
-    memset(a->pattern.told, 0, sizeof a->pattern.told);
-    memcpy(a->exact, text, n + 1);
-    memcpy(a->grid, plan_grid, sizeof plan_grid), memcpy(a->block, plan_block, sizeof plan_block);
-    a->nth = nth, a->stalls = stalls_, a->seen = a->refused = 0, a->number = ADD(number, 1) + 1;
-    __atomic_store_n(&a->state, ASKED_OPEN, __ATOMIC_RELEASE);
-    ADD(measure.asked, 1);
-    return 1;
-  }
-  return 0;
-}
-
 static char plan_text[PLAN_BYTES];
 static const char* plan_groups;
 
@@ -168,8 +143,8 @@ static void plan_read(void) {
     *end = 0;
     if (!strncmp(line, "survey ", 7)) measure.budget = number_of(line + 7);
     if (!strncmp(line, "share ", 6)) measure.share = number_of(line + 6);
-    if (!strncmp(line, "grid ", 5)) plan_size(line + 5, plan_grid);
-    if (!strncmp(line, "block ", 6)) plan_size(line + 6, plan_block);
+    if (!strncmp(line, "grid ", 5)) plan_size(line + 5, asked_grid);
+    if (!strncmp(line, "block ", 6)) plan_size(line + 6, asked_block);
     if (!strncmp(line, "range ", 6)) plan_range(line + 6);
     int read = 1;
     if (!strncmp(line, "next ", 5)) read = asked_add(line + 5, -1, 0);

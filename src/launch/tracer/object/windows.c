@@ -30,7 +30,6 @@ static void give_back(void) {
   window_took(tid(), clock_now(CLOCK_MONOTONIC) - began);
 }
 
-static int asked_numbered(void);
 static int window_open(u32 replay) {
   Set* g = &sets[measure.set];
   measure.opened_at = measure.left_at = clock_now(CLOCK_MONOTONIC), measure.opened = now();

@@ -1,0 +1,93 @@
+// What somebody asked for by name: in the plan, or while the program runs.
+
+// Grid and block that are asked for, where the plan says so.
+static u32 asked_grid[3], asked_block[3];
+
+// 0 where there is no room for it, or where an expression cannot be read.
+static int asked_add(const char* text, i64 nth, u32 stalls_) {
+  enum { EXTENDED = 1, NO_PLACES = 8 };
+  static u32 number;
+  u64 n = strlen(text);
+  for (u32 i = 0; i < ASKED && n && n < sizeof asked_kernels[0].exact; i++) {
+    Asked* a = &asked_kernels[i];
+    // A number that was met is still counted, so that it is not met again.
+    if (a->state == ASKED_OPEN || (a->state && a->nth >= 0)) continue;
+    a->pattern.given = !strncmp(text, "regex:", 6);
+    if (a->pattern.given && regcomp(a->pattern.compiled, text + 6, EXTENDED | NO_PLACES)) return 0;
+    memset(a->pattern.told, 0, sizeof a->pattern.told);
+    memcpy(a->exact, text, n + 1);
+    memcpy(a->grid, asked_grid, sizeof asked_grid), memcpy(a->block, asked_block, sizeof asked_block);
+    a->nth = nth, a->stalls = stalls_, a->seen = a->refused = 0, a->number = ADD(number, 1) + 1;
+    __atomic_store_n(&a->state, ASKED_OPEN, __ATOMIC_RELEASE);
+    ADD(measure.asked, 1);
+    return 1;
+  }
+  return 0;
+}
+
+// Expressions are looked for in the function's name, as ncu does it.
+static int pattern_fits(Pattern* p, const char* symbol) {
+  static char text[512];
+  u64 length, hash = hash_bytes(symbol, strlen(symbol));
+  u32 at = (u32)(hash & (TOLD - 1));
+  if (p->told[at].hash == hash) return p->told[at].fits;
+  const char* function = function_of(symbol, &length);
+  length = length < sizeof text ? length : sizeof text - 1;
+  memcpy(text, function, length), text[length] = 0;
+  p->told[at].hash = hash, p->told[at].fits = !regexec(p->compiled, text, 0, NULL, 0);
+  return p->told[at].fits;
+}
+
+static int same_size(const u32* wanted, const u32* size) {
+  for (u32 i = 0; i < 3; i++)
+    if (wanted[i] && wanted[i] != size[i]) return 0;
+  return 1;
+}
+
+// `s` is the launch's, with grid and block.
+static int is_named(Asked* a, const char* symbol, const Shape* s) {
+  if (a->state != ASKED_OPEN || !symbol || !same_size(a->grid, s->grid) || !same_size(a->block, s->block)) return 0;
+  return a->pattern.given ? pattern_fits(&a->pattern, symbol) : is_symbol(a->exact, symbol);
+}
+
+// Whether somebody asked for this launch: 1 for the next ones of the kernel (`by` is who asked last), 2 for this one by its number, 4 for its
+// stalls.
+static int is_asked(const char* symbol, const Shape* s, u32* by) {
+  int found = 0;
+  for (u32 i = 0; i < ASKED && asked_inside(); i++) {
+    Asked* a = &asked_kernels[i];
+    if (!is_named(a, symbol, s)) continue;
+    if (a->nth < 0) found |= 1, *by = a->number > *by ? a->number : *by;
+    else if ((i64)a->seen++ == a->nth) a->state = ASKED_DONE, found |= a->stalls ? 4 : 2;
+  }
+  return found;
+}
+
+// Counts a launch for those who asked for the next ones.
+static void asked_met(const char* symbol, const Shape* s, int may) {
+  for (u32 i = 0; i < ASKED; i++) {
+    Asked* a = &asked_kernels[i];
+    if (a->nth < 0 && is_named(a, symbol, s)) a->seen++, a->refused += !may;
+  }
+}
+
+// Whether launches are counted, also those after the one that was asked for.
+static int asked_numbered(void) {
+  int numbered = 0;
+  for (u32 i = 0; i < ASKED; i++) numbered |= asked_kernels[i].state == ASKED_OPEN && asked_kernels[i].nth >= 0;
+  return numbered;
+}
+
+enum { MOST_REFUSED = 1000 };
+// What was asked for is done when all of it is there, or its launch was met.
+static void asked_look(int due) {
+  u32 open = 0;
+  for (u32 i = 0; i < ASKED; i++) {
+    Asked* a = &asked_kernels[i];
+    // What is launched by graphs alone, say, is not listened for for ever.
+    if (a->state == ASKED_OPEN && a->nth < 0 && a->refused == a->seen && a->seen >= MOST_REFUSED) a->state = ASKED_REFUSED;
+    if (a->state == ASKED_OPEN && a->nth < 0 && a->seen && !due && measure.windows) a->state = ASKED_DONE;
+    open += a->state == ASKED_OPEN;
+  }
+  measure.asked = open, measure.numbered = asked_numbered();
+}

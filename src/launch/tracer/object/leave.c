@@ -1,0 +1,77 @@
+// Ends and beginnings of programs that only LD_PRELOAD shows: _exit, and exec.
+
+// Loaded beforehand (LD_PRELOAD), it sees a process that leaves without its exit handlers, as children of Python's multiprocessing do.
+static void leave(int code) {
+  if (session.attached && !gone && out.pid == getpid()) ask(ASK_END, "_exit", 3000);
+  for (;;) syscall(SYS_EXIT_GROUP, (long)code);
+}
+EXPORT void _exit(int code) {
+  leave(code);
+  __builtin_unreachable();
+}
+EXPORT void _Exit(int code) {
+  leave(code);
+  __builtin_unreachable();
+}
+
+// Before a process becomes another program, what it did is written; it goes on where that fails. A child of vfork only passes by: it has the
+// parent's memory, but not its number.
+static int (*next_execve)(const char*, char* const*, char* const*), (*next_execv)(const char*, char* const*), (*next_execvp)(const char*, char* const*),
+  (*next_execvpe)(const char*, char* const*, char* const*);
+__attribute__((constructor)) static void find_next(void) {
+  *(void**)&next_execve = dlsym((void*)-1l, "execve"), *(void**)&next_execv = dlsym((void*)-1l, "execv");
+  *(void**)&next_execvp = dlsym((void*)-1l, "execvp"), *(void**)&next_execvpe = dlsym((void*)-1l, "execvpe");
+}
+// `path` is that of the program where it is known: where it cannot be run, the process goes on, and nothing is forced.
+static void before_exec(const char* path) {
+  // Another library's constructor may come before ours.
+  if (!next_execve) find_next();
+  if (!session.attached || session.ended || gone || out.pid != getpid()) return;
+  ask(path && !access(path, 1) ? ASK_FLUSH : ASK_LOOK, NULL, 3000);
+}
+static int no_function(void) {
+  *__errno_location() = 38; // ENOSYS
+  return -1;
+}
+EXPORT int execve(const char* path, char* const* words, char* const* variables) {
+  before_exec(path);
+  return next_execve ? next_execve(path, words, variables) : (int)syscall(SYS_EXECVE, path, words, variables);
+}
+EXPORT int execv(const char* path, char* const* words) {
+  before_exec(path);
+  return next_execv ? next_execv(path, words) : no_function();
+}
+EXPORT int execvp(const char* file, char* const* words) {
+  before_exec(NULL);
+  return next_execvp ? next_execvp(file, words) : no_function();
+}
+EXPORT int execvpe(const char* file, char* const* words, char* const* variables) {
+  before_exec(NULL);
+  return next_execvpe ? next_execvpe(file, words, variables) : no_function();
+}
+
+// The words of execl and its like stand one by one, up to a null.
+#define GATHER(first, more) \
+  u64 count = 0; \
+  __builtin_va_list list, again; \
+  __builtin_va_start(list, first); \
+  __builtin_va_copy(again, list); \
+  for (const char* w = first; w; w = __builtin_va_arg(again, const char*)) count++; \
+  __builtin_va_end(again); \
+  char* all[count + 1]; \
+  all[0] = (char*)first; \
+  for (u64 i = 1; i <= count; i++) all[i] = __builtin_va_arg(list, char*); \
+  more \
+  __builtin_va_end(list);
+EXPORT int execl(const char* path, const char* first, ...) {
+  GATHER(first, )
+  return execv(path, all);
+}
+EXPORT int execlp(const char* file, const char* first, ...) {
+  GATHER(first, )
+  return execvp(file, all);
+}
+EXPORT int execle(const char* path, const char* first, ...) {
+  GATHER(first, char* const* variables = __builtin_va_arg(list, char* const*);)
+  return execve(path, all, variables);
+}

@@ -1,0 +1,285 @@
+// What is measured next, decided on the ticker: sweeps of a survey, and what somebody asked for; and what was measured is written.
+
+static int ticker_lock(u64 ms) {
+  if (!lock_within(&measure.lock, ms)) return 0;
+  measure.turns++;
+  return measure.on_ticker = 1;
+}
+static void ticker_unlock(void) {
+  measure.on_ticker = 0;
+  unlock(&measure.lock);
+}
+
+// Callbacks of launches, with measure.lock held.
+static void measure_hear(int on) {
+  for (u32 id = 1; id < FUNCTIONS; id++) {
+    // That a capture begins and ends is heard to the end.
+    int keeps = !on && launch_kind[id] >= LAUNCH_CAPTURE && measure.state != MEASURE_OFF;
+    if (!launch_kind[id] || launch_heard[id] == on || keeps) continue;
+    launch_heard[id] = (u8)on;
+    // Those that are recorded by callbacks stay.
+    int others = (session.recording && session.by_callbacks && !session.lean) || (gate.gated == GATED_BY_LAUNCH && !gate_launch.done && launching[id]);
+    if (on || !others) cuptiEnableCallback((u32)on, subscription, DOMAIN_DRIVER, id);
+  }
+}
+
+// Values of a sweep that is whole.
+static void measure_write(void) {
+  static u8 data[96 << 10];
+  static double values[SET_METRICS];
+  const Set* g = &sets[measure.set];
+  cuptiRangeProfilerGetCounterDataInfo_P info;
+  if (ASK(cuptiRangeProfilerGetCounterDataInfo, info, .data = g->data, .bytes = g->data_bytes) != OK) info.ranges = 0;
+  names_flush();
+  // Fewer ranges than launches, or more: which is which is then not known.
+  for (u32 i = 0; i < measure.length; i++) {
+    const Inside* in = &inside[i];
+    Wanted* w = wanted_known(&in->shape);
+    // What did not come again in the same order is tried once more.
+    if (w && (in->good || w->attempts[measure.set] > 2)) w->done[measure.set]++;
+    if (!in->good || info.ranges != measure.length) continue;
+    cuptiProfilerHostEvaluateToGpuValues_P value;
+    if (ASK(cuptiProfilerHostEvaluateToGpuValues, value, .host = g->host, .data = g->data, .bytes = g->data_bytes, .range = i, .metrics = (const char**)g->metrics, .count = g->count, .values = values) != OK) continue;
+    u8* p = data;
+    const u32* words = &in->shape.name;
+    u32 launches_ = measure.replayed ? 1 : measure.pass;
+    p = put_number(p, measure.set), p = put_number(p, measure.replayed), p = put_number(p, in->thread), p = put_number(p, in->time);
+    for (u32 k = 0; k < sizeof in->shape / 4; k++) p = put_number(p, words[k]);
+    p = put_number(p, launches_);
+    for (u32 k = 0; k < launches_; k++) p = put_number(p, in->correlations[k]);
+    p = put_number(p, g->count);
+    memcpy(p, values, g->count * 8), p += g->count * 8;
+    put_block(BLOCK_MEASURED, 0, 0, 1, data, (u32)(p - data));
+    measure.written++;
+  }
+  Wanted* first = wanted_known(&inside[0].shape);
+  // Of a launch that was replayed the next one like it tells where its warps waited.
+  if (first && measure.replayed && !first->sampled) first->follows = 1;
+  if (first && info.ranges != measure.length) first->missed++;
+  measure.sweeping = 0, measure.pass = 0;
+  measure.state = MEASURE_IDLE;
+}
+
+// What windows took is the profiler's time, not the program's.
+static void windows_write(void) {
+  lock(&rows.lock);
+  u32 count = measure.closed_count;
+  if (count - measure.closed_written > COUNT(measure.closed)) measure.closed_written = count - COUNT(measure.closed);
+  for (; measure.closed_written != count; measure.closed_written++) {
+    u32 at = measure.closed_written % COUNT(measure.closed);
+    put_overhead(OVERHEAD_MEASURING, measure.closed[at].thread, measure.closed[at].start, measure.closed[at].start + measure.closed[at].took);
+  }
+  rows_flush(&rows.overhead);
+  unlock(&rows.lock);
+}
+
+// The launch that is sampled next: one of each kernel of which it is known where its time goes.
+static int sampling_begin(u64 t) {
+  const Wanted* first = NULL;
+  int affordable = measure.budget && (measure.spent + (stalls.launches ? stalls.estimate : FIRST_SAMPLING_NS)) * 1000 <= (t - measure.started) * measure.budget;
+  if (stalls.why_not) return 0;
+  for (u32 i = 0; i < measure.wanted; i++) {
+    const Wanted* w = &wanted_launches[i];
+    int due = w->follows || (w->done[SET_FIRST] && (w->asked || (affordable && w->chosen && w->active)));
+    if (due && !w->sampled && (!first || w->time > first->time)) first = w;
+  }
+  if (!first) return 0;
+  measure.start = first->shape, measure.sampling = 1;
+  return 1;
+}
+
+// Begins a sweep of the set that is due with the rarest launch that lacks it: from there on the program does the same again soonest.
+static int sweep_begin(int only_asked, u64 t) {
+  measure.only_asked = (u32)only_asked;
+  // Everything once, then the first set again: how far values of one kernel lie apart is seen over the run.
+  for (u32 step = 0; step < SWEPT + ROUNDS - 1; step++) {
+    u32 set = step < SWEPT ? step : SET_FIRST;
+    const Wanted* first = NULL;
+    measure.round = step < SWEPT ? 0 : step - SWEPT + 1;
+    // Samples are cheaper than the rest.
+    if (step == SET_REST && sampling_begin(t)) return 1;
+    if (!sets[set].count) continue;
+    if (measure.round && t - measure.swept_at < ROUND_MS * 1000000ul) break;
+    for (u32 i = 0; i < measure.wanted; i++) {
+      Wanted* w = &wanted_launches[i];
+      if (!(w->active || w->asked) || !lacks(w, set) || w->missed > 1) continue;
+      if (!first || w->launches < first->launches) first = w;
+    }
+    if (!first) continue;
+    for (u32 i = 0; i < measure.wanted; i++) wanted_launches[i].swept = 0;
+    measure.set = set, measure.pass = measure.length = measure.count = 0, measure.sweeping = 1, measure.start = first->shape, measure.waited = 0;
+    measure.swept_at = t;
+    return 1;
+  }
+  return 0;
+}
+
+enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1000, MOST_WAITED = 8, LAST_MS = 200, LEAVE_MS = 2000 };
+
+static void measure_idle(u64 t) {
+  // Of programs with very many configurations rarely: all are gone through.
+  u64 every = (configs.count > 4096 ? 10 : 1) * CHOOSE_EVERY_MS * 1000000ul;
+  if (t - measure.chosen_at >= (measure.asked ? every / 5 : every)) measure_choose(t);
+  u64 next = !measure.windows ? FIRST_NS : measure.sweeping && measure.pass ? measure.estimate : SWITCH_NS;
+  int affordable = measure.budget && (measure.spent + next) * 1000 <= (t - measure.started) * measure.budget;
+  if (!ticker_lock(0)) return;
+  if (measure.state == MEASURE_IDLE) {
+    int due = measure.sweeping || sweep_begin(!affordable, t);
+    asked_look(due);
+    // A sweep for somebody who asked waits for no budget; what is asked for by name is seen only by listening.
+    int arm = (due && (affordable || measure.only_asked || measure.sampling)) || measure.asked;
+    // While the profiler is configured, all launches take longer (a sixth on an H100), and nobody else can have the counters.
+    u64 until = measure.budget ? measure.started + (measure.spent + next) / measure.budget * 1000 : ~0ul;
+    measure.leaving = 0;
+    if (!arm && measure.object && !measure.pass && (!due || until > t + LEAVE_MS * 1000000ul)) measure.leaving |= LEAVE_RANGES;
+    if ((!arm || !due) && stalls.enabled && !measure.sampling) measure.leaving |= LEAVE_STALLS;
+    measure_hear(arm || measure.leaving);
+    if (arm && !due) measure.start = (Shape){ 0 };
+    if (arm || measure.leaving) measure.armed_at = t, measure.state = MEASURE_ARMED;
+  }
+  ticker_unlock();
+}
+
+static void codes_write(void) {
+  u64 due[CODES];
+  u32 n = 0;
+  if (!codes_count || !lock_within(&measure.lock, 0)) return;
+  n = codes_count, codes_count = 0;
+  memcpy(due, codes_due, n * sizeof *due);
+  unlock(&measure.lock);
+  for (u32 i = 0; i < n; i++) module_write(due[i]);
+}
+
+// Looks whether something is to be measured, or was.
+static void measure_look(int last) {
+  if (measure.stuck && measure.state != MEASURE_OFF && ticker_lock(last ? LAST_MS : 0)) {
+    if (measure.state == MEASURE_OPEN) window_close();
+    if (measure.state == MEASURE_CLOSED) measure_write();
+    if (stalls.waiting) stalls_write();
+    measure.state = MEASURE_OFF, measure.sweeping = measure.sampling = 0, measure.leaving = 0;
+    stalls_leave(), range_profiler_leave();
+    ticker_unlock();
+  }
+  if (measure.state == MEASURE_OFF && measure.context && !measure.deaf && ticker_lock(0)) {
+    measure_hear(0);
+    measure.deaf = 1;
+    ticker_unlock();
+  }
+  if (measure.closed_written != measure.closed_count) windows_write();
+  if (stalls.waiting && measure.state == MEASURE_OFF && ticker_lock(LAST_MS)) {
+    if (stalls.waiting) stalls_write();
+    ticker_unlock();
+  }
+  codes_write();
+  if (LIKELY(measure.state == MEASURE_OFF)) return;
+  u64 t = clock_now(CLOCK_MONOTONIC);
+  // A launch that does not end holds it: the rest of the recording goes on.
+  if (!ticker_lock(last ? LAST_MS : 0)) return;
+  // Nothing is launched any more, or not by who opened it.
+  if (measure.state == MEASURE_OPEN && (last || t - measure.left_at > OPEN_MS * 1000000ul)) window_close();
+  if (measure.state == MEASURE_CLOSED) measure_write();
+  if (stalls.waiting) stalls_write();
+  if (measure.state == MEASURE_ARMED && t - measure.armed_at >= ARMED_MS * 1000000ul) {
+    measure.state = MEASURE_IDLE;
+    int left = measure.leaving;
+    // Nothing is launched that could.
+    if (left) give_back();
+    if (!left && measure.sampling && ++stalls.missed > MOST_WAITED) {
+      // It comes no more; who asks again is heard again.
+      Wanted* w = wanted_known(&measure.start);
+      if (w) w->sampled = 1;
+      stalls.missed = 0;
+    }
+    if (!left) measure.sampling = 0;
+    // The launch that the sweep begins with comes no more: what it has is lost, and another one begins.
+    if (!left && measure.sweeping && ++measure.waited > MOST_WAITED) {
+      Wanted* w = wanted_known(&measure.start);
+      if (w) w->missed++;
+      measure.sweeping = 0, measure.pass = 0;
+    }
+  }
+  // What is held while nothing is recorded nobody else can have. Launches by number are still counted.
+  int closed = gate.gated && !gate.is_open && measure.state != MEASURE_OPEN && !measure.pass;
+  if (last) stalls_leave();
+  if (closed && !last && measure.state == MEASURE_IDLE) {
+    measure.leaving = (measure.object ? LEAVE_RANGES : 0) | (stalls.enabled ? LEAVE_STALLS : 0);
+    measure_hear(measure.leaving || measure.asked);
+    if (measure.leaving) measure.armed_at = t, measure.state = MEASURE_ARMED;
+  }
+  int prepare = measure.state == MEASURE_LOOKING && measure.context && !last;
+  if (prepare) measure_hear(0);
+  ticker_unlock();
+  if (last) codes_write();
+  // Nobody listens meanwhile, and nobody waits.
+  if (prepare) measure_ready();
+  // What is launched while a gate is closed has no record that proves it.
+  if (measure.state == MEASURE_IDLE && !last && (!gate.gated || gate.is_open)) measure_idle(t);
+}
+
+// At the end: why there is nothing, or not all that was asked for.
+static void measure_ended(void) {
+  static char text[700];
+  if (measure.why_not) return;
+  if (measure.state == MEASURE_LOOKING) {
+    // A launch was seen, but the ticker had no time to get ready.
+    if (measure.context && (measure.budget || measure.asked)) measure.why_not = "the program ended before anything could be measured";
+    return;
+  }
+  if (measure.budget && !measure.windows && measure.started) {
+    // The budget is in thousandths.
+    u64 ran = (clock_now(CLOCK_MONOTONIC) - measure.started) / 1000000, first = FIRST_NS / 1000 / measure.budget;
+    if (ran < first) {
+      snprintf(text, sizeof text, "the first counters take about %lu.%lu s, which may be added only to a run of over %lu.%lu s; this one went on for %lu.%lu s (`--survey=PERCENT` allows more)",
+        FIRST_NS / 1000000000, FIRST_NS / 100000000 % 10, first / 1000, first / 100 % 10, ran / 1000, ran / 100 % 10);
+      measure.why_not = text;
+      return;
+    }
+  }
+  if (measure.windows && !measure.written && measure.sweeping) {
+    // Beside another process on the GPU a window takes ten times as long (seen on an H100).
+    snprintf(text, sizeof text, "the program ended after %u of the %u passes that the first values need, %lu ms each: it was too short, or another process used the GPU, too",
+      measure.pass, sets[measure.set].passes, measure.estimate / 1000000);
+    measure.why_not = text;
+  }
+  for (u32 i = 0; i < ASKED && !measure.why_not; i++) {
+    const Asked* a = &asked_kernels[i];
+    if ((a->state != ASKED_OPEN && a->state != ASKED_REFUSED) || (a->nth < 0 && a->seen > a->refused)) continue;
+    if (asked_range.text && !asked_range.entered) snprintf(text, sizeof text, "no NVTX range of the name that was asked for was entered");
+    else if (asked_range.only > asked_range.entered) snprintf(text, sizeof text, "the NVTX range that was asked for was entered only %u times", asked_range.entered);
+    else if (a->nth >= 0) snprintf(text, sizeof text, "launch %ld of %s was not met, only %lu of them", a->nth + 1, a->exact, a->seen);
+    else if (a->seen) snprintf(text, sizeof text, "no launch of %s could be measured: they are cooperative, captured, of another context, or like those of too many others", a->exact);
+    else snprintf(text, sizeof text, "%s was not launched any more, or only by CUDA graphs", a->exact);
+    measure.why_not = text;
+  }
+}
+
+// Reads what is to be measured, from the file that the environment names.
+static void measure_begin(const char* plan) {
+  if (!plan || !*plan || strlen(plan) >= sizeof measure.plan) return;
+  memcpy(measure.plan, plan, strlen(plan) + 1);
+  plan_read();
+  const char* rank = own_rank();
+  if (measure.budget && rank && number_of(rank)) {
+    // Ranks do the same; each that waits makes all wait.
+    measure.budget = 0, measure.why_not = "rank 0 is measured";
+  }
+  if ((measure.budget || measure.asked) && (seen = pages(sizeof(Seen) * CONFIGS, 0))) measure.state = MEASURE_LOOKING;
+}
+
+// From outside, while the program runs: the next launches of a kernel. The answer is one line.
+static const char* measure_ask(const char* kernel) {
+  static char answer[300];
+  if (!measure.plan[0] || (measure.state == MEASURE_OFF && measure.context)) {
+    snprintf(answer, sizeof answer, "cannot measure: %s\n", measure.why_not ? measure.why_not : "the trace was started without a plan");
+    return answer;
+  }
+  if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
+  if (!asked_add(kernel, -1, 0)) return "cannot measure: the name is too long, or too many kernels were asked for\n";
+  lock(&measure.lock);
+  if (measure.state == MEASURE_OFF) {
+    measure.state = MEASURE_LOOKING;
+    measure_hear(1);
+  }
+  unlock(&measure.lock);
+  return "measuring\n";
+}
