@@ -66,6 +66,7 @@ mod suite {
     mod trace_event;
     mod tracer;
     mod tracer_chosen;
+    mod tracer_odd;
     mod tracer_stalls;
     mod triage;
     pub mod tty;

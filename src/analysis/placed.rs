@@ -65,6 +65,8 @@ pub struct Work {
     pub precision: Precision,
     /// Operations per second; `None` when they were not counted.
     pub achieved: Option<f64>,
+    /// It does at most that: the instructions of its pipe were counted, not its operations.
+    pub at_most: bool,
     /// The most that the chip can do at the clock it had.
     pub peak: Option<f64>,
     /// How both were reckoned.

@@ -92,7 +92,14 @@ pub(super) fn place(lookup: &Lookup<'_>) -> Option<Placed> {
                 if get(kind.reached).is_some() { "roofline.csv" } else { "of the matrix cores at the highest clock" }
             )
         };
-        out.work.push(Work { name: kind.name.to_owned(), precision: kind.precision, achieved: Some(achieved), peak, formula });
+        out.work.push(Work {
+            name: kind.name.to_owned(),
+            precision: kind.precision,
+            achieved: Some(achieved),
+            at_most: false,
+            peak,
+            formula,
+        });
     }
     // Tables of older releases have the vector ALUs' work of all types in one.
     if let Some(achieved) = get("VALU FLOPs").filter(|_| !out.work.iter().any(|w| w.name.ends_with("VALU"))) {
@@ -100,7 +107,10 @@ pub(super) fn place(lookup: &Lookup<'_>) -> Option<Placed> {
         vectors |= achieved > 0.0;
         let formula =
             "64 × (add + mul + transcendental + 2 × fma) instructions of all types per second; peak 128 per CU and clock".to_owned();
-        out.work.insert(0, Work { name: "VALU".to_owned(), precision: Precision::Single, achieved: Some(achieved), peak, formula });
+        out.work.insert(
+            0,
+            Work { name: "VALU".to_owned(), precision: Precision::Single, achieved: Some(achieved), at_most: false, peak, formula },
+        );
     }
     if out.work.is_empty() {
         out.missing.push("floating-point work (SQ_INSTS_VALU_…_F32, SQ_INSTS_VALU_MFMA_MOPS_…)".to_owned());

@@ -111,6 +111,7 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
                 name: (*kind).to_owned(),
                 precision: Precision::Tensor,
                 achieved: Some(achieved),
+                at_most: false,
                 peak: dense_peak,
                 formula: formula.clone(),
             });
@@ -118,7 +119,14 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
         if let Some(achieved) = sparse.filter(|a| *a > 0.0) {
             let peak = most(Some(true)).or_else(|| dense_peak.map(|p| p * 2.0));
             let formula = formula.replace("the dense one (sparsity off)", "the sparse one (sparsity on)");
-            out.work.push(Work { name: format!("{kind}, sparse"), precision: Precision::Tensor, achieved: Some(achieved), peak, formula });
+            out.work.push(Work {
+                name: format!("{kind}, sparse"),
+                precision: Precision::Tensor,
+                achieved: Some(achieved),
+                at_most: false,
+                peak,
+                formula,
+            });
         }
         let old: f64 = counters
             .iter()
@@ -145,6 +153,7 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
             name: NOMINAL.to_owned(),
             precision: Precision::Tensor,
             achieved: None,
+            at_most: false,
             peak: Some(p),
             formula,
         }));

@@ -37,6 +37,13 @@ pub struct Recorder {
     pub not_recorded: Option<String>,
     /// Why it is no longer recorded although it may still run: the disk was full, its trace was deleted.
     pub stopped: Option<String>,
+    /// Why counters are not measured, or no longer.
+    pub not_measured: Option<String>,
+    /// Launches whose counters were measured or whose stall reasons were sampled, and the time that this added, ns.
+    pub measured: u64,
+    pub measuring_ns: i64,
+    /// A measured launch that has not returned for some seconds: its function, and for how long, ms.
+    pub measuring: Option<(Arc<str>, i64)>,
     /// Kernels that were recorded.
     pub kernels: u64,
     /// Bytes that were written.

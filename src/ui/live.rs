@@ -329,6 +329,11 @@ fn remarks(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     text.extend(kept.map(|ms| format!("the last {} are kept", Nanos::human(ms as f64 * 1e6))));
     text.extend((there.len() > 1).then(|| format!("{} processes", there.len())));
     out.push(Line::styled(cut_end(&text.join(" · "), columns), dim));
+    if let Some(r) = there.iter().max_by_key(|r| r.measured).filter(|r| r.measured > 0) {
+        let share = r.measuring_ns as f64 / (live.now - r.started).max(1) as f64 * 100.0;
+        let text = format!("{} measured, which took {} of the run so far", units::count(r.measured, "launch"), units::human_percent(share));
+        out.push(Line::styled(cut_end(&text, columns), dim));
+    }
     let lost: u64 = live.recorders.iter().map(|r| r.lost).sum();
     let mut wrong = |text: String| out.push(Line::styled(cut_end(&text, columns), theme.style(Role::Bad)));
     if lost > 0 {
@@ -341,6 +346,17 @@ fn remarks(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
         }
         if let Some(why) = &r.not_recorded {
             wrong(format!("process {} is not recorded: {}", r.pid, clean(why)));
+        }
+    }
+    for r in &there {
+        let mut doubt = |text: String| out.push(Line::styled(cut_end(&text, columns), theme.style(Role::Warn)));
+        if let Some((kernel, ms)) = &r.measuring {
+            let name = cut_middle(&clean(kernel), 40);
+            doubt(format!("the measured launch of {name} has not ended for {} s: does it wait for another kernel?", ms / 1000));
+        }
+        // Of several ranks only the first is measured.
+        if let Some(why) = r.not_measured.as_ref().filter(|_| r.rank.is_none_or(|rank| rank == 0)) {
+            doubt(format!("process {} is not measured: {}", r.pid, clean(why)));
         }
     }
     if live.catching_up() {

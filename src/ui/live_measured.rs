@@ -72,7 +72,7 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
             let text = if counted {
                 "roofline  none: it computes nothing in floating point"
             } else {
-                "roofline  a survey counts only operations of tensor cores; M on a launch of the report counts all"
+                "roofline  operations were not counted; M on a launch of the report counts them"
             };
             said.push(Line::styled(cut_end(text, left.width.into()), theme.style(Role::Dim)));
         }

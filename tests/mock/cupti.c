@@ -230,6 +230,8 @@ static void say(const char* format, ...) {
 static void say(const char* format, ...);
 typedef struct { size_t size; void* reserved; uint64_t f[16]; } Words;
 static struct { int enabled, on, pass, stale; size_t ranges, at; uint64_t most, config; double ordinal[256]; } profiler;
+// The one context; a profiler that was enabled in another one has nothing to start.
+static uintptr_t context = 3;
 int cuptiProfilerInitialize(Words* w) { (void)w; return 0; }
 int cuptiGetDeviceId(void* c, uint32_t* d) { (void)c; *d = 1; return 0; }
 int cuptiDeviceGetChipName(Words* w) { *(const char**)&w->f[1] = getenv("MOCK_CHIP") ? getenv("MOCK_CHIP") : "GH100"; return 0; }
@@ -257,6 +259,7 @@ int cuptiProfilerHostGetNumOfPasses(Words* w) { w->f[2] = *(uint64_t*)w->f[1]; r
 static struct { int enabled, on, period; uint32_t correlation, ordinal; const char* name; } sampling;
 int cuptiRangeProfilerEnable(Words* w) {
   if (sampling.enabled) return 26;
+  if (w->f[0] != context) return 999;
   profiler.enabled = 1;
   w->f[1] = 7, profiler.config = 0;
   return 0;
@@ -372,7 +375,7 @@ static uint32_t enter(uint32_t id, uint64_t* carried, Call* call, const char* sy
   static __thread struct { void* function; uint32_t grid[3], block[3], shared; void* stream; } launch;
   launch.grid[0] = 1 + ordinal / 1000, launch.grid[1] = 2, launch.grid[2] = 1, launch.block[0] = 64, launch.block[1] = launch.block[2] = 1;
   launch.shared = ordinal % 1000, launch.stream = (void*)7;
-  *call = (Call){ .symbol = symbol, .parameters = &launch, .context = (void*)3, .carried = carried, .correlation = ++correlation };
+  *call = (Call){ .symbol = symbol, .parameters = &launch, .context = (void*)context, .carried = carried, .correlation = ++correlation };
   begun |= id != 2;
   if (id == 307) load_module();
   tell(1, id, call);
@@ -395,10 +398,13 @@ static void leave(uint32_t id, Call* call, uint64_t start, int returned) {
 static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t stream, uint64_t node) {
   uint32_t v = version();
   if (!enabled[10]) return;
+  // MOCK_LONG=MS: the first one that is measured takes so long, for it waits for something.
+  static int took;
+  if (profiler.on && getenv("MOCK_LONG") && !took++) pthread_mutex_unlock(&lock), usleep(1000 * (unsigned)atoi(getenv("MOCK_LONG"))), pthread_mutex_lock(&lock);
   uint8_t* r = record(10);
   uint64_t start = now() + 5000, end = start + kernel_ns + ordinal % 7;
   if (!r) return;
-  PUT(uint16_t, 6, 32 + ordinal % 5), PUT(uint64_t, 16, start), PUT(uint64_t, 24, end), PUT(uint32_t, 40, 1), PUT(uint32_t, 44, 3), PUT(uint32_t, 48, stream);
+  PUT(uint16_t, 6, 32 + ordinal % 5), PUT(uint64_t, 16, start), PUT(uint64_t, 24, end), PUT(uint32_t, 40, 1), PUT(uint32_t, 44, (uint32_t)context), PUT(uint32_t, 48, stream);
   PUT(uint32_t, 52, 1 + ordinal / 1000), PUT(uint32_t, 56, 2), PUT(uint32_t, 60, 1), PUT(uint32_t, 64, 64), PUT(uint32_t, 68, 1), PUT(uint32_t, 72, 1);
   PUT(uint32_t, 76, 16), PUT(uint32_t, 80, ordinal % 1000), PUT(uint32_t, 84, 8), PUT(uint32_t, 92, id), PUT(const char*, 104, name);
   PUT(uint8_t, 136, ordinal % 10 == 9), PUT(uint32_t, 140, 1024);
@@ -411,7 +417,7 @@ static void kernel(uint32_t id, const char* name, uint32_t ordinal, uint32_t str
     size_t at = profiler.at++;
     if (profiler.pass == 1) profiler.ordinal[at] = ordinal, profiler.ranges = profiler.at;
     else if (profiler.ordinal[at] != ordinal) profiler.ordinal[at] = __builtin_nan("");
-    say("measured %u %s %u\n", id, name, ordinal);
+    say("measured %u %s %u %u\n", id, name, ordinal, (unsigned)context);
     // What CUPTI waits with has the number of the launch.
     // Copied first: room for it may be in another buffer, and the tracer clears what it was given.
     uint8_t copy[512];
@@ -438,6 +444,15 @@ void cuLaunch(uint32_t ordinal, uint32_t stream) {
   uint32_t id = enter(307, &carried, &call, name, ordinal);
   kernel(id, name, ordinal, stream, 0);
   leave(307, &call, start, 0);
+  pthread_mutex_unlock(&lock);
+}
+// What cudaDeviceReset does.
+void cuReset(void) {
+  pthread_mutex_lock(&lock);
+  struct { void *context, *handle, *descriptor; } resource = { (void*)context, NULL, NULL };
+  tell(3, 2, (const Call*)&resource);
+  profiler.enabled = sampling.enabled = 0;
+  context++;
   pthread_mutex_unlock(&lock);
 }
 void cuGraph(uint32_t nodes) {

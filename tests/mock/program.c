@@ -1,5 +1,5 @@
 // A program of the kind that is traced. The driver's part is played by the program: it loads the object that CUDA_INJECTION64_PATH names and calls
-// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1 every=MS times=N beside=N
+// InitializeInjection; NVTX's part, too. Words: launches=N threads=N graphs=N copies=N allocations=N other=N nvtx=1 gate=1 fork=early|late exit=_exit|kill|exec wait=FILE rate=N seconds=N kinds=N bursts=1 spin=1 every=MS times=N beside=N from=N resets=N
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-void cuLaunch(uint32_t, uint32_t), cuGraph(uint32_t), cuCopy(uint64_t), cuCall(uint32_t, int), cuAllocation(uint64_t), mock_say_all(void), mock_forget(void);
+void cuLaunch(uint32_t, uint32_t), cuReset(void), cuGraph(uint32_t), cuCopy(uint64_t), cuCall(uint32_t, int), cuAllocation(uint64_t), mock_say_all(void), mock_forget(void);
 static uint32_t launches, threads;
 static int word(int c, char** v, const char* key, int otherwise) {
   size_t n = strlen(key);
@@ -108,7 +108,9 @@ int main(int c, char** v) {
     char* const again[] = { v[0], (char*)"launches=10", NULL };
     execv("/proc/self/exe", again);
   }
-  uint32_t kinds = (uint32_t)word(c, v, "kinds", 5000);
+  uint32_t kinds = (uint32_t)word(c, v, "kinds", 5000), from = (uint32_t)word(c, v, "from", 0);
+  // After so many equal parts of its time the program makes a new context.
+  uint32_t resets = (uint32_t)word(c, v, "resets", 0);
   pthread_t others[16];
   int besides = (int)word(c, v, "beside", 0);
   for (int i = 0; i < besides; i++) pthread_create(&others[i], NULL, beside, (void*)(uintptr_t)kinds);
@@ -119,7 +121,8 @@ int main(int c, char** v) {
     static uint64_t started;
     if (ranges && in_ten == 3) push_a("outer"), push_a("burst");
     if (ranges && in_ten == 6) started = start_a("batch");
-    for (uint32_t i = ms * rate / 1000; i < (ms + 1) * rate / 1000; i++) cuLaunch(i % kinds, 7);
+    if (resets && ms && ms % (most / (resets + 1)) == 0) cuReset();
+    for (uint32_t i = ms * rate / 1000; i < (ms + 1) * rate / 1000; i++) cuLaunch(from + i % kinds, 7);
     if (ranges && in_ten == 3) pop(), pop();
     if (ranges && in_ten == 8) end(started);
     cuCall(17, 0);

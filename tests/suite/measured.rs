@@ -4,6 +4,7 @@ use super::support::{Explorer, read, root};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use warpscope::analysis::hints::subject;
+use warpscope::analysis::roofline::{Precision, place};
 use warpscope::analysis::triage::{Scope, Verdict, triage};
 use warpscope::model::{Cancel, Metrics, Profile};
 use warpscope::rerun::join::{Sure, join};
@@ -70,6 +71,38 @@ fn counts_are_those_that_ncu_counted() {
         }
     }
     assert!(compared >= 18, "{compared}");
+}
+
+/// Launches that were replayed had their operations counted, and the instructions of the pipes as well: what a survey says at most is no less.
+#[test]
+fn upper_bounds_of_operations_hold() {
+    let (mut compared, mut near, mut none) = (0, 0, 0);
+    for name in ["causes_in_place", "third_in_place"] {
+        let profile = read(&root().join(format!("fixtures/trace/{name}.wstrace.zst"))).unwrap();
+        let metrics = profile.measured.as_deref().and_then(|m| m.metrics.as_deref()).unwrap();
+        let counts = |m: &Metrics, result: usize, precision: Precision| -> Option<f64> {
+            place(m, &m.results[result]).work.into_iter().find(|w| w.precision == precision && w.achieved.is_some())?.achieved
+        };
+        let mut survey = metrics.clone();
+        for result in &mut survey.results {
+            result.values.retain(|(id, _)| {
+                !metrics.names[*id as usize].contains("__sass_") || metrics.names[*id as usize].ends_with(".peak_sustained")
+            });
+        }
+        for result in 0..metrics.results.len() {
+            for precision in [Precision::Single, Precision::Double] {
+                let kernel = metrics.results[result].kernel.function().to_owned();
+                let (counted, most) =
+                    (counts(metrics, result, precision).expect(&kernel), counts(&survey, result, precision).expect(&kernel));
+                assert!(counted <= most * 1.001, "{kernel} {precision:?}: {counted} of at most {most}");
+                compared += 1;
+                near += usize::from(counted > 0.0 && counted >= most / 2.0);
+                none += usize::from(most == 0.0);
+            }
+        }
+    }
+    // FP64 in four of them, FP32 in 48.
+    assert!(compared == 138 && near >= 26 && none >= 80, "{compared} {near} {none}");
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 use warpscope::analysis::triage::{Cause, Scope, triage};
-use warpscope::import::{Job, Wants, open};
+use warpscope::import::trace::WarpscopeTrace;
+use warpscope::import::{Importer, Job, Wants, input_if, open};
 use warpscope::launch::tracer::OBJECT;
 use warpscope::model::{Cancel, LaunchOrder, NoteKind, Profile, RangeKind};
 
@@ -44,7 +45,8 @@ pub struct Run {
     truth: String,
 }
 
-fn command(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Command {
+/// The stand-in program, to be run in a folder.
+pub fn built_command(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Command {
     let object = built().join("tracer.so");
     let mut command = Command::new(built().join("program"));
     command
@@ -60,7 +62,7 @@ fn command(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Command {
 
 fn traced(words: &[&str], env: &[(&str, &str)]) -> Run {
     let folder = tempfile::tempdir().unwrap();
-    let code = command(folder.path(), words, env).output().unwrap().status.code();
+    let code = built_command(folder.path(), words, env).output().unwrap().status.code();
     let truth = std::fs::read_to_string(folder.path().join("truth")).unwrap_or_default();
     Run { folder, code, truth }
 }
@@ -370,7 +372,7 @@ fn a_gate_lets_through_what_was_launched_inside() {
 #[test]
 fn a_running_program_is_opened_closed_and_read() {
     let folder = tempfile::tempdir().unwrap();
-    let mut child = command(folder.path(), &["launches=50", "wait=1"], &[("WARPSCOPE_TRACE_GATE", "closed")])
+    let mut child = built_command(folder.path(), &["launches=50", "wait=1"], &[("WARPSCOPE_TRACE_GATE", "closed")])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -419,7 +421,7 @@ fn only_the_last_seconds_are_kept() {
     for end in ["exit=exit", "exit=kill"] {
         let folder = tempfile::tempdir().unwrap();
         let words = ["nvtx=1", "rate=5000", "seconds=1", end];
-        let mut child = command(folder.path(), &words, &[("WARPSCOPE_TRACE_KEEP_MS", "150")]).stdout(Stdio::null()).spawn().unwrap();
+        let mut child = built_command(folder.path(), &words, &[("WARPSCOPE_TRACE_KEEP_MS", "150")]).stdout(Stdio::null()).spawn().unwrap();
         child.wait().unwrap();
         let there = processes(child.id(), folder.path());
         assert!(there.len() <= 3 && there.last().unwrap() == "report.PID.wstrace", "{there:?}");
@@ -467,7 +469,7 @@ fn waiting_and_computing_are_told_apart() {
     let judged = (0..5).any(|_| {
         let folder = tempfile::tempdir().unwrap();
         let begun = std::time::Instant::now();
-        let output = command(folder.path(), &["rate=2000", "seconds=1", "spin=1"], &[]).output().unwrap();
+        let output = built_command(folder.path(), &["rate=2000", "seconds=1", "spin=1"], &[]).output().unwrap();
         let wall = begun.elapsed().as_millis() as f64;
         let computed: f64 = String::from_utf8_lossy(&output.stdout).trim().parse().unwrap();
         let run = Run { code: output.status.code(), truth: String::new(), folder };
@@ -487,7 +489,7 @@ fn waiting_and_computing_are_told_apart() {
 fn a_program_is_watched_from_outside() {
     let folder = tempfile::tempdir().unwrap();
     let env = [("MOCK_KERNEL_NS", "250000")];
-    let mut child = command(folder.path(), &["rate=2000", "seconds=6"], &env).stdout(Stdio::null()).spawn().unwrap();
+    let mut child = built_command(folder.path(), &["rate=2000", "seconds=6"], &env).stdout(Stdio::null()).spawn().unwrap();
     let watch = |words: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_warpscope"));
         command.arg("watch").arg(folder.path().join("report")).args(words).stdin(Stdio::null());
@@ -600,12 +602,17 @@ chip *
 as GH100
 ";
 
+/// A file with a plan and the stand-in's groups.
+pub fn plan_file(folder: &Path, plan: &str) -> String {
+    let file = folder.join("plan");
+    std::fs::write(&file, format!("{plan}{GROUPS}")).unwrap();
+    file.display().to_string()
+}
+
 /// A run of the stand-in program with counters measured by that plan.
 pub fn measured(plan: &str, words: &[&str], env: &[(&str, &str)]) -> (Run, Profile) {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("plan");
-    std::fs::write(&file, format!("{plan}{GROUPS}")).unwrap();
-    let file = file.display().to_string();
+    let file = plan_file(folder.path(), plan);
     let run = traced(words, &[&[("WARPSCOPE_TRACE_MEASURE", file.as_str())], env].concat());
     let profile = run.profile();
     (run, profile)
@@ -679,7 +686,7 @@ fn what_keeps_counters_from_being_measured_is_said() {
     let cases = [
         ("MOCK_PROFILER", "35", "may not be read by this user"),
         ("MOCK_PROFILER", "26", "holds the GPU's counters"),
-        ("RANK", "1", "rank 0 is measured"),
+        ("RANK", "1", "only rank 0 is measured"),
     ];
     for (variable, value, says) in cases {
         let (_, profile) = measured("survey 1000\nshare 100\n", &["rate=1000", "seconds=3", "kinds=2"], &[(variable, value)]);
@@ -717,11 +724,12 @@ fn what_keeps_counters_from_being_measured_is_said() {
 #[test]
 fn a_kernel_is_asked_for_while_the_program_runs() {
     let folder = tempfile::tempdir().unwrap();
-    let plan = folder.path().join("plan");
-    std::fs::write(&plan, format!("survey 0\n{GROUPS}")).unwrap();
-    let plan = plan.display().to_string();
+    let plan = plan_file(folder.path(), "survey 0\n");
     let words = ["rate=1000", "seconds=6", "kinds=2"];
-    let mut child = command(folder.path(), &words, &[("WARPSCOPE_TRACE_MEASURE", &plan)]).stdout(Stdio::null()).spawn().unwrap();
+    let code = folder.path().join("code");
+    std::fs::write(&code, "code that is loaded before anybody asks").unwrap();
+    let env = [("WARPSCOPE_TRACE_MEASURE", plan.as_str()), ("MOCK_CUBIN", code.to_str().unwrap())];
+    let mut child = built_command(folder.path(), &words, &env).stdout(Stdio::null()).spawn().unwrap();
     let path = folder.path().join(format!("report.{}.sock", child.id()));
     let mut socket = loop {
         match std::os::unix::net::UnixStream::connect(&path) {
@@ -757,4 +765,9 @@ fn a_kernel_is_asked_for_while_the_program_runs() {
     let bar = metrics.results.iter().find(|r| r.kernel.mangled().starts_with("_Z3bar")).expect("bar");
     // Its ordinal, from the set that says where the time goes and from the one of everything.
     assert_eq!((metrics.number(bar, "a__ordinal.sum"), metrics.number(bar, "f__inst_executed.sum")), (Some(1.0), Some(1.0)));
+    // Then it was sampled, and the code of its module is there.
+    let sources = bar.sampled.as_deref().map(|s| s.details.sources.clone()).expect("samples");
+    let input = input_if(&file, &Job::new(Wants::ALL, &|_| {}), &|i| WarpscopeTrace.knows(i)).unwrap();
+    let found = WarpscopeTrace::modules(&input, &sources).unwrap();
+    assert_eq!(found.into_values().collect::<Vec<_>>(), [b"code that is loaded before anybody asks"]);
 }

@@ -14,7 +14,7 @@ fn of_result(metrics: &Metrics, result: usize) -> Option<f64> {
     let result = metrics.results.get(result)?;
     let seconds = metrics.duration(result)?.seconds();
     let work = roofline::place(metrics, result).work;
-    let floating = work.iter().filter(|w| !w.name.starts_with("INT"));
+    let floating = work.iter().filter(|w| !w.name.starts_with("INT") && !w.at_most);
     let counted: Vec<f64> = floating.filter_map(|w| w.achieved).filter(|a| a.is_finite()).collect();
     let flops = counted.iter().sum::<f64>() * seconds;
     (!counted.is_empty() && flops.is_finite()).then_some(flops)

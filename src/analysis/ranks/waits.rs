@@ -85,7 +85,9 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> (Vec<(i64, usize)>, Vec<boo
         // Of one or two nobody knows whether they are accidents.
         accidents.extend(list.iter().take(if list.len() > 2 { longest } else { 0 }).map(|w| w.1));
     }
-    accidents.iter().for_each(|&i| judged[i] = false);
+    for &i in &accidents {
+        judged[i] = false;
+    }
     (order, judged, accidents)
 }
 

@@ -163,6 +163,11 @@ impl Process {
             r.cost = i64::try_from(number("packing_ns") + number("flushing_ns")).unwrap_or(i64::MAX);
             r.lost = number("dropped") + number("refused");
             r.not_recorded = state.get("not_recorded").map(str::to_owned);
+            r.not_measured = state.get("not_measured").or(state.get("not_sampled")).map(str::to_owned);
+            r.measured = number("measured") + number("sampled");
+            r.measuring_ns = i64::try_from(number("measuring_ns")).unwrap_or(i64::MAX);
+            let kernel = state.number("measuring_kernel").and_then(|n| self.texts.get(&n)).cloned();
+            r.measuring = kernel.map(function).zip(state.number("measuring_for_ms"));
         }
         r.ended |= rows.end.is_some();
         if let Some(error) = rows.stopped {

@@ -18,7 +18,8 @@ typedef struct {
 typedef struct { u32 name, grid[3], block[3], dynamic_shared; } Shape;
 typedef struct {
   Shape shape;
-  u64 time, launches, before, grew;
+  // `mean`: of its launches, as far as their records came, ns.
+  u64 time, launches, before, grew, mean;
   // The number of who asked last, from 1.
   u32 asked;
   u8 chosen, active, apart, collective, missed, swept, sampled, follows, attempts[SETS], done[SETS];
@@ -53,6 +54,11 @@ static struct {
   volatile u32 closed_count, closed_written;
   const char* why_not;
   char plan[4096];
+  // What is measured was planned, for the chip of this device.
+  u32 planned, device;
+  // A launch that is measured, until it returns: since when, and its kernel's name.
+  volatile u64 within;
+  volatile u32 within_name;
   volatile u32 asked;
   // What the next launch is to give back.
   int leaving;
@@ -65,12 +71,14 @@ static struct {
   // How often the lock was had.
   volatile u32 turns;
 } measure;
+// A measured launch takes too long from so many ns on, where that is so many times as long as usual.
+static const u64 LONG_NS = 5000000000ul, LONGER = 100;
 static Set sets[SETS];
 static Wanted wanted_launches[SHAPES];
 static Inside inside[WINDOW];
 static Asked asked_kernels[ASKED];
-// Of configurations: time and number of launches, and whether one ran beside a kernel of another stream.
-typedef struct { u64 time; u32 launches; u8 overlaps, collective; } Seen;
+// Of configurations: time and number of launches (`before`: when it was looked at last), and whether one ran beside a kernel of another stream.
+typedef struct { u64 time; u32 launches, before; u8 overlaps, collective; } Seen;
 static Seen* seen;
 static struct { u64 end; u32 config, stream; } last_on[16];
 

@@ -213,6 +213,12 @@ static void groups_read(const char* chip) {
 
 static int measure_prepare(void) {
   u32 device = 0;
+  // A later context of the same GPU needs no plan of its own.
+  if (measure.planned) {
+    if (measure_failed("cuptiGetDeviceId", cuptiGetDeviceId(measure.context, &device))) return 0;
+    if (device != measure.device) measure.why_not = "the program goes on with another GPU than the one that was measured";
+    return device == measure.device;
+  }
   cuptiProfilerInitialize_P first = { sizeof first, NULL };
   cuptiDeviceGetChipName_P chip;
   cuptiRangeProfilerEnable_P enable;
@@ -236,6 +242,7 @@ static int measure_prepare(void) {
   for (u32 i = 0; i < SETS; i++)
     if (sets[i].count && !set_images(&sets[i])) return 0;
   sets_write();
+  measure.planned = 1, measure.device = device;
   return 1;
 }
 

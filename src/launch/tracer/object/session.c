@@ -290,8 +290,8 @@ static void session_open(void) {
     if (launching[id]) cuptiEnableCallback(1, subscription, DOMAIN_DRIVER, id);
   names_begin();
   // Somebody may ask while the program runs.
-  if (measure.plan[0]) cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, CONTEXT_DESTROYED);
-  if (measure.state == MEASURE_LOOKING) measure_hear(1), modules_hear();
+  if (measure.plan[0]) cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, CONTEXT_DESTROYED), modules_hear(measure.state == MEASURE_LOOKING ? MOST_KEPT : MOST_KEPT_ASIDE);
+  if (measure.state == MEASURE_LOOKING) measure_hear(1);
   if (!gate.gated || gate.is_open) recording(1);
   __atomic_store_n(&session.attached, 1, __ATOMIC_RELEASE);
 }

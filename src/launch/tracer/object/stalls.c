@@ -43,7 +43,8 @@ enum { MODE_SERIALIZED = 2, DOMAIN_RESOURCE = 3, CONTEXT_DESTROYED = 2, MODULE_L
 // Of a launch whose length is not known more are taken than of most: short ones have enough, too.
 enum { SHORTEST = 5, UNSEEN = 9, LONGEST_PERIOD = 20, PER_SM = 128 };
 enum { REASONS = 96, INSTRUCTIONS = 16384, NAME = 128, MODULES = 8192, CODES = 256 };
-static const u64 MOST_KEPT = 512ul << 20, LARGEST_WRITTEN = 32ul << 20, MOST_WRITTEN = 128ul << 20;
+// Where nobody asked for samples yet, fewer modules are kept: somebody may while the program runs.
+static const u64 MOST_KEPT = 512ul << 20, MOST_KEPT_ASIDE = 128ul << 20, LARGEST_WRITTEN = 32ul << 20, MOST_WRITTEN = 128ul << 20;
 
 static struct {
   u32 count, numbers[REASONS];
@@ -65,14 +66,14 @@ static const u64 FIRST_SAMPLING_NS = 300000000;
 // ---- Modules, kept where launches are to be sampled.
 
 typedef struct { const u8* code; u64 bytes, crc; u8 hashed, written; } Module;
-static struct { Lock lock; Module list[MODULES]; u32 count; u64 bytes, written; } modules;
+static struct { Lock lock; Module list[MODULES]; u32 count; u64 bytes, most, written; } modules;
 
 // On the thread that loads it.
 static void module_loaded(const Resource* r) {
   const Loaded* m = r->module;
   if (!m || !m->code || !m->bytes) return;
   lock(&modules.lock);
-  if (modules.count < MODULES && modules.bytes + m->bytes <= MOST_KEPT) {
+  if (modules.count < MODULES && modules.bytes + m->bytes <= modules.most) {
     u8* kept = pages(m->bytes, 0);
     if (kept) {
       memcpy(kept, m->code, m->bytes);
@@ -84,7 +85,8 @@ static void module_loaded(const Resource* r) {
   unlock(&modules.lock);
 }
 
-static void modules_hear(void) {
+static void modules_hear(u64 most) {
+  modules.most = most;
   cuptiEnableCallback(1, subscription, DOMAIN_RESOURCE, MODULE_LOADED);
 }
 
@@ -120,6 +122,12 @@ static void module_write(u64 crc) {
 }
 
 // ---- One launch.
+
+// A kernel that waits for another one, say. Its first launch in a window also waits for what the GPU had to do before it.
+static int took_too_long(u64 ns, const Shape* s) {
+  const Wanted* w = wanted_known(s);
+  return ns > LONG_NS && ns > LONGER * (w ? w->mean : 0);
+}
 
 static int stalls_failed(const char* what, Result r) {
   static char text[200];
@@ -162,13 +170,10 @@ static int stalls_prepare(void) {
 // The period with which a launch as long as the ones before it has enough samples, and the buffer that they need: the larger it is, the longer
 // it takes (20 ms for 64 MiB on an H100).
 static u32 period_of(const Wanted* w, u64* buffer) {
-  // Read once: the ticker counts anew now and then.
-  u64 launches_ = w ? w->launches : 0;
-  int known = launches_ != 0;
-  u64 ns = known ? w->time / launches_ : 0, cycles = ns + ns * 3 / 4;
+  u64 ns = w ? w->mean : 0, cycles = ns + ns * 3 / 4;
   u32 period = SHORTEST;
-  *buffer = known ? 8 << 20 : 64 << 20;
-  if (!known) return UNSEEN;
+  *buffer = ns ? 8 << 20 : 64 << 20;
+  if (!ns) return UNSEEN;
   while (period < LONGEST_PERIOD && cycles >> (period + 1) >= PER_SM) period++;
   return period;
 }
@@ -267,7 +272,7 @@ static void stalls_close(void) {
   u64 t = clock_now(CLOCK_MONOTONIC), took = t - measure.opened_at;
   stalls.estimate = took;
   window_took(stalls.thread, took);
-  if (t - measure.last_launch > 5000000000ul) stalls.why_not = "a sampled launch took over five seconds";
+  if (took_too_long(t - measure.last_launch, &stalls.shape)) stalls.why_not = "a sampled launch took far longer than usual";
 }
 
 // A row of what was taken, with measure.lock held.
@@ -319,6 +324,7 @@ static void stalls_write(void) {
 // The context that is measured is about to go, and with it what CUPTI has of it. On the thread that destroys it.
 static void measure_write(void);
 static int measure_lock(int passes);
+static void measure_hear(int on);
 static void context_destroyed(const Resource* r) {
   // A launch of this very thread cannot be under way: it is inside of another call.
   // At the process's end nobody needs the counters any more.
@@ -328,7 +334,9 @@ static void context_destroyed(const Resource* r) {
   if (stalls.waiting) stalls_write();
   stalls_leave();
   range_profiler_leave();
-  measure.state = MEASURE_OFF, measure.sampling = measure.sweeping = 0;
-  if (!measure.why_not && measure.asked) measure.why_not = "the CUDA context that was measured was destroyed";
+  // The program may make another one.
+  int again = measure.planned && measure.state != MEASURE_OFF && !measure.why_not;
+  measure.state = again ? MEASURE_LOOKING : MEASURE_OFF, measure.sampling = measure.sweeping = 0, measure.pass = 0;
+  if (again) measure.context = NULL, measure_hear(1);
   unlock(&measure.lock);
 }

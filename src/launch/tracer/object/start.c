@@ -89,6 +89,8 @@ static void devices_look(void) {
 
 // ---- How it stands.
 
+// A measured launch that has not returned for so long is said to take long.
+static const u64 WAITS_NS = 3000000000ul;
 static void state_facts(Facts* f) {
   u64 cupti = 0;
   if (session.attached && !session.ended) cuptiGetTimestamp(&cupti);
@@ -103,6 +105,8 @@ static void state_facts(Facts* f) {
     { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
   };
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
+  u64 within = measure.within, t = clock_now(CLOCK_MONOTONIC);
+  if (within && t > within + WAITS_NS) fact_number(f, "measuring_kernel", measure.within_name), fact_number(f, "measuring_for_ms", (t - within) / 1000000);
   if (measure.why_not) fact(f, "not_measured", measure.why_not);
   if (stalls.why_not) fact(f, "not_sampled", stalls.why_not);
 }

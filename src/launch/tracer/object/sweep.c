@@ -220,7 +220,7 @@ static void measure_look(int last) {
 static void measure_ended(void) {
   static char text[700];
   if (measure.why_not) return;
-  if (measure.state == MEASURE_LOOKING) {
+  if (measure.state == MEASURE_LOOKING && !measure.planned) {
     // A launch was seen, but the ticker had no time to get ready.
     if (measure.context && (measure.budget || measure.asked)) measure.why_not = "the program ended before anything could be measured";
     return;
@@ -261,7 +261,7 @@ static void measure_begin(const char* plan) {
   const char* rank = own_rank();
   if (measure.budget && rank && number_of(rank)) {
     // Ranks do the same; each that waits makes all wait.
-    measure.budget = 0, measure.why_not = "rank 0 is measured";
+    measure.budget = 0, measure.why_not = "only rank 0 is measured";
   }
   if ((measure.budget || measure.asked) && (seen = pages(sizeof(Seen) * CONFIGS, 0))) measure.state = MEASURE_LOOKING;
 }

@@ -1,18 +1,48 @@
 // Launches that are alike (kernel, grid, block, dynamic shared memory), and which of them a survey measures: those that take most of the time.
 
 static int same_shape(const Shape* a, const Shape* b) { return !memcmp(a, b, sizeof *a); }
+
+// Places of shapes in the table, counted from 1, by their hash: with measure.lock held, as the table itself.
+static u16 wanted_at[2 * SHAPES];
+static u32 wanted_slot(const Shape* s) {
+  u32 at = (u32)hash_bytes((const char*)s, sizeof *s) & (COUNT(wanted_at) - 1);
+  while (wanted_at[at] && !same_shape(&wanted_launches[wanted_at[at] - 1].shape, s)) at = (at + 1) & (COUNT(wanted_at) - 1);
+  return at;
+}
 static Wanted* wanted_known(const Shape* s) {
-  for (u32 i = 0; i < measure.wanted; i++)
-    if (same_shape(&wanted_launches[i].shape, s)) return &wanted_launches[i];
-  return NULL;
+  u32 at = wanted_at[wanted_slot(s)];
+  return at ? &wanted_launches[at - 1] : NULL;
+}
+static Wanted* wanted_put(u32 at, const Shape* s) {
+  wanted_launches[at] = (Wanted){ .shape = *s };
+  wanted_at[wanted_slot(s)] = (u16)(at + 1);
+  return &wanted_launches[at];
+}
+// Programs with shapes that change all the time (one for each length of a sequence, say) have more than there is room for: the place of one that is
+// no longer launched, and of which nothing was measured, is taken.
+static int wanted_idle(const Wanted* w) {
+  for (u32 set = 0; set < SETS; set++)
+    if (w->attempts[set]) return 0;
+  return !w->asked && !w->active && !w->sampled && !w->follows && !same_shape(&w->shape, &measure.start);
 }
 static Wanted* wanted_of(const Shape* s) {
   Wanted* known = wanted_known(s);
-  if (known || measure.wanted >= SHAPES) return known;
-  Wanted* w = &wanted_launches[measure.wanted];
-  *w = (Wanted){ .shape = *s };
-  __atomic_store_n(&measure.wanted, measure.wanted + 1, __ATOMIC_RELEASE);
-  return w;
+  if (known) return known;
+  if (measure.wanted < SHAPES) {
+    known = wanted_put(measure.wanted, s);
+    __atomic_store_n(&measure.wanted, measure.wanted + 1, __ATOMIC_RELEASE);
+    return known;
+  }
+  static u32 hand;
+  for (u32 tries = 0; tries < SHAPES; tries++) {
+    hand = (hand + 1) % SHAPES;
+    if (!wanted_idle(&wanted_launches[hand])) continue;
+    known = wanted_put(hand, s);
+    memset(wanted_at, 0, sizeof wanted_at);
+    for (u32 i = 0; i < SHAPES; i++) wanted_at[wanted_slot(&wanted_launches[i].shape)] = (u16)(i + 1);
+    return known;
+  }
+  return NULL;
 }
 
 // ---- What kernels take their time, from their records (rows.lock is held).
@@ -50,16 +80,20 @@ static void measure_choose(u64 t) {
     // Nodes of graphs are launched together, cooperative kernels wait for themselves, others were launched by kernels.
     if (c->graph || c->type || !c->name || !seen[id].launches) continue;
     Shape s = { c->name, { c->grid[0], c->grid[1], c->grid[2] }, { c->block[0], c->block[1], c->block[2] }, c->dynamic_shared };
+    // What was not launched since it was looked at last takes no place.
+    int grew = seen[id].launches != seen[id].before;
+    seen[id].before = seen[id].launches;
     lock(&measure.lock);
-    Wanted* w = wanted_of(&s);
-    unlock(&measure.lock);
+    Wanted* w = grew ? wanted_of(&s) : wanted_known(&s);
     if (w) w->time += seen[id].time, w->launches += seen[id].launches, w->apart |= seen[id].overlaps, w->collective |= seen[id].collective;
+    unlock(&measure.lock);
   }
   for (u32 i = 0; i < measure.wanted; i++) {
     Wanted* w = &wanted_launches[i];
     // Records come about once a second.
     if (w->launches > w->before) w->grew = t;
     w->active = w->grew && t - w->grew < 3000000000ul;
+    w->mean = w->launches ? w->time / w->launches : 0;
     u32 at = n++;
     for (; at && by_time[at - 1]->time < w->time; at--) by_time[at] = by_time[at - 1];
     by_time[at] = w;
