@@ -57,6 +57,14 @@ impl Precision {
     }
 }
 
+/// What is known of an amount of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Amount {
+    Counted,
+    /// An upper bound.
+    AtMost,
+}
+
 /// Work of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {

@@ -7,7 +7,7 @@
 
 use super::metric::Lookup;
 use super::placed::REAL;
-pub use super::placed::{Level, Placed, Precision, Traffic, Work};
+pub use super::placed::{Amount, Level, Placed, Precision, Traffic, Work};
 use super::{roofline_amd, tensor};
 use crate::model::{Metrics, ResultMetrics};
 use std::sync::Arc;
@@ -20,6 +20,7 @@ pub struct Point {
     pub kernel: String,
     pub work: String,
     pub precision: Precision,
+    pub amount: Amount,
     /// Level of the traffic.
     pub level: Level,
     /// Operations per byte; infinite when no byte was moved.
@@ -38,6 +39,14 @@ pub struct Point {
     pub own: bool,
     /// The user marked its kernel.
     pub marked: bool,
+}
+
+impl Point {
+    /// The work's name, marked where it is an upper bound.
+    #[must_use]
+    pub fn work(&self) -> String {
+        if self.amount == Amount::AtMost { format!("{} (≤)", self.work) } else { self.work.clone() }
+    }
 }
 
 /// What the screen draws.
@@ -151,9 +160,8 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
             continue;
         }
         if let Some(most) = bound {
-            let name = if most > 0.0 { format!("{name} (≤)") } else { name.to_owned() };
             let formula = "2 × thread instructions of its pipe per second; peak 2 × fma peak × SM clock".to_owned();
-            out.work.push(Work { name, precision, achieved: Some(most), at_most: most > 0.0, peak, formula });
+            out.work.push(Work { name: name.to_owned(), precision, achieved: Some(most), at_most: most > 0.0, peak, formula });
             continue;
         }
         if achieved.is_none() && peak.is_none() {
@@ -182,8 +190,9 @@ fn at_most(lookup: &Lookup<'_>, precision: Precision) -> Option<f64> {
     match precision {
         Precision::Single => {
             let all = (threads("fma")? - half).max(0.0);
-            // The half of the pipe that has no integer multiplier gets at least half of what is in FP32 (0.50 to 1.00 of it in those kernels).
-            let float = threads("fmalite").filter(|_| half == 0.0).map_or(all, |lite| all.min(2.0 * lite));
+            // The half of the pipe that has no integer multiplier gets at least half of what is in FP32: 0.50 to 1.00 of it in those kernels.
+            let hopper = lookup.result.compute_capability == Some((9, 0));
+            let float = threads("fmalite").filter(|_| hopper && half == 0.0).map_or(all, |lite| all.min(2.0 * lite));
             Some(2.0 * float)
         }
         Precision::Double => threads("fp64").map(|n| 2.0 * n),
@@ -209,6 +218,7 @@ fn points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &Placed,
                 kernel: result.kernel.function().to_owned(),
                 work: work.name.clone(),
                 precision: work.precision,
+                amount: if work.at_most { Amount::AtMost } else { Amount::Counted },
                 level: t.level,
                 intensity,
                 achieved,

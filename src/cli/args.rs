@@ -96,9 +96,9 @@ pub enum Command {
     Runs(Runs),
     /// Say what limits a run: where its time went, why the GPU is idle, and what to do.
     Triage(Triage),
-    /// Lay the ranks of a job beside each other: which makes the others wait, and why.
+    /// Compare the ranks of a job: which one makes the others wait, and why.
     Ranks(Ranks),
-    /// Sum up a rank's report in a small file, to be laid beside those of hundreds of others.
+    /// Summarize a rank's report in a small file, to compare it with those of hundreds of others.
     Digest(DigestArgs),
     /// Write reports as Parquet tables, or as a trace for Perfetto or Chrome's viewer.
     Export(Export),

@@ -9,7 +9,7 @@ use crate::launch::runs::place;
 use crate::model::clock::LAUNCHERS;
 use crate::model::digest::Digest;
 use crate::model::units::{count, grouped};
-use crate::model::{Cancel, Profile};
+use crate::model::{Cancel, Profile, Severity};
 use crate::report::ranks::Together;
 use crate::report::{self, Format};
 use std::path::{Path, PathBuf};
@@ -134,6 +134,9 @@ fn of_profile(profile: &Profile, shown: &str) -> Result<Vec<Digest>, Failure> {
     }
     match triage::triage(profile, &Scope::default(), &Cancel::default()) {
         Some(found) => Ok(digests(profile, &found, shown)),
+        None if let Some(note) = profile.notes.iter().find(|n| n.severity == Severity::Error) => {
+            Err(Failure::wrong(format!("{shown}: {}", note.text)))
+        }
         None if profile.launches.is_empty() && profile.memops.is_empty() => Ok(Vec::new()),
         None => Err(Failure::wrong(format!("{shown}: the report has no times"))),
     }

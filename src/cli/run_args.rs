@@ -81,16 +81,16 @@ pub struct Attach {
     /// Stop the run; each repetition escalates: INT, TERM, KILL.
     #[arg(long, group = "word")]
     pub stop: bool,
-    /// Of a run of the built-in tracer: record from now on.
+    /// Built-in tracer only: start recording now.
     #[arg(long, group = "word")]
     pub open: bool,
-    /// Of a run of the built-in tracer: record no longer; the program keeps running.
+    /// Built-in tracer only: stop recording; the program keeps running.
     #[arg(long, group = "word")]
     pub close: bool,
-    /// Of a run of the built-in tracer: save its last seconds as a report, and print the report's name.
+    /// Built-in tracer only: save the last seconds as a report, and print its name.
     #[arg(long, group = "word")]
     pub snapshot: bool,
-    /// Of a run of the built-in tracer: measure counters of the next launches of KERNEL, by its function or mangled name.
+    /// Built-in tracer only: measure counters of the next launches of KERNEL, by its function or mangled name.
     #[arg(long, group = "word", value_name = "KERNEL", value_parser = NonEmptyStringValueParser::new())]
     pub measure: Option<String>,
     /// How many seconds.

@@ -35,22 +35,22 @@ pub struct Trace {
     /// Only the N-th time that the range is entered, from 1.
     #[arg(long, value_name = "N", requires = "range", value_parser = clap::value_parser!(u32).range(1..))]
     pub nth: Option<u32>,
-    /// Begin after so many seconds.
+    /// Begin after SECONDS seconds.
     #[arg(long, value_name = "SECONDS", group = "gate", value_parser = seconds)]
     pub delay: Option<f64>,
     /// Begin with the first launch of a kernel: its function name or its mangled name.
     #[arg(long, value_name = "NAME", group = "gate", value_parser = NonEmptyStringValueParser::new())]
     pub kernel: Option<String>,
-    /// Begin after so many launches.
+    /// Begin after N launches.
     #[arg(long, value_name = "N", group = "gate")]
     pub after_launches: Option<u64>,
     /// Record nothing until it is opened by hand: `warpscope attach --open`.
     #[arg(long, group = "gate")]
     pub closed: bool,
-    /// Record for so many seconds, each time that it is opened.
+    /// Record for SECONDS seconds each time that recording opens.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub seconds: Option<f64>,
-    /// Keep only the last so many seconds (or a little more), in files that replace each other: for programs that run for hours.
+    /// Keep only the last SECONDS seconds (or slightly more), in rotating files: for programs that run for hours.
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub keep_last: Option<f64>,
     /// Measure counters of the kernels that take 90% of the time while the program runs; PERCENT of its time may be added [default: 3].
@@ -64,13 +64,13 @@ pub struct Trace {
     pub stalls: Vec<Chosen>,
     #[command(flatten)]
     pub which: Which,
-    /// Record only these ranks of a job: 0,8,16 or 0-7. A process that its launcher tells no rank is recorded.
+    /// Record only these ranks of a job: 0,8,16 or 0-7. A process without a rank from its launcher is recorded.
     #[arg(long, value_name = "RANKS", value_delimiter = ',', value_parser = ranks)]
     pub ranks: Vec<(u32, u32)>,
     /// The libcupti to use [default: the program's own; else the first that works with the driver, see `warpscope doctor`].
     #[arg(long, value_name = "FILE")]
     pub cupti: Option<PathBuf>,
-    /// Do not load the object beforehand (`LD_PRELOAD`): of a process that leaves by `_exit`, up to its last second is then missing.
+    /// Do not preload the tracer (`LD_PRELOAD`): a process that ends with `_exit` may then lose up to its last second.
     #[arg(long)]
     pub no_preload: bool,
     /// The program and its arguments.

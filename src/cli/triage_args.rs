@@ -100,7 +100,7 @@ pub struct ReportArgs {
     /// Reports: timelines, results of ncu or rocprofv3, memory snapshots; several of one job are compared as ranks.
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// The file to write; how it ends decides: .html or .md.
+    /// The file to write; its extension sets the format: .html or .md.
     #[arg(short, long, value_name = "FILE")]
     pub output: PathBuf,
     /// Keep paths of files; without it only their names are written.
@@ -131,7 +131,7 @@ pub struct Export {
     /// What to write.
     #[arg(long, default_value = "parquet")]
     pub format: ExportFormat,
-    /// The folder to write to, which is made; of a trace the file.
+    /// The folder to write to (created if missing); for a trace, the file.
     #[arg(short, long, value_name = "FOLDER|FILE")]
     pub output: PathBuf,
     /// Only what happened in this window; of traces.

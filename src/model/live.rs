@@ -18,6 +18,17 @@ pub struct Ran {
     pub kernel: u32,
 }
 
+/// A launch whose counters are being measured.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Measuring {
+    /// Its function.
+    pub kernel: Arc<str>,
+    /// For how long it has been running, ms.
+    pub ms: i64,
+    /// In how many passes it is replayed, where it is.
+    pub passes: Option<u64>,
+}
+
 /// How the recording of a process stands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Recorder {
@@ -42,8 +53,8 @@ pub struct Recorder {
     /// Launches whose counters were measured or whose stall reasons were sampled, and the time that this added, ns.
     pub measured: u64,
     pub measuring_ns: i64,
-    /// A measured launch that has not returned for some seconds: its function, and for how long, ms.
-    pub measuring: Option<(Arc<str>, i64)>,
+    /// A measured launch that has not returned for some seconds.
+    pub measuring: Option<Measuring>,
     /// Kernels that were recorded.
     pub kernels: u64,
     /// Bytes that were written.

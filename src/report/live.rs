@@ -100,7 +100,7 @@ pub fn json(live: &Live) -> Value {
             "measured_launches": r.measured,
             "measuring_ns": r.measuring_ns,
             "not_measured": r.not_measured,
-            "measuring": r.measuring.as_ref().map(|(kernel, ms)| json!({ "kernel": **kernel, "for_ms": ms })),
+            "measuring": r.measuring.as_ref().map(|m| json!({ "kernel": *m.kernel, "for_ms": m.ms, "passes": m.passes })),
         })).collect::<Vec<_>>(),
         "bytes_per_second": live.bytes,
         "tracer_share_of_a_core": live.cost,

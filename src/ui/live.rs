@@ -181,7 +181,7 @@ fn judgment(frame: &mut Frame<'_>, area: Rect, live: &Live, bordered: bool, them
     let Some(triage) = judged.and_then(|j| j.triage.as_deref()) else {
         let inner = framed(frame, area, ("What limits it", String::new()), bordered, theme);
         let text = match judged {
-            _ if live.recorders.iter().any(|r| !r.ended && r.stopped.is_some()) => "nothing is recorded any more: see below",
+            _ if live.recorders.iter().any(|r| !r.ended && r.stopped.is_some()) => "recording has stopped: see below",
             Some(_) if live.open() == Some(false) => "nothing is recorded while the recording is closed",
             Some(_) => "nothing ran on a GPU in the last 10 s",
             None => "the first verdict comes in a moment",
@@ -330,7 +330,7 @@ fn remarks(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     text.extend((there.len() > 1).then(|| format!("{} processes", there.len())));
     out.push(Line::styled(cut_end(&text.join(" · "), columns), dim));
     if let Some(r) = there.iter().max_by_key(|r| r.measured).filter(|r| r.measured > 0) {
-        let share = r.measuring_ns as f64 / (live.now - r.started).max(1) as f64 * 100.0;
+        let share = r.measuring_ns as f64 / (r.time - r.started).max(1) as f64 * 100.0;
         let text = format!("{} measured, which took {} of the run so far", units::count(r.measured, "launch"), units::human_percent(share));
         out.push(Line::styled(cut_end(&text, columns), dim));
     }
@@ -350,13 +350,17 @@ fn remarks(live: &Live, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     }
     for r in &there {
         let mut doubt = |text: String| out.push(Line::styled(cut_end(&text, columns), theme.style(Role::Warn)));
-        if let Some((kernel, ms)) = &r.measuring {
-            let name = cut_middle(&clean(kernel), 40);
-            doubt(format!("the measured launch of {name} has not ended for {} s: does it wait for another kernel?", ms / 1000));
+        if let Some(m) = &r.measuring {
+            let (name, seconds) = (cut_middle(&clean(&m.kernel), 40), m.ms / 1000);
+            doubt(match m.passes {
+                Some(passes) => format!("a launch of {name} has been replayed for {seconds} s ({} in all)", units::count(passes, "pass")),
+                None => format!("a measured launch of {name} has been running for {seconds} s: does it wait for another kernel?"),
+            });
         }
         // Of several ranks only the first is measured.
         if let Some(why) = r.not_measured.as_ref().filter(|_| r.rank.is_none_or(|rank| rank == 0)) {
-            doubt(format!("process {} is not measured: {}", r.pid, clean(why)));
+            let what = if r.measured > 0 { "no longer measured" } else { "not measured" };
+            doubt(format!("process {} is {what}: {}", r.pid, clean(why)));
         }
     }
     if live.catching_up() {

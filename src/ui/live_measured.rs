@@ -68,9 +68,9 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
     match plot {
         Some(plot) if beside => roofline_chart::picture(frame, right, 0, plot, theme),
         None if said.len() < usize::from(left.height) => {
-            let counted = placed.is_some_and(|p| p.placed.work.iter().any(|w| w.precision == Precision::Single && w.achieved.is_some()));
+            let counted = placed.is_some_and(|p| p.placed.work.iter().any(|w| w.precision == Precision::Single && w.achieved == Some(0.0)));
             let text = if counted {
-                "roofline  none: it computes nothing in floating point"
+                "roofline  none: no floating-point operations"
             } else {
                 "roofline  operations were not counted; M on a launch of the report counts them"
             };
@@ -97,7 +97,7 @@ fn words(of: &MeasuredNow, results: &Results, (columns, rows): (usize, usize), t
         }
         out.extend(headline.into_iter().map(|l| Line::styled(l, theme.style(Role::Text))));
     } else {
-        out.push(Line::styled("no hint: what was measured does not say what limits it", theme.style(Role::Dim)));
+        out.push(Line::styled("no hint: the measured metrics do not show what limits it", theme.style(Role::Dim)));
     }
     if out.len() + measures.len() < rows {
         out.push(Line::default());

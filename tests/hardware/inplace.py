@@ -186,7 +186,7 @@ def reruns():
     program = "./" + compiled(os.path.join(HERE, "launches.cu"))
     random.seed(args.seed)
     exact = wrong = 0
-    for mode in ("single", "threads"):
+    for mode in ("single", "threads", "resets"):
         files, p, _ = trace(f"base_{mode}", [program, mode])
         base = files[0]
         launches = json.loads(warpscope("launches", base, "--format", "json"))["rows"]
@@ -327,6 +327,7 @@ def two():
                 seconds.append(float(a))
                 said.add(value)
             times[how].append(max(seconds))
+            print(f"  two {how} {max(seconds):.3f} s", flush=True)
     m = {k: median(v) for k, v in times.items()}
     measured = [sum(d != "timeline" for _, d in first_hints(f).values()) for f in sorted(glob.glob("two.*.wstrace"))]
     print(f"two processes: plain {m['plain']:.3f} s, with survey {m['survey'] / m['plain']:.3f}; results {'identical' if len(said) == 1 else f'DIFFER {said}'}; kernels measured {measured}")
@@ -355,6 +356,7 @@ def survey():
                     raise SystemExit(f"{kind} {how}: {p.stderr[-2000:]}")
                 seconds, value = p.stdout.split()
                 times[how].append(float(seconds))
+                print(f"  {kind} {how} {seconds} s", flush=True)
                 said.add(value)
         m = {k: median(v) for k, v in times.items()}
         hints = first_hints(files[0]) if kind != "graph" else {}

@@ -233,7 +233,8 @@ static struct { int enabled, on, pass, stale; size_t ranges, at; uint64_t most, 
 // The one context; a profiler that was enabled in another one has nothing to start.
 static uintptr_t context = 3;
 int cuptiProfilerInitialize(Words* w) { (void)w; return 0; }
-int cuptiGetDeviceId(void* c, uint32_t* d) { (void)c; *d = 1; return 0; }
+// A context that was destroyed is none.
+int cuptiGetDeviceId(void* c, uint32_t* d) { *d = 1; return (uintptr_t)c == context ? 0 : 999; }
 int cuptiDeviceGetChipName(Words* w) { *(const char**)&w->f[1] = getenv("MOCK_CHIP") ? getenv("MOCK_CHIP") : "GH100"; return 0; }
 typedef struct { const char* names[200]; size_t count; } Host;
 int cuptiProfilerHostInitialize(Words* w) { w->f[3] = (uint64_t)calloc(1, sizeof(Host)); return 0; }

@@ -159,7 +159,7 @@ fn what_was_measured_joins_the_launch_that_it_was_asked_for() {
     let ((before, _), (after, found), (without, _)) =
         (mock("survey 0\n", &words, &[]), mock("survey 0\nlaunch 5 foo\n", &words, &[]), mock("survey 0\nlaunch 5000 foo\n", &words, &[]));
     assert!(found.measured.is_some());
-    for (of, says) in [(&after, "verified: foo with grid 1×2 and block 64"), (&without, "launch 5001 of foo was not met")] {
+    for (of, says) in [(&after, "verified: foo with grid 1×2 and block 64"), (&without, "launch 5001 of foo was not reached")] {
         let mut explorer = super::support::Explorer::open(&[before.files()[0].clone()], (120, 40));
         explorer.press("K / f o o enter enter home j j j j j M");
         assert!(explorer.screen().contains("run the program that this report names?"), "{}", explorer.screen());

@@ -576,7 +576,7 @@ fn what_cannot_be_recorded_is_said() {
     let profile = read(&file);
     let notes: Vec<_> = profile.notes.iter().map(|n| n.text.as_str()).collect();
     assert!(profile.launches.len() > 200, "{}", profile.launches.len());
-    assert!(notes.iter().any(|n| n.starts_with("Recording ended before the program")), "{notes:?} {done:?}");
+    assert!(notes.iter().any(|n| n.starts_with("Recording stopped before the program ended")), "{notes:?} {done:?}");
     assert_eq!(done.code(), Some(5));
 }
 
@@ -684,7 +684,7 @@ fn only_chosen_ranks_are_recorded() {
 #[test]
 fn what_keeps_counters_from_being_measured_is_said() {
     let cases = [
-        ("MOCK_PROFILER", "35", "may not be read by this user"),
+        ("MOCK_PROFILER", "35", "no permission to access GPU performance counters"),
         ("MOCK_PROFILER", "26", "holds the GPU's counters"),
         ("RANK", "1", "only rank 0 is measured"),
     ];
@@ -695,9 +695,9 @@ fn what_keeps_counters_from_being_measured_is_said() {
     }
     // What is asked for and does not come, and a run that is too short for its survey.
     let cases = [
-        ("launch 5000 foo\n", "launch 5001 of foo was not met, only 1000 of them"),
-        ("next baz\n", "baz was not launched any more"),
-        ("survey 30\n", "only to a run of over 30.0 s"),
+        ("launch 5000 foo\n", "launch 5001 of foo was not reached: only 1000 were seen"),
+        ("next baz\n", "baz was not launched again"),
+        ("survey 30\n", "only in a run of over 30.0 s"),
     ];
     for (plan, says) in cases {
         let (_, profile) = measured(plan, &["rate=1000", "seconds=2", "kinds=2"], &[]);
@@ -712,7 +712,7 @@ fn what_keeps_counters_from_being_measured_is_said() {
     let ended = || {
         let (_, profile) = measured(&plan, &["rate=20", "seconds=3", "kinds=3"], &[]);
         assert!(profile.measured.is_none());
-        profile.notes.iter().any(|n| n.text.contains("passes that the first values need"))
+        profile.notes.iter().any(|n| n.text.contains("passes needed for the first metrics"))
     };
     assert!((0..5).any(|_| ended()));
     // A survey of another chip: its groups are those of `*`.

@@ -33,7 +33,7 @@ fn of_a_grid_and_a_block() {
     let (got, all) = chosen("grid 2 2 1\nblock 64 1 1\nlaunch 3 foo\n", &WORDS, |w| foo(w) && ordinal(w) / 1000 == 1);
     assert!(got == [all[3].clone()] && all.len() > 100, "{got:?}");
     let says = notes("block 128 1 1\nlaunch 3 foo\n", &WORDS);
-    assert!(says.contains("launch 4 of foo was not met, only 0 of them"), "{says}");
+    assert!(says.contains("launch 4 of foo was not reached: only 0 were seen"), "{says}");
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn by_an_expression() {
     assert!(says.contains("an expression for kernels could not be read"), "{says}");
     // A name in another's is not that one.
     let says = notes("launch 3 fo\n", &WORDS);
-    assert!(says.contains("launch 4 of fo was not met, only 0 of them"), "{says}");
+    assert!(says.contains("launch 4 of fo was not reached: only 0 were seen"), "{says}");
 }
 
 #[test]
@@ -63,13 +63,13 @@ fn inside_ranges() {
     let (got, all) = chosen("range 0 :batch\nlaunch 4 regex:.\n", &words, any);
     let started = loops(|i| (6..9).contains(&i))(all[3..].to_vec());
     assert_eq!(got, [started[4].clone()]);
-    // Only the third of them; a launch that it does not have is not met.
+    // Only the third of them; a launch that it does not have is not reached.
     let (got, all) = chosen("range 3 :burst\nlaunch 0 regex:.\n", &words, any);
     assert_eq!(got, [loops(|i| i == 3)(all[3..].to_vec())[2].clone()]);
     let says = notes("range 3 :burst\nlaunch 1 regex:.\n", &words);
-    assert!(says.contains("launch 2 of regex:. was not met, only 1 of them"), "{says}");
+    assert!(says.contains("launch 2 of regex:. was not reached: only 1 were seen"), "{says}");
     let says = notes("range 0 other:burst\nlaunch 0 regex:.\n", &words);
-    assert!(says.contains("no NVTX range of the name that was asked for was entered"), "{says}");
+    assert!(says.contains("the requested NVTX range was never entered"), "{says}");
     let says = notes("range 5000 :burst\nlaunch 0 regex:.\n", &words);
     assert!(says.contains("was entered only 200 times"), "{says}");
 }

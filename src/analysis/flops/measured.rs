@@ -13,11 +13,13 @@ pub type Joined = (u32, Arc<Metrics>, usize);
 fn of_result(metrics: &Metrics, result: usize) -> Option<f64> {
     let result = metrics.results.get(result)?;
     let seconds = metrics.duration(result)?.seconds();
-    let work = roofline::place(metrics, result).work;
+    let work = &roofline::place(metrics, result).work;
     let floating = work.iter().filter(|w| !w.name.starts_with("INT") && !w.at_most);
     let counted: Vec<f64> = floating.filter_map(|w| w.achieved).filter(|a| a.is_finite()).collect();
     let flops = counted.iter().sum::<f64>() * seconds;
-    (!counted.is_empty() && flops.is_finite()).then_some(flops)
+    // Of a kernel that does what only a bound is known of, nothing is known.
+    let unknown = flops == 0.0 && work.iter().any(|w| w.at_most);
+    (!counted.is_empty() && flops.is_finite() && !unknown).then_some(flops)
 }
 
 /// What the devices did per second of a time, by the results that were joined: a result stands for all launches of its kernel with its grid and

@@ -20,7 +20,7 @@ const ONE_OF: usize = 8;
 /// Slices of the time, and the share of them in which one of several stragglers must be late.
 const SLICES: i64 = 40;
 const AGAIN: f64 = 0.25;
-/// So many times the median slice, and no more, counts of any: after one long pause a rank is late for some steps more.
+/// So many times a usual slice, and no more, counts of any: after one long pause a rank is late for some steps more.
 const FEW: i64 = 4;
 /// Part of the lateness that a rank's own kernels must explain for it to be computing. What a wait takes is spread over all that follows it,
 /// so that the sum of the waits is more than what the kernels take longer.
@@ -86,7 +86,12 @@ fn together(all: &[Digest], job: &Job) -> i64 {
     let whole = all.iter().map(|d| d.end.saturating_sub(d.start)).max().unwrap_or(1);
     let when = &job.waits.when;
     match (when.first(), when.last()) {
-        (Some(first), Some(last)) if last.0 > first.0 => last.0.saturating_sub(first.0).min(whole),
+        (Some(first), Some(last)) if last.0 > first.0 => {
+            // The first one's wait lies before its end: there is one more collective than there are times between them.
+            let ends = 1 + when.windows(2).filter(|w| w[0].0 != w[1].0).count();
+            let between = last.0.saturating_sub(first.0) as f64;
+            ((between * ends as f64 / (ends - 1) as f64) as i64).min(whole)
+        }
         _ => whole,
     }
 }
@@ -205,11 +210,11 @@ fn slices(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
 
 /// What is waited for a rank, ns, where no slice counts for more than a few usual ones.
 fn steadily(job: &Job, digest: usize) -> f64 {
-    let (_, own) = slices(job, digest);
-    let mut some: Vec<i64> = own.iter().copied().filter(|&ns| ns > 0).collect();
-    some.sort_unstable();
-    let most = some.get(some.len() / 2).map_or(0, |usual| usual.saturating_mul(FEW));
-    some.iter().map(|&ns| ns.min(most) as f64).sum()
+    let (_, mut own) = slices(job, digest);
+    own.sort_unstable();
+    // Late in so many slices is late often enough: what it is then is usual.
+    let usual = own[((1.0 - AGAIN) * own.len() as f64) as usize];
+    own.iter().map(|&ns| ns.min(usual.saturating_mul(FEW)) as f64).sum()
 }
 
 /// In which share of the slices of the time the others wait for a rank.
@@ -293,14 +298,19 @@ fn straggler(
 
 /// Ranks wait, but not for one of them.
 fn imbalance(all: &[Digest], job: &Job, span: f64, total: i64) -> Option<Finding> {
-    let share = (total as f64 / span).min(1.0);
+    let worst = job.ranks.iter().max_by_key(|m| m.late)?;
+    // What is mostly for one rank and makes it no straggler is hidden behind computing, or a single delay.
+    if worst.late as f64 >= MOSTLY * total as f64 {
+        return None;
+    }
+    let exposed = (0..job.ranks.len()).map(|row| open(job, row)).sum::<f64>() / job.ranks.len().max(1) as f64;
+    let share = (total as f64 / span).min(exposed).min(1.0);
     if share < WORTH {
         return None;
     }
     let mut computes: Vec<i64> = all.iter().map(|d| d.kernel_time).collect();
     computes.sort_unstable();
     let (least, most) = (*computes.first()?, *computes.last()?);
-    let worst = job.ranks.iter().max_by_key(|m| m.late)?;
     Some(
         Finding::new(
             Verdict::RankImbalance,

@@ -111,7 +111,8 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
         let c = &matches.list[i];
         let Some(last) = c.last() else { continue };
         for a in &c.arrivals {
-            out.in_longest[a.rank as usize] += a.duration.saturating_sub(last.duration).saturating_mul(matches.each);
+            // Each of them is one, whatever a collective of a thinned digest stands for.
+            out.in_longest[a.rank as usize] += a.duration.saturating_sub(last.duration);
         }
         let wait = mean_wait(c);
         if wait > usual.saturating_mul(OUTLIER) {

@@ -237,7 +237,7 @@ pub static ACTIONS: &[Action] = &[
         "recording",
         &["c"],
         Where::Run,
-        "close the recording of a traced program, or open it again; while it is closed it costs nothing",
+        "close the recording of a traced program, or reopen it; while closed, it costs next to nothing",
         Some((2, "recording")),
     ),
     action(
@@ -245,7 +245,7 @@ pub static ACTIONS: &[Action] = &[
         "measure",
         &["m"],
         Where::Run,
-        "measure counters of the next launches of the first kernel that is shown, while the program runs",
+        "measure counters of the selected kernel's next launches, while the program runs",
         Some((2, "measure")),
     ),
     action(

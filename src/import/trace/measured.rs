@@ -341,12 +341,12 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
     let stalls = if launches > 0 { stalls } else { String::new() };
     let how = format!(
         "{what} while the program ran: clocks not locked, caches as the program left them, no other kernel at the same time.{}{stalls}",
-        if many { " What needs several passes is of as many launches of the same kernel, grid and block." } else { "" }
+        if many { " Metrics that need several passes come from that many launches of the same kernel, grid and block." } else { "" }
     );
     metrics.notes.push(Note::new(Severity::Info, NoteKind::Tool, how));
     if apart > 0 {
         let text = format!(
-            "The launches behind {} took times that differ by more than a quarter: their metrics may be of different work.",
+            "The launches behind {} differ in duration by more than a quarter: their metrics may mix different work.",
             count(apart, "result")
         );
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));
@@ -360,7 +360,7 @@ pub fn build(processes: &[(Names, Rows)], profile: &Profile) -> Option<Profile> 
     }
     if unproved > 0 {
         let text = format!(
-            "{} that was measured or sampled left out: no record of the same kernel, grid and block proves which one it was.",
+            "{} measured or sampled but left out: no trace record with the same kernel, grid and block matches.",
             count(unproved, "launch")
         );
         metrics.notes.push(Note::new(Severity::Warning, NoteKind::Tool, text));

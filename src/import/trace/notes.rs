@@ -76,7 +76,7 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
     let mut out = Vec::new();
     let mut note = |severity, kind, text: String| out.push(Note::new(severity, kind, text));
     if let Some(why) = &said.refused {
-        note(Severity::Error, NoteKind::Empty, format!("Nothing was recorded of a process: {why}."));
+        note(Severity::Error, NoteKind::Empty, format!("One process was not recorded: {why}."));
     } else if profile.launches.is_empty() && profile.graphs.is_empty() {
         let why = if said.kept.is_some() {
             "its kernels are in the files beside this one (NAME.PID.NUMBER.wstrace): open their folder"
@@ -88,10 +88,10 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
         note(Severity::Warning, NoteKind::Empty, format!("There are no kernels of this process: {why}."));
     }
     if let Some(error) = said.stopped {
-        let text = format!("Recording ended before the program: {}. What came later is missing.", why_stopped(error));
+        let text = format!("Recording stopped before the program ended: {}. Everything after that is missing.", why_stopped(error));
         note(Severity::Error, NoteKind::Lost, text);
     } else if !said.ended {
-        let text = "The end is missing: the program is still running, or it was killed, and then up to its last second is missing.";
+        let text = "The trace has no end: the program is still running, or it was killed and up to its last second is lost.";
         note(Severity::Info, NoteKind::Lost, text.to_owned());
     }
     if said.damaged > 0 || said.missing.blocks > 0 || said.missing.damage.passed > 0 {
@@ -122,7 +122,10 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
     }
     if let Some(why) = &said.not_sampled {
         let fix = "`warpscope doctor` says what counters and stall reasons need";
-        out.push(Note::new(Severity::Warning, NoteKind::Tool, format!("Stall reasons were not sampled, or no more: {why}.")).with_fix(fix));
+        out.push(
+            Note::new(Severity::Warning, NoteKind::Tool, format!("Stall reasons were not sampled, or sampling stopped early: {why}."))
+                .with_fix(fix),
+        );
     }
     if profile.capture.graphs == Some(GraphMode::Graph) && !profile.graphs.is_empty() {
         let text = "CUDA graphs were recorded as a whole: the kernels inside are not listed.";

@@ -6,7 +6,7 @@ use super::kernels::function;
 use super::measured::WAITS;
 use super::notes::why_stopped;
 use super::rows::{Config, INLINE, Kernel, Rows};
-use crate::model::live::{Fresh, NO_KERNEL, Ran, Recorder};
+use crate::model::live::{Fresh, Measuring, NO_KERNEL, Ran, Recorder};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::VecDeque;
 use std::path::Path;
@@ -163,11 +163,15 @@ impl Process {
             r.cost = i64::try_from(number("packing_ns") + number("flushing_ns")).unwrap_or(i64::MAX);
             r.lost = number("dropped") + number("refused");
             r.not_recorded = state.get("not_recorded").map(str::to_owned);
-            r.not_measured = state.get("not_measured").or(state.get("not_sampled")).map(str::to_owned);
+            r.not_measured = state.get("not_measured").map(str::to_owned);
             r.measured = number("measured") + number("sampled");
             r.measuring_ns = i64::try_from(number("measuring_ns")).unwrap_or(i64::MAX);
             let kernel = state.number("measuring_kernel").and_then(|n| self.texts.get(&n)).cloned();
-            r.measuring = kernel.map(function).zip(state.number("measuring_for_ms"));
+            r.measuring = kernel.map(function).zip(state.number("measuring_for_ms")).map(|(kernel, ms)| Measuring {
+                kernel,
+                ms,
+                passes: state.number("measuring_replays"),
+            });
         }
         r.ended |= rows.end.is_some();
         if let Some(error) = rows.stopped {

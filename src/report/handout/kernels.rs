@@ -169,7 +169,7 @@ fn roofline(metrics: &Arc<Metrics>, result: usize) -> Option<Picture> {
         svg.text((right - 4.0, y(*peak) - 5.0), "end", "dim", &format!("{name} {}", flops(*peak)));
     }
     for p in &points {
-        let about = format!("{} ({}): {} at {:.2} operations a byte", p.kernel, p.work, flops(p.achieved), p.intensity);
+        let about = format!("{} ({}): {} at {:.2} operations a byte", p.kernel, p.work(), flops(p.achieved), p.intensity);
         svg.circle((x(p.intensity), y(p.achieved)), if p.own { 7.0 } else { 4.0 }, if p.own { "own" } else { "point" }, &about);
     }
     svg.text((left, 322.0), "start", "dim", &format!("operations per byte of {} traffic →", plot.placed.word(Level::Dram)));

@@ -7,6 +7,7 @@ use super::super::{Role, Theme};
 use crate::analysis::catalog::{Better, Bound, better, catalog};
 use crate::analysis::metric::{self, Lookup, count, human_number};
 use crate::analysis::page::Row;
+use crate::analysis::roofline::Amount;
 use crate::app::{ResultScreen, ResultView};
 use crate::model::Value;
 use crate::model::sections::Piece;
@@ -192,12 +193,13 @@ fn point(screen: &ResultScreen, out: &mut Out<'_>) {
         let (n, u) = human_number(v, "flop/second");
         format!("{n} {u}")
     };
-    out.say(&format!("{}, {} over {}", p.kernel, p.work, plot.placed.word(p.level)), Role::Title);
-    out.pair("achieved", &rate(p.achieved));
+    out.say(&format!("{}, {} over {}", p.kernel, p.work(), plot.placed.word(p.level)), Role::Title);
+    let most = if p.amount == Amount::AtMost { "at most " } else { "" };
+    out.pair("achieved", &format!("{most}{}", rate(p.achieved)));
     out.pair("most", &format!("{} at this intensity: the lower of {} and intensity × peak bandwidth", rate(p.attainable), rate(p.peak)));
     out.pair("of roof", &format!("{:.1}%", p.achieved / p.attainable * 100.0));
     let at = if plot.placed.clock.is_some() { " at the actual clock (MFU at that clock)" } else { "" };
-    out.pair("of peak", &format!("{:.1}% of the {} peak{at}", p.achieved / p.peak * 100.0, p.work));
+    out.pair("of peak", &format!("{most}{:.1}% of the {} peak{at}", p.achieved / p.peak * 100.0, p.work));
     if let Some(clock) = plot.placed.clock {
         let (n, u) = human_number(clock, "cycle/second");
         out.pair("clock", &format!("{n} {u}, as measured; peaks are computed from it, not from the datasheet clock"));

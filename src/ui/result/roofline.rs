@@ -139,7 +139,8 @@ fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     }
     for w in &plot.placed.work {
         let (Some(achieved), Some(peak)) = (w.achieved, w.peak) else { continue };
-        out.push(row(&w.name, rate(achieved, "flop/second"), Some((achieved / peak, rate(peak, "flop/second")))));
+        let name = if w.at_most { format!("{} (≤)", w.name) } else { w.name.clone() };
+        out.push(row(&name, rate(achieved, "flop/second"), Some((achieved / peak, rate(peak, "flop/second")))));
     }
     if out.is_empty() {
         return out;
@@ -233,7 +234,7 @@ fn table(frame: &mut Frame<'_>, area: Rect, screen: &ResultScreen, plot: &Plot, 
         vec![
             Span::styled(format!("{glyph} "), theme.style(if p.marked { Role::Mark } else { Role::Work(p.precision) })),
             Span::styled(format!("{} ", left(&cut_middle(&clean(&p.kernel), name), name)), theme.style(role)),
-            Span::styled(format!("{} {} ", left(&cut_end(&p.work, 11), 11), left(plot.placed.word(p.level), 5)), theme.style(Role::Text)),
+            Span::styled(format!("{} {} ", left(&cut_end(&p.work(), 11), 11), left(plot.placed.word(p.level), 5)), theme.style(Role::Text)),
             Span::styled(format!("{} ", right(&intensity, 9)), theme.style(Role::Text)),
             Span::styled(format!("{} ", right(&format!("{number} {unit}"), 12)), theme.style(role)),
             Span::styled(format!("{} ", right(&format!("{share:.1}%"), 8)), theme.style(Role::Title)),

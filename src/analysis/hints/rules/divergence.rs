@@ -25,7 +25,7 @@ pub fn divergence(case: &Case<'_>) -> Option<Hint> {
     let stake = (case.active * lost).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
     let best = case.active * (1.0 - lost) + (1.0 - case.active);
     let relief = Relief::bound().left(Unit::Fp64, threads / full).left(Unit::Xu, threads / full).time(best.max(memory), 1.8);
-    let headline = format!("an instruction has {threads:.1} of {full:.0} threads of a warp active; {} of the lanes are idle", pct(lost));
+    let headline = format!("on average {threads:.1} of {full:.0} threads of a warp are active; {} of the lanes are idle", pct(lost));
     Some(
         Hint::new(Diagnosis::Divergence, stake, headline)
             .bound(format!("the same work with full warps: {} fewer instructions", pct(lost)))

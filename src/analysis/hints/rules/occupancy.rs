@@ -77,7 +77,9 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
             "let more threads share the same tile: larger blocks for the same shared memory",
             "raise the carve-out (cudaFuncAttributePreferredSharedMemoryCarveout), if it is what limits",
         ],
-        Diagnosis::OccupancyBlock => &["choose a block size of 128 to 512 threads that divides the SM's", "or do more in each thread"],
+        Diagnosis::OccupancyBlock => {
+            &["choose a block size of 128 to 512 threads that divides the SM's thread limit", "or do more in each thread"]
+        }
         _ => &["use fewer named barriers per block, or smaller clusters"],
     };
     let sure = if pipelined || case.stalls.is_none() || !case.roofs_known() { Sure::Possible } else { Sure::Likely };
@@ -94,7 +96,7 @@ pub fn occupancy(case: &Case<'_>) -> Option<Hint> {
     } else {
         let reached = (theory / warps).min(1.0);
         format!(
-            "as many more instructions as warps, by Little's law: now {} of the possible warps{}",
+            "instruction throughput grows with the warps (Little's law): now {} of the possible warps{}",
             pct(reached),
             discount(case.waiting_counts())
         )

@@ -24,10 +24,19 @@ static const u64 FIRST_NS = 900000000, SWITCH_NS = 500000000, PASS_NS = 60000000
 
 static void measure_write(void);
 
+enum { MOST_OTHERS = 50 };
 // The library, the plan and the metrics; the state says whether it worked.
 static void measure_ready(void) {
   // In a context after another one what was spent before counts, too.
   if (!measure.started) measure.started = clock_now(CLOCK_MONOTONIC), measure.estimate = PASS_NS;
+  // A later context of the same GPU needs no plan of its own; one of another GPU is not the one.
+  u32 device = 0;
+  if (measure.planned && cuptiGetDeviceId(measure.context, &device) == OK) {
+    measure.state = device == measure.device ? MEASURE_IDLE : ++measure.others < MOST_OTHERS ? MEASURE_LOOKING : MEASURE_OFF;
+    if (measure.state == MEASURE_LOOKING) measure.context = NULL;
+    if (measure.state == MEASURE_OFF) measure.why_not = "the program goes on with another GPU than the one that was measured";
+    return;
+  }
   measure.state = measure_prepare() ? MEASURE_IDLE : MEASURE_OFF;
 }
 
@@ -174,10 +183,11 @@ static void measure_left(u32 id, const Call* call) {
   int ended = launch_kind[id] == LAUNCH_CAPTURED || (launch_kind[id] == LAUNCH_CAPTURE && failed);
   if (ended && measure.capturing) ADD(measure.capturing, (u32)-1);
   if (!holds) return;
-  holds = 0, measure.within = 0;
+  holds = 0;
   if (sampling) {
     sampling = 0;
     stalls_close();
+    measure.within = 0;
     unlock(&measure.lock);
     return;
   }
@@ -195,5 +205,6 @@ static void measure_left(u32 id, const Call* call) {
   int full = measure.replayed || measure.count >= WINDOW || (!measure.pass && measure.useless >= USELESS);
   if (full || late || !more || (!measure.budget && !measure.asked && !measure.sweeping)) window_close();
   if (late && measure.state != MEASURE_CLOSED) measure.sweeping = 0, measure.pass = 0;
+  measure.within = 0;
   unlock(&measure.lock);
 }

@@ -54,8 +54,12 @@ static struct {
   volatile u32 closed_count, closed_written;
   const char* why_not;
   char plan[4096];
-  // What is measured was planned, for the chip of this device.
-  u32 planned, device;
+  // What is measured was planned, for the chip of this device; contexts of other ones that were met later.
+  u32 planned, device, others;
+  // The ticker gets ready in the context, without the lock.
+  volatile int preparing;
+  // Passes of a sweep that ended with its context.
+  u32 cut;
   // A launch that is measured, until it returns: since when, and its kernel's name.
   volatile u64 within;
   volatile u32 within_name;
@@ -71,6 +75,8 @@ static struct {
   // How often the lock was had.
   volatile u32 turns;
 } measure;
+// How long whoever destroys a context waits for the ticker to be ready in it.
+enum { PREPARING_MS = 2000 };
 // A measured launch takes too long from so many ns on, where that is so many times as long as usual.
 static const u64 LONG_NS = 5000000000ul, LONGER = 100;
 static Set sets[SETS];

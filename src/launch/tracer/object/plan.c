@@ -26,7 +26,7 @@ static int measure_library(void) {
 static int measure_failed(const char* what, Result r) {
   static char text[200];
   if (r == OK) return 0;
-  snprintf(text, sizeof text, r == ERROR_INSUFFICIENT_PRIVILEGES ? "the GPU's counters may not be read by this user (%s)" :
+  snprintf(text, sizeof text, r == ERROR_INSUFFICIENT_PRIVILEGES ? "this user has no permission to access GPU performance counters (%s)" :
     r == ERROR_HARDWARE_BUSY ? "another profiler, such as DCGM, or another process that is measured holds the GPU's counters (%s)" : "%s: %s", what, result_text(r));
   measure.why_not = text;
   return 1;
@@ -213,12 +213,6 @@ static void groups_read(const char* chip) {
 
 static int measure_prepare(void) {
   u32 device = 0;
-  // A later context of the same GPU needs no plan of its own.
-  if (measure.planned) {
-    if (measure_failed("cuptiGetDeviceId", cuptiGetDeviceId(measure.context, &device))) return 0;
-    if (device != measure.device) measure.why_not = "the program goes on with another GPU than the one that was measured";
-    return device == measure.device;
-  }
   cuptiProfilerInitialize_P first = { sizeof first, NULL };
   cuptiDeviceGetChipName_P chip;
   cuptiRangeProfilerEnable_P enable;

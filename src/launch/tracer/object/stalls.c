@@ -73,7 +73,10 @@ static void module_loaded(const Resource* r) {
   const Loaded* m = r->module;
   if (!m || !m->code || !m->bytes) return;
   lock(&modules.lock);
-  if (modules.count < MODULES && modules.bytes + m->bytes <= modules.most) {
+  // A context that comes after another one loads the same again.
+  int known = 0;
+  for (u32 i = 0; i < modules.count && !known; i++) known = modules.list[i].bytes == m->bytes && !memcmp(modules.list[i].code, m->code, m->bytes);
+  if (!known && modules.count < MODULES && modules.bytes + m->bytes <= modules.most) {
     u8* kept = pages(m->bytes, 0);
     if (kept) {
       memcpy(kept, m->code, m->bytes);
@@ -132,7 +135,7 @@ static int took_too_long(u64 ns, const Shape* s) {
 static int stalls_failed(const char* what, Result r) {
   static char text[200];
   if (r == OK) return 0;
-  snprintf(text, sizeof text, r == ERROR_INSUFFICIENT_PRIVILEGES ? "the GPU's counters may not be read by this user (%s)" :
+  snprintf(text, sizeof text, r == ERROR_INSUFFICIENT_PRIVILEGES ? "this user has no permission to access GPU performance counters (%s)" :
     r == ERROR_HARDWARE_BUSY ? "another profiler holds the GPU's counters (%s)" : "%s: %s", what, result_text(r));
   stalls.why_not = text;
   return 1;
@@ -245,7 +248,7 @@ static int stalls_open(const Call* call, const Shape* s, const Wanted* w) {
   int configured = stalls_configure(w);
   if (configured < 0) return 0;
   if (!configured) {
-    if (!stalls.why_not) stalls.why_not = "the GPU has an error of the program's";
+    if (!stalls.why_not) stalls.why_not = "the program's CUDA context is in an error state";
     return 0;
   }
   stalls.given.count = stalls.taken.count = 0, stalls.missed = 0, stalls.full = 0;
@@ -326,17 +329,22 @@ static void measure_write(void);
 static int measure_lock(int passes);
 static void measure_hear(int on);
 static void context_destroyed(const Resource* r) {
+  // The ticker may be getting ready in it.
+  for (int tries = 0; measure.preparing && measure.context == r->context && tries < PREPARING_MS && !gone; tries++) poll(NULL, 0, 1);
   // A launch of this very thread cannot be under way: it is inside of another call.
   // At the process's end nobody needs the counters any more.
-  if (r->context != measure.context || measure.state == MEASURE_LOOKING || holds || session.ended || !measure_lock(0)) return;
+  if (r->context != measure.context || holds || session.ended || !measure_lock(0)) return;
   if (measure.state == MEASURE_OPEN) window_close();
   if (measure.state == MEASURE_CLOSED) measure_write();
   if (stalls.waiting) stalls_write();
   stalls_leave();
   range_profiler_leave();
+  if (measure.sweeping && measure.pass) measure.cut = measure.pass;
+  measure.sampling = measure.sweeping = 0, measure.pass = 0, measure.leaving = 0;
   // The program may make another one.
-  int again = measure.planned && measure.state != MEASURE_OFF && !measure.why_not;
-  measure.state = again ? MEASURE_LOOKING : MEASURE_OFF, measure.sampling = measure.sweeping = 0, measure.pass = 0;
-  if (again) measure.context = NULL, measure_hear(1);
+  if (measure.state != MEASURE_OFF) {
+    measure.state = MEASURE_LOOKING, measure.context = NULL;
+    measure_hear(1);
+  }
   unlock(&measure.lock);
 }

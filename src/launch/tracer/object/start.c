@@ -107,6 +107,7 @@ static void state_facts(Facts* f) {
   for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
   u64 within = measure.within, t = clock_now(CLOCK_MONOTONIC);
   if (within && t > within + WAITS_NS) fact_number(f, "measuring_kernel", measure.within_name), fact_number(f, "measuring_for_ms", (t - within) / 1000000);
+  if (within && measure.replaying) fact_number(f, "measuring_replays", sets[measure.set].passes);
   if (measure.why_not) fact(f, "not_measured", measure.why_not);
   if (stalls.why_not) fact(f, "not_sampled", stalls.why_not);
 }
@@ -128,6 +129,7 @@ static void look(void) {
   given_write();
   static Facts f;
   state_facts(&f);
+  names_flush();
   put_facts(BLOCK_STATE, &f);
   states_restate();
 }

@@ -207,11 +207,18 @@ static void measure_look(int last) {
     if (measure.leaving) measure.armed_at = t, measure.state = MEASURE_ARMED;
   }
   int prepare = measure.state == MEASURE_LOOKING && measure.context && !last;
-  if (prepare) measure_hear(0);
+  if (prepare) measure_hear(0), measure.preparing = 1;
   ticker_unlock();
   if (last) codes_write();
-  // Nobody listens meanwhile, and nobody waits.
-  if (prepare) measure_ready();
+  if (prepare) {
+    // Nobody listens meanwhile, and nobody waits.
+    measure_ready();
+    if (measure.state == MEASURE_LOOKING && ticker_lock(LAST_MS)) {
+      measure_hear(1);
+      ticker_unlock();
+    }
+    measure.preparing = 0;
+  }
   // What is launched while a gate is closed has no record that proves it.
   if (measure.state == MEASURE_IDLE && !last && (!gate.gated || gate.is_open)) measure_idle(t);
 }
@@ -229,26 +236,30 @@ static void measure_ended(void) {
     // The budget is in thousandths.
     u64 ran = (clock_now(CLOCK_MONOTONIC) - measure.started) / 1000000, first = FIRST_NS / 1000 / measure.budget;
     if (ran < first) {
-      snprintf(text, sizeof text, "the first counters take about %lu.%lu s, which may be added only to a run of over %lu.%lu s; this one went on for %lu.%lu s (`--survey=PERCENT` allows more)",
+      snprintf(text, sizeof text, "the first counters take about %lu.%lu s, which fits the budget only in a run of over %lu.%lu s; this one lasted %lu.%lu s (`--survey=PERCENT` allows more)",
         FIRST_NS / 1000000000, FIRST_NS / 100000000 % 10, first / 1000, first / 100 % 10, ran / 1000, ran / 100 % 10);
       measure.why_not = text;
       return;
     }
   }
+  if (measure.windows && !measure.written && !measure.sweeping && measure.cut) {
+    snprintf(text, sizeof text, "the CUDA context was destroyed after %u of the %u passes needed for the first metrics", measure.cut, sets[measure.set].passes);
+    measure.why_not = text;
+  }
   if (measure.windows && !measure.written && measure.sweeping) {
     // Beside another process on the GPU a window takes ten times as long (seen on an H100).
-    snprintf(text, sizeof text, "the program ended after %u of the %u passes that the first values need, %lu ms each: it was too short, or another process used the GPU, too",
+    snprintf(text, sizeof text, "the program ended after %u of the %u passes needed for the first metrics (%lu ms each): it was too short, or another process was also using the GPU",
       measure.pass, sets[measure.set].passes, measure.estimate / 1000000);
     measure.why_not = text;
   }
   for (u32 i = 0; i < ASKED && !measure.why_not; i++) {
     const Asked* a = &asked_kernels[i];
     if ((a->state != ASKED_OPEN && a->state != ASKED_REFUSED) || (a->nth < 0 && a->seen > a->refused)) continue;
-    if (asked_range.text && !asked_range.entered) snprintf(text, sizeof text, "no NVTX range of the name that was asked for was entered");
+    if (asked_range.text && !asked_range.entered) snprintf(text, sizeof text, "the requested NVTX range was never entered");
     else if (asked_range.only > asked_range.entered) snprintf(text, sizeof text, "the NVTX range that was asked for was entered only %u times", asked_range.entered);
-    else if (a->nth >= 0) snprintf(text, sizeof text, "launch %ld of %s was not met, only %lu of them", a->nth + 1, a->exact, a->seen);
-    else if (a->seen) snprintf(text, sizeof text, "no launch of %s could be measured: they are cooperative, captured, of another context, or like those of too many others", a->exact);
-    else snprintf(text, sizeof text, "%s was not launched any more, or only by CUDA graphs", a->exact);
+    else if (a->nth >= 0) snprintf(text, sizeof text, "launch %ld of %s was not reached: only %lu were seen", a->nth + 1, a->exact, a->seen);
+    else if (a->seen) snprintf(text, sizeof text, "no launch of %s could be measured: they are cooperative, captured, in another context, or there were too many different ones", a->exact);
+    else snprintf(text, sizeof text, "%s was not launched again, or only from CUDA graphs", a->exact);
     measure.why_not = text;
   }
 }
@@ -275,6 +286,7 @@ static const char* measure_ask(const char* kernel) {
   }
   if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
   if (!asked_add(kernel, -1, 0)) return "cannot measure: the name is too long, or too many kernels were asked for\n";
+  modules.most = MOST_KEPT;
   lock(&measure.lock);
   if (measure.state == MEASURE_OFF) {
     measure.state = MEASURE_LOOKING;

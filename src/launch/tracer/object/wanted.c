@@ -2,6 +2,8 @@
 
 static int same_shape(const Shape* a, const Shape* b) { return !memcmp(a, b, sizeof *a); }
 
+// What was measured of a shape is forgotten when it was not launched for so long and its place is needed.
+static const u64 FORGOTTEN_NS = 60000000000ul;
 // Places of shapes in the table, counted from 1, by their hash: with measure.lock held, as the table itself.
 static u16 wanted_at[2 * SHAPES];
 static u32 wanted_slot(const Shape* s) {
@@ -18,12 +20,23 @@ static Wanted* wanted_put(u32 at, const Shape* s) {
   wanted_at[wanted_slot(s)] = (u16)(at + 1);
   return &wanted_launches[at];
 }
+static void wanted_forget(u32 at) {
+  u32 slot = wanted_slot(&wanted_launches[at].shape);
+  wanted_at[slot] = 0;
+  // Those behind it may have been put there because its place was taken.
+  for (slot = (slot + 1) & (COUNT(wanted_at) - 1); wanted_at[slot]; slot = (slot + 1) & (COUNT(wanted_at) - 1)) {
+    u16 other = wanted_at[slot];
+    wanted_at[slot] = 0;
+    wanted_at[wanted_slot(&wanted_launches[other - 1].shape)] = other;
+  }
+}
 // Programs with shapes that change all the time (one for each length of a sequence, say) have more than there is room for: the place of one that is
-// no longer launched, and of which nothing was measured, is taken.
+// no longer launched is taken; where something was measured of it, only after a while.
 static int wanted_idle(const Wanted* w) {
-  for (u32 set = 0; set < SETS; set++)
-    if (w->attempts[set]) return 0;
-  return !w->asked && !w->active && !w->sampled && !w->follows && !same_shape(&w->shape, &measure.start);
+  int tried = w->sampled || w->follows;
+  for (u32 set = 0; set < SETS; set++) tried |= w->attempts[set];
+  int forgotten = w->grew && measure.chosen_at - w->grew > FORGOTTEN_NS;
+  return !w->asked && !w->active && (!tried || forgotten) && !same_shape(&w->shape, &measure.start);
 }
 static Wanted* wanted_of(const Shape* s) {
   Wanted* known = wanted_known(s);
@@ -33,15 +46,16 @@ static Wanted* wanted_of(const Shape* s) {
     __atomic_store_n(&measure.wanted, measure.wanted + 1, __ATOMIC_RELEASE);
     return known;
   }
+  // It is asked for each launch and each configuration: where there was none, there is none until the ticker has looked again.
   static u32 hand;
-  for (u32 tries = 0; tries < SHAPES; tries++) {
+  static u64 none_at;
+  for (u32 tries = 0; tries < SHAPES && none_at != measure.chosen_at; tries++) {
     hand = (hand + 1) % SHAPES;
     if (!wanted_idle(&wanted_launches[hand])) continue;
-    known = wanted_put(hand, s);
-    memset(wanted_at, 0, sizeof wanted_at);
-    for (u32 i = 0; i < SHAPES; i++) wanted_at[wanted_slot(&wanted_launches[i].shape)] = (u16)(i + 1);
-    return known;
+    wanted_forget(hand);
+    return wanted_put(hand, s);
   }
+  none_at = measure.chosen_at;
   return NULL;
 }
 
@@ -85,6 +99,8 @@ static void measure_choose(u64 t) {
     seen[id].before = seen[id].launches;
     lock(&measure.lock);
     Wanted* w = grew ? wanted_of(&s) : wanted_known(&s);
+    // It may have come just now.
+    if (w && grew) w->active = 1;
     if (w) w->time += seen[id].time, w->launches += seen[id].launches, w->apart |= seen[id].overlaps, w->collective |= seen[id].collective;
     unlock(&measure.lock);
   }
