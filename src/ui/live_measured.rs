@@ -8,7 +8,7 @@ use super::{Role, Theme};
 use crate::analysis::labels::{cut_end, cut_middle};
 use crate::analysis::live::Live;
 use crate::analysis::live_results::{MeasuredNow, Results};
-use crate::analysis::roofline::Precision;
+use crate::analysis::roofline::{Amount, Precision};
 use crate::app::Watched;
 use crate::model::text::clean;
 use crate::model::{Nanos, units};
@@ -66,7 +66,13 @@ pub fn draw(frame: &mut Frame<'_>, area: Rect, (watched, results): (&Watched, &R
     };
     let mut said = words(of, results, (left.width.into(), left.height.into()), theme);
     match plot {
-        Some(plot) if beside => roofline_chart::picture(frame, right, 0, plot, theme),
+        Some(plot) if beside => {
+            roofline_chart::picture(frame, right, 0, plot, theme);
+            if said.len() < usize::from(left.height) && plot.points.iter().any(|p| p.own && p.amount == Amount::AtMost) {
+                let text = "roofline  operations are an upper bound; M on a launch of the report counts them";
+                said.push(Line::styled(cut_end(text, left.width.into()), theme.style(Role::Dim)));
+            }
+        }
         None if said.len() < usize::from(left.height) => {
             let counted = placed.is_some_and(|p| p.placed.work.iter().any(|w| w.precision == Precision::Single && w.achieved == Some(0.0)));
             let text = if counted {

@@ -12,7 +12,7 @@ use warpscope::analysis::triage::{Scope, triage};
 use warpscope::app::{self, Effect, Msg, Watched, Where};
 use warpscope::import::trace::Follow;
 use warpscope::import::{Job, Wants};
-use warpscope::model::live::{NO_KERNEL, Recorder};
+use warpscope::model::live::{Measuring, NO_KERNEL, Recorder};
 use warpscope::model::metrics::{MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
 use warpscope::model::{Cancel, Profile};
 
@@ -231,7 +231,7 @@ fn kernels_that_were_measured_show_what_limits_them() {
     }
     let json = warpscope::report::live::json(&surveyed());
     let first = &json["measured"].as_array().unwrap().iter().find(|k| k["kernel"] == "atomic_hot").unwrap();
-    assert_eq!((&first["hint"]["id"], &first["launches"]), (&"atomic-contention".into(), &23.into()));
+    assert_eq!((&first["hint"]["id"], &first["launches"]), (&"atomic-contention".into(), &24.into()));
     assert!(first["memory_percent"].as_f64().is_some_and(|p| (p - 2.0).abs() < 0.01), "{first}");
     let line = warpscope::report::live::line(&surveyed());
     assert!(line.contains(&format!("{} kernels measured", json["measured"].as_array().unwrap().len())), "{line}");
@@ -243,6 +243,8 @@ fn kernels_that_were_measured_show_what_limits_them() {
     explorer.press("j");
     let selected = |e: &Explorer| e.app.running.watched.as_ref().unwrap().traced.selected().unwrap().name.clone();
     let name = selected(&explorer);
+    // Its operations are known to be at most so many.
+    assert_snapshot!("live_measured_bound_200x50", explorer.screen());
     let mut later = surveyed();
     later.kernels.reverse();
     explorer.send(Msg::Live(None, Box::new(later)));
@@ -256,6 +258,30 @@ fn kernels_that_were_measured_show_what_limits_them() {
     unknown.measured = Some(Arc::new(Results { metrics: kept.metrics.clone(), kernels: others }));
     explorer.send(Msg::Live(None, Box::new(unknown)));
     assert!(explorer.screen().contains("m measures its next launches"), "{}", explorer.screen());
+}
+
+#[test]
+fn what_keeps_a_program_from_being_measured_is_on_the_screen() {
+    let mut explorer = watching((120, 40));
+    let mut now = surveyed();
+    now.recorders[0].not_measured = Some("another profiler holds the counters".to_owned());
+    now.recorders[0].measuring = Some(Measuring { kernel: "gemm".into(), ms: 7400, passes: None });
+    let json = warpscope::report::live::json(&now);
+    assert_eq!(
+        (&json["recorders"][0]["measuring"]["kernel"], &json["recorders"][0]["measuring"]["for_ms"]),
+        (&"gemm".into(), &7400.into())
+    );
+    explorer.send(Msg::Live(None, Box::new(now.clone())));
+    let screen = explorer.screen();
+    assert!(screen.contains("is no longer measured: another profiler holds the counters"), "{screen}");
+    assert!(screen.contains("a measured launch of gemm has been running for 7 s: does it wait for another kernel?"), "{screen}");
+    // A replay takes its time; of ranks only the first is measured, and nothing is said of the others.
+    now.recorders[0].measuring = Some(Measuring { kernel: "gemm".into(), ms: 7400, passes: Some(22) });
+    (now.recorders[0].measured, now.recorders[0].rank) = (0, Some(3));
+    explorer.send(Msg::Live(None, Box::new(now)));
+    let screen = explorer.screen();
+    assert!(screen.contains("a launch of gemm has been replayed for 7 s (22 passes in all)"), "{screen}");
+    assert!(!screen.contains("measured: another profiler"), "{screen}");
 }
 
 #[test]
