@@ -221,6 +221,15 @@ fn jobs_that_the_tracer_recorded() {
     assert!(!only.status.success() && text(&only).contains("nothing ran on a GPU"), "{}", text(&only));
 }
 
+/// One collective a step, and few steps.
+#[test]
+fn stragglers_of_short_captures() {
+    for (wrong, why) in [(Wrong::Compute(1, 0.6), Late::Compute), (Wrong::Host(1, 4_000_000), Late::Host)] {
+        let found = job(&made_up(&Plan { ranks: 4, tensor: 1, numbered: true, steps: 8, layers: 1, wrong, seed: 5 }));
+        assert_eq!(found.stragglers.iter().map(|s| (s.rank, s.why)).collect::<Vec<_>>(), [(1, why)], "{:?}", found.findings);
+    }
+}
+
 /// Digests beside each rank, then all of them at once: the same as from the reports.
 #[test]
 fn digests_say_what_the_reports_say() {

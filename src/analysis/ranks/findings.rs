@@ -210,10 +210,12 @@ fn slices(job: &Job, digest: usize) -> (Vec<i64>, Vec<i64>) {
 
 /// What is waited for a rank, ns, where no slice counts for more than a few usual ones.
 fn steadily(job: &Job, digest: usize) -> f64 {
-    let (_, mut own) = slices(job, digest);
+    let (all, own) = slices(job, digest);
+    // Those in which anybody is waited for: a short capture has few collectives.
+    let mut own: Vec<i64> = own.into_iter().zip(all).filter(|(_, all)| *all > 0).map(|(own, _)| own).collect();
     own.sort_unstable();
     // Late in so many slices is late often enough: what it is then is usual.
-    let usual = own[((1.0 - AGAIN) * own.len() as f64) as usize];
+    let usual = own.get(((1.0 - AGAIN) * own.len() as f64) as usize).copied().unwrap_or(0);
     own.iter().map(|&ns| ns.min(usual.saturating_mul(FEW)) as f64).sum()
 }
 

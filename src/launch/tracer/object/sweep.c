@@ -213,8 +213,10 @@ static void measure_look(int last) {
   if (prepare) {
     // Nobody listens meanwhile, and nobody waits.
     measure_ready();
-    if (measure.state == MEASURE_LOOKING && ticker_lock(LAST_MS)) {
-      measure_hear(1);
+    if (ticker_lock(LAST_MS)) {
+      // The context went meanwhile, and whoever destroyed it could not wait any longer.
+      if (!measure.context && measure.state == MEASURE_IDLE) range_profiler_leave(), measure.state = MEASURE_LOOKING;
+      if (measure.state == MEASURE_LOOKING) measure_hear(1);
       ticker_unlock();
     }
     measure.preparing = 0;
