@@ -3,6 +3,7 @@
 use super::hints::{self, Facts, Subject, diagnose};
 use super::labels::cut_middle;
 use super::{Grouping, Overview};
+use crate::model::os::MEASURING;
 use crate::model::{KernelId, Nanos, NoteKind, Profile, Severity, units};
 
 /// Idle share from which on the host, not a kernel, is the first thing to look at (the "idle-bound" threshold of common triage practice).
@@ -62,7 +63,10 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
             format!("{:.0}% of the time measured by ncu is {name}: {what}, {roofline} its roofline", top.share_percent)
         };
     }
-    let idle = overview.idle_percent;
+    // While counters are measured, everything waits for that.
+    let measuring: i64 = profile.overhead.iter().filter(|o| &*o.name == MEASURING).map(|o| o.duration).sum();
+    let measuring = measuring as f64 / overview.length().unwrap_or(1).max(1) as f64 * 100.0;
+    let idle = overview.idle_percent.map(|i| i - measuring);
     if let Some(idle) = idle.filter(|&i| i >= IDLE_PERCENT)
         && overview.gaps > 0
     {
@@ -77,6 +81,9 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
             "look at what the host does between launches before tuning a kernel".to_owned()
         };
         let subject = if overview.devices_used > 1 { "each GPU is on average idle" } else { "the GPU is idle" };
+        if measuring > 0.0 {
+            return format!("{subject} for {idle:.0}% of the span, not counting {measuring:.0}% in which counters were measured: {why}");
+        }
         return format!(
             "{subject} for {idle:.0}% of the span ({} gaps over 10 µs, {} in all): {why}",
             units::grouped(i64::try_from(overview.gaps).unwrap_or(i64::MAX)),

@@ -233,7 +233,7 @@ pub struct Launches {
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "one for each switch of the command line")]
 pub struct Metrics {
-    /// Report: .ncu-rep, or the output of `ncu --csv`; also compressed as .gz or .zst.
+    /// Report: .ncu-rep, the output of `ncu --csv`, or a trace with measured kernels; also compressed as .gz or .zst.
     pub file: PathBuf,
     /// Only results of this kernel: an exact name, otherwise a fuzzy match that must be unique.
     #[arg(long, value_name = "SEL")]

@@ -4,6 +4,7 @@ use super::args::Hints;
 use super::{Failure, interrupt, print};
 use crate::analysis::faster::Run;
 use crate::analysis::hints::subject::{self, Place};
+use crate::analysis::select::{self, Selected};
 use crate::import::Wants;
 use crate::model::{Kernel, KernelId, Severity};
 use crate::report::{self, Format};
@@ -16,6 +17,7 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     let measured = profile.measured.clone().filter(|_| args.launch.is_none());
     let run = Run::of(&profile);
     let timeline = run.as_ref().map(|run| (&profile, run));
+    let whole = &profile;
     let profile = measured.as_deref().unwrap_or(&profile);
     let file = args.file.display();
     let mut places = subject::places(profile);
@@ -28,7 +30,11 @@ pub fn hints(args: &Hints, nsys: Option<PathBuf>) -> Result<(), Failure> {
     }
     if let Some(selector) = &args.kernel {
         let names: Vec<Kernel> = places.iter().map(|p| p.kernel(profile).cloned().unwrap_or_default()).collect();
-        let chosen = print::kernels(&names, &args.file, selector, print::LISTS_KERNELS)?;
+        let chosen = print::kernels(&names, &args.file, selector, print::LISTS_KERNELS).map_err(|e| {
+            let known = measured.is_some() && matches!(select::kernels(&whole.kernels, selector), Selected::Kernels(_));
+            let text = "was not measured in this run; `warpscope run --measure` measures it, `--launch N` judges it by the timeline alone";
+            if known { Failure::wrong(format!("{file}: {selector:?} {text}")) } else { e }
+        })?;
         let mut at = 0..;
         places.retain(|_| at.next().is_some_and(|i| chosen.contains(&KernelId(i))));
     }

@@ -3,6 +3,7 @@
 use super::Format;
 use super::table::{self, Cell, Column};
 use super::top::{NoteJson, SourceJson};
+use crate::analysis::labels;
 use crate::model::{Metrics, ResultMetrics, Value, config, units};
 use rustc_hash::FxHashSet;
 use serde::Serialize;
@@ -100,6 +101,9 @@ pub fn json<'a>(out: &mut dyn Write, shown: &'a Shown<'a>, results: impl Iterato
     writeln!(out, "],\"notes\":{}}}", super::json_text(&notes)?)
 }
 
+/// Columns of a value for people.
+const LONGEST: usize = 60;
+
 const COLUMNS: &[(&str, &str, bool, bool, u8)] = &[
     ("result", "result", true, false, 1),
     ("kernel", "kernel", false, false, 2),
@@ -167,7 +171,8 @@ fn cells(at: usize, r: &ResultMetrics, name: &str, unit: &str, value: &Value) ->
     let value = match value {
         Value::Integer(n) => Cell::both(n, i64::try_from(*n).map_or_else(|_| n.to_string(), units::grouped)),
         Value::Float(f) => Cell::both(f, readable(*f)),
-        Value::Text(t) => Cell::text(t.to_string()),
+        // Lists of launches are long.
+        Value::Text(t) => Cell::both(t, labels::cut_end(t, LONGEST)),
     };
     vec![
         Cell::text(at.to_string()),

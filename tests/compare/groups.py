@@ -131,6 +131,10 @@ def pack(chip):
                 fits[1].append(metric)
             else:
                 groups.append((question, [metric]))
+    # FP16 on tensor cores needs two passes on Hopper, and is what many programs compute in.
+    for metric in QUESTIONS["operations"]:
+        if metric.endswith(".sum") and "_tensor_src_" in metric and "int8" not in metric and passes(chip, [metric]) == 2:
+            groups.append(("operations", [metric]))
     # Upper bounds of FP32 and FP64 work come with what is measured first, where all of that needs no further pass for them.
     first = [g for g in groups if g[0] == "cause"]
     swept = lambda: [m for g in first for m in g[1] if "__sass_" not in m or ".peak_sustained" in m]

@@ -207,6 +207,11 @@ fn rate(case: &Case<'_>, given: Option<f64>) -> Option<Rate> {
 /// What was not recorded and would have told more.
 fn missing(case: &Case<'_>) -> Vec<String> {
     let mut out = Vec::new();
+    let measured = recorded::measuring(case.profile).covered(case.window.0, case.window.1);
+    // Where nothing else is left, it was judged.
+    if measured > 0 && case.length() < case.window.1 - case.window.0 {
+        out.push(format!("left out: while counters or stall reasons were measured ({})", crate::model::Nanos(measured)));
+    }
     let known = case.host.known;
     let unknown = case.idle_share(Cause::Unknown);
     if unknown >= finding::LEAST {

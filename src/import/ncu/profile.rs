@@ -124,6 +124,10 @@ fn notes(profile: &mut Profile, metrics: &Metrics, untimed: u64, failed: u64) {
         let text = format!("{} without a duration: it was not collected, and is shown as zero in the table.", count(untimed, "result"));
         notes.push(Note::new(Severity::Warning, NoteKind::Guess, text).with_fix(fix));
     }
+    // The tracer says itself how it measured.
+    if metrics.source.tool == IN_PLACE {
+        return;
+    }
     let locked = metrics.results.iter().any(|r| r.clocks_locked == Some(true));
     let clocks = if locked { "with clocks locked to base" } else { "with clocks not locked" };
     let text = format!(

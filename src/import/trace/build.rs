@@ -90,6 +90,9 @@ pub fn build(sections: Vec<Section>, job: &Job<'_>, mut profile: Profile) -> Pro
     }
     profile.memops.sort();
     profile.measured = measured::build(&processes, &profile).map(Arc::new);
+    if let Some(metrics) = profile.measured.as_deref().and_then(|m| m.metrics.as_deref()) {
+        profile.notes.push(measured::note(metrics));
+    }
     profile.recorded = recorded(&processes, &profile);
     profile.graphs.sort_by_key(|g| (g.call, g.start));
     profile.overhead.sort_by_key(|o| o.start);

@@ -226,6 +226,17 @@ impl<'a> Of<'a> {
     }
 }
 
+/// That there are results beside the timeline.
+pub fn note(metrics: &Metrics) -> Note {
+    let kernels: FxHashSet<&str> = metrics.results.iter().map(|r| r.kernel.function()).collect();
+    let text = format!(
+        "{} measured while the program ran ({}): hints, metrics and rooflines are in the report beside the timeline.",
+        count(kernels.len(), "kernel"),
+        count(metrics.results.len(), "launch configuration")
+    );
+    Note::new(Severity::Info, NoteKind::Tool, text)
+}
+
 /// A kernel of CUPTI's own.
 pub const WAITS: &str = "WaitNs";
 

@@ -59,6 +59,10 @@ fn one(of: &Given<'_>, blocks: &mut Vec<Block>) {
         Some(metrics) => blocks.extend(kernels::of_results(profile, metrics)),
         None => blocks.extend(kernels::of_launches(profile)),
     }
+    // Measured while the program ran.
+    if let Some((measured, metrics)) = profile.measured.as_deref().and_then(|m| Some((m, m.metrics.as_ref()?))) {
+        blocks.extend(kernels::of_results(measured, metrics));
+    }
     if let Some(usage) = of.usage {
         blocks.extend(memory::blocks(profile, usage));
     }

@@ -11,11 +11,23 @@ use crate::analysis::hints::limits::{EXCESS, MAY_LIMIT};
 /// Hit rate of L1 from which most of what it fetches too much is used by a later access.
 const NEAR: f64 = 0.4;
 
+/// Sectors of the widest coalesced request: 16 bytes for each of 32 threads.
+const WIDEST: f64 = 16.0;
+
 /// Bytes of a sector.
 const SECTOR: f64 = 32.0;
 
-/// Share of the sectors of global accesses beyond need. By the code's counters, else from the bytes used of each sector.
-fn excess(case: &Case<'_>) -> Option<(f64, bool)> {
+/// A share of sectors beyond need: at least, and at most.
+struct Excess {
+    least: f64,
+    most: f64,
+    /// By the code's counters.
+    sure: bool,
+}
+
+/// Share of the sectors of global accesses beyond need. By the code's counters, else from the bytes used of each sector, else from the sectors of a
+/// request: how wide an access is, is then not known.
+fn excess(case: &Case<'_>) -> Option<Excess> {
     let f = case.facts;
     let all = f.positive("l2_sectors_global");
     let by_code = all.and_then(|all| {
@@ -25,9 +37,11 @@ fn excess(case: &Case<'_>) -> Option<(f64, bool)> {
     // Stores have no part in it: how many sectors they are beside the loads is not in that number.
     let by_use = || Some(1.0 - f.share("global_load_efficiency").filter(|e| *e > 0.0)?);
     // More sectors in a load than any coalesced width takes (16 for 128 bits).
-    let by_request = || f.get("global_load_sectors_per_request").filter(|s| *s > 16.0).map(|s| 1.0 - 16.0 / s);
-    let by_code = by_code.map(|s| (s, true));
-    by_code.or_else(|| by_use().map(|s| (s, false))).or_else(|| by_request().map(|s| (s, false))).map(|(s, sure)| (s.clamp(0.0, 1.0), sure))
+    let sectors = || f.get("global_load_sectors_per_request").filter(|s| *s > WIDEST);
+    // One sector at least: 32 threads that read a byte each.
+    let by_request = || sectors().map(|s| Excess { least: 1.0 - WIDEST / s, most: 1.0 - 1.0 / s, sure: false });
+    let exactly = |share: f64, sure| Excess { least: share.clamp(0.0, 1.0), most: share.clamp(0.0, 1.0), sure };
+    by_code.map(|s| exactly(s, true)).or_else(|| by_use().map(|s| exactly(s, false))).or_else(by_request)
 }
 
 /// Share of the sectors arriving at L2 that no access needs. What L1 keeps for a later access does not reach L2.
@@ -44,7 +58,8 @@ fn arriving(case: &Case<'_>, share: f64) -> Option<f64> {
 
 /// `uncoalesced-global`.
 pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
-    let (share, sure) = excess(case).filter(|(s, _)| s * 100.0 >= EXCESS.value)?;
+    let Excess { least, most, sure } = excess(case).filter(|e| e.least * 100.0 >= EXCESS.value)?;
+    let (share, known) = (least, least >= most);
     let f = case.facts;
     let get = |u| case.demand.get(u).unwrap_or(0.0);
     let beyond = arriving(case, share).map_or(share, |a| a.min(share));
@@ -65,17 +80,25 @@ pub fn uncoalesced(case: &Case<'_>) -> Option<Hint> {
     // What no order of accesses saves: the bytes that are used. Accesses at random may have no better order; that neighbours are used at some time shows
     // where L1 hits, or where fetched bytes are dropped by device memory's rate.
     // Four neighbouring sectors share a wavefront of L1; those too many mostly have one each.
-    let relief =
-        Relief::bound().left(Unit::Dram, 1.0 - moved.unwrap_or(from_dram)).left(Unit::L1, (1.0 - share) / 4.0).without(&[Unit::L2]);
+    let without = |excess: f64, from_dram: f64| {
+        let bytes = 1.0 - moved.unwrap_or(from_dram);
+        Relief::bound().left(Unit::Dram, bytes).left(Unit::L1, (1.0 - excess) / 4.0).without(&[Unit::L2])
+    };
+    // A bound holds also where more is excessive than can be shown; what is likely is no more than that.
+    let relief = without(most, if known { from_dram } else { most });
     let streams = f.share("l1_hit_rate").is_some_and(|h| h >= NEAR) || get(Unit::Dram) * 100.0 >= MAY_LIMIT.value;
     let relief = if streams {
-        let best = after::next(&relief, case);
+        let best = after::next(&without(least, from_dram), case);
         relief.time(best, 1.65)
     } else {
         relief
     };
     let times = 1.0 / (1.0 - share).max(1.0 / 32.0);
-    let headline = format!("{} of the sectors of global accesses are excessive ({times:.1} times as many as the data needs)", pct(share));
+    let at_least = if known { "" } else { "at least " };
+    let headline = format!(
+        "{at_least}{} of the sectors of global accesses are excessive ({at_least}{times:.1} times as many as the data needs)",
+        pct(share)
+    );
     Some(
         Hint::new(Diagnosis::Uncoalesced, stake, headline)
             .bound(format!("the part of {}'s {} that moves unused bytes", unit.word(), pct(get(unit))))
