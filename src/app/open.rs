@@ -304,8 +304,10 @@ fn result(app: &mut App, asked: u64, view: ResultView) -> Vec<Effect> {
 
 /// How to get metrics.
 pub fn no_metrics(app: &mut App) -> Vec<Effect> {
-    let rerun = app.session.key(ActionId::Rerun);
-    say(app, format!("no metrics: {rerun} shows the command that profiles it; open its result alongside this report"), false)
+    let (rerun, measure) = (app.session.key(ActionId::Rerun), app.session.key(ActionId::MeasureNow));
+    let amd = app.session.report().and_then(|r| r.profile.as_ref()).is_some_and(|p| p.amd());
+    let how = if amd { String::new() } else { format!(", {measure} measures it without ncu") };
+    say(app, format!("no metrics: {rerun} shows the command that profiles it{how}"), false)
 }
 
 /// To the command that profiles the selected launch, or a typical launch of the selected or marked groups, again.

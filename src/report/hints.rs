@@ -9,7 +9,8 @@ use crate::analysis::hints::{Depth, Evidence, Hint, Severity, Subject};
 use crate::analysis::metric::{human_number, rounded};
 use crate::model::Profile;
 use crate::model::text::clean;
-use crate::rerun::{Rerun, confirm, shell};
+use crate::rerun::confirm::{self, Counted};
+use crate::rerun::{Rerun, shell};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -111,13 +112,13 @@ fn worth(timeline: Timeline<'_>, at: usize, s: &Subject) -> Option<Worth> {
 /// Commands by launch and sections: hints of one kernel often ask for the same.
 type Planned = HashMap<(u32, Vec<&'static str>, bool), Option<Rerun>>;
 
-fn planned<'p>(plans: &'p mut Planned, profile: &Profile, subject: &Subject, hint: &Hint) -> Option<&'p Rerun> {
+fn planned<'p>(plans: &'p mut Planned, counted: &Counted<'_>, subject: &Subject, hint: &Hint) -> Option<&'p Rerun> {
     let key = (subject.launch, hint.confirm.sections.clone(), hint.confirm.source);
-    plans.entry(key).or_insert_with(|| confirm::command(profile, subject.launch, &hint.confirm).ok()).as_ref()
+    plans.entry(key).or_insert_with(|| counted.command(subject, &hint.confirm).ok()).as_ref()
 }
 
-fn one<'a>(plans: &mut Planned, profile: &Profile, subject: &Subject, hint: &'a Hint) -> HintJson<'a> {
-    let command = planned(plans, profile, subject, hint);
+fn one<'a>(plans: &mut Planned, counted: &Counted<'_>, subject: &Subject, hint: &'a Hint) -> HintJson<'a> {
+    let command = planned(plans, counted, subject, hint);
     HintJson {
         id: hint.id.id(),
         severity: hint.severity.word(),
@@ -155,6 +156,7 @@ fn one<'a>(plans: &mut Planned, profile: &Profile, subject: &Subject, hint: &'a 
 /// Writes hints as JSON, one kernel after another.
 pub fn json(out: &mut dyn Write, profile: &Profile, timeline: Timeline<'_>, subjects: impl Iterator<Item = Subject>) -> io::Result<()> {
     write!(out, "{{\"source\":{},\"rows\":[", super::json_text(&SourceJson::from(&profile.source))?)?;
+    let counted = Counted::new(profile, timeline.map(|t| t.0));
     for (at, s) in subjects.enumerate() {
         let mut plans = Planned::new();
         let row = RowJson {
@@ -168,7 +170,7 @@ pub fn json(out: &mut dyn Write, profile: &Profile, timeline: Timeline<'_>, subj
             kernel: s.kernel.function(),
             depth: s.depth.word(),
             failed: s.failed,
-            hints: s.hints.iter().map(|h| one(&mut plans, profile, &s, h)).collect(),
+            hints: s.hints.iter().map(|h| one(&mut plans, &counted, &s, h)).collect(),
             reasoning: s.reasoning.clone(),
             collect: s.collect().map(|c| c.sections),
         };
@@ -290,6 +292,7 @@ pub fn explain(
     subjects: impl Iterator<Item = Subject>,
     width: usize,
 ) -> io::Result<()> {
+    let counted = Counted::new(profile, timeline.map(|t| t.0));
     for (at, s) in subjects.enumerate() {
         let (mut plans, s) = (Planned::new(), &s);
         if at > 0 {
@@ -324,7 +327,7 @@ pub fn explain(
             for action in &h.actions {
                 wrapped(out, "     change: ", "             ", action, width)?;
             }
-            if let Some(c) = planned(&mut plans, profile, s, h) {
+            if let Some(c) = planned(&mut plans, &counted, s, h) {
                 wrapped(out, "     confirm: ", "              ", &h.confirm.why, width)?;
                 if !c.argv().is_empty() {
                     writeln!(out, "       {}", clean(&shell::line(&c.argv())))?;

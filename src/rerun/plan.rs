@@ -3,6 +3,7 @@
 use super::count::name;
 use super::gate::{self, Gate};
 use super::{OpenedBy, Options, Profiler, Rerun, Within, draft, graph, in_place, ncu, nvtx, rocprof};
+use crate::model::metrics::IN_PLACE;
 use crate::model::{LaunchId, Maker, Profile};
 
 /// What is to be profiled again.
@@ -36,6 +37,10 @@ pub fn plan(profile: &Profile, target: &Target, options: &Options) -> Result<Pla
         }
         Target::Launches(wanted) => wanted,
     };
+    // Results of a run are few of its launches: where they lie is counted in its timeline.
+    if profile.metrics.as_deref().is_some_and(|m| m.source.tool == IN_PLACE) {
+        return Err("these results were measured in a run: choose a launch in its timeline, the report before this one".to_owned());
+    }
     if profile.launches.is_empty() {
         return Err(if profile.totals.is_empty() {
             "this report has no launches to profile again".to_owned()

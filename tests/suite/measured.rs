@@ -6,8 +6,11 @@ use std::path::PathBuf;
 use warpscope::analysis::hints::subject;
 use warpscope::analysis::roofline::{Precision, place};
 use warpscope::analysis::triage::{Scope, Verdict, triage};
-use warpscope::model::{Cancel, Metrics, Profile};
+use warpscope::model::metrics::MEASURED_LAUNCHES;
+use warpscope::model::{Cancel, LaunchId, Metrics, Profile};
+use warpscope::rerun::confirm::Counted;
 use warpscope::rerun::join::{Sure, join};
+use warpscope::rerun::{Options, Target, plan};
 
 fn file() -> PathBuf {
     root().join("fixtures/trace/zoo_survey.wstrace.zst")
@@ -118,6 +121,31 @@ fn every_result_is_of_launches_that_the_timeline_has() {
         assert_eq!(profile.kernels[kernel.0 as usize].mangled(), result.kernel.mangled());
     }
     assert!(profile.kernels.iter().all(|k| k.mangled() != "WaitNs"), "CUPTI's own kernel is not the program's");
+}
+
+/// What a hint is confirmed with is a launch of the run, counted there: results are few of its launches.
+#[test]
+fn hints_are_confirmed_with_a_launch_of_the_run() {
+    let profile = read(&file()).unwrap();
+    let measured = profile.measured.as_deref().unwrap();
+    let counted = Counted::new(measured, Some(&profile));
+    let mut commands = 0;
+    for place in subject::places(measured) {
+        let subject = place.subject(measured).unwrap();
+        let Some(hint) = subject.hints.first().filter(|h| !h.confirm.sections.is_empty()) else { continue };
+        let argv = counted.command(&subject, &hint.confirm).unwrap().argv();
+        let skip: usize = argv[argv.iter().position(|w| w == "--launch-skip").unwrap() + 1].parse().unwrap();
+        let metrics = measured.metrics.as_deref().unwrap();
+        let listed = metrics.value(&metrics.results[subject.result.unwrap()], MEASURED_LAUNCHES).unwrap().to_string();
+        // The zoo's kernels have one grid each, so that the n-th like it is the n-th of its name.
+        assert_eq!(listed.split(' ').next().unwrap().parse::<usize>().unwrap(), skip + 1, "{argv:?}");
+        // Without the run nobody knows.
+        assert!(Counted::new(measured, None).command(&subject, &hint.confirm).is_err());
+        commands += 1;
+    }
+    assert!(commands >= 10, "{commands}");
+    let said = plan(measured, &Target::Launches(vec![LaunchId(0)]), &Options::default()).unwrap_err();
+    assert!(said.contains("choose a launch in its timeline"), "{said}");
 }
 
 #[test]

@@ -65,6 +65,14 @@ pub fn confirm(profile: &Profile, finding: &Finding) -> Option<Confirm> {
         V::GpuBound | V::SmallKernels => {
             let kernel = finding.places.iter().find(|p| p.kind == PlaceKind::Kernel)?;
             let file = profile.source.file.display().to_string();
+            // What says why is there already.
+            if profile.measured.as_deref().is_some_and(|m| m.kernels.iter().any(|k| k.function() == kernel.name)) {
+                let argv = ["warpscope", "hints", &file, "--kernel", &kernel.name].map(str::to_owned).into();
+                return Some(Confirm {
+                    argv,
+                    why: "says what limits the first kernel, as it was measured while the program ran".to_owned(),
+                });
+            }
             let argv = ["warpscope", "rerun", &file, "--kernel", &kernel.name].map(str::to_owned).into();
             Some(Confirm {
                 argv,

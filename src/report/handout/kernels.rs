@@ -9,7 +9,8 @@ use crate::analysis::{GroupBy, Grouping};
 use crate::model::{Metrics, Nanos, Profile, units};
 use crate::report::hints::{nothing, threshold, value};
 use crate::report::triage::flops;
-use crate::rerun::{Collect, Options, Target, confirm, plan};
+use crate::rerun::confirm::Counted;
+use crate::rerun::{Collect, Options, Target, plan};
 use std::sync::Arc;
 
 /// Kernels that are listed, results that are explained, kernels whose re-run is given.
@@ -92,7 +93,8 @@ pub fn verdict(profile: &Profile, metrics: &Metrics) -> Option<String> {
 
 /// Results of single kernels, as a profiler measured them.
 #[must_use]
-pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>) -> Vec<Block> {
+pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>, timeline: Option<&Profile>) -> Vec<Block> {
+    let counted = Counted::new(profile, timeline);
     let subjects = measured(profile, metrics);
     let duration = |s: &Subject| duration(metrics, s);
     let mut out = vec![Block::Heading(3, "Kernels that were measured".to_owned())];
@@ -124,7 +126,7 @@ pub fn of_results(profile: &Profile, metrics: &Arc<Metrics>) -> Vec<Block> {
                 actions: hint.actions.clone(),
             }));
         }
-        let command = subject.hints.first().and_then(|h| confirm::command(profile, subject.launch, &h.confirm).ok());
+        let command = subject.hints.first().and_then(|h| counted.command(subject, &h.confirm).ok());
         out.extend(command.map(|c| Block::Command(c.argv())).filter(|b| *b != Block::Command(Vec::new())));
     }
     if subjects.len() > RESULTS {

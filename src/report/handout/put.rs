@@ -56,12 +56,12 @@ fn one(of: &Given<'_>, blocks: &mut Vec<Block>) {
         blocks.extend(run::blocks(profile, triage));
     }
     match &profile.metrics {
-        Some(metrics) => blocks.extend(kernels::of_results(profile, metrics)),
+        Some(metrics) => blocks.extend(kernels::of_results(profile, metrics, None)),
         None => blocks.extend(kernels::of_launches(profile)),
     }
     // Measured while the program ran.
     if let Some((measured, metrics)) = profile.measured.as_deref().and_then(|m| Some((m, m.metrics.as_ref()?))) {
-        blocks.extend(kernels::of_results(measured, metrics));
+        blocks.extend(kernels::of_results(measured, metrics, Some(profile)));
     }
     if let Some(usage) = of.usage {
         blocks.extend(memory::blocks(profile, usage));
