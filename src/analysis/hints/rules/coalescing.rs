@@ -17,7 +17,7 @@ const WIDEST: f64 = 16.0;
 /// Bytes of a sector.
 const SECTOR: f64 = 32.0;
 
-/// A share of sectors beyond need: at least, and at most.
+/// Share of the sectors that are excessive: the least and the most that it can be.
 struct Excess {
     least: f64,
     most: f64,
@@ -25,7 +25,7 @@ struct Excess {
     sure: bool,
 }
 
-/// Share of the sectors of global accesses beyond need. By the code's counters, else from the bytes used of each sector, else from the sectors of a
+/// Excessive sectors of global accesses. By the code's counters, else from the bytes used of each sector, else from the sectors of a
 /// request: how wide an access is, is then not known.
 fn excess(case: &Case<'_>) -> Option<Excess> {
     let f = case.facts;
