@@ -2,8 +2,8 @@
 
 use super::hints::{self, Facts, Subject, diagnose};
 use super::labels::cut_middle;
+use super::triage::measuring;
 use super::{Grouping, Overview};
-use crate::model::os::MEASURING;
 use crate::model::{KernelId, Nanos, NoteKind, Profile, Severity, units};
 
 /// Idle share from which on the host, not a kernel, is the first thing to look at (the "idle-bound" threshold of common triage practice).
@@ -64,8 +64,7 @@ pub fn sentence(profile: &Profile, overview: &Overview, kernels: &Grouping) -> S
         };
     }
     // While counters are measured, everything waits for that.
-    let measuring: i64 = profile.overhead.iter().filter(|o| &*o.name == MEASURING).map(|o| o.duration).sum();
-    let measuring = measuring as f64 / overview.length().unwrap_or(1).max(1) as f64 * 100.0;
+    let measuring = overview.span.map_or(0.0, |(from, to)| measuring(profile).covered(from, to) as f64 / (to - from).max(1) as f64 * 100.0);
     let idle = overview.idle_percent.map(|i| i - measuring);
     if let Some(idle) = idle.filter(|&i| i >= IDLE_PERCENT)
         && overview.gaps > 0

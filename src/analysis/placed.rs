@@ -65,6 +65,14 @@ pub enum Amount {
     AtMost,
 }
 
+impl Amount {
+    /// A name of work, marked where it is an upper bound.
+    #[must_use]
+    pub fn marked(self, name: &str) -> String {
+        if self == Self::AtMost { format!("{name} (≤)") } else { name.to_owned() }
+    }
+}
+
 /// Work of one kind.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Work {
@@ -73,8 +81,8 @@ pub struct Work {
     pub precision: Precision,
     /// Operations per second; `None` when they were not counted.
     pub achieved: Option<f64>,
-    /// It does at most that: the instructions of its pipe were counted, not its operations.
-    pub at_most: bool,
+    /// Where the instructions of its pipe were counted, and not its operations, it is an upper bound.
+    pub amount: Amount,
     /// The most that the chip can do at the clock it had.
     pub peak: Option<f64>,
     /// How both were reckoned.

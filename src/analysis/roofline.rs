@@ -45,7 +45,7 @@ impl Point {
     /// The work's name, marked where it is an upper bound.
     #[must_use]
     pub fn work(&self) -> String {
-        if self.amount == Amount::AtMost { format!("{} (≤)", self.work) } else { self.work.clone() }
+        self.amount.marked(&self.work)
     }
 }
 
@@ -160,8 +160,9 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
             continue;
         }
         if let Some(most) = bound {
+            let amount = if most > 0.0 { Amount::AtMost } else { Amount::Counted };
             let formula = "2 × thread instructions of its pipe per second; peak 2 × fma peak × SM clock".to_owned();
-            out.work.push(Work { name: name.to_owned(), precision, achieved: Some(most), at_most: most > 0.0, peak, formula });
+            out.work.push(Work { name: name.to_owned(), precision, achieved: Some(most), amount, peak, formula });
             continue;
         }
         if achieved.is_none() && peak.is_none() {
@@ -171,9 +172,9 @@ fn cuda_cores(lookup: &Lookup<'_>, (smsp, sm, seconds): (Option<f64>, Option<f64
         let (n, two) = if each > 1.5 { ("2×", 4) } else { ("", 2) };
         let formula =
             format!("({n}{letter}add + {n}{letter}mul + {two}×{letter}fma per cycle) × SM clock; peak {two}×{letter}fma peak × SM clock");
-        out.work.push(Work { name: name.to_owned(), precision, achieved, at_most: false, peak, formula });
+        out.work.push(Work { name: name.to_owned(), precision, achieved, amount: Amount::Counted, peak, formula });
     }
-    if out.work.iter().any(|w| w.at_most) {
+    if out.work.iter().any(|w| w.amount == Amount::AtMost) {
         out.remarks.push(AT_MOST.to_owned());
     }
 }
@@ -218,7 +219,7 @@ fn points(metrics: &Metrics, at: usize, result: &ResultMetrics, placed: &Placed,
                 kernel: result.kernel.function().to_owned(),
                 work: work.name.clone(),
                 precision: work.precision,
-                amount: if work.at_most { Amount::AtMost } else { Amount::Counted },
+                amount: work.amount,
                 level: t.level,
                 intensity,
                 achieved,

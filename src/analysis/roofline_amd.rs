@@ -5,7 +5,7 @@
 
 use super::chips_amd::{Chip, VECTOR, chip, product};
 use super::metric::Lookup;
-use super::placed::{Level, Placed, Precision, REAL, Traffic, Work};
+use super::placed::{Amount, Level, Placed, Precision, REAL, Traffic, Work};
 use crate::model::{Maker, Value};
 
 /// A kind of work: its name here, the derived counter, what `roofline.csv` has of it, the type for the matrix cores, its colour.
@@ -96,7 +96,7 @@ pub(super) fn place(lookup: &Lookup<'_>) -> Option<Placed> {
             name: kind.name.to_owned(),
             precision: kind.precision,
             achieved: Some(achieved),
-            at_most: false,
+            amount: Amount::Counted,
             peak,
             formula,
         });
@@ -109,7 +109,14 @@ pub(super) fn place(lookup: &Lookup<'_>) -> Option<Placed> {
             "64 × (add + mul + transcendental + 2 × fma) instructions of all types per second; peak 128 per CU and clock".to_owned();
         out.work.insert(
             0,
-            Work { name: "VALU".to_owned(), precision: Precision::Single, achieved: Some(achieved), at_most: false, peak, formula },
+            Work {
+                name: "VALU".to_owned(),
+                precision: Precision::Single,
+                achieved: Some(achieved),
+                amount: Amount::Counted,
+                peak,
+                formula,
+            },
         );
     }
     if out.work.is_empty() {

@@ -1,7 +1,7 @@
 //! Tensor work by type of operands, from `sm__ops_path_tensor_*` counters: they count operations, whatever the instruction.
 
 use super::metric::Lookup;
-use super::placed::{Placed, Precision, Work};
+use super::placed::{Amount, Placed, Precision, Work};
 
 /// Dense FP16 or BF16 operations that the tensor cores of an SM do in a clock, by compute capability, from NVIDIA's architecture white papers:
 /// V100 and T4 1024, A100 2048, Ada 1024, H100 4096, B200 8192.
@@ -111,7 +111,7 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
                 name: (*kind).to_owned(),
                 precision: Precision::Tensor,
                 achieved: Some(achieved),
-                at_most: false,
+                amount: Amount::Counted,
                 peak: dense_peak,
                 formula: formula.clone(),
             });
@@ -123,7 +123,7 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
                 name: format!("{kind}, sparse"),
                 precision: Precision::Tensor,
                 achieved: Some(achieved),
-                at_most: false,
+                amount: Amount::Counted,
                 peak,
                 formula,
             });
@@ -153,7 +153,7 @@ pub(super) fn work(lookup: &Lookup<'_>, sm: Option<f64>, seconds: Option<f64>, o
             name: NOMINAL.to_owned(),
             precision: Precision::Tensor,
             achieved: None,
-            at_most: false,
+            amount: Amount::Counted,
             peak: Some(p),
             formula,
         }));

@@ -1,7 +1,7 @@
 //! Floating-point work of a run from ncu's results of some of its launches.
 
 use super::{Counted, Rate, peak_of_all};
-use crate::analysis::roofline;
+use crate::analysis::roofline::{self, Amount};
 use crate::model::{Metrics, Profile};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ fn of_result(metrics: &Metrics, result: usize) -> Option<f64> {
     let result = metrics.results.get(result)?;
     let seconds = metrics.duration(result)?.seconds();
     let work = &roofline::place(metrics, result).work;
-    let floating = work.iter().filter(|w| !w.name.starts_with("INT") && !w.at_most);
+    let floating = work.iter().filter(|w| !w.name.starts_with("INT") && w.amount == Amount::Counted);
     let counted: Vec<f64> = floating.filter_map(|w| w.achieved).filter(|a| a.is_finite()).collect();
     let flops = counted.iter().sum::<f64>() * seconds;
     // Of a kernel that does what only a bound is known of, nothing is known.
-    let unknown = flops == 0.0 && work.iter().any(|w| w.at_most);
+    let unknown = flops == 0.0 && work.iter().any(|w| w.amount == Amount::AtMost);
     (!counted.is_empty() && flops.is_finite() && !unknown).then_some(flops)
 }
 

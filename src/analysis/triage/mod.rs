@@ -28,6 +28,7 @@ pub use host::Known;
 pub use idle::{Idle, idle};
 pub use outcome::{Device, StepStats, Triage};
 pub use part::{Cause, Part};
+pub use recorded::measuring;
 pub use steps::{Found, LeftOut, Step};
 pub use verdict::{VERDICTS, Verdict};
 

@@ -139,8 +139,7 @@ fn rates(plot: &Plot, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     }
     for w in &plot.placed.work {
         let (Some(achieved), Some(peak)) = (w.achieved, w.peak) else { continue };
-        let name = if w.at_most { format!("{} (≤)", w.name) } else { w.name.clone() };
-        out.push(row(&name, rate(achieved, "flop/second"), Some((achieved / peak, rate(peak, "flop/second")))));
+        out.push(row(&w.amount.marked(&w.name), rate(achieved, "flop/second"), Some((achieved / peak, rate(peak, "flop/second")))));
     }
     if out.is_empty() {
         return out;
