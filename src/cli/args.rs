@@ -5,6 +5,7 @@ pub use super::run_args::{Attach, Gc, Run, Runs, RunsCommand, Watch};
 pub use super::timeline_args::{Between, EventsArgs, TimelineArgs};
 pub use super::trace_args::Trace;
 pub use super::triage_args::{DigestArgs, Export, MemoryArgs, Ranges, Ranks, ReportArgs, Triage};
+use super::words::word;
 use crate::analysis::launch_list::LaunchSort;
 use crate::analysis::{GroupBy, SortBy};
 use crate::app::Show;
@@ -36,7 +37,7 @@ pub struct Args {
     #[arg(long, global = true, help_heading = "Everywhere", value_name = "NAME")]
     pub theme: Option<String>,
     /// Colours [default: by `NO_COLOR`, `COLORTERM` and `TERM`].
-    #[arg(long, global = true, help_heading = "Everywhere")]
+    #[arg(long, global = true, help_heading = "Everywhere", value_parser = word::<ColorMode>())]
     pub color: Option<ColorMode>,
     /// Draw with ASCII characters only [default: unless the locale is UTF-8].
     #[arg(long, global = true, help_heading = "Everywhere", num_args = 0..=1, require_equals = true, default_missing_value = "true", value_name = "BOOL")]
@@ -56,10 +57,10 @@ pub struct Args {
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Opening {
     /// Initial grouping of the explorer [default: name].
-    #[arg(long, value_name = "GROUPING")]
+    #[arg(long, value_name = "GROUPING", value_parser = word::<GroupBy>())]
     pub group: Option<GroupBy>,
     /// Screen that the report opens with [default: overview of a timeline]; `Y` copies the command that opens a place again.
-    #[arg(long, value_name = "SCREEN")]
+    #[arg(long, value_name = "SCREEN", value_parser = word::<Show>())]
     pub first: Option<Show>,
     /// Kernel that is selected there, by its name in the table.
     #[arg(long, value_name = "NAME")]
@@ -77,7 +78,7 @@ pub struct Opening {
     #[command(flatten)]
     pub between: Between,
     /// Initial sort order of the explorer [default: total].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<SortBy>())]
     pub sort: Option<SortBy>,
 }
 
@@ -138,6 +139,13 @@ pub enum Command {
     },
     /// List the themes.
     Themes,
+    /// Print the completion script of a shell.
+    Completions {
+        /// The shell.
+        shell: clap_complete::Shell,
+    },
+    /// Print the man page of the program or of one command.
+    Man(ManArgs),
     /// Explain a topic: run, rerun, triage, timeline, hints, formats, keys, words and more.
     Help {
         /// The topic, or a command; without one, all topics are listed.
@@ -182,16 +190,26 @@ pub enum Command {
     },
 }
 
+/// `warpscope man`.
+#[derive(Debug, clap::Args)]
+pub struct ManArgs {
+    /// The command; without one, the program itself.
+    pub command: Option<String>,
+    /// Write all pages into this folder instead.
+    #[arg(long, short = 'o', value_name = "DIR", conflicts_with = "command")]
+    pub output: Option<PathBuf>,
+}
+
 /// `warpscope top`.
 #[derive(Debug, clap::Args)]
 pub struct Top {
     /// Report.
     pub file: PathBuf,
     /// How to group launches.
-    #[arg(long, default_value = "name")]
+    #[arg(long, default_value = "name", value_parser = word::<GroupBy>())]
     pub by: GroupBy,
     /// How to rank groups.
-    #[arg(long, default_value = "total")]
+    #[arg(long, default_value = "total", value_parser = word::<SortBy>())]
     pub sort: SortBy,
     /// List at most N groups.
     #[arg(long, value_name = "N")]
@@ -203,7 +221,7 @@ pub struct Top {
     #[command(flatten)]
     pub between: Between,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -216,7 +234,7 @@ pub struct Launches {
     #[arg(long, value_name = "SEL")]
     pub kernel: Option<String>,
     /// Order [default: launch order on the host].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<LaunchSort>())]
     pub sort: Option<LaunchSort>,
     /// List at most N launches.
     #[arg(long, value_name = "N")]
@@ -225,7 +243,7 @@ pub struct Launches {
     #[command(flatten)]
     pub between: Between,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -263,7 +281,7 @@ pub struct Metrics {
     #[arg(long, conflicts_with_all = ["kernel", "launch", "metric"])]
     pub session: bool,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -282,7 +300,7 @@ pub struct Hints {
     #[arg(long, conflicts_with = "format")]
     pub explain: bool,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -302,7 +320,7 @@ pub struct Diff {
     /// The report after it.
     pub after: PathBuf,
     /// How to group launches.
-    #[arg(long, default_value = "name")]
+    #[arg(long, default_value = "name", value_parser = word::<GroupBy>())]
     pub by: GroupBy,
     /// List at most N groups.
     #[arg(long, value_name = "N")]
@@ -314,7 +332,7 @@ pub struct Diff {
     #[arg(long, value_name = "PCT", value_parser = percent)]
     pub fail_above: Option<f64>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -367,7 +385,7 @@ pub struct Rerun {
     #[arg(long, help_heading = "Which launches")]
     pub whole_graph: bool,
     /// Form of the kernel name that ncu matches [default: function].
-    #[arg(long, value_name = "FORM", help_heading = "Counting")]
+    #[arg(long, value_name = "FORM", help_heading = "Counting", value_parser = word::<NameForm>())]
     pub base: Option<NameForm>,
     /// Only launches inside this NVTX range are chosen and counted.
     #[arg(long, value_name = "RANGE", help_heading = "Counting")]
@@ -391,13 +409,13 @@ pub struct Rerun {
     #[arg(long, value_name = "WORD", help_heading = "Collecting")]
     pub question: Option<String>,
     /// Clocks: base locks them, none does not [default: base].
-    #[arg(long, value_name = "MODE", help_heading = "Collecting")]
+    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word::<ClockControl>())]
     pub clock_control: Option<ClockControl>,
     /// Caches: all flushes them before each pass, none does not [default: all].
-    #[arg(long, value_name = "MODE", help_heading = "Collecting")]
+    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word::<CacheControl>())]
     pub cache_control: Option<CacheControl>,
     /// Replay: kernel, application, app-range [default: kernel, or app-range for kernels that wait for other GPUs].
-    #[arg(long, value_name = "MODE", help_heading = "Collecting")]
+    #[arg(long, value_name = "MODE", help_heading = "Collecting", value_parser = word::<Replay>())]
     pub replay_mode: Option<Replay>,
     /// Measure with the built-in tracer while the program runs, not with ncu.
     #[arg(long, conflicts_with_all = ["set", "section", "replay_mode", "whole_graph", "import_source", "kill"], help_heading = "Collecting")]

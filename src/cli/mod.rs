@@ -1,6 +1,7 @@
 //! The command line: what was asked for, and the commands that print.
 
 pub mod args;
+mod completions;
 pub mod demo;
 pub mod details;
 pub mod diff;
@@ -131,6 +132,8 @@ fn run(args: &Args) -> Result<(), Failure> {
         Some(Command::Foreground { run, explorer }) => return runs::tty::foreground(*run, *explorer),
         Some(Command::Terminal { modes, group }) => return tty::give_back(modes, *group),
         Some(Command::Help { topic }) => return help::help(topic.as_deref()),
+        Some(Command::Completions { shell }) => return completions::completions(*shell),
+        Some(Command::Man(args)) => return completions::man(args),
         // It becomes the program.
         Some(Command::Trace(args)) => return Err(trace::trace(args)),
         _ => {}
@@ -150,6 +153,8 @@ fn run(args: &Args) -> Result<(), Failure> {
             | Command::Exec { .. }
             | Command::Foreground { .. }
             | Command::Terminal { .. }
+            | Command::Completions { .. }
+            | Command::Man(_)
             | Command::Help { .. },
         ) => Ok(()),
         Some(Command::Triage(args)) => triage::triage(args, nsys.as_deref()),

@@ -1,6 +1,7 @@
 //! The grammar of `run`, `attach` and `runs`.
 
 use super::which_args::Which;
+use super::words::word;
 use super::words::{measured, percent};
 use crate::report::Format;
 use clap::Subcommand;
@@ -133,7 +134,7 @@ pub enum RunsCommand {
         /// Only runs that contain all these words, in program, folder, profiler, recipe, state, tags, notes.
         search: Vec<String>,
         /// Output format [default: table on a terminal, else csv].
-        #[arg(long)]
+        #[arg(long, value_parser = word::<Format>())]
         format: Option<Format>,
     },
     /// Show the details of a run.

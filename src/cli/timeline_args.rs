@@ -1,5 +1,6 @@
 //! The grammar of the commands about a window of time.
 
+use super::words::word;
 use crate::analysis::timeline::RowKind;
 use crate::report::Format;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -80,7 +81,7 @@ pub struct EventsArgs {
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }
 

@@ -1,5 +1,6 @@
 //! The grammar of the commands that judge a run as a whole.
 
+use super::words::word;
 use crate::analysis::memory::MemoryVerdict;
 use crate::analysis::ranks::OF_JOBS;
 use crate::analysis::triage::{VERDICTS, Verdict};
@@ -29,7 +30,7 @@ pub struct Triage {
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(VERDICTS.iter().map(|v| v.1)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -51,7 +52,7 @@ pub struct Ranks {
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(OF_JOBS.map(Verdict::id)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -90,7 +91,7 @@ pub struct MemoryArgs {
     #[arg(long, value_name = "ID", value_delimiter = ',', value_parser = PossibleValuesParser::new(MemoryVerdict::ALL.map(MemoryVerdict::id)))]
     pub fail_on: Vec<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }
 
@@ -180,6 +181,6 @@ pub struct Ranges {
     #[arg(long, value_name = "TEXT")]
     pub filter: Option<String>,
     /// Output format [default: table on a terminal, else csv].
-    #[arg(long)]
+    #[arg(long, value_parser = word::<Format>())]
     pub format: Option<Format>,
 }

@@ -8,8 +8,7 @@ use crate::launch::tracer::Chosen;
 use crate::model::NameForm;
 use crate::report::Format;
 use crate::rerun::{CacheControl, ClockControl, Replay};
-use clap::ValueEnum;
-use clap::builder::PossibleValue;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 /// A number of seconds.
 pub fn seconds(text: &str) -> Result<f64, String> {
@@ -19,99 +18,64 @@ pub fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Words of an option whose values are this program's own types.
-macro_rules! words {
-    ($type:ty: $($value:expr => $word:literal),+ $(,)?) => {
-        impl ValueEnum for $type {
-            fn value_variants<'a>() -> &'a [Self] {
-                &[$($value),+]
-            }
+/// A type of another layer whose values are words on the command line.
+pub trait Words: Clone + Send + Sync + 'static {
+    /// All values with their words, in the order in which help lists them.
+    fn all() -> Vec<(Self, &'static str)>;
+}
 
-            fn to_possible_value(&self) -> Option<PossibleValue> {
-                [$(($value, $word)),+].into_iter().find(|(v, _)| v == self).map(|(_, w)| PossibleValue::new(w))
+/// The parser of an option that takes one of these words.
+pub fn word<T: Words>() -> impl TypedValueParser<Value = T> {
+    PossibleValuesParser::new(T::all().into_iter().map(|w| w.1))
+        .try_map(|text| T::all().into_iter().find(|w| w.1 == text).map(|w| w.0).ok_or("unknown value"))
+}
+
+macro_rules! words {
+    ($type:ty: $($value:ident => $word:literal),+ $(,)?) => {
+        impl Words for $type {
+            fn all() -> Vec<(Self, &'static str)> {
+                vec![$((Self::$value, $word)),+]
             }
         }
     };
 }
 
-words!(NameForm: NameForm::Function => "function", NameForm::Demangled => "demangled", NameForm::Mangled => "mangled");
-words!(ClockControl: ClockControl::Base => "base", ClockControl::None => "none");
-words!(CacheControl: CacheControl::All => "all", CacheControl::None => "none");
-words!(Replay: Replay::Kernel => "kernel", Replay::Application => "application", Replay::AppRange => "app-range");
+words!(NameForm: Function => "function", Demangled => "demangled", Mangled => "mangled");
+words!(ClockControl: Base => "base", None => "none");
+words!(CacheControl: All => "all", None => "none");
+words!(Replay: Kernel => "kernel", Application => "application", AppRange => "app-range");
+words!(Format: Table => "table", Csv => "csv", Json => "json", Md => "md");
 
-impl ValueEnum for GroupBy {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.word()))
+impl Words for GroupBy {
+    fn all() -> Vec<(Self, &'static str)> {
+        Self::ALL.iter().map(|g| (*g, g.word())).collect()
     }
 }
 
-impl ValueEnum for SortBy {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.word()))
+impl Words for SortBy {
+    fn all() -> Vec<(Self, &'static str)> {
+        Self::ALL.iter().map(|s| (*s, s.word())).collect()
     }
 }
 
-impl ValueEnum for LaunchSort {
-    fn value_variants<'a>() -> &'a [Self] {
-        &Self::ALL
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.word()))
+impl Words for LaunchSort {
+    fn all() -> Vec<(Self, &'static str)> {
+        Self::ALL.iter().map(|s| (*s, s.word())).collect()
     }
 }
 
-impl ValueEnum for Format {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::Table, Self::Csv, Self::Json, Self::Md]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(match self {
-            Self::Table => "table",
-            Self::Csv => "csv",
-            Self::Json => "json",
-            Self::Md => "md",
-        }))
+impl Words for Show {
+    fn all() -> Vec<(Self, &'static str)> {
+        Self::ALL.iter().map(|s| (s.1, s.1.word())).collect()
     }
 }
 
-impl ValueEnum for Show {
-    fn value_variants<'a>() -> &'a [Self] {
-        const LIST: [Show; Show::ALL.len()] = {
-            let mut out = [Show::Overview; Show::ALL.len()];
-            let mut i = 0;
-            while i < out.len() {
-                out[i] = Show::ALL[i].1;
-                i += 1;
-            }
-            out
-        };
-        &LIST
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Some(PossibleValue::new(self.word()))
+impl Words for ColorMode {
+    fn all() -> Vec<(Self, &'static str)> {
+        Self::ALL.iter().map(|(word, mode)| (*mode, *word)).collect()
     }
 }
 
-impl ValueEnum for ColorMode {
-    fn value_variants<'a>() -> &'a [Self] {
-        &[Self::None, Self::Sixteen, Self::Indexed, Self::True]
-    }
-
-    fn to_possible_value(&self) -> Option<PossibleValue> {
-        Self::ALL.iter().find(|(_, m)| m == self).map(|(w, _)| PossibleValue::new(*w))
-    }
-}
 /// A share of a run's time, above 0 and at most 100.
 pub fn percent(text: &str) -> Result<f64, String> {
     let value = text.strip_suffix('%').unwrap_or(text).parse::<f64>().ok().filter(|p| *p > 0.0 && *p <= 100.0);

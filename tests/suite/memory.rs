@@ -3,6 +3,7 @@
 use super::made_memory::{Allocator, Py, pickle, text};
 use super::support::{Explorer, packed, read, root, run, scratch};
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use warpscope::analysis::memory::{MemoryVerdict, Usage, usage as memory_usage};
@@ -332,6 +333,10 @@ fn made_up_programs() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig {
+        failure_persistence: Some(Box::new(FileFailurePersistence::Direct(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/proptest-regressions/memory.txt")))),
+        ..ProptestConfig::default()
+    })]
     /// Whatever is allocated and given back in whatever order, before and after history is on: what is read is what the allocator had.
     #[test]
     fn the_ledger_is_the_allocators(ops in prop::collection::vec((any::<bool>(), (MIB + 1)..(60 * MIB), 1_i64..9), 1..120), late in 0_usize..60) {

@@ -35,7 +35,7 @@ const FLAGS: [&str; 14] = [
 ];
 
 fn main() -> io::Result<()> {
-    let home = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("src/launch/tracer");
+    let home = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join("tracer");
     println!("cargo::rerun-if-changed={}", home.join("build.rs").display());
     println!("cargo::rerun-if-changed={}", home.join("object").display());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());

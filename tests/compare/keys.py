@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How the explorer answers: benches/keys.py FILE [COLUMNSxROWS [SCREEN…]]. Runs target/release/warpscope in a pty, presses keys, and prints for each the time
+"""How the explorer answers: tests/compare/keys.py FILE [COLUMNSxROWS [SCREEN…]]. Runs target/release/warpscope in a pty, presses keys, and prints for each the time
 to the first output, the time to the last, and the bytes sent; also when the first frame and the whole report were there, and the peak memory."""
 import fcntl, os, pty, select, struct, sys, termios, time
 
@@ -10,7 +10,7 @@ begun = time.time()
 pid, fd = pty.fork()
 if pid == 0:
     os.environ.update(TERM="xterm-256color", COLORTERM="truecolor", LANG="C.UTF-8")
-    binary = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../target/release/warpscope")
+    binary = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../target/release/warpscope")
     os.execv(binary, [binary, file, "--first", "kernels"])
 fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Compares warpscope with `nsys stats` on the same large exports, in turn, and prints medians and ratios.
-# Needs nsys on PATH and about 4 GB of disk. Usage: benches/compare.sh [FOLDER]
+# Needs nsys on PATH and about 4 GB of disk. Usage: tests/compare/compare.sh [FOLDER]
 set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/../.."
 folder=${1:-$(mktemp -d)}
 mkdir -p "$folder"
 cargo build --release --quiet
 run=target/release/warpscope
-[ -f "$folder/ten.sqlite" ] || cargo bench --quiet --bench grow -- "$folder/ten.sqlite" 10450
-[ -f "$folder/ranges.sqlite" ] || cargo bench --quiet --bench grow -- "$folder/ranges.sqlite" 1045 250000
+[ -f "$folder/ten.sqlite" ] || cargo run --release --quiet --example grow -- "$folder/ten.sqlite" 10450
+[ -f "$folder/ranges.sqlite" ] || cargo run --release --quiet --example grow -- "$folder/ranges.sqlite" 1045 250000
 
 # Seconds of wall clock and peak KiB of one run.
 once() { /usr/bin/time -f '%e %M' "$@" 2>&1 >/dev/null | tail -n 1; }

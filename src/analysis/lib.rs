@@ -1,0 +1,6 @@
+//! Computes from a profile: groups, verdicts, hints, timelines.
+
+#[path = "mod.rs"]
+pub mod analysis;
+
+pub use warpscope_model::model;

@@ -1,0 +1,98 @@
+//! `warpscope completions` and `warpscope man`: both are made from the grammar that parses the command line.
+
+use super::args::{Args, ManArgs};
+use super::{Failure, print};
+use clap::{Command, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use std::path::Path;
+
+/// The grammar without the commands that only the program itself starts.
+fn grammar() -> Command {
+    let full = Args::command();
+    let shown: Vec<Command> = full.get_subcommands().filter(|c| !c.is_hide_set()).cloned().collect();
+    Command::new("warpscope")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(full.get_about().cloned().unwrap_or_default())
+        .disable_help_subcommand(true)
+        .args(full.get_arguments().cloned())
+        .subcommands(shown)
+}
+
+/// Prints the completion script of a shell.
+pub fn completions(shell: Shell) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut grammar(), "warpscope", &mut script);
+    print::to_stdout(|out| out.write_all(&script))
+}
+
+/// The man pages: file name and text in roff.
+fn pages() -> std::io::Result<Vec<(String, Vec<u8>)>> {
+    let page = |name: String, command: Command| -> std::io::Result<(String, Vec<u8>)> {
+        let mut text = Vec::new();
+        Man::new(command).render(&mut text)?;
+        Ok((format!("{name}.1"), text))
+    };
+    let mut all = grammar();
+    all.build();
+    let commands: Vec<Command> = all.get_subcommands().cloned().collect();
+    let mut out = vec![page("warpscope".to_owned(), all)?];
+    for command in commands {
+        let name = format!("warpscope-{}", command.get_name());
+        out.push(page(name.clone(), command.display_name(name))?);
+    }
+    Ok(out)
+}
+
+/// Prints one man page, or writes all of them into a folder.
+pub fn man(args: &ManArgs) -> Result<(), Failure> {
+    let pages = pages()?;
+    if let Some(folder) = &args.output {
+        return write(&pages, folder).map_err(|e| Failure::wrong(format!("{}: {e}", folder.display())));
+    }
+    let wanted = args.command.as_ref().map_or_else(|| "warpscope.1".to_owned(), |c| format!("warpscope-{c}.1"));
+    match pages.iter().find(|p| p.0 == wanted) {
+        Some((_, text)) => print::to_stdout(|out| out.write_all(text)),
+        None => Err(Failure::wrong(format!(
+            "there is no command {:?}; `warpscope --help` lists the commands",
+            args.command.as_deref().unwrap_or_default()
+        ))),
+    }
+}
+
+fn write(pages: &[(String, Vec<u8>)], folder: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(folder)?;
+    pages.iter().try_for_each(|(name, text)| std::fs::write(folder.join(name), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shell_completes_every_command_that_is_shown() {
+        let full = Args::command();
+        for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut grammar(), "warpscope", &mut script);
+            let script = String::from_utf8(script).unwrap();
+            for command in full.get_subcommands() {
+                let name = command.get_name();
+                assert_eq!(script.contains(name), !command.is_hide_set(), "{shell}: {name}");
+            }
+            assert!(script.contains("high-contrast") || script.contains("--theme") || script.contains("theme"), "{shell}");
+        }
+    }
+
+    #[test]
+    fn every_command_has_a_man_page() {
+        let pages = pages().unwrap();
+        for command in Args::command().get_subcommands().filter(|c| !c.is_hide_set()) {
+            let name = format!("warpscope-{}.1", command.get_name());
+            let (_, text) = pages.iter().find(|p| p.0 == name).unwrap_or_else(|| panic!("{name}"));
+            let text = String::from_utf8(text.clone()).unwrap();
+            assert!(text.contains(".SH SYNOPSIS") && text.contains(".SH OPTIONS"), "{name}");
+        }
+        assert!(pages.iter().all(|p| !p.0.contains("__")));
+    }
+}
