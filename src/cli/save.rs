@@ -78,10 +78,7 @@ pub fn whole(path: &Path, replace: bool, fill: impl FnOnce(&mut BufWriter<std::f
 
 /// Saves a text where the user can find it; gives the path.
 pub fn copied(text: &str, folder: &Path) -> std::io::Result<PathBuf> {
-    crate::import::cache::make_private(folder)?;
-    let path = folder.join("copied.txt");
-    std::fs::write(&path, text)?;
-    Ok(path)
+    crate::launch::private::keep(folder, "copied.txt", text.as_bytes(), 0o600)
 }
 
 #[cfg(test)]

@@ -16,17 +16,8 @@ use std::path::{Path, PathBuf};
 pub fn folder() -> PathBuf {
     match etcetera::choose_base_strategy() {
         Ok(base) => base.cache_dir().join("warpscope"),
-        Err(_) => homeless(),
+        Err(_) => private::homeless(),
     }
-}
-
-fn homeless() -> PathBuf {
-    std::env::temp_dir().join(format!("warpscope-{}", nix::unistd::getuid()))
-}
-
-/// Makes the folder (or any other of this user's), private: reports hold the environment of every process they saw.
-pub fn make_private(folder: &Path) -> std::io::Result<()> {
-    if folder == homeless() { private::make_in_shared(folder) } else { private::make(folder) }
 }
 
 fn key(path: &Path, meta: &Metadata, what: &str) -> String {
@@ -57,7 +48,7 @@ pub fn entry(
         next: "set XDG_CACHE_HOME to a writable folder with enough space".to_owned(),
     };
     // Before what lies in it is trusted.
-    make_private(folder).map_err(unwritable)?;
+    private::make(folder).map_err(unwritable)?;
     if std::fs::metadata(&target).is_ok_and(|m| m.len() > 0) {
         return Ok(target);
     }

@@ -1,10 +1,14 @@
 //! Folders and files that are this user's own: what reports hold (environments, commands) is nobody else's business, and what lies in a place that
 //! others can write to may be theirs.
 
-use nix::fcntl::OFlag;
-use nix::unistd::getuid;
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, openat, renameat};
+use nix::sys::stat::Mode;
+use nix::sys::statvfs::FsFlags;
+use nix::unistd::{Group, UnlinkatFlags, User, getuid, unlinkat};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{Error, ErrorKind, Read, Result, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +16,7 @@ use std::path::{Path, PathBuf};
 const OTHERS_WRITE: u32 = 0o022;
 /// Everything of others and of the group.
 const OTHERS: u32 = 0o077;
+const STICKY: u32 = 0o1000;
 
 fn denied(why: &str) -> Error {
     Error::new(ErrorKind::PermissionDenied, why)
@@ -27,34 +32,127 @@ pub fn is_mine(folder: &Path) -> bool {
     std::fs::metadata(folder).is_ok_and(|m| mine(&m).is_ok())
 }
 
-/// Makes a folder, and those above it, that only this user can look into. Fails when it is there and somebody else's.
-pub fn make(folder: &Path) -> Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let meta = std::fs::metadata(folder)?;
-    mine(&meta)?;
-    if meta.mode() & OTHERS != 0 {
-        std::fs::set_permissions(folder, Permissions::from_mode(0o700))?;
-    }
-    Ok(())
+/// A folder of this user's own, held open: what is made in it is made relative to what was checked, whatever is put in the path's place meanwhile.
+#[derive(Debug)]
+pub struct Folder {
+    dir: File,
+    path: PathBuf,
 }
 
-/// As [`make`], in a folder that everybody can write to, under a name that everybody knows: a link of somebody else's in its place leads nowhere.
-pub fn make_in_shared(folder: &Path) -> Result<()> {
-    match DirBuilder::new().mode(0o700).create(folder) {
-        Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-        other => other?,
-    }
-    // What was opened is what is looked at, whatever is put in its place meanwhile.
-    let flags = OFlag::O_NOFOLLOW | OFlag::O_DIRECTORY;
-    let opened = OpenOptions::new().read(true).custom_flags(flags.bits()).open(folder).map_err(|e| match e.raw_os_error() {
-        Some(code) if code == nix::errno::Errno::ELOOP as i32 || code == nix::errno::Errno::ENOTDIR as i32 => {
-            denied("it is a link or a file, not a folder")
+impl Folder {
+    /// Makes the folder, and those above it, that only this user can look into. Fails when it is there and somebody else's, or a link that others
+    /// could have made.
+    pub fn make(path: &Path) -> Result<Self> {
+        if let Some(above) = path.parent().filter(|p| !p.as_os_str().is_empty()) {
+            DirBuilder::new().recursive(true).mode(0o700).create(above)?;
         }
-        _ => e,
-    })?;
-    let meta = opened.metadata()?;
-    mine(&meta)?;
-    if meta.mode() & OTHERS != 0 { opened.set_permissions(Permissions::from_mode(0o700)) } else { Ok(()) }
+        match DirBuilder::new().mode(0o700).create(path) {
+            Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+            other => other?,
+        }
+        let dir = open_folder(path)?;
+        let meta = dir.metadata()?;
+        mine(&meta)?;
+        if meta.mode() & OTHERS != 0 {
+            dir.set_permissions(Permissions::from_mode(0o700))?;
+        }
+        Ok(Self { dir, path: path.to_owned() })
+    }
+
+    /// The folder's path without links.
+    fn real(&self) -> Result<PathBuf> {
+        let own = format!("/proc/self/fd/{}", self.dir.as_raw_fd());
+        std::fs::read_link(own).or_else(|_| std::fs::canonicalize(&self.path))
+    }
+
+    /// The folder's path without links, where nobody but this user and root can put another folder in the place of any part of it: a program that
+    /// is given this path loads what lies there. Fails with the folder that others can write to.
+    pub fn nobody_elses(&self) -> Result<PathBuf> {
+        let real = self.real()?;
+        let mut below = self.dir.metadata()?;
+        for above in real.ancestors().skip(1) {
+            let meta = std::fs::metadata(above)?;
+            let owned = meta.uid() == 0 || meta.uid() == getuid().as_raw();
+            // In a sticky folder, only the owner of an entry can rename or remove it.
+            let kept = meta.mode() & STICKY != 0 && (below.uid() == 0 || below.uid() == getuid().as_raw());
+            let open = meta.mode() & 0o002 != 0 || (meta.mode() & 0o020 != 0 && meta.gid() != 0 && !own_group(meta.gid()));
+            if !owned || (open && !kept) {
+                return Err(denied(&format!("other users can write to {}, and could put something else there", above.display())));
+            }
+            below = meta;
+        }
+        Ok(real)
+    }
+
+    /// Fails where programs cannot be loaded from.
+    pub fn loads(&self) -> Result<()> {
+        let flags = nix::sys::statvfs::fstatvfs(&self.dir)?.flags();
+        if flags.contains(FsFlags::ST_NOEXEC) {
+            Err(denied("its file system is mounted noexec: nothing can be loaded from it"))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A file with these bytes, under its name only when it is whole: other programs may be reading it.
+    pub fn keep(&self, name: &str, bytes: &[u8], mode: u32) -> Result<()> {
+        if self.read(name, bytes.len()).is_some_and(|there| there == bytes) {
+            return Ok(());
+        }
+        let own = format!("{name}.{}", std::process::id());
+        let _ = unlinkat(&self.dir, own.as_str(), UnlinkatFlags::NoRemoveDir);
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let mut file = File::from(openat(&self.dir, own.as_str(), flags, Mode::from_bits_truncate(mode))?);
+        // Whatever the umask took away.
+        file.write_all(bytes).and_then(|()| file.set_permissions(Permissions::from_mode(mode)))?;
+        Ok(renameat(&self.dir, own.as_str(), &self.dir, name)?)
+    }
+
+    /// What this user's own file of that name holds, if it is of that size.
+    fn read(&self, name: &str, size: usize) -> Option<Vec<u8>> {
+        let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+        let file = File::from(openat(&self.dir, name, flags, Mode::empty()).ok()?);
+        let meta = file.metadata().ok().filter(|m| m.is_file() && m.len() == size as u64 && m.uid() == getuid().as_raw())?;
+        let mut bytes = Vec::with_capacity(size);
+        (meta.mode() & OTHERS_WRITE == 0).then_some(())?;
+        file.take(size as u64).read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    }
+}
+
+/// Opens a folder. A link in its place is followed only where nobody else could have made it.
+fn open_folder(path: &Path) -> Result<File> {
+    let open = |flags: OFlag| OpenOptions::new().read(true).custom_flags((flags | OFlag::O_DIRECTORY).bits()).open(path);
+    match open(OFlag::O_NOFOLLOW) {
+        Err(e) if is_errno(&e, Errno::ELOOP) || is_errno(&e, Errno::ENOTDIR) => {
+            let above = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            check(above).map_err(|_| denied("it is a link or a file, not a folder, where other users can write"))?;
+            open(OFlag::empty())
+        }
+        other => other,
+    }
+}
+
+fn is_errno(e: &Error, errno: Errno) -> bool {
+    e.raw_os_error() == Some(errno as i32)
+}
+
+/// Whether a group has no member but this user, as most distributions make one for each user.
+fn own_group(gid: u32) -> bool {
+    let Ok(Some(user)) = User::from_uid(getuid()) else { return false };
+    let Ok(Some(group)) = Group::from_gid(gid.into()) else { return false };
+    user.gid.as_raw() == gid && group.name == user.name && group.mem.iter().all(|m| *m == user.name)
+}
+
+/// Makes a folder as [`Folder::make`] does.
+pub fn make(folder: &Path) -> Result<()> {
+    Folder::make(folder).map(drop)
+}
+
+/// The folder of a user without a home, below the temporary directory.
+#[must_use]
+pub fn homeless() -> PathBuf {
+    std::env::temp_dir().join(format!("warpscope-{}", getuid()))
 }
 
 /// Fails when others could have put something into a folder that is there: it is not this user's (or root's, who can do that anyway), or they may write
@@ -70,27 +168,17 @@ pub fn check(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A file with these bytes in a folder of this user's own, under its name only when it is whole: other programs may be reading it.
+/// A file with these bytes in a folder of this user's own ([`Folder::keep`]); gives its path.
 pub fn keep(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf> {
-    make(folder)?;
-    let path = folder.join(name);
-    if std::fs::read(&path).is_ok_and(|there| there == bytes) {
-        return Ok(path);
-    }
-    let own = folder.join(format!("{name}.{}", std::process::id()));
-    let _ = std::fs::remove_file(&own);
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&own)?;
-    file.write_all(bytes).and_then(|()| file.set_permissions(Permissions::from_mode(mode)))?;
-    std::fs::rename(&own, &path)?;
-    Ok(path)
+    Folder::make(folder)?.keep(name, bytes, mode)?;
+    Ok(folder.join(name))
 }
 
 /// Opens a lock, made when it is not there. What is in its place and no plain file (a pipe, say, that would be waited for) is refused.
 pub fn lock_file(path: &Path) -> Result<File> {
     let file = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).custom_flags(OFlag::O_NONBLOCK.bits()).open(path);
     // A pipe that nobody reads.
-    let file =
-        file.map_err(|e| if e.raw_os_error() == Some(nix::errno::Errno::ENXIO as i32) { denied("it is not a regular file") } else { e })?;
+    let file = file.map_err(|e| if is_errno(&e, Errno::ENXIO) { denied("it is not a regular file") } else { e })?;
     if file.metadata()?.is_file() { Ok(file) } else { Err(denied("it is not a regular file")) }
 }
 
@@ -115,23 +203,79 @@ mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
 
+    fn allow(path: &Path, mode: u32) {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    }
+
     #[test]
-    fn folders_are_private_and_links_lead_nowhere() {
+    fn folders_are_private_and_links_of_others_lead_nowhere() {
         let home = tempfile::tempdir().unwrap();
         let ours = home.path().join("a/b");
         make(&ours).unwrap();
         assert_eq!(std::fs::metadata(&ours).unwrap().mode() & 0o777, 0o700);
-        std::fs::set_permissions(&ours, Permissions::from_mode(0o755)).unwrap();
-        make_in_shared(&ours).unwrap();
+        allow(&ours, 0o755);
+        make(&ours).unwrap();
         assert_eq!(std::fs::metadata(&ours).unwrap().mode() & 0o777, 0o700);
         let link = home.path().join("link");
         symlink(&ours, &link).unwrap();
-        assert!(make_in_shared(&link).unwrap_err().to_string().contains("link"));
+        // In a folder that only this user writes to, the link is this user's.
         make(&link).unwrap();
-        std::fs::set_permissions(&ours, Permissions::from_mode(0o775)).unwrap();
+        allow(&ours, 0o755);
+        for shared in [0o777, 0o1777, 0o770] {
+            allow(home.path(), shared);
+            assert!(make(&link).unwrap_err().to_string().contains("link"), "{shared:o}");
+            assert_eq!(std::fs::metadata(&ours).unwrap().mode() & 0o777, 0o755, "what the link leads to is as it was");
+        }
+        allow(home.path(), 0o700);
+        allow(&ours, 0o775);
         assert!(check(&ours).unwrap_err().to_string().contains("chmod"));
-        std::fs::set_permissions(&ours, Permissions::from_mode(0o755)).unwrap();
+        allow(&ours, 0o755);
         check(&ours).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_loaded_from_below_a_folder_that_others_can_write_to() {
+        let home = tempfile::tempdir().unwrap();
+        let shared = home.path().join("shared");
+        let own = Folder::make(&shared.join("own")).unwrap();
+        assert_eq!(own.nobody_elses().unwrap(), std::fs::canonicalize(shared.join("own")).unwrap());
+        // Whoever may write there can put another folder in its place; in a sticky one, only over an entry of their own.
+        for (mode, refused) in [(0o777, true), (0o1777, false), (0o755, false), (0o1775, false), (0o702, true)] {
+            allow(&shared, mode);
+            assert_eq!(own.nobody_elses().is_err(), refused, "{mode:o}");
+        }
+        allow(&shared, 0o777);
+        assert!(own.nobody_elses().unwrap_err().to_string().contains("shared"));
+    }
+
+    #[test]
+    fn a_file_that_is_kept_is_this_users_whole_and_no_link() {
+        let home = tempfile::tempdir().unwrap();
+        let (folder, elsewhere) = (Folder::make(&home.path().join("f")).unwrap(), home.path().join("elsewhere"));
+        std::fs::write(&elsewhere, "theirs").unwrap();
+        let path = home.path().join("f/x");
+        for before in ["link", "file", "same", "pipe", "writable"] {
+            let _ = std::fs::remove_file(&path);
+            match before {
+                "link" => symlink(&elsewhere, &path).unwrap(),
+                "pipe" => nix::unistd::mkfifo(&path, Mode::S_IRWXU).unwrap(),
+                "same" | "writable" => std::fs::write(&path, "ours").unwrap(),
+                _ => std::fs::write(&path, "older").unwrap(),
+            }
+            if before == "writable" {
+                allow(&path, 0o666);
+            }
+            folder.keep("x", b"ours", 0o600).unwrap();
+            assert_eq!(std::fs::read_to_string(&path).unwrap(), "ours", "{before}");
+            let meta = std::fs::symlink_metadata(&path).unwrap();
+            assert!(meta.is_file() && meta.mode() & OTHERS_WRITE == 0, "{before}");
+        }
+        assert_eq!(std::fs::read_to_string(&elsewhere).unwrap(), "theirs");
+        // The folder that was opened is the one that is written to, whatever has its name now.
+        std::fs::rename(home.path().join("f"), home.path().join("moved")).unwrap();
+        symlink(home.path(), home.path().join("f")).unwrap();
+        folder.keep("y", b"1", 0o600).unwrap();
+        assert!(home.path().join("moved/y").is_file() && !home.path().join("y").exists());
     }
 
     #[test]

@@ -31,6 +31,7 @@ pub static TOPICS: &[(&str, &str)] = &[
     ("ssh", include_str!("ssh.md")),
     ("words", include_str!("words.md")),
     ("speed", include_str!("speed.md")),
+    ("verified", include_str!("verified.md")),
     ("safety", include_str!("safety.md")),
     ("limits", include_str!("limits.md")),
     ("keys", "# Keys: all of them, and where they work\n\n{{keys}}\n"),

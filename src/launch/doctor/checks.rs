@@ -61,8 +61,10 @@ impl Check {
 pub type Look = fn(&Machine) -> Option<Check>;
 
 /// All checks, in the order in which one would ask.
-pub static CHECKS: &[Look] =
-    &[gpus, ncu, chip, cupti, nsys, importer, rocprof, counters, samples, container, mig, mps, holders, others, clocks, lock, tmp, disk];
+pub static CHECKS: &[Look] = &[
+    gpus, ncu, chip, cupti, nsys, importer, rocprof, counters, samples, container, mig, mps, holders, others, clocks, lock, tmp, disk,
+    namesakes,
+];
 
 #[must_use]
 pub fn examine(machine: &Machine) -> Vec<Check> {
@@ -186,7 +188,7 @@ fn cupti(m: &Machine) -> Option<Check> {
         return Some(
             check(id, what, State::Warning, "not in Python's packages, conda, CUDA toolkits or Nsight's folders")
                 .means("`warpscope run` can trace only programs that bring their own libcupti, as PyTorch does; others need nsys")
-                .fix("pip install nvidia-cuda-cupti (of the driver's CUDA release), or install the CUDA toolkit"),
+                .fix("pip install nvidia-cuda-cupti (nvidia-cuda-cupti-cu12 for a driver of CUDA 12), or install the CUDA toolkit"),
         );
     };
     let more = match m.cupti.len() - 1 {
@@ -367,7 +369,26 @@ fn room(id: &'static str, what: &'static str, folder: &Folder, variable: &str) -
 
 #[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
 fn tmp(m: &Machine) -> Option<Check> {
-    Some(room("tmp", "temporary files", &m.tmp, ": TMPDIR=DIR"))
+    let found = room("tmp", "temporary files", &m.tmp, ": TMPDIR=DIR");
+    // PyTorch's and Triton's compilers write libraries there, and load them.
+    if found.state == State::Ok && !m.tmp.loads {
+        return Some(
+            check("tmp", "temporary files", State::Warning, format!("{} is mounted noexec", m.tmp.path.display()))
+                .means("libraries that a program compiles there, as torch.compile does, cannot be loaded; the tracer is loaded from the cache folder")
+                .fix("choose another folder: TMPDIR=DIR"),
+        );
+    }
+    Some(found)
+}
+
+fn namesakes(m: &Machine) -> Option<Check> {
+    let (first, others) = m.namesakes.split_first()?;
+    let named: Vec<String> = others.iter().map(|p| p.display().to_string()).collect();
+    (!named.is_empty()).then(|| {
+        check("namesakes", "programs called warpscope", State::Warning, format!("{} runs; also on PATH: {}", first.display(), named.join(", ")))
+            .means("another GPU profiler on the Python index has the same name and command, or two versions are installed")
+            .fix("remove one of them (pip uninstall warpscope removes the other profiler; this one is warpscope-tui), or call this one by its path")
+    })
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a row of CHECKS like the others")]
@@ -387,7 +408,7 @@ mod tests {
     }
 
     fn good() -> Machine {
-        let folder = Folder { path: "/tmp".into(), free: Some(100 << 30), writable: true };
+        let folder = Folder { path: "/tmp".into(), free: Some(100 << 30), writable: true, loads: true };
         let gpu = Gpu {
             name: "NVIDIA H200".into(),
             driver: "580.95".into(),
@@ -427,7 +448,7 @@ mod tests {
     #[test]
     fn each_trouble_is_named_with_what_it_means_and_its_remedy() {
         type Spoil = fn(&mut Machine);
-        let cases: [(&str, State, Spoil); 16] = [
+        let cases: [(&str, State, Spoil); 18] = [
             ("gpus", State::Blocks, |m| m.gpus = None),
             ("ncu", State::Blocks, |m| m.ncu = None),
             ("ncu-chip", State::Blocks, |m| m.chips = Some(vec!["ga100".into()])),
@@ -444,6 +465,8 @@ mod tests {
             ("clocks", State::Warning, |m| m.gpus.as_mut().unwrap()[0].persistence = Some(false)),
             ("ncu-lock", State::Blocks, |m| m.foreign_lock = Some("/tmp/nsight-compute-lock".into())),
             ("tmp", State::Blocks, |m| m.tmp.writable = false),
+            ("tmp", State::Warning, |m| m.tmp.loads = false),
+            ("namesakes", State::Warning, |m| m.namesakes = vec!["/venv/bin/warpscope".into(), "/usr/bin/warpscope".into()]),
         ];
         for (id, want, spoil) in cases {
             let mut m = good();

@@ -58,6 +58,8 @@ pub struct Folder {
     pub free: Option<u64>,
     /// Whether this user may write there.
     pub writable: bool,
+    /// Whether programs and libraries can be loaded from there.
+    pub loads: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -98,6 +100,8 @@ pub struct Machine {
     /// A lock of ncu that belongs to somebody else.
     pub foreign_lock: Option<PathBuf>,
     pub here: Folder,
+    /// Programs called `warpscope` on PATH, each once, in PATH's order.
+    pub namesakes: Vec<PathBuf>,
 }
 
 /// `CAP_SYS_ADMIN`.
@@ -168,6 +172,9 @@ pub fn gather(places: &Places, nsys: Option<&Path>, cancelled: &dyn Fn() -> bool
     let lock = places.tmp.join("nsight-compute-lock");
     out.foreign_lock = (lock.exists() && std::fs::OpenOptions::new().write(true).open(&lock).is_err()).then_some(lock);
     out.here = folder(&places.here);
+    let mut seen = std::collections::HashSet::new();
+    let named = places.path.iter().map(|p| p.join("warpscope")).filter(|p| p.is_file());
+    out.namesakes = named.filter(|p| seen.insert(std::fs::canonicalize(p).unwrap_or_else(|_| p.clone()))).collect();
     out
 }
 
@@ -221,9 +228,11 @@ fn has_library(places: &Places, name: &str) -> bool {
 }
 
 fn folder(path: &Path) -> Folder {
-    let free = nix::sys::statvfs::statvfs(path).ok().map(|s| s.blocks_available().saturating_mul(s.fragment_size()));
+    let disk = nix::sys::statvfs::statvfs(path).ok();
+    let free = disk.map(|s| s.blocks_available().saturating_mul(s.fragment_size()));
     let writable = nix::unistd::access(path, nix::unistd::AccessFlags::W_OK).is_ok();
-    Folder { path: path.to_owned(), free, writable }
+    let loads = disk.is_none_or(|s| !s.flags().contains(nix::sys::statvfs::FsFlags::ST_NOEXEC));
+    Folder { path: path.to_owned(), free, writable, loads }
 }
 
 /// A tool's version as people read it.

@@ -1,7 +1,6 @@
 //! What the tracer measures while a program runs: a file that it reads, with the metrics that fit into one pass on each chip.
 
-use super::super::private;
-use super::Unable;
+use super::{Unable, start};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -105,8 +104,7 @@ impl Measure {
     /// A file with the plan, which programs of this user can read. The same plan has the same name.
     pub fn plan(&self, cache: &Path) -> Result<PathBuf, Unable> {
         let text = self.text();
-        private::keep(cache, &format!("measure-{:08x}.txt", crc32fast::hash(text.as_bytes())), text.as_bytes(), 0o600)
-            .map_err(|source| Unable::Written { folder: cache.to_owned(), source })
+        start::put(cache, &format!("measure-{:08x}.txt", crc32fast::hash(text.as_bytes())), text.as_bytes(), 0o600)
     }
 }
 

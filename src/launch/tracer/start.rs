@@ -57,7 +57,7 @@ pub enum Unable {
     NoObject,
     #[error("{0} is set already: another tool is to be loaded into the program; unset it, or record with that tool")]
     Taken(&'static str),
-    #[error("the tracer's object cannot be written to {}: {source}; set XDG_CACHE_HOME to a folder that can be written", folder.display())]
+    #[error("the tracer's object cannot be written to {}: {source}; set XDG_CACHE_HOME to a folder that only you can write to", folder.display())]
     Written { folder: PathBuf, source: std::io::Error },
 }
 
@@ -66,9 +66,29 @@ pub fn object(cache: &Path) -> Result<PathBuf, Unable> {
     if OBJECT.is_empty() {
         return Err(Unable::NoObject);
     }
-    let failed = |source| Unable::Written { folder: cache.to_owned(), source };
-    let crc = crc32fast::hash(OBJECT);
-    private::keep(cache, &format!("tracer-{crc:08x}.so"), OBJECT, 0o700).map_err(failed)
+    put(cache, &format!("tracer-{:08x}.so", crc32fast::hash(OBJECT)), OBJECT, 0o700)
+}
+
+/// A file that is loaded into a program, or read there, where nobody else can replace it. It lies in the first of these folders of which that
+/// holds: the cache, the session's own (`XDG_RUNTIME_DIR`), one below the temporary directory.
+pub(super) fn put(cache: &Path, name: &str, bytes: &[u8], mode: u32) -> Result<PathBuf, Unable> {
+    let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|p| p.is_absolute()).map(|p| p.join("warpscope"));
+    let mut first = None;
+    for folder in [Some(cache.to_owned()), session, Some(private::homeless())].into_iter().flatten() {
+        match written(&folder, name, bytes, mode) {
+            Ok(path) => return Ok(path),
+            Err(source) => first = first.or(Some(Unable::Written { folder, source })),
+        }
+    }
+    Err(first.unwrap_or(Unable::NoObject))
+}
+
+fn written(folder: &Path, name: &str, bytes: &[u8], mode: u32) -> std::io::Result<PathBuf> {
+    let folder = private::Folder::make(folder)?;
+    folder.loads()?;
+    let real = folder.nobody_elses()?;
+    folder.keep(name, bytes, mode)?;
+    Ok(real.join(name))
 }
 
 /// Whether the dynamic loader takes the path as one name: its lists are separated by colons and blanks.
