@@ -26,6 +26,11 @@ pub struct Said {
     dropped: u64,
     refused_buffers: u64,
     invalid: u64,
+    /// NVTX events of signal handlers, and rows, that the tracer itself left out.
+    interrupted: u64,
+    unwritten: u64,
+    /// The process left before CUPTI had handed everything out.
+    unfinished: bool,
     no_driver: bool,
     /// Why counters that were asked for were not measured.
     not_measured: Option<String>,
@@ -50,6 +55,9 @@ impl Said {
             out.dropped += number("dropped");
             out.refused_buffers += number("refused");
             out.invalid += number("invalid");
+            out.interrupted += number("interrupted");
+            out.unwritten += number("unwritten");
+            out.unfinished |= number("unfinished") > 0;
             let not_measured = last.and_then(|f| f.get("not_measured")).map(str::to_owned);
             out.not_measured = out.not_measured.take().or(not_measured);
             let not_sampled = last.and_then(|f| f.get("not_sampled")).map(str::to_owned);
@@ -93,6 +101,10 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
     } else if !said.ended {
         let text = "The trace has no end: the program is still running, or it was killed and up to its last second is lost.";
         note(Severity::Info, NoteKind::Lost, text.to_owned());
+    } else if said.unfinished {
+        let text = "The process ended while CUPTI was still busy, as after exit() in a signal handler: records that CUPTI had not \
+                    handed out yet, usually those of the last second, are missing.";
+        note(Severity::Warning, NoteKind::Lost, text.to_owned());
     }
     if said.damaged > 0 || said.missing.blocks > 0 || said.missing.damage.passed > 0 {
         let blocks = said.damaged + said.missing.blocks;
@@ -107,6 +119,20 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
             said.refused_buffers
         );
         note(Severity::Error, NoteKind::Lost, text);
+    }
+    if said.unwritten > 0 {
+        let text = format!(
+            "The tracer left out {}: a thread ended, or was held up, while it was writing them.",
+            count(usize::try_from(said.unwritten).unwrap_or(usize::MAX), "record")
+        );
+        note(Severity::Error, NoteKind::Lost, text);
+    }
+    if said.interrupted > 0 {
+        let text = format!(
+            "{} of signal handlers are missing: each interrupted the tracer on its own thread.",
+            count(usize::try_from(said.interrupted).unwrap_or(usize::MAX), "NVTX event")
+        );
+        note(Severity::Info, NoteKind::Lost, text);
     }
     if said.invalid > 0 {
         let text = format!(

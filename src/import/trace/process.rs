@@ -161,7 +161,7 @@ impl Process {
             r.kernels = number("kernels");
             r.bytes = number("bytes");
             r.cost = i64::try_from(number("packing_ns") + number("flushing_ns")).unwrap_or(i64::MAX);
-            r.lost = number("dropped") + number("refused");
+            r.lost = number("dropped") + number("refused") + number("unwritten");
             r.not_recorded = state.get("not_recorded").map(str::to_owned);
             r.not_measured = state.get("not_measured").map(str::to_owned);
             r.measured = number("measured") + number("sampled");

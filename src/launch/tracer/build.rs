@@ -9,12 +9,11 @@ use std::{env, fs, io};
 const STUBS: [(&str, &str); 3] = [
     (
         "libc.so.6",
-        "access ftruncate unlink read write readlink snprintf strcmp strncmp memcmp getenv strstr getcwd strlen memcpy memmove \
-         memset mmap munmap dladdr clock_gettime getpid getppid gethostname sched_yield poll socket bind listen accept4 chmod syscall regcomp regexec __cxa_atexit \
+        "snprintf strcmp strncmp memcmp getenv strstr strlen memcpy memmove memset dladdr clock_gettime regcomp regexec __cxa_atexit \
          __errno_location __tls_get_addr",
     ),
     ("libdl.so.2", "dlopen dlsym"),
-    ("libpthread.so.0", "pthread_create"),
+    ("libpthread.so.0", "pthread_create pthread_setcancelstate"),
 ];
 
 const FLAGS: [&str; 14] = [

@@ -21,39 +21,63 @@ struct iovec { const void* base; u64 length; };
 struct pollfd { int fd; short events, revents; };
 struct sockaddr_un { u16 family; char path[108]; };
 
-extern int access(const char*, int), ftruncate(int, long), unlink(const char*);
-extern long read(int, void*, u64), write(int, const void*, u64), readlink(const char*, char*, u64);
 extern int snprintf(char*, u64, const char*, ...), strcmp(const char*, const char*), strncmp(const char*, const char*, u64), memcmp(const void*, const void*, u64);
-extern char *getenv(const char*), *strstr(const char*, const char*), *getcwd(char*, u64);
+extern char *getenv(const char*), *strstr(const char*, const char*);
 extern u64 strlen(const char*);
-extern int munmap(void*, u64);
 extern void *memcpy(void*, const void*, u64), *memmove(void*, const void*, u64), *memset(void*, int, u64);
 extern int regcomp(void*, const char*, int), regexec(const void*, const char*, u64, void*, int);
-extern void *mmap(void*, u64, int, int, int, long), *dlopen(const char*, int), *dlsym(void*, const char*);
+extern void *dlopen(const char*, int), *dlsym(void*, const char*);
 extern int dladdr(const void*, void*);
-extern int clock_gettime(int, struct timespec*), getpid(void), getppid(void), gethostname(char*, u64), sched_yield(void);
-extern int poll(struct pollfd*, u64, int), socket(int, int, int), bind(int, const void*, u32), listen(int, int), accept4(int, void*, void*, int), chmod(const char*, u32);
-extern long syscall(long, ...);
-extern int pthread_create(u64*, const void*, void* (*)(void*), void*), __cxa_atexit(void (*)(void*), void*, void*);
+extern int clock_gettime(int, struct timespec*);
+extern int pthread_create(u64*, const void*, void* (*)(void*), void*), pthread_setcancelstate(int, int*), __cxa_atexit(void (*)(void*), void*, void*);
 extern int *__errno_location(void);
 
 #if defined(__x86_64__)
 enum {
-  SYS_GETTID = 186, SYS_EXIT_GROUP = 231, SYS_SIGPROCMASK = 14, SYS_PRCTL = 157, SYS_PRLIMIT = 302, SYS_READ = 0, SYS_CLOSE = 3, SYS_FSTAT = 5,
-  SYS_WRITEV = 20, SYS_OPENAT = 257, SYS_FCNTL = 72, SYS_TGKILL = 234, SYS_FUTEX = 202, SYS_EXECVE = 59, O_DIRECTORY = 0200000,
+  SYS_READ = 0, SYS_CLOSE = 3, SYS_FSTAT = 5, SYS_MMAP = 9, SYS_MUNMAP = 11, SYS_SIGPROCMASK = 14, SYS_WRITEV = 20, SYS_SCHED_YIELD = 24,
+  SYS_GETPID = 39, SYS_SOCKET = 41, SYS_SENDTO = 44, SYS_BIND = 49, SYS_LISTEN = 50, SYS_EXECVE = 59, SYS_UNAME = 63, SYS_FCNTL = 72,
+  SYS_FTRUNCATE = 77, SYS_GETCWD = 79, SYS_GETPPID = 110, SYS_PRCTL = 157, SYS_GETTID = 186, SYS_FUTEX = 202, SYS_EXIT_GROUP = 231,
+  SYS_TGKILL = 234, SYS_OPENAT = 257, SYS_UNLINKAT = 263, SYS_READLINKAT = 267, SYS_FCHMODAT = 268, SYS_FACCESSAT = 269, SYS_PPOLL = 271,
+  SYS_ACCEPT4 = 288, SYS_PRLIMIT = 302, O_DIRECTORY = 0200000,
 };
+static inline i64 system_call(i64 number, i64 a, i64 b, i64 c, i64 d, i64 e, i64 f) {
+  i64 result;
+  register i64 fourth __asm__("r10") = d, fifth __asm__("r8") = e, sixth __asm__("r9") = f;
+  __asm__ volatile("syscall"
+                   : "=a"(result)
+                   : "a"(number), "D"(a), "S"(b), "d"(c), "r"(fourth), "r"(fifth), "r"(sixth)
+                   : "rcx", "r11", "memory");
+  return result;
+}
 #elif defined(__aarch64__)
 enum {
-  SYS_GETTID = 178, SYS_EXIT_GROUP = 94, SYS_SIGPROCMASK = 135, SYS_PRCTL = 167, SYS_PRLIMIT = 261, SYS_READ = 63, SYS_CLOSE = 57, SYS_FSTAT = 80,
-  SYS_WRITEV = 66, SYS_OPENAT = 56, SYS_FCNTL = 25, SYS_TGKILL = 131, SYS_FUTEX = 98, SYS_EXECVE = 221, O_DIRECTORY = 040000,
+  SYS_READ = 63, SYS_CLOSE = 57, SYS_FSTAT = 80, SYS_MMAP = 222, SYS_MUNMAP = 215, SYS_SIGPROCMASK = 135, SYS_WRITEV = 66, SYS_SCHED_YIELD = 124,
+  SYS_GETPID = 172, SYS_SOCKET = 198, SYS_SENDTO = 206, SYS_BIND = 200, SYS_LISTEN = 201, SYS_EXECVE = 221, SYS_UNAME = 160, SYS_FCNTL = 25,
+  SYS_FTRUNCATE = 46, SYS_GETCWD = 17, SYS_GETPPID = 173, SYS_PRCTL = 167, SYS_GETTID = 178, SYS_FUTEX = 98, SYS_EXIT_GROUP = 94,
+  SYS_TGKILL = 131, SYS_OPENAT = 56, SYS_UNLINKAT = 35, SYS_READLINKAT = 78, SYS_FCHMODAT = 53, SYS_FACCESSAT = 48, SYS_PPOLL = 73,
+  SYS_ACCEPT4 = 242, SYS_PRLIMIT = 261, O_DIRECTORY = 040000,
 };
+static inline i64 system_call(i64 number, i64 a, i64 b, i64 c, i64 d, i64 e, i64 f) {
+  register i64 which __asm__("x8") = number, first __asm__("x0") = a, second __asm__("x1") = b, third __asm__("x2") = c;
+  register i64 fourth __asm__("x3") = d, fifth __asm__("x4") = e, sixth __asm__("x5") = f;
+  __asm__ volatile("svc 0" : "+r"(first) : "r"(which), "r"(second), "r"(third), "r"(fourth), "r"(fifth), "r"(sixth) : "memory");
+  return first;
+}
 #else
 #error "the tracer is for x86-64 and aarch64"
 #endif
+
+// System calls are made directly, never by the C library: many of its functions are cancellation points, where pthread_cancel ends a thread of the
+// program with our locks held, and it writes over errno, which a signal handler must leave as it was. The result is negative where the call failed:
+// then it is the error's number.
+#define SYSTEM_6(number, a, b, c, d, e, f, ...) system_call(number, (i64)(a), (i64)(b), (i64)(c), (i64)(d), (i64)(e), (i64)(f))
+#define SYSTEM(...) SYSTEM_6(__VA_ARGS__, 0, 0, 0, 0, 0, 0, 0)
 enum { O_RDONLY = 0, O_WRONLY = 1, O_CREAT = 0100, O_EXCL = 0200, O_APPEND = 02000, O_CLOEXEC = 02000000, O_PATH = 010000000 };
 enum { RTLD_NOW = 2, RTLD_NOLOAD = 4 };
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };
-enum { NO_SUCH = 3 /* ESRCH */, EINTR = 4, AGAIN = 11, EXISTS = 17, TOO_LARGE = 27, NO_SPACE = 28, RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000, POLLIN = 1 };
+enum { ESRCH = 3, EINTR = 4, EAGAIN = 11, EEXIST = 17, EFBIG = 27, ENOSPC = 28, ENOSYS = 38 };
+enum { RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000, MSG_NOSIGNAL = 0x4000, POLLIN = 1 };
+static const long AT_FDCWD = -100;
 
 static u64 clock_now(int clock) {
   struct timespec t;
@@ -64,17 +88,23 @@ static u64 clock_now(int clock) {
 // Nanoseconds since 1970: the clock of CUPTI's timestamps, too.
 static inline u64 now(void) { return clock_now(CLOCK_REALTIME); }
 
-// On threads of the program the C library's own open, read, writev and close are not called: pthread_cancel ends a thread inside of them, with
-// our locks held.
-static int file_open(const char* path, int flags) { return (int)syscall(SYS_OPENAT, -100l /* AT_FDCWD */, path, (long)flags, 0600l); }
-static void file_close(int fd) { syscall(SYS_CLOSE, (long)fd); }
-static long file_read(int fd, void* to, u64 most) { return syscall(SYS_READ, (long)fd, to, most); }
+static int file_open(const char* path, int flags) { return (int)SYSTEM(SYS_OPENAT, AT_FDCWD, path, flags, 0600); }
+static void file_close(int fd) { SYSTEM(SYS_CLOSE, fd); }
+static long file_read(int fd, void* to, u64 most) { return SYSTEM(SYS_READ, fd, to, most); }
+static void file_remove(const char* path) { SYSTEM(SYS_UNLINKAT, AT_FDCWD, path, 0); }
+static int process(void) { return (int)SYSTEM(SYS_GETPID); }
+
+static i64 wait_for_input(struct pollfd* fd, u64 ms) {
+  struct timespec time = { (long)(ms / 1000), (long)(ms % 1000 * 1000000) };
+  return SYSTEM(SYS_PPOLL, fd, fd ? 1 : 0, &time, NULL, 8);
+}
+static void nap(void) { wait_for_input(NULL, 1); }
 
 // What a descriptor stands for. Programs close descriptors that they do not know, and get their numbers for files of their own.
 typedef struct { u64 device, node; } Identity;
 static Identity identity(int fd) {
   u64 status[32] = { 0 };
-  if (fd < 0 || syscall(SYS_FSTAT, (long)fd, status)) return (Identity){ 0, 0 };
+  if (fd < 0 || SYSTEM(SYS_FSTAT, fd, status)) return (Identity){ 0, 0 };
   return (Identity){ status[0], status[1] };
 }
 static int is_same(int fd, Identity was) {
@@ -85,7 +115,7 @@ static int is_same(int fd, Identity was) {
 static int high(int fd) {
   static const long FROM[] = { 700, 200, 30, 3 };
   for (u32 i = 0; fd >= 0 && i < COUNT(FROM); i++) {
-    int other = (int)syscall(SYS_FCNTL, (long)fd, 1030l /* F_DUPFD_CLOEXEC */, FROM[i]);
+    int other = (int)SYSTEM(SYS_FCNTL, fd, 1030 /* F_DUPFD_CLOEXEC */, FROM[i]);
     if (other >= 0) return file_close(fd), other;
   }
   return fd;
@@ -93,46 +123,25 @@ static int high(int fd) {
 
 static __thread u32 own_tid;
 static u32 tid(void) {
-  if (UNLIKELY(!own_tid)) own_tid = (u32)syscall(SYS_GETTID);
+  if (UNLIKELY(!own_tid)) own_tid = (u32)SYSTEM(SYS_GETTID);
   return own_tid;
 }
 
-// No more of this process: a child of fork has the parent's memory, but its records are its own.
+// A child of fork has the parent's memory, but its records are its own: it records nothing (start.c).
 static volatile int gone;
 static int own_pid;
-static void child_of_fork(void) { gone = 1; }
 
-// Held for moments only, and by few threads. In a child of fork the holder may not exist: nobody waits there.
-typedef struct { u32 held; } Lock;
-static void lock(Lock* l) {
-  for (int tries = 0; __atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE) && !gone; tries++) {
-    if (tries < 100) {
-      sched_yield();
-    } else {
-      // A child that no handler of fork was called in.
-      if (own_pid && own_pid != getpid()) gone = 1;
-      poll(NULL, 0, 1);
-    }
-  }
-}
-// The same for a while; 0 where it was not had.
-static int lock_within(Lock* l, u64 ms) {
-  for (u64 tries = 0; __atomic_exchange_n(&l->held, 1, __ATOMIC_ACQUIRE); tries++) {
-    if (tries >= ms || gone) return 0;
-    poll(NULL, 0, 1);
-  }
-  return 1;
-}
-static void unlock(Lock* l) { __atomic_store_n(&l->held, 0, __ATOMIC_RELEASE); }
+#include "lock.h"
 
 #define ADD(x, n) __atomic_fetch_add(&(x), (n), __ATOMIC_RELAXED)
 
 enum { MAP_POPULATE = 0x8000 };
 // Memory from the system, zeroed; NULL where it has none.
 static void* pages(u64 bytes, int flags) {
-  void* p = mmap(NULL, bytes, 3, 0x22 | flags, -1, 0);
-  return p == (void*)-1 ? NULL : p;
+  i64 p = SYSTEM(SYS_MMAP, NULL, bytes, 3, 0x22 | flags, -1, 0);
+  return p < 0 && p > -4096 ? NULL : (void*)p;
 }
+static void pages_free(void* p, u64 bytes) { SYSTEM(SYS_MUNMAP, p, bytes); }
 
 // A number in decimal digits.
 static u64 number_of(const char* text) {

@@ -13,6 +13,8 @@ typedef struct Ring {
   // Of the thread that writes, and of whoever empties.
   volatile u32 head, tail;
   Lock emptying;
+  // Its thread is writing an event: a signal handler that comes in between leaves its own out.
+  volatile int busy;
   // 1 once its thread has ended, 2 while another takes it.
   volatile int ended;
   Event events[EVENTS];
@@ -30,7 +32,8 @@ static Ring* ring(void) {
   for (r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     int ended = 1;
     if (r->ended == 1 && __atomic_compare_exchange_n(&r->ended, &ended, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-      r->thread = tid();
+      // Its thread may have been cancelled while it wrote.
+      r->thread = tid(), r->busy = 0;
       __atomic_store_n(&r->ended, 0, __ATOMIC_RELEASE);
       return own_ring = r;
     }
@@ -53,7 +56,7 @@ static u8* put_message_bytes(u8* p, const Event* e) {
 
 // Writes what is in a ring.
 static void ring_empty(Ring* r) {
-  lock(&r->emptying);
+  if (!lock(&r->emptying)) return;
   u8* data = r->block;
   u32 head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE), tail = r->tail;
   names_flush();
@@ -84,26 +87,43 @@ static void ring_empty(Ring* r) {
       default: p = put_number(p, e->text), p = put_number(p, e->id);
       }
     }
+    // They are in the block: should this thread be ended while it writes, they are not written twice.
+    __atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
     put_block(BLOCK_EVENTS, 0, r->thread, count, data, (u32)(p - data));
   }
-  __atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
   unlock(&r->emptying);
 }
 
+static int ring_full(const Ring* r) { return r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) >= EVENTS; }
+
+// Where this thread's next event goes; NULL where there is no place for it.
 static Event* event_begin(Ring* r) {
-  if (UNLIKELY(r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) >= EVENTS)) {
+  if (UNLIKELY(r->busy)) {
+    ADD(lost.interrupted, 1);
+    return NULL;
+  }
+  r->busy = 1;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  if (UNLIKELY(ring_full(r))) {
     if (session.attached) ring_empty(r);
     // Before CUDA is used nobody else looks at it: the oldest goes.
     else r->tail++;
   }
-  return &r->events[r->head % EVENTS];
+  if (LIKELY(!ring_full(r))) return &r->events[r->head % EVENTS];
+  ADD(lost.unwritten, 1);
+  r->busy = 0;
+  return NULL;
 }
-static void event_end(Ring* r) { __atomic_store_n(&r->head, r->head + 1, __ATOMIC_RELEASE); }
+static void event_end(Ring* r) {
+  __atomic_store_n(&r->head, r->head + 1, __ATOMIC_RELEASE);
+  r->busy = 0;
+}
 
 static void event(u8 kind, u32 domain, u32 text, u64 id) {
   Ring* r = ring();
   if (!r) return;
   Event* e = event_begin(r);
+  if (!e) return;
   *e = (Event){ .time = now(), .id = id, .domain = domain, .text = text, .kind = kind };
   event_end(r);
 }
@@ -113,7 +133,7 @@ static void rings_look(int last) {
   for (Ring* r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     ring_empty(r);
     if (last || r->ended) continue;
-    if (syscall(SYS_TGKILL, (long)out.pid, (long)r->thread, 0l) < 0 && *__errno_location() == NO_SUCH) {
+    if (SYSTEM(SYS_TGKILL, out.pid, r->thread, 0) == -ESRCH) {
       ring_empty(r);
       __atomic_store_n(&r->ended, 1, __ATOMIC_RELEASE);
     }
@@ -126,11 +146,14 @@ static struct { Lock lock; u32 seen[THREADS], count, named; } threads;
 static void thread_seen(u32 thread) {
   static __thread u32 last;
   if (LIKELY(last == thread) || !thread) return;
+  if (!lock(&threads.lock)) return;
   last = thread;
-  lock(&threads.lock);
   u32 i = threads.count;
   while (i > 0 && threads.seen[i - 1] != thread) i--;
-  if (!i && threads.count < THREADS) threads.seen[threads.count++] = thread;
+  if (!i && threads.count < THREADS) {
+    threads.seen[threads.count] = thread;
+    __atomic_store_n(&threads.count, threads.count + 1, __ATOMIC_RELEASE);
+  }
   unlock(&threads.lock);
 }
 static void threads_name(int again) {

@@ -19,10 +19,14 @@ static struct {
   Lock lock;
   int pid, opened;
   u32 sequence;
+  // Rows of the block that is being written.
+  u32 rows;
   // Written in all, also to files that are gone.
   u64 bytes;
   // Why nothing is written any more; 0 while it is.
   i32 trouble;
+  // The end is written.
+  int closed;
   File file;
 } out = { .file = { .fd = -1 } };
 
@@ -54,12 +58,13 @@ static u32 crc_add(u32 crc, const void* bytes, u64 n) {
   return ~crc;
 }
 
-// Writes all of it; returns how much was written where the rest could not be.
-static u64 write_all(int fd, struct iovec* parts, int count) {
+// Writes all of it; returns how much was written where the rest could not be, and why.
+static u64 write_all(int fd, struct iovec* parts, int count, i32* why) {
   u64 done = 0;
   while (count) {
-    long n = syscall(SYS_WRITEV, (long)fd, parts, (long)count);
-    if (n < 0 && *__errno_location() == EINTR) continue;
+    long n = SYSTEM(SYS_WRITEV, fd, parts, count);
+    if (n == -EINTR) continue;
+    *why = n < 0 ? (i32)-n : ENOSPC;
     if (n <= 0) return done;
     done += (u64)n;
     while (count && (u64)n >= parts->length) n -= (long)parts->length, parts++, count--;
@@ -78,15 +83,29 @@ static void file_begin(void);
 
 static void put_locked(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length);
 
-// Writes a block; the first makes the file.
-static void put_block(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
-  // A child that no handler of fork was called in.
-  if (UNLIKELY(out.pid != getpid())) gone = 1;
-  if (gone) return;
-  lock(&out.lock);
+// Counts what is written: who waits for it sees that it goes on.
+static volatile u64 progress;
+
+// Writes a block; the first makes the file. `last` says that nothing may come after it.
+static void put_block_or_last(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length, int last) {
+  // A child that no handler of fork was called in writes nothing.
+  if (UNLIKELY(gone || out.pid != process())) return;
+  if (UNLIKELY(!lock(&out.lock))) {
+    ADD(lost.unwritten, count);
+    return;
+  }
+  // Whoever held the lock before was ended in between.
+  if (UNLIKELY(out.rows)) ADD(lost.unwritten, out.rows);
+  out.rows = count;
   if (UNLIKELY(!out.opened)) out.opened = 1, file_begin();
-  if (out.file.fd >= 0 && !gone) put_locked(type, flags, thread, count, data, length);
+  if (out.file.fd >= 0 && !out.closed) put_locked(type, flags, thread, count, data, length);
+  if (last) out.closed = 1;
+  out.rows = 0;
+  ADD(progress, 1);
   unlock(&out.lock);
+}
+static void put_block(u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length) {
+  put_block_or_last(type, flags, thread, count, data, length, 0);
 }
 
 // Whether the file can be written. A number that is the program's now, or nobody's, is not.
@@ -104,21 +123,22 @@ static int is_there(File* f) {
 static i32 append(File* f, u16 type, u16 flags, u32 thread, u32 count, const void* data, u32 length, u64 room) {
   // The system kills a program that writes beyond its limit.
   u64 limits[2] = { 0, 0 };
-  u64 most = syscall(SYS_PRLIMIT, 0l, (long)RLIMIT_FSIZE, NULL, limits) ? ~0ul : limits[0];
+  u64 most = SYSTEM(SYS_PRLIMIT, 0, RLIMIT_FSIZE, NULL, limits) ? ~0ul : limits[0];
   Block b;
   head_of(&b, type, flags, thread, count, data, length);
   struct iovec parts[2] = { { &b, HEAD }, { data, length } };
   int fits = f->bytes + HEAD + length + room <= most;
-  u64 n = fits ? write_all(f->fd, parts, length ? 2 : 1) : 0;
+  i32 failed = 0;
+  u64 n = fits ? write_all(f->fd, parts, length ? 2 : 1, &failed) : 0;
   if (fits && n == HEAD + (u64)length) {
     f->bytes += n, out.bytes += n;
     return 0;
   }
-  i32 why = !fits ? TOO_LARGE : n ? NO_SPACE : *__errno_location();
+  i32 why = !fits ? EFBIG : n ? ENOSPC : failed;
   // The block that could not be written has no number.
   out.sequence--;
-  if (ftruncate(f->fd, (long)f->bytes)) f->fd = -1;
-  return why ? why : NO_SPACE;
+  if (SYSTEM(SYS_FTRUNCATE, f->fd, f->bytes)) f->fd = -1;
+  return why ? why : ENOSPC;
 }
 
 // Begins the next file of rows where it is time, and lets go of the one before the last.
@@ -158,22 +178,24 @@ static void put_facts(u16 type, Facts* f) {
   f->n = f->count = 0;
 }
 
-static int open_new(File* f) {
-  f->fd = high(file_open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC));
+// 0, or the error's number.
+static i32 open_new(File* f) {
+  int fd = file_open(f->path, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC);
+  f->fd = high(fd);
   f->is = identity(f->fd), f->bytes = 0;
-  return f->fd >= 0;
+  return fd < 0 ? -fd : 0;
 }
 
 // Opens PREFIX.PID.wstrace; a process that was here before by exec has PREFIX.PID-1.wstrace, and so on.
 static int open_file(const char* prefix) {
-  out.pid = getpid();
+  out.pid = process();
   for (int i = 0; i < 1000; i++) {
     char suffix[16] = "";
     if (i) snprintf(suffix, sizeof suffix, "-%d", i);
     int n = snprintf(out.file.path, sizeof out.file.path, "%s.%d%s.wstrace", prefix, out.pid, suffix);
     if (n < 0 || n >= (int)sizeof out.file.path) return 0;
-    if (open_new(&out.file)) return 1;
-    if (*__errno_location() != EXISTS) return 0;
+    i32 why = open_new(&out.file);
+    if (why != EEXIST) return !why;
   }
   return 0;
 }
@@ -193,11 +215,9 @@ static void roll(void) {
   if (rolling.number && t - rolling.began < rolling.keep_ns && rolling.file.fd >= 0) return;
   if (rolling.file.fd >= 0 && is_same(rolling.file.fd, rolling.file.is)) file_close(rolling.file.fd);
   rolling.file.fd = -1, rolling.began = t;
-  if (rolling.number > 1 && part_path(old, rolling.number - 1)) unlink(old);
-  if (!part_path(rolling.file.path, ++rolling.number) || !open_new(&rolling.file)) {
-    out.trouble = *__errno_location();
-    return;
-  }
+  if (rolling.number > 1 && part_path(old, rolling.number - 1)) file_remove(old);
+  out.trouble = part_path(rolling.file.path, ++rolling.number) ? open_new(&rolling.file) : ENOSPC;
+  if (out.trouble) return;
   f.n = f.count = 0;
   facts_of_part(&f, rolling.number);
   append(&rolling.file, BLOCK_FACTS, CONTINUES, 0, f.count, f.data, f.n, 0);

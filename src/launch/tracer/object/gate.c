@@ -61,7 +61,7 @@ static void gate_set(int on, const char* why, u32 correlation) {
   // While the gate is closed CUPTI records nothing, and costs nothing. What opens again and again stays enabled: enabling takes its time.
   if (on && attached) recording(1);
   if (!correlation && attached) correlation = correlation_now();
-  lock(&gate.lock);
+  if (!lock(&gate.lock)) return;
   int changed = gate.is_open != on && !gone;
   if (changed && on && gate.count < WINDOWS) {
     // Where the id is not known, all from now on is taken: rather too much than too little.

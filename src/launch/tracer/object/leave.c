@@ -2,8 +2,8 @@
 
 // Loaded beforehand (LD_PRELOAD), it sees a process that leaves without its exit handlers, as children of Python's multiprocessing do.
 static void leave(int code) {
-  if (session.attached && !gone && out.pid == getpid()) ask(ASK_END, "_exit", 3000);
-  for (;;) syscall(SYS_EXIT_GROUP, (long)code);
+  end_process(ASK_END_BY_EXIT);
+  for (;;) SYSTEM(SYS_EXIT_GROUP, code);
 }
 EXPORT void _exit(int code) {
   leave(code);
@@ -26,28 +26,28 @@ __attribute__((constructor)) static void find_next(void) {
 static void before_exec(const char* path) {
   // Another library's constructor may come before ours.
   if (!next_execve) find_next();
-  if (!session.attached || session.ended || gone || out.pid != getpid()) return;
-  ask(path && !access(path, 1) ? ASK_FLUSH : ASK_LOOK, NULL, 3000);
+  if (session.ended) return;
+  ask(path && !SYSTEM(SYS_FACCESSAT, AT_FDCWD, path, 1) ? ASK_FLUSH : ASK_LOOK, EXIT_MS, EXIT_WORK_MS);
 }
-static int no_function(void) {
-  *__errno_location() = 38; // ENOSYS
+static int failed(i64 error) {
+  *__errno_location() = (int)error;
   return -1;
 }
 EXPORT int execve(const char* path, char* const* words, char* const* variables) {
   before_exec(path);
-  return next_execve ? next_execve(path, words, variables) : (int)syscall(SYS_EXECVE, path, words, variables);
+  return next_execve ? next_execve(path, words, variables) : failed(-SYSTEM(SYS_EXECVE, path, words, variables));
 }
 EXPORT int execv(const char* path, char* const* words) {
   before_exec(path);
-  return next_execv ? next_execv(path, words) : no_function();
+  return next_execv ? next_execv(path, words) : failed(ENOSYS);
 }
 EXPORT int execvp(const char* file, char* const* words) {
   before_exec(NULL);
-  return next_execvp ? next_execvp(file, words) : no_function();
+  return next_execvp ? next_execvp(file, words) : failed(ENOSYS);
 }
 EXPORT int execvpe(const char* file, char* const* words, char* const* variables) {
   before_exec(NULL);
-  return next_execvpe ? next_execvpe(file, words, variables) : no_function();
+  return next_execvpe ? next_execvpe(file, words, variables) : failed(ENOSYS);
 }
 
 // The words of execl and its like stand one by one, up to a null.

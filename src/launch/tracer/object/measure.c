@@ -138,16 +138,18 @@ static int measure_launch(u32 id, const Call* call) {
 enum { TICKER_MS = 2000, LAUNCH_MS = 20000, PASS_MS = 50 };
 static int measure_lock(int passes) {
   u64 began = clock_now(CLOCK_MONOTONIC);
-  u32 turn = measure.turns;
-  for (int tries = 0; __atomic_exchange_n(&measure.lock.held, 1, __ATOMIC_ACQUIRE) && !gone; tries++) {
+  u32 turn = measure.turns, owner;
+  cancel_hold();
+  for (int tries = 0; !lock_take(&measure.lock, &owner); tries++) {
     int passing = measure.passing, later = PASS_LATER;
-    if (passes && passing == PASS_NOW && !measure.numbered) return 0;
-    if (tries < 100) {
-      sched_yield();
+    // A signal handler launches on a thread whose own launch is measured.
+    if (owner == own_tid || gone || (passes && passing == PASS_NOW && !measure.numbered)) return cancel_release(), 0;
+    if (tries < SPINS) {
+      SYSTEM(SYS_SCHED_YIELD);
       continue;
     }
-    // A child that no handler of fork was called in.
-    if (own_pid && own_pid != getpid()) gone = 1;
+    if (is_other_process() || ending) return cancel_release(), 0;
+    if (lock_take_over(&measure.lock, owner)) break;
     // Who has it now has had it for so long.
     if (measure.replaying || turn != measure.turns) began = clock_now(CLOCK_MONOTONIC), turn = measure.turns;
     u64 waited = clock_now(CLOCK_MONOTONIC) - began;
@@ -157,8 +159,8 @@ static int measure_lock(int passes) {
       measure.why_not = "a launch waited for the profiler for too long; nothing was measured after that";
       __atomic_store_n(&measure.stuck, 1, __ATOMIC_SEQ_CST);
     }
-    if (measure.stuck && !__atomic_load_n(&measure.replaying, __ATOMIC_SEQ_CST)) return 0;
-    poll(NULL, 0, 1);
+    if (measure.stuck && !__atomic_load_n(&measure.replaying, __ATOMIC_SEQ_CST)) return cancel_release(), 0;
+    nap();
   }
   measure.turns++;
   return 1;

@@ -19,7 +19,9 @@ typedef struct { u32 name, grid[3], block[3], dynamic_shared; } Shape;
 typedef struct {
   Shape shape;
   // `mean`: of its launches, as far as their records came, ns.
-  u64 time, launches, before, grew, mean;
+  u64 time, launches, grew, mean;
+  // The same while it is added up again, and what else is found on the way.
+  struct { u64 time, launches; u8 apart, collective; } sum;
   // The number of who asked last, from 1.
   u32 asked;
   u8 chosen, active, apart, collective, missed, swept, sampled, follows, attempts[SETS], done[SETS];
@@ -80,6 +82,7 @@ enum { PREPARING_MS = 2000 };
 // A measured launch takes too long from so many ns on, where that is so many times as long as usual.
 static const u64 LONG_NS = 5000000000ul, LONGER = 100;
 static Set sets[SETS];
+// Under measure.lock, as all that belongs to it (wanted.c).
 static Wanted wanted_launches[SHAPES];
 static Inside inside[WINDOW];
 static Asked asked_kernels[ASKED];

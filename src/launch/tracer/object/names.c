@@ -42,7 +42,7 @@ static void name_put(const String* s) {
 
 // Writes what is new, before rows that use it are written.
 static void names_flush(void) {
-  lock(&names.lock);
+  if (!lock(&names.lock)) return;
   names_write();
   unlock(&names.lock);
 }
@@ -52,7 +52,10 @@ static u32 name_of(const char* text, u64 length) {
   if (!text || !names.table || gone) return 0;
   if (length > LONGEST) length = LONGEST;
   u64 hash = hash_bytes(text, length) | 1;
-  lock(&names.lock);
+  if (UNLIKELY(!lock(&names.lock))) {
+    ADD(lost.unwritten, 1);
+    return 0;
+  }
   if (UNLIKELY(names.held >= STRINGS * 3 / 4 || names.heap_used + length > HEAP)) {
     // Forgotten: those that come again are written again, under other numbers.
     memset(names.table, 0, STRINGS * sizeof(String));
@@ -65,7 +68,8 @@ static u32 name_of(const char* text, u64 length) {
     char* kept = names.heap + names.heap_used;
     memcpy(kept, text, length);
     names.heap_used += length, names.held++;
-    *s = (String){ hash, ++names.count, (u32)length, kept };
+    s->id = ++names.count, s->length = (u32)length, s->text = kept;
+    __atomic_store_n(&s->hash, hash, __ATOMIC_RELEASE);
     name_put(s);
   }
   u32 id = s->id;
@@ -82,17 +86,20 @@ static struct { Lock lock; Given list[GIVEN]; u32 count, written; } given;
 // `of` is the domain, or, where the category is 0 (which is none), the thread.
 static void name_given(u32 of, u32 category, u32 text) {
   if (!text || gone) return;
-  lock(&given.lock);
+  if (!lock(&given.lock)) return;
   u32 i = 0;
   while (i < given.count && (given.list[i].of != of || given.list[i].category != category)) i++;
-  if (i < GIVEN && i == given.count) given.list[given.count++] = (Given){ of, category, text };
+  if (i < GIVEN && i == given.count) {
+    given.list[i] = (Given){ of, category, text };
+    __atomic_store_n(&given.count, i + 1, __ATOMIC_RELEASE);
+  }
   unlock(&given.lock);
 }
 
 // Writes those that are new.
 static void given_write(void) {
   static u8 data[32 << 10];
-  lock(&given.lock);
+  if (!lock(&given.lock)) return;
   u32 from = given.written, count = given.written = given.count;
   unlock(&given.lock);
   if (from == count) return;
@@ -107,12 +114,14 @@ static void given_write(void) {
 
 // A file that begins has all texts from before: the program holds their numbers.
 static void names_begin(void) {
-  lock(&names.lock);
+  if (!lock(&names.lock)) return;
   names.n = names.rows = 0, names.writing = 1;
   for (u32 i = 0; names.count && i < STRINGS; i++)
     if (names.table[i].hash) name_put(&names.table[i]);
   unlock(&names.lock);
+  if (!lock(&given.lock)) return;
   given.written = 0;
+  unlock(&given.lock);
 }
 
 // Kernel names come by pointer, millions of times. A module that was loaded anew may give the pointer to another name:

@@ -18,7 +18,26 @@ enum { NVTX_EXTENDED = (i32)0xDFBD0009 };
 enum { NVTX_UNSIGNED_64 = 1, NVTX_SIGNED_64 = 2, NVTX_DOUBLE = 3, NVTX_UNSIGNED_32 = 4, NVTX_SIGNED_32 = 5, NVTX_FLOAT = 6 };
 
 static volatile int writing;
-static inline int live(void) { return LIKELY(writing && !gone); }
+
+// Each function is called by the program, also by its signal handlers: one that has interrupted the tracer on its own thread leaves its event out.
+static int nvtx_enter(void) {
+  if (UNLIKELY(!writing || gone)) return 0;
+  if (UNLIKELY(inside_tracer)) {
+    ADD(lost.interrupted, 1);
+    return 0;
+  }
+  inside_tracer = 1;
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  return 1;
+}
+static u64 nvtx_leave(u64 result) {
+  __atomic_signal_fence(__ATOMIC_SEQ_CST);
+  inside_tracer = 0;
+  return result;
+}
+#define INSIDE(call) (nvtx_enter() ? nvtx_leave((u64)(call)) : 0)
+#define INSIDE_(call) do { if (nvtx_enter()) call, nvtx_leave(0); } while (0)
+
 static u64 range_ids;
 static __thread int depth;
 
@@ -68,10 +87,11 @@ static void put_message(Event* e, u32 domain, const Attached* of, u64 count) {
   e->has = MESSAGE, e->message = (u8)n;
 }
 
-static void put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) {
+// Whether it was put.
+static int put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) {
   Ring* r = ring();
-  if (!r) return;
-  Event* e = event_begin(r);
+  Event* e = r ? event_begin(r) : NULL;
+  if (!e) return 0;
   *e = (Event){ .time = now(), .id = id, .domain = domain, .text = text, .kind = kind };
   if (a) {
     if (a->color_type) e->has |= COLOR, e->color = a->color;
@@ -89,24 +109,23 @@ static void put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a)
     }
   }
   event_end(r);
+  return 1;
 }
 
-// What begins while the gate is closed is not recorded, and neither is its end: a bit for each range of this thread.
+// The end of a range is recorded if its beginning was, which the gate or a lack of room may have kept out: a bit for each range of this thread.
 static __thread u64 recorded;
 static int shut(void) { return UNLIKELY(gate.gated && !gate.is_open); }
 
 static int push(u32 domain, u32 text, const Attributes* a) {
   if (UNLIKELY(gate.gated)) gate_entered(domain, text);
   if (UNLIKELY(asked_range.text)) asked_pushed = asked_pushed << 1 | (u64)asked_matches(domain, text);
-  int closed = shut();
-  recorded = recorded << 1 | !closed;
-  if (!closed) put_nvtx(EVENT_PUSH, domain, text, 0, a);
+  recorded = recorded << 1 | (u64)(!shut() && put_nvtx(EVENT_PUSH, domain, text, 0, a));
   return depth++;
 }
 static void put_pop(u32 domain, const Attached* of, u64 count) {
   Ring* r = ring();
-  if (!r) return;
-  Event* e = event_begin(r);
+  Event* e = r ? event_begin(r) : NULL;
+  if (!e) return;
   *e = (Event){ .time = now(), .domain = domain, .kind = EVENT_POP };
   put_message(e, domain, of, count);
   if (e->has) e->kind = EVENT_POP_MESSAGE;
@@ -119,12 +138,12 @@ static int pop(u32 domain, const Attached* of, u64 count) {
   if (UNLIKELY(gate.gated)) gate_left(domain);
   return depth;
 }
-static int nvtx_push_ascii(const char* text) { return live() ? push(0, name_recent(text), NULL) : 0; }
-static int nvtx_push_wide(const u32* text) { return live() ? push(0, name_wide(text), NULL) : 0; }
-static int nvtx_push(const Attributes* a) { return live() && a ? push(0, message(a), a) : 0; }
-static int nvtx_pop(void) { return live() ? pop(0, NULL, 0) : 0; }
-static int nvtx_domain_push(void* domain, const Attributes* a) { return live() && a ? push((u32)(u64)domain, message(a), a) : 0; }
-static int nvtx_domain_pop(void* domain) { return live() ? pop((u32)(u64)domain, NULL, 0) : 0; }
+static int nvtx_push_ascii(const char* text) { return (int)INSIDE(push(0, name_recent(text), NULL)); }
+static int nvtx_push_wide(const u32* text) { return (int)INSIDE(push(0, name_wide(text), NULL)); }
+static int nvtx_push(const Attributes* a) { return a ? (int)INSIDE(push(0, message(a), a)) : 0; }
+static int nvtx_pop(void) { return (int)INSIDE(pop(0, NULL, 0)); }
+static int nvtx_domain_push(void* domain, const Attributes* a) { return a ? (int)INSIDE(push((u32)(u64)domain, message(a), a)) : 0; }
+static int nvtx_domain_pop(void* domain) { return (int)INSIDE(pop((u32)(u64)domain, NULL, 0)); }
 
 static u64 start(u32 domain, u32 text, const Attributes* a) {
   u64 id = ADD(range_ids, 1) + 1;
@@ -133,39 +152,39 @@ static u64 start(u32 domain, u32 text, const Attributes* a) {
   if (!shut()) put_nvtx(EVENT_START, domain, text, id, a);
   return id;
 }
-static u64 nvtx_start_ascii(const char* text) { return live() ? start(0, name_recent(text), NULL) : 0; }
-static u64 nvtx_start_wide(const u32* text) { return live() ? start(0, name_wide(text), NULL) : 0; }
-static u64 nvtx_start(const Attributes* a) { return live() && a ? start(0, message(a), a) : 0; }
-static u64 nvtx_domain_start(void* domain, const Attributes* a) { return live() && a ? start((u32)(u64)domain, message(a), a) : 0; }
-static void nvtx_end(u64 id) {
-  if (!live() || !id) return;
+static u64 nvtx_start_ascii(const char* text) { return INSIDE(start(0, name_recent(text), NULL)); }
+static u64 nvtx_start_wide(const u32* text) { return INSIDE(start(0, name_wide(text), NULL)); }
+static u64 nvtx_start(const Attributes* a) { return a ? INSIDE(start(0, message(a), a)) : 0; }
+static u64 nvtx_domain_start(void* domain, const Attributes* a) { return a ? INSIDE(start((u32)(u64)domain, message(a), a)) : 0; }
+static void end_(u64 id) {
   put_nvtx(EVENT_END, 0, 0, id, NULL);
   if (UNLIKELY(gate.gated)) gate_ended(id);
   if (UNLIKELY(asked_range.text)) asked_ended(id);
 }
+static void nvtx_end(u64 id) { if (id) INSIDE_(end_(id)); }
 static void nvtx_domain_end(void* domain, u64 id) { (void)domain, nvtx_end(id); }
 
-static void nvtx_mark_ascii(const char* text) { if (live() && !shut()) put_nvtx(EVENT_MARK, 0, name_recent(text), 0, NULL); }
-static void nvtx_mark_wide(const u32* text) { if (live() && !shut()) put_nvtx(EVENT_MARK, 0, name_wide(text), 0, NULL); }
-static void nvtx_mark(const Attributes* a) { if (live() && a && !shut()) put_nvtx(EVENT_MARK, 0, message(a), 0, a); }
-static void nvtx_domain_mark(void* domain, const Attributes* a) { if (live() && a && !shut()) put_nvtx(EVENT_MARK, (u32)(u64)domain, message(a), 0, a); }
+static void nvtx_mark_ascii(const char* text) { if (!shut()) INSIDE_(put_nvtx(EVENT_MARK, 0, name_recent(text), 0, NULL)); }
+static void nvtx_mark_wide(const u32* text) { if (!shut()) INSIDE_(put_nvtx(EVENT_MARK, 0, name_wide(text), 0, NULL)); }
+static void nvtx_mark(const Attributes* a) { if (a && !shut()) INSIDE_(put_nvtx(EVENT_MARK, 0, message(a), 0, a)); }
+static void nvtx_domain_mark(void* domain, const Attributes* a) { if (a && !shut()) INSIDE_(put_nvtx(EVENT_MARK, (u32)(u64)domain, message(a), 0, a)); }
 
 // Handles of domains and registered texts are the numbers of their texts.
 static void* nvtx_domain_ascii(const char* text) {
-  u32 id = text ? name(text) : 0;
+  u32 id = (u32)INSIDE(name(text));
   if (id && strlen(text) == 4 && !memcmp(text, "NCCL", 4)) nccl_domain = id;
   return (void*)(u64)id;
 }
-static void* nvtx_domain_wide(const u32* text) { return (void*)(u64)name_wide(text); }
-static void* nvtx_register_ascii(void* domain, const char* text) { (void)domain; return (void*)(u64)name(text); }
-static void* nvtx_register_wide(void* domain, const u32* text) { (void)domain; return (void*)(u64)name_wide(text); }
+static void* nvtx_domain_wide(const u32* text) { return (void*)INSIDE(name_wide(text)); }
+static void* nvtx_register_ascii(void* domain, const char* text) { (void)domain; return (void*)INSIDE(name(text)); }
+static void* nvtx_register_wide(void* domain, const u32* text) { (void)domain; return (void*)INSIDE(name_wide(text)); }
 
-static void nvtx_category_ascii(u32 category, const char* text) { if (category && text) name_given(0, category, name(text)); }
-static void nvtx_category_wide(u32 category, const u32* text) { if (category && text) name_given(0, category, name_wide(text)); }
-static void nvtx_domain_category_ascii(void* domain, u32 category, const char* text) { if (category && text) name_given((u32)(u64)domain, category, name(text)); }
-static void nvtx_domain_category_wide(void* domain, u32 category, const u32* text) { if (category && text) name_given((u32)(u64)domain, category, name_wide(text)); }
-static void nvtx_thread_ascii(u32 thread, const char* text) { if (thread && text) name_given(thread, 0, name(text)); }
-static void nvtx_thread_wide(u32 thread, const u32* text) { if (thread && text) name_given(thread, 0, name_wide(text)); }
+static void nvtx_category_ascii(u32 category, const char* text) { if (category && text) INSIDE_(name_given(0, category, name(text))); }
+static void nvtx_category_wide(u32 category, const u32* text) { if (category && text) INSIDE_(name_given(0, category, name_wide(text))); }
+static void nvtx_domain_category_ascii(void* domain, u32 category, const char* text) { if (category && text) INSIDE_(name_given((u32)(u64)domain, category, name(text))); }
+static void nvtx_domain_category_wide(void* domain, u32 category, const u32* text) { if (category && text) INSIDE_(name_given((u32)(u64)domain, category, name_wide(text))); }
+static void nvtx_thread_ascii(u32 thread, const char* text) { if (thread && text) INSIDE_(name_given(thread, 0, name(text))); }
+static void nvtx_thread_wide(u32 thread, const u32* text) { if (thread && text) INSIDE_(name_given(thread, 0, name_wide(text))); }
 
 // NvtxExportTableID, NvtxCallbackModule, and the slots of each (nvtxTypes.h).
 enum { TABLE_CALLBACKS = 1, MODULE_CORE = 1, MODULE_CORE2 = 5 };
@@ -195,9 +214,9 @@ static void nvtx_functions(const Callbacks* callbacks) {
 enum { MODULE_PAYLOAD = 2 };
 typedef struct { u64 segment, count; void** slots; } Segment;
 typedef struct { u16 version, size, module, compatible; u64 count; Segment* segments; } Extension;
-static int nvtx_push_payload(void* domain, const Attached* of, u64 count) { (void)of, (void)count; return live() ? push((u32)(u64)domain, 0, NULL) : 0; }
-static int nvtx_pop_payload(void* domain, const Attached* of, u64 count) { return live() ? pop((u32)(u64)domain, of, count) : 0; }
-static u64 nvtx_start_payload(void* domain, const Attached* of, u64 count) { (void)of, (void)count; return live() ? start((u32)(u64)domain, 0, NULL) : 0; }
+static int nvtx_push_payload(void* domain, const Attached* of, u64 count) { (void)of, (void)count; return (int)INSIDE(push((u32)(u64)domain, 0, NULL)); }
+static int nvtx_pop_payload(void* domain, const Attached* of, u64 count) { return (int)INSIDE(pop((u32)(u64)domain, of, count)); }
+static u64 nvtx_start_payload(void* domain, const Attached* of, u64 count) { (void)of, (void)count; return INSIDE(start((u32)(u64)domain, 0, NULL)); }
 static void nvtx_end_payload(void* domain, u64 id, const Attached* of, u64 count) { (void)domain, (void)of, (void)count, nvtx_end(id); }
 static u8 nvtx_domain_enabled(void* domain) { (void)domain; return 1; }
 static void nvtx_extension(const Extension* e) {

@@ -13,8 +13,10 @@ typedef struct {
 static struct {
   Lock lock;
   Rows kernels, memops, calls, graphs, memory, overhead, configs;
-  // Whose buffer is being packed.
+  // Whose buffer is being packed; its bytes, and how far it is.
   u32 thread, buffer;
+  u8 *bytes, *record;
+  u64 valid;
 } rows;
 
 static struct {
@@ -41,8 +43,9 @@ static int rows_prepare(void) {
 }
 
 static void rows_put(Rows* r, u32 thread) {
-  if (r->n) put_block(r->type, r->flags, thread, r->count, r->data, r->n);
+  u32 count = r->count, n = r->n;
   *r = (Rows){ .data = r->data, .type = r->type };
+  if (n) put_block(r->type, r->flags, thread, count, r->data, n);
 }
 // What rows refer to is written before them.
 static void configs_flush(void) {
@@ -61,10 +64,9 @@ static void rows_flush_all(void) {
 // Where a row goes; WIDEST bytes are there.
 static inline u8* row(Rows* r) {
   if (UNLIKELY(r->n > ROWS)) rows_flush(r);
-  r->count++;
   return r->data + r->n;
 }
-static inline void row_end(Rows* r, u8* end) { r->n = (u32)(end - r->data); }
+static inline void row_end(Rows* r, u8* end) { r->n = (u32)(end - r->data), r->count++; }
 
 static u8* put_config(u8* p, const Config* c) {
   const u32* w = (const u32*)c;
@@ -89,8 +91,9 @@ static u32 config(const Config* c) {
     counted.inline_configs++;
     return 0;
   }
-  u32 id = ++configs.count;
+  u32 id = configs.count + 1;
   configs.list[id] = *c;
+  __atomic_store_n(&configs.count, id, __ATOMIC_RELEASE);
   configs.index[at] = id;
   if (rows.configs.n > ROWS) configs_flush();
   u8* p = put_number(row(&rows.configs), id);

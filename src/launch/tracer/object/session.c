@@ -21,10 +21,12 @@ static Buffer* buffer_make(void) {
 // CUPTI calls this on the thread that launches.
 static void buffer_asked(u8** bytes, u64* size, u64* most) {
   *most = 0, *bytes = NULL, *size = 0;
-  lock(&buffers.lock);
-  Buffer* b = buffers.spare;
-  if (b) buffers.spare = b->next;
-  unlock(&buffers.lock);
+  Buffer* b = NULL;
+  if (lock(&buffers.lock)) {
+    b = buffers.spare;
+    if (b) buffers.spare = b->next;
+    unlock(&buffers.lock);
+  }
   if (!b && !(b = buffer_make())) return;
   b->thread = tid();
   *bytes = b->bytes, *size = b->size;
@@ -59,32 +61,53 @@ static void pack(const u8* r) {
   }
 }
 
+static void buffer_pack(void) {
+  Result next;
+  if (!++rows.buffer) rows.buffer = 1;
+  if (rows.thread) thread_seen(rows.thread);
+  while ((next = cuptiActivityGetNextRecord(rows.bytes, rows.valid, &rows.record)) == OK) pack(rows.record);
+  if (next != NO_MORE_RECORDS) counted.invalid++;
+  rows_flush_all();
+  counted.buffers++;
+  rows.bytes = NULL;
+}
+// What a thread was packing when it was ended, or when a signal handler on it ended the process: all but the record that it was at.
+static void buffer_resume(void) {
+  if (LIKELY(!rows.bytes)) return;
+  ADD(lost.unwritten, 1);
+  buffer_pack();
+}
+static void buffer_take(Buffer* b, u64 valid) {
+  buffer_resume();
+  rows.thread = session.per_thread ? b->thread : 0;
+  rows.record = NULL, rows.valid = valid, rows.bytes = b->bytes;
+  buffer_pack();
+}
+
 // CUPTI calls this on a thread of its own, or on the one that flushes.
 static void buffer_done(void* context, u32 stream, u8* bytes, u64 size, u64 valid) {
   if (!bytes) return;
   Buffer* b = (Buffer*)(bytes - sizeof(Buffer));
   u64 began = clock_now(CLOCK_MONOTONIC);
-  lock(&rows.lock);
-  if (!gone) {
-    rows.thread = session.per_thread ? b->thread : 0;
-    if (!++rows.buffer) rows.buffer = 1;
-    if (rows.thread) thread_seen(rows.thread);
+  inside_tracer++;
+  if (lock(&rows.lock)) {
+    if (!gone) buffer_take(b, valid);
+    counted.packing_ns += clock_now(CLOCK_MONOTONIC) - began;
+    unlock(&rows.lock);
+  } else {
     u8* r = NULL;
-    Result next;
-    while ((next = cuptiActivityGetNextRecord(bytes, valid, &r)) == OK) pack(r);
-    if (next != NO_MORE_RECORDS) counted.invalid++;
-    rows_flush_all();
-    counted.buffers++;
+    while (!gone && cuptiActivityGetNextRecord(bytes, valid, &r) == OK) ADD(lost.unwritten, 1);
   }
-  counted.packing_ns += clock_now(CLOCK_MONOTONIC) - began;
-  unlock(&rows.lock);
   u64 dropped = 0;
   if (cuptiActivityGetNumDroppedRecords(context, stream, &dropped) == OK && dropped) ADD(counted.dropped, dropped);
   // CUPTI was told that buffers are zeroed; else it does so itself, on the thread that launches.
   memset(bytes, 0, valid < size ? valid : size);
-  lock(&buffers.lock);
-  b->next = buffers.spare, buffers.spare = b;
-  unlock(&buffers.lock);
+  if (lock(&buffers.lock)) {
+    b->next = buffers.spare, buffers.spare = b;
+    unlock(&buffers.lock);
+  }
+  ADD(progress, 1);
+  inside_tracer--;
 }
 
 // ---- Calls that are recorded, chosen by their names: numbers differ between versions, and new functions come.
@@ -138,8 +161,8 @@ static void choose_calls(void) {
   if (!session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
 }
 
-// How long a measured launch is waited for.
-enum { MEASURED_MS = 2000 };
+// How long a measured launch is waited for: whoever opens the gate from outside waits for an answer.
+enum { MEASURED_MS = 1000 };
 // Has CUPTI record, or no longer.
 static void recording(int on) {
   if (__atomic_exchange_n(&session.recording, on, __ATOMIC_ACQ_REL) == on) return;
@@ -149,12 +172,14 @@ static void recording(int on) {
   if (session.lean) return;
   set(KIND_MEMCPY), set(KIND_MEMSET), set(KIND_MEMCPY_PEER), set(KIND_OVERHEAD);
   if (session.memory && cupti_version >= HAS_MEMORY) set(KIND_MEMORY);
+  u64 patience = MEASURED_MS;
   for (u32 i = 0; i < chosen_count; i++) {
     int watched = (gate.gated == GATED_BY_PROFILER && (chosen[i] == profiler_start || chosen[i] == profiler_stop)) ||
       (gate.gated == GATED_BY_LAUNCH && !gate_launch.done && launching[chosen[i]]);
     if (session.by_callbacks || left_out[chosen[i]]) {
       // A launch that is measured must be heard to its end. This thread may be in one; and one that does not end holds nobody up for ever.
-      int locked = !holds && lock_within(&measure.lock, MEASURED_MS);
+      int locked = !holds && lock_within(&measure.lock, patience);
+      if (!locked) patience = 0;
       cuptiEnableCallback((u32)(on || watched || launch_heard[chosen[i]]), subscription, DOMAIN_DRIVER, chosen[i]);
       if (locked) unlock(&measure.lock);
     }
@@ -166,10 +191,7 @@ static void recording(int on) {
   if (!on) session.by_callbacks = 1;
 }
 
-// On the thread that calls: nothing is allocated, and no lock is waited for but the ring's own.
-static void on_call(void* user, u32 domain, u32 id, const Call* call) {
-  (void)user;
-  if (gone) return;
+static void call_heard(u32 domain, u32 id, const Call* call) {
   if (domain == DOMAIN_RESOURCE && id == MODULE_LOADED) module_loaded((const void*)call);
   if (domain == DOMAIN_RESOURCE && id == CONTEXT_DESTROYED) context_destroyed((const void*)call);
   if (domain != DOMAIN_DRIVER) return;
@@ -191,14 +213,22 @@ static void on_call(void* user, u32 domain, u32 id, const Call* call) {
   }
   if (!call->carried || !*call->carried || !wanted(call->correlation)) return;
   Ring* r = ring();
-  if (!r) return;
   u32 function = function_name(id);
-  Event* e = event_begin(r);
+  Event* e = r ? event_begin(r) : NULL;
+  if (!e) return;
   u64 start = *call->carried, end = now();
   *e = (Event){ .time = start, .id = call->correlation, .payload = end > start ? end - start : 0, .text = function, .kind = EVENT_CALL };
   if (call->returned) e->color = *(const u32*)call->returned;
   event_end(r);
   ADD(counted.calls, 1);
+}
+// On the thread that calls: nothing is allocated, and no lock is waited for but the ring's own, and measure.lock where something is measured.
+static void on_call(void* user, u32 domain, u32 id, const Call* call) {
+  (void)user;
+  if (gone) return;
+  inside_tracer++;
+  call_heard(domain, id, call);
+  inside_tracer--;
 }
 
 // ---- The library.
@@ -254,7 +284,7 @@ static int find_library(void) {
     while (list[n] && list[n] != ':') n++;
     if (n && n < sizeof path) {
       memcpy(path, list, n), path[n] = 0;
-      void* library = access(path, 4) ? NULL : dlopen(path, RTLD_NOW);
+      void* library = SYSTEM(SYS_FACCESSAT, AT_FDCWD, path, 4) ? NULL : dlopen(path, RTLD_NOW);
       if (library) taken = take_library(library, path);
     }
     list += n + (list[n] == ':');

@@ -72,7 +72,7 @@ static struct { Lock lock; Module list[MODULES]; u32 count; u64 bytes, most, wri
 static void module_loaded(const Resource* r) {
   const Loaded* m = r->module;
   if (!m || !m->code || !m->bytes) return;
-  lock(&modules.lock);
+  if (!lock(&modules.lock)) return;
   // A context that comes after another one loads the same again.
   int known = 0;
   for (u32 i = 0; i < modules.count && !known; i++) known = modules.list[i].bytes == m->bytes && !memcmp(modules.list[i].code, m->code, m->bytes);
@@ -118,7 +118,7 @@ static void module_write(u64 crc) {
     p = put_number(p, n);
     memcpy(p, m->code, n);
     put_block(BLOCK_CODE, 0, 0, 1, data, (u32)(p + n - data));
-    munmap(data, n + 32);
+    pages_free(data, n + 32);
     m->written = 1, modules.written += n;
     return;
   }
@@ -330,7 +330,7 @@ static int measure_lock(int passes);
 static void measure_hear(int on);
 static void context_destroyed(const Resource* r) {
   // The ticker may be getting ready in it.
-  for (int tries = 0; measure.preparing && measure.context == r->context && tries < PREPARING_MS && !gone; tries++) poll(NULL, 0, 1);
+  for (int tries = 0; measure.preparing && measure.context == r->context && tries < PREPARING_MS && !gone && !session.ended; tries++) nap();
   // A launch of this very thread cannot be under way: it is inside of another call.
   // At the process's end nobody needs the counters any more.
   if (r->context != measure.context || holds || session.ended || !measure_lock(0)) return;

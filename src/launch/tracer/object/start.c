@@ -3,18 +3,25 @@
 // A copy: programs write over their environment.
 static char prefix[4000];
 
+static const char* host_name(void) {
+  // struct utsname: the system's name, and the host's.
+  static char names_[6][65];
+  return SYSTEM(SYS_UNAME, names_) ? NULL : names_[1];
+}
+
 static void facts_of_process(Facts* f) {
   static char text[4096];
   fact_number(f, "format", 1);
   fact_number(f, "pid", (u64)out.pid);
-  fact_number(f, "parent", (u64)getppid());
+  fact_number(f, "parent", (u64)SYSTEM(SYS_GETPPID));
   // When the first of us was loaded: ranges may have begun before CUDA was used.
   fact_number(f, "started", session.started);
   if (rolling.keep_ns) fact_number(f, "kept_ms", rolling.keep_ns / 1000000);
-  long n = readlink("/proc/self/exe", text, sizeof text - 1);
+  long n = SYSTEM(SYS_READLINKAT, AT_FDCWD, "/proc/self/exe", text, sizeof text - 1);
   if (n > 0) text[n] = 0, fact(f, "executable", text);
-  if (getcwd(text, sizeof text)) fact(f, "directory", text);
-  if (!gethostname(text, sizeof text)) text[sizeof text - 1] = 0, fact(f, "host", text);
+  // One that lies outside of the process's root begins with "(unreachable)".
+  if (SYSTEM(SYS_GETCWD, text, sizeof text) > 0 && *text == '/') fact(f, "directory", text);
+  if (host_name()) fact(f, "host", host_name());
   int file = file_open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
   n = file < 0 ? 0 : file_read(file, text, sizeof text - 1);
   if (file >= 0) file_close(file);
@@ -33,10 +40,9 @@ static void facts_of_process(Facts* f) {
 
 // What tells this process from others, and which of its files it is.
 static void facts_of_part(Facts* f, u32 number) {
-  static char host[256];
   fact_number(f, "pid", (u64)out.pid);
   fact_number(f, "started", session.started);
-  if (!gethostname(host, sizeof host)) host[sizeof host - 1] = 0, fact(f, "host", host);
+  if (host_name()) fact(f, "host", host_name());
   fact_number(f, "continues", number);
   fact_number(f, "time", now());
 }
@@ -89,22 +95,26 @@ static void devices_look(void) {
 
 // ---- How it stands.
 
+static void count_facts(Facts* f) {
+  fact_number(f, "time", now());
+  fact_number(f, "monotonic", clock_now(CLOCK_MONOTONIC));
+  const struct { const char* key; u64 value; } all[] = {
+    { "kernels", counted.kernels }, { "memops", counted.memops }, { "calls", counted.calls }, { "other", counted.other },
+    { "invalid", counted.invalid }, { "outside", counted.outside }, { "dropped", counted.dropped }, { "refused", counted.refused },
+    { "interrupted", lost.interrupted }, { "unwritten", lost.unwritten }, { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
+    { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes }, { "chosen_error", session.chosen_error },
+    { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
+  };
+  for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
+}
+
 // A measured launch that has not returned for so long is said to take long.
 static const u64 WAITS_NS = 3000000000ul;
 static void state_facts(Facts* f) {
   u64 cupti = 0;
   if (session.attached && !session.ended) cuptiGetTimestamp(&cupti);
-  fact_number(f, "time", now());
-  fact_number(f, "monotonic", clock_now(CLOCK_MONOTONIC));
+  count_facts(f);
   if (cupti) fact_number(f, "cupti_time", cupti);
-  const struct { const char* key; u64 value; } all[] = {
-    { "kernels", counted.kernels }, { "memops", counted.memops }, { "calls", counted.calls }, { "other", counted.other },
-    { "invalid", counted.invalid }, { "outside", counted.outside }, { "dropped", counted.dropped }, { "refused", counted.refused },
-    { "inline_configs", counted.inline_configs }, { "buffers", counted.buffers },
-    { "packing_ns", counted.packing_ns }, { "flushing_ns", session.flushing_ns }, { "bytes", out.bytes }, { "chosen_error", session.chosen_error },
-    { "open", (u64)(!gate.gated || gate.is_open) }, { "measured", measure.launches }, { "measuring_ns", measure.spent }, { "sampled", stalls.launches },
-  };
-  for (u32 i = 0; i < COUNT(all); i++) fact_number(f, all[i].key, all[i].value);
   u64 within = measure.within, t = clock_now(CLOCK_MONOTONIC);
   if (within && t > within + WAITS_NS) fact_number(f, "measuring_kernel", measure.within_name), fact_number(f, "measuring_for_ms", (t - within) / 1000000);
   if (within && measure.replaying) fact_number(f, "measuring_replays", sets[measure.set].passes);
@@ -136,36 +146,59 @@ static void look(void) {
 
 // ---- What others ask of the ticker: it alone flushes and ends, so that no thread of the program waits for locks that it may hold itself.
 
-enum { ASK_LOOK = 1, ASK_FLUSH = 2, ASK_END = 3 };
-static volatile u32 asked, answered;
-static volatile int asked_what;
-static const char* volatile asked_why;
+enum { ASK_LOOK = 1, ASK_FLUSH = 2, ASK_END = 4, ASK_END_BY_EXIT = 8 };
+static volatile u32 asked, answered, asked_what;
 static volatile int ticking;
+// A process that ends waits for as long as its trace is being written, since that ends, too; but only so long, altogether, for a ticker that stands
+// still: it may wait for something that a thread of the program holds, CUPTI's locks included, and that thread may be the one that asks.
+enum { EXIT_MS = 100, EXIT_WORK_MS = 5000, SLICE_MS = 10 };
 
 static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
   struct timespec time = { (long)(ms / 1000), (long)(ms % 1000 * 1000000) };
-  syscall(SYS_FUTEX, word, 128l /* FUTEX_WAIT_PRIVATE */, (long)while_it_is, &time, NULL, 0l);
+  SYSTEM(SYS_FUTEX, word, 128 /* FUTEX_WAIT_PRIVATE */, while_it_is, &time);
 }
-static void futex_wake(volatile u32* word) { syscall(SYS_FUTEX, word, 129l /* FUTEX_WAKE_PRIVATE */, 1000l, NULL, NULL, 0l); }
+static void futex_wake(volatile u32* word) { SYSTEM(SYS_FUTEX, word, 129 /* FUTEX_WAKE_PRIVATE */, 1000); }
 
-// Waits until it is done, but not for ever: a thread that is asked from within a signal handler may hold what the ticker needs.
-static void ask(int what, const char* why, u64 most_ms) {
-  static Lock asking;
-  if (!ticking || gone || session.ended) return;
-  u64 until = clock_now(CLOCK_MONOTONIC) + most_ms * 1000000;
-  while (__atomic_exchange_n(&asking.held, 1, __ATOMIC_ACQUIRE)) {
-    if (gone || clock_now(CLOCK_MONOTONIC) >= until) return;
-    poll(NULL, 0, 1);
-  }
-  asked_why = why, asked_what = what;
+// Whether the ticker runs, would run if there were a processor for it, or waits for a disk.
+static int ticker_works(void) {
+  char path[48], text[128];
+  snprintf(path, sizeof path, "/proc/self/task/%u/stat", ticker);
+  int file = file_open(path, O_RDONLY | O_CLOEXEC);
+  long n = file < 0 ? 0 : file_read(file, text, sizeof text - 1);
+  if (file >= 0) file_close(file);
+  // The state stands behind the name, which is in parentheses.
+  while (n > 2 && text[n - 1] != ')') n--;
+  return n > 2 && (text[n + 1] == 'R' || text[n + 1] == 'D');
+}
+
+// Asks, and waits until it is done: 1. Or for as long as the ticker works, but not longer than `work_ms`, and `still_ms` in which it does not.
+static int ask(u32 what, u64 still_ms, u64 work_ms) {
+  if (!ticking || gone || out.pid != process()) return 0;
+  __atomic_fetch_or(&asked_what, what, __ATOMIC_ACQ_REL);
   u32 number = __atomic_add_fetch(&asked, 1, __ATOMIC_ACQ_REL);
   futex_wake(&asked);
-  for (u32 seen; (i32)((seen = __atomic_load_n(&answered, __ATOMIC_ACQUIRE)) - number) < 0;) {
-    u64 t = clock_now(CLOCK_MONOTONIC);
-    if (t >= until || gone) break;
-    futex_wait(&answered, seen, (until - t) / 1000000 + 1);
+  u64 still = 0, work = 0, seen_progress = progress, t = clock_now(CLOCK_MONOTONIC);
+  for (u32 seen; (i32)((seen = __atomic_load_n(&answered, __ATOMIC_ACQUIRE)) - number) < 0 && ticking;) {
+    if (gone || still >= still_ms * 1000000 || work >= work_ms * 1000000) return 0;
+    futex_wait(&answered, seen, SLICE_MS);
+    // A process that was stopped meanwhile has not waited.
+    u64 before = t, most = 2 * SLICE_MS * 1000000ul;
+    t = clock_now(CLOCK_MONOTONIC);
+    u64 took = t - before < most ? t - before : most;
+    if (progress != seen_progress || ticker_works()) seen_progress = progress, work += took;
+    else still += took;
   }
-  unlock(&asking);
+  return 1;
+}
+
+static void end_without_ticker(const char* why);
+// On the thread that ends the process, perhaps in a signal handler: it does not return to what it has interrupted, and the locks that it held are free.
+static void end_process(u32 what) {
+  if (!session.attached || gone || out.pid != process()) return;
+  leaver = tid();
+  int done = ask(what, EXIT_MS, EXIT_WORK_MS);
+  leaver = 0;
+  if (!done) end_without_ticker(what == ASK_END ? "exit" : "_exit");
 }
 
 // ---- The hand on the gate from outside: one word a connection, on a thread of its own.
@@ -185,13 +218,16 @@ static void control_open(void) {
   if (at < 0) return;
   snprintf(control_path, sizeof control_path, "%s.%d.sock", prefix, out.pid);
   int n = snprintf(address.path, sizeof address.path, "/proc/self/fd/%d%s.%d.sock", at, slash, out.pid);
-  int s = n > 0 && n < (int)sizeof address.path ? high(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) : -1;
+  int s = n > 0 && n < (int)sizeof address.path ? high((int)SYSTEM(SYS_SOCKET, AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) : -1;
   // A process that was here before by exec has left its own.
-  if (s >= 0) unlink(address.path);
-  if (s >= 0 && !bind(s, &address, sizeof address) && !chmod(address.path, 0600) && !listen(s, 4)) control = s, control_is = identity(s);
+  if (s >= 0) file_remove(address.path);
+  if (s >= 0 && !SYSTEM(SYS_BIND, s, &address, sizeof address) && !SYSTEM(SYS_FCHMODAT, AT_FDCWD, address.path, 0600) && !SYSTEM(SYS_LISTEN, s, 4))
+    control = s, control_is = identity(s);
   else if (s >= 0) file_close(s);
   file_close(at);
 }
+// How long one who connects may take to say a word, and the longest that an answer is waited for.
+enum { WORD_MS = 500, HEAR_MS = 1000 };
 static const char* obey(const char* word) {
   if (!strcmp(word, "open")) {
     if (!gate.gated) return "not gated\n";
@@ -199,17 +235,20 @@ static const char* obey(const char* word) {
     return "open\n";
   }
   if (!strcmp(word, "close")) {
+    if (!lock(&gate.lock)) return "busy\n";
     if (!gate.gated) {
       // A recording of everything becomes one with a gate, which has been open until now.
       gate.list[0] = (Window){ 0, ~0ul };
-      gate.count = 1, gate.is_open = 1, gate.gated = GATED;
+      gate.count = 1, gate.is_open = 1;
+      __atomic_store_n(&gate.gated, GATED, __ATOMIC_RELEASE);
     }
+    unlock(&gate.lock);
     gate_set(0, "by hand", 0);
     return "closed\n";
   }
   if (!strcmp(word, "flush")) {
-    ask(ASK_LOOK, NULL, 10000);
-    return "flushed\n";
+    // Whoever asks waits for two seconds.
+    return ask(ASK_LOOK, HEAR_MS, HEAR_MS) ? "flushed\n" : "not flushed yet\n";
   }
   if (!strncmp(word, "measure ", 8)) return measure_ask(word + 8);
   if (!strcmp(word, "state")) return !gate.gated || gate.is_open ? "open\n" : "closed\n";
@@ -217,23 +256,23 @@ static const char* obey(const char* word) {
 }
 static void* hear(void* unused) {
   (void)unused;
-  syscall(SYS_PRCTL, 15l /* PR_SET_NAME */, "warpscope", 0l, 0l, 0l);
+  SYSTEM(SYS_PRCTL, 15 /* PR_SET_NAME */, "warpscope");
   while (!session.ended && !gone && is_same(control, control_is)) {
     struct pollfd p = { control, POLLIN, 0 };
-    int ready = poll(&p, 1, 1000);
-    if (ready < 1) continue;
+    if (wait_for_input(&p, 1000) < 1) continue;
     if (!(p.revents & POLLIN) || !is_same(control, control_is)) break;
-    int c = accept4(control, NULL, NULL, SOCK_CLOEXEC);
-    if (c < 0) {
-      if (*__errno_location() != EINTR && *__errno_location() != AGAIN) break;
-      continue;
-    }
+    int c = (int)SYSTEM(SYS_ACCEPT4, control, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (c == -EINTR || c == -EAGAIN) continue;
+    if (c < 0) break;
     struct pollfd q = { c, POLLIN, 0 };
     char word[700] = "";
-    long n = poll(&q, 1, 1000) == 1 ? read(c, word, sizeof word - 1) : 0;
+    long n = wait_for_input(&q, WORD_MS) == 1 ? file_read(c, word, sizeof word - 1) : 0;
     while (n > 0 && (word[n - 1] == '\n' || word[n - 1] == ' ')) word[--n] = 0;
-    const char* answer = obey(word);
-    if (write(c, answer, strlen(answer)) < 0) answer = NULL;
+    // One who says nothing, or has gone, harms nothing.
+    if (n > 0) {
+      const char* answer = obey(word);
+      SYSTEM(SYS_SENDTO, c, answer, strlen(answer), MSG_NOSIGNAL);
+    }
     file_close(c);
   }
   return NULL;
@@ -247,13 +286,15 @@ static void finish(const char* why);
 
 static void* tick(void* unused) {
   (void)unused;
-  syscall(SYS_PRCTL, 15l /* PR_SET_NAME */, "warpscope", 0l, 0l, 0l);
+  ticker = tid();
+  SYSTEM(SYS_PRCTL, 15 /* PR_SET_NAME */, "warpscope");
   u64 began = clock_now(CLOCK_MONOTONIC), next = began + FIRST_MS * 1000000ul;
   while (!session.ended && !gone) {
     u32 number = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
     if (number != answered) {
-      if (asked_what == ASK_END) finish(asked_why);
-      else if (asked_what == ASK_FLUSH) flush(1), look();
+      u32 what = __atomic_exchange_n(&asked_what, 0, __ATOMIC_ACQ_REL);
+      if (what & (ASK_END | ASK_END_BY_EXIT)) finish(what & ASK_END ? "exit" : "_exit");
+      else if (what & ASK_FLUSH) flush(1), look();
       else look();
       __atomic_store_n(&answered, number, __ATOMIC_RELEASE);
       futex_wake(&answered);
@@ -276,33 +317,64 @@ static void* tick(void* unused) {
     if ((open_after_ns || open_for_ns) && wait > 20) wait = 20;
     futex_wait(&asked, number, wait);
   }
+  ticking = 0;
+  futex_wake(&answered);
   return NULL;
 }
 
 // ---- The end.
 
+static void put_end(Facts* f, const char* why) {
+  fact(f, "end", why);
+  put_block_or_last(BLOCK_END, 0, 0, f->count, f->data, f->n, 1);
+  if (control >= 0) file_remove(control_path);
+}
+
+// On the ticker. What the tracer itself has comes first: CUPTI may not return.
 static void finish(const char* why) {
-  if (gone || out.pid != getpid() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
-  devices_look();
+  if (gone || out.pid != process() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
+  ending = 1;
   states_pause();
-  flush(1);
-  measure_look(1);
-  measure_ended();
-  flush(1);
   rings_look(1);
   names_flush();
   threads_name(1);
   given_write();
+  devices_look();
+  flush(1);
+  measure_look(1);
+  measure_ended();
+  flush(1);
+  if (lock(&rows.lock)) {
+    buffer_resume();
+    unlock(&rows.lock);
+  }
+  rings_look(1);
+  names_flush();
+  threads_name(0);
+  given_write();
   static Facts f;
   state_facts(&f);
-  fact(&f, "end", why);
-  put_facts(BLOCK_END, &f);
-  if (control >= 0) unlink(control_path);
+  put_end(&f, why);
 }
+
+// CUPTI does not return to the ticker, say: the thread that ends the process writes what the tracer itself has, and that more is missing.
+static void end_without_ticker(const char* why) {
+  static Facts f;
+  static u32 once;
+  if (out.closed || __atomic_exchange_n(&once, 1, __ATOMIC_ACQ_REL)) return;
+  ender = tid(), session.ended = ending = 1;
+  lock_abandon(&out.lock), lock_abandon(&names.lock);
+  for (Ring* r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) lock_abandon(&r->emptying), ring_empty(r);
+  names_flush();
+  count_facts(&f);
+  fact_number(&f, "unfinished", 1);
+  put_end(&f, why);
+}
+
 // What a library passes here is not always a pointer (ThreadSanitizer's is not).
 static void at_exit(void* unused) {
   (void)unused;
-  ask(ASK_END, "exit", 20000);
+  end_process(ASK_END);
 }
 
 // ---- The beginning.
@@ -365,9 +437,30 @@ static int rank_is_wanted(const char* list) {
   return 0;
 }
 
+// In a child of fork, on its only thread: what other threads of the parent held is held by none here, and nothing is recorded.
+static void child_of_fork(void) {
+  gone = 1, own_tid = 0;
+  beginning = (Lock){ 0 };
+  // Whoever connects is to learn when the parent has ended.
+  if (control >= 0 && is_same(control, control_is)) file_close(control);
+  control = -1;
+}
+
+// A child of fork that uses CUDA while its parent only marked ranges: a trace of its own. What the parent's threads marked is not its, and the locks
+// that they held are free.
+static void begin_in_child(void) {
+  Lock* const all[] = { &measure.lock, &rows.lock, &names.lock, &out.lock, &gate.lock, &given.lock, &threads.lock, &buffers.lock, &modules.lock };
+  for (u32 i = 0; i < COUNT(all); i++) *all[i] = (Lock){ 0 };
+  own_pid = out.pid = process();
+  rings = NULL, own_ring = NULL, own_tid = 0;
+  session.ended = 0, gone = 0;
+}
+
 // Everything but CUPTI. NVTX may come first, long before the driver, or without it: then no file is made.
 static void begin(void) {
-  lock(&beginning);
+  // A child that no handler of fork was called in has its parent's number.
+  own_tid = 0;
+  if (!lock(&beginning)) return;
   const char* to = getenv("WARPSCOPE_TRACE_OUT");
   if (!begun) {
     if (to && *to == '/' && strlen(to) < sizeof prefix && rank_is_wanted(getenv("WARPSCOPE_TRACE_RANKS")) && names_prepare()) {
@@ -377,17 +470,13 @@ static void begin(void) {
       int (*at_fork)(void (*)(void), void (*)(void), void (*)(void), void*) = NULL;
       *(void**)&at_fork = dlsym(NULL, "__register_atfork");
       if (at_fork) at_fork(NULL, NULL, child_of_fork, NULL);
-      own_pid = out.pid = getpid();
+      own_pid = out.pid = process();
       options();
       writing = 1;
     }
     begun = 1;
   } else if (gone && !session.attached && !out.opened) {
-    // A child of fork that uses CUDA while its parent only marked ranges: a trace of its own. What the parent's threads marked is not its.
-    out.lock.held = names.lock.held = rows.lock.held = gate.lock.held = 0;
-    own_pid = out.pid = getpid();
-    rings = NULL, own_ring = NULL, own_tid = 0;
-    session.ended = 0, gone = 0;
+    begin_in_child();
   }
   unlock(&beginning);
 }
@@ -416,10 +505,11 @@ EXPORT int InitializeInjection(void) {
   __cxa_atexit(at_exit, NULL, NULL);
   // The program's signals are not for these threads; those of the C library (32 to 34) are.
   u64 all = ~(7ul << 31), before = 0, thread;
-  syscall(SYS_SIGPROCMASK, 0l /* SIG_BLOCK */, &all, &before, sizeof all);
-  ticking = !pthread_create(&thread, NULL, tick, NULL);
+  SYSTEM(SYS_SIGPROCMASK, 0 /* SIG_BLOCK */, &all, &before, sizeof all);
+  ticking = 1;
+  if (pthread_create(&thread, NULL, tick, NULL)) ticking = 0;
   if (control >= 0) pthread_create(&thread, NULL, hear, NULL);
-  syscall(SYS_SIGPROCMASK, 2l /* SIG_SETMASK */, &before, NULL, sizeof all);
+  SYSTEM(SYS_SIGPROCMASK, 2 /* SIG_SETMASK */, &before, NULL, sizeof all);
   return 1;
 }
 

@@ -62,7 +62,7 @@ static void measure_write(void) {
 
 // What windows took is the profiler's time, not the program's.
 static void windows_write(void) {
-  lock(&rows.lock);
+  if (!lock(&rows.lock)) return;
   u32 count = measure.closed_count;
   if (count - measure.closed_written > COUNT(measure.closed)) measure.closed_written = count - COUNT(measure.closed);
   for (; measure.closed_written != count; measure.closed_written++) {
@@ -279,6 +279,8 @@ static void measure_begin(const char* plan) {
   if ((measure.budget || measure.asked) && (seen = pages(sizeof(Seen) * CONFIGS, 0))) measure.state = MEASURE_LOOKING;
 }
 
+// Who asks from outside waits for an answer.
+enum { ASKED_MS = 500 };
 // From outside, while the program runs: the next launches of a kernel. The answer is one line.
 static const char* measure_ask(const char* kernel) {
   static char answer[300];
@@ -289,11 +291,13 @@ static const char* measure_ask(const char* kernel) {
   if (!seen && !(seen = pages(sizeof(Seen) * CONFIGS, 0))) return "cannot measure: no memory\n";
   if (!asked_add(kernel, -1, 0)) return "cannot measure: the name is too long, or too many kernels were asked for\n";
   modules.most = MOST_KEPT;
-  lock(&measure.lock);
-  if (measure.state == MEASURE_OFF) {
-    measure.state = MEASURE_LOOKING;
-    measure_hear(1);
+  // It is off only where nothing was asked for before.
+  if (measure.state == MEASURE_OFF && lock_within(&measure.lock, ASKED_MS)) {
+    if (measure.state == MEASURE_OFF) {
+      measure.state = MEASURE_LOOKING;
+      measure_hear(1);
+    }
+    unlock(&measure.lock);
   }
-  unlock(&measure.lock);
   return "measuring\n";
 }

@@ -22,9 +22,12 @@ static const char* reference(const char* p) {
   return *p == 'S' && p[1] >= 'a' && p[1] <= 'z' ? p + 2 : after(p, '_');
 }
 
-// After the `E` of what was opened: template arguments, a nested name, a function's type.
-static const char* closed(const char* p) {
+// Literals and lambdas may hold each other; a program may give its kernels any names, and its threads small stacks.
+enum { MOST_NESTED = 32 };
+// After the `E` of what was opened: template arguments, a nested name, a function's type; NULL where there is none, or too much is nested.
+static const char* closed_within(const char* p, u32 levels) {
   u32 open = 1;
+  if (!levels) return NULL;
   while (p && *p) {
     char c = *p;
     if (is_digit(c)) {
@@ -37,14 +40,14 @@ static const char* closed(const char* p) {
     } else if (c == 'L' && !(p[1] == '_' && p[2] == 'Z')) {
       // A literal: its type, and a number that is no length.
       p++;
-      if (*p == 'N') p = closed(p + 1);
+      if (*p == 'N') p = closed_within(p + 1, levels - 1);
       else if (is_digit(*p)) p = source_name(p, NULL, NULL);
       p = p ? after(p, 'E') : NULL;
     } else if (c == 'L') {
       open++, p += 3;
     } else if (c == 'U' && (p[1] == 'l' || p[1] == 't')) {
       // A lambda with its parameters, or a type without a name, and its number.
-      if (p[1] == 'l') p = closed(p + 2);
+      if (p[1] == 'l') p = closed_within(p + 2, levels - 1);
       p = p ? after(p, '_') : NULL;
     } else if (c == 'D' && p[1]) {
       open += p[1] == 'T' || p[1] == 't', p += 2;
@@ -54,6 +57,8 @@ static const char* closed(const char* p) {
   }
   return NULL;
 }
+
+static const char* closed(const char* p) { return closed_within(p, MOST_NESTED); }
 
 // Where the name begins, and its length; the whole symbol where it is none of C++, or one of a kind that has no such name.
 static const char* function_of(const char* symbol, u64* length) {

@@ -80,34 +80,16 @@ static int measure_own(u32 correlation, const char* text) {
   return measure.recent[correlation % COUNT(measure.recent)] == correlation;
 }
 
-// Chooses the kernels that take the stated share of the time. On the ticker.
-static void measure_choose(u64 t) {
+// Takes what was added up, and chooses the kernels that take the stated share of the time. With measure.lock held.
+static void choose_by_time(u64 t, u64 total) {
   static Wanted* by_time[SHAPES];
-  measure.chosen_at = t;
-  u64 total = 0, sum = 0;
+  u64 sum = 0;
   u32 n = 0;
-  for (u32 i = 0; i < measure.wanted; i++) wanted_launches[i].before = wanted_launches[i].launches, wanted_launches[i].time = wanted_launches[i].launches = 0, wanted_launches[i].apart = 0;
-  u32 count = __atomic_load_n(&configs.count, __ATOMIC_ACQUIRE);
-  for (u32 id = 1; id <= count; id++) {
-    const Config* c = &configs.list[id];
-    total += seen[id].time;
-    // Nodes of graphs are launched together, cooperative kernels wait for themselves, others were launched by kernels.
-    if (c->graph || c->type || !c->name || !seen[id].launches) continue;
-    Shape s = { c->name, { c->grid[0], c->grid[1], c->grid[2] }, { c->block[0], c->block[1], c->block[2] }, c->dynamic_shared };
-    // What was not launched since it was looked at last takes no place.
-    int grew = seen[id].launches != seen[id].before;
-    seen[id].before = seen[id].launches;
-    lock(&measure.lock);
-    Wanted* w = grew ? wanted_of(&s) : wanted_known(&s);
-    // It may have come just now.
-    if (w && grew) w->active = 1;
-    if (w) w->time += seen[id].time, w->launches += seen[id].launches, w->apart |= seen[id].overlaps, w->collective |= seen[id].collective;
-    unlock(&measure.lock);
-  }
   for (u32 i = 0; i < measure.wanted; i++) {
     Wanted* w = &wanted_launches[i];
     // Records come about once a second.
-    if (w->launches > w->before) w->grew = t;
+    if (w->sum.launches > w->launches) w->grew = t;
+    w->time = w->sum.time, w->launches = w->sum.launches, w->apart = w->sum.apart, w->collective |= w->sum.collective;
     w->active = w->grew && t - w->grew < 3000000000ul;
     w->mean = w->launches ? w->time / w->launches : 0;
     u32 at = n++;
@@ -118,6 +100,39 @@ static void measure_choose(u64 t) {
     by_time[i]->chosen = measure.budget && sum * 100 < total * measure.share && by_time[i]->time && !by_time[i]->apart && !by_time[i]->collective;
     sum += by_time[i]->time;
   }
+}
+
+// Adds up what kernels took, and chooses. On the ticker. Launches read what was found the last time until all of it is new: one whose kernel runs
+// beside others must at no moment look like one that does not.
+static void measure_choose(u64 t) {
+  u64 total = 0;
+  if (!lock_soon(&measure.lock)) return;
+  measure.chosen_at = t;
+  for (u32 i = 0; i < measure.wanted; i++) memset(&wanted_launches[i].sum, 0, sizeof wanted_launches[i].sum);
+  unlock(&measure.lock);
+  u32 count = __atomic_load_n(&configs.count, __ATOMIC_ACQUIRE);
+  for (u32 id = 1; id <= count; id++) {
+    const Config* c = &configs.list[id];
+    total += seen[id].time;
+    // Nodes of graphs are launched together, cooperative kernels wait for themselves, others were launched by kernels.
+    if (c->graph || c->type || !c->name || !seen[id].launches) continue;
+    Shape s = { c->name, { c->grid[0], c->grid[1], c->grid[2] }, { c->block[0], c->block[1], c->block[2] }, c->dynamic_shared };
+    // What was not launched since it was looked at last takes no place.
+    int grew = seen[id].launches != seen[id].before;
+    seen[id].before = seen[id].launches;
+    if (!lock_soon(&measure.lock)) return;
+    Wanted* w = grew ? wanted_of(&s) : wanted_known(&s);
+    if (w) {
+      // One that is active keeps its place while the others are added up.
+      w->active |= (u8)grew;
+      w->sum.time += seen[id].time, w->sum.launches += seen[id].launches;
+      w->sum.apart |= seen[id].overlaps, w->sum.collective |= seen[id].collective;
+    }
+    unlock(&measure.lock);
+  }
+  if (!lock_soon(&measure.lock)) return;
+  choose_by_time(t, total);
+  unlock(&measure.lock);
 }
 
 // How often a survey measures the first set of each kernel, spread over the run, and how far apart at least.

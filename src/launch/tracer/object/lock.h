@@ -1,0 +1,114 @@
+// Locks, their order, and who may wait for whom.
+//
+// A thread that holds a lock takes only locks that stand after it here:
+//
+//   beginning      the first call of CUDA or NVTX in the process: options are read, the first names are given (start.c)
+//   measure.lock   what is measured, and the profiler; also while a measured launch is under way, from its call to its return (measure.c)
+//   rows.lock      CUPTI's records become rows (session.c)
+//   emptying       one for each ring: its events become blocks (events.c)
+//   names.lock     the table of texts (names.c)
+//   out.lock       the file (file.c)
+//
+// and these, under which no other lock is taken: gate.lock, given.lock, threads.lock, buffers.lock, modules.lock.
+//
+// CUPTI has locks of its own, and calls back while it holds them. Apart from measure.lock none of ours is held while CUPTI is called, but for
+// functions that only read a record or a name.
+//
+// Threads of the program wait for each other, for CUPTI's worker and for the ticker, but only as long as a block is written or some rows are packed;
+// for measure.lock they wait by measure_lock's rules. The ticker, and the thread that hears what is asked from outside, wait for measure.lock only for
+// a stated time, since a measured launch may take long; for all others they wait as threads of the program do. No thread waits for a lock
+//   - that its own thread holds: then this is a signal handler, which has interrupted the holder. It does without, and what it leaves out is counted;
+//   - in a child of fork, where the holder may not exist;
+//   - whose holder has ended, or is ending the process from a signal handler and never returns to what it held: the lock is taken over;
+//   - for longer than LOCK_MS: a handler that jumps out of the tracer leaves its locks held for ever;
+//   - at the process's end, on the thread that writes it, for longer than END_NS altogether.
+// What a lock guards is therefore changed so that it can be used after every single store: a place is filled before it is counted.
+//
+// While a thread holds a lock it cannot be cancelled, not even asynchronously.
+
+// The holder, as the system numbers threads; and one that held it for too long, until it lets go.
+typedef struct { u32 owner, given_up; } Lock;
+
+enum { SPINS = 100, LOCK_MS = 10000 };
+// The part of an exit's 100 ms (start.c) that the ticker may wait for locks.
+static const u64 END_NS = 50000000;
+static volatile int ending;
+// The ticker; and the thread that writes the end where the ticker does not come to it.
+static volatile u32 ticker, ender;
+static u64 end_waited;
+static int is_bounded(void) { return ending && (own_tid == ticker || own_tid == ender); }
+
+// The thread that ends the process, while it waits for the ticker.
+static volatile u32 leaver;
+
+static __thread int uncancelled, cancel_state;
+static void cancel_hold(void) {
+  if (!uncancelled++) pthread_setcancelstate(1 /* PTHREAD_CANCEL_DISABLE */, &cancel_state);
+}
+static void cancel_release(void) {
+  int before = cancel_state;
+  if (!--uncancelled) pthread_setcancelstate(before, NULL);
+}
+
+static int lock_take(Lock* l, u32* owner) {
+  *owner = 0;
+  return __atomic_compare_exchange_n(&l->owner, owner, tid(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+// Takes it from a thread that will never let go of it.
+static int lock_take_over(Lock* l, u32 owner) {
+  if (!owner || (owner != leaver && SYSTEM(SYS_TGKILL, process(), owner, 0) != -ESRCH)) return 0;
+  return __atomic_compare_exchange_n(&l->owner, &owner, tid(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
+}
+// A child that no handler of fork was called in, or one of vfork, which has its parent's memory for a moment.
+static int is_other_process(void) { return own_pid && own_pid != process(); }
+
+static int lock_patiently(Lock* l, u64 spins, u64 ms) {
+  int had;
+  cancel_hold();
+  for (u64 tries = 0;; tries++) {
+    u32 owner;
+    had = lock_take(l, &owner);
+    if (LIKELY(had) || owner == own_tid || gone) break;
+    if (tries < spins) {
+      SYSTEM(SYS_SCHED_YIELD);
+      continue;
+    }
+    if (is_other_process() || owner == __atomic_load_n(&l->given_up, __ATOMIC_RELAXED) || (had = lock_take_over(l, owner))) break;
+    if (tries >= spins + ms || (is_bounded() && end_waited >= END_NS)) {
+      if (ms == LOCK_MS && !ending) __atomic_store_n(&l->given_up, owner, __ATOMIC_RELAXED);
+      break;
+    }
+    u64 began = clock_now(CLOCK_MONOTONIC);
+    nap();
+    if (is_bounded()) end_waited += clock_now(CLOCK_MONOTONIC) - began;
+  }
+  if (!had) cancel_release();
+  return had;
+}
+// 1 once it is held; 0 where it is not to be had, and whatever it guards must be left as it is.
+static int lock(Lock* l) { return lock_patiently(l, SPINS, LOCK_MS); }
+static int lock_within(Lock* l, u64 ms) { return lock_patiently(l, 0, ms); }
+static int lock_soon(Lock* l) { return lock_patiently(l, SPINS, 20); }
+
+// Lets go of what a signal handler has interrupted on its own thread, and does not return to.
+static void lock_abandon(Lock* l) {
+  u32 owner = tid();
+  __atomic_compare_exchange_n(&l->owner, &owner, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+static void unlock(Lock* l) {
+  if (UNLIKELY(l->given_up)) __atomic_store_n(&l->given_up, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&l->owner, 0, __ATOMIC_RELEASE);
+  cancel_release();
+}
+
+// How deep this thread is in the tracer, called by the program or by CUPTI. A signal handler that comes in there must not touch what it interrupted.
+static __thread volatile int inside_tracer;
+
+// What the tracer itself left out.
+static struct {
+  // NVTX events of signal handlers whose thread was in the tracer.
+  u64 interrupted;
+  // Rows and texts that would have needed a lock that was not to be had.
+  u64 unwritten;
+} lost;
