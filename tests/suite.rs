@@ -68,6 +68,7 @@ mod suite {
     mod tracer_chosen;
     mod tracer_odd;
     mod tracer_stalls;
+    mod tracer_strange;
     mod triage;
     pub mod tty;
     mod whole;

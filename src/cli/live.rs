@@ -56,10 +56,17 @@ fn now() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }
 
+/// The first process that gave no answer, and why.
+fn silent(answers: &[(u32, tracer::Answer)]) -> Result<(), String> {
+    let none = answers.iter().find_map(|(pid, answer)| answer.as_ref().err().map(|why| (pid, why)));
+    none.map_or(Ok(()), |(pid, why)| Err(format!("process {pid}: {why}")))
+}
+
 /// Opens or closes the recording; returns what to say.
 pub fn gate(output: &Path, open: bool) -> Result<String, String> {
     let answers = tracer::tell(output, if open { "open" } else { "close" }).map_err(|e| e.to_string())?;
-    let done = answers.iter().filter(|(_, a)| *a == if open { "open" } else { "closed" }).count();
+    silent(&answers)?;
+    let done = answers.iter().filter(|(_, a)| a.as_deref() == Ok(if open { "open" } else { "closed" })).count();
     match (answers.len(), done) {
         (0, _) => Err("no process is being traced: none has used CUDA yet, or all have ended".to_owned()),
         (all, done) if done < all => Ok("this recording has no gate".to_owned()),
@@ -71,7 +78,8 @@ pub fn gate(output: &Path, open: bool) -> Result<String, String> {
 /// Has the next launches of a kernel measured; returns what to say.
 fn measure(output: &Path, kernel: &str) -> Result<String, String> {
     let answers = tracer::tell(output, &format!("measure {kernel}")).map_err(|e| e.to_string())?;
-    let refused = answers.iter().find(|(_, a)| a != "measuring");
+    silent(&answers)?;
+    let refused = answers.iter().find_map(|(pid, a)| a.as_ref().ok().filter(|a| *a != "measuring").map(|why| (pid, why)));
     match (answers.len(), refused) {
         (0, _) => Err("no process is being traced: none has used CUDA yet, or all have ended".to_owned()),
         (_, Some((pid, why))) => Err(format!("process {pid}: {why}")),

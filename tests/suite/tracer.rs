@@ -32,6 +32,7 @@ fn built() -> &'static Path {
             cc(&[&shared[..], &["libnvperf_host.so", "nothing.c"]].concat(), at);
             let libraries = ["-Wl,--no-as-needed", "./libcuda.so.1", "./libcupti.so.13", "-Wl,-rpath,$ORIGIN", "-lpthread", "-ldl"];
             cc(&[&["-o", "program", &source("program.c")], &libraries[..]].concat(), at);
+            cc(&[&["-o", "strange", &source("strange.c")], &libraries[..]].concat(), at);
             std::fs::write(at.join("tracer.so"), OBJECT).unwrap();
             folder
         })
@@ -45,19 +46,31 @@ pub struct Run {
     truth: String,
 }
 
+/// The program that does what few do, with the object also loaded beforehand; one that hangs is killed after minutes.
+pub fn strange_command(folder: &Path, words: &[&str]) -> Command {
+    let mut command = Command::new("timeout");
+    command.args(["-s", "KILL", "180"]).arg(built().join("strange")).args(words);
+    in_folder(&mut command, folder);
+    command.env_remove("MOCK_TRUTH").env("LD_PRELOAD", built().join("tracer.so"));
+    command
+}
+
 /// The stand-in program, to be run in a folder.
 pub fn built_command(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Command {
-    let object = built().join("tracer.so");
     let mut command = Command::new(built().join("program"));
+    in_folder(command.args(words), folder);
+    command.envs(env.iter().copied());
     command
-        .args(words)
+}
+
+fn in_folder(command: &mut Command, folder: &Path) {
+    let object = built().join("tracer.so");
+    command
         .current_dir(folder)
         .env("CUDA_INJECTION64_PATH", &object)
         .env("NVTX_INJECTION64_PATH", &object)
         .env("WARPSCOPE_TRACE_OUT", folder.join("report"))
-        .env("MOCK_TRUTH", folder.join("truth"))
-        .envs(env.iter().copied());
-    command
+        .env("MOCK_TRUTH", folder.join("truth"));
 }
 
 fn traced(words: &[&str], env: &[(&str, &str)]) -> Run {
@@ -88,7 +101,7 @@ impl Run {
     }
 }
 
-fn read(file: &Path) -> Profile {
+pub fn read(file: &Path) -> Profile {
     open(file, &Job::new(Wants::ALL, &|_| {})).unwrap()
 }
 

@@ -23,7 +23,15 @@ fn gate(run: &Run, word: &str) -> Result<(), Failure> {
         let text = format!("no process of run {} is being traced: it has not used CUDA yet, or has ended", run.id);
         return Err(Failure { text, code: FAILED });
     }
-    print::lines(&answers.iter().map(|(pid, answer)| format!("process {pid}: {answer}")).collect::<Vec<_>>())
+    let (mut said, mut silent) = (Vec::new(), Vec::new());
+    for (pid, answer) in answers {
+        match answer {
+            Ok(answer) => said.push(format!("process {pid}: {answer}")),
+            Err(why) => silent.push(format!("process {pid}: {why}")),
+        }
+    }
+    print::lines(&said)?;
+    if silent.is_empty() { Ok(()) } else { Err(Failure { text: silent.join("\n"), code: FAILED }) }
 }
 
 /// Saves the last seconds of a run.

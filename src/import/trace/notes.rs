@@ -121,16 +121,14 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
         note(Severity::Error, NoteKind::Lost, text);
     }
     if said.unwritten > 0 {
-        let text = format!(
-            "The tracer left out {}: a thread ended, or was held up, while it was writing them.",
-            count(usize::try_from(said.unwritten).unwrap_or(usize::MAX), "record")
-        );
+        let text =
+            format!("The tracer left out {}: a thread ended, or was held up, while it was writing them.", count(said.unwritten, "record"));
         note(Severity::Error, NoteKind::Lost, text);
     }
     if said.interrupted > 0 {
         let text = format!(
             "{} of signal handlers are missing: each interrupted the tracer on its own thread.",
-            count(usize::try_from(said.interrupted).unwrap_or(usize::MAX), "NVTX event")
+            count(said.interrupted, "NVTX event")
         );
         note(Severity::Info, NoteKind::Lost, text);
     }

@@ -1,34 +1,181 @@
 //! The hand on a running trace: each traced process listens on a socket beside its trace.
+//!
+//! A process may be stopped, or busy, or gone, and a socket may be of something else: each is given two seconds, all of them at the same time, and
+//! what it says is cut to a line.
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout};
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, UnixAddr, connect, send, socket};
+use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a process may take to answer.
-const PATIENCE: Duration = Duration::from_secs(15);
+const PATIENCE: Duration = Duration::from_secs(2);
+/// The pause before a process whose queue of connections is full is tried again.
+const PAUSE: u16 = 20;
+/// An answer is a line.
+const LONGEST: usize = 4096;
 
-/// Says a word (`open`, `close`, `flush`, `state`) to every process whose trace begins with that path, and returns what each answered: its process id
-/// and a word. Sockets of processes that are gone are left out.
-pub fn tell(output: &Path, word: &str) -> io::Result<Vec<(u32, String)>> {
-    let folder = output.parent().unwrap_or(Path::new("/"));
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Silent {
+    #[error("the program does not answer: it is stopped (SIGSTOP); `kill -CONT {0}` resumes it")]
+    Stopped(u32),
+    #[error("the program does not answer: a debugger has stopped it")]
+    Debugged,
+    #[error("the program does not answer: it is waiting for a disk or a device")]
+    Blocked,
+    #[error("the program does not answer")]
+    Slow,
+    #[error("the program closed the connection without an answer")]
+    Closed,
+    #[error("what answered is not the tracer: it did not stop talking")]
+    Endless,
+}
+
+/// What a process answered.
+pub type Answer = Result<String, Silent>;
+
+enum Stage {
+    Connecting,
+    Listening(UnixStream, Vec<u8>),
+    Answered(Answer),
+    /// The socket is one of a process that has ended.
+    Gone,
+}
+
+struct Talk {
+    pid: u32,
+    name: OsString,
+    stage: Stage,
+}
+
+fn broken(e: Errno) -> Stage {
+    match e {
+        // A queue that is full, and one that a signal came in.
+        Errno::EAGAIN | Errno::EINTR => Stage::Connecting,
+        _ => Stage::Gone,
+    }
+}
+
+/// Connects without waiting, and says the word.
+fn begin(folder: &File, name: &Path, word: &str) -> Result<Stage, Errno> {
+    let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+    let fd = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
+    // A socket's path has at most 107 bytes: the folder goes in by its descriptor.
+    let address = UnixAddr::new(&Path::new(&format!("/proc/self/fd/{}", folder.as_raw_fd())).join(name))?;
+    connect(fd.as_raw_fd(), &address)?;
+    let said = send(fd.as_raw_fd(), word.as_bytes(), MsgFlags::MSG_NOSIGNAL);
+    let listening = Stage::Listening(UnixStream::from(fd), Vec::new());
+    Ok(if said == Ok(word.len()) { listening } else { Stage::Answered(Err(Silent::Closed)) })
+}
+
+/// One line that does no harm to a terminal.
+fn line(bytes: &[u8]) -> Answer {
+    let text = String::from_utf8_lossy(bytes);
+    let line: String = text.trim().lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+    if line.is_empty() { Err(Silent::Closed) } else { Ok(line) }
+}
+
+/// Takes what has come; whether that is all.
+fn listen(socket: &mut UnixStream, heard: &mut Vec<u8>) -> Option<Answer> {
+    let mut bytes = [0; 1024];
+    match socket.read(&mut bytes) {
+        Ok(0) => Some(line(heard)),
+        Ok(n) => {
+            heard.extend(&bytes[..n]);
+            (heard.len() > LONGEST).then_some(Err(Silent::Endless))
+        }
+        Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
+        // It answered and left without having read all of the word.
+        Err(_) => Some(line(heard)),
+    }
+}
+
+impl Talk {
+    fn step(&mut self, folder: &File, word: &str) {
+        match &mut self.stage {
+            Stage::Connecting => self.stage = begin(folder, Path::new(&self.name), word).unwrap_or_else(broken),
+            Stage::Listening(socket, heard) => {
+                if let Some(answer) = listen(socket, heard) {
+                    self.stage = Stage::Answered(answer);
+                }
+            }
+            Stage::Answered(_) | Stage::Gone => {}
+        }
+    }
+
+    fn waits(&self) -> bool {
+        matches!(self.stage, Stage::Connecting | Stage::Listening(..))
+    }
+
+    fn ended(self) -> Option<(u32, Answer)> {
+        match self.stage {
+            Stage::Answered(answer) => Some((self.pid, answer)),
+            Stage::Gone => None,
+            Stage::Connecting | Stage::Listening(..) => silent(self.pid).map(|why| (self.pid, Err(why))),
+        }
+    }
+}
+
+/// Why a process does not answer; nothing where it has ended.
+fn silent(pid: u32) -> Option<Silent> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The state stands behind the name, which is in parentheses and may hold some.
+    match stat.rsplit(')').next()?.trim_start().chars().next()? {
+        'T' => Some(Silent::Stopped(pid)),
+        't' => Some(Silent::Debugged),
+        'D' => Some(Silent::Blocked),
+        'Z' | 'X' => None,
+        _ => Some(Silent::Slow),
+    }
+}
+
+/// Sockets of this user beside the traces that begin with that path.
+fn sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
     let stem = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
-    let opened = File::open(folder)?;
+    let user = nix::unistd::geteuid();
     let mut out = Vec::new();
     for entry in std::fs::read_dir(folder)?.flatten() {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let pid = name.strip_prefix(&format!("{stem}.")).and_then(|n| n.strip_suffix(".sock"));
-        let Some(pid) = pid.and_then(|p| p.parse().ok()) else { continue };
-        // A socket's path has at most 107 bytes: the folder goes in by its descriptor.
-        let Ok(mut socket) = UnixStream::connect(format!("/proc/self/fd/{}/{name}", opened.as_raw_fd())) else { continue };
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.write_all(word.as_bytes())?;
-        let mut answer = String::new();
-        socket.read_to_string(&mut answer)?;
-        out.push((pid, answer.trim().to_owned()));
+        let name = entry.file_name();
+        let text = name.to_string_lossy();
+        let pid = text.strip_prefix(&format!("{stem}.")).and_then(|n| n.strip_suffix(".sock")).and_then(|p| p.parse().ok());
+        let own = |m: std::fs::Metadata| m.file_type().is_socket() && (user.is_root() || m.uid() == user.as_raw());
+        let Some(pid) = pid.filter(|_| entry.metadata().is_ok_and(own)) else { continue };
+        out.push(Talk { pid, name, stage: Stage::Connecting });
     }
-    out.sort();
+    Ok(out)
+}
+
+/// Waits until one of them says something, or for a moment.
+fn pause(talks: &[Talk], until: Instant) {
+    let fds = talks.iter().filter_map(|t| if let Stage::Listening(socket, _) = &t.stage { Some(socket.as_fd()) } else { None });
+    let mut fds: Vec<PollFd> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+    let left = u16::try_from(until.saturating_duration_since(Instant::now()).as_millis()).unwrap_or(PAUSE);
+    let _ = nix::poll::poll(&mut fds, PollTimeout::from(left.min(PAUSE)));
+}
+
+/// Says a word (`open`, `close`, `flush`, `state`) to every process whose trace begins with that path, and returns what each answered: its process id
+/// and a word, or why there is none. Sockets of processes that are gone are left out.
+pub fn tell(output: &Path, word: &str) -> io::Result<Vec<(u32, Answer)>> {
+    let folder = output.parent().unwrap_or(Path::new("/"));
+    let opened = File::open(folder)?;
+    let mut talks = sockets(output, folder)?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        talks.iter_mut().for_each(|t| t.step(&opened, word));
+        if !talks.iter().any(Talk::waits) || Instant::now() >= until {
+            break;
+        }
+        pause(&talks, until);
+    }
+    let mut out: Vec<_> = talks.into_iter().filter_map(Talk::ended).collect();
+    out.sort_by_key(|(pid, _)| *pid);
     Ok(out)
 }

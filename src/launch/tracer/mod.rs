@@ -6,7 +6,7 @@ mod libraries;
 mod plan;
 mod start;
 
-pub use control::tell;
+pub use control::{Answer, Silent, tell};
 pub use join::join;
 pub use libraries::{Library, libraries};
 pub use plan::{Chosen, Measure, NvtxRange, Only, questions};

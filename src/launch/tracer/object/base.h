@@ -29,7 +29,7 @@ extern int regcomp(void*, const char*, int), regexec(const void*, const char*, u
 extern void *dlopen(const char*, int), *dlsym(void*, const char*);
 extern int dladdr(const void*, void*);
 extern int clock_gettime(int, struct timespec*);
-extern int pthread_create(u64*, const void*, void* (*)(void*), void*), pthread_setcancelstate(int, int*), __cxa_atexit(void (*)(void*), void*, void*);
+extern int pthread_create(u64*, const void*, void* (*)(void*), void*), pthread_setcancelstate(int, int*), pthread_setcanceltype(int, int*), __cxa_atexit(void (*)(void*), void*, void*);
 extern int *__errno_location(void);
 
 #if defined(__x86_64__)
@@ -76,7 +76,7 @@ enum { O_RDONLY = 0, O_WRONLY = 1, O_CREAT = 0100, O_EXCL = 0200, O_APPEND = 020
 enum { RTLD_NOW = 2, RTLD_NOLOAD = 4 };
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1 };
 enum { ESRCH = 3, EINTR = 4, EAGAIN = 11, EEXIST = 17, EFBIG = 27, ENOSPC = 28, ENOSYS = 38 };
-enum { RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000, MSG_NOSIGNAL = 0x4000, POLLIN = 1 };
+enum { RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000, MSG_NOSIGNAL = 0x4000, POLLIN = 1, POLLHUP = 16 };
 static const long AT_FDCWD = -100;
 
 static u64 clock_now(int clock) {
@@ -131,9 +131,12 @@ static u32 tid(void) {
 static volatile int gone;
 static int own_pid;
 
-#include "lock.h"
-
 #define ADD(x, n) __atomic_fetch_add(&(x), (n), __ATOMIC_RELAXED)
+// What another thread sets, and what it wrote before.
+#define GET(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
+#define SET(x, value) __atomic_store_n(&(x), (value), __ATOMIC_RELEASE)
+
+#include "lock.h"
 
 enum { MAP_POPULATE = 0x8000 };
 // Memory from the system, zeroed; NULL where it has none.

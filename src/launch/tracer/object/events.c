@@ -159,7 +159,7 @@ static void thread_seen(u32 thread) {
 static void threads_name(int again) {
   u8 data[4096], *p = data;
   u32 count = 0;
-  for (u32 i = again ? 0 : threads.named; i < threads.count && p - data < 3900; i++) {
+  for (u32 i = again ? 0 : threads.named; i < GET(threads.count) && p - data < 3900; i++) {
     char path[48], text[64];
     snprintf(path, sizeof path, "/proc/self/task/%u/comm", threads.seen[i]);
     int file = file_open(path, O_RDONLY | O_CLOEXEC);

@@ -98,8 +98,8 @@ static void put_block_or_last(u16 type, u16 flags, u32 thread, u32 count, const 
   if (UNLIKELY(out.rows)) ADD(lost.unwritten, out.rows);
   out.rows = count;
   if (UNLIKELY(!out.opened)) out.opened = 1, file_begin();
-  if (out.file.fd >= 0 && !out.closed) put_locked(type, flags, thread, count, data, length);
-  if (last) out.closed = 1;
+  if (out.file.fd >= 0 && !GET(out.closed)) put_locked(type, flags, thread, count, data, length);
+  if (last) SET(out.closed, 1);
   out.rows = 0;
   ADD(progress, 1);
   unlock(&out.lock);

@@ -36,18 +36,25 @@ static volatile int ending;
 // The ticker; and the thread that writes the end where the ticker does not come to it.
 static volatile u32 ticker, ender;
 static u64 end_waited;
-static int is_bounded(void) { return ending && (own_tid == ticker || own_tid == ender); }
+static int is_bounded(void) { return GET(ending) && (own_tid == GET(ticker) || own_tid == GET(ender)); }
 
 // The thread that ends the process, while it waits for the ticker.
 static volatile u32 leaver;
 
-static __thread int uncancelled, cancel_state;
+// The type is changed, too: glibc (seen with 2.36) ends a thread that has become uncancellable by the time the signal of an asynchronous
+// cancellation arrives, but not one whose type is deferred by then.
+enum { PTHREAD_CANCEL_DISABLE = 1, PTHREAD_CANCEL_DEFERRED = 0 };
+static __thread int uncancelled, cancel_state, cancel_type;
 static void cancel_hold(void) {
-  if (!uncancelled++) pthread_setcancelstate(1 /* PTHREAD_CANCEL_DISABLE */, &cancel_state);
+  if (uncancelled++) return;
+  pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &cancel_type);
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state);
 }
 static void cancel_release(void) {
-  int before = cancel_state;
-  if (!--uncancelled) pthread_setcancelstate(before, NULL);
+  int state = cancel_state, type = cancel_type;
+  if (--uncancelled) return;
+  pthread_setcanceltype(type, NULL);
+  pthread_setcancelstate(state, NULL);
 }
 
 static int lock_take(Lock* l, u32* owner) {
@@ -56,7 +63,7 @@ static int lock_take(Lock* l, u32* owner) {
 }
 // Takes it from a thread that will never let go of it.
 static int lock_take_over(Lock* l, u32 owner) {
-  if (!owner || (owner != leaver && SYSTEM(SYS_TGKILL, process(), owner, 0) != -ESRCH)) return 0;
+  if (!owner || (owner != GET(leaver) && SYSTEM(SYS_TGKILL, process(), owner, 0) != -ESRCH)) return 0;
   return __atomic_compare_exchange_n(&l->owner, &owner, tid(), 0, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED);
 }
 // A child that no handler of fork was called in, or one of vfork, which has its parent's memory for a moment.
@@ -75,7 +82,7 @@ static int lock_patiently(Lock* l, u64 spins, u64 ms) {
     }
     if (is_other_process() || owner == __atomic_load_n(&l->given_up, __ATOMIC_RELAXED) || (had = lock_take_over(l, owner))) break;
     if (tries >= spins + ms || (is_bounded() && end_waited >= END_NS)) {
-      if (ms == LOCK_MS && !ending) __atomic_store_n(&l->given_up, owner, __ATOMIC_RELAXED);
+      if (ms == LOCK_MS && !GET(ending)) __atomic_store_n(&l->given_up, owner, __ATOMIC_RELAXED);
       break;
     }
     u64 began = clock_now(CLOCK_MONOTONIC);

@@ -162,7 +162,7 @@ static void futex_wake(volatile u32* word) { SYSTEM(SYS_FUTEX, word, 129 /* FUTE
 // Whether the ticker runs, would run if there were a processor for it, or waits for a disk.
 static int ticker_works(void) {
   char path[48], text[128];
-  snprintf(path, sizeof path, "/proc/self/task/%u/stat", ticker);
+  snprintf(path, sizeof path, "/proc/self/task/%u/stat", GET(ticker));
   int file = file_open(path, O_RDONLY | O_CLOEXEC);
   long n = file < 0 ? 0 : file_read(file, text, sizeof text - 1);
   if (file >= 0) file_close(file);
@@ -173,19 +173,19 @@ static int ticker_works(void) {
 
 // Asks, and waits until it is done: 1. Or for as long as the ticker works, but not longer than `work_ms`, and `still_ms` in which it does not.
 static int ask(u32 what, u64 still_ms, u64 work_ms) {
-  if (!ticking || gone || out.pid != process()) return 0;
+  if (!GET(ticking) || gone || out.pid != process()) return 0;
   __atomic_fetch_or(&asked_what, what, __ATOMIC_ACQ_REL);
   u32 number = __atomic_add_fetch(&asked, 1, __ATOMIC_ACQ_REL);
   futex_wake(&asked);
-  u64 still = 0, work = 0, seen_progress = progress, t = clock_now(CLOCK_MONOTONIC);
-  for (u32 seen; (i32)((seen = __atomic_load_n(&answered, __ATOMIC_ACQUIRE)) - number) < 0 && ticking;) {
+  u64 still = 0, work = 0, seen_progress = GET(progress), t = clock_now(CLOCK_MONOTONIC);
+  for (u32 seen; (i32)((seen = __atomic_load_n(&answered, __ATOMIC_ACQUIRE)) - number) < 0 && GET(ticking);) {
     if (gone || still >= still_ms * 1000000 || work >= work_ms * 1000000) return 0;
     futex_wait(&answered, seen, SLICE_MS);
     // A process that was stopped meanwhile has not waited.
     u64 before = t, most = 2 * SLICE_MS * 1000000ul;
     t = clock_now(CLOCK_MONOTONIC);
     u64 took = t - before < most ? t - before : most;
-    if (progress != seen_progress || ticker_works()) seen_progress = progress, work += took;
+    if (GET(progress) != seen_progress || ticker_works()) seen_progress = GET(progress), work += took;
     else still += took;
   }
   return 1;
@@ -195,9 +195,9 @@ static void end_without_ticker(const char* why);
 // On the thread that ends the process, perhaps in a signal handler: it does not return to what it has interrupted, and the locks that it held are free.
 static void end_process(u32 what) {
   if (!session.attached || gone || out.pid != process()) return;
-  leaver = tid();
+  SET(leaver, tid());
   int done = ask(what, EXIT_MS, EXIT_WORK_MS);
-  leaver = 0;
+  SET(leaver, 0);
   if (!done) end_without_ticker(what == ASK_END ? "exit" : "_exit");
 }
 
@@ -257,7 +257,7 @@ static const char* obey(const char* word) {
 static void* hear(void* unused) {
   (void)unused;
   SYSTEM(SYS_PRCTL, 15 /* PR_SET_NAME */, "warpscope");
-  while (!session.ended && !gone && is_same(control, control_is)) {
+  while (!GET(session.ended) && !gone && is_same(control, control_is)) {
     struct pollfd p = { control, POLLIN, 0 };
     if (wait_for_input(&p, 1000) < 1) continue;
     if (!(p.revents & POLLIN) || !is_same(control, control_is)) break;
@@ -268,8 +268,8 @@ static void* hear(void* unused) {
     char word[700] = "";
     long n = wait_for_input(&q, WORD_MS) == 1 ? file_read(c, word, sizeof word - 1) : 0;
     while (n > 0 && (word[n - 1] == '\n' || word[n - 1] == ' ')) word[--n] = 0;
-    // One who says nothing, or has gone, harms nothing.
-    if (n > 0) {
+    // Who has gone was told, perhaps while the program was stopped, that there is no answer: what was asked for is not done later.
+    if (n > 0 && !(q.revents & POLLHUP)) {
       const char* answer = obey(word);
       SYSTEM(SYS_SENDTO, c, answer, strlen(answer), MSG_NOSIGNAL);
     }
@@ -286,10 +286,10 @@ static void finish(const char* why);
 
 static void* tick(void* unused) {
   (void)unused;
-  ticker = tid();
+  SET(ticker, tid());
   SYSTEM(SYS_PRCTL, 15 /* PR_SET_NAME */, "warpscope");
   u64 began = clock_now(CLOCK_MONOTONIC), next = began + FIRST_MS * 1000000ul;
-  while (!session.ended && !gone) {
+  while (!GET(session.ended) && !gone) {
     u32 number = __atomic_load_n(&asked, __ATOMIC_ACQUIRE);
     if (number != answered) {
       u32 what = __atomic_exchange_n(&asked_what, 0, __ATOMIC_ACQ_REL);
@@ -308,7 +308,7 @@ static void* tick(void* unused) {
       t = clock_now(CLOCK_MONOTONIC), next = t + EVERY_MS * 1000000ul;
     }
     u64 wait = (next - t) / 1000000 + 1;
-    int watches = session.attached && session.recording && !session.lean;
+    int watches = session.attached && GET(session.recording) && !session.lean;
     if (watches) states_look();
     else states_pause();
     if (watches && wait > STATES_EVERY_MS) wait = STATES_EVERY_MS;
@@ -317,7 +317,7 @@ static void* tick(void* unused) {
     if ((open_after_ns || open_for_ns) && wait > 20) wait = 20;
     futex_wait(&asked, number, wait);
   }
-  ticking = 0;
+  SET(ticking, 0);
   futex_wake(&answered);
   return NULL;
 }
@@ -333,7 +333,7 @@ static void put_end(Facts* f, const char* why) {
 // On the ticker. What the tracer itself has comes first: CUPTI may not return.
 static void finish(const char* why) {
   if (gone || out.pid != process() || __atomic_exchange_n(&session.ended, 1, __ATOMIC_ACQ_REL)) return;
-  ending = 1;
+  SET(ending, 1);
   states_pause();
   rings_look(1);
   names_flush();
@@ -361,8 +361,8 @@ static void finish(const char* why) {
 static void end_without_ticker(const char* why) {
   static Facts f;
   static u32 once;
-  if (out.closed || __atomic_exchange_n(&once, 1, __ATOMIC_ACQ_REL)) return;
-  ender = tid(), session.ended = ending = 1;
+  if (GET(out.closed) || __atomic_exchange_n(&once, 1, __ATOMIC_ACQ_REL)) return;
+  SET(ender, tid()), SET(ending, 1), SET(session.ended, 1);
   lock_abandon(&out.lock), lock_abandon(&names.lock);
   for (Ring* r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) lock_abandon(&r->emptying), ring_empty(r);
   names_flush();

@@ -32,7 +32,7 @@ static void states_put(u32 thread, u64 time, u32 state) {
 static void states_look(void) {
   u64 t = now(), monotonic = clock_now(CLOCK_MONOTONIC);
   u64 passed = states.at ? monotonic - states.at_monotonic : 0;
-  for (u32 i = states.count; i < WATCHED && i < threads.count; i++) states.list[i] = (Watched){ threads.seen[i], UNKNOWN, 0 }, states.count = i + 1;
+  for (u32 i = states.count; i < WATCHED && i < GET(threads.count); i++) states.list[i] = (Watched){ threads.seen[i], UNKNOWN, 0 }, states.count = i + 1;
   for (u32 i = 0; i < states.count; i++) {
     Watched* w = &states.list[i];
     struct timespec time;

@@ -63,7 +63,7 @@ static void measure_write(void) {
 // What windows took is the profiler's time, not the program's.
 static void windows_write(void) {
   if (!lock(&rows.lock)) return;
-  u32 count = measure.closed_count;
+  u32 count = GET(measure.closed_count);
   if (count - measure.closed_written > COUNT(measure.closed)) measure.closed_written = count - COUNT(measure.closed);
   for (; measure.closed_written != count; measure.closed_written++) {
     u32 at = measure.closed_written % COUNT(measure.closed);
@@ -118,7 +118,7 @@ enum { MEASURE_EVERY_MS = 20, CHOOSE_EVERY_MS = 500, ARMED_MS = 500, OPEN_MS = 1
 
 static void measure_idle(u64 t) {
   // Of programs with very many configurations rarely: all are gone through.
-  u64 every = (configs.count > 4096 ? 10 : 1) * CHOOSE_EVERY_MS * 1000000ul;
+  u64 every = (GET(configs.count) > 4096 ? 10 : 1) * CHOOSE_EVERY_MS * 1000000ul;
   if (t - measure.chosen_at >= (measure.asked ? every / 5 : every)) measure_choose(t);
   u64 next = !measure.windows ? FIRST_NS : measure.sweeping && measure.pass ? measure.estimate : SWITCH_NS;
   int affordable = measure.budget && (measure.spent + next) * 1000 <= (t - measure.started) * measure.budget;
@@ -165,7 +165,7 @@ static void measure_look(int last) {
     measure.deaf = 1;
     ticker_unlock();
   }
-  if (measure.closed_written != measure.closed_count) windows_write();
+  if (measure.closed_written != GET(measure.closed_count)) windows_write();
   if (stalls.waiting && measure.state == MEASURE_OFF && ticker_lock(LAST_MS)) {
     if (stalls.waiting) stalls_write();
     ticker_unlock();

@@ -1,0 +1,202 @@
+//! Programs that cancel threads, use NVTX and end in signal handlers, and fork while other threads are busy: each ends as it does by itself, and its
+//! trace has everything, or says how much it has not.
+
+use super::tracer::{built_command, read, strange_command};
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+use warpscope::launch::tracer::{Silent, tell};
+use warpscope::model::{NoteKind, Profile};
+
+/// What a run told, its exit code and its traces.
+struct Run {
+    folder: tempfile::TempDir,
+    code: Option<i32>,
+    told: Vec<usize>,
+}
+
+fn traced(words: &[&str]) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let output = strange_command(folder.path(), words).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    let told = text.split_whitespace().map(|n| n.parse().unwrap()).collect();
+    Run { folder, code: output.status.code(), told }
+}
+
+fn files(folder: &Path, suffix: &str) -> Vec<PathBuf> {
+    let all = std::fs::read_dir(folder).unwrap().map(|e| e.unwrap().path());
+    all.filter(|p| p.extension().is_some_and(|e| e == suffix)).collect()
+}
+
+impl Run {
+    /// The trace of the one process; the sockets are gone.
+    fn profile(&self) -> Profile {
+        let traces = files(self.folder.path(), "wstrace");
+        assert_eq!((traces.len(), files(self.folder.path(), "sock").len()), (1, 0), "{traces:?}");
+        read(&traces[0])
+    }
+}
+
+/// The number that a note says before these words; 0 where there is none.
+fn number(profile: &Profile, words: &str) -> usize {
+    let note = profile.notes.iter().find_map(|n| n.text.split_once(words));
+    note.map_or(0, |(before, _)| before.split_whitespace().last().unwrap().replace(',', "").parse().unwrap())
+}
+
+fn left_out(profile: &Profile) -> (usize, usize) {
+    (number(profile, " NVTX event"), number(profile, " record"))
+}
+
+fn says(profile: &Profile, words: &str) -> bool {
+    profile.notes.iter().any(|n| n.text.contains(words))
+}
+
+fn whole(profile: &Profile) -> bool {
+    profile.notes.iter().all(|n| !matches!(n.kind, NoteKind::Lost | NoteKind::Damaged))
+}
+
+#[test]
+fn threads_that_are_cancelled_hold_nobody_up() {
+    for (words, more) in [("cancel", 0), ("cancel-anywhere", 40 * 8)] {
+        let run = traced(&[words]);
+        let profile = run.profile();
+        assert_eq!((run.code, whole(&profile), profile.launches.len()), (Some(5), true, 40), "{words}: {:?}", profile.notes);
+        // A thread that was cancelled anywhere may have ended between a range and its being counted.
+        let extra = profile.ranges.len().checked_sub(run.told[0]);
+        assert!(extra.is_some_and(|n| n <= more), "{words}: {} of {}", profile.ranges.len(), run.told[0]);
+    }
+}
+
+#[test]
+fn ranges_of_signal_handlers_are_there_or_counted() {
+    for words in ["alarms", "alarms-masked"] {
+        let run = traced(&[words]);
+        let profile = run.profile();
+        let (interrupted, unwritten) = left_out(&profile);
+        assert_eq!((run.code, unwritten, profile.launches.len()), (Some(5), 0, run.told[1]), "{words}: {:?}", profile.notes);
+        // Of a range that is left out both ends are.
+        assert_eq!(profile.ranges.len() + interrupted / 2, run.told[0], "{words}: {:?}", profile.notes);
+    }
+}
+
+/// Where CUPTI was not interrupted, the trace lacks at most what was being written at that moment, and says how much; else it says that the end is
+/// missing. In any case it has an end.
+#[test]
+fn a_program_may_end_in_a_signal_handler() {
+    for words in ["exit-masked", "exit-quick-masked", "exit", "exit-quick"] {
+        for last in ["1", "2", "7", "40", "150", "333"] {
+            let run = traced(&[words, last]);
+            let profile = run.profile();
+            let notes = &profile.notes;
+            assert_eq!((run.code, says(&profile, "The trace has no end")), (Some(9), false), "{words} {last}: {notes:?}");
+            assert!(!says(&profile, "is damaged") || left_out(&profile).1 > 0, "{words} {last}: {notes:?}");
+            if words.ends_with("masked") {
+                let (interrupted, unwritten) = left_out(&profile);
+                assert!(!says(&profile, "CUPTI was still busy"), "{words} {last}: {notes:?}");
+                assert_eq!(profile.launches.len(), run.told[1], "{words} {last}: {notes:?}");
+                assert!(
+                    profile.ranges.len() + interrupted + unwritten >= run.told[0],
+                    "{words} {last}: {} {notes:?}",
+                    profile.ranges.len()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn children_of_a_busy_program_wait_for_no_thread_of_their_parent() {
+    let run = traced(&["forks"]);
+    let profile = run.profile();
+    assert_eq!((run.code, whole(&profile)), (Some(5), true), "{:?}", profile.notes);
+    assert_eq!((profile.ranges.len(), profile.launches.len()), (run.told[0], run.told[1]));
+    // Those that use CUDA first have traces of their own.
+    let run = traced(&["early"]);
+    let traces = files(run.folder.path(), "wstrace");
+    assert_eq!((run.code, traces.len()), (Some(5), 40));
+    for trace in traces {
+        let profile = read(&trace);
+        assert_eq!((profile.launches.len(), profile.ranges.len(), whole(&profile)), (5, 5, true), "{:?}", profile.notes);
+    }
+}
+
+/// A hand that nothing harms: processes that are stopped, sockets of something else.
+#[test]
+fn a_process_that_does_not_answer_is_said_to_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = built_command(folder.path(), &["wait=1"], &[("WARPSCOPE_TRACE_GATE", "closed")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdout.as_mut().unwrap().read_exact(&mut [0; 6]).unwrap();
+    let output = folder.path().join("report");
+    let said = |word| tell(&output, word).unwrap();
+    assert_eq!(said("state"), [(child.id(), Ok("closed".to_owned()))]);
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &child.id().to_string()]).status().unwrap().success());
+    signal("-STOP");
+    // Its queue of connections holds a few, and is full then.
+    for _ in 0..8 {
+        let begun = Instant::now();
+        assert_eq!(said("open"), [(child.id(), Err(Silent::Stopped(child.id())))]);
+        assert!(begun.elapsed() < Duration::from_secs(20));
+    }
+    assert!(Silent::Stopped(7).to_string().contains("it is stopped (SIGSTOP)"));
+    signal("-CONT");
+    // What was asked for meanwhile is not done later: whoever asked was told that there is no answer.
+    let state = std::iter::repeat_with(|| said("state").remove(0).1).find(Result::is_ok);
+    assert_eq!(state, Some(Ok("closed".to_owned())));
+    child.stdin.take().unwrap().write_all(b"xx").unwrap();
+    child.wait().unwrap();
+    assert_eq!(said("state"), []);
+}
+
+#[test]
+fn sockets_of_something_else_do_no_harm() {
+    type Serve = fn(UnixStream);
+    let endless: Serve = |mut s| while s.write_all(b"all work and no play ").is_ok() {};
+    let drips: Serve = |mut s| {
+        s.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        while s.read(&mut [0; 64]).map_or(true, |n| n > 0) && s.write_all(b"x").is_ok() {}
+    };
+    let closes: Serve = drop;
+    let shouts: Serve = |mut s| s.write_all(b"\x1b]0;title\x07open\nand more\n").unwrap();
+    let mute: Serve = |mut s| while s.read(&mut [0; 64]).is_ok_and(|n| n > 0) {};
+    let own = std::process::id();
+    let cases: [(&str, Option<Serve>, Result<&str, Silent>); 6] = [
+        ("endless", Some(endless), Err(Silent::Endless)),
+        ("drips", Some(drips), Err(Silent::Slow)),
+        ("closes", Some(closes), Err(Silent::Closed)),
+        ("shouts", Some(shouts), Ok("]0;titleopen")),
+        ("mute", Some(mute), Err(Silent::Slow)),
+        ("full", None, Err(Silent::Slow)),
+    ];
+    for (name, serve, expected) in cases {
+        let folder = tempfile::tempdir().unwrap();
+        let listener = UnixListener::bind(folder.path().join(format!("report.{own}.sock"))).unwrap();
+        // Not a socket, a link to one, a process that is gone.
+        std::fs::write(folder.path().join("report.1.sock"), "").unwrap();
+        std::os::unix::fs::symlink(format!("report.{own}.sock"), folder.path().join("report.2.sock")).unwrap();
+        drop(UnixListener::bind(folder.path().join("report.3.sock")).unwrap());
+        let mut full = None;
+        let served = if let Some(serve) = serve {
+            Some(std::thread::spawn(move || serve(listener.accept().unwrap().0)))
+        } else {
+            // One fits into its queue, and is there.
+            nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(0).unwrap()).unwrap();
+            let first = UnixStream::connect(folder.path().join(format!("report.{own}.sock"))).unwrap();
+            full = Some((listener, first));
+            None
+        };
+        let begun = Instant::now();
+        let answers = tell(&folder.path().join("report"), "open").unwrap();
+        assert_eq!(answers, [(own, expected.map(str::to_owned))], "{name}");
+        assert!(begun.elapsed() < Duration::from_secs(20), "{name}");
+        drop(full);
+        if let Some(served) = served {
+            let _ = served.join();
+        }
+    }
+}
