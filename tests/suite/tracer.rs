@@ -46,6 +46,18 @@ pub struct Run {
     truth: String,
 }
 
+/// What the tracer finds in symbols that are made by these words (tests/mock/functions.c), on a small stack.
+pub fn functions_of(words: &[&str]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let object = format!("-I{}", root.join("src/launch/tracer/object").display());
+    cc(&["-o", "functions", &object, &root.join("tests/mock/functions.c").display().to_string(), "-ldl", "-lpthread"], folder.path());
+    let limited = ["-c", "ulimit -s 256; exec \"$0\" \"$@\"", &folder.path().join("functions").display().to_string()];
+    let done = Command::new("sh").args(limited).args(words).output().unwrap();
+    assert!(done.status.success(), "{:?}", done.status);
+    String::from_utf8(done.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
 /// The program that does what few do, with the object also loaded beforehand; one that hangs is killed after minutes.
 pub fn strange_command(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new("timeout");

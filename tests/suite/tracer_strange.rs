@@ -1,7 +1,7 @@
 //! Programs that cancel threads, use NVTX and end in signal handlers, and fork while other threads are busy: each ends as it does by itself, and its
 //! trace has everything, or says how much it has not.
 
-use super::tracer::{built_command, read, strange_command};
+use super::tracer::{built_command, functions_of, read, strange_command};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -120,6 +120,26 @@ fn children_of_a_busy_program_wait_for_no_thread_of_their_parent() {
         let profile = read(&trace);
         assert_eq!((profile.launches.len(), profile.ranges.len(), whole(&profile)), (5, 5, true), "{:?}", profile.notes);
     }
+}
+
+/// Kernels may have any names, and launching threads small stacks.
+#[test]
+fn names_that_nest_deeply_need_no_stack() {
+    // Each with its head, a part and how often it stands there, its tail, and what is found in it.
+    let cases = [
+        ("_Z3foo", "", "0", "Pf", "foo"),
+        ("_ZN2at6native3barI", "LN1a1bE0E", "1", "EEvv", "bar"),
+        ("_ZN2at3barI", "LN1aE0E", "20000", "EEvv", "bar"),
+        ("_ZN2at3barI", "LN", "4", "1aE0EE0EE0EE0EEEvv", "bar"),
+        ("_ZN2at3barI", "LN", "40000", "EEvv", "all"),
+        ("_ZN2at3barI", "Ul", "40000", "EEvv", "all"),
+        ("_ZN2at3barI", "Ul", "40000", "", "all"),
+        ("_ZN2at3barI", "LNUl", "20000", "EEvv", "all"),
+        ("_ZN2at3barI", "I", "40000", "EEvv", "all"),
+        ("_ZN2at3barI", "N", "40000", "EEvv", "all"),
+    ];
+    let words: Vec<&str> = cases.iter().flat_map(|c| [c.0, c.1, c.2, c.3]).collect();
+    assert_eq!(functions_of(&words), cases.map(|c| c.4));
 }
 
 /// A hand that nothing harms: processes that are stopped, sockets of something else.
