@@ -46,7 +46,7 @@ pub struct Run {
     truth: String,
 }
 
-/// What the tracer finds in symbols that are made by these words (tests/mock/functions.c), on a small stack.
+/// The functions that the tracer finds in symbols made by these words (tests/mock/functions.c), on a small stack.
 pub fn functions_of(words: &[&str]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use warpscope::launch::tracer::{Silent, tell};
 use warpscope::model::{NoteKind, Profile};
 
-/// What a run told, its exit code and its traces.
+/// A run: its exit code, the counts that it printed, and its traces.
 struct Run {
     folder: tempfile::TempDir,
     code: Option<i32>,
@@ -58,7 +58,7 @@ fn whole(profile: &Profile) -> bool {
 }
 
 #[test]
-fn threads_that_are_cancelled_hold_nobody_up() {
+fn threads_that_are_cancelled_do_not_hold_up_the_program() {
     for (words, more) in [("cancel", 0), ("cancel-anywhere", 40 * 8)] {
         let run = traced(&[words]);
         let profile = run.profile();
@@ -76,12 +76,12 @@ fn ranges_of_signal_handlers_are_there_or_counted() {
         let profile = run.profile();
         let (interrupted, unwritten) = left_out(&profile);
         assert_eq!((run.code, unwritten, profile.launches.len()), (Some(5), 0, run.told[1]), "{words}: {:?}", profile.notes);
-        // Of a range that is left out both ends are.
+        // A range is left out with both of its ends.
         assert_eq!(profile.ranges.len() + interrupted / 2, run.told[0], "{words}: {:?}", profile.notes);
     }
 }
 
-/// Where CUPTI was not interrupted, the trace lacks at most what was being written at that moment, and says how much; else it says that the end is
+/// If CUPTI was not interrupted, the trace lacks at most what was being written at that moment, and says how much; else it says that the end is
 /// missing. In any case it has an end.
 #[test]
 fn a_program_may_end_in_a_signal_handler() {
@@ -142,7 +142,7 @@ fn names_that_nest_deeply_need_no_stack() {
     assert_eq!(functions_of(&words), cases.map(|c| c.4));
 }
 
-/// A hand that nothing harms: processes that are stopped, sockets of something else.
+/// The control socket of a stopped process, also once its queue of connections is full.
 #[test]
 fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     let folder = tempfile::tempdir().unwrap();
@@ -165,7 +165,7 @@ fn a_process_that_does_not_answer_is_said_to_be_stopped() {
     }
     assert!(Silent::Stopped(7).to_string().contains("it is stopped (SIGSTOP)"));
     signal("-CONT");
-    // What was asked for meanwhile is not done later: whoever asked was told that there is no answer.
+    // Words that were sent meanwhile are not obeyed later: their senders were told that there is no answer.
     let state = std::iter::repeat_with(|| said("state").remove(0).1).find(Result::is_ok);
     assert_eq!(state, Some(Ok("closed".to_owned())));
     child.stdin.take().unwrap().write_all(b"xx").unwrap();

@@ -122,12 +122,12 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
     }
     if said.unwritten > 0 {
         let text =
-            format!("The tracer left out {}: a thread ended, or was held up, while it was writing them.", count(said.unwritten, "record"));
+            format!("The tracer left out {}: a thread ended, or was held up, while writing.", count(said.unwritten, "record"));
         note(Severity::Error, NoteKind::Lost, text);
     }
     if said.interrupted > 0 {
         let text = format!(
-            "{} of signal handlers are missing: each interrupted the tracer on its own thread.",
+            "{} from signal handlers could not be recorded: each interrupted the tracer on its own thread.",
             count(said.interrupted, "NVTX event")
         );
         note(Severity::Info, NoteKind::Lost, text);

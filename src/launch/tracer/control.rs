@@ -22,7 +22,7 @@ const PAUSE: u16 = 20;
 /// An answer is a line.
 const LONGEST: usize = 4096;
 
-/// Why there is no answer.
+/// The reason for which there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Silent {
     #[error("the program does not answer: it is stopped (SIGSTOP); `kill -CONT {0}` resumes it")]
@@ -39,7 +39,7 @@ pub enum Silent {
     Endless,
 }
 
-/// What a process answered.
+/// The line that a process answered, or why there is none.
 pub type Answer = Result<String, Silent>;
 
 enum Stage {
@@ -137,7 +137,7 @@ fn silent(pid: u32) -> Option<Silent> {
     }
 }
 
-/// Sockets of this user beside the traces that begin with that path.
+/// Sockets of this user, next to the traces that begin with that path.
 fn sockets(output: &Path, folder: &Path) -> io::Result<Vec<Talk>> {
     let stem = output.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let user = nix::unistd::geteuid();

@@ -132,7 +132,7 @@ static volatile int gone;
 static int own_pid;
 
 #define ADD(x, n) __atomic_fetch_add(&(x), (n), __ATOMIC_RELAXED)
-// What another thread sets, and what it wrote before.
+// A word that another thread sets, and everything that it wrote before.
 #define GET(x) __atomic_load_n(&(x), __ATOMIC_ACQUIRE)
 #define SET(x, value) __atomic_store_n(&(x), (value), __ATOMIC_RELEASE)
 

@@ -96,7 +96,7 @@ static void ring_empty(Ring* r) {
 
 static int ring_full(const Ring* r) { return r->head - __atomic_load_n(&r->tail, __ATOMIC_ACQUIRE) >= EVENTS; }
 
-// Where this thread's next event goes; NULL where there is no place for it.
+// The place of this thread's next event; NULL if there is none.
 static Event* event_begin(Ring* r) {
   if (UNLIKELY(r->busy)) {
     ADD(lost.interrupted, 1);

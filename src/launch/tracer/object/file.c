@@ -94,7 +94,7 @@ static void put_block_or_last(u16 type, u16 flags, u32 thread, u32 count, const 
     ADD(lost.unwritten, count);
     return;
   }
-  // Whoever held the lock before was ended in between.
+  // The thread that held the lock before ended while it was writing.
   if (UNLIKELY(out.rows)) ADD(lost.unwritten, out.rows);
   out.rows = count;
   if (UNLIKELY(!out.opened)) out.opened = 1, file_begin();

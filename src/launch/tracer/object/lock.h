@@ -17,12 +17,12 @@
 // Threads of the program wait for each other, for CUPTI's worker and for the ticker, but only as long as a block is written or some rows are packed;
 // for measure.lock they wait by measure_lock's rules. The ticker, and the thread that hears what is asked from outside, wait for measure.lock only for
 // a stated time, since a measured launch may take long; for all others they wait as threads of the program do. No thread waits for a lock
-//   - that its own thread holds: then this is a signal handler, which has interrupted the holder. It does without, and what it leaves out is counted;
+//   - that its own thread holds: then this is a signal handler, which has interrupted the holder. It goes on without, and counts what it leaves out;
 //   - in a child of fork, where the holder may not exist;
 //   - whose holder has ended, or is ending the process from a signal handler and never returns to what it held: the lock is taken over;
-//   - for longer than LOCK_MS: a handler that jumps out of the tracer leaves its locks held for ever;
+//   - for longer than LOCK_MS: a handler that jumps out of the tracer never releases its locks;
 //   - at the process's end, on the thread that writes it, for longer than END_NS altogether.
-// What a lock guards is therefore changed so that it can be used after every single store: a place is filled before it is counted.
+// So data under a lock stays usable after every single store: a place is filled before it is counted.
 //
 // While a thread holds a lock it cannot be cancelled, not even asynchronously.
 
@@ -92,7 +92,7 @@ static int lock_patiently(Lock* l, u64 spins, u64 ms) {
   if (!had) cancel_release();
   return had;
 }
-// 1 once it is held; 0 where it is not to be had, and whatever it guards must be left as it is.
+// 1 once it is held; 0 if it cannot be taken: then the data that it guards must not be touched.
 static int lock(Lock* l) { return lock_patiently(l, SPINS, LOCK_MS); }
 static int lock_within(Lock* l, u64 ms) { return lock_patiently(l, 0, ms); }
 static int lock_soon(Lock* l) { return lock_patiently(l, SPINS, 20); }
@@ -109,13 +109,13 @@ static void unlock(Lock* l) {
   cancel_release();
 }
 
-// How deep this thread is in the tracer, called by the program or by CUPTI. A signal handler that comes in there must not touch what it interrupted.
+// The number of calls from the program and from CUPTI that this thread is in. A signal handler that arrives during one must leave its data alone.
 static __thread volatile int inside_tracer;
 
-// What the tracer itself left out.
+// Losses of the tracer itself.
 static struct {
   // NVTX events of signal handlers whose thread was in the tracer.
   u64 interrupted;
-  // Rows and texts that would have needed a lock that was not to be had.
+  // Rows and texts that needed a lock that could not be taken.
   u64 unwritten;
 } lost;

@@ -87,7 +87,7 @@ static void put_message(Event* e, u32 domain, const Attached* of, u64 count) {
   e->has = MESSAGE, e->message = (u8)n;
 }
 
-// Whether it was put.
+// 1 if there was room for it.
 static int put_nvtx(u8 kind, u32 domain, u32 text, u64 id, const Attributes* a) {
   Ring* r = ring();
   Event* e = r ? event_begin(r) : NULL;

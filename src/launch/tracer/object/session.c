@@ -71,7 +71,7 @@ static void buffer_pack(void) {
   counted.buffers++;
   rows.bytes = NULL;
 }
-// What a thread was packing when it was ended, or when a signal handler on it ended the process: all but the record that it was at.
+// The rest of a buffer whose thread ended, or ended the process from a signal handler, while packing it; the record in hand is lost.
 static void buffer_resume(void) {
   if (LIKELY(!rows.bytes)) return;
   ADD(lost.unwritten, 1);
@@ -161,7 +161,7 @@ static void choose_calls(void) {
   if (!session.by_callbacks) cuptiActivityEnableDriverApi(chosen[0], 0);
 }
 
-// How long a measured launch is waited for: whoever opens the gate from outside waits for an answer.
+// The longest wait for a measured launch: a client that opens the gate waits for its answer.
 enum { MEASURED_MS = 1000 };
 // Has CUPTI record, or no longer.
 static void recording(int on) {

@@ -159,7 +159,7 @@ static void futex_wait(volatile u32* word, u32 while_it_is, u64 ms) {
 }
 static void futex_wake(volatile u32* word) { SYSTEM(SYS_FUTEX, word, 129 /* FUTEX_WAKE_PRIVATE */, 1000); }
 
-// Whether the ticker runs, would run if there were a processor for it, or waits for a disk.
+// 1 if the ticker runs, would run if a processor were free, or waits for a disk.
 static int ticker_works(void) {
   char path[48], text[128];
   snprintf(path, sizeof path, "/proc/self/task/%u/stat", GET(ticker));
@@ -226,7 +226,7 @@ static void control_open(void) {
   else if (s >= 0) file_close(s);
   file_close(at);
 }
-// How long one who connects may take to say a word, and the longest that an answer is waited for.
+// A client has so long to send its word; a look at the trace has so long to finish.
 enum { WORD_MS = 500, HEAR_MS = 1000 };
 static const char* obey(const char* word) {
   if (!strcmp(word, "open")) {
@@ -247,7 +247,7 @@ static const char* obey(const char* word) {
     return "closed\n";
   }
   if (!strcmp(word, "flush")) {
-    // Whoever asks waits for two seconds.
+    // The client gives up after two seconds.
     return ask(ASK_LOOK, HEAR_MS, HEAR_MS) ? "flushed\n" : "not flushed yet\n";
   }
   if (!strncmp(word, "measure ", 8)) return measure_ask(word + 8);
@@ -268,7 +268,7 @@ static void* hear(void* unused) {
     char word[700] = "";
     long n = wait_for_input(&q, WORD_MS) == 1 ? file_read(c, word, sizeof word - 1) : 0;
     while (n > 0 && (word[n - 1] == '\n' || word[n - 1] == ' ')) word[--n] = 0;
-    // Who has gone was told, perhaps while the program was stopped, that there is no answer: what was asked for is not done later.
+    // A client that has hung up, perhaps while the program was stopped, was told that there is no answer: its word is not obeyed later.
     if (n > 0 && !(q.revents & POLLHUP)) {
       const char* answer = obey(word);
       SYSTEM(SYS_SENDTO, c, answer, strlen(answer), MSG_NOSIGNAL);
@@ -441,7 +441,7 @@ static int rank_is_wanted(const char* list) {
 static void child_of_fork(void) {
   gone = 1, own_tid = 0;
   beginning = (Lock){ 0 };
-  // Whoever connects is to learn when the parent has ended.
+  // Connections must fail once the parent has ended.
   if (control >= 0 && is_same(control, control_is)) file_close(control);
   control = -1;
 }

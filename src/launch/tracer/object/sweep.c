@@ -279,7 +279,7 @@ static void measure_begin(const char* plan) {
   if ((measure.budget || measure.asked) && (seen = pages(sizeof(Seen) * CONFIGS, 0))) measure.state = MEASURE_LOOKING;
 }
 
-// Who asks from outside waits for an answer.
+// A client waits for the answer.
 enum { ASKED_MS = 500 };
 // From outside, while the program runs: the next launches of a kernel. The answer is one line.
 static const char* measure_ask(const char* kernel) {
