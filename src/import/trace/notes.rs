@@ -121,8 +121,7 @@ pub fn notes(profile: &Profile, said: &Said) -> Vec<Note> {
         note(Severity::Error, NoteKind::Lost, text);
     }
     if said.unwritten > 0 {
-        let text =
-            format!("The tracer left out {}: a thread ended, or was held up, while writing.", count(said.unwritten, "record"));
+        let text = format!("The tracer left out {}: a thread ended, or was held up, while writing.", count(said.unwritten, "record"));
         note(Severity::Error, NoteKind::Lost, text);
     }
     if said.interrupted > 0 {
