@@ -31,9 +31,9 @@ static Ring* ring(void) {
   // One that a thread left behind, or a new one.
   for (r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     int ended = 1;
-    if (r->ended == 1 && __atomic_compare_exchange_n(&r->ended, &ended, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    if (GET(r->ended) == 1 && __atomic_compare_exchange_n(&r->ended, &ended, 2, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
       // Its thread may have been cancelled while it wrote.
-      r->thread = tid(), r->busy = 0;
+      SET(r->thread, tid()), r->busy = 0;
       __atomic_store_n(&r->ended, 0, __ATOMIC_RELEASE);
       return own_ring = r;
     }
@@ -89,7 +89,7 @@ static void ring_empty(Ring* r) {
     }
     // They are in the block: should this thread be ended while it writes, they are not written twice.
     __atomic_store_n(&r->tail, tail, __ATOMIC_RELEASE);
-    put_block(BLOCK_EVENTS, 0, r->thread, count, data, (u32)(p - data));
+    put_block(BLOCK_EVENTS, 0, GET(r->thread), count, data, (u32)(p - data));
   }
   unlock(&r->emptying);
 }
@@ -132,8 +132,8 @@ static void event(u8 kind, u32 domain, u32 text, u64 id) {
 static void rings_look(int last) {
   for (Ring* r = __atomic_load_n(&rings, __ATOMIC_ACQUIRE); r; r = r->next) {
     ring_empty(r);
-    if (last || r->ended) continue;
-    if (SYSTEM(SYS_TGKILL, out.pid, r->thread, 0) == -ESRCH) {
+    if (last || GET(r->ended)) continue;
+    if (SYSTEM(SYS_TGKILL, out.pid, GET(r->thread), 0) == -ESRCH) {
       ring_empty(r);
       __atomic_store_n(&r->ended, 1, __ATOMIC_RELEASE);
     }
