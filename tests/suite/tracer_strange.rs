@@ -39,14 +39,15 @@ impl Run {
     }
 }
 
-/// The number that a note says before these words; 0 where there is none.
-fn number(profile: &Profile, words: &str) -> usize {
-    let note = profile.notes.iter().find_map(|n| n.text.split_once(words));
-    note.map_or(0, |(before, _)| before.split_whitespace().last().unwrap().replace(',', "").parse().unwrap())
+/// The number in the note that begins with these words, a number and these; 0 if there is none.
+fn number(profile: &Profile, before: &str, after: &str) -> usize {
+    let between = |text: &str| text.strip_prefix(before)?.split_once(after)?.0.replace(',', "").parse().ok();
+    profile.notes.iter().find_map(|n| between(&n.text)).unwrap_or(0)
 }
 
+/// NVTX events of handlers, and rows, that the trace says are missing.
 fn left_out(profile: &Profile) -> (usize, usize) {
-    (number(profile, " NVTX event"), number(profile, " record"))
+    (number(profile, "", " NVTX event"), number(profile, "The tracer left out ", " record"))
 }
 
 fn says(profile: &Profile, words: &str) -> bool {

@@ -12,6 +12,8 @@ typedef long i64;
 
 #define NULL ((void*)0)
 #define EXPORT __attribute__((visibility("default")))
+// The object is kept small: each program loads it.
+#define NOINLINE __attribute__((noinline))
 #define LIKELY(x) __builtin_expect(!!(x), 1)
 #define UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -79,7 +81,7 @@ enum { ESRCH = 3, EINTR = 4, EAGAIN = 11, EEXIST = 17, EFBIG = 27, ENOSPC = 28, 
 enum { RLIMIT_FSIZE = 1, AF_UNIX = 1, SOCK_STREAM = 1, SOCK_NONBLOCK = 04000, SOCK_CLOEXEC = 02000000, MSG_NOSIGNAL = 0x4000, POLLIN = 1, POLLHUP = 16 };
 static const long AT_FDCWD = -100;
 
-static u64 clock_now(int clock) {
+static NOINLINE u64 clock_now(int clock) {
   struct timespec t;
   clock_gettime(clock, &t);
   return (u64)t.seconds * 1000000000ul + (u64)t.nanoseconds;
@@ -94,7 +96,7 @@ static long file_read(int fd, void* to, u64 most) { return SYSTEM(SYS_READ, fd, 
 static void file_remove(const char* path) { SYSTEM(SYS_UNLINKAT, AT_FDCWD, path, 0); }
 static int process(void) { return (int)SYSTEM(SYS_GETPID); }
 
-static i64 wait_for_input(struct pollfd* fd, u64 ms) {
+static NOINLINE i64 wait_for_input(struct pollfd* fd, u64 ms) {
   struct timespec time = { (long)(ms / 1000), (long)(ms % 1000 * 1000000) };
   return SYSTEM(SYS_PPOLL, fd, fd ? 1 : 0, &time, NULL, 8);
 }

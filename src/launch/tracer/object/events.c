@@ -55,7 +55,7 @@ static u8* put_message_bytes(u8* p, const Event* e) {
 }
 
 // Writes what is in a ring.
-static void ring_empty(Ring* r) {
+static NOINLINE void ring_empty(Ring* r) {
   if (!lock(&r->emptying)) return;
   u8* data = r->block;
   u32 head = __atomic_load_n(&r->head, __ATOMIC_ACQUIRE), tail = r->tail;

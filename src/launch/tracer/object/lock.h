@@ -69,7 +69,7 @@ static int lock_take_over(Lock* l, u32 owner) {
 // A child that no handler of fork was called in, or one of vfork, which has its parent's memory for a moment.
 static int is_other_process(void) { return own_pid && own_pid != process(); }
 
-static int lock_patiently(Lock* l, u64 spins, u64 ms) {
+static NOINLINE int lock_patiently(Lock* l, u64 spins, u64 ms) {
   int had;
   cancel_hold();
   for (u64 tries = 0;; tries++) {
@@ -103,7 +103,7 @@ static void lock_abandon(Lock* l) {
   __atomic_compare_exchange_n(&l->owner, &owner, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
-static void unlock(Lock* l) {
+static NOINLINE void unlock(Lock* l) {
   if (UNLIKELY(l->given_up)) __atomic_store_n(&l->given_up, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&l->owner, 0, __ATOMIC_RELEASE);
   cancel_release();
