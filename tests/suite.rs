@@ -29,6 +29,7 @@ mod suite {
     mod made_memory;
     mod measured;
     mod memory;
+    mod memory_kinds;
     mod narrow;
     mod ncu_metrics;
     mod ncu_model;
@@ -40,6 +41,7 @@ mod suite {
     mod probe;
     mod ranks;
     mod ranks_nccl;
+    mod ranks_shifted;
     mod recipes_cli;
     mod rerun;
     mod rerun_cli;

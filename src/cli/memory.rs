@@ -34,6 +34,9 @@ pub fn memory(args: &MemoryArgs, nsys: Option<&Path>) -> Result<(), Failure> {
         MemoryWhen::At(time) => When::At(time),
     };
     let span = usage.devices.iter().filter_map(|d| d.ledger.span()).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+    if let (When::At(_), true) = (when, profile.memory.untimed) {
+        return Err(Failure::wrong(format!("{}: this snapshot has no times; write --at peak or --at end", args.file.display())));
+    }
     if let (When::At(time), Some((begin, end))) = (when, span)
         && !(begin..=end).contains(&time)
     {

@@ -4,6 +4,7 @@
 //! report's own clock. Columns of differences begin at 0.
 
 use prost::Message;
+use std::collections::HashMap;
 
 /// What a file begins with: the last byte is the version.
 pub const MAGIC: &[u8; 4] = b"WSD1";
@@ -171,6 +172,9 @@ pub struct Collectives {
     /// Each stands for so many: only those whose number is a multiple of it are kept.
     #[prost(uint32, tag = "6")]
     pub each: u32,
+    /// The number that the program or its framework gave the step in which it was called, and 1; 0 without. Empty where no step has one.
+    #[prost(uint32, repeated, tag = "7")]
+    pub step: Vec<u32>,
 }
 
 /// A finding of the rank alone.
@@ -321,6 +325,25 @@ impl Digest {
             out.bytes = Vec::new();
         }
         self.collectives = Some(out);
+    }
+
+    /// Of collectives, by kind and number, the number of the step in which they were called.
+    #[must_use]
+    pub fn steps_of_collectives(&self) -> HashMap<(usize, i64), u32> {
+        let named = self.collectives.as_ref().map(|c| &c.step[..]).unwrap_or_default();
+        let step = |at: usize| named.get(at).and_then(|s| s.checked_sub(1));
+        if named.len() == self.collectives().count() {
+            self.collectives().enumerate().filter_map(|(at, c)| Some(((c.kind, c.sequence), step(at)?))).collect()
+        } else {
+            HashMap::new()
+        }
+    }
+
+    /// Their steps, in the order of [`Self::set_collectives`].
+    pub fn set_steps_of_collectives(&mut self, list: &[Option<u32>]) {
+        if let Some(of) = self.collectives.as_mut().filter(|c| c.kind.len() == list.len() && list.iter().any(Option::is_some)) {
+            of.step = list.iter().map(|s| s.map_or(0, |s| s.saturating_add(1))).collect();
+        }
     }
 
     /// Its steps by start.

@@ -137,6 +137,8 @@ pub struct MemoryState {
     pub segments: Vec<Segment>,
     /// By segment, then by address.
     pub blocks: Vec<Block>,
+    /// Segments that the history names and that went back to the driver before the end: without blocks.
+    pub former: Vec<Segment>,
     /// Settings of the allocator that are not its defaults.
     pub settings: Vec<(Arc<str>, Arc<str>)>,
 }
@@ -152,6 +154,9 @@ pub struct Refused {
     pub asked: u64,
     /// Bytes that the device had free.
     pub free: Option<u64>,
+    /// The stream and the pool that it was for; `None` where the report does not say.
+    pub stream: Option<u64>,
+    pub pool: Option<(u64, u64)>,
     /// Index into [`MemoryEvents::stacks`]; [`NONE`] without.
     pub stack: u32,
     /// Events before it.
@@ -171,6 +176,8 @@ pub struct MemoryEvents {
     pub stack_of: Vec<u32>,
     pub stacks: Stacks,
     pub refused: Vec<Refused>,
+    /// Whether the report has no times: then times are numbers of events, by device.
+    pub untimed: bool,
     /// What the allocator held at the end, where the report is its snapshot.
     pub state: Option<MemoryState>,
 }

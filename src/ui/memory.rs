@@ -11,7 +11,7 @@ use crate::app::screens::memory::BESIDE;
 use crate::app::work::{Curve, MemoryView};
 use crate::app::{ActionId, App, MemoryScreen};
 use crate::model::text::clean;
-use crate::model::{Block, BlockState, Bytes, Nanos, Profile, Segment, units};
+use crate::model::{Block, BlockState, Bytes, Profile, Segment, units};
 use crate::report::memory::{Memory, device_name, site_name, stack, verdict};
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -28,6 +28,11 @@ const BAR: usize = 8;
 const FOR: usize = 16;
 /// Columns from which the segments stand beside the table.
 pub const WIDE: u16 = 100;
+
+/// A time from the beginning of the curve; where the report has no times, the number of the event.
+fn since(device: &DeviceUsage, time: i64, begin: i64) -> String {
+    device.ledger.moment(if device.ledger.timed { time - begin } else { time })
+}
 
 fn size(bytes: u64) -> String {
     Bytes(bytes).to_string()
@@ -141,7 +146,7 @@ fn over_time(screen: &MemoryScreen, device: &DeviceUsage, theme: &Theme) -> Vec<
     let dim = |text: String| Span::styled(text, theme.style(Role::Dim));
     let mut out = vec![Span::styled("Over time", theme.style(Role::Title))];
     if let (Some((_, part)), Some(whole)) = (&screen.zoom, screen.curve()) {
-        let (from, to) = (Nanos(part.span.0 - whole.span.0), Nanos(part.span.1 - whole.span.0));
+        let (from, to) = (since(device, part.span.0, whole.span.0), since(device, part.span.1, whole.span.0));
         out.push(Span::styled(format!("  only {from} to {to}"), theme.style(Role::Warn)));
     }
     out.push(dim(format!("  peak {}  end {}", size(device.peak.1), size(device.ledger.end()))));
@@ -222,7 +227,7 @@ fn draw_curve(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, device: 
         marks[peak] = if ascii { '^' } else { '▲' };
     }
     let first = screen.curve().map_or(begin, |c| c.span.0);
-    let time = screen.at().1.map_or_else(String::new, |t| Nanos(t - first).to_string());
+    let time = screen.at().1.map_or_else(String::new, |t| since(device, t, first));
     lines.push(Line::from(vec![
         Span::styled(format!("{} ", right(&time, SCALE)), theme.style(Role::Text)),
         Span::styled(marks.into_iter().collect::<String>(), theme.style(Role::Dim)),
@@ -266,7 +271,7 @@ fn holders(frame: &mut Frame<'_>, area: Rect, screen: &MemoryScreen, of: &Memory
     let when = match (screen.cursor, time) {
         (None, _) => "at the peak".to_owned(),
         (Some(_), Some(t)) if screen.curve().is_some_and(|c| c.span.1 == t) => "at the end".to_owned(),
-        (_, Some(t)) => format!("at {}", Nanos(t - begin)),
+        (_, Some(t)) => format!("at {}", screen.usage().map_or_else(String::new, |d| since(d, t, begin))),
         (_, None) => String::new(),
     };
     let title = vec![

@@ -69,8 +69,7 @@ pub fn head(app: &App, screen: &RanksScreen, theme: &Theme, columns: usize) -> [
 fn verdict(job: &Job) -> (String, Role) {
     match job.findings.first() {
         Some(f) => (f.headline.clone(), Role::Warn),
-        None if job.matches.list.is_empty() => ("nothing is known of who waits for whom".to_owned(), Role::Dim),
-        None => ("no rank makes the others wait".to_owned(), Role::Good),
+        None => (job.nothing_found(), if job.matches.list.is_empty() || job.unsure { Role::Dim } else { Role::Good }),
     }
 }
 

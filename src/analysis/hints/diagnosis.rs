@@ -23,6 +23,8 @@ pub enum Diagnosis {
     Atomics,
     /// Warps wait for each other.
     Barriers,
+    /// Blocks are smaller than a warp, or no multiple of it.
+    PartialWarps,
     /// Threads of a warp take different paths.
     Divergence,
     /// Too little instruction-level parallelism to hide fixed latencies.
@@ -62,11 +64,12 @@ pub enum Diagnosis {
 use Diagnosis as D;
 
 /// Each with its id and what it means. The order is that of causes before their effects, which breaks ties.
-pub const DIAGNOSES: [(Diagnosis, &str, &str); 28] = [
+pub const DIAGNOSES: [(Diagnosis, &str, &str); 29] = [
     (D::LaunchOverhead, "launch-overhead", "the kernel is too short to amortize its launch cost"),
     (D::SmallGrid, "grid-too-small", "fewer blocks than the GPU can hold at once"),
     (D::Imbalance, "workload-imbalance", "some SMs or blocks work much longer than others"),
     (D::Tail, "tail-effect", "the last wave of blocks is only partly filled"),
+    (D::PartialWarps, "partial-warps", "blocks are smaller than a warp, or no multiple of it: some lanes never work"),
     (D::Divergence, "warp-divergence", "threads of a warp take different paths"),
     (D::Spilling, "register-spilling", "registers spill to local memory"),
     (D::LocalMemory, "local-memory-traffic", "local arrays (dynamically indexed, or the stack) live in memory"),

@@ -3,9 +3,11 @@
 use super::findings;
 use super::ledger::Ledger;
 use super::sites::Sites;
+use super::space;
 use super::steps::Steps;
-use super::usage::{DeviceUsage, Free, Usage, segments};
-use crate::model::{BlockState, Cancel, Profile, units};
+use super::usage::{DeviceUsage, Free, Usage};
+use crate::model::{Cancel, Profile, units};
+use std::collections::BTreeMap;
 
 /// How a program uses memory; `None` where the report says nothing of it, or nobody wants it any more.
 #[must_use]
@@ -25,6 +27,7 @@ pub fn usage(profile: &Profile, cancel: &Cancel) -> Option<Usage> {
             reserved_peak: ledger.reserved.iter().map(|r| r.1).max(),
             reserved: ledger.reserved.last().map(|r| r.1),
             free: free(profile, ledger.device),
+            private: private(profile, ledger.device),
             findings: Vec::new(),
             ledger,
             steps,
@@ -59,18 +62,29 @@ pub fn wrong(profile: &Profile, device: Option<u32>, cancel: &Cancel) -> Result<
     Ok(out)
 }
 
+fn private(profile: &Profile, device: Option<u32>) -> Vec<((u64, u64), u64)> {
+    let mut out: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for piece in space::pieces(profile, device, None).unwrap_or_default().iter().filter(|p| p.pool != (0, 0)) {
+        let sum = out.entry(piece.pool).or_default();
+        *sum = sum.saturating_add(piece.size);
+    }
+    out.into_iter().collect()
+}
+
 fn free(profile: &Profile, device: Option<u32>) -> Option<Free> {
-    let state = profile.memory.state.as_ref()?;
     let mut out = Free::default();
     // What is free in a pool of its own is kept for its CUDA graph.
-    for segment in segments(profile, device).filter(|s| s.pool == (0, 0)) {
-        let blocks = state.blocks.get(segment.blocks.0..segment.blocks.1)?;
-        let used = blocks.iter().any(|b| b.state != BlockState::Free);
-        for block in blocks.iter().filter(|b| b.state == BlockState::Free) {
-            let sum = if used { &mut out.split } else { &mut out.whole };
-            *sum = sum.saturating_add(block.size);
-            out.pieces += u64::from(used);
-            out.largest = out.largest.max(block.size);
+    for piece in space::pieces(profile, device, None)?.iter().filter(|p| p.pool == (0, 0)) {
+        let sum = if piece.whole { &mut out.whole } else { &mut out.split };
+        *sum = sum.saturating_add(piece.size);
+        out.largest = out.largest.max(piece.size);
+        if !piece.whole {
+            out.pieces += 1;
+            out.largest_piece = out.largest_piece.max(piece.size);
+        }
+        if piece.between {
+            out.gaps += 1;
+            out.between = out.between.saturating_add(piece.size);
         }
     }
     Some(out)

@@ -54,6 +54,8 @@ pub struct Categories<'a> {
     hints: Vec<Hint>,
     /// ns: given back sooner than that is temporary.
     soon: i64,
+    /// When the engine of autograd is first seen to run; `None` where no stack proves that it did.
+    backward: Option<i64>,
 }
 
 /// Share of a step within which memory is given back that is temporary.
@@ -64,7 +66,10 @@ impl<'a> Categories<'a> {
     pub fn new(sites: &Sites, ledger: &'a Ledger, steps: &'a Steps) -> Self {
         let hints = (0..u32::try_from(sites.stacks.len()).unwrap_or(0)).map(|stack| hint(sites, stack)).collect();
         let length = steps.length().or_else(|| ledger.span().map(|s| s.1 - s.0)).unwrap_or(0);
-        Self { ledger, steps, hints, soon: (length as f64 * SOON) as i64 }
+        let proof: Vec<bool> = (0..u32::try_from(sites.stacks.len()).unwrap_or(0)).map(|stack| goes_back(sites, stack)).collect();
+        let seen = |l: &&Life| l.start != NONE && proof.get(l.stack as usize) == Some(&true);
+        let backward = if proof.contains(&true) { ledger.lives.iter().find(seen).map(|l| ledger.time(l.start)) } else { None };
+        Self { ledger, steps, hints, soon: (length as f64 * SOON) as i64, backward }
     }
 
     #[must_use]
@@ -82,14 +87,26 @@ impl<'a> Categories<'a> {
             (Some(Hint::Optimizer), ..) if across => Category::OptimizerState,
             (_, Some(start), Some(end)) if end - start <= self.soon => Category::Temporary,
             (Some(Hint::Optimizer), ..) => Category::Temporary,
-            // Python's stack ends where the engine of autograd begins.
             (Some(Hint::Backward), ..) => Category::Gradients,
-            (None, Some(_), _) if !self.hints.is_empty() => Category::Gradients,
+            // Python's stack ends where the engine of autograd begins; without a stack other threads allocate, too.
+            (None, Some(start), _) if self.backward.is_some_and(|b| start >= b) => Category::Gradients,
             (Some(Hint::Forward), ..) => Category::Activations,
             (None, None, _) => Category::Earlier,
             _ => Category::Other,
         }
     }
+}
+
+/// Whether a stack shows that gradients are computed: `backward()` itself, or what autograd's engine calls.
+fn goes_back(sites: &Sites, stack: u32) -> bool {
+    sites.stacks.of(stack).any(|f| {
+        let (file, function) = (&*f.file, &*f.function);
+        file.contains("torch/autograd/__init__.py")
+            || file.contains("torch/autograd/graph.py") && function == "_engine_run_backward"
+            || file.contains("torch/_tensor.py") && function == "backward"
+            || function.contains("torch::autograd::Engine")
+            || function.starts_with("autograd::engine::")
+    })
 }
 
 fn hint(sites: &Sites, stack: u32) -> Hint {

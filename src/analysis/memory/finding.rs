@@ -39,6 +39,8 @@ pub struct MemoryFinding {
     pub id: MemoryVerdict,
     /// Share of the memory that it is about, from 0 to 1: what matters more has more.
     pub stake: f64,
+    /// The kind of it, where there are several, for scripts.
+    pub kind: Option<&'static str>,
     pub headline: String,
     pub evidence: Vec<Evidence>,
     /// Sites with their bytes, the largest first.
@@ -51,7 +53,22 @@ pub struct MemoryFinding {
 impl MemoryFinding {
     #[must_use]
     pub fn new(id: MemoryVerdict, stake: f64, headline: String) -> Self {
-        Self { id, stake: stake.clamp(0.0, 1.0), headline, evidence: Vec::new(), sites: Vec::new(), time: None, actions: Vec::new() }
+        Self {
+            id,
+            stake: stake.clamp(0.0, 1.0),
+            kind: None,
+            headline,
+            evidence: Vec::new(),
+            sites: Vec::new(),
+            time: None,
+            actions: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn kind(mut self, kind: &'static str) -> Self {
+        self.kind = Some(kind);
+        self
     }
 
     #[must_use]

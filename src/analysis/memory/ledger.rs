@@ -1,7 +1,7 @@
 //! What was held on one device, from when to when.
 
 use crate::model::host_call::NONE;
-use crate::model::{BlockState, MemoryKind, MemoryLevel, Profile};
+use crate::model::{BlockState, MemoryKind, MemoryLevel, Nanos, Profile, units};
 use rustc_hash::FxHashMap;
 
 /// One piece of memory from its allocation to its free.
@@ -60,6 +60,8 @@ pub struct Ledger {
     pub device: Option<u32>,
     /// Who was asked: a framework's allocator where there is one, else the driver.
     pub level: MemoryLevel,
+    /// Whether the report has times; else they are numbers of events.
+    pub timed: bool,
     /// When each event was, ns.
     pub times: Vec<i64>,
     /// Bytes allocated after each.
@@ -98,7 +100,7 @@ impl Ledger {
         let own = || memory.events.iter().enumerate().filter(move |(_, e)| e.device == Some(device) && of_gpu(e.kind));
         let framework = memory.state.is_some() || own().any(|(_, e)| e.level == MemoryLevel::Allocator);
         let level = if framework { MemoryLevel::Allocator } else { MemoryLevel::Driver };
-        let mut ledger = Self { device: Some(device), level, ..Self::default() };
+        let mut ledger = Self { device: Some(device), level, timed: !memory.untimed, ..Self::default() };
         let mut open: FxHashMap<u64, usize> = FxHashMap::default();
         // Blocks that are given back are no longer active, or only when their streams have done with them.
         let waits = own().any(|(_, e)| e.level == MemoryLevel::Reusable);
@@ -267,6 +269,12 @@ impl Ledger {
     #[must_use]
     pub fn span(&self) -> Option<(i64, i64)> {
         Some((*self.times.first()?, *self.times.last()?))
+    }
+
+    /// A time in words: what it is, and what stands for it where the report has none.
+    #[must_use]
+    pub fn moment(&self, time: i64) -> String {
+        if self.timed { Nanos(time).to_string() } else { format!("event {}", units::grouped(time)) }
     }
 
     #[must_use]

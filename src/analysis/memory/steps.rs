@@ -1,5 +1,6 @@
 //! What the program does over and over, as far as its memory shows it.
 
+use super::layers;
 use super::ledger::Ledger;
 use super::sites::Sites;
 use crate::analysis::like::like;
@@ -51,7 +52,10 @@ impl Steps {
     pub fn of(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Self {
         let (found, starts) = match by_ranges(profile, ledger) {
             Some((name, starts)) => (Found::Ranges(name), starts),
-            None => match by_code(sites, ledger).map(|s| (Found::Code(s.0), s.1)).or_else(|| Some((Found::Cycles, by_cycles(ledger)?))) {
+            None => match by_code(profile, sites, ledger)
+                .map(|s| (Found::Code(s.0), s.1))
+                .or_else(|| Some((Found::Cycles, by_cycles(profile, sites, ledger)?)))
+            {
                 Some(found) => found,
                 None => return Self::default(),
             },
@@ -124,7 +128,7 @@ fn by_ranges(profile: &Profile, ledger: &Ledger) -> Option<(String, Vec<i64>)> {
 
 /// Where a program uses modules of `PyTorch`, code outside of them that allocates again and again is the loop around the model: the code with
 /// the fewest callers is its outermost.
-fn by_code(sites: &Sites, ledger: &Ledger) -> Option<(u32, Vec<i64>)> {
+fn by_code(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<(u32, Vec<i64>)> {
     let mut counts: FxHashMap<u32, usize> = FxHashMap::default();
     let asked = || ledger.lives.iter().filter(|l| l.start != NONE && l.stack != NONE);
     asked().for_each(|l| *counts.entry(l.stack).or_default() += 1);
@@ -135,7 +139,7 @@ fn by_code(sites: &Sites, ledger: &Ledger) -> Option<(u32, Vec<i64>)> {
     }
     let mut found: Vec<(usize, usize, u32)> = outside
         .into_iter()
-        .filter(|&s| sites.own(s).is_some())
+        .filter(|&s| sites.own(s).is_some() && !layers::inside(sites, s))
         .map(|s| (sites.stacks.of(s).filter(|f| f.line > 0).count(), counts[&s], s))
         .filter(|f| f.1 > LEAST)
         .collect();
@@ -146,16 +150,16 @@ fn by_code(sites: &Sites, ledger: &Ledger) -> Option<(u32, Vec<i64>)> {
     }
     found.into_iter().find_map(|(_, _, stack)| {
         let starts = times.remove(&stack)?;
-        even(&starts).then_some((stack, starts))
+        (even(&starts) && !layers::of_one_pass(profile, sites, ledger, &starts)).then_some((stack, starts))
     })
 }
 
 /// Where memory rises after it fell: a step begins at each low between two highs.
-fn by_cycles(ledger: &Ledger) -> Option<Vec<i64>> {
+fn by_cycles(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<Vec<i64>> {
     let (low, high) = ledger.bytes.iter().fold((ledger.before, ledger.before), |(l, h), &b| (l.min(b), h.max(b)));
     SHARES.iter().find_map(|share| {
         let lows = lows(ledger, (share * (high - low) as f64) as u64);
-        even(&lows).then_some(lows)
+        (even(&lows) && !layers::of_one_pass(profile, sites, ledger, &lows)).then_some(lows)
     })
 }
 

@@ -27,6 +27,8 @@ pub struct DeviceUsage {
     pub reserved: Option<u64>,
     /// What is free in what the allocator holds; `None` where the report does not say.
     pub free: Option<Free>,
+    /// Free bytes in each private pool that has some.
+    pub private: Vec<((u64, u64), u64)>,
     /// What matters most first.
     pub findings: Vec<MemoryFinding>,
 }
@@ -40,8 +42,12 @@ pub struct Free {
     pub split: u64,
     /// Largest free block, bytes.
     pub largest: u64,
-    /// Blocks between those in use.
+    /// Free blocks in segments that are in use, and the largest of them, bytes.
     pub pieces: u64,
+    pub largest_piece: u64,
+    /// Free blocks with blocks in use on both sides, and their bytes.
+    pub gaps: u64,
+    pub between: u64,
 }
 
 impl Usage {

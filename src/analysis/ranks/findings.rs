@@ -63,6 +63,7 @@ pub fn find(all: &[Digest], job: &mut Job) {
     if unsure.is_some() {
         findings.retain(|f| f.id == Verdict::PipelineBubble);
         job.stragglers.clear();
+        forget(job);
     }
     for finding in &mut findings {
         finding.sure = finding.sure.max(sure(job));
@@ -78,6 +79,18 @@ pub fn find(all: &[Digest], job: &mut Job) {
         }
         job.findings.extend(finding);
     }
+}
+
+/// Leaves out what the waits say, where they are none.
+fn forget(job: &mut Job) {
+    job.unsure = true;
+    job.waits.pairs.clear();
+    job.waits.when.clear();
+    job.waits.outliers.clear();
+    for member in &mut job.ranks {
+        (member.late, member.waited, member.waited_longest) = (0, 0, 0);
+    }
+    job.links.iter_mut().for_each(|l| l.waited = 0);
 }
 
 /// How long the ranks worked together, ns: from the first collective that was judged to the last. A report also has what came before them, such as the
@@ -151,7 +164,10 @@ fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &m
     let share = (sum as f64 / span).min(1.0);
     // Several are stragglers only if each is late again and again: accidents happen to everybody.
     // What few waits of many make up is an accident, and what computing hides costs nothing.
-    let steady: f64 = worst.iter().map(|&(row, _)| steadily(job, job.ranks[row].digest)).sum();
+    let recurring = |row: usize| job.waits.recurring.as_ref().filter(|r| r.rank as usize == job.ranks[row].digest);
+    let steady: f64 =
+        worst.iter().map(|&(row, late)| if recurring(row).is_some() { late as f64 } else { steadily(job, job.ranks[row].digest) }).sum();
+    let times = worst.first().and_then(|&(row, _)| recurring(row)).map(|r| r.at.len());
     let open = worst.first().map_or(1.0, |&(row, _)| open(job, row)).min(share);
     let again = worst.len() < 2 || worst.iter().all(|&(row, _)| often(job, job.ranks[row].digest) >= AGAIN);
     if !again || total <= 0 || share < LATE.max(LEAST) || open < LATE || steady < LATE * span || (sum as f64) < MOSTLY * total as f64 {
@@ -166,6 +182,10 @@ fn stragglers(all: &[Digest], job: &mut Job, span: f64, total: i64, findings: &m
             findings.push(straggler(all, job, (row, late), (why, more), share, &because, total));
         }
         job.stragglers.push(Straggler { rank: job.ranks[row].rank, why, late });
+    }
+    if let (Some(finding), Some(times), 1) = (findings.first_mut(), times, job.stragglers.len()) {
+        finding.headline = format!("{}; it is late {times} times, at even distances, and not in between", finding.headline);
+        finding.sure = finding.sure.max(Sure::Likely);
     }
     if let Some(finding) = findings.first_mut().filter(|_| job.stragglers.len() > 1) {
         let list: Vec<u32> = job.stragglers.iter().map(|s| s.rank).collect();

@@ -49,7 +49,7 @@ pub fn job(all: &[Digest]) -> Job {
         .collect();
     ranks.sort_by_key(|m| (m.rank, m.digest));
     let links = links(all, &matches, &waits);
-    let mut out = Job { ranks, told, matches, waits, links, stragglers: Vec::new(), findings: Vec::new(), remarks };
+    let mut out = Job { ranks, told, matches, waits, links, stragglers: Vec::new(), findings: Vec::new(), remarks, unsure: false };
     if all.len() > 1 && out.matches.list.is_empty() {
         let some = all.iter().any(|d| !d.kinds.is_empty());
         out.remarks.push(

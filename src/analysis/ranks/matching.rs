@@ -1,6 +1,7 @@
 //! Which collectives of different ranks belong together.
 
 use super::nccl;
+use super::shift::{Pair, Side};
 use crate::analysis::triage::ops::sane;
 use crate::model::digest::{Collective, Digest, Kind};
 use std::collections::BTreeMap;
@@ -62,12 +63,8 @@ pub struct Matches {
     pub remarks: Vec<String>,
 }
 
-/// Shifts of order that are tried where one rank has more collectives than another.
-const MOST_SHIFT: usize = 2000;
-/// Collectives that a shift is judged by.
+/// Collectives that a group's algorithm is looked for in.
 const LOOKED_AT: usize = 200;
-/// Share of the collectives that must be of the same kind for an order to be the same.
-const ALIKE: f64 = 0.98;
 
 /// A group's name and the ranks that it is said to have.
 type Key = (String, Vec<u32>);
@@ -202,34 +199,28 @@ fn gather(all: &[Digest], group: u32, parts: &[(u32, Own)], into: &mut Vec<Toget
 /// Gives the collectives of a group that nobody numbered the numbers of the rank that has the most: captures begin at different times.
 fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<String>) {
     let Some(reference) = (0..parts.len()).max_by_key(|&i| (parts[i].1.len(), std::cmp::Reverse(i))) else { return };
-    let n = parts[reference].1.len();
     let (rank, longest) = parts[reference].clone();
-    let word = |rank: u32, c: &Collective| nccl::together(&all[rank as usize].kinds[c.kind].name);
+    let each = longest.windows(2).map(|w| w[1].sequence - w[0].sequence).find(|d| *d > 0).unwrap_or(1);
     let mut lost = Vec::new();
     parts.retain_mut(|(own_rank, own)| {
         if *own_rank == rank {
             return true;
         }
-        let mine = own.clone();
-        let same = |shift: usize| {
-            let pairs = mine.iter().zip(longest.iter().skip(shift));
-            let alike = pairs.clone().filter(|(a, b)| word(*own_rank, a) == word(rank, b)).count();
-            let n = pairs.len();
-            n > 0 && alike as f64 >= ALIKE * n as f64
-        };
-        let epochs = all[*own_rank as usize].epoch.zip(all[rank as usize].epoch);
-        let fitting = (0..=(n - mine.len()).min(MOST_SHIFT)).filter(|&s| same(s));
-        let tried: Vec<((i64, i64), usize)> = fitting.map(|s| (spread(&mine, &longest[s..], epochs), s)).collect();
-        let Some(least) = tried.iter().map(|t| t.0.0).min() else {
+        let (mine, theirs) = (&all[*own_rank as usize], &all[rank as usize]);
+        let one_clock = mine.host.is_some() && mine.host == theirs.host;
+        let epochs = mine.epoch.zip(theirs.epoch);
+        let Some(shift) = (Pair { mine: side(mine, own), other: side(theirs, &longest), epochs, one_clock }).shift() else {
             lost.push(*own_rank);
             return false;
         };
-        // Steps are alike: of orders that fit about as well the clocks of the machines decide.
-        let close = least.saturating_mul(2).saturating_add(1000);
-        let best = tried.into_iter().filter(|t| t.0.0 <= close).min_by_key(|((spread, apart), shift)| (*apart, *spread, *shift));
-        let shift = best.map_or(0, |t| t.1);
-        for (c, of) in own.iter_mut().zip(longest.iter().skip(shift)) {
-            c.sequence = of.sequence;
+        // Those before the other's first and behind its last go on counting.
+        let number = |at: i64| match usize::try_from(at).ok().and_then(|at| longest.get(at)) {
+            Some(of) => of.sequence,
+            None if at < 0 => longest[0].sequence.saturating_add(at.saturating_mul(each)),
+            None => longest[longest.len() - 1].sequence.saturating_add((at - longest.len() as i64 + 1).saturating_mul(each)),
+        };
+        for (at, c) in (0_i64..).zip(own.iter_mut()) {
+            c.sequence = number(at.saturating_add(shift));
         }
         true
     });
@@ -241,15 +232,11 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
     }
 }
 
-/// How much the ends of collectives differ from a constant distance, and that distance by the clocks of the machines, ns.
-fn spread(mine: &[Collective], other: &[Collective], epochs: Option<(i64, i64)>) -> (i64, i64) {
-    let n = mine.len().min(other.len());
-    let step = n.div_ceil(LOOKED_AT).max(1);
-    let mut differences: Vec<i64> = (0..n).step_by(step).map(|i| mine[i].end().saturating_sub(other[i].end())).collect();
-    differences.sort_unstable();
-    let middle = differences[differences.len() / 2];
-    let mut off: Vec<i64> = differences.iter().map(|d| d.saturating_sub(middle).saturating_abs()).collect();
-    off.sort_unstable();
-    let apart = epochs.map_or(0, |(a, b)| middle.saturating_add(a.saturating_sub(b)).saturating_abs());
-    (off[off.len() / 2], apart)
+fn side<'a>(digest: &Digest, own: &'a Own) -> Side<'a> {
+    let named = digest.steps_of_collectives();
+    Side {
+        list: own,
+        words: own.iter().map(|c| nccl::together(&digest.kinds[c.kind].name)).collect(),
+        steps: own.iter().map(|c| named.get(&(c.kind, c.sequence)).copied()).collect(),
+    }
 }

@@ -7,9 +7,12 @@ mod exposed;
 mod findings;
 pub mod identify;
 mod job;
+mod marks;
 pub mod matching;
 pub mod nccl;
 mod outcome;
+mod recurring;
+mod shift;
 mod summary;
 pub mod waits;
 

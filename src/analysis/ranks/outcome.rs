@@ -5,8 +5,12 @@ use super::identify::Told;
 use super::matching::Matches;
 use super::waits::Waits;
 use crate::analysis::triage::Finding;
+use crate::analysis::triage::text::pct;
 use crate::model::digest::Digest;
 use std::collections::BTreeMap;
+
+/// Share of its time that a rank waits for others from which it is said.
+const NOTICED: f64 = 0.01;
 
 /// Why a rank is late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,12 +111,27 @@ pub struct Job {
     pub findings: Vec<Finding>,
     /// What the reports lack, and what is wrong with them.
     pub remarks: Vec<String>,
+    /// Whether what was matched cannot be of one collective: then nothing is known of who waits for whom.
+    pub unsure: bool,
 }
 
 impl Job {
     #[must_use]
     pub fn member(&self, digest: u32) -> Option<&Member> {
         self.ranks.iter().find(|m| m.digest == digest as usize)
+    }
+
+    /// What is said where nothing is found.
+    #[must_use]
+    pub fn nothing_found(&self) -> String {
+        if self.matches.list.is_empty() || self.unsure {
+            return "nothing is known of who waits for whom".to_owned();
+        }
+        let most = self.ranks.iter().filter(|m| m.judged > 0).map(|m| m.waited as f64 / m.judged as f64).fold(0.0, f64::max);
+        if most < NOTICED {
+            return "no rank makes the others wait".to_owned();
+        }
+        format!("no rank makes the others wait more than the rest do: a rank waits for others at most {} of its time", pct(most.min(1.0)))
     }
 
     /// Collectives that were matched, also those that one stands for.

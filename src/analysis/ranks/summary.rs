@@ -1,5 +1,6 @@
 //! What a report says of each of its ranks.
 
+use super::marks::Marks;
 use super::nccl;
 use crate::analysis::triage::ops::{Class, Op, Ops, Row};
 use crate::analysis::triage::{Device, Triage};
@@ -18,7 +19,8 @@ const MOST_STEPS: usize = 1 << 14;
 /// One rank's part of a report while it is gathered.
 #[derive(Default)]
 struct Part {
-    collectives: Vec<(i64, Collective)>,
+    /// When the host called each, and the number of the step that it called it in.
+    collectives: Vec<(i64, Option<u32>, Collective)>,
     kernels: FxHashMap<u32, Kernel>,
     kernel_time: i64,
     launches: u64,
@@ -102,6 +104,7 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
         with.dedup();
         if with.len() > 1 { with } else { Vec::new() }
     };
+    let marks = Marks::of(profile, triage.found.as_ref());
     let place = |unit: usize| several.iter().position(|&u| u == unit);
     let steps = |triage: &Triage| {
         let from = triage.steps.len().saturating_sub(MOST_STEPS);
@@ -141,6 +144,7 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
         let name = profile.kernels.get(kernel.0 as usize).map_or("", |k| k.function());
         let (by_name, algorithm) = nccl::of_kernel(name);
         let called = ops.call(&op).map_or(op.start, |c| c.start);
+        let step = marks.at(ops.units.get(op.unit).and_then(|u| u.pid), called);
         let stream = profile.launches.place(row as usize).and_then(|p| profile.places.get(p.0 as usize)?.stream);
         let Some(said) = of_launch.get(&row) else {
             let known = &mut streams[at];
@@ -150,7 +154,7 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
             });
             let kind = Kind { name: by_name.to_owned(), group: format!("stream {number}"), algorithm, ..Kind::default() };
             let kind = kinds[at].id(kind);
-            part.collectives.push((called, Collective { kind, sequence: -1, start: op.start, duration, bytes: 0 }));
+            part.collectives.push((called, step, Collective { kind, sequence: -1, start: op.start, duration, bytes: 0 }));
             continue;
         };
         for c in said {
@@ -166,7 +170,7 @@ pub fn digests(profile: &Profile, triage: &Triage, file: &str) -> Vec<Digest> {
             });
             // Of sends and receives each pair counts its own.
             let sequence = c.sequence.filter(|_| c.peer.is_none()).and_then(|n| i64::try_from(n).ok()).unwrap_or(-1);
-            part.collectives.push((called, Collective { kind, sequence, start: op.start, duration, bytes: c.bytes.unwrap_or(0) }));
+            part.collectives.push((called, step, Collective { kind, sequence, start: op.start, duration, bytes: c.bytes.unwrap_or(0) }));
         }
     }
     let all = parts.into_iter().zip(kinds).enumerate();
@@ -200,23 +204,23 @@ fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device
     }
     // In the order in which the host called them they have the same numbers on all ranks.
     let mut numbers: BTreeMap<usize, i64> = BTreeMap::new();
-    part.collectives.sort_by_key(|c| (c.0, c.1.start));
+    part.collectives.sort_by_key(|c| (c.0, c.2.start));
     let group = |kind: usize| {
         let own = &kinds.list[kind];
         let way = |k: &Kind| k.peer.map(|peer| (peer, k.name.clone()));
         kinds.list.iter().position(|k| k.group == own.group && k.ranks == own.ranks && way(k) == way(own)).unwrap_or(kind)
     };
-    for (_, c) in &mut part.collectives {
+    for (_, _, c) in &mut part.collectives {
         let next = numbers.entry(group(c.kind)).or_default();
         if c.sequence < 0 {
             c.sequence = *next;
         }
         *next += 1;
     }
-    let mut list: Vec<Collective> = part.collectives.into_iter().map(|c| c.1).collect();
-    list.sort_by_key(|c| c.start);
-    let each = list.len().div_ceil(MOST).next_power_of_two();
-    list.retain(|c| c.sequence.rem_euclid(i64::try_from(each).unwrap_or(1)) == 0);
+    part.collectives.sort_by_key(|c| c.2.start);
+    let each = part.collectives.len().div_ceil(MOST).next_power_of_two();
+    part.collectives.retain(|c| c.2.sequence.rem_euclid(i64::try_from(each).unwrap_or(1)) == 0);
+    let (named, list): (Vec<Option<u32>>, Vec<Collective>) = part.collectives.into_iter().map(|c| (c.1, c.2)).unzip();
     let pid = if several { device.and_then(|d| d.pid) } else { profile.processes.first().map(|p| p.pid) };
     let own = pid.and_then(|pid| profile.processes.iter().find(|p| p.pid == pid)).and_then(|p| p.rank);
     let mut digest = Digest {
@@ -253,6 +257,7 @@ fn one(profile: &Profile, triage: &Triage, (file, several): (&str, bool), device
         ..Digest::default()
     };
     digest.set_collectives(&list, u32::try_from(each).unwrap_or(u32::MAX));
+    digest.set_steps_of_collectives(&named);
     digest.set_steps(&part.steps);
     digest.kernels = kernels(profile, part.kernels);
     digest

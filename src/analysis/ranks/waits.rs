@@ -3,6 +3,7 @@
 use super::clocks::Offset;
 use super::matching::{Arrival, Matches, Together};
 use super::nccl;
+use super::recurring::{Recurring, Wait, recurring};
 use std::collections::BTreeMap;
 
 /// Share of the collectives that are left out at the beginning: captures start at different times, and the first ones wait for that.
@@ -33,6 +34,8 @@ pub struct Waits {
     pub judged: Vec<bool>,
     /// What each rank waited in the few longest waits, which are not judged.
     pub in_longest: Vec<i64>,
+    /// Who is late again and again, at even distances, while most waits are short.
+    pub recurring: Option<Recurring>,
     /// Those of them that are many times as long as any other: when they ended on the common clock, for whom, and how long a mean rank waited.
     pub outliers: Vec<(i64, u32, i64)>,
 }
@@ -51,9 +54,18 @@ fn mean_wait(c: &Together) -> i64 {
     waited / i64::try_from(c.arrivals.len().saturating_sub(1).max(1)).unwrap_or(1)
 }
 
-/// All collectives in the order of their ends, with those; of each whether it counts: not those at the beginning of each group, and not the few
-/// that took the longest; and those few.
-fn in_order(matches: &Matches, clocks: &[Offset]) -> (Vec<(i64, usize)>, Vec<bool>, Vec<usize>) {
+/// The collectives in order, and which of them count.
+struct InOrder {
+    /// By their ends, with those.
+    order: Vec<(i64, usize)>,
+    /// Of each whether it counts: not those at the beginning of each group, and not the few that took the longest.
+    judged: Vec<bool>,
+    /// Those few.
+    longest: Vec<usize>,
+    recurring: Option<Recurring>,
+}
+
+fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
     let end = |c: &Together| c.last().map_or(0, |a| clocks.get(a.rank as usize).copied().unwrap_or_default().common(a.end()));
     let mut order: Vec<(i64, usize)> = matches.list.iter().enumerate().map(|(i, c)| (end(c), i)).collect();
     order.sort_unstable();
@@ -85,10 +97,17 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> (Vec<(i64, usize)>, Vec<boo
         // Of one or two nobody knows whether they are accidents.
         accidents.extend(list.iter().take(if list.len() > 2 { longest } else { 0 }).map(|w| w.1));
     }
+    let counted: Vec<(i64, usize)> = order.iter().copied().filter(|o| judged[o.1]).collect();
+    let wait = |&(end, i): &(i64, usize)| -> Wait { (end, matches.list[i].last().map_or(0, |a| a.rank), mean_wait(&matches.list[i])) };
+    let recurring = recurring(&counted.iter().map(wait).collect::<Vec<_>>());
+    // What comes back is no accident.
+    if let Some(of) = &recurring {
+        accidents.retain(|i| !of.at.iter().any(|&at| counted[at].1 == *i));
+    }
     for &i in &accidents {
         judged[i] = false;
     }
-    (order, judged, accidents)
+    InOrder { order, judged, longest: accidents, recurring }
 }
 
 /// Goes over the collectives in their order. A rank that comes last because it had to wait for another in a collective of another group hands the
@@ -105,7 +124,7 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
     // What has delayed a rank since the last collective of each of its groups, and who brought it about.
     let mut delayed: Vec<Vec<Delays>> = groups_of.iter().map(|groups| vec![Delays::new(); groups.len()]).collect();
     let place = |rank: u32, group: u32| groups_of[rank as usize].iter().position(|&g| g == group).unwrap_or(0);
-    let (order, judged, longest) = in_order(matches, clocks);
+    let InOrder { order, judged, longest, recurring } = in_order(matches, clocks);
     let usual = (0..judged.len()).filter(|&i| judged[i]).map(|i| mean_wait(&matches.list[i])).max().unwrap_or(0);
     for &i in &longest {
         let c = &matches.list[i];
@@ -151,7 +170,7 @@ pub fn waits(matches: &Matches, clocks: &[Offset], ranks: usize) -> Waits {
             }
         }
     }
-    out.judged = judged;
+    (out.judged, out.recurring) = (judged, recurring);
     for (&(_, rank), &ns) in &out.pairs {
         out.late[rank as usize] += ns;
     }

@@ -5,9 +5,11 @@ pub mod blocks;
 mod csv;
 mod cubin;
 pub mod details;
+mod grid;
 mod layout;
 mod markup;
 mod numbers;
+mod once;
 mod profile;
 mod proto;
 mod proto_sections;
@@ -63,13 +65,16 @@ pub fn read_input(input: &Input, job: &Job<'_>, decimal: Option<Decimal>) -> Res
             Bytes::File(file) => Box::new(File::open(file).map_err(|e| ImportError::io(path, e))?),
             Bytes::BuiltIn(bytes) => Box::new(*bytes),
         };
-        let out = csv::read(path, BufReader::with_capacity(1 << 16, text), job, out, decimal)?;
+        let mut out = csv::read(path, BufReader::with_capacity(1 << 16, text), job, out, decimal)?;
+        grid::in_blocks(&mut out);
         input.check_unchanged()?;
         return Ok(out);
     }
     out.size = input.size;
     let whole = read_blocks(input, job, &mut out);
+    once::last_of_each(&out.names, &mut out.results);
     describe(&mut out);
+    grid::in_blocks(&mut out);
     match whole {
         Ok(()) => {
             input.check_unchanged()?;

@@ -1,13 +1,13 @@
 //! Makes a profile of what a snapshot holds.
 
-use super::parts::{BLOCK, EVENT, Parts, RawBlock, UNTIMED};
+use super::parts::{BLOCK, EVENT, Parts, RawBlock, UNTIMED, pool_of};
 use super::sizes::{self, Row, What};
 use super::value::{Pickle, Value, natural};
 use crate::model::{
     Block, BlockState, Clock, Device, LaunchOrder, MemoryEvent, MemoryKind, MemoryLevel, MemoryState, Note, NoteKind, Profile, Range,
     RangeKind, RangeOrigin, Refused, Segment, Severity, host_call::NONE, units,
 };
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// A profile of the whole pickle; `None` where it is no snapshot.
@@ -29,7 +29,7 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     profile.clock = Clock { epoch_ns: begin.and_then(|us| us.checked_mul(1_000)), uncertainty_ns: None };
     let begin = begin.unwrap_or(0);
     let mut devices = Devices::default();
-    let state = state(&pickle, whole, segments, &parts.blocks, &mut devices);
+    let mut state = state(&pickle, whole, segments, &parts.blocks, &mut devices);
     if !segments.is_empty() && state.segments.is_empty() && traces.iter().all(|t| pickle.items(*t).is_none()) {
         return None;
     }
@@ -59,6 +59,9 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     if !rows.is_sorted_by_key(|r| r.time) {
         rows.sort_by_key(|r| r.time);
     }
+    let untimed = !rows.is_empty() && rows.iter().all(|r| parts.events.get(r.event as usize).is_some_and(|e| e.time == UNTIMED));
+    profile.memory.untimed = untimed;
+    state.former = former(&rows, &parts, &state);
     let sizes = sizes::sizes(&rows, &parts.events, &state);
     profile.memory.events.reserve(rows.len());
     profile.memory.stack_of.reserve(rows.len());
@@ -69,7 +72,9 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
             What::Refused => {
                 let after = profile.memory.events.len();
                 let (asked, free, stack) = (event.size, Some(event.address), event.stack);
-                profile.memory.refused.push(Refused { time: row.time, device: Some(row.device), asked, free, stack, after });
+                let (stream, pool) = parts.owners.get(event.owner as usize).copied().unwrap_or_default();
+                let (time, device) = (row.time, Some(row.device));
+                profile.memory.refused.push(Refused { time, device, asked, free, stream, pool, stack, after });
                 continue;
             }
             What::Change(level, true) => (level, bytes),
@@ -161,10 +166,7 @@ fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], de
             out.blocks.push(Block { address, size: block.size, requested, state, stack: block.stack });
         }
         let ordinal = natural(get("device")).and_then(|d| u32::try_from(d).ok()).unwrap_or(0);
-        let pool = get("segment_pool_id").and_then(|p| pickle.items(p)).map_or((0, 0), |p| {
-            let part = |i: usize| natural(p.get(i).copied()).unwrap_or(0);
-            (part(0), part(1))
-        });
+        let pool = get("segment_pool_id").and_then(|p| pool_of(p, pickle)).unwrap_or_default();
         out.segments.push(Segment {
             device: Some(devices.index(ordinal)),
             address,
@@ -177,6 +179,32 @@ fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], de
         });
     }
     out.settings = settings(pickle, whole);
+    out
+}
+
+/// Segments that went back to the driver: the history says of which stream and pool they were.
+fn former(rows: &[Row], parts: &Parts, state: &MemoryState) -> Vec<Segment> {
+    let there: FxHashSet<(Option<u32>, u64)> = state.segments.iter().map(|s| (s.device, s.address)).collect();
+    let mut seen: FxHashSet<(Option<u32>, u64, u64)> = FxHashSet::default();
+    let mut out = Vec::new();
+    for row in rows.iter().filter(|r| matches!(r.what, What::Change(MemoryLevel::Driver, _))) {
+        let Some(event) = parts.events.get(row.event as usize) else { continue };
+        let device = Some(row.device);
+        if there.contains(&(device, event.address)) || !seen.insert((device, event.address, event.size)) {
+            continue;
+        }
+        let (stream, pool) = parts.owners.get(event.owner as usize).copied().unwrap_or_default();
+        out.push(Segment {
+            device,
+            address: event.address,
+            size: event.size,
+            stream: stream.unwrap_or(0),
+            small: event.size <= sizes::SMALL_SEGMENT,
+            expandable: false,
+            pool: pool.unwrap_or_default(),
+            blocks: (0, 0),
+        });
+    }
     out
 }
 
@@ -230,6 +258,11 @@ fn notes(profile: &mut Profile) {
     } else if memory.stacks.is_empty() {
         let text = "The snapshot has no stacks: who allocated is not known.".to_owned();
         add(NoteKind::Empty, text, "record with torch.cuda.memory._record_memory_history(stacks=\"all\")");
+    }
+    if profile.memory.untimed {
+        let text =
+            "The snapshot has no times (PyTorch before 2.1): where something happened is said as the number of its event.".to_owned();
+        profile.notes.push(Note::new(Severity::Info, NoteKind::Tool, text).with_fix("record it with PyTorch 2.1 or later to have times"));
     }
     if let Some(state) = profile.memory.state.as_ref().filter(|s| !s.settings.is_empty()) {
         let list: Vec<String> = state.settings.iter().map(|(k, v)| format!("{k} = {v}")).collect();

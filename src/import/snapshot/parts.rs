@@ -13,7 +13,7 @@ pub const EVENT: u8 = 1;
 pub const BLOCK: u8 = 2;
 
 /// Keys that are looked for, and the order in which [`Fields`] has their values.
-const KEYS: [&str; 14] = [
+const KEYS: [&str; 16] = [
     "action",
     "addr",
     "size",
@@ -28,6 +28,8 @@ const KEYS: [&str; 14] = [
     "state",
     "history",
     "real_size",
+    "stream",
+    "pool_id",
 ];
 
 /// The time of an event without one.
@@ -45,7 +47,12 @@ pub struct RawEvent {
     /// Microseconds since 1970; [`UNTIMED`] before `PyTorch` 2.1.
     pub time: i64,
     pub stack: u32,
+    /// Index into [`Parts::owners`].
+    pub owner: u32,
 }
+
+/// The stream and the pool that memory is of, as far as the snapshot says it.
+pub type Owner = (Option<u64>, Option<(u64, u64)>);
 
 /// A block, as the snapshot says it.
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +76,9 @@ pub struct Parts {
     by_frames: FxHashMap<Vec<u32>, u32>,
     by_list: FxHashMap<u32, u32>,
     pub events: Vec<RawEvent>,
+    /// Few of them.
+    pub owners: Vec<Owner>,
+    by_owner: FxHashMap<Owner, u32>,
     pub blocks: Vec<RawBlock>,
 }
 
@@ -114,6 +124,15 @@ impl Parts {
         stack
     }
 
+    fn owner(&mut self, owner: Owner) -> u32 {
+        let next = u32::try_from(self.owners.len()).unwrap_or(NONE);
+        let index = *self.by_owner.entry(owner).or_insert(next);
+        if index == next {
+            self.owners.push(owner);
+        }
+        index
+    }
+
     fn frame(&mut self, name: Option<Value>, file: Value, line: Option<Value>, pickle: &Pickle) -> Option<u32> {
         let text = |v: Option<Value>| v.and_then(|v| pickle.text(v)).map_or_else(|| Arc::from(""), Arc::clone);
         let line = natural(line).and_then(|n| u32::try_from(n).ok()).unwrap_or(0);
@@ -128,9 +147,16 @@ impl Parts {
     }
 }
 
+/// The two numbers of a pool.
+pub fn pool_of(value: Value, pickle: &Pickle) -> Option<(u64, u64)> {
+    let parts = pickle.items(value)?;
+    let part = |i: usize| natural(parts.get(i).copied());
+    Some((part(0)?, part(1)?))
+}
+
 impl Take for Parts {
     fn take(&mut self, pairs: &[Value], pickle: &mut Pickle) -> Option<(u8, u32)> {
-        let [action, addr, size, time, frames, free, name, file, line, address, requested, state, history, real] =
+        let [action, addr, size, time, frames, free, name, file, line, address, requested, state, history, real, stream, pool] =
             self.fields(pairs, pickle);
         if let (Some(file), Some(_)) = (file, line) {
             return Some((FRAME, self.frame(name, file, line, pickle)?));
@@ -143,7 +169,8 @@ impl Take for Parts {
             };
             // A request that is refused has no address, but what was free.
             let address = natural(addr).or(natural(free)).unwrap_or(0);
-            self.events.push(RawEvent { action, address, size, time, stack });
+            let owner = self.owner((natural(stream), pool.and_then(|p| pool_of(p, pickle))));
+            self.events.push(RawEvent { action, address, size, time, stack, owner });
             return Some((EVENT, u32::try_from(self.events.len() - 1).ok()?));
         }
         if let (Some(Value::Text(state)), Some(size)) = (state, natural(size)) {

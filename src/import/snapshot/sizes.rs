@@ -10,6 +10,8 @@ const MULTIPLE: u64 = 512;
 /// Up to this size blocks are of the pool for small ones (`kSmallSize`). Of the other pool the rest of a free block is split off only where it
 /// is larger than that, too (`should_split`).
 const SMALL: u64 = 1 << 20;
+/// Segments of that pool (`kSmallBuffer`).
+pub const SMALL_SEGMENT: u64 = 2 << 20;
 
 /// What an entry of the history is.
 #[derive(Clone, Copy)]

@@ -3,7 +3,7 @@
 use super::block::{Block, Found, Picture, Table};
 use super::svg::{Svg, WIDTH};
 use crate::analysis::memory::{Category, DeviceUsage, Site, Usage, rows};
-use crate::model::{Bytes, Nanos, Profile, units};
+use crate::model::{Bytes, Profile, units};
 use crate::report::memory::{device_name, verdict};
 use crate::report::triage::measured;
 
@@ -15,7 +15,7 @@ const COLUMNS: usize = 500;
 pub fn blocks(profile: &Profile, usage: &Usage) -> Vec<Block> {
     let mut out = vec![Block::Heading(3, "Memory".to_owned())];
     for device in &usage.devices {
-        let peak = device.peak_time().map_or_else(String::new, |t| format!(" at {}", Nanos(t)));
+        let peak = device.peak_time().map_or_else(String::new, |t| format!(" at {}", device.ledger.moment(t)));
         let held = device.reserved_peak.map_or_else(String::new, |r| format!(", held by the allocator at most {}", Bytes(r)));
         let name = device_name(profile, device.ledger.device);
         out.push(Block::Text(format!("{name}: peak {}{peak}, {} at the end{held}.", Bytes(device.peak.1), Bytes(device.ledger.end()))));
@@ -76,7 +76,7 @@ fn curve(device: &DeviceUsage) -> Option<Picture> {
         svg.line((0.0, y(reserved)), (WIDTH, y(reserved)), "roof");
         svg.text((WIDTH, y(reserved) - 4.0), "end", "dim", &format!("most held by the allocator {}", Bytes(reserved)));
     }
-    svg.text((0.0, height - 4.0), "start", "dim", &Nanos(begin).to_string());
-    svg.text((WIDTH, height - 4.0), "end", "dim", &Nanos(end).to_string());
+    svg.text((0.0, height - 4.0), "start", "dim", &ledger.moment(begin));
+    svg.text((WIDTH, height - 4.0), "end", "dim", &ledger.moment(end));
     Some(svg.picture(format!("Memory over time, peak {}", Bytes(device.peak.1))))
 }

@@ -16,6 +16,12 @@ pub struct Given<'a> {
     pub usage: Option<&'a Usage>,
 }
 
+/// With a capital letter at its beginning.
+fn sentence(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
 /// What is to be handed on of these reports.
 #[must_use]
 pub fn handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Handout {
@@ -29,7 +35,11 @@ pub fn handout(given: &[Given<'_>], ranks: Option<&Together<'_>>) -> Handout {
     if let Some(ranks) = ranks {
         blocks.push(Block::Heading(2, "Ranks".to_owned()));
         let sentences: Vec<String> = ranks.job.findings.iter().map(|f| format!("{}: {}", f.id.id(), f.headline)).collect();
-        blocks.push(if sentences.is_empty() { Block::Text("No rank makes the others wait.".to_owned()) } else { Block::List(sentences) });
+        blocks.push(if sentences.is_empty() {
+            Block::Text(format!("{}.", sentence(&ranks.job.nothing_found())))
+        } else {
+            Block::List(sentences)
+        });
         blocks.push(Block::Table(rank_table(ranks)));
     }
     for of in given {

@@ -1,7 +1,7 @@
 //! Memory, for scripts.
 
 use super::of::{Compared, Memory, Wanted, compared, site_name, stack};
-use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, sites};
+use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Step, sites};
 use crate::model::{Frame, MemoryLevel};
 use crate::report::finding::{EvidenceJson, evidence_json};
 use crate::report::json as write_json;
@@ -25,9 +25,13 @@ struct SiteJson<'a> {
 #[derive(Serialize)]
 struct FindingJson<'a> {
     id: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
     headline: &'a str,
     evidence: Vec<EvidenceJson<'a>>,
     at_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_event: Option<i64>,
     sites: Vec<SiteJson<'a>>,
     actions: &'a [String],
 }
@@ -49,8 +53,12 @@ struct RowJson<'a> {
 
 #[derive(Serialize)]
 struct StepJson {
-    start_ns: i64,
-    end_ns: i64,
+    start_ns: Option<i64>,
+    end_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    start_event: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_event: Option<i64>,
     peak_bytes: u64,
     least_bytes: u64,
 }
@@ -71,6 +79,9 @@ struct DeviceJson<'a> {
     counts: &'static str,
     peak_bytes: u64,
     peak_ns: Option<i64>,
+    /// Where the report has no times: the number of the event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_event: Option<i64>,
     end_bytes: u64,
     reserved_bytes: Option<u64>,
     reserved_peak_bytes: Option<u64>,
@@ -79,6 +90,8 @@ struct DeviceJson<'a> {
     steps: Vec<StepJson>,
     findings: Vec<FindingJson<'a>>,
     at_ns: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    at_event: Option<i64>,
     rows: Vec<RowJson<'a>>,
 }
 
@@ -111,7 +124,7 @@ fn frame(f: &Frame) -> FrameJson<'_> {
     FrameJson { function: &f.function, file: &f.file, line: f.line }
 }
 
-fn finding<'a>(of: &Memory<'a>, f: &'a MemoryFinding) -> FindingJson<'a> {
+fn finding<'a>(of: &Memory<'a>, f: &'a MemoryFinding, timed: bool) -> FindingJson<'a> {
     let sites = f.sites.iter().take(ROWS).map(|&(site, bytes)| {
         let known = of.usage.sites.get(site);
         SiteJson {
@@ -122,9 +135,11 @@ fn finding<'a>(of: &Memory<'a>, f: &'a MemoryFinding) -> FindingJson<'a> {
     });
     FindingJson {
         id: f.id.id(),
+        kind: f.kind,
         headline: &f.headline,
         evidence: f.evidence.iter().map(evidence_json).collect(),
-        at_ns: f.time,
+        at_ns: f.time.filter(|_| timed),
+        at_event: f.time.filter(|_| !timed),
         sites: sites.collect(),
         actions: &f.actions,
     }
@@ -146,15 +161,28 @@ fn row<'a>(of: &Memory<'a>, c: &Compared) -> RowJson<'a> {
     }
 }
 
+fn step(s: &Step, timed: bool) -> StepJson {
+    let (ns, event) = (|t: i64| Some(t).filter(|_| timed), |t: i64| Some(t).filter(|_| !timed));
+    StepJson {
+        start_ns: ns(s.start),
+        end_ns: ns(s.end),
+        start_event: event(s.start),
+        end_event: event(s.end),
+        peak_bytes: s.peak,
+        least_bytes: s.valley,
+    }
+}
+
 fn device<'a>(of: &Memory<'a>, d: &'a DeviceUsage, wanted: Wanted, before: Option<&Memory<'_>>) -> DeviceJson<'a> {
     let known = d.ledger.device.and_then(|i| of.profile.devices.get(i as usize));
-    let rows = compared(of, d, wanted.when, before);
+    let (rows, timed) = (compared(of, d, wanted.when, before), d.ledger.timed);
     DeviceJson {
         device: known.map(|k| k.id),
         device_name: known.and_then(|k| k.name.as_deref()),
         counts: if d.ledger.level == MemoryLevel::Allocator { "framework" } else { "driver" },
         peak_bytes: d.peak.1,
-        peak_ns: d.peak_time(),
+        peak_ns: d.peak_time().filter(|_| timed),
+        peak_event: d.peak_time().filter(|_| !timed),
         end_bytes: d.ledger.end(),
         reserved_bytes: d.reserved,
         reserved_peak_bytes: d.reserved_peak,
@@ -166,14 +194,10 @@ fn device<'a>(of: &Memory<'a>, d: &'a DeviceUsage, wanted: Wanted, before: Optio
             }
             Found::Cycles => "memory rises and falls".to_owned(),
         }),
-        steps: d
-            .steps
-            .list
-            .iter()
-            .map(|s| StepJson { start_ns: s.start, end_ns: s.end, peak_bytes: s.peak, least_bytes: s.valley })
-            .collect(),
-        findings: d.findings.iter().map(|f| finding(of, f)).collect(),
-        at_ns: wanted.when.of(d).1,
+        steps: d.steps.list.iter().map(|s| step(s, timed)).collect(),
+        findings: d.findings.iter().map(|f| finding(of, f, timed)).collect(),
+        at_ns: wanted.when.of(d).1.filter(|_| timed),
+        at_event: wanted.when.of(d).1.filter(|_| !timed),
         rows: rows.iter().take(wanted.top.unwrap_or(ROWS)).map(|c| row(of, c)).collect(),
     }
 }

@@ -3,7 +3,7 @@
 use super::of::{Compared, Memory, Wanted, When, compared, device_name, site_name};
 use crate::analysis::memory::{DeviceUsage, Found, MemoryFinding, Site};
 use crate::model::text::clean;
-use crate::model::{Bytes, MemoryLevel, Nanos, units};
+use crate::model::{Bytes, MemoryLevel, units};
 use crate::report::Format;
 use crate::report::table::{self, Cell, Column, wrapped};
 use crate::report::triage::{measured, value};
@@ -79,7 +79,7 @@ fn facts(of: &Memory<'_>, d: &DeviceUsage) -> Vec<(&'static str, String)> {
         || " before the report begins".to_owned(),
         |t| {
             let step = d.steps.at(t).map_or_else(String::new, |s| format!(", in step {} of {}", s + 1, d.steps.list.len()));
-            format!(" at {}{step}", Nanos(t))
+            format!(" at {}{step}", d.ledger.moment(t))
         },
     );
     let mut out = vec![("peak", format!("{}{when}", Bytes(d.peak.1))), ("at the end", Bytes(d.ledger.end()).to_string())];
@@ -225,7 +225,7 @@ fn one(
     let when = match wanted.when {
         When::Peak => "at the peak".to_owned(),
         When::End => "at the end".to_owned(),
-        When::At(_) => format!("at {}", Nanos(time.unwrap_or_default())),
+        When::At(_) => format!("at {}", d.ledger.moment(time.unwrap_or_default())),
     };
     writeln!(out, "{}Held {when} ({}; what it is for is a guess by stack and lifetime)", if markdown { "### " } else { "" }, Bytes(total))?;
     if markdown {

@@ -86,8 +86,7 @@ pub fn page(out: &mut dyn Write, of: &Together<'_>, width: usize) -> io::Result<
     writeln!(out, "{}", head(of))?;
     match job.findings.first() {
         Some(_) => job.findings.iter().try_for_each(|f| finding(out, f, width))?,
-        None if job.matches.list.is_empty() => writeln!(out, "nothing is known of who waits for whom")?,
-        None => writeln!(out, "no rank makes the others wait")?,
+        None => wrapped(out, "", "  ", &job.nothing_found(), width)?,
     }
     writeln!(out)?;
     let several = of.digests.iter().any(|d| d.host != of.digests[0].host) && width >= 100;

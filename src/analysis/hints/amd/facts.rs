@@ -27,6 +27,13 @@ pub struct Amd<'a> {
     pub occupancy: Option<Occupancy>,
     product: Option<&'static Product>,
     rdna: bool,
+    /// Lanes of a wave, where that is known.
+    pub wave: Option<f64>,
+}
+
+/// Lanes of a wave by the architecture. RDNA also runs waves of 64; with 32 nothing is said of lanes that those have.
+fn wave(arch: &str) -> Option<f64> {
+    if arch.starts_with("gfx9") { Some(64.0) } else { arch.starts_with("gfx1").then_some(32.0) }
 }
 
 impl<'a> Amd<'a> {
@@ -44,6 +51,7 @@ impl<'a> Amd<'a> {
             occupancy: Occupancy::of(config, device),
             rdna: device.arch.as_deref().is_some_and(|a| a.starts_with("gfx1")),
             product: product(name),
+            wave: device.warp_size.map(f64::from).or_else(|| wave(device.arch.as_deref()?)),
         }
     }
 

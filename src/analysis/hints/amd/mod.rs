@@ -24,6 +24,7 @@ static RULES: &[Rule] = &[
     balance::small_grid,
     balance::tail,
     balance::imbalance,
+    units::partial,
     units::divergence,
     waits::scratch,
     units::conflicts,
@@ -174,6 +175,9 @@ mod tests {
     fn lanes_that_the_workgroup_leaves_empty_are_no_divergence() {
         let mut m = metrics(MANY, &and(&IDLE, &[("VALUBusy", 75.0), ("VALUUtilization", 50.0)]));
         m.results[0].block = Some([32, 1, 1]);
-        assert!(diagnose(&Amd::of_result(&m, 0).unwrap()).iter().all(|h| h.id != D::Divergence));
+        let found = diagnose(&Amd::of_result(&m, 0).unwrap());
+        assert!(found.iter().all(|h| h.id != D::Divergence));
+        assert_eq!(found[0].id, D::PartialWarps, "{found:?}");
+        assert!(found[0].headline.contains("32 of 64 lanes never work"), "{}", found[0].headline);
     }
 }

@@ -3,7 +3,8 @@
 use super::facts::{Amd, BOUND, MAY};
 use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::diagnosis::Diagnosis;
-use crate::analysis::hints::hint::{Evidence, Hint, Severity, Sure, Threshold};
+use crate::analysis::hints::hint::{Evidence, Hint, LEAST, Severity, Sure, Threshold};
+use crate::analysis::hints::rules::lanes;
 
 /// Of 64 lanes.
 const LANES: Threshold = Threshold { op: "<", value: 48.0, source: "analogous to NVIDIA's ThreadDivergence rule: three quarters" };
@@ -66,6 +67,47 @@ pub fn vector(amd: &Amd<'_>) -> Option<Hint> {
             )
     };
     Some(roof(Diagnosis::Compute, share, of, format!("the vector ALUs are busy in {} of the time", pct(share))))
+}
+
+/// `partial-warps`: workgroups that are smaller than a wave, or no multiple of it.
+pub fn partial(amd: &Amd<'_>) -> Option<Hint> {
+    let (items, wave) = (amd.items.filter(|i| *i > 0.0)?, amd.wave?);
+    let empty = lanes::empty(items, amd.workgroups, wave)?;
+    // Where all workgroups run at once a wave takes as long with its lanes full: only the vector ALUs get free.
+    let once = amd.occupancy.as_ref().and_then(|o| o.waves).is_none_or(|rounds| rounds <= 1.0);
+    let busy = amd.share("VALUBusy").map(|b| b.min(1.0));
+    let memory = amd.memory().unwrap_or(0.0).min(1.0);
+    let part = if once { busy.unwrap_or(0.0) } else { 1.0 };
+    let saved = (empty.warps * part).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
+    let alone = once && busy.is_none();
+    Some(
+        Hint::new(
+            Diagnosis::PartialWarps,
+            if alone { LEAST.min(empty.warps) } else { saved },
+            lanes::sentence(items, wave, empty, ("workgroups", "work-item"), "wave"),
+        )
+        .bound(if alone {
+            "only counters can tell whether it costs anything".to_owned()
+        } else {
+            format!("the same work-items in full waves: {} fewer waves", pct(empty.warps))
+        })
+        .sure(match (alone, once || !amd.roofs_known()) {
+            (true, _) => Sure::Possible,
+            (false, true) => Sure::Likely,
+            (false, false) => Sure::Certain,
+        })
+        .because([
+            Evidence::computed("work-items of a workgroup", items, "", None),
+            Evidence::computed("lanes of a wave", wave, "", None),
+            Evidence::computed("lanes without a work-item", empty.lanes * 100.0, "%", None),
+            amd.evidence("vector ALUs busy", "VALUBusy", None),
+        ])
+        .change(&[
+            "choose a workgroup size that is a multiple of 64 work-items, 256 as a rule, and fewer workgroups: one work-item for each element, with a check for the end",
+            "or let all lanes of a wave share the work of a workgroup",
+        ])
+        .confirm(&["SQ_INSTS_VALU", "SQ_WAVES", "GRBM_GUI_ACTIVE"], false, "how busy the vector ALUs are"),
+    )
 }
 
 /// `warp-divergence`: lanes without work.

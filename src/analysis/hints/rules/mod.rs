@@ -6,6 +6,7 @@ mod coalescing;
 mod divergence;
 mod fetch;
 mod l1;
+pub mod lanes;
 mod latency;
 mod launch;
 mod local;
@@ -26,6 +27,7 @@ pub static RULES: &[Rule] = &[
     shape::small_grid,
     shape::tail,
     shape::imbalance,
+    lanes::partial,
     divergence::divergence,
     local::local,
     atomics::contention,

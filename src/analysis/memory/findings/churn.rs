@@ -44,23 +44,25 @@ pub fn churn(case: &Case<'_>) -> Option<MemoryFinding> {
             &["Allocate once and reuse, or allocate from a pool (cudaMallocAsync, RMM): cudaFree waits for the GPU."],
         )
     };
-    Some(
-        MemoryFinding::new(
-            MemoryVerdict::Churn,
-            // All of it once is as bad as half of it wasted.
-            share / (share + 1.0),
-            format!(
-                "{who}: {} after {}{step}, {} in all",
-                units::count(again.len() as u64, "allocation"),
-                units::count(frees as u64, "free"),
-                Bytes(bytes)
-            ),
-        )
-        .judged("frees", frees as f64, "", ("≥", OFTEN as f64))
-        .judged("allocations after the first free", again.len() as f64, "", ("≥", OFTEN as f64))
-        .judged("bytes asked for again, of the most held", share * 100.0, "%", ("≥", AGAIN * 100.0))
-        .because("allocations and frees in a second", if seconds > 0.0 { asked.len() as f64 / seconds } else { 0.0 }, "1/s")
-        .at(Vec::new(), Some(asked[first].time))
-        .change(actions),
+    let rate = (seconds > 0.0 && ledger.timed).then(|| asked.len() as f64 / seconds);
+    let finding = MemoryFinding::new(
+        MemoryVerdict::Churn,
+        // All of it once is as bad as half of it wasted.
+        share / (share + 1.0),
+        format!(
+            "{who}: {} after {}{step}, {} in all",
+            units::count(again.len() as u64, "allocation"),
+            units::count(frees as u64, "free"),
+            Bytes(bytes)
+        ),
     )
+    .judged("frees", frees as f64, "", ("≥", OFTEN as f64))
+    .judged("allocations after the first free", again.len() as f64, "", ("≥", OFTEN as f64))
+    .judged("bytes asked for again, of the most held", share * 100.0, "%", ("≥", AGAIN * 100.0))
+    .at(Vec::new(), Some(asked[first].time))
+    .change(actions);
+    Some(match rate {
+        Some(rate) => finding.because("allocations and frees in a second", rate, "1/s"),
+        None => finding,
+    })
 }

@@ -3,15 +3,28 @@
 use super::refused::{refused, room};
 use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
-use crate::analysis::memory::usage::segments;
+use crate::analysis::memory::usage::{Free, segments};
 use crate::analysis::triage::text::pct;
 use crate::model::Bytes;
 use rustc_hash::FxHashSet;
 
 /// Share of what the allocator holds that lies free between blocks in use.
 const SPLIT: f64 = 0.25;
+/// Pieces from which it is more than the rests of a few segments.
+const PIECES: u64 = 4;
+/// The same of gaps between blocks in use, and their bytes, where it is less in all.
+const GAPS: u64 = 16;
+const LEAST_BETWEEN: u64 = 16 << 20;
 /// Share of what the allocator ever held that it asked for although as much was free, and that was never needed at once.
 const WASTE: f64 = 0.28;
+
+/// Whether what lies free between blocks in use is in many pieces: one large block is a reserve, and the rests of a few segments are what
+/// every program has. Of a small program only gaps count that have blocks in use on both sides.
+fn scattered(free: &Free, reserved: u64) -> bool {
+    let many = free.pieces >= PIECES && free.largest_piece <= free.split / 2;
+    let gaps = free.gaps >= GAPS && free.between >= LEAST_BETWEEN && free.between as f64 >= SPLIT * reserved as f64;
+    many && (free.split >= LEAST || gaps)
+}
 
 /// What is free is in pieces.
 pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
@@ -21,22 +34,23 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     // What the driver was asked for although as much was free in what the allocator held.
     let (mut held, mut forced) = (i64::try_from(ledger.reserved.first().map_or(0, |r| r.1)).unwrap_or(i64::MAX), 0_i64);
     let pooled: FxHashSet<u64> = segments(case.profile, ledger.device).filter(|s| s.pool != (0, 0)).map(|s| s.address).collect();
+    // What is free in private pools serves no other request.
+    let closed: u64 = case.of.private.iter().map(|p| p.1).sum();
+    let closed = i64::try_from(closed).unwrap_or(i64::MAX);
     for asked in &ledger.asked {
         let pooled = pooled.contains(&asked.address);
-        if asked.bytes > 0 && !pooled && held.saturating_sub(asked.active) >= asked.bytes {
+        if asked.bytes > 0 && !pooled && held.saturating_sub(asked.active).saturating_sub(closed) >= asked.bytes {
             forced = forced.saturating_add(asked.bytes);
         }
         held = held.saturating_add(asked.bytes);
     }
-    let never = peak.saturating_sub(ledger.active_peak);
+    let never = peak.saturating_sub(ledger.active_peak).saturating_sub(closed.unsigned_abs());
     let waste = u64::try_from(forced).unwrap_or(0).min(never);
     let split = free.map_or(0, |f| f.split);
     let (split_share, waste_share) = (split as f64 / reserved.max(1) as f64, waste as f64 / peak.max(1) as f64);
-    let stopped = refused(case).map(|r| room(case, r)).find(|r| {
-        let there = r.free.unwrap_or(0).saturating_add(r.cached);
-        r.asked <= there && r.cached >= r.asked / 2
-    });
-    let in_pieces = split_share >= SPLIT && split >= LEAST;
+    let in_pieces = split_share >= SPLIT && free.is_some_and(|f| scattered(&f, reserved));
+    // Where the device itself had room, the pieces are the cause only if much of what is held lies in them.
+    let stopped = refused(case).map(|r| room(case, r)).find(|r| r.in_pieces() && (in_pieces || !r.on_device()));
     let wasted = waste_share >= WASTE && waste >= LEAST;
     if !in_pieces && !wasted && stopped.is_none() {
         return None;
@@ -45,9 +59,10 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let largest = free.map_or_else(String::new, |f| format!(", the largest piece {}", Bytes(f.largest)));
     let headline = if let Some(room) = &stopped {
         format!(
-            "memory is fragmented: {} could not be had although the allocator held {} that was free, in pieces",
+            "memory is fragmented: {} could not be had although the allocator held {} that was free, in pieces of at most {}",
             Bytes(room.asked),
-            Bytes(room.cached)
+            Bytes(room.own),
+            Bytes(room.largest)
         )
     } else if in_pieces {
         format!(

@@ -19,6 +19,8 @@ const STAYS: f64 = 0.001;
 const STAYS_BYTES: f64 = 1_048_576.0;
 /// Bytes that may stay in every step: a loss, a metric.
 const TRIFLE: f64 = 65_536.0;
+/// Part of the growth that what is held to the end must make.
+const KEPT: f64 = 0.5;
 /// Share of the steps, the last, that may be flat: what grew before and is full now grows no more.
 const FLAT: f64 = 0.1;
 /// Where no steps are seen: allocations of one size by one site, all kept, that are a sign of one.
@@ -75,10 +77,15 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
             seen.entry(case.sites.site(life.stack)).or_default().insert(step);
         }
     }
+    let grown = slope * counted.len() as f64;
+    let kept: u64 = ledger.lives.iter().filter(stays).map(|l| l.bytes).fold(0, u64::saturating_add);
+    // What is given back in the end was in use, and does not stay: activations of one layer after the other.
+    if (kept as f64) < KEPT * grown {
+        return None;
+    }
     let again = |site: u32| seen.get(&site).is_some_and(|s| s.len() * 2 >= counted.len());
     let mut sites = case.by_site(ledger.lives.iter().filter(stays));
     sites.retain(|s| again(s.0));
-    let grown = slope * counted.len() as f64;
     let found = match &steps.found {
         Some(Found::Ranges(name)) => format!("of {name}"),
         Some(Found::Code(stack)) => format!("that begin with {}", case.name(case.sites.site(*stack))),
@@ -97,6 +104,7 @@ fn by_steps(case: &Case<'_>) -> Option<MemoryFinding> {
         .judged("bytes that stay in a step (median slope of the lows)", slope, "byte", ("≥", least))
         .judged("steps with a higher low than the one before", rising * 100.0, "%", ("≥", RISING * 100.0))
         .because(&format!("steps {found}, without the first"), counted.len() as f64, "")
+        .judged("allocated in them and held to the end", kept as f64, "byte", ("≥", KEPT * grown))
         .because("least allocated in the first of them", lows[0], "byte")
         .because("least allocated in the last of them", lows[lows.len() - 1], "byte")
         .at(sites, Some(last))

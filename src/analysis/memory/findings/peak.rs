@@ -16,6 +16,9 @@ const BRIEF: f64 = 0.25;
 const USUAL: f64 = 0.75;
 /// Share of the peak that each block must be on average where they are held for longer.
 const LARGE: f64 = 0.1;
+/// Share of the allocations and frees that lie between those of a block that is given back at once, and how many there must be to say so.
+const AT_ONCE: f64 = 0.05;
+const FOR_AT_ONCE: usize = 16;
 /// Sites that are tried.
 const TRIED: usize = 8;
 
@@ -26,9 +29,10 @@ type Key = (u32, u64);
 pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let ledger = &case.of.ledger;
     let (Some(at), peak) = case.of.peak else { return None };
+    // What is large by itself is told apart from what else its line allocates.
     let key = |life: &Life| -> Key {
         let site = case.sites.site(life.stack);
-        (site, if site == NONE { life.bytes } else { 0 })
+        (site, if site == NONE || single(case, life) { life.bytes } else { 0 })
     };
     let mut there: FxHashMap<Key, (u64, usize)> = FxHashMap::default();
     for life in ledger.held(Some(at)).filter(|l| !l.older() && !l.kept()) {
@@ -39,19 +43,20 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     let mut tried: Vec<(Key, (u64, usize))> = there.into_iter().filter(|t| t.1.0 as f64 >= LOWER * peak as f64 && t.1.0 >= LEAST).collect();
     tried.sort_by_key(|t| (std::cmp::Reverse(t.1.0), t.0));
     tried.truncate(TRIED);
-    // What is there most of the time is no peak.
-    if tried.is_empty() || usual(case, USUAL * peak as f64) {
-        return None;
-    }
+    // What is there most of the time is no peak, unless it is one allocation that is given back at once: the host may wait for the GPU then.
+    let usual = usual(case, USUAL * peak as f64);
     let period = case.of.steps.length().or_else(|| ledger.span().map(|s| s.1 - s.0))?;
-    let (wanted, bytes, blocks, without, held) = tried.into_iter().find_map(|(wanted, (bytes, blocks))| {
+    let found = tried.into_iter().find_map(|(wanted, (bytes, blocks))| {
         let own: Vec<&Life> = ledger.lives.iter().filter(|l| key(l) == wanted && !l.older()).collect();
         let without = peak_without(case, &own);
-        let held = own.iter().filter(|l| l.held(at)).map(|l| ledger.time(l.end) - ledger.time(l.start)).max()?;
+        let there: Vec<&Life> = own.into_iter().filter(|l| l.held(at) && !l.kept()).collect();
+        let held = there.iter().map(|l| ledger.time(l.end) - ledger.time(l.start)).max()?;
         let lower = peak.saturating_sub(without) as f64 >= LOWER * peak as f64;
         let large = bytes as f64 >= LARGE * (peak * blocks as u64) as f64;
-        (lower && held > 0 && (large || held as f64 <= BRIEF * period as f64)).then_some((wanted, bytes, blocks, without, held))
-    })?;
+        let brief = !usual && (large || held as f64 <= BRIEF * period as f64);
+        (lower && (brief || at_once(case, &there))).then_some((wanted, bytes, blocks, without, held))
+    });
+    let (wanted, bytes, blocks, without, held) = found?;
     let lower = peak.saturating_sub(without) as f64 / peak.max(1) as f64;
     let step = case.of.steps.at(ledger.time(at));
     let others = others(case, step);
@@ -60,13 +65,15 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
         Some(others) => format!("the peak of {} is of one step; the others need {}", Bytes(peak), Bytes(others)),
         None => format!("the peak of {} would be {} lower", Bytes(peak), pct(lower)),
     };
+    let how_long = if usual { "and gives it back at once" } else { "for a short time" };
     let who = if wanted.0 == NONE { format!("an allocation of {}", Bytes(wanted.1)) } else { case.name(wanted.0) };
+    let held_unit = if ledger.timed { "ns" } else { "" };
     let mut finding = MemoryFinding::new(
         MemoryVerdict::Peak,
         lower,
         match once {
-            Some(_) => format!("{of}: {who} holds {} for a short time", Bytes(bytes)),
-            None => format!("{of} without {who}, which holds {} for a short time", Bytes(bytes)),
+            Some(_) => format!("{of}: {who} holds {} {how_long}", Bytes(bytes)),
+            None => format!("{of} without {who}, which holds {} {how_long}", Bytes(bytes)),
         },
     )
     .because("peak", peak as f64, "byte")
@@ -74,7 +81,7 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
     .judged("how much lower that is", lower * 100.0, "%", ("≥", LOWER * 100.0))
     .because("bytes of it at the peak", bytes as f64, "byte")
     .because("blocks of it at the peak", blocks as f64, "")
-    .because("time for which they are held", held as f64, "ns");
+    .because(if ledger.timed { "time for which they are held" } else { "events for which they are held" }, held as f64, held_unit);
     if let Some(others) = others {
         finding = finding.because("median peak of the other steps", others as f64, "byte");
     }
@@ -83,6 +90,19 @@ pub fn peak(case: &Case<'_>) -> Option<MemoryFinding> {
         "Free it before the next large allocation: del, or leave the scope.",
         "Use a smaller type for it.",
     ]))
+}
+
+/// Whether it makes much of the peak by itself.
+fn single(case: &Case<'_>, life: &Life) -> bool {
+    life.bytes as f64 >= LOWER * case.of.peak.1 as f64
+}
+
+/// Whether it is one block, and next to nothing is allocated or freed between its allocation and its free.
+fn at_once(case: &Case<'_>, there: &[&Life]) -> bool {
+    let events = case.of.ledger.times.len();
+    let few = ((events as f64 * AT_ONCE) as u32).max(2);
+    let [life] = there else { return false };
+    single(case, life) && events >= FOR_AT_ONCE && life.end.saturating_sub(life.start) <= few
 }
 
 /// Whether more than so many bytes are allocated for more than half of the time.

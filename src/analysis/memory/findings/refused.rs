@@ -1,18 +1,10 @@
 //! A request that could not be met.
 
-use super::Case;
+use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
+use crate::analysis::memory::refusal::{self, Private, Room, Why};
+use crate::model::host_call::NONE;
 use crate::model::{Bytes, Refused, units};
-
-/// What was asked, what was free, and what the allocator held then.
-pub struct Room {
-    pub asked: u64,
-    /// Bytes that the device had free.
-    pub free: Option<u64>,
-    pub allocated: u64,
-    /// Bytes that the allocator held and had not given out.
-    pub cached: u64,
-}
 
 /// The requests of the device that were refused.
 pub fn refused<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Refused> {
@@ -22,10 +14,83 @@ pub fn refused<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Refused> {
 
 /// What there was when a request was refused.
 pub fn room(case: &Case<'_>, refused: &Refused) -> Room {
-    let ledger = &case.of.ledger;
-    let allocated = ledger.at(refused.time).map_or(ledger.before, |at| ledger.bytes[at as usize]);
-    let reserved = ledger.reserved.partition_point(|r| r.0 <= refused.time).checked_sub(1).map(|i| ledger.reserved[i].1);
-    Room { asked: refused.asked, free: refused.free, allocated, cached: reserved.unwrap_or(0).saturating_sub(allocated) }
+    refusal::room(case.profile, &case.of.ledger, refused)
+}
+
+/// A private pool in a sentence, with who made it.
+fn named(case: &Case<'_>, pool: &Private) -> String {
+    let by = site_of(case, pool).map_or_else(String::new, |s| format!(", made by {}", case.name(s)));
+    format!("private pool ({}, {}){by}", pool.pool.0, pool.pool.1)
+}
+
+fn site_of(case: &Case<'_>, pool: &Private) -> Option<u32> {
+    let stack = pool.first.and_then(|row| case.sites.stack_of.get(row)).copied()?;
+    Some(case.sites.site(stack)).filter(|&s| s != NONE)
+}
+
+/// Why it was refused, in a sentence.
+fn because(case: &Case<'_>, room: &Room, by: &str) -> String {
+    let asked = Bytes(room.asked);
+    let free = room.free.map_or_else(String::new, |f| format!("{} was free on the device, ", Bytes(f)));
+    let in_use = format!("{free}{} was held{by}", Bytes(room.allocated));
+    match room.why {
+        Why::Limit => format!(
+            "although {} was free on the device: this process may not have more than the {} that its allocator held",
+            Bytes(room.free.unwrap_or(0)),
+            Bytes(room.allocated.saturating_add(room.cached))
+        ),
+        Why::Driver => format!(
+            "although {} was free on the device and this process held {}: neither the size of the device nor what is held explains it; a limit of the process or an error of the driver does",
+            Bytes(room.free.unwrap_or(0)),
+            Bytes(room.allocated.saturating_add(room.cached))
+        ),
+        Why::PrivatePools => {
+            let pools: Vec<String> = room.private.iter().take(3).map(|p| format!("{} in {}", Bytes(p.free), named(case, p))).collect();
+            format!(
+                "{in_use}; {} more is free in private pools and serves no request outside of them: {}",
+                Bytes(room.in_private()),
+                pools.join("; ")
+            )
+        }
+        Why::OtherStreams => {
+            format!("{in_use}; {} more is free in segments of other streams and serves no request of this one", Bytes(room.streams))
+        }
+        Why::Fragmented => format!("{in_use}; {} more is free, in pieces below {asked}", Bytes(room.own)),
+        Why::Unknown if room.largest >= room.asked => {
+            format!(
+                "{in_use}; a free block of {} is recorded that was large enough: why it did not serve is not recorded",
+                Bytes(room.largest)
+            )
+        }
+        Why::TooMuch | Why::Unknown => in_use,
+    }
+}
+
+fn actions(why: Why) -> &'static [&'static str] {
+    match why {
+        Why::Fragmented => &["Keep what is free in one piece: see fragmentation."],
+        Why::PrivatePools => &[
+            "Capture fewer graphs, or of fewer sizes, and let them share a pool (pool=graph.pool(), torch.cuda.graph_pool_handle()): each private pool keeps its peak.",
+            "Delete graphs and MemPools that are done with: only then does their memory go back.",
+        ],
+        Why::OtherStreams => &[
+            "Allocate on one stream and use record_stream(), or free what the other stream holds: free blocks serve only the stream that they were allocated on.",
+            "Give back what other streams hold free before the large request: torch.cuda.empty_cache() between phases, not in a loop.",
+        ],
+        Why::Limit => &[
+            "Raise or remove the limit of this process: torch.cuda.set_per_process_memory_fraction(), per_process_memory_fraction in PYTORCH_CUDA_ALLOC_CONF, the MIG slice or the scheduler's share.",
+            "Or stay below it: a smaller batch, activation checkpointing, a smaller type.",
+        ],
+        Why::Driver => &[
+            "Look for a limit of this process: torch.cuda.set_per_process_memory_fraction(), per_process_memory_fraction, a limit of the container or of the scheduler.",
+            "Read the driver's own error (dmesg; CUDA_LAUNCH_BLOCKING=1, on AMD GPUs AMD_LOG_LEVEL=3): an earlier error of a kernel, or one of the driver, can come out as out of memory.",
+            "Look at what other processes held at that moment: nvidia-smi, amd-smi.",
+        ],
+        Why::TooMuch | Why::Unknown => &[
+            "Hold less when it is asked for: free what is not needed, a smaller batch, activation checkpointing, a smaller type.",
+            "Ask for less at once: in pieces, or with accumulation over smaller batches.",
+        ],
+    }
 }
 
 /// Memory was asked for and there was none.
@@ -34,39 +99,49 @@ pub fn out_of_memory(case: &Case<'_>) -> Option<MemoryFinding> {
     let count = refused(case).count() as u64;
     let room = room(case, largest);
     let ledger = &case.of.ledger;
-    let holders = case.by_site(ledger.held(ledger.at(largest.time)));
+    let mut holders = case.by_site(ledger.held(ledger.at(largest.time)));
     let who = case.profile.memory.stacks.of(largest.stack).next().map(|_| case.name(case.sites.site(largest.stack)));
     let by = who.map_or_else(String::new, |w| format!(" by {w}"));
-    let free = room.free.map_or_else(String::new, |f| format!("{} was free on the device, ", Bytes(f)));
     let times = if count == 1 {
         format!("a request of {}{by} was refused", Bytes(room.asked))
     } else {
         format!("{} were refused, the largest of {}{by}", units::count(count, "request"), Bytes(room.asked))
     };
+    let link = if matches!(room.why, Why::Limit | Why::Driver) { " " } else { "; " };
+    let text = because(case, &room, &case.mostly(&holders));
+    if room.why == Why::PrivatePools {
+        // Those who hold what is missing go first.
+        let makers = room.private.iter().filter_map(|p| Some((site_of(case, p)?, p.free)));
+        holders = makers.chain(holders.iter().copied()).collect();
+    }
     let share = |bytes: u64| bytes as f64;
-    let total = room.free.map(|f| f.saturating_add(room.allocated).saturating_add(room.cached));
-    // Where it would fit if what is free were in one piece, that is the cause.
-    let scattered = room.cached > 0 && room.asked <= room.free.unwrap_or(0).saturating_add(room.cached);
     let mut finding = MemoryFinding::new(
         MemoryVerdict::OutOfMemory,
-        if scattered { 0.99 } else { 1.0 },
-        format!("out of memory: {times}; {free}{} was held{}", Bytes(room.allocated), case.mostly(&holders)),
+        if room.in_pieces() { 0.99 } else { 1.0 },
+        format!("out of memory: {times}{link}{text}"),
     )
+    .kind(room.why.id())
     .because("requests that were refused", count as f64, "")
     .because("bytes of the largest", share(room.asked), "byte")
     .because("allocated then", share(room.allocated), "byte")
     .because("held by the allocator and not allocated", share(room.cached), "byte");
-    if let (Some(free), Some(total)) = (room.free, total) {
+    if room.own > 0 {
+        finding = finding.because("of that free for such a request", share(room.own), "byte").because(
+            "largest piece of it",
+            share(room.largest),
+            "byte",
+        );
+    }
+    if room.in_private() >= LEAST {
+        finding = finding.because("free in private pools", share(room.in_private()), "byte");
+    }
+    if room.streams >= LEAST {
+        finding = finding.because("free in segments of other streams", share(room.streams), "byte");
+    }
+    if let Some(free) = room.free {
+        let total = free.saturating_add(room.allocated).saturating_add(room.cached);
         finding =
             finding.because("free on the device", share(free), "byte").because("allocated, held and free together", share(total), "byte");
     }
-    let actions: &[&str] = if scattered {
-        &["Keep what is free in one piece: see fragmentation."]
-    } else {
-        &[
-            "Hold less when it is asked for: free what is not needed, a smaller batch, activation checkpointing, a smaller type.",
-            "Ask for less at once: in pieces, or with accumulation over smaller batches.",
-        ]
-    };
-    Some(finding.at(holders, Some(largest.time)).change(actions))
+    Some(finding.at(holders, Some(largest.time)).change(actions(room.why)))
 }

@@ -1,0 +1,70 @@
+//! Tells what repeats inside of one pass, such as layers and the parameters of an optimizer, from steps: a step runs all of the code.
+
+use super::ledger::Ledger;
+use super::sites::Sites;
+use crate::model::host_call::NONE;
+use crate::model::{Frame, Profile};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Share of what happens to memory that the steps must span together.
+const SPANS: f64 = 0.5;
+/// Share of the repetitions below which code is run by few of them.
+const FEW: f64 = 1.0 / 3.0;
+
+/// Whether a function is the body of a module: PyTorch calls it so.
+fn is_forward(frame: &Frame) -> bool {
+    frame.function.as_ref() == "forward"
+}
+
+/// Whether a stack is inside of a model or of an optimizer, by what PyTorch calls their methods.
+pub fn inside(sites: &Sites, stack: u32) -> bool {
+    sites.stacks.of(stack).any(|f| {
+        is_forward(f)
+            || matches!(f.function.as_ref(), "_call_impl" | "_wrapped_call_impl")
+            || f.file.contains("torch/nn/modules/module.py")
+            || f.file.contains("torch/optim/")
+            || f.function.starts_with("Optimizer.step#")
+    })
+}
+
+/// Whether repetitions that begin at these times are parts of one pass: they lie in one range that the program marked, they span little of
+/// what happens, or the last of them goes on into code of the same `forward` that the others do not run.
+pub fn of_one_pass(profile: &Profile, sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
+    let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else { return false };
+    let at = |time: i64| ledger.times.partition_point(|&t| t < time);
+    let (from, to) = (at(first), at(last));
+    let usual = (to - from) / (starts.len() - 1).max(1);
+    if ((to + usual).min(ledger.times.len()) - from) as f64 <= SPANS * ledger.times.len() as f64 {
+        return true;
+    }
+    let marked = |r: crate::model::Range| !r.origin.hardware() && r.start <= first && r.end >= last && r.end < i64::MAX;
+    let short = |r: &crate::model::Range| {
+        let (begin, end) = ledger.span().unwrap_or_default();
+        // What surrounds all of the report says nothing.
+        r.start > begin || r.end < end
+    };
+    if profile.memory.state.is_some() && profile.ranges.iter().any(|r| marked(r) && short(&r)) {
+        return true;
+    }
+    goes_on(sites, ledger, starts)
+}
+
+/// Whether the last repetition runs lines of the outermost `forward` that few others do: the end of a model behind its layers.
+fn goes_on(sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
+    let outermost: Vec<Option<&Frame>> =
+        (0..u32::try_from(sites.stacks.len()).unwrap_or(0)).map(|stack| sites.stacks.of(stack).rev().find(|f| is_forward(f))).collect();
+    let mut run: FxHashMap<&Frame, FxHashSet<usize>> = FxHashMap::default();
+    for life in ledger.lives.iter().filter(|l| l.start != NONE) {
+        let Some(frame) = outermost.get(life.stack as usize).copied().flatten() else { continue };
+        let time = ledger.time(life.start);
+        if let Some(step) = starts.partition_point(|&s| s <= time).checked_sub(1) {
+            run.entry(frame).or_default().insert(step);
+        }
+    }
+    let (steps, last) = (starts.len(), starts.len() - 1);
+    let in_most = |f: &Frame| {
+        run.iter()
+            .any(|(other, of)| (&other.function, &other.file) == (&f.function, &f.file) && other.line != f.line && of.len() * 2 > steps)
+    };
+    run.iter().any(|(frame, of)| of.contains(&last) && (of.len() as f64) < FEW * steps as f64 && in_most(frame))
+}

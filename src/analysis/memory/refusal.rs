@@ -1,0 +1,212 @@
+//! Why a request for memory was refused, as far as the record proves it.
+
+use super::ledger::Ledger;
+use super::space::{Piece, pieces};
+use crate::model::host_call::NONE;
+use crate::model::{Profile, Refused};
+use std::collections::BTreeMap;
+
+/// Why there was none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// Free pieces of the request's own pool and stream would hold it in sum, and none of them alone.
+    Fragmented,
+    /// What is free is of private pools.
+    PrivatePools,
+    /// What is free is of other streams.
+    OtherStreams,
+    /// More than is free anywhere.
+    TooMuch,
+    /// The device had room, and the process may not have more.
+    Limit,
+    /// The device had room.
+    Driver,
+    /// The record shows a free block that is large enough, or says too little.
+    Unknown,
+}
+
+impl Why {
+    /// Its word for scripts.
+    #[must_use]
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Fragmented => "fragmented",
+            Self::PrivatePools => "private-pools",
+            Self::OtherStreams => "other-streams",
+            Self::TooMuch => "too-much",
+            Self::Limit => "process-limit",
+            Self::Driver => "driver-refused",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A private pool: of CUDA graphs, or a `MemPool` of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Private {
+    pub pool: (u64, u64),
+    /// Bytes that are free in it.
+    pub free: u64,
+    /// The first event of it, among all of the report: who made it.
+    pub first: Option<usize>,
+}
+
+/// What there was when a request was refused. In bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Room {
+    pub asked: u64,
+    /// What the device had free.
+    pub free: Option<u64>,
+    pub allocated: u64,
+    /// What the allocator held and had not given out.
+    pub cached: u64,
+    /// Free pieces that could serve the request, but for their size: in sum, how many, and the largest.
+    pub own: u64,
+    pub pieces: u64,
+    pub largest: u64,
+    /// Free pieces of other streams.
+    pub streams: u64,
+    /// Private pools with free memory, the most first.
+    pub private: Vec<Private>,
+    pub why: Why,
+}
+
+/// Share of a request, and bytes, by which the room on the device must be larger: the driver needs some itself.
+const MARGIN: u64 = 10;
+const MARGIN_BYTES: u64 = 64 << 20;
+/// What the allocator asks the driver for: segments of 2 MiB for small blocks, of 20 MiB for those below 10 MiB, else whole 2 MiB
+/// (`get_allocation_size` of `c10/cuda/CUDACachingAllocator.cpp`).
+const SMALL: u64 = 1 << 20;
+const UNIT: u64 = 2 << 20;
+const MIDDLE: u64 = 10 << 20;
+const LARGE: u64 = 20 << 20;
+/// Part of the request that what is said to be the cause must hold.
+const PART: u64 = 2;
+/// Refusals, at different amounts, that show where a limit lies.
+const SHOW_LIMIT: usize = 2;
+
+/// What the driver is asked for.
+fn segment(asked: u64) -> u64 {
+    match asked {
+        0..=SMALL => UNIT,
+        a if a < MIDDLE => LARGE,
+        a => a.div_ceil(UNIT).saturating_mul(UNIT),
+    }
+}
+
+/// Bytes that the allocator had from the driver at a time.
+fn held(ledger: &Ledger, time: i64) -> u64 {
+    ledger.reserved.partition_point(|r| r.0 <= time).checked_sub(1).map_or(0, |i| ledger.reserved[i].1)
+}
+
+/// What there was when a request of the ledger's device was refused.
+#[must_use]
+pub fn room(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
+    let allocated = ledger.at(refused.time).map_or(ledger.before, |at| ledger.bytes[at as usize]);
+    let list = pieces(profile, ledger.device, Some(refused.after)).filter(|_| !ledger.reserved.is_empty()).unwrap_or_default();
+    let (stream, pool) = (refused.stream, refused.pool.unwrap_or_default());
+    let own = |p: &&Piece| p.pool == pool && stream.is_none_or(|s| s == p.stream) && p.small == (refused.asked <= SMALL);
+    let sum = |of: &mut dyn Iterator<Item = &Piece>| of.fold(0_u64, |sum, p| sum.saturating_add(p.size));
+    let elsewhere = |p: &&Piece| p.pool == pool && stream.is_some_and(|s| s != p.stream);
+    let mut private: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+    for piece in list.iter().filter(|p| p.pool != pool && p.pool != (0, 0)) {
+        let free = private.entry(piece.pool).or_default();
+        *free = free.saturating_add(piece.size);
+    }
+    let mut private: Vec<Private> =
+        private.into_iter().map(|(pool, free)| Private { pool, free, first: first_of(profile, ledger.device, pool) }).collect();
+    private.sort_by_key(|p| (std::cmp::Reverse(p.free), p.pool));
+    let mut room = Room {
+        asked: refused.asked,
+        free: refused.free,
+        allocated,
+        cached: held(ledger, refused.time).saturating_sub(allocated),
+        own: sum(&mut list.iter().filter(own)),
+        pieces: list.iter().filter(own).count() as u64,
+        largest: list.iter().filter(own).map(|p| p.size).max().unwrap_or(0),
+        streams: sum(&mut list.iter().filter(elsewhere)),
+        private,
+        why: Why::Unknown,
+    };
+    room.why = why(&room, || limited(profile, ledger));
+    room
+}
+
+impl Room {
+    /// Whether the device itself had enough for the request.
+    #[must_use]
+    pub fn on_device(&self) -> bool {
+        let need = segment(self.asked);
+        self.free.is_some_and(|free| free >= need.saturating_add((need / MARGIN).max(MARGIN_BYTES)))
+    }
+
+    /// Bytes that are free in private pools.
+    #[must_use]
+    pub fn in_private(&self) -> u64 {
+        self.private.iter().fold(0, |sum, p| sum.saturating_add(p.free))
+    }
+
+    /// Whether free pieces would hold the request in sum, with what the device had free, and none of them does alone.
+    #[must_use]
+    pub fn in_pieces(&self) -> bool {
+        let free = if self.on_device() { 0 } else { self.free.unwrap_or(0) };
+        self.pieces > 1 && self.largest < self.asked && self.own >= self.asked / PART && self.asked <= self.own.saturating_add(free)
+    }
+}
+
+fn why(room: &Room, limited: impl FnOnce() -> bool) -> Why {
+    if room.on_device() {
+        return if limited() { Why::Limit } else { Why::Driver };
+    }
+    if room.in_pieces() {
+        return Why::Fragmented;
+    }
+    if room.largest >= room.asked {
+        return Why::Unknown;
+    }
+    let without = room.free.unwrap_or(0).saturating_add(room.own);
+    let (private, streams) = (room.in_private(), room.streams);
+    let most = private.max(streams);
+    if room.asked > without && most >= room.asked / PART && room.asked <= without.saturating_add(private).saturating_add(streams) {
+        return if private >= streams { Why::PrivatePools } else { Why::OtherStreams };
+    }
+    if room.asked > without.saturating_add(private).saturating_add(streams) { Why::TooMuch } else { Why::Unknown }
+}
+
+/// Whether the process may not have more, as a setting says, or refusals at different amounts show: none of what was refused would have
+/// stayed below the most that was ever held.
+fn limited(profile: &Profile, ledger: &Ledger) -> bool {
+    let settings = profile.memory.state.iter().flat_map(|s| &s.settings);
+    let fraction = |text: &str| {
+        text.split(',')
+            .filter_map(|part| part.split_once(':'))
+            .any(|(key, value)| key.trim() == "per_process_memory_fraction" && value.trim().parse::<f64>().is_ok_and(|share| share < 1.0))
+    };
+    let set = |(key, value): &(std::sync::Arc<str>, std::sync::Arc<str>)| {
+        &**key == "per_process_memory_fraction" && value.parse::<f64>().is_ok_and(|share| share < 1.0) || fraction(value)
+    };
+    if settings.into_iter().any(set) {
+        return true;
+    }
+    let most = ledger.reserved.iter().map(|r| r.1).max().unwrap_or(0);
+    let mut with: Vec<u64> = profile
+        .memory
+        .refused
+        .iter()
+        .filter(|r| r.device == ledger.device)
+        .map(|r| held(ledger, r.time).saturating_add(segment(r.asked)))
+        .collect();
+    with.sort_unstable();
+    with.dedup();
+    with.len() >= SHOW_LIMIT && with[0] > most && with[0] - most <= most / MARGIN
+}
+
+/// The first event in a segment of a pool.
+fn first_of(profile: &Profile, device: Option<u32>, pool: (u64, u64)) -> Option<usize> {
+    let memory = &profile.memory;
+    let state = memory.state.as_ref()?;
+    let own: BTreeMap<u64, u64> =
+        state.segments.iter().chain(&state.former).filter(|s| s.device == device && s.pool == pool).map(|s| (s.address, s.size)).collect();
+    let inside = |address: u64| own.range(..=address).next_back().is_some_and(|(start, size)| address - start < *size);
+    memory.events.iter().enumerate().position(|(row, e)| e.device == device && inside(e.address) && memory.stack(row) != NONE)
+}

@@ -1,0 +1,120 @@
+//! Free memory in what an allocator holds, piece by piece: at the end, or as it was when a request was refused.
+
+use crate::model::{Block, BlockState, MemoryLevel, Profile, Segment};
+use std::collections::BTreeMap;
+
+/// Memory in one piece that the allocator holds and nobody uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// Bytes.
+    pub size: u64,
+    /// Whether it is all of its segment: such a segment can go back to the driver.
+    pub whole: bool,
+    /// Whether blocks in use lie on both sides of it.
+    pub between: bool,
+    pub stream: u64,
+    pub pool: (u64, u64),
+    /// Whether it is of the pool for small blocks.
+    pub small: bool,
+}
+
+/// What a device's allocator has: segments, and the blocks in use with their sizes, by address.
+#[derive(Default)]
+struct Space {
+    segments: BTreeMap<u64, (u64, Owner)>,
+    used: BTreeMap<u64, u64>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Owner {
+    stream: u64,
+    pool: (u64, u64),
+    small: bool,
+}
+
+impl Owner {
+    fn of(segment: &Segment) -> Self {
+        Self { stream: segment.stream, pool: segment.pool, small: segment.small }
+    }
+}
+
+/// The free pieces of a device; `None` where the report does not say what its allocator holds. `after` is the event, among all of the report,
+/// before which it is looked; `None` for the end.
+#[must_use]
+pub fn pieces(profile: &Profile, device: Option<u32>, after: Option<usize>) -> Option<Vec<Piece>> {
+    let state = profile.memory.state.as_ref()?;
+    let mut space = Space::default();
+    for segment in state.segments.iter().filter(|s| s.device == device) {
+        space.segments.insert(segment.address, (segment.size, Owner::of(segment)));
+        let blocks: &[Block] = state.blocks.get(segment.blocks.0..segment.blocks.1).unwrap_or_default();
+        space.used.extend(blocks.iter().filter(|b| b.state != BlockState::Free).map(|b| (b.address, b.size)));
+    }
+    let later = profile.memory.events.get(after.unwrap_or(usize::MAX)..).unwrap_or_default();
+    for event in later.iter().rev().filter(|e| e.device == device) {
+        space.undo(event.level, event.address, event.bytes, &state.former);
+    }
+    Some(space.pieces())
+}
+
+impl Space {
+    /// Goes back before an event.
+    fn undo(&mut self, level: MemoryLevel, address: u64, bytes: i64, former: &[Segment]) {
+        let size = bytes.unsigned_abs();
+        match (level, bytes > 0) {
+            (MemoryLevel::Driver, true) => self.unmap(address, size),
+            (MemoryLevel::Driver, false) => {
+                let owner = former.iter().find(|s| s.address == address).map(Owner::of);
+                let beside = || self.segments.range(..address).next_back().map(|(_, s)| s.1);
+                let owner = owner.or_else(beside).unwrap_or_default();
+                self.segments.insert(address, (size, owner));
+            }
+            (MemoryLevel::Allocator, true) => {
+                self.used.remove(&address);
+            }
+            // Until its streams have done with it, a block that was given back cannot be used.
+            (MemoryLevel::Allocator | MemoryLevel::Reusable, false) => {
+                self.used.insert(address, size);
+            }
+            (MemoryLevel::Reusable, true) => {}
+        }
+    }
+
+    /// Takes a range out of the segment that it lies in: segments that grow are mapped in parts.
+    fn unmap(&mut self, address: u64, size: u64) {
+        let Some((&start, &(whole, owner))) = self.segments.range(..=address).next_back() else { return };
+        let (end, to) = (start.saturating_add(whole), address.saturating_add(size));
+        if address >= end {
+            return;
+        }
+        self.segments.remove(&start);
+        if address > start {
+            self.segments.insert(start, (address - start, owner));
+        }
+        if to < end {
+            self.segments.insert(to, (end - to, owner));
+        }
+    }
+
+    fn pieces(&self) -> Vec<Piece> {
+        let mut out = Vec::new();
+        for (&start, &(size, owner)) in &self.segments {
+            let end = start.saturating_add(size);
+            let mut at = start;
+            let mut add = |from: u64, to: u64| {
+                let (whole, between) = (from == start && to == end, from > start && to < end);
+                let Owner { stream, pool, small } = owner;
+                out.push(Piece { size: to - from, whole, between, stream, pool, small });
+            };
+            for (&from, &bytes) in self.used.range(start..end) {
+                if from > at {
+                    add(at, from);
+                }
+                at = at.max(from.saturating_add(bytes).min(end));
+            }
+            if at < end {
+                add(at, end);
+            }
+        }
+        out
+    }
+}

@@ -1,0 +1,65 @@
+//! The steps that a program or its framework numbered itself: the same step has the same number on all ranks.
+
+use crate::analysis::like::like;
+use crate::analysis::triage::Found;
+use crate::model::Profile;
+use rustc_hash::FxHashMap;
+
+/// Ranges that number steps, where a report has no other: those of PyTorch's profiler.
+const STEPS: &str = "ProfilerStep#";
+
+/// Ranges that number steps, by process, in order of their starts: start, end, number.
+pub struct Marks {
+    of_process: FxHashMap<u32, Vec<(i64, i64, u32)>>,
+}
+
+/// The one number in a name.
+fn number(name: &str) -> Option<u32> {
+    let mut all = name.split(|c: char| !c.is_ascii_digit()).filter(|n| !n.is_empty());
+    all.next().filter(|_| all.next().is_none())?.parse().ok()
+}
+
+impl Marks {
+    /// Of the ranges that steps were found by, else those of PyTorch's profiler.
+    #[must_use]
+    pub fn of(profile: &Profile, found: Option<&Found>) -> Self {
+        let ranges = &profile.ranges;
+        let has = |wanted: &str| ranges.names.iter().any(|(_, name)| like(name) == wanted);
+        let wanted = match found {
+            Some(Found::Ranges(name)) if !has(STEPS) => name.as_str(),
+            _ => STEPS,
+        };
+        let numbers: Vec<Option<u32>> =
+            ranges.names.iter().map(|(_, name)| (like(name) == wanted).then(|| number(name)).flatten()).collect();
+        let mut of_process: FxHashMap<u32, Vec<(i64, i64, u32)>> = FxHashMap::default();
+        for range in ranges.iter().filter(|r| !r.origin.hardware()) {
+            if let Some(Some(number)) = numbers.get(range.name as usize) {
+                let pid = ranges.threads.get(range.thread as usize).map_or(0, |t| t.0);
+                of_process.entry(pid).or_default().push((range.start, range.end, *number));
+            }
+        }
+        of_process.values_mut().for_each(|list| list.sort_unstable());
+        Self { of_process }
+    }
+
+    /// The number of the step that a process is in at a time.
+    #[must_use]
+    pub fn at(&self, pid: Option<u32>, time: i64) -> Option<u32> {
+        let own = pid.and_then(|pid| self.of_process.get(&pid));
+        let only = || self.of_process.values().next().filter(|_| self.of_process.len() == 1);
+        let list = own.or_else(only)?;
+        let (_, end, number) = *list.get(list.partition_point(|m| m.0 <= time).checked_sub(1)?)?;
+        (time < end).then_some(number)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_one_number_number_steps() {
+        let all = ["ProfilerStep#12", "step 3", "decode 7 of 15", "step", "iteration 99999999999"].map(number);
+        assert_eq!(all, [Some(12), Some(3), None, None, None]);
+    }
+}

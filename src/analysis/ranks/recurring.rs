@@ -1,0 +1,92 @@
+//! A rank that is late now and then, again and again: what comes back is no accident.
+
+/// How many times the median wait it must be.
+const STANDS_OUT: i64 = 4;
+/// Part of the longest wait that another must have to be one of the same kind.
+const ALIKE: i64 = 2;
+/// Part of such waits, by time, that must be for the rank.
+const MOSTLY: f64 = 0.8;
+/// Places within which waits are of one delay: a rank that fell behind may need some collectives to catch up.
+const APART: usize = 2;
+/// Share of the collectives in which it must be at most: who is late in more of them is late all the time.
+const NOW_AND_THEN: f64 = 0.25;
+/// How far apart the distances between delays may be: the longest over the shortest.
+const UNEVEN: f64 = 2.0;
+
+/// A collective that could have been waited in: when it ended, who came last, and what a mean rank waited. In order. Times in ns.
+pub type Wait = (i64, u32, i64);
+
+/// Who is late again and again, and in which places of the list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recurring {
+    pub rank: u32,
+    /// One for each delay.
+    pub at: Vec<usize>,
+}
+
+/// The rank for which the others wait long, at even distances and about as long each time, while most waits are short.
+#[must_use]
+pub fn recurring(waits: &[Wait]) -> Option<Recurring> {
+    let mut sorted: Vec<i64> = waits.iter().map(|w| w.2).collect();
+    sorted.sort_unstable();
+    let (median, longest) = (*sorted.get(sorted.len() / 2)?, *sorted.last()?);
+    let long = |w: &Wait| w.2 > 0 && w.2 >= longest / ALIKE && w.2 >= median.saturating_mul(STANDS_OUT);
+    let found: Vec<usize> = (0..waits.len()).filter(|&i| long(&waits[i])).collect();
+    let rank = waits.get(*found.iter().max_by_key(|&&i| waits[i].2)?)?.1;
+    let sum = |own: bool| found.iter().filter(|&&i| !own || waits[i].1 == rank).map(|&i| waits[i].2 as f64).sum::<f64>();
+    if sum(true) < MOSTLY * sum(false) {
+        return None;
+    }
+    let mut at: Vec<usize> = Vec::new();
+    for &i in found.iter().filter(|&&i| waits[i].1 == rank) {
+        // What follows at once is of the same delay.
+        if at.last().is_none_or(|&last| i > last + APART) {
+            at.push(i);
+        }
+    }
+    let (first, last) = (waits[*at.first()?].0, waits[*at.last()?].0);
+    let between: Vec<i64> = at.windows(2).map(|w| waits[w[1]].0.saturating_sub(waits[w[0]].0)).collect();
+    let (least, most) = (*between.iter().min()?, *between.iter().max()?);
+    let mean = last.saturating_sub(first) as f64 / between.len() as f64;
+    let span = waits[waits.len() - 1].0.saturating_sub(waits[0].0) as f64;
+    // At that distance there is room for so many: one may lie outside of what was judged.
+    let room = (span / mean.max(1.0)).floor();
+    let often = at.len() as f64 + 1.0 >= room && (at.len() as f64) < NOW_AND_THEN * waits.len() as f64;
+    (often && least > 0 && most as f64 <= UNEVEN * least as f64).then_some(Recurring { rank, at })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Collectives that end every 10 ms, of which those of these places are waited for; the others for 0.1 ms, for either rank.
+    fn waits(n: usize, delays: &[(usize, u32, i64)]) -> Vec<Wait> {
+        (0..n)
+            .map(|i| {
+                let found = delays.iter().find(|d| d.0 == i);
+                let (rank, ms) = found.map_or((u32::try_from(i % 2).unwrap(), 100_000), |d| (d.1, d.2 * 1_000_000));
+                (10_000_000 * i as i64, rank, ms)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_comes_back_is_no_accident() {
+        for (what, n, delays, want) in [
+            ("every fifth of ten", 10, vec![(3, 1, 30), (8, 1, 30)], Some(2)),
+            ("every fifth of fifteen", 15, vec![(4, 1, 30), (9, 1, 28), (14, 1, 31)], Some(3)),
+            ("twice in fifteen", 15, vec![(4, 1, 30), (9, 1, 30)], Some(2)),
+            ("every tenth of a hundred", 100, (0..10).map(|i| (i * 10 + 5, 0, 20)).collect(), Some(10)),
+            ("one delay", 20, vec![(9, 1, 60)], None),
+            ("one delay, and what follows it", 20, vec![(9, 1, 60), (10, 1, 40), (11, 1, 31)], None),
+            ("two ranks", 20, vec![(5, 0, 30), (12, 1, 30)], None),
+            ("a long one and a short one", 20, vec![(5, 1, 60), (12, 1, 8)], None),
+            ("two that lie close, of many", 60, vec![(30, 1, 30), (35, 1, 30)], None),
+            ("uneven distances", 40, vec![(3, 1, 30), (7, 1, 30), (30, 1, 30)], None),
+            ("all the time", 20, (0..10).map(|i| (i * 2, 1, 30)).collect(), None),
+            ("none", 20, vec![], None),
+        ] {
+            assert_eq!(recurring(&waits(n, &delays)).map(|r| r.at.len()), want, "{what}");
+        }
+    }
+}

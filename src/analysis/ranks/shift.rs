@@ -1,0 +1,192 @@
+//! Which collective of one rank is which of another, where nothing numbers them and captures begin at different steps: by the numbers of the
+//! steps, by the clocks of the machines, and by the ends, which all ranks reach together.
+
+use crate::model::digest::Collective;
+use std::collections::HashMap;
+
+/// Shifts that are tried, and collectives that one is judged by.
+pub const MOST: usize = 2000;
+const LOOKED_AT: usize = 200;
+/// Share of the collectives that must be of the same kind for an order to be the same, and of those in steps of the same number that must have
+/// the same shift.
+const ALIKE: f64 = 0.98;
+const SAME_SHIFT: f64 = 0.9;
+/// Collectives that must be in both reports for their ends alone to say which is which, and by how much those must fit better.
+const FOR_ENDS: usize = 8;
+const BETTER: i64 = 10;
+
+/// A rank's collectives of a group in the order of its host.
+pub struct Side<'a> {
+    pub list: &'a [Collective],
+    /// What each is, and the number of the step that it was called in, where the report has one.
+    pub words: Vec<&'static str>,
+    pub steps: Vec<Option<u32>>,
+}
+
+/// Two ranks: the second has no fewer collectives.
+pub struct Pair<'a> {
+    pub mine: Side<'a>,
+    pub other: Side<'a>,
+    /// When their clocks were zero, ns of a common one, as far as the machines' clocks agree.
+    pub epochs: Option<(i64, i64)>,
+    /// Whether they ran on one machine.
+    pub one_clock: bool,
+}
+
+/// How well a shift fits, ns: how much the distance of the ends varies, and what it is by the clocks of the machines.
+#[derive(Clone, Copy)]
+struct Fit {
+    spread: i64,
+    apart: i64,
+}
+
+impl Pair<'_> {
+    /// How many places later the other rank has each of this one's collectives; negative where it began later. `None` where no order fits.
+    #[must_use]
+    pub fn shift(&self) -> Option<i64> {
+        let (n, most) = (self.mine.list.len(), self.other.list.len());
+        let whole = self.within(0, (most.saturating_sub(n)).min(MOST) as i64);
+        let numbered = self.by_steps().filter(|&s| self.alike(s));
+        if let Some(shift) = numbered
+            && whole.is_none_or(|w| w.1 != shift)
+        {
+            let fit = self.fit(shift)?;
+            let clock = self.epochs.is_some() && fit.apart <= self.gap() / 2;
+            let fits = whole.is_none_or(|w| fit.spread <= close(w.0.spread));
+            // Numbers that begin anew in each capture say nothing: then the clock of the machine contradicts them, or the ends do.
+            if clock || fits && !(self.one_clock && self.epochs.is_some()) {
+                return Some(shift);
+            }
+        }
+        if numbered.is_none() && whole.is_none_or(|w| w.0.spread > self.gap() / BETTER) {
+            let least = i64::try_from(n.max(FOR_ENDS)).unwrap_or(i64::MAX) / 2;
+            let overlapping = self.within(-(n as i64 - least).min(MOST as i64), (most as i64 - least).min(MOST as i64));
+            let enough = |s: i64| self.overlap(s).0.len() >= FOR_ENDS;
+            if let Some((fit, shift)) = overlapping.filter(|o| enough(o.1))
+                && whole.is_none_or(|w| fit.spread <= w.0.spread / BETTER)
+            {
+                return Some(shift);
+            }
+        }
+        whole.map(|w| w.1)
+    }
+
+    /// The shift by which most collectives that have the same place in a step of the same number lie over each other.
+    fn by_steps(&self) -> Option<i64> {
+        let places = |steps: &[Option<u32>]| {
+            let mut next: HashMap<u32, u32> = HashMap::new();
+            let mut out = Vec::with_capacity(steps.len());
+            for (at, step) in steps.iter().enumerate() {
+                if let Some(step) = *step {
+                    let place = next.entry(step).or_default();
+                    out.push(((step, *place), at));
+                    *place += 1;
+                }
+            }
+            out
+        };
+        let there: HashMap<(u32, u32), usize> = places(&self.other.steps).into_iter().collect();
+        let mut counts: HashMap<i64, usize> = HashMap::new();
+        let mut pairs = 0;
+        for (place, at) in places(&self.mine.steps) {
+            if let Some(&other) = there.get(&place) {
+                *counts.entry(other as i64 - at as i64).or_default() += 1;
+                pairs += 1;
+            }
+        }
+        let (shift, count) = counts.into_iter().max_by_key(|c| (c.1, -c.0.abs(), c.0))?;
+        (count >= 2 && count as f64 >= SAME_SHIFT * f64::from(pairs)).then_some(shift)
+    }
+
+    /// The places that a shift lays over each other: in this rank's list, and in the other's.
+    fn overlap(&self, shift: i64) -> (std::ops::Range<usize>, usize) {
+        let from = usize::try_from(-shift).unwrap_or(0);
+        let to = usize::try_from(shift).unwrap_or(0);
+        let n = self.mine.list.len().saturating_sub(from).min(self.other.list.len().saturating_sub(to));
+        (from..from + n, to)
+    }
+
+    fn alike(&self, shift: i64) -> bool {
+        let (mine, to) = self.overlap(shift);
+        let n = mine.len();
+        let same = mine.enumerate().filter(|&(i, at)| self.mine.words.get(at) == self.other.words.get(to + i)).count();
+        n > 0 && same as f64 >= ALIKE * n as f64
+    }
+
+    fn fit(&self, shift: i64) -> Option<Fit> {
+        let (mine, to) = self.overlap(shift);
+        let step = mine.len().div_ceil(LOOKED_AT).max(1);
+        let first = mine.start;
+        let ends = mine.step_by(step).map(|at| self.mine.list[at].end().saturating_sub(self.other.list[to + at - first].end()));
+        let mut differences: Vec<i64> = ends.collect();
+        differences.sort_unstable();
+        let middle = *differences.get(differences.len() / 2)?;
+        let mut off: Vec<i64> = differences.iter().map(|d| d.saturating_sub(middle).saturating_abs()).collect();
+        off.sort_unstable();
+        let apart = self.epochs.map_or(0, |(a, b)| middle.saturating_add(a.saturating_sub(b)).saturating_abs());
+        Some(Fit { spread: off[off.len() / 2], apart })
+    }
+
+    /// The best of these shifts. Steps are alike: of those that fit about as well the clocks of the machines decide.
+    fn within(&self, from: i64, to: i64) -> Option<(Fit, i64)> {
+        let tried: Vec<(Fit, i64)> = (from..=to).filter(|&s| self.alike(s)).filter_map(|s| Some((self.fit(s)?, s))).collect();
+        let least = tried.iter().map(|t| t.0.spread).min()?;
+        tried.into_iter().filter(|t| t.0.spread <= close(least)).min_by_key(|(fit, shift)| (fit.apart, fit.spread, shift.abs(), *shift))
+    }
+
+    /// The median time from one collective to the next, ns.
+    fn gap(&self) -> i64 {
+        let mut all: Vec<i64> = self.other.list.windows(2).map(|w| w[1].end().saturating_sub(w[0].end())).filter(|g| *g > 0).collect();
+        all.sort_unstable();
+        all.get(all.len() / 2).copied().unwrap_or(0)
+    }
+}
+
+/// What fits about as well.
+fn close(spread: i64) -> i64 {
+    spread.saturating_mul(2).saturating_add(1000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Collectives of steps with irregular lengths: as many in each step, from one step to another, on a clock that shows so much more.
+    fn rank(steps: std::ops::Range<u32>, each: u32, regular: bool, ahead: i64, numbers: i64) -> (Vec<Collective>, Vec<Option<u32>>) {
+        let length = |step: u32| if regular { 10_000_000 } else { 8_000_000 + i64::from(step.wrapping_mul(2_654_435_761) % 6_000_000) };
+        let (mut out, mut named, mut t) = (Vec::new(), Vec::new(), 1_000_000_000_i64);
+        for step in 0..steps.end {
+            for i in 0..each {
+                if steps.contains(&step) {
+                    let start = t + length(step) * i64::from(i + 1) / i64::from(each + 1) + ahead;
+                    out.push(Collective { kind: 0, sequence: out.len() as i64, start, duration: 500_000, bytes: 0 });
+                    named.push(u32::try_from(i64::from(step) + numbers).ok().filter(|_| numbers >= 0));
+                }
+            }
+            t += length(step);
+        }
+        (out, named)
+    }
+
+    #[test]
+    fn captures_that_begin_at_different_steps() {
+        for (what, mine, other, each, regular, ahead, numbers, one_clock, want) in [
+            ("the same steps", 0..10, 0..10, 1, true, 0, (1, 1), false, 0),
+            ("later, and as long", 2..12, 0..10, 1, true, 0, (1, 1), false, 2),
+            ("earlier, and as long", 0..10, 4..14, 1, true, 0, (1, 1), false, -4),
+            ("several in a step", 3..9, 0..8, 4, true, 0, (1, 1), false, 12),
+            ("clocks that differ by seconds, numbers and ends", 0..10, 4..14, 2, false, 7_000_000_000, (1, 1), false, -8),
+            ("clocks that differ by seconds, regular steps", 2..12, 0..10, 1, true, 7_000_000_000, (1, 1), false, 2),
+            ("numbers that begin anew, one clock", 2..9, 0..10, 1, true, 0, (1, -1), true, 2),
+            ("inside of the other, no numbers, one clock", 3..8, 0..10, 1, true, 0, (-1, -1), true, 3),
+            ("irregular steps without numbers", 0..20, 4..24, 1, false, 3_000_000_000, (-1, -1), false, -4),
+            ("inside of the other, no numbers", 3..13, 0..20, 1, false, 9_000_000_000, (-1, -1), false, 3),
+        ] {
+            let (a, b) = (rank(mine, each, regular, ahead, numbers.0), rank(other, each, regular, 0, numbers.1));
+            let side = |of: &'static [Collective], steps: Vec<Option<u32>>| Side { list: of, words: vec!["all_reduce"; of.len()], steps };
+            let leak = |v: Vec<Collective>| -> &'static [Collective] { v.leak() };
+            let pair = Pair { mine: side(leak(a.0), a.1), other: side(leak(b.0), b.1), epochs: Some((0, 0)), one_clock };
+            assert_eq!(pair.shift(), Some(want), "{what}");
+        }
+    }
+}
