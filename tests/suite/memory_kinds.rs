@@ -182,7 +182,16 @@ fn out_of_memory_has_kinds() {
             Fragmentation,
             "in pieces below 2 GiB",
         ),
-        ("holes that would not do", 30 * GIB, 100 * MIB, vec![held(20), (8, segment(100 * MIB, HOLES))], "", "too-much", OutOfMemory, "40"),
+        (
+            "holes that would not do",
+            30 * GIB,
+            100 * MIB,
+            vec![held(20), (8, segment(100 * MIB, HOLES))],
+            "",
+            "too-much",
+            OutOfMemory,
+            "was held",
+        ),
         (
             "pool and holes that are small",
             12 * GIB,

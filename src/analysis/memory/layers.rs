@@ -6,8 +6,6 @@ use crate::model::host_call::NONE;
 use crate::model::{Frame, Profile};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Share of what happens to memory that the steps must span together.
-const SPANS: f64 = 0.5;
 /// Share of the repetitions below which code is run by few of them.
 const FEW: f64 = 1.0 / 3.0;
 
@@ -27,26 +25,38 @@ pub fn inside(sites: &Sites, stack: u32) -> bool {
     })
 }
 
-/// Whether repetitions that begin at these times are parts of one pass: they lie in one range that the program marked, they span little of
-/// what happens, or the last of them goes on into code of the same `forward` that the others do not run.
+/// Whether repetitions that begin at these times are parts of one pass: they lie in one range that PyTorch marked as a step, more happens
+/// outside of them than in them, or the last of them goes on into code of the same `forward` that the others do not run.
 pub fn of_one_pass(profile: &Profile, sites: &Sites, ledger: &Ledger, starts: &[i64]) -> bool {
     let (Some(&first), Some(&last)) = (starts.first(), starts.last()) else { return false };
     let at = |time: i64| ledger.times.partition_point(|&t| t < time);
     let (from, to) = (at(first), at(last));
     let usual = (to - from) / (starts.len() - 1).max(1);
-    if ((to + usual).min(ledger.times.len()) - from) as f64 <= SPANS * ledger.times.len() as f64 {
+    if mostly_outside(ledger, from, to + usual) {
         return true;
     }
-    let marked = |r: crate::model::Range| !r.origin.hardware() && r.start <= first && r.end >= last && r.end < i64::MAX;
-    let short = |r: &crate::model::Range| {
-        let (begin, end) = ledger.span().unwrap_or_default();
-        // What surrounds all of the report says nothing.
-        r.start > begin || r.end < end
-    };
-    if profile.memory.state.is_some() && profile.ranges.iter().any(|r| marked(r) && short(&r)) {
+    let names = &profile.ranges.names;
+    let one_step = |name: u32| names.get(name as usize).is_some_and(|(_, n)| n.starts_with("Optimizer.") || n.starts_with("ProfilerStep#"));
+    let around = |r: &crate::model::Range| r.start <= first && r.end >= last && r.end < i64::MAX;
+    if profile.ranges.iter().any(|r| around(&r) && one_step(r.name)) {
         return true;
     }
     goes_on(sites, ledger, starts)
+}
+
+/// Whether more blocks come and go before the first or behind the last of the repetitions than in them. What comes and stays, such as a model
+/// that is loaded, says nothing.
+fn mostly_outside(ledger: &Ledger, from: usize, to: usize) -> bool {
+    let (mut within, mut outside) = (0_usize, 0_usize);
+    for life in ledger.lives.iter().filter(|l| l.start != NONE && l.end != NONE) {
+        let (start, end) = (life.start as usize, life.end as usize);
+        if (from..to).contains(&start) {
+            within += 1;
+        } else if end < from || start >= to {
+            outside += 1;
+        }
+    }
+    outside > within
 }
 
 /// Whether the last repetition runs lines of the outermost `forward` that few others do: the end of a model behind its layers.

@@ -38,7 +38,9 @@ impl Marks {
                 of_process.entry(pid).or_default().push((range.start, range.end, *number));
             }
         }
-        of_process.values_mut().for_each(|list| list.sort_unstable());
+        for list in of_process.values_mut() {
+            list.sort_unstable();
+        }
         Self { of_process }
     }
 

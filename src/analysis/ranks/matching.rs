@@ -1,7 +1,7 @@
 //! Which collectives of different ranks belong together.
 
 use super::nccl;
-use super::shift::{Pair, Side};
+use super::shift::{Pair, Side, signed};
 use crate::analysis::triage::ops::sane;
 use crate::model::digest::{Collective, Digest, Kind};
 use std::collections::BTreeMap;
@@ -217,7 +217,7 @@ fn in_order(all: &[Digest], parts: &mut Vec<(u32, Own)>, remarks: &mut Vec<Strin
         let number = |at: i64| match usize::try_from(at).ok().and_then(|at| longest.get(at)) {
             Some(of) => of.sequence,
             None if at < 0 => longest[0].sequence.saturating_add(at.saturating_mul(each)),
-            None => longest[longest.len() - 1].sequence.saturating_add((at - longest.len() as i64 + 1).saturating_mul(each)),
+            None => longest[longest.len() - 1].sequence.saturating_add((at - signed(longest.len()) + 1).saturating_mul(each)),
         };
         for (at, c) in (0_i64..).zip(own.iter_mut()) {
             c.sequence = number(at.saturating_add(shift));

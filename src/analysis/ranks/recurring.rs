@@ -65,7 +65,7 @@ mod tests {
             .map(|i| {
                 let found = delays.iter().find(|d| d.0 == i);
                 let (rank, ms) = found.map_or((u32::try_from(i % 2).unwrap(), 100_000), |d| (d.1, d.2 * 1_000_000));
-                (10_000_000 * i as i64, rank, ms)
+                (10_000_000 * i64::try_from(i).unwrap(), rank, ms)
             })
             .collect()
     }

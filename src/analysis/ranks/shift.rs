@@ -5,7 +5,7 @@ use crate::model::digest::Collective;
 use std::collections::HashMap;
 
 /// Shifts that are tried, and collectives that one is judged by.
-pub const MOST: usize = 2000;
+const MOST: i64 = 2000;
 const LOOKED_AT: usize = 200;
 /// Share of the collectives that must be of the same kind for an order to be the same, and of those in steps of the same number that must have
 /// the same shift.
@@ -14,6 +14,11 @@ const SAME_SHIFT: f64 = 0.9;
 /// Collectives that must be in both reports for their ends alone to say which is which, and by how much those must fit better.
 const FOR_ENDS: usize = 8;
 const BETTER: i64 = 10;
+
+/// A place as a number that can be taken off another.
+pub fn signed(place: usize) -> i64 {
+    i64::try_from(place).unwrap_or(i64::MAX)
+}
 
 /// A rank's collectives of a group in the order of its host.
 pub struct Side<'a> {
@@ -45,7 +50,7 @@ impl Pair<'_> {
     #[must_use]
     pub fn shift(&self) -> Option<i64> {
         let (n, most) = (self.mine.list.len(), self.other.list.len());
-        let whole = self.within(0, (most.saturating_sub(n)).min(MOST) as i64);
+        let whole = self.within(0, signed(most.saturating_sub(n)).min(MOST));
         let numbered = self.by_steps().filter(|&s| self.alike(s));
         if let Some(shift) = numbered
             && whole.is_none_or(|w| w.1 != shift)
@@ -59,8 +64,8 @@ impl Pair<'_> {
             }
         }
         if numbered.is_none() && whole.is_none_or(|w| w.0.spread > self.gap() / BETTER) {
-            let least = i64::try_from(n.max(FOR_ENDS)).unwrap_or(i64::MAX) / 2;
-            let overlapping = self.within(-(n as i64 - least).min(MOST as i64), (most as i64 - least).min(MOST as i64));
+            let least = signed(n.max(FOR_ENDS)) / 2;
+            let overlapping = self.within(-(signed(n) - least).min(MOST), (signed(most) - least).min(MOST));
             let enough = |s: i64| self.overlap(s).0.len() >= FOR_ENDS;
             if let Some((fit, shift)) = overlapping.filter(|o| enough(o.1))
                 && whole.is_none_or(|w| fit.spread <= w.0.spread / BETTER)
@@ -90,7 +95,7 @@ impl Pair<'_> {
         let mut pairs = 0;
         for (place, at) in places(&self.mine.steps) {
             if let Some(&other) = there.get(&place) {
-                *counts.entry(other as i64 - at as i64).or_default() += 1;
+                *counts.entry(signed(other) - signed(at)).or_default() += 1;
                 pairs += 1;
             }
         }
@@ -159,7 +164,7 @@ mod tests {
             for i in 0..each {
                 if steps.contains(&step) {
                     let start = t + length(step) * i64::from(i + 1) / i64::from(each + 1) + ahead;
-                    out.push(Collective { kind: 0, sequence: out.len() as i64, start, duration: 500_000, bytes: 0 });
+                    out.push(Collective { kind: 0, sequence: signed(out.len()), start, duration: 500_000, bytes: 0 });
                     named.push(u32::try_from(i64::from(step) + numbers).ok().filter(|_| numbers >= 0));
                 }
             }

@@ -30,18 +30,17 @@ fn blocks(metrics: &Metrics, result: &ResultMetrics, known: bool) -> Option<[u32
     };
     let size = integer("launch__grid_size").or_else(|| dims.map(product));
     let divided = || {
-        let parts: Vec<u32> = grid.iter().zip(block).filter_map(|(g, b)| (b > 0 && g % b == 0).then(|| g / b)).collect();
+        let parts: Vec<u32> = grid.iter().zip(block).filter(|(g, b)| *b > 0 && *g % b == 0).map(|(g, b)| g / b).collect();
         <[u32; 3]>::try_from(parts).ok()
     };
     match size {
         Some(size) if size == product(grid) => None,
-        // Anything else than that is another contradiction, of which nothing is known.
         Some(size) if size.saturating_mul(product(block)) == product(grid) => {
             dims.filter(|d| product(*d) == size).or_else(|| divided().filter(|d| product(*d) == size))
         }
-        Some(_) => None,
         None if known => divided(),
-        None => None,
+        // Another contradiction, of which nothing is known.
+        Some(_) | None => None,
     }
 }
 

@@ -4,10 +4,13 @@ use crate::analysis::hints::case::{Case, pct};
 use crate::analysis::hints::demand::Unit;
 use crate::analysis::hints::diagnosis::Diagnosis;
 use crate::analysis::hints::facts::Depth;
+use crate::analysis::hints::gain::Relief;
 use crate::analysis::hints::hint::{Hint, LEAST, Sure};
 
 /// Lanes of an NVIDIA GPU's warp.
 const WARP: f64 = 32.0;
+/// Words of 4 bytes in a sector of 32 bytes.
+const WORDS: f64 = 8.0;
 
 /// What a launch leaves empty.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -55,8 +58,10 @@ pub fn partial(case: &Case<'_>) -> Option<Hint> {
     // Where all blocks run at once a warp takes as long with its lanes full: only issue slots get free.
     let once = f.positive("waves_per_sm").is_some_and(|w| w <= 1.0);
     let slots = if once { case.demand.get(Unit::Issue).unwrap_or(0.0) } else { 1.0 };
-    // What memory moves stays.
-    let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max);
+    // What memory moves stays, but for sectors that full warps share: of few lanes each fetches one of its own.
+    let shared = (WARP * (1.0 - empty.lanes) / WORDS).min(1.0);
+    let memory = [Unit::Dram, Unit::L2].into_iter().filter_map(|u| case.demand.get(u)).fold(0.0, f64::max) * shared;
+    let work = [Unit::Fma, Unit::Fp64, Unit::Xu].into_iter().fold(Relief::bound(), |relief, unit| relief.left(unit, 1.0 - empty.lanes));
     let saved = (case.active * empty.warps * slots).min(1.0 - memory) * ((0.8 - memory) / 0.2).clamp(0.0, 1.0);
     let stake = if alone && once { LEAST.min(empty.warps) } else { saved };
     let sure = match (alone, once) {
@@ -71,6 +76,7 @@ pub fn partial(case: &Case<'_>) -> Option<Hint> {
             } else {
                 format!("the same threads in full warps: {} fewer warps", pct(empty.warps))
             })
+            .relief(work.left(Unit::Dram, shared).left(Unit::L2, shared))
             .sure(sure)
             .because([
                 case.evidence("block_size", None),
@@ -90,6 +96,7 @@ pub fn partial(case: &Case<'_>) -> Option<Hint> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analysis::hints::{Facts, diagnose};
 
     #[test]
     fn lanes_and_warps_of_launches() {
@@ -110,6 +117,33 @@ mod tests {
         for (threads, warp) in [(32.0, 32.0), (256.0, 32.0), (64.0, 64.0), (1024.0, 32.0), (0.0, 32.0)] {
             assert_eq!(empty(threads, None, warp), None, "{threads} {warp}");
         }
+    }
+
+    /// Launches of 0.1 s with these facts: the first diagnosis, and what it promises at the most, in percent.
+    #[test]
+    fn lanes_that_never_work_go_first_where_they_cost() {
+        let usual = [("duration", 1e8), ("sm_throughput", 15.0), ("memory_throughput", 50.0), ("dram_throughput", 50.0)];
+        let limits = [("theoretical_occupancy", 50.0), ("occupancy_limit_blocks", 16.0), ("occupancy_limit_warps", 32.0)];
+        for (what, own, first, most) in [
+            ("one thread", [("block_size", 1.0), ("grid_size", 1.6e7), ("waves_per_sm", 3e4)], true, (93.0, 97.0)),
+            ("half a warp", [("block_size", 16.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], true, (50.0, 50.0)),
+            ("a warp and a half", [("block_size", 48.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], true, (25.0, 50.0)),
+            ("full warps", [("block_size", 64.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)], false, (0.0, 100.0)),
+            // Nothing is gained where all of it runs at once.
+            ("one small block", [("block_size", 16.0), ("grid_size", 1.0), ("waves_per_sm", 1e-3)], false, (0.0, 100.0)),
+        ] {
+            let facts = Facts::from_pairs(&[&usual[..], &limits[..], &own[..]].concat());
+            let hints = diagnose(&facts);
+            let found = hints.iter().position(|h| h.id == Diagnosis::PartialWarps);
+            let at_most = hints.first().map_or(0.0, |h| (h.gain.at_most * 100.0).round());
+            assert_eq!(found == Some(0), first, "{what}: {hints:?}");
+            assert!((most.0..=most.1).contains(&at_most), "{what}: {at_most} {hints:?}");
+        }
+        // At the roof of device memory the lanes cost nothing.
+        let roof = [("duration", 1e8), ("sm_throughput", 15.0), ("memory_throughput", 90.0), ("dram_throughput", 90.0)];
+        let own = [("block_size", 48.0), ("grid_size", 1e6), ("waves_per_sm", 2e3)];
+        let hints = diagnose(&Facts::from_pairs(&[&roof[..], &own[..]].concat()));
+        assert_eq!(hints[0].id, Diagnosis::DramBandwidth, "{hints:?}");
     }
 
     #[test]
