@@ -82,6 +82,8 @@ const MIDDLE: u64 = 10 << 20;
 const LARGE: u64 = 20 << 20;
 /// Part of the request that what is said to be the cause must hold.
 const PART: u64 = 2;
+/// Private pools of which it is looked who made them.
+pub const NAMED: usize = 3;
 /// Refusals, at different amounts, that show where a limit lies.
 const SHOW_LIMIT: usize = 2;
 
@@ -113,9 +115,11 @@ pub fn room(profile: &Profile, ledger: &Ledger, refused: &Refused) -> Room {
         let free = private.entry(piece.pool).or_default();
         *free = free.saturating_add(piece.size);
     }
-    let mut private: Vec<Private> =
-        private.into_iter().map(|(pool, free)| Private { pool, free, first: first_of(profile, ledger.device, pool) }).collect();
+    let mut private: Vec<Private> = private.into_iter().map(|(pool, free)| Private { pool, free, first: None }).collect();
     private.sort_by_key(|p| (std::cmp::Reverse(p.free), p.pool));
+    for of in private.iter_mut().take(NAMED) {
+        of.first = first_of(profile, ledger.device, of.pool);
+    }
     let mut room = Room {
         asked: refused.asked,
         free: refused.free,

@@ -1,6 +1,7 @@
 //! Free memory in what an allocator holds, piece by piece: at the end, or as it was when a request was refused.
 
 use crate::model::{Block, BlockState, MemoryLevel, Profile, Segment};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Memory in one piece that the allocator holds and nobody uses.
@@ -50,20 +51,22 @@ pub fn pieces(profile: &Profile, device: Option<u32>, after: Option<usize>) -> O
         space.used.extend(blocks.iter().filter(|b| b.state != BlockState::Free).map(|b| (b.address, b.size)));
     }
     let later = profile.memory.events.get(after.unwrap_or(usize::MAX)..).unwrap_or_default();
+    let former: FxHashMap<u64, Owner> =
+        state.former.iter().filter(|s| s.device == device && !later.is_empty()).map(|s| (s.address, Owner::of(s))).collect();
     for event in later.iter().rev().filter(|e| e.device == device) {
-        space.undo(event.level, event.address, event.bytes, &state.former);
+        space.undo(event.level, event.address, event.bytes, &former);
     }
     Some(space.pieces())
 }
 
 impl Space {
     /// Goes back before an event.
-    fn undo(&mut self, level: MemoryLevel, address: u64, bytes: i64, former: &[Segment]) {
+    fn undo(&mut self, level: MemoryLevel, address: u64, bytes: i64, former: &FxHashMap<u64, Owner>) {
         let size = bytes.unsigned_abs();
         match (level, bytes > 0) {
             (MemoryLevel::Driver, true) => self.unmap(address, size),
             (MemoryLevel::Driver, false) => {
-                let owner = former.iter().find(|s| s.address == address).map(Owner::of);
+                let owner = former.get(&address).copied();
                 let beside = || self.segments.range(..address).next_back().map(|(_, s)| s.1);
                 let owner = owner.or_else(beside).unwrap_or_default();
                 self.segments.insert(address, (size, owner));

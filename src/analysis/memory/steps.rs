@@ -40,6 +40,8 @@ pub struct Steps {
 
 /// Steps below which nothing repeats.
 const LEAST: usize = 3;
+/// Code that is tried.
+const TRIED: usize = 32;
 /// Words of ranges that number what a program does over and over.
 const WORDS: [&str; 8] = ["step", "iter", "batch", "decode", "token", "epoch", "request", "forward"];
 /// Share of what memory varies by that a rise and a fall must have to be a cycle; the largest that gives enough cycles counts.
@@ -148,10 +150,8 @@ fn by_code(profile: &Profile, sites: &Sites, ledger: &Ledger) -> Option<(u32, Ve
     for life in asked() {
         times.entry(life.stack).and_modify(|t| t.push(ledger.time(life.start)));
     }
-    found.into_iter().find_map(|(_, _, stack)| {
-        let starts = times.remove(&stack)?;
-        (even(&starts) && !layers::of_one_pass(profile, sites, ledger, &starts)).then_some((stack, starts))
-    })
+    let even = found.into_iter().filter_map(|(_, _, stack)| Some((stack, times.remove(&stack).filter(|t| even(t))?)));
+    even.take(TRIED).find(|(_, starts)| !layers::of_one_pass(profile, sites, ledger, starts))
 }
 
 /// Where memory rises after it fell: a step begins at each low between two highs.

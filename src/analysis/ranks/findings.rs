@@ -258,11 +258,20 @@ fn cause(all: &[Digest], job: &Job, row: usize, late: i64) -> (Late, i64, String
         let of_group = widest.map(|g| g.ranks.iter().map(|&r| r as usize).collect::<Vec<_>>());
         of_group.unwrap_or_else(|| (0..all.len()).collect())
     };
-    let mut others: Vec<i64> = peers.iter().filter(|&&i| i != member.digest).map(|&i| all[i].kernel_time).collect();
+    // Captures that hold more steps than others have more kernels: what counts is the time for each collective.
+    let counts: Vec<usize> = all.iter().map(|d| d.collectives().count()).collect();
+    let alike = peers.iter().all(|&i| counts[i] == counts[member.digest]);
+    let matched = job.matches.list.iter().filter(|c| c.arrivals.iter().any(|a| a.rank as usize == member.digest)).count();
+    let kernels = |i: usize| match counts[i] {
+        n if !alike && n > 0 => (all[i].kernel_time as f64 * matched as f64 / n as f64) as i64,
+        _ => all[i].kernel_time,
+    };
+    let mut others: Vec<i64> = peers.iter().filter(|&&i| i != member.digest).map(|&i| kernels(i)).collect();
     others.sort_unstable();
-    let more = own.kernel_time - others.get(others.len() / 2).copied().unwrap_or(own.kernel_time);
+    let more = kernels(member.digest) - others.get(others.len() / 2).copied().unwrap_or_else(|| kernels(member.digest));
     if more as f64 >= BY_KERNELS * late as f64 {
-        return (Late::Compute, more, format!("its GPU computes {} longer than the others, in the whole report", ns(more as f64)));
+        let of = if alike { "in the whole report" } else { "in the steps that all reports hold" };
+        return (Late::Compute, more, format!("its GPU computes {} longer than the others, {of}", ns(more as f64)));
     }
     let not = [Verdict::GpuBound.id(), Verdict::CommBound.id(), Verdict::CommExposed.id()];
     let text = match own.findings.iter().find(|f| !not.contains(&f.id.as_str())) {

@@ -13,8 +13,17 @@ const NOW_AND_THEN: f64 = 0.25;
 /// How far apart the distances between delays may be: the longest over the shortest.
 const UNEVEN: f64 = 2.0;
 
-/// A collective that could have been waited in: when it ended, who came last, and what a mean rank waited. In order. Times in ns.
-pub type Wait = (i64, u32, i64);
+/// A collective that could have been waited in. Times in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wait {
+    pub end: i64,
+    /// Who came last.
+    pub rank: u32,
+    /// What a mean rank waited.
+    pub ns: i64,
+    /// Whether it lies at the start of the capture: what is waited there may be for that, and only confirms what is seen later.
+    pub start: bool,
+}
 
 /// Who is late again and again, and in which places of the list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,31 +33,32 @@ pub struct Recurring {
     pub at: Vec<usize>,
 }
 
-/// The rank for which the others wait long, at even distances and about as long each time, while most waits are short.
+/// The rank for which the others wait long, at even distances and about as long each time, while most waits are short. The list is in order.
 #[must_use]
 pub fn recurring(waits: &[Wait]) -> Option<Recurring> {
-    let mut sorted: Vec<i64> = waits.iter().map(|w| w.2).collect();
+    let mut sorted: Vec<i64> = waits.iter().filter(|w| !w.start).map(|w| w.ns).collect();
     sorted.sort_unstable();
     let (median, longest) = (*sorted.get(sorted.len() / 2)?, *sorted.last()?);
-    let long = |w: &Wait| w.2 > 0 && w.2 >= longest / ALIKE && w.2 >= median.saturating_mul(STANDS_OUT);
+    let least = (longest / ALIKE).max(median.saturating_mul(STANDS_OUT)).max(1);
+    let long = |w: &Wait| w.ns >= least && (!w.start || w.ns <= longest.saturating_mul(ALIKE));
     let found: Vec<usize> = (0..waits.len()).filter(|&i| long(&waits[i])).collect();
-    let rank = waits.get(*found.iter().max_by_key(|&&i| waits[i].2)?)?.1;
-    let sum = |own: bool| found.iter().filter(|&&i| !own || waits[i].1 == rank).map(|&i| waits[i].2 as f64).sum::<f64>();
+    let rank = waits.get(*found.iter().filter(|&&i| !waits[i].start).max_by_key(|&&i| waits[i].ns)?)?.rank;
+    let sum = |own: bool| found.iter().filter(|&&i| !own || waits[i].rank == rank).map(|&i| waits[i].ns as f64).sum::<f64>();
     if sum(true) < MOSTLY * sum(false) {
         return None;
     }
     let mut at: Vec<usize> = Vec::new();
-    for &i in found.iter().filter(|&&i| waits[i].1 == rank) {
+    for &i in found.iter().filter(|&&i| waits[i].rank == rank) {
         // What follows at once is of the same delay.
         if at.last().is_none_or(|&last| i > last + APART) {
             at.push(i);
         }
     }
-    let (first, last) = (waits[*at.first()?].0, waits[*at.last()?].0);
-    let between: Vec<i64> = at.windows(2).map(|w| waits[w[1]].0.saturating_sub(waits[w[0]].0)).collect();
+    let (first, last) = (waits[*at.first()?].end, waits[*at.last()?].end);
+    let between: Vec<i64> = at.windows(2).map(|w| waits[w[1]].end.saturating_sub(waits[w[0]].end)).collect();
     let (least, most) = (*between.iter().min()?, *between.iter().max()?);
     let mean = last.saturating_sub(first) as f64 / between.len() as f64;
-    let span = waits[waits.len() - 1].0.saturating_sub(waits[0].0) as f64;
+    let span = waits[waits.len() - 1].end.saturating_sub(waits[0].end) as f64;
     // At that distance there is room for so many: one may lie outside of what was judged.
     let room = (span / mean.max(1.0)).floor();
     let often = at.len() as f64 + 1.0 >= room && (at.len() as f64) < NOW_AND_THEN * waits.len() as f64;
@@ -59,13 +69,14 @@ pub fn recurring(waits: &[Wait]) -> Option<Recurring> {
 mod tests {
     use super::*;
 
-    /// Collectives that end every 10 ms, of which those of these places are waited for; the others for 0.1 ms, for either rank.
+    /// Collectives that end every 10 ms, of which those of these places are waited for; the others for 0.1 ms, for either rank. The first tenth is
+    /// the start of the capture.
     fn waits(n: usize, delays: &[(usize, u32, i64)]) -> Vec<Wait> {
         (0..n)
             .map(|i| {
                 let found = delays.iter().find(|d| d.0 == i);
                 let (rank, ms) = found.map_or((u32::try_from(i % 2).unwrap(), 100_000), |d| (d.1, d.2 * 1_000_000));
-                (10_000_000 * i64::try_from(i).unwrap(), rank, ms)
+                Wait { end: 10_000_000 * i64::try_from(i).unwrap(), rank, ns: ms, start: i * 10 < n }
             })
             .collect()
     }
@@ -77,6 +88,9 @@ mod tests {
             ("every fifth of fifteen", 15, vec![(4, 1, 30), (9, 1, 28), (14, 1, 31)], Some(3)),
             ("twice in fifteen", 15, vec![(4, 1, 30), (9, 1, 30)], Some(2)),
             ("every tenth of a hundred", 100, (0..10).map(|i| (i * 10 + 5, 0, 20)).collect(), Some(10)),
+            ("the first of two at the start", 10, vec![(0, 1, 30), (5, 1, 28)], Some(2)),
+            ("one delay, and a long wait at the start", 10, vec![(0, 1, 3_000), (5, 1, 28)], None),
+            ("one delay, and one of another rank at the start", 10, vec![(0, 0, 30), (5, 1, 28)], None),
             ("one delay", 20, vec![(9, 1, 60)], None),
             ("one delay, and what follows it", 20, vec![(9, 1, 60), (10, 1, 40), (11, 1, 31)], None),
             ("two ranks", 20, vec![(5, 0, 30), (12, 1, 30)], None),

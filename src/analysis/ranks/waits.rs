@@ -97,8 +97,11 @@ fn in_order(matches: &Matches, clocks: &[Offset]) -> InOrder {
         // Of one or two nobody knows whether they are accidents.
         accidents.extend(list.iter().take(if list.len() > 2 { longest } else { 0 }).map(|w| w.1));
     }
-    let counted: Vec<(i64, usize)> = order.iter().copied().filter(|o| judged[o.1]).collect();
-    let wait = |&(end, i): &(i64, usize)| -> Wait { (end, matches.list[i].last().map_or(0, |a| a.rank), mean_wait(&matches.list[i])) };
+    let counted: Vec<(i64, usize)> = order.iter().copied().filter(|o| !nccl::point_to_point(matches.list[o.1].kind)).collect();
+    let wait = |&(end, i): &(i64, usize)| {
+        let c = &matches.list[i];
+        Wait { end, rank: c.last().map_or(0, |a| a.rank), ns: mean_wait(c), start: !judged[i] }
+    };
     let recurring = recurring(&counted.iter().map(wait).collect::<Vec<_>>());
     // What comes back is no accident.
     if let Some(of) = &recurring {

@@ -1,6 +1,6 @@
 //! The allocator holds memory that it cannot give out.
 
-use super::refused::{refused, room};
+use super::refused::{largest, room};
 use super::{Case, LEAST};
 use crate::analysis::memory::finding::{MemoryFinding, MemoryVerdict};
 use crate::analysis::memory::usage::{Free, segments};
@@ -13,7 +13,7 @@ const SPLIT: f64 = 0.25;
 /// Pieces from which it is more than the rests of a few segments.
 const PIECES: u64 = 4;
 /// The same of gaps between blocks in use, and their bytes, where it is less in all.
-const GAPS: u64 = 16;
+const GAPS: u64 = 8;
 const LEAST_BETWEEN: u64 = 16 << 20;
 /// Share of what the allocator ever held that it asked for although as much was free, and that was never needed at once.
 const WASTE: f64 = 0.28;
@@ -50,13 +50,13 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
     let (split_share, waste_share) = (split as f64 / reserved.max(1) as f64, waste as f64 / peak.max(1) as f64);
     let in_pieces = split_share >= SPLIT && free.is_some_and(|f| scattered(&f, reserved));
     // Where the device itself had room, the pieces are the cause only if much of what is held lies in them.
-    let stopped = refused(case).map(|r| room(case, r)).find(|r| r.in_pieces() && (in_pieces || !r.on_device()));
+    let stopped = largest(case).into_iter().map(|r| room(case, r)).find(|r| r.in_pieces() && (in_pieces || !r.on_device()));
     let wasted = waste_share >= WASTE && waste >= LEAST;
     if !in_pieces && !wasted && stopped.is_none() {
         return None;
     }
     let stake = if stopped.is_some() { 1.0 } else { split_share.max(waste_share) };
-    let largest = free.map_or_else(String::new, |f| format!(", the largest piece {}", Bytes(f.largest)));
+    let piece = free.map_or_else(String::new, |f| format!(", the largest piece {}", Bytes(f.largest_piece)));
     let headline = if let Some(room) = &stopped {
         format!(
             "memory is fragmented: {} could not be had although the allocator held {} that was free, in pieces of at most {}",
@@ -66,7 +66,7 @@ pub fn fragmentation(case: &Case<'_>) -> Option<MemoryFinding> {
         )
     } else if in_pieces {
         format!(
-            "memory is fragmented: {} of the {} that the allocator holds ({}) lies free between blocks in use{largest}",
+            "memory is fragmented: {} of the {} that the allocator holds ({}) lies free between blocks in use{piece}",
             Bytes(split),
             Bytes(reserved),
             pct(split_share)

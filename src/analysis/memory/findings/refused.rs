@@ -6,10 +6,21 @@ use crate::analysis::memory::refusal::{self, Private, Room, Why};
 use crate::model::host_call::NONE;
 use crate::model::{Bytes, Refused, units};
 
+/// Requests that are looked at.
+const LOOKED_AT: usize = 8;
+
 /// The requests of the device that were refused.
 pub fn refused<'a>(case: &Case<'a>) -> impl Iterator<Item = &'a Refused> {
     let device = case.of.ledger.device;
     case.profile.memory.refused.iter().filter(move |r| r.device == device)
+}
+
+/// The largest of them, which are looked at: there may be very many.
+pub fn largest<'a>(case: &Case<'a>) -> Vec<&'a Refused> {
+    let mut all: Vec<&Refused> = refused(case).collect();
+    all.sort_by_key(|r| (std::cmp::Reverse(r.asked), r.time));
+    all.truncate(LOOKED_AT);
+    all
 }
 
 /// What there was when a request was refused.
@@ -45,7 +56,8 @@ fn because(case: &Case<'_>, room: &Room, by: &str) -> String {
             Bytes(room.allocated.saturating_add(room.cached))
         ),
         Why::PrivatePools => {
-            let pools: Vec<String> = room.private.iter().take(3).map(|p| format!("{} in {}", Bytes(p.free), named(case, p))).collect();
+            let pools: Vec<String> =
+                room.private.iter().take(refusal::NAMED).map(|p| format!("{} in {}", Bytes(p.free), named(case, p))).collect();
             format!(
                 "{in_use}; {} more is free in private pools and serves no request outside of them: {}",
                 Bytes(room.in_private()),
@@ -95,7 +107,7 @@ fn actions(why: Why) -> &'static [&'static str] {
 
 /// Memory was asked for and there was none.
 pub fn out_of_memory(case: &Case<'_>) -> Option<MemoryFinding> {
-    let largest = refused(case).max_by_key(|r| (r.asked, std::cmp::Reverse(r.time)))?;
+    let largest = *largest(case).first()?;
     let count = refused(case).count() as u64;
     let room = room(case, largest);
     let ledger = &case.of.ledger;
