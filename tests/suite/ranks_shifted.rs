@@ -122,13 +122,17 @@ fn captures_that_begin_at_different_steps_are_laid_over_each_other() {
 #[test]
 fn who_is_late_again_and_again_is_a_straggler() {
     let late = |steps: &'static [usize], ms: i64| {
-        move |rank: usize, step: usize| 10_000 + if rank == 1 && steps.contains(&step) { ms * 1_000 } else { 0 }
+        move |rank: usize, step: usize| {
+            let noise = (rank * 37 + step * 11 + rank * step * 5) as i64 % 90;
+            10_000 + noise + if rank == 1 && steps.contains(&step) { ms * 1_000 } else { 0 }
+        }
     };
     for (what, ranks_of, steps, delays, straggler) in [
         ("every fifth of ten", 2, 10, &[3, 8][..], true),
         ("every fifth of fifteen", 2, 15, &[4, 9, 14], true),
         ("twice in fifteen", 2, 15, &[4, 9], true),
         ("every fifth of twenty, four ranks", 4, 20, &[3, 8, 13, 18], true),
+        ("every fifth from the first", 2, 10, &[0, 5], true),
         ("once", 2, 15, &[7], false),
         ("once, and the step after", 4, 20, &[9, 10], false),
         ("never", 2, 15, &[], false),
