@@ -5,6 +5,7 @@ use super::{FAILED, Failure, interrupt, print};
 use crate::analysis::ranks::{self, digests, job};
 use crate::analysis::triage::{self, Scope, Verdict};
 use crate::import::{Parts, Wants};
+use crate::launch::open;
 use crate::launch::runs::place;
 use crate::model::clock::LAUNCHERS;
 use crate::model::digest::Digest;
@@ -93,11 +94,8 @@ fn is_digest(file: &Path) -> bool {
 
 fn decode(file: &Path) -> Result<Digest, String> {
     let failed = |e: &dyn std::fmt::Display| format!("{}: {e}", file.display());
-    if !std::fs::metadata(file).map_err(|e| failed(&e))?.is_file() {
-        return Err(failed(&"not a regular file"));
-    }
     let mut bytes = Vec::new();
-    let opened = std::fs::File::open(file).map_err(|e| failed(&e))?;
+    let opened = open::regular(file).map_err(|e| failed(&e))?;
     std::io::Read::read_to_end(&mut std::io::Read::take(opened, MOST), &mut bytes).map_err(|e| failed(&e))?;
     Digest::from_bytes(&bytes).map_err(|e| failed(&e))
 }

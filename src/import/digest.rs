@@ -2,6 +2,7 @@
 
 use super::input::Bytes;
 use super::{ImportError, Importer, Input, Job};
+use crate::launch::open;
 use crate::model::digest::Digest;
 use crate::model::kernel::function_of;
 use crate::model::{Device, Kernel, KernelId, KernelTotal, Nanos, Note, NoteKind, Profile, Severity, Source};
@@ -30,7 +31,7 @@ impl Importer for WarpscopeDigest {
         let mut bytes = Vec::new();
         match &input.bytes {
             Bytes::File(path) => {
-                let file = std::fs::File::open(path).map_err(|e| ImportError::io(path, e))?;
+                let file = open::regular(path).map_err(|e| ImportError::io(path, e))?;
                 file.take(MOST).read_to_end(&mut bytes).map_err(|e| ImportError::io(path, e))?;
             }
             Bytes::BuiltIn(built_in) => bytes.extend_from_slice(built_in),

@@ -4,7 +4,8 @@ use super::cache;
 use super::counted::Counted;
 use super::error::ImportError;
 use super::job::Job;
-use std::fs::{File, Metadata};
+use crate::launch::open;
+use std::fs::Metadata;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -215,7 +216,7 @@ fn gather(folder: &Path, deeper: usize, wanted: &dyn Fn(&str) -> bool, out: &mut
             && let Ok(meta) = entry.metadata()
         {
             let mut head = Vec::new();
-            if File::open(&path).and_then(|f| f.take(MEMBER_HEAD).read_to_end(&mut head)).is_ok() {
+            if open::regular(&path).and_then(|f| f.take(MEMBER_HEAD).read_to_end(&mut head)).is_ok() {
                 out.push(Member { path, head, size: meta.len() });
             }
         }
@@ -229,14 +230,14 @@ fn stamp(meta: &Metadata) -> (u64, Option<SystemTime>) {
 
 fn read_head(path: &Path) -> std::io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(HEAD);
-    File::open(path)?.take(HEAD as u64).read_to_end(&mut head)?;
+    open::regular(path)?.take(HEAD as u64).read_to_end(&mut head)?;
     Ok(head)
 }
 
 fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: Kinds<'_>) -> Result<PathBuf, ImportError> {
     cache::entry(&job.cache, path, meta, "unpacked", |out| {
         let io = |e: std::io::Error| ImportError::io(path, e);
-        let file = File::open(path).map_err(io)?;
+        let file = open::regular(path).map_err(io)?;
         let counted = Counted::new(file, meta.len(), job);
         let done = counted.done();
         let mut reader: Box<dyn Read> = match packing {

@@ -22,7 +22,7 @@ pub mod stats_csv;
 pub mod torch;
 pub mod trace;
 
-pub use crate::model::Cancel;
+pub use crate::model::{Cancel, Pace};
 pub use error::ImportError;
 pub use importer::Importer;
 pub use input::Input;

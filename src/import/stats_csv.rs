@@ -4,12 +4,12 @@
 
 use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
+use crate::launch::open;
 use crate::model::{
     Bytes, CopyKind, Device, Kernel, KernelId, KernelTotal, LaunchColumns, LaunchConfig, LaunchOrder, Launches, MemOp, MemOpKind, Nanos,
     Note, NoteKind, Place, PlaceId, Profile, Severity, Source, kernel,
 };
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ impl Importer for NsysStatsCsv {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let reader: Box<dyn Read> = match &input.bytes {
-            Where::File(path) => Box::new(File::open(path).map_err(|e| ImportError::io(path, e))?),
+            Where::File(path) => Box::new(open::regular(path).map_err(|e| ImportError::io(path, e))?),
             Where::BuiltIn(bytes) => Box::new(*bytes),
         };
         let mut reader = BufReader::with_capacity(1 << 18, reader);

@@ -3,6 +3,7 @@
 pub mod child;
 pub mod doctor;
 pub mod find;
+pub mod open;
 pub mod private;
 pub mod runs;
 pub mod terminal;

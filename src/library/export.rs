@@ -6,7 +6,6 @@ use rusqlite::config::DbConfig;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
@@ -257,7 +256,7 @@ const WINDOW: usize = 8 << 20;
 /// Looks through a file's bytes.
 fn look(path: &Path, variables: &BTreeSet<(String, String)>) -> std::io::Result<Left> {
     let longest = variables.iter().map(|(n, v)| n.len() + v.len() + 3).max().unwrap_or(0);
-    let mut file = File::open(path)?;
+    let mut file = crate::launch::open::regular(path)?;
     let (mut window, mut left) = (Vec::new(), Left::default());
     loop {
         let got = (&mut file).take(WINDOW as u64).read_to_end(&mut window)?;

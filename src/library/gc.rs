@@ -3,6 +3,7 @@
 
 use super::record::{Report, Run};
 use super::{Library, LibraryError, export};
+use crate::launch::open;
 use crate::launch::runs::log;
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -142,12 +143,12 @@ pub fn pack(library: &Library, id: i64, report: &Report) -> Result<u64, LibraryE
     }
     let parent = report.path.parent().unwrap_or(&folder);
     let mut made = tempfile::Builder::new().prefix(PACKING).tempfile_in(parent).map_err(wrong(parent))?;
-    let from = File::open(&report.path).map_err(wrong(&report.path))?;
+    let from = open::regular(&report.path).map_err(wrong(&report.path))?;
     zstd::stream::copy_encode(BufReader::new(&from), made.as_file_mut(), 9).map_err(wrong(&report.path))?;
     made.as_file().sync_all().map_err(wrong(&target))?;
     let packed = File::open(made.path()).map_err(wrong(&target))?;
     let again = zstd::stream::read::Decoder::new(packed).map_err(wrong(&target))?;
-    let original = File::open(&report.path).map_err(wrong(&report.path))?;
+    let original = open::regular(&report.path).map_err(wrong(&report.path))?;
     if !same(BufReader::new(again), BufReader::new(original)).map_err(wrong(&target))? {
         return Err(LibraryError::Refused(format!("{} could not be compressed without loss; left unchanged", report.path.display())));
     }

@@ -3,7 +3,7 @@
 use super::Bytes;
 
 /// Who made a GPU: whose profiler can measure it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Maker {
     /// The report does not say.
     #[default]
@@ -59,7 +59,7 @@ impl Maker {
 }
 
 /// One GPU as the report describes it. Limits that the report does not give are `None`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Device {
     /// Ordinal that the tool gives the GPU on this machine.
     pub id: u32,

@@ -32,7 +32,7 @@ pub mod units;
 pub mod value;
 pub mod wait;
 
-pub use cancel::Cancel;
+pub use cancel::{Cancel, Pace};
 pub use clock::{Clock, Rank};
 pub use code::Code;
 pub use collective::{Collective, NcclCall, element};

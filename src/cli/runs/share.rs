@@ -2,6 +2,7 @@
 
 use super::super::{FAILED, Failure, interrupt, print};
 use crate::import::{Job, Wants, exported};
+use crate::launch::open;
 use crate::library::{Library, LibraryError, Report, export, gc, store};
 use std::collections::BTreeSet;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -65,7 +66,9 @@ pub fn export_run(library: &Library, id: i64, folder: &Path, clean: bool, nsys: 
         if target.symlink_metadata().is_ok() {
             return Err(Failure::wrong(format!("{} already exists; choose another folder", target.display())));
         }
-        std::fs::copy(&report.path, &target).map_err(wrong(&report.path))?;
+        let mut from = open::regular(&report.path).map_err(wrong(&report.path))?;
+        let mut to = std::fs::File::create_new(&target).map_err(wrong(&target))?;
+        std::io::copy(&mut from, &mut to).map_err(wrong(&report.path))?;
         std::fs::set_permissions(&target, std::fs::Permissions::from_mode(0o600)).map_err(wrong(&target))?;
         if clean {
             print::error(&format!("{}: copied unchanged; {}", target.display(), holds(&name)));

@@ -23,12 +23,12 @@ use super::error::ImportError;
 use super::input::{Bytes, Input, Kinds};
 use super::job::Job;
 use super::known;
+use crate::launch::open;
 use crate::model::{Extent, Metrics, Note, NoteKind, Severity, Source, SourceAt};
 pub use numbers::Decimal;
 pub use profile::{Ncu, of as profile_of};
 
 use blocks::{Blocks, Item, Kind};
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub fn read_input(input: &Input, job: &Job<'_>, decimal: Option<Decimal>) -> Res
     let mut out = Metrics { source: Source { tool: "ncu".to_owned(), file: path.clone(), ..Source::default() }, ..Metrics::default() };
     if !is_report(input) {
         let text: Box<dyn Read> = match &input.bytes {
-            Bytes::File(file) => Box::new(File::open(file).map_err(|e| ImportError::io(path, e))?),
+            Bytes::File(file) => Box::new(open::regular(file).map_err(|e| ImportError::io(path, e))?),
             Bytes::BuiltIn(bytes) => Box::new(*bytes),
         };
         let mut out = csv::read(path, BufReader::with_capacity(1 << 16, text), job, out, decimal)?;

@@ -280,9 +280,8 @@ fn from_disk(name: &str, folders: &[PathBuf]) -> Option<String> {
     if hidden || !source {
         return None;
     }
-    std::fs::metadata(&path).ok().filter(|m| m.is_file() && m.len() <= MOST_SOURCE)?;
     let mut bytes = Vec::new();
-    std::fs::File::open(&path).ok()?.take(MOST_SOURCE + 1).read_to_end(&mut bytes).ok()?;
+    launch::open::regular(&path).ok()?.take(MOST_SOURCE + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= MOST_SOURCE).then(|| String::from_utf8_lossy(&bytes).into_owned())
 }
 

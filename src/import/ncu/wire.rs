@@ -3,7 +3,7 @@
 
 use crate::import::ImportError;
 use crate::import::input::Bytes;
-use std::fs::File;
+use crate::launch::open;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -55,7 +55,7 @@ impl Wire {
     /// Opens the bytes; errors name `path`.
     pub fn open(path: &Path, bytes: &Bytes, size: u64) -> Result<Self, ImportError> {
         let inner: Box<dyn ReadSeek> = match bytes {
-            Bytes::File(file) => Box::new(File::open(file).map_err(|e| ImportError::io(path, e))?),
+            Bytes::File(file) => Box::new(open::regular(file).map_err(|e| ImportError::io(path, e))?),
             Bytes::BuiltIn(bytes) => Box::new(Cursor::new(*bytes)),
         };
         Ok(Self {

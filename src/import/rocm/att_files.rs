@@ -1,6 +1,7 @@
 //! The files of a decoded thread trace: `code.json` with the kernel's instructions, one file for each wave, clocks.
 
 use crate::import::ImportError;
+use crate::launch::open;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use std::path::Path;
@@ -76,7 +77,7 @@ impl From<(i64, i64, i64, i64, i64)> for Step {
 }
 
 pub fn rows(path: &Path) -> Result<Vec<Row>, ImportError> {
-    parsed(&std::fs::read(path).map_err(|e| ImportError::io(path, e))?, path)
+    parsed(&open::bytes(path).map_err(|e| ImportError::io(path, e))?, path)
 }
 
 pub fn parsed(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
@@ -109,7 +110,7 @@ pub fn beside(path: &Path) -> Option<Vec<u8>> {
     if !meta.is_file() || meta.len() > MOST {
         return None;
     }
-    std::fs::read(path).ok()
+    open::bytes(path).ok()
 }
 
 pub fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {

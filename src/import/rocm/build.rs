@@ -64,15 +64,14 @@ impl Context<'_> {
 pub fn build(mut rows: Rows, job: &Job<'_>, mut profile: Profile) -> Profile {
     let wants = |part| job.wants.has(part);
     let mut devices = vec![None; rows.agents.len()];
+    let mut known: FxHashMap<&Device, u32> = FxHashMap::default();
     for (agent, found) in rows.agents.iter().zip(&mut devices) {
         let Some(device) = &agent.device else { continue };
         // Every process lists all GPUs of the machine.
-        let same = profile.devices.iter().position(|d| d == device);
-        *found = u32::try_from(same.unwrap_or_else(|| {
+        *found = Some(*known.entry(device).or_insert_with(|| {
             profile.devices.push(device.clone());
-            profile.devices.len() - 1
-        }))
-        .ok();
+            u32::try_from(profile.devices.len() - 1).unwrap_or(u32::MAX)
+        }));
     }
     if profile.devices.is_empty() && !rows.dispatches.is_empty() {
         // Nothing says which GPU it was; it was one of AMD's.

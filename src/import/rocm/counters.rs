@@ -3,7 +3,7 @@
 use super::rows::{Dispatch, Rows, Symbol, bare};
 use crate::model::kernel::function_of;
 use crate::model::{Device, Kernel, Metrics, Profile, ResultMetrics, Value};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::sync::Arc;
 
 /// What a formula needs beside counters.
@@ -172,11 +172,11 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
         return None;
     }
     let mut of: FxHashMap<(u32, u64), Vec<(u32, f64)>> = FxHashMap::default();
+    let mut seen: FxHashSet<(u32, u64, u32)> = FxHashSet::default();
     for counter in &rows.counters {
-        let list = of.entry((counter.process, counter.dispatch)).or_default();
         // Of a kernel that was replayed a counter comes again.
-        if list.iter().all(|(name, _)| *name != counter.name) {
-            list.push((counter.name, counter.value));
+        if seen.insert((counter.process, counter.dispatch, counter.name)) {
+            of.entry((counter.process, counter.dispatch)).or_default().push((counter.name, counter.value));
         }
     }
     let mut out = Metrics { source: profile.source.clone(), ..Metrics::default() };
@@ -197,7 +197,8 @@ pub fn metrics(rows: &Rows, order: &[u32], profile: &Profile) -> Option<Arc<Metr
         let device = agent.and_then(|a| a.device.as_ref());
         let found = of.get(&(d.process, d.id)).map_or(&[][..], Vec::as_slice);
         let name_of = |name: u32| rows.texts.get(name as usize).map_or("", |t| &**t);
-        let counter = |name: &str| found.iter().find(|(n, _)| name_of(*n) == name).map(|f| f.1);
+        let values: FxHashMap<&str, f64> = found.iter().rev().map(|&(n, value)| (name_of(n), value)).collect();
+        let counter = |name: &str| values.get(name).copied();
         let mut values: Vec<(u32, Value)> = Vec::new();
         for (name, value) in found {
             let text = name_of(*name);

@@ -6,10 +6,10 @@ use super::passes;
 use super::rocpd::device;
 use super::rows::{Agent, Allocation, Call, Copy, Counter, Dispatch, Process, Rows, Symbol, Texts, bare};
 use crate::import::{ImportError, Job};
+use crate::launch::open;
 use crate::model::{Device, Maker};
 use csv::ByteRecord;
 use rustc_hash::FxHashMap;
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -135,7 +135,7 @@ pub fn read(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
     let mut known: Vec<(Table, &PathBuf)> = Vec::new();
     for file in files {
         let mut head = vec![0; 1 << 14];
-        let n = File::open(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
+        let n = open::regular(file).and_then(|mut f| f.read(&mut head)).map_err(|e| ImportError::io(file, e))?;
         known.extend(table(&head[..n]).map(|t| (t, file)));
     }
     // Files of one process have one stem; in a process what others refer to comes first, and of dispatches the trace knows more than the counters.
@@ -152,7 +152,7 @@ pub fn read(files: &[PathBuf], job: &Job<'_>) -> Result<Rows, ImportError> {
             reader.rows.beside.push(path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default());
             continue;
         }
-        let file = File::open(path).map_err(|e| ImportError::io(path, e))?;
+        let file = open::regular(path).map_err(|e| ImportError::io(path, e))?;
         let total = file.metadata().map_or(0, |m| m.len());
         reader.table(table, BufReader::with_capacity(1 << 18, file), (path, total), job)?;
     }

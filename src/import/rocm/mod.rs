@@ -23,6 +23,7 @@ mod workload;
 use super::input::Bytes;
 use super::sqlite::db::Db;
 use super::{ImportError, Importer, Input, Job, Parts};
+use crate::launch::open;
 use crate::model::units::count;
 use crate::model::{Code, Details, Metrics, Note, NoteKind, Profile, Severity, Source};
 use rows::Rows;
@@ -162,14 +163,14 @@ impl Importer for RocprofWorkload {
             _ if let Some(path) = Self::member(input) => {
                 let others =
                     input.members.iter().filter(|m| m.path != *path && m.path.parent() == path.parent() && workload::knows(&m.head));
-                let open = |path: &std::path::Path| std::fs::File::open(path).map_err(|e| ImportError::io(path, e));
+                let open = |path: &std::path::Path| open::regular(path).map_err(|e| ImportError::io(path, e));
                 let mut rows = workload::read(open(path)?, path, job)?;
                 for other in others {
                     workload::merge(&mut rows, &workload::read(open(&other.path)?, &other.path, job)?);
                 }
                 Ok(rows)
             }
-            Bytes::File(path) => workload::read(std::fs::File::open(path).map_err(|e| ImportError::io(path, e))?, &input.path, job),
+            Bytes::File(path) => workload::read(open::regular(path).map_err(|e| ImportError::io(path, e))?, &input.path, job),
             Bytes::BuiltIn(bytes) => workload::read(&bytes[..], &input.path, job),
         }?;
         let mut profile = finish(rows, input, job, None);
@@ -300,7 +301,7 @@ impl Importer for RocmStats {
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let profile = Profile::new(Source { tool: "rocprof".to_owned(), version: None, schema: None, file: input.path.clone() });
         match &input.bytes {
-            Bytes::File(path) => stats::read(std::fs::File::open(path).map_err(|e| ImportError::io(path, e))?, &input.path, job, profile),
+            Bytes::File(path) => stats::read(open::regular(path).map_err(|e| ImportError::io(path, e))?, &input.path, job, profile),
             Bytes::BuiltIn(bytes) => stats::read(&bytes[..], &input.path, job, profile),
         }
     }
@@ -324,7 +325,7 @@ impl Importer for RocmJson {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let rows = match &input.bytes {
-            Bytes::File(path) => json::read(&std::fs::read(path).map_err(|e| ImportError::io(path, e))?, job, &input.path),
+            Bytes::File(path) => json::read(&open::bytes(path).map_err(|e| ImportError::io(path, e))?, job, &input.path),
             Bytes::BuiltIn(bytes) => json::read(bytes, job, &input.path),
         }?;
         Ok(finish(rows, input, job, None))
@@ -349,7 +350,7 @@ impl Importer for RocmPerfetto {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let (rows, lost) = match &input.bytes {
-            Bytes::File(path) => pftrace::read(&std::fs::read(path).map_err(|e| ImportError::io(path, e))?, job, &input.path),
+            Bytes::File(path) => pftrace::read(&open::bytes(path).map_err(|e| ImportError::io(path, e))?, job, &input.path),
             Bytes::BuiltIn(bytes) => pftrace::read(bytes, job, &input.path),
         }?;
         let mut profile = finish(rows, input, job, None);

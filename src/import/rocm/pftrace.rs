@@ -119,6 +119,8 @@ struct Reader {
     rows: Rows,
     texts: Texts,
     agents: FxHashMap<Vec<u8>, u32>,
+    /// GPUs among the agents.
+    gpus: u32,
     symbols: FxHashMap<(u64, Vec<u8>), u32>,
 }
 
@@ -211,11 +213,10 @@ impl Reader {
         if let Some(&known) = self.agents.get(named) {
             return known;
         }
-        let gpus = self.rows.agents.iter().filter(|a| a.device.is_some()).count();
         let number = next(self.rows.agents.len());
-        self.rows
-            .agents
-            .push(Agent { device: gpu.then(|| Device { id: next(gpus), maker: Maker::Amd, ..Device::default() }), ..Agent::default() });
+        let device = gpu.then(|| Device { id: self.gpus, maker: Maker::Amd, ..Device::default() });
+        self.gpus = self.gpus.saturating_add(u32::from(gpu));
+        self.rows.agents.push(Agent { device, ..Agent::default() });
         self.agents.insert(named.to_vec(), number);
         number
     }

@@ -56,7 +56,7 @@ struct Ids {
     /// Of the events that counters are of: process and dispatch id, once they are known.
     counted: FxHashMap<i64, Option<(u32, u64)>>,
     /// Texts of categories of `ROCTx`.
-    markers: Vec<i64>,
+    markers: FxHashSet<i64>,
 }
 
 /// Events by their ids, which are nearly always numbered one after the other.
@@ -143,7 +143,7 @@ impl One<'_> {
         for row in self.db.rows(&self.table("string"), &["id", "string"])? {
             let (Some(id), Some(Some(text))) = (number(row.first()), row.get(1)) else { continue };
             if text.starts_with("MARKER") {
-                self.ids.markers.push(id);
+                self.ids.markers.insert(id);
             }
             self.ids.texts.insert(id, next(rows.texts.len()));
             rows.texts.push(Arc::from(text.as_str()));

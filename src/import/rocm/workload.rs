@@ -4,12 +4,16 @@
 use super::columns::is_counter;
 use super::rows::{Agent, Counter, Dispatch, Rows, Symbol, Texts, bare};
 use crate::import::{ImportError, Job};
+use crate::launch::open;
 use crate::model::{Device, Maker};
 use csv::ByteRecord;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
+
+/// Bytes of a table beside the workload that are read: real ones have some kilobytes.
+const MOST_BESIDE: u64 = 1 << 20;
 
 /// Whether a file begins as such a table does.
 pub fn knows(head: &[u8]) -> bool {
@@ -30,9 +34,14 @@ fn counter(column: &str, columns: &FxHashMap<&str, usize>) -> Option<String> {
     (!columns.contains_key(sum.as_str())).then_some(sum)
 }
 
+/// A table beside the workload, which nobody named: a pipe or a device of its name is none.
+fn beside(folder: &Path, name: &str) -> Option<csv::Reader<std::io::Take<std::fs::File>>> {
+    Some(csv::Reader::from_reader(open::regular(&folder.join(name)).ok()?.take(MOST_BESIDE)))
+}
+
 /// The GPU of a workload, and its dies, by `sysinfo.csv`.
 pub fn device(folder: &Path) -> Option<(Device, u32)> {
-    let mut reader = csv::Reader::from_path(folder.join("sysinfo.csv")).ok()?;
+    let mut reader = beside(folder, "sysinfo.csv")?;
     let names = reader.headers().ok()?.clone();
     let row = reader.records().next()?.ok()?;
     let text = |name: &str| names.iter().position(|n| n == name).and_then(|i| row.get(i)).filter(|t| !t.is_empty());
@@ -54,7 +63,7 @@ pub fn device(folder: &Path) -> Option<(Device, u32)> {
 /// What AMD's benchmark reached on that machine, the best of its GPUs: the columns of `roofline.csv` that count in 10⁹ per second, without the ends
 /// of their intervals.
 fn reached(folder: &Path) -> Vec<(Arc<str>, f64)> {
-    let Ok(mut reader) = csv::Reader::from_path(folder.join("roofline.csv")) else { return Vec::new() };
+    let Some(mut reader) = beside(folder, "roofline.csv") else { return Vec::new() };
     let Ok(head) = reader.headers().cloned() else { return Vec::new() };
     let rows: Vec<_> = reader.records().flatten().collect();
     let kept = |name: &str| ["Bw", "Flops", "Ops"].iter().any(|end| name.ends_with(end));
@@ -106,13 +115,25 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
     let named = |(i, column): (usize, &String)| counter(column, &columns).filter(|_| first.get(column.as_str()) == Some(&i));
     let of: Vec<Option<u32>> =
         header.iter().enumerate().map(|c| named(c).map(|name| texts.number(name.as_bytes(), &mut rows.texts))).collect();
+    // Of each column the sum that it is added to: sums in the order of their first columns.
+    let mut names: Vec<u32> = Vec::new();
+    let mut place: FxHashMap<u32, usize> = FxHashMap::default();
+    let slot = |name: &Option<u32>| {
+        let name = (*name)?;
+        Some(*place.entry(name).or_insert_with(|| {
+            names.push(name);
+            names.len() - 1
+        }))
+    };
+    let slots: Vec<Option<usize>> = of.iter().map(slot).collect();
+    let pace = job.cancel.pace();
     let folder = path.parent().unwrap_or(Path::new("."));
     let (known, reached) = (device(folder), reached(folder));
     let (mut agents, mut symbols): (FxHashMap<u32, u32>, FxHashMap<Arc<str>, u32>) = (FxHashMap::default(), FxHashMap::default());
     let mut record = ByteRecord::new();
-    let mut sums: Vec<(u32, f64)> = Vec::new();
+    let mut sums: Vec<Option<f64>> = Vec::new();
     while reader.read_byte_record(&mut record).map_err(damaged)? {
-        if job.cancel.is_cancelled() {
+        if !pace.step(record.len() + record.as_slice().len()) {
             return Err(ImportError::Cancelled { path: path.to_owned() });
         }
         let field = |i: usize| record.get(i).and_then(|f| std::str::from_utf8(f).ok()).map(str::trim);
@@ -157,14 +178,13 @@ pub fn read(from: impl Read, path: &Path, job: &Job<'_>) -> Result<Rows, ImportE
             ..Dispatch::default()
         });
         sums.clear();
-        for (i, name) in of.iter().enumerate() {
-            let (Some(name), Some(value)) = (name, field(i).and_then(|t| t.parse::<f64>().ok())) else { continue };
-            match sums.iter_mut().rev().find(|s| s.0 == *name) {
-                Some(sum) => sum.1 += value,
-                None => sums.push((*name, value)),
-            }
+        sums.resize(names.len(), None);
+        for (i, slot) in slots.iter().enumerate() {
+            let (Some(slot), Some(value)) = (*slot, field(i).and_then(|t| t.parse::<f64>().ok())) else { continue };
+            sums[slot] = Some(sums[slot].unwrap_or(0.0) + value);
         }
-        rows.counters.extend(sums.iter().map(|&(name, value)| Counter { process: 0, dispatch: id, name, value }));
+        let counted = names.iter().zip(&sums).filter_map(|(name, sum)| Some((*name, (*sum)?)));
+        rows.counters.extend(counted.map(|(name, value)| Counter { process: 0, dispatch: id, name, value }));
     }
     Ok(rows)
 }

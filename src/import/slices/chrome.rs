@@ -8,12 +8,12 @@ use crate::import::input::{Bytes, Input};
 use crate::import::torch::event::{dims, integer, nanoseconds, pick, small, word};
 use crate::import::torch::split::Splitter;
 use crate::import::{ImportError, Job};
+use crate::launch::open;
 use crate::model::{Bytes as Size, LaunchConfig, Profile, Source};
 use rustc_hash::{FxHashMap, FxHasher};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::hash::{Hash, Hasher};
 use std::io::Read;
 
@@ -30,7 +30,7 @@ struct Reader {
 /// Reads the trace; `None` where nothing in it ran on a GPU.
 pub fn read(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, ImportError> {
     let reader: Box<dyn Read> = match &input.bytes {
-        Bytes::File(path) => Box::new(File::open(path).map_err(|e| ImportError::io(path, e))?),
+        Bytes::File(path) => Box::new(open::regular(path).map_err(|e| ImportError::io(path, e))?),
         Bytes::BuiltIn(bytes) => Box::new(*bytes),
     };
     let mut splitter = Splitter::new(reader);

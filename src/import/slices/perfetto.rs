@@ -7,6 +7,7 @@ use super::{Details, Slices};
 use crate::import::input::{Bytes, Input};
 use crate::import::rocm::protobuf::{Fields, Value};
 use crate::import::{ImportError, Job};
+use crate::launch::open;
 use crate::model::{Note, NoteKind, Profile, Severity, Source};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -111,7 +112,7 @@ fn text(bytes: &[u8]) -> Cow<'_, str> {
 /// Reads a trace whole.
 pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     let bytes: Cow<'_, [u8]> = match &input.bytes {
-        Bytes::File(path) => Cow::Owned(std::fs::read(path).map_err(|e| ImportError::io(path, e))?),
+        Bytes::File(path) => Cow::Owned(open::bytes(path).map_err(|e| ImportError::io(path, e))?),
         Bytes::BuiltIn(bytes) => Cow::Borrowed(*bytes),
     };
     let bytes = unpacked(bytes);

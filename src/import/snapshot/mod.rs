@@ -9,9 +9,9 @@ mod value;
 
 use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
+use crate::launch::open;
 use crate::model::{Profile, Source};
 use parts::Parts;
-use std::fs::File;
 use std::io::Read;
 use stream::Refusal;
 
@@ -39,7 +39,7 @@ impl Importer for TorchSnapshot {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let reader: Box<dyn Read> = match &input.bytes {
-            Where::File(path) => Box::new(File::open(path).map_err(|e| ImportError::io(path, e))?),
+            Where::File(path) => Box::new(open::regular(path).map_err(|e| ImportError::io(path, e))?),
             Where::BuiltIn(bytes) => Box::new(*bytes),
         };
         let mut counted = Counted { inner: reader, done: 0, job, total: input.size };

@@ -5,6 +5,7 @@
 //! comes up, be it legal, is left to SQLite: `None` says so.
 
 use super::record::{Decoder, Odd, varint};
+use crate::launch::open;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -43,14 +44,14 @@ pub struct Leaves {
 }
 
 fn number(bytes: &[u8], at: usize, count: usize) -> Option<u64> {
-    Some(bytes.get(at..at + count)?.iter().fold(0_u64, |a, &b| a << 8 | u64::from(b)))
+    Some(bytes.get(at..at.checked_add(count)?)?.iter().fold(0_u64, |a, &b| a << 8 | u64::from(b)))
 }
 
 impl Pages {
     /// Opens a file of that many bytes.
     #[must_use]
     pub fn open(path: &Path, size: u64) -> Option<Self> {
-        let file = File::open(path).ok()?;
+        let file = open::regular(path).ok()?;
         let mut head = [0; HEADER];
         file.read_exact_at(&mut head, 0).ok()?;
         Self::new(Bytes::File(file), &head, size)
@@ -71,9 +72,12 @@ impl Pages {
             && (512..=65_536).contains(&page)
             // UTF-8, or a database that has no text yet.
             && matches!(number(head, 56, 4)?, 0 | 1);
-        let usable = page.checked_sub(usize::from(head[20]))?;
+        if !plain {
+            return None;
+        }
+        let usable = page.checked_sub(usize::from(*head.get(20)?))?;
         let count = u32::try_from(length / page as u64).ok()?;
-        (plain && usable >= 480 && count > 0).then_some(Self { bytes, size: page, usable, count })
+        (usable >= 480 && count > 0).then_some(Self { bytes, size: page, usable, count })
     }
 
     /// Reads some pages that follow each other, from that one on.
@@ -139,7 +143,7 @@ impl Pages {
                     for cell in 0..cells {
                         let at = usize::try_from(number(&buffer, pointers + cell * 2, 2)?).ok()?;
                         let child = u32::try_from(number(&buffer, at, 4)?).ok()?;
-                        let (key, _) = varint(buffer.get(at + 4..)?)?;
+                        let (key, _) = varint(buffer.get(at.checked_add(4)?..)?)?;
                         stack.push((child, key.cast_signed(), depth + 1));
                     }
                     stack[from..].reverse();

@@ -13,10 +13,10 @@ pub use facts::OURS;
 
 use super::input::Bytes as Where;
 use super::{ImportError, Importer, Input, Job};
+use crate::launch::open;
 use crate::model::{Note, NoteKind, Profile, Severity, Source};
 use part::Part;
 use split::{Batch, Splitter};
-use std::fs::File;
 use std::io::Read;
 
 /// Values beside the events that only PyTorch writes.
@@ -53,7 +53,7 @@ impl Importer for TorchTrace {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let reader: Box<dyn Read> = match &input.bytes {
-            Where::File(path) => Box::new(File::open(path).map_err(|e| ImportError::io(path, e))?),
+            Where::File(path) => Box::new(open::regular(path).map_err(|e| ImportError::io(path, e))?),
             Where::BuiltIn(bytes) => Box::new(*bytes),
         };
         let mut splitter = Splitter::new(reader);

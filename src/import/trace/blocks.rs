@@ -1,5 +1,8 @@
 //! The blocks of a trace: found, and checked. What is damaged is passed over; the rest is whole by itself.
 
+use crate::model::{Cancel, Pace};
+use crc32fast::Hasher;
+
 /// First bytes of every block.
 pub const MAGIC: [u8; 4] = *b"WST1";
 /// Bytes of a block's head, and of the part of it that its checksum covers.
@@ -92,7 +95,7 @@ impl Block<'_> {
     /// Whether its checksum (CRC-32 as in IEEE 802.3) is that of its bytes.
     #[must_use]
     pub fn whole(&self) -> bool {
-        let mut crc = crc32fast::Hasher::new();
+        let mut crc = Hasher::new();
         crc.update(&self.head[..CHECKED]);
         crc.update(self.data);
         crc.finalize() == u32_at(self.head, CHECKED)
@@ -118,7 +121,7 @@ impl Block<'_> {
 
 /// A block with that head, but for its checksum, which is that of its bytes.
 fn whole(mut head: [u8; HEAD], data: &[u8]) -> Vec<u8> {
-    let mut crc = crc32fast::Hasher::new();
+    let mut crc = Hasher::new();
     crc.update(&head[..CHECKED]);
     crc.update(data);
     head[CHECKED..].copy_from_slice(&crc.finalize().to_le_bytes());
@@ -173,18 +176,77 @@ fn block(bytes: &[u8]) -> Option<Block<'_>> {
     })
 }
 
+/// Bytes between two places up to which checksums are remembered.
+const FINE: usize = 256;
+
+/// Checksums of bytes up to places that follow each other: from these follows that of any part of them. Heads that lead astray may lie as close
+/// together as heads can, and each would have everything behind it summed up otherwise.
+struct Sums<'a> {
+    bytes: &'a [u8],
+    /// Up to each multiple of [`FINE`].
+    until: Vec<u32>,
+}
+
+impl<'a> Sums<'a> {
+    fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, until: Vec::new() }
+    }
+
+    /// The checksum of the bytes before a place.
+    fn before(&mut self, at: usize, pace: &Pace) -> Option<Hasher> {
+        while self.until.len() <= at / FINE {
+            let next = match self.until.last() {
+                None => 0,
+                Some(&last) => {
+                    let from = (self.until.len() - 1) * FINE;
+                    let mut hasher = Hasher::new_with_initial_len(last, from as u64);
+                    hasher.update(&self.bytes[from..from + FINE]);
+                    hasher.finalize()
+                }
+            };
+            self.until.push(next);
+            pace.step(FINE).then_some(())?;
+        }
+        let from = at - at % FINE;
+        let mut hasher = Hasher::new_with_initial_len(self.until[at / FINE], from as u64);
+        hasher.update(&self.bytes[from..at]);
+        pace.step(at % FINE).then_some(hasher)
+    }
+
+    /// Whether the checksum of a block is that of its bytes; `None` where the job was asked to stop.
+    fn whole(&mut self, block: &Block<'_>, at: usize, pace: &Pace) -> Option<bool> {
+        let from = at + HEAD;
+        let (before, until) = (self.before(from, pace)?, self.before(from + block.data.len(), pace)?);
+        // What stands before the data is taken out: its checksum, moved as far as the data is long.
+        let mut moved = before;
+        moved.combine(&Hasher::new_with_initial_len(0, block.data.len() as u64));
+        let data = until.finalize() ^ moved.finalize();
+        let mut whole = Hasher::new();
+        whole.update(&block.head[..CHECKED]);
+        whole.combine(&Hasher::new_with_initial_len(data, block.data.len() as u64));
+        Some(whole.finalize() == u32_at(block.head, CHECKED))
+    }
+}
+
 /// All blocks of a file in order.
 #[must_use]
 pub fn blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
+    paced(bytes, &Cancel::default().pace()).unwrap_or_default()
+}
+
+/// The same; `None` where the job was asked to stop.
+#[must_use]
+pub fn paced<'a>(bytes: &'a [u8], pace: &Pace) -> Option<(Vec<Block<'a>>, Damage)> {
     let (mut out, mut damage) = (Vec::new(), Damage::default());
-    let mut at = 0;
+    let (mut at, mut sums) = (0, Sums::new(bytes));
     while at < bytes.len() {
+        pace.step(HEAD).then_some(())?;
         let found = block(&bytes[at..]);
         if let Some(block) = found {
             let next = at + HEAD + block.data.len();
             let block = Block { at, ..block };
             // A head whose length is damaged leads astray: where no head follows, its checksum decides.
-            if next == bytes.len() || bytes[next..].starts_with(&MAGIC) || block.whole() {
+            if next == bytes.len() || bytes[next..].starts_with(&MAGIC) || sums.whole(&block, at, pace)? {
                 out.push(block);
                 at = next;
                 continue;
@@ -192,6 +254,7 @@ pub fn blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
         }
         match memchr::memmem::find(&bytes[at + 1..], &MAGIC) {
             Some(more) => {
+                pace.step(more).then_some(())?;
                 damage.passed += more as u64 + 1;
                 at += more + 1;
             }
@@ -201,12 +264,40 @@ pub fn blocks(bytes: &[u8]) -> (Vec<Block<'_>>, Damage) {
             }
         }
     }
-    (out, damage)
+    Some((out, damage))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn checksums_of_parts_are_those_of_their_bytes() {
+        // Lengths around the places that are remembered; what follows is no head, so that the checksum decides.
+        for length in [0, 1, FINE - HEAD - 1, FINE - HEAD, FINE, 3 * FINE + 7] {
+            let data: Vec<u8> = (0..length).map(|i| (i * 7 + 3) as u8).collect();
+            for before in [0, 5, FINE - 1] {
+                let mut file = [vec![9; before], written(2, 1, 1, 1, &data), vec![9; 40]].concat();
+                let kinds = |bytes: &[u8]| blocks(bytes).0.iter().map(|b| b.kind).collect::<Vec<_>>();
+                assert_eq!(kinds(&file), [Kind::Strings], "{length} bytes at {before}");
+                file[before + HEAD - 1] ^= 1;
+                assert_eq!(kinds(&file), [], "{length} bytes at {before}");
+            }
+        }
+    }
+
+    #[test]
+    fn heads_that_lead_astray_cost_no_more_than_the_bytes() {
+        let steps = |n: u32| {
+            let cancel = Cancel::default();
+            let head = |i: u32| [&MAGIC[..], &[2, 0, 0, 0], &(n / 2 * 28 + 3).to_le_bytes(), &[0; 12], &i.to_le_bytes()].concat();
+            let file: Vec<u8> = (0..n).flat_map(head).collect();
+            assert!(paced(&file, &cancel.pace()).unwrap().0.is_empty());
+            cancel.steps()
+        };
+        let (one, two) = (steps(2_000), steps(4_000));
+        assert!(two * 2 <= one * 5, "{one} {two}");
+    }
 
     #[test]
     fn a_damaged_length_costs_one_block() {

@@ -9,10 +9,10 @@ use super::rows::Rows;
 use super::tail::Tail;
 use super::{SUFFIX, kept};
 use crate::import::{ImportError, Job, Parts, Wants};
+use crate::launch::open;
 use crate::model::live::Fresh;
 use crate::model::{Profile, Source};
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -22,6 +22,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Bytes that are read at once, and in one look at most: with a trace that is hours long several looks catch up.
 const CHUNK: u64 = 4 << 20;
 const LOOK: u64 = 64 << 20;
+/// Bytes of a block at most: the tracer's own are below a MiB, a module's code is some hundred.
+const LONGEST: u64 = 512 << 20;
 /// Bytes of a file in which its first block ends.
 const FIRST: usize = 64 << 10;
 /// What is decoded of rows.
@@ -95,7 +97,7 @@ impl Follow {
 
     /// Begins with a file whose first block is there.
     fn tail(&mut self, name: &OsString) -> Option<Tail> {
-        let file = File::open(self.folder.join(name)).ok()?;
+        let file = open::regular(&self.folder.join(name)).ok()?;
         let mut head = vec![0; FIRST];
         let n = file.read_at(&mut head, 0).ok()?;
         head.truncate(n);
@@ -176,6 +178,12 @@ fn read(tail: &mut Tail, process: &mut Process, numbers: &mut Numbers, budget: &
         let whole = length - usize::try_from(blocks(&bytes).1.torn).unwrap_or(length);
         if whole > 0 || size >= tail.there - tail.at {
             break (bytes, whole);
+        }
+        // No block is as long: the head that says so is damaged, and what is behind it is looked at next.
+        if size > LONGEST {
+            tail.at += CHUNK;
+            *budget = budget.saturating_sub(size);
+            return Ok(true);
         }
         // A block that is longer than a piece.
         size *= 2;

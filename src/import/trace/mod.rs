@@ -24,6 +24,7 @@ mod tail;
 
 use super::input::Bytes;
 use super::{ImportError, Importer, Input, Job};
+use crate::launch::open;
 use crate::model::{Profile, Source};
 pub use follow::Follow;
 use notes::Said;
@@ -85,7 +86,7 @@ fn contents(input: &Input) -> Result<Vec<Cow<'_, [u8]>>, ImportError> {
         Err(ImportError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => None,
         other => Some(other),
     };
-    let file = |path: &Path| std::fs::read(path).map(Cow::Owned).map_err(|e| ImportError::io(path, e));
+    let file = |path: &Path| open::bytes(path).map(Cow::Owned).map_err(|e| ImportError::io(path, e));
     let members = input.members.iter().filter(|m| m.head.starts_with(&blocks::MAGIC));
     match &input.bytes {
         _ if !input.members.is_empty() => members.filter_map(|m| there(file(&m.path))).collect(),

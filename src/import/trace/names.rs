@@ -48,14 +48,16 @@ impl Names {
 /// The GPUs of all processes: each counts those that it may see (`CUDA_VISIBLE_DEVICES`), so they are told apart by their place on the bus.
 pub fn devices(of: &mut [(Names, Vec<Device>)]) -> Vec<Device> {
     let mut out: Vec<Device> = Vec::new();
+    // By its place on the bus, else by its number.
+    let mut known: FxHashMap<(Option<String>, u32), u32> = FxHashMap::default();
     for (names, seen) in of.iter_mut() {
         for device in seen {
-            let same = |d: &Device| if device.bus.is_some() { d.bus == device.bus } else { d.bus.is_none() && d.id == device.id };
-            let at = out.iter().position(same).unwrap_or_else(|| {
+            let number = if device.bus.is_some() { 0 } else { device.id };
+            let at = *known.entry((device.bus.clone(), number)).or_insert_with(|| {
                 out.push(device.clone());
-                out.len() - 1
+                u32::try_from(out.len() - 1).unwrap_or(u32::MAX)
             });
-            names.devices.insert(device.id, u32::try_from(at).unwrap_or(u32::MAX));
+            names.devices.insert(device.id, at);
         }
     }
     let mut ids: Vec<u32> = out.iter().map(|d| d.id).collect();

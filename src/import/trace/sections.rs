@@ -6,6 +6,7 @@ use super::facts::Facts;
 use super::notes::Missing;
 use super::rows::Rows;
 use crate::import::{ImportError, Input, Job};
+use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,7 +25,10 @@ struct Part {
 pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<(Vec<Section>, Missing), ImportError> {
     let (mut parts, mut missing): (Vec<Part>, _) = (Vec::new(), Missing::default());
     for bytes in files {
-        let (blocks, damage) = blocks::blocks(bytes);
+        let pace = job.cancel.pace();
+        let Some((blocks, damage)) = blocks::paced(bytes, &pace) else {
+            return Err(ImportError::Cancelled { path: input.path.clone() });
+        };
         missing.damage.passed += damage.passed;
         missing.damage.torn += damage.torn;
         // Traces of several processes may stand behind each other in one file.
@@ -38,14 +42,18 @@ pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result
     // What a process began with has its facts and its names.
     parts.sort_by_key(|p| p.number);
     let mut whole: Vec<Part> = Vec::new();
+    let mut first: FxHashMap<[Option<String>; 3], usize> = FxHashMap::default();
     for mut part in parts {
-        let same = |w: &&mut Part| part.number > 0 && w.section.facts.process() == part.section.facts.process();
-        match whole.iter_mut().find(same) {
+        let process = part.section.facts.process().map(|fact| fact.map(str::to_owned));
+        match first.get(&process).filter(|_| part.number > 0).and_then(|at| whole.get_mut(*at)) {
             Some(first) => {
                 first.numbers.append(&mut part.numbers);
                 first.section.rows.append(part.section.rows);
             }
-            None => whole.push(part),
+            None => {
+                first.entry(process).or_insert(whole.len());
+                whole.push(part);
+            }
         }
     }
     missing.blocks = whole.iter().map(|p| if p.section.facts.rolling() { 0 } else { lacking(&p.numbers) }).sum();
@@ -67,11 +75,15 @@ fn read(blocks: &[Block<'_>], input: &Input, job: &Job<'_>) -> Result<Rows, Impo
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let work = || {
         let mut out = Vec::new();
+        let pace = job.cancel.pace();
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
             let Some(piece) = pieces.get(at).filter(|_| !job.cancel.is_cancelled()) else { return out };
             let mut rows = Rows::default();
             for block in *piece {
+                if !pace.step(block.data.len() + 1) {
+                    return out;
+                }
                 rows.take(block, job.wants);
                 done.fetch_add(block.data.len(), Ordering::Relaxed);
             }
