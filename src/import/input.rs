@@ -1,5 +1,6 @@
 //! A file before it is known what it is: its first bytes, its size, and the bytes behind `.gz` and `.zst`.
 
+use super::budget::Budget;
 use super::cache;
 use super::counted::Counted;
 use super::error::ImportError;
@@ -12,10 +13,6 @@ use std::time::SystemTime;
 
 /// Bytes that are looked at to tell what a file is. Some tools write 26 KB of metadata before a trace's events.
 const HEAD: usize = 1 << 16;
-
-/// What a packed file may unpack to: so much, and so many times its size. Real reports pack 3 to 40 times.
-const UNPACKED: u64 = 64 << 20;
-const UNPACKED_TIMES: u64 = 200;
 
 /// Where the bytes are.
 #[derive(Clone, Debug)]
@@ -36,6 +33,8 @@ pub struct Input {
     pub head: Vec<u8>,
     /// Size of the unpacked bytes.
     pub size: u64,
+    /// Size of the file as the user named it, or of all files of a folder.
+    stored: u64,
     /// Of a folder: the files in it, which may belong together as one report. Its head is empty.
     pub members: Vec<Member>,
     /// Size and modification time of `bytes`, to notice a file that changes under the reader.
@@ -106,6 +105,7 @@ impl Input {
                 path: path.to_owned(),
                 head,
                 size: meta.len(),
+                stored: meta.len(),
                 members: Vec::new(),
                 stamp: Some(stamp(&meta)),
                 bytes: Bytes::File(path.to_owned()),
@@ -117,7 +117,7 @@ impl Input {
         if head.is_empty() {
             return Err(ImportError::refused(path, "the archive is empty", "compress the report again"));
         }
-        Ok(Self { path: path.to_owned(), bytes: Bytes::File(unpacked), head, size, members: Vec::new(), stamp: None })
+        Ok(Self { path: path.to_owned(), bytes: Bytes::File(unpacked), head, size, stored: meta.len(), members: Vec::new(), stamp: None })
     }
 
     /// The traces that `warpscope trace -o PREFIX` wrote, one for each process, where no file has the name itself.
@@ -128,7 +128,7 @@ impl Input {
         let ours = |name: &str| name.starts_with(&start) && name.ends_with(".wstrace");
         gather(folder, 0, &ours, &mut members).ok()?;
         members.sort_by(|a, b| a.path.cmp(&b.path));
-        let input = Self { path: prefix.to_owned(), bytes: Bytes::BuiltIn(&[]), head: Vec::new(), size: 0, members, stamp: None };
+        let input = Self::of(prefix, members);
         (!input.members.is_empty() && (kinds.knows)(&input)).then_some(input)
     }
 
@@ -137,7 +137,7 @@ impl Input {
         let mut members = Vec::new();
         gather(path, DEEPEST, &|_| true, &mut members).map_err(|e| ImportError::io(path, e))?;
         members.sort_by(|a, b| a.path.cmp(&b.path));
-        let input = Self { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), head: Vec::new(), size: 0, members, stamp: None };
+        let input = Self::of(path, members);
         if (kinds.knows)(&input) {
             return Ok(input);
         }
@@ -163,26 +163,46 @@ impl Input {
         Err(ImportError::refused(path, "a directory, not a report", "name a file in it"))
     }
 
+    fn of(path: &Path, members: Vec<Member>) -> Self {
+        let stored = members.iter().map(|m| m.size).fold(0, u64::saturating_add);
+        Self { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), head: Vec::new(), size: 0, stored, members, stamp: None }
+    }
+
+    /// Size of the file as the user named it.
+    #[must_use]
+    pub fn stored(&self) -> u64 {
+        self.stored
+    }
+
+    /// What may be kept of it while it is read.
+    #[must_use]
+    pub fn budget(&self) -> Budget {
+        Budget::plain(&self.path, self.stored, if self.members.is_empty() { self.size } else { self.stored })
+    }
+
     /// A file that is part of a report of several, as it is.
     pub fn open_part(path: &Path) -> Result<Self, ImportError> {
         let io = |e| ImportError::io(path, e);
         let size = std::fs::metadata(path).map_err(io)?.len();
         let head = read_head(path).map_err(io)?;
-        Ok(Self { path: path.to_owned(), bytes: Bytes::File(path.to_owned()), head, size, members: Vec::new(), stamp: None })
+        Ok(Self { path: path.to_owned(), bytes: Bytes::File(path.to_owned()), head, size, stored: size, members: Vec::new(), stamp: None })
     }
 
     /// An input that is part of the program, under the name that is shown for it.
     #[must_use]
     pub fn built_in(name: &str, bytes: &'static [u8]) -> Self {
         let head = bytes[..bytes.len().min(HEAD)].to_vec();
-        Self { path: PathBuf::from(name), bytes: Bytes::BuiltIn(bytes), head, size: bytes.len() as u64, members: Vec::new(), stamp: None }
+        let size = bytes.len() as u64;
+        Self { path: PathBuf::from(name), bytes: Bytes::BuiltIn(bytes), head, size, stored: size, members: Vec::new(), stamp: None }
     }
 
     /// The same report, now read from another file (the export that was made of it).
     pub fn exported(&self, file: &Path) -> Result<Self, ImportError> {
         let meta = std::fs::metadata(file).map_err(|e| ImportError::io(file, e))?;
         let head = read_head(file).map_err(|e| ImportError::io(file, e))?;
-        Ok(Self { path: self.path.clone(), bytes: Bytes::File(file.to_owned()), head, size: meta.len(), members: Vec::new(), stamp: None })
+        let size = meta.len();
+        let (path, bytes) = (self.path.clone(), Bytes::File(file.to_owned()));
+        Ok(Self { path, bytes, head, size, stored: size, members: Vec::new(), stamp: None })
     }
 
     /// Fails when the file changed while it was read: then it is still being written.
@@ -266,11 +286,11 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: 
         let mut head = Vec::with_capacity(HEAD);
         (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(damaged)?;
         let probe =
-            Input { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), size: head.len() as u64, head, members: Vec::new(), stamp: None };
+            Input { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), size: head.len() as u64, stored: 0, head, members: Vec::new(), stamp: None };
         if !(kinds.knows)(&probe) {
             return Err((kinds.refusal)(&probe));
         }
-        let most = UNPACKED + meta.len().saturating_mul(UNPACKED_TIMES);
+        let most = Budget::stored(path, meta.len()).most();
         // One byte more than that tells.
         match cache::copy(&mut probe.head.chain(reader).take(most + 1), out, &job.cancel) {
             Ok(bytes) if bytes > most => Err(ImportError::refused(

@@ -1,5 +1,6 @@
 //! Turns files into a [`Profile`](crate::model::Profile). A file is known by its bytes, never by its name.
 
+pub mod budget;
 pub mod cache;
 mod collectives;
 pub mod counted;
@@ -23,6 +24,7 @@ pub mod torch;
 pub mod trace;
 
 pub use crate::model::{Cancel, Pace};
+pub use budget::Budget;
 pub use error::ImportError;
 pub use importer::Importer;
 pub use input::Input;

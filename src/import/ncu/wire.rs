@@ -1,7 +1,7 @@
 //! Protocol-buffer messages read straight from the file, field by field: what is not asked for is stepped over without being read. Every
 //! length is checked against the message that it lies in before anything is allocated.
 
-use crate::import::ImportError;
+use crate::import::{Budget, ImportError};
 use crate::import::input::Bytes;
 use crate::launch::open;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
@@ -14,10 +14,6 @@ impl<T: Read + Seek + Send> ReadSeek for T {}
 /// Bytes of a message, text or binary that are read at once at most: results of real reports have a few megabytes.
 const MOST_BYTES: u64 = 256 << 20;
 
-/// What may be kept of a report: so much, and so many times its size. Of real reports a tenth of their size to about as much is kept; an instance of a
-/// metric takes three times its bytes.
-const KEPT: u64 = 64 << 20;
-const KEPT_TIMES: u64 = 4;
 /// Fields of one message that is decoded whole, those of the messages in it included. Sections and rules of real reports have some hundreds;
 /// each may take a hundred bytes and more of memory where it takes two of the file.
 const MOST_FIELDS: usize = 100_000;
@@ -47,8 +43,8 @@ pub struct Wire {
     pub at: u64,
     /// Size of the report.
     pub size: u64,
-    /// Bytes of memory that may still be kept.
-    left: u64,
+    /// Memory that may still be kept: an instance of a metric takes three times its bytes.
+    budget: Budget,
 }
 
 impl Wire {
@@ -63,7 +59,7 @@ impl Wire {
             reader: BufReader::with_capacity(1 << 16, inner),
             at: 0,
             size,
-            left: KEPT + size.saturating_mul(KEPT_TIMES),
+            budget: Budget::plain(path, size, size),
         })
     }
 
@@ -76,13 +72,7 @@ impl Wire {
 
     /// Counts memory that is kept for what was read; fails when no honest report of this size takes so much.
     pub fn keep(&mut self, bytes: usize) -> Result<(), ImportError> {
-        let Some(left) = self.left.checked_sub(bytes as u64) else {
-            let what =
-                format!("a report of {} bytes that would need more than {} bytes of memory", self.size, KEPT + self.size * KEPT_TIMES);
-            return Err(ImportError::refused(&self.path, what, "no ncu writes such a report: copy it again from where it was recorded"));
-        };
-        self.left = left;
-        Ok(())
+        self.budget.keep(bytes as u64)
     }
 
     /// A message that is decoded whole.
@@ -319,7 +309,7 @@ mod tests {
         assert!(!count(&[0x12, 5, 1], &mut 10, 4));
         let mut w = wire(&[0; 10]);
         w.keep(64 << 20).unwrap();
-        assert!(w.keep(41).unwrap_err().to_string().contains("bytes of memory"));
+        assert!(w.keep(161).unwrap_err().to_string().contains("MB of memory"));
     }
 
     fn wire(bytes: &'static [u8]) -> Wire {

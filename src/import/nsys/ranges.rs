@@ -2,7 +2,8 @@
 
 use super::calls::{pid_of, tid_of};
 use super::strings::Strings;
-use crate::import::sqlite::db::{Allowance, Db};
+use crate::import::Budget;
+use crate::import::sqlite::db::Db;
 use crate::import::sqlite::scan::{self, NULL};
 use crate::import::{ImportError, Job, Parts};
 use crate::model::range::{Payload, UNNAMED};
@@ -164,7 +165,7 @@ fn extended(bytes: &[u8]) -> Option<&[u8]> {
 }
 
 /// The one value that a range carries, by the columns that follow `category`.
-fn payload(row: &Row<'_>, texts: &Allowance) -> rusqlite::Result<Option<Given>> {
+fn payload(row: &Row<'_>, texts: &Budget) -> rusqlite::Result<Option<Given>> {
     let known = |p| Ok(Some(Given::Known(p)));
     if let ValueRef::Integer(id) = row.get_ref(9)? {
         return Ok(Some(Given::Text(id)));

@@ -1,7 +1,8 @@
 //! `StringIds`: every name in an export, looked up by id as names are met.
 
 use crate::import::ImportError;
-use crate::import::sqlite::db::{Allowance, Db, text_of};
+use crate::import::Budget;
+use crate::import::sqlite::db::{Db, text_of};
 use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ pub struct Strings<'a> {
     /// `StringIds.id` is the table's key in every real export; a hand-made table is read whole instead.
     keyed: bool,
     known: FxHashMap<i64, Option<Arc<str>>>,
-    allowance: Allowance,
+    allowance: Budget,
     damage: Option<ImportError>,
 }
 

@@ -1,6 +1,6 @@
 //! The files of a decoded thread trace: `code.json` with the kernel's instructions, one file for each wave, clocks.
 
-use crate::import::ImportError;
+use crate::import::{Budget, ImportError, budget};
 use crate::launch::open;
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -81,6 +81,7 @@ pub fn rows(path: &Path) -> Result<Vec<Row>, ImportError> {
 }
 
 pub fn parsed(bytes: &[u8], path: &Path) -> Result<Vec<Row>, ImportError> {
+    Budget::plain(path, bytes.len() as u64, bytes.len() as u64).keep(budget::json(bytes))?;
     let file: CodeFile = serde_json::from_slice(bytes).map_err(|e| {
         ImportError::refused(
             path,
@@ -114,7 +115,9 @@ pub fn beside(path: &Path) -> Option<Vec<u8>> {
 }
 
 pub fn json<T: for<'a> Deserialize<'a>>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&beside(path)?).ok()
+    let bytes = beside(path)?;
+    let size = bytes.len() as u64;
+    Budget::plain(path, size, size).spend(budget::json(&bytes)).then(|| serde_json::from_slice(&bytes).ok())?
 }
 
 /// The waves that `filenames.json` lists.

@@ -1,11 +1,13 @@
 //! rocprofv3's JSON: one object for each process. Only what is wanted is kept of it.
 
+use super::many::{Many, counting};
 use super::rocpd::device;
 use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, Texts, bare};
-use crate::import::{ImportError, Job};
+use crate::import::{ImportError, Input, Job, budget};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// The one key at the top.
@@ -26,7 +28,7 @@ struct One {
     #[serde(default)]
     strings: Strings,
     #[serde(default)]
-    kernel_symbols: Vec<KernelSymbol>,
+    kernel_symbols: Many<KernelSymbol>,
     #[serde(default)]
     buffer_records: Records,
 }
@@ -49,7 +51,7 @@ struct Node {
 #[serde(default)]
 struct Strings {
     buffer_records: Vec<Kind>,
-    marker_api: Vec<Marked>,
+    marker_api: Many<Marked>,
 }
 
 /// Operations of a kind of record, by number.
@@ -101,12 +103,12 @@ struct Three {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Records {
-    kernel_dispatch: Vec<KernelDispatch>,
-    hip_api: Vec<Api>,
-    hsa_api: Vec<Api>,
-    marker_api: Vec<Api>,
-    rccl_api: Vec<Api>,
-    memory_copy: Vec<MemoryCopy>,
+    kernel_dispatch: Many<KernelDispatch>,
+    hip_api: Many<Api>,
+    hsa_api: Many<Api>,
+    marker_api: Many<Api>,
+    rccl_api: Many<Api>,
+    memory_copy: Many<MemoryCopy>,
 }
 
 #[derive(Default, Deserialize)]
@@ -164,12 +166,17 @@ fn next(len: usize) -> u32 {
 }
 
 /// Reads a file.
-pub fn read(bytes: &[u8], job: &Job<'_>, path: &std::path::Path) -> Result<Rows, ImportError> {
-    let file: File = serde_json::from_slice(bytes).map_err(|e| ImportError::damaged(path, "its JSON", &e))?;
+pub fn read(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<Rows, ImportError> {
+    let path = &input.path;
+    input.budget().keep(budget::json(bytes))?;
+    let pace = Rc::new(job.cancel.pace());
+    let stopped = || ImportError::Cancelled { path: path.clone() };
+    let file: Result<File, _> = counting(&pace, || serde_json::from_slice(bytes));
+    let file = file.map_err(|e| if job.cancel.is_cancelled() { stopped() } else { ImportError::damaged(path, "its JSON", &e) })?;
     let (mut rows, mut texts) = (Rows::default(), Texts::default());
     for one in file.processes {
         if job.cancel.is_cancelled() {
-            return Err(ImportError::Cancelled { path: path.to_owned() });
+            return Err(stopped());
         }
         process(one, &mut rows, &mut texts);
     }
@@ -201,7 +208,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
         rows.agents.push(Agent { device: gpu, dies, reached: Vec::new() });
     }
     let mut symbols: FxHashMap<u64, u32> = FxHashMap::default();
-    for s in &one.kernel_symbols {
+    for s in &one.kernel_symbols.0 {
         symbols.insert(s.kernel_id, next(rows.symbols.len()));
         rows.symbols.push(Symbol {
             process,
@@ -217,7 +224,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
         });
     }
     let small = |n: u64| u32::try_from(n).unwrap_or(u32::MAX);
-    for d in &one.buffer_records.kernel_dispatch {
+    for d in &one.buffer_records.kernel_dispatch.0 {
         let info = &d.dispatch_info;
         let Some(&symbol) = symbols.get(&info.kernel_id) else {
             rows.broken += 1;
@@ -241,13 +248,13 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
             registers: None,
         });
     }
-    let marked: FxHashMap<u64, &str> = one.strings.marker_api.iter().map(|m| (m.key, m.value.as_str())).collect();
+    let marked: FxHashMap<u64, &str> = one.strings.marker_api.0.iter().map(|m| (m.key, m.value.as_str())).collect();
     let operation = |kind: usize, operation: usize| {
         one.strings.buffer_records.get(kind).and_then(|k| k.operations.get(operation)).map_or("(unnamed call)", String::as_str)
     };
     let records = &one.buffer_records;
     for (marker, list) in [(false, &records.hip_api), (false, &records.hsa_api), (false, &records.rccl_api), (true, &records.marker_api)] {
-        for call in list {
+        for call in &list.0 {
             let text = if marker { marked.get(&call.correlation_id.internal).copied() } else { None };
             let name = texts.number(text.unwrap_or_else(|| operation(call.kind, call.operation)).as_bytes(), &mut rows.texts);
             rows.calls.push(Call {
@@ -261,7 +268,7 @@ fn process(one: One, rows: &mut Rows, texts: &mut Texts) {
             });
         }
     }
-    for c in &records.memory_copy {
+    for c in &records.memory_copy.0 {
         let name = texts.number(operation(c.kind, c.operation).as_bytes(), &mut rows.texts);
         rows.copies.push(Copy {
             process,

@@ -9,6 +9,7 @@ mod csv_set;
 mod dataframes;
 mod json;
 mod legacy;
+mod many;
 mod passes;
 mod pftrace;
 pub(super) mod protobuf;
@@ -325,8 +326,8 @@ impl Importer for RocmJson {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let rows = match &input.bytes {
-            Bytes::File(path) => json::read(&open::bytes(path).map_err(|e| ImportError::io(path, e))?, job, &input.path),
-            Bytes::BuiltIn(bytes) => json::read(bytes, job, &input.path),
+            Bytes::File(path) => json::read(&open::bytes(path).map_err(|e| ImportError::io(path, e))?, job, input),
+            Bytes::BuiltIn(bytes) => json::read(bytes, job, input),
         }?;
         Ok(finish(rows, input, job, None))
     }
@@ -350,8 +351,8 @@ impl Importer for RocmPerfetto {
 
     fn read(&self, input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let (rows, lost) = match &input.bytes {
-            Bytes::File(path) => pftrace::read(&open::bytes(path).map_err(|e| ImportError::io(path, e))?, job, &input.path),
-            Bytes::BuiltIn(bytes) => pftrace::read(bytes, job, &input.path),
+            Bytes::File(path) => pftrace::read(&open::bytes(path).map_err(|e| ImportError::io(path, e))?, job, input),
+            Bytes::BuiltIn(bytes) => pftrace::read(bytes, job, input),
         }?;
         let mut profile = finish(rows, input, job, None);
         if lost.chunks > 0 {

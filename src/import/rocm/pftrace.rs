@@ -1,12 +1,11 @@
 //! Perfetto traces (`.pftrace`) of rocprofv3. Slices tell everything in their annotations: times, queue, stream, sizes. They have no dispatch ids.
 //! Field numbers are those of Perfetto's published `perfetto_trace.proto`.
 
-use super::protobuf::{Fields, Value};
-use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, Texts, bare};
-use crate::import::{ImportError, Job};
-use crate::model::{Device, Maker};
+use super::protobuf::{Fields, Text, Value};
+use super::rows::{Agent, Call, Copy, Dispatch, Process, Rows, Symbol, bare};
+use crate::import::{ImportError, Input, Job};
+use crate::model::{Device, Maker, Pace};
 use rustc_hash::FxHashMap;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Categories of rocprofv3's slices by which a trace is known as one of its.
@@ -25,21 +24,19 @@ pub fn knows(head: &[u8]) -> bool {
 #[derive(Default)]
 struct Interned<'a> {
     categories: FxHashMap<u64, &'a [u8]>,
-    names: FxHashMap<u64, &'a [u8]>,
+    names: FxHashMap<u64, Text<'a>>,
     keys: FxHashMap<u64, &'a [u8]>,
     texts: FxHashMap<u64, &'a [u8]>,
 }
 
 impl<'a> Interned<'a> {
-    fn take(&mut self, data: &'a [u8]) {
+    /// Takes what is said of texts; how many there are.
+    fn take(&mut self, data: &'a [u8]) -> u64 {
+        let mut taken = 0;
         for (field, value) in Fields::new(data) {
-            let of = match field {
-                1 => &mut self.categories,
-                2 => &mut self.names,
-                3 => &mut self.keys,
-                29 => &mut self.texts,
-                _ => continue,
-            };
+            if !matches!(field, 1..=3 | 29) {
+                continue;
+            }
             let (mut id, mut text) = (None, &b""[..]);
             for (field, value) in Fields::new(value.bytes().unwrap_or_default()) {
                 match (field, value) {
@@ -48,23 +45,46 @@ impl<'a> Interned<'a> {
                     _ => {}
                 }
             }
-            of.extend(id.map(|id| (id, text)));
+            let Some(id) = id else { continue };
+            taken += 1;
+            match field {
+                1 => self.categories.insert(id, text),
+                2 => self.names.insert(id, Text::new(text)).map(|t| t.bytes),
+                3 => self.keys.insert(id, text),
+                _ => self.texts.insert(id, text),
+            };
         }
+        taken
     }
 }
 
+/// A name that stands in the event, or that the event refers to.
+enum Name<'a, 'r> {
+    Here(&'a [u8]),
+    There(&'r Text<'a>),
+}
+
+impl Default for Name<'_, '_> {
+    fn default() -> Self {
+        Self::Here(&[])
+    }
+}
+
+/// Bytes of a key, of an agent's name and of a number in letters: what is longer is none, and may be referred to by every event.
+const LONGEST: usize = 256;
+
 /// What is told of a slice.
 #[derive(Default)]
-struct Slice<'a> {
+struct Slice<'a, 'r> {
     category: &'a [u8],
-    name: &'a [u8],
+    name: Name<'a, 'r>,
     numbers: FxHashMap<&'a [u8], i64>,
     texts: FxHashMap<&'a [u8], &'a [u8]>,
 }
 
-impl<'a> Slice<'a> {
+impl<'a, 'r> Slice<'a, 'r> {
     /// The slice that an event begins; `None` for other events.
-    fn of(event: &'a [u8], interned: &Interned<'a>) -> Option<Self> {
+    fn of(event: &'a [u8], interned: &'r Interned<'a>) -> Option<Self> {
         let (mut out, mut begins) = (Self::default(), false);
         for (field, value) in Fields::new(event) {
             match (field, value) {
@@ -73,8 +93,8 @@ impl<'a> Slice<'a> {
                 // Numbers of a repeated field may come packed.
                 (3, Value::Bytes([id, ..])) => out.category = interned.categories.get(&u64::from(*id)).copied().unwrap_or_default(),
                 (22, Value::Bytes(text)) => out.category = text,
-                (10, Value::Number(id)) => out.name = interned.names.get(&id).copied().unwrap_or_default(),
-                (23, Value::Bytes(text)) => out.name = text,
+                (10, Value::Number(id)) => out.name = interned.names.get(&id).map(Name::There).unwrap_or_default(),
+                (23, Value::Bytes(text)) => out.name = Name::Here(text),
                 (4, Value::Bytes(annotation)) => out.annotation(annotation, interned),
                 _ => {}
             }
@@ -94,8 +114,10 @@ impl<'a> Slice<'a> {
                 _ => {}
             }
         }
-        self.numbers.extend(number.map(|n| (key, n)));
-        self.texts.extend(text.map(|t| (key, t)));
+        if key.len() <= LONGEST {
+            self.numbers.extend(number.map(|n| (key, n)));
+            self.texts.extend(text.filter(|t| t.len() <= LONGEST).map(|t| (key, t)));
+        }
     }
 
     fn number<N: TryFrom<i64>>(&self, key: &str) -> Option<N> {
@@ -117,19 +139,25 @@ pub struct Lost {
 #[derive(Default)]
 struct Reader {
     rows: Rows,
-    texts: Texts,
+    /// Numbers of names, and by them the numbers of texts and symbols.
+    names: FxHashMap<Vec<u8>, u32>,
+    named: FxHashMap<u32, u32>,
     agents: FxHashMap<Vec<u8>, u32>,
     /// GPUs among the agents.
     gpus: u32,
-    symbols: FxHashMap<(u64, Vec<u8>), u32>,
+    symbols: FxHashMap<(u64, u32), u32>,
 }
 
 fn next(len: usize) -> u32 {
     u32::try_from(len).unwrap_or(u32::MAX)
 }
 
+/// Bytes that a text takes in its table.
+const TEXT: u64 = 64;
+
 /// Reads a trace, and what it lost.
-pub fn read(bytes: &[u8], job: &Job<'_>, path: &Path) -> Result<(Rows, Lost), ImportError> {
+pub fn read(bytes: &[u8], job: &Job<'_>, input: &Input) -> Result<(Rows, Lost), ImportError> {
+    let (budget, pace) = (input.budget(), job.cancel.pace());
     let mut reader = Reader::default();
     reader.rows.processes.push(Process::default());
     let mut sequences: FxHashMap<u64, Interned<'_>> = FxHashMap::default();
@@ -140,20 +168,21 @@ pub fn read(bytes: &[u8], job: &Job<'_>, path: &Path) -> Result<(Rows, Lost), Im
         let (1, Value::Bytes(packet)) = (field, value) else { continue };
         done += packet.len() as u64;
         n += 1;
+        if !pace.step(packet.len() + 1) {
+            return Err(ImportError::Cancelled { path: input.path.clone() });
+        }
         if n.is_multiple_of(1 << 14) {
-            if job.cancel.is_cancelled() {
-                return Err(ImportError::Cancelled { path: path.to_owned() });
-            }
             job.progress("packets", done, bytes.len() as u64);
         }
-        reader.packet(packet, &mut sequences, &mut lost);
+        budget.keep(reader.packet(packet, &mut sequences, &mut lost, &pace))?;
     }
     lost.torn = packets.torn;
     Ok((reader.rows, lost))
 }
 
 impl Reader {
-    fn packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, lost: &mut Lost) {
+    /// Takes a packet; the bytes of memory that it needs.
+    fn packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, lost: &mut Lost, pace: &Pace) -> u64 {
         let (mut sequence, mut flags, mut event, mut data) = (0, 0, None, None);
         for (field, value) in Fields::new(packet) {
             match (field, value) {
@@ -167,24 +196,27 @@ impl Reader {
                 _ => {}
             }
         }
+        let sequenced = sequences.len();
         let interned = sequences.entry(sequence).or_default();
         // SEQ_INCREMENTAL_STATE_CLEARED
         if flags & 1 == 1 {
             *interned = Interned::default();
         }
-        if let Some(data) = data {
-            interned.take(data);
-        }
+        let texts = data.map_or(0, |data| interned.take(data));
         if let Some(slice) = event.and_then(|event| Slice::of(event, interned)) {
             let understood = match slice.category {
-                b"kernel_dispatch" => self.kernel(&slice),
-                b"memory_copy" => self.copy(&slice),
-                b"hip_api" | b"hsa_api" | b"rccl_api" => self.call(&slice, false),
-                b"marker_api" => self.call(&slice, true),
+                b"kernel_dispatch" => self.kernel(&slice, pace),
+                b"memory_copy" => self.copy(&slice, pace),
+                b"hip_api" | b"hsa_api" | b"rccl_api" => self.call(&slice, false, pace),
+                b"marker_api" => self.call(&slice, true, pace),
                 _ => Some(()),
             };
             self.rows.broken += u64::from(understood.is_none());
         }
+        let new = (sequences.len() - sequenced) * size_of::<Interned<'_>>() * 2;
+        // A row, or what it refers to, and what is looked up by it.
+        let row = if event.is_some() { size_of::<Dispatch>() } else { 0 };
+        (new + row) as u64 + texts * TEXT
     }
 
     /// The process of a track.
@@ -204,8 +236,31 @@ impl Reader {
         }
     }
 
-    fn text(&mut self, bytes: &[u8]) -> u32 {
-        self.texts.number(bytes, &mut self.rows.texts)
+    /// A name's number, and its bytes.
+    fn number<'a>(&mut self, name: &Name<'a, '_>, pace: &Pace) -> (u32, &'a [u8]) {
+        let names = &mut self.names;
+        let mut look_up = |bytes: &[u8]| {
+            // Where the job was asked to stop, the next packet is not read.
+            let _ = pace.step(bytes.len());
+            names.get(bytes).copied().unwrap_or_else(|| {
+                let new = next(names.len());
+                names.insert(bytes.to_vec(), new);
+                new
+            })
+        };
+        match name {
+            Name::Here(bytes) => (look_up(bytes), bytes),
+            Name::There(text) => (text.number(look_up), text.bytes),
+        }
+    }
+
+    fn text(&mut self, name: &Name<'_, '_>, pace: &Pace) -> u32 {
+        let (number, bytes) = self.number(name, pace);
+        let texts = &mut self.rows.texts;
+        *self.named.entry(number).or_insert_with(|| {
+            texts.push(Arc::from(String::from_utf8_lossy(bytes)));
+            next(texts.len()) - 1
+        })
     }
 
     /// `Agent-2`, `Agent 2`.
@@ -221,11 +276,13 @@ impl Reader {
         number
     }
 
-    fn kernel(&mut self, slice: &Slice<'_>) -> Option<()> {
+    fn kernel(&mut self, slice: &Slice<'_, '_>, pace: &Pace) -> Option<()> {
         let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
         let id = slice.number("kernel_id").unwrap_or(0);
-        let symbol = *self.symbols.entry((id, slice.name.to_vec())).or_insert_with(|| {
-            let text = String::from_utf8_lossy(slice.name);
+        let (number, bytes) = self.number(&slice.name, pace);
+        let symbol = *self.symbols.entry((id, number)).or_insert_with(|| {
+            let text = String::from_utf8_lossy(bytes);
+            let _ = pace.step(bytes.len());
             let formatted: Arc<str> = Arc::from(bare(&text));
             let mangled = formatted.starts_with("_Z").then(|| formatted.clone());
             self.rows.symbols.push(Symbol { process: 0, kernel_id: id, formatted, mangled, registers: None });
@@ -254,9 +311,9 @@ impl Reader {
         Some(())
     }
 
-    fn call(&mut self, slice: &Slice<'_>, marker: bool) -> Option<()> {
+    fn call(&mut self, slice: &Slice<'_, '_>, marker: bool, pace: &Pace) -> Option<()> {
         let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
-        let name = self.text(slice.name);
+        let name = self.text(&slice.name, pace);
         self.rows.calls.push(Call {
             process: 0,
             thread: slice.number("tid").unwrap_or(0),
@@ -269,9 +326,9 @@ impl Reader {
         Some(())
     }
 
-    fn copy(&mut self, slice: &Slice<'_>) -> Option<()> {
+    fn copy(&mut self, slice: &Slice<'_, '_>, pace: &Pace) -> Option<()> {
         let (start, end) = (slice.number("begin_ns")?, slice.number("end_ns")?);
-        let name = self.text(slice.name);
+        let name = self.text(&slice.name, pace);
         let [from, to] = ["src_agent", "dst_agent"].map(|k| slice.texts.get(k.as_bytes()).map(|t| self.agent(t, false)));
         self.rows.copies.push(Copy {
             process: 0,

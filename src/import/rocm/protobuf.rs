@@ -1,5 +1,29 @@
 //! Protocol-buffer messages in memory, field by field. What makes no sense ends the message.
 
+use std::cell::Cell;
+
+/// A text that stands once in a trace and is referred to by its number, by however many events: what it is numbered as is looked up once, for that takes
+/// as long as it is.
+#[derive(Clone, Debug, Default)]
+pub struct Text<'a> {
+    pub bytes: &'a [u8],
+    number: Cell<Option<u32>>,
+}
+
+impl<'a> Text<'a> {
+    #[must_use]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, number: Cell::new(None) }
+    }
+
+    /// Its number, by `look_up` the first time.
+    pub fn number(&self, look_up: impl FnOnce(&'a [u8]) -> u32) -> u32 {
+        let number = self.number.get().unwrap_or_else(|| look_up(self.bytes));
+        self.number.set(Some(number));
+        number
+    }
+}
+
 /// A field's value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value<'a> {

@@ -18,11 +18,11 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     if traces.is_none() && segments.is_none() {
         return None;
     }
-    let (segments, traces) = (segments.unwrap_or_default(), traces.unwrap_or_default());
+    let (segments, traces) = (segments.unwrap_or_default(), own_lists(&pickle, traces.unwrap_or_default()));
     let annotations = annotations(&pickle, whole);
     let entry = |v: &Value| pickle.taken(*v).filter(|t| t.0 == EVENT).and_then(|t| parts.events.get(t.1 as usize));
     let mut begin =
-        traces.iter().filter_map(|t| pickle.items(*t)).flatten().filter_map(entry).map(|e| e.time).filter(|&t| t != UNTIMED).min();
+        traces.iter().flat_map(|t| t.1).filter_map(entry).map(|e| e.time).filter(|&t| t != UNTIMED).min();
     begin = annotations.iter().map(|a| a.0).chain(begin).min();
 
     profile.order = LaunchOrder::Host;
@@ -30,23 +30,22 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     let begin = begin.unwrap_or(0);
     let mut devices = Devices::default();
     let mut state = state(&pickle, whole, segments, &parts.blocks, &mut devices);
-    if !segments.is_empty() && state.segments.is_empty() && traces.iter().all(|t| pickle.items(*t).is_none()) {
+    if !segments.is_empty() && state.segments.is_empty() && traces.is_empty() {
         return None;
     }
     // Of each text what it is as an action: there are few texts, and many events.
     let actions: Vec<Option<What>> = pickle.texts.iter().map(|t| action(t)).collect();
     let mut rows: Vec<Row> = Vec::new();
-    for (ordinal, trace) in (0_u32..).zip(traces) {
-        let entries = pickle.items(*trace).unwrap_or_default();
-        if entries.is_empty() {
-            continue;
+    for (ordinal, entries) in traces.into_iter().filter(|t| !t.1.is_empty()) {
+        if !pickle.pace.step(entries.len()) {
+            return None;
         }
-        let device = devices.index(ordinal);
-        let mut last = 0_i64;
         // A list that many devices share would be as many times as large.
-        if rows.len() + entries.len() > parts.events.len() || device >= DEVICES {
+        if rows.len() + entries.len() > parts.events.len() {
             continue;
         }
+        let Some(device) = devices.index(ordinal) else { continue };
+        let mut last = 0_i64;
         rows.reserve(entries.len());
         for (index, event) in entries.iter().filter_map(|e| entry(e).zip(pickle.taken(*e))).map(|(event, taken)| (taken.1, event)) {
             // Without times the order is all there is.
@@ -106,25 +105,46 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     }
     profile.memory.state = Some(state);
     profile.devices = devices.list;
+    if devices.more {
+        let text = format!("The snapshot names more than {DEVICES} devices: those beyond are left out.");
+        profile.notes.push(Note::new(Severity::Warning, NoteKind::Damaged, text));
+    }
     notes(&mut profile);
     Some(profile)
 }
 
+/// Of a list of lists each with its place in it, but for those that came before: a pickle may refer to one list again and again.
+fn own_lists<'p>(pickle: &'p Pickle, lists: &[Value]) -> Vec<(u32, &'p [Value])> {
+    let mut seen: FxHashSet<u32> = FxHashSet::default();
+    let mut own = |list: &Value| matches!(list, Value::List(at) if seen.insert(*at));
+    (0..).zip(lists).filter(|(_, list)| own(list)).filter_map(|(at, list)| Some((at, pickle.items(*list)?))).collect()
+}
+
 /// Devices of one process that are looked at: more than any machine has.
-const DEVICES: u32 = 256;
+const DEVICES: usize = 256;
 
 #[derive(Default)]
 struct Devices {
     list: Vec<Device>,
+    known: FxHashMap<u32, u32>,
+    /// Whether there are more.
+    more: bool,
 }
 
 impl Devices {
-    fn index(&mut self, ordinal: u32) -> u32 {
-        let at = self.list.iter().position(|d| d.id == ordinal).unwrap_or_else(|| {
-            self.list.push(Device { id: ordinal, ..Device::default() });
-            self.list.len() - 1
-        });
-        u32::try_from(at).unwrap_or(0)
+    /// Its place in the list; `None` for one too many.
+    fn index(&mut self, ordinal: u32) -> Option<u32> {
+        if let Some(&known) = self.known.get(&ordinal) {
+            return Some(known);
+        }
+        if self.list.len() >= DEVICES {
+            self.more = true;
+            return None;
+        }
+        let at = u32::try_from(self.list.len()).ok()?;
+        self.list.push(Device { id: ordinal, ..Device::default() });
+        self.known.insert(ordinal, at);
+        Some(at)
     }
 }
 
@@ -144,13 +164,20 @@ fn action(text: &str) -> Option<What> {
 
 fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], devices: &mut Devices) -> MemoryState {
     let mut out = MemoryState::default();
+    let mut seen: FxHashSet<u32> = FxHashSet::default();
     for &segment in segments {
+        if !pickle.pace.step(1) {
+            break;
+        }
         let get = |key| pickle.get(segment, key);
         let (Some(size), Some(blocks)) = (natural(get("total_size")), get("blocks").and_then(|b| pickle.items(b))) else { continue };
         // A list that many segments share would be as many times as large.
-        if out.blocks.len() + blocks.len() > raw.len() {
+        let shared = matches!(get("blocks"), Some(Value::List(at)) if !blocks.is_empty() && !seen.insert(at));
+        if shared || !pickle.pace.step(blocks.len()) || out.blocks.len() + blocks.len() > raw.len() {
             continue;
         }
+        let ordinal = natural(get("device")).and_then(|d| u32::try_from(d).ok()).unwrap_or(0);
+        let Some(device) = devices.index(ordinal) else { continue };
         let address = natural(get("address")).unwrap_or(0);
         let first = out.blocks.len();
         let mut at = address;
@@ -165,10 +192,9 @@ fn state(pickle: &Pickle, whole: Value, segments: &[Value], raw: &[RawBlock], de
             let requested = block.requested.unwrap_or(block.size).min(block.size);
             out.blocks.push(Block { address, size: block.size, requested, state, stack: block.stack });
         }
-        let ordinal = natural(get("device")).and_then(|d| u32::try_from(d).ok()).unwrap_or(0);
         let pool = get("segment_pool_id").and_then(|p| pool_of(p, pickle)).unwrap_or_default();
         out.segments.push(Segment {
-            device: Some(devices.index(ordinal)),
+            device: Some(device),
             address,
             size,
             stream: natural(get("stream")).unwrap_or(0),
@@ -233,6 +259,9 @@ fn annotations(pickle: &Pickle, whole: Value) -> Vec<(i64, Option<i64>, Arc<str>
     // Of each name those that are open.
     let mut open: FxHashMap<(Arc<str>, u64), Vec<usize>> = FxHashMap::default();
     for &entry in pickle.get(whole, "external_annotations").and_then(|a| pickle.items(a)).unwrap_or_default() {
+        if !pickle.pace.step(1) {
+            break;
+        }
         let get = |key| pickle.get(entry, key);
         let (Some(name), Some(Value::Integer(time))) = (get("name").and_then(|n| pickle.text(n)), get("time_us")) else { continue };
         let key = (Arc::clone(name), natural(get("device")).unwrap_or(0));

@@ -44,11 +44,15 @@ impl Importer for TorchSnapshot {
         };
         let mut counted = Counted { inner: reader, done: 0, job, total: input.size };
         let mut parts = Parts::default();
-        let read = pickle::read(&mut counted, &mut parts, &mut || !job.cancel.is_cancelled());
+        let read = pickle::read(&mut counted, &mut parts, job.cancel.pace(), input.budget().left());
         let (pickle, whole) = read.map_err(|(refusal, at)| error(input, refusal, at))?;
         let source =
             Source { tool: "torch".to_owned(), version: None, schema: Some("memory snapshot".to_owned()), file: input.path.clone() };
-        build::build(pickle, whole, parts, Profile::new(source)).ok_or_else(|| {
+        let built = build::build(pickle, whole, parts, Profile::new(source));
+        if job.cancel.is_cancelled() {
+            return Err(ImportError::Cancelled { path: input.path.clone() });
+        }
+        built.ok_or_else(|| {
             ImportError::refused(
                 &input.path,
                 "a Python pickle, but no memory snapshot of PyTorch",
@@ -67,6 +71,7 @@ fn error(input: &Input, refusal: Refusal, at: u64) -> ImportError {
     };
     match refusal {
         Refusal::Io(e) => ImportError::io(&input.path, e),
+        Refusal::Memory => input.budget().refused(),
         Refusal::Cancelled => ImportError::Cancelled { path: input.path.clone() },
         Refusal::Short => damaged("it ends in the middle: the program was killed while it wrote it, or the copy is incomplete"),
         Refusal::Damaged(why) => damaged(why),

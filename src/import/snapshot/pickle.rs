@@ -5,7 +5,7 @@
 
 use super::stream::{Bytes, Refusal};
 use super::value::{Dict, Pickle, Value};
-use rustc_hash::FxHashMap;
+use crate::model::Pace;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -19,6 +19,13 @@ pub trait Take {
 const DEEPEST: usize = 1 << 16;
 /// Bytes of the longest text: names and paths are short, settings are not long.
 const LONGEST: u64 = 1 << 24;
+
+/// Bytes that a value takes in a list, a list and a dictionary without what is in it, and a text beside its letters: half as much again as at least,
+/// because all of these lie in tables that grow.
+const VALUE: usize = size_of::<Value>() * 3 / 2;
+const LIST: usize = size_of::<Vec<Value>>() * 3 / 2;
+const DICT: usize = size_of::<Dict>() * 3 / 2;
+const TEXT: usize = 96;
 
 /// Opcodes that import, call or make something.
 const CODE: &[(u8, &str)] = &[
@@ -45,13 +52,25 @@ struct Machine<'a, R, T> {
     /// Where in the stack the items of lists, tuples and dictionaries begin that are still to come.
     marks: Vec<usize>,
     memo: Vec<Value>,
-    known: FxHashMap<Arc<str>, u32>,
+    /// Bytes of memory that may still be taken.
+    left: u64,
     word: Vec<u8>,
 }
 
 impl<R: Read, T: Take> Machine<'_, R, T> {
+    fn pace(&self, steps: usize) -> Result<(), Refusal> {
+        if self.out.pace.step(steps) { Ok(()) } else { Err(Refusal::Cancelled) }
+    }
+
     fn bytes<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
         self.from.next()
+    }
+
+    /// Counts memory that is taken: lists and tables of values grow to more than what is in them.
+    #[inline]
+    fn keep(&mut self, bytes: usize) -> Result<(), Refusal> {
+        self.left = self.left.checked_sub(bytes as u64).ok_or(Refusal::Memory)?;
+        Ok(())
     }
 
     fn push(&mut self, value: Value) -> Result<(), Refusal> {
@@ -82,19 +101,22 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         if length > LONGEST {
             return Err(Refusal::Damaged("a text is longer than 16 MB"));
         }
+        self.pace(usize::try_from(length).unwrap_or(usize::MAX))?;
         self.word.clear();
         self.from.many(usize::try_from(length).unwrap_or(usize::MAX), &mut self.word)?;
         let text = String::from_utf8_lossy(&self.word);
-        if let Some(&index) = self.known.get(&*text) {
+        if let Some(&index) = self.out.known.get(&*text) {
             return Ok(Value::Text(index));
         }
         let (text, index): (Arc<str>, u32) = (Arc::from(&*text), index(self.out.texts.len())?);
+        self.keep(text.len() + TEXT)?;
         self.out.texts.push(Arc::clone(&text));
-        self.known.insert(text, index);
+        self.out.known.insert(text, index);
         Ok(Value::Text(index))
     }
 
     fn list(&mut self, items: Vec<Value>) -> Result<Value, Refusal> {
+        self.keep(LIST + items.len() * VALUE)?;
         self.out.lists.push(items);
         Ok(Value::List(index(self.out.lists.len() - 1)?))
     }
@@ -114,6 +136,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         let Some(&Value::List(list)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
             return Err(Refusal::Damaged("items without a list"));
         };
+        self.keep((self.stack.len() - from) * VALUE)?;
         self.out.lists[list as usize].extend_from_slice(&self.stack[from..]);
         self.stack.truncate(from);
         Ok(())
@@ -124,6 +147,10 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
         let Some(&Value::Dict(dict)) = from.checked_sub(1).and_then(|at| self.stack.get(at)) else {
             return Err(Refusal::Damaged("items without a dictionary"));
         };
+        let items = self.stack.len() - from;
+        self.pace(items)?;
+        // What is taken of it takes less.
+        self.keep(LIST + items * VALUE)?;
         let pairs = &self.stack[from..];
         if pairs.len() % 2 == 1 {
             return Err(Refusal::Damaged("a key without a value"));
@@ -147,6 +174,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
     fn remember(&mut self, at: Option<usize>) -> Result<(), Refusal> {
         let value = *self.stack.last().ok_or(Refusal::Damaged("nothing to remember"))?;
         let at = at.unwrap_or(self.memo.len());
+        self.keep(VALUE)?;
         // They are counted up from 0, or from 1.
         match at.checked_sub(self.memo.len()) {
             None => self.memo[at] = value,
@@ -253,6 +281,7 @@ impl<R: Read, T: Take> Machine<'_, R, T> {
                 self.push(tuple)?;
             }
             b'}' => {
+                self.keep(DICT)?;
                 self.out.dicts.push(Dict::Empty);
                 let dict = Value::Dict(index(self.out.dicts.len() - 1)?);
                 self.push(dict)?;
@@ -304,17 +333,16 @@ fn index(n: usize) -> Result<u32, Refusal> {
     u32::try_from(n).map_err(|_| Refusal::Damaged("more than four thousand million values"))
 }
 
-/// Reads a pickle to its end; `on` is asked every so often whether to go on. The whole value, and how many opcodes there were before what
-/// failed.
-pub fn read<R: Read, T: Take>(from: &mut R, take: &mut T, on: &mut dyn FnMut() -> bool) -> Result<(Pickle, Value), (Refusal, u64)> {
-    let out = Pickle::default();
+/// Reads a pickle to its end, with no more than `left` bytes of memory. The whole value, and how many opcodes there were before what failed.
+pub fn read<R: Read, T: Take>(from: &mut R, take: &mut T, pace: Pace, left: u64) -> Result<(Pickle, Value), (Refusal, u64)> {
+    let out = Pickle::new(pace);
     let from = Bytes::new(from);
     let (stack, marks, memo, word) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    let mut machine = Machine { from, take, out, stack, marks, memo, known: FxHashMap::default(), word };
+    let mut machine = Machine { from, take, out, stack, marks, memo, left, word };
     let mut done = 0_u64;
     loop {
-        if done.is_multiple_of(1 << 16) && !on() {
-            return Err((Refusal::Cancelled, done));
+        if let Err(refusal) = machine.pace(1) {
+            return Err((refusal, done));
         }
         let step = match machine.bytes() {
             Ok([b'.']) => return machine.pop().map(|value| (machine.out, value)).map_err(|refusal| (refusal, done)),
@@ -331,6 +359,7 @@ pub fn read<R: Read, T: Take>(from: &mut R, take: &mut T, on: &mut dyn FnMut() -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Cancel;
 
     struct Nobody;
     impl Take for Nobody {
@@ -340,7 +369,7 @@ mod tests {
     }
 
     fn loaded(mut bytes: &[u8]) -> Result<(Pickle, Value), Refusal> {
-        read(&mut bytes, &mut Nobody, &mut || true).map_err(|e| e.0)
+        read(&mut bytes, &mut Nobody, Cancel::default().pace(), 1 << 20).map_err(|e| e.0)
     }
 
     #[test]
@@ -362,6 +391,18 @@ mod tests {
             b"\x80\x04\x95\x1c\x00\x00\x00\x00\x00\x00\x00\x8c\x05posix\x94\x8c\x06system\x94\x93\x94\x8c\x04true\x94\x85\x94R\x94.";
         assert!(matches!(loaded(bytes), Err(Refusal::Code("STACK_GLOBAL"))));
         assert!(matches!(loaded(b"\x80\x02cposix\nsystem\n."), Err(Refusal::Code("GLOBAL"))));
+    }
+
+    #[test]
+    fn memory_is_bounded_whatever_takes_it() {
+        for (name, unit) in
+            [("lists", &b"]0"[..]), ("dictionaries", b"}0"), ("tuples", b"NNN\x870"), ("pairs", b"}NNs0"), ("memo", b"N\x940"), ("items", b"Na")]
+        {
+            let bytes = [b"\x80\x04]", unit.repeat(200_000).as_slice(), b"."].concat();
+            assert!(matches!(loaded(&bytes), Err(Refusal::Memory)), "{name}");
+            let bytes = [b"\x80\x04]", unit.repeat(2_000).as_slice(), b"."].concat();
+            assert!(loaded(&bytes).is_ok(), "{name}");
+        }
     }
 
     #[test]

@@ -11,6 +11,8 @@ pub enum Refusal {
     /// It would make a Python object or call a function: the opcode's name.
     Code(&'static str),
     Damaged(&'static str),
+    /// It needs more memory than a snapshot of its size.
+    Memory,
     Cancelled,
 }
 

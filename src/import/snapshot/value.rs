@@ -1,5 +1,8 @@
 //! What a pickle holds.
 
+use crate::model::Pace;
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// A value of a pickle.
@@ -27,17 +30,46 @@ pub enum Dict {
     Taken(u8, u32),
 }
 
-/// All that a pickle holds.
+/// Values of a dictionary by their keys' texts, of as many of its pairs as were looked through.
 #[derive(Debug, Default)]
+struct Index {
+    pairs: usize,
+    of: FxHashMap<u32, Value>,
+}
+
+/// Pairs that are looked through one after the other.
+const FEW: usize = 16;
+
+/// All that a pickle holds.
+#[derive(Debug)]
 pub struct Pickle {
     pub texts: Vec<Arc<str>>,
     pub lists: Vec<Vec<Value>>,
     pub dicts: Vec<Dict>,
     /// Keys and values in turn of each dictionary that nobody took.
     pub pairs: Vec<Vec<Value>>,
+    /// Indices of texts.
+    pub known: FxHashMap<Arc<str>, u32>,
+    /// Of dictionaries with many pairs: a pickle may refer to one again and again.
+    indices: RefCell<FxHashMap<u32, Index>>,
+    /// Counts what is gone over.
+    pub pace: Pace,
 }
 
 impl Pickle {
+    #[must_use]
+    pub fn new(pace: Pace) -> Self {
+        Self {
+            texts: Vec::new(),
+            lists: Vec::new(),
+            dicts: Vec::new(),
+            pairs: Vec::new(),
+            known: FxHashMap::default(),
+            indices: RefCell::default(),
+            pace,
+        }
+    }
+
     #[must_use]
     pub fn text(&self, value: Value) -> Option<&Arc<str>> {
         if let Value::Text(at) = value { self.texts.get(at as usize) } else { None }
@@ -51,14 +83,16 @@ impl Pickle {
 
     /// The pairs of a dictionary that nobody took.
     pub fn pairs_of(&self, value: Value) -> impl Iterator<Item = (Value, Value)> {
-        let flat: &[Value] = match value {
-            Value::Dict(at) => match self.dicts.get(at as usize) {
-                Some(Dict::Pairs(at)) => self.pairs.get(*at as usize).map_or(&[], Vec::as_slice),
-                _ => &[],
-            },
-            _ => &[],
-        };
-        flat.chunks_exact(2).map(|p| (p[0], p[1]))
+        self.flat(value).1.chunks_exact(2).map(|p| (p[0], p[1]))
+    }
+
+    /// Keys and values in turn of such a dictionary, and its index.
+    fn flat(&self, value: Value) -> (u32, &[Value]) {
+        let Value::Dict(at) = value else { return (0, &[]) };
+        match self.dicts.get(at as usize) {
+            Some(Dict::Pairs(pairs)) => (at, self.pairs.get(*pairs as usize).map_or(&[], Vec::as_slice)),
+            _ => (at, &[]),
+        }
     }
 
     /// What a dictionary was taken as.
@@ -76,7 +110,24 @@ impl Pickle {
     /// What a dictionary has under a key.
     #[must_use]
     pub fn get(&self, value: Value, key: &str) -> Option<Value> {
-        self.pairs_of(value).find(|(k, _)| self.text(*k).is_some_and(|t| &**t == key)).map(|p| p.1)
+        let (at, flat) = self.flat(value);
+        if flat.len() <= 2 * FEW {
+            // Where the job was asked to stop, whoever calls sees it.
+            let _ = self.pace.step(flat.len() + 1);
+            return flat.chunks_exact(2).find(|p| self.text(p[0]).is_some_and(|t| &**t == key)).map(|p| p[1]);
+        }
+        let key = self.known.get(key)?;
+        let mut indices = self.indices.borrow_mut();
+        let index = indices.entry(at).or_default();
+        let new = flat.get(index.pairs..).unwrap_or_default();
+        let _ = self.pace.step(new.len() + 1);
+        for pair in new.chunks_exact(2) {
+            if let Value::Text(text) = pair[0] {
+                index.of.entry(text).or_insert(pair[1]);
+            }
+        }
+        index.pairs = flat.len();
+        index.of.get(key).copied()
     }
 }
 

@@ -7,7 +7,7 @@
 use super::plain::{DURATION, Plain};
 use crate::import::input::Bytes;
 use crate::import::sqlite::Pages;
-use crate::import::{Cancel, ImportError, Input};
+use crate::import::{Budget, Cancel, ImportError, Input};
 use rusqlite::config::DbConfig;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
@@ -52,22 +52,13 @@ pub struct Db {
     path: PathBuf,
     bytes: Bytes,
     size: u64,
+    /// Size of the file as it was named.
+    stored: u64,
     cancel: Cancel,
     tables: Arc<BTreeMap<String, Table>>,
     pool: Mutex<Vec<Connection>>,
     /// The pages of the file, where they can be read without SQLite.
     pages: Option<Arc<Pages>>,
-}
-
-/// Bytes that one table may still give: together its rows and texts cannot be larger than the file.
-pub struct Allowance(AtomicU64);
-
-impl Allowance {
-    /// Takes bytes out of it; false when they are not there.
-    #[must_use]
-    pub fn spend(&self, bytes: u64) -> bool {
-        self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
-    }
 }
 
 impl Db {
@@ -77,6 +68,7 @@ impl Db {
             path: input.path.clone(),
             bytes: input.bytes.clone(),
             size: input.size,
+            stored: input.stored(),
             cancel: cancel.clone(),
             tables: Arc::default(),
             pool: Mutex::default(),
@@ -118,10 +110,16 @@ impl Db {
         ImportError::damaged(&self.path, table, "it contains more than a file of this size can")
     }
 
-    /// What a table may give.
+    /// Memory that the rows of a table may take.
     #[must_use]
-    pub fn allowance(&self) -> Allowance {
-        Allowance(AtomicU64::new(self.size))
+    pub fn memory(&self) -> Budget {
+        Budget::plain(&self.path, self.stored, self.size)
+    }
+
+    /// What a table may give: together its rows and texts cannot be larger than the file.
+    #[must_use]
+    pub fn allowance(&self) -> Budget {
+        Budget::of_rows(&self.path, self.size)
     }
 
     /// Rows that a table of this file can have at most.
@@ -230,7 +228,9 @@ impl Db {
             return Ok(());
         }
         let connection = self.take()?;
-        let allowance = self.allowance();
+        let (allowance, memory) = (self.allowance(), self.memory());
+        let row_size = (size_of::<Vec<Option<String>>>() + columns * size_of::<Option<String>>()) as u64;
+        let mut full = false;
         let mut read = || -> rusqlite::Result<bool> {
             let mut statement = connection.prepare(&format!("SELECT {list} FROM \"{table}\""))?;
             let mut rows = statement.query([])?;
@@ -240,12 +240,17 @@ impl Db {
                 if !allowance.spend(LEAST_ROW + bytes as u64) {
                     return Ok(false);
                 }
+                if !memory.spend(row_size + bytes as u64) {
+                    full = true;
+                    return Ok(true);
+                }
                 each((0..columns).map(|i| row.get_ref(i).ok().and_then(text_of)).collect());
             }
             Ok(true)
         };
         let read = read();
         let out = match read {
+            Ok(true) if full => Err(memory.refused()),
             Ok(true) => Ok(()),
             Ok(false) => Err(self.overfull(table)),
             Err(e) => Err(self.damaged(table, &e)),

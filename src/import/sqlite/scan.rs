@@ -240,6 +240,7 @@ pub fn integers<const N: usize, S: Send>(
         let mut by_sql = BySql { db, table, sql: &sql, layout, connection: None, buffer: Buffer::default() };
         let (mut rows, mut scratch) = (Vec::new(), plain.as_ref().map(Plain::scratch));
         let mut state = init();
+        let pace = job.cancel.pace();
         while let Some(chunk) = walk.claim()? {
             let decoded =
                 plain.as_ref().zip(scratch.as_mut()).and_then(|(p, scratch)| p.read(layout.bounds(chunk), CHUNK, scratch, &mut rows));
@@ -247,6 +248,8 @@ pub fn integers<const N: usize, S: Send>(
                 by_sql.read(chunk, &mut rows)?;
             }
             let (rows, _) = rows.as_chunks::<N>();
+            // Whoever cancels is heard by the next claim.
+            let _ = pace.step(rows.len());
             each(&mut state, chunk, &rows[..rows.len().min(CHUNK)])?;
             walk.finished();
         }
@@ -323,7 +326,9 @@ pub fn pieces<const N: usize>(
         return Ok(Vec::new());
     }
     let layout = layout(db, table)?;
+    let memory = db.memory();
     let parts = integers(db, table, columns, (stage, layout), job, Vec::new, |out, chunk, rows| {
+        memory.keep(size_of_val(rows) as u64)?;
         out.push((chunk, rows.to_vec()));
         Ok(())
     })?;

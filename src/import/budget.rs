@@ -1,0 +1,124 @@
+//! Memory that a report may take, by its size: a stranger's file of some kilobytes is to cost no gigabytes, however it is packed or written.
+
+use super::error::ImportError;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What every report may take.
+const BASE: u64 = 64 << 20;
+/// So many times the size of the file as it was named: packed reports unpack to that at most, and are kept in that. Real ones pack 3 to 40 times.
+const STORED_TIMES: u64 = 200;
+/// So many times the size of what it is unpacked. Of real reports a tenth of their size to five times as much is kept.
+const PLAIN_TIMES: u64 = 16;
+
+/// Bytes that may still be kept of a report, shared by the threads that read it.
+#[derive(Debug)]
+pub struct Budget {
+    path: PathBuf,
+    /// Size of the file as it was named.
+    stored: u64,
+    most: AtomicU64,
+    left: AtomicU64,
+}
+
+impl Budget {
+    /// Of a file of `stored` bytes on disk.
+    #[must_use]
+    pub fn stored(path: &Path, stored: u64) -> Self {
+        Self::exactly(path, stored, BASE.saturating_add(stored.saturating_mul(STORED_TIMES)))
+    }
+
+    /// The same once it is unpacked to `plain` bytes.
+    #[must_use]
+    pub fn plain(path: &Path, stored: u64, plain: u64) -> Self {
+        let out = Self::stored(path, stored);
+        out.narrow(plain);
+        out
+    }
+
+    fn exactly(path: &Path, stored: u64, most: u64) -> Self {
+        Self { path: path.to_owned(), stored, most: AtomicU64::new(most), left: AtomicU64::new(most) }
+    }
+
+    /// As many bytes as a table's rows can have in a file of that size.
+    #[must_use]
+    pub fn of_rows(path: &Path, size: u64) -> Self {
+        Self::exactly(path, size, size)
+    }
+
+    /// Says to how many bytes it is unpacked: from then on that limits what is kept, too.
+    pub fn narrow(&self, plain: u64) {
+        let most = BASE.saturating_add(plain.saturating_mul(PLAIN_TIMES));
+        let spent = self.most().saturating_sub(self.left());
+        self.most.fetch_min(most, Ordering::Relaxed);
+        self.left.fetch_min(most.saturating_sub(spent), Ordering::Relaxed);
+    }
+
+    /// All that it may take.
+    #[must_use]
+    pub fn most(&self) -> u64 {
+        self.most.load(Ordering::Relaxed)
+    }
+
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.left.load(Ordering::Relaxed)
+    }
+
+    /// Takes bytes out of it; false where they are not there.
+    #[must_use]
+    pub fn spend(&self, bytes: u64) -> bool {
+        self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
+    }
+
+    /// Takes bytes out of it, or says that no report needs as many.
+    pub fn keep(&self, bytes: u64) -> Result<(), ImportError> {
+        if self.spend(bytes) { Ok(()) } else { Err(self.refused()) }
+    }
+
+    /// The sentence about a report that needs more.
+    #[must_use]
+    pub fn refused(&self) -> ImportError {
+        ImportError::refused(
+            &self.path,
+            format!("{} bytes that need more than {} MB of memory", self.stored, self.most() / 1_000_000),
+            "no profiler writes such a report: copy it again from where it was recorded",
+        )
+    }
+}
+
+/// What a JSON text takes at most once it is values, by its brackets and commas: a list, a list's item, an object.
+#[must_use]
+pub fn json(text: &[u8]) -> u64 {
+    const OBJECT: u64 = 160;
+    const ITEM: u64 = 32;
+    let count = |byte: u8| memchr::memchr_iter(byte, text).count() as u64;
+    count(b'{') * OBJECT + (count(b'[') + count(b',')) * ITEM
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_bounded_by_both_sizes() {
+        let path = Path::new("x");
+        assert_eq!(Budget::stored(path, 10).most(), BASE + 2_000);
+        assert_eq!(Budget::plain(path, 10, 1_000_000).most(), BASE + 2_000);
+        let budget = Budget::plain(path, 1_000, 1_000);
+        assert_eq!(budget.most(), BASE + 16_000);
+        budget.keep(BASE).unwrap();
+        assert!(budget.spend(15_999) && !budget.spend(2) && budget.spend(1) && !budget.spend(1));
+        let sentence = budget.keep(1).unwrap_err().to_string();
+        assert_eq!(
+            sentence,
+            "x: 1000 bytes that need more than 67 MB of memory; no profiler writes such a report: copy it again from where it was recorded"
+        );
+        // What was spent before it was known how much there is stays spent.
+        let budget = Budget::stored(path, 1 << 20);
+        assert!(budget.spend(100));
+        budget.narrow(1_000);
+        assert_eq!(budget.left(), BASE + 16_000 - 100);
+        assert_eq!(Budget::stored(path, u64::MAX).most(), u64::MAX);
+    }
+}
