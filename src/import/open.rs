@@ -32,6 +32,9 @@ pub static IMPORTERS: &[&dyn Importer] = &[
     &slices::PerfettoTrace,
 ];
 
+/// GPUs of a report: what is worked out for each compares it with the others.
+const MOST_DEVICES: usize = 4_096;
+
 fn refusal(input: &Input) -> ImportError {
     let tried = IMPORTERS.iter().map(|i| i.name()).collect::<Vec<_>>().join(", ");
     known::refusal(input, &reads(), &tried)
@@ -94,6 +97,10 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
     for importer in IMPORTERS {
         if importer.knows(input) {
             let mut profile = importer.read(input, job)?;
+            if profile.devices.len() > MOST_DEVICES {
+                let what = format!("a report of {} GPUs", profile.devices.len());
+                return Err(ImportError::refused(&input.path, what, "no job has as many: copy it again from where it was recorded"));
+            }
             if !importer.grows() {
                 input.check_unchanged()?;
             }

@@ -2,7 +2,7 @@
 
 use super::numbers::{Decimal, Evidence, base_unit, number};
 use super::units;
-use crate::import::{ImportError, Job};
+use crate::import::{Budget, ImportError, Input, Job};
 use crate::model::{Kernel, Metrics, Note, NoteKind, ResultKind, ResultMetrics, Severity, Value};
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 /// Bytes of one record that are read at most: a raw row of a full set has 40,000.
 const MOST_RECORD: usize = 4 << 20;
-/// Bytes of the cells of a file that are kept at most.
-const MOST_BYTES: usize = 512 << 20;
+/// Digits of a row's number at most.
+const LONGEST_NUMBER: usize = 20;
 /// The profiler's errors that are kept.
 const MOST_ERRORS: usize = 20;
 
@@ -70,7 +70,9 @@ struct Cell {
 struct Reader {
     out: Metrics,
     cells: Vec<Vec<Cell>>,
-    kept: usize,
+    budget: Budget,
+    /// Whether no more may be kept.
+    full: bool,
     index: HashMap<String, u32>,
     header: Option<Header>,
     /// Units of the raw page's columns.
@@ -85,11 +87,13 @@ struct Reader {
 }
 
 /// Reads it. `decimal` is the sign before decimals, if the user knows it.
-pub fn read(path: &Path, reader: impl BufRead, job: &Job<'_>, out: Metrics, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
+pub fn read(input: &Input, reader: impl BufRead, job: &Job<'_>, out: Metrics, decimal: Option<Decimal>) -> Result<Metrics, ImportError> {
+    let (path, budget) = (&*input.path, input.budget());
     let mut state = Reader {
         out,
         cells: Vec::new(),
-        kept: 0,
+        budget,
+        full: false,
         index: HashMap::new(),
         header: None,
         scales: Vec::new(),
@@ -114,7 +118,9 @@ fn odd_quotes(line: &str) -> bool {
 /// units row of the raw page has none there.
 fn begins_row(line: &str, quoted: bool) -> bool {
     let line = if quoted { line.strip_prefix('"') } else { Some(line) };
-    let rest = line.map(|l| l.trim_start_matches(|c: char| c.is_ascii_digit()));
+    // No number of a row is longer: a line that begins with millions of digits would be gone over with every line that follows.
+    let digits = |l: &str| l.bytes().take(LONGEST_NUMBER).take_while(u8::is_ascii_digit).count();
+    let rest = line.and_then(|l| l.get(digits(l)..));
     rest.is_some_and(|r| r.starts_with(if quoted { "\"," } else { "," }))
 }
 
@@ -142,8 +148,9 @@ fn kernel(name: &str) -> Kernel {
 impl Reader {
     fn lines(&mut self, path: &Path, mut reader: impl BufRead, job: &Job<'_>) -> Result<(), ImportError> {
         let (mut bytes, mut open, mut odd) = (Vec::new(), String::new(), false);
+        let pace = job.cancel.pace();
         loop {
-            if job.cancel.is_cancelled() {
+            if !pace.step(bytes.len() + 1) || job.cancel.is_cancelled() {
                 return Err(ImportError::Cancelled { path: path.to_owned() });
             }
             bytes.clear();
@@ -172,9 +179,8 @@ impl Reader {
             }
             if row {
                 self.row(&open);
-                if self.kept > MOST_BYTES {
-                    self.damaged("it is too large, the rest was skipped");
-                    return Ok(());
+                if self.full {
+                    return Err(self.budget.refused());
                 }
             } else {
                 self.other(&open);
@@ -338,7 +344,7 @@ impl Reader {
         if matches!(text, "" | "n/a" | "no data") {
             return;
         }
-        self.kept += text.len() + size_of::<Cell>();
+        self.full |= !self.budget.spend((text.len() + size_of::<Cell>()) as u64);
         if let Some(cells) = self.cells.last_mut() {
             cells.push(Cell { metric, text: text.to_owned(), scale });
         }

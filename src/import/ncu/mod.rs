@@ -65,7 +65,7 @@ pub fn read_input(input: &Input, job: &Job<'_>, decimal: Option<Decimal>) -> Res
             Bytes::File(file) => Box::new(open::regular(file).map_err(|e| ImportError::io(path, e))?),
             Bytes::BuiltIn(bytes) => Box::new(*bytes),
         };
-        let mut out = csv::read(path, BufReader::with_capacity(1 << 16, text), job, out, decimal)?;
+        let mut out = csv::read(input, BufReader::with_capacity(1 << 16, text), job, out, decimal)?;
         grid::in_blocks(&mut out);
         input.check_unchanged()?;
         return Ok(out);

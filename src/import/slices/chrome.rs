@@ -3,7 +3,7 @@
 use super::sizes::{kernel_details, moved, our_config, three};
 use super::slice::End;
 use super::tracks::Named;
-use super::{Details, Slices};
+use super::{Details, Slices, short};
 use crate::import::input::{Bytes, Input};
 use crate::import::torch::event::{dims, integer, nanoseconds, pick, small, word};
 use crate::import::torch::split::Splitter;
@@ -15,7 +15,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use std::hash::{Hash, Hasher};
-use std::io::Read;
+use std::io::{ErrorKind, Read};
+
+/// Bytes of the values of a counter's event.
+const LONGEST_SERIES: usize = 1 << 16;
 
 /// Events of a trace with the names around them.
 #[derive(Default)]
@@ -35,15 +38,22 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, ImportError
     };
     let mut splitter = Splitter::new(reader);
     let mut all = Reader::default();
+    let (budget, pace) = (input.budget(), job.cancel.pace());
     loop {
-        if job.cancel.is_cancelled() {
-            return Err(ImportError::Cancelled { path: input.path.clone() });
-        }
-        // What broke the first reading breaks this one; what came before is judged.
-        let Ok(Some(batch)) = splitter.batch() else { break };
+        budget.keep(all.slices.taken())?;
+        let batch = match splitter.batch() {
+            Ok(Some(batch)) => batch,
+            Ok(None) => break,
+            // What broke the first reading breaks this one; what came before is judged.
+            Err(e) if e.kind() == ErrorKind::InvalidData => break,
+            Err(e) => return Err(ImportError::io(&input.path, e)),
+        };
         job.progress("events", splitter.read, input.size);
         for &(from, to) in &batch.events {
             let text = batch.text.get(from..to).unwrap_or_default();
+            if !pace.step(text.len() + 1) {
+                return Err(ImportError::Cancelled { path: input.path.clone() });
+            }
             if all.event(text).is_none() {
                 all.slices.broken += 1;
             }
@@ -62,7 +72,8 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Option<Profile>, ImportError
             tid: tid.parse::<i64>().map_or(track, |n| n as u32),
         }
     };
-    Ok(slices.profile(&named, source, job))
+    let profile = slices.profile(&named, source, job);
+    if job.cancel.is_cancelled() { Err(ImportError::Cancelled { path: input.path.clone() }) } else { Ok(profile) }
 }
 
 impl Reader {
@@ -87,7 +98,7 @@ impl Reader {
         let time = |raw: Option<&RawValue>| raw.and_then(|r| nanoseconds(&word(r)));
         match &*phase {
             "M" => {
-                let given = args.and_then(|a| pick(a.get(), ["name"])).and_then(|[n]| n).map(|n| word(n).into_owned()).unwrap_or_default();
+                let given = args.and_then(|a| pick(a.get(), ["name"])).and_then(|[n]| n).map(|n| short(&word(n)).to_owned()).unwrap_or_default();
                 match &*text(name) {
                     "process_name" => drop(self.processes.insert(pid, given)),
                     "thread_name" => drop(self.threads.insert((pid, tid), given)),
@@ -97,12 +108,14 @@ impl Reader {
             "X" => {
                 let (start, duration) = (time(start)?, time(duration).unwrap_or(0));
                 let track = self.track(pid, tid);
-                self.slices.whole(track, (&whole_name(name, args), &text(category)), start, duration, details(args));
+                let names = (self.slices.text(&whole_name(name, args)), self.slices.text(&text(category)));
+                self.slices.whole(track, names, start, duration, details(args));
             }
             "B" => {
                 let start = time(start)?;
                 let track = self.track(pid, tid);
-                self.slices.begin(track, (&whole_name(name, args), &text(category)), start, details(args));
+                let names = (self.slices.text(&whole_name(name, args)), self.slices.text(&text(category)));
+                self.slices.begin(track, names, start, details(args));
             }
             "E" => {
                 let end = time(start)?;
@@ -115,7 +128,9 @@ impl Reader {
                 let name = id.map_or_else(|| text(name), |id| format!("{} {}", text(name), word(id)));
                 // Counters have no thread.
                 let track = self.track(pid, String::new());
-                let series: BTreeMap<String, Value> = serde_json::from_str(args?.get()).ok()?;
+                // Some numbers, not a tree of them.
+                let args = args?.get();
+                let series: BTreeMap<String, Value> = serde_json::from_str(Some(args).filter(|a| a.len() <= LONGEST_SERIES)?).ok()?;
                 let mut taken = false;
                 for (key, value) in series {
                     let Some(value) = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()) else { continue };

@@ -4,6 +4,7 @@
 pub mod chrome;
 mod counters;
 mod flows;
+mod packets;
 pub mod perfetto;
 mod sizes;
 mod slice;
@@ -20,6 +21,9 @@ use rustc_hash::FxHashMap;
 use slice::{End, Slice};
 use std::sync::Arc;
 use tracks::{Named, kind_of};
+
+/// Bytes that a text takes beside its letters.
+const TEXT: usize = 96;
 
 /// What a slice's arguments say.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
@@ -54,6 +58,19 @@ impl Texts {
     fn get(&self, id: u32) -> &str {
         self.list.get(id as usize).map_or("", |t| t)
     }
+
+    /// As much of it as tells what a slice is: a text may be a megabyte long, and that of a million slices.
+    fn start(&self, id: u32) -> &str {
+        short(self.get(id))
+    }
+}
+
+/// Bytes of what tracks and processes are called, and of a name in which it is looked for what the slice is.
+const LONGEST: usize = 256;
+
+/// The beginning of a text, where it is longer than a name is.
+fn short(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST)]
 }
 
 /// A slice that is open on a track: name, category, start, details.
@@ -71,6 +88,8 @@ pub struct Slices {
     pub flows: Vec<End>,
     /// Events that could not be understood.
     pub broken: u64,
+    /// Bytes of memory that were taken since somebody asked.
+    taken: usize,
 }
 
 impl Slices {
@@ -78,19 +97,35 @@ impl Slices {
         if details == Details::default() {
             return u32::MAX;
         }
+        self.taken += size_of::<Details>();
         self.details.push(details);
         u32::try_from(self.details.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// A whole slice; tracks are numbered by the reader.
-    pub fn whole(&mut self, track: u32, (name, category): (&str, &str), start: i64, duration: i64, details: Details) {
-        let (name, category) = (self.texts.id(name), self.texts.id(category));
+    /// Bytes of memory that were taken since this was asked last.
+    pub fn taken(&mut self) -> u64 {
+        std::mem::take(&mut self.taken) as u64
+    }
+
+    /// The number of a text, which names and categories are given by.
+    pub fn text(&mut self, text: &str) -> u32 {
+        let known = self.texts.list.len();
+        let id = self.texts.id(text);
+        if self.texts.list.len() > known {
+            self.taken += text.len() + TEXT;
+        }
+        id
+    }
+
+    /// A whole slice, with its name and category; tracks are numbered by the reader.
+    pub fn whole(&mut self, track: u32, (name, category): (u32, u32), start: i64, duration: i64, details: Details) {
         let details = self.details(details);
         self.push(Slice { name, category, track, start, duration, details });
     }
 
     /// Keeps a slice whose times are such: sums of thousands of these still fit.
     fn push(&mut self, slice: Slice) {
+        self.taken += size_of::<Slice>();
         if (0..LONGEST_NS).contains(&slice.duration) && slice.start.unsigned_abs() < MOST_NS.unsigned_abs() {
             self.list.push(slice);
         } else {
@@ -99,8 +134,9 @@ impl Slices {
     }
 
     /// The beginning of a slice, which the next end on its track closes.
-    pub fn begin(&mut self, track: u32, (name, category): (&str, &str), start: i64, details: Details) {
-        let open = (self.texts.id(name), self.texts.id(category), start, self.details(details));
+    pub fn begin(&mut self, track: u32, (name, category): (u32, u32), start: i64, details: Details) {
+        let open = (name, category, start, self.details(details));
+        self.taken += size_of::<Open>();
         self.open.entry(track).or_default().push(open);
     }
 
@@ -132,13 +168,28 @@ impl Slices {
         let mut tracks: FxHashMap<u32, (Named, Option<tracks::Stream>)> = FxHashMap::default();
         let mut processes: FxHashMap<u32, String> = FxHashMap::default();
         let none = Details::default();
+        // Names by the numbers of their texts: to look one up takes as long as it is.
+        let mut names = vec![u32::MAX; self.texts.list.len()];
+        let pace = job.cancel.pace();
         for (at, slice) in self.list.iter().enumerate() {
+            if !pace.step(1) {
+                return None;
+            }
             let (named, stream) = tracks.entry(slice.track).or_insert_with(|| {
                 let named = named(slice.track);
                 let stream = tracks::stream(&named);
                 (named, stream)
             });
-            let (name, category) = (self.texts.get(slice.name), self.texts.get(slice.category));
+            let (name, category) = (self.texts.start(slice.name), self.texts.start(slice.category));
+            let mut numbered = |part: &mut Part| {
+                let Some(number) = names.get_mut(slice.name as usize) else { return u32::MAX };
+                if *number == u32::MAX {
+                    let text = &self.texts.list[slice.name as usize];
+                    let _ = pace.step(text.len());
+                    *number = part.names.id(text);
+                }
+                *number
+            };
             let details = self.details.get(slice.details as usize).unwrap_or(&none);
             let at = (at as u64 >> 20, (at & 0xf_ffff) as u32);
             let on_host = || (named.pid, named.tid);
@@ -148,10 +199,11 @@ impl Slices {
                 Some(kind @ (Kind::Kernel | Kind::Copy | Kind::Set)) => {
                     let device = details.device.or(stream.map(|s| s.device)).or_else(|| tracks::device(named)).unwrap_or(0);
                     let stream = details.stream.or(stream.and_then(|s| s.number)).unwrap_or(named.tid);
+                    let name = numbered(&mut part);
                     part.on_gpu.push(OnGpu {
                         at,
                         kind,
-                        name: part.names.id(&Arc::from(name)),
+                        name,
                         start: slice.start,
                         duration: slice.duration,
                         config: part.configs.id(&details.config),
@@ -165,14 +217,14 @@ impl Slices {
                 }
                 Some(Kind::Call) => {
                     processes.entry(named.pid).or_insert_with(|| named.process.clone());
-                    let name = part.names.id(&Arc::from(name));
+                    let name = numbered(&mut part);
                     part.calls.push(Call { at, name, start: slice.start, duration: slice.duration, thread: on_host(), correlation });
                 }
                 Some(_) => {
                     processes.entry(named.pid).or_insert_with(|| named.process.clone());
                     // JAX and TensorFlow write functions of Python so: `$module.py:12 function`.
                     let origin = if name.starts_with('$') { RangeOrigin::Python } else { RangeOrigin::Annotation };
-                    let name = part.names.id(&Arc::from(name));
+                    let name = numbered(&mut part);
                     let (start, duration, thread) = (slice.start, slice.duration, on_host());
                     part.spans.push(Span { at, name, start, duration, thread, origin, operator: None });
                 }

@@ -3,18 +3,22 @@
 
 use super::sizes::{our_config, three};
 use super::tracks::Named;
-use super::{Details, Slices};
+use super::packets::{self, Packets};
+use super::{Details, Slices, short};
 use crate::import::input::{Bytes, Input};
-use crate::import::rocm::protobuf::{Fields, Value};
-use crate::import::{ImportError, Job};
+use crate::import::rocm::protobuf::{Fields, Text, Value};
+use crate::import::{Budget, ImportError, Job};
 use crate::launch::open;
-use crate::model::{Note, NoteKind, Profile, Severity, Source};
+use crate::model::{Note, NoteKind, Pace, Profile, Severity, Source};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::io::Read;
 
-/// Bytes that the compressed packets of a trace are unpacked to at most.
-const MOST_UNPACKED: u64 = 8 << 30;
+/// Bytes that a track and a sequence of packets take beside their texts, and a text in its table.
+const TRACK: usize = 2 * size_of::<Track>();
+const SEQUENCE: usize = 2 * size_of::<Interned<'_>>();
+const ENTRY: usize = 64;
+/// Bytes of a number or of sizes in letters: what is longer is neither, and may be referred to by every event.
+const LONGEST_WORDS: usize = 1 << 10;
 /// Tracks that a track may lie under.
 const DEEPEST: usize = 8;
 
@@ -58,7 +62,7 @@ struct Counter {
 /// Texts of a sequence by number.
 #[derive(Default)]
 struct Interned<'a> {
-    kinds: [FxHashMap<u64, &'a [u8]>; 4],
+    kinds: [FxHashMap<u64, Text<'a>>; 4],
     /// The track of events that do not say theirs.
     track: u64,
 }
@@ -86,7 +90,7 @@ impl Counter {
                 // UNIT_TIME_NS, UNIT_SIZE_BYTES; a name of its own goes before.
                 (3, Value::Number(1)) if out.unit.is_empty() => "ns".clone_into(&mut out.unit),
                 (3, Value::Number(3)) if out.unit.is_empty() => "B".clone_into(&mut out.unit),
-                (6, Value::Bytes(b)) => out.unit = text(b).into_owned(),
+                (6, Value::Bytes(b)) => out.unit = short(&text(b)).to_owned(),
                 (4, Value::Number(n)) => out.multiplier = n.cast_signed(),
                 (5, Value::Number(n)) => out.incremental = n == 1,
                 _ => {}
@@ -115,8 +119,10 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         Bytes::File(path) => Cow::Owned(open::bytes(path).map_err(|e| ImportError::io(path, e))?),
         Bytes::BuiltIn(bytes) => Cow::Borrowed(*bytes),
     };
-    let bytes = unpacked(bytes);
-    let mut reader = Reader::default();
+    let (budget, pace) = (Budget::stored(&input.path, input.stored()), job.cancel.pace());
+    let Packets { bytes, torn } = packets::unpacked(bytes, &input.path, &budget, &pace)?;
+    budget.narrow(bytes.len() as u64);
+    let mut reader = Reader { torn, ..Reader::default() };
     let mut sequences: FxHashMap<u64, Interned<'_>> = FxHashMap::default();
     let mut packets = Fields::new(&bytes);
     let (mut n, mut done) = (0_u64, 0_u64);
@@ -124,20 +130,24 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         let (1, Value::Bytes(packet)) = (field, value) else { continue };
         done += packet.len() as u64;
         n += 1;
+        if !pace.step(packet.len() + 1) {
+            return Err(ImportError::Cancelled { path: input.path.clone() });
+        }
         if n.is_multiple_of(1 << 14) {
-            if job.cancel.is_cancelled() {
-                return Err(ImportError::Cancelled { path: input.path.clone() });
-            }
             job.progress("packets", done, bytes.len() as u64);
         }
-        reader.packet(packet, &mut sequences);
+        budget.keep(reader.packet(packet, &mut sequences, &pace))?;
     }
-    reader.torn = packets.torn;
+    reader.torn |= packets.torn;
     let torn = reader.torn;
     let source = Source { tool: "Perfetto trace".to_owned(), version: None, schema: None, file: input.path.clone() };
     let Reader { slices, tracks, uuids, .. } = reader;
     let named = |track: u32| uuids.get(track as usize).map(|uuid| named(&tracks, *uuid)).unwrap_or_default();
-    let Some(mut profile) = slices.profile(&named, source, job) else {
+    let built = slices.profile(&named, source, job);
+    if job.cancel.is_cancelled() {
+        return Err(ImportError::Cancelled { path: input.path.clone() });
+    }
+    let Some(mut profile) = built else {
         let what = "a Perfetto trace without slices of a GPU: neither a category (kernel, gpu_kernel) nor a track's name (GPU 0, stream 7) tells them";
         return Err(ImportError::refused(
             &input.path,
@@ -150,36 +160,6 @@ pub fn read(input: &Input, job: &Job<'_>) -> Result<Profile, ImportError> {
         profile.notes.push(Note::new(Severity::Error, NoteKind::Lost, text));
     }
     Ok(profile)
-}
-
-/// With its compressed packets in place of what they hold.
-fn unpacked(bytes: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
-    let compressed = |packet: &[u8]| Fields::new(packet).find(|(f, _)| *f == 50).and_then(|(_, v)| v.bytes().map(<[u8]>::to_vec));
-    if !Fields::new(&bytes).any(|(_, v)| v.bytes().is_some_and(|p| compressed(p).is_some())) {
-        return bytes;
-    }
-    let mut out = Vec::new();
-    for (field, value) in Fields::new(&bytes) {
-        let (1, Value::Bytes(packet)) = (field, value) else { continue };
-        match compressed(packet) {
-            // They hold packets as a file does.
-            Some(data) => {
-                let left = MOST_UNPACKED.saturating_sub(out.len() as u64);
-                let _ = flate2::read::ZlibDecoder::new(&data[..]).take(left).read_to_end(&mut out);
-            }
-            None => {
-                out.push(0x0a);
-                let mut n = packet.len();
-                while n > 127 {
-                    out.push((n & 127) as u8 | 128);
-                    n >>= 7;
-                }
-                out.push(n as u8);
-                out.extend_from_slice(packet);
-            }
-        }
-    }
-    Cow::Owned(out)
 }
 
 fn named(tracks: &FxHashMap<u64, Track>, uuid: u64) -> Named {
@@ -211,7 +191,10 @@ fn named(tracks: &FxHashMap<u64, Track>, uuid: u64) -> Named {
 }
 
 impl Reader {
-    fn packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>) {
+    /// Takes a packet; the bytes of memory that it needs.
+    fn packet<'a>(&mut self, packet: &'a [u8], sequences: &mut FxHashMap<u64, Interned<'a>>, pace: &Pace) -> u64 {
+        let (tracks, numbers, sequenced) = (self.tracks.len(), self.uuids.len(), sequences.len());
+        let mut texts = 0;
         let (mut sequence, mut flags, mut time) = (0, 0, None);
         let (mut event, mut data, mut defaults) = (None, None, None);
         for (field, value) in Fields::new(packet) {
@@ -233,15 +216,19 @@ impl Reader {
             *interned = Interned::default();
         }
         if let Some(data) = data {
-            interned.take(data);
+            texts += interned.take(data);
         }
         if let Some(defaults) = defaults {
             let of_events = Fields::new(defaults).find(|(f, _)| *f == 11).and_then(|(_, v)| v.bytes()).unwrap_or_default();
             interned.track = Fields::new(of_events).find(|(f, _)| *f == 11).and_then(|(_, v)| v.number()).unwrap_or(0);
         }
         if let (Some(event), Some(time)) = (event, time) {
-            self.event(event, time, interned);
+            self.event(event, time, interned, pace);
         }
+        let new = (self.tracks.len() - tracks) * (TRACK + super::LONGEST)
+            + (self.uuids.len() - numbers + texts) * ENTRY
+            + (sequences.len() - sequenced) * SEQUENCE;
+        new as u64 + self.slices.taken()
     }
 
     fn track(&mut self, descriptor: &[u8]) {
@@ -250,14 +237,14 @@ impl Reader {
             match (field, value) {
                 (1, Value::Number(n)) => uuid = n,
                 // Names, also those that only say what a name is taken from.
-                (2 | 10 | 13, Value::Bytes(b)) => track.name = text(b).into_owned(),
+                (2 | 10 | 13, Value::Bytes(b)) => track.name = short(&text(b)).to_owned(),
                 (5, Value::Number(n)) => track.parent = Some(n),
                 (3, Value::Bytes(b)) => {
                     let mut of = (0, String::new());
                     for (field, value) in Fields::new(b) {
                         match (field, value) {
                             (1, Value::Number(n)) => of.0 = n as u32,
-                            (6, Value::Bytes(b)) => of.1 = text(b).into_owned(),
+                            (6, Value::Bytes(b)) => of.1 = short(&text(b)).to_owned(),
                             _ => {}
                         }
                     }
@@ -269,7 +256,7 @@ impl Reader {
                         match (field, value) {
                             (1, Value::Number(n)) => of.0 = n as u32,
                             (2, Value::Number(n)) => of.1 = n as u32,
-                            (5, Value::Bytes(b)) => of.2 = text(b).into_owned(),
+                            (5, Value::Bytes(b)) => of.2 = short(&text(b)).to_owned(),
                             _ => {}
                         }
                     }
@@ -292,9 +279,18 @@ impl Reader {
         number
     }
 
-    fn event(&mut self, event: &[u8], time: i64, interned: &Interned<'_>) {
+    /// The number of a text.
+    fn text(&mut self, text: &Text<'_>, pace: &Pace) -> u32 {
+        text.number(|bytes| {
+            // Where the job was asked to stop, the next packet is not read.
+            let _ = pace.step(bytes.len());
+            self.slices.text(&String::from_utf8_lossy(bytes))
+        })
+    }
+
+    fn event<'a>(&mut self, event: &'a [u8], time: i64, interned: &Interned<'a>, pace: &Pace) {
         let (mut kind, mut uuid) = (0, interned.track);
-        let (mut name, mut category) = (&b""[..], &b""[..]);
+        let (mut name, mut category): (Cow<'_, Text<'a>>, Cow<'_, Text<'a>>) = (Cow::default(), Cow::default());
         let (mut details, mut demangled, mut counted) = (Details::default(), None, None);
         for (field, value) in Fields::new(event) {
             match (field, value) {
@@ -302,9 +298,9 @@ impl Reader {
                 (11, Value::Number(n)) => uuid = n,
                 (3, Value::Number(id)) => category = interned.get(CATEGORY, id),
                 (3, Value::Bytes([id, ..])) => category = interned.get(CATEGORY, u64::from(*id)),
-                (22, Value::Bytes(b)) => category = b,
+                (22, Value::Bytes(b)) => category = Cow::Owned(Text::new(b)),
                 (10, Value::Number(id)) => name = interned.get(NAME, id),
-                (23, Value::Bytes(b)) => name = b,
+                (23, Value::Bytes(b)) => name = Cow::Owned(Text::new(b)),
                 // Flows that go on or begin here, and those that end: old forms first.
                 (36 | 42 | 47 | 48, Value::Number(id)) => details.flow = details.flow.or(Some(id)),
                 (30, Value::Number(n)) => counted = Some(n.cast_signed() as f64),
@@ -313,10 +309,13 @@ impl Reader {
                 _ => {}
             }
         }
-        let name = demangled.map_or_else(|| text(name), Cow::Owned);
+        let name = demangled.unwrap_or(name);
         let track = self.number(uuid);
         match kind {
-            1 => self.slices.begin(track, (&name, &text(category)), time, details),
+            1 => {
+                let names = (self.text(&name, pace), self.text(&category, pace));
+                self.slices.begin(track, names, time, details);
+            }
             2 => self.slices.end(track, time),
             4 => {
                 let known = self.tracks.get_mut(&uuid);
@@ -338,22 +337,22 @@ impl Reader {
 }
 
 /// An annotation's key, and its number or text; the kernel's whole name where it is that.
-fn take(annotation: &[u8], interned: &Interned<'_>, details: &mut Details) -> Option<String> {
-    let (mut key, mut number, mut words) = (&b""[..], None, None);
+fn take<'r, 'a>(annotation: &'a [u8], interned: &'r Interned<'a>, details: &mut Details) -> Option<Cow<'r, Text<'a>>> {
+    let (mut key, mut number, mut words): (_, _, Option<Cow<'r, Text<'a>>>) = (&b""[..], None, None);
     for (field, value) in Fields::new(annotation) {
         match (field, value) {
-            (1, Value::Number(id)) => key = interned.get(KEY, id),
+            (1, Value::Number(id)) => key = interned.get(KEY, id).bytes,
             (10, Value::Bytes(b)) => key = b,
             (2..=4, Value::Number(n)) => number = Some(n.cast_signed()),
-            (6, Value::Bytes(b)) => words = Some(b),
+            (6, Value::Bytes(b)) => words = Some(Cow::Owned(Text::new(b))),
             (17, Value::Number(id)) => words = Some(interned.get(TEXT, id)),
             _ => {}
         }
     }
-    let words = words.map(text);
     if key == b"demangled" {
-        return words.map(Cow::into_owned).filter(|w| !w.is_empty());
+        return words.filter(|w| !w.bytes.is_empty());
     }
+    let words = words.filter(|w| w.bytes.len() <= LONGEST_WORDS).map(|w| text(w.bytes));
     let number = number.or_else(|| words.as_ref().and_then(|w| w.trim().parse().ok()));
     let small = || number.and_then(|n| u32::try_from(n).ok());
     match key {
@@ -370,11 +369,13 @@ fn take(annotation: &[u8], interned: &Interned<'_>, details: &mut Details) -> Op
 }
 
 impl<'a> Interned<'a> {
-    fn get(&self, kind: usize, id: u64) -> &'a [u8] {
-        self.kinds.get(kind).and_then(|k| k.get(&id)).copied().unwrap_or_default()
+    fn get(&self, kind: usize, id: u64) -> Cow<'_, Text<'a>> {
+        self.kinds.get(kind).and_then(|k| k.get(&id)).map(Cow::Borrowed).unwrap_or_default()
     }
 
-    fn take(&mut self, data: &'a [u8]) {
+    /// Takes what is said of texts; how many there are.
+    fn take(&mut self, data: &'a [u8]) -> usize {
+        let mut taken = 0;
         for (field, value) in Fields::new(data) {
             let kind = match field {
                 1 => CATEGORY,
@@ -392,8 +393,10 @@ impl<'a> Interned<'a> {
                 }
             }
             if let (Some(id), Some(texts)) = (id, self.kinds.get_mut(kind)) {
-                texts.insert(id, of);
+                texts.insert(id, Text::new(of));
+                taken += 1;
             }
         }
+        taken
     }
 }

@@ -244,7 +244,7 @@ impl Rows {
                 }
             }
             Kind::Kernels => {
-                self.kernels.reserve(block.count as usize % (1 << 20));
+                self.kernels.reserve((block.count as usize).min(block.data.len() / 4));
                 while !c.is_empty() {
                     let row = self.kernel(c, &mut before, block.thread)?;
                     self.kernels.push(row);
@@ -256,7 +256,7 @@ impl Rows {
                 }
             }
             Kind::Calls => {
-                self.calls.reserve(block.count as usize % (1 << 20));
+                self.calls.reserve((block.count as usize).min(block.data.len() / 4));
                 while !c.is_empty() {
                     self.calls.push(call(c, &mut before)?);
                 }
@@ -364,6 +364,34 @@ impl Rows {
             _ => return None,
         }
         Some(())
+    }
+
+    /// Bytes that the rows take.
+    pub fn memory(&self) -> u64 {
+        fn of<T>(rows: &[T]) -> usize {
+            size_of_val(rows)
+        }
+        let texts = self.strings.iter().chain(&self.threads).map(|t| t.1.len()).sum::<usize>();
+        let rows = [
+            of(&self.strings),
+            of(&self.threads),
+            of(&self.configs),
+            of(&self.inline),
+            of(&self.kernels),
+            of(&self.memops),
+            of(&self.calls),
+            of(&self.events),
+            of(&self.graphs),
+            of(&self.memory),
+            of(&self.overhead),
+            of(&self.categories),
+            of(&self.named_threads),
+            of(&self.states),
+            of(&self.sets),
+            of(&self.measured),
+            of(&self.stalls),
+        ];
+        (texts + rows.iter().sum::<usize>()) as u64
     }
 
     /// Puts the rows of later blocks behind these.

@@ -5,10 +5,10 @@ use super::build::Section;
 use super::facts::Facts;
 use super::notes::Missing;
 use super::rows::Rows;
-use crate::import::{ImportError, Input, Job};
+use crate::import::{Budget, ImportError, Input, Job};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Blocks that a thread takes at once.
 const TAKEN: usize = 64;
@@ -24,6 +24,9 @@ struct Part {
 /// The processes of some files, and what the files lack.
 pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result<(Vec<Section>, Missing), ImportError> {
     let (mut parts, mut missing): (Vec<Part>, _) = (Vec::new(), Missing::default());
+    // What is followed while it grows is no file.
+    let plain = files.iter().map(|bytes| bytes.len() as u64).sum();
+    let budget = Budget::plain(&input.path, if input.stored() == 0 { plain } else { input.stored() }, plain);
     for bytes in files {
         let pace = job.cancel.pace();
         let Some((blocks, damage)) = blocks::paced(bytes, &pace) else {
@@ -33,7 +36,7 @@ pub fn sections(files: &[Cow<'_, [u8]>], input: &Input, job: &Job<'_>) -> Result
         missing.damage.torn += damage.torn;
         // Traces of several processes may stand behind each other in one file.
         for blocks in blocks.chunk_by(|_, next| !next.begins()) {
-            let rows = read(blocks, input, job)?;
+            let rows = read(blocks, input, &budget, job)?;
             let facts = Facts::joined(&rows.facts);
             let number = facts.number("continues").unwrap_or(0);
             parts.push(Part { section: Section { rows, facts }, numbers: blocks.iter().map(|b| b.sequence).collect(), number });
@@ -69,10 +72,10 @@ fn lacking(numbers: &[u32]) -> u64 {
 }
 
 /// Decodes all blocks, several threads side by side: each block is whole by itself.
-fn read(blocks: &[Block<'_>], input: &Input, job: &Job<'_>) -> Result<Rows, ImportError> {
+fn read(blocks: &[Block<'_>], input: &Input, budget: &Budget, job: &Job<'_>) -> Result<Rows, ImportError> {
     let total: usize = blocks.iter().map(|b| b.data.len()).sum();
     let pieces: Vec<&[Block<'_>]> = blocks.chunks(TAKEN).collect();
-    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let (next, done, full) = (AtomicUsize::new(0), AtomicUsize::new(0), AtomicBool::new(false));
     let work = || {
         let mut out = Vec::new();
         let pace = job.cancel.pace();
@@ -86,6 +89,10 @@ fn read(blocks: &[Block<'_>], input: &Input, job: &Job<'_>) -> Result<Rows, Impo
                 }
                 rows.take(block, job.wants);
                 done.fetch_add(block.data.len(), Ordering::Relaxed);
+            }
+            if full.load(Ordering::Relaxed) || !budget.spend(rows.memory()) {
+                full.store(true, Ordering::Relaxed);
+                return out;
             }
             job.progress("records", done.load(Ordering::Relaxed) as u64, total as u64);
             out.push((at, rows));
@@ -102,6 +109,9 @@ fn read(blocks: &[Block<'_>], input: &Input, job: &Job<'_>) -> Result<Rows, Impo
     });
     if job.cancel.is_cancelled() {
         return Err(ImportError::Cancelled { path: input.path.clone() });
+    }
+    if full.into_inner() {
+        return Err(budget.refused());
     }
     let mut parts = parts.ok_or_else(|| ImportError::Tool {
         path: input.path.clone(),

@@ -1,0 +1,133 @@
+//! The packets of a Perfetto trace, those too that lie compressed in it.
+
+use crate::import::rocm::protobuf::{Fields, Value};
+use crate::import::{Budget, ImportError};
+use crate::model::Pace;
+use flate2::read::ZlibDecoder;
+use std::borrow::Cow;
+use std::io::{ErrorKind, Read};
+use std::path::Path;
+
+/// The field of a packet that holds others.
+const COMPRESSED: u64 = 50;
+/// Bytes that are unpacked at once.
+const PIECE: usize = 1 << 16;
+
+/// Packets as a file without compression has them, and whether those of a compressed one are missing.
+pub struct Packets<'a> {
+    pub bytes: Cow<'a, [u8]>,
+    pub torn: bool,
+}
+
+fn compressed(packet: &[u8]) -> Option<&[u8]> {
+    Fields::new(packet).find(|(field, _)| *field == COMPRESSED).and_then(|(_, value)| value.bytes())
+}
+
+fn packets(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    Fields::new(bytes).filter_map(|(field, value)| if let (1, Value::Bytes(packet)) = (field, value) { Some(packet) } else { None })
+}
+
+/// Puts what compressed packets hold in their place. All of it is counted: some kilobytes may stand for gigabytes.
+pub fn unpacked<'a>(bytes: Cow<'a, [u8]>, path: &Path, budget: &Budget, pace: &Pace) -> Result<Packets<'a>, ImportError> {
+    if !packets(&bytes).any(|packet| compressed(packet).is_some()) {
+        return Ok(Packets { bytes, torn: false });
+    }
+    let (mut out, mut torn) = (Vec::new(), false);
+    for packet in packets(&bytes) {
+        if !pace.step(packet.len() + 1) {
+            return Err(ImportError::Cancelled { path: path.to_owned() });
+        }
+        match compressed(packet) {
+            // They hold packets as a file does.
+            Some(data) => torn |= !unpack(data, &mut out, path, budget, pace)?,
+            None => {
+                budget.keep(packet.len() as u64)?;
+                put(packet, &mut out);
+            }
+        }
+    }
+    Ok(Packets { bytes: Cow::Owned(out), torn })
+}
+
+/// Unpacks behind what is there; false where the data is damaged or ends early. That there is no memory is no end.
+fn unpack(data: &[u8], out: &mut Vec<u8>, path: &Path, budget: &Budget, pace: &Pace) -> Result<bool, ImportError> {
+    let mut decoder = ZlibDecoder::new(data);
+    let mut piece = vec![0; PIECE];
+    loop {
+        let read = match decoder.read(&mut piece) {
+            Ok(0) => return Ok(true),
+            Ok(read) => read,
+            Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+            Err(e) if matches!(e.kind(), ErrorKind::InvalidInput | ErrorKind::InvalidData | ErrorKind::UnexpectedEof) => return Ok(false),
+            Err(e) => return Err(ImportError::io(path, e)),
+        };
+        if !pace.step(read) {
+            return Err(ImportError::Cancelled { path: path.to_owned() });
+        }
+        budget.keep(read as u64)?;
+        out.try_reserve(read).map_err(|e| ImportError::io(path, e.into()))?;
+        out.extend_from_slice(&piece[..read]);
+    }
+}
+
+/// A packet as a field of a trace.
+fn put(packet: &[u8], out: &mut Vec<u8>) {
+    out.push(0x0a);
+    let mut n = packet.len();
+    while n > 127 {
+        out.push((n & 127) as u8 | 128);
+        n >>= 7;
+    }
+    out.push(n as u8);
+    out.extend_from_slice(packet);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Cancel;
+    use std::io::Write;
+
+    fn zipped(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(bytes, &mut out);
+        [&[number << 3 | 2 | if number > 15 { 128 } else { 0 }][..], if number > 15 { &[number >> 4][..] } else { &[] }, &out[1..]].concat()
+    }
+
+    fn of(bytes: &[u8], cancel: &Cancel) -> Result<(Vec<u8>, bool), ImportError> {
+        let path = Path::new("x");
+        let found = unpacked(Cow::Borrowed(bytes), path, &Budget::stored(path, bytes.len() as u64), &cancel.pace())?;
+        Ok((found.bytes.into_owned(), found.torn))
+    }
+
+    #[test]
+    fn packets_in_packets_are_found_cut_refused_and_left() {
+        let plain = [field(1, b"\x08\x01"), field(1, b"\x08\x02")].concat();
+        let data = zipped(&plain);
+        let trace = |data: &[u8]| [field(1, b"\x08\x03"), field(1, &field(50, data))].concat();
+        let cancel = Cancel::default();
+        let wanted = [field(1, b"\x08\x03"), plain.clone()].concat();
+        assert_eq!(of(&trace(&data), &cancel).unwrap(), (wanted, false));
+        assert_eq!(of(&plain, &cancel).unwrap(), (plain.clone(), false));
+        for cut in 1..data.len() {
+            assert!(of(&trace(&data[..cut]), &cancel).unwrap().1, "{cut}");
+        }
+        // 80 MB of nothing in 80 kB: one piece, and many pieces.
+        let bomb = zipped(&vec![0; 80 << 20]);
+        let pieces: Vec<u8> = (0..80).flat_map(|_| field(1, &field(50, &zipped(&vec![0; 1 << 20])))).collect();
+        for bomb in [trace(&bomb), pieces] {
+            let refused = of(&bomb, &cancel).unwrap_err().to_string();
+            assert!(refused.contains("MB of memory"), "{refused}");
+        }
+        let steps = cancel.steps();
+        cancel.cancel();
+        assert!(matches!(of(&trace(&bomb), &cancel), Err(ImportError::Cancelled { .. })));
+        assert!(cancel.steps() - steps < 1 << 20);
+    }
+}
