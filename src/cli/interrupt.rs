@@ -7,6 +7,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::time::Duration;
+
+/// Time that a reader gets to clean up.
+pub const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Reads a report of launches.
 pub fn open(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<Profile, Failure> {
@@ -25,6 +29,11 @@ pub fn reading<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, ImportErro
         for signal in signals.forever() {
             if still.load(Ordering::SeqCst) && which.swap(signal, Ordering::SeqCst) == 0 {
                 stop.cancel();
+                // A reader that waits for a disk or a network that is gone hears of nothing.
+                std::thread::spawn(move || {
+                    std::thread::sleep(PATIENCE);
+                    std::process::exit(128 + signal);
+                });
             } else {
                 std::process::exit(128 + signal);
             }

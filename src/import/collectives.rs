@@ -163,20 +163,20 @@ fn launched(events: &[(i64, What)]) -> Vec<(i64, u32, Vec<Call>)> {
 
 /// Which launch of a group does what: of as many launches as communicators each does one's calls, else the first does all.
 fn shared_out(calls: Vec<Call>, launches: &[(i64, u32)]) -> Vec<(i64, u32, Vec<Call>)> {
-    let mut communicators: Vec<Option<u64>> = Vec::new();
+    // In the order of their first calls.
+    let mut communicators: Vec<Vec<Call>> = Vec::new();
+    let mut place: FxHashMap<Option<u64>, usize> = FxHashMap::default();
     for call in &calls {
-        if !communicators.contains(&call.communicator) {
-            communicators.push(call.communicator);
+        let at = *place.entry(call.communicator).or_insert(communicators.len());
+        match communicators.get_mut(at) {
+            Some(list) => list.push(*call),
+            None => communicators.push(vec![*call]),
         }
     }
     match launches {
         [] => Vec::new(),
         [first, ..] if communicators.len() != launches.len() => vec![(first.0, first.1, calls)],
-        _ => launches
-            .iter()
-            .zip(communicators)
-            .map(|(&(called, row), of)| (called, row, calls.iter().filter(|c| c.communicator == of).copied().collect()))
-            .collect(),
+        _ => launches.iter().zip(communicators).map(|(&(called, row), calls)| (called, row, calls)).collect(),
     }
 }
 

@@ -285,8 +285,15 @@ fn unpack(path: &Path, meta: &Metadata, packing: Packing, job: &Job<'_>, kinds: 
         // What is in it decides before the disk is filled with it.
         let mut head = Vec::with_capacity(HEAD);
         (&mut reader).take(HEAD as u64).read_to_end(&mut head).map_err(damaged)?;
-        let probe =
-            Input { path: path.to_owned(), bytes: Bytes::BuiltIn(&[]), size: head.len() as u64, stored: 0, head, members: Vec::new(), stamp: None };
+        let probe = Input {
+            path: path.to_owned(),
+            bytes: Bytes::BuiltIn(&[]),
+            size: head.len() as u64,
+            stored: 0,
+            head,
+            members: Vec::new(),
+            stamp: None,
+        };
         if !(kinds.knows)(&probe) {
             return Err((kinds.refusal)(&probe));
         }

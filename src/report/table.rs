@@ -85,6 +85,24 @@ pub fn no_formula(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// A text that no terminal obeys, wherever it is printed later: control characters are made visible as on a terminal, but for tabs and line ends, which
+/// CSV quotes. Everything else is as it is.
+fn obeyed_by_no_terminal(text: &str) -> Cow<'_, str> {
+    let obeyed = |c: char| c.is_control() && !matches!(c, '\t' | '\n' | '\r');
+    if !text.contains(obeyed) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if obeyed(c) {
+            out.push_str(&clean(c.encode_utf8(&mut [0; 4])));
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
 /// Raw values, except that neither a spreadsheet nor a terminal must obey them.
 fn csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn Write, terminal: bool) -> io::Result<()> {
     let mut csv = csv::Writer::from_writer(out);
@@ -94,7 +112,7 @@ fn csv(columns: &[Column], rows: impl Iterator<Item = Vec<Cell>>, out: &mut dyn 
             csv.write_record(row.iter().map(|c| clean(&no_formula(&c.raw)).into_owned())).map_err(io_error)?;
         } else {
             for cell in &row {
-                csv.write_field(no_formula(&cell.raw).as_bytes()).map_err(io_error)?;
+                csv.write_field(obeyed_by_no_terminal(&no_formula(&cell.raw)).as_bytes()).map_err(io_error)?;
             }
             csv.write_record(None::<&[u8]>).map_err(io_error)?;
         }
@@ -164,8 +182,9 @@ fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &
     let sample: Vec<Vec<Cell>> = rows.by_ref().take(SAMPLE).collect();
     let mut shown = for_people(columns);
     let cell = |row: &[Cell], i: usize| clean(&row[i].human).into_owned();
-    let widest =
-        |i: usize| sample.iter().map(|r| labels::width(&clean(&r[i].human))).max().unwrap_or(0).max(labels::width(columns[i].title));
+    // One text of a megabyte is no reason to fill up all others: it stands out of its column.
+    let longest = |i: usize| sample.iter().map(|r| labels::width(&clean(&r[i].human))).max().unwrap_or(0).min(MOST_NAME);
+    let widest = |i: usize| longest(i).max(labels::width(columns[i].title));
     let flexible = shown.iter().copied().find(|&i| !columns[i].right);
     let mut widths: Vec<usize> = (0..columns.len()).map(|i| if columns[i].machine_only { 0 } else { widest(i) }).collect();
     let mut texts: HashMap<String, String> = HashMap::new();
@@ -205,7 +224,13 @@ fn aligned(columns: &[Column], mut rows: impl Iterator<Item = Vec<Cell>>, out: &
             .iter()
             .map(|&i| {
                 let text = cell(&row, i);
-                if Some(i) == flexible { texts.get(&text).cloned().unwrap_or_else(|| labels::cut_middle(&text, widths[i])) } else { text }
+                if Some(i) == flexible {
+                    texts.get(&text).cloned().unwrap_or_else(|| labels::cut_middle(&text, widths[i]))
+                } else if text.len() > MOST_NAME {
+                    labels::cut_middle(&text, MOST_NAME)
+                } else {
+                    text
+                }
             })
             .collect();
         write(&cells)?;

@@ -2,7 +2,7 @@
 
 use super::super::args::{Args, Watch};
 use super::super::live::{self, Told};
-use super::super::{FAILED, Failure, explore, print};
+use super::super::{FAILED, Failure, explore, interrupt, print};
 use super::{list, plain};
 use crate::config::Config;
 use crate::import::{Cancel, trace};
@@ -10,7 +10,7 @@ use crate::library::{Library, Run};
 use crate::report;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// What is watched.
@@ -120,6 +120,7 @@ fn as_lines(what: &What, args: &Watch, asked: &AtomicUsize) -> Result<(), Failur
         print::error(&format!("waiting for a process that writes {}.PID.{}", output.display(), trace::SUFFIX));
     }
     let (_keep, asks) = crossbeam_channel::unbounded();
+    let followed = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Nothing may be told for long: no process has used CUDA yet.
         scope.spawn(|| {
@@ -127,6 +128,14 @@ fn as_lines(what: &What, args: &Watch, asked: &AtomicUsize) -> Result<(), Failur
                 std::thread::park_timeout(Duration::from_millis(200));
             }
             enough.cancel();
+            // What follows may wait for a disk or a network that is gone.
+            let since = Instant::now();
+            while asked.load(Ordering::SeqCst) > 0 && !followed.load(Ordering::SeqCst) {
+                if since.elapsed() > interrupt::PATIENCE {
+                    std::process::exit(128 + signal_hook::consts::SIGINT);
+                }
+                std::thread::park_timeout(Duration::from_millis(50));
+            }
         });
         let tell = |told| {
             let Told::Live(live) = told else { return true };
@@ -140,6 +149,7 @@ fn as_lines(what: &What, args: &Watch, asked: &AtomicUsize) -> Result<(), Failur
             failed.is_none() && !(done && matches!(what, What::Traces(_)))
         };
         live::follow(&output, &asks, tell, &enough);
+        followed.store(true, Ordering::SeqCst);
         enough.cancel();
     });
     match failed {

@@ -70,6 +70,8 @@ struct Cell {
 struct Reader {
     out: Metrics,
     cells: Vec<Vec<Cell>>,
+    /// Of the last result where the first cell of each metric is.
+    there: HashMap<u32, usize>,
     budget: Budget,
     /// Whether no more may be kept.
     full: bool,
@@ -92,6 +94,7 @@ pub fn read(input: &Input, reader: impl BufRead, job: &Job<'_>, out: Metrics, de
     let mut state = Reader {
         out,
         cells: Vec::new(),
+        there: HashMap::new(),
         budget,
         full: false,
         index: HashMap::new(),
@@ -299,6 +302,7 @@ impl Reader {
                     ..ResultMetrics::with(Vec::new())
                 });
                 self.cells.push(Vec::new());
+                self.there.clear();
             }
             if let Some([section, name, unit, value]) = header.details {
                 self.details(text(section), text(name), text(unit), text(value));
@@ -325,14 +329,14 @@ impl Reader {
         let full = if real { name.to_owned() } else { format!("{section}: {name}") };
         let metric = self.metric(&full);
         let scale = self.unit(metric, unit);
-        let before = self.cells.last().and_then(|cells| cells.iter().find(|c| c.metric == metric)).map(|c| c.text == value);
+        let before = self.there.get(&metric).and_then(|at| self.cells.last()?.get(*at)).map(|c| c.text == value);
         match before {
             None => self.cell(metric, value, scale),
             // A real name is one value, in whatever section; a label may stand for two metrics of one section.
             Some(false) if !real => {
                 let second = self.metric(&format!("{full} (2)"));
                 let scale = self.unit(second, unit);
-                if !self.cells.last().is_some_and(|cells| cells.iter().any(|c| c.metric == second)) {
+                if !self.there.contains_key(&second) {
                     self.cell(second, value, scale);
                 }
             }
@@ -346,6 +350,7 @@ impl Reader {
         }
         self.full |= !self.budget.spend((text.len() + size_of::<Cell>()) as u64);
         if let Some(cells) = self.cells.last_mut() {
+            self.there.entry(metric).or_insert(cells.len());
             cells.push(Cell { metric, text: text.to_owned(), scale });
         }
     }

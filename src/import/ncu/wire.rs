@@ -1,8 +1,8 @@
 //! Protocol-buffer messages read straight from the file, field by field: what is not asked for is stepped over without being read. Every
 //! length is checked against the message that it lies in before anything is allocated.
 
-use crate::import::{Budget, ImportError};
 use crate::import::input::Bytes;
+use crate::import::{Budget, ImportError};
 use crate::launch::open;
 use std::io::{BufRead, BufReader, Cursor, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};

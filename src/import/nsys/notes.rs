@@ -5,6 +5,7 @@ use super::target::Target;
 use crate::import::ImportError;
 use crate::import::sqlite::db::Db;
 use crate::model::{CallKind, Gate, GraphMode, LaunchOrder, Note, NoteKind, Profile, Severity, units};
+use rustc_hash::FxHashMap;
 
 /// nsys' remarks on the capture: only what is a warning or an error becomes a note, the rest tells about gates.
 #[derive(Debug, Default)]
@@ -22,6 +23,7 @@ impl Diagnostics {
     pub fn read(db: &Db) -> Result<Self, ImportError> {
         let mut out = Self::default();
         let mut counted: Vec<(Severity, String, u64)> = Vec::new();
+        let mut known: FxHashMap<(bool, String), usize> = FxHashMap::default();
         for row in db.rows("DIAGNOSTIC_EVENT", &["severity", "text", "timestamp"])? {
             let [severity, Some(text), timestamp] = &row[..] else {
                 continue;
@@ -37,7 +39,9 @@ impl Diagnostics {
                 Some("3") => Severity::Error,
                 _ => continue,
             };
-            match counted.iter_mut().find(|(s, t, _)| *s == severity && *t == text) {
+            let next = counted.len();
+            let at = *known.entry((severity == Severity::Error, text.clone())).or_insert(next);
+            match counted.get_mut(at) {
                 Some((.., n)) => *n += 1,
                 None => counted.push((severity, text, 1)),
             }

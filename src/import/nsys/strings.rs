@@ -1,7 +1,7 @@
 //! `StringIds`: every name in an export, looked up by id as names are met.
 
-use crate::import::ImportError;
 use crate::import::Budget;
+use crate::import::ImportError;
 use crate::import::sqlite::db::{Db, text_of};
 use rusqlite::{Connection, OptionalExtension};
 use rustc_hash::FxHashMap;

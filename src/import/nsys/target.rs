@@ -6,6 +6,7 @@ use super::secondary;
 use crate::import::ImportError;
 use crate::import::sqlite::db::Db;
 use crate::model::{Bytes, Capture, Clock, Device, Gate, GraphMode, Maker, Nanos, Note, Process};
+use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 #[derive(Debug, Default)]
@@ -116,7 +117,8 @@ impl Target {
             });
         }
         self.devices.sort_by_key(|d| d.id);
-        let index = |id: u32| self.devices.iter().position(|d| d.id == id).and_then(|i| u32::try_from(i).ok());
+        let places: FxHashMap<u32, u32> = (0..).zip(&self.devices).map(|(at, d)| (d.id, at)).collect();
+        let index = |id: u32| places.get(&id).copied();
         for (ordinal, id) in ordinals {
             if let (Some(ordinal), Some(at)) = (ordinal, index(id)) {
                 self.by_ordinal.insert(ordinal, at);

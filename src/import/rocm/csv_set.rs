@@ -177,6 +177,8 @@ pub(super) struct Reader {
     /// Index of the process that the files are of.
     own: u32,
     agents: FxHashMap<String, u32>,
+    /// GPUs among the agents that tables list.
+    gpus: u32,
     symbols: FxHashMap<(u32, u64, Arc<str>), u32>,
     texts: Texts,
     /// Sizes of what was allocated.
@@ -289,16 +291,16 @@ impl Reader {
     fn agent_row(&mut self, head: &Head, row: &ByteRecord) -> Option<()> {
         let node: u64 = head.number(row, &["node_id"])?;
         let gpu = head.text(row, &["agent_type"])? == b"GPU";
-        let gpus = self.rows.agents.iter().filter(|a| a.device.is_some()).count();
         let text = |names: &[&str]| head.text(row, names).map(|t| String::from_utf8_lossy(t).into_owned());
         let device = gpu.then(|| {
             let mut device = device(&|key| head.number(row, &[key]));
-            device.id = next(gpus);
+            device.id = self.gpus;
             device.chip = text(&["name"]);
             device.arch.clone_from(&device.chip);
             device.name = text(&["product_name"]);
             device
         });
+        self.gpus = self.gpus.saturating_add(u32::from(gpu));
         let number = next(self.rows.agents.len());
         let dies = head.number(row, &["num_xcc"]).unwrap_or(0);
         self.rows.agents.push(Agent { device, dies, reached: Vec::new() });

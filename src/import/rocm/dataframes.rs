@@ -6,6 +6,7 @@ use super::tables::{Cell, known, only, plain};
 use super::workload;
 use crate::import::input::{Input, Member};
 use crate::import::{ImportError, Job};
+use crate::launch::open;
 use crate::model::kernel::function_of;
 use crate::model::launches::{NO_NODE, TimesBuilder};
 use crate::model::units::count;
@@ -54,7 +55,8 @@ struct Top {
 }
 
 fn top(path: &Path) -> Vec<Top> {
-    let Ok(mut reader) = csv::ReaderBuilder::new().flexible(true).from_path(path) else { return Vec::new() };
+    let Ok(file) = open::regular(path) else { return Vec::new() };
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(file);
     let Ok(head) = reader.headers().cloned() else { return Vec::new() };
     let at = |start: &str| head.iter().position(|h| h.starts_with(start));
     let (Some(name), Some(calls), Some(sum)) = (at("Kernel_Name"), at("Count"), at("Sum")) else { return Vec::new() };
@@ -78,7 +80,7 @@ struct Owned {
 }
 
 fn cells(path: &Path, table: &str, out: &mut Vec<Owned>) -> Result<u64, csv::Error> {
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_path(path)?;
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(open::regular(path)?);
     let head = reader.headers()?.clone();
     let at = |name: &str| head.iter().position(|h| h == name);
     let unit = at("Unit");

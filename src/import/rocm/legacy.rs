@@ -37,7 +37,8 @@ impl Reader {
         let agent = self.agent(head.text(row, &["gpu_id"]).unwrap_or(b"0"), true);
         let line = |names: &[&str]| [head.number(row, names).unwrap_or(0), 1, 1];
         // Numbered from 0.
-        let index: u64 = head.number(row, &["index"]).map_or_else(|| head.number(row, &["dispatch_id"]).unwrap_or(0), |i: u64| i + 1);
+        let index: u64 =
+            head.number(row, &["index"]).map_or_else(|| head.number(row, &["dispatch_id"]).unwrap_or(0), |i: u64| i.saturating_add(1));
         self.rows.dispatches.push(Dispatch {
             process,
             agent,

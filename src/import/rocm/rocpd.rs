@@ -434,11 +434,11 @@ pub fn device(field: &dyn Fn(&str) -> Option<u64>) -> Device {
         maker: Maker::Amd,
         bus,
         sm_count: some("cu_count"),
-        clock_hz: field("max_engine_clk_fcompute").filter(|&mhz| mhz > 0).map(|mhz| mhz * 1_000_000),
+        clock_hz: field("max_engine_clk_fcompute").filter(|&mhz| mhz > 0).map(|mhz| mhz.saturating_mul(1_000_000)),
         warp_size: some("wave_front_size"),
-        max_warps_per_sm: some("max_waves_per_cu").or_else(|| Some(some("max_waves_per_simd")? * some("simd_per_cu")?)),
-        shared_per_sm: field("lds_size_in_kb").filter(|&kb| kb > 0).map(|kb| Bytes(kb << 10)),
-        shared_per_block: field("lds_size_in_kb").filter(|&kb| kb > 0).map(|kb| Bytes(kb << 10)),
+        max_warps_per_sm: some("max_waves_per_cu").or_else(|| some("max_waves_per_simd")?.checked_mul(some("simd_per_cu")?)),
+        shared_per_sm: field("lds_size_in_kb").filter(|&kb| kb > 0).map(|kb| Bytes(kb.saturating_mul(1 << 10))),
+        shared_per_block: field("lds_size_in_kb").filter(|&kb| kb > 0).map(|kb| Bytes(kb.saturating_mul(1 << 10))),
         max_threads_per_block: some("workgroup_max_size"),
         ..Device::default()
     }

@@ -98,7 +98,8 @@ impl Reader {
         let time = |raw: Option<&RawValue>| raw.and_then(|r| nanoseconds(&word(r)));
         match &*phase {
             "M" => {
-                let given = args.and_then(|a| pick(a.get(), ["name"])).and_then(|[n]| n).map(|n| short(&word(n)).to_owned()).unwrap_or_default();
+                let given =
+                    args.and_then(|a| pick(a.get(), ["name"])).and_then(|[n]| n).map(|n| short(&word(n)).to_owned()).unwrap_or_default();
                 match &*text(name) {
                     "process_name" => drop(self.processes.insert(pid, given)),
                     "thread_name" => drop(self.threads.insert((pid, tid), given)),

@@ -51,6 +51,7 @@ impl Counters {
 
     /// As the profile has them: times count from `begin`, one value at a time, the last where there are several.
     pub fn tracks(self, named: &dyn Fn(u32) -> Named, devices: &[Device], begin: i64) -> Vec<CounterTrack> {
+        let index: FxHashMap<u32, u32> = devices.iter().map(|d| d.id).zip(0..).collect();
         let of = |mut s: Series| {
             s.values.sort_by_key(|v| v.0);
             let (mut times, mut values): (Vec<i64>, Vec<f64>) = (Vec::new(), Vec::new());
@@ -69,7 +70,7 @@ impl Counters {
                 id = device(&Named { track: gpu.to_owned(), ..Named::default() });
                 s.name = Arc::from(name);
             }
-            let device = id.and_then(|id| devices.iter().position(|d| d.id == id)).and_then(|i| u32::try_from(i).ok());
+            let device = id.and_then(|id| index.get(&id)).copied();
             CounterTrack { device, name: s.name, unit: s.unit, times, values }
         };
         self.list.into_iter().map(of).collect()

@@ -1,9 +1,9 @@
 //! Perfetto's protobuf of any tool: slices of track events, with the tracks that they lie on. Field numbers are those of Perfetto's published
 //! `perfetto_trace.proto`.
 
+use super::packets::{self, Packets};
 use super::sizes::{our_config, three};
 use super::tracks::Named;
-use super::packets::{self, Packets};
 use super::{Details, Slices, short};
 use crate::import::input::{Bytes, Input};
 use crate::import::rocm::protobuf::{Fields, Text, Value};

@@ -21,8 +21,7 @@ pub fn build(pickle: Pickle, whole: Value, parts: Parts, mut profile: Profile) -
     let (segments, traces) = (segments.unwrap_or_default(), own_lists(&pickle, traces.unwrap_or_default()));
     let annotations = annotations(&pickle, whole);
     let entry = |v: &Value| pickle.taken(*v).filter(|t| t.0 == EVENT).and_then(|t| parts.events.get(t.1 as usize));
-    let mut begin =
-        traces.iter().flat_map(|t| t.1).filter_map(entry).map(|e| e.time).filter(|&t| t != UNTIMED).min();
+    let mut begin = traces.iter().flat_map(|t| t.1).filter_map(entry).map(|e| e.time).filter(|&t| t != UNTIMED).min();
     begin = annotations.iter().map(|a| a.0).chain(begin).min();
 
     profile.order = LaunchOrder::Host;

@@ -395,9 +395,14 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_whatever_takes_it() {
-        for (name, unit) in
-            [("lists", &b"]0"[..]), ("dictionaries", b"}0"), ("tuples", b"NNN\x870"), ("pairs", b"}NNs0"), ("memo", b"N\x940"), ("items", b"Na")]
-        {
+        for (name, unit) in [
+            ("lists", &b"]0"[..]),
+            ("dictionaries", b"}0"),
+            ("tuples", b"NNN\x870"),
+            ("pairs", b"}NNs0"),
+            ("memo", b"N\x940"),
+            ("items", b"Na"),
+        ] {
             let bytes = [b"\x80\x04]", unit.repeat(200_000).as_slice(), b"."].concat();
             assert!(matches!(loaded(&bytes), Err(Refusal::Memory)), "{name}");
             let bytes = [b"\x80\x04]", unit.repeat(2_000).as_slice(), b"."].concat();

@@ -228,7 +228,7 @@ impl Db {
             return Ok(());
         }
         let connection = self.take()?;
-        let (allowance, memory) = (self.allowance(), self.memory());
+        let (allowance, memory, pace) = (self.allowance(), self.memory(), self.cancel.pace());
         let row_size = (size_of::<Vec<Option<String>>>() + columns * size_of::<Option<String>>()) as u64;
         let mut full = false;
         let mut read = || -> rusqlite::Result<bool> {
@@ -237,6 +237,8 @@ impl Db {
             while let Some(row) = rows.next()? {
                 let values = (0..columns).filter_map(|i| row.get_ref(i).ok());
                 let bytes: usize = values.map(|v| if let ValueRef::Text(t) = v { t.len() } else { 0 }).sum();
+                // Where the job was asked to stop, the statement ends.
+                let _ = pace.step(bytes + columns);
                 if !allowance.spend(LEAST_ROW + bytes as u64) {
                     return Ok(false);
                 }

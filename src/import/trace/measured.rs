@@ -12,7 +12,7 @@ use crate::model::metrics::{IN_PLACE, MEASURED_LAUNCHES, SAMPLED_LAUNCHES};
 use crate::model::units::count;
 use crate::model::{Device, Metrics, Note, NoteKind, Profile, ResultMetrics, Severity, Source, Value};
 use rustc_hash::{FxHashMap, FxHashSet};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// How far durations of launches that are alike may lie apart before their metrics are said not to be of the same work: the longest over
@@ -264,11 +264,24 @@ fn take_out_kernels(rows: &mut Rows, ids: &FxHashSet<u32>) {
 /// Takes out the calls of `cuCtxSynchronize` before and after each launch that was sampled: the tracer's own, and recorded as the program's are.
 fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
     let inside = |start: i64, o: &Overhead| o.start <= start && start <= o.start.saturating_add(o.duration);
-    let window = |s: &Stalls| rows.overhead.iter().find(|o| o.kind == WINDOW && o.thread == s.thread && inside(s.time, o)).copied();
-    let mut windows: FxHashMap<u32, Vec<Overhead>> = FxHashMap::default();
-    for o in rows.stalls.iter().filter_map(window) {
-        windows.entry(o.thread).or_default().push(o);
+    // A thread measures one launch after the other: its windows do not overlap.
+    let mut all: FxHashMap<u32, Vec<Overhead>> = FxHashMap::default();
+    for o in rows.overhead.iter().filter(|o| o.kind == WINDOW && !rows.stalls.is_empty()) {
+        all.entry(o.thread).or_default().push(*o);
     }
+    all.values_mut().for_each(|list| list.sort_by_key(|o| o.start));
+    let last = |list: &[Overhead], time: i64| {
+        let at = list.partition_point(|o| o.start <= time).checked_sub(1)?;
+        Some(at).filter(|&at| inside(time, &list[at]))
+    };
+    let mut found: FxHashMap<u32, BTreeSet<usize>> = FxHashMap::default();
+    for s in &rows.stalls {
+        if let Some(at) = all.get(&s.thread).and_then(|list| last(list, s.time)) {
+            found.entry(s.thread).or_default().insert(at);
+        }
+    }
+    let of = |(thread, places): (u32, BTreeSet<usize>)| (thread, places.into_iter().map(|at| all[&thread][at]).collect());
+    let windows: FxHashMap<u32, Vec<Overhead>> = found.into_iter().map(of).collect();
     if windows.is_empty() {
         return;
     }
@@ -276,7 +289,7 @@ fn take_out_synchronizing(names: &Names, rows: &mut Rows) {
     let mut synchronizes = |name: u32| {
         *known.entry(name).or_insert_with(|| names.get(name).is_some_and(|n| matches!(&*n, "cuCtxSynchronize" | "cuCtxSynchronize_v2")))
     };
-    rows.calls.retain(|c| !(windows.get(&c.thread).is_some_and(|w| w.iter().any(|o| inside(c.start, o))) && synchronizes(c.name)));
+    rows.calls.retain(|c| !(windows.get(&c.thread).is_some_and(|w| last(w, c.start).is_some()) && synchronizes(c.name)));
 }
 
 /// What was measured, as a report beside the timeline; `None` where nothing was.
