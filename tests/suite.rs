@@ -59,6 +59,7 @@ mod suite {
     mod shell;
     mod slices;
     mod stats;
+    mod steps;
     pub mod support;
     mod themes;
     mod timeline;

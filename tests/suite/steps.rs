@@ -1,0 +1,284 @@
+//! What a stranger's file costs: steps grow with its size and not with its square, memory is bounded by it, and nothing beside it is waited for.
+
+use super::hostile::limited;
+use super::support::{run, scratch};
+use rusqlite::Connection;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use warpscope::import::{self, Cancel, Job, Wants};
+
+/// A field of a protocol buffer that holds bytes.
+fn field(number: u64, bytes: &[u8]) -> Vec<u8> {
+    [varint(number << 3 | 2), varint(bytes.len() as u64), bytes.to_vec()].concat()
+}
+
+fn varint(mut n: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    while n > 127 {
+        out.push((n & 127) as u8 | 128);
+        n >>= 7;
+    }
+    out.push(n as u8);
+    out
+}
+
+fn number(field: u64, n: u64) -> Vec<u8> {
+    [varint(field << 3), varint(n)].concat()
+}
+
+/// A text of a pickle.
+fn text(text: &str) -> Vec<u8> {
+    [&[0x8c, u8::try_from(text.len()).unwrap()][..], text.as_bytes()].concat()
+}
+
+/// `{"segments": […]}` with these items, in batches as Python writes them.
+fn segments(first: &[u8], items: &[Vec<u8>]) -> Vec<u8> {
+    let batches = items.chunks(1_000).flat_map(|batch| [&b"("[..], &batch.concat(), b"e"].concat());
+    [b"\x80\x04}".to_vec(), text("segments"), b"](".to_vec(), first.to_vec(), b"e".to_vec(), batches.collect(), b"s.".to_vec()].concat()
+}
+
+/// One dictionary of many pairs, referred to many times.
+fn one_dictionary(n: usize) -> Vec<u8> {
+    let pairs: Vec<u8> = (0..n.div_ceil(1_000)).flat_map(|_| [&b"("[..], &b"K\x07N".repeat(1_000), b"u"].concat()).collect();
+    segments(&[b"}\x94".to_vec(), pairs].concat(), &vec![b"h\x00".to_vec(); n])
+}
+
+/// A device for each segment.
+fn devices(n: usize) -> Vec<u8> {
+    let keys: Vec<u8> = ["total_size", "blocks", "device"].iter().flat_map(|k| [text(k), b"\x94".to_vec()].concat()).collect();
+    let segment = |i: usize| [&b"}(h\x00K\x01h\x01]h\x02J"[..], &i32::try_from(i).unwrap().to_le_bytes(), b"u"].concat();
+    let begin = [&b"\x80\x04"[..], &keys, b"000"].concat();
+    [begin, segments(b"", &(0..n).map(segment).collect::<Vec<_>>())[2..].to_vec()].concat()
+}
+
+/// One list of blocks, referred to by every segment.
+fn one_list(n: usize) -> Vec<u8> {
+    let keys: Vec<u8> = ["total_size", "blocks"].iter().flat_map(|k| [text(k), b"\x94".to_vec()].concat()).collect();
+    let list: Vec<u8> = (0..n.div_ceil(1_000)).flat_map(|_| [&b"("[..], &b"N".repeat(1_000), b"e"].concat()).collect();
+    let begin = [&b"\x80\x04"[..], &keys, b"]\x94", &list, b"000"].concat();
+    [begin, segments(b"", &vec![b"}(h\x00K\x01h\x01h\x02u".to_vec(); n])[2..].to_vec()].concat()
+}
+
+/// A name as long as there are events, which all of them refer to.
+fn one_name(n: usize, kind: &str) -> Vec<u8> {
+    let interned = field(
+        12,
+        &[field(1, &[number(1, 1), field(2, kind.as_bytes())].concat()), field(2, &[number(1, 1), field(2, &vec![b'k'; n * 8])].concat())]
+            .concat(),
+    );
+    let keys = ["begin_ns", "end_ns"].map(|k| [field(10, k.as_bytes())].concat());
+    let track = field(60, &[number(1, 1), field(2, b"GPU 0 stream 7")].concat());
+    let mut out = [field(1, &[track, number(10, 1)].concat()), field(1, &[number(10, 1), number(13, 1), interned].concat())].concat();
+    for i in 0..n as u64 {
+        let told: Vec<u8> =
+            keys.iter().zip(0..).flat_map(|(key, at)| field(4, &[key.clone(), number(4, 1_000 + i * 10 + at)].concat())).collect();
+        let begin = field(11, &[number(9, 1), number(11, 1), number(10, 1), number(3, 1), told].concat());
+        out.extend(field(1, &[number(8, 1_000 + i * 10), number(10, 1), begin].concat()));
+        let end = field(11, &[number(9, 2), number(11, 1)].concat());
+        out.extend(field(1, &[number(8, 1_005 + i * 10), number(10, 1), end].concat()));
+    }
+    out
+}
+
+/// A table with very many counters.
+fn columns(n: usize) -> Vec<u8> {
+    let names: String = (0..n).map(|i| format!(",SQ_{i:x}")).collect();
+    let head = format!("Dispatch_ID,Kernel_Name,Grid_Size,Workgroup_Size,LDS_Per_Workgroup,Arch_VGPR{names}\n");
+    [head, format!("1,k,64,64,0,8{}\n", ",1".repeat(n)), format!("2,k,64,64,0,8{}\n", ",1".repeat(n))].concat().into_bytes()
+}
+
+/// A region for each text that says it is a marker's.
+fn markers(n: usize) -> Vec<u8> {
+    let path = scratch().join(format!("markers-{n}.db"));
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(
+        "create table rocpd_metadata_x(id integer primary key, tag text, value text); create table rocpd_string_x(id integer primary key, string text);
+         create table rocpd_info_node_x(id integer primary key, hostname text);
+         create table rocpd_info_process_x(id integer primary key, pid integer, command text);
+         create table rocpd_info_thread_x(id integer primary key, tid integer, name text, pid integer);
+         create table rocpd_info_agent_x(id integer primary key, type text, type_index integer, name text, product_name text, extdata text);
+         create table rocpd_info_kernel_symbol_x(id integer primary key, pid integer, kernel_name text, display_name text,
+             arch_vgpr_count integer, accum_vgpr_count integer, extdata text);
+         create table rocpd_event_x(id integer primary key, stack_id integer, category_id integer);
+         create table rocpd_kernel_dispatch_x(id integer primary key, pid integer, kernel_id integer, dispatch_id integer, start integer,
+             \"end\" integer, event_id integer, tid integer, agent_id integer, queue_id integer, stream_id integer);
+         create table rocpd_region_x(id integer primary key, pid integer, tid integer, start integer, \"end\" integer, name_id integer, event_id integer);
+         insert into rocpd_metadata_x values(1,'schema_version','3'); insert into rocpd_info_process_x values(1,7,'app');
+         insert into rocpd_info_agent_x values(1,'GPU',0,'gfx942','MI300X','{}');
+         insert into rocpd_info_kernel_symbol_x values(1,1,'k.kd','k',1,1,'{}');
+         insert into rocpd_kernel_dispatch_x values(1,1,1,1,100,200,1,1,1,1,1);",
+    )
+    .unwrap();
+    let rows = format!("with recursive i(n) as (select 1 union all select n + 1 from i where n < {n}) insert into");
+    db.execute_batch(&format!(
+        "{rows} rocpd_string_x(string) select 'MARKER' from i; {rows} rocpd_region_x(pid, tid, start, \"end\", name_id, event_id)
+         select 1, 1, n * 10, n * 10 + 5, 1, 1 from i; insert into rocpd_event_x values(1, 1, {n});"
+    ))
+    .unwrap();
+    drop(db);
+    fs::read(path).unwrap()
+}
+
+type Make = fn(usize) -> Vec<u8>;
+
+/// Files that cost an earlier version the square of their size, by how many of something are in them.
+const GROWING: [(&str, usize, Make); 7] = [
+    ("one dictionary.pickle", 10_000, one_dictionary),
+    ("devices.pickle", 10_000, devices),
+    ("one list.pickle", 10_000, one_list),
+    ("one name.pftrace", 2_000, |n| one_name(n, "gpu_kernel")),
+    ("one name of rocprofv3.pftrace", 2_000, |n| one_name(n, "kernel_dispatch")),
+    ("pmc_perf.csv", 10_000, columns),
+    ("markers_results.db", 10_000, markers),
+];
+
+fn written(name: &str, bytes: &[u8]) -> PathBuf {
+    let folder = tempfile::tempdir_in(scratch()).unwrap().keep();
+    fs::write(folder.join(name), bytes).unwrap();
+    folder.join(name)
+}
+
+fn steps(path: &Path) -> u64 {
+    let cancel = Cancel::default();
+    let job = Job { cancel: cancel.clone(), threads: 2, cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
+    // What it is not, is said; how much work that took counts here.
+    let _ = import::open(path, &job);
+    cancel.steps()
+}
+
+#[test]
+fn twice_as_large_a_file_costs_twice_as_much() {
+    for (name, n, make) in GROWING {
+        let (small, large) = (steps(&written(name, &make(n))), steps(&written(name, &make(2 * n))));
+        assert!(small >= n as u64, "{name}: {small} steps are not all");
+        assert!(large * 2 <= small * 5, "{name}: {small} steps, and {large} for twice as much");
+    }
+}
+
+#[test]
+fn readers_stop_when_they_are_told_to() {
+    for (name, n, make) in GROWING {
+        let path = written(name, &make(n * 4));
+        let cancel = Cancel::default();
+        cancel.cancel();
+        let job = Job { cancel: cancel.clone(), threads: 2, cache: scratch().join("cache"), ..Job::new(Wants::ALL, &|_| {}) };
+        let error = import::open(&path, &job).map(|_| ()).unwrap_err().to_string();
+        assert!(error.ends_with("cancelled") && cancel.steps() < 1 << 20, "{name}: {error}, {} steps", cancel.steps());
+    }
+}
+
+fn packed(name: &str, bytes: impl Iterator<Item = Vec<u8>>) -> PathBuf {
+    let path = written(name, b"");
+    let mut out = flate2::write::GzEncoder::new(fs::File::create(&path).unwrap(), flate2::Compression::best());
+    bytes.for_each(|b| out.write_all(&b).unwrap());
+    out.finish().unwrap();
+    path
+}
+
+/// Some kilobytes that stand for gigabytes: a sentence, and no abort in 2 GiB.
+#[test]
+fn bombs_are_refused_in_a_sentence() {
+    let list = |unit: &'static [u8]| {
+        let begin = [&b"\x80\x04}"[..], &text("segments"), b"]"].concat();
+        let batch = [&b"("[..], &unit.repeat(50_000), b"e"].concat();
+        std::iter::once(begin).chain(std::iter::repeat_n(batch, 60_000_000 / 50_000 / unit.len())).chain([b"s.".to_vec()])
+    };
+    let zipped = |megabytes: usize| {
+        let mut out = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::best());
+        (0..megabytes).for_each(|_| out.write_all(&vec![0; 1 << 20]).unwrap());
+        out.finish().unwrap()
+    };
+    let packet = field(1, &field(12, &field(2, &[number(1, 1), field(2, b"x")].concat())));
+    let trace = [packet.repeat(3), field(1, &field(50, &zipped(400)))].concat();
+    let json = |item: &'static str| {
+        let begin = format!("{{\"rocprofiler-sdk-tool\":[{{\"buffer_records\":{{\"kernel_dispatch\":[{item}").into_bytes();
+        let more = format!(",{item}").repeat(50_000).into_bytes();
+        std::iter::once(begin).chain(std::iter::repeat_n(more, 60_000_000 / 50_000 / (item.len() + 1))).chain([b"]}}]}".to_vec()])
+    };
+    for path in [
+        packed("lists.pickle.gz", list(b"]")),
+        packed("pairs.pickle.gz", list(b"}NNs")),
+        packed("trace.pftrace.gz", std::iter::once(trace.clone())),
+        written("trace.pftrace", &trace),
+        packed("objects_results.json.gz", json("{}")),
+    ] {
+        let out = limited(&["top", path.to_str().unwrap()]);
+        let err = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert!(
+            out.status.code() == Some(2) && err.contains("MB of memory") && err.lines().count() == 1,
+            "{path:?}: {:?} {err}",
+            out.status
+        );
+    }
+}
+
+/// Page sizes that are none, in a timeline and in a database of rocprofv3.
+#[test]
+fn a_database_without_a_page_size_is_damaged() {
+    for size in [0_u16, 2, 3, 100, 256, 511, 513, 40_000, 65_535] {
+        for tables in ["CUPTI_ACTIVITY_KIND_KERNEL", "CREATE TABLE rocpd_info_agent"] {
+            let mut bytes = [b"SQLite format 3\0".to_vec(), vec![0; 4_080]].concat();
+            bytes[16..18].copy_from_slice(&size.to_be_bytes());
+            bytes[200..200 + tables.len()].copy_from_slice(tables.as_bytes());
+            let out = limited(&["top", written("x_results.db", &bytes).to_str().unwrap()]);
+            let err = String::from_utf8_lossy(&out.stderr).into_owned();
+            assert!(out.status.code() == Some(2) && err.lines().count() == 1, "{size}: {:?} {err}", out.status);
+        }
+    }
+}
+
+/// The program, which ends within ten seconds.
+fn ended(args: &[&str]) -> Option<i32> {
+    let mut command = Command::new("timeout");
+    command.args(["--signal=KILL", "10"]).arg(assert_cmd::cargo::cargo_bin!("warpscope")).args(args);
+    command.env_clear().env("HOME", scratch()).env("PATH", "/usr/bin:/bin").stdin(Stdio::null()).stdout(Stdio::null());
+    command.status().unwrap().code()
+}
+
+/// Names that are looked for beside a report, each a pipe that nobody writes to.
+#[test]
+fn pipes_beside_a_report_are_passed_over() {
+    let table = columns(1);
+    for name in [
+        "sysinfo.csv",
+        "roofline.csv",
+        "pmc_perf_2.csv",
+        "code.json",
+        "filenames.json",
+        "x_results.db",
+        "x_kernel_trace.csv",
+        "x.1.wstrace",
+    ] {
+        let folder = written("pmc_perf.csv", &table).parent().unwrap().to_owned();
+        nix::unistd::mkfifo(&folder.join(name), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(ended(&["top", folder.to_str().unwrap()]), Some(0), "{name}");
+        assert_eq!(ended(&["top", folder.join("pmc_perf.csv").to_str().unwrap()]), Some(0), "{name}");
+    }
+    let folder = tempfile::tempdir_in(scratch()).unwrap();
+    let prefix = folder.path().join("x");
+    nix::unistd::mkfifo(&folder.path().join("x.1.wstrace"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    assert_eq!(ended(&["watch", prefix.to_str().unwrap(), "--plain", "--seconds", "1"]), Some(1));
+}
+
+#[test]
+fn a_name_neither_commands_a_terminal_nor_fills_up_other_rows() {
+    let event = |name: &str, at: u32| {
+        format!(
+            "{{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":{},\"pid\":0,\"tid\":7,\"ts\":{at},\"dur\":5,\"args\":{{\"device\":0,\"stream\":7}}}}",
+            serde_json::Value::from(name)
+        )
+    };
+    let long = "k".repeat(1_000_000);
+    let rows: Vec<String> =
+        (0..100).map(|i| event("short", 100 + i * 10)).chain([event(&long, 1), event("\x1b[31m\u{9b}2Jred\ttab", 2)]).collect();
+    let path = written("t.json", format!("{{\"traceEvents\":[{}]}}", rows.join(",")).as_bytes());
+    let (rc, out, err) = run(&["events", path.to_str().unwrap(), "--format", "table"]);
+    assert!(rc == 0 && out.len() < 100_000, "{rc} {} {err}", out.len());
+    let (rc, out, _) = run(&["top", path.to_str().unwrap(), "--format", "csv"]);
+    assert!(rc == 0 && out.contains("^[[31m\\u{9b}2Jred\ttab") && !out.contains(['\x1b', '\u{9b}']));
+    let (rc, out, _) = run(&["top", path.to_str().unwrap(), "--format", "json"]);
+    let read: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert!(rc == 0 && read.to_string().contains("\\u001b[31m"), "JSON has the name as it is");
+}
