@@ -97,7 +97,9 @@ mod tests {
     fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::new();
         put(bytes, &mut out);
-        [&[number << 3 | 2 | if number > 15 { 128 } else { 0 }][..], if number > 15 { &[number >> 4][..] } else { &[] }, &out[1..]].concat()
+        // A tag of one byte, or of two from field 16 on.
+        let tag = if number > 15 { vec![number << 3 | 2 | 128, number >> 4] } else { vec![number << 3 | 2] };
+        [&tag[..], &out[1..]].concat()
     }
 
     fn of(bytes: &[u8], cancel: &Cancel) -> Result<(Vec<u8>, bool), ImportError> {
