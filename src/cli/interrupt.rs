@@ -12,6 +12,19 @@ use std::time::Duration;
 /// Time that a reader gets to clean up.
 pub const PATIENCE: Duration = Duration::from_secs(2);
 
+/// Of these signals those that end the program here. A shell that starts a program in the background of a script has it ignore SIGINT, and `nohup`
+/// SIGHUP: what was ignored when the program started stays ignored.
+pub fn heard(signals: &[i32]) -> Vec<i32> {
+    let ignored = std::fs::read_to_string("/proc/self/status").map_or(0, |status| ignored(&status));
+    signals.iter().copied().filter(|signal| ignored >> (signal - 1) & 1 == 0).collect()
+}
+
+/// A bit for each ignored signal, the lowest for signal 1, as /proc/PID/status has it.
+fn ignored(status: &str) -> u64 {
+    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:"));
+    mask.and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0)
+}
+
 /// Reads a report of launches.
 pub fn open(file: &Path, nsys: Option<PathBuf>, wants: Wants) -> Result<Profile, Failure> {
     reading(file, |cancel| import::open(file, &Job { cancel, nsys, ..Job::new(wants, &|_| {}) }))
@@ -23,7 +36,7 @@ pub fn reading<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, ImportErro
     let cancel = Cancel::default();
     let reading = Arc::new(AtomicBool::new(true));
     let caught = Arc::new(AtomicI32::new(0));
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = signal_hook::iterator::Signals::new(heard(&[SIGINT, SIGTERM, SIGHUP]))?;
     let (stop, still, which) = (cancel.clone(), Arc::clone(&reading), Arc::clone(&caught));
     std::thread::spawn(move || {
         for signal in signals.forever() {
@@ -46,5 +59,17 @@ pub fn reading<T>(file: &Path, read: impl FnOnce(Cancel) -> Result<T, ImportErro
         signal => {
             Err(Failure { text: format!("{}: stopped", file.display()), code: 128_u8.saturating_add(u8::try_from(signal).unwrap_or(0)) })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signals_that_are_ignored_at_the_start_are_known() {
+        // SIGHUP, SIGINT and SIGTERM, as the kernel prints them.
+        assert_eq!(ignored("Name:\tx\nSigIgn:\t0000000000004003\nSigCgt:\t0000000000000000\n"), 0x4003);
+        assert_eq!(ignored("Name:\tx\n"), 0);
     }
 }

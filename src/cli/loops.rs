@@ -1,6 +1,7 @@
 //! What wakes the explorer: the terminal, signals, and what was done beside the loop.
 
 use super::Failure;
+use super::interrupt::heard;
 use super::runs::start::Started;
 use crate::app::Msg;
 use crate::launch::terminal::{Came, Keys};
@@ -29,7 +30,7 @@ pub enum Wake {
 
 /// Starts listening to the terminal and to signals.
 pub fn listen(send: &Sender<Wake>) -> Result<(), Failure> {
-    let mut signals = signal_hook::iterator::Signals::new([SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH])?;
+    let mut signals = signal_hook::iterator::Signals::new(heard(&[SIGTERM, SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGCONT, SIGWINCH]))?;
     let to = send.clone();
     std::thread::spawn(move || {
         for signal in signals.forever() {

@@ -277,13 +277,6 @@ fn a_trace_ends_in_time_and_says_why_there_is_none() {
     assert!(text.contains("has no torch: install it there") && text.lines().count() == 1, "{text}");
 }
 
-/// Whether whoever started the tests ignores SIGHUP, and so all that they start.
-fn hangup_is_ignored() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).and_then(|m| u64::from_str_radix(m.trim(), 16).ok());
-    mask.is_some_and(|m| m & 1 != 0)
-}
-
 #[test]
 fn a_trace_that_is_being_written_is_written_to_its_end() {
     use std::os::unix::process::ExitStatusExt;
@@ -295,11 +288,6 @@ fn a_trace_that_is_being_written_is_written_to_its_end() {
     for (signals, code, signal) in
         [("SIGTERM", None, Some(15)), ("SIGHUP SIGHUP", None, Some(1)), ("SIGINT SIGTERM", None, Some(15)), ("SIGINT", Some(130), Some(2))]
     {
-        // A shell's `nohup` hands down that a hangup is not heard.
-        if signals.contains("SIGHUP") && hangup_is_ignored() {
-            println!("skipped: SIGHUP is ignored here");
-            continue;
-        }
         let out = t.start_with(true, &argv, signals);
         assert!(t.trace().is_some(), "{signals}: {}", String::from_utf8_lossy(&out.stderr));
         let ended = out.status;

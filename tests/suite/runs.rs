@@ -316,6 +316,23 @@ fn a_detached_run_goes_on_is_found_again_and_stopped() {
     assert!(rc == 2 && err.contains("no run is in progress"), "{err}");
 }
 
+/// As with `nohup warpscope run …` and a terminal that goes: what the shell has it ignore stays ignored, and the rest ends the run.
+#[test]
+fn a_signal_that_was_ignored_at_the_start_stays_ignored() {
+    let home = Home::new();
+    let mut command = std::process::Command::new("/bin/sh");
+    command.args(["-c", "trap '' HUP; exec \"$@\"", "sh"]).arg(assert_cmd::cargo::cargo_bin!("warpscope")).args(["run", "--", "sleep", "600"]);
+    command.env_clear().envs(home.env()).current_dir(home.file(""));
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    until("the run to be known", || home.run(&["runs", "show", "1"], "").0 == 0 && home.show(1)["state"] == "running");
+    signal(&child, Signal::SIGHUP);
+    // The second signal is heard after the first: had that been heard, it would end the run as a hangup.
+    signal(&child, Signal::SIGTERM);
+    let ended = child.wait().unwrap();
+    assert_eq!(ended.code(), Some(130), "{ended:?}");
+    assert!(home.show(1)["state"] != "running");
+}
+
 #[test]
 fn several_at_once_do_not_get_in_each_other_s_way() {
     let home = Home::new();

@@ -31,9 +31,24 @@ pub fn demo_files() -> Vec<PathBuf> {
     ["llm.sqlite.zst", "llm_decode.ncu-rep.zst", "llm_gemm.ncu-rep.zst", "zoo.ncu-rep.zst"].map(|f| folder.join(f)).to_vec()
 }
 
+/// What is started from here on hears SIGINT, SIGHUP and their like as a program does that a person starts: `nohup cargo test &` hands down that they
+/// are ignored, and an exec resets those that have a handler.
+pub fn usual_signals() {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let mask = status.lines().find_map(|l| l.strip_prefix("SigIgn:")).and_then(|m| u64::from_str_radix(m.trim(), 16).ok()).unwrap_or(0);
+        for signal in [SIGHUP, SIGINT, SIGQUIT, SIGTERM].into_iter().filter(|s| mask >> (s - 1) & 1 == 1) {
+            signal_hook::flag::register(signal, Arc::default()).unwrap();
+        }
+    });
+}
+
 /// A folder for this test run; unpacked files and caches go there.
 pub fn scratch() -> &'static Path {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
+    usual_signals();
     FOLDER.get_or_init(|| tempfile::tempdir().unwrap()).path()
 }
 

@@ -1,6 +1,6 @@
 //! A run without the explorer: what it prints goes to stderr, the reports' names go to stdout.
 
-use super::super::{FAILED, Failure, print};
+use super::super::{FAILED, Failure, interrupt, print};
 use super::follow::Follow;
 use super::start::Started;
 use crate::launch::runs::{Progress, process, progress};
@@ -24,7 +24,7 @@ pub enum Holder {
 /// Counts the signals that ask for an end. To be called before a run is started: none of them gets lost then.
 pub fn listen() -> Result<Arc<AtomicUsize>, Failure> {
     let asked = Arc::new(AtomicUsize::new(0));
-    let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    let mut signals = signal_hook::iterator::Signals::new(interrupt::heard(&[SIGINT, SIGTERM, SIGHUP]))?;
     let count = Arc::clone(&asked);
     std::thread::spawn(move || {
         for _ in signals.forever() {
