@@ -169,7 +169,9 @@ pub fn tell(output: &Path, word: &str) -> io::Result<Vec<(u32, Answer)>> {
     let mut talks = sockets(output, folder)?;
     let until = Instant::now() + PATIENCE;
     loop {
-        talks.iter_mut().for_each(|t| t.step(&opened, word));
+        for talk in &mut talks {
+            talk.step(&opened, word);
+        }
         if !talks.iter().any(Talk::waits) || Instant::now() >= until {
             break;
         }
